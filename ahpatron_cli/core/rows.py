@@ -1,0 +1,74 @@
+"""Examples as rows: a plain dense array, or `CsrRows` where most values are zero.
+
+Both are read-only once made. `CsrRows` is four NumPy arrays and nothing else, so that the core
+imports `scipy.sparse` only when a sparse product is really needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats: TypeAlias = NDArray[np.float64]
+Integers: TypeAlias = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class CsrRows:
+    """Compressed sparse rows: row i holds `values[indptr[i]:indptr[i+1]]` at those `columns`.
+
+    Columns increase within a row. `width` is one more than the largest column in use.
+    """
+
+    indptr: Integers
+    columns: NDArray[np.int32]
+    values: Floats
+    width: int
+
+    def __len__(self) -> int:
+        return len(self.indptr) - 1
+
+    def slice(self, start: int, stop: int) -> CsrRows:
+        """Rows `start` to `stop`, sharing memory with this one."""
+        begin, end = self.indptr[start], self.indptr[stop]
+        return CsrRows(
+            self.indptr[start : stop + 1] - begin,
+            self.columns[begin:end],
+            self.values[begin:end],
+            self.width,
+        )
+
+    def take(self, order: Integers) -> CsrRows:
+        """The rows numbered in `order`, copied."""
+        lengths = np.diff(self.indptr)[order]
+        indptr = np.concatenate(([0], np.cumsum(lengths)))
+        # position of each value: the start of its row in the source, plus its place in the row
+        source = np.arange(indptr[-1]) + np.repeat(self.indptr[order] - indptr[:-1], lengths)
+        return CsrRows(indptr, self.columns[source], self.values[source], self.width)
+
+    def dense(self, width: int | None = None) -> Floats:
+        """The rows as a dense array with `width` columns (at least `self.width`)."""
+        out = np.zeros((len(self), max(width or 0, self.width)))
+        out[np.repeat(np.arange(len(self)), np.diff(self.indptr)), self.columns] = self.values
+        return out
+
+    @staticmethod
+    def concatenate(parts: Sequence[CsrRows]) -> CsrRows:
+        """All rows of all parts, in order."""
+        if len(parts) == 1:
+            return parts[0]
+        ends = np.cumsum([0] + [part.indptr[-1] for part in parts[:-1]])
+        pointers = [part.indptr[1:] + end for part, end in zip(parts, ends, strict=True)]
+        return CsrRows(
+            np.concatenate([[0], *pointers]),
+            np.concatenate([part.columns for part in parts]),
+            np.concatenate([part.values for part in parts]),
+            max(part.width for part in parts),
+        )
+
+
+Rows: TypeAlias = Floats | CsrRows

@@ -1,0 +1,61 @@
+"""What can go wrong for a user, and the exit code of each.
+
+Only `app.py` turns these into text. A `UserError` is never a bug of ours: it says what is wrong,
+where, and what to try. Everything else that escapes is our fault and keeps its traceback.
+"""
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+
+class ExitCode(IntEnum):
+    """Exit codes; the numbers above 63 follow BSD's sysexits.h."""
+
+    OK = 0
+    BUG = 1
+    USAGE = 2
+    FAILED_TRIALS = 3
+    BAD_DATA = 65
+    NO_INPUT = 66
+    CANNOT_CREATE = 73
+    IO_ERROR = 74
+    LOCKED = 75
+    INTERRUPTED = 130
+    TERMINATED = 143
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a fault is: a file, and as far as known a line (from 1), a column (from 1) and its text.
+
+    `width` characters from `column` on are underlined; `note` stands beside the underline.
+    """
+
+    path: str
+    line: int | None = None
+    column: int | None = None
+    width: int = 1
+    text: str | None = None
+    note: str | None = None
+
+    def __str__(self) -> str:
+        parts = (self.path, self.line, self.column)
+        return ":".join(str(part) for part in parts if part is not None)
+
+
+class UserError(Exception):
+    """A fault of the input, the options or the machine, told to the user without a traceback."""
+
+    def __init__(
+        self,
+        problem: str,
+        *,
+        code: ExitCode,
+        place: Place | None = None,
+        hint: str | None = None,
+    ) -> None:
+        super().__init__(problem)
+        self.problem = problem
+        self.code = code
+        self.place = place
+        self.hint = hint

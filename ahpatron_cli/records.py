@@ -1,0 +1,153 @@
+"""What a run produced: frozen records that every renderer and store reads.
+
+Field names are the public contract of `--format json`; they change only with `SCHEMA`.
+"""
+
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from statistics import fmean, stdev
+from typing import Any, TypeAlias
+
+SCHEMA = 1
+
+Json: TypeAlias = dict[str, Any]
+ParamValue: TypeAlias = int | float | str
+
+
+@dataclass(frozen=True)
+class DataRecord:
+    """The stream that was played. `sha256` is that of the file's bytes, null where not all were read."""
+
+    path: str
+    rounds: int
+    features: int
+    labels: tuple[float, float]
+    """The label counted as -1 and the one counted as +1, as the file spells them."""
+    sha256: str | None
+
+
+@dataclass(frozen=True)
+class RunRecord:
+    """One learner, one pass."""
+
+    learner: str
+    params: Mapping[str, ParamValue]
+    seed: int
+    repeat: int
+    rounds: int
+    mistakes: int
+    mistake_rate: float
+    margin_updates: int
+    updates: int
+    halvings: int | None
+    """Null for learners that never halve, like `zeta`."""
+    zeta: float | None
+    support_size: int | None
+    norm: float | None
+    near_ties: int
+    seconds: float
+
+    @property
+    def budget(self) -> int | None:
+        """B, or None for a learner without one."""
+        budget = self.params.get("budget")
+        return int(budget) if budget is not None else None
+
+
+@dataclass(frozen=True)
+class SummaryRecord:
+    """One learner over its repeats. Standard deviations are those of a sample (n - 1)."""
+
+    learner: str
+    params: Mapping[str, ParamValue]
+    repeats: int
+    mistake_rate_mean: float
+    mistake_rate_sd: float | None
+    margin_updates_mean: float
+    support_size_mean: float | None
+    seconds_mean: float
+
+
+@dataclass(frozen=True)
+class Report:
+    """All runs on one data set: what `ahpatron run DATA` prints."""
+
+    version: str
+    data: DataRecord
+    runs: Sequence[RunRecord]
+    load_seconds: float
+    notes: Sequence[str] = field(default=())
+    """What the user should know: how labels were mapped, learners left out. Shown on stderr."""
+
+    def by_learner(self) -> list[list[RunRecord]]:
+        """Runs of equal learner and parameters together, in order of first appearance."""
+        groups: dict[tuple[Any, ...], list[RunRecord]] = {}
+        for run in self.runs:
+            groups.setdefault((run.learner, *sorted(run.params.items())), []).append(run)
+        return list(groups.values())
+
+    def summary(self) -> list[SummaryRecord]:
+        """Mean and standard deviation of each learner over its repeats."""
+        return [summarise(runs) for runs in self.by_learner()]
+
+
+def mean_sd(values: Sequence[float]) -> tuple[float, float | None]:
+    """Mean and sample standard deviation; the latter is None for a single value."""
+    return fmean(values), stdev(values) if len(values) > 1 else None
+
+
+def summarise(runs: Sequence[RunRecord]) -> SummaryRecord:
+    """Fold the repeats of one learner into a line."""
+    rate, rate_sd = mean_sd([run.mistake_rate for run in runs])
+    sizes = [run.support_size for run in runs if run.support_size is not None]
+    return SummaryRecord(
+        learner=runs[0].learner,
+        params=runs[0].params,
+        repeats=len(runs),
+        mistake_rate_mean=rate,
+        mistake_rate_sd=rate_sd,
+        margin_updates_mean=fmean(run.margin_updates for run in runs),
+        support_size_mean=fmean(sizes) if sizes else None,
+        seconds_mean=fmean(run.seconds for run in runs),
+    )
+
+
+def to_json(report: Report) -> Json:
+    """The document of `--format json`: plain values only."""
+    data = report.data
+    return {
+        "schema": SCHEMA,
+        "version": report.version,
+        "data": {
+            "path": data.path,
+            "rounds": data.rounds,
+            "features": data.features,
+            "labels": [whole(label) for label in data.labels],
+            "sha256": data.sha256,
+        },
+        "runs": [run_to_json(run) for run in report.runs],
+        "summary": [_as_json(line) for line in report.summary()],
+        "load_seconds": report.load_seconds,
+    }
+
+
+def run_to_json(run: RunRecord) -> Json:
+    """One element of `runs`."""
+    return _as_json(run)
+
+
+def _as_json(record: RunRecord | SummaryRecord) -> Json:
+    document = dict(vars(record))
+    document["params"] = {name: plain(value) for name, value in record.params.items()}
+    return document
+
+
+def plain(value: ParamValue) -> ParamValue:
+    """A value that JSON can hold: an infinite parameter becomes the text "inf"."""
+    return str(value) if isinstance(value, float) and math.isinf(value) else value
+
+
+def whole(value: float) -> float | int:
+    """Labels are shown as the file means them: 1, not 1.0."""
+    return int(value) if value.is_integer() else value

@@ -26,9 +26,11 @@ class ExitCode(IntEnum):
 
 @dataclass(frozen=True)
 class Place:
-    """Where a fault is: a file, and as far as known a line (from 1), a column (from 1) and its text.
+    """Where a fault is: a file, and as far as known line and column (from 1) and the line's text.
 
     `width` characters from `column` on are underlined; `note` stands beside the underline.
+    A long line is shown in part: `offset` characters are cut off at the left of `text`, so the
+    underline starts under `text[column - 1 - offset]`.
     """
 
     path: str
@@ -37,6 +39,7 @@ class Place:
     width: int = 1
     text: str | None = None
     note: str | None = None
+    offset: int = 0
 
     def __str__(self) -> str:
         parts = (self.path, self.line, self.column)

@@ -3,11 +3,17 @@
 Field names are the public contract of `--format json`; they change only with `SCHEMA`.
 """
 
+from __future__ import annotations
+
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from statistics import fmean, stdev
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+if TYPE_CHECKING:
+    import numpy as np
+    from numpy.typing import NDArray
 
 SCHEMA = 1
 
@@ -17,7 +23,7 @@ ParamValue: TypeAlias = int | float | str
 
 @dataclass(frozen=True)
 class DataRecord:
-    """The stream that was played. `sha256` is that of the file's bytes, null where not all were read."""
+    """The stream that was played; `sha256` is that of the file's bytes, where all were read."""
 
     path: str
     rounds: int
@@ -67,6 +73,22 @@ class SummaryRecord:
     margin_updates_mean: float
     support_size_mean: float | None
     seconds_mean: float
+
+
+@dataclass(frozen=True, eq=False)
+class Curve:
+    """How the mistakes of one learner grow: what `--curve` writes, thinned and averaged already."""
+
+    label: str
+    rounds: NDArray[np.int64]
+    """The rounds t (from 1, increasing) at which the curve is known."""
+    mistakes: NDArray[np.float64]
+    """|M_t|, the mistakes up to and including round t; the mean where repeats were averaged."""
+
+    @property
+    def mistake_rate(self) -> NDArray[np.float64]:
+        """|M_t| / t."""
+        return self.mistakes / self.rounds
 
 
 @dataclass(frozen=True)

@@ -72,3 +72,22 @@ class CsrRows:
 
 
 Rows: TypeAlias = Floats | CsrRows
+
+
+def unit_rows(rows: Rows) -> Rows:
+    """Every row divided by its Euclidean length; a row of zeros stays as it is.
+
+    Each row is divided by its largest value first, so that no square overflows or underflows.
+    """
+    if isinstance(rows, CsrRows):
+        owners = np.repeat(np.arange(len(rows)), np.diff(rows.indptr))
+        largest = np.zeros(len(rows))
+        np.maximum.at(largest, owners, np.abs(rows.values))
+        values = rows.values / np.where(largest > 0, largest, 1.0)[owners]
+        lengths = np.sqrt(np.bincount(owners, weights=values * values, minlength=len(rows)))
+        values /= np.where(lengths > 0, lengths, 1.0)[owners]
+        return CsrRows(rows.indptr, rows.columns, values, rows.width)
+    largest = np.abs(rows).max(axis=1, initial=0.0, keepdims=True)
+    scaled = rows / np.where(largest > 0, largest, 1.0)
+    lengths = np.sqrt(np.einsum("ij,ij->i", scaled, scaled))[:, None]
+    return scaled / np.where(lengths > 0, lengths, 1.0)

@@ -1,0 +1,1 @@
+"""From LIBSVM text to arrays: reading, labels, scaling, order."""

@@ -1,0 +1,1 @@
+"""From records to what people and scripts read: tables, text formats, pictures, errors."""

@@ -1,0 +1,120 @@
+"""The one loop over rounds: predict, see the label, update; a block of examples at a time.
+
+A block's kernel values are computed at once, but the protocol stays strict: what is predicted for a
+round depends on the rounds before it and on nothing else. Where no round of the rest of a block
+triggers, it is passed over with one vector comparison.
+"""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from ahpatron_cli.core.kernels import Gaussian, Kernel, NumericalError
+from ahpatron_cli.core.learners.base import Learner, wrong
+from ahpatron_cli.core.rows import CsrRows, Floats, Rows
+
+BLOCK = 64
+"""Rounds per block. Results do not depend on it; bits may, so it is fixed for a version."""
+NEAR_TIE = 1e-9
+"""|f(x)| below this is a prediction that other hardware might make differently."""
+
+
+@dataclass
+class Tally:
+    """What is counted over the rounds of a pass."""
+
+    rounds: int = 0
+    mistakes: int = 0
+    """|M_T|: sign(f(x)) ≠ y, sign(0) = +1."""
+    failures: int = 0
+    """|M'_T|: y·f(x) <= 0."""
+    updates: int = 0
+    margin_updates: int = 0
+    """|N_T|: rounds that updated although y·f(x) > 0."""
+    near_ties: int = 0
+    seconds: float = 0.0
+    """Time spent learning."""
+
+
+class Player:
+    """One learner's pass over a stream that arrives in pieces."""
+
+    def __init__(self, learner: Learner, kernel: Kernel | None = None, block: int = BLOCK) -> None:
+        self.learner = learner
+        self.kernel = kernel if kernel is not None else Gaussian()
+        self.f = learner.hypothesis(self.kernel)
+        self.tally = Tally()
+        self._block = block
+        self._centre: Floats | None = None
+
+    def feed(self, rows: Rows, labels: Floats) -> Floats:
+        """Play these rounds and return each round's f(x), as it was when it was predicted.
+
+        Pieces whose length is a multiple of the block size give the same bits as one long piece.
+        """
+        start = time.perf_counter()
+        with np.errstate(over="ignore", invalid="ignore"):
+            scores = self._feed(rows, labels)
+        margins = scores * labels
+        tally = self.tally
+        tally.rounds += len(labels)
+        tally.mistakes += int(np.count_nonzero(wrong(margins, labels)))
+        tally.failures += int(np.count_nonzero(margins <= 0))
+        tally.near_ties += int(np.count_nonzero(np.abs(margins) < NEAR_TIE))
+        tally.seconds += time.perf_counter() - start
+        return scores
+
+    def _feed(self, rows: Rows, labels: Floats) -> Floats:
+        points = self.kernel.points(rows, self._centre_for(rows))
+        scores = np.empty(len(labels))
+        for begin in range(0, len(labels), self._block):
+            end = min(begin + self._block, len(labels))
+            y = labels[begin:end]
+            self.f.open(points.slice(begin, end), y)
+            self._play(y)
+            margins = self.f.margins
+            if not np.isfinite(margins).all():
+                row = begin + int(np.argmin(np.isfinite(margins)))
+                raise NumericalError("f(x) is not a finite number", row)
+            np.multiply(margins, y, out=scores[begin:end])
+        return scores
+
+    def _play(self, labels: Floats) -> None:
+        """The rounds of the open block."""
+        f, learner, tally = self.f, self.learner, self.tally
+        last = len(labels) - 1
+        now = -1
+        while now < last:
+            if f.size:
+                # The first round after this one that triggers: all margins stand ready.
+                triggers = learner.wants(f.margins, labels)
+                now = triggers.tobytes().find(1, now + 1)
+                if now < 0:
+                    break
+            else:
+                now += 1
+            margin = f.turn_to(now)
+            learner.update(f, margin)
+            tally.updates += 1
+            tally.margin_updates += margin > 0
+        f.close()
+
+    def _centre_for(self, rows: Rows) -> Floats | None:
+        """A point near the data, fixed by the first rounds: shifting saves digits and keeps κ."""
+        if isinstance(rows, CsrRows) or not self.kernel.shift_invariant:
+            return None
+        if self._centre is None:
+            self._centre = rows[: self._block].mean(axis=0)
+        elif len(self._centre) < rows.shape[1]:
+            self._centre = np.pad(self._centre, (0, rows.shape[1] - len(self._centre)))
+        return self._centre
+
+
+def play(learner: Learner, rows: Rows, labels: Floats, kernel: Kernel | None = None) -> Player:
+    """Play a whole stream at once; the returned player holds the counts and the hypothesis."""
+    player = Player(learner, kernel)
+    player.feed(rows, labels)
+    return player

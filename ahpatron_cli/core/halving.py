@@ -1,0 +1,124 @@
+"""Halving a full active set: which half stays, and what it takes over from the half that goes.
+
+With `f = Σ a_i κ(s_i,·)` on S, S2 the kept half and S1 the rest (the paper's Section "Ahpatron"):
+
+    θ = argmin ‖Σ_{S2} θ_i κ(s_i,·) - f_1‖² + η‖θ‖² = (K_2 + ηI)^{-1} K_21 a_1,    a_2 ← a_2 + θ,
+
+then the result is rescaled to a given norm.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg.lapack import dposv
+
+from ahpatron_cli.core.rows import Floats, Integers
+
+ROUNDING = float(np.finfo(np.float64).eps)
+TINY = float(np.finfo(np.float64).tiny)
+
+
+@dataclass(frozen=True)
+class Halving:
+    """The hypothesis f̄ that replaces f: kept examples, their Gram matrix and coefficients."""
+
+    kept: Integers
+    gram: Floats
+    coefficients: Floats
+    norm: float
+    """‖f̄‖, rescaled."""
+    norm_before: float
+    """‖f‖, from the Gram matrix."""
+    gap: float
+    """‖f - f̄‖: what Theorem 5 calls ζU, of this halving."""
+    rescaled: bool
+    """False where the projection came out as zero, which no factor brings to a norm."""
+
+
+def halve(
+    gram: Floats, coefficients: Floats, ridge: float, selection: str, norm: float | None
+) -> Halving:
+    """Project f onto half of its examples and rescale to `norm` (None: the norm that f has)."""
+    values = gram @ coefficients  # f at its own examples
+    norm_before = math.sqrt(max(float(coefficients @ values), 0.0))
+    if selection == "greedy":
+        kept = choose_greedily(gram, values, ridge)
+    else:
+        kept = choose_largest(coefficients)
+    K2 = gram[np.ix_(kept, kept)]
+    a2 = coefficients[kept]
+    theta = _ridge_solve(K2, values[kept] - K2 @ a2, ridge)  # K_21 a_1 is what a_2 does not explain
+    projected = a2 + theta
+    squared = float(projected @ (K2 @ projected))
+    overlap = float(projected @ values[kept])
+    target = norm_before if norm is None else norm
+    # Below this, ‖f̄‖² is nothing but the rounding of its sum (κ <= 1).
+    rescaled = squared > 4 * ROUNDING * float(np.abs(projected).sum()) ** 2
+    factor = target / math.sqrt(squared) if rescaled else 1.0
+    squared, overlap = factor * factor * max(squared, 0.0), factor * overlap
+    return Halving(
+        kept=kept,
+        gram=K2,
+        coefficients=factor * projected,
+        norm=target if rescaled else math.sqrt(squared),
+        norm_before=norm_before,
+        gap=math.sqrt(max(norm_before**2 - 2 * overlap + squared, 0.0)),
+        rescaled=rescaled,
+    )
+
+
+def choose_largest(coefficients: Floats) -> Integers:
+    """The half with the largest |a|, in order of age; where equal, the older stays.
+
+    Equal means to ten digits of the largest: examples far from all others keep equal coefficients
+    but for the rounding of θ, and rounding must not decide who stays.
+    """
+    sizes = np.abs(coefficients)
+    by_size = np.argsort(-np.round(sizes / max(float(sizes.max()), TINY), 10), kind="stable")
+    return np.sort(by_size[: len(coefficients) // 2])
+
+
+def choose_greedily(gram: Floats, values: Floats, ridge: float) -> Integers:
+    """The half found by forward greedy projection of f (orthogonal matching pursuit).
+
+    Repeatedly take the example with the largest `r_i²/d_i`, where r are the values at S of the part
+    of f not yet explained and d_i is the squared distance of κ(s_i,·) to the span of those taken,
+    plus η. A pivoted Cholesky factorisation of K + ηI, stopped half-way, keeps both up to date.
+    """
+    size = len(values)
+    residual = values.copy()
+    distance = gram.diagonal() + ridge
+    factor = np.empty((size // 2, size))  # row j: the j-th column of the Cholesky factor
+    taken = np.empty(size // 2, dtype=np.int64)
+    for j in range(size // 2):
+        gain = residual * residual / distance
+        gain[taken[:j]] = -1.0
+        best = taken[j] = np.argmax(gain)
+        pivot = math.sqrt(distance[best])
+        column = gram[best] - factor[:j, best] @ factor[:j]
+        column[best] += ridge
+        column /= pivot
+        factor[j] = column
+        residual -= column * (residual[best] / pivot)
+        distance -= column * column
+        np.maximum(distance, ridge, out=distance)
+    return np.sort(taken)
+
+
+def _ridge_solve(K: Floats, right: Floats, ridge: float) -> Floats:
+    """`(K + ηI)^{-1} right`; where η is lost in the rounding of K, by pseudo-inverse."""
+    noise = len(K) * ROUNDING * max(len(K), 1)  # κ <= 1: no eigenvalue is above len(K)
+    if ridge > noise:
+        regular = K.copy()
+        regular[np.diag_indices_from(regular)] += ridge
+        # K is symmetric: its transpose is the same matrix, in the order that LAPACK reads.
+        _, solution, info = dposv(regular.T, right, lower=1, overwrite_a=1)
+        if info == 0:
+            return np.asarray(solution)
+    eigenvalues, vectors = np.linalg.eigh(K)
+    solid = eigenvalues > noise
+    inverse = solid / np.where(solid, eigenvalues + ridge, 1.0)
+    return np.asarray(vectors @ (inverse * (vectors.T @ right)))

@@ -1,0 +1,173 @@
+"""Kernels κ with κ(x, x) <= 1, evaluated between whole sets of points.
+
+A kernel turns rows into points once (`points`), then compares sets of points (`between`), n x m.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from ahpatron_cli.core.points import DensePoints, Points, SparsePoints
+from ahpatron_cli.core.rows import CsrRows, Floats, Rows, unit_rows
+from ahpatron_cli.core.spec import Declared, real, whole
+
+ROUNDING = float(np.finfo(np.float64).eps)
+TRUSTED = 1e-9
+"""The rounding error that an exponent may carry before it is computed again by subtraction."""
+LOWEST = -700.0
+"""`exp` is 10 to 80 times slower where its result is subnormal: below this, κ is taken as 0."""
+
+
+class NumericalError(ArithmeticError):
+    """A value that cannot be computed with; `row` counts from 0 within what was handed over."""
+
+    def __init__(self, message: str, row: int) -> None:
+        super().__init__(message)
+        self.row = row
+
+
+@dataclass
+class Kernel(Declared):
+    """What all kernels share: the way from rows to points."""
+
+    name: ClassVar[str]
+    shift_invariant: ClassVar[bool] = False
+    """Whether data may be centred without changing κ, which saves digits when offsets are large."""
+
+    def unit(self) -> float:
+        """The length that coordinates are divided by."""
+        return 1.0
+
+    def points(self, rows: Rows, centre: Floats | None = None) -> Points:
+        """Rows in kernel-ready form. Values whose squares overflow are refused."""
+        unit = self.unit()
+        points: Points
+        with np.errstate(over="ignore", invalid="ignore"):
+            if isinstance(rows, CsrRows):
+                scaled = CsrRows(rows.indptr, rows.columns, rows.values / unit, rows.width)
+                points = SparsePoints(scaled)
+            else:
+                points = DensePoints((rows if centre is None else rows - centre) / unit)
+        # A quarter of the largest double: sums of two norms and their square root must fit too.
+        bad = ~(points.half_norms < 2.0**1021)
+        if bad.any():
+            message = "its squared length, in units of the kernel's width, overflows a double"
+            raise NumericalError(message, int(bad.argmax()))
+        return points
+
+    def between(self, left: Points, right: Points) -> Floats:
+        """κ(s, x) for every s in `left` and every x in `right`."""
+        raise NotImplementedError
+
+    def diagonal(self, points: Points) -> Floats:
+        """κ(x, x) of each point."""
+        return np.ones(points.size)
+
+
+@dataclass
+class Gaussian(Kernel):
+    """`κ(u, v) = exp(-‖u - v‖² / (2σ²))`."""
+
+    name = "gaussian"
+    shift_invariant = True
+
+    sigma: float = real("σ", "width of the kernel", default=1.0, over=0)
+
+    def unit(self) -> float:
+        """Coordinates are divided by σ, so the exponent is `-‖u - v‖²/2`."""
+        return self.sigma
+
+    def between(self, left: Points, right: Points) -> Floats:
+        """One product gives the exponents; those that lost digits are computed again."""
+        exponents = left.exponents(right)
+        if left.size == 0:
+            return exponents
+        largest = float(left.half_norms.max()), float(right.half_norms.max(initial=0.0))
+        if 4 * ROUNDING * sum(largest) > TRUSTED:
+            _mend(exponents, left, right)
+        np.minimum(exponents, 0.0, out=exponents)
+        return _exp(exponents, lowest=-((np.sqrt(largest[0]) + np.sqrt(largest[1])) ** 2))
+
+
+def _mend(exponents: Floats, left: Points, right: Points) -> None:
+    """Replace doubtful exponents by `-‖s - x‖²/2` from differences, where κ is not 0 anyway."""
+    doubt = 4 * ROUNDING * (left.half_norms[:, None] + right.half_norms)
+    doubtful = (doubt > TRUSTED) & ~(exponents + doubt < LOWEST)
+    rows, columns = np.flatnonzero(doubtful.any(axis=1)), np.flatnonzero(doubtful.any(axis=0))
+    if len(rows) and len(columns):
+        exact = -0.5 * left.subset(rows).differences(right.subset(columns), power=2)
+        place = np.ix_(rows, columns)
+        exponents[place] = np.where(doubtful[place], exact, exponents[place])
+
+
+def _exp(exponents: Floats, lowest: float) -> Floats:
+    """`exp` in place; what would be subnormal becomes exactly 0. `lowest` bounds the exponents."""
+    if lowest > LOWEST:
+        return np.exp(exponents, out=exponents)
+    np.maximum(exponents, LOWEST, out=exponents)
+    np.exp(exponents, out=exponents)
+    exponents -= np.exp(LOWEST)
+    return exponents
+
+
+@dataclass
+class Laplacian(Kernel):
+    """`κ(u, v) = exp(-‖u - v‖₁ / σ)`."""
+
+    name = "laplacian"
+
+    sigma: float = real("σ", "width of the kernel", default=1.0, over=0)
+
+    def unit(self) -> float:
+        """Coordinates are divided by σ."""
+        return self.sigma
+
+    def between(self, left: Points, right: Points) -> Floats:
+        """Sums of absolute differences; no product helps here."""
+        distances = left.differences(right, power=1)
+        return _exp(np.negative(distances, out=distances), lowest=-np.inf)
+
+
+@dataclass
+class Polynomial(Kernel):
+    """`κ(u, v) = ((⟨u, v⟩ + c) / √((‖u‖² + c)(‖v‖² + c)))^p`, so that κ(x, x) = 1."""
+
+    name = "polynomial"
+
+    degree: int = whole("p", "degree of the polynomial", default=2, at_least=1, at_most=100)
+    offset: float = real("c", "constant added to the inner product", default=1.0, over=0)
+
+    def between(self, left: Points, right: Points) -> Floats:
+        """Products, normalised."""
+        cosines = left.products(right)
+        cosines += self.offset
+        cosines /= np.sqrt(2 * left.half_norms + self.offset)[:, None]
+        cosines /= np.sqrt(2 * right.half_norms + self.offset)
+        return np.clip(cosines, -1.0, 1.0) ** self.degree
+
+
+@dataclass
+class Linear(Kernel):
+    """`κ(u, v) = ⟨u, v⟩ / (‖u‖·‖v‖)`, the cosine; 0 for a row of zeros, κ(0, 0) included."""
+
+    name = "linear"
+
+    def points(self, rows: Rows, centre: Floats | None = None) -> Points:
+        """Rows are brought to length one here, whatever their scale."""
+        return super().points(unit_rows(rows), centre)
+
+    def between(self, left: Points, right: Points) -> Floats:
+        """Products of rows that already have length one."""
+        return np.clip(left.products(right), -1.0, 1.0)
+
+    def diagonal(self, points: Points) -> Floats:
+        """1, and 0 for a row of zeros."""
+        return (points.half_norms > 0).astype(np.float64)
+
+
+KERNELS: dict[str, type[Kernel]] = {
+    kernel.name: kernel for kernel in (Gaussian, Laplacian, Polynomial, Linear)
+}

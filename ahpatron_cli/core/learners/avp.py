@@ -1,0 +1,146 @@
+"""AVP, the aggressive variant of the Perceptron, without and (Ahpatron) with a budget."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ahpatron_cli.core.expansion import Expansion
+from ahpatron_cli.core.halving import halve
+from ahpatron_cli.core.learners.base import Learner
+from ahpatron_cli.core.rows import Floats
+from ahpatron_cli.core.spec import ParameterError, choice, real, whole
+
+EPSILON_MEANING = "update where y·f(x) < 1 - ε"
+RADIUS_MEANING = "f is kept in the ball of this radius"
+STEP_MEANING = "coefficient of a new example; the first one, if adaptive"
+SCHEDULE_MEANING = "constant: λ; adaptive: λ_t = λ/√(1 + M'_t/U²), M'_t = rounds with y·f(x) <= 0"
+
+
+@dataclass
+class AVP(Learner):
+    """Also learn from what was right but not by much (Liao et al. 2024, Algorithm 1).
+
+    `f ← Proj_U(f + λ_t·y·κ(x,·))` if `y·f(x) < 1 - ε`, where Proj_U brings f back to the ball of
+    radius U. No budget. Symbols: ε `epsilon`, λ `step`, U `radius`.
+
+    `schedule=constant` with λ = 1, U = ∞, 1/2 < ε < 1 is Corollary 1:
+    `|M'_T| <= 2·L_T(f) + ‖f‖² + (1 - 2ε)·|N_T|`. `schedule=adaptive` with λ = 1 and a finite U is
+    Corollary 2: `λ_t = U/√(U² + M'_t)`, where M'_t counts the rounds so far, this one included,
+    with `y·f(x) <= 0`.
+    """
+
+    name = "avp"
+    title = "AVP: adds every margin below 1 - ε, no budget (Liao et al. 2024, Algorithm 1)"
+
+    epsilon: float = real("ε", EPSILON_MEANING, default=0.5, over=0, under=1)
+    radius: float = real("U", RADIUS_MEANING, default=math.inf, over=0, infinite=True)
+    step: float = real("λ", STEP_MEANING, default=1.0, over=0)
+    schedule: str = choice("λ_t", SCHEDULE_MEANING, "constant", "adaptive")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.schedule == "adaptive" and math.isinf(self.radius):
+            message = "radius must be a number > 0 where schedule is adaptive, got inf"
+            raise ParameterError("radius", message)
+        self._failures = 0  # M'_t
+
+    def wants(self, margins: Floats, labels: Floats) -> NDArray[np.bool_]:
+        """Where the margin is below 1 - ε."""
+        return margins < 1.0 - self.epsilon
+
+    def update(self, f: Expansion, margin: float) -> None:
+        """Add x with λ_t·y, then project onto the ball of radius U."""
+        f.add(self.step_at(margin))
+        f.project(self.radius)
+
+    def step_at(self, margin: float) -> float:
+        """λ_t of a round that updates; every round with `y·f(x) <= 0` does."""
+        if self.schedule == "constant":
+            return self.step
+        self._failures += margin <= 0
+        return self.step / math.sqrt(1.0 + self._failures / self.radius**2)
+
+
+@dataclass
+class Ahpatron(AVP):
+    """AVP on at most B examples, by halving and projecting (Liao et al. 2024, Algorithm 2).
+
+    When an update is due and |S| = B, half of S is removed first; the half that stays takes over
+    the projection of the other onto its span, and f is rescaled to the norm `c_t·U`.
+    Symbols: B `budget`, ε `epsilon`, U `radius`, λ `step`, η `ridge`, c_t `rescale`.
+
+    `rescale=keep` is `c_t = ‖f_t‖/U` (Theorem 5, and the paper's experiments); a number is a
+    constant c_t (Theorem 4: 0.6, with λ = √2·U/√B, B >= 50, U <= √B/4, 3U/√B < ε < 1).
+    The half that stays is by `selection=magnitude` that of the largest |a|, the older one where
+    equal, as in the paper (the authors' published code takes the first half, in order of age, whose
+    |a| reaches the median: the same but for ties); by `selection=greedy` the one found by greedy
+    forward projection, after the paper's Remark that the best f̄ is the closest one.
+    """
+
+    name = "ahpatron"
+    title = "Ahpatron: AVP on a budget by halving and projecting (Liao et al. 2024, Algorithm 2)"
+    keeps_gram = True
+
+    budget: int = whole("B", "most examples kept", default=400, even=True, at_least=2)
+    epsilon: float = real("ε", EPSILON_MEANING, default=0.5, over=0, under=1)
+    radius: float = real(
+        "U", RADIUS_MEANING, over=0, formula="√B/2", derive=lambda self: math.sqrt(self.budget) / 2
+    )
+    step: float = real(
+        "λ",
+        STEP_MEANING,
+        over=0,
+        formula="U/√(4B)",
+        derive=lambda self: self.radius / math.sqrt(4 * self.budget),
+    )
+    schedule: str = choice("λ_t", SCHEDULE_MEANING, "constant", "adaptive")
+    ridge: float = real("η", "ridge of the projection at a halving", default=0.0005, over=0)
+    selection: str = choice("S_2", "which half stays at a halving", "magnitude", "greedy")
+    rescale: float | str = real(
+        "c_t",
+        "norm after a halving, in units of U; keep: the norm from before",
+        default="keep",
+        words=("keep",),
+        over=0,
+        at_most=1,
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._halvings = 0
+        self._unscaled = 0
+        self._gaps = 0.0
+
+    def update(self, f: Expansion, margin: float) -> None:
+        """Make room if there is none; then as AVP."""
+        if f.size == self.budget:
+            self._halve(f)
+        super().update(f, margin)
+
+    def _halve(self, f: Expansion) -> None:
+        f.settle()
+        norm = None if isinstance(self.rescale, str) else self.rescale * self.radius
+        half = halve(f.gram, f.coefficients, self.ridge, self.selection, norm)
+        f.check_norm(half.norm_before)
+        f.restrict(half.kept, half.coefficients, half.gram, half.norm)
+        self._halvings += 1
+        self._gaps += half.gap
+        self._unscaled += not half.rescaled
+
+    def halvings(self) -> int:
+        """J, the number of halvings; Lemma 1: `J <= max(2(|M'_T| + |N_T|)/B - 1, 0)`."""
+        return self._halvings
+
+    def zeta(self) -> float | None:
+        """`ζ̂ = Σ ‖f_t - f̄_t‖ / (U·J)`, the quantity that Theorem 5 depends on."""
+        return self._gaps / (self.radius * self._halvings) if self._halvings else None
+
+    def warnings(self) -> list[str]:
+        """Halvings that left nothing to rescale."""
+        if not self._unscaled:
+            return []
+        return [f"{self._unscaled} of {self._halvings} halvings projected f to zero: not rescaled"]

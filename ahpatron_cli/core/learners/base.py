@@ -1,0 +1,59 @@
+"""What every learner is: parameters, a trigger and an update."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ahpatron_cli.core.expansion import Expansion
+from ahpatron_cli.core.kernels import Kernel
+from ahpatron_cli.core.rows import Floats
+from ahpatron_cli.core.spec import Declared
+
+
+@dataclass
+class Learner(Declared):
+    """An online learner: `wants` says which rounds change f, `update` changes it.
+
+    The engine predicts, sees the label, and calls `update` where `wants` is true; while f is empty
+    it calls it in any case. A learner is good for one pass: what it counts belongs to that pass.
+    """
+
+    name: ClassVar[str]
+    title: ClassVar[str]
+    """One line for tables: what it is and where it comes from."""
+    keeps_gram: ClassVar[bool] = False
+    """Whether the Gram matrix of the active set is needed."""
+
+    def hypothesis(self, kernel: Kernel) -> Expansion:
+        """The empty f that a pass starts with."""
+        return Expansion(kernel, keep_gram=self.keeps_gram)
+
+    def wants(self, margins: Floats, labels: Floats) -> NDArray[np.bool_]:
+        """Which rounds, given `y·f(x)` and y, are to change f."""
+        raise NotImplementedError
+
+    def update(self, f: Expansion, margin: float) -> None:
+        """Change f by the current example."""
+        raise NotImplementedError
+
+    def halvings(self) -> int | None:
+        """How often the active set was halved; None for learners that never do."""
+        return None
+
+    def zeta(self) -> float | None:
+        """ζ̂ of Theorem 5, where it is defined."""
+        return None
+
+    def warnings(self) -> list[str]:
+        """What the user must know about the numbers of this pass."""
+        return []
+
+
+def wrong(margins: Floats, labels: Floats) -> NDArray[np.bool_]:
+    """Where sign(f(x)) differs from y, with sign(0) = +1."""
+    mistaken: NDArray[np.bool_] = (margins < 0) | ((margins == 0) & (labels < 0))
+    return mistaken

@@ -1,0 +1,30 @@
+"""The kernel Perceptron."""
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ahpatron_cli.core.expansion import Expansion
+from ahpatron_cli.core.learners.base import Learner, wrong
+from ahpatron_cli.core.rows import Floats
+
+
+@dataclass
+class Perceptron(Learner):
+    """Add every example that was predicted wrongly (Rosenblatt 1958; kernels: Freund, Schapire).
+
+    `f ← f + y·κ(x,·)` if `sign(f(x)) ≠ y`. No budget, no parameters. For every f in the space,
+    `|M_T| <= 2·L_T(f) + ‖f‖²` (the paper's Theorem 1), L_T the sum of hinge losses.
+    """
+
+    name = "perceptron"
+    title = "Perceptron: adds every mistake, no budget"
+
+    def wants(self, margins: Floats, labels: Floats) -> NDArray[np.bool_]:
+        """On a mistake."""
+        return wrong(margins, labels)
+
+    def update(self, f: Expansion, margin: float) -> None:
+        """Add x with coefficient y."""
+        f.add(1.0)

@@ -1,0 +1,227 @@
+"""Sets of examples in kernel-ready form: scaled, and for dense data centred.
+
+`DensePoints` and `SparsePoints` answer the same questions, and a kernel asks nothing else:
+inner products, `-‖s - x‖²/2`, and the sums `Σ_k |s_k - x_k|^p` computed without cancellation.
+A set of n points against a set of m gives an n x m array. Sparse points never become dense.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from typing import Self
+
+import numpy as np
+
+from ahpatron_cli.core.rows import CsrRows, Floats, Integers
+
+NARROW = 4096
+
+
+class Points(ABC):
+    """A set of points. Two sets that meet are always of the same kind."""
+
+    @property
+    @abstractmethod
+    def size(self) -> int:
+        """Number of points."""
+
+    @property
+    @abstractmethod
+    def width(self) -> int:
+        """Number of coordinates."""
+
+    @property
+    @abstractmethod
+    def half_norms(self) -> Floats:
+        """`‖x‖²/2` of each point."""
+
+    @abstractmethod
+    def slice(self, start: int, stop: int) -> Self:
+        """Points `start` to `stop`, sharing memory."""
+
+    @abstractmethod
+    def append(self, other: Self, chosen: Integers) -> None:
+        """Add the `chosen` points of `other`."""
+
+    @abstractmethod
+    def keep(self, kept: Integers) -> None:
+        """Forget all points but the `kept` ones."""
+
+    @abstractmethod
+    def products(self, other: Self) -> Floats:
+        """`⟨s, x⟩`."""
+
+    @abstractmethod
+    def exponents(self, other: Self) -> Floats:
+        """`-‖s - x‖²/2`, up to rounding of the norms' size (so perhaps a little above 0)."""
+
+    @abstractmethod
+    def differences(self, other: Self, power: int) -> Floats:
+        """`Σ_k |s_k - x_k|^power`, by subtraction: exact to the last few digits."""
+
+    def subset(self, chosen: Integers) -> Self:
+        """The `chosen` points, copied."""
+        part = self.slice(0, 0)
+        part.append(self, chosen)
+        return part
+
+
+class DensePoints(Points):
+    """Rows `[x, -‖x‖²/2, 1]`: the exponent of a Gaussian then comes straight out of one product."""
+
+    def __init__(self, coordinates: Floats) -> None:
+        count, width = coordinates.shape
+        self._rows = np.empty((count, width + 2))
+        self._rows[:, :width] = coordinates
+        self._rows[:, width] = -0.5 * np.einsum("ij,ij->i", coordinates, coordinates)
+        self._rows[:, width + 1] = 1.0
+        self._size = count
+
+    @property
+    def size(self) -> int:
+        return self._size
+
+    @property
+    def width(self) -> int:
+        return int(self._rows.shape[1]) - 2
+
+    @property
+    def coordinates(self) -> Floats:
+        """The n x width array of scaled, centred examples."""
+        return self._rows[: self._size, :-2]
+
+    @property
+    def half_norms(self) -> Floats:
+        return -self._rows[: self._size, -2]
+
+    def slice(self, start: int, stop: int) -> Self:
+        part = type(self).__new__(type(self))
+        part._rows = self._rows[start:stop]
+        part._size = len(part._rows)
+        return part
+
+    def append(self, other: Self, chosen: Integers) -> None:
+        needed = self._size + len(chosen)
+        if needed > len(self._rows):  # room doubles when it runs out
+            grown = np.empty((max(needed, 2 * len(self._rows)), self._rows.shape[1]))
+            grown[: self._size] = self._rows[: self._size]
+            self._rows = grown
+        self._rows[self._size : needed] = other._rows[chosen]
+        self._size = needed
+
+    def keep(self, kept: Integers) -> None:
+        self._rows[: len(kept)] = self._rows[kept]
+        self._size = len(kept)
+
+    def widen(self, width: int) -> None:
+        """Make room for new coordinates, zero so far (given as their scaled, centred value)."""
+        wider = np.zeros((len(self._rows), width + 2))
+        wider[:, : self.width] = self._rows[:, :-2]
+        wider[:, -2:] = self._rows[:, -2:]
+        self._rows = wider
+
+    def products(self, other: Self) -> Floats:
+        product: Floats = self.coordinates @ other.coordinates.T
+        return product
+
+    def exponents(self, other: Self) -> Floats:
+        swapped = other._rows[: other._size].copy()  # [x, 1, -‖x‖²/2]
+        swapped[:, -2:] = other._rows[: other._size, :-3:-1]
+        product: Floats = self._rows[: self._size] @ swapped.T
+        return product
+
+    def differences(self, other: Self, power: int) -> Floats:
+        mine = self.coordinates
+        out = np.empty((self._size, other._size))
+        for i, point in enumerate(other.coordinates):
+            out[:, i] = _power(mine - point, power).sum(axis=1)
+        return out
+
+
+class SparsePoints(Points):
+    """Compressed rows. Products run over the columns in which the other set has values."""
+
+    def __init__(self, rows: CsrRows) -> None:
+        self._csr = rows
+        self._half_norms = 0.5 * _row_sums(rows, rows.values * rows.values)
+
+    @property
+    def size(self) -> int:
+        return len(self._csr)
+
+    @property
+    def width(self) -> int:
+        return self._csr.width
+
+    @property
+    def half_norms(self) -> Floats:
+        return self._half_norms
+
+    def slice(self, start: int, stop: int) -> Self:
+        part = type(self).__new__(type(self))
+        part._csr = self._csr.slice(start, stop)
+        part._half_norms = self._half_norms[start:stop]
+        return part
+
+    def append(self, other: Self, chosen: Integers) -> None:
+        self._csr = CsrRows.concatenate([self._csr, other._csr.take(chosen)])
+        self._half_norms = np.concatenate([self._half_norms, other._half_norms[chosen]])
+
+    def keep(self, kept: Integers) -> None:
+        self._csr = self._csr.take(kept)
+        self._half_norms = self._half_norms[kept]
+
+    def products(self, other: Self) -> Floats:
+        from scipy.sparse import csr_matrix
+
+        mine, table = _meet(self._csr, other._csr)
+        matrix = csr_matrix((mine.values, mine.columns, mine.indptr), shape=(self.size, len(table)))
+        return np.asarray(matrix @ table)
+
+    def exponents(self, other: Self) -> Floats:
+        out = self.products(other)
+        out -= self.half_norms[:, None]
+        out -= other.half_norms
+        return out
+
+    def differences(self, other: Self, power: int) -> Floats:
+        # by subtraction on x's own columns, plus what s has elsewhere: nothing cancels
+        mine, table = _meet(self._csr, other._csr)
+        meeting = mine.dense(len(table))
+        own_terms = _power(self._csr.values, power)
+        in_use = np.zeros(max(self.width, other.width), dtype=bool)
+        out = np.empty((self.size, other.size))
+        for i in range(other.size):
+            here = np.flatnonzero(table[:, i])
+            columns = other._csr.columns[other._csr.indptr[i] : other._csr.indptr[i + 1]]
+            in_use[columns] = True
+            elsewhere = _row_sums(self._csr, np.where(in_use[self._csr.columns], 0.0, own_terms))
+            in_use[columns] = False
+            out[:, i] = elsewhere + _power(meeting[:, here] - table[here, i], power).sum(axis=1)
+        return out
+
+
+def _power(values: Floats, power: int) -> Floats:
+    return np.abs(values) if power == 1 else values * values
+
+
+def _row_sums(rows: CsrRows, terms: Floats) -> Floats:
+    owners = np.repeat(np.arange(len(rows)), np.diff(rows.indptr))
+    return np.bincount(owners, weights=terms, minlength=len(rows)).astype(np.float64, copy=False)
+
+
+def _meet(rows: CsrRows, others: CsrRows) -> tuple[CsrRows, Floats]:
+    """`rows` on the columns that `others` use, renumbered, and `others` as a dense table of these.
+
+    Narrow data keep all columns: the renumbering would cost more than it saves.
+    """
+    if max(rows.width, others.width) <= NARROW:
+        return rows, others.dense(rows.width).T.copy()
+    used = np.unique(others.columns)
+    number = np.full(max(rows.width, others.width), -1, dtype=np.int32)
+    number[used] = np.arange(len(used), dtype=np.int32)
+    table = CsrRows(others.indptr, number[others.columns], others.values, len(used)).dense()
+    columns = number[rows.columns]
+    shared = columns >= 0
+    indptr = np.concatenate(([0], np.cumsum(shared)))[rows.indptr]
+    return CsrRows(indptr, columns[shared], rows.values[shared], len(used)), table.T.copy()

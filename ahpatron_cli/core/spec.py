@@ -1,0 +1,147 @@
+"""Parameters, declared once: symbol, meaning, legal range, default.
+
+Validation, `-p name=value`, `ahpatron inspect --learners` and the README's tables all come from
+these declarations.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+Value: TypeAlias = int | float | str
+
+
+class ParameterError(ValueError):
+    """A parameter outside its legal range; `name` is the parameter's."""
+
+    def __init__(self, name: str, message: str) -> None:
+        super().__init__(message)
+        self.name = name
+
+
+@dataclass(frozen=True)
+class Spec:
+    """One parameter: what it is called in papers, what it means, what it may be."""
+
+    kind: type[int] | type[float] | type[str]
+    symbol: str
+    meaning: str
+    formula: str | None = None
+    """The default, where it depends on other parameters, as a formula."""
+    derive: Callable[[Any], Value] | None = None
+    """Computes that default from the object's earlier parameters."""
+    words: tuple[str, ...] = ()
+    """Words that are legal in place of a number; all that is legal where `kind` is str."""
+    over: float | None = None
+    under: float | None = None
+    at_least: float | None = None
+    at_most: float | None = None
+    even: bool = False
+    infinite: bool = False
+
+    def legal(self) -> str:
+        """The legal values in words: `an even whole number >= 2`."""
+        if self.kind is str:
+            return "one of " + ", ".join(self.words)
+        noun = "whole number" if self.kind is int else "number"
+        article = "an even " if self.even else "a "
+        bounds = [
+            f"{sign} {_tidy(bound)}"
+            for sign, bound in (
+                (">", self.over),
+                (">=", self.at_least),
+                ("<", self.under),
+                ("<=", self.at_most),
+            )
+            if bound is not None
+        ]
+        text = article + " and ".join([f"{noun} {bounds[0]}" if bounds else noun, *bounds[1:]])
+        extra = ([*self.words] if self.words else []) + (["inf"] if self.infinite else [])
+        return " or ".join([text, *extra])
+
+    def parse(self, text: str) -> Value:
+        """The value that `text` spells; underscores and NaN are no numbers here."""
+        if text in self.words:
+            return text
+        try:
+            if "_" in text or self.kind is str:
+                raise ValueError
+            return self.kind(text)
+        except ValueError:
+            raise ValueError(f"must be {self.legal()}, got {text!r}") from None
+
+    def check(self, value: Value) -> Value:
+        """`value` in the parameter's own type, or a ValueError that names what is legal."""
+        if isinstance(value, str):
+            if value in self.words:
+                return value
+        elif self.kind is not str and not isinstance(value, bool) and self._holds(value):
+            return self.kind(value)
+        raise ValueError(f"must be {self.legal()}, got {value!r}")
+
+    def _holds(self, value: float) -> bool:
+        if math.isinf(value):
+            return self.infinite and value > 0
+        return (
+            not math.isnan(value)
+            and (self.kind is float or value == int(value))
+            and (self.over is None or value > self.over)
+            and (self.at_least is None or value >= self.at_least)
+            and (self.under is None or value < self.under)
+            and (self.at_most is None or value <= self.at_most)
+            and (not self.even or value % 2 == 0)
+        )
+
+
+def _tidy(number: float) -> str:
+    return str(int(number)) if number == int(number) else str(number)
+
+
+def _declare(kind: type[Any], symbol: str, meaning: str, default: Any, options: Any) -> Any:
+    spec = Spec(kind, symbol, meaning, **options)
+    return dataclasses.field(default=default, metadata={"spec": spec})
+
+
+def whole(symbol: str, meaning: str, default: int | None = None, **options: Any) -> Any:
+    """Declare a whole number."""
+    return _declare(int, symbol, meaning, default, options)
+
+
+def real(symbol: str, meaning: str, default: float | str | None = None, **options: Any) -> Any:
+    """Declare a real number; `words` may stand in place of it."""
+    return _declare(float, symbol, meaning, default, options)
+
+
+def choice(symbol: str, meaning: str, *words: str) -> Any:
+    """Declare a choice between words; the first is the default."""
+    return _declare(str, symbol, meaning, words[0], {"words": words})
+
+
+class Declared:
+    """Base of dataclasses whose parameters are declared with `whole`, `real` and `choice`."""
+
+    def __post_init__(self) -> None:
+        for name, spec in self.specs().items():
+            value = getattr(self, name)
+            if value is None and spec.derive is not None:
+                value = spec.derive(self)
+            try:
+                if value is None:
+                    raise ValueError(f"must be given: {spec.legal()}")
+                setattr(self, name, spec.check(value))
+            except ValueError as error:
+                raise ParameterError(name, f"{name} {error}") from None
+
+    @classmethod
+    def specs(cls) -> dict[str, Spec]:
+        """The declared parameters by name, in order."""
+        fields = dataclasses.fields(cls)  # type: ignore[arg-type]  # every subclass is a dataclass
+        return {field.name: field.metadata["spec"] for field in fields if "spec" in field.metadata}
+
+    def params(self) -> dict[str, Value]:
+        """All parameters with the values in force."""
+        return {name: getattr(self, name) for name in self.specs()}

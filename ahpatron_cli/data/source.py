@@ -1,0 +1,346 @@
+"""Where the bytes of a data file come from: a path, a pipe or standard input, unpacked as a stream.
+
+Compression is recognised by content, because names lie. What is recognised as something else
+(a zip archive, a PDF, a NumPy array) is refused by its name: that helps more than a complaint about
+a strange byte in line 1. The raw bytes are hashed as they pass, so a run can say exactly what it
+played without reading the file twice.
+"""
+
+from __future__ import annotations
+
+import bz2
+import difflib
+import hashlib
+import io
+import lzma
+import os
+import shlex
+import stat
+import sys
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+from typing import Protocol
+
+from ahpatron_cli.errors import ExitCode, Place, UserError
+
+STDIN_NAME = "<stdin>"
+RAW_BLOCK = 1 << 16
+HEAD_BYTES = 512  # enough to recognise every format below; tar keeps its mark at byte 257
+XZ_MEMORY = 128 << 20  # twice what `xz -9` needs; a forged header may ask for 4 GiB
+UNPACKED_BLOCK = 1 << 18
+
+PIPE_HINT = "unpack it into a pipe: `{command} {file} | ahpatron run -`"
+TEXT_HINT = "a LIBSVM file is text, one example per line: `label index:value index:value ...`"
+
+# first bytes, what they mean, and the command that unpacks it to standard output (if any)
+FOREIGN_FORMATS: tuple[tuple[bytes, str, str | None], ...] = (
+    (b"\x28\xb5\x2f\xfd", "a zstd archive", "zstd -dc"),
+    (b"PK\x03\x04", "a zip archive", "unzip -p"),
+    (b"PK\x05\x06", "an empty zip archive", None),
+    (b"7z\xbc\xaf\x27\x1c", "a 7z archive", "7z x -so"),
+    (b"\x04\x22\x4d\x18", "an lz4 archive", "lz4 -dc"),
+    (b"Rar!\x1a\x07", "a rar archive", "unrar p -inul"),
+    (b"\x1f\x9d", "a .Z archive (compress)", "uncompress -c"),
+    (b"LZIP", "an lzip archive", "lzip -dc"),
+    (b"%PDF-", "a PDF document", None),
+    (b"\x89HDF\r\n\x1a\n", "an HDF5 file", None),
+    (b"\x93NUMPY", "a NumPy .npy array", None),
+    (b"PAR1", "a Parquet file", None),
+    (b"ARROW1", "an Arrow file", None),
+    (b"MATLAB 5.0 MAT-file", "a MATLAB file", None),
+    (b"\x89PNG\r\n\x1a\n", "a PNG image", None),
+    (b"\xff\xd8\xff", "a JPEG image", None),
+    (b"GIF8", "a GIF image", None),
+    (b"SQLite format 3\0", "an SQLite database", None),
+    (b"\x7fELF", "an executable program", None),
+    (b"\x80\x02", "a Python pickle", None),
+    (b"\x80\x03", "a Python pickle", None),
+    (b"\x80\x04", "a Python pickle", None),
+    (b"\x80\x05", "a Python pickle", None),
+)
+
+
+class Bytes(Protocol):
+    """Anything that hands out bytes; short answers are allowed, an empty one is the end."""
+
+    def read(self, size: int, /) -> bytes | None:
+        """At most `size` bytes."""
+
+
+class Decompressor(Protocol):
+    """What `bz2` and `lzma` offer to unpack one member of a compressed stream."""
+
+    @property
+    def eof(self) -> bool:
+        """The end of the member was reached."""
+
+    @property
+    def needs_input(self) -> bool:
+        """No output can be made before more bytes are given."""
+
+    @property
+    def unused_data(self) -> bytes:
+        """The bytes after the end of the member."""
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        """At most `max_length` unpacked bytes; unused input is kept for the next call."""
+
+
+class GzipDecompressor:
+    """`zlib` behind the interface of `bz2` and `lzma`; checks the CRC at the end of a member."""
+
+    def __init__(self) -> None:
+        self._zlib = zlib.decompressobj(wbits=31)
+
+    @property
+    def eof(self) -> bool:
+        """The end of the member was reached."""
+        return self._zlib.eof
+
+    @property
+    def needs_input(self) -> bool:
+        """No output can be made before more bytes are given."""
+        return not self._zlib.unconsumed_tail
+
+    @property
+    def unused_data(self) -> bytes:
+        """The bytes after the end of the member."""
+        return self._zlib.unused_data
+
+    def decompress(self, data: bytes, max_length: int) -> bytes:
+        """At most `max_length` unpacked bytes; unused input is kept for the next call."""
+        return self._zlib.decompress(self._zlib.unconsumed_tail + data, max_length)
+
+
+def _xz() -> Decompressor:
+    return lzma.LZMADecompressor(memlimit=XZ_MEMORY)
+
+
+COMPRESSIONS: tuple[tuple[bytes, str, Callable[[], Decompressor]], ...] = (
+    (b"\x1f\x8b", "gzip", GzipDecompressor),
+    (b"BZh", "bzip2", bz2.BZ2Decompressor),
+    (b"\xfd7zXZ\0", "xz", _xz),
+)
+
+
+def open_source(path: str) -> Source:
+    """Open `path` (`-` is standard input) for reading; the caller closes it (use `with`)."""
+    if path == "-":
+        if sys.stdin is None:
+            raise UserError("standard input is closed", code=ExitCode.NO_INPUT)
+        return Source(sys.stdin.buffer, STDIN_NAME, closes=False)
+    try:
+        file = Path(path).open("rb", buffering=0)  # noqa: SIM115 - the Source closes it
+    except OSError as error:
+        raise _cannot_open(path, error) from None
+    try:
+        return Source(file, path, closes=True)
+    except BaseException:
+        file.close()
+        raise
+
+
+class Source:
+    """The unpacked bytes of one input, with the place reached in the raw bytes and their hash."""
+
+    def __init__(self, file: Bytes, name: str, *, closes: bool) -> None:
+        self.name = name
+        self._file = file
+        self._closes = closes
+        self._hash = hashlib.sha256()
+        self._ended = False
+        self._unread = b""
+        self.position = 0
+        self.size = _regular_size(file)
+        raw_head = self._fill(self._raw, HEAD_BYTES)
+        self._refuse_foreign(raw_head, "this is")
+        self._raw_head = raw_head
+        for magic, kind, new in COMPRESSIONS:
+            if raw_head.startswith(magic):
+                self._unpack: Callable[[int], bytes] = _Unpacker(self, kind, magic, new).read
+                self._unread = self._fill(self._unpack, HEAD_BYTES)
+                self._refuse_foreign(self._unread, f"inside the {kind} data is")
+                break
+        else:
+            self._unpack = self.raw_block
+
+    @property
+    def is_stdin(self) -> bool:
+        """Reads standard input, which cannot be opened a second time."""
+        return not self._closes
+
+    def read(self, size: int) -> bytes:
+        """Exactly `size` unpacked bytes, fewer only at the end, however slowly a pipe delivers."""
+        if len(self._unread) >= size:
+            answer, self._unread = self._unread[:size], self._unread[size:]
+            return answer
+        head, self._unread = self._unread, b""
+        return head + self._fill(self._unpack, size - len(head))
+
+    def sha256(self) -> str | None:
+        """Hash of all raw bytes, as hex digits.
+
+        What was not read of a regular file is read now; of a pipe that was not read to its end
+        nothing can be said.
+        """
+        if self.size is not None:
+            while self._raw(RAW_BLOCK):
+                pass
+        return self._hash.hexdigest() if self._ended else None
+
+    def raw_block(self, size: int) -> bytes:
+        """Raw bytes as they come, at most `size` of them, those of the head first."""
+        if self._raw_head:
+            answer, self._raw_head = self._raw_head[:size], self._raw_head[size:]
+            return answer
+        return self._raw(size)
+
+    def close(self) -> None:
+        """Close the file, unless it is standard input."""
+        if self._closes and isinstance(self._file, io.IOBase):
+            self._file.close()
+
+    def __enter__(self) -> Source:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.close()
+
+    def _raw(self, size: int) -> bytes:
+        try:
+            data = self._file.read(size) or b""
+        except OSError as error:
+            raise UserError(
+                f"reading failed: {error.strerror or error}",
+                code=ExitCode.IO_ERROR,
+                place=Place(self.name),
+            ) from error
+        self._ended = not data
+        self.position += len(data)
+        self._hash.update(data)
+        return data
+
+    @staticmethod
+    def _fill(read: Callable[[int], bytes], size: int) -> bytes:
+        parts = []
+        while size and (data := read(size)):
+            parts.append(data)
+            size -= len(data)
+        return b"".join(parts)
+
+    def _refuse_foreign(self, head: bytes, verb: str) -> None:
+        found = next((row for row in FOREIGN_FORMATS if head.startswith(row[0])), None)
+        if head[257:262] == b"ustar":
+            found = (b"", "a tar archive", "tar -xOf")
+        if found is None:
+            return
+        _, kind, command = found
+        if command is None or self.is_stdin:
+            hint = TEXT_HINT
+        else:
+            hint = PIPE_HINT.format(command=command, file=shlex.quote(self.name))
+        raise UserError(
+            f"{verb} {kind}, not LIBSVM text",
+            code=ExitCode.BAD_DATA,
+            place=Place(self.name),
+            hint=hint,
+        )
+
+
+class _Unpacker:
+    """Unpacks a stream of one or more compressed members, never more than asked for at a time."""
+
+    def __init__(
+        self, source: Source, kind: str, magic: bytes, new: Callable[[], Decompressor]
+    ) -> None:
+        self._source = source
+        self._kind = kind
+        self._magic = magic
+        self._new = new
+        self._member = new()
+        self._rest = b""  # raw bytes read beyond the end of the last member
+
+    def read(self, size: int) -> bytes:
+        """At least one unpacked byte and at most `size`, or nothing at the end."""
+        size = min(size, UNPACKED_BLOCK)
+        while True:
+            if self._member.eof and not self._next_member():
+                return b""
+            data, self._rest = self._rest, b""
+            if not data and self._member.needs_input:
+                data = self._source.raw_block(RAW_BLOCK)
+                if not data:
+                    raise self._damaged(f"the {self._kind} data end too early", "is it cut off")
+            if unpacked := self._decompress(data, size):
+                return unpacked
+
+    def _next_member(self) -> bool:
+        """Go on with the next member; zero bytes between and after members are padding."""
+        rest = self._member.unused_data.lstrip(b"\0")
+        while len(rest) < len(self._magic) and (data := self._source.raw_block(RAW_BLOCK)):
+            rest = (rest + data).lstrip(b"\0")
+        if not rest:
+            return False
+        if not rest.startswith(self._magic):
+            problem = f"the {self._kind} data are followed by something else"
+            raise self._damaged(problem, "is it damaged")
+        self._member, self._rest = self._new(), rest
+        return True
+
+    def _decompress(self, data: bytes, size: int) -> bytes:
+        try:
+            return self._member.decompress(data, size)
+        except (zlib.error, lzma.LZMAError, OSError, ValueError) as error:
+            if isinstance(error, lzma.LZMAError) and "Memory usage limit" in str(error):
+                problem = f"unpacking needs more than {XZ_MEMORY >> 20} MiB of memory"
+                raise self._damaged(problem, "was it packed with a giant dictionary") from None
+            problem = f"the {self._kind} data are damaged"
+            raise self._damaged(problem, "is it a broken download") from None
+
+    def _damaged(self, problem: str, guess: str) -> UserError:
+        return UserError(
+            problem,
+            code=ExitCode.BAD_DATA,
+            place=Place(self._source.name),
+            hint=f"{guess}? fetch or pack the file again",
+        )
+
+
+def _regular_size(file: Bytes) -> int | None:
+    """Size in bytes of what can be read of a regular file; None for pipes and devices."""
+    try:
+        number = file.fileno()  # type: ignore[attr-defined]
+        status = os.fstat(number)
+    except (AttributeError, OSError):  # not a real file: tests hand in a BytesIO
+        return None
+    return status.st_size if stat.S_ISREG(status.st_mode) else None
+
+
+def _cannot_open(path: str, error: OSError) -> UserError:
+    if isinstance(error, FileNotFoundError):
+        problem, hint = "no such file", _similar_name(path)
+    elif isinstance(error, IsADirectoryError):
+        problem, hint = "this is a directory", "name a file inside it"
+    elif isinstance(error, PermissionError):
+        problem, hint = "you may not read this file", f"see `ls -l {shlex.quote(path)}`"
+    else:
+        problem, hint = f"cannot be opened: {error.strerror or error}", None
+    return UserError(problem, code=ExitCode.NO_INPUT, place=Place(path), hint=hint)
+
+
+def _similar_name(path: str) -> str:
+    """Point at a file of nearly this name in the same folder, or at the missing folder."""
+    wanted = Path(path)
+    try:
+        names = [entry.name for entry in wanted.parent.iterdir() if not entry.is_dir()]
+    except OSError:
+        return f"there is no folder {wanted.parent} either"
+    close = difflib.get_close_matches(wanted.name, names, n=1)
+    return f"did you mean {wanted.parent / close[0]}?" if close else "check the spelling"

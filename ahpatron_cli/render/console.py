@@ -65,7 +65,8 @@ class Conversation:
         `total` is in the unit of `update(completed)`, bytes or rounds; None if it is not known.
         """
         stream = self._stream
-        if self._quiet or stream is None or not _is_live_terminal(stream):
+        hidden = self._quiet or self._bar is not None  # one bar is enough
+        if hidden or stream is None or not _is_live_terminal(stream):
             yield _NoBar()
             return
         from ahpatron_cli.render.bar import make_bar  # rich takes 0.1 s to load

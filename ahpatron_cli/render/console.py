@@ -69,10 +69,10 @@ class Conversation:
         if hidden or stream is None or not _is_live_terminal(stream):
             yield _NoBar()
             return
-        from ahpatron_cli.render.bar import make_bar  # rich takes 0.1 s to load
+        from ahpatron_cli.render.bar import make_bar, shorten  # rich takes 0.1 s to load
 
         bar = make_bar(stream, known_total=total is not None)
-        task = bar.add_task(literal(description), total=total, played="", rate="")
+        task = bar.add_task(shorten(literal(description)), total=total, played="", rate="")
         with suppress(OSError, ValueError):
             bar.start()
         self._bar = bar

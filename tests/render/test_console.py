@@ -123,11 +123,11 @@ SCRIPT = textwrap.dedent("""
 """)
 
 
-def on_a_terminal(mode: str) -> str:
+def on_a_terminal(mode: str, columns: int = 120) -> str:
     screen, _ = pexpect.run(
         f"{sys.executable} -c '{SCRIPT}' {mode}",
         withexitstatus=True,
-        env={**os.environ, "TERM": "xterm", "COLUMNS": "120", "NO_COLOR": "1"},
+        env={**os.environ, "TERM": "xterm", "COLUMNS": str(columns), "NO_COLOR": "1"},
         timeout=60,
     )
     return screen.decode()
@@ -149,6 +149,15 @@ def test_an_unknown_total_shows_the_count_without_percent() -> None:
     assert "1,000 rounds" in screen
     assert "12.50 % mistakes" in screen
     assert "50%" not in screen
+
+
+@pytest.mark.parametrize("columns", [40, 66, 78])
+def test_the_bar_gives_up_columns_before_it_cuts_words(columns: int) -> None:
+    screen = on_a_terminal("known", columns)
+    assert "1,000 rounds 12.50 % mistakes" in screen
+    assert "…" not in screen
+    assert ("da[ta].svm" in screen) == (columns >= 66)
+    assert ("0:00:0" in screen) == (columns >= 78)
 
 
 def test_quiet_shows_no_bar() -> None:

@@ -1,0 +1,92 @@
+"""Make the files of sample_data/: small, binary, in LIBSVM format, the same bytes every time.
+
+    python tests/make_sample_data.py [FOLDER]
+
+Random numbers come from `numpy.random.RandomState`, whose streams NumPy has promised never to
+change. Values are written with few digits, so that the last bits of a machine's arithmetic do not
+show. One real file, two made up:
+
+- breast_cancer.svm: 569 tumours, 30 features scaled to [0, 1] (scikit-learn brings the data)
+- rings.svm: two noisy, interlocked spirals; no line parts them, and 5 % of the labels are wrong
+- sparse_text.svm: bags of words about two topics; sparse, labels 0 and 1
+"""
+
+import sys
+from collections.abc import Callable, Iterable
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.datasets import load_breast_cancer
+
+FOLDER = Path(__file__).parent.parent / "sample_data"
+
+
+def breast_cancer() -> str:
+    """The real one. Malignant is -1, benign +1; the order of the file is shuffled once."""
+    bunch = load_breast_cancer()
+    low, high = bunch.data.min(axis=0), bunch.data.max(axis=0)
+    examples = (bunch.data - low) / (high - low)
+    labels = 2 * bunch.target - 1
+    order = np.random.RandomState(569).permutation(len(labels))
+    return svm_text(labels[order], examples[order])
+
+
+def rings(rows: int = 2000, wrong: float = 0.05) -> str:
+    """Two arms of a spiral, one turn and a half each, half a turn apart, blurred."""
+    random = np.random.RandomState(2000)
+    labels = random.choice([-1, 1], size=rows)
+    turn = 3 * np.pi * np.sqrt(random.uniform(0.04, 1.0, size=rows))
+    angle = turn + np.where(labels == 1, 0.0, np.pi)
+    radius = turn / (3 * np.pi)
+    examples = np.column_stack((radius * np.cos(angle), radius * np.sin(angle)))
+    examples += 0.06 * random.standard_normal((rows, 2))
+    labels[random.uniform(size=rows) < wrong] *= -1
+    return svm_text(labels, examples, digits=4)
+
+
+def sparse_text(rows: int = 1500, words: int = 2000, length: int = 21) -> str:
+    """Each text draws its words from a Zipf law, in which its topic makes 150 words likelier."""
+    random = np.random.RandomState(1500)
+    common = 1 / (10.0 + np.arange(words))
+    common = common[random.permutation(words)]
+    topics = np.tile(common, (2, 1))
+    marked = random.permutation(words)[:300]
+    topics[0, marked[:150]] *= 4
+    topics[1, marked[150:]] *= 4
+    topics /= topics.sum(axis=1, keepdims=True)
+    labels = random.choice([0, 1], size=rows)
+    counts = np.array([random.multinomial(length, topics[label]) for label in labels])
+    weights = np.log1p(counts)
+    weights /= np.linalg.norm(weights, axis=1, keepdims=True)
+    return svm_text(labels, weights, digits=4)
+
+
+def svm_text(labels: NDArray[np.int64], examples: NDArray[np.float64], digits: int = 6) -> str:
+    """One line per example: its label, then `index:value` from index 1 on, zeros left out."""
+    return "".join(
+        f"{label:d}" + "".join(_features(example, digits)) + "\n"
+        for label, example in zip(labels.tolist(), examples, strict=True)
+    )
+
+
+def _features(example: NDArray[np.float64], digits: int) -> Iterable[str]:
+    for column in np.flatnonzero(example):
+        yield f" {column + 1}:{example[column]:.{digits}g}"
+
+
+MAKERS: dict[str, Callable[[], str]] = {
+    "breast_cancer.svm": breast_cancer,
+    "rings.svm": rings,
+    "sparse_text.svm": sparse_text,
+}
+
+
+def make_all(folder: Path) -> None:
+    """Write every file into the folder."""
+    for name, make in MAKERS.items():
+        (folder / name).write_text(make(), encoding="ascii", newline="\n")
+
+
+if __name__ == "__main__":
+    make_all(Path(sys.argv[1]) if len(sys.argv) > 1 else FOLDER)

@@ -29,7 +29,8 @@ CONTEXT = 40
 _TOKEN = re.compile(rb"[^ \t]+")
 _DECIMAL = rb"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?"
 _NUMBER = re.compile(_DECIMAL)
-_FEATURE = re.compile(rb"([0-9]++):(" + _DECIMAL + rb")")
+# the next token: index and value, or else something that is not a feature
+_FEATURE = re.compile(rb"[ \t]*+(?:([0-9]++):(" + _DECIMAL + rb")(?![^ \t])|([^ \t]++))")
 _QUERY = re.compile(rb"qid:[0-9]++")
 _HEX = re.compile(rb"[+-]?0[xX][0-9a-fA-F.pP+-]*")
 _FORBIDDEN = re.compile(rb"[^\t -~]")
@@ -82,28 +83,27 @@ def parse_line(text: bytes, max_features: int = MAX_FEATURES) -> Line | None:
     Raises `Fault` at the first thing that is wrong.
     """
     data = _data_part(text)
-    tokens = (_Token(match[0], match.start() + 1) for match in _TOKEN.finditer(data))
-    first = next(tokens, None)
+    first = _TOKEN.search(data)
     if first is None:
         return None
-    label = _label(first, data)
+    label = _label(_Token(first[0], first.start() + 1), data)
     indices: list[int] = []
     values: list[float] = []
     has_qid = False
     last = -1
-    for token in tokens:
-        match = _FEATURE.fullmatch(token.text)
-        if match is None:
-            if not indices and not has_qid and _QUERY.fullmatch(token.text):
+    for match in _FEATURE.finditer(data, first.end()):
+        digits, number, other = match.groups()
+        if other is not None:
+            if not indices and not has_qid and _QUERY.fullmatch(other):
                 has_qid = True
                 continue
-            _refuse_feature(token, data, first_feature=not indices)
-        index = _index(token, match[1], max_features)
-        if index <= last:
-            _refuse_order(token, index, last)
-        value = float(match[2])
+            _refuse_feature(_Token(other, match.start(3) + 1), data, first_feature=not indices)
+        index = int(digits) if len(digits) <= 10 else _long_index(digits)
+        if not last < index <= max_features:
+            _refuse_index(digits, number, match.start(1) + 1, last, max_features)
+        value = float(number)
         if math.isinf(value):
-            raise _not_a_number(_Token(match[2], token.column + match.start(2)), "value")
+            raise _not_a_number(_Token(number, match.start(2) + 1), "value")
         indices.append(index)
         values.append(value)
         last = index
@@ -251,7 +251,7 @@ def _label(token: _Token, data: bytes) -> float:
         hint = "convert it: first column to `label`, then each column to `index:value`"
         raise token.foreign("csv", "CSV", hint)
     if b":" in text:
-        note = f"{_show(text)} is a feature, or its label is missing"
+        note = f"{_show(text)} is a feature: the label is missing"
         raise token.fault("label-missing", "a line must start with a label", note)
     if b"," in text:
         note = f"{_show(text)} looks like several"
@@ -259,29 +259,34 @@ def _label(token: _Token, data: bytes) -> float:
     raise _not_a_number(token, "label")
 
 
-def _index(token: _Token, digits: bytes, max_features: int) -> int:
+def _long_index(digits: bytes) -> int:
+    """An index of any number of digits; ten significant ones and more all count as too many."""
     significant = digits.lstrip(b"0")
-    if len(significant) <= 10 and (index := int(significant or b"0")) <= max_features:
-        return index
-    raise _Token(digits, token.column).fault(
-        "index-limit",
-        f"feature indices must not exceed {max_features:,}",
-        f"{_show(significant)} is over the limit",
-        "if it is meant, raise --max-features",
-    )
+    return int(significant[:20] or b"0")
 
 
-def _refuse_order(token: _Token, index: int, last: int) -> NoReturn:
-    if index == last:
+def _refuse_index(
+    digits: bytes, number: bytes, column: int, last: int, max_features: int
+) -> NoReturn:
+    index = digits.lstrip(b"0") or b"0"
+    if _long_index(digits) > max_features:
+        raise _Token(digits, column).fault(
+            "index-limit",
+            f"feature indices must not exceed {max_features:,}",
+            f"{_show(index)} is over the limit",
+            "if it is meant, raise --max-features",
+        )
+    token = _Token(digits + b":" + number, column)
+    if int(index) == last:
         raise token.fault(
             "index-duplicate",
             "a feature index must appear once per line",
-            f"index {index} appears again",
+            f"index {last} appears again",
         )
     raise token.fault(
         "index-order",
         "feature indices must increase along a line",
-        f"index {index} comes after index {last}",
+        f"index {int(index)} comes after index {last}",
         "sort the features of each line by index",
     )
 

@@ -121,11 +121,15 @@ class SvmReader:
         """The rows of these lines, or None if a single byte of them cannot be vouched for."""
         if text.find(b"\n") > MAX_LINE:  # only the first line can be carried over from before
             return None
-        if read := _read_plain(text, self._max_features):
+        read = _read_plain(text, self._max_features)
+        if read is not None:
             labels, rows = read
             return Chunk(labels, rows, np.arange(first_line, first_line + len(labels)))
         tidy = _tidy(text)
-        if tidy is None or not (read := _read_plain(tidy.text, self._max_features)):
+        if tidy is None or tidy.text == text:
+            return None
+        read = _read_plain(tidy.text, self._max_features)
+        if read is None:
             return None
         self.saw_qid |= tidy.had_qid
         return Chunk(*read, first_line + tidy.lines)

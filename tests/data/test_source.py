@@ -1,0 +1,284 @@
+"""Bytes from files, pipes and archives: found by content, hashed, and refused by name."""
+
+import bz2
+import gzip
+import hashlib
+import io
+import lzma
+import os
+import stat
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import ahpatron_cli
+from ahpatron_cli.data.source import FOREIGN_FORMATS, Source, open_source
+from ahpatron_cli.data.svm_format import SvmReader
+from ahpatron_cli.errors import ExitCode, UserError
+
+ROOT = Path(ahpatron_cli.__file__).parents[1]
+TEXT = b"".join(b"%d %d:0.%d\n" % (n % 2, n % 50 + 1, n * 7919) for n in range(20_000))
+PACK = {
+    "plain": bytes,
+    "gzip": gzip.compress,
+    "bzip2": bz2.compress,
+    "xz": lzma.compress,
+}
+kinds = pytest.mark.parametrize("kind", PACK)
+packed_kinds = pytest.mark.parametrize("kind", [kind for kind in PACK if kind != "plain"])
+
+
+def write(tmp_path: Path, data: bytes, name: str = "data.svm") -> str:
+    path = tmp_path / name
+    path.write_bytes(data)
+    return str(path)
+
+
+def unpack(path: str, size: int = 4096) -> bytes:
+    with open_source(path) as source:
+        return b"".join(iter(lambda: source.read(size), b""))
+
+
+def refused(path: str, code: ExitCode) -> UserError:
+    with pytest.raises(UserError) as caught:
+        unpack(path)
+    assert caught.value.code is code
+    assert caught.value.place is not None
+    assert caught.value.place.path == path
+    return caught.value
+
+
+@kinds
+@pytest.mark.parametrize("name", ["data.svm", "data.gz", "data.bz2", "data.xz"])
+def test_compression_is_found_by_content(tmp_path: Path, kind: str, name: str) -> None:
+    path = write(tmp_path, PACK[kind](TEXT), name)
+    assert unpack(path) == TEXT
+    assert unpack(path, 1 << 24) == TEXT
+
+
+@kinds
+def test_position_size_and_hash(tmp_path: Path, kind: str) -> None:
+    data = PACK[kind](TEXT)
+    path = write(tmp_path, data)
+    with open_source(path) as source:
+        assert source.size == len(data)
+        assert source.position <= len(data)
+        assert source.read(1000) == TEXT[:1000]
+        before = source.position
+        assert source.read(100_000) == TEXT[1000:101_000]
+        assert before <= source.position <= len(data)
+        assert source.sha256() == hashlib.sha256(data).hexdigest()
+    with open_source(path) as source:
+        while source.read(1 << 16):
+            pass
+        assert source.position == len(data)
+        assert source.sha256() == hashlib.sha256(data).hexdigest()
+
+
+@packed_kinds
+def test_many_members_and_padding(tmp_path: Path, kind: str) -> None:
+    pack = PACK[kind]
+    data = b"".join(pack(TEXT[at : at + 30_000]) for at in range(0, len(TEXT), 30_000))
+    data = pack(b"") + data + pack(b"")
+    assert unpack(write(tmp_path, data)) == TEXT
+    assert unpack(write(tmp_path, data + bytes(512))) == TEXT
+
+
+@packed_kinds
+def test_truncated_at_many_places(tmp_path: Path, kind: str) -> None:
+    data = PACK[kind](TEXT[:3000])
+    for length in {*range(6, 40), *range(40, len(data), 97), len(data) - 1}:
+        error = refused(write(tmp_path, data[:length]), ExitCode.BAD_DATA)
+        assert error.problem == f"the {kind} data end too early"
+        assert error.hint is not None
+
+
+@packed_kinds
+def test_flipped_bits_never_give_other_text(tmp_path: Path, kind: str) -> None:
+    data = PACK[kind](TEXT[:3000])
+    for at in range(len(PACK[kind](b"")) // 2, len(data), 31):
+        flipped = bytearray(data)
+        flipped[at] ^= 0x10
+        path = write(tmp_path, bytes(flipped))
+        try:
+            assert unpack(path) == TEXT[:3000]  # a flip in a field that means nothing
+        except UserError as error:
+            problem = error.problem
+            assert kind in problem or "MiB of memory" in problem
+
+
+@packed_kinds
+def test_rubbish_after_the_end(tmp_path: Path, kind: str) -> None:
+    path = write(tmp_path, PACK[kind](TEXT) + b"\0\0rubbish")
+    problem = refused(path, ExitCode.BAD_DATA).problem
+    assert problem == f"the {kind} data are followed by something else"
+
+
+def test_xz_with_a_giant_dictionary(tmp_path: Path) -> None:
+    filters = [{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 512 << 20}]
+    try:
+        data = lzma.compress(b"1 1:1\n", filters=filters)
+    except MemoryError:
+        pytest.skip("too little memory to make the file")
+    problem = refused(write(tmp_path, data), ExitCode.BAD_DATA).problem
+    assert problem == "unpacking needs more than 128 MiB of memory"
+
+
+@pytest.mark.parametrize(("magic", "name", "command"), FOREIGN_FORMATS)
+def test_other_formats_are_named(
+    tmp_path: Path, magic: bytes, name: str, command: str | None
+) -> None:
+    path = write(tmp_path, magic + b"\x01\x02 and so on")
+    error = refused(path, ExitCode.BAD_DATA)
+    assert error.problem == f"this is {name}, not LIBSVM text"
+    assert error.hint is not None
+    assert (command or "a LIBSVM file is text") in error.hint
+
+
+def test_tar_inside_gzip(tmp_path: Path) -> None:
+    header = b"data.svm".ljust(257, b"\0") + b"ustar\0".ljust(255, b"\0")
+    problem = refused(write(tmp_path, gzip.compress(header)), ExitCode.BAD_DATA).problem
+    assert problem == "inside the gzip data is a tar archive, not LIBSVM text"
+
+
+def test_missing_file(tmp_path: Path) -> None:
+    write(tmp_path, TEXT, "training.svm")
+    error = refused(str(tmp_path / "trainnig.svm"), ExitCode.NO_INPUT)
+    assert error.problem == "no such file"
+    assert error.hint == f"did you mean {tmp_path / 'training.svm'}?"
+    assert refused(str(tmp_path / "zzz"), ExitCode.NO_INPUT).hint == "check the spelling"
+    folder = tmp_path / "nowhere"
+    error = refused(str(folder / "a.svm"), ExitCode.NO_INPUT)
+    assert error.hint == f"there is no folder {folder} either"
+
+
+def test_what_cannot_be_opened(tmp_path: Path) -> None:
+    assert refused(str(tmp_path), ExitCode.NO_INPUT).problem == "this is a directory"
+    inside_a_file = str(Path(write(tmp_path, TEXT)) / "x")
+    assert "Not a directory" in refused(inside_a_file, ExitCode.NO_INPUT).problem
+    assert "too long" in refused(str(tmp_path / ("x" * 300)), ExitCode.NO_INPUT).problem
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_unreadable_file(tmp_path: Path) -> None:
+    path = write(tmp_path, TEXT)
+    Path(path).chmod(stat.S_IWUSR)
+    assert refused(path, ExitCode.NO_INPUT).problem == "you may not read this file"
+
+
+def test_permission_error_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: object, **__: object) -> None:
+        raise PermissionError(13, "Permission denied")
+
+    monkeypatch.setattr(Path, "open", refuse)
+    error = refused(str(tmp_path / "a b"), ExitCode.NO_INPUT)
+    assert error.problem == "you may not read this file"
+    assert error.hint == f"see `ls -l '{tmp_path / 'a b'}'`"
+
+
+def test_closed_stdin(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sys, "stdin", None)
+    with pytest.raises(UserError, match="standard input is closed") as caught:
+        open_source("-")
+    assert caught.value.code is ExitCode.NO_INPUT
+
+
+def test_failing_device() -> None:
+    error = refused("/proc/self/mem", ExitCode.IO_ERROR)
+    assert error.problem == "reading failed: Input/output error"
+
+
+class Drip(io.RawIOBase):
+    """A file that answers with one byte at a time, and fails or ends after the last."""
+
+    def __init__(self, data: bytes, error: OSError | None = None) -> None:
+        self._data = io.BytesIO(data)
+        self._error = error
+
+    def read(self, size: int = -1, /) -> bytes:
+        data = self._data.read(1)
+        if not data and self._error:
+            raise self._error
+        return data
+
+
+@kinds
+def test_reads_do_not_depend_on_timing(kind: str) -> None:
+    source = Source(Drip(PACK[kind](TEXT[:9000])), "drip", closes=True)
+    assert [len(source.read(4000)) for _ in range(4)] == [4000, 4000, 1000, 0]
+    assert source.size is None
+    assert source.sha256() == hashlib.sha256(PACK[kind](TEXT[:9000])).hexdigest()
+
+
+@kinds
+def test_failure_in_the_middle(kind: str) -> None:
+    data = PACK[kind](TEXT)[:2000]
+    failing = Drip(data, OSError(5, "Input/output error"))
+    with pytest.raises(UserError, match="reading failed: Input/output error") as caught:
+        list(SvmReader(Source(failing, "drip", closes=True)))
+    assert caught.value.code is ExitCode.IO_ERROR
+
+
+def test_no_hash_of_a_pipe_that_was_not_read_to_its_end() -> None:
+    source = Source(Drip(TEXT), "drip", closes=True)
+    source.read(5000)
+    assert source.sha256() is None
+
+
+READ_AND_TELL = """
+import sys
+from ahpatron_cli.data.source import open_source
+from ahpatron_cli.data.svm_format import SvmReader
+with open_source(sys.argv[1]) as source:
+    rows = [len(chunk.labels) for chunk in SvmReader(source, chunk_bytes=50_000)]
+    print(source.name, source.size, source.sha256(), rows)
+"""
+SLOW_WRITER = """
+import sys, time
+data = sys.stdin.buffer.read()
+with open(sys.argv[1], "wb", buffering=0) as out:
+    for at in range(0, len(data), 40_001):
+        out.write(data[at : at + 40_001])
+        time.sleep(0.005)
+"""
+
+
+def expected_rows(path: str) -> list[int]:
+    with open_source(path) as source:
+        return [len(chunk.labels) for chunk in SvmReader(source, chunk_bytes=50_000)]
+
+
+@pytest.mark.parametrize("kind", ["plain", "gzip"])
+def test_fifo_and_stdin_with_a_slow_writer(tmp_path: Path, kind: str) -> None:
+    data = PACK[kind](TEXT)
+    rows = expected_rows(write(tmp_path, data))
+    digest = hashlib.sha256(data).hexdigest()
+    fifo = tmp_path / "fifo"
+    os.mkfifo(fifo)
+    for argument, name in ((str(fifo), str(fifo)), ("-", "<stdin>")):
+        writer = subprocess.Popen(
+            [sys.executable, "-c", SLOW_WRITER, str(fifo)], stdin=subprocess.PIPE
+        )
+        command = [sys.executable, "-c", READ_AND_TELL, argument]
+        shell = ["sh", "-c", 'exec "$@" < fifo', "sh"] if argument == "-" else []
+        with subprocess.Popen(
+            [*shell, *command],
+            cwd=tmp_path,
+            env={**os.environ, "PYTHONPATH": str(ROOT)},
+            stdout=subprocess.PIPE,
+            text=True,
+        ) as reader:
+            writer.communicate(data, timeout=20)
+            shown, _ = reader.communicate(timeout=20)
+        assert shown == f"{name} None {digest} {rows}\n"
+
+
+def test_stdin_from_a_file(tmp_path: Path) -> None:
+    path = write(tmp_path, TEXT)
+    with Path(path).open("rb") as file:
+        command = [sys.executable, "-c", READ_AND_TELL, "-"]
+        shown = subprocess.check_output(command, cwd=ROOT, stdin=file, text=True, timeout=20)
+    digest = hashlib.sha256(TEXT).hexdigest()
+    assert shown == f"<stdin> {len(TEXT)} {digest} {expected_rows(path)}\n"

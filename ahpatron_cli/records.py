@@ -28,8 +28,8 @@ class DataRecord:
     path: str
     rounds: int
     features: int
-    labels: tuple[float, float]
-    """The label counted as -1 and the one counted as +1, as the file spells them."""
+    labels: tuple[float | None, float]
+    """The label counted as -1 (None: every other label) and the one counted as +1."""
     sha256: str | None
 
 
@@ -145,7 +145,7 @@ def to_json(report: Report) -> Json:
             "path": data.path,
             "rounds": data.rounds,
             "features": data.features,
-            "labels": [whole(label) for label in data.labels],
+            "labels": [label if label is None else whole(label) for label in data.labels],
             "sha256": data.sha256,
         },
         "runs": [run_to_json(run) for run in report.runs],

@@ -68,6 +68,10 @@ class Player:
         return scores
 
     def _feed(self, rows: Rows, labels: Floats) -> Floats:
+        if isinstance(rows, CsrRows):
+            centre = self._centre
+            self.f.compress(None if centre is None else centre / self.kernel.unit())
+            self._centre = None
         points = self.kernel.points(rows, self._centre_for(rows))
         scores = np.empty(len(labels))
         for begin in range(0, len(labels), self._block):

@@ -32,7 +32,8 @@ class Expansion:
         """Largest relative difference seen between the tracked norm and the exact one."""
         self.margins: Floats = np.empty(0)
         """y·f(x) of the open block's rounds: as predicted up to the current one, then as of now."""
-        self._points: Points | None = None
+        self.points: Points | None = None
+        """The settled examples of S; None before the first block."""
         self._coefficients: Floats = np.empty(0)
         self._gram: Floats | None = np.empty((0, 0)) if keep_gram else None
         self._settled = 0
@@ -44,12 +45,12 @@ class Expansion:
 
     def open(self, block: Points, labels: Floats) -> None:
         """Take up a block: compute its kernel values and its margins."""
-        if self._points is None:
-            self._points = block.slice(0, 0)
-        elif isinstance(self._points, DensePoints) and block.width > self._points.width:
-            self._points.widen(block.width)
+        if self.points is None:
+            self.points = block.slice(0, 0)
+        elif isinstance(self.points, DensePoints) and block.width > self.points.width:
+            self.points.widen(block.width)  # the stream uses features that it did not use so far
         self._block, self._labels = block, labels
-        self._K = self.kernel.between(self._points, block)
+        self._K = self.kernel.between(self.points, block)
         self._G = self.kernel.between(block, block)
         self._diagonal: list[float] = self.kernel.diagonal(block).tolist()
         # Row i: what one unit of y_i·κ(x_i,·) adds to the margins of the rounds after i.
@@ -60,6 +61,11 @@ class Expansion:
         self._spare = np.empty(block.size)
         self.margins = self._coefficients[: self._settled] @ self._K
         self.margins *= labels
+
+    def compress(self, origin: Floats | None) -> None:
+        """Go on with sparse points: the stream has become too wide for dense ones."""
+        if isinstance(self.points, DensePoints):
+            self.points = self.points.to_sparse(origin)
 
     def turn_to(self, round_: int) -> float:
         """Make this round of the block the current one; its margin as predicted."""
@@ -106,8 +112,8 @@ class Expansion:
         new = np.array(self._newcomers, dtype=np.int64)
         old, size = self._settled, self.size
         if len(new):
-            assert self._points is not None
-            self._points.append(self._block, new)
+            assert self.points is not None
+            self.points.append(self._block, new)
             self._grow(size)
             # The sign of a newcomer's coefficient is its label's: `add` takes steps along y·κ.
             self._coefficients[old:size] = self._labels[new] * self._weights
@@ -128,10 +134,10 @@ class Expansion:
 
         The margins of the current and the coming rounds are evaluated anew.
         """
-        assert self._points is not None
+        assert self.points is not None
         assert self._gram is not None
         size = len(kept)
-        self._points.keep(kept)
+        self.points.keep(kept)
         self._coefficients[:size] = coefficients
         self._gram[:size, :size] = gram
         self.size = self._settled = size

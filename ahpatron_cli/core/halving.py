@@ -87,16 +87,19 @@ def choose_greedily(gram: Floats, values: Floats, ridge: float) -> Integers:
     Repeatedly take the example with the largest `r_i²/d_i`, where r are the values at S of the part
     of f not yet explained and d_i is the squared distance of κ(s_i,·) to the span of those taken,
     plus η. A pivoted Cholesky factorisation of K + ηI, stopped half-way, keeps both up to date.
+    Where gains are equal but for rounding, as those of duplicates are, the older is taken.
     """
     size = len(values)
     residual = values.copy()
     distance = gram.diagonal() + ridge
     factor = np.empty((size // 2, size))  # row j: the j-th column of the Cholesky factor
     taken = np.empty(size // 2, dtype=np.int64)
+    floor = 1e-20 * float((residual * residual / distance).max())
     for j in range(size // 2):
         gain = residual * residual / distance
         gain[taken[:j]] = -1.0
-        best = taken[j] = np.argmax(gain)
+        most = float(gain.max())
+        best = taken[j] = np.argmax(gain >= (most * (1 - 1e-9) if most > floor else 0.0))
         pivot = math.sqrt(distance[best])
         column = gram[best] - factor[:j, best] @ factor[:j]
         column[best] += ridge

@@ -69,6 +69,9 @@ class Points(ABC):
 class DensePoints(Points):
     """Rows `[x, -‖x‖²/2, 1]`: the exponent of a Gaussian then comes straight out of one product."""
 
+    _rows: Floats
+    _size: int
+
     def __init__(self, coordinates: Floats) -> None:
         count, width = coordinates.shape
         self._rows = np.empty((count, width + 2))
@@ -83,7 +86,8 @@ class DensePoints(Points):
 
     @property
     def width(self) -> int:
-        return int(self._rows.shape[1]) - 2
+        columns: int = self._rows.shape[1]
+        return columns - 2
 
     @property
     def coordinates(self) -> Floats:
@@ -120,6 +124,15 @@ class DensePoints(Points):
         wider[:, -2:] = self._rows[:, -2:]
         self._rows = wider
 
+    def to_sparse(self, origin: Floats | None) -> SparsePoints:
+        """The same points compressed, with `origin` added back to each (None: they had none)."""
+        rows = self.coordinates if origin is None else self.coordinates + origin
+        owners, columns = np.nonzero(rows)
+        lengths = np.bincount(owners, minlength=self._size)
+        indptr = np.concatenate(([0], np.cumsum(lengths)))
+        values = rows[owners, columns]
+        return SparsePoints(CsrRows(indptr, columns.astype(np.int32), values, self.width))
+
     def products(self, other: Self) -> Floats:
         product: Floats = self.coordinates @ other.coordinates.T
         return product
@@ -140,6 +153,9 @@ class DensePoints(Points):
 
 class SparsePoints(Points):
     """Compressed rows. Products run over the columns in which the other set has values."""
+
+    _csr: CsrRows
+    _half_norms: Floats
 
     def __init__(self, rows: CsrRows) -> None:
         self._csr = rows

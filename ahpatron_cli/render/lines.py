@@ -61,7 +61,8 @@ def facts(data: DataRecord, *, arrow: str, minus: str = "-") -> str:
     parts = [_count(data.rounds, "round"), _count(data.features, "feature")]
     negative, positive = data.labels
     if (negative, positive) != (-1, 1):
-        parts.append(f"labels {whole(negative)} {arrow} -1, {whole(positive)} {arrow} +1")
+        others = "others" if negative is None else whole(negative)
+        parts.append(f"labels {others} {arrow} -1, {whole(positive)} {arrow} +1")
     return ", ".join(parts).replace("-", minus)
 
 

@@ -20,31 +20,18 @@ STEP_MEANING = "coefficient of a new example; the first one, if adaptive"
 SCHEDULE_MEANING = "constant: λ; adaptive: λ_t = λ/√(1 + M'_t/U²), M'_t = rounds with y·f(x) <= 0"
 
 
-@dataclass
-class AVP(Learner):
-    """Also learn from what was right but not by much (Liao et al. 2024, Algorithm 1).
+class Aggressive(Learner):
+    """The rule that AVP and Ahpatron share: `f ← Proj_U(f + λ_t·y·κ(x,·))` if `y·f(x) < 1 - ε`."""
 
-    `f ← Proj_U(f + λ_t·y·κ(x,·))` if `y·f(x) < 1 - ε`, where Proj_U brings f back to the ball of
-    radius U. No budget. Symbols: ε `epsilon`, λ `step`, U `radius`.
-
-    `schedule=constant` with λ = 1, U = ∞, 1/2 < ε < 1 is Corollary 1:
-    `|M'_T| <= 2·L_T(f) + ‖f‖² + (1 - 2ε)·|N_T|`. `schedule=adaptive` with λ = 1 and a finite U is
-    Corollary 2: `λ_t = U/√(U² + M'_t)`, where M'_t counts the rounds so far, this one included,
-    with `y·f(x) <= 0`.
-    """
-
-    name = "avp"
-    title = "AVP: adds every margin below 1 - ε, no budget (Liao et al. 2024, Algorithm 1)"
-
-    epsilon: float = real("ε", EPSILON_MEANING, default=0.5, over=0, under=1)
-    radius: float = real("U", RADIUS_MEANING, default=math.inf, over=0, infinite=True)
-    step: float = real("λ", STEP_MEANING, default=1.0, over=0)
-    schedule: str = choice("λ_t", SCHEDULE_MEANING, "constant", "adaptive")
+    epsilon: float
+    radius: float
+    step: float
+    schedule: str
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.schedule == "adaptive" and math.isinf(self.radius):
-            message = "radius must be a number > 0 where schedule is adaptive, got inf"
+            message = "radius must be a finite number > 0 where schedule is adaptive, got inf"
             raise ParameterError("radius", message)
         self._failures = 0  # M'_t
 
@@ -66,7 +53,29 @@ class AVP(Learner):
 
 
 @dataclass
-class Ahpatron(AVP):
+class AVP(Aggressive):
+    """Also learn from what was right but not by much (Liao et al. 2024, Algorithm 1).
+
+    `f ← Proj_U(f + λ_t·y·κ(x,·))` if `y·f(x) < 1 - ε`, where Proj_U brings f back to the ball of
+    radius U. No budget. Symbols: ε `epsilon`, λ `step`, U `radius`.
+
+    `schedule=constant` with λ = 1, U = ∞, 1/2 < ε < 1 is Corollary 1:
+    `|M'_T| <= 2·L_T(f) + ‖f‖² + (1 - 2ε)·|N_T|`. `schedule=adaptive` with λ = 1 and a finite U is
+    Corollary 2: `λ_t = U/√(U² + M'_t)`, where M'_t counts the rounds so far, this one included,
+    with `y·f(x) <= 0`.
+    """
+
+    name = "avp"
+    title = "AVP: adds every margin below 1 - ε, no budget (Liao et al. 2024, Algorithm 1)"
+
+    epsilon: float = real("ε", EPSILON_MEANING, default=0.5, over=0, under=1)
+    radius: float = real("U", RADIUS_MEANING, default=math.inf, over=0, infinite=True)
+    step: float = real("λ", STEP_MEANING, default=1.0, over=0)
+    schedule: str = choice("λ_t", SCHEDULE_MEANING, "constant", "adaptive")
+
+
+@dataclass
+class Ahpatron(Aggressive):
     """AVP on at most B examples, by halving and projecting (Liao et al. 2024, Algorithm 2).
 
     When an update is due and |S| = B, half of S is removed first; the half that stays takes over
@@ -116,7 +125,7 @@ class Ahpatron(AVP):
         self._gaps = 0.0
 
     def update(self, f: Expansion, margin: float) -> None:
-        """Make room if there is none; then as AVP."""
+        """Make room if there is none; then add and project as AVP does."""
         if f.size == self.budget:
             self._halve(f)
         super().update(f, margin)

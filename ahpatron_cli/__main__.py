@@ -1,0 +1,5 @@
+"""`python -m ahpatron_cli` is the `ahpatron` command."""
+
+from ahpatron_cli.app import main
+
+main()

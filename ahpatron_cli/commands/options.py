@@ -1,0 +1,235 @@
+"""Every option once, as an annotated alias, for the commands that share it.
+
+Nothing heavy is imported here: `ahpatron --help` must answer at once.
+"""
+
+from typing import Annotated
+
+import typer
+
+
+def whole_number(text: str | int) -> int:
+    """A whole number as people write it: no underscores, no spaces. Defaults pass as they are."""
+    if isinstance(text, int):
+        return text
+    sign, digits = (text[:1], text[1:]) if text[:1] in ("+", "-") else ("", text)
+    if not (digits.isascii() and digits.isdigit()) or len(digits) > 18:
+        raise typer.BadParameter(f"{text!r} is not a whole number.")
+    return int(sign + digits)
+
+
+def at_least(low: int, value: int | None) -> int | None:
+    """Pass `value` on if it is not below `low`."""
+    if value is not None and value < low:
+        raise typer.BadParameter(f"{value} is too small: at least {low}.")
+    return value
+
+
+def _positive(value: int | None) -> int | None:
+    return at_least(1, value)
+
+
+def _not_negative(value: int | None) -> int | None:
+    return at_least(0, value)
+
+
+DATA = "Data"
+LEARNING = "Learning"
+OUTPUT = "Output"
+
+DataFiles = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="DATA...",
+        help="LIBSVM files (plain, gz, bz2 or xz), or - for standard input.",
+        show_default=False,
+    ),
+]
+Learners = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-l",
+        "--learner",
+        metavar="NAME",
+        help="A learner to play; repeat for several, [bold]all[/] for every one. "
+        "[dim]\\[default: ahpatron][/]",
+        rich_help_panel=LEARNING,
+    ),
+]
+Budget = Annotated[
+    str | None,
+    typer.Option(
+        "-B",
+        "--budget",
+        metavar="N",
+        help="B, the most examples kept; even. [dim]\\[default: 400][/]",
+        rich_help_panel=LEARNING,
+    ),
+]
+KernelName = Annotated[
+    str,
+    typer.Option(
+        "--kernel",
+        metavar="NAME",
+        help="gaussian, laplacian, polynomial or linear (the last two normalised).",
+        rich_help_panel=LEARNING,
+    ),
+]
+Sigma = Annotated[
+    str | None,
+    typer.Option(
+        "--sigma",
+        metavar="S",
+        help="σ, width of the gaussian exp(-‖u-v‖²/2σ²) or laplacian exp(-‖u-v‖₁/σ) kernel. "
+        "[dim]\\[default: 1.0][/]",
+        rich_help_panel=LEARNING,
+    ),
+]
+Epsilon = Annotated[
+    str | None,
+    typer.Option(
+        "--epsilon",
+        metavar="E",
+        help="ε: update where y·f(x) < 1 - ε; between 0 and 1. [dim]\\[default: 0.5][/]",
+        rich_help_panel=LEARNING,
+    ),
+]
+Params = Annotated[
+    list[str] | None,
+    typer.Option(
+        "-p",
+        "--param",
+        metavar="NAME=VALUE",
+        help="Any other parameter, of every chosen learner that has it; LEARNER.NAME=VALUE for "
+        "one. `ahpatron inspect --learners` lists them.",
+        rich_help_panel=LEARNING,
+    ),
+]
+Repeats = Annotated[
+    int,
+    typer.Option(
+        "--repeats",
+        metavar="R",
+        parser=whole_number,
+        callback=_positive,
+        help="Play R times; with R > 1 each time in a random order of its own.",
+        rich_help_panel=DATA,
+    ),
+]
+Seed = Annotated[
+    int,
+    typer.Option(
+        "--seed",
+        metavar="S",
+        parser=whole_number,
+        callback=_not_negative,
+        help="Seed of the random orders and of learners that draw lots.",
+        rich_help_panel=DATA,
+    ),
+]
+Shuffle = Annotated[
+    bool | None,
+    typer.Option(
+        "--shuffle/--no-shuffle",
+        help="Permute the rows. [dim]\\[default: only if R > 1][/]",
+        show_default=False,
+        rich_help_panel=DATA,
+    ),
+]
+Limit = Annotated[
+    int | None,
+    typer.Option(
+        "--limit",
+        metavar="N",
+        parser=whole_number,
+        callback=_positive,
+        help="Take only the first N rows of each file.",
+        rich_help_panel=DATA,
+    ),
+]
+Scale = Annotated[
+    str,
+    typer.Option(
+        "--scale",
+        metavar="HOW",
+        help="none, minmax (features to 0..1), standard (mean 0, deviation 1) or unit (rows to "
+        "length 1).",
+        rich_help_panel=DATA,
+    ),
+]
+Positive = Annotated[
+    str | None,
+    typer.Option(
+        "--positive",
+        metavar="LABEL",
+        help="Play this label as +1 and every other as -1.",
+        rich_help_panel=DATA,
+    ),
+]
+MaxFeatures = Annotated[
+    int,
+    typer.Option(
+        "--max-features",
+        metavar="N",
+        parser=whole_number,
+        callback=_positive,
+        help="Refuse feature indices above N.",
+        rich_help_panel=DATA,
+    ),
+]
+Predictions = Annotated[
+    str | None,
+    typer.Option(
+        "--predictions",
+        metavar="FILE",
+        help="Write every round's f(x), prediction and label to a .csv file.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+CurveFile = Annotated[
+    str | None,
+    typer.Option(
+        "--curve",
+        metavar="FILE",
+        help="Write the learning curve: .csv, .png or .svg.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+Format = Annotated[
+    str,
+    typer.Option(
+        "--format",
+        metavar="FORMAT",
+        help="What stdout shows: table, json, jsonl, csv, markdown or latex.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+Out = Annotated[
+    str | None,
+    typer.Option(
+        "--out",
+        metavar="FILE",
+        help="Also write the result to a file: .json .jsonl .csv .md .tex .txt.",
+        rich_help_panel=OUTPUT,
+    ),
+]
+Jobs = Annotated[
+    int,
+    typer.Option(
+        "-j",
+        "--jobs",
+        metavar="N",
+        parser=whole_number,
+        callback=_positive,
+        help="Processes for repeats and learners.",
+        rich_help_panel=LEARNING,
+    ),
+]
+Quiet = Annotated[
+    bool,
+    typer.Option("-q", "--quiet", help="Only results and errors.", rich_help_panel=OUTPUT),
+]
+Verbose = Annotated[
+    int,
+    typer.Option("-v", "--verbose", count=True, help="Say more on stderr.", rich_help_panel=OUTPUT),
+]

@@ -1,0 +1,71 @@
+"""`ahpatron run`: the command and its options. What it does is in `session.py`."""
+
+from ahpatron_cli.commands import options
+from ahpatron_cli.commands.shown import Shown
+
+
+def run(
+    data: options.DataFiles,
+    learner: options.Learners = None,
+    budget: options.Budget = None,
+    kernel: options.KernelName = "gaussian",
+    sigma: options.Sigma = None,
+    epsilon: options.Epsilon = None,
+    param: options.Params = None,
+    jobs: options.Jobs = 1,
+    repeats: options.Repeats = 1,
+    seed: options.Seed = 0,
+    shuffle: options.Shuffle = None,
+    limit: options.Limit = None,
+    scale: options.Scale = "none",
+    positive: options.Positive = None,
+    max_features: options.MaxFeatures = 10_000_000,
+    predictions: options.Predictions = None,
+    curve: options.CurveFile = None,
+    format: options.Format = "table",
+    out: options.Out = None,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = 0,
+) -> Shown:
+    """Play learners over LIBSVM files and count their mistakes.
+
+    Each example is predicted before its label is seen. One pass in file order reads, plays and
+    forgets, so files of any size will do; --shuffle and --repeats hold the file in memory.
+    """
+    from ahpatron_cli.commands.session import Session
+    from ahpatron_cli.commands.settings import build_setups, choose_learners, one_of, parse_label
+    from ahpatron_cli.data.examples import Preparation
+    from ahpatron_cli.data.scaling import SCALES
+    from ahpatron_cli.render.console import Conversation
+    from ahpatron_cli.render.files import format_of_suffix, write_atomically
+    from ahpatron_cli.render.plot import check_curve_path, write_curve
+    from ahpatron_cli.render.predictions import open_predictions
+    from ahpatron_cli.render.text import FORMATS, to_text
+    from ahpatron_cli.runner import Repetition
+
+    talk = Conversation(quiet=quiet, verbose=verbose)
+    one_of("format", format, FORMATS)
+    out_format = format_of_suffix(out, format) if out else None
+    if curve:
+        check_curve_path(curve)
+    setups, remarks = build_setups(
+        choose_learners(learner or ["ahpatron"]),
+        kernel,
+        param or [],
+        {"budget": budget, "sigma": sigma, "epsilon": epsilon},
+    )
+    for remark in remarks:
+        talk.warn(remark)
+    preparation = Preparation(
+        limit, one_of("scale", scale, SCALES), parse_label(positive), max_features
+    )
+    repetition = Repetition(repeats, seed, repeats > 1 if shuffle is None else shuffle)
+    with open_predictions(predictions) as writer:
+        session = Session(setups, preparation, repetition, jobs, talk, writer)
+        session.check(data)
+        reports = [session.play(path) for path in data]
+    if curve:
+        write_curve(curve, session.curves)
+    if out and out_format:
+        write_atomically(out, to_text(reports, out_format))
+    return Shown(reports, format)

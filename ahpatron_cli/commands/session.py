@@ -1,0 +1,157 @@
+"""One call of `ahpatron run`: file after file is played, and what happened is told on the way."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+import numpy as np
+
+from ahpatron_cli import __version__
+from ahpatron_cli.commands.settings import usage
+from ahpatron_cli.core.rows import Floats
+from ahpatron_cli.data.examples import Facts, Piece, Preparation, Stream, load
+from ahpatron_cli.data.source import Source, open_source
+from ahpatron_cli.records import Curve, DataRecord, Report
+from ahpatron_cli.render.console import Conversation
+from ahpatron_cli.render.predictions import PredictionWriter
+from ahpatron_cli.runner import Pass, PassResult, Repetition, Setup, play_loaded, play_stream
+
+NEEDS_ALL_ROWS = ("minmax", "standard")
+
+
+class Session:
+    """The settings that all files of a call share."""
+
+    def __init__(
+        self,
+        setups: Sequence[Setup],
+        preparation: Preparation,
+        repetition: Repetition,
+        jobs: int,
+        talk: Conversation,
+        predictions: PredictionWriter | None,
+    ) -> None:
+        self._setups = setups
+        self._preparation = preparation
+        self._repetition = repetition
+        self._jobs = jobs
+        self._talk = talk
+        self._predictions = predictions
+        self._several_files = False
+        self.curves: list[Curve] = []
+        """The learning curve of each learner on each file played so far."""
+
+    def check(self, paths: Sequence[str]) -> None:
+        """Refuse what cannot be played, before anything is."""
+        if paths.count("-") > 1:
+            raise usage("standard input (-) can be read only once")
+        self._several_files = len(paths) > 1
+
+    def play(self, path: str) -> Report:
+        """Play all learners and repeats over one file."""
+        started = time.perf_counter()
+        with open_source(path) as source:
+            path = source.name
+            if self._fits_a_stream():
+                facts, results = self._play_stream(source)
+            else:
+                facts, results = self._play_loaded(source)
+        elapsed = time.perf_counter() - started
+        learning = sum(result.record.seconds for result in results)
+        self._remember_curves(path, results)
+        self._tell(path, facts, results)
+        return Report(
+            version=__version__,
+            data=DataRecord(path, facts.rounds, facts.features, facts.labels, facts.sha256),
+            runs=[result.record for result in results],
+            load_seconds=max(elapsed - learning, 0.0) if self._jobs == 1 else self._load_seconds,
+            notes=facts.notes,
+        )
+
+    def _fits_a_stream(self) -> bool:
+        """One pass in file order needs no row twice; processes side by side need their own."""
+        return (
+            self._repetition.repeats == 1
+            and not self._repetition.shuffle
+            and self._preparation.scale not in NEEDS_ALL_ROWS
+            and (self._jobs == 1 or len(self._setups) == 1)
+        )
+
+    def _play_stream(self, source: Source) -> tuple[Facts, list[PassResult]]:
+        path = source.name
+        stream = Stream(source, self._preparation)
+        passes = [Pass(setup, path, self._repetition.seed, 0) for setup in self._setups]
+        rounds = 0
+        with self._talk.progress(source.size, _short(path)) as line:
+
+            def played(one: Pass, piece: Piece, scores: Floats) -> None:
+                nonlocal rounds
+                if self._predictions:
+                    first = one.rounds - len(scores) + 1
+                    self._predictions.write(path, one.name, 0, first, piece, scores)
+                if one is passes[-1]:
+                    rounds += len(scores)
+                    line.update(source.position, passes[0].mistakes, rounds)
+
+            results = play_stream(stream, passes, played)
+        return stream.facts(), results
+
+    def _play_loaded(self, source: Source) -> tuple[Facts, list[PassResult]]:
+        path = source.name
+        started = time.perf_counter()
+        loaded = load(source, self._preparation)
+        self._load_seconds = time.perf_counter() - started
+        rounds = mistakes = 0
+        total = loaded.facts.rounds * len(self._setups) * self._repetition.repeats
+        results = []
+        with self._talk.progress(total, _short(path)) as line:
+
+            def watch(more_rounds: int, more_mistakes: int) -> None:
+                nonlocal rounds, mistakes
+                rounds, mistakes = rounds + more_rounds, mistakes + more_mistakes
+                line.update(rounds, mistakes, rounds)
+
+            for result in play_loaded(
+                loaded,
+                self._setups,
+                self._repetition,
+                path,
+                keep_scores=self._predictions is not None,
+                jobs=self._jobs,
+                watch=watch,
+            ):
+                if self._predictions and result.scores is not None:
+                    record, first = result.record, 1
+                    order = self._repetition.order(record.repeat, loaded.facts.rounds)
+                    for piece in loaded.pieces(order):
+                        scores = result.scores[first - 1 : first - 1 + len(piece.labels)]
+                        name, repeat = record.learner, record.repeat
+                        self._predictions.write(path, name, repeat, first, piece, scores)
+                        first += len(scores)
+                results.append(result)
+        return loaded.facts, results
+
+    def _remember_curves(self, path: str, results: Sequence[PassResult]) -> None:
+        """The mean over repeats: all repeats of a file have the same rounds."""
+        for setup in self._setups:
+            mine = [result for result in results if result.record.learner == setup.learner]
+            label = f"{_short(path)}: {setup.learner}" if self._several_files else setup.learner
+            mistakes = np.mean([result.curve[1] for result in mine], axis=0)
+            self.curves.append(Curve(label, mine[0].curve[0], mistakes))
+
+    def _tell(self, path: str, facts: Facts, results: Sequence[PassResult]) -> None:
+        prefix = f"{_short(path)}: " if self._several_files else ""
+        for note in facts.notes:
+            self._talk.note(prefix + note)
+        if facts.sorted_labels and not self._repetition.shuffle:
+            self._talk.warn(f"{prefix}the labels come sorted; --shuffle plays a random order")
+        for warning in dict.fromkeys(text for result in results for text in result.warnings):
+            self._talk.warn(prefix + warning)
+        drift = max(result.norm_drift for result in results)
+        self._talk.detail(f"{prefix}sha256 {facts.sha256}; largest drift of ‖f‖ {drift:.1e}")
+
+
+def _short(path: str) -> str:
+    return Path(path).name

@@ -1,0 +1,143 @@
+"""From what was typed to what is built: learners, kernel and their parameters."""
+
+from __future__ import annotations
+
+import difflib
+import math
+from collections.abc import Iterable, Sequence
+
+from ahpatron_cli.core import KERNELS, REGISTRY
+from ahpatron_cli.core.spec import ParameterError, Spec, Value
+from ahpatron_cli.errors import ExitCode, UserError
+from ahpatron_cli.runner import Setup
+
+LISTING = "`ahpatron inspect --learners` lists all learners and their parameters"
+
+
+def usage(problem: str, hint: str | None = None) -> UserError:
+    """A fault of the command line."""
+    return UserError(problem, code=ExitCode.USAGE, hint=hint)
+
+
+def one_of(what: str, name: str, legal: Iterable[str]) -> str:
+    """`name` if it is legal, else an error that suggests what was meant."""
+    words = list(legal)
+    if name in words:
+        return name
+    raise usage(f"unknown {what} {name!r}", suggestion(name, words) or f"one of {', '.join(words)}")
+
+
+def suggestion(name: str, legal: Iterable[str]) -> str | None:
+    """The legal word that `name` most resembles, as a question."""
+    close = difflib.get_close_matches(name.lower(), list(legal), n=1, cutoff=0.6)
+    return f"did you mean {close[0]}?" if close else None
+
+
+def choose_learners(names: Sequence[str]) -> list[str]:
+    """The learners asked for, each once, in the order of the command line."""
+    chosen: list[str] = []
+    for name in names:
+        chosen += REGISTRY if name == "all" else [one_of("learner", name, [*REGISTRY, "all"])]
+    return list(dict.fromkeys(chosen))
+
+
+def build_setups(
+    learners: Sequence[str],
+    kernel: str,
+    params: Sequence[str],
+    named: dict[str, str | None],
+) -> tuple[list[Setup], list[str]]:
+    """The setups to play, each checked by building it once, and remarks on what had no effect.
+
+    `params` are the words after -p; `named` are options such as --budget, None where not given.
+    """
+    kernel_specs = KERNELS[one_of("kernel", kernel, KERNELS)].specs()
+    kernel_params: dict[str, Value] = {}
+    chosen: dict[str, dict[str, Value]] = {learner: {} for learner in learners}
+    remarks: list[str] = []
+    for name, text in named.items():
+        if text is None:
+            continue
+        takers = _takers(name, learners)
+        for learner in takers:
+            chosen[learner][name] = _parse(f"--{name}", REGISTRY[learner].specs()[name], text)
+        if name in kernel_specs:
+            kernel_params[name] = _parse(f"--{name}", kernel_specs[name], text)
+        elif not takers:
+            owner = f"the {kernel} kernel" if name == "sigma" else " and ".join(learners)
+            remarks.append(f"--{name} has no effect: {owner} has no such parameter")
+    for word in params:
+        learner_name, name, text = _split(word, learners)
+        owners = _takers(name, [learner_name] if learner_name else learners)
+        for learner in owners:
+            chosen[learner][name] = _parse(name, REGISTRY[learner].specs()[name], text)
+        if name in kernel_specs and not learner_name:
+            kernel_params[name] = _parse(name, kernel_specs[name], text)
+        elif not owners:
+            raise _unknown(name, [learner_name] if learner_name else learners, kernel_specs)
+    setups = [Setup(name, given, kernel, kernel_params) for name, given in chosen.items()]
+    for setup in setups:
+        _check(setup)
+    return setups, remarks
+
+
+def _takers(name: str, learners: Iterable[str]) -> list[str]:
+    return [learner for learner in learners if name in REGISTRY[learner].specs()]
+
+
+def _split(word: str, learners: Sequence[str]) -> tuple[str | None, str, str]:
+    """The learner (None: every one), name and value in `LEARNER.NAME=VALUE`."""
+    left, equals, text = word.partition("=")
+    if not equals or not left or not text:
+        raise usage(f"-p takes NAME=VALUE, got {word!r}", "for example -p ridge=0.01")
+    learner, dot, name = left.rpartition(".")
+    if not dot:
+        return None, left, text
+    if learner in REGISTRY and learner not in learners:
+        raise usage(f"-p {left}: {learner} is not among the chosen learners", f"add -l {learner}")
+    return one_of("learner", learner, learners), name, text
+
+
+def _parse(shown: str, spec: Spec, text: str) -> Value:
+    try:
+        return spec.check(spec.parse(text))
+    except ValueError as error:
+        raise usage(f"{shown} {error}", _nearby(spec, text)) from None
+
+
+def _nearby(spec: Spec, text: str) -> str | None:
+    """The two even numbers around an odd one; the word that a misspelt one resembles."""
+    if spec.even and text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 2:
+        return f"try {int(text) - 1} or {int(text) + 1}"
+    return suggestion(text, spec.words)
+
+
+def _unknown(name: str, learners: Sequence[str], kernel_specs: Iterable[str]) -> UserError:
+    legal = dict.fromkeys([*(n for one in learners for n in REGISTRY[one].specs()), *kernel_specs])
+    owners = [learner for learner in REGISTRY if name in REGISTRY[learner].specs()]
+    owners += [f"the {kernel} kernel" for kernel in KERNELS if name in KERNELS[kernel].specs()]
+    has = f"; {' and '.join(owners)} would have it" if owners else ""
+    return usage(
+        f"{' and '.join(learners)} has no parameter {name!r}{has}",
+        suggestion(name, legal) or LISTING,
+    )
+
+
+def _check(setup: Setup) -> None:
+    try:
+        setup.build()
+    except ParameterError as error:
+        raise usage(f"{setup.learner}: {error}", LISTING) from None
+
+
+def parse_label(text: str | None) -> float | None:
+    """The label after --positive."""
+    if text is None:
+        return None
+    try:
+        label = float(text) if "_" not in text else math.nan
+    except ValueError:
+        label = math.nan
+    if not math.isfinite(label):
+        raise usage(f"--positive takes a label, which is a number, got {text!r}")
+    return label

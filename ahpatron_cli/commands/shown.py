@@ -1,0 +1,14 @@
+"""What a command hands to `app.py` to be shown on stdout."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from ahpatron_cli.records import Report
+
+
+@dataclass(frozen=True)
+class Shown:
+    """Reports, and the format that stdout shows them in."""
+
+    reports: Sequence[Report]
+    format: str

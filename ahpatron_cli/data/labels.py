@@ -1,0 +1,148 @@
+"""From the labels of a file to -1 and +1, said aloud and never guessed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from ahpatron_cli.core.rows import Floats, Integers
+from ahpatron_cli.errors import ExitCode, Place, UserError
+
+PLAIN_PAIRS = ((-1.0, 1.0), (0.0, 1.0))
+"""Pairs that need no look-ahead: which of the two counts as +1 is clear from either one."""
+
+
+class LabelMap:
+    """Maps labels as they arrive. The pair is given, found beforehand, or one of `PLAIN_PAIRS`.
+
+    With `positive`, that label counts as +1 and every other as -1.
+    """
+
+    def __init__(
+        self, path: str, positive: float | None = None, pair: tuple[float, float] | None = None
+    ) -> None:
+        self._path = path
+        self._positive = positive
+        self._pair = pair
+        self._seen: dict[float, None] = {}
+        self._changes = 0
+        self._last = 0.0
+
+    def signs(self, labels: Floats, lines: Integers) -> Floats:
+        """-1 and +1 for these labels, which stand on these lines."""
+        fresh = [label for label in np.unique(labels).tolist() if label not in self._seen]
+        for label in sorted(fresh, key=lambda label: int(np.argmax(labels == label))):
+            self._meet(label, int(lines[int(np.argmax(labels == label))]))
+        top = self._positive if self._positive is not None else self._pair_or_plain()[1]
+        signs = np.where(labels == top, 1.0, -1.0)
+        if len(signs):
+            self._changes += int(np.count_nonzero(signs[1:] != signs[:-1]))
+            self._changes += bool(self._last and self._last != signs[0])
+            self._last = float(signs[-1])
+        return signs
+
+    def _meet(self, label: float, line: int) -> None:
+        """Take note of a label not seen before, or refuse it."""
+        self._seen[label] = None
+        if self._positive is not None:
+            return
+        if self._pair is not None:
+            if label not in self._pair:
+                raise self._third(label, line)
+        elif not any(self._seen.keys() <= set(pair) for pair in PLAIN_PAIRS):
+            raise self._unclear(label, line)
+
+    def _pair_or_plain(self) -> tuple[float, float]:
+        if self._pair is not None:
+            return self._pair
+        return next(pair for pair in PLAIN_PAIRS if self._seen.keys() <= set(pair))
+
+    def finish(self) -> tuple[float | None, float]:
+        """The label counted as -1 (None where it is several) and the one counted as +1."""
+        if self._positive is None:
+            if len(self._seen) < 2:
+                raise self._one_class()
+            return self._pair_or_plain()
+        if self._positive not in self._seen:
+            raise UserError(
+                f"no row has the label {show(self._positive)} that --positive names",
+                code=ExitCode.BAD_DATA,
+                place=Place(self._path),
+                hint=f"the labels are {show_all(self._seen)}",
+            )
+        others = [label for label in self._seen if label != self._positive]
+        return (others[0] if len(others) == 1 else None), self._positive
+
+    @property
+    def sorted(self) -> bool:
+        """Whether all rows of one class came before all rows of the other."""
+        return self._changes == 1
+
+    def _third(self, label: float, line: int) -> UserError:
+        return UserError(
+            f"a third label: {show(label)}",
+            code=ExitCode.BAD_DATA,
+            place=Place(self._path, line),
+            hint=f"two classes are played; `--positive {show(label)}` plays this label as +1 "
+            "against all others",
+        )
+
+    def _unclear(self, label: float, line: int) -> UserError:
+        return UserError(
+            f"it is not clear which label counts as +1: {show_all(self._seen)}",
+            code=ExitCode.BAD_DATA,
+            place=Place(self._path, line),
+            hint=f"standard input cannot be looked through beforehand: give `--positive "
+            f"{show(max(self._seen))}`, or a file",
+        )
+
+    def _one_class(self) -> UserError:
+        only = next(iter(self._seen))
+        return UserError(
+            f"all rows have the same label, {show(only)}: nothing to tell apart",
+            code=ExitCode.BAD_DATA,
+            place=Place(self._path),
+            hint=f"if that is meant, `--positive {show(only)}` plays the file all the same",
+        )
+
+
+def find_pair(path: str, labels: Iterable[float]) -> tuple[float, float] | None:
+    """The two labels of a file, smaller first; None where there are not two yet."""
+    distinct = sorted(set(labels))
+    if len(distinct) > 2:
+        raise UserError(
+            f"{len(distinct)} different labels: {show_all(distinct)}",
+            code=ExitCode.BAD_DATA,
+            place=Place(path),
+            hint=f"two classes are played; `--positive {show(distinct[-1])}` plays that label as "
+            "+1 against all others",
+        )
+    return (distinct[0], distinct[1]) if len(distinct) == 2 else None
+
+
+def is_plain(labels: Iterable[float]) -> bool:
+    """Whether these labels are exactly one of the pairs that need no look-ahead."""
+    return tuple(sorted(set(labels))) in PLAIN_PAIRS
+
+
+def describe(pair: tuple[float | None, float]) -> str | None:
+    """How the labels were mapped, where that is not plain."""
+    negative, positive = pair
+    if (negative, positive) == PLAIN_PAIRS[0]:
+        return None
+    if negative is None:
+        return f"label {show(positive)} is played as +1, every other label as -1"
+    return f"label {show(negative)} is played as -1, label {show(positive)} as +1"
+
+
+def show(label: float) -> str:
+    """A label as people write it: 1, not 1.0."""
+    return str(int(label)) if label == int(label) else repr(label)
+
+
+def show_all(labels: Iterable[float]) -> str:
+    """The first few labels of many."""
+    distinct = sorted(labels)
+    text = ", ".join(show(label) for label in distinct[:5])
+    return text + (f", … ({len(distinct)} in all)" if len(distinct) > 5 else "")

@@ -1,0 +1,60 @@
+"""Features brought to comparable size before the first round: `--scale`."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from ahpatron_cli.core.rows import CsrRows, Floats, Rows, unit_rows
+
+SCALES = ("none", "minmax", "standard", "unit")
+
+__all__ = ["SCALES", "scaled", "unit_rows"]
+
+
+def scaled(rows: Rows, scale: str) -> Rows:
+    """Rows after `minmax` (to [0, 1]), `standard` (mean 0, deviation 1) or `unit` (length 1).
+
+    Ranges, means and deviations are those of all rows; a constant feature is only shifted.
+    Sparse rows are divided but not shifted, so that zeros stay zeros: the Gaussian and the
+    Laplacian kernel do not see the difference.
+    """
+    if scale == "none":
+        return rows
+    if scale == "unit":
+        return unit_rows(rows)
+    if isinstance(rows, CsrRows):
+        divisors = _sparse_ranges(rows) if scale == "minmax" else _sparse_deviations(rows)
+        values = rows.values / _nonzero(divisors)[rows.columns]
+        return CsrRows(rows.indptr, rows.columns, values, rows.width)
+    low: Floats = rows.min(axis=0) if scale == "minmax" else rows.mean(axis=0)
+    spread: Floats = rows.max(axis=0) - low if scale == "minmax" else rows.std(axis=0)
+    shifted = rows - low
+    shifted /= _nonzero(spread)
+    return shifted
+
+
+def _nonzero(spread: Floats) -> Floats:
+    return np.where(spread > 0, spread, 1.0)
+
+
+def _sparse_ranges(rows: CsrRows) -> Floats:
+    low, high = np.zeros(rows.width), np.zeros(rows.width)  # values not stored are zeros
+    np.minimum.at(low, rows.columns, rows.values)
+    np.maximum.at(high, rows.columns, rows.values)
+    everywhere = np.bincount(rows.columns, minlength=rows.width) == len(rows)
+    if everywhere.any():  # no zero in this feature: its range is that of what is stored
+        low[everywhere], high[everywhere] = np.inf, -np.inf
+        stored = everywhere[rows.columns]
+        np.minimum.at(low, rows.columns[stored], rows.values[stored])
+        np.maximum.at(high, rows.columns[stored], rows.values[stored])
+    return high - low
+
+
+def _sparse_deviations(rows: CsrRows) -> Floats:
+    count = len(rows)
+    means = np.bincount(rows.columns, weights=rows.values, minlength=rows.width) / count
+    stored = np.bincount(rows.columns, minlength=rows.width)
+    squares = (rows.values - means[rows.columns]) ** 2
+    total = np.bincount(rows.columns, weights=squares, minlength=rows.width)
+    deviations: Floats = np.sqrt((total + (count - stored) * means**2) / count)
+    return deviations

@@ -1,0 +1,52 @@
+"""`--predictions`: what was predicted in every round, as CSV, written while it is played."""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from ahpatron_cli.render.files import Output, open_atomically
+from ahpatron_cli.render.safe import spreadsheet_text
+
+if TYPE_CHECKING:
+    from ahpatron_cli.core.rows import Floats
+    from ahpatron_cli.data.examples import Piece
+
+HEADER = "data,learner,repeat,round,line,label,score,prediction,mistake\n"
+
+
+class PredictionWriter:
+    """Appends rounds to an open file. Labels are as played: -1 and +1."""
+
+    def __init__(self, output: Output) -> None:
+        self._output = output
+        output.write(HEADER)
+
+    def write(
+        self, path: str, learner: str, repeat: int, first: int, piece: Piece, scores: Floats
+    ) -> None:
+        """Write the rounds of a piece, numbered from `first`."""
+        line = io.StringIO()
+        csv.writer(line).writerow([spreadsheet_text(path), learner, repeat])
+        start = line.getvalue().rstrip("\r\n")
+        rows = zip(piece.lines.tolist(), piece.labels.tolist(), scores.tolist(), strict=True)
+        self._output.write(
+            "".join(
+                f"{start},{number},{line},{label:.0f},{score!r},"
+                f"{1 if score >= 0 else -1},{int((score >= 0) != (label > 0))}\n"
+                for number, (line, label, score) in enumerate(rows, first)
+            )
+        )
+
+
+@contextmanager
+def open_predictions(path: str | None) -> Iterator[PredictionWriter | None]:
+    """A writer to `path` that leaves no file behind if the block fails; None without a path."""
+    if path is None:
+        yield None
+        return
+    with open_atomically(path) as output:
+        yield PredictionWriter(output)

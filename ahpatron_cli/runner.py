@@ -1,0 +1,235 @@
+"""From settings to records: builds learners, plays passes, counts and times them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from ahpatron_cli.core import KERNELS, REGISTRY, Kernel, Learner, Player
+from ahpatron_cli.core.kernels import NumericalError
+from ahpatron_cli.core.learners.base import wrong
+from ahpatron_cli.core.rows import Floats, Integers
+from ahpatron_cli.data.examples import Loaded, Piece, Stream
+from ahpatron_cli.errors import ExitCode, Place, UserError
+from ahpatron_cli.records import ParamValue, RunRecord
+
+CURVE_POINTS = 2000
+SUSPICIOUS_TIES = 0.2
+SUSPICIOUS_DRIFT = 1e-6
+
+
+@dataclass(frozen=True)
+class Setup:
+    """A learner and a kernel, each with the parameters that were asked for."""
+
+    learner: str
+    learner_params: Mapping[str, ParamValue]
+    kernel: str
+    kernel_params: Mapping[str, ParamValue]
+
+    def build(self) -> tuple[Learner, Kernel]:
+        """Fresh objects for one pass; a ParameterError names what is out of range."""
+        learner = REGISTRY[self.learner](**self.learner_params)
+        return learner, KERNELS[self.kernel](**self.kernel_params)
+
+
+@dataclass(frozen=True)
+class PassResult:
+    """One pass: its record, and what only some callers ask for."""
+
+    record: RunRecord
+    curve: tuple[Integers, Integers]
+    """Rounds, and the mistakes up to each of them; thinned."""
+    scores: Floats | None
+    """f(x) of every round, where it was asked for."""
+    warnings: tuple[str, ...]
+    norm_drift: float
+
+
+class Pass:
+    """One learner on its way through one file."""
+
+    def __init__(
+        self, setup: Setup, path: str, seed: int, repeat: int, keep_scores: bool = False
+    ) -> None:
+        self.name = setup.learner
+        self.repeat = repeat
+        self._path = path
+        self._seed = seed
+        self._player = Player(*setup.build())
+        self._curve = _CurvePoints()
+        self._kept: list[Floats] | None = [] if keep_scores else None
+
+    @property
+    def mistakes(self) -> int:
+        """Mistakes so far."""
+        return self._player.tally.mistakes
+
+    @property
+    def rounds(self) -> int:
+        """Rounds so far."""
+        return self._player.tally.rounds
+
+    def feed(self, piece: Piece) -> Floats:
+        """Play a piece; f(x) of its rounds."""
+        try:
+            scores = self._player.feed(piece.rows, piece.labels)
+        except NumericalError as error:
+            played = self._player.tally.rounds + error.row + 1
+            raise UserError(
+                f"round {played} cannot be computed: {error}",
+                code=ExitCode.BAD_DATA,
+                place=Place(self._path, int(piece.lines[error.row])),
+                hint="bring the features to a common size with `--scale standard`, "
+                "or choose a larger `--sigma`",
+            ) from None
+        self._curve.extend(wrong(scores * piece.labels, piece.labels))
+        if self._kept is not None:
+            self._kept.append(scores)
+        return scores
+
+    def result(self) -> PassResult:
+        """What came out."""
+        player, tally = self._player, self._player.tally
+        learner = player.learner
+        record = RunRecord(
+            learner=self.name,
+            params={"kernel": player.kernel.name, **player.kernel.params(), **learner.params()},
+            seed=self._seed,
+            repeat=self.repeat,
+            rounds=tally.rounds,
+            mistakes=tally.mistakes,
+            mistake_rate=tally.mistakes / tally.rounds,
+            margin_updates=tally.margin_updates,
+            updates=tally.updates,
+            halvings=learner.halvings(),
+            zeta=learner.zeta(),
+            support_size=player.f.size,
+            norm=player.f.norm,
+            near_ties=tally.near_ties,
+            seconds=tally.seconds,
+        )
+        kept = None if self._kept is None else np.concatenate(self._kept)
+        warnings = tuple(self._warnings())
+        return PassResult(record, self._curve.points(), kept, warnings, player.f.norm_drift)
+
+    def _warnings(self) -> Iterator[str]:
+        player, tally = self._player, self._player.tally
+        for warning in player.learner.warnings():
+            yield f"{self.name}: {warning}"
+        if tally.near_ties > max(SUSPICIOUS_TIES * tally.rounds, 10):
+            share = tally.near_ties / tally.rounds
+            yield (
+                f"{self.name}: f(x) was 0 or next to it in {share:.0%} of the rounds: the kernel "
+                "finds hardly any two examples alike; try a larger --sigma, or --scale"
+            )
+        if player.f.norm_drift > SUSPICIOUS_DRIFT:
+            drift = player.f.norm_drift
+            yield f"{self.name}: the tracked norm of f was off by {drift:.1e} before a halving"
+
+
+class _CurvePoints:
+    """Mistakes so far at evenly spaced rounds: the spacing doubles when there are too many."""
+
+    def __init__(self) -> None:
+        self._spacing = 1
+        self._rounds = 0
+        self._mistakes = 0
+        self._at: list[int] = []
+        self._so_far: list[int] = []
+
+    def extend(self, mistaken: np.ndarray) -> None:
+        totals = self._mistakes + np.cumsum(mistaken)
+        first = -self._rounds % self._spacing or self._spacing
+        self._at.extend(range(self._rounds + first, self._rounds + len(totals) + 1, self._spacing))
+        self._so_far.extend(totals[first - 1 :: self._spacing].tolist())
+        self._rounds += len(totals)
+        self._mistakes = int(totals[-1])
+        while len(self._at) > CURVE_POINTS:
+            self._spacing *= 2
+            self._at, self._so_far = self._at[1::2], self._so_far[1::2]
+
+    def points(self) -> tuple[Integers, Integers]:
+        at, so_far = self._at, self._so_far
+        if not at or at[-1] != self._rounds:
+            at, so_far = [*at, self._rounds], [*so_far, self._mistakes]
+        return np.array(at), np.array(so_far)
+
+
+def play_stream(
+    stream: Stream, passes: Sequence[Pass], played: Callable[[Pass, Piece, Floats], None]
+) -> list[PassResult]:
+    """Play all passes side by side over one reading of a file, in file order.
+
+    `played` is told what each pass predicted for each piece; then the piece is forgotten.
+    """
+    for piece in stream:
+        for one in passes:
+            played(one, piece, one.feed(piece))
+    return [one.result() for one in passes]
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """How often a file in memory is played, and in which orders."""
+
+    repeats: int
+    seed: int
+    shuffle: bool
+
+    def order(self, repeat: int, rounds: int) -> Integers | None:
+        """The permutation of this repeat: from seed and repeat alone, the same for all learners."""
+        if not self.shuffle:
+            return None
+        return np.random.default_rng([self.seed, repeat]).permutation(rounds)
+
+
+def play_loaded(
+    loaded: Loaded,
+    setups: Sequence[Setup],
+    repetition: Repetition,
+    path: str,
+    *,
+    keep_scores: bool = False,
+    jobs: int = 1,
+    watch: Callable[[int, int], None] = lambda rounds, mistakes: None,
+) -> Iterator[PassResult]:
+    """Play every setup and repeat over a file in memory; results in that order.
+
+    `watch` is told of rounds just played and their mistakes: piece by piece, or with several
+    `jobs` (processes that share the file by memory map) pass by pass.
+    """
+    tasks = list(product(setups, range(repetition.repeats)))
+    if jobs == 1 or len(tasks) == 1:
+        for setup, repeat in tasks:
+            yield _play_one(loaded, setup, repetition, repeat, path, keep_scores, watch)
+        return
+    from joblib import Parallel, delayed
+
+    parallel = Parallel(n_jobs=min(jobs, len(tasks)), return_as="generator", max_nbytes="1M")
+    for result in parallel(
+        delayed(_play_one)(loaded, setup, repetition, repeat, path, keep_scores)
+        for setup, repeat in tasks
+    ):
+        watch(result.record.rounds, result.record.mistakes)
+        yield result
+
+
+def _play_one(
+    loaded: Loaded,
+    setup: Setup,
+    repetition: Repetition,
+    repeat: int,
+    path: str,
+    keep_scores: bool,
+    watch: Callable[[int, int], None] = lambda rounds, mistakes: None,
+) -> PassResult:
+    one = Pass(setup, path, repetition.seed, repeat, keep_scores)
+    for piece in loaded.pieces(repetition.order(repeat, loaded.facts.rounds)):
+        before = one.mistakes
+        one.feed(piece)
+        watch(len(piece.labels), one.mistakes - before)
+    return one.result()

@@ -1,0 +1,51 @@
+"""For every registered learner: settings to test it in, and its twin. A new learner adds a line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+from reference import twins
+
+from ahpatron_cli.core import REGISTRY, Learner
+
+
+@dataclass(frozen=True)
+class Case:
+    """A learner in one setting."""
+
+    name: str
+    params: dict[str, Any] = field(default_factory=dict)
+
+    def learner(self) -> Learner:
+        return REGISTRY[self.name](**self.params)
+
+    def twin(self, *stream: Any) -> twins.Trace:
+        return TWINS[self.name](*stream, **self.params)
+
+    def __str__(self) -> str:
+        settings = ",".join(f"{name}={value}" for name, value in self.params.items())
+        return f"{self.name}({settings})"
+
+
+TWINS: dict[str, Callable[..., twins.Trace]] = {
+    "perceptron": twins.perceptron,
+    "avp": twins.avp,
+    "ahpatron": twins.ahpatron,
+}
+
+CASES = [
+    Case("perceptron"),
+    Case("avp"),
+    Case("avp", {"epsilon": 0.8, "radius": 1.5, "step": 0.4}),
+    Case("avp", {"epsilon": 0.6, "radius": 2.0, "schedule": "adaptive"}),
+    Case("ahpatron", {"budget": 2}),
+    Case("ahpatron", {"budget": 8}),
+    Case("ahpatron", {"budget": 12, "epsilon": 0.9, "ridge": 0.1}),
+    Case("ahpatron", {"budget": 10, "rescale": 0.6}),
+    Case("ahpatron", {"budget": 10, "selection": "greedy"}),
+    Case("ahpatron", {"budget": 6, "selection": "greedy", "rescale": 1.0, "step": 0.7}),
+    Case("ahpatron", {"budget": 8, "schedule": "adaptive", "radius": 2.8, "step": 0.25}),
+    Case("ahpatron", {"budget": 14, "radius": 0.5, "step": 0.3}),
+]

@@ -1,0 +1,223 @@
+"""Every learner once more, literally: lists and loops, one example at a time.
+
+Slow on purpose and independent on purpose: nothing here comes from the package. f(x) is summed anew
+in every round, norms and Gram matrices are computed from scratch, linear systems are solved by
+elimination.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from reference.kernels import KernelFunction, Row
+
+
+@dataclass
+class Trace:
+    """What a twin did."""
+
+    scores: list[float] = field(default_factory=list)
+    """f_t(x_t), as predicted."""
+    mistakes: int = 0
+    failures: int = 0
+    updates: int = 0
+    margin_updates: int = 0
+    halvings: int = 0
+    gaps: list[float] = field(default_factory=list)
+    """‖f_t - f̄_t‖ of each halving."""
+    points: list[Row] = field(default_factory=list)
+    coefficients: list[float] = field(default_factory=list)
+    sizes: list[int] = field(default_factory=list)
+    norms: list[float] = field(default_factory=list)
+    """|S| and ‖f‖ after each update."""
+    steps: list[float] = field(default_factory=list)
+    """λ_t of each update."""
+    margins_at_updates: list[float] = field(default_factory=list)
+
+
+def evaluate(points: list[Row], coefficients: list[float], kernel: KernelFunction, x: Row) -> float:
+    return math.fsum(a * kernel(s, x) for a, s in zip(coefficients, points, strict=True))
+
+
+def norm(points: list[Row], coefficients: list[float], kernel: KernelFunction) -> float:
+    total = math.fsum(
+        a * b * kernel(s, r)
+        for a, s in zip(coefficients, points, strict=True)
+        for b, r in zip(coefficients, points, strict=True)
+    )
+    return math.sqrt(max(total, 0.0))
+
+
+def sign(score: float) -> int:
+    return 1 if score >= 0 else -1
+
+
+def _predict(trace: Trace, kernel: KernelFunction, x: Row, y: int) -> float:
+    """Predict, then look at the label and count; the margin."""
+    score = evaluate(trace.points, trace.coefficients, kernel, x)
+    trace.scores.append(score)
+    trace.mistakes += sign(score) != y
+    trace.failures += y * score <= 0
+    return y * score
+
+
+def _count_update(trace: Trace, margin: float) -> None:
+    trace.updates += 1
+    trace.margin_updates += margin > 0
+    trace.margins_at_updates.append(margin)
+
+
+def perceptron(X: list[Row], Y: list[int], kernel: KernelFunction) -> Trace:
+    trace = Trace()
+    for x, y in zip(X, Y, strict=True):
+        margin = _predict(trace, kernel, x, y)
+        if sign(trace.scores[-1]) != y or not trace.points:
+            _count_update(trace, margin)
+            trace.points.append(x)
+            trace.coefficients.append(float(y))
+            trace.sizes.append(len(trace.points))
+    return trace
+
+
+def avp(
+    X: list[Row],
+    Y: list[int],
+    kernel: KernelFunction,
+    *,
+    epsilon: float = 0.5,
+    radius: float = math.inf,
+    step: float = 1.0,
+    schedule: str = "constant",
+) -> Trace:
+    trace = Trace()
+    for x, y in zip(X, Y, strict=True):
+        margin = _predict(trace, kernel, x, y)
+        if margin < 1 - epsilon:
+            _count_update(trace, margin)
+            _add_and_project(trace, kernel, x, y, _step(trace, step, radius, schedule), radius)
+    return trace
+
+
+def ahpatron(
+    X: list[Row],
+    Y: list[int],
+    kernel: KernelFunction,
+    *,
+    budget: int,
+    epsilon: float = 0.5,
+    radius: float | None = None,
+    step: float | None = None,
+    schedule: str = "constant",
+    ridge: float = 0.0005,
+    selection: str = "magnitude",
+    rescale: float | str = "keep",
+) -> Trace:
+    U = math.sqrt(budget) / 2 if radius is None else radius
+    lam = U / math.sqrt(4 * budget) if step is None else step
+    trace = Trace()
+    for x, y in zip(X, Y, strict=True):
+        margin = _predict(trace, kernel, x, y)
+        if margin < 1 - epsilon:
+            _count_update(trace, margin)
+            if len(trace.points) == budget:
+                _halve(trace, kernel, ridge, selection, None if rescale == "keep" else rescale * U)
+            _add_and_project(trace, kernel, x, y, _step(trace, lam, U, schedule), U)
+    return trace
+
+
+def _step(trace: Trace, step: float, radius: float, schedule: str) -> float:
+    if schedule == "constant":
+        return step
+    return step / math.sqrt(1 + trace.failures / radius**2)
+
+
+def _add_and_project(
+    trace: Trace, kernel: KernelFunction, x: Row, y: int, step: float, radius: float
+) -> None:
+    trace.steps.append(step)
+    trace.points.append(x)
+    trace.coefficients.append(step * y)
+    size = norm(trace.points, trace.coefficients, kernel)
+    if size > radius:
+        trace.coefficients = [a * (radius / size) for a in trace.coefficients]
+    trace.sizes.append(len(trace.points))
+    trace.norms.append(min(size, radius))
+
+
+def _halve(
+    trace: Trace, kernel: KernelFunction, ridge: float, selection: str, target: float | None
+) -> None:
+    S, a = trace.points, trace.coefficients
+    B = len(S)
+    before = norm(S, a, kernel)
+    if selection == "magnitude":
+        largest = max(abs(value) for value in a)
+        ranked = sorted(range(B), key=lambda i: (-round(abs(a[i]) / largest, 10), i))
+        kept = sorted(ranked[: B // 2])
+    else:
+        kept = sorted(_greedy(S, a, kernel, ridge))
+    gone = [i for i in range(B) if i not in kept]
+    matrix = [[kernel(S[i], S[j]) + (ridge if i == j else 0.0) for j in kept] for i in kept]
+    right = [math.fsum(kernel(S[i], S[j]) * a[j] for j in gone) for i in kept]
+    theta = solve(matrix, right)
+    points = [S[i] for i in kept]
+    coefficients = [a[i] + t for i, t in zip(kept, theta, strict=True)]
+    factor = (before if target is None else target) / norm(points, coefficients, kernel)
+    coefficients = [factor * value for value in coefficients]
+    difference = [-value for value in a]
+    for i, value in zip(kept, coefficients, strict=True):
+        difference[i] += value
+    trace.gaps.append(norm(S, difference, kernel))
+    trace.halvings += 1
+    trace.points, trace.coefficients = points, coefficients
+
+
+def _greedy(S: list[Row], a: list[float], kernel: KernelFunction, ridge: float) -> list[int]:
+    """Orthogonal matching pursuit, each step from scratch: solve, look at what is left, take."""
+    chosen: list[int] = []
+    values = [evaluate(S, a, kernel, s) for s in S]
+    floor = 1e-20 * max(v**2 / (kernel(s, s) + ridge) for v, s in zip(values, S, strict=True))
+    for _ in range(len(S) // 2):
+        matrix = [[kernel(S[i], S[j]) + (ridge if i == j else 0.0) for j in chosen] for i in chosen]
+        weights = solve(matrix, [values[i] for i in chosen])
+        gains = {}
+        for i in range(len(S)):
+            if i not in chosen:
+                column = [kernel(S[i], S[j]) for j in chosen]
+                explained_value = math.fsum(w * k for w, k in zip(weights, column, strict=True))
+                explained = math.fsum(
+                    w * k for w, k in zip(solve(matrix, column), column, strict=True)
+                )
+                distance = max(kernel(S[i], S[i]) - explained + ridge, ridge)
+                gains[i] = (values[i] - explained_value) ** 2 / distance
+        most = max(gains.values())
+        least = most * (1 - 1e-9) if most > floor else 0.0
+        chosen.append(min(i for i, gain in gains.items() if gain >= least))
+    return chosen
+
+
+def solve(matrix: list[list[float]], right: list[float]) -> list[float]:
+    """Gaussian elimination with partial pivoting."""
+    n = len(right)
+    rows = [[*row, value] for row, value in zip(matrix, right, strict=True)]
+    for i in range(n):
+        pivot = max(range(i, n), key=lambda r: abs(rows[r][i]))
+        rows[i], rows[pivot] = rows[pivot], rows[i]
+        for r in range(i + 1, n):
+            factor = rows[r][i] / rows[i][i]
+            rows[r] = [p - factor * q for p, q in zip(rows[r], rows[i], strict=True)]
+    solution = [0.0] * n
+    for i in reversed(range(n)):
+        known = math.fsum(rows[i][j] * solution[j] for j in range(i + 1, n))
+        solution[i] = (rows[i][n] - known) / rows[i][i]
+    return solution
+
+
+def hinge_losses(
+    X: list[Row], Y: list[int], kernel: KernelFunction, points: list[Row], weights: list[float]
+) -> float:
+    """L_T(f) of `f = Σ w_i κ(p_i,·)`."""
+    return math.fsum(
+        max(0.0, 1 - y * evaluate(points, weights, kernel, x)) for x, y in zip(X, Y, strict=True)
+    )

@@ -18,7 +18,7 @@ import shlex
 import stat
 import sys
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from types import TracebackType
 from typing import Protocol
@@ -26,6 +26,8 @@ from typing import Protocol
 from ahpatron_cli.errors import ExitCode, Place, UserError
 
 STDIN_NAME = "<stdin>"
+MAX_LINE = 16 << 20
+BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 RAW_BLOCK = 1 << 16
 HEAD_BYTES = 512  # enough to recognise every format below; tar keeps its mark at byte 257
 XZ_MEMORY = 128 << 20  # twice what `xz -9` needs; a forged header may ask for 4 GiB
@@ -311,6 +313,31 @@ class _Unpacker:
             place=Place(self._source.name),
             hint=f"{guess}? fetch or pack the file again",
         )
+
+
+def whole_lines(source: Source, block_bytes: int) -> Iterator[tuple[int, bytes]]:
+    """Pieces of text that end where a line ends, each with the number of its first line.
+
+    A NUL byte or an endless line ends the reading: the piece that holds it comes last, cut off.
+    """
+    carried = bytearray(source.read(len(BYTE_ORDER_MARK)).removeprefix(BYTE_ORDER_MARK))
+    line = 1
+    while block := source.read(block_bytes):
+        if b"\0" in block:
+            carried += block + source.read(64)  # enough to tell UTF-16 from a binary file
+            break
+        cut = block.rfind(b"\n") + 1
+        if not cut:
+            carried += block
+            if len(carried) > MAX_LINE:
+                break
+            continue
+        text = bytes(carried) + block[:cut]
+        carried = bytearray(block[cut:])
+        yield line, text
+        line += text.count(b"\n")
+    if carried:
+        yield line, bytes(carried)
 
 
 def _regular_size(file: Bytes) -> int | None:

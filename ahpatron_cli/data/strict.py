@@ -18,11 +18,10 @@ import shlex
 from dataclasses import dataclass
 from typing import NamedTuple, NoReturn
 
-from ahpatron_cli.data.source import STDIN_NAME
+from ahpatron_cli.data.source import MAX_LINE, STDIN_NAME
 from ahpatron_cli.errors import ExitCode, Place, UserError
 
 MAX_FEATURES = 10_000_000
-MAX_LINE = 16 << 20
 EXCERPT = 100
 CONTEXT = 40
 

@@ -18,26 +18,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers
-from ahpatron_cli.data.source import Source, open_source
-from ahpatron_cli.data.strict import (
-    MAX_FEATURES,
-    MAX_LINE,
-    Fault,
-    finite_number,
-    parse_line,
-    user_error,
-)
+from ahpatron_cli.data.source import MAX_LINE, Source, open_source, whole_lines
+from ahpatron_cli.data.strict import MAX_FEATURES, Fault, finite_number, parse_line, user_error
 from ahpatron_cli.errors import ExitCode, Place, UserError
 
 CHUNK_BYTES = 1 << 20
 LARGEST_MAX_FEATURES = 2**31 - 2  # columns are int32, and the width is one more
 
-_BOM = b"\xef\xbb\xbf"
 _DIGITS = b"0123456789"
 _MARKS = b"+-.eE: \n"
-_MARGIN = b"0" * 16  # so that 16 bytes can be taken before any mark
-_MOST_DIGITS = 16
-_POWERS = 10.0 ** np.arange(_MOST_DIGITS + 1)
+_MARGIN = b"0" * 24  # so that 24 bytes can be taken before any mark
+_MOST_DIGITS = 18  # what an int64 can always hold
+_POWERS = 10 ** np.arange(_MOST_DIGITS + 1)
+_HAS_64_BIT_FLOATS = np.finfo(np.longdouble).nmant == 63  # x86; elsewhere `float()` does the work
 _KEEP_LAST = np.array(
     [0x0F0F0F0F0F0F0F0F >> 8 * (8 - n) << 8 * (8 - n) for n in range(9)], dtype="<u8"
 )
@@ -91,7 +84,7 @@ class SvmReader:
         self.counts = {"lines": 0, "values": 0, "zeros": 0, "faults": 0}
 
     def __iter__(self) -> Iterator[Chunk]:
-        for first_line, text in _whole_lines(self._source, self._chunk_bytes):
+        for first_line, text in whole_lines(self._source, self._chunk_bytes):
             if not text.endswith(b"\n"):
                 self.no_final_newline = True
                 text += b"\n"
@@ -216,7 +209,7 @@ def scan(path: str, max_labels: int = 1000) -> Scan:
     """
     found = Scan()
     with open_source(path) as source:
-        for _, text in _whole_lines(source, CHUNK_BYTES):
+        for _, text in whole_lines(source, CHUNK_BYTES):
             for token, count in Counter(_FIRST_TOKEN.findall(text)).items():
                 found.rows += count
                 label = finite_number(token)
@@ -227,31 +220,6 @@ def scan(path: str, max_labels: int = 1000) -> Scan:
                 else:
                     found.more_labels = True
     return found
-
-
-def _whole_lines(source: Source, block_bytes: int) -> Iterator[tuple[int, bytes]]:
-    """Pieces of text that end where a line ends, each with the number of its first line.
-
-    A NUL byte or an endless line ends the reading: the piece that holds it comes last, cut off.
-    """
-    carried = bytearray(source.read(len(_BOM)).removeprefix(_BOM))
-    line = 1
-    while block := source.read(block_bytes):
-        if b"\0" in block:
-            carried += block + source.read(64)  # enough to tell UTF-16 from a binary file
-            break
-        cut = block.rfind(b"\n") + 1
-        if not cut:
-            carried += block
-            if len(carried) > MAX_LINE:
-                break
-            continue
-        text = bytes(carried) + block[:cut]
-        carried = bytearray(block[cut:])
-        yield line, text
-        line += text.count(b"\n")
-    if carried:
-        yield line, bytes(carried)
 
 
 class _Tidy(NamedTuple):
@@ -332,14 +300,14 @@ def _numbers(
     at: Integers,
     kind: NDArray[np.uint8],
     run: Integers,
-    digits: Floats,
+    digits: Integers,
     opens: Integers,
     closes: Integers,
 ) -> Floats | None:
     """The decimal number between the marks `opens[i]` and `closes[i]`, for each i.
 
-    `-12.5` is 125 / 10**1 with a sign. Where numerator and denominator are below 2**53 and 10**22
-    both are exact, so the one division rounds as `float()` does. All else `float()` reads itself.
+    `-12.5` is 125 / 10**1 with a sign. Most spellings are such a fraction of whole numbers that
+    `_divide` can round as `float()` does; all others `float()` reads itself.
     """
     sign = kind[opens + 1]
     signed = ((sign == ord("-")) | (sign == ord("+"))) & (run[opens + 1] == 0)
@@ -347,37 +315,53 @@ def _numbers(
     decimals = np.where(has_point, run[closes], 0)
     length = run[closes] + np.where(has_point, run[closes - 1], 0)
     power = _POWERS[np.minimum(decimals, _MOST_DIGITS)]
-    numerator = digits[closes] + np.where(has_point, digits[closes - 1] * power, 0.0)
-    numbers = numerator / power
-    np.negative(numbers, out=numbers, where=signed & (sign == ord("-")))
+    numerator = digits[closes] + np.where(has_point, digits[closes - 1] * power, 0)
     simple = closes - opens == 1 + signed.astype(np.int8) + has_point
-    simple &= (length > 0) & (length <= _MOST_DIGITS) & (numerator < 2.0**53)
+    simple &= (length > 0) & (length <= _MOST_DIGITS)
+    numbers = _divide(numerator, power, simple)
+    np.negative(numbers, out=numbers, where=signed & (sign == ord("-")))
     others = np.flatnonzero(~simple)
     if len(others):
-        begins, ends = at[opens[others]] + 1, at[closes[others]]
+        begins, ends = (at[opens[others]] + 1).tolist(), at[closes[others]].tolist()
         try:
-            spelled = [
-                float(text[begin:end])
-                for begin, end in zip(begins.tolist(), ends.tolist(), strict=True)
-            ]
+            numbers[others] = [float(text[i:j]) for i, j in zip(begins, ends, strict=True)]
         except ValueError:
             return None
-        numbers[others] = spelled
         if not np.isfinite(numbers[others]).all():
             return None
     return numbers
 
 
-def _digits_before(text: bytes, at: Integers, run: Integers) -> Floats:
-    """The number written by the `run` digits before each place `at`; right up to 16 digits."""
+def _divide(numerator: Integers, power: Integers, simple: NDArray[np.bool_]) -> Floats:
+    """Correctly rounded quotients; where that is not certain, `simple` is made False.
+
+    Below 2**53 both numbers are exact doubles (10**18 is, too) and one division rounds once.
+    Larger ones are divided with 64 bits, and rounding these to 53 is right unless they lie exactly
+    half-way between two doubles: then the first rounding may have moved them there.
+    """
+    quotient: Floats = numerator / power
+    wide = np.flatnonzero(simple & (numerator > 2**53))
+    if len(wide) and _HAS_64_BIT_FLOATS:
+        longer = numerator[wide].astype(np.longdouble) / power[wide].astype(np.longdouble)
+        quotient[wide] = longer
+        mantissa = longer.view(np.uint64)[::2]
+        wide = wide[mantissa & np.uint64(0x7FF) == 0x400]
+    simple[wide] = False
+    return quotient
+
+
+def _digits_before(text: bytes, at: Integers, run: Integers) -> Integers:
+    """The number written by the `run` digits before each place `at`, if there are 18 at most."""
     numbers = _eight_digits(text, at, np.minimum(run, 8))
-    long = np.flatnonzero(run > 8)
-    if len(long):
-        numbers[long] += 1e8 * _eight_digits(text, at[long] - 8, np.minimum(run[long] - 8, 8))
+    for done in (8, 16):
+        more = np.flatnonzero(run > done)
+        if len(more):
+            count = np.minimum(run[more] - done, 8)
+            numbers[more] += 10**done * _eight_digits(text, at[more] - done, count)
     return numbers
 
 
-def _eight_digits(text: bytes, at: Integers, count: Integers) -> Floats:
+def _eight_digits(text: bytes, at: Integers, count: Integers) -> Integers:
     """The number written by the `count` digits (8 at most) before each place `at`.
 
     The 8 bytes before a place are one 64-bit word. Bytes that are not counted are made zero; then
@@ -394,4 +378,4 @@ def _eight_digits(text: bytes, at: Integers, count: Integers) -> Floats:
     word &= np.uint64(0x0000FFFF0000FFFF)
     word *= np.uint64(10000 * 2**32 + 1)
     word >>= np.uint64(32)
-    return word.view(np.int64).astype(np.float64)
+    return word.view(np.int64)

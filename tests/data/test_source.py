@@ -9,6 +9,7 @@ import os
 import stat
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -20,7 +21,7 @@ from ahpatron_cli.errors import ExitCode, UserError
 
 ROOT = Path(ahpatron_cli.__file__).parents[1]
 TEXT = b"".join(b"%d %d:0.%d\n" % (n % 2, n % 50 + 1, n * 7919) for n in range(20_000))
-PACK = {
+PACK: dict[str, Callable[[bytes], bytes]] = {
     "plain": bytes,
     "gzip": gzip.compress,
     "bzip2": bz2.compress,

@@ -2,9 +2,11 @@
 
 import gzip
 import io
+import math
 import random
 import struct
 from collections.abc import Iterable
+from fractions import Fraction
 from pathlib import Path
 from typing import NamedTuple
 
@@ -148,6 +150,8 @@ def assert_vouched_for(text: bytes) -> None:
 @given(st.lists(number, min_size=1, max_size=50))
 @example(["9007199254740993", "9007199254740992", "0.1234567890123456", "00000000.00000001"])
 @example(["12345678", "123456789", "1234567890123456", "12345678901234567", "0.000000000000000001"])
+@example(["0.1257302210933933", "0.0001257302210933933", "0.0000000000000000000001", "1" * 25])
+@example(["0.9007199254740991", "0.9007199254740993", "0.09999999999999999", "0." + "0" * 23 + "1"])
 @example(["-0", "-0.0", "+.0", "1e-400", "-1e-400", "4.9e-324", "2.2250738585072011e-308"])
 def test_numbers_are_those_of_float(numbers: list[str]) -> None:
     text = "".join(f"{text} 1:{text}\n" for text in numbers).encode()
@@ -157,15 +161,37 @@ def test_numbers_are_those_of_float(numbers: list[str]) -> None:
     assert rows.values == expected
 
 
-def test_many_random_decimals_are_those_of_float() -> None:
+@pytest.mark.parametrize("wide", [True, False])
+def test_many_random_decimals_are_those_of_float(
+    wide: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(svm_format, "_HAS_64_BIT_FLOATS", wide and svm_format._HAS_64_BIT_FLOATS)
     random.seed(5)
     numbers = [
         f"{random.choice(['', '-'])}{random.randrange(10 ** random.randrange(1, 12))}"
         f".{random.randrange(10**12):0{random.randrange(1, 13)}d}"
-        for _ in range(100_000)
+        for _ in range(50_000)
     ]
+    numbers += [repr(random.gauss()) for _ in range(50_000)]
+    numbers += [f"{random.gauss():.17g}" for _ in range(50_000)]
+    numbers += list(half_way_cases())
     rows = read(("1 1:" + "\n1 1:".join(numbers) + "\n").encode())
     assert rows.values == struct.pack(f"{len(numbers)}d", *map(float, numbers))
+
+
+def half_way_cases() -> Iterable[str]:
+    """17 and 18 digits as near as can be to the middle of two doubles: rounding twice errs here."""
+    for _ in range(20_000):
+        decimals = random.randrange(14, 18)
+        number = Fraction(random.uniform(2, 9))
+        middle = (number + Fraction(math.nextafter(float(number), math.inf))) / 2
+        near = round(middle * 10**decimals)
+        whole, part = divmod(near, 10**decimals)
+        yield f"{whole}.{part:0{decimals}d}"
+    for exponent in range(54, 60):  # whole numbers in the middle, and beside it
+        for _ in range(500):
+            middle = (random.randrange(2**52, 2**53) * 2 + 1) * 2 ** (exponent - 54)
+            yield from (str(middle - 1), str(middle), str(middle + 1))
 
 
 mutation = st.tuples(
@@ -267,7 +293,7 @@ def test_wide_and_empty_rows_keep_their_place() -> None:
 
 
 def test_constants_of_the_word_trick() -> None:
-    at = np.array([16 + 8])
+    at = np.array([len(svm_format._MARGIN) + 8])
     for count in range(9):
         text = svm_format._MARGIN + b"98765432\n"
         found = svm_format._eight_digits(text, at, np.array([count]))

@@ -111,7 +111,8 @@ class Player:
         if isinstance(rows, CsrRows) or not self.kernel.shift_invariant:
             return None
         if self._centre is None:
-            self._centre = rows[: self._block].mean(axis=0)
+            # the median: one wild value among the first must not move everything away from zero
+            self._centre = np.median(rows[: self._block], axis=0)
         elif len(self._centre) < rows.shape[1]:
             self._centre = np.pad(self._centre, (0, rows.shape[1] - len(self._centre)))
         return self._centre

@@ -11,12 +11,19 @@ were predicted.
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.points import DensePoints, Points
 from ahpatron_cli.core.rows import Floats, Integers
+
+
+@cache
+def _later_rounds(size: int) -> Floats:
+    """1 above the diagonal, 0 elsewhere."""
+    return np.triu(np.ones((size, size)), 1)
 
 
 class Expansion:
@@ -54,9 +61,9 @@ class Expansion:
         self._G = self.kernel.between(block, block)
         self._diagonal: list[float] = self.kernel.diagonal(block).tolist()
         # Row i: what one unit of y_i·κ(x_i,·) adds to the margins of the rounds after i.
-        effects = np.triu(self._G, 1)
-        effects *= labels
+        effects = self._G * labels
         effects *= labels[:, None]
+        effects *= _later_rounds(block.size)
         self._effects = list(effects)
         self._spare = np.empty(block.size)
         self.margins = self._coefficients[: self._settled] @ self._K
@@ -118,9 +125,10 @@ class Expansion:
             # The sign of a newcomer's coefficient is its label's: `add` takes steps along y·κ.
             self._coefficients[old:size] = self._labels[new] * self._weights
             if self._gram is not None:
-                self._gram[old:size, :old] = self._K[:old, new].T
-                self._gram[:old, old:size] = self._K[:old, new]
-                self._gram[old:size, old:size] = self._G[np.ix_(new, new)]
+                columns = self._K.take(new, axis=1)
+                self._gram[:old, old:size] = columns
+                self._gram[old:size, :old] = columns.T
+                self._gram[old:size, old:size] = self._G[new].take(new, axis=1)
             self._settled = size
             self._newcomers.clear()
             self._weights.clear()

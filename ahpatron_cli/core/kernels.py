@@ -17,6 +17,8 @@ from ahpatron_cli.core.spec import Declared, real, whole
 ROUNDING = float(np.finfo(np.float64).eps)
 TRUSTED = 1e-9
 """The rounding error that an exponent may carry before it is computed again by subtraction."""
+HUGE = 2.0**1020
+"""Half norms from here on are refused: sums of two, and squares of sums of roots, must fit too."""
 LOWEST = -700.0
 """`exp` is 10 to 80 times slower where its result is subnormal: below this, κ is taken as 0."""
 
@@ -51,9 +53,8 @@ class Kernel(Declared):
                 points = SparsePoints(scaled)
             else:
                 points = DensePoints((rows if centre is None else rows - centre) / unit)
-        # A quarter of the largest double: sums of two norms and their square root must fit too.
-        bad = ~(points.half_norms < 2.0**1021)
-        if bad.any():
+        if not points.largest < HUGE:
+            bad = ~(points.half_norms < HUGE)
             message = "its squared length, in units of the kernel's width, overflows a double"
             raise NumericalError(message, int(bad.argmax()))
         return points
@@ -83,13 +84,10 @@ class Gaussian(Kernel):
     def between(self, left: Points, right: Points) -> Floats:
         """One product gives the exponents; those that lost digits are computed again."""
         exponents = left.exponents(right)
-        if left.size == 0:
-            return exponents
-        largest = float(left.half_norms.max()), float(right.half_norms.max(initial=0.0))
-        if 4 * ROUNDING * sum(largest) > TRUSTED:
+        if 4 * ROUNDING * (left.largest + right.largest) > TRUSTED:
             _mend(exponents, left, right)
         np.minimum(exponents, 0.0, out=exponents)
-        return _exp(exponents, lowest=-((np.sqrt(largest[0]) + np.sqrt(largest[1])) ** 2))
+        return _exp(exponents, lowest=-((left.largest**0.5 + right.largest**0.5) ** 2))
 
 
 def _mend(exponents: Floats, left: Points, right: Points) -> None:
@@ -107,9 +105,16 @@ def _exp(exponents: Floats, lowest: float) -> Floats:
     """`exp` in place; what would be subnormal becomes exactly 0. `lowest` bounds the exponents."""
     if lowest > LOWEST:
         return np.exp(exponents, out=exponents)
-    np.maximum(exponents, LOWEST, out=exponents)
-    np.exp(exponents, out=exponents)
-    exponents -= np.exp(LOWEST)
+    flat = exponents.reshape(-1)
+    near = np.flatnonzero(flat > LOWEST)
+    if len(near) < len(flat) // 2:  # most pairs are far apart: leave them out
+        values = np.exp(flat[near])
+        flat.fill(0.0)
+        flat[near] = values
+        return exponents
+    far = flat <= LOWEST
+    np.exp(np.maximum(flat, LOWEST, out=flat), out=flat)
+    flat[far] = 0.0
     return exponents
 
 

@@ -35,6 +35,9 @@ class Points(ABC):
     def half_norms(self) -> Floats:
         """`‖x‖²/2` of each point."""
 
+    largest: float
+    """An upper bound on the half norms, known without looking at each."""
+
     @abstractmethod
     def slice(self, start: int, stop: int) -> Self:
         """Points `start` to `stop`, sharing memory."""
@@ -69,9 +72,6 @@ class Points(ABC):
 class DensePoints(Points):
     """Rows `[x, -‖x‖²/2, 1]`: the exponent of a Gaussian then comes straight out of one product."""
 
-    _rows: Floats
-    _size: int
-
     def __init__(self, coordinates: Floats) -> None:
         count, width = coordinates.shape
         self._rows = np.empty((count, width + 2))
@@ -79,6 +79,7 @@ class DensePoints(Points):
         self._rows[:, width] = -0.5 * np.einsum("ij,ij->i", coordinates, coordinates)
         self._rows[:, width + 1] = 1.0
         self._size = count
+        self.largest = float(self.half_norms.max(initial=0.0))
 
     @property
     def size(self) -> int:
@@ -102,6 +103,7 @@ class DensePoints(Points):
         part = type(self).__new__(type(self))
         part._rows = self._rows[start:stop]
         part._size = len(part._rows)
+        part.largest = self.largest
         return part
 
     def append(self, other: Self, chosen: Integers) -> None:
@@ -112,6 +114,7 @@ class DensePoints(Points):
             self._rows = grown
         self._rows[self._size : needed] = other._rows[chosen]
         self._size = needed
+        self.largest = max(self.largest, other.largest)
 
     def keep(self, kept: Integers) -> None:
         self._rows[: len(kept)] = self._rows[kept]
@@ -154,12 +157,10 @@ class DensePoints(Points):
 class SparsePoints(Points):
     """Compressed rows. Products run over the columns in which the other set has values."""
 
-    _csr: CsrRows
-    _half_norms: Floats
-
     def __init__(self, rows: CsrRows) -> None:
         self._csr = rows
         self._half_norms = 0.5 * _row_sums(rows, rows.values * rows.values)
+        self.largest = float(self._half_norms.max(initial=0.0))
 
     @property
     def size(self) -> int:
@@ -177,11 +178,13 @@ class SparsePoints(Points):
         part = type(self).__new__(type(self))
         part._csr = self._csr.slice(start, stop)
         part._half_norms = self._half_norms[start:stop]
+        part.largest = self.largest
         return part
 
     def append(self, other: Self, chosen: Integers) -> None:
         self._csr = CsrRows.concatenate([self._csr, other._csr.take(chosen)])
         self._half_norms = np.concatenate([self._half_norms, other._half_norms[chosen]])
+        self.largest = max(self.largest, other.largest)
 
     def keep(self, kept: Integers) -> None:
         self._csr = self._csr.take(kept)

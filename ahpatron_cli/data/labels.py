@@ -47,6 +47,8 @@ class LabelMap:
         self._seen[label] = None
         if self._positive is not None:
             return
+        if self._pair is None and len(self._seen) == 2:
+            self._pair = next((p for p in PLAIN_PAIRS if self._seen.keys() == set(p)), None)
         if self._pair is not None:
             if label not in self._pair:
                 raise self._third(label, line)

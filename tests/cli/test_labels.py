@@ -1,0 +1,109 @@
+"""Which labels are played, how they are mapped, and that it is said."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from cli.conftest import Ahpatron
+
+
+def data(*labels: object) -> str:
+    return "".join(f"{label} 1:{i % 7} 2:{i % 3}\n" for i, label in enumerate(labels))
+
+
+def mapped(ahpatron: Ahpatron, *labels: object, **kwargs: object) -> tuple[list, str]:
+    path = ahpatron.write("data.svm", data(*labels))
+    options = [f"--{name}={value}" for name, value in kwargs.items()]
+    done = ahpatron("run", path, "--format", "json", *options)
+    assert done.code == 0, done.err
+    return json.loads(done.out)["data"]["labels"], done.err
+
+
+@pytest.mark.parametrize(
+    ("labels", "pair"),
+    [
+        (("-1", "+1"), [-1, 1]),
+        (("0", "1"), [0, 1]),
+        (("1", "2"), [1, 2]),
+        (("2", "1"), [1, 2]),
+        (("3.5", "-7"), [-7, 3.5]),
+        (("-1", "0"), [-1, 0]),
+    ],
+)
+def test_two_labels_are_mapped_smaller_to_minus_one(
+    ahpatron: Ahpatron, labels: tuple[str, str], pair: list[float]
+) -> None:
+    found, said = mapped(ahpatron, *labels * 5)
+    assert found == pair
+    expected = f"note: label {pair[0]} is played as -1, label {pair[1]} as +1\n"
+    assert said == ("" if pair == [-1, 1] else expected)
+
+
+@pytest.mark.parametrize("way", [[], ["--shuffle"]])
+def test_positive_plays_one_label_against_the_rest(ahpatron: Ahpatron, way: list[str]) -> None:
+    path = ahpatron.write("data.svm", data(1, 2, 3, 2, 1))
+    done = ahpatron("run", path, "--positive", "2", "--format", "json", *way)
+    assert json.loads(done.out)["data"]["labels"] == [None, 2]
+    assert done.err == "note: label 2 is played as +1, every other label as -1\n"
+    refused = ahpatron("run", path, "--positive", "7", *way)
+    assert refused.code == 65
+    assert "no row has the label 7" in refused.err
+    assert "the labels are 1, 2, 3" in refused.err
+
+
+@pytest.mark.parametrize("way", [[], ["--shuffle"]])
+def test_one_class_is_refused_unless_it_is_meant(ahpatron: Ahpatron, way: list[str]) -> None:
+    path = ahpatron.write("data.svm", data(1, 1, 1))
+    refused = ahpatron("run", path, *way)
+    assert (refused.code, refused.out) == (65, "")
+    assert "all rows have the same label, 1" in refused.err
+    assert ahpatron("run", path, "--positive", "1", *way).code == 0
+
+
+@pytest.mark.parametrize("way", [[], ["--shuffle"]])
+def test_three_labels_are_refused(ahpatron: Ahpatron, way: list[str]) -> None:
+    path = ahpatron.write("data.svm", data(1, 2, 3))
+    refused = ahpatron("run", path, *way)
+    assert (refused.code, refused.out) == (65, "")
+    assert "3 different labels: 1, 2, 3" in refused.err
+    assert "--positive" in refused.err
+
+
+def test_a_third_label_late_in_the_stream_is_refused_with_its_line(ahpatron: Ahpatron) -> None:
+    path = ahpatron.write("data.svm", "-1 1:1\n1 1:2\n" * 60_000 + "2 1:1\n")
+    refused = ahpatron("run", path, "-B", "10")
+    assert (refused.code, refused.out) == (65, "")
+    assert "a third label: 2" in refused.err
+    assert "data.svm:120001" in refused.err
+
+
+def test_stdin_needs_no_look_ahead_for_plain_labels(ahpatron: Ahpatron) -> None:
+    assert ahpatron("run", "-", stdin=data(0, 1, 0).encode()).code == 0
+    # only the first 100,000 rows look like a single class
+    late = ("1 1:1\n" * 100_000 + "-1 1:2\n").encode()
+    done = ahpatron("run", "-", "-l", "perceptron", stdin=late)
+    assert done.code == 0
+    assert "labels come sorted" in done.err
+
+
+def test_stdin_asks_for_positive_where_it_cannot_know(ahpatron: Ahpatron) -> None:
+    refused = ahpatron("run", "-", stdin=data(1, 2, 1).encode())
+    assert (refused.code, refused.out) == (65, "")
+    assert "--positive 2" in refused.err
+    assert ahpatron("run", "-", "--positive", "2", stdin=data(1, 2, 1).encode()).code == 0
+    # all in memory: nothing needs to be known beforehand
+    assert ahpatron("run", "-", "--shuffle", stdin=data(1, 2, 1).encode()).code == 0
+
+
+def test_sorted_labels_are_warned_about(ahpatron: Ahpatron) -> None:
+    path = ahpatron.write("data.svm", data(*[1] * 20, *[-1] * 20))
+    assert "the labels come sorted" in ahpatron("run", path).err
+    assert "sorted" not in ahpatron("run", path, "--shuffle").err
+
+
+@pytest.mark.parametrize("label", ["one", "nan", "inf", "1_0", ""])
+def test_positive_must_be_a_number(ahpatron: Ahpatron, label: str) -> None:
+    refused = ahpatron("run", "x.svm", f"--positive={label}")
+    assert refused.code == 2
+    assert "--positive takes a label" in refused.err

@@ -1,0 +1,168 @@
+"""The command as a process: terminals, pipes, signals, start-up."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pexpect
+import pytest
+from cli.conftest import COMMAND, Ahpatron
+
+ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+def in_terminal(*arguments: object, columns: int = 80, **environment: str) -> tuple[str, int]:
+    """What a terminal of this width is sent, and the exit code."""
+    child = pexpect.spawn(
+        COMMAND[0],
+        [*COMMAND[1:], *map(str, arguments)],
+        dimensions=(24, columns),
+        env={**os.environ, "TERM": "xterm-256color", **environment},
+        encoding="utf-8",
+        timeout=60,
+    )
+    child.expect(pexpect.EOF)
+    child.close()
+    return child.before or "", child.exitstatus
+
+
+def lines_of(text: str) -> list[str]:
+    """Visible lines: what stands after the last carriage return of each."""
+    return [line.split("\r")[-1] for line in ESCAPE.sub("", text).replace("\r\n", "\n").split("\n")]
+
+
+def test_a_terminal_gets_a_table_with_the_best_in_bold(rings: Path) -> None:
+    text, code = in_terminal("run", rings, "-l", "all", "-B", 40, "--sigma", 0.3, columns=100)
+    assert code == 0
+    assert "\x1b[1m" in text
+    table = [line for line in lines_of(text) if line.startswith(("Learner", "ahpatron", "avp"))]
+    assert len(table) == 3
+    assert "|M_T|" in table[0]
+
+
+@pytest.mark.parametrize("columns", [40, 60, 80, 200])
+def test_no_line_is_wider_than_the_terminal(
+    ahpatron: Ahpatron, rings: Path, columns: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ahpatron.write("r.svm", rings.read_bytes())
+    monkeypatch.chdir(ahpatron.folder)
+    text, code = in_terminal("run", "r.svm", "-l", "all", "-B", 40, columns=columns)
+    assert code == 0
+    body = [line for line in lines_of(text) if not line.startswith("r.svm")]
+    assert max(len(line) for line in body) <= columns
+    for word in ("ahpatron", "avp", "perceptron"):
+        assert word in text
+
+
+def test_progress_shows_the_running_mistake_rate(ahpatron: Ahpatron) -> None:
+    path = ahpatron.write("long.svm", "-1 1:1 2:3\n1 1:2 2:2\n-1 1:3 2:1\n" * 40_000)
+    text, code = in_terminal("run", path, "-B", 200, columns=120)
+    assert code == 0
+    assert "% mistakes" in text
+    assert "rounds" in text
+    quiet, _ = in_terminal("run", path, "-B", 200, "-q", columns=120)
+    assert "% mistakes" not in quiet
+
+
+@pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
+def test_no_colour_where_none_is_wanted(rings: Path, environment: dict[str, str]) -> None:
+    text, code = in_terminal("run", rings, "-l", "all", "-B", 40, **environment)
+    assert code == 0
+    assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", text)
+
+
+def test_a_pipe_gets_whole_lines_without_colour(ahpatron: Ahpatron, rings: Path) -> None:
+    done = ahpatron("run", rings, "-l", "all", "-B", 40, "--repeats", 2, COLUMNS="30")
+    assert "\x1b" not in done.out + done.err
+    assert done.err == ""
+    heads = [line for line in done.out.splitlines() if line.startswith("Learner")]
+    names = heads[0].replace("AMR %", "AMR").split()
+    assert names == ["Learner", "AMR", "|M_T|", "|N_T|", "Support", "Halvings", "ζ̂", "Seconds"]
+
+
+def test_an_ascii_locale_is_no_reason_to_fail(ahpatron: Ahpatron, rings: Path) -> None:
+    done = ahpatron("run", rings, "-B", 40, "--repeats", 2, PYTHONIOENCODING="ascii")
+    assert done.code == 0
+    assert "+-" in done.out
+
+
+def test_a_closed_pipe_is_quiet(rings: Path) -> None:
+    command = " ".join(COMMAND)
+    shell = f"{command} run {rings} -l all --repeats 200 -B 4 --limit 20 --format jsonl | head -1"
+    done = subprocess.run(["sh", "-c", shell], capture_output=True, timeout=60, check=False)
+    assert done.stderr == b""
+    assert len(done.stdout.splitlines()) == 1
+
+
+def test_a_full_disk_is_an_error(ahpatron: Ahpatron, rings: Path) -> None:
+    shell = f"{' '.join(COMMAND)} run {rings} -B 4 --format json > /dev/full"
+    done = subprocess.run(["sh", "-c", shell], capture_output=True, timeout=60, check=False)
+    assert done.returncode == 74
+    assert b"could not be written" in done.stderr
+    assert b"Traceback" not in done.stderr
+
+
+def test_closed_stderr_is_no_reason_to_fail(sparse_text: Path) -> None:
+    shell = f"{' '.join(COMMAND)} run {sparse_text} -B 4 --format csv 2>&-"
+    done = subprocess.run(["sh", "-c", shell], capture_output=True, timeout=60, check=False)
+    assert done.returncode == 0
+    assert done.stdout.startswith(b"data,")
+
+
+@pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize("way", [[], ["--repeats", "50", "--jobs", "2"]])
+def test_signals(ahpatron: Ahpatron, number: signal.Signals, code: int, way: list[str]) -> None:
+    ahpatron.write("long.svm", "-1 1:1 2:3\n1 1:2 2:2\n-1 1:3 2:1\n1 2:5\n" * 100_000)
+    child = subprocess.Popen(
+        [*COMMAND, "run", "long.svm", "-B", "1000", "--predictions", "p.csv", *way],
+        cwd=ahpatron.folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    deadline = time.monotonic() + 20
+    while len(ahpatron.files()) < 2 and time.monotonic() < deadline:
+        time.sleep(0.02)  # until it has begun to write
+    child.send_signal(number)
+    out, err = child.communicate(timeout=30)
+    assert child.returncode == code
+    assert out == b""
+    assert b"Traceback" not in err
+    assert ahpatron.files() == {"long.svm"}
+
+
+def modules_after(*arguments: object) -> set[str]:
+    """The top-level modules that a call imports."""
+    code = (
+        "import sys\n"
+        "from ahpatron_cli.app import _main\n"
+        f"_main({[str(argument) for argument in arguments]!r})\n"
+        "print('\\n'.join(sorted({name.split('.')[0] for name in sys.modules})), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    return set(done.stderr.split())
+
+
+def test_help_imports_nothing_heavy(rings: Path) -> None:
+    heavy = {"numpy", "scipy", "sklearn", "matplotlib", "joblib", "dask"}
+    for arguments in (["--help"], ["run", "--help"], ["--version"]):
+        assert not modules_after(*arguments) & heavy
+
+
+def test_run_does_not_import_scikit_learn(rings: Path) -> None:
+    modules = modules_after("run", rings, "-B", 40, "--format", "json")
+    assert "numpy" in modules
+    assert not modules & {"sklearn", "matplotlib", "joblib", "dask"}
+
+
+def test_version(ahpatron: Ahpatron) -> None:
+    from ahpatron_cli import __version__
+
+    assert ahpatron("--version").out == f"ahpatron {__version__}\n"

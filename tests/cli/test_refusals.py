@@ -1,0 +1,144 @@
+"""Wrong options and degenerate numbers: the named exit code, the legal range, nothing on stdout."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from cli.conftest import Ahpatron
+
+USAGE = [
+    (["-B", "0"], "--budget must be an even whole number >= 2, got 0"),
+    (["-B", "1"], "--budget must be an even whole number >= 2, got 1"),
+    (["-B", "401"], "try 400 or 402"),
+    (["-B", "-4"], "--budget must be an even whole number >= 2, got -4"),
+    (["-B", "4_0"], "--budget must be an even whole number >= 2, got '4_0'"),
+    (["-B", "many"], "--budget must be an even whole number >= 2, got 'many'"),
+    (["-B", "4.5"], "--budget must be an even whole number >= 2, got '4.5'"),
+    (["--epsilon", "0"], "--epsilon must be a number > 0 and < 1, got 0.0"),
+    (["--epsilon", "1"], "--epsilon must be a number > 0 and < 1, got 1.0"),
+    (["--epsilon", "nan"], "--epsilon must be a number > 0 and < 1, got nan"),
+    (["--sigma", "0"], "--sigma must be a number > 0, got 0.0"),
+    (["--sigma", "-1"], "--sigma must be a number > 0, got -1.0"),
+    (["--sigma", "nan"], "--sigma must be a number > 0, got nan"),
+    (["--sigma", "inf"], "--sigma must be a number > 0, got inf"),
+    (["--sigma", "1_0"], "--sigma must be a number > 0, got '1_0'"),
+    (["-p", "ridge=0"], "ridge must be a number > 0, got 0.0"),
+    (["-p", "ridge=inf"], "ridge must be a number > 0, got inf"),
+    (["-p", "radius=0"], "radius must be a number > 0, got 0.0"),
+    (["-p", "radius=inf"], "radius must be a number > 0, got inf"),
+    (["-p", "step=-1"], "step must be a number > 0, got -1.0"),
+    (["-p", "rescale=1.5"], "rescale must be a number > 0 and <= 1 or keep, got 1.5"),
+    (["-p", "selection=gredy"], "did you mean greedy?"),
+    (["-p", "rigde=1"], "did you mean ridge?"),
+    (["-p", "ridge"], "-p takes NAME=VALUE, got 'ridge'"),
+    (["-p", "degree=2"], "the polynomial kernel would have it"),
+    (["-p", "avp.step=2"], "avp is not among the chosen learners"),
+    (["-p", "ahpatron.stepp=2"], "did you mean step?"),
+    (["-l", "ahpatorn"], "did you mean ahpatron?"),
+    (["-l", "avp", "-p", "schedule=adaptive"], "radius must be a finite number > 0"),
+    (["--kernel", "gausian"], "did you mean gaussian?"),
+    (["--scale", "stdandard"], "did you mean standard?"),
+    (["--format", "jsn"], "did you mean json?"),
+    (["--repeats", "0"], "0 is too small: at least 1"),
+    (["--repeats", "1_0"], "'1_0' is not a whole number"),
+    (["--limit", "0"], "0 is too small: at least 1"),
+    (["--seed", "-1"], "-1 is too small: at least 0"),
+    (["--jobs", "0"], "0 is too small: at least 1"),
+    (["--out", "result.xlsx"], ".json .jsonl .csv .md .tex .txt"),
+    (["--curve", "curve.gif"], ".csv .png .svg"),
+    (["--budgte", "4"], "--budget"),
+    (["--kernel", "linear", "-p", "degree=2"], "has no parameter 'degree'"),
+]
+
+
+@pytest.mark.parametrize(("options", "said"), USAGE, ids=lambda value: str(value)[:40])
+def test_wrong_options(ahpatron: Ahpatron, rings: Path, options: list[str], said: str) -> None:
+    done = ahpatron("run", rings, *options)
+    assert (done.code, done.out) == (2, "")
+    assert done.err.startswith("error: ")
+    assert said in done.err
+    assert "Traceback" not in done.err
+    assert ahpatron.files() == set()
+
+
+def test_no_command_and_unknown_commands(ahpatron: Ahpatron) -> None:
+    assert "run" in ahpatron().out + ahpatron().err
+    done = ahpatron("runn", "data.svm")
+    assert (done.code, done.out) == (2, "")
+    assert "run" in done.err
+
+
+def test_options_without_effect_are_said(ahpatron: Ahpatron, rings: Path) -> None:
+    done = ahpatron("run", rings, "-l", "perceptron", "-B", "10")
+    assert done.code == 0
+    assert "--budget has no effect: perceptron has no such parameter" in done.err
+    done = ahpatron("run", rings, "--kernel", "linear", "--sigma", "2")
+    assert "--sigma has no effect: the linear kernel has no such parameter" in done.err
+
+
+INPUTS = {
+    "missing.svm": (66, None),
+    "empty.svm": (65, b""),
+    "comments.svm": (65, b"# nothing\n\n# here\n"),
+    "word.svm": (65, b"good 1:1\n"),
+    "order.svm": (65, b"1 3:1 2:1\n"),
+    "nan.svm": (65, b"1 1:nan\n"),
+    "csv.svm": (65, b"1,0.5,0.25\n"),
+    "bomb.svm": (65, b"1 2000000000:1\n"),
+    "utf16.svm": (65, "1 1:1\n".encode("utf-16")),
+    "cut.svm.gz": (65, b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x00\x03\x33T\x30"),
+}
+
+
+@pytest.mark.parametrize("name", INPUTS)
+@pytest.mark.parametrize("way", [[], ["--shuffle"]])
+def test_bad_input(ahpatron: Ahpatron, name: str, way: list[str]) -> None:
+    code, content = INPUTS[name]
+    if content is not None:
+        ahpatron.write(name, content)
+    done = ahpatron("run", name, "--out", "r.json", "--predictions", "p.csv", *way)
+    assert (done.code, done.out) == (code, "")
+    assert name in done.err
+    assert "Traceback" not in done.err
+    assert ahpatron.files() == ({name} if content is not None else set())
+
+
+def test_a_fault_in_the_last_line_leaves_nothing_behind(ahpatron: Ahpatron) -> None:
+    ahpatron.write("data.svm", "-1 1:1\n1 1:2\n" * 50_000 + "1 1:x\n")
+    done = ahpatron("run", "data.svm", "-B", "10", "--predictions", "p.csv", "--curve", "c.csv")
+    assert (done.code, done.out) == (65, "")
+    assert "data.svm:100001:5" in done.err
+    assert ahpatron.files() == {"data.svm"}
+
+
+def test_output_that_cannot_be_created(ahpatron: Ahpatron, rings: Path) -> None:
+    for option in ("--out", "--predictions", "--curve"):
+        done = ahpatron("run", rings, "-B", "10", option, "no/such/folder/file.csv")
+        assert (done.code, done.out) == (73, ""), option
+        assert "no/such/folder/file.csv" in done.err
+
+
+@pytest.mark.parametrize("scale", [1e160, 1e300])
+def test_values_whose_squares_overflow_are_refused_with_their_line(
+    ahpatron: Ahpatron, scale: float
+) -> None:
+    ahpatron.write("data.svm", f"-1 1:1\n1 1:2\n-1 1:{scale!r}\n1 1:3\n")
+    done = ahpatron("run", "data.svm")
+    assert (done.code, done.out) == (65, "")
+    assert "data.svm:3" in done.err
+    assert "overflows" in done.err
+    assert "--scale" in done.err
+
+
+def test_a_kernel_that_sees_nothing_is_warned_about(ahpatron: Ahpatron) -> None:
+    lines = "".join(f"{(-1) ** i} 1:{i * 1000}\n" for i in range(100))
+    ahpatron.write("data.svm", lines)
+    done = ahpatron("run", "data.svm", "--sigma", "0.001")
+    assert done.code == 0
+    assert "f(x) was 0 or next to it in 100% of the rounds" in done.err
+
+
+def test_standard_input_twice_is_refused(ahpatron: Ahpatron) -> None:
+    done = ahpatron("run", "-", "-", stdin=b"1 1:1\n-1 1:2\n")
+    assert (done.code, done.out) == (2, "")

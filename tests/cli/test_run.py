@@ -1,0 +1,252 @@
+"""`ahpatron run` as a person or a script calls it: real processes, real files."""
+
+from __future__ import annotations
+
+import bz2
+import csv
+import gzip
+import io
+import json
+import lzma
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli.conftest import Ahpatron
+
+from ahpatron_cli.core import Ahpatron as AhpatronLearner
+from ahpatron_cli.core import Gaussian, play
+
+DETERMINISTIC = [
+    *("learner", "params", "seed", "repeat", "rounds", "mistakes", "mistake_rate"),
+    *("margin_updates", "updates", "halvings", "zeta", "support_size", "norm", "near_ties"),
+]
+SUMMARY = [
+    *("learner", "params", "repeats", "mistake_rate_mean", "mistake_rate_sd"),
+    *("margin_updates_mean", "support_size_mean", "seconds_mean"),
+]
+
+
+def runs(document: dict) -> list[dict]:
+    """The runs without their timings."""
+    return [{name: run[name] for name in DETERMINISTIC} for run in document["runs"]]
+
+
+def table(path: Path) -> list[dict[str, str]]:
+    with path.open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_json_follows_the_contract(ahpatron: Ahpatron, rings: Path) -> None:
+    done = ahpatron("run", rings, "--budget", 100, "--sigma", 0.3, "--format", "json")
+    assert (done.code, done.err) == (0, "")
+    document = json.loads(done.out)
+    assert list(document) == ["schema", "version", "data", "runs", "summary", "load_seconds"]
+    assert list(document["data"]) == ["path", "rounds", "features", "labels", "sha256"]
+    assert list(document["runs"][0]) == [*DETERMINISTIC, "seconds"]
+    assert list(document["summary"][0]) == SUMMARY
+    assert document["data"]["labels"] == [-1, 1]
+    assert document["summary"][0]["mistake_rate_sd"] is None
+    run = document["runs"][0]
+    assert run["params"] == {
+        "kernel": "gaussian",
+        "sigma": 0.3,
+        "budget": 100,
+        "epsilon": 0.5,
+        "radius": 5.0,
+        "step": 0.25,
+        "schedule": "constant",
+        "ridge": 0.0005,
+        "selection": "magnitude",
+        "rescale": "keep",
+    }
+
+
+def test_the_command_counts_what_the_core_counts(ahpatron: Ahpatron, rings: Path) -> None:
+    data = np.array(
+        [
+            line.replace("1:", "").replace("2:", "").split()
+            for line in rings.read_text().splitlines()
+        ],
+        dtype=float,
+    )
+    player = play(AhpatronLearner(budget=50), data[:, 1:], data[:, 0], Gaussian(sigma=0.3))
+    done = ahpatron("run", rings, "-B", 50, "--sigma", 0.3, "--format", "json")
+    run = json.loads(done.out)["runs"][0]
+    assert run["mistakes"] == player.tally.mistakes > 0
+    assert run["margin_updates"] == player.tally.margin_updates > 0
+    assert run["halvings"] == player.learner.halvings() > 0
+
+
+def test_a_stream_and_memory_give_the_same_numbers(ahpatron: Ahpatron, rings: Path) -> None:
+    """--no-shuffle with a scale that changes nothing takes the way through memory."""
+    arguments = ["run", rings, "-l", "all", "-B", 40, "--sigma", 0.3, "--format", "json"]
+    stream = json.loads(ahpatron(*arguments).out)
+    memory = json.loads(ahpatron(*arguments, "--no-shuffle", "--jobs", 2).out)
+    assert runs(stream) == runs(memory)
+    assert stream["data"] == memory["data"]
+
+
+@pytest.mark.parametrize("pack", [bytes, gzip.compress, bz2.compress, lzma.compress])
+def test_compressed_and_piped_data_are_the_same_stream(
+    ahpatron: Ahpatron, rings: Path, pack: object
+) -> None:
+    plain = json.loads(ahpatron("run", rings, "-B", 40, "--format", "json").out)
+    packed = pack(rings.read_bytes())  # type: ignore[operator]
+    odd_name = ahpatron.write("data.txt", packed)
+    from_file = json.loads(ahpatron("run", odd_name, "-B", 40, "--format", "json").out)
+    piped = json.loads(ahpatron("run", "-", "-B", 40, "--format", "json", stdin=packed).out)
+    assert runs(plain) == runs(from_file) == runs(piped)
+    assert piped["data"]["path"] == "<stdin>"
+    assert piped["data"]["sha256"] == from_file["data"]["sha256"]
+
+
+def test_repeats_are_seeded_paired_and_independent_of_jobs(ahpatron: Ahpatron, rings: Path) -> None:
+    arguments = ["run", rings, "-l", "ahpatron", "-l", "perceptron", "-B", 40, "--sigma", 0.3]
+    arguments += ["--repeats", 3, "--format", "json"]
+    once = json.loads(ahpatron(*arguments, "--seed", 7).out)
+    again = json.loads(ahpatron(*arguments, "--seed", 7, "--jobs", 2).out)
+    other = json.loads(ahpatron(*arguments, "--seed", 8).out)
+    assert runs(once) == runs(again) != runs(other)
+    assert [(run["learner"], run["repeat"]) for run in once["runs"]] == [
+        (learner, repeat) for learner in ("ahpatron", "perceptron") for repeat in range(3)
+    ]
+    assert len({run["mistakes"] for run in once["runs"][:3]}) > 1
+    rates = [run["mistake_rate"] for run in once["runs"][:3]]
+    assert once["summary"][0]["mistake_rate_mean"] == pytest.approx(np.mean(rates))
+    assert once["summary"][0]["mistake_rate_sd"] == pytest.approx(np.std(rates, ddof=1))
+
+
+@pytest.mark.parametrize("threads", ["1", "8"])
+def test_a_users_blas_threads_change_nothing(ahpatron: Ahpatron, rings: Path, threads: str) -> None:
+    done = ahpatron(
+        "run", rings, "-B", 40, "--format", "json", OPENBLAS_NUM_THREADS=threads, PYTHONHASHSEED="5"
+    )
+    plain = ahpatron("run", rings, "-B", 40, "--format", "json")
+    assert runs(json.loads(done.out)) == runs(json.loads(plain.out))
+
+
+def test_several_files_give_one_document(
+    ahpatron: Ahpatron, rings: Path, breast_cancer: Path
+) -> None:
+    done = ahpatron("run", rings, breast_cancer, "-B", 40, "--format", "json")
+    documents = json.loads(done.out)
+    assert [Path(each["data"]["path"]).name for each in documents] == [
+        "rings.svm",
+        "breast_cancer.svm",
+    ]
+    table = ahpatron("run", rings, breast_cancer, "-B", 40).out
+    assert "rings.svm" in table
+    assert "breast_cancer.svm" in table
+
+
+def test_predictions_and_curve_agree_with_the_counts(ahpatron: Ahpatron, rings: Path) -> None:
+    done = ahpatron(
+        *["run", rings, "-l", "ahpatron", "-l", "avp", "-B", 40, "--sigma", 0.3, "--shuffle"],
+        *["--predictions", "p.csv", "--curve", "c.csv", "--format", "json"],
+    )
+    document = json.loads(done.out)
+    rounds = table(ahpatron.folder / "p.csv")
+    curve = table(ahpatron.folder / "c.csv")
+    for run in document["runs"]:
+        mine = [each for each in rounds if each["learner"] == run["learner"]]
+        assert [int(each["round"]) for each in mine] == list(range(1, run["rounds"] + 1))
+        assert sorted(int(each["line"]) for each in mine) == list(range(1, run["rounds"] + 1))
+        assert sum(int(each["mistake"]) for each in mine) == run["mistakes"]
+        for each in mine:
+            assert each["prediction"] == ("1" if float(each["score"]) >= 0 else "-1")
+            assert each["mistake"] == str(int(each["prediction"] != each["label"]))
+        last = [each for each in curve if each["learner"] == run["learner"]][-1]
+        assert (int(last["round"]), float(last["mistakes"])) == (run["rounds"], run["mistakes"])
+
+
+def test_predictions_of_a_stream_are_those_of_memory(ahpatron: Ahpatron, rings: Path) -> None:
+    ahpatron("run", rings, "-B", 40, "--predictions", "stream.csv")
+    ahpatron("run", rings, "-B", 40, "--predictions", "memory.csv", "--no-shuffle", "--repeats", 2)
+    stream = (ahpatron.folder / "stream.csv").read_text()
+    memory = (ahpatron.folder / "memory.csv").read_text()
+    assert memory.startswith(stream)
+
+
+@pytest.mark.parametrize("suffix", ["png", "svg"])
+def test_curve_pictures(ahpatron: Ahpatron, rings: Path, suffix: str) -> None:
+    done = ahpatron("run", rings, "-l", "all", "-B", 40, "--curve", f"c.{suffix}", "-q")
+    assert done.code == 0
+    start = {"png": b"\x89PNG", "svg": b"<?xml"}[suffix]
+    assert (ahpatron.folder / f"c.{suffix}").read_bytes().startswith(start)
+
+
+def test_out_writes_a_second_format(ahpatron: Ahpatron, rings: Path) -> None:
+    done = ahpatron("run", rings, "-B", 40, "--out", "r.json", "--format", "csv")
+    assert done.out.startswith("data,learner,")
+    assert json.loads((ahpatron.folder / "r.json").read_text())["schema"] == 1
+
+
+def test_every_format_is_written(ahpatron: Ahpatron, rings: Path) -> None:
+    starts = {
+        "json": "{",
+        "jsonl": '{"data"',
+        "csv": "data,",
+        "markdown": "",
+        "latex": "",
+        "table": str(rings),
+    }
+    for format_, start in starts.items():
+        done = ahpatron("run", rings, "-B", 40, "--format", format_)
+        assert done.code == 0
+        assert done.out.startswith(start)
+        assert "ahpatron" in done.out
+
+
+def test_csv_has_a_line_per_run(ahpatron: Ahpatron, rings: Path) -> None:
+    done = ahpatron("run", rings, "-l", "all", "--repeats", 2, "-B", 40, "--format", "csv")
+    rows = list(csv.DictReader(io.StringIO(done.out)))
+    assert len(rows) == 6
+    assert {row["param_budget"] for row in rows} == {"40", ""}
+
+
+def test_limit_takes_the_first_rows(ahpatron: Ahpatron, rings: Path) -> None:
+    head = ahpatron.write("head.svm", "".join(rings.read_text().splitlines(True)[:100]))
+    limited = json.loads(ahpatron("run", rings, "-B", 40, "--limit", 100, "--format", "json").out)
+    short = json.loads(ahpatron("run", head, "-B", 40, "--format", "json").out)
+    assert runs(limited) == runs(short)
+    assert limited["data"]["rounds"] == 100
+    assert limited["data"]["sha256"] != short["data"]["sha256"]  # of the whole file
+
+
+def test_scales(ahpatron: Ahpatron) -> None:
+    """Features of wildly different size: σ = 1 sees nothing until they are scaled."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 2)) * [1000.0, 0.001] + [5000.0, 0.0]
+    y = np.where((X[:, 0] > 5000) == (X[:, 1] > 0), 1, -1)
+    lines = [f"{label} 1:{a!r} 2:{b!r}\n" for label, (a, b) in zip(y, X.tolist(), strict=True)]
+    path = ahpatron.write("wild.svm", "".join(lines))
+
+    def rate(scale: str) -> float:
+        done = ahpatron("run", path, "--scale", scale, "--sigma", 0.5, "--format", "json")
+        return json.loads(done.out)["runs"][0]["mistake_rate"]
+
+    assert rate("standard") < 0.25 < rate("none")
+    assert rate("minmax") != rate("none")
+
+
+def test_sparse_data_with_labels_0_and_1(ahpatron: Ahpatron, sparse_text: Path) -> None:
+    done = ahpatron("run", sparse_text, "-B", 40, "--sigma", 2, "--format", "json")
+    assert json.loads(done.out)["data"]["labels"] == [0, 1]
+    assert done.err == "note: label 0 is played as -1, label 1 as +1\n"
+    assert ahpatron("run", sparse_text, "-B", 40, "-q", "--format", "json").err == ""
+
+
+def test_verbose_says_more(ahpatron: Ahpatron, rings: Path) -> None:
+    assert "sha256" in ahpatron("run", rings, "-B", 40, "-v").err
+
+
+def test_infinite_radius_is_json(ahpatron: Ahpatron, rings: Path) -> None:
+    done = ahpatron("run", rings, "-l", "avp", "--format", "json")
+    assert json.loads(done.out)["runs"][0]["params"]["radius"] == "inf"
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "polynomial", "linear"])
+def test_every_kernel_runs(ahpatron: Ahpatron, breast_cancer: Path, kernel: str) -> None:
+    done = ahpatron("run", breast_cancer, "--kernel", kernel, "-B", 40, "--format", "json")
+    assert json.loads(done.out)["runs"][0]["mistake_rate"] < 0.35

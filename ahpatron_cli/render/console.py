@@ -93,8 +93,7 @@ class Conversation:
             else:
                 self._bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
         except (OSError, ValueError):
-            _silence(self._stream)
-            self._stream = None
+            self._stream = None  # nobody listens any more
 
 
 class _NoBar:
@@ -134,11 +133,3 @@ def _is_terminal(stream: TextIO | None) -> bool:
         return stream is not None and stream.isatty()
     except ValueError:  # closed
         return False
-
-
-def _silence(stream: TextIO) -> None:
-    """Send what is still in the buffer nowhere; Python would try again at exit and end with 120."""
-    with suppress(OSError, ValueError):
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, stream.fileno())
-        os.close(nowhere)

@@ -73,7 +73,7 @@ class _Excerpt:
 def _excerpt(place: Place) -> _Excerpt:
     text = place.text or ""
     # Where the fault is in `text`: the reader may already have cut characters from its left.
-    already_cut: int = getattr(place, "offset", 0)
+    already_cut = place.offset
     fault = min(max((place.column or 1) - 1 - already_cut, 0), len(text))
     begin = max(fault - _BEFORE, 0) if len(text) > _EXCERPT else 0
     end = min(begin + _EXCERPT, len(text))

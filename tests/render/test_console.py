@@ -1,9 +1,11 @@
 import io
 import os
+import shlex
 import subprocess
 import sys
 import textwrap
 import time
+from pathlib import Path
 
 import pexpect
 import pytest
@@ -123,6 +125,15 @@ SCRIPT = textwrap.dedent("""
 """)
 
 
+def test_the_bar_leaves_stdout_alone(tmp_path: Path) -> None:
+    """stderr on the terminal, stdout in a file: the data go to the file."""
+    (tmp_path / "script.py").write_text(SCRIPT)
+    command = f"{sys.executable} {tmp_path}/script.py known > {tmp_path}/out.txt"
+    environment = {**os.environ, "TERM": "xterm", "PYTHONPATH": os.pathsep.join(sys.path)}
+    pexpect.run(shlex.join(["/bin/bash", "-c", command]), env=environment, timeout=60)
+    assert (tmp_path / "out.txt").read_text() == "data\n"
+
+
 def on_a_terminal(mode: str, columns: int = 120) -> str:
     screen, _ = pexpect.run(
         f"{sys.executable} -c '{SCRIPT}' {mode}",
@@ -141,7 +152,7 @@ def test_the_bar_shows_percent_rounds_and_the_running_rate() -> None:
     assert "12.50 % mistakes" in screen
     assert "note: half [of] it\r\n" in screen
     assert "data\r\n" in screen
-    assert screen.endswith("note: done\r\n")
+    assert screen.endswith("\x1b[2Knote: done\r\n")  # the bar is wiped out when it is done
 
 
 def test_an_unknown_total_shows_the_count_without_percent() -> None:

@@ -1,3 +1,4 @@
+import errno
 import os
 import resource
 import stat
@@ -72,6 +73,21 @@ def test_a_folder_as_the_target(tmp_path: Path) -> None:
     error = refusal(tmp_path)
     assert error.code is ExitCode.CANNOT_CREATE
     assert error.hint == "this is a folder; name a file in it"
+
+
+def test_a_folder_is_refused_before_any_work_is_done(tmp_path: Path) -> None:
+    entered = False
+    with pytest.raises(UserError), open_atomically(tmp_path):
+        entered = True
+    assert not entered
+
+
+def test_a_disk_too_full_for_a_new_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_space(*_: object) -> int:
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "open", no_space)
+    assert refusal(tmp_path / "a.txt").code is ExitCode.IO_ERROR
 
 
 def test_a_file_in_place_of_a_folder(tmp_path: Path) -> None:

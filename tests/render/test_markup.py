@@ -82,6 +82,11 @@ def test_equal_rates_are_all_best(report: MakeReport, run: MakeRun, perceptron: 
     assert to_text([tied], "latex").count("textbf") == 2
 
 
+def test_rates_are_compared_as_numbers(report: MakeReport, run: MakeRun) -> None:
+    text = to_text([report(run(mistake_rate=0.1), run("avp", mistake_rate=0.095))], "markdown")
+    assert "| avp | **9.50** |" in text
+
+
 def test_a_learner_with_several_settings_says_what_differs(
     report: MakeReport, run: MakeRun
 ) -> None:

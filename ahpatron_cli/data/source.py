@@ -31,7 +31,6 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 RAW_BLOCK = 1 << 16
 HEAD_BYTES = 512  # enough to recognise every format below; tar keeps its mark at byte 257
 XZ_MEMORY = 128 << 20  # twice what `xz -9` needs; a forged header may ask for 4 GiB
-UNPACKED_BLOCK = 1 << 18
 
 PIPE_HINT = "unpack it into a pipe: `{command} {file} | ahpatron run -`"
 TEXT_HINT = "a LIBSVM file is text, one example per line: `label index:value index:value ...`"
@@ -271,7 +270,6 @@ class _Unpacker:
 
     def read(self, size: int) -> bytes:
         """At least one unpacked byte and at most `size`, or nothing at the end."""
-        size = min(size, UNPACKED_BLOCK)
         while True:
             if self._member.eof and not self._next_member():
                 return b""
@@ -318,14 +316,11 @@ class _Unpacker:
 def whole_lines(source: Source, block_bytes: int) -> Iterator[tuple[int, bytes]]:
     """Pieces of text that end where a line ends, each with the number of its first line.
 
-    A NUL byte or an endless line ends the reading: the piece that holds it comes last, cut off.
+    A line without end stops the reading: what was read of it comes last.
     """
     carried = bytearray(source.read(len(BYTE_ORDER_MARK)).removeprefix(BYTE_ORDER_MARK))
     line = 1
     while block := source.read(block_bytes):
-        if b"\0" in block:
-            carried += block + source.read(64)  # enough to tell UTF-16 from a binary file
-            break
         cut = block.rfind(b"\n") + 1
         if not cut:
             carried += block

@@ -204,8 +204,8 @@ class Scan:
 def scan(path: str, max_labels: int = 1000) -> Scan:
     """Count rows and labels without reading the features.
 
-    Faulty labels are passed over, and the scan ends where the bytes end being text: the reader
-    meets the same fault and reports it.
+    Faulty labels are passed over, and a line without end stops the scan: the reader meets the
+    same fault and reports it.
     """
     found = Scan()
     with open_source(path) as source:
@@ -272,9 +272,6 @@ def _read_plain(text: bytes, max_features: int) -> tuple[Floats, CsrRows] | None
     line_end = kind == ord("\n")
     opens = np.flatnonzero(line_end | (kind == ord(":")))[:-1]
     closes = np.flatnonzero(line_end | (kind == ord(" ")))[1:]
-    numbers = _numbers(text, at, kind, run, digits, opens, closes)
-    if numbers is None:
-        return None
     is_label = line_end[opens]
     colons = opens[~is_label]
     indices = digits[colons]
@@ -287,10 +284,13 @@ def _read_plain(text: bytes, max_features: int) -> tuple[Floats, CsrRows] | None
         rising.all()
         and length.min() > 0
         and length.max() <= _MOST_DIGITS
-        and (largest := indices.max()) <= max_features
+        and indices.max() <= max_features
     ):
         return None
-    width = int(largest) + 1 if pairs else 0
+    numbers = _numbers(text, at, kind, run, digits, opens, closes)
+    if numbers is None:
+        return None
+    width = int(indices.max(initial=-1)) + 1
     rows = CsrRows(indptr, indices.astype(np.int32), numbers[~is_label], width)
     return numbers[is_label], rows
 

@@ -40,7 +40,7 @@ OUTPUT = "Output"
 DataFiles = Annotated[
     list[str],
     typer.Argument(
-        metavar="DATA...",
+        metavar="DATA",
         help="LIBSVM files (plain, gz, bz2 or xz), or - for standard input.",
         show_default=False,
     ),

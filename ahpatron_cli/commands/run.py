@@ -29,8 +29,9 @@ def run(
 ) -> Shown:
     """Play learners over LIBSVM files and count their mistakes.
 
-    Each example is predicted before its label is seen. One pass in file order reads, plays and
-    forgets, so files of any size will do; --shuffle and --repeats hold the file in memory.
+    Each example is predicted before its label is seen.
+    One pass in file order needs little memory, however large the file;
+    --shuffle and --repeats hold the file in memory.
     """
     from ahpatron_cli.commands.session import Session
     from ahpatron_cli.commands.settings import build_setups, choose_learners, one_of, parse_label

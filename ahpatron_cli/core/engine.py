@@ -1,8 +1,8 @@
 """The one loop over rounds: predict, see the label, update; a block of examples at a time.
 
 A block's kernel values are computed at once, but the protocol stays strict: what is predicted for a
-round depends on the rounds before it and on nothing else. Where no round of the rest of a block
-triggers, it is passed over with one vector comparison.
+round depends on the rounds before it and on nothing else. The rounds up to the first update of a
+block are passed over in one leap.
 """
 
 from __future__ import annotations
@@ -14,10 +14,12 @@ import numpy as np
 
 from ahpatron_cli.core.kernels import Gaussian, Kernel, NumericalError
 from ahpatron_cli.core.learners.base import Learner, wrong
-from ahpatron_cli.core.rows import CsrRows, Floats, Rows
+from ahpatron_cli.core.rows import CsrRows, Floats, Rows, rows_of
 
 BLOCK = 64
 """Rounds per block. Results do not depend on it; bits may, so it is fixed for a version."""
+CHUNK = 64
+"""Blocks whose rows are brought into kernel-ready form together."""
 NEAR_TIE = 1e-9
 """|f(x)| below this is a prediction that other hardware might make differently."""
 
@@ -72,39 +74,47 @@ class Player:
             centre = self._centre
             self.f.compress(None if centre is None else centre / self.kernel.unit())
             self._centre = None
+        scores = np.empty(len(labels))
+        chunk = CHUNK * self._block
+        for first in range(0, len(labels), chunk):
+            part = slice(first, min(first + chunk, len(labels)))
+            try:
+                scores[part] = self._play_chunk(rows_of(rows, part), labels[part])
+            except NumericalError as error:
+                raise NumericalError(str(error), first + error.row) from None
+        return scores
+
+    def _play_chunk(self, rows: Rows, labels: Floats) -> Floats:
         points = self.kernel.points(rows, self._centre_for(rows))
         scores = np.empty(len(labels))
         for begin in range(0, len(labels), self._block):
             end = min(begin + self._block, len(labels))
-            y = labels[begin:end]
-            self.f.open(points.slice(begin, end), y)
-            self._play(y)
-            margins = self.f.margins
-            if not np.isfinite(margins).all():
-                row = begin + int(np.argmin(np.isfinite(margins)))
+            self.f.open(points.slice(begin, end))
+            scores[begin:end] = self._play_block(labels[begin:end])
+            self.f.close()
+            if not np.isfinite(scores[begin:end]).all():
+                row = begin + int(np.argmin(np.isfinite(scores[begin:end])))
                 raise NumericalError("f(x) is not a finite number", row)
-            np.multiply(margins, y, out=scores[begin:end])
         return scores
 
-    def _play(self, labels: Floats) -> None:
-        """The rounds of the open block."""
+    def _play_block(self, labels: Floats) -> list[float]:
+        """The rounds of the open block: predict, see the label, update."""
         f, learner, tally = self.f, self.learner, self.tally
-        last = len(labels) - 1
-        now = -1
-        while now < last:
-            if f.size:
-                # The first round after this one that triggers: all margins stand ready.
-                triggers = learner.wants(f.margins, labels)
-                now = triggers.tobytes().find(1, now + 1)
-                if now < 0:
-                    break
-            else:
-                now += 1
-            margin = f.turn_to(now)
-            learner.update(f, margin)
-            tally.updates += 1
-            tally.margin_updates += margin > 0
-        f.close()
+        # Until the first update of the block, f is the same for all its rounds.
+        values = f.values()
+        triggers = learner.wants(labels * values, labels)
+        first = triggers.tobytes().find(1) if f.size else 0
+        scores: list[float] = values.tolist()
+        if first < 0:
+            return scores
+        for now, y in enumerate(labels[first:].tolist(), first):
+            scores[now] = score = f.value(now)
+            margin = y * score
+            if not f.size or learner.wants(margin, y):
+                learner.update(f, margin, y)
+                tally.updates += 1
+                tally.margin_updates += margin > 0
+        return scores
 
     def _centre_for(self, rows: Rows) -> Floats | None:
         """A point near the data, fixed by the first rounds: shifting saves digits and keeps κ."""

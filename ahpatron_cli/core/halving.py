@@ -48,7 +48,7 @@ def halve(
         kept = choose_greedily(gram, values, ridge)
     else:
         kept = choose_largest(coefficients)
-    K2 = gram[np.ix_(kept, kept)]
+    K2 = gram[kept].take(kept, axis=1)
     a2 = coefficients[kept]
     theta = _ridge_solve(K2, values[kept] - K2 @ a2, ridge)  # K_21 a_1 is what a_2 does not explain
     projected = a2 + theta

@@ -19,8 +19,8 @@ TRUSTED = 1e-9
 """The rounding error that an exponent may carry before it is computed again by subtraction."""
 HUGE = 2.0**1020
 """Half norms from here on are refused: sums of two, and squares of sums of roots, must fit too."""
-LOWEST = -700.0
-"""`exp` is 10 to 80 times slower where its result is subnormal: below this, κ is taken as 0."""
+LOWEST = -745.2
+"""`exp` of anything below is 0, and 10 to 80 times slower than above."""
 
 
 class NumericalError(ArithmeticError):
@@ -91,30 +91,29 @@ class Gaussian(Kernel):
 
 
 def _mend(exponents: Floats, left: Points, right: Points) -> None:
-    """Replace doubtful exponents by `-‖s - x‖²/2` from differences, where κ is not 0 anyway."""
-    doubt = 4 * ROUNDING * (left.half_norms[:, None] + right.half_norms)
-    doubtful = (doubt > TRUSTED) & ~(exponents + doubt < LOWEST)
-    rows, columns = np.flatnonzero(doubtful.any(axis=1)), np.flatnonzero(doubtful.any(axis=0))
-    if len(rows) and len(columns):
+    """Compute by subtraction what lost digits in the product, unless κ is 0 there anyway."""
+    trusted = TRUSTED / (4 * ROUNDING)  # the sum of half norms up to which the product is good
+    rows = np.flatnonzero(left.half_norms + right.half_norms.max(initial=0.0) > trusted)
+    columns = np.flatnonzero(right.half_norms + left.half_norms.max(initial=0.0) > trusted)
+    if not len(rows) or not len(columns):
+        return
+    place = np.ix_(rows, columns)
+    doubt = 4 * ROUNDING * (left.half_norms[rows, None] + right.half_norms[columns])
+    doubtful = (doubt > TRUSTED) & ~(exponents[place] + doubt < LOWEST)
+    if doubtful.any():
         exact = -0.5 * left.subset(rows).differences(right.subset(columns), power=2)
-        place = np.ix_(rows, columns)
-        exponents[place] = np.where(doubtful[place], exact, exponents[place])
+        exponents[place] = np.where(doubtful, exact, exponents[place])
 
 
 def _exp(exponents: Floats, lowest: float) -> Floats:
-    """`exp` in place; what would be subnormal becomes exactly 0. `lowest` bounds the exponents."""
+    """`exp` in place, sparing it what becomes 0. `lowest` is a lower bound on the exponents."""
     if lowest > LOWEST:
         return np.exp(exponents, out=exponents)
     flat = exponents.reshape(-1)
     near = np.flatnonzero(flat > LOWEST)
-    if len(near) < len(flat) // 2:  # most pairs are far apart: leave them out
-        values = np.exp(flat[near])
-        flat.fill(0.0)
-        flat[near] = values
-        return exponents
-    far = flat <= LOWEST
-    np.exp(np.maximum(flat, LOWEST, out=flat), out=flat)
-    flat[far] = 0.0
+    values = np.exp(flat[near])
+    flat.fill(0.0)
+    flat[near] = values
     return exponents
 
 

@@ -11,6 +11,7 @@ from abc import ABC, abstractmethod
 from typing import Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers
 
@@ -78,7 +79,7 @@ class DensePoints(Points):
         self._rows[:, :width] = coordinates
         self._rows[:, width] = -0.5 * np.einsum("ij,ij->i", coordinates, coordinates)
         self._rows[:, width + 1] = 1.0
-        self._size = count
+        self._size, self._width = int(count), int(width)
         self.largest = float(self.half_norms.max(initial=0.0))
 
     @property
@@ -87,8 +88,7 @@ class DensePoints(Points):
 
     @property
     def width(self) -> int:
-        columns: int = self._rows.shape[1]
-        return columns - 2
+        return self._width
 
     @property
     def coordinates(self) -> Floats:
@@ -102,7 +102,7 @@ class DensePoints(Points):
     def slice(self, start: int, stop: int) -> Self:
         part = type(self).__new__(type(self))
         part._rows = self._rows[start:stop]
-        part._size = len(part._rows)
+        part._size, part._width = len(part._rows), self._width
         part.largest = self.largest
         return part
 
@@ -123,9 +123,9 @@ class DensePoints(Points):
     def widen(self, width: int) -> None:
         """Make room for new coordinates, zero so far (given as their scaled, centred value)."""
         wider = np.zeros((len(self._rows), width + 2))
-        wider[:, : self.width] = self._rows[:, :-2]
+        wider[:, : self._width] = self._rows[:, :-2]
         wider[:, -2:] = self._rows[:, -2:]
-        self._rows = wider
+        self._rows, self._width = wider, width
 
     def to_sparse(self, origin: Floats | None) -> SparsePoints:
         """The same points compressed, with `origin` added back to each (None: they had none)."""
@@ -159,6 +159,7 @@ class SparsePoints(Points):
 
     def __init__(self, rows: CsrRows) -> None:
         self._csr = rows
+        self._table: Floats | None = None
         self._half_norms = 0.5 * _row_sums(rows, rows.values * rows.values)
         self.largest = float(self._half_norms.max(initial=0.0))
 
@@ -177,24 +178,28 @@ class SparsePoints(Points):
     def slice(self, start: int, stop: int) -> Self:
         part = type(self).__new__(type(self))
         part._csr = self._csr.slice(start, stop)
+        part._table = None
         part._half_norms = self._half_norms[start:stop]
         part.largest = self.largest
         return part
 
     def append(self, other: Self, chosen: Integers) -> None:
         self._csr = CsrRows.concatenate([self._csr, other._csr.take(chosen)])
+        self._table = None
         self._half_norms = np.concatenate([self._half_norms, other._half_norms[chosen]])
         self.largest = max(self.largest, other.largest)
 
     def keep(self, kept: Integers) -> None:
         self._csr = self._csr.take(kept)
+        self._table = None
         self._half_norms = self._half_norms[kept]
 
     def products(self, other: Self) -> Floats:
         from scipy.sparse import csr_matrix
 
-        mine, table = _meet(self._csr, other._csr)
-        matrix = csr_matrix((mine.values, mine.columns, mine.indptr), shape=(self.size, len(table)))
+        mine, table = other._meet(self._csr)
+        indptr = mine.indptr.astype(np.int32)  # spares SciPy the search for a fitting type
+        matrix = csr_matrix((mine.values, mine.columns, indptr), shape=(self.size, len(table)))
         return np.asarray(matrix @ table)
 
     def exponents(self, other: Self) -> Floats:
@@ -205,7 +210,7 @@ class SparsePoints(Points):
 
     def differences(self, other: Self, power: int) -> Floats:
         # by subtraction on x's own columns, plus what s has elsewhere: nothing cancels
-        mine, table = _meet(self._csr, other._csr)
+        mine, table = other._meet(self._csr)
         meeting = mine.dense(len(table))
         own_terms = _power(self._csr.values, power)
         in_use = np.zeros(max(self.width, other.width), dtype=bool)
@@ -219,6 +224,33 @@ class SparsePoints(Points):
             out[:, i] = elsewhere + _power(meeting[:, here] - table[here, i], power).sum(axis=1)
         return out
 
+    def _meet(self, rows: CsrRows) -> tuple[CsrRows, Floats]:
+        """`rows` on the columns that these points use, and these points as a dense table of them.
+
+        Row k of the table is column k. Narrow data keep all columns: to renumber would cost more
+        than it saves.
+        """
+        mine = self._csr
+        width = max(rows.width, mine.width)
+        if width <= NARROW:
+            if self._table is None or len(self._table) < width:
+                self._table = _transposed(mine, mine.columns, width)
+            return rows, self._table
+        used = np.unique(mine.columns)
+        number = np.full(width, -1, dtype=np.int32)
+        number[used] = np.arange(len(used), dtype=np.int32)
+        columns = number[rows.columns]
+        shared = columns >= 0
+        indptr = np.concatenate(([0], np.cumsum(shared)))[rows.indptr]
+        met = CsrRows(indptr, columns[shared], rows.values[shared], len(used))
+        return met, _transposed(mine, number[mine.columns], len(used))
+
+
+def _transposed(rows: CsrRows, columns: NDArray[np.int32], width: int) -> Floats:
+    table = np.zeros((width, len(rows)))
+    table[columns, np.repeat(np.arange(len(rows)), np.diff(rows.indptr))] = rows.values
+    return table
+
 
 def _power(values: Floats, power: int) -> Floats:
     return np.abs(values) if power == 1 else values * values
@@ -227,20 +259,3 @@ def _power(values: Floats, power: int) -> Floats:
 def _row_sums(rows: CsrRows, terms: Floats) -> Floats:
     owners = np.repeat(np.arange(len(rows)), np.diff(rows.indptr))
     return np.bincount(owners, weights=terms, minlength=len(rows)).astype(np.float64, copy=False)
-
-
-def _meet(rows: CsrRows, others: CsrRows) -> tuple[CsrRows, Floats]:
-    """`rows` on the columns that `others` use, renumbered, and `others` as a dense table of these.
-
-    Narrow data keep all columns: the renumbering would cost more than it saves.
-    """
-    if max(rows.width, others.width) <= NARROW:
-        return rows, others.dense(rows.width).T.copy()
-    used = np.unique(others.columns)
-    number = np.full(max(rows.width, others.width), -1, dtype=np.int32)
-    number[used] = np.arange(len(used), dtype=np.int32)
-    table = CsrRows(others.indptr, number[others.columns], others.values, len(used)).dense()
-    columns = number[rows.columns]
-    shared = columns >= 0
-    indptr = np.concatenate(([0], np.cumsum(shared)))[rows.indptr]
-    return CsrRows(indptr, columns[shared], rows.values[shared], len(used)), table.T.copy()

@@ -44,10 +44,12 @@ class CsrRows:
 
     def take(self, order: Integers) -> CsrRows:
         """The rows numbered in `order`, copied."""
-        lengths = np.diff(self.indptr)[order]
-        indptr = np.concatenate(([0], np.cumsum(lengths)))
+        starts = self.indptr[order]
+        lengths = self.indptr[order + 1] - starts
+        indptr = np.zeros(len(order) + 1, dtype=np.int64)
+        np.cumsum(lengths, out=indptr[1:])
         # position of each value: the start of its row in the source, plus its place in the row
-        source = np.arange(indptr[-1]) + np.repeat(self.indptr[order] - indptr[:-1], lengths)
+        source = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], lengths)
         return CsrRows(indptr, self.columns[source], self.values[source], self.width)
 
     def dense(self, width: int | None = None) -> Floats:
@@ -72,6 +74,11 @@ class CsrRows:
 
 
 Rows: TypeAlias = Floats | CsrRows
+
+
+def rows_of(rows: Rows, part: slice) -> Rows:
+    """A run of consecutive rows, sharing memory."""
+    return rows.slice(part.start, part.stop) if isinstance(rows, CsrRows) else rows[part]
 
 
 def unit_rows(rows: Rows) -> Rows:

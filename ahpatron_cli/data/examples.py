@@ -15,7 +15,7 @@ from ahpatron_cli.data.source import Source
 from ahpatron_cli.data.svm_format import Chunk, SvmReader, scan
 
 DENSE_WIDTH = 4096
-DENSE_SHARE = 0.2
+DENSE_SHARE = 0.1
 """Rows are computed densely where at most so wide, and where at least this share is stored."""
 
 

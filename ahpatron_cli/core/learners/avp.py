@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.halving import halve
 from ahpatron_cli.core.learners.base import Learner
-from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.core.spec import ParameterError, choice, real, whole
 
 EPSILON_MEANING = "update where y·f(x) < 1 - ε"
@@ -35,13 +32,13 @@ class Aggressive(Learner):
             raise ParameterError("radius", message)
         self._failures = 0  # M'_t
 
-    def wants(self, margins: Floats, labels: Floats) -> NDArray[np.bool_]:
+    def wants(self, margin: Any, y: Any) -> Any:
         """Where the margin is below 1 - ε."""
-        return margins < 1.0 - self.epsilon
+        return margin < 1.0 - self.epsilon
 
-    def update(self, f: Expansion, margin: float) -> None:
+    def update(self, f: Expansion, margin: float, y: float) -> None:
         """Add x with λ_t·y, then project onto the ball of radius U."""
-        f.add(self.step_at(margin))
+        f.add(self.step_at(margin) * y)
         f.project(self.radius)
 
     def step_at(self, margin: float) -> float:
@@ -124,11 +121,11 @@ class Ahpatron(Aggressive):
         self._unscaled = 0
         self._gaps = 0.0
 
-    def update(self, f: Expansion, margin: float) -> None:
+    def update(self, f: Expansion, margin: float, y: float) -> None:
         """Make room if there is none; then add and project as AVP does."""
         if f.size == self.budget:
             self._halve(f)
-        super().update(f, margin)
+        super().update(f, margin, y)
 
     def _halve(self, f: Expansion) -> None:
         f.settle()

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any, ClassVar
 
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.core.spec import Declared
 
 
@@ -32,12 +28,12 @@ class Learner(Declared):
         """The empty f that a pass starts with."""
         return Expansion(kernel, keep_gram=self.keeps_gram)
 
-    def wants(self, margins: Floats, labels: Floats) -> NDArray[np.bool_]:
-        """Which rounds, given `y·f(x)` and y, are to change f."""
+    def wants(self, margin: Any, y: Any) -> Any:
+        """Whether a round with `y·f(x) = margin` is to change f; for arrays, which rounds are."""
         raise NotImplementedError
 
-    def update(self, f: Expansion, margin: float) -> None:
-        """Change f by the current example."""
+    def update(self, f: Expansion, margin: float, y: float) -> None:
+        """Change f by the current example, whose label is y."""
         raise NotImplementedError
 
     def halvings(self) -> int | None:
@@ -53,7 +49,6 @@ class Learner(Declared):
         return []
 
 
-def wrong(margins: Floats, labels: Floats) -> NDArray[np.bool_]:
+def wrong(margin: Any, y: Any) -> Any:
     """Where sign(f(x)) differs from y, with sign(0) = +1."""
-    mistaken: NDArray[np.bool_] = (margins < 0) | ((margins == 0) & (labels < 0))
-    return mistaken
+    return (margin < 0) | ((margin == 0) & (y < 0))

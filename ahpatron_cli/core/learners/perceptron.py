@@ -1,13 +1,10 @@
 """The kernel Perceptron."""
 
 from dataclasses import dataclass
-
-import numpy as np
-from numpy.typing import NDArray
+from typing import Any
 
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.learners.base import Learner, wrong
-from ahpatron_cli.core.rows import Floats
 
 
 @dataclass
@@ -21,10 +18,10 @@ class Perceptron(Learner):
     name = "perceptron"
     title = "Perceptron: adds every mistake, no budget"
 
-    def wants(self, margins: Floats, labels: Floats) -> NDArray[np.bool_]:
+    def wants(self, margin: Any, y: Any) -> Any:
         """On a mistake."""
-        return wrong(margins, labels)
+        return wrong(margin, y)
 
-    def update(self, f: Expansion, margin: float) -> None:
+    def update(self, f: Expansion, margin: float, y: float) -> None:
         """Add x with coefficient y."""
-        f.add(1.0)
+        f.add(y)

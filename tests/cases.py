@@ -6,9 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from reference import twins
-
 from ahpatron_cli.core import REGISTRY, Learner
+from reference import twins
 
 
 @dataclass(frozen=True)

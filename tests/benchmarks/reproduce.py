@@ -16,13 +16,12 @@ from statistics import fmean, stdev
 
 os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
 
-from ahpatron_cli.data.examples import Preparation, load  # noqa: E402  # threads are pinned
-from ahpatron_cli.data.source import open_source  # noqa: E402
-from ahpatron_cli.records import RunRecord  # noqa: E402
-from ahpatron_cli.runner import Repetition, Setup, play_loaded  # noqa: E402
+from paper import DATASETS, EPSILONS
 
-sys.path.insert(0, str(Path(__file__).parent))
-from paper import DATASETS, EPSILONS  # noqa: E402
+from ahpatron_cli.data.examples import Preparation, load  # threads are pinned
+from ahpatron_cli.data.source import open_source
+from ahpatron_cli.records import RunRecord
+from ahpatron_cli.runner import Repetition, Setup, play_loaded
 
 PERMUTATIONS = Repetition(repeats=10, seed=0, shuffle=True)
 

@@ -17,15 +17,13 @@ from pathlib import Path
 os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
 
 import numpy as np  # after the threads are pinned
+from one_at_a_time import ahpatron
+from paper import DATASETS
 
 from ahpatron_cli.core import Ahpatron, Gaussian, play
 from ahpatron_cli.core.rows import CsrRows
 from ahpatron_cli.data.examples import Preparation, load
 from ahpatron_cli.data.source import open_source
-
-sys.path.insert(0, str(Path(__file__).parent))
-from one_at_a_time import ahpatron
-from paper import DATASETS
 
 TIMES = 3
 EPSILON = 0.5

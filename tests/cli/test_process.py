@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pexpect
 import pytest
+
 from cli.conftest import COMMAND, Ahpatron
 
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")

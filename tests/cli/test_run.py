@@ -12,10 +12,10 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cli.conftest import Ahpatron
 
 from ahpatron_cli.core import Ahpatron as AhpatronLearner
 from ahpatron_cli.core import Gaussian, play
+from cli.conftest import Ahpatron
 
 DETERMINISTIC = [
     *("learner", "params", "seed", "repeat", "rounds", "mistakes", "mistake_rate"),

@@ -4,13 +4,13 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from cases import CASES, TWINS, Case
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from reference import kernels as formulas
-from streams import Example, compress, make_stream, streams
 
 from ahpatron_cli.core import KERNELS, REGISTRY, Gaussian, Kernel, Player
+from cases import CASES, TWINS, Case
+from reference import kernels as formulas
+from streams import Example, compress, make_stream, streams
 
 KERNEL_PAIRS = {
     "gaussian": (KERNELS["gaussian"](sigma=0.7), formulas.gaussian(0.7)),

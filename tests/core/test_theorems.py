@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from streams import Example, make_stream, streams
 
 from ahpatron_cli.core import AVP, Ahpatron, Gaussian, Perceptron, bounds, play
+from streams import Example, make_stream, streams
 
 
 def comparators(

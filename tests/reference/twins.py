@@ -163,7 +163,10 @@ def _halve(
     theta = solve(matrix, right)
     points = [S[i] for i in kept]
     coefficients = [a[i] + t for i, t in zip(kept, theta, strict=True)]
-    factor = (before if target is None else target) / norm(points, coefficients, kernel)
+    after = norm(points, coefficients, kernel)
+    largest = math.fsum(abs(value) for value in coefficients)
+    zero = after**2 <= 4 * 2.0**-52 * largest**2  # nothing but rounding: no factor helps
+    factor = 1.0 if zero else (before if target is None else target) / after
     coefficients = [factor * value for value in coefficients]
     difference = [-value for value in a]
     for i, value in zip(kept, coefficients, strict=True):

@@ -1,0 +1,214 @@
+"""Degenerate data and settings: right against the slow twin, or refused; never a wrong number."""
+
+import math
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from ahpatron_cli.core import AVP, Ahpatron, Gaussian, Laplacian, Linear, Perceptron, Player, play
+from ahpatron_cli.core.kernels import NumericalError
+from ahpatron_cli.core.rows import CsrRows, unit_rows
+from ahpatron_cli.core.spec import ParameterError
+from cases import Case
+from reference import kernels as formulas
+from streams import Example, compress, make_stream
+
+CASES = [Case("ahpatron", {"budget": 8}), Case("avp", {"radius": 3.0}), Case("perceptron")]
+
+
+def agrees(case: Case, stream: Example, sigma: float = 1.0) -> None:
+    """Engine, dense and compressed, and twin make the same predictions."""
+    trace = case.twin(stream.rows, stream.labels, formulas.gaussian(sigma))
+    for rows in (stream.X, compress(stream.X)):
+        player = Player(case.learner(), Gaussian(sigma=sigma))
+        scores = player.feed(rows, stream.y)
+        np.testing.assert_allclose(scores, trace.scores, rtol=1e-6, atol=1e-8)
+        # where f(x) is 0 up to rounding, rounding decides; each run says how often that was
+        ties = sum(0 < abs(score) < 1e-9 for score in scores)
+        assert abs(player.tally.mistakes - trace.mistakes) <= ties <= player.tally.near_ties
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize(
+    "distort",
+    [
+        pytest.param(lambda X: X + 1e8, id="an offset of 1e8 in all features"),
+        pytest.param(lambda X: X + np.array([1e8, 0, -1e5]), id="an offset in some features"),
+        pytest.param(lambda X: X * 1e-170, id="values of 1e-170"),
+        pytest.param(lambda X: np.where(np.arange(len(X))[:, None] == 3, 1e12, X), id="an outlier"),
+        pytest.param(lambda X: np.where(X > 1, 1e7 * X, X), id="two scales"),
+        pytest.param(lambda X: np.round(X), id="many duplicates"),
+        pytest.param(lambda X: X[:, :1], id="a single feature"),
+        pytest.param(lambda X: X * 40, id="kernel values that underflow"),
+    ],
+)
+def test_unusual_values(case: Case, distort: object) -> None:
+    stream = make_stream(seed=11, rounds=100, features=3)
+    agrees(case, Example(distort(stream.X), stream.y))  # type: ignore[operator]
+
+
+def test_tiny_values_with_a_tiny_width_are_ordinary() -> None:
+    stream = make_stream(seed=11, rounds=100, features=3)
+    plain = play(Ahpatron(budget=8), stream.X, stream.y, Gaussian(sigma=0.5))
+    tiny = play(Ahpatron(budget=8), stream.X * 1e-170, stream.y, Gaussian(sigma=0.5e-170))
+    assert tiny.tally.mistakes == plain.tally.mistakes
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_a_stream_of_one(case: Case) -> None:
+    agrees(case, make_stream(seed=1, rounds=1, features=2))
+
+
+@pytest.mark.parametrize("selection", ["magnitude", "greedy"])
+@pytest.mark.parametrize("rescale", ["keep", 0.6])
+def test_rows_that_are_all_equal(selection: str, rescale: float | str) -> None:
+    """K is a matrix of ones, and where labels alternate the projection is zero: no division."""
+    y = np.where(np.arange(200) % 2 == 0, 1.0, -1.0)
+    learner = Ahpatron(budget=8, selection=selection, rescale=rescale)
+    player = play(learner, np.zeros((200, 3)), y)
+    assert math.isfinite(player.f.norm)
+    assert player.f.norm <= learner.radius * (1 + 1e-12)
+    assert player.tally.mistakes <= 200
+    assert learner.halvings() > 0
+    assert "not rescaled" in " ".join(learner.warnings())
+
+
+def test_duplicates_with_opposite_labels() -> None:
+    x = np.repeat(make_stream(seed=2, rounds=40, features=2).X, 2, axis=0)
+    y = np.tile([1.0, -1.0], 40)
+    agrees(Case("perceptron"), Example(x, y))
+    agrees(Case("ahpatron", {"budget": 6}), Example(x, y))
+
+
+@pytest.mark.parametrize("ridge", [1e-300, 1e-17, 1e-12, 1e3])
+def test_ridges_lost_in_rounding_and_huge_ones(ridge: float) -> None:
+    stream = make_stream(seed=3, rounds=300, features=1)
+    X = np.round(stream.X, 1)  # duplicates: K_2 is singular
+    for selection in ("magnitude", "greedy"):
+        player = play(Ahpatron(budget=20, ridge=ridge, selection=selection), X, stream.y)
+        assert player.tally.mistakes < 150
+        assert player.f.norm_drift < 1e-6
+
+
+def test_a_radius_far_below_the_step() -> None:
+    """The lazy scale shrinks by a factor of a million with every update."""
+    stream = make_stream(seed=3, rounds=200, features=2)
+    case = Case("avp", {"radius": 1e-6, "step": 1.0})
+    agrees(case, stream)
+
+
+@pytest.mark.parametrize("value", [1e155, 1e160, 1e300, -1e308])
+@pytest.mark.parametrize("sparse", [False, True])
+def test_squares_that_overflow_are_refused_with_their_row(value: float, sparse: bool) -> None:
+    X = make_stream(seed=3, rounds=200, features=2).X
+    X[150, 1] = value
+    rows = compress(X) if sparse else X
+    with pytest.raises(NumericalError, match="overflows") as refusal:
+        play(Perceptron(), rows, np.ones(200), Gaussian())
+    assert refusal.value.row == 150
+
+
+def test_the_cosine_does_not_care_about_size() -> None:
+    stream = make_stream(seed=3, rounds=100, features=3)
+    scores = Player(Perceptron(), Linear()).feed(stream.X, stream.y)
+    sizes = 10.0 ** np.random.default_rng(0).uniform(-200, 200, size=(100, 1))
+    for rows in (stream.X * sizes, compress(stream.X * sizes)):
+        np.testing.assert_allclose(
+            Player(Perceptron(), Linear()).feed(rows, stream.y), scores, rtol=1e-9, atol=1e-9
+        )
+
+
+def test_unit_rows() -> None:
+    X = np.array([[3.0, 4.0], [0.0, 0.0], [3e-200, 4e-200], [3e200, 4e200]])
+    expected = np.array([[0.6, 0.8], [0.0, 0.0], [0.6, 0.8], [0.6, 0.8]])
+    dense, sparse = unit_rows(X), unit_rows(compress(X))
+    assert isinstance(sparse, CsrRows)
+    np.testing.assert_allclose(dense, expected)
+    np.testing.assert_allclose(sparse.dense(), expected)
+
+
+def wide_stream(seed: int, rounds: int, width: int, stored: int) -> tuple[CsrRows, np.ndarray]:
+    rng = np.random.default_rng(seed)
+    columns = np.sort(
+        np.array([rng.choice(width, stored, replace=False) for _ in range(rounds)]), axis=1
+    )
+    columns[:, :3] = [1, 5, 9]  # something in common, so that there is something to learn
+    columns.sort(axis=1)
+    values = rng.normal(size=columns.shape)
+    indptr = np.arange(0, rounds * stored + 1, stored)
+    y = np.where(values[:, 0] + values[:, 1] > 0, 1.0, -1.0)
+    return CsrRows(indptr, columns.astype(np.int32).ravel(), values.ravel(), width), y
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(sigma=3), Laplacian(sigma=9), Linear()])
+def test_wide_rows_equal_their_dense_selves(kernel: Gaussian) -> None:
+    rows, y = wide_stream(0, 150, 5000, 20)
+    wide = Player(Ahpatron(budget=20), kernel).feed(rows, y)
+    dense = Player(Ahpatron(budget=20), kernel).feed(rows.dense(), y)
+    np.testing.assert_allclose(wide, dense, rtol=1e-7, atol=1e-9)
+
+
+def test_wide_rows_never_become_dense() -> None:
+    rows, y = wide_stream(0, 500, 1_000_000, 20)
+    tracemalloc.start()
+    play(Ahpatron(budget=100), rows, y, Gaussian(sigma=3))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 60e6  # 100 dense rows alone would be 800 MB
+
+
+def test_a_stream_that_grows_wider() -> None:
+    """Later pieces may bring features that earlier ones did not have; they were zero until then."""
+    stream = make_stream(seed=8, rounds=256, features=6)
+    X = stream.X.copy()
+    X[:64, 2:] = 0.0
+    X[64:128, 4:] = 0.0
+    whole = Player(Ahpatron(budget=20)).feed(X, stream.y)
+    player = Player(Ahpatron(budget=20))
+    parts = [X[:64, :2], X[64:128, :4], X[128:192], compress(X[192:])]
+    scores = [player.feed(p, stream.y[64 * i : 64 * i + 64]) for i, p in enumerate(parts)]
+    np.testing.assert_allclose(np.concatenate(scores), whole, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("make", "said"),
+    [
+        (lambda: Ahpatron(budget=7), "budget must be an even whole number >= 2, got 7"),
+        (lambda: Ahpatron(budget=0), "budget must be an even whole number >= 2, got 0"),
+        (lambda: Ahpatron(budget=math.nan), "budget must be an even whole number >= 2, got nan"),  # type: ignore[arg-type]
+        (lambda: Ahpatron(budget=True), "budget must be an even whole number >= 2, got True"),
+        (lambda: Ahpatron(epsilon=1), "epsilon must be a number > 0 and < 1, got 1"),
+        (lambda: Ahpatron(radius=math.inf), "radius must be a number > 0, got inf"),
+        (lambda: Ahpatron(selection="best"), "selection must be one of magnitude, greedy"),
+        (lambda: Ahpatron(rescale="drop"), "rescale must be a number > 0 and <= 1 or keep"),
+        (lambda: AVP(schedule="adaptive"), "radius must be a finite number > 0"),
+        (lambda: AVP(radius=-math.inf), "radius must be a number > 0 or inf, got -inf"),
+        (lambda: Gaussian(sigma=0), "sigma must be a number > 0, got 0"),
+    ],
+)
+def test_parameters_are_checked(make: object, said: str) -> None:
+    with pytest.raises(ParameterError) as refusal:
+        make()  # type: ignore[operator]
+    assert said in str(refusal.value)
+
+
+def test_defaults_by_formula() -> None:
+    learner = Ahpatron(budget=100)
+    assert learner.params() == {
+        "budget": 100,
+        "epsilon": 0.5,
+        "radius": 5.0,
+        "step": 0.25,
+        "schedule": "constant",
+        "ridge": 0.0005,
+        "selection": "magnitude",
+        "rescale": "keep",
+    }
+    assert Ahpatron(budget=100, radius=8).step == 0.4
+
+
+def test_f_that_is_not_finite_ends_the_run() -> None:
+    stream = make_stream(seed=3, rounds=100, features=2)
+    with pytest.raises(NumericalError, match="not a finite number"):
+        play(AVP(step=1e308), np.round(stream.X), stream.y)

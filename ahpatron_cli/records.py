@@ -172,4 +172,4 @@ def plain(value: ParamValue) -> ParamValue:
 
 def whole(value: float) -> float | int:
     """Labels are shown as the file means them: 1, not 1.0."""
-    return int(value) if value.is_integer() else value
+    return int(value) if value == int(value) else value

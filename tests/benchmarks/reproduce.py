@@ -54,6 +54,15 @@ def main() -> None:
                 f"{data.margin_updates:7} {updates / data.margin_updates - 1:+8.1%} {zeta:.3f}",
                 flush=True,
             )
+            print(
+                "          of which "
+                + "; ".join(
+                    f"ε {e}: {100 * fmean(run.mistake_rate for run in mine):.2f} %, |N_T| "
+                    f"{fmean(run.margin_updates for run in mine):.0f}"
+                    for e, mine in runs.items()
+                ),
+                flush=True,
+            )
 
 
 if __name__ == "__main__":

@@ -1,0 +1,112 @@
+"""The README is the manual: what it shows is what the tool does."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import typer.main
+
+from ahpatron_cli.app import app
+from ahpatron_cli.core import KERNELS, REGISTRY
+from ahpatron_cli.errors import ExitCode
+from ahpatron_cli.records import DataRecord, Report, RunRecord, to_json
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
+FIRST_STEPS = README[README.index("## First steps") : README.index("## What the numbers mean")]
+
+
+def in_repository(arguments: list[str]) -> str:
+    done = subprocess.run(
+        [sys.executable, "-m", "ahpatron_cli", *arguments],
+        cwd=REPOSITORY,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        timeout=60,
+        check=True,
+    )
+    return done.stdout
+
+
+def without_seconds(table: str) -> list[list[str]]:
+    return [line.split()[:-1] for line in table.strip().splitlines()]
+
+
+def test_the_first_command_prints_what_the_readme_shows() -> None:
+    command = re.search(r"<!-- the first command -->\n```sh\n(.*)\n```", README)
+    assert command
+    arguments = command[1].split(".venv/bin/ahpatron ")[1].split()
+    shown = re.search(r"```\n(sample_data/rings.svm: .*?)```", README, re.DOTALL)
+    assert shown
+    assert without_seconds(in_repository(arguments)) == without_seconds(shown[1])
+
+
+def test_every_option_is_in_the_readme() -> None:
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    for parameter in commands["run"].params:
+        for option in parameter.opts:
+            if option.startswith("-"):
+                assert f"`{option}" in README or f" {option}" in README, option
+
+
+def test_every_learner_kernel_and_parameter_is_in_the_readme() -> None:
+    for kind in [*REGISTRY.values(), *KERNELS.values()]:
+        assert f"`{kind.name}`" in README
+        for name in kind.specs():
+            assert f"`{name}`" in README or f"-p {name}=" in README or f"--{name}" in README, name
+
+
+def test_every_exit_code_of_run_is_in_the_readme() -> None:
+    later = {ExitCode.FAILED_TRIALS, ExitCode.LOCKED}  # of sweeps
+    section = README[README.index("## Exit codes") :]
+    for code in set(ExitCode) - later:
+        assert re.search(rf"\b{int(code)}\b", section), code
+
+
+def test_the_json_shown_has_the_names_of_the_json_written() -> None:
+    run = RunRecord("ahpatron", {}, 0, 0, 1, 0, 0.0, 0, 0, 0, 0.0, 0, 0.0, 0, 0.0)
+    document = to_json(Report("", DataRecord("", 0, 0, (-1, 1), ""), [run], 0.0))
+    shown = README[README.index('{"schema": 1') :]
+    for part in (document, document["data"], document["runs"][0], document["summary"][0]):
+        for name in part:
+            assert f'"{name}"' in shown, name
+
+
+def test_the_error_shown_is_the_error_made(tmp_path: Path) -> None:
+    shown = re.search(r"```\n(error: .*?)```", README, re.DOTALL)
+    assert shown
+    (tmp_path / "bad.svm").write_text("1 1:1\n-1 2:1\n" * 8 + "-1 3:0.5 2:1.25\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "ahpatron_cli", "run", "bad.svm"],
+        cwd=tmp_path,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert (done.returncode, done.stderr) == (65, shown[1])
+
+
+def test_the_learner_that_the_readme_adds_works(monkeypatch: pytest.MonkeyPatch) -> None:
+    source = re.search(r"```python\n(@dataclass\nclass Cautious.*?)```", README, re.DOTALL)
+    assert source
+    names: dict[str, object] = {}
+    preamble = (
+        "from dataclasses import dataclass\n"
+        "from ahpatron_cli.core.learners.base import Learner, wrong\n"
+        "from ahpatron_cli.core.spec import real\n"
+    )
+    exec(preamble + source[1], names)
+    from ahpatron_cli.core import play
+    from streams import make_stream
+
+    stream = make_stream(seed=0, rounds=200, features=2)
+    learner = names["Cautious"]
+    player = play(learner(weight=0.25), stream.X, stream.y)  # type: ignore[operator]
+    assert 0 < player.tally.mistakes < 100
+    assert player.tally.updates == player.f.size

@@ -20,11 +20,13 @@ ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
 
 def in_terminal(*arguments: object, columns: int = 80, **environment: str) -> tuple[str, int]:
     """What a terminal of this width is sent, and the exit code."""
+    # pytest-xdist sets COLUMNS for its workers; here the terminal itself is to be asked
+    surroundings = {name: v for name, v in os.environ.items() if name not in ("COLUMNS", "LINES")}
     child = pexpect.spawn(
         COMMAND[0],
         [*COMMAND[1:], *map(str, arguments)],
         dimensions=(24, columns),
-        env={**os.environ, "TERM": "xterm-256color", **environment},
+        env={**surroundings, "TERM": "xterm-256color", **environment},
         encoding="utf-8",
         timeout=60,
     )
@@ -56,7 +58,7 @@ def test_no_line_is_wider_than_the_terminal(
     text, code = in_terminal("run", "r.svm", "-l", "all", "-B", 40, columns=columns)
     assert code == 0
     body = [line for line in lines_of(text) if not line.startswith("r.svm")]
-    assert max(len(line) for line in body) <= columns
+    assert max(len(line) for line in body) <= columns, text
     for word in ("ahpatron", "avp", "perceptron"):
         assert word in text
 

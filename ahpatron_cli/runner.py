@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
@@ -30,6 +31,11 @@ class Setup:
     kernel: str
     kernel_params: Mapping[str, ParamValue]
 
+    @property
+    def wants_horizon(self) -> bool:
+        """Whether the learner asks for the number of rounds beforehand."""
+        return REGISTRY[self.learner].wants_horizon
+
     def build(self) -> tuple[Learner, Kernel]:
         """Fresh objects for one pass; a ParameterError names what is out of range."""
         learner = REGISTRY[self.learner](**self.learner_params)
@@ -53,13 +59,21 @@ class Pass:
     """One learner on its way through one file."""
 
     def __init__(
-        self, setup: Setup, path: str, seed: int, repeat: int, keep_scores: bool = False
+        self,
+        setup: Setup,
+        path: str,
+        seed: int,
+        repeat: int,
+        horizon: int | None,
+        keep_scores: bool = False,
     ) -> None:
+        """`horizon` is the number of rounds, where it is known beforehand."""
         self.name = setup.learner
         self.repeat = repeat
         self._path = path
         self._seed = seed
-        self._player = Player(*setup.build())
+        lots = (seed, repeat, zlib.crc32(setup.learner.encode()))
+        self._player = Player(*setup.build(), seed=lots, horizon=horizon)
         self._curve = _CurvePoints()
         self._kept: list[Floats] | None = [] if keep_scores else None
 
@@ -227,8 +241,9 @@ def _play_one(
     keep_scores: bool,
     watch: Callable[[int, int], None] = lambda rounds, mistakes: None,
 ) -> PassResult:
-    one = Pass(setup, path, repetition.seed, repeat, keep_scores)
-    for piece in loaded.pieces(repetition.order(repeat, loaded.facts.rounds)):
+    rounds = loaded.facts.rounds
+    one = Pass(setup, path, repetition.seed, repeat, rounds, keep_scores)
+    for piece in loaded.pieces(repetition.order(repeat, rounds)):
         before = one.mistakes
         one.feed(piece)
         watch(len(piece.labels), one.mistakes - before)

@@ -13,6 +13,7 @@ from ahpatron_cli.commands.settings import usage
 from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.data.examples import Facts, Piece, Preparation, Stream, load
 from ahpatron_cli.data.source import Source, open_source
+from ahpatron_cli.data.svm_format import scan
 from ahpatron_cli.records import Curve, DataRecord, Report
 from ahpatron_cli.render.console import Conversation
 from ahpatron_cli.render.predictions import PredictionWriter
@@ -82,7 +83,8 @@ class Session:
     def _play_stream(self, source: Source) -> tuple[Facts, list[PassResult]]:
         path = source.name
         stream = Stream(source, self._preparation)
-        passes = [Pass(setup, path, self._repetition.seed, 0) for setup in self._setups]
+        horizon = self._horizon(source)
+        passes = [Pass(setup, path, self._repetition.seed, 0, horizon) for setup in self._setups]
         rounds = 0
         with self._talk.progress(source.size, _short(path)) as line:
 
@@ -97,6 +99,14 @@ class Session:
 
             results = play_stream(stream, passes, played)
         return stream.facts(), results
+
+    def _horizon(self, source: Source) -> int | None:
+        """The number of rounds, where a learner asks for it and the file can be read twice."""
+        asked = any(setup.wants_horizon for setup in self._setups)
+        if not asked or source.size is None or source.is_stdin:
+            return None
+        rows = scan(source.name).rows
+        return rows if self._preparation.limit is None else min(rows, self._preparation.limit)
 
     def _play_loaded(self, source: Source) -> tuple[Facts, list[PassResult]]:
         path = source.name

@@ -8,6 +8,7 @@ block are passed over in one leap.
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -44,10 +45,19 @@ class Tally:
 class Player:
     """One learner's pass over a stream that arrives in pieces."""
 
-    def __init__(self, learner: Learner, kernel: Kernel | None = None, block: int = BLOCK) -> None:
+    def __init__(
+        self,
+        learner: Learner,
+        kernel: Kernel | None = None,
+        *,
+        seed: Sequence[int] = (0,),
+        horizon: int | None = None,
+        block: int = BLOCK,
+    ) -> None:
+        """`seed` is for learners that draw lots; `horizon` is T, where it is known beforehand."""
         self.learner = learner
         self.kernel = kernel if kernel is not None else Gaussian()
-        self.f = learner.hypothesis(self.kernel)
+        self.f = learner.begin(self.kernel, np.random.default_rng(seed), horizon)
         self.tally = Tally()
         self._block = block
         self._centre: Floats | None = None
@@ -89,7 +99,7 @@ class Player:
         scores = np.empty(len(labels))
         for begin in range(0, len(labels), self._block):
             end = min(begin + self._block, len(labels))
-            self.f.open(points.slice(begin, end))
+            self.f.open(points.slice(begin, end), labels[begin:end])
             scores[begin:end] = self._play_block(labels[begin:end])
             self.f.close()
             if not np.isfinite(scores[begin:end]).all():
@@ -100,16 +110,19 @@ class Player:
     def _play_block(self, labels: Floats) -> list[float]:
         """The rounds of the open block: predict, see the label, update."""
         f, learner, tally = self.f, self.learner, self.tally
-        # Until the first update of the block, f is the same for all its rounds.
         values = f.values()
-        triggers = learner.wants(labels * values, labels)
-        first = triggers.tobytes().find(1) if f.size else 0
         scores: list[float] = values.tolist()
-        if first < 0:
-            return scores
+        first = 0
+        if f.size and not learner.every_round:
+            # Until the first update of the block, f is the same for all its rounds.
+            first = learner.wants(labels * values, labels).tobytes().find(1)
+            if first < 0:
+                return scores
         for now, y in enumerate(labels[first:].tolist(), first):
             scores[now] = score = f.value(now)
             margin = y * score
+            if learner.every_round:
+                learner.pass_round(f)
             if not f.size or learner.wants(margin, y):
                 learner.update(f, margin, y)
                 tally.updates += 1
@@ -128,8 +141,15 @@ class Player:
         return self._centre
 
 
-def play(learner: Learner, rows: Rows, labels: Floats, kernel: Kernel | None = None) -> Player:
+def play(
+    learner: Learner,
+    rows: Rows,
+    labels: Floats,
+    kernel: Kernel | None = None,
+    *,
+    seed: Sequence[int] = (0,),
+) -> Player:
     """Play a whole stream at once; the returned player holds the counts and the hypothesis."""
-    player = Player(learner, kernel)
+    player = Player(learner, kernel, seed=seed, horizon=len(labels))
     player.feed(rows, labels)
     return player

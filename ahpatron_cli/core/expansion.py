@@ -7,7 +7,8 @@ the block's own Gram matrix `G`. Within the block
 
 where b holds the coefficients of the block's newcomers and c is a lazy scale: reading f is one dot
 product, adding an example writes one number into b, shrinking f multiplies c. Newcomers join the
-arrays in one go when the block closes, or just before a halving ("settle").
+arrays in one go when the block closes, or when a learner needs them there ("settle"). The arrays
+are in order of age: the oldest example first.
 """
 
 from __future__ import annotations
@@ -17,6 +18,7 @@ import math
 import numpy as np
 from scipy.linalg.blas import ddot  # a third of the overhead of ndarray.dot
 
+from ahpatron_cli.core.hypothesis import Hypothesis
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.points import DensePoints, Points
 from ahpatron_cli.core.rows import Floats, Integers
@@ -24,17 +26,14 @@ from ahpatron_cli.core.rows import Floats, Integers
 SMALLEST_SCALE = 1e-100
 
 
-class Expansion:
-    """f, its active set S and its norm. Learners call `add`, `scale`, `project` and `restrict`."""
+class Expansion(Hypothesis):
+    """f, its active set S and its norm. Learners change it by `add`, `scale`, `drop` and so on."""
 
-    def __init__(self, kernel: Kernel, *, keep_gram: bool) -> None:
+    def __init__(self, kernel: Kernel, *, keep_gram: bool = False) -> None:
         self.kernel = kernel
         self.size = 0
-        """|S|, newcomers of the open block included."""
         self.norm_squared = 0.0
-        """‖f‖², tracked: `‖f + cκ(x,·)‖² = ‖f‖² + 2c·f(x) + c²κ(x,x)`."""
-        self.norm_drift = 0.0
-        """Largest relative difference seen between the tracked norm and the exact one."""
+        """‖f‖², tracked: `‖f + cκ(x,·)‖² = ‖f‖² + 2c·f(x) + c²κ(x,x)`; NaN if not known."""
         self.points: Points | None = None
         """The settled examples of S; None before the first block."""
         self._coefficients: Floats = np.empty(0)
@@ -44,8 +43,7 @@ class Expansion:
 
     # What the engine does -----------------------------------------------------------------------
 
-    def open(self, block: Points) -> None:
-        """Take up a block: compute its kernel values, and f at its examples."""
+    def open(self, block: Points, labels: Floats) -> None:
         if self.points is None:
             self.points = block.slice(0, 0)
         elif isinstance(self.points, DensePoints) and block.width > self.points.width:
@@ -57,14 +55,17 @@ class Expansion:
         self._diagonal: list[float] = self.kernel.diagonal(block).tolist()
         self._pending = np.zeros(block.size)  # b
         self._newcomers: list[int] = []
+        self._alive: list[int] | None = None  # the settled examples not dropped; None: all
         self._set_base(self.coefficients @ self._K)
 
     def _set_base(self, base: Floats) -> None:
         self._base = base
         self._base_list: list[float] = base.tolist()
 
+    def values(self) -> Floats:
+        return self._base
+
     def value(self, round_: int) -> float:
-        """f at the block's example of this round, which becomes the current one."""
         value = self._base_list[round_]
         if self._newcomers:
             value += ddot(self._pending, self._rows[round_])
@@ -72,16 +73,10 @@ class Expansion:
         self._now, self._value = round_, value
         return value
 
-    def values(self) -> Floats:
-        """f at all examples of a block that was just opened."""
-        return self._base
-
     def close(self) -> None:
-        """End the block: what it holds and the learner did not take is forgotten."""
-        self.settle()
+        self._settle()
 
     def compress(self, origin: Floats | None) -> None:
-        """Go on with sparse points: the stream has become too wide for dense ones."""
         if isinstance(self.points, DensePoints):
             self.points = self.points.to_sparse(origin)
 
@@ -109,25 +104,41 @@ class Expansion:
             self.scale(radius / math.sqrt(self.norm_squared))
             self.norm_squared = radius * radius
 
+    def drop(self, age: int) -> None:
+        """Forget one example, 0 being the oldest: `f ← f - a_s·κ(s,·)`."""
+        if self._alive is None:
+            self._alive = list(range(self._settled))
+        if age < len(self._alive):
+            settled = self._alive.pop(age)
+            self._set_base(self._base - self._coefficients[settled] * self._K[settled])
+            self._coefficients[settled] = 0.0
+        else:
+            self._pending[self._newcomers.pop(age - len(self._alive))] = 0.0
+        self.size -= 1
+        self.norm_squared = math.nan
+        self.value(self._now)
+
+    def clip_coefficients(self, limit: float) -> None:
+        """Bring every |a_i| that is above `limit` down to it."""
+        bound = limit / self._scale
+        settled = self.coefficients
+        if len(settled) and max(settled.max(), -settled.min()) > bound:
+            np.clip(settled, -bound, bound, out=settled)
+            self._set_base(settled @ self._K)
+            self.norm_squared = math.nan
+        if max(self._pending.max(), -self._pending.min()) > bound:
+            np.clip(self._pending, -bound, bound, out=self._pending)
+            self.norm_squared = math.nan
+        self.value(self._now)
+
     def settle(self) -> None:
-        """Move the newcomers into the arrays, and the lazy scale into the coefficients."""
-        new = np.array(self._newcomers, dtype=np.int64)
-        old, size = self._settled, self.size
-        if len(new):
-            assert self.points is not None
-            self.points.append(self._block, new)
-            self._grow(size)
-            self._coefficients[old:size] = self._pending[new]
-            if self._gram is not None:
-                columns = self._K.take(new, axis=1)
-                self._gram[:old, old:size] = columns
-                self._gram[old:size, :old] = columns.T
-                self._gram[old:size, old:size] = self._G[new].take(new, axis=1)
-            self._settled = size
-        if self._scale != 1.0:
-            self._coefficients[:size] *= self._scale
-            self._scale = 1.0
-        self._joined = new
+        """Bring S, a and K up to date within a block: newcomers in, dropped ones out."""
+        old, new = self._settle()
+        self._K = np.concatenate([self._K if old is None else self._K[old], self._G[new]])
+        self._set_base(self.coefficients @ self._K)
+        self._pending[:] = 0.0
+        self._newcomers.clear()
+        self._alive = None
 
     def restrict(self, kept: Integers, coefficients: Floats, gram: Floats, norm: float) -> None:
         """Replace a settled f by one on the `kept` examples, given its Gram matrix and norm."""
@@ -139,11 +150,8 @@ class Expansion:
         self._gram[:size, :size] = gram
         self.size = self._settled = size
         self.norm_squared = norm * norm
-        # κ(S, X) of the kept ones: rows of K, and rows of G for those that joined in this block
-        self._K = np.concatenate([self._K, self._G[self._joined]])[kept]
+        self._K = self._K[kept]
         self._set_base(coefficients @ self._K)
-        self._pending[:] = 0.0
-        self._newcomers.clear()
         self.value(self._now)
 
     def check_norm(self, exact: float) -> None:
@@ -155,12 +163,14 @@ class Expansion:
 
     @property
     def norm(self) -> float:
-        """‖f‖, tracked."""
+        if math.isnan(self.norm_squared) and self.points is not None:
+            gram = self.kernel.between(self.points, self.points)
+            self.norm_squared = float(self.coefficients @ gram @ self.coefficients)
         return math.sqrt(max(self.norm_squared, 0.0))
 
     @property
     def coefficients(self) -> Floats:
-        """The settled coefficients a."""
+        """The settled coefficients a, up to the lazy scale while a block is open."""
         return self._coefficients[: self._settled]
 
     @property
@@ -169,7 +179,50 @@ class Expansion:
         assert self._gram is not None
         return self._gram[: self._settled, : self._settled]
 
+    def weights(self) -> Floats:
+        """The coefficient of every example in S, oldest first, also while a block is open."""
+        settled = self.coefficients if self._alive is None else self._coefficients[self._alive]
+        return np.concatenate([settled, self._pending[self._newcomers]]) * self._scale
+
+    def value_at_oldest(self) -> float:
+        """f(s) at the oldest example s of S."""
+        if self._alive or (self._alive is None and self._settled):
+            oldest = self._alive[0] if self._alive else 0
+            value = ddot(self.coefficients, self.gram[oldest])
+            return float(self._scale * (value + ddot(self._pending, self._K[oldest])))
+        now, oldest = self._now, self._newcomers[0]
+        value = self.value(oldest)
+        self.value(now)
+        return value
+
     # Housekeeping -------------------------------------------------------------------------------
+
+    def _settle(self) -> tuple[Integers | None, Integers]:
+        """The arrays without those dropped and with the newcomers; which rows stayed and came."""
+        assert self.points is not None
+        kept = None if self._alive is None else np.array(self._alive, dtype=np.int64)
+        if kept is not None:
+            self.points.keep(kept)
+            self._coefficients[: len(kept)] = self._coefficients[kept]
+            if self._gram is not None:
+                self._gram[: len(kept), : len(kept)] = self._gram[kept].take(kept, axis=1)
+            self._settled = len(kept)
+        new = np.array(self._newcomers, dtype=np.int64)
+        old, size = self._settled, self._settled + len(new)
+        if len(new):
+            self.points.append(self._block, new)
+            self._grow(size)
+            self._coefficients[old:size] = self._pending[new]
+            if self._gram is not None:
+                columns = (self._K if kept is None else self._K[kept]).take(new, axis=1)
+                self._gram[:old, old:size] = columns
+                self._gram[old:size, :old] = columns.T
+                self._gram[old:size, old:size] = self._G[new].take(new, axis=1)
+            self._settled = size
+        if self._scale != 1.0:
+            self._coefficients[:size] *= self._scale
+            self._scale = 1.0
+        return kept, new
 
     def _fold_scale(self) -> None:
         """Apply the lazy scale before it underflows."""

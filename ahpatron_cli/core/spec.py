@@ -42,6 +42,8 @@ class Spec:
     at_most: float | None = None
     even: bool = False
     infinite: bool = False
+    optional: bool = False
+    """None is legal: the learner finds the value itself when a pass begins, and says which."""
 
     def legal(self) -> str:
         """The legal values in words: `an even whole number >= 2`."""
@@ -129,6 +131,8 @@ class Declared:
             value = getattr(self, name)
             if value is None and spec.derive is not None:
                 value = spec.derive(self)
+            if value is None and spec.optional:
+                continue
             try:
                 if value is None:
                     raise ValueError(f"must be given: {spec.legal()}")
@@ -144,4 +148,5 @@ class Declared:
 
     def params(self) -> dict[str, Value]:
         """All parameters with the values in force."""
-        return {name: getattr(self, name) for name in self.specs()}
+        values = {name: getattr(self, name) for name in self.specs()}
+        return {name: value for name, value in values.items() if value is not None}

@@ -23,7 +23,7 @@ every_case = pytest.mark.parametrize("case", CASES, ids=str)
 
 
 def scores_of(case: Case, stream: Example, kernel: Kernel, block: int = 64) -> np.ndarray:
-    return Player(case.learner(), kernel, block).feed(stream.X, stream.y)
+    return Player(case.learner(), kernel, block=block).feed(stream.X, stream.y)
 
 
 def test_every_learner_has_a_twin_and_a_case() -> None:

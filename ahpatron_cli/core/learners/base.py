@@ -5,7 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from ahpatron_cli.core.expansion import Expansion
+from ahpatron_cli.core.hypothesis import Hypothesis
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.spec import Declared
 
@@ -23,18 +26,25 @@ class Learner(Declared):
     """One line for tables: what it is and where it comes from."""
     keeps_gram: ClassVar[bool] = False
     """Whether the Gram matrix of the active set is needed."""
+    wants_horizon: ClassVar[bool] = False
+    """Whether T, the number of rounds, is asked for before the first."""
+    every_round: ClassVar[bool] = False
+    """Whether `pass_round` is to be called in every round, update or not."""
 
-    def hypothesis(self, kernel: Kernel) -> Expansion:
-        """The empty f that a pass starts with."""
+    def begin(self, kernel: Kernel, rng: np.random.Generator, horizon: int | None) -> Hypothesis:
+        """The empty f that a pass starts with. `rng` is for lots; `horizon` is T, if known."""
         return Expansion(kernel, keep_gram=self.keeps_gram)
 
     def wants(self, margin: Any, y: Any) -> Any:
         """Whether a round with `y·f(x) = margin` is to change f; for arrays, which rounds are."""
         raise NotImplementedError
 
-    def update(self, f: Expansion, margin: float, y: float) -> None:
-        """Change f by the current example, whose label is y."""
+    def update(self, f: Any, margin: float, y: float) -> None:
+        """Change f, which `begin` made, by the current example, whose label is y."""
         raise NotImplementedError
+
+    def pass_round(self, f: Any) -> None:
+        """What happens to f after every prediction, before any update."""
 
     def halvings(self) -> int | None:
         """How often the active set was halved; None for learners that never do."""

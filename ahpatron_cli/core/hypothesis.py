@@ -1,0 +1,45 @@
+"""What the engine asks of a hypothesis f, whatever it is made of."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+
+from ahpatron_cli.core.points import Points
+from ahpatron_cli.core.rows import Floats
+
+
+class Hypothesis(ABC):
+    """f over one block of examples at a time: opened, read round by round, changed, closed."""
+
+    size: int = 0
+    """|S|: the examples that f keeps in memory."""
+    norm_drift: float = 0.0
+    """Largest relative difference seen between a tracked norm and the exact one."""
+
+    @abstractmethod
+    def open(self, block: Points, labels: Floats) -> None:
+        """Take up a block. A round's label may be used from the next round on, and no earlier."""
+
+    @abstractmethod
+    def values(self) -> Floats:
+        """f at all examples of a block that was just opened."""
+
+    @abstractmethod
+    def value(self, round_: int) -> float:
+        """f, as it is now, at the block's example of this round, which becomes the current one."""
+
+    @abstractmethod
+    def close(self) -> None:
+        """End the block: what it holds and the learner did not take is forgotten."""
+
+    @abstractmethod
+    def compress(self, origin: Floats | None) -> None:
+        """Go on with sparse points: the stream has become too wide for dense ones.
+
+        `origin` is what had been subtracted from dense points.
+        """
+
+    @property
+    @abstractmethod
+    def norm(self) -> float:
+        """‖f‖."""

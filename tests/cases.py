@@ -32,6 +32,9 @@ TWINS: dict[str, Callable[..., twins.Trace]] = {
     "perceptron": twins.perceptron,
     "avp": twins.avp,
     "ahpatron": twins.ahpatron,
+    "alma2": twins.alma2,
+    "forgetron": twins.forgetron,
+    "rbp": twins.rbp,
 }
 
 CASES = [
@@ -47,4 +50,12 @@ CASES = [
     Case("ahpatron", {"budget": 6, "selection": "greedy", "rescale": 1.0, "step": 0.7}),
     Case("ahpatron", {"budget": 8, "schedule": "adaptive", "radius": 2.8, "step": 0.25}),
     Case("ahpatron", {"budget": 14, "radius": 0.5, "step": 0.3}),
+    Case("alma2"),
+    Case("alma2", {"alpha": 0.6, "beta": 2.0, "gain": 0.5}),
+    Case("forgetron", {"budget": 1}),
+    Case("forgetron", {"budget": 7}),
+    Case("forgetron", {"budget": 25}),
+    Case("rbp", {"budget": 1}),
+    Case("rbp", {"budget": 7}),
+    Case("rbp", {"budget": 25}),
 ]

@@ -47,3 +47,13 @@ def ahpatron(
 def halvings(failures: int, margin_updates: int, budget: int) -> float:
     """Lemma 1: at most `max(2(|M'_T| + |N_T|)/B - 1, 0)` halvings."""
     return max(2 * (failures + margin_updates) / budget - 1, 0.0)
+
+
+def forgetron(loss: float, norm: float) -> float:
+    """Dekel et al. (2008), for `‖f‖ <= √(B+1)/(4·√ln(B+1))`: `|M_T| <= 4·L_T(f) + 2·‖f‖²`."""
+    return 4 * loss + 2 * norm**2
+
+
+def forgetron_radius(budget: int) -> float:
+    """The norm up to which the Forgetron's comparators may go."""
+    return math.sqrt(budget + 1) / (4 * math.sqrt(math.log(budget + 1)))

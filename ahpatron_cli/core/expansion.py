@@ -184,16 +184,30 @@ class Expansion(Hypothesis):
         settled = self.coefficients if self._alive is None else self._coefficients[self._alive]
         return np.concatenate([settled, self._pending[self._newcomers]]) * self._scale
 
+    def oldest_coefficient(self) -> float:
+        """a_s of the oldest example s in S."""
+        settled = self._oldest_settled()
+        stored = (
+            self._pending[self._newcomers[0]] if settled is None else self._coefficients[settled]
+        )
+        return float(self._scale * stored)
+
     def value_at_oldest(self) -> float:
-        """f(s) at the oldest example s of S."""
-        if self._alive or (self._alive is None and self._settled):
-            oldest = self._alive[0] if self._alive else 0
-            value = ddot(self.coefficients, self.gram[oldest])
-            return float(self._scale * (value + ddot(self._pending, self._K[oldest])))
-        now, oldest = self._now, self._newcomers[0]
-        value = self.value(oldest)
+        """f(s) at the oldest example s in S."""
+        settled = self._oldest_settled()
+        if settled is not None:
+            value = ddot(self.coefficients, self.gram[settled])
+            return float(self._scale * (value + ddot(self._pending, self._K[settled])))
+        now = self._now
+        value = self.value(self._newcomers[0])
         self.value(now)
         return value
+
+    def _oldest_settled(self) -> int | None:
+        """Where the oldest example stands in the arrays; None if it joined in this block."""
+        if self._alive is None:
+            return 0 if self._settled else None
+        return self._alive[0] if self._alive else None
 
     # Housekeeping -------------------------------------------------------------------------------
 

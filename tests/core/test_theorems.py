@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from ahpatron_cli.core import AVP, Ahpatron, Gaussian, Perceptron, bounds, play
+from ahpatron_cli.core.learners import Forgetron
 from streams import Example, make_stream, streams
 
 
@@ -126,6 +127,14 @@ def test_lemma_1(stream: Example, budget: int, epsilon: float, selection: str) -
     most = bounds.halvings(tally.failures, tally.margin_updates, budget)
     assert learner.halvings() <= most
     assert learner.halvings() == max(0, math.ceil((tally.updates - budget) / (budget / 2)))
+
+
+@settings(max_examples=60, deadline=None)
+@given(stream=streams(max_rounds=300), seed=st.integers(0, 1000), budget=st.integers(1, 60))
+def test_forgetron(stream: Example, seed: int, budget: int) -> None:
+    tally = play(Forgetron(budget=budget), stream.X, stream.y, Gaussian(sigma=0.8)).tally
+    for loss, norm in comparators(stream, 0.8, bounds.forgetron_radius(budget), seed):
+        assert tally.mistakes <= bounds.forgetron(loss, norm) + 1e-6
 
 
 def test_the_halving_count_is_exercised() -> None:

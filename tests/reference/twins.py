@@ -10,6 +10,8 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field
 
+import numpy as np
+
 from reference.kernels import KernelFunction, Row
 
 
@@ -198,6 +200,80 @@ def _greedy(S: list[Row], a: list[float], kernel: KernelFunction, ridge: float) 
         least = most * (1 - 1e-9) if most > floor else 0.0
         chosen.append(min(i for i, gain in gains.items() if gain >= least))
     return chosen
+
+
+def alma2(
+    X: list[Row],
+    Y: list[int],
+    kernel: KernelFunction,
+    *,
+    alpha: float = 0.9,
+    beta: float | None = None,
+    gain: float = math.sqrt(2),
+) -> Trace:
+    trace = Trace()
+    size = 1 / alpha if beta is None else beta
+    k = 1
+    for x, y in zip(X, Y, strict=True):
+        margin = _predict(trace, kernel, x, y)
+        if margin <= (1 - alpha) * size / math.sqrt(k):
+            _count_update(trace, margin)
+            _add_and_project(trace, kernel, x, y, gain / math.sqrt(k), 1.0)
+            k += 1
+    return trace
+
+
+def forgetron(X: list[Row], Y: list[int], kernel: KernelFunction, *, budget: int) -> Trace:
+    trace = Trace()
+    M, Q = 0, 0.0
+    for x, y in zip(X, Y, strict=True):
+        margin = _predict(trace, kernel, x, y)
+        if sign(trace.scores[-1]) != y or not trace.points:
+            _count_update(trace, margin)
+            M += 1
+            trace.points.append(x)
+            trace.coefficients.append(float(y))
+            if len(trace.points) > budget:
+                sigma = abs(trace.coefficients[0])
+                y_r = 1 if trace.coefficients[0] > 0 else -1
+                mu = y_r * evaluate(trace.points, trace.coefficients, kernel, trace.points[0])
+                phi = _largest_phi(sigma**2 - 2 * sigma * mu, 2 * sigma, Q - 15 / 32 * M)
+                Q += (phi * sigma) ** 2 + 2 * phi * sigma - 2 * phi * sigma * phi * mu
+                trace.coefficients = [phi * a for a in trace.coefficients][1:]
+                trace.points = trace.points[1:]
+            trace.sizes.append(len(trace.points))
+    return trace
+
+
+def _largest_phi(a: float, b: float, c: float) -> float:
+    """The largest φ in (0, 1] with aφ² + bφ + c <= 0, by the three cases."""
+    if a + b + c <= 0:
+        return 1.0
+    if a > 0:
+        return (-b + math.sqrt(b * b - 4 * a * c)) / (2 * a)
+    if a == 0:
+        return -c / b
+    return min(
+        root
+        for sign_ in (1, -1)
+        if (root := (-b + sign_ * math.sqrt(b * b - 4 * a * c)) / (2 * a)) > 0
+    )
+
+
+def rbp(X: list[Row], Y: list[int], kernel: KernelFunction, *, budget: int) -> Trace:
+    trace = Trace()
+    lots = np.random.default_rng((0,))
+    for x, y in zip(X, Y, strict=True):
+        margin = _predict(trace, kernel, x, y)
+        if sign(trace.scores[-1]) != y or not trace.points:
+            _count_update(trace, margin)
+            if len(trace.points) == budget:
+                gone = int(lots.integers(budget))
+                del trace.points[gone], trace.coefficients[gone]
+            trace.points.append(x)
+            trace.coefficients.append(float(y))
+            trace.sizes.append(len(trace.points))
+    return trace
 
 
 def solve(matrix: list[list[float]], right: list[float]) -> list[float]:

@@ -1,7 +1,9 @@
 """All learners by name. To add one: write its class, and a line here."""
 
+from ahpatron_cli.core.learners.alma import Alma
 from ahpatron_cli.core.learners.avp import AVP, Ahpatron
 from ahpatron_cli.core.learners.base import Learner
+from ahpatron_cli.core.learners.forgetful import Forgetron, RandomBudgetPerceptron
 from ahpatron_cli.core.learners.perceptron import Perceptron
 
 REGISTRY: dict[str, type[Learner]] = {
@@ -10,7 +12,19 @@ REGISTRY: dict[str, type[Learner]] = {
         Ahpatron,
         AVP,
         Perceptron,
+        Alma,
+        Forgetron,
+        RandomBudgetPerceptron,
     )
 }
 
-__all__ = ["AVP", "REGISTRY", "Ahpatron", "Learner", "Perceptron"]
+__all__ = [
+    "AVP",
+    "REGISTRY",
+    "Ahpatron",
+    "Alma",
+    "Forgetron",
+    "Learner",
+    "Perceptron",
+    "RandomBudgetPerceptron",
+]

@@ -1,0 +1,91 @@
+"""Perceptrons on a budget that forget one example at a time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ahpatron_cli.core.expansion import Expansion
+from ahpatron_cli.core.kernels import Kernel
+from ahpatron_cli.core.learners.base import Learner, wrong
+from ahpatron_cli.core.spec import whole
+
+
+@dataclass
+class Forgetron(Learner):
+    """Shrink f, then forget the oldest example (Dekel, Shalev-Shwartz, Singer 2008; self-tuned).
+
+    On a mistake, add x with y. If now |S| > B: let r be the oldest example, σ = |a_r| and
+    μ = y_r·f(x_r); multiply f by φ and drop r. φ is the largest value in (0, 1] that keeps
+    `Ψ(φ) + Q <= (15/32)·M`, where `Ψ(φ) = (φσ)² + 2φσ - 2φσ·φμ` is what forgetting costs, Q what it
+    has cost so far and M the number of mistakes, this one included.
+
+    For every f with `‖f‖ <= √(B+1) / (4·√ln(B+1))`: `|M_T| <= 4·L_T(f) + 2·‖f‖²`.
+    """
+
+    name = "forgetron"
+    title = "Forgetron: forgets the oldest, shrinking first (Dekel et al. 2008, self-tuned)"
+    keeps_gram = True
+
+    budget: int = whole("B", "most examples kept", default=400, at_least=1)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._mistakes = 0
+        self._cost = 0.0  # Q
+
+    def wants(self, margin: Any, y: Any) -> Any:
+        """On a mistake."""
+        return wrong(margin, y)
+
+    def update(self, f: Expansion, margin: float, y: float) -> None:
+        """Add x with y; if there is one too many, shrink and drop the oldest."""
+        self._mistakes += 1
+        f.add(y)
+        if f.size > self.budget:
+            f.scale(self._shrinking(f))
+            f.drop(0)
+
+    def _shrinking(self, f: Expansion) -> float:
+        """φ: `aφ² + bφ + c <= 0` with `a = σ² - 2σμ`, `b = 2σ`, `c = Q - 15M/32 < 0`."""
+        coefficient = f.oldest_coefficient()
+        sigma = abs(coefficient)
+        mu = math.copysign(1.0, coefficient) * f.value_at_oldest()
+        a, b = sigma**2 - 2 * sigma * mu, 2 * sigma
+        c = self._cost - 15 / 32 * self._mistakes
+        # At φ = 0 the sum is c < 0. If it is above 0 at φ = 1, the crossing between them is the
+        # root below, in the form that also holds for a = 0 and loses no digits.
+        phi = 1.0 if a + b + c <= 0 else -2 * c / (b + math.sqrt(b * b - 4 * a * c))
+        self._cost += a * phi**2 + b * phi
+        return phi
+
+
+@dataclass
+class RandomBudgetPerceptron(Learner):
+    """Forget an example drawn by lot (Cavallanti, Cesa-Bianchi, Gentile 2007, RBP).
+
+    On a mistake: if |S| = B, drop one example uniformly at random; add x with y.
+    """
+
+    name = "rbp"
+    title = "RBP: Perceptron that forgets a random example (Cavallanti et al. 2007)"
+
+    budget: int = whole("B", "most examples kept", default=400, at_least=1)
+
+    def begin(self, kernel: Kernel, rng: np.random.Generator, horizon: int | None) -> Expansion:
+        """Keep the lots at hand."""
+        self._rng = rng
+        return Expansion(kernel)
+
+    def wants(self, margin: Any, y: Any) -> Any:
+        """On a mistake."""
+        return wrong(margin, y)
+
+    def update(self, f: Expansion, margin: float, y: float) -> None:
+        """Make room by lot, and add x with y."""
+        if f.size == self.budget:
+            f.drop(int(self._rng.integers(self.budget)))
+        f.add(y)

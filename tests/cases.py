@@ -35,6 +35,8 @@ TWINS: dict[str, Callable[..., twins.Trace]] = {
     "alma2": twins.alma2,
     "forgetron": twins.forgetron,
     "rbp": twins.rbp,
+    "bogd": twins.bogd,
+    "bogd++": twins.bogd_pp,
 }
 
 CASES = [
@@ -58,4 +60,8 @@ CASES = [
     Case("rbp", {"budget": 1}),
     Case("rbp", {"budget": 7}),
     Case("rbp", {"budget": 25}),
+    Case("bogd", {"budget": 6, "step": 0.3}),
+    Case("bogd", {"budget": 20, "step": 0.2, "shrinkage": 0.05, "cap": 1.5}),
+    Case("bogd++", {"budget": 6, "step": 0.3}),
+    Case("bogd++", {"budget": 20, "step": 0.2, "shrinkage": 0.05, "cap": 1.5}),
 ]

@@ -276,6 +276,56 @@ def rbp(X: list[Row], Y: list[int], kernel: KernelFunction, *, budget: int) -> T
     return trace
 
 
+def bogd(
+    X: list[Row],
+    Y: list[int],
+    kernel: KernelFunction,
+    *,
+    budget: int,
+    step: float,
+    shrinkage: float = 0.0,
+    cap: float = 1.0,
+    prefer_small: bool = False,
+) -> Trace:
+    trace = Trace()
+    lots = np.random.default_rng((0,))
+    for x, y in zip(X, Y, strict=True):
+        margin = _predict(trace, kernel, x, y)
+        trace.coefficients = [a * (1 - step * shrinkage) for a in trace.coefficients]
+        if margin < 1:
+            _count_update(trace, margin)
+            if len(trace.points) == budget:
+                gone, factor = (
+                    _draw_small(trace.coefficients, lots)
+                    if prefer_small
+                    else (int(lots.integers(budget)), budget / (budget - 1))
+                )
+                del trace.points[gone], trace.coefficients[gone]
+                trace.coefficients = [a * factor for a in trace.coefficients]
+            trace.points.append(x)
+            trace.coefficients.append(step * y)
+            limit = step * cap
+            trace.coefficients = [max(-limit, min(limit, a)) for a in trace.coefficients]
+            trace.sizes.append(len(trace.points))
+    return trace
+
+
+def _draw_small(coefficients: list[float], lots: np.random.Generator) -> tuple[int, float]:
+    """Which example goes, and by what the others are multiplied."""
+    s = (len(coefficients) - 1) / math.fsum(abs(a) for a in coefficients)
+    odds = [max(1 - s * abs(a), 0.0) for a in coefficients]
+    lot = lots.random() * math.fsum(odds)
+    gone, so_far = 0, odds[0]
+    while so_far <= lot:
+        gone += 1
+        so_far += odds[gone]
+    return gone, 1 / (s * abs(coefficients[gone]))
+
+
+def bogd_pp(X: list[Row], Y: list[int], kernel: KernelFunction, **settings: float) -> Trace:
+    return bogd(X, Y, kernel, prefer_small=True, **settings)  # type: ignore[arg-type]
+
+
 def solve(matrix: list[list[float]], right: list[float]) -> list[float]:
     """Gaussian elimination with partial pivoting."""
     n = len(right)

@@ -3,6 +3,7 @@
 from ahpatron_cli.core.learners.alma import Alma
 from ahpatron_cli.core.learners.avp import AVP, Ahpatron
 from ahpatron_cli.core.learners.base import Learner
+from ahpatron_cli.core.learners.bogd import Bogd, BogdPlusPlus
 from ahpatron_cli.core.learners.forgetful import Forgetron, RandomBudgetPerceptron
 from ahpatron_cli.core.learners.perceptron import Perceptron
 
@@ -15,6 +16,8 @@ REGISTRY: dict[str, type[Learner]] = {
         Alma,
         Forgetron,
         RandomBudgetPerceptron,
+        Bogd,
+        BogdPlusPlus,
     )
 }
 
@@ -23,6 +26,8 @@ __all__ = [
     "REGISTRY",
     "Ahpatron",
     "Alma",
+    "Bogd",
+    "BogdPlusPlus",
     "Forgetron",
     "Learner",
     "Perceptron",

@@ -11,6 +11,7 @@ import numpy as np
 from ahpatron_cli import __version__
 from ahpatron_cli.commands.settings import usage
 from ahpatron_cli.core.rows import Floats
+from ahpatron_cli.core.spec import ParameterError
 from ahpatron_cli.data.examples import Facts, Piece, Preparation, Stream, load
 from ahpatron_cli.data.source import Source, open_source
 from ahpatron_cli.data.svm_format import scan
@@ -84,7 +85,9 @@ class Session:
         path = source.name
         stream = Stream(source, self._preparation)
         horizon = self._horizon(source)
-        passes = [Pass(setup, path, self._repetition.seed, 0, horizon) for setup in self._setups]
+        seed = self._repetition.seed
+        setups = self._playable(path, horizon)
+        passes = [Pass(setup, path, seed, 0, horizon) for setup in setups]
         rounds = 0
         with self._talk.progress(source.size, _short(path)) as line:
 
@@ -100,6 +103,22 @@ class Session:
             results = play_stream(stream, passes, played)
         return stream.facts(), results
 
+    def _playable(self, path: str, horizon: int | None) -> list[Setup]:
+        """The setups that can play this stream; what the others lack is said."""
+        playable = []
+        for setup in self._setups:
+            try:
+                Pass(setup, path, self._repetition.seed, 0, horizon)
+            except ParameterError as error:
+                if len(self._setups) == 1:
+                    raise usage(str(error)) from None
+                self._talk.warn(f"{error}; left out: {setup.learner}")
+            else:
+                playable.append(setup)
+        if not playable:
+            raise usage("none of the chosen learners can play this stream")
+        return playable
+
     def _horizon(self, source: Source) -> int | None:
         """The number of rounds, where a learner asks for it and the file can be read twice."""
         asked = any(setup.wants_horizon for setup in self._setups)
@@ -113,8 +132,9 @@ class Session:
         started = time.perf_counter()
         loaded = load(source, self._preparation)
         self._load_seconds = time.perf_counter() - started
+        setups = self._playable(path, loaded.facts.rounds)
         rounds = mistakes = 0
-        total = loaded.facts.rounds * len(self._setups) * self._repetition.repeats
+        total = loaded.facts.rounds * len(setups) * self._repetition.repeats
         results = []
         with self._talk.progress(total, _short(path)) as line:
 
@@ -125,7 +145,7 @@ class Session:
 
             for result in play_loaded(
                 loaded,
-                self._setups,
+                setups,
                 self._repetition,
                 path,
                 keep_scores=self._predictions is not None,
@@ -145,9 +165,9 @@ class Session:
 
     def _remember_curves(self, path: str, results: Sequence[PassResult]) -> None:
         """The mean over repeats: all repeats of a file have the same rounds."""
-        for setup in self._setups:
-            mine = [result for result in results if result.record.learner == setup.learner]
-            label = f"{_short(path)}: {setup.learner}" if self._several_files else setup.learner
+        for learner in dict.fromkeys(result.record.learner for result in results):
+            mine = [result for result in results if result.record.learner == learner]
+            label = f"{_short(path)}: {learner}" if self._several_files else learner
             mistakes = np.mean([result.curve[1] for result in mine], axis=0)
             self.curves.append(Curve(label, mine[0].curve[0], mistakes))
 

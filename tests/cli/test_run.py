@@ -250,3 +250,28 @@ def test_infinite_radius_is_json(ahpatron: Ahpatron, rings: Path) -> None:
 def test_every_kernel_runs(ahpatron: Ahpatron, breast_cancer: Path, kernel: str) -> None:
     done = ahpatron("run", breast_cancer, "--kernel", kernel, "-B", 40, "--format", "json")
     assert json.loads(done.out)["runs"][0]["mistake_rate"] < 0.35
+
+
+def test_a_learner_that_cannot_play_is_left_out_and_said(ahpatron: Ahpatron, rings: Path) -> None:
+    options = ["-p", "bogd.shrinkage=1000", "-p", "bogd.step=1", "--format", "json"]
+    for way in ([], ["--shuffle"]):
+        done = ahpatron("run", rings, "-l", "rbp", "-l", "bogd", *options, *way)
+        assert done.code == 0
+        assert [run["learner"] for run in json.loads(done.out)["runs"]] == ["rbp"]
+        assert "left out: bogd" in done.err
+        alone = ahpatron("run", rings, "-l", "bogd", *options, *way)
+        assert (alone.code, alone.out) == (2, "")
+        assert "shrinkage must be a number below 1/step" in alone.err
+
+
+def test_default_steps_know_the_length_of_a_file_but_not_of_a_pipe(
+    ahpatron: Ahpatron, rings: Path
+) -> None:
+    def step(*arguments: object, stdin: bytes | None = None) -> float:
+        done = ahpatron("run", *arguments, "-l", "bogd", "--format", "json", stdin=stdin)
+        return json.loads(done.out)["runs"][0]["params"]["step"]
+
+    assert step(rings) == step(rings, "--shuffle") == 10 / 2000**0.5
+    assert step(rings, "--limit", 100) == 1.0
+    assert step("-", stdin=rings.read_bytes()) == 0.1
+    assert step("-", "-p", "horizon=400", stdin=rings.read_bytes()) == 0.5

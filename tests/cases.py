@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ahpatron_cli.core import REGISTRY, Learner
-from reference import twins
+from reference import gradient_twins, twins
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,12 @@ TWINS: dict[str, Callable[..., twins.Trace]] = {
     "rbp": twins.rbp,
     "bogd": twins.bogd,
     "bogd++": twins.bogd_pp,
+    "fogd": gradient_twins.fogd,
+    "nogd": gradient_twins.nogd,
 }
+
+ONLY_GAUSSIAN = {"fogd"}
+"""Learners that know one kernel and refuse the others."""
 
 CASES = [
     Case("perceptron"),
@@ -64,4 +69,11 @@ CASES = [
     Case("bogd", {"budget": 20, "step": 0.2, "shrinkage": 0.05, "cap": 1.5}),
     Case("bogd++", {"budget": 6, "step": 0.3}),
     Case("bogd++", {"budget": 20, "step": 0.2, "shrinkage": 0.05, "cap": 1.5}),
+    Case("fogd", {"features": 1, "step": 0.37}),
+    Case("fogd", {"features": 7, "step": 0.37}),
+    Case("fogd", {"features": 40, "step": 1.3}),
+    Case("nogd", {"budget": 1, "step": 0.37}),
+    Case("nogd", {"budget": 9, "step": 0.37}),
+    Case("nogd", {"budget": 8, "step": 1.3, "rank": 8}),
+    Case("nogd", {"budget": 20, "step": 0.61, "rank": 5}),
 ]

@@ -112,8 +112,8 @@ class Player:
         f, learner, tally = self.f, self.learner, self.tally
         values = f.values()
         scores: list[float] = values.tolist()
-        first = 0
-        if f.size and not learner.every_round:
+        first, empty = 0, f.empty
+        if not empty and not learner.every_round:
             # Until the first update of the block, f is the same for all its rounds.
             first = learner.wants(labels * values, labels).tobytes().find(1)
             if first < 0:
@@ -123,8 +123,9 @@ class Player:
             margin = y * score
             if learner.every_round:
                 learner.pass_round(f)
-            if not f.size or learner.wants(margin, y):
+            if empty or learner.wants(margin, y):
                 learner.update(f, margin, y)
+                empty = f.empty
                 tally.updates += 1
                 tally.margin_updates += margin > 0
         return scores

@@ -12,7 +12,7 @@ class Hypothesis(ABC):
     """f over one block of examples at a time: opened, read round by round, changed, closed."""
 
     size: int = 0
-    """|S|: the examples that f keeps in memory."""
+    """|S|: the examples that f keeps in memory; None where it is not made of examples."""
     norm_drift: float = 0.0
     """Largest relative difference seen between a tracked norm and the exact one."""
 
@@ -43,3 +43,8 @@ class Hypothesis(ABC):
     @abstractmethod
     def norm(self) -> float:
         """‖f‖."""
+
+    @property
+    def empty(self) -> bool:
+        """Whether nothing was learned so far: the next round then updates in any case."""
+        return self.size == 0

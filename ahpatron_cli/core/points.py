@@ -8,6 +8,7 @@ A set of n points against a set of m gives an n x m array. Sparse points never b
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from typing import Self
 
 import numpy as np
@@ -62,6 +63,10 @@ class Points(ABC):
     @abstractmethod
     def differences(self, other: Self, power: int) -> Floats:
         """`Σ_k |s_k - x_k|^power`, by subtraction: exact to the last few digits."""
+
+    @abstractmethod
+    def times(self, matrix: Callable[[Integers], Floats]) -> Floats:
+        """`Σ_k x_k·M_k`, n x D, where `matrix(k)` gives rows M_k for the columns k in use."""
 
     def subset(self, chosen: Integers) -> Self:
         """The `chosen` points, copied."""
@@ -153,6 +158,10 @@ class DensePoints(Points):
             out[:, i] = _power(mine - point, power).sum(axis=1)
         return out
 
+    def times(self, matrix: Callable[[Integers], Floats]) -> Floats:
+        product: Floats = self.coordinates @ matrix(np.arange(self._width))
+        return product
+
 
 class SparsePoints(Points):
     """Compressed rows. Products run over the columns in which the other set has values."""
@@ -223,6 +232,16 @@ class SparsePoints(Points):
             in_use[columns] = False
             out[:, i] = elsewhere + _power(meeting[:, here] - table[here, i], power).sum(axis=1)
         return out
+
+    def times(self, matrix: Callable[[Integers], Floats]) -> Floats:
+        from scipy.sparse import csr_matrix
+
+        mine = self._csr
+        used, columns = np.unique(mine.columns, return_inverse=True)
+        indptr = mine.indptr.astype(np.int32)
+        shape = (self.size, len(used))
+        sparse = csr_matrix((mine.values, columns.astype(np.int32), indptr), shape=shape)
+        return np.asarray(sparse @ matrix(used.astype(np.int64)))
 
     def _meet(self, rows: CsrRows) -> tuple[CsrRows, Floats]:
         """`rows` on the columns that these points use, and these points as a dense table of them.

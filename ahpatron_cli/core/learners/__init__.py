@@ -4,7 +4,9 @@ from ahpatron_cli.core.learners.alma import Alma
 from ahpatron_cli.core.learners.avp import AVP, Ahpatron
 from ahpatron_cli.core.learners.base import Learner
 from ahpatron_cli.core.learners.bogd import Bogd, BogdPlusPlus
+from ahpatron_cli.core.learners.fogd import FOGD
 from ahpatron_cli.core.learners.forgetful import Forgetron, RandomBudgetPerceptron
+from ahpatron_cli.core.learners.nogd import NOGD
 from ahpatron_cli.core.learners.perceptron import Perceptron
 
 REGISTRY: dict[str, type[Learner]] = {
@@ -18,11 +20,15 @@ REGISTRY: dict[str, type[Learner]] = {
         RandomBudgetPerceptron,
         Bogd,
         BogdPlusPlus,
+        FOGD,
+        NOGD,
     )
 }
 
 __all__ = [
     "AVP",
+    "FOGD",
+    "NOGD",
     "REGISTRY",
     "Ahpatron",
     "Alma",

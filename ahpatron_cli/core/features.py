@@ -1,0 +1,183 @@
+"""Hypotheses `f(x) = w·z(x)` for a feature map z that is computed, not implied by a kernel.
+
+When a block opens, z of all its examples is computed at once; then reading f is one dot product
+with w, and a step of the learner adds a multiple of one feature vector to w.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import ABC, abstractmethod
+
+import numpy as np
+from scipy.linalg.blas import daxpy, ddot
+
+from ahpatron_cli.core.expansion import Expansion
+from ahpatron_cli.core.hypothesis import Hypothesis
+from ahpatron_cli.core.kernels import Kernel
+from ahpatron_cli.core.points import DensePoints, Points
+from ahpatron_cli.core.rows import Floats, Integers
+
+
+class FeatureMap(ABC):
+    """z: a vector for each example."""
+
+    @abstractmethod
+    def vectors(self, block: Points) -> Floats:
+        """z(x) of every example of a block, one a row."""
+
+    @abstractmethod
+    def compress(self, origin: Floats | None, weights: Floats) -> None:
+        """Go on with sparse points, as `Hypothesis.compress` does; keeps f by mending w."""
+
+
+class Linear(Hypothesis):
+    """`f(x) = w·z(x)`."""
+
+    size = None  # type: ignore[assignment]  # of every other hypothesis it is a number
+
+    def __init__(self, features: FeatureMap, weights: Floats) -> None:
+        self.features = features
+        self.weights = weights
+
+    def open(self, block: Points, labels: Floats) -> None:
+        self.look_at(self.features.vectors(block))
+
+    def look_at(self, vectors: Floats) -> None:
+        """Take these as the feature vectors of the open block."""
+        self._vectors = np.ascontiguousarray(vectors)
+        self._rows = list(self._vectors)
+
+    def values(self) -> Floats:
+        values: Floats = self._vectors @ self.weights
+        return values
+
+    def value(self, round_: int) -> float:
+        self._now = round_
+        return ddot(self.weights, self._rows[round_])  # type: ignore[no-any-return]
+
+    def add(self, coefficient: float) -> None:
+        """`w ← w + coefficient·z(x)` for the current example x."""
+        daxpy(self._rows[self._now], self.weights, a=coefficient)  # in place
+
+    def close(self) -> None:
+        self._vectors, self._rows = np.empty((0, 0)), []
+
+    def compress(self, origin: Floats | None) -> None:
+        self.features.compress(origin, self.weights)
+
+    @property
+    def norm(self) -> float:
+        return math.sqrt(ddot(self.weights, self.weights))
+
+
+class FourierMap(FeatureMap):
+    """`z(x) = [cos(Ux), sin(Ux)]/√D`, with D frequencies u ~ N(0, I) for points in units of σ.
+
+    `E[z(x)·z(x')] = exp(-‖x - x'‖²/2)`. Each column of the data has a generator of its own, made
+    from one number drawn at the start and the column's number: U depends neither on the width of
+    the data nor on the order in which columns turn up, and only columns in use are drawn.
+    """
+
+    def __init__(self, count: int, rng: np.random.Generator) -> None:
+        self.count = count
+        self._seed = int(rng.integers(2**63))
+        self._drawn = np.empty((0, count))
+        self._size = 0
+        self._place = np.empty(0, dtype=np.int64)  # where a column's frequencies are; -1: not drawn
+
+    def vectors(self, block: Points) -> Floats:
+        phases = block.times(self.frequencies)
+        z = np.empty((block.size, 2 * self.count))
+        np.cos(phases, out=z[:, : self.count])
+        np.sin(phases, out=z[:, self.count :])
+        z *= 1.0 / math.sqrt(self.count)
+        return z
+
+    def compress(self, origin: Floats | None, weights: Floats) -> None:
+        """Points lose their shift, so phases grow by that of the origin: w is turned back by it."""
+        if origin is not None:
+            phases = origin @ self.frequencies(np.arange(len(origin)))
+            cosines, sines = weights[: self.count].copy(), weights[self.count :].copy()
+            weights[: self.count] = cosines * np.cos(phases) - sines * np.sin(phases)
+            weights[self.count :] = cosines * np.sin(phases) + sines * np.cos(phases)
+
+    def frequencies(self, columns: Integers) -> Floats:
+        """The D frequencies of these columns, one column a row."""
+        width = int(columns.max(initial=-1)) + 1
+        if width > len(self._place):
+            more = max(width, 2 * len(self._place)) - len(self._place)
+            self._place = np.concatenate([self._place, np.full(more, -1)])
+        for column in columns[self._place[columns] < 0].tolist():
+            if self._size == len(self._drawn):
+                room = np.empty((max(2 * self._size, 16), self.count))
+                room[: self._size] = self._drawn
+                self._drawn = room
+            generator = np.random.default_rng((self._seed, column))
+            generator.standard_normal(out=self._drawn[self._size])
+            self._place[column] = self._size
+            self._size += 1
+        return self._drawn[self._place[columns]]
+
+
+class KernelMap(FeatureMap):
+    """`φ(x) = Pᵀ κ(S, x)`: kernel values at fixed examples S, and a matrix P."""
+
+    def __init__(self, kernel: Kernel, points: Points, matrix: Floats) -> None:
+        self.kernel = kernel
+        self.points = points
+        self.matrix = matrix
+
+    def vectors(self, block: Points) -> Floats:
+        return self.columns(block) @ self.matrix
+
+    def columns(self, block: Points) -> Floats:
+        """κ(x, S), one x a row."""
+        if isinstance(self.points, DensePoints) and block.width > self.points.width:
+            self.points.widen(block.width)
+        return self.kernel.between(block, self.points)
+
+    def compress(self, origin: Floats | None, weights: Floats) -> None:
+        if isinstance(self.points, DensePoints):
+            self.points = self.points.to_sparse(origin)
+
+
+class Staged(Hypothesis):
+    """An expansion first; from some round on, within a block if need be, linear in features."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        self.kernel = kernel
+        self.stage: Expansion | Linear = Expansion(kernel, keep_gram=True)
+
+    def open(self, block: Points, labels: Floats) -> None:
+        self.block, self._labels = block, labels
+        self.stage.open(block, labels)
+
+    def values(self) -> Floats:
+        return self.stage.values()
+
+    def value(self, round_: int) -> float:
+        self.now = round_
+        return self.stage.value(round_)
+
+    def add(self, coefficient: float) -> None:
+        """`f ← f + coefficient·κ(x,·)` for the current example x, as the features see κ."""
+        self.stage.add(coefficient)
+        if isinstance(self.stage, Expansion):
+            self.size = self.stage.size
+
+    def switch(self, features: FeatureMap, weights: Floats) -> None:
+        """From now on, `f(x) = weights·z(x)`."""
+        self.stage = Linear(features, weights)
+        self.stage.open(self.block, self._labels)
+        self.stage.value(self.now)
+
+    def close(self) -> None:
+        self.stage.close()
+
+    def compress(self, origin: Floats | None) -> None:
+        self.stage.compress(origin)
+
+    @property
+    def norm(self) -> float:
+        return self.stage.norm

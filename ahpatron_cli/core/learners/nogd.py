@@ -1,0 +1,86 @@
+"""Gradient descent on Nyström features."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ahpatron_cli.core.expansion import Expansion
+from ahpatron_cli.core.features import KernelMap, Staged
+from ahpatron_cli.core.kernels import Kernel
+from ahpatron_cli.core.learners.gradient import (
+    GradientLearner,
+    horizon_parameter,
+    step_parameter,
+)
+from ahpatron_cli.core.rows import Floats
+from ahpatron_cli.core.spec import ParameterError, whole
+
+SOLID = 1e-10
+"""Eigenvalues below this share of the largest are rounding: 1/√λ would make noise of φ."""
+
+
+@dataclass
+class NOGD(GradientLearner):
+    """Nyström online gradient descent (Lu, Hoi, Wang, Zhao, Liu 2016, Algorithm 2).
+
+    Kernel gradient descent, `f ← f + η·y·κ(x,·)` if `y·f(x) < 1`, until |S| = B. Then, at once, the
+    Gram matrix of S is decomposed, `K = V·diag(λ)·Vᵀ`, and with its r largest eigenvalues
+
+        φ(x) = Λ_r^{-1/2} V_rᵀ κ(S, x),    w = Λ_r^{1/2} V_rᵀ a,    f(x) = w·φ(x)
+
+    go on as linear gradient descent: `w ← w + η·y·φ(x)` if `y·f(x) < 1`. S stays as it is.
+    Symbols: B `budget`, r `rank`, η `step`, T `horizon`.
+
+    The new f is the old one projected onto the span of the r leading eigenvectors: with r = B it is
+    the same. Eigenvalues at rounding level (1e-10 of the largest) are dropped, not inverted, so
+    there may be fewer than r.
+    """
+
+    name = "nogd"
+    title = "NOGD: gradient descent on Nyström features of B examples (Lu et al. 2016)"
+
+    budget: int = whole("B", "examples that the features are made of", default=400, at_least=1)
+    rank: int = whole(
+        "r",
+        "eigenvectors kept, at most B",
+        at_least=1,
+        formula="0.2·B",
+        derive=lambda self: max(1, round(0.2 * self.budget)),
+    )
+    step: float | None = step_parameter()
+    horizon: int | None = horizon_parameter()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.rank > self.budget:
+            message = f"rank must be at most the budget, {self.budget}, got {self.rank}"
+            raise ParameterError("rank", message)
+
+    def begin(self, kernel: Kernel, rng: np.random.Generator, horizon: int | None) -> Staged:
+        """Settle the step; f is an expansion at first."""
+        self._eta = self._resolve_step(horizon)
+        return Staged(kernel)
+
+    def update(self, f: Staged, margin: float, y: float) -> None:
+        """A step along κ(x,·), or φ(x); and the switch, once there are B examples."""
+        f.add(self._eta * y)
+        if f.size == self.budget and isinstance(f.stage, Expansion):
+            f.stage.settle()
+            assert f.stage.points is not None
+            values, vectors = leading(f.stage.gram, self.rank)
+            roots = np.sqrt(values)
+            features = KernelMap(f.kernel, f.stage.points, vectors / roots)
+            f.switch(features, roots * (vectors.T @ f.stage.coefficients))
+
+
+def leading(matrix: Floats, rank: int) -> tuple[Floats, Floats]:
+    """The largest eigenvalues of a symmetric matrix, at most `rank`, and their eigenvectors.
+
+    Those at rounding level are left out.
+    """
+    values, vectors = np.linalg.eigh(matrix)
+    solid = values > SOLID * max(values[-1], 0.0)
+    solid[: max(len(values) - rank, 0)] = False
+    return values[solid], vectors[:, solid]

@@ -1,0 +1,119 @@
+"""Hypotheses on explicit features: the maps approximate κ, and survive what streams do to them."""
+
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ahpatron_cli.core import REGISTRY, Gaussian, Learner, Player
+from ahpatron_cli.core.features import FourierMap, Linear, Staged
+from ahpatron_cli.core.rows import CsrRows
+from ahpatron_cli.core.spec import ParameterError
+from streams import compress, make_stream
+
+SETTINGS: list[tuple[str, dict[str, Any]]] = [
+    ("fogd", {"features": 30, "step": 0.37}),
+    ("nogd", {"budget": 20, "step": 0.37}),
+]
+every_setting = pytest.mark.parametrize(("name", "params"), SETTINGS)
+
+
+def test_fourier_features_approximate_the_gaussian_kernel() -> None:
+    kernel, X = Gaussian(sigma=0.8), make_stream(seed=1, rounds=40, features=3).X
+    points = kernel.points(X)
+    exact = kernel.between(points, points)
+    z = FourierMap(40_000, np.random.default_rng(7)).vectors(points)
+    # each entry is a mean of 40,000 cosines: its standard deviation is below 0.005
+    assert np.abs(z @ z.T - exact).max() < 0.025
+    np.testing.assert_allclose((z * z).sum(axis=1), 1.0, rtol=1e-12)
+    draws = [FourierMap(50, np.random.default_rng(seed)).vectors(points) for seed in range(200)]
+    assert np.abs(np.mean([z @ z.T for z in draws], axis=0) - exact).max() < 0.035
+
+
+def test_frequencies_do_not_depend_on_the_order_of_columns() -> None:
+    one = FourierMap(5, np.random.default_rng(3))
+    other = FourierMap(5, np.random.default_rng(3))
+    whole = one.frequencies(np.arange(40))
+    later = np.array([31, 2, 17])
+    np.testing.assert_array_equal(other.frequencies(later), whole[later])
+    np.testing.assert_array_equal(other.frequencies(np.arange(40)), whole)
+
+
+def test_wide_sparse_rows_draw_only_the_columns_in_use() -> None:
+    rng = np.random.default_rng(0)
+    columns = np.sort(rng.choice(1_000_000, size=(64, 5)), axis=1).astype(np.int32)
+    rows = CsrRows(np.arange(65) * 5, columns.ravel(), rng.normal(size=320), 1_000_000)
+    player = Player(REGISTRY["fogd"](features=400, step=0.1), Gaussian())
+    tracemalloc.start()
+    player.feed(rows, rng.choice([-1.0, 1.0], size=64))
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 30e6  # all columns would be 3.2 GB
+
+
+@every_setting
+def test_a_stream_that_widens_or_becomes_sparse_changes_nothing(
+    name: str, params: dict[str, Any]
+) -> None:
+    stream = make_stream(seed=2, rounds=300, features=4)
+    X = np.where(np.abs(stream.X) < 0.3, 0.0, stream.X + 2.0)
+    X[:128, 3:] = 0.0
+    expected = Player(REGISTRY[name](**params), Gaussian()).feed(X, stream.y)
+    player = Player(REGISTRY[name](**params), Gaussian())
+    scores = [
+        player.feed(X[:128, :3], stream.y[:128]),
+        player.feed(X[128:192], stream.y[128:192]),
+        player.feed(compress(X[192:]), stream.y[192:]),
+    ]
+    np.testing.assert_allclose(np.concatenate(scores), expected, rtol=1e-7, atol=1e-9)
+
+
+def test_nogd_of_full_rank_keeps_f_where_it_switches() -> None:
+    stream = make_stream(seed=9, rounds=400, features=3)
+    plain = Player(REGISTRY["nogd"](budget=400, step=0.37), Gaussian(sigma=0.5))
+    scores = plain.feed(stream.X, stream.y)
+    player = Player(REGISTRY["nogd"](budget=30, rank=30, step=0.37), Gaussian(sigma=0.5))
+    switched = player.feed(stream.X, stream.y)
+    taken = np.flatnonzero(scores * stream.y < 1)
+    # Up to the switch and in the round after it, f is that of kernel gradient descent ...
+    until = int(taken[29]) + 2
+    np.testing.assert_allclose(switched[:until], scores[:until], rtol=1e-9, atol=1e-12)
+    assert not np.allclose(switched[until:], scores[until:])
+    assert isinstance(player.f, Staged)
+    assert isinstance(player.f.stage, Linear)
+    assert player.f.size == 30
+
+
+def test_nogd_of_full_rank_keeps_f_on_its_span() -> None:
+    """f at its own examples after the switch is what its kernel expansion says."""
+    stream = make_stream(seed=9, rounds=60, features=3)
+    learner = REGISTRY["nogd"](budget=60, rank=60, step=0.37)
+    kernel = Gaussian(sigma=0.5)
+    f = learner.begin(kernel, np.random.default_rng(0), None)
+    points = kernel.points(stream.X)
+    f.open(points, stream.y)
+    for now, y in enumerate(stream.y):
+        f.value(now)
+        learner.update(f, 0.0, y)
+    assert isinstance(f, Staged)
+    assert isinstance(f.stage, Linear)
+    expected = kernel.between(points, points) @ (0.37 * stream.y)
+    np.testing.assert_allclose(f.values(), expected, rtol=1e-9, atol=1e-9)
+
+
+@every_setting
+def test_the_step_follows_from_the_number_of_rounds(name: str, params: dict[str, Any]) -> None:
+    def begun(rounds: int | None, **more: Any) -> Learner:
+        given = {key: value for key, value in params.items() if key != "step"}
+        return Player(REGISTRY[name](**given, **more), Gaussian(), horizon=rounds).learner
+
+    assert begun(None).params()["step"] == 0.1
+    assert begun(400).params()["step"] == 0.5
+    assert begun(400, horizon=100).params()["step"] == 1.0
+    assert begun(400, step=0.2).params()["step"] == 0.2
+
+
+def test_a_rank_above_the_budget_is_refused() -> None:
+    with pytest.raises(ParameterError, match="rank must be at most the budget, 8, got 9"):
+        REGISTRY["nogd"](budget=8, rank=9)

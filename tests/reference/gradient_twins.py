@@ -1,0 +1,116 @@
+"""The learners on explicit features once more, literally: one example at a time, from scratch.
+
+Like `twins`, and as independent; only eigenvalues and pseudo-inverses are left to NumPy. Lots are
+drawn as the learners' documentation says, from the generator that a pass starts with by default.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from reference.kernels import KernelFunction, Row
+from reference.twins import Trace, evaluate, norm, sign
+
+
+def lots() -> np.random.Generator:
+    return np.random.default_rng((0,))
+
+
+def count(trace: Trace, score: float, y: int) -> float:
+    """Note the prediction, then look at the label; the margin."""
+    trace.scores.append(score)
+    trace.mistakes += sign(score) != y
+    trace.failures += y * score <= 0
+    return y * score
+
+
+def count_update(trace: Trace, margin: float) -> None:
+    trace.updates += 1
+    trace.margin_updates += margin > 0
+
+
+def dot(u: list[float], v: list[float]) -> float:
+    return math.fsum(a * b for a, b in zip(u, v, strict=True))
+
+
+def plus(u: list[float], factor: float, v: list[float]) -> list[float]:
+    return [a + factor * b for a, b in zip(u, v, strict=True)]
+
+
+def fogd(
+    X: list[Row],
+    Y: list[int],
+    kernel: KernelFunction,
+    *,
+    features: int,
+    step: float,
+) -> Trace:
+    """One number is drawn; each column's frequencies come from a generator of it and the column."""
+    sigma = 1 / math.sqrt(-2 * math.log(kernel([0.0], [1.0])))
+    seed = int(lots().integers(2**63))
+    U = [
+        np.random.default_rng((seed, j)).standard_normal(features) / sigma for j in range(len(X[0]))
+    ]
+    trace = Trace()
+    w = [0.0] * (2 * features)
+    for x, y in zip(X, Y, strict=True):
+        phases = [math.fsum(u[i] * v for u, v in zip(U, x, strict=True)) for i in range(features)]
+        z = [math.cos(p) / math.sqrt(features) for p in phases]
+        z += [math.sin(p) / math.sqrt(features) for p in phases]
+        margin = count(trace, dot(w, z), y)
+        if margin < 1:
+            count_update(trace, margin)
+            w = plus(w, step * y, z)
+            trace.norms.append(math.sqrt(dot(w, w)))
+    return trace
+
+
+def nogd(
+    X: list[Row],
+    Y: list[int],
+    kernel: KernelFunction,
+    *,
+    budget: int,
+    step: float,
+    rank: int | None = None,
+) -> Trace:
+    r = max(1, round(0.2 * budget)) if rank is None else rank
+    trace = Trace()
+    features: list[list[float]] | None = None  # rows: v_j/√λ_j
+    w: list[float] = []
+    for x, y in zip(X, Y, strict=True):
+        if features is None:
+            margin = count(trace, evaluate(trace.points, trace.coefficients, kernel, x), y)
+            if margin < 1:
+                count_update(trace, margin)
+                trace.points.append(x)
+                trace.coefficients.append(step * y)
+                trace.norms.append(norm(trace.points, trace.coefficients, kernel))
+                if len(trace.points) == budget:
+                    features, w = nystroem(trace, kernel, r)
+                    trace.norms.append(math.sqrt(dot(w, w)))
+        else:
+            k = [kernel(s, x) for s in trace.points]
+            z = [dot(row, k) for row in features]
+            margin = count(trace, dot(w, z), y)
+            if margin < 1:
+                count_update(trace, margin)
+                w = plus(w, step * y, z)
+                trace.norms.append(math.sqrt(dot(w, w)))
+    return trace
+
+
+def nystroem(
+    trace: Trace, kernel: KernelFunction, rank: int
+) -> tuple[list[list[float]], list[float]]:
+    K = np.array([[kernel(s, r) for r in trace.points] for s in trace.points])
+    values, vectors = np.linalg.eigh(K)
+    features, w = [], []
+    for j in sorted(range(len(values)), key=lambda j: -values[j])[:rank]:
+        if values[j] > 1e-10 * max(values):
+            root, v = math.sqrt(values[j]), vectors[:, j].tolist()
+            features.append([entry / root for entry in v])
+            w.append(root * dot(v, trace.coefficients))
+    return features, w

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ahpatron_cli.core import REGISTRY, Learner
-from reference import gradient_twins, twins
+from reference import gradient_twins, projection_twins, twins
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,8 @@ TWINS: dict[str, Callable[..., twins.Trace]] = {
     "alma2": twins.alma2,
     "forgetron": twins.forgetron,
     "rbp": twins.rbp,
+    "projectron": projection_twins.projectron,
+    "projectron++": projection_twins.projectron_pp,
     "bogd": twins.bogd,
     "bogd++": twins.bogd_pp,
     "fogd": gradient_twins.fogd,
@@ -65,6 +67,13 @@ CASES = [
     Case("rbp", {"budget": 1}),
     Case("rbp", {"budget": 7}),
     Case("rbp", {"budget": 25}),
+    Case("projectron"),
+    Case("projectron", {"tolerance": 0.5}),
+    Case("projectron", {"tolerance": 0.9}),
+    Case("projectron++"),
+    Case("projectron++", {"tolerance": 0.9}),
+    Case("projectron++", {"tolerance": 0.1, "rule": "full"}),
+    Case("projectron++", {"tolerance": 0.9, "rule": "full"}),
     Case("bogd", {"budget": 6, "step": 0.3}),
     Case("bogd", {"budget": 20, "step": 0.2, "shrinkage": 0.05, "cap": 1.5}),
     Case("bogd++", {"budget": 6, "step": 0.3}),

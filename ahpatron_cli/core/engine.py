@@ -124,10 +124,11 @@ class Player:
             if learner.every_round:
                 learner.pass_round(f)
             if empty or learner.wants(margin, y):
-                learner.update(f, margin, y)
+                changed = learner.update(f, margin, y)
                 empty = f.empty
-                tally.updates += 1
-                tally.margin_updates += margin > 0
+                if changed is not False:
+                    tally.updates += 1
+                    tally.margin_updates += margin > 0
         return scores
 
     def _centre_for(self, rows: Rows) -> Floats | None:

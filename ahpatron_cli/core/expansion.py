@@ -86,6 +86,19 @@ class Expansion(Hypothesis):
         self.size += 1
         self.norm_squared += coefficient * (2.0 * self._value + coefficient * self._diagonal[now])
 
+    def move(self, coefficient: float, d: Floats) -> None:
+        """`f ← f + coefficient·Σ d_i κ(s_i,·)` for a settled f, where `d = K^{-1} κ(S, x)`.
+
+        The sum is the projection of κ(x,·) onto the span of S. So it has the same inner product
+        with f, namely f(x), and its squared norm is `d·κ(S, x)`.
+        """
+        if self._settled:
+            scaled = (coefficient / self._scale) * d
+            self.coefficients[:] += scaled
+            self._base = self._base + scaled @ self._K
+            explained = ddot(d, self.column())
+            self.norm_squared += coefficient * (2.0 * self._value + coefficient * explained)
+
     def scale(self, factor: float) -> None:
         """`f ← factor·f`."""
         self._scale *= factor
@@ -174,6 +187,14 @@ class Expansion(Hypothesis):
         """K(S, S) of the settled examples."""
         assert self._gram is not None
         return self._gram[: self._settled, : self._settled]
+
+    def column(self) -> Floats:
+        """κ(S, x) of the settled examples and the current one."""
+        return self._K[:, self._now]
+
+    def diagonal(self) -> float:
+        """κ(x, x) of the current example."""
+        return self._diagonal[self._now]
 
     def weights(self) -> Floats:
         """The coefficient of every example in S, oldest first, also while a block is open."""

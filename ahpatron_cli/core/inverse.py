@@ -22,6 +22,8 @@ from ahpatron_cli.core.rows import Floats
 
 IN_SPAN = 1e-10
 """δ² below this is taken as 0: the example is in the span of S, as a duplicate is."""
+NEAR_SPAN = 1e-4
+"""δ² below this is computed with greater care."""
 DRIFT = 1e-8
 """How far K·K^{-1} may be from I."""
 PROBE_EVERY = 50
@@ -45,10 +47,16 @@ class Inverse:
         self._largest = 1.0  # entry of K^{-1}
         self._packed: Floats = np.zeros(64)  # the upper triangle, column by column
 
-    def project(self, column: Floats, diagonal: float) -> tuple[Floats, float]:
-        """d and δ² of an example, given `column` = κ(S, x) and `diagonal` = κ(x, x)."""
+    def project(self, column: Floats, diagonal: float, gram: Floats) -> tuple[Floats, float]:
+        """d and δ² of an example, given κ(S, x), κ(x, x) and K."""
         d = self.times(column)
-        squared = diagonal - ddot(column, d) if self.size else diagonal
+        if not self.size:
+            return d, diagonal
+        squared = diagonal - ddot(column, d)
+        if (
+            squared < NEAR_SPAN
+        ):  # of few digits; `κ(x,x) - 2k·d + dᵀKd` is least at d, so it has more
+            squared -= ddot(d, column - gram @ d)
         return d, squared if squared >= IN_SPAN else 0.0
 
     def holds(self, squared: float, tolerance: float) -> bool:

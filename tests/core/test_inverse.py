@@ -18,7 +18,7 @@ def grown(gram: np.ndarray, tolerance: float = 0.0) -> tuple[Inverse, list[int]]
     """The inverse after every row further than `tolerance` from the span has joined; which did."""
     inverse, joined = Inverse(), []
     for i in range(len(gram)):
-        d, squared = inverse.project(gram[joined, i], gram[i, i])
+        d, squared = inverse.project(gram[joined, i], gram[i, i], gram[np.ix_(joined, joined)])
         if not inverse.holds(squared, tolerance):
             joined.append(i)
             inverse.grow(d, squared, gram[np.ix_(joined, joined)])
@@ -43,7 +43,7 @@ def test_projection_is_the_nearest_point_of_the_span() -> None:
     gram = gram_of(make_stream(seed=2, rounds=41, features=3).X)
     inverse, joined = grown(gram[:40, :40], tolerance=0.2)
     K, k = gram[np.ix_(joined, joined)], gram[joined, 40]
-    d, squared = inverse.project(k, 1.0)
+    d, squared = inverse.project(k, 1.0, K)
     np.testing.assert_allclose(K @ d, k, atol=1e-10)
     assert squared == pytest.approx(1.0 - 2 * d @ k + d @ K @ d, rel=1e-8)
     for direction in np.random.default_rng(0).normal(size=(20, len(joined))):
@@ -52,7 +52,7 @@ def test_projection_is_the_nearest_point_of_the_span() -> None:
 
 
 def test_an_empty_set_explains_nothing() -> None:
-    d, squared = Inverse().project(np.empty(0), 1.0)
+    d, squared = Inverse().project(np.empty(0), 1.0, np.empty((0, 0)))
     assert (len(d), squared) == (0, 1.0)
 
 
@@ -62,7 +62,7 @@ def test_duplicates_are_in_the_span() -> None:
     inverse, joined = grown(gram, tolerance=0.05)
     assert max(joined) < 60
     for i in joined:
-        d, squared = inverse.project(gram[joined, i], 1.0)
+        d, squared = inverse.project(gram[joined, i], 1.0, gram[np.ix_(joined, joined)])
         assert squared == 0.0
         np.testing.assert_allclose(d, np.array(joined) == i, atol=1e-8)
 
@@ -92,7 +92,7 @@ def test_points_on_a_line_do_not_spoil_it(tolerance: float, shuffled: bool) -> N
     assert drift <= max(DRIFT, 10 * inverse.drift)
     assert drift < 1e-3
     for k in gram[joined].T:  # every example, in or out, is explained within its δ
-        d, squared = inverse.project(k, 1.0)
+        d, squared = inverse.project(k, 1.0, K)
         assert 1 - 2 * d @ k + d @ K @ d == pytest.approx(squared, abs=1e-3)
 
 
@@ -102,7 +102,7 @@ def test_a_damaged_inverse_is_refreshed_at_the_next_probe() -> None:
     inverse._packed[17] += 1e-3
     assert inverse.refreshes == 0
     for i in range(120, 400):
-        d, squared = inverse.project(gram[joined, i], 1.0)
+        d, squared = inverse.project(gram[joined, i], 1.0, gram[np.ix_(joined, joined)])
         if squared > 0.3**2:
             joined.append(i)
             inverse.grow(d, squared, gram[np.ix_(joined, joined)])

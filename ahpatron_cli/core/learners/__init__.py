@@ -8,6 +8,7 @@ from ahpatron_cli.core.learners.fogd import FOGD
 from ahpatron_cli.core.learners.forgetful import Forgetron, RandomBudgetPerceptron
 from ahpatron_cli.core.learners.nogd import NOGD
 from ahpatron_cli.core.learners.perceptron import Perceptron
+from ahpatron_cli.core.learners.projectron import Projectron, ProjectronPlusPlus
 
 REGISTRY: dict[str, type[Learner]] = {
     learner.name: learner
@@ -18,6 +19,8 @@ REGISTRY: dict[str, type[Learner]] = {
         Alma,
         Forgetron,
         RandomBudgetPerceptron,
+        Projectron,
+        ProjectronPlusPlus,
         Bogd,
         BogdPlusPlus,
         FOGD,
@@ -37,5 +40,7 @@ __all__ = [
     "Forgetron",
     "Learner",
     "Perceptron",
+    "Projectron",
+    "ProjectronPlusPlus",
     "RandomBudgetPerceptron",
 ]

@@ -39,8 +39,11 @@ class Learner(Declared):
         """Whether a round with `y·f(x) = margin` is to change f; for arrays, which rounds are."""
         raise NotImplementedError
 
-    def update(self, f: Any, margin: float, y: float) -> None:
-        """Change f, which `begin` made, by the current example, whose label is y."""
+    def update(self, f: Any, margin: float, y: float) -> bool | None:
+        """Change f, which `begin` made, by the current example, whose label is y.
+
+        False says that nothing changed after all, and the round does not count as an update.
+        """
         raise NotImplementedError
 
     def pass_round(self, f: Any) -> None:

@@ -87,11 +87,15 @@ class FourierMap(FeatureMap):
         self._place = np.empty(0, dtype=np.int64)  # where a column's frequencies are; -1: not drawn
 
     def vectors(self, block: Points) -> Floats:
-        phases = block.times(self.frequencies)
+        # one tangent, t = tan(θ/2), in place of two: cos θ = 2/(1+t²) - 1, sin θ = 2t/(1+t²)
+        tangents = block.times(self.frequencies)
+        tangents *= 0.5
+        np.tan(tangents, out=tangents)
+        unit = 1.0 / math.sqrt(self.count)
+        halves = 2.0 * unit / (1.0 + tangents * tangents)
         z = np.empty((block.size, 2 * self.count))
-        np.cos(phases, out=z[:, : self.count])
-        np.sin(phases, out=z[:, self.count :])
-        z *= 1.0 / math.sqrt(self.count)
+        np.subtract(halves, unit, out=z[:, : self.count])
+        np.multiply(halves, tangents, out=z[:, self.count :])
         return z
 
     def compress(self, origin: Floats | None, weights: Floats) -> None:

@@ -41,6 +41,8 @@ TWINS: dict[str, Callable[..., twins.Trace]] = {
     "bogd++": twins.bogd_pp,
     "fogd": gradient_twins.fogd,
     "nogd": gradient_twins.nogd,
+    "skegd": gradient_twins.skegd,
+    "pomdr": projection_twins.pomdr,
 }
 
 ONLY_GAUSSIAN = {"fogd"}
@@ -85,4 +87,12 @@ CASES = [
     Case("nogd", {"budget": 9, "step": 0.37}),
     Case("nogd", {"budget": 8, "step": 1.3, "rank": 8}),
     Case("nogd", {"budget": 20, "step": 0.61, "rank": 5}),
+    Case("skegd", {"budget": 1, "step": 0.37, "cycle": 3}),
+    Case("skegd", {"budget": 10, "step": 0.37, "cycle": 4}),
+    Case("skegd", {"budget": 12, "step": 0.61, "cycle": 1, "sketch": 12, "samples": 4, "rank": 3}),
+    Case("pomdr", {"budget": 2, "horizon": 50}),
+    Case("pomdr", {"budget": 6, "horizon": 80}),
+    Case("pomdr", {"budget": 20, "horizon": 100, "radius": 4.0}),
+    Case("pomdr", {"budget": 60, "horizon": 50, "memory": 40}),
+    Case("pomdr", {"budget": 24, "horizon": 4, "memory": 1, "radius": 1.5}),
 ]

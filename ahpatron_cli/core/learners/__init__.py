@@ -8,7 +8,9 @@ from ahpatron_cli.core.learners.fogd import FOGD
 from ahpatron_cli.core.learners.forgetful import Forgetron, RandomBudgetPerceptron
 from ahpatron_cli.core.learners.nogd import NOGD
 from ahpatron_cli.core.learners.perceptron import Perceptron
+from ahpatron_cli.core.learners.pomdr import POMDR
 from ahpatron_cli.core.learners.projectron import Projectron, ProjectronPlusPlus
+from ahpatron_cli.core.learners.skegd import SkeGD
 
 REGISTRY: dict[str, type[Learner]] = {
     learner.name: learner
@@ -25,6 +27,8 @@ REGISTRY: dict[str, type[Learner]] = {
         BogdPlusPlus,
         FOGD,
         NOGD,
+        SkeGD,
+        POMDR,
     )
 }
 
@@ -32,6 +36,7 @@ __all__ = [
     "AVP",
     "FOGD",
     "NOGD",
+    "POMDR",
     "REGISTRY",
     "Ahpatron",
     "Alma",
@@ -43,4 +48,5 @@ __all__ = [
     "Projectron",
     "ProjectronPlusPlus",
     "RandomBudgetPerceptron",
+    "SkeGD",
 ]

@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import errno
+import io
 import os
+import shlex
 import signal
 import sys
 import traceback
-from typing import Annotated, NoReturn, cast
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 
 import typer
 
 from ahpatron_cli import __version__
 from ahpatron_cli.commands.inspect import inspect
 from ahpatron_cli.commands.run import run
-from ahpatron_cli.commands.shown import Shown
+from ahpatron_cli.commands.shown import Said, Shown
 from ahpatron_cli.errors import ExitCode, UserError
+
+if TYPE_CHECKING:
+    from ahpatron_cli.render.console import Conversation
+
+_DISK_FAULTS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 # The base of all usage errors: of Typer's own copy of click, or of click itself in older versions.
 _UsageError = cast(
@@ -30,7 +39,7 @@ app = typer.Typer(
     rich_markup_mode="rich",
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Play budgeted online kernel learners over LIBSVM files and count their mistakes.",
-    epilog="First steps:  ahpatron run sample_data/rings.svm --budget 100 --sigma 0.3",
+    epilog="First steps:  ahpatron run sample_data/rings.svm --budget 100 --sigma 0.1",
 )
 app.command(no_args_is_help=True)(run)
 app.command(no_args_is_help=True)(inspect)
@@ -78,25 +87,20 @@ def _pin_blas_to_one_thread() -> None:
 
 
 def _main(arguments: list[str]) -> int:
-    """Run a command and return its exit code; nothing but SystemExit escapes."""
+    """Run a command and return its exit code; nothing escapes."""
     from ahpatron_cli.render.console import Conversation
 
     talk = Conversation()
     try:
-        answer = app(arguments, prog_name="ahpatron", standalone_mode=False)
-        if isinstance(answer, Shown):
-            _show(answer)
-            return ExitCode.OK
-        return int(answer or 0)
+        return _run_command(arguments)
     except UserError as error:
         talk.error(error)
         return error.code
     except _UsageError as error:
-        talk.error(_from_usage_error(error))
-        return ExitCode.USAGE
+        return _tell_usage_error(talk, error, arguments)
     except BrokenPipeError:
-        # The reader has seen enough. Python would complain again when it flushes at exit.
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        # The reader has seen enough.
+        _abandon_stdout()
         return ExitCode.OK
     except (KeyboardInterrupt, typer.Abort):
         return _ended("interrupted", ExitCode.INTERRUPTED)
@@ -105,35 +109,56 @@ def _main(arguments: list[str]) -> int:
     except MemoryError:
         talk.error(_out_of_memory())
         return ExitCode.BUG
-    except Exception:  # whatever this is, it is ours: say so, with all that is needed to mend it
+    except Exception as error:  # said with all that is needed to mend it, unless it is the disk
+        if isinstance(error, OSError) and error.errno in _DISK_FAULTS and error.filename is None:
+            _abandon_stdout()
+            problem = f"standard output cannot be written: {error.strerror}"
+            talk.error(UserError(problem, code=ExitCode.IO_ERROR))
+            return ExitCode.IO_ERROR
         print(f"ahpatron {__version__}: this is a bug in ahpatron, please report", file=sys.stderr)
         traceback.print_exc()
         return ExitCode.BUG
 
 
-def _show(shown: Shown) -> None:
-    """Write the result to stdout, all of it or an error."""
-    from ahpatron_cli.render.stdout import write_reports
-
+def _run_command(arguments: list[str]) -> int:
+    """Run a command, write what it hands back to stdout, and see that it arrived."""
+    if sys.stdout is None:
+        raise UserError("standard output is closed", code=ExitCode.IO_ERROR)
+    if isinstance(sys.stdout, io.TextIOWrapper):
+        sys.stdout.reconfigure(errors="backslashreplace")  # for locales that lack a ζ
     try:
-        write_reports(shown.reports, shown.format)
-    except BrokenPipeError:
-        raise
-    except OSError as error:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        raise UserError(
-            f"the result could not be written to standard output: {error.strerror}",
-            code=ExitCode.IO_ERROR,
-        ) from None
+        answer = app(arguments, prog_name="ahpatron", standalone_mode=False)
+    except SystemExit as ended:
+        # Typer's way of saying that the pipe its help went to was closed
+        return ExitCode.OK if ended.code == 1 else int(ended.code or 0)
+    if answer == ExitCode.INTERRUPTED:
+        raise KeyboardInterrupt  # which Typer had caught
+    code = ExitCode.OK
+    if isinstance(answer, Shown):
+        from ahpatron_cli.render.stdout import write_reports
+
+        write_reports(answer.reports, answer.format)
+    elif isinstance(answer, Said):
+        sys.stdout.write(answer.text)
+        code = answer.code
+    sys.stdout.flush()
+    return code
 
 
-def _from_usage_error(error: BaseException) -> UserError:
-    context = getattr(error, "ctx", None)
-    command = context.command_path if context else "ahpatron"
-    message = error.format_message()  # type: ignore[attr-defined]
-    return UserError(
-        message, code=ExitCode.USAGE, hint=f"`{command} --help` shows what is possible"
-    )
+def _abandon_stdout() -> None:
+    """Send what is left in the buffer nowhere: Python would complain when it flushes at exit."""
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
+
+def _tell_usage_error(talk: Conversation, error: Exception, arguments: list[str]) -> int:
+    message = error.format_message()  # type: ignore[attr-defined]  # all of click's have it
+    if message:  # it is empty where the help was shown instead
+        command = arguments[0] if arguments and arguments[0] in ("run", "inspect") else ""
+        hint = f"`{' '.join(filter(None, ('ahpatron', command)))} --help` shows what is possible"
+        if not command and arguments and Path(arguments[0]).is_file():
+            hint = f"did you mean `ahpatron run {shlex.join(arguments)}`?"
+        talk.error(UserError(message, code=ExitCode.USAGE, hint=hint))
+    return ExitCode.USAGE
 
 
 def _out_of_memory() -> UserError:

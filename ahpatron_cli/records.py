@@ -99,6 +99,8 @@ class Report:
     data: DataRecord
     runs: Sequence[RunRecord]
     load_seconds: float
+    shuffled: bool = True
+    """Whether repeats were random permutations; else all in file order."""
     notes: Sequence[str] = field(default=())
     """What the user should know: how labels were mapped, learners left out. Shown on stderr."""
 

@@ -137,8 +137,8 @@ class Pass:
         if tally.near_ties > max(SUSPICIOUS_TIES * tally.rounds, 10):
             share = tally.near_ties / tally.rounds
             yield (
-                f"{self.name}: f(x) was 0 or next to it in {share:.0%} of the rounds: the kernel "
-                "finds hardly any two examples alike; try a larger --sigma, or --scale"
+                f"{self.name}: f(x) was 0 or next to it in {share:.0%} of the rounds, so these "
+                "predictions say little; often --sigma is too small for the data as they are"
             )
         if player.f.norm_drift > SUSPICIOUS_DRIFT:
             drift = player.f.norm_drift

@@ -5,6 +5,7 @@ from typing import Annotated
 import typer
 
 from ahpatron_cli.commands import options
+from ahpatron_cli.commands.shown import Said
 
 
 def inspect(
@@ -25,7 +26,7 @@ def inspect(
         ),
     ] = 20,
     max_features: options.MaxFeatures = 10_000_000,
-) -> int:
+) -> Said:
     """Look at a data file: its size, its labels and every faulty line; or list the learners."""
     from ahpatron_cli.commands.looking import describe_data, describe_learners
     from ahpatron_cli.commands.settings import usage
@@ -33,6 +34,5 @@ def inspect(
     if learners == (path is not None):
         raise usage("give a PATH, or --learners", "for example `ahpatron inspect data.svm`")
     if path is None:
-        describe_learners()
-        return 0
+        return Said(describe_learners())
     return describe_data(path, max_faults, max_features)

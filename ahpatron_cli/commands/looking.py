@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-import sys
+from collections.abc import Iterator
 from dataclasses import fields
 
+from ahpatron_cli.commands.shown import Said
 from ahpatron_cli.core import KERNELS, REGISTRY, Kernel, Learner
 from ahpatron_cli.data.labels import show
 from ahpatron_cli.data.source import open_source
@@ -15,33 +16,28 @@ from ahpatron_cli.errors import ExitCode
 from ahpatron_cli.render.safe import literal
 
 
-def describe_learners() -> None:
-    """Print every learner and kernel with its parameters, from their declarations."""
-    out = sys.stdout.write
-    out("Learners (-l NAME, -p PARAMETER=VALUE)\n")
+def describe_learners() -> str:
+    """Every learner and kernel with its parameters, from their declarations."""
+    lines = ["Learners (-l NAME, -p PARAMETER=VALUE)"]
     for learner in REGISTRY.values():
-        _describe(learner, learner.title)
-    out("\nKernels (--kernel NAME)\n")
+        lines += _describe(learner, learner.title)
+    lines += ["", "Kernels (--kernel NAME)"]
     for kernel in KERNELS.values():
-        _describe(kernel, (kernel.__doc__ or "").splitlines()[0].replace("`", ""))
+        lines += _describe(kernel, (kernel.__doc__ or "").splitlines()[0].replace("`", ""))
+    return "\n".join(lines) + "\n"
 
 
-def _describe(kind: type[Learner] | type[Kernel], title: str) -> None:
-    out = sys.stdout.write
-    out(f"\n{kind.name}\n  {title}\n")
+def _describe(kind: type[Learner] | type[Kernel], title: str) -> Iterator[str]:
+    yield from ("", kind.name, f"  {title}")
     defaults = {field.name: field.default for field in fields(kind)}
     for name, spec in kind.specs().items():
-        default = spec.formula or _shown_default(defaults[name])
-        out(f"    {name:<10} {spec.symbol:<4} {spec.meaning}\n")
-        out(f"               {spec.legal()}; default {default}\n")
+        default = "inf" if defaults[name] == math.inf else defaults[name]
+        yield f"    {name:<10} {spec.symbol:<4} {spec.meaning}"
+        yield f"               {spec.legal()}; default {spec.formula or default}"
 
 
-def _shown_default(value: object) -> str:
-    return "inf" if value == math.inf else str(value)
-
-
-def describe_data(path: str, max_faults: int, max_features: int) -> int:
-    """Print size, labels and faulty lines of a file in one pass; the exit code says if any."""
+def describe_data(path: str, max_faults: int, max_features: int) -> Said:
+    """Size, labels and faulty lines of a file, found in one pass; the exit code says if any."""
     labels: dict[float, int] = {}
     found: list[tuple[int, Fault]] = []
 
@@ -58,19 +54,21 @@ def describe_data(path: str, max_faults: int, max_features: int) -> int:
         name = literal(source.name)
     rows, faults = reader.rows_read, reader.counts["faults"]
     features = max(reader.max_index + reader.zero_based, 0)
-    out = sys.stdout.write
-    out(f"{name}: {rows:,} rows, {features:,} features")
+    title = f"{name}: {_count(rows, 'row')}, {_count(features, 'feature')}"
     if rows and features:
-        out(f", {reader.counts['values'] / rows / features:.1%} of values stored")
-    out("\n")
+        title += f", {reader.counts['values'] / rows / features:.1%} of values stored"
+    lines = [title]
     for label, count in sorted(labels.items())[:20]:
-        out(f"  label {show(label):>6}: {count:,} rows ({count / rows:.1%})\n")
+        lines.append(f"  label {show(label):>6}: {_count(count, 'row')} ({count / rows:.1%})")
     for line, fault in found:
-        out(f"{name}:{line}:{fault.column}: {fault.problem}")
-        out(f" ({literal(fault.note)})\n" if fault.note else "\n")
+        note = f" ({literal(fault.note)})" if fault.note else ""
+        lines.append(f"{name}:{line}:{fault.column}: {fault.problem}{note}")
     if faults:
-        out(
-            f"{faults:,} faulty lines"
-            + (f", {len(found)} shown\n" if faults > len(found) else "\n")
-        )
-    return ExitCode.BAD_DATA if faults else ExitCode.OK
+        hidden = f", {len(found)} shown" if faults > len(found) else ""
+        lines.append(_count(faults, "faulty line") + hidden)
+    code = ExitCode.BAD_DATA if faults else ExitCode.OK
+    return Said("\n".join(lines) + "\n", code)
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number:,} {noun}" + ("" if number == 1 else "s")

@@ -13,8 +13,10 @@ def whole_number(text: str | int) -> int:
     if isinstance(text, int):
         return text
     sign, digits = (text[:1], text[1:]) if text[:1] in ("+", "-") else ("", text)
-    if not (digits.isascii() and digits.isdigit()) or len(digits) > 18:
+    if not (digits.isascii() and digits.isdigit()):
         raise typer.BadParameter(f"{text!r} is not a whole number.")
+    if len(digits) > 18:
+        raise typer.BadParameter(f"{text} is too large.")
     return int(sign + digits)
 
 

@@ -38,9 +38,9 @@ def run(
     from ahpatron_cli.data.examples import Preparation
     from ahpatron_cli.data.scaling import SCALES
     from ahpatron_cli.render.console import Conversation
-    from ahpatron_cli.render.files import format_of_suffix, write_atomically
+    from ahpatron_cli.render.files import check_outputs, format_of_suffix, write_atomically
     from ahpatron_cli.render.plot import check_curve_path, write_curve
-    from ahpatron_cli.render.predictions import open_predictions
+    from ahpatron_cli.render.predictions import check_predictions_path, open_predictions
     from ahpatron_cli.render.text import FORMATS, to_text
     from ahpatron_cli.runner import Repetition
 
@@ -49,6 +49,9 @@ def run(
     out_format = format_of_suffix(out, format) if out else None
     if curve:
         check_curve_path(curve)
+    if predictions:
+        check_predictions_path(predictions)
+    check_outputs({"--out": out, "--curve": curve, "--predictions": predictions}, data)
     setups, remarks = build_setups(
         choose_learners(learner or ["ahpatron"]),
         kernel,

@@ -69,6 +69,7 @@ class Session:
             data=DataRecord(path, facts.rounds, facts.features, facts.labels, facts.sha256),
             runs=[result.record for result in results],
             load_seconds=max(elapsed - learning, 0.0) if self._jobs == 1 else self._load_seconds,
+            shuffled=self._repetition.shuffle,
             notes=facts.notes,
         )
 

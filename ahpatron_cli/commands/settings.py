@@ -27,10 +27,16 @@ def one_of(what: str, name: str, legal: Iterable[str]) -> str:
     raise usage(f"unknown {what} {name!r}", suggestion(name, words) or f"one of {', '.join(words)}")
 
 
+OTHER_NAMES = {"rbf": "gaussian", "poly": "polynomial", "md": "markdown", "tex": "latex"}
+
+
 def suggestion(name: str, legal: Iterable[str]) -> str | None:
     """The legal word that `name` most resembles, as a question."""
-    close = difflib.get_close_matches(name.lower(), list(legal), n=1, cutoff=0.6)
-    return f"did you mean {close[0]}?" if close else None
+    words = list(legal)
+    meant = OTHER_NAMES.get(name.lower())
+    close = difflib.get_close_matches(name.lower(), words, n=1, cutoff=0.6)
+    best = meant if meant in words else next(iter(close), None)
+    return f"did you mean {best}?" if best else None
 
 
 def choose_learners(names: Sequence[str]) -> list[str]:
@@ -66,8 +72,12 @@ def build_setups(
         elif not takers:
             owner = f"the {kernel} kernel" if name == "sigma" else " and ".join(learners)
             remarks.append(f"--{name} has no effect: {owner} has no such parameter")
+    given = {name for name, text in named.items() if text is not None}
     for word in params:
         learner_name, name, text = _split(word, learners)
+        if word.partition("=")[0] in given:
+            raise usage(f"{word.partition('=')[0]} is given twice")
+        given.add(word.partition("=")[0])
         owners = _takers(name, [learner_name] if learner_name else learners)
         for learner in owners:
             chosen[learner][name] = _parse(name, REGISTRY[learner].specs()[name], text)
@@ -95,7 +105,7 @@ def _split(word: str, learners: Sequence[str]) -> tuple[str | None, str, str]:
         return None, left, text
     if learner in REGISTRY and learner not in learners:
         raise usage(f"-p {left}: {learner} is not among the chosen learners", f"add -l {learner}")
-    return one_of("learner", learner, learners), name, text
+    return one_of("learner", learner, REGISTRY), name, text
 
 
 def _parse(shown: str, spec: Spec, text: str) -> Value:

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ahpatron_cli.errors import ExitCode
 from ahpatron_cli.records import Report
 
 
@@ -12,3 +13,11 @@ class Shown:
 
     reports: Sequence[Report]
     format: str
+
+
+@dataclass(frozen=True)
+class Said:
+    """Plain text, and the exit code that goes with it."""
+
+    text: str
+    code: ExitCode = ExitCode.OK

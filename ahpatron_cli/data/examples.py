@@ -143,7 +143,7 @@ def _facts(source: Source, reader: SvmReader, label_map: LabelMap, rounds: int) 
     )
     return Facts(
         rounds=rounds,
-        features=reader.max_index + reader.zero_based,
+        features=max(reader.max_index + reader.zero_based, 0),
         labels=labels,
         sha256=source.sha256(),
         notes=tuple(note for note in notes if note is not None),

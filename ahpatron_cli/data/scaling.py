@@ -22,15 +22,20 @@ def scaled(rows: Rows, scale: str) -> Rows:
         return rows
     if scale == "unit":
         return unit_rows(rows)
+    # Features are first divided by their largest value: no square or difference can overflow.
     if isinstance(rows, CsrRows):
-        divisors = _sparse_ranges(rows) if scale == "minmax" else _sparse_deviations(rows)
-        values = rows.values / _nonzero(divisors)[rows.columns]
-        return CsrRows(rows.indptr, rows.columns, values, rows.width)
-    low: Floats = rows.min(axis=0) if scale == "minmax" else rows.mean(axis=0)
-    spread: Floats = rows.max(axis=0) - low if scale == "minmax" else rows.std(axis=0)
-    shifted = rows - low
-    shifted /= _nonzero(spread)
-    return shifted
+        largest = np.zeros(rows.width)
+        np.maximum.at(largest, rows.columns, np.abs(rows.values))
+        values = rows.values / _nonzero(largest)[rows.columns]
+        level = CsrRows(rows.indptr, rows.columns, values, rows.width)
+        spread = _sparse_ranges(level) if scale == "minmax" else _sparse_deviations(level)
+        return CsrRows(
+            rows.indptr, rows.columns, values / _nonzero(spread)[rows.columns], rows.width
+        )
+    dense = rows / _nonzero(np.abs(rows).max(axis=0))
+    dense -= dense.min(axis=0) if scale == "minmax" else dense.mean(axis=0)
+    dense /= _nonzero(dense.max(axis=0) if scale == "minmax" else dense.std(axis=0))
+    return dense
 
 
 def _nonzero(spread: Floats) -> Floats:

@@ -8,7 +8,7 @@ import errno
 import os
 import secrets
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
@@ -71,6 +71,29 @@ def unknown_suffix(path: str | Path, legal: Iterable[str]) -> UserError:
         place=Place(str(path)),
         hint=f"the suffix decides the format; use one of {' '.join(legal)}",
     )
+
+
+def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str]) -> None:
+    """Refuse to write over what is read, or twice to one file. `outputs` maps options to paths."""
+    taken = {_identity(path): "the data" for path in inputs}
+    for option, path in outputs.items():
+        if path is None or _is_device(Path(path)):
+            continue
+        other = taken.setdefault(_identity(path), option)
+        if other != option:
+            raise UserError(
+                f"{option} would overwrite the data"
+                if other == "the data"
+                else f"{option} and {other} name the same file",
+                code=ExitCode.USAGE,
+                place=Place(path),
+                hint="choose another file name",
+            )
+
+
+def _identity(path: str) -> str:
+    """The same for all names of a file: links are followed."""
+    return os.path.realpath(path)
 
 
 def write_atomically(path: str | Path, content: str | bytes) -> None:

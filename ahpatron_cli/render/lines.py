@@ -51,9 +51,12 @@ def summary_lines(report: Report) -> list[Line]:
     return [replace(line, best=line.rate == lowest) for line in lines]
 
 
-def repeats(report: Report) -> int:
-    """How many permutations the lines of this report are averages of."""
-    return max((len(runs) for runs in report.by_learner()), default=0)
+def repeats(report: Report) -> str | None:
+    """What the lines of this report are averages of: `10 permutations`; None for a single pass."""
+    count = max((len(runs) for runs in report.by_learner()), default=0)
+    if count < 2:
+        return None
+    return f"{count} {'permutations' if report.shuffled else 'passes in file order'}"
 
 
 def facts(data: DataRecord, *, arrow: str, minus: str = "-") -> str:

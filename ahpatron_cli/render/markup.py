@@ -55,8 +55,8 @@ def to_markdown(reports: Sequence[Report]) -> str:
 
 def _markdown_table(report: Report) -> str:
     title = f"Data: **{_markdown(report.data.path)}**, {facts(report.data, arrow='→')}"
-    if repeats(report) > 1:
-        title += f"; mean ± sd over {repeats(report)} permutations"
+    if repeats(report):
+        title += f"; mean ± sd over {repeats(report)}"
     rows = [_MARKDOWN_HEADS, (":--", *["--:"] * (len(_MARKDOWN_HEADS) - 1))]
     for line in summary_lines(report):
         rate = f"**{line.rate}**" if line.best else line.rate
@@ -75,8 +75,8 @@ def to_latex(reports: Sequence[Report]) -> str:
 def _latex_table(report: Report) -> str:
     size = facts(report.data, arrow=r"$\to$", minus="$-$")
     caption = rf"\texttt{{{_latex(report.data.path)}}}: {size}"
-    if repeats(report) > 1:
-        caption += rf"; mean $\pm$ sd over {repeats(report)} permutations"
+    if repeats(report):
+        caption += rf"; mean $\pm$ sd over {repeats(report)}"
     rows = []
     for line in summary_lines(report):
         rate = rf"\textbf{{{line.rate}}}" if line.best else line.rate

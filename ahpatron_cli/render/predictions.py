@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ahpatron_cli.render.files import Output, open_atomically
+from ahpatron_cli.render.files import Output, format_of_suffix, open_atomically, unknown_suffix
 from ahpatron_cli.render.safe import spreadsheet_text
 
 if TYPE_CHECKING:
@@ -40,6 +40,12 @@ class PredictionWriter:
                 for number, (line, label, score) in enumerate(rows, first)
             )
         )
+
+
+def check_predictions_path(path: str) -> None:
+    """Refuse a file name that promises another format, before a long run and not after it."""
+    if format_of_suffix(path, device_format="csv") != "csv":
+        raise unknown_suffix(path, [".csv"])
 
 
 @contextmanager

@@ -76,8 +76,8 @@ def _rendered(reports: Sequence[Report], console: Console, room: int) -> str:
 
 def _title(report: Report, signs: _Signs) -> Text:
     rest = f": {facts(report.data, arrow=signs.arrow)}"
-    if repeats(report) > 1:
-        rest += f"; mean {signs.plus_minus} sd over {repeats(report)} permutations"
+    if repeats(report):
+        rest += f"; mean {signs.plus_minus} sd over {repeats(report)}"
     return Text.assemble((literal(report.data.path), "bold"), rest)
 
 

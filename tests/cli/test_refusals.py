@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -49,6 +50,13 @@ USAGE = [
     (["--out", "result.xlsx"], ".json .jsonl .csv .md .tex .txt"),
     (["--curve", "curve.gif"], ".csv .png .svg"),
     (["--budgte", "4"], "--budget"),
+    (["--kernel", "rbf"], "did you mean gaussian?"),
+    (["--budget", "10", "-p", "budget=20"], "budget is given twice"),
+    (["-p", "ridge=1", "-p", "ridge=2"], "ridge is given twice"),
+    (["--seed", "9" * 30], "is too large"),
+    (["--predictions", "p.txt"], "use one of .csv"),
+    (["--predictions", "-"], "the file has no suffix"),
+    (["--out", "a.csv", "--curve", "./a.csv"], "--curve and --out name the same file"),
     (["--kernel", "linear", "-p", "degree=2"], "has no parameter 'degree'"),
 ]
 
@@ -61,6 +69,31 @@ def test_wrong_options(ahpatron: Ahpatron, rings: Path, options: list[str], said
     assert said in done.err
     assert "Traceback" not in done.err
     assert ahpatron.files() == set()
+
+
+def test_data_are_never_overwritten(ahpatron: Ahpatron, rings: Path) -> None:
+    data = ahpatron.write("data.csv", rings.read_bytes())
+    (ahpatron.folder / "link.csv").symlink_to(data)
+    for option in ("--out", "--curve", "--predictions"):
+        for name in ("data.csv", "./data.csv", "link.csv", data):
+            done = ahpatron("run", "data.csv", "-B", 10, option, name)
+            assert (done.code, done.out) == (2, "")
+            assert f"{option} would overwrite the data" in done.err
+    assert data.read_bytes() == rings.read_bytes()
+
+
+def test_a_file_in_place_of_a_command(ahpatron: Ahpatron, rings: Path) -> None:
+    done = ahpatron(rings, "-B", 10)
+    assert done.code == 2
+    assert f"did you mean `ahpatron run {rings} -B 10`?" in done.err
+
+
+@pytest.mark.parametrize("command", [[], ["run"], ["inspect"]])
+def test_a_bare_command_shows_its_help(ahpatron: Ahpatron, command: list[str]) -> None:
+    done = ahpatron(*command)
+    assert done.code == 2
+    assert "Usage" in done.out + done.err
+    assert "error:" not in done.err
 
 
 def test_no_command_and_unknown_commands(ahpatron: Ahpatron) -> None:
@@ -138,6 +171,23 @@ def test_a_kernel_that_sees_nothing_is_warned_about(ahpatron: Ahpatron) -> None:
     done = ahpatron("run", "data.svm", "--sigma", "0.001")
     assert done.code == 0
     assert "f(x) was 0 or next to it in 100% of the rounds" in done.err
+
+
+def test_scaling_brings_any_size_into_reach(ahpatron: Ahpatron) -> None:
+    """Where squares overflow, the hint names --scale; so that must not overflow either."""
+    rows = [(1, 2e155, 0.3), (-1, -1e155, 0.2), (1, 1.5e155, 0.9), (-1, -3e155, 0.1)] * 40
+    ahpatron.write("data.svm", "".join(f"{y} 1:{a!r} 2:{b!r}\n" for y, a, b in rows))
+    for scale in ("standard", "minmax", "unit"):
+        done = ahpatron("run", "data.svm", "--scale", scale, "--format", "json")
+        assert (done.code, done.err) == (0, "")
+        assert json.loads(done.out)["runs"][0]["mistake_rate"] < 0.05
+
+
+def test_rows_without_features(ahpatron: Ahpatron) -> None:
+    ahpatron.write("data.svm", "1\n-1\n1\n")
+    for way in ([], ["--shuffle"]):
+        done = ahpatron("run", "data.svm", "--format", "json", *way)
+        assert json.loads(done.out)["data"]["features"] == 0
 
 
 def test_standard_input_twice_is_refused(ahpatron: Ahpatron) -> None:

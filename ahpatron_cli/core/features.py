@@ -18,6 +18,9 @@ from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.points import DensePoints, Points
 from ahpatron_cli.core.rows import Floats, Integers
 
+SOLID = 1e-10
+"""Eigenvalues below this share of the largest are rounding: 1/√λ would make noise of φ."""
+
 
 class FeatureMap(ABC):
     """z: a vector for each example."""
@@ -124,26 +127,37 @@ class FourierMap(FeatureMap):
         return self._drawn[self._place[columns]]
 
 
-class KernelMap(FeatureMap):
-    """`φ(x) = Pᵀ κ(S, x)`: kernel values at fixed examples S, and a matrix P."""
+class Anchors:
+    """Examples kept for their kernel values, whatever becomes of the stream's width."""
 
-    def __init__(self, kernel: Kernel, points: Points, matrix: Floats) -> None:
+    def __init__(self, kernel: Kernel, points: Points) -> None:
         self.kernel = kernel
         self.points = points
-        self.matrix = matrix
-
-    def vectors(self, block: Points) -> Floats:
-        return self.columns(block) @ self.matrix
 
     def columns(self, block: Points) -> Floats:
-        """κ(x, S), one x a row."""
+        """κ(x, s), one x a row."""
         if isinstance(self.points, DensePoints) and block.width > self.points.width:
             self.points.widen(block.width)
         return self.kernel.between(block, self.points)
 
-    def compress(self, origin: Floats | None, weights: Floats) -> None:
+    def compress(self, origin: Floats | None) -> None:
+        """As `Hypothesis.compress`."""
         if isinstance(self.points, DensePoints):
             self.points = self.points.to_sparse(origin)
+
+
+class KernelMap(FeatureMap):
+    """`φ(x) = Zᵀ κ(S, x)`: kernel values at fixed examples S, and a matrix Z."""
+
+    def __init__(self, anchors: Anchors, matrix: Floats) -> None:
+        self.anchors = anchors
+        self.matrix = matrix
+
+    def vectors(self, block: Points) -> Floats:
+        return self.anchors.columns(block) @ self.matrix
+
+    def compress(self, origin: Floats | None, weights: Floats) -> None:
+        self.anchors.compress(origin)
 
 
 class Staged(Hypothesis):
@@ -185,3 +199,14 @@ class Staged(Hypothesis):
     @property
     def norm(self) -> float:
         return self.stage.norm
+
+
+def leading(matrix: Floats, rank: int) -> tuple[Floats, Floats]:
+    """The largest eigenvalues of a symmetric matrix, at most `rank`, and their eigenvectors.
+
+    Those at rounding level are left out.
+    """
+    values, vectors = np.linalg.eigh(matrix)
+    solid = values > SOLID * max(values[-1], 0.0)
+    solid[: max(len(values) - rank, 0)] = False
+    return values[solid], vectors[:, solid]

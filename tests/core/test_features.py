@@ -8,6 +8,7 @@ import pytest
 
 from ahpatron_cli.core import REGISTRY, Gaussian, Learner, Player
 from ahpatron_cli.core.features import FourierMap, Linear, Staged
+from ahpatron_cli.core.learners.skegd import Sketches
 from ahpatron_cli.core.rows import CsrRows
 from ahpatron_cli.core.spec import ParameterError
 from streams import compress, make_stream
@@ -15,6 +16,7 @@ from streams import compress, make_stream
 SETTINGS: list[tuple[str, dict[str, Any]]] = [
     ("fogd", {"features": 30, "step": 0.37}),
     ("nogd", {"budget": 20, "step": 0.37}),
+    ("skegd", {"budget": 20, "step": 0.37, "cycle": 10}),
 ]
 every_setting = pytest.mark.parametrize(("name", "params"), SETTINGS)
 
@@ -112,6 +114,34 @@ def test_the_step_follows_from_the_number_of_rounds(name: str, params: dict[str,
     assert begun(400).params()["step"] == 0.5
     assert begun(400, horizon=100).params()["step"] == 1.0
     assert begun(400, step=0.2).params()["step"] == 0.2
+
+
+def test_sketches_changed_by_admissions_equal_those_from_scratch() -> None:
+    stream = make_stream(seed=11, rounds=300, features=3)
+    player = Player(REGISTRY["skegd"](budget=30, step=0.37, cycle=7), Gaussian(sigma=0.7))
+    player.feed(stream.X, stream.y)
+    assert isinstance(player.f, Staged)
+    assert isinstance(player.f.stage, Linear)
+    sketches = player.f.stage.features
+    assert isinstance(sketches, Sketches)
+    E = sketches.admitted.points
+    assert 30 < E.size == player.f.size <= 60
+    S_p = np.zeros((E.size, 22))
+    S_p[np.arange(E.size), sketches.columns] = sketches.signs
+    K = player.kernel.between(E, E)
+    np.testing.assert_allclose(sketches.pp, S_p.T @ K @ S_p, rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(sketches.pm, S_p.T @ K[:, sketches.sampled], rtol=1e-9, atol=1e-11)
+
+
+def test_skegd_finds_its_cycle_or_says_what_it_lacks() -> None:
+    player = Player(REGISTRY["skegd"](budget=30), Gaussian(), horizon=100)
+    assert player.learner.params()["cycle"] == 4
+    with pytest.raises(ParameterError, match="skegd needs cycle or horizon"):
+        Player(REGISTRY["skegd"](budget=30, step=0.1), Gaussian())
+    with pytest.raises(ParameterError, match="samples must be at most 30 here, got 31"):
+        REGISTRY["skegd"](budget=30, samples=31)
+    with pytest.raises(ParameterError, match="rank must be at most 15 here, got 16"):
+        REGISTRY["skegd"](budget=30, rank=16)
 
 
 def test_a_rank_above_the_budget_is_refused() -> None:

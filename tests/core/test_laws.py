@@ -104,7 +104,8 @@ def test_budget_and_radius_hold(case: Case, stream: Example) -> None:
     for t in range(0, len(stream.y), 8):
         player.feed(stream.X[t : t + 8], stream.y[t : t + 8])
         learner = player.learner
-        assert (player.f.size or 0) <= getattr(learner, "budget", len(stream.y))
+        budget = getattr(learner, "budget", len(stream.y))
+        assert (player.f.size or 0) <= getattr(learner, "most_kept", budget)
         assert player.f.norm <= getattr(learner, "radius", np.inf) * (1 + 1e-12)
 
 

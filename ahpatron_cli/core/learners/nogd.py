@@ -7,18 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from ahpatron_cli.core.expansion import Expansion
-from ahpatron_cli.core.features import KernelMap, Staged
+from ahpatron_cli.core.features import Anchors, KernelMap, Staged, leading
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.learners.gradient import (
     GradientLearner,
     horizon_parameter,
     step_parameter,
 )
-from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.core.spec import ParameterError, whole
-
-SOLID = 1e-10
-"""Eigenvalues below this share of the largest are rounding: 1/√λ would make noise of φ."""
 
 
 @dataclass
@@ -71,16 +67,5 @@ class NOGD(GradientLearner):
             assert f.stage.points is not None
             values, vectors = leading(f.stage.gram, self.rank)
             roots = np.sqrt(values)
-            features = KernelMap(f.kernel, f.stage.points, vectors / roots)
+            features = KernelMap(Anchors(f.kernel, f.stage.points), vectors / roots)
             f.switch(features, roots * (vectors.T @ f.stage.coefficients))
-
-
-def leading(matrix: Floats, rank: int) -> tuple[Floats, Floats]:
-    """The largest eigenvalues of a symmetric matrix, at most `rank`, and their eigenvectors.
-
-    Those at rounding level are left out.
-    """
-    values, vectors = np.linalg.eigh(matrix)
-    solid = values > SOLID * max(values[-1], 0.0)
-    solid[: max(len(values) - rank, 0)] = False
-    return values[solid], vectors[:, solid]

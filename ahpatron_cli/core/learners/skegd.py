@@ -1,0 +1,186 @@
+"""Gradient descent on features from sketches of the kernel matrix."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ahpatron_cli.core.expansion import Expansion
+from ahpatron_cli.core.features import Anchors, KernelMap, Linear, Staged, leading
+from ahpatron_cli.core.kernels import Kernel
+from ahpatron_cli.core.learners.gradient import (
+    GradientLearner,
+    horizon_parameter,
+    step_parameter,
+)
+from ahpatron_cli.core.points import Points
+from ahpatron_cli.core.rows import Floats
+from ahpatron_cli.core.spec import ParameterError, whole
+
+SOLID = 1e-3
+"""Singular values below this share of the largest are not inverted, lest w grow at every fit."""
+
+
+@dataclass
+class SkeGD(GradientLearner):
+    """Sketched kernel gradient descent (Zhang, Liao 2019): features that follow the stream.
+
+    Kernel gradient descent, `f ← f + η·y·κ(x,·)` if `y·f(x) < 1`, until |S| = B. From then on
+    `f(x) = w·φ(x)`, and `w ← w + η·y·φ(x)` if `y·f(x) < 1`, on features from two sketches of the
+    kernel matrix K of the admitted examples E: these are S, and then the example of every c-th
+    round. With the count sketch S_p (a random column of s_p and a random sign for each example
+    admitted) and the sampling sketch S_m (s_m of the examples of S, x̃, for good)
+
+        Φ_pp = S_pᵀ K S_p ≈ V_k Σ_k V_kᵀ,    Φ_pm = S_pᵀ K S_m,
+        K ≈ (K S_m) Z Zᵀ (K S_m)ᵀ,    Z = Φ_pm^+ V_k Σ_k^{1/2},    φ(x) = Zᵀ κ(x̃, x).
+
+    Admitting x changes one row and one column of Φ_pp and one row of Φ_pm. When Z changes, w is
+    carried over so that f is kept on the span of x̃: `w ← Z_new^+ Z_old w`. The first w is that of
+    least squares to f at S. Symbols: B `budget`, s_p `sketch`, s_m `samples`, k `rank`, c `cycle`,
+    η `step`, T `horizon`.
+
+    This follows the construction and is not a port. Where it leaves room: x is admitted after its
+    prediction and before its update; examples of S are sampled without repetition; rank k is cut
+    from Φ_pp and not from `Φ_pm^+ Φ_pp (Φ_pm^+)ᵀ`, whose largest eigenvalues are those of the least
+    significant directions; no ^+ inverts singular values below 1e-3 of the largest, lest w grow at
+    every change of Z; once |E| = 2B no more are admitted. Z is computed anew from the sketches.
+    """
+
+    name = "skegd"
+    title = "SkeGD: gradient descent on sketched kernel features (Zhang, Liao 2019)"
+    every_round = True
+
+    budget: int = whole(
+        "B", "examples before the switch; at most 2B are kept", default=400, at_least=1
+    )
+    sketch: int = whole(
+        "s_p",
+        "columns of the count sketch",
+        at_least=1,
+        formula="0.75·B",
+        derive=lambda self: max(1, round(0.75 * self.budget)),
+    )
+    samples: int = whole(
+        "s_m",
+        "examples sampled, at most B",
+        at_least=1,
+        formula="0.5·B",
+        derive=lambda self: max(1, round(0.5 * self.budget)),
+    )
+    rank: int = whole(
+        "k",
+        "features, at most s_p and s_m",
+        at_least=1,
+        formula="0.2·B",
+        derive=lambda self: max(1, round(0.2 * self.budget)),
+    )
+    cycle: int | None = whole(
+        "c", "rounds from one admission to the next", at_least=1, optional=True, formula="T/B"
+    )
+    step: float | None = step_parameter()
+    horizon: int | None = horizon_parameter()
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        limits = {"samples": self.budget, "rank": min(self.sketch, self.samples)}
+        for name, limit in limits.items():
+            if getattr(self, name) > limit:
+                message = f"{name} must be at most {limit} here, got {getattr(self, name)}"
+                raise ParameterError(name, message)
+        self._rounds = 0  # since the switch
+
+    @property
+    def most_kept(self) -> int:
+        """The most examples that are ever in memory."""
+        return 2 * self.budget
+
+    def begin(self, kernel: Kernel, rng: np.random.Generator, horizon: int | None) -> Staged:
+        """Settle step and cycle; f is an expansion at first."""
+        self._eta = self._resolve_step(horizon)
+        if self.cycle is None:
+            if self.horizon is None:
+                message = "skegd needs cycle or horizon where the number of rounds is not known"
+                raise ParameterError("cycle", message)
+            self.cycle = -(-self.horizon // self.budget)
+        self._rng = rng
+        return Staged(kernel)
+
+    def pass_round(self, f: Staged) -> None:
+        """In every c-th round since the switch, admit x."""
+        if isinstance(f.stage, Linear) and f.size < self.most_kept:
+            self._rounds += 1
+            if self._rounds % (self.cycle or 1) == 0:
+                self._admit(f, f.stage)
+
+    def update(self, f: Staged, margin: float, y: float) -> None:
+        """A step along κ(x,·), or φ(x); and the switch, once there are B examples."""
+        f.add(self._eta * y)
+        if f.size == self.budget and isinstance(f.stage, Expansion):
+            self._switch(f, f.stage)
+
+    def _switch(self, f: Staged, old: Expansion) -> None:
+        old.settle()
+        assert old.points is not None
+        sketches = Sketches(Anchors(f.kernel, old.points), old.gram, self, self._rng)
+        at_examples = sketches.anchors.columns(old.points) @ sketches.matrix  # φ(s), one a row
+        f.switch(sketches, _fit(at_examples, old.gram @ old.coefficients))
+
+    def _admit(self, f: Staged, now: Linear) -> None:
+        sketches = now.features
+        assert isinstance(sketches, Sketches)
+        coefficients = sketches.matrix @ now.weights  # f = Σ_j coefficients_j κ(x̃_j,·)
+        sketches.admit(f.block.slice(f.now, f.now + 1))
+        f.size += 1
+        f.switch(sketches, _fit(sketches.matrix, coefficients))
+
+
+class Sketches(KernelMap):
+    """The feature map φ, and the sketches Φ_pp and Φ_pm that it comes from.
+
+    Lots are drawn in this order: the columns of S, their signs (0: -1), the sampled examples; then
+    a column and a sign for each example admitted.
+    """
+
+    def __init__(
+        self, admitted: Anchors, gram: Floats, sizes: SkeGD, rng: np.random.Generator
+    ) -> None:
+        self._rng, self._sketch, self._rank = rng, sizes.sketch, sizes.rank
+        self.admitted = admitted
+        self.columns = rng.integers(self._sketch, size=len(gram))
+        self.signs = 2.0 * rng.integers(2, size=len(gram)) - 1.0
+        self.sampled = np.sort(rng.choice(len(gram), size=sizes.samples, replace=False))
+        S_p = np.zeros((len(gram), self._sketch))
+        S_p[np.arange(len(gram)), self.columns] = self.signs
+        self.pp: Floats = S_p.T @ gram @ S_p
+        self.pm: Floats = S_p.T @ gram[:, self.sampled]
+        samples = admitted.points.subset(self.sampled)
+        super().__init__(Anchors(admitted.kernel, samples), self._find_matrix())
+
+    def admit(self, x: Points) -> None:
+        """E gets one example more."""
+        column = int(self._rng.integers(self._sketch))
+        sign = 2.0 * int(self._rng.integers(2)) - 1.0
+        k = self.admitted.columns(x)[0]
+        across = np.bincount(self.columns, weights=self.signs * k, minlength=self._sketch)  # S_pᵀk
+        self.pp[column] += sign * across
+        self.pp[:, column] += sign * across
+        self.pp[column, column] += self.admitted.kernel.diagonal(x)[0]
+        self.pm[column] += sign * self.anchors.columns(x)[0]
+        self.columns = np.append(self.columns, column)
+        self.signs = np.append(self.signs, sign)
+        self.admitted.points.append(x, np.zeros(1, dtype=np.int64))
+        self.matrix = self._find_matrix()
+
+    def _find_matrix(self) -> Floats:
+        values, vectors = leading(self.pp, self._rank)
+        return np.asarray(np.linalg.pinv(self.pm, rcond=SOLID) @ (vectors * np.sqrt(values)))
+
+    def compress(self, origin: Floats | None, weights: Floats) -> None:
+        super().compress(origin, weights)
+        self.admitted.compress(origin)
+
+
+def _fit(matrix: Floats, values: Floats) -> Floats:
+    """`matrix^+ values`: least squares."""
+    return np.asarray(np.linalg.lstsq(matrix, values, rcond=SOLID)[0])

@@ -34,7 +34,7 @@ class FeatureMap(ABC):
         """Go on with sparse points, as `Hypothesis.compress` does; keeps f by mending w."""
 
 
-class Linear(Hypothesis):
+class Featured(Hypothesis):
     """`f(x) = w·z(x)`."""
 
     size = None  # type: ignore[assignment]  # of every other hypothesis it is a number
@@ -165,7 +165,7 @@ class Staged(Hypothesis):
 
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
-        self.stage: Expansion | Linear = Expansion(kernel, keep_gram=True)
+        self.stage: Expansion | Featured = Expansion(kernel, keep_gram=True)
 
     def open(self, block: Points, labels: Floats) -> None:
         self.block, self._labels = block, labels
@@ -186,7 +186,7 @@ class Staged(Hypothesis):
 
     def switch(self, features: FeatureMap, weights: Floats) -> None:
         """From now on, `f(x) = weights·z(x)`."""
-        self.stage = Linear(features, weights)
+        self.stage = Featured(features, weights)
         self.stage.open(self.block, self._labels)
         self.stage.value(self.now)
 
@@ -204,9 +204,11 @@ class Staged(Hypothesis):
 def leading(matrix: Floats, rank: int) -> tuple[Floats, Floats]:
     """The largest eigenvalues of a symmetric matrix, at most `rank`, and their eigenvectors.
 
-    Those at rounding level are left out.
+    Those at rounding level are left out; of a matrix of zeros there is one that adds nothing.
     """
     values, vectors = np.linalg.eigh(matrix)
     solid = values > SOLID * max(values[-1], 0.0)
     solid[: max(len(values) - rank, 0)] = False
+    if not solid.any():
+        return np.ones(1), np.zeros((len(values), 1))
     return values[solid], vectors[:, solid]

@@ -6,11 +6,12 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ahpatron_cli.core import REGISTRY, Gaussian, Learner, Player
-from ahpatron_cli.core.features import FourierMap, Linear, Staged
+from ahpatron_cli.core import REGISTRY, Gaussian, Learner, Linear, Player
+from ahpatron_cli.core.features import Featured, FourierMap, Staged
 from ahpatron_cli.core.learners.skegd import Sketches
 from ahpatron_cli.core.rows import CsrRows
 from ahpatron_cli.core.spec import ParameterError
+from cases import ONLY_GAUSSIAN
 from streams import compress, make_stream
 
 SETTINGS: list[tuple[str, dict[str, Any]]] = [
@@ -83,7 +84,7 @@ def test_nogd_of_full_rank_keeps_f_where_it_switches() -> None:
     np.testing.assert_allclose(switched[:until], scores[:until], rtol=1e-9, atol=1e-12)
     assert not np.allclose(switched[until:], scores[until:])
     assert isinstance(player.f, Staged)
-    assert isinstance(player.f.stage, Linear)
+    assert isinstance(player.f.stage, Featured)
     assert player.f.size == 30
 
 
@@ -99,7 +100,7 @@ def test_nogd_of_full_rank_keeps_f_on_its_span() -> None:
         f.value(now)
         learner.update(f, 0.0, y)
     assert isinstance(f, Staged)
-    assert isinstance(f.stage, Linear)
+    assert isinstance(f.stage, Featured)
     expected = kernel.between(points, points) @ (0.37 * stream.y)
     np.testing.assert_allclose(f.values(), expected, rtol=1e-9, atol=1e-9)
 
@@ -121,7 +122,7 @@ def test_sketches_changed_by_admissions_equal_those_from_scratch() -> None:
     player = Player(REGISTRY["skegd"](budget=30, step=0.37, cycle=7), Gaussian(sigma=0.7))
     player.feed(stream.X, stream.y)
     assert isinstance(player.f, Staged)
-    assert isinstance(player.f.stage, Linear)
+    assert isinstance(player.f.stage, Featured)
     sketches = player.f.stage.features
     assert isinstance(sketches, Sketches)
     E = sketches.admitted.points
@@ -142,6 +143,18 @@ def test_skegd_finds_its_cycle_or_says_what_it_lacks() -> None:
         REGISTRY["skegd"](budget=30, samples=31)
     with pytest.raises(ParameterError, match="rank must be at most 15 here, got 16"):
         REGISTRY["skegd"](budget=30, rank=16)
+
+
+@every_setting
+def test_rows_that_are_all_alike_or_all_zero_are_played(name: str, params: dict[str, Any]) -> None:
+    labels = np.where(np.arange(90) % 2 == 0, 1.0, -1.0)
+    for kernel in (Gaussian(), Linear()):
+        if name in ONLY_GAUSSIAN and not isinstance(kernel, Gaussian):
+            continue
+        player = Player(REGISTRY[name](**params), kernel)
+        scores = player.feed(np.zeros((90, 2)), labels)
+        assert np.isfinite(scores).all()
+        assert isinstance(kernel, Gaussian) or not scores.any()  # κ(0, 0) = 0: nothing to learn
 
 
 def test_a_rank_above_the_budget_is_refused() -> None:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ahpatron_cli.core.features import FourierMap, Linear
+from ahpatron_cli.core.features import Featured, FourierMap
 from ahpatron_cli.core.kernels import Gaussian, Kernel
 from ahpatron_cli.core.learners.gradient import (
     GradientLearner,
@@ -41,13 +41,13 @@ class FOGD(GradientLearner):
     step: float | None = step_parameter()
     horizon: int | None = horizon_parameter()
 
-    def begin(self, kernel: Kernel, rng: np.random.Generator, horizon: int | None) -> Linear:
+    def begin(self, kernel: Kernel, rng: np.random.Generator, horizon: int | None) -> Featured:
         """Draw the frequencies; w = 0."""
         if not isinstance(kernel, Gaussian):
             raise ParameterError("kernel", "fogd approximates the gaussian kernel only")
         self._eta = self._resolve_step(horizon)
-        return Linear(FourierMap(self.features, rng), np.zeros(2 * self.features))
+        return Featured(FourierMap(self.features, rng), np.zeros(2 * self.features))
 
-    def update(self, f: Linear, margin: float, y: float) -> None:
+    def update(self, f: Featured, margin: float, y: float) -> None:
         """A step along z(x)."""
         f.add(self._eta * y)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ahpatron_cli.core.expansion import Expansion
-from ahpatron_cli.core.features import Anchors, KernelMap, Linear, Staged, leading
+from ahpatron_cli.core.features import Anchors, Featured, KernelMap, Staged, leading
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.learners.gradient import (
     GradientLearner,
@@ -108,7 +108,7 @@ class SkeGD(GradientLearner):
 
     def pass_round(self, f: Staged) -> None:
         """In every c-th round since the switch, admit x."""
-        if isinstance(f.stage, Linear) and f.size < self.most_kept:
+        if isinstance(f.stage, Featured) and f.size < self.most_kept:
             self._rounds += 1
             if self._rounds % (self.cycle or 1) == 0:
                 self._admit(f, f.stage)
@@ -126,7 +126,7 @@ class SkeGD(GradientLearner):
         at_examples = sketches.anchors.columns(old.points) @ sketches.matrix  # φ(s), one a row
         f.switch(sketches, _fit(at_examples, old.gram @ old.coefficients))
 
-    def _admit(self, f: Staged, now: Linear) -> None:
+    def _admit(self, f: Staged, now: Featured) -> None:
         sketches = now.features
         assert isinstance(sketches, Sketches)
         coefficients = sketches.matrix @ now.weights  # f = Σ_j coefficients_j κ(x̃_j,·)

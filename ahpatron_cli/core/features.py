@@ -18,8 +18,8 @@ from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.points import DensePoints, Points
 from ahpatron_cli.core.rows import Floats, Integers
 
-SOLID = 1e-10
-"""Eigenvalues below this share of the largest are rounding: 1/√λ would make noise of φ."""
+SOLID = 1e-8
+"""Eigenvalues below this share of the largest are dropped: half the digits of 1/λ would be noise."""
 
 
 class FeatureMap(ABC):

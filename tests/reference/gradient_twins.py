@@ -109,7 +109,7 @@ def nystroem(
     values, vectors = np.linalg.eigh(K)
     features, w = [], []
     for j in sorted(range(len(values)), key=lambda j: -values[j])[:rank]:
-        if values[j] > 1e-10 * max(values):
+        if values[j] > 1e-8 * max(values):
             root, v = math.sqrt(values[j]), vectors[:, j].tolist()
             features.append([entry / root for entry in v])
             w.append(root * dot(v, trace.coefficients))
@@ -181,7 +181,7 @@ def sketched(
     K = np.array([[kernel(s, r) for r in E] for s in E])
     S = np.array(S_p)
     values, vectors = np.linalg.eigh(S.T @ K @ S)
-    kept = [j for j in np.argsort(-values)[:rank] if values[j] > 1e-10 * max(values)]
+    kept = [j for j in np.argsort(-values)[:rank] if values[j] > 1e-8 * max(values)]
     root = vectors[:, kept] * np.sqrt(values[kept])
     return np.asarray(np.linalg.pinv(S.T @ K[:, sampled], rcond=1e-3) @ root)
 

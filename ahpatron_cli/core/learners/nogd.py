@@ -30,7 +30,7 @@ class NOGD(GradientLearner):
     Symbols: B `budget`, r `rank`, η `step`, T `horizon`.
 
     The new f is the old one projected onto the span of the r leading eigenvectors: with r = B it is
-    the same. Eigenvalues at rounding level (1e-10 of the largest) are dropped, not inverted, so
+    the same. Eigenvalues at rounding level (1e-8 of the largest) are dropped, not inverted, so
     there may be fewer than r.
     """
 

@@ -19,7 +19,7 @@ from ahpatron_cli.core.points import DensePoints, Points
 from ahpatron_cli.core.rows import Floats, Integers
 
 SOLID = 1e-8
-"""Eigenvalues below this share of the largest are dropped: half the digits of 1/λ would be noise."""
+"""Eigenvalues below this share of the largest are dropped: half the digits of 1/λ are noise."""
 
 
 class FeatureMap(ABC):

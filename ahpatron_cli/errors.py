@@ -4,6 +4,9 @@ Only `app.py` turns these into text. A `UserError` is never a bug of ours: it sa
 where, and what to try. Everything else that escapes is our fault and keeps its traceback.
 """
 
+from __future__ import annotations
+
+from collections.abc import Callable
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -62,3 +65,11 @@ class UserError(Exception):
         self.code = code
         self.place = place
         self.hint = hint
+
+    def __reduce__(self) -> tuple[Callable[..., UserError], tuple[object, ...]]:
+        """Errors travel from worker processes, and pickle knows no keyword arguments."""
+        return _rebuild, (self.problem, self.code, self.place, self.hint)
+
+
+def _rebuild(problem: str, code: ExitCode, place: Place | None, hint: str | None) -> UserError:
+    return UserError(problem, code=code, place=place, hint=hint)

@@ -12,6 +12,7 @@ import numpy as np
 from ahpatron_cli.core import KERNELS, REGISTRY, Kernel, Learner, Player
 from ahpatron_cli.core.kernels import NumericalError
 from ahpatron_cli.core.learners.base import wrong
+from ahpatron_cli.core.learners.projectron import LimitReachedError
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.data.examples import Loaded, Piece, Stream
 from ahpatron_cli.errors import ExitCode, Place, UserError
@@ -99,6 +100,12 @@ class Pass:
                 place=Place(self._path, int(piece.lines[error.row])),
                 hint="bring the features to a common size with `--scale standard`, "
                 "or choose a larger `--sigma`",
+            ) from None
+        except LimitReachedError as error:
+            raise UserError(
+                f"{self.name}: {error}",
+                code=ExitCode.BAD_DATA,
+                hint="allow more with `-p max_support=N`, or demand less with a larger tolerance",
             ) from None
         self._curve.extend(wrong(scores * piece.labels, piece.labels))
         if self._kept is not None:

@@ -22,6 +22,7 @@ def inspect(
             "--max-faults",
             metavar="N",
             parser=options.whole_number,
+            callback=options.not_negative,
             help="Show at most N faulty lines.",
         ),
     ] = 20,

@@ -27,11 +27,18 @@ def at_least(low: int, value: int | None) -> int | None:
     return value
 
 
+def _index_limit(value: int | None) -> int | None:
+    if value is not None and value >= 2**31 - 1:
+        raise typer.BadParameter(f"{value} is too large: below {2**31 - 1}.")
+    return at_least(1, value)
+
+
 def _positive(value: int | None) -> int | None:
     return at_least(1, value)
 
 
-def _not_negative(value: int | None) -> int | None:
+def not_negative(value: int | None) -> int | None:
+    """Pass `value` on if it is not below zero."""
     return at_least(0, value)
 
 
@@ -124,7 +131,7 @@ Seed = Annotated[
         "--seed",
         metavar="S",
         parser=whole_number,
-        callback=_not_negative,
+        callback=not_negative,
         help="Seed of the random orders and of learners that draw lots.",
         rich_help_panel=DATA,
     ),
@@ -174,7 +181,7 @@ MaxFeatures = Annotated[
         "--max-features",
         metavar="N",
         parser=whole_number,
-        callback=_positive,
+        callback=_index_limit,
         help="Refuse feature indices above N.",
         rich_help_panel=DATA,
     ),
@@ -223,7 +230,7 @@ Jobs = Annotated[
         metavar="N",
         parser=whole_number,
         callback=_positive,
-        help="Processes for repeats and learners.",
+        help="Processes for repeats and learners; one pass in file order needs only one.",
         rich_help_panel=LEARNING,
     ),
 ]

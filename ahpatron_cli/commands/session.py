@@ -41,7 +41,8 @@ class Session:
         self._jobs = jobs
         self._talk = talk
         self._predictions = predictions
-        self._several_files = False
+        self._several_files = self._full_names = False
+        self._load_seconds = 0.0
         self.curves: list[Curve] = []
         """The learning curve of each learner on each file played so far."""
 
@@ -49,7 +50,9 @@ class Session:
         """Refuse what cannot be played, before anything is."""
         if paths.count("-") > 1:
             raise usage("standard input (-) can be read only once")
+        names = [Path(path).name for path in paths]
         self._several_files = len(paths) > 1
+        self._full_names = len(set(names)) < len(names)
 
     def play(self, path: str) -> Report:
         """Play all learners and repeats over one file."""
@@ -58,28 +61,27 @@ class Session:
             path = source.name
             if self._fits_a_stream():
                 facts, results = self._play_stream(source)
+                learning = sum(result.record.seconds for result in results)
+                self._load_seconds = max(time.perf_counter() - started - learning, 0.0)
             else:
                 facts, results = self._play_loaded(source)
-        elapsed = time.perf_counter() - started
-        learning = sum(result.record.seconds for result in results)
         self._remember_curves(path, results)
         self._tell(path, facts, results)
         return Report(
             version=__version__,
             data=DataRecord(path, facts.rounds, facts.features, facts.labels, facts.sha256),
             runs=[result.record for result in results],
-            load_seconds=max(elapsed - learning, 0.0) if self._jobs == 1 else self._load_seconds,
+            load_seconds=self._load_seconds,
             shuffled=self._repetition.shuffle,
             notes=facts.notes,
         )
 
     def _fits_a_stream(self) -> bool:
-        """One pass in file order needs no row twice; processes side by side need their own."""
+        """One pass in file order needs no row twice."""
         return (
             self._repetition.repeats == 1
             and not self._repetition.shuffle
             and self._preparation.scale not in NEEDS_ALL_ROWS
-            and (self._jobs == 1 or len(self._setups) == 1)
         )
 
     def _play_stream(self, source: Source) -> tuple[Facts, list[PassResult]]:
@@ -125,8 +127,7 @@ class Session:
         asked = any(setup.wants_horizon for setup in self._setups)
         if not asked or source.size is None or source.is_stdin:
             return None
-        rows = scan(source.name).rows
-        return rows if self._preparation.limit is None else min(rows, self._preparation.limit)
+        return scan(source.name, self._preparation.limit).rows
 
     def _play_loaded(self, source: Source) -> tuple[Facts, list[PassResult]]:
         path = source.name
@@ -168,7 +169,8 @@ class Session:
         """The mean over repeats: all repeats of a file have the same rounds."""
         for learner in dict.fromkeys(result.record.learner for result in results):
             mine = [result for result in results if result.record.learner == learner]
-            label = f"{_short(path)}: {learner}" if self._several_files else learner
+            shown = path if self._full_names else _short(path)
+            label = f"{shown}: {learner}" if self._several_files else learner
             mistakes = np.mean([result.curve[1] for result in mine], axis=0)
             self.curves.append(Curve(label, mine[0].curve[0], mistakes))
 

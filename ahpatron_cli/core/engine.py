@@ -15,6 +15,7 @@ import numpy as np
 
 from ahpatron_cli.core.kernels import Gaussian, Kernel, NumericalError
 from ahpatron_cli.core.learners.base import Learner, wrong
+from ahpatron_cli.core.points import DensePoints
 from ahpatron_cli.core.rows import CsrRows, Floats, Rows, rows_of
 
 BLOCK = 64
@@ -61,12 +62,15 @@ class Player:
         self.tally = Tally()
         self._block = block
         self._centre: Floats | None = None
+        self._sparse = False  # once a stream was sparse, it stays so
 
     def feed(self, rows: Rows, labels: Floats) -> Floats:
         """Play these rounds and return each round's f(x), as it was when it was predicted.
 
         Pieces whose length is a multiple of the block size give the same bits as one long piece.
         """
+        if not (np.abs(labels) == 1).all():
+            raise ValueError("labels must be -1 and +1")
         start = time.perf_counter()
         with np.errstate(over="ignore", invalid="ignore"):
             scores = self._feed(rows, labels)
@@ -75,15 +79,17 @@ class Player:
         tally.rounds += len(labels)
         tally.mistakes += int(np.count_nonzero(wrong(margins, labels)))
         tally.failures += int(np.count_nonzero(margins <= 0))
-        tally.near_ties += int(np.count_nonzero(np.abs(margins) < NEAR_TIE))
+        close = np.abs(margins) < NEAR_TIE
+        close[: tally.rounds == 0] = False  # the first round of all: f is still 0, everywhere
+        tally.near_ties += int(np.count_nonzero(close))
         tally.seconds += time.perf_counter() - start
         return scores
 
     def _feed(self, rows: Rows, labels: Floats) -> Floats:
-        if isinstance(rows, CsrRows):
+        if isinstance(rows, CsrRows) and not self._sparse:
             centre = self._centre
             self.f.compress(None if centre is None else centre / self.kernel.unit())
-            self._centre = None
+            self._centre, self._sparse = None, True
         scores = np.empty(len(labels))
         chunk = CHUNK * self._block
         for first in range(0, len(labels), chunk):
@@ -96,11 +102,16 @@ class Player:
 
     def _play_chunk(self, rows: Rows, labels: Floats) -> Floats:
         points = self.kernel.points(rows, self._centre_for(rows))
+        if self._sparse and isinstance(points, DensePoints):
+            points = points.to_sparse(None)
         scores = np.empty(len(labels))
         for begin in range(0, len(labels), self._block):
             end = min(begin + self._block, len(labels))
             self.f.open(points.slice(begin, end), labels[begin:end])
-            scores[begin:end] = self._play_block(labels[begin:end])
+            try:
+                scores[begin:end] = self._play_block(labels[begin:end])
+            except NumericalError as error:
+                raise NumericalError(str(error), begin + error.row) from None
             self.f.close()
             if not np.isfinite(scores[begin:end]).all():
                 row = begin + int(np.argmin(np.isfinite(scores[begin:end])))
@@ -133,11 +144,11 @@ class Player:
 
     def _centre_for(self, rows: Rows) -> Floats | None:
         """A point near the data, fixed by the first rounds: shifting saves digits and keeps κ."""
-        if isinstance(rows, CsrRows) or not self.kernel.shift_invariant:
+        if self._sparse or isinstance(rows, CsrRows) or not self.kernel.centred:
             return None
         if self._centre is None:
             # the median: one wild value among the first must not move everything away from zero
-            self._centre = np.median(rows[: self._block], axis=0)
+            self._centre = np.nan_to_num(np.median(rows[: self._block], axis=0))
         elif len(self._centre) < rows.shape[1]:
             self._centre = np.pad(self._centre, (0, rows.shape[1] - len(self._centre)))
         return self._centre

@@ -16,14 +16,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.linalg.blas import daxpy, ddot, idamax  # a third of the overhead of ufuncs
+from scipy.linalg.blas import dasum, daxpy, ddot, idamax  # a third of the overhead of ufuncs
 
 from ahpatron_cli.core.hypothesis import Hypothesis
-from ahpatron_cli.core.kernels import Kernel
+from ahpatron_cli.core.kernels import Kernel, NumericalError
 from ahpatron_cli.core.points import DensePoints, Points
 from ahpatron_cli.core.rows import Floats, Integers
 
 SMALLEST_SCALE = 1e-100
+CANCELLED = 1e-12
+"""A sum this small beside its terms is rounding, and counts as 0."""
 
 
 class Expansion(Hypothesis):
@@ -56,18 +58,37 @@ class Expansion(Hypothesis):
         self._pending = np.zeros(block.size)  # b
         self._newcomers: list[int] = []
         self._alive: list[int] | None = None  # the settled examples not dropped; None: all
-        self._base: Floats = self.coefficients @ self._K
+        self._set_base(self.coefficients @ self._K)
+
+    def _set_base(self, base: Floats) -> None:
+        self._base = base
+        # |f(x)| up to this may be a sum that cancelled: κ <= 1, so Σ|a| bounds the terms
+        self._noise = CANCELLED * dasum(self.coefficients) if self._settled else 0.0
 
     def values(self) -> Floats:
-        return self._base
+        values = self._base
+        for round_ in np.flatnonzero(np.abs(values) <= self._noise).tolist():
+            values[round_] = self._unless_cancelled(round_, values.item(round_))
+        return values
 
     def value(self, round_: int) -> float:
         value = self._base.item(round_)
         if self._newcomers:
             value += ddot(self._pending, self._rows[round_])
+        if -self._noise <= value <= self._noise:
+            value = self._unless_cancelled(round_, value)
         value *= self._scale
         self._now, self._value = round_, value
         return value
+
+    def _unless_cancelled(self, round_: int, value: float) -> float:
+        """The value of f, or exactly 0 where its terms cancel but for rounding.
+
+        Duplicates with opposite labels do that; then sign(0) = +1 is to decide, not rounding.
+        """
+        terms = np.abs(self.coefficients) @ np.abs(self._K[:, round_])
+        terms += np.abs(self._pending) @ np.abs(self._G[round_])
+        return 0.0 if abs(value) <= CANCELLED * terms else value
 
     def close(self) -> None:
         self._settle()
@@ -82,7 +103,9 @@ class Expansion(Hypothesis):
         """`f ← f + coefficient·κ(x,·)` for the current example x."""
         now = self._now
         self._newcomers.append(now)
-        self._pending[now] = coefficient / self._scale
+        stored = coefficient / self._scale
+        self._pending[now] = stored
+        self._noise += CANCELLED * abs(stored)
         self.size += 1
         self.norm_squared += coefficient * (2.0 * self._value + coefficient * self._diagonal[now])
 
@@ -95,7 +118,7 @@ class Expansion(Hypothesis):
         if self._settled:
             scaled = (coefficient / self._scale) * d
             self.coefficients[:] += scaled
-            self._base = self._base + scaled @ self._K
+            self._set_base(self._base + scaled @ self._K)
             explained = ddot(d, self.column())
             self.norm_squared += coefficient * (2.0 * self._value + coefficient * explained)
 
@@ -109,6 +132,8 @@ class Expansion(Hypothesis):
 
     def project(self, radius: float) -> None:
         """`f ← min(1, U/‖f‖)·f`: onto the ball of radius U."""
+        if math.isinf(self.norm_squared):
+            raise NumericalError("‖f‖² overflows a double", self._now)
         if self.norm_squared > radius * radius:
             self.scale(radius / math.sqrt(self.norm_squared))
             self.norm_squared = radius * radius
@@ -134,7 +159,7 @@ class Expansion(Hypothesis):
         settled = self.coefficients
         if len(settled) and abs(settled.item(idamax(settled))) > bound:
             np.clip(settled, -bound, bound, out=settled)
-            self._base = settled @ self._K
+            self._base = settled @ self._K  # smaller coefficients: no more noise than before
             self.norm_squared = math.nan
         if abs(self._pending.item(idamax(self._pending))) > bound:
             np.clip(self._pending, -bound, bound, out=self._pending)
@@ -142,9 +167,9 @@ class Expansion(Hypothesis):
 
     def settle(self) -> None:
         """Bring S, a and K up to date within a block: newcomers in, dropped ones out."""
-        old, new = self._settle()
-        self._K = np.concatenate([self._K if old is None else self._K[old], self._G[new]])
-        self._base = self.coefficients @ self._K
+        kept, new = self._settle()
+        self._K = np.concatenate([self._K if kept is None else self._K[kept], self._G[new]])
+        self._set_base(self.coefficients @ self._K)
         self._pending[:] = 0.0
         self._newcomers.clear()
         self._alive = None
@@ -160,7 +185,7 @@ class Expansion(Hypothesis):
         self.size = self._settled = size
         self.norm_squared = norm * norm
         self._K = self._K[kept]
-        self._base = coefficients @ self._K
+        self._set_base(coefficients @ self._K)
         self.value(self._now)
 
     def check_norm(self, exact: float) -> None:
@@ -264,6 +289,7 @@ class Expansion(Hypothesis):
         self._coefficients[: self._settled] *= self._scale
         self._pending *= self._scale
         self._base = self._base * self._scale
+        self._noise *= self._scale
         self._scale = 1.0
 
     def _grow(self, size: int) -> None:

@@ -113,7 +113,7 @@ def choose_greedily(gram: Floats, values: Floats, ridge: float) -> Integers:
 
 def _ridge_solve(K: Floats, right: Floats, ridge: float) -> Floats:
     """`(K + ηI)^{-1} right`; where η is lost in the rounding of K, by pseudo-inverse."""
-    noise = len(K) * ROUNDING * max(len(K), 1)  # κ <= 1: no eigenvalue is above len(K)
+    noise = len(K) ** 2 * ROUNDING  # κ <= 1: no eigenvalue is above len(K)
     if ridge > noise:
         regular = K.copy()
         regular[np.diag_indices_from(regular)] += ridge

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from ahpatron_cli.core.points import DensePoints, Points, SparsePoints
-from ahpatron_cli.core.rows import CsrRows, Floats, Rows, unit_rows
+from ahpatron_cli.core.rows import CsrRows, Floats, Rows, row_sums, unit_rows
 from ahpatron_cli.core.spec import Declared, real, whole
 
 ROUNDING = float(np.finfo(np.float64).eps)
@@ -36,8 +36,8 @@ class Kernel(Declared):
     """What all kernels share: the way from rows to points."""
 
     name: ClassVar[str]
-    shift_invariant: ClassVar[bool] = False
-    """Whether data may be centred without changing κ, which saves digits when offsets are large."""
+    centred: ClassVar[bool] = False
+    """Whether dense data are centred first: κ stays the same, and large offsets cost no digits."""
 
     def unit(self) -> float:
         """The length that coordinates are divided by."""
@@ -54,9 +54,11 @@ class Kernel(Declared):
             else:
                 points = DensePoints((rows if centre is None else rows - centre) / unit)
         if not points.largest < HUGE:
-            bad = ~(points.half_norms < HUGE)
+            missing = np.flatnonzero(np.isnan(row_sums(rows)))
+            if len(missing):
+                raise NumericalError("one of its features is not a number", int(missing[0]))
             message = "its squared length, in units of the kernel's width, overflows a double"
-            raise NumericalError(message, int(bad.argmax()))
+            raise NumericalError(message, int(np.argmin(points.half_norms < HUGE)))
         return points
 
     def between(self, left: Points, right: Points) -> Floats:
@@ -73,7 +75,7 @@ class Gaussian(Kernel):
     """`κ(u, v) = exp(-‖u - v‖² / (2σ²))`."""
 
     name = "gaussian"
-    shift_invariant = True
+    centred = True
 
     sigma: float = real("σ", "width of the kernel", default=1.0, over=0)
 

@@ -14,7 +14,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ahpatron_cli.core.rows import CsrRows, Floats, Integers
+from ahpatron_cli.core.rows import CsrRows, Floats, Integers, row_sums
 
 NARROW = 4096
 
@@ -169,7 +169,7 @@ class SparsePoints(Points):
     def __init__(self, rows: CsrRows) -> None:
         self._csr = rows
         self._table: Floats | None = None
-        self._half_norms = 0.5 * _row_sums(rows, rows.values * rows.values)
+        self._half_norms = 0.5 * row_sums(rows, rows.values * rows.values)
         self.largest = float(self._half_norms.max(initial=0.0))
 
     @property
@@ -226,9 +226,10 @@ class SparsePoints(Points):
         out = np.empty((self.size, other.size))
         for i in range(other.size):
             here = np.flatnonzero(table[:, i])
-            columns = other._csr.columns[other._csr.indptr[i] : other._csr.indptr[i + 1]]
+            own = slice(other._csr.indptr[i], other._csr.indptr[i + 1])
+            columns = other._csr.columns[own][other._csr.values[own] != 0]  # zeros may be stored
             in_use[columns] = True
-            elsewhere = _row_sums(self._csr, np.where(in_use[self._csr.columns], 0.0, own_terms))
+            elsewhere = row_sums(self._csr, np.where(in_use[self._csr.columns], 0.0, own_terms))
             in_use[columns] = False
             out[:, i] = elsewhere + _power(meeting[:, here] - table[here, i], power).sum(axis=1)
         return out
@@ -273,8 +274,3 @@ def _transposed(rows: CsrRows, columns: NDArray[np.int32], width: int) -> Floats
 
 def _power(values: Floats, power: int) -> Floats:
     return np.abs(values) if power == 1 else values * values
-
-
-def _row_sums(rows: CsrRows, terms: Floats) -> Floats:
-    owners = np.repeat(np.arange(len(rows)), np.diff(rows.indptr))
-    return np.bincount(owners, weights=terms, minlength=len(rows)).astype(np.float64, copy=False)

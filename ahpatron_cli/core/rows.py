@@ -81,6 +81,16 @@ def rows_of(rows: Rows, part: slice) -> Rows:
     return rows.slice(part.start, part.stop) if isinstance(rows, CsrRows) else rows[part]
 
 
+def row_sums(rows: Rows, terms: Floats | None = None) -> Floats:
+    """The sum of each row; of compressed rows, with `terms` in place of the stored values."""
+    if isinstance(rows, CsrRows):
+        owners = np.repeat(np.arange(len(rows)), np.diff(rows.indptr))
+        weights = rows.values if terms is None else terms
+        return np.bincount(owners, weights=weights, minlength=len(rows)).astype(float, copy=False)
+    sums: Floats = rows.sum(axis=1)
+    return sums
+
+
 def unit_rows(rows: Rows) -> Rows:
     """Every row divided by its Euclidean length; a row of zeros stays as it is.
 

@@ -13,6 +13,8 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 Value: TypeAlias = int | float | str
+LARGEST = 10**18
+"""Whole numbers stay below: they are counts."""
 
 
 class ParameterError(ValueError):
@@ -86,6 +88,8 @@ class Spec:
         raise ValueError(f"must be {self.legal()}, got {value!r}")
 
     def _holds(self, value: float) -> bool:
+        if self.kind is int and abs(value) >= LARGEST:
+            return False
         if math.isinf(value):
             return self.infinite and value > 0
         return (

@@ -62,13 +62,13 @@ class Stream:
     def __init__(self, source: Source, preparation: Preparation) -> None:
         self._source = source
         self._preparation = preparation
-        self._reader = SvmReader(source, max_features=preparation.max_features)
+        self._reader = _reader(source, preparation)
         self._map: LabelMap | None = None
         self._dense: bool | None = None
         self._rounds = 0
 
     def __iter__(self) -> Iterator[Piece]:
-        for chunk in _aligned(_limited(self._reader, self._preparation.limit)):
+        for chunk in _aligned(iter(self._reader)):
             if self._map is None:
                 self._map = self._label_map(chunk)
             labels = self._map.signs(chunk.labels, chunk.lines)
@@ -81,11 +81,11 @@ class Stream:
     def _label_map(self, first: Chunk) -> LabelMap:
         """Labels that are not plain are looked up in a first pass, where the file allows one."""
         source, positive = self._source, self._preparation.positive
-        pair = None
         twice = source.size is not None and not source.is_stdin
         if positive is None and twice and not is_plain(first.labels.tolist()):
-            pair = find_pair(source.name, scan(source.name).labels)
-        return LabelMap(source.name, positive, pair)
+            labels = scan(source.name, self._preparation.limit).labels
+            return LabelMap(source.name, None, find_pair(source.name, labels), all_known=True)
+        return LabelMap(source.name, positive)
 
     def _in_form(self, rows: Rows) -> Rows:
         """Dense or compressed, as the first piece suggests; wide rows are never made dense."""
@@ -120,11 +120,11 @@ class Loaded:
 
 def load(source: Source, preparation: Preparation) -> Loaded:
     """Read a whole file. Any two labels will do: all are known before the first round."""
-    reader = SvmReader(source, max_features=preparation.max_features)
-    whole = _join(list(_limited(reader, preparation.limit)))
+    reader = _reader(source, preparation)
+    whole = _join(list(reader))
     positive = preparation.positive
     pair = None if positive is not None else find_pair(source.name, whole.labels.tolist())
-    label_map = LabelMap(source.name, positive, pair)
+    label_map = LabelMap(source.name, positive, pair, all_known=True)
     labels = label_map.signs(whole.labels, whole.lines)
     facts = _facts(source, reader, label_map, len(labels))
     stored = whole.rows
@@ -155,18 +155,8 @@ def _mostly_stored(rows: CsrRows) -> bool:
     return len(rows.values) >= DENSE_SHARE * len(rows) * rows.width
 
 
-def _limited(chunks: SvmReader, limit: int | None) -> Iterator[Chunk]:
-    """At most `limit` rows."""
-    left = limit
-    for chunk in chunks:
-        if left is None:
-            yield chunk
-        elif len(chunk.labels) < left:
-            left -= len(chunk.labels)
-            yield chunk
-        else:
-            yield _cut(chunk, 0, left)
-            return
+def _reader(source: Source, preparation: Preparation) -> SvmReader:
+    return SvmReader(source, max_features=preparation.max_features, max_rows=preparation.limit)
 
 
 def _aligned(chunks: Iterator[Chunk]) -> Iterator[Chunk]:

@@ -20,9 +20,16 @@ class LabelMap:
     """
 
     def __init__(
-        self, path: str, positive: float | None = None, pair: tuple[float, float] | None = None
+        self,
+        path: str,
+        positive: float | None = None,
+        pair: tuple[float, float] | None = None,
+        *,
+        all_known: bool = False,
     ) -> None:
+        """`all_known`: all labels of the stream were looked at, and `pair` is what was found."""
         self._path = path
+        self._all_known = all_known
         self._positive = positive
         self._pair = pair
         self._seen: dict[float, None] = {}
@@ -52,13 +59,14 @@ class LabelMap:
         if self._pair is not None:
             if label not in self._pair:
                 raise self._third(label, line)
-        elif not any(self._seen.keys() <= set(pair) for pair in PLAIN_PAIRS):
+        elif not self._all_known and not self._fitting_pairs():
             raise self._unclear(label, line)
 
+    def _fitting_pairs(self) -> list[tuple[float, float]]:
+        return [pair for pair in PLAIN_PAIRS if self._seen.keys() <= set(pair)]
+
     def _pair_or_plain(self) -> tuple[float, float]:
-        if self._pair is not None:
-            return self._pair
-        return next(pair for pair in PLAIN_PAIRS if self._seen.keys() <= set(pair))
+        return self._pair or next(iter(self._fitting_pairs()), PLAIN_PAIRS[0])
 
     def finish(self) -> tuple[float | None, float]:
         """The label counted as -1 (None where it is several) and the one counted as +1."""
@@ -95,7 +103,7 @@ class LabelMap:
             f"it is not clear which label counts as +1: {show_all(self._seen)}",
             code=ExitCode.BAD_DATA,
             place=Place(self._path, line),
-            hint=f"standard input cannot be looked through beforehand: give `--positive "
+            hint="a pipe cannot be looked through beforehand: give `--positive "
             f"{show(max(self._seen))}`, or a file",
         )
 

@@ -26,20 +26,22 @@ def scaled(rows: Rows, scale: str) -> Rows:
     if isinstance(rows, CsrRows):
         largest = np.zeros(rows.width)
         np.maximum.at(largest, rows.columns, np.abs(rows.values))
-        values = rows.values / _nonzero(largest)[rows.columns]
+        values = rows.values / np.where(largest > 0, largest, 1.0)[rows.columns]
         level = CsrRows(rows.indptr, rows.columns, values, rows.width)
         spread = _sparse_ranges(level) if scale == "minmax" else _sparse_deviations(level)
         return CsrRows(
             rows.indptr, rows.columns, values / _nonzero(spread)[rows.columns], rows.width
         )
-    dense = rows / _nonzero(np.abs(rows).max(axis=0))
+    largest = np.abs(rows).max(axis=0)
+    dense: Floats = rows / np.where(largest > 0, largest, 1.0)
     dense -= dense.min(axis=0) if scale == "minmax" else dense.mean(axis=0)
     dense /= _nonzero(dense.max(axis=0) if scale == "minmax" else dense.std(axis=0))
     return dense
 
 
 def _nonzero(spread: Floats) -> Floats:
-    return np.where(spread > 0, spread, 1.0)
+    """The spread to divide by; 1 for a feature that is constant but for rounding."""
+    return np.where(spread > 1e-12, spread, 1.0)
 
 
 def _sparse_ranges(rows: CsrRows) -> Floats:

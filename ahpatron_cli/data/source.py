@@ -215,6 +215,8 @@ class Source:
         self.close()
 
     def _raw(self, size: int) -> bytes:
+        if self._ended:
+            return b""  # a terminal would be asked for more
         try:
             data = self._file.read(size) or b""
         except OSError as error:

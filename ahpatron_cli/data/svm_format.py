@@ -64,6 +64,7 @@ class SvmReader:
         *,
         max_features: int = MAX_FEATURES,
         chunk_bytes: int = CHUNK_BYTES,
+        max_rows: int | None = None,
         on_fault: Callable[[int, Fault], bool] | None = None,
     ) -> None:
         if not 0 < chunk_bytes <= MAX_LINE:
@@ -73,6 +74,7 @@ class SvmReader:
         self._source = source
         self._max_features = max_features
         self._chunk_bytes = chunk_bytes
+        self._max_rows = max_rows
         self._on_fault = on_fault
         self._saw_comment = False
         self._stopped = False
@@ -84,7 +86,7 @@ class SvmReader:
         self.counts = {"lines": 0, "values": 0, "zeros": 0, "faults": 0}
 
     def __iter__(self) -> Iterator[Chunk]:
-        for first_line, text in whole_lines(self._source, self._chunk_bytes):
+        for first_line, text in self._portions():
             if not text.endswith(b"\n"):
                 self.no_final_newline = True
                 text += b"\n"
@@ -96,10 +98,22 @@ class SvmReader:
             if len(chunk.labels):
                 self._note(chunk)
                 yield chunk
-            if self._stopped:
+            if self._stopped or self.rows_read == self._max_rows:
                 return
         if not self.rows_read and not self.counts["faults"]:
             raise self._no_rows()
+
+    def _portions(self) -> Iterator[tuple[int, bytes]]:
+        """Whole lines, never more of them than rows are still wanted: the rest is none of ours."""
+        for first_line, text in whole_lines(self._source, self._chunk_bytes):
+            if self._max_rows is None:
+                yield first_line, text
+                continue
+            while text and self.rows_read < self._max_rows:
+                end = _after_lines(text, self._max_rows - self.rows_read)
+                yield first_line, text[:end]
+                first_line += text.count(b"\n", 0, end)
+                text = text[end:]
 
     def _note(self, chunk: Chunk) -> None:
         rows = chunk.rows
@@ -201,8 +215,14 @@ class Scan:
     """There are more different labels than `max_labels`; the others are not in `labels`."""
 
 
-def scan(path: str, max_labels: int = 1000) -> Scan:
-    """Count rows and labels without reading the features.
+def _after_lines(text: bytes, count: int) -> int:
+    """Where the first `count` lines of a text end."""
+    ends = np.flatnonzero(np.frombuffer(text, dtype=np.uint8) == ord("\n"))
+    return int(ends[count - 1]) + 1 if count <= len(ends) else len(text)
+
+
+def scan(path: str, max_rows: int | None = None, max_labels: int = 1000) -> Scan:
+    """Count rows and labels, of the first `max_rows` rows, without reading the features.
 
     Faulty labels are passed over, and a line without end stops the scan: the reader meets the
     same fault and reports it.
@@ -210,7 +230,10 @@ def scan(path: str, max_labels: int = 1000) -> Scan:
     found = Scan()
     with open_source(path) as source:
         for _, text in whole_lines(source, CHUNK_BYTES):
-            for token, count in Counter(_FIRST_TOKEN.findall(text)).items():
+            tokens = _FIRST_TOKEN.findall(text)
+            if max_rows is not None:
+                del tokens[max(max_rows - found.rows, 0) :]
+            for token, count in Counter(tokens).items():
                 found.rows += count
                 label = finite_number(token)
                 if label is None:

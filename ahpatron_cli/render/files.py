@@ -74,7 +74,10 @@ def unknown_suffix(path: str | Path, legal: Iterable[str]) -> UserError:
 
 
 def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str]) -> None:
-    """Refuse to write over what is read, or twice to one file. `outputs` maps options to paths."""
+    """Refuse what cannot be written, over what is read, or twice to one file, before a long run.
+
+    `outputs` maps options to paths.
+    """
     taken = {_identity(path): "the data" for path in inputs}
     for option, path in outputs.items():
         if path is None or _is_device(Path(path)):
@@ -89,6 +92,8 @@ def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str]) -> N
                 place=Place(path),
                 hint="choose another file name",
             )
+        with open_atomically(path, trial=True):
+            pass
 
 
 def _identity(path: str) -> str:
@@ -103,8 +108,11 @@ def write_atomically(path: str | Path, content: str | bytes) -> None:
 
 
 @contextmanager
-def open_atomically(path: str | Path) -> Iterator[Output]:
-    """Write a file piece by piece; it gets its name only if the block ends without an exception."""
+def open_atomically(path: str | Path, *, trial: bool = False) -> Iterator[Output]:
+    """Write a file piece by piece; it gets its name only if the block ends without an exception.
+
+    With `trial` it never does: that only finds out whether it could.
+    """
     target = Path(path)
     if _is_device(target):
         with _blaming(target, creating=True):
@@ -130,6 +138,9 @@ def open_atomically(path: str | Path) -> Iterator[Output]:
                 os.fsync(descriptor)
         finally:
             os.close(descriptor)
+        if trial:
+            temporary.unlink()
+            return
         with _blaming(target, creating=True):
             temporary.replace(real)
     except BaseException:

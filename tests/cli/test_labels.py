@@ -63,6 +63,14 @@ def test_one_class_is_refused_unless_it_is_meant(ahpatron: Ahpatron, way: list[s
 
 
 @pytest.mark.parametrize("way", [[], ["--shuffle"]])
+def test_one_class_of_an_odd_label(ahpatron: Ahpatron, way: list[str]) -> None:
+    path = ahpatron.write("data.svm", data(5, 5, 5))
+    refused = ahpatron("run", path, *way)
+    assert (refused.code, refused.out) == (65, "")
+    assert "all rows have the same label, 5" in refused.err
+
+
+@pytest.mark.parametrize("way", [[], ["--shuffle"]])
 def test_three_labels_are_refused(ahpatron: Ahpatron, way: list[str]) -> None:
     path = ahpatron.write("data.svm", data(1, 2, 3))
     refused = ahpatron("run", path, *way)

@@ -54,6 +54,8 @@ USAGE = [
     (["--budget", "10", "-p", "budget=20"], "budget is given twice"),
     (["-p", "ridge=1", "-p", "ridge=2"], "ridge is given twice"),
     (["--seed", "9" * 30], "is too large"),
+    (["-B", "1" + "0" * 400], "--budget must be an even whole number >= 2"),
+    (["--max-features", "3000000000"], "is too large"),
     (["--predictions", "p.txt"], "use one of .csv"),
     (["--predictions", "-"], "the file has no suffix"),
     (["--out", "a.csv", "--curve", "./a.csv"], "--curve and --out name the same file"),
@@ -193,3 +195,9 @@ def test_rows_without_features(ahpatron: Ahpatron) -> None:
 def test_standard_input_twice_is_refused(ahpatron: Ahpatron) -> None:
     done = ahpatron("run", "-", "-", stdin=b"1 1:1\n-1 1:2\n")
     assert (done.code, done.out) == (2, "")
+
+
+def test_a_limit_on_the_support_is_kept(ahpatron: Ahpatron, rings: Path) -> None:
+    done = ahpatron("run", rings, "-l", "projectron", "-p", "max_support=5", "--sigma", "0.1")
+    assert (done.code, done.out) == (65, "")
+    assert "max_support=5" in done.err

@@ -82,7 +82,8 @@ def test_a_stream_and_memory_give_the_same_numbers(ahpatron: Ahpatron, rings: Pa
     """--no-shuffle with a scale that changes nothing takes the way through memory."""
     arguments = ["run", rings, "-l", "all", "-B", 40, "--sigma", 0.3, "--format", "json"]
     stream = json.loads(ahpatron(*arguments).out)
-    memory = json.loads(ahpatron(*arguments, "--no-shuffle", "--jobs", 2).out)
+    memory = json.loads(ahpatron(*arguments, "--no-shuffle", "--repeats", 2, "--jobs", 2).out)
+    memory["runs"] = [run for run in memory["runs"] if run["repeat"] == 0]
     assert runs(stream) == runs(memory)
     assert stream["data"] == memory["data"]
 
@@ -213,6 +214,31 @@ def test_limit_takes_the_first_rows(ahpatron: Ahpatron, rings: Path) -> None:
     assert runs(limited) == runs(short)
     assert limited["data"]["rounds"] == 100
     assert limited["data"]["sha256"] != short["data"]["sha256"]  # of the whole file
+
+
+@pytest.mark.parametrize("way", [[], ["--shuffle"]])
+def test_what_lies_beyond_the_limit_is_not_looked_at(ahpatron: Ahpatron, way: list[str]) -> None:
+    text = "# first\n1 1:1\n\n2 1:2\n1 1:3\n3 50:1\nword\n"
+    path = ahpatron.write("data.svm", text)
+    done = ahpatron("run", path, "--limit", 3, "--format", "json", *way)
+    assert done.code == 0
+    found = json.loads(done.out)["data"]
+    assert (found["rounds"], found["features"], found["labels"]) == (3, 1, [1, 2])
+
+
+def test_jobs_with_a_single_pass(ahpatron: Ahpatron, rings: Path) -> None:
+    one = ahpatron("run", rings, "-B", 40, "--format", "json")
+    two = ahpatron("run", rings, "-B", 40, "--format", "json", "--jobs", 2)
+    assert runs(json.loads(one.out)) == runs(json.loads(two.out))
+
+
+def test_a_fault_in_a_worker_is_told_like_any_other(ahpatron: Ahpatron, rings: Path) -> None:
+    path = ahpatron.write("data.svm", rings.read_text() + "1 1:1e200 2:1\n")
+    one = ahpatron("run", path, "-B", 40, "--repeats", 2)
+    two = ahpatron("run", path, "-B", 40, "--repeats", 2, "--jobs", 2)
+    assert one.code == two.code == 65
+    assert "data.svm:2001" in two.err
+    assert "overflows" in two.err
 
 
 def test_scales(ahpatron: Ahpatron) -> None:

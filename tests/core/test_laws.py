@@ -53,6 +53,10 @@ def test_engine_equals_twin(case: Case, stream: Example) -> None:
     else:
         assert player.f.norm == pytest.approx(trace.norms[-1], rel=1e-7, abs=1e-9)
     assert player.learner.halvings() in (None, trace.halvings)
+    if player.learner.zeta() is not None:
+        U = player.learner.params()["radius"]
+        zeta = sum(trace.gaps) / (U * trace.halvings)
+        assert player.learner.zeta() == pytest.approx(zeta, rel=1e-6, abs=1e-6)
 
 
 @every_case

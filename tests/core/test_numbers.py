@@ -208,7 +208,74 @@ def test_defaults_by_formula() -> None:
     assert Ahpatron(budget=100, radius=8).step == 0.4
 
 
+@pytest.mark.parametrize("radius", [1e-200, 1e-6, 1e200])
+def test_adaptive_steps_at_extreme_radii(radius: float) -> None:
+    stream = make_stream(seed=3, rounds=100, features=2)
+    player = play(AVP(schedule="adaptive", radius=radius), stream.X, stream.y)
+    assert player.f.norm <= radius * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("name", ["perceptron", "rbp", "forgetron", "avp"])
+@pytest.mark.parametrize("seed", [1, 5, 6])
+def test_exact_ties_are_decided_by_the_sign_of_zero(name: str, seed: int) -> None:
+    """Duplicate rows and equal coefficients: f(x) is often 0, and rounding must not show."""
+    stream = make_stream(seed=seed, rounds=300, features=2)
+    tied = Example(np.round(stream.X), stream.y)
+    case = Case(name, {"budget": 50} if name in ("rbp", "forgetron") else {})
+    trace = case.twin(tied.rows, tied.labels, formulas.gaussian(0.3))
+    if name == "perceptron":
+        assert sum(score == 0 for score in trace.scores[1:]) > 0
+    for block in (1, 7, 64, 256):
+        player = Player(case.learner(), Gaussian(sigma=0.3), block=block)
+        scores = player.feed(tied.X, tied.y)
+        np.testing.assert_allclose(scores, trace.scores, rtol=1e-7, atol=1e-9)
+        assert player.tally.mistakes == trace.mistakes
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(sigma=3), Laplacian(sigma=9)])
+def test_stored_zeros_are_zeros(kernel: Gaussian) -> None:
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((120, 30)) < 0.2, rng.normal(size=(120, 30)), 0.0)
+    X[5] = 1e9  # far away: doubtful exponents, computed by subtraction
+    X[7] = 1e9 + X[8]
+    y = np.where(X[:, 0] + X[:, 1] >= 0, 1.0, -1.0)
+    sparse = compress(X)
+    extra = np.sort(np.array([rng.choice(30, 30, replace=False) for _ in range(120)]), axis=1)
+    stored = CsrRows(
+        np.arange(0, 120 * 30 + 1, 30),
+        extra.astype(np.int32).ravel(),
+        np.take_along_axis(X, extra, axis=1).ravel(),
+        30,
+    )
+    scores = [Player(Ahpatron(budget=20), kernel).feed(rows, y) for rows in (X, sparse, stored)]
+    np.testing.assert_allclose(scores[1], scores[0], rtol=1e-7, atol=1e-9)
+    np.testing.assert_allclose(scores[2], scores[0], rtol=1e-7, atol=1e-9)
+
+
+def test_labels_other_than_one_are_refused() -> None:
+    stream = make_stream(seed=3, rounds=10, features=2)
+    with pytest.raises(ValueError, match="labels must be -1 and"):
+        play(Perceptron(), stream.X, (stream.y + 1) / 2)
+
+
+def test_a_stream_may_turn_sparse_and_dense_again() -> None:
+    stream = make_stream(seed=8, rounds=192, features=3)
+    whole = Player(Ahpatron(budget=20)).feed(stream.X, stream.y)
+    player = Player(Ahpatron(budget=20))
+    parts = [stream.X[:64], compress(stream.X[64:128]), stream.X[128:]]
+    scores = [player.feed(p, stream.y[64 * i : 64 * i + 64]) for i, p in enumerate(parts)]
+    np.testing.assert_allclose(np.concatenate(scores), whole, rtol=1e-7, atol=1e-9)
+
+
+def test_features_that_are_no_numbers_are_refused() -> None:
+    X = make_stream(seed=3, rounds=10, features=2).X
+    X[4, 1] = np.nan
+    with pytest.raises(NumericalError, match="not a number") as refusal:
+        play(Perceptron(), X, np.ones(10))
+    assert refusal.value.row == 4
+
+
 def test_f_that_is_not_finite_ends_the_run() -> None:
     stream = make_stream(seed=3, rounds=100, features=2)
-    with pytest.raises(NumericalError, match="not a finite number"):
+    with pytest.raises(NumericalError, match="overflows a double"):
         play(AVP(step=1e308), np.round(stream.X), stream.y)

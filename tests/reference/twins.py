@@ -57,7 +57,10 @@ def sign(score: float) -> int:
 
 def _predict(trace: Trace, kernel: KernelFunction, x: Row, y: int) -> float:
     """Predict, then look at the label and count; the margin."""
-    score = evaluate(trace.points, trace.coefficients, kernel, x)
+    terms = [a * kernel(s, x) for a, s in zip(trace.coefficients, trace.points, strict=True)]
+    score = math.fsum(terms)
+    if abs(score) <= 1e-12 * math.fsum(abs(term) for term in terms):
+        score = 0.0  # the terms cancel but for rounding
     trace.scores.append(score)
     trace.mistakes += sign(score) != y
     trace.failures += y * score <= 0

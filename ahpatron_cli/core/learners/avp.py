@@ -46,7 +46,7 @@ class Aggressive(Learner):
         if self.schedule == "constant":
             return self.step
         self._failures += margin <= 0
-        return self.step / math.sqrt(1.0 + self._failures / self.radius**2)
+        return self.step / math.sqrt(1.0 + self._failures / self.radius / self.radius)
 
 
 @dataclass

@@ -1,0 +1,58 @@
+"""`--scale`: the three ways, dense and sparse, and the corners."""
+
+import numpy as np
+import pytest
+
+from ahpatron_cli.core.rows import CsrRows
+from ahpatron_cli.data.scaling import scaled
+from streams import compress
+
+
+def example() -> np.ndarray:
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((50, 6)) < 0.5, rng.normal(size=(50, 6)) * [1, 5, 0.1, 1e3, 1, 1], 0.0)
+    X[:, 4] = 0.1  # constant, everywhere stored
+    X[:, 5] = 2 + rng.random(50)  # never zero
+    return X
+
+
+def test_minmax_and_standard_of_dense_rows() -> None:
+    X = example()
+    low = scaled(X, "minmax")
+    assert isinstance(low, np.ndarray)
+    np.testing.assert_allclose(low.min(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(low.max(axis=0), [1, 1, 1, 1, 0, 1], atol=1e-12)
+    standard = scaled(X, "standard")
+    assert isinstance(standard, np.ndarray)
+    np.testing.assert_allclose(standard.mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(standard.std(axis=0), [1, 1, 1, 1, 0, 1], atol=1e-12)
+
+
+@pytest.mark.parametrize("scale", ["minmax", "standard"])
+def test_sparse_rows_are_divided_by_the_same_spread(scale: str) -> None:
+    X = example()
+    dense, sparse = scaled(X, scale), scaled(compress(X), scale)
+    assert isinstance(dense, np.ndarray)
+    assert isinstance(sparse, CsrRows)
+    varying = [0, 1, 2, 3, 5]
+    gaps = np.diff(dense, axis=0)[:, varying]
+    np.testing.assert_allclose(np.diff(sparse.dense(), axis=0)[:, varying], gaps, atol=1e-9)
+    assert np.abs(sparse.dense()[:, 4]).max() <= 1  # a constant is not blown up
+
+
+@pytest.mark.parametrize("scale", ["minmax", "standard", "unit"])
+@pytest.mark.parametrize("size", [1e-300, 1e300])
+def test_no_size_overflows(scale: str, size: float) -> None:
+    X = example()
+    ordinary, extreme = scaled(X, scale), scaled(X * size, scale)
+    assert isinstance(ordinary, np.ndarray)
+    assert isinstance(extreme, np.ndarray)
+    np.testing.assert_allclose(extreme, ordinary, atol=1e-9)
+    sparse = scaled(compress(X * size), scale)
+    assert isinstance(sparse, CsrRows)
+    assert np.isfinite(sparse.values).all()
+
+
+def test_none_changes_nothing() -> None:
+    X = example()
+    assert scaled(X, "none") is X

@@ -31,6 +31,8 @@ CANCELLED = 1e-12
 class Expansion(Hypothesis):
     """f, its active set S and its norm. Learners change it by `add`, `scale`, `drop` and so on."""
 
+    size: int
+
     def __init__(self, kernel: Kernel, *, keep_gram: bool = False) -> None:
         self.kernel = kernel
         self.size = 0
@@ -140,16 +142,23 @@ class Expansion(Hypothesis):
 
     def drop(self, age: int) -> None:
         """Forget one example, 0 being the oldest: `f ← f - a_s·κ(s,·)`."""
+        settled = self._settled if self._alive is None else len(self._alive)
+        if age >= settled:
+            self.drop_at(self._settled + self._newcomers[age - settled])
+        else:
+            self.drop_at(age if self._alive is None else self._alive[age])
+
+    def drop_at(self, place: int) -> None:
+        """Forget the example in this place of `sizes`."""
         if self._alive is None:
             self._alive = list(range(self._settled))
-            self._gone: list[int] = []
-        if age < len(self._alive):
-            settled = self._alive.pop(age)
-            self._base = daxpy(self._K[settled], self._base, a=-self._coefficients[settled])
-            self._coefficients[settled] = 0.0
-            self._gone.append(settled)
+        if place < self._settled:
+            self._alive.remove(place)
+            self._base = daxpy(self._K[place], self._base, a=-self._coefficients.item(place))
+            self._coefficients[place] = 0.0
         else:
-            self._pending[self._newcomers.pop(age - len(self._alive))] = 0.0
+            self._newcomers.remove(place - self._settled)
+            self._pending[place - self._settled] = 0.0
         self.size -= 1
         self.norm_squared = math.nan
 
@@ -158,7 +167,8 @@ class Expansion(Hypothesis):
         bound = limit / self._scale
         settled = self.coefficients
         if len(settled) and abs(settled.item(idamax(settled))) > bound:
-            np.clip(settled, -bound, bound, out=settled)
+            np.minimum(settled, bound, out=settled)
+            np.maximum(settled, -bound, out=settled)
             self._base = settled @ self._K  # smaller coefficients: no more noise than before
             self.norm_squared = math.nan
         if abs(self._pending.item(idamax(self._pending))) > bound:
@@ -221,14 +231,12 @@ class Expansion(Hypothesis):
         """κ(x, x) of the current example."""
         return self._diagonal[self._now]
 
-    def weights(self) -> Floats:
-        """The coefficient of every example in S, oldest first, also while a block is open."""
-        settled = self.coefficients
-        if self._alive is not None:
-            present = np.ones(len(settled), dtype=bool)
-            present[self._gone] = False
-            settled = settled[present]
-        return np.concatenate([settled, self._pending[self._newcomers]]) * self._scale
+    def sizes(self) -> Floats:
+        """|a_i| up to a common factor, oldest first; 0 in places where no example is (any more).
+
+        `drop_at` takes these places.
+        """
+        return np.abs(np.concatenate([self.coefficients, self._pending]))
 
     def oldest_coefficient(self) -> float:
         """a_s of the oldest example s in S."""

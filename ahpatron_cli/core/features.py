@@ -37,7 +37,7 @@ class FeatureMap(ABC):
 class Featured(Hypothesis):
     """`f(x) = w·z(x)`."""
 
-    size = None  # type: ignore[assignment]  # of every other hypothesis it is a number
+    size: int | None = None  # no example is kept
 
     def __init__(self, features: FeatureMap, weights: Floats) -> None:
         self.features = features
@@ -163,8 +163,11 @@ class KernelMap(FeatureMap):
 class Staged(Hypothesis):
     """An expansion first; from some round on, within a block if need be, linear in features."""
 
+    size: int
+
     def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
+        self.size = 0
         self.stage: Expansion | Featured = Expansion(kernel, keep_gram=True)
 
     def open(self, block: Points, labels: Floats) -> None:

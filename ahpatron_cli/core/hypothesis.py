@@ -11,7 +11,7 @@ from ahpatron_cli.core.rows import Floats
 class Hypothesis(ABC):
     """f over one block of examples at a time: opened, read round by round, changed, closed."""
 
-    size: int = 0
+    size: int | None = 0
     """|S|: the examples that f keeps in memory; None where it is not made of examples."""
     norm_drift: float = 0.0
     """Largest relative difference seen between a tracked norm and the exact one."""

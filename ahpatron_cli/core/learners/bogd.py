@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg.blas import dasum
 
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.kernels import Kernel
@@ -85,12 +86,11 @@ class BogdPlusPlus(Bogd):
 
     def make_room(self, f: Expansion) -> None:
         """Drop an example, the likelier the smaller its coefficient."""
-        kept = np.abs(f.weights())
-        kept *= (self.budget - 1) / kept.sum()  # 1 - p
-        odds = np.cumsum(np.maximum(1 - kept, 0.0))
-        lot = self._rng.random() * odds[-1]
-        gone = min(int(np.searchsorted(odds, lot, side="right")), self.budget - 1)
-        survival = float(kept[gone])
-        f.drop(gone)
-        if survival > 0:
-            f.scale(1 / survival)
+        kept = f.sizes()
+        present = kept > 0
+        kept *= (self.budget - 1) / dasum(kept)  # 1 - p
+        odds = present - kept
+        odds = np.maximum(odds, 0.0, out=odds).cumsum()
+        gone = int(odds.searchsorted(self._rng.random() * odds.item(-1), side="right"))
+        f.drop_at(gone)
+        f.scale(1 / kept.item(gone))

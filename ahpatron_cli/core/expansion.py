@@ -64,6 +64,7 @@ class Expansion(Hypothesis):
 
     def _set_base(self, base: Floats) -> None:
         self._base = base
+        self._terms: Floats | None = None  # Σ |a_i κ(s_i, x)|, when somebody asks
         # |f(x)| up to this may be a sum that cancelled: κ <= 1, so Σ|a| bounds the terms
         self._noise = CANCELLED * dasum(self.coefficients) if self._settled else 0.0
 
@@ -88,8 +89,11 @@ class Expansion(Hypothesis):
 
         Duplicates with opposite labels do that; then sign(0) = +1 is to decide, not rounding.
         """
-        terms = np.abs(self.coefficients) @ np.abs(self._K[:, round_])
-        terms += np.abs(self._pending) @ np.abs(self._G[round_])
+        if self._terms is None:
+            self._terms = np.abs(self.coefficients) @ np.abs(self._K)
+        terms = self._terms.item(round_)
+        if self._newcomers:
+            terms += ddot(np.abs(self._pending), np.abs(self._rows[round_]))
         return 0.0 if abs(value) <= CANCELLED * terms else value
 
     def close(self) -> None:
@@ -156,6 +160,7 @@ class Expansion(Hypothesis):
             self._alive.remove(place)
             self._base = daxpy(self._K[place], self._base, a=-self._coefficients.item(place))
             self._coefficients[place] = 0.0
+            self._terms = None
         else:
             self._newcomers.remove(place - self._settled)
             self._pending[place - self._settled] = 0.0
@@ -169,7 +174,7 @@ class Expansion(Hypothesis):
         if len(settled) and abs(settled.item(idamax(settled))) > bound:
             np.minimum(settled, bound, out=settled)
             np.maximum(settled, -bound, out=settled)
-            self._base = settled @ self._K  # smaller coefficients: no more noise than before
+            self._base, self._terms = settled @ self._K, None
             self.norm_squared = math.nan
         if abs(self._pending.item(idamax(self._pending))) > bound:
             np.clip(self._pending, -bound, bound, out=self._pending)
@@ -236,7 +241,8 @@ class Expansion(Hypothesis):
 
         `drop_at` takes these places.
         """
-        return np.abs(np.concatenate([self.coefficients, self._pending]))
+        sizes: Floats = np.abs(np.concatenate([self.coefficients, self._pending]))
+        return sizes
 
     def oldest_coefficient(self) -> float:
         """a_s of the oldest example s in S."""
@@ -296,7 +302,7 @@ class Expansion(Hypothesis):
         """Apply the lazy scale before it underflows."""
         self._coefficients[: self._settled] *= self._scale
         self._pending *= self._scale
-        self._base = self._base * self._scale
+        self._base, self._terms = self._base * self._scale, None
         self._noise *= self._scale
         self._scale = 1.0
 

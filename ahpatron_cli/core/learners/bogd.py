@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,6 +50,8 @@ class Bogd(GradientLearner):
         self._step = self._resolve_step(horizon)
         if self.shrinkage is None:
             self.shrinkage = 8 / self.horizon**2 if self.horizon else 0.0
+        self._limit = self._step * self.cap
+        self._low, self._high = math.inf, 0.0  # bounds on |a_i|
         self._decay = 1 - self._step * self.shrinkage
         if self._decay <= 0:
             message = f"shrinkage must be a number below 1/step = {1 / self._step:g}"
@@ -57,19 +60,33 @@ class Bogd(GradientLearner):
 
     def pass_round(self, f: Expansion) -> None:
         """Shrink."""
-        f.scale(self._decay)
+        self._scale(f, self._decay)
 
     def update(self, f: Expansion, margin: float, y: float) -> None:
-        """Make room by lot, add x with η·y, and cap the coefficients."""
+        """Make room by lot, cap the coefficients, and add x with η·y, capped too."""
         if f.size == self.budget:
-            self.make_room(f)
-        f.add(self._step * y)
-        f.clip_coefficients(self._step * self.cap)
+            self._scale(f, 1 / self.make_room(f))
+            self._cap(f)
+        size = min(self._step, self._limit)
+        f.add(size * y)
+        self._low, self._high = min(self._low, size), max(self._high, size)
 
-    def make_room(self, f: Expansion) -> None:
-        """Drop any example, each with the same probability."""
+    def make_room(self, f: Expansion) -> float:
+        """Drop any example, each with the same probability; that of the others to stay."""
         f.drop(int(self._rng.integers(self.budget)))
-        f.scale(self.budget / (self.budget - 1))
+        return (self.budget - 1) / self.budget
+
+    def _scale(self, f: Expansion, factor: float) -> None:
+        f.scale(factor)
+        self._low, self._high = factor * self._low, factor * self._high
+
+    def _cap(self, f: Expansion) -> None:
+        """Once all coefficients are at the limit, one factor brings them back to it."""
+        if self._low == self._high > self._limit:
+            self._scale(f, self._limit / self._high)
+        elif self._high > self._limit:
+            f.clip_coefficients(self._limit)
+            self._low, self._high = min(self._low, self._limit), self._limit
 
 
 @dataclass
@@ -84,8 +101,11 @@ class BogdPlusPlus(Bogd):
     name = "bogd++"
     title = "BOGD++: BOGD that rather drops small coefficients (Zhao et al. 2012)"
 
-    def make_room(self, f: Expansion) -> None:
+    def make_room(self, f: Expansion) -> float:
         """Drop an example, the likelier the smaller its coefficient."""
+        if self._low == self._high:  # all are equal, and so are their odds
+            f.drop(int(self._rng.random() * self.budget))
+            return (self.budget - 1) / self.budget
         kept = f.sizes()
         present = kept > 0
         kept *= (self.budget - 1) / dasum(kept)  # 1 - p
@@ -93,4 +113,4 @@ class BogdPlusPlus(Bogd):
         odds = np.maximum(odds, 0.0, out=odds).cumsum()
         gone = int(odds.searchsorted(self._rng.random() * odds.item(-1), side="right"))
         f.drop_at(gone)
-        f.scale(1 / kept.item(gone))
+        return float(kept.item(gone))

@@ -46,6 +46,14 @@ def test_the_first_command_prints_what_the_readme_shows() -> None:
     assert without_seconds(in_repository(arguments)) == without_seconds(shown[1])
 
 
+def test_links_within_the_readme_lead_somewhere() -> None:
+    titles = re.findall(r"^#+ (.*)$", README, re.MULTILINE)
+    anchors = {re.sub(r"[^\w\- ]", "", title).lower().replace(" ", "-") for title in titles}
+    links = re.findall(r"\]\(#([^)]*)\)", README)
+    assert links
+    assert set(links) <= anchors
+
+
 def test_every_option_is_in_the_readme() -> None:
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
     for parameter in commands["run"].params:

@@ -13,8 +13,8 @@ from ahpatron_cli.commands.settings import usage
 from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.core.spec import ParameterError
 from ahpatron_cli.data.examples import Facts, Piece, Preparation, Stream, load
+from ahpatron_cli.data.scanning import scan
 from ahpatron_cli.data.source import Source, open_source
-from ahpatron_cli.data.svm_format import scan
 from ahpatron_cli.records import Curve, DataRecord, Report
 from ahpatron_cli.render.console import Conversation
 from ahpatron_cli.render.predictions import PredictionWriter

@@ -11,8 +11,9 @@ from ahpatron_cli.core import BLOCK
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows
 from ahpatron_cli.data.labels import LabelMap, describe, find_pair, is_plain
 from ahpatron_cli.data.scaling import scaled, unit_rows
+from ahpatron_cli.data.scanning import scan
 from ahpatron_cli.data.source import Source
-from ahpatron_cli.data.svm_format import Chunk, SvmReader, scan
+from ahpatron_cli.data.svm_format import Chunk, SvmReader
 
 DENSE_WIDTH = 4096
 DENSE_SHARE = 0.1

@@ -9,17 +9,16 @@ read line by line by `strict.parse_line`, which is the definition and finds the 
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers
-from ahpatron_cli.data.source import MAX_LINE, Source, open_source, whole_lines
-from ahpatron_cli.data.strict import MAX_FEATURES, Fault, finite_number, parse_line, user_error
+from ahpatron_cli.data.source import MAX_LINE, Source, whole_lines
+from ahpatron_cli.data.strict import MAX_FEATURES, Fault, parse_line, user_error
 from ahpatron_cli.errors import ExitCode, Place, UserError
 
 CHUNK_BYTES = 1 << 20
@@ -36,7 +35,6 @@ _KEEP_LAST = np.array(
 )
 _COMMENT = re.compile(rb"#[^\n]*")
 _QUERY = re.compile(rb"(\n[^ \n]+) qid:[0-9]+(?=[ \n])")
-_FIRST_TOKEN = re.compile(rb"^[ \t]*([^\s#]+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -205,44 +203,10 @@ def faults(
     return found
 
 
-@dataclass
-class Scan:
-    """What a first look at a file found: its number of rows, and how often each label appears."""
-
-    rows: int = 0
-    labels: dict[float, int] = field(default_factory=dict)
-    more_labels: bool = False
-    """There are more different labels than `max_labels`; the others are not in `labels`."""
-
-
 def _after_lines(text: bytes, count: int) -> int:
     """Where the first `count` lines of a text end."""
     ends = np.flatnonzero(np.frombuffer(text, dtype=np.uint8) == ord("\n"))
     return int(ends[count - 1]) + 1 if count <= len(ends) else len(text)
-
-
-def scan(path: str, max_rows: int | None = None, max_labels: int = 1000) -> Scan:
-    """Count rows and labels, of the first `max_rows` rows, without reading the features.
-
-    Faulty labels are passed over, and a line without end stops the scan: the reader meets the
-    same fault and reports it.
-    """
-    found = Scan()
-    with open_source(path) as source:
-        for _, text in whole_lines(source, CHUNK_BYTES):
-            tokens = _FIRST_TOKEN.findall(text)
-            if max_rows is not None:
-                del tokens[max(max_rows - found.rows, 0) :]
-            for token, count in Counter(tokens).items():
-                found.rows += count
-                label = finite_number(token)
-                if label is None:
-                    continue
-                if label in found.labels or len(found.labels) < max_labels:
-                    found.labels[label] = found.labels.get(label, 0) + count
-                else:
-                    found.more_labels = True
-    return found
 
 
 class _Tidy(NamedTuple):

@@ -13,9 +13,10 @@ import pytest
 
 import ahpatron_cli
 from ahpatron_cli.data import strict
+from ahpatron_cli.data.scanning import scan
 from ahpatron_cli.data.source import MAX_LINE, open_source
 from ahpatron_cli.data.strict import Fault, parse_line
-from ahpatron_cli.data.svm_format import Chunk, SvmReader, faults, scan
+from ahpatron_cli.data.svm_format import Chunk, SvmReader, faults
 from ahpatron_cli.errors import ExitCode, UserError
 
 ROOT = Path(ahpatron_cli.__file__).parents[1]

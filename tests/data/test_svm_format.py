@@ -18,9 +18,10 @@ from sklearn.datasets import load_svmlight_file
 
 from ahpatron_cli.core.rows import CsrRows
 from ahpatron_cli.data import svm_format
+from ahpatron_cli.data.scanning import scan
 from ahpatron_cli.data.source import Source
 from ahpatron_cli.data.strict import Fault, parse_line
-from ahpatron_cli.data.svm_format import SvmReader, scan
+from ahpatron_cli.data.svm_format import SvmReader
 from ahpatron_cli.errors import UserError
 
 

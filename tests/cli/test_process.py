@@ -155,17 +155,19 @@ def test_closed_stderr_is_no_reason_to_fail(sparse_text: Path) -> None:
 @pytest.mark.parametrize("way", [[], ["--repeats", "50", "--jobs", "2"]])
 def test_signals(ahpatron: Ahpatron, number: signal.Signals, code: int, way: list[str]) -> None:
     ahpatron.write("long.svm", "-1 1:1 2:3\n1 1:2 2:2\n-1 1:3 2:1\n1 2:5\n" * 100_000)
-    child = subprocess.Popen(
+    with subprocess.Popen(
         [*COMMAND, "run", "long.svm", "-B", "1000", "--predictions", "p.csv", *way],
         cwd=ahpatron.folder,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-    )
-    deadline = time.monotonic() + 20
-    while len(ahpatron.files()) < 2 and time.monotonic() < deadline:
-        time.sleep(0.02)  # until it has begun to write
-    child.send_signal(number)
-    out, err = child.communicate(timeout=30)
+        # a shell starts what it runs in the background with SIGINT ignored, and that is inherited
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as child:
+        deadline = time.monotonic() + 20
+        while len(ahpatron.files()) < 2 and time.monotonic() < deadline:
+            time.sleep(0.02)  # until it has begun to write
+        child.send_signal(number)
+        out, err = child.communicate(timeout=30)
     assert child.returncode == code
     assert out == b""
     assert err == (b"ahpatron: interrupted\n" if code == 130 else b"ahpatron: terminated\n")

@@ -110,10 +110,11 @@ class Loaded:
     facts: Facts
 
     def pieces(self, order: Integers | None, size: int = 64 * BLOCK) -> Iterator[Piece]:
-        """The examples in file order or in the given one, `size` rows at a time."""
+        """The examples in file order, or those of `order`, `size` rows at a time."""
         rows, labels, lines = self.whole.rows, self.whole.labels, self.whole.lines
-        for start in range(0, len(labels), size):
-            stop = min(start + size, len(labels))
+        count = len(labels) if order is None else len(order)
+        for start in range(0, count, size):
+            stop = min(start + size, count)
             chosen = np.arange(start, stop) if order is None else order[start:stop]
             part = rows.take(chosen) if isinstance(rows, CsrRows) else rows[chosen]
             yield Piece(part, labels[chosen], lines[chosen])

@@ -1,0 +1,53 @@
+"""Time per round of every learner at B = D = 400, beside Ahpatron's, in one run.
+
+    python tests/benchmarks/per_round.py FOLDER
+
+FOLDER holds ijcnn1.svm.xz and a9a.svm.xz. One random order of each; the smallest of two times.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+
+os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
+
+from ahpatron_cli.core import REGISTRY
+from ahpatron_cli.data.examples import Preparation, load
+from ahpatron_cli.data.source import open_source
+from ahpatron_cli.runner import Pass, Repetition, Setup
+
+SETS = (("ijcnn1", 1.0, 40_000), ("a9a", 2.0, 20_000))
+TIMES = 2
+
+
+def main() -> None:
+    folder = Path(sys.argv[1])
+    for name, sigma, rounds in SETS:
+        with open_source(str(folder / f"{name}.svm.xz")) as source:
+            loaded = load(source, Preparation())
+        order = Repetition(1, 0, shuffle=True).order(0, loaded.facts.rounds)
+        assert order is not None
+        pieces = list(loaded.pieces(order[:rounds]))
+        unit = 0.0
+        for learner, kind in REGISTRY.items():
+            params = {"budget": 400} if "budget" in kind.specs() else {}
+            setup = Setup(learner, params, "gaussian", {"sigma": sigma})
+            best = float("inf")
+            for _ in range(TIMES):
+                one = Pass(setup, name, 0, 0, rounds)
+                for piece in pieces:
+                    one.feed(piece)
+                record = one.result().record
+                best = min(best, 1e6 * record.seconds / record.rounds)
+            unit = unit or best
+            print(
+                f"{name:8} {learner:13} {best:8.2f} µs a round {best / unit:6.2f} x ahpatron, "
+                f"|S| {record.support_size}, {record.updates} updates",
+                flush=True,
+            )
+
+
+if __name__ == "__main__":
+    main()

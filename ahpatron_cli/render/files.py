@@ -128,8 +128,9 @@ def open_atomically(path: str | Path, *, trial: bool = False) -> Iterator[Output
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         temporary = real.with_name(f".ahpatron-{secrets.token_hex(8)}.tmp")
         permissions = _permissions(real)
-        descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-    try:
+    try:  # from here on a signal may come at any moment, and must leave nothing behind
+        with _blaming(target, creating=True):
+            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         try:
             yield _DirectOutput(descriptor, target)
             with _blaming(target, creating=False):

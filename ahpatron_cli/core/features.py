@@ -57,7 +57,7 @@ class Featured(Hypothesis):
 
     def value(self, round_: int) -> float:
         self._now = round_
-        return ddot(self.weights, self._rows[round_])  # type: ignore[no-any-return]
+        return ddot(self.weights, self._rows[round_])  # type: ignore[no-any-return]  # a float
 
     def add(self, coefficient: float) -> None:
         """`w ← w + coefficient·z(x)` for the current example x."""

@@ -340,7 +340,7 @@ def whole_lines(source: Source, block_bytes: int) -> Iterator[tuple[int, bytes]]
 def _regular_size(file: Bytes) -> int | None:
     """Size in bytes of what can be read of a regular file; None for pipes and devices."""
     try:
-        number = file.fileno()  # type: ignore[attr-defined]
+        number = file.fileno()  # type: ignore[attr-defined]  # AttributeError is caught
         status = os.fstat(number)
     except (AttributeError, OSError):  # not a real file: tests hand in a BytesIO
         return None

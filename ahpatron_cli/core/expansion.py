@@ -256,8 +256,11 @@ class Expansion(Hypothesis):
         """f(s) at the oldest example s in S."""
         settled = self._oldest_settled()
         if settled is not None:
-            value = ddot(self.coefficients, self.gram[settled])
-            return float(self._scale * (value + ddot(self._pending, self._K[settled])))
+            assert self.points is not None
+            oldest = self.points.slice(settled, settled + 1)
+            row = self.kernel.between(self.points, oldest)[:, 0]
+            value = ddot(self.coefficients, row) + ddot(self._pending, self._K[settled])
+            return float(self._scale * value)
         now = self._now
         value = self.value(self._newcomers[0])
         self.value(now)

@@ -28,7 +28,6 @@ class Forgetron(Learner):
 
     name = "forgetron"
     title = "Forgetron: forgets the oldest, shrinking first (Dekel et al. 2008, self-tuned)"
-    keeps_gram = True
 
     budget: int = whole("B", "most examples kept", default=400, at_least=1)
 

@@ -2,6 +2,7 @@
 
     python tests/benchmarks/paper_tables.py FOLDER [--data NAME,NAME] [--learners NAME,NAME]
                                             [--permutations N] [--limit ROWS]
+                                            [--tolerances T,T]
 
 FOLDER holds NAME.svm.xz. Grids are the paper's: step 10^{-3..3}/√T for the gradient family,
 tolerance 0.1 and 0.9 for the Projectrons (`rule=full`), ε 0.5..0.9 for Ahpatron; the best mean AMR
@@ -15,7 +16,7 @@ import argparse
 import math
 import os
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from statistics import fmean, stdev
 
@@ -30,7 +31,9 @@ from ahpatron_cli.data.source import open_source
 from ahpatron_cli.runner import Pass, PassResult, Repetition, Setup
 
 
-def grid(figure: Figure, data: Dataset, rounds: int) -> list[Mapping[str, float | str]]:
+def grid(
+    figure: Figure, data: Dataset, rounds: int, tolerances: Sequence[float]
+) -> list[Mapping[str, float | str]]:
     """All settings that the paper chose from."""
     steps = [10.0**power / math.sqrt(rounds) for power in range(-3, 4)]
     match figure.learner:
@@ -44,9 +47,9 @@ def grid(figure: Figure, data: Dataset, rounds: int) -> list[Mapping[str, float 
         case "pomdr":
             return [{"budget": figure.size}]
         case "projectron":
-            return [{"tolerance": tolerance} for tolerance in (0.1, 0.9)]
+            return [{"tolerance": tolerance} for tolerance in tolerances]
         case "projectron++":
-            return [{"tolerance": tolerance, "rule": "full"} for tolerance in (0.1, 0.9)]
+            return [{"tolerance": tolerance, "rule": "full"} for tolerance in tolerances]
     raise ValueError(figure.learner)
 
 
@@ -67,7 +70,9 @@ def main() -> None:
     parser.add_argument("--learners", default="")
     parser.add_argument("--permutations", type=int, default=10)
     parser.add_argument("--limit", type=int)
+    parser.add_argument("--tolerances", default="0.1,0.9")
     given = parser.parse_args()
+    tolerances = [float(value) for value in given.tolerances.split(",")]
     print("table         data set  learner       best setting        AMR %         paper         ")
     for data in DATASETS:
         if data.name not in given.data.split(","):
@@ -79,16 +84,23 @@ def main() -> None:
                 continue
             if given.learners and figure.learner not in given.learners.split(","):
                 continue
-            show(figure, data, loaded, given.permutations, given.limit)
+            rounds = min(loaded.facts.rounds, given.limit or loaded.facts.rounds)
+            settings = grid(figure, data, rounds, tolerances)
+            show(figure, data, loaded, settings, given.permutations, given.limit)
 
 
 def show(
-    figure: Figure, data: Dataset, loaded: Loaded, permutations: int, limit: int | None
+    figure: Figure,
+    data: Dataset,
+    loaded: Loaded,
+    settings: Sequence[Mapping[str, float | str]],
+    permutations: int,
+    limit: int | None,
 ) -> None:
     """Play a cell and print it."""
     rounds = min(loaded.facts.rounds, limit or loaded.facts.rounds)
     results: dict[str, list[PassResult]] = defaultdict(list)
-    for params in grid(figure, data, rounds):
+    for params in settings:
         setup = Setup(figure.learner, params, "gaussian", {"sigma": data.sigma})
         chosen = ",".join(
             f"{n}={v:.3g}" for n, v in params.items() if n in ("step", "epsilon", "tolerance")

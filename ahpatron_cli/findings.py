@@ -1,0 +1,222 @@
+"""What the trials of a sweep say together: means, best settings, paired comparisons.
+
+Every learner and setting plays the same permutations, so two of them are compared order by order:
+the difference of a pair has far less noise than the two rates.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import PurePath
+from statistics import fmean, stdev
+from typing import Any, TypeAlias
+
+from ahpatron_cli.records import (
+    DataRecord,
+    ParamValue,
+    RunRecord,
+    SummaryRecord,
+    plain,
+    summarise,
+)
+
+CONFIDENCE = 0.95
+
+Order: TypeAlias = tuple[int, int]
+"""Seed and repeat, which fix a permutation."""
+
+
+@dataclass(frozen=True)
+class TrialData:
+    """The file that a trial played, and what was done to it first."""
+
+    record: DataRecord
+    limit: int | None = None
+    scale: str = "none"
+    positive: float | None = None
+    shuffled: bool = True
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """Equal for trials that are comparable, whatever the file is called."""
+        return self.record.sha256, self.limit, self.scale, self.positive, self.shuffled
+
+
+@dataclass(frozen=True)
+class TrialRecord:
+    """One trial: what was played, and what came out or why nothing did."""
+
+    id: str
+    data: TrialData
+    learner: str
+    params: Mapping[str, ParamValue]
+    seed: int
+    repeat: int
+    run: RunRecord | None
+    """None: it failed."""
+    error: str | None = None
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Mistake rate of a setting minus that of the best, over the orders that both played."""
+
+    mean: float
+    se: float | None
+    """Standard error of the mean; None for a single order."""
+    orders: int
+    more_than_noise: bool | None
+    """Whether 0 lies outside the 95 % interval (Student's t); None where that cannot be said."""
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One learner with one choice of parameters on one data set, over its orders."""
+
+    learner: str
+    params: Mapping[str, ParamValue]
+    """All of them, also the kernel's."""
+    varied: Mapping[str, ParamValue]
+    """Those of them that differ between the settings of this learner on this data set."""
+    rates: Mapping[Order, float]
+    """Mistake rate of each order."""
+    summary: SummaryRecord
+    difference: Difference | None = None
+    """To the best setting of the data set; None for that one itself, or with no order in common."""
+    best_of_learner: bool = False
+    best_of_data: bool = False
+
+    @property
+    def label(self) -> str:
+        """`epsilon=0.5, budget=400`: what tells it from the learner's other settings."""
+        return ", ".join(f"{name}={_tidy(value)}" for name, value in self.varied.items())
+
+
+@dataclass(frozen=True)
+class DataFindings:
+    """All settings that were played on one data set."""
+
+    name: str
+    """The file's name, with as much of its folder as tells it from the others."""
+    data: TrialData
+    settings: Sequence[Setting]
+    """In the order of their first trials."""
+
+    @property
+    def best(self) -> list[Setting]:
+        """The best setting of each learner, in the order in which the learners were asked for."""
+        return [setting for setting in self.settings if setting.best_of_learner]
+
+
+@dataclass(frozen=True)
+class Findings:
+    """What a results file says."""
+
+    datasets: Sequence[DataFindings]
+    trials: int
+    """Trials that were played to the end."""
+    failed: Sequence[TrialRecord] = ()
+    """Trials that ended with an error and were not played to the end since."""
+    origins: Sequence[Mapping[str, Any]] = field(default=())
+    """The header lines: versions, BLAS and the command of each sweep that wrote to the file."""
+
+
+def find(trials: Sequence[TrialRecord], origins: Sequence[Mapping[str, Any]] = ()) -> Findings:
+    """Fold trials (each id once) into findings."""
+    groups = _grouped(trials, lambda trial: trial.data.identity)
+    names = distinct_names([group[0].data.record.path for group in groups])
+    datasets = [
+        DataFindings(name, group[0].data, _settings(played))
+        for name, group in zip(names, groups, strict=True)
+        if (played := [trial for trial in group if trial.run is not None])
+    ]
+    failed = [trial for trial in trials if trial.run is None]
+    return Findings(datasets, len(trials) - len(failed), failed, origins)
+
+
+def _settings(trials: Sequence[TrialRecord]) -> list[Setting]:
+    """The settings of one data set, compared with the best of them."""
+    groups = _grouped(trials, lambda trial: (trial.learner, *sorted(trial.params.items())))
+    rivals: dict[str, list[Mapping[str, ParamValue]]] = {}
+    for group in groups:
+        rivals.setdefault(group[0].learner, []).append(group[0].params)
+    summaries = [summarise([trial.run for trial in group if trial.run]) for group in groups]
+    rates = [
+        {(trial.seed, trial.repeat): trial.run.mistake_rate for trial in group if trial.run}
+        for group in groups
+    ]
+    best = _best(summaries, range(len(groups)))
+    settings = []
+    for number, group in enumerate(groups):
+        learner, params = group[0].learner, group[0].params
+        others = [index for index, line in enumerate(summaries) if line.learner == learner]
+        settings.append(
+            Setting(
+                learner,
+                params,
+                {
+                    name: value
+                    for name, value in params.items()
+                    if any(rival.get(name) != value for rival in rivals[learner])
+                },
+                rates[number],
+                summaries[number],
+                difference=None if number == best else compare(rates[number], rates[best]),
+                best_of_learner=number == _best(summaries, others),
+                best_of_data=number == best,
+            )
+        )
+    return settings
+
+
+def _best(summaries: Sequence[SummaryRecord], among: Sequence[int]) -> int:
+    """The lowest mean; settings with fewer orders than others count only if there is no other."""
+    complete = max(summaries[number].repeats for number in among)
+    full = [number for number in among if summaries[number].repeats == complete]
+    return min(full, key=lambda number: summaries[number].mistake_rate_mean)
+
+
+def compare(rates: Mapping[Order, float], best: Mapping[Order, float]) -> Difference | None:
+    """The paired difference over the orders that both have."""
+    gaps = [rate - best[order] for order, rate in rates.items() if order in best]
+    if not gaps:
+        return None
+    mean = fmean(gaps)
+    if len(gaps) == 1:
+        return Difference(mean, None, 1, None)
+    from scipy.special import stdtrit  # Student's t without the weight of scipy.stats
+
+    se = stdev(gaps) / math.sqrt(len(gaps))
+    limit = float(stdtrit(len(gaps) - 1, (1 + CONFIDENCE) / 2))
+    return Difference(mean, se, len(gaps), abs(mean) > limit * se)
+
+
+def distinct_names(paths: Sequence[str]) -> list[str]:
+    """The shortest ends of these paths that tell them apart; equal paths are numbered."""
+    parts = [PurePath(path).parts or (path,) for path in paths]
+    for depth in range(1, max((len(part) for part in parts), default=1) + 1):
+        names = [str(PurePath(*part[-depth:])) for part in parts]
+        if len(set(names)) == len(set(paths)):
+            break
+    seen: dict[str, int] = {}
+    for number, name in enumerate(names if paths else []):
+        seen[name] = seen.get(name, 0) + 1
+        if seen[name] > 1:
+            names[number] = f"{name} ({seen[name]})"
+    return names if paths else []
+
+
+def _grouped(
+    trials: Sequence[TrialRecord], key: Callable[[TrialRecord], tuple[Any, ...]]
+) -> list[list[TrialRecord]]:
+    groups: dict[tuple[Any, ...], list[TrialRecord]] = {}
+    for trial in trials:
+        groups.setdefault(key(trial), []).append(trial)
+    return list(groups.values())
+
+
+def _tidy(value: ParamValue) -> str:
+    """Six digits: enough to tell 10^k/√T apart, short enough for a table."""
+    return f"{value:.6g}" if isinstance(value, float) else str(plain(value))

@@ -1,0 +1,1 @@
+"""Many trials, kept safe: grids, execution, and the results file."""

@@ -41,7 +41,8 @@ class TrialData:
     @property
     def identity(self) -> tuple[Any, ...]:
         """Equal for trials that are comparable, whatever the file is called."""
-        return self.record.sha256, self.limit, self.scale, self.positive, self.shuffled
+        file = self.record.sha256 or self.record.path
+        return file, self.limit, self.scale, self.positive, self.shuffled
 
 
 @dataclass(frozen=True)
@@ -79,7 +80,7 @@ class Setting:
     params: Mapping[str, ParamValue]
     """All of them, also the kernel's."""
     varied: Mapping[str, ParamValue]
-    """Those of them that differ between the settings of this learner on this data set."""
+    """Those of them that tell it from the other settings of this learner on this data set."""
     rates: Mapping[Order, float]
     """Mistake rate of each order."""
     summary: SummaryRecord
@@ -102,7 +103,7 @@ class DataFindings:
     """The file's name, with as much of its folder as tells it from the others."""
     data: TrialData
     settings: Sequence[Setting]
-    """In the order of their first trials."""
+    """Learners in the order of their first trials, the settings of each by value."""
 
     @property
     def best(self) -> list[Setting]:
@@ -139,36 +140,61 @@ def find(trials: Sequence[TrialRecord], origins: Sequence[Mapping[str, Any]] = (
 def _settings(trials: Sequence[TrialRecord]) -> list[Setting]:
     """The settings of one data set, compared with the best of them."""
     groups = _grouped(trials, lambda trial: (trial.learner, *sorted(trial.params.items())))
-    rivals: dict[str, list[Mapping[str, ParamValue]]] = {}
-    for group in groups:
-        rivals.setdefault(group[0].learner, []).append(group[0].params)
-    summaries = [summarise([trial.run for trial in group if trial.run]) for group in groups]
-    rates = [
-        {(trial.seed, trial.repeat): trial.run.mistake_rate for trial in group if trial.run}
-        for group in groups
+    # by order, so that none counts twice
+    runs = [
+        {(trial.seed, trial.repeat): trial.run for trial in group if trial.run} for group in groups
     ]
-    best = _best(summaries, range(len(groups)))
+    summaries = [summarise(list(played.values())) for played in runs]
+    rates = [{order: run.mistake_rate for order, run in played.items()} for played in runs]
+    numbers: dict[str, list[int]] = {}
+    for number, summary in enumerate(summaries):
+        numbers.setdefault(summary.learner, []).append(number)
+    best = _best(summaries, range(len(summaries)))
+    best_of = {learner: _best(summaries, own) for learner, own in numbers.items()}
+    telling = {
+        learner: _telling([summaries[number].params for number in own])
+        for learner, own in numbers.items()
+    }
     settings = []
-    for number, group in enumerate(groups):
-        learner, params = group[0].learner, group[0].params
-        others = [index for index, line in enumerate(summaries) if line.learner == learner]
+    for number, summary in enumerate(summaries):
+        learner, params = summary.learner, summary.params
         settings.append(
             Setting(
                 learner,
                 params,
-                {
-                    name: value
-                    for name, value in params.items()
-                    if any(rival.get(name) != value for rival in rivals[learner])
-                },
+                {name: params[name] for name in telling[learner] if name in params},
                 rates[number],
-                summaries[number],
+                summary,
                 difference=None if number == best else compare(rates[number], rates[best]),
-                best_of_learner=number == _best(summaries, others),
+                best_of_learner=number == best_of[learner],
                 best_of_data=number == best,
             )
         )
-    return settings
+    # by value, and not by which process happened to be the first to finish
+    rank = {learner: number for number, learner in enumerate(numbers)}
+    return sorted(
+        settings, key=lambda one: (rank[one.learner], *map(_sortable, one.varied.values()))
+    )
+
+
+def _sortable(value: ParamValue) -> tuple[bool, ParamValue]:
+    """Words after numbers."""
+    return isinstance(value, str), value
+
+
+def _telling(settings: Sequence[Mapping[str, ParamValue]]) -> list[str]:
+    """The parameters that tell a learner's settings apart, without those that follow from them.
+
+    Later parameters may have defaults computed from earlier ones, so these are left out first.
+    """
+    names = list(dict.fromkeys(name for params in settings for name in params))
+    names = [name for name in names if len({params.get(name) for params in settings}) > 1]
+    for name in reversed(names):
+        others = [other for other in names if other != name]
+        kinds = {tuple(params.get(other) for other in others) for params in settings}
+        if len(kinds) == len(settings):
+            names = others
+    return names
 
 
 def _best(summaries: Sequence[SummaryRecord], among: Sequence[int]) -> int:
@@ -201,11 +227,11 @@ def distinct_names(paths: Sequence[str]) -> list[str]:
         if len(set(names)) == len(set(paths)):
             break
     seen: dict[str, int] = {}
-    for number, name in enumerate(names if paths else []):
+    for number, name in enumerate(names):
         seen[name] = seen.get(name, 0) + 1
         if seen[name] > 1:
             names[number] = f"{name} ({seen[name]})"
-    return names if paths else []
+    return names
 
 
 def _grouped(

@@ -54,12 +54,6 @@ class RunRecord:
     near_ties: int
     seconds: float
 
-    @property
-    def budget(self) -> int | None:
-        """B, or None for a learner without one."""
-        budget = self.params.get("budget")
-        return int(budget) if budget is not None else None
-
 
 @dataclass(frozen=True)
 class SummaryRecord:
@@ -139,20 +133,24 @@ def summarise(runs: Sequence[RunRecord]) -> SummaryRecord:
 
 def to_json(report: Report) -> Json:
     """The document of `--format json`: plain values only."""
-    data = report.data
     return {
         "schema": SCHEMA,
         "version": report.version,
-        "data": {
-            "path": data.path,
-            "rounds": data.rounds,
-            "features": data.features,
-            "labels": [label if label is None else whole(label) for label in data.labels],
-            "sha256": data.sha256,
-        },
+        "data": data_to_json(report.data),
         "runs": [run_to_json(run) for run in report.runs],
         "summary": [_as_json(line) for line in report.summary()],
         "load_seconds": report.load_seconds,
+    }
+
+
+def data_to_json(data: DataRecord) -> Json:
+    """The element `data`."""
+    return {
+        "path": data.path,
+        "rounds": data.rounds,
+        "features": data.features,
+        "labels": [label if label is None else whole(label) for label in data.labels],
+        "sha256": data.sha256,
     }
 
 
@@ -163,8 +161,13 @@ def run_to_json(run: RunRecord) -> Json:
 
 def _as_json(record: RunRecord | SummaryRecord) -> Json:
     document = dict(vars(record))
-    document["params"] = {name: plain(value) for name, value in record.params.items()}
+    document["params"] = plain_params(record.params)
     return document
+
+
+def plain_params(params: Mapping[str, ParamValue]) -> dict[str, ParamValue]:
+    """Parameters that JSON can hold."""
+    return {name: plain(value) for name, value in params.items()}
 
 
 def plain(value: ParamValue) -> ParamValue:

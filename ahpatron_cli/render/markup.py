@@ -1,4 +1,4 @@
-r"""The summary table for papers and notes: LaTeX (booktabs) and Markdown.
+r"""Tables for papers and notes: LaTeX (booktabs) and Markdown.
 
 Names are escaped twice: first control characters are made visible (`\x1b`), then every character
 that the target language gives a meaning to.
@@ -7,11 +7,13 @@ that the target language gives a meaning to.
 import re
 from collections.abc import Sequence
 
-from ahpatron_cli.records import Report
-from ahpatron_cli.render.lines import Line, facts, repeats, summary_lines
 from ahpatron_cli.render.safe import literal
+from ahpatron_cli.render.sheet import Cell, Page, Sheet, spelled
 
 _MARKDOWN_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|&~$#!])")
+
+_NEGATIVE = re.compile(r"^-(?=\d)")
+"""The sign of a number, which a hyphen is too short for."""
 
 _LATEX_ESCAPES = {
     "\\": r"\textbackslash{}",
@@ -26,74 +28,82 @@ _LATEX_ESCAPES = {
     **{character: "\\" + character for character in "&%$#_{}"},
 }
 
-_MARKDOWN_HEADS = (
-    "Learner",
-    "AMR %",
-    r"\|M_T\|",
-    r"\|N_T\|",
-    "Support",
-    "Halvings",
-    "ζ̂",
-    "Seconds",
-)
-_LATEX_HEADS = (
-    "Learner",
-    r"AMR (\%)",
-    "$|M_T|$",
-    "$|N_T|$",
-    "Support",
-    "Halvings",
-    r"$\hat\zeta$",
-    "Seconds",
-)
+_MARKDOWN_SIGNS = {"|": r"\|", "*": r"\*", "−": "-"}
+_LATEX_SIGNS = {
+    "AMR %": r"AMR (\%)",
+    "|M_T|": "$|M_T|$",
+    "|N_T|": "$|N_T|$",
+    "ζ̂": r"$\hat\zeta$",
+    "±": r"$\pm$",
+    "→": r"$\to$",
+    "−": "$-$",
+    "*": "{*}",
+    "%": r"\%",
+}
 
 
-def to_markdown(reports: Sequence[Report]) -> str:
-    """One table per data file, the best mistake rate in bold."""
-    return "\n".join(_markdown_table(report) for report in reports)
+def to_markdown(page: Page) -> str:
+    """One table per sheet."""
+    parts = [_markdown_table(sheet) for sheet in page.sheets]
+    if page.remark:
+        items = "".join(f"- {_markdown(item)}\n" for item in page.items)
+        parts.append(f"{_markdown(page.remark)}\n" + (f"\n{items}" if items else ""))
+    return "\n".join(parts)
 
 
-def _markdown_table(report: Report) -> str:
-    title = f"Data: **{_markdown(report.data.path)}**, {facts(report.data, arrow='→')}"
-    if repeats(report):
-        title += f"; mean ± sd over {repeats(report)}"
-    rows = [_MARKDOWN_HEADS, (":--", *["--:"] * (len(_MARKDOWN_HEADS) - 1))]
-    for line in summary_lines(report):
-        rate = f"**{line.rate}**" if line.best else line.rate
-        spread = f" ± {line.spread}" if line.spread else ""
-        rows.append((_markdown(line.learner), rate + spread, *_cells_or(line, "–")))
-    table = "".join(f"| {' | '.join(row)} |\n" for row in rows)
-    return f"{title}\n\n{table}"
+def _markdown_table(sheet: Sheet) -> str:
+    rows = [
+        [spelled(column.head, _MARKDOWN_SIGNS) for column in sheet.columns],
+        [":--" if column.words else "--:" for column in sheet.columns],
+        *([_markdown_cell(cell) for cell in row] for row in sheet.rows),
+    ]
+    paragraphs = [
+        f"Data: **{_markdown(sheet.name)}**, {spelled(sheet.about, _MARKDOWN_SIGNS)}\n",
+        "".join(f"| {' | '.join(row)} |\n" for row in rows),
+    ]
+    if sheet.notes:
+        paragraphs.append(spelled(" ".join(sheet.notes), _MARKDOWN_SIGNS) + "\n")
+    return "\n".join(paragraphs)
 
 
-def to_latex(reports: Sequence[Report]) -> str:
-    """One `table` per data file for the booktabs package, the best mistake rate in bold."""
-    tables = "\n".join(_latex_table(report) for report in reports)
-    return "% needs \\usepackage{booktabs}\n" + tables
+def _markdown_cell(cell: Cell | None) -> str:
+    if cell is None:
+        return "–"
+    text = _markdown(cell.text)
+    shown = f"**{text}**" if cell.bold else text
+    return (r"\* " if cell.mark else "") + shown + (f" ± {cell.spread}" if cell.spread else "")
 
 
-def _latex_table(report: Report) -> str:
-    size = facts(report.data, arrow=r"$\to$", minus="$-$")
-    caption = rf"\texttt{{{_latex(report.data.path)}}}: {size}"
-    if repeats(report):
-        caption += rf"; mean $\pm$ sd over {repeats(report)}"
-    rows = []
-    for line in summary_lines(report):
-        rate = rf"\textbf{{{line.rate}}}" if line.best else line.rate
-        spread = rf" $\pm$ {line.spread}" if line.spread else ""
-        rows.append((_latex(line.learner), rate + spread, *_cells_or(line, "--")))
+def to_latex(page: Page) -> str:
+    """One `table` per sheet for the booktabs package; remarks are comments, not for the paper."""
+    parts = ["% needs \\usepackage{booktabs}\n"] if page.sheets else []
+    parts.append("\n".join(_latex_table(sheet) for sheet in page.sheets))
+    if page.remark:
+        lines = [page.remark, *(f"  {literal(item)}" for item in page.items)]
+        parts += [f"% {line}\n" for line in lines]
+    return "".join(parts)
+
+
+def _latex_table(sheet: Sheet) -> str:
+    caption = rf"\texttt{{{_latex(sheet.name)}}}: {spelled(sheet.about, _LATEX_SIGNS)}"
+    notes = spelled(" ".join(sheet.notes), _LATEX_SIGNS)
     return "\n".join(
         [
             r"\begin{table}",
             r"  \centering",
             rf"  \caption{{{caption}}}",
-            rf"  \begin{{tabular}}{{l{'r' * (len(_LATEX_HEADS) - 1)}}}",
+            rf"  \begin{{tabular}}{{{''.join('rl'[column.words] for column in sheet.columns)}}}",
             r"    \toprule",
-            _latex_row(_LATEX_HEADS),
+            _latex_row([spelled(column.head, _LATEX_SIGNS) for column in sheet.columns]),
             r"    \midrule",
-            *map(_latex_row, rows),
+            *(_latex_row([_latex_cell(cell) for cell in row]) for row in sheet.rows),
             r"    \bottomrule",
             r"  \end{tabular}",
+            *(
+                [rf"  \par\smallskip\parbox{{\linewidth}}{{\footnotesize {notes}}}"]
+                if notes
+                else []
+            ),
             r"\end{table}",
             "",
         ]
@@ -104,8 +114,13 @@ def _latex_row(row: Sequence[str]) -> str:
     return "    " + " & ".join(row) + r" \\"
 
 
-def _cells_or(line: Line, missing: str) -> list[str]:
-    return [missing if cell is None else cell for cell in line.after_rate()]
+def _latex_cell(cell: Cell | None) -> str:
+    if cell is None:
+        return "--"
+    text = _NEGATIVE.sub("$-$", _latex(cell.text))
+    shown = rf"\textbf{{{text}}}" if cell.bold else text
+    mark = "{*}" if cell.mark else ""
+    return mark + shown + (rf" $\pm$ {cell.spread}" if cell.spread else "")
 
 
 def _markdown(text: str) -> str:

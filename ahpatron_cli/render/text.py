@@ -1,4 +1,4 @@
-"""Reports as text: the formats that scripts, spreadsheets and papers read.
+"""Reports and findings as text: the formats that scripts, spreadsheets and papers read.
 
 Every function here is a pure function of the records. A text ends with one newline.
 """
@@ -7,12 +7,16 @@ import csv
 import io
 import json
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
+from ahpatron_cli.findings import Findings
 from ahpatron_cli.records import Json, ParamValue, Report, run_to_json, to_json
 from ahpatron_cli.render.markup import to_latex, to_markdown
-from ahpatron_cli.render.safe import spreadsheet_text
+from ahpatron_cli.render.run_sheet import run_page
+from ahpatron_cli.render.safe import literal, spreadsheet_text
+from ahpatron_cli.render.sweep_json import findings_to_json, flat_setting_rows, setting_rows
+from ahpatron_cli.render.sweep_sheets import findings_page
 
 FORMATS = ("table", "json", "jsonl", "csv", "markdown", "latex")
 
@@ -23,17 +27,37 @@ def to_text(reports: Sequence[Report], format: str) -> str:
         case "json":
             return _json(reports)
         case "jsonl":
-            return _jsonl(reports)
+            return _jsonl(_run_rows(reports))
         case "csv":
-            return _csv(reports)
+            return _csv(_run_rows(reports))
         case "markdown":
-            return to_markdown(reports)
+            return to_markdown(run_page(reports))
         case "latex":
-            return to_latex(reports)
+            return to_latex(run_page(reports))
         case "table":
             from ahpatron_cli.render.table import to_plain_table  # rich is needed only here
 
             return to_plain_table(reports)
+    raise ValueError(f"no such format: {format}")
+
+
+def findings_to_text(findings: Findings, format: str) -> str:
+    """What a sweep found in one of `FORMATS`."""
+    match format:
+        case "json":
+            return _dumps(findings_to_json(findings), indent=2) + "\n"
+        case "jsonl":
+            return _jsonl(setting_rows(findings))
+        case "csv":
+            return _csv(flat_setting_rows(findings))
+        case "markdown":
+            return to_markdown(findings_page(findings, paper=True))
+        case "latex":
+            return to_latex(findings_page(findings, paper=True))
+        case "table":
+            from ahpatron_cli.render.table import page_to_plain_text
+
+            return page_to_plain_text(findings_page(findings))
     raise ValueError(f"no such format: {format}")
 
 
@@ -43,26 +67,26 @@ def _json(reports: Sequence[Report]) -> str:
     return _dumps(documents[0] if len(documents) == 1 else documents, indent=2) + "\n"
 
 
-def _jsonl(reports: Sequence[Report]) -> str:
-    return "".join(_dumps(row) + "\n" for row in _run_rows(reports))
+def _jsonl(rows: Iterable[Json]) -> str:
+    return "".join(_dumps(row) + "\n" for row in rows)
 
 
-def _csv(reports: Sequence[Report]) -> str:
-    """One line per run, quoted by RFC 4180; each parameter is a column `param_NAME`.
+def _csv(rows: Iterable[Json]) -> str:
+    """Quoted by RFC 4180; each parameter is a column `param_NAME`.
 
-    Columns are the union over all runs and empty where a run has no such value. A text that a
+    Columns are the union over all rows and empty where a row has no such value. A text that a
     spreadsheet would take for a formula (`=`, `+`, `-`, `@` first) gets a leading apostrophe, and
     control characters are shown as `\\x1b`; numbers are never touched.
     """
-    rows = []
-    for row in _run_rows(reports):
+    flat = []
+    for row in rows:
         params = row.pop("params")
-        rows.append(row | {f"param_{name}": value for name, value in params.items()})
-    columns = list(dict.fromkeys(name for row in rows for name in row))
+        flat.append(row | {f"param_{literal(name)}": value for name, value in params.items()})
+    columns = list(dict.fromkeys(name for row in flat for name in row))
     target = io.StringIO()
     writer = csv.DictWriter(target, columns, restval="", lineterminator="\n")
     writer.writeheader()
-    writer.writerows({name: _csv_cell(value) for name, value in row.items()} for row in rows)
+    writer.writerows({name: _csv_cell(value) for name, value in row.items()} for row in flat)
     return target.getvalue()
 
 

@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from ahpatron_cli.errors import ExitCode, UserError
 from ahpatron_cli.records import Curve
-from ahpatron_cli.render import plot
+from ahpatron_cli.render.drawing import pens, spread
 from ahpatron_cli.render.plot import check_curve_path, draw_curves, write_curve
 
 CSV = """\
@@ -87,7 +87,8 @@ def test_axes_are_labelled() -> None:
 
 
 def test_no_two_pens_are_alike() -> None:
-    assert len(set(zip(*plot._pens(28), strict=True))) == 28
+    assert len({(pen.colour, pen.stroke) for pen in pens(28)}) == 28
+    assert len({(pen.colour, pen.marker) for pen in pens(28)}) == 28
 
 
 def test_names_are_no_mathematics_and_hold_no_control_characters(tmp_path: Path) -> None:
@@ -111,7 +112,7 @@ def test_flat_and_tiny_curves_can_be_drawn(tmp_path: Path, mistakes: tuple[float
 
 @given(st.lists(st.floats(0, 100), min_size=1, max_size=12))
 def test_labels_never_overlap_and_keep_their_order(wanted: list[float]) -> None:
-    places = plot._spread(wanted, gap=5.0, low=0.0, high=100.0)
+    places = spread(wanted, gap=5.0, low=0.0, high=100.0)
     pairs = sorted(zip(wanted, places, strict=True), key=lambda pair: (pair[1], pair[0]))
     assert [end for end, _ in pairs] == sorted(wanted)
     for (_, lower), (_, upper) in pairwise(pairs):
@@ -121,8 +122,8 @@ def test_labels_never_overlap_and_keep_their_order(wanted: list[float]) -> None:
 
 
 def test_labels_with_room_stay_where_they_are() -> None:
-    assert plot._spread([50.0, 10.0, 90.0], gap=5, low=0, high=100) == [50.0, 10.0, 90.0]
-    assert plot._spread([50.0, 50.0], gap=4, low=0, high=100) == [48.0, 52.0]
+    assert spread([50.0, 10.0, 90.0], gap=5, low=0, high=100) == [50.0, 10.0, 90.0]
+    assert spread([50.0, 50.0], gap=4, low=0, high=100) == [48.0, 52.0]
 
 
 @pytest.mark.parametrize("path", ["c.pdf", "curve", "c.jpg"])

@@ -1,0 +1,209 @@
+"""What all pictures share: pens, names beside lines, and bytes that depend on the content only.
+
+matplotlib is an extra (`ahpatron-cli[plot]`) and slow to import, so it is only met inside the
+functions that draw. Its object interface is used: no global state, no window, no display.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import io
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from statistics import fmean
+from typing import TYPE_CHECKING, Any
+
+from ahpatron_cli.errors import ExitCode, UserError
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+INSTALL = "pip install 'ahpatron-cli[plot]'"
+INK = "#333333"
+PALE = "#666666"
+GRID = "#dddddd"
+BLACK = "#000000"
+LINE_WIDTH = 1.6
+POINTS_PER_INCH = 72
+
+# Okabe and Ito's colours, told apart by colour-blind eyes too; their yellow is lost on white.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", BLACK)
+_STROKES = ("-", "--", ":", "-.")
+"""The second round of colours is dashed, the third dotted."""
+_MARKERS = ("o", "s", "^", "D")
+
+_LINE_SPACING = 1.5
+"""Between names one above the other, in font sizes."""
+_THREAD = (0.025, 0.2, 0.42, 0.47)
+"""Inches right of the axes: the thread begins, the stroke begins, it ends, the name begins."""
+
+_METADATA: Mapping[str, Mapping[str, None]] = {
+    "png": {"Software": None},
+    "svg": {"Date": None, "Creator": None},
+    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+}
+
+
+@dataclass(frozen=True)
+class Pen:
+    """How one learner is drawn: as a line by colour and stroke, as dots by colour and marker."""
+
+    colour: str
+    stroke: str
+    marker: str
+
+
+@dataclass(frozen=True)
+class Name:
+    """A name to be written to the right of the axes, at the height where its line ends."""
+
+    text: str
+    end: float
+    look: Mapping[str, Any]
+    """The properties of the short stroke before the name, those of its line."""
+
+
+def pens(count: int) -> list[Pen]:
+    """A pen for each learner, no two alike among the first 28."""
+    rounds = [divmod(number, len(_COLOURS)) for number in range(count)]
+    return [
+        Pen(_COLOURS[rest], _STROKES[turn % len(_STROKES)], _MARKERS[turn % len(_MARKERS)])
+        for turn, rest in rounds
+    ]
+
+
+def has_matplotlib() -> bool:
+    """Whether pictures can be drawn, found out without the slow import."""
+    return importlib.util.find_spec("matplotlib") is not None
+
+
+def require_matplotlib(suffix: str, *, instead: str = "") -> None:
+    """Refuse pictures where there is no matplotlib; `instead` says what could be done without."""
+    if not has_matplotlib():
+        raise UserError(
+            f"writing {suffix} pictures needs matplotlib",
+            code=ExitCode.USAGE,
+            hint=INSTALL + instead,
+        )
+
+
+def picture(draw: Callable[[], Figure], format: str, *, transparent: bool = False) -> bytes:
+    """What `draw` draws as a png, svg or pdf: no date, no random identifiers."""
+    from matplotlib import rc_context
+
+    target = io.BytesIO()
+    # publishers refuse matplotlib's usual Type 3 fonts
+    fixed = rc_context({"svg.hashsalt": "ahpatron", "pdf.fonttype": 42})
+    with fixed, warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")  # shown as a box
+        draw().savefig(
+            target,
+            format=format,
+            dpi=200,
+            bbox_inches="tight",
+            transparent=transparent,
+            metadata=dict(_METADATA[format]),
+        )
+    return target.getvalue()
+
+
+def rule(axes: Axes) -> None:
+    """Faint lines across, behind everything."""
+    axes.grid(axis="y", color=GRID, linewidth=0.6)
+    axes.set_axisbelow(True)
+
+
+def size_in_inches(axes: Axes) -> tuple[float, float]:
+    """Width and height of the axes on paper."""
+    box = axes.get_window_extent()  # in pixels, of which a figure knows how many make an inch
+    return box.width / axes.figure.dpi, box.height / axes.figure.dpi
+
+
+def name_lines(axes: Axes, names: Sequence[Name], *, size: float, threads: bool = True) -> None:
+    """Write each name to the right of its line, none over another.
+
+    A thin thread leads from the end of the line to a stroke in its own pen and the name.
+    """
+    low, high = axes.get_ylim()
+    across, up = size_in_inches(axes)
+    gap = (high - low) * inches_per_name(size) / up
+    places = spread([name.end for name in names], gap=gap, low=low, high=high)
+    start, left, right, text = (1 + inches / across for inches in _THREAD)
+    beside = axes.get_yaxis_transform()  # across: 1 is the right edge; up: in data
+    outside: dict[str, Any] = {"transform": beside, "clip_on": False}
+    for name, place in zip(names, places, strict=True):
+        if threads:
+            colour = name.look["color"]
+            axes.plot([start, left], [name.end, place], color=colour, linewidth=0.6, **outside)
+        middle = (left + right) / 2  # where a marker goes, if the line has markers
+        axes.plot([left, middle, right], [place] * 3, markevery=[1], **name.look, **outside)
+        axes.text(
+            text,
+            place,
+            name.text,
+            transform=beside,
+            color=INK,
+            fontsize=size,
+            verticalalignment="center",
+            parse_math=False,
+        )
+
+
+def inches_per_name(size: float) -> float:
+    """The height that one of several names at a line's end needs."""
+    return _LINE_SPACING * size / POINTS_PER_INCH
+
+
+def name_width(text: str, size: float) -> float:
+    """Inches from the right edge of the axes to the end of a name beside it."""
+    return _THREAD[-1] + text_width(text, size) / POINTS_PER_INCH
+
+
+def text_width(text: str, size: float) -> float:
+    """The width of a text in points, mathematics not interpreted."""
+    from matplotlib.font_manager import FontProperties
+    from matplotlib.textpath import text_to_path
+
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message="Glyph .* missing from")
+        width, _, _ = text_to_path.get_text_width_height_descent(
+            text, FontProperties(size=size), ismath=False
+        )
+    return float(width)
+
+
+def fitted(text: str, points: float, size: float) -> str:
+    """The text, or as much of it as fits into a width, with an ellipsis."""
+    if text_width(text, size) <= points:
+        return text
+    fits, cut = 0, len(text)
+    while cut - fits > 1:
+        middle = (fits + cut) // 2
+        if text_width(text[:middle] + "…", size) <= points:
+            fits = middle
+        else:
+            cut = middle
+    return text[:fits] + "…"
+
+
+def spread(wanted: Sequence[float], *, gap: float, low: float, high: float) -> list[float]:
+    """The places nearest to `wanted`, at least `gap` apart, inside the limits if they all fit.
+
+    With i gaps taken off the i-th smallest, this is isotonic regression: neighbours in the wrong
+    order are pooled at their mean.
+    """
+    order = sorted(range(len(wanted)), key=lambda number: wanted[number])
+    pools: list[list[float]] = []
+    for rank, number in enumerate(order):
+        pools.append([wanted[number] - rank * gap])
+        while len(pools) > 1 and fmean(pools[-2]) > fmean(pools[-1]):
+            last = pools.pop()
+            pools[-1] += last
+    levels = [fmean(pool) for pool in pools for _ in pool]
+    top = max(high - gap * (len(wanted) - 1), low)
+    places = [0.0] * len(wanted)
+    for rank, (number, level) in enumerate(zip(order, levels, strict=True)):
+        places[number] = min(max(level, low), top) + rank * gap
+    return places

@@ -17,7 +17,8 @@ import typer
 from ahpatron_cli import __version__
 from ahpatron_cli.commands.inspect import inspect
 from ahpatron_cli.commands.run import run
-from ahpatron_cli.commands.shown import Said, Shown
+from ahpatron_cli.commands.shown import FindingsShown, Said, Shown
+from ahpatron_cli.commands.sweep import sweep
 from ahpatron_cli.errors import ExitCode, UserError
 
 if TYPE_CHECKING:
@@ -42,6 +43,7 @@ app = typer.Typer(
     epilog="First steps:  ahpatron run sample_data/rings.svm --budget 100 --sigma 0.1",
 )
 app.command(no_args_is_help=True)(run)
+app.command(no_args_is_help=True)(sweep)
 app.command(no_args_is_help=True)(inspect)
 
 
@@ -138,6 +140,11 @@ def _run_command(arguments: list[str]) -> int:
         from ahpatron_cli.render.stdout import write_reports
 
         write_reports(answer.reports, answer.format)
+    elif isinstance(answer, FindingsShown):
+        from ahpatron_cli.render.stdout import write_findings
+
+        write_findings(answer.findings, answer.format)
+        code = answer.code
     elif isinstance(answer, Said):
         sys.stdout.write(answer.text)
         code = answer.code
@@ -153,7 +160,7 @@ def _abandon_stdout() -> None:
 def _tell_usage_error(talk: Conversation, error: Exception, arguments: list[str]) -> int:
     message = error.format_message()  # type: ignore[attr-defined]  # all of click's have it
     if message:  # it is empty where the help was shown instead
-        command = arguments[0] if arguments and arguments[0] in ("run", "inspect") else ""
+        command = arguments[0] if arguments and arguments[0] in ("run", "sweep", "inspect") else ""
         hint = f"`{' '.join(filter(None, ('ahpatron', command)))} --help` shows what is possible"
         if not command and arguments and Path(arguments[0]).is_file():
             hint = f"did you mean `ahpatron run {shlex.join(arguments)}`?"

@@ -226,28 +226,29 @@ def play_loaded(
     tasks = list(product(setups, range(repetition.repeats)))
     if jobs == 1 or len(tasks) == 1:
         for setup, repeat in tasks:
-            yield _play_one(loaded, setup, repetition, repeat, path, keep_scores, watch)
+            yield play_one(loaded, setup, repetition, repeat, path, keep_scores, watch)
         return
     from joblib import Parallel, delayed
 
     parallel = Parallel(n_jobs=min(jobs, len(tasks)), return_as="generator", max_nbytes="1M")
     for result in parallel(
-        delayed(_play_one)(loaded, setup, repetition, repeat, path, keep_scores)
+        delayed(play_one)(loaded, setup, repetition, repeat, path, keep_scores)
         for setup, repeat in tasks
     ):
         watch(result.record.rounds, result.record.mistakes)
         yield result
 
 
-def _play_one(
+def play_one(
     loaded: Loaded,
     setup: Setup,
     repetition: Repetition,
     repeat: int,
     path: str,
-    keep_scores: bool,
+    keep_scores: bool = False,
     watch: Callable[[int, int], None] = lambda rounds, mistakes: None,
 ) -> PassResult:
+    """One pass over one order of a file in memory."""
     rounds = loaded.facts.rounds
     one = Pass(setup, path, repetition.seed, repeat, rounds, keep_scores)
     for piece in loaded.pieces(repetition.order(repeat, rounds)):

@@ -14,6 +14,7 @@ from ahpatron_cli.data.strict import Fault
 from ahpatron_cli.data.svm_format import SvmReader
 from ahpatron_cli.errors import ExitCode
 from ahpatron_cli.render.safe import literal
+from ahpatron_cli.render.wording import counted
 
 
 def describe_learners() -> str:
@@ -54,21 +55,17 @@ def describe_data(path: str, max_faults: int, max_features: int) -> Said:
         name = literal(source.name)
     rows, faults = reader.rows_read, reader.counts["faults"]
     features = max(reader.max_index + reader.zero_based, 0)
-    title = f"{name}: {_count(rows, 'row')}, {_count(features, 'feature')}"
+    title = f"{name}: {counted(rows, 'row')}, {counted(features, 'feature')}"
     if rows and features:
         title += f", {reader.counts['values'] / rows / features:.1%} of values stored"
     lines = [title]
     for label, count in sorted(labels.items())[:20]:
-        lines.append(f"  label {show(label):>6}: {_count(count, 'row')} ({count / rows:.1%})")
+        lines.append(f"  label {show(label):>6}: {counted(count, 'row')} ({count / rows:.1%})")
     for line, fault in found:
         note = f" ({literal(fault.note)})" if fault.note else ""
         lines.append(f"{name}:{line}:{fault.column}: {fault.problem}{note}")
     if faults:
         hidden = f", {len(found)} shown" if faults > len(found) else ""
-        lines.append(_count(faults, "faulty line") + hidden)
+        lines.append(counted(faults, "faulty line") + hidden)
     code = ExitCode.BAD_DATA if faults else ExitCode.OK
     return Said("\n".join(lines) + "\n", code)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + ("" if number == 1 else "s")

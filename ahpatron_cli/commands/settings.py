@@ -64,51 +64,56 @@ def build_setups(
     for name, text in named.items():
         if text is None:
             continue
-        takers = _takers(name, learners)
-        for learner in takers:
-            chosen[learner][name] = _parse(f"--{name}", REGISTRY[learner].specs()[name], text)
+        owners = takers(name, learners)
+        for learner in owners:
+            chosen[learner][name] = parse(f"--{name}", REGISTRY[learner].specs()[name], text)
         if name in kernel_specs:
-            kernel_params[name] = _parse(f"--{name}", kernel_specs[name], text)
-        elif not takers:
+            kernel_params[name] = parse(f"--{name}", kernel_specs[name], text)
+        elif not owners:
             owner = f"the {kernel} kernel" if name == "sigma" else " and ".join(learners)
             remarks.append(f"--{name} has no effect: {owner} has no such parameter")
     given = {name for name, text in named.items() if text is not None}
     for word in params:
-        learner_name, name, text = _split(word, learners)
+        learner_name, name, text = split("-p", word, learners)
         if word.partition("=")[0] in given:
             raise usage(f"{word.partition('=')[0]} is given twice")
         given.add(word.partition("=")[0])
-        owners = _takers(name, [learner_name] if learner_name else learners)
+        owners = takers(name, [learner_name] if learner_name else learners)
         for learner in owners:
-            chosen[learner][name] = _parse(name, REGISTRY[learner].specs()[name], text)
+            chosen[learner][name] = parse(name, REGISTRY[learner].specs()[name], text)
         if name in kernel_specs and not learner_name:
-            kernel_params[name] = _parse(name, kernel_specs[name], text)
+            kernel_params[name] = parse(name, kernel_specs[name], text)
         elif not owners:
-            raise _unknown(name, [learner_name] if learner_name else learners, kernel_specs)
+            raise unknown(name, [learner_name] if learner_name else learners, kernel_specs)
     setups = [Setup(name, given, kernel, kernel_params) for name, given in chosen.items()]
     for setup in setups:
-        _check(setup)
+        check(setup)
     return setups, remarks
 
 
-def _takers(name: str, learners: Iterable[str]) -> list[str]:
+def takers(name: str, learners: Iterable[str]) -> list[str]:
+    """Those of the learners that have a parameter of this name."""
     return [learner for learner in learners if name in REGISTRY[learner].specs()]
 
 
-def _split(word: str, learners: Sequence[str]) -> tuple[str | None, str, str]:
+def split(flag: str, word: str, learners: Sequence[str]) -> tuple[str | None, str, str]:
     """The learner (None: every one), name and value in `LEARNER.NAME=VALUE`."""
     left, equals, text = word.partition("=")
     if not equals or not left or not text:
-        raise usage(f"-p takes NAME=VALUE, got {word!r}", "for example -p ridge=0.01")
+        example = "-p ridge=0.01" if flag == "-p" else "-g epsilon=0.5,0.6,0.7"
+        raise usage(f"{flag} takes NAME=VALUE, got {word!r}", f"for example {example}")
     learner, dot, name = left.rpartition(".")
     if not dot:
         return None, left, text
     if learner in REGISTRY and learner not in learners:
-        raise usage(f"-p {left}: {learner} is not among the chosen learners", f"add -l {learner}")
+        raise usage(
+            f"{flag} {left}: {learner} is not among the chosen learners", f"add -l {learner}"
+        )
     return one_of("learner", learner, REGISTRY), name, text
 
 
-def _parse(shown: str, spec: Spec, text: str) -> Value:
+def parse(shown: str, spec: Spec, text: str) -> Value:
+    """The value that `text` spells, if the parameter may have it."""
     try:
         return spec.check(spec.parse(text))
     except ValueError as error:
@@ -122,7 +127,8 @@ def _nearby(spec: Spec, text: str) -> str | None:
     return suggestion(text, spec.words)
 
 
-def _unknown(name: str, learners: Sequence[str], kernel_specs: Iterable[str]) -> UserError:
+def unknown(name: str, learners: Sequence[str], kernel_specs: Iterable[str]) -> UserError:
+    """The error for a parameter that no chosen learner has, nor the kernel."""
     legal = dict.fromkeys([*(n for one in learners for n in REGISTRY[one].specs()), *kernel_specs])
     owners = [learner for learner in REGISTRY if name in REGISTRY[learner].specs()]
     owners += [f"the {kernel} kernel" for kernel in KERNELS if name in KERNELS[kernel].specs()]
@@ -133,7 +139,8 @@ def _unknown(name: str, learners: Sequence[str], kernel_specs: Iterable[str]) ->
     )
 
 
-def _check(setup: Setup) -> None:
+def check(setup: Setup) -> None:
+    """Build it once, to see whether its parameters go together."""
     try:
         setup.build()
     except ParameterError as error:

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from ahpatron_cli.errors import ExitCode
+from ahpatron_cli.findings import Findings
 from ahpatron_cli.records import Report
 
 
@@ -13,6 +14,15 @@ class Shown:
 
     reports: Sequence[Report]
     format: str
+
+
+@dataclass(frozen=True)
+class FindingsShown:
+    """What a sweep found, the format that stdout shows it in, and the exit code."""
+
+    findings: Findings
+    format: str
+    code: ExitCode = ExitCode.OK
 
 
 @dataclass(frozen=True)

@@ -18,6 +18,8 @@ from ahpatron_cli.core.learners.base import Learner, wrong
 from ahpatron_cli.core.points import DensePoints
 from ahpatron_cli.core.rows import CsrRows, Floats, Rows, rows_of
 
+ALGORITHM = 1
+"""Raised whenever a learner or the engine may count otherwise than before on the same stream."""
 BLOCK = 64
 """Rounds per block. Results do not depend on it; bits may, so it is fixed for a version."""
 CHUNK = 64

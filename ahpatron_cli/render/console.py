@@ -29,6 +29,9 @@ class ProgressLine(Protocol):
     def update(self, completed: int, mistakes: int = 0, rounds: int = 0) -> None:
         """Say how much of the total is done, and the mistakes made in the rounds played so far."""
 
+    def show(self, completed: int, count: str, news: str) -> None:
+        """The same in words of the caller's own."""
+
 
 class Conversation:
     """What is said to the user. `quiet` leaves only errors; `verbose` adds details."""
@@ -100,6 +103,9 @@ class _NoBar:
     def update(self, completed: int, mistakes: int = 0, rounds: int = 0) -> None:
         """Nobody is looking."""
 
+    def show(self, completed: int, count: str, news: str) -> None:
+        """Nobody is looking."""
+
 
 class _Bar:
     def __init__(self, bar: Progress, task: TaskID) -> None:
@@ -108,15 +114,20 @@ class _Bar:
         self._next_refresh = 0.0
 
     def update(self, completed: int, mistakes: int = 0, rounds: int = 0) -> None:
-        """Redraw, at most ten times a second: called between redraws this costs next to nothing."""
+        """How a run goes: called between redraws this costs next to nothing."""
+        if time.monotonic() >= self._next_refresh:
+            played = f"{rounds:,} rounds" if rounds else ""
+            rate = f"{100 * mistakes / rounds:.2f} % mistakes" if rounds else ""
+            self.show(completed, played, rate)
+
+    def show(self, completed: int, count: str, news: str) -> None:
+        """Redraw, at most ten times a second."""
         now = time.monotonic()
         if now < self._next_refresh:
             return
         self._next_refresh = now + _SECONDS_BETWEEN_REFRESHES
-        played = f"{rounds:,} rounds" if rounds else ""
-        rate = f"{100 * mistakes / rounds:.2f} % mistakes" if rounds else ""
         with suppress(OSError, ValueError):
-            self._bar.update(self._task, completed=completed, played=played, rate=rate)
+            self._bar.update(self._task, completed=completed, played=count, rate=news)
             self._bar.refresh()
 
 

@@ -13,6 +13,7 @@ from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Protocol
 
+from ahpatron_cli.disk import sync_folder
 from ahpatron_cli.errors import ExitCode, Place, UserError
 
 _FORMAT_OF = {
@@ -148,7 +149,7 @@ def open_atomically(path: str | Path, *, trial: bool = False) -> Iterator[Output
         with suppress(OSError):
             temporary.unlink()
         raise
-    _sync_folder(real.parent)
+    sync_folder(real.parent)
 
 
 class _DirectOutput:
@@ -188,16 +189,6 @@ def _permissions(existing: Path) -> int | None:
     if not os.access(existing, os.W_OK):
         raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     return mode
-
-
-def _sync_folder(folder: Path) -> None:
-    """Make the new name durable. Some file systems cannot; the file itself is safe already."""
-    with suppress(OSError):
-        descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
-        try:
-            os.fsync(descriptor)
-        finally:
-            os.close(descriptor)
 
 
 @contextmanager

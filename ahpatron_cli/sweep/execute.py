@@ -1,0 +1,125 @@
+"""Trials in local processes: each plays one trial at a time, and each may die without loss.
+
+What a process was playing when it died is known, so that trial alone is played again, by a new
+process; after some attempts its death is its outcome. Processes are spawned, not forked: they
+inherit no lock, no open file and no threads. They end when their parent does, however that ends.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from multiprocessing.connection import Connection, wait
+from multiprocessing.context import SpawnProcess
+
+from ahpatron_cli.sweep.trial import Outcome, Task, play
+
+HEARTBEAT = 0.5
+"""Seconds after which a caller hears that nothing is new."""
+_SPAWN = multiprocessing.get_context("spawn")
+
+
+def play_locally(tasks: Sequence[Task], jobs: int, retries: int) -> Iterator[Outcome | None]:
+    """Outcomes as they arrive; None now and then, when there is none."""
+    queue = deque((task, 0) for task in tasks)
+    workers: list[_Worker] = []
+    try:
+        while queue or any(worker.busy for worker in workers):
+            while queue and (idle := _idle(workers, jobs)):
+                idle.start(*queue.popleft())
+            busy = {worker.connection: worker for worker in workers if worker.busy}
+            ready = wait(list(busy), timeout=HEARTBEAT)
+            for connection in ready:
+                worker = busy[connection]  # type: ignore[index]  # wait returns what it was given
+                outcome = worker.outcome()
+                if outcome is None:  # it died
+                    workers.remove(worker)
+                    task, attempt = worker.task, worker.attempt
+                    if attempt < retries:
+                        queue.appendleft((task, attempt + 1))
+                        continue
+                    outcome = Outcome(task.id, None, worker.death(), 0.0)
+                yield outcome
+            if not ready:
+                yield None
+    finally:
+        for worker in workers:
+            worker.end()
+
+
+def _idle(workers: list[_Worker], jobs: int) -> _Worker | None:
+    for worker in workers:
+        if not worker.busy:
+            return worker
+    if len(workers) < jobs:
+        workers.append(_Worker())
+        return workers[-1]
+    return None
+
+
+class _Worker:
+    """A process and our end of the pipe to it."""
+
+    task: Task
+    attempt: int
+
+    def __init__(self) -> None:
+        self.connection, theirs = _SPAWN.Pipe()
+        self._process: SpawnProcess = _SPAWN.Process(target=_serve, args=(theirs,), daemon=True)
+        self._process.start()
+        theirs.close()  # so that we notice when the process closes it by dying
+        self.busy = False
+
+    def start(self, task: Task, attempt: int) -> None:
+        self.task, self.attempt, self.busy = task, attempt, True
+        with suppress(OSError):  # it died while idle: the answer will say so
+            self.connection.send(task)
+
+    def outcome(self) -> Outcome | None:
+        """The answer to the task; None if the process died over it."""
+        try:
+            answer = self.connection.recv()
+        except (EOFError, OSError):
+            return None
+        assert isinstance(answer, Outcome)
+        self.busy = False
+        return answer
+
+    def death(self) -> str:
+        """How the process ended."""
+        self._process.join()
+        code = self._process.exitcode or 0
+        if code >= 0:
+            return f"the process that played it ended with exit code {code}"
+        hint = " (out of memory?)" if code == -signal.SIGKILL else ""
+        return f"the process that played it was killed by {signal.Signals(-code).name}{hint}"
+
+    def end(self) -> None:
+        self._process.kill()
+        self._process.join()
+        self.connection.close()
+
+
+def _serve(connection: Connection) -> None:
+    """What a worker process does: play what it is sent until nothing comes any more."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then ends us
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    while True:
+        try:
+            task = connection.recv()
+        except EOFError:
+            return
+        connection.send(play(task))
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)

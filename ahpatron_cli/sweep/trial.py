@@ -1,0 +1,138 @@
+"""A trial: one learner, one setting, one order of one file; its identity, and playing it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import time
+import traceback
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
+
+from ahpatron_cli import __version__
+from ahpatron_cli.core import ALGORITHM, BLOCK
+from ahpatron_cli.core.spec import ParameterError
+from ahpatron_cli.data.decoded import decoded, default_folder
+from ahpatron_cli.data.examples import Loaded, Preparation
+from ahpatron_cli.errors import ExitCode, UserError
+from ahpatron_cli.findings import TrialData
+from ahpatron_cli.records import ParamValue, RunRecord, plain
+from ahpatron_cli.runner import Repetition, Setup, play_one
+
+
+@dataclass(frozen=True)
+class Trial:
+    """What is to be played; plain values only, so that it travels to any worker."""
+
+    data: TrialData
+    setup: Setup
+    seed: int
+    repeat: int
+
+    @property
+    def params(self) -> dict[str, ParamValue]:
+        """All parameters with defaults; those that follow from T are fixed by the data."""
+        learner, kernel = self.setup.build()
+        return {"kernel": kernel.name, **kernel.params(), **learner.params()}
+
+    @property
+    def id(self) -> str:
+        """A hash of all that decides the outcome. No time, no host, no file name."""
+        data = self.data
+        decides = {
+            "algorithm": ALGORITHM,
+            "data": [data.record.sha256, data.limit, data.scale, data.positive, data.shuffled],
+            "learner": self.setup.learner,
+            "params": {name: plain(value) for name, value in self.params.items()},
+            "order": [self.seed, self.repeat],
+        }
+        text = json.dumps(decides, sort_keys=True, allow_nan=False)
+        return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+@dataclass(frozen=True)
+class Task:
+    """A trial on its way to a worker, and where the worker finds the file."""
+
+    id: str
+    trial: Trial
+    path: str
+    """Absolute."""
+    preparation: Preparation
+    version: str = __version__
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a worker sends back."""
+
+    id: str
+    run: RunRecord | None
+    error: str | None
+    wall_seconds: float
+    """With reading and permuting; `run.seconds` is learning only."""
+
+
+def play(task: Task) -> Outcome:
+    """Play a trial. Whatever goes wrong in it is its outcome; nothing is raised."""
+    started = time.perf_counter()
+    run, error = None, None
+    try:
+        run = _play(task)
+    except UserError as refusal:
+        place = f"{refusal.place}: " if refusal.place else ""
+        error = place + refusal.problem
+    except ParameterError as refusal:
+        error = str(refusal)
+    except MemoryError:
+        error = "not enough memory"
+    except Exception as bug:  # one trial's bug must not take the other results with it
+        where = traceback.extract_tb(bug.__traceback__)[-1]
+        place = f"{Path(where.filename).name}:{where.lineno}"
+        error = f"bug in ahpatron {__version__}: {bug!r} at {place}"
+    return Outcome(task.id, run, error, time.perf_counter() - started)
+
+
+def _play(task: Task) -> RunRecord:
+    if task.version != __version__:
+        raise UserError(
+            f"the worker has ahpatron {__version__}, the sweep {task.version}", code=ExitCode.BUG
+        )
+    trial = task.trial
+    sha256 = trial.data.record.sha256
+    assert sha256 is not None
+    loaded = _loaded(task.path, sha256, task.preparation)
+    repetition = Repetition(trial.repeat + 1, trial.seed, trial.data.shuffled)
+    path = trial.data.record.path
+    return play_one(loaded, trial.setup, repetition, trial.repeat, path).record
+
+
+@lru_cache(maxsize=2)  # trials come file by file
+def _loaded(path: str, sha256: str, preparation: Preparation) -> Loaded:
+    return decoded(path, sha256, preparation, default_folder())
+
+
+def environment() -> dict[str, Any]:
+    """What results may depend on besides the trial itself: versions, BLAS, processor."""
+    import platform
+
+    import numpy as np
+    import scipy
+    from threadpoolctl import threadpool_info
+
+    blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
+    pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
+    return {
+        "version": __version__,
+        "algorithm": ALGORITHM,
+        "block": BLOCK,
+        "python": platform.python_version(),
+        "numpy": np.__version__,
+        "scipy": scipy.__version__,
+        "blas": f"{blas['name']} {blas['version']}",
+        "blas_core": ", ".join(sorted({pool.get("architecture", "?") for pool in pools})),
+        "blas_threads": max((pool["num_threads"] for pool in pools), default=1),
+        "machine": platform.machine(),
+    }

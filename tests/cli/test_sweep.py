@@ -1,0 +1,397 @@
+"""`ahpatron sweep`, as people and cron use it: real processes, real files."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from cli.conftest import COMMAND, Ahpatron, Outcome
+
+SMALL = ("-g", "budget=20,40", "-l", "ahpatron", "-l", "rbp", "--repeats", "2")
+TRIALS = 8
+
+
+def lines(path: Path) -> list[dict[str, object]]:
+    """The trials of a results file, as they stand."""
+    return [one for one in map(json.loads, path.read_text().splitlines()) if "id" in one]
+
+
+def essence(path: Path) -> Counter[str]:
+    """All of the trials that is not a time."""
+    kept = [
+        {key: one[key] for key in ("id", "status", "data", "run", "error")} for one in lines(path)
+    ]
+    return Counter(json.dumps(one) for one in kept)
+
+
+def sweep(ahpatron: Ahpatron, *arguments: object, out: str = "r.jsonl") -> Outcome:
+    return ahpatron("sweep", *arguments, "--out", out)
+
+
+def test_a_sweep_and_what_it_says(ahpatron: Ahpatron, rings: Path) -> None:
+    done = sweep(ahpatron, rings, *SMALL)
+    assert done.code == 0
+    assert done.err == ""
+    assert "rings.svm" in done.out
+    assert "budget=20" in done.out
+    assert "2 permutations" in done.out
+    assert ahpatron.files() == {"r.jsonl"}
+    results = ahpatron.folder / "r.jsonl"
+    header = json.loads(results.read_text().splitlines()[0])
+    assert header["kind"] == "ahpatron sweep results"
+    assert header["command"].startswith("ahpatron sweep")
+    assert {"version", "numpy", "scipy", "blas"} <= set(header)
+    found = lines(results)
+    assert len(found) == TRIALS
+    assert {one["status"] for one in found} == {"ok"}
+    assert ahpatron("inspect", results).out == done.out
+
+
+def test_its_numbers_are_those_of_run(ahpatron: Ahpatron, rings: Path) -> None:
+    sweep(
+        ahpatron, rings, "-l", "ahpatron", "-l", "rbp", "--repeats", "3", "--seed", "5", "-B", "40"
+    )
+    report = ahpatron(
+        *("run", rings, "-l", "ahpatron", "-l", "rbp", "--repeats", "3", "--seed", "5"),
+        *("-B", "40", "--format", "json"),
+    )
+    played = {(run["learner"], run["repeat"]): run for run in json.loads(report.out)["runs"]}
+    found = lines(ahpatron.folder / "r.jsonl")
+    assert len(found) == len(played) == 6
+    for line in found:
+        run = line["run"]
+        assert isinstance(run, dict)
+        wanted = dict(played[run["learner"], run["repeat"]])
+        del wanted["seconds"]
+        assert run == wanted
+
+
+def test_the_same_command_again_plays_nothing(ahpatron: Ahpatron, rings: Path) -> None:
+    first = sweep(ahpatron, rings, *SMALL)
+    before = (ahpatron.folder / "r.jsonl").read_bytes()
+    again = sweep(ahpatron, rings, *SMALL)
+    assert again.out == first.out
+    assert again.err == f"note: {TRIALS} of {TRIALS} trials are in r.jsonl already\n"
+    assert (ahpatron.folder / "r.jsonl").read_bytes() == before
+
+
+def test_a_larger_grid_plays_only_what_is_new(ahpatron: Ahpatron, rings: Path) -> None:
+    sweep(ahpatron, rings, "-B", "20", "--repeats", "2")
+    more = sweep(ahpatron, rings, "-g", "budget=20,40", "--repeats", "3")
+    assert "2 of 6 trials" in more.err
+    found = lines(ahpatron.folder / "r.jsonl")
+    assert len(found) == len({one["id"] for one in found}) == 6
+
+
+def test_processes_change_nothing(ahpatron: Ahpatron, rings: Path, sparse_text: Path) -> None:
+    tables = set()
+    for jobs in ("1", "2", "5"):
+        out = f"{jobs}.jsonl"
+        done = sweep(ahpatron, rings, sparse_text, *SMALL, "-j", jobs, "--format", "csv", out=out)
+        assert done.code == 0
+        tables.add("\n".join(line.rsplit(",", 1)[0] for line in done.out.splitlines()))
+    wanted = essence(ahpatron.folder / "1.jsonl")
+    assert len(wanted) == 2 * TRIALS
+    assert essence(ahpatron.folder / "2.jsonl") == essence(ahpatron.folder / "5.jsonl") == wanted
+
+
+def test_shards_put_together_are_the_whole(ahpatron: Ahpatron, rings: Path) -> None:
+    whole = sweep(ahpatron, rings, *SMALL, "--format", "json", out="whole.jsonl")
+    merged = b""
+    for part in "123":
+        sweep(ahpatron, rings, *SMALL, "--shard", f"{part}/3", out=f"{part}.jsonl")
+        merged += (ahpatron.folder / f"{part}.jsonl").read_bytes()
+    (ahpatron.folder / "all.jsonl").write_bytes(merged)
+    assert essence(ahpatron.folder / "all.jsonl") == essence(ahpatron.folder / "whole.jsonl")
+    done = sweep(ahpatron, rings, *SMALL, "--format", "json", out="all.jsonl")
+    assert f"{TRIALS} of {TRIALS}" in done.err
+    rates = [
+        [one["mistake_rate_mean"] for one in json.loads(outcome.out)["datasets"][0]["settings"]]
+        for outcome in (whole, done)
+    ]
+    assert rates[0] == rates[1]
+
+
+def test_steps_relative_to_the_rounds(ahpatron: Ahpatron, rings: Path) -> None:
+    done = sweep(ahpatron, rings, "-l", "nogd", "-g", "step=10^[-1:1]/sqrt(T)", "-B", "20")
+    assert done.code == 0
+    steps = [one["run"]["params"]["step"] for one in lines(ahpatron.folder / "r.jsonl")]  # type: ignore[index]
+    assert steps == pytest.approx([10.0**power / 2000**0.5 for power in (-1, 0, 1)])
+
+
+def test_a_configuration(ahpatron: Ahpatron, rings: Path, breast_cancer: Path) -> None:
+    (ahpatron.folder / "etc").mkdir()
+    ahpatron.write(
+        "etc/sweep.toml",
+        f"""
+        learners = ["ahpatron", "bogd++"]
+        repeats = 2
+        [grid]
+        budget = [20, 40]
+        [learner.ahpatron]
+        epsilon = "0.5:0.7:0.1"
+        [[data]]
+        path = "{os.path.relpath(rings, ahpatron.folder / "etc")}"
+        grid = {{ sigma = 0.1 }}
+        [[data]]
+        path = "{breast_cancer}"
+        learner."bogd++" = {{ budget = 30 }}
+        """,
+    )
+    done = sweep(ahpatron, "--config", "etc/sweep.toml")
+    assert done.code == 0, done.err
+    count = Counter((one["run"]["learner"], one["run"]["params"]["sigma"])  # type: ignore[index]
+                    for one in lines(ahpatron.folder / "r.jsonl"))  # fmt: skip
+    assert count == {
+        ("ahpatron", 0.1): 12,
+        ("bogd++", 0.1): 4,
+        ("ahpatron", 1.0): 12,
+        ("bogd++", 1.0): 2,
+    }
+    fewer = ("--repeats", "1", "-l", "ahpatron", "-g", "epsilon=0.5", "--shuffle", "--dry-run")
+    plan = sweep(ahpatron, "--config", "etc/sweep.toml", *fewer)
+    assert plan.out == "4 trials: 4 settings on 2 files, 1 order; 4 done, 0 left\n"
+
+
+def test_a_dry_run_writes_nothing(ahpatron: Ahpatron, rings: Path) -> None:
+    done = sweep(ahpatron, rings, *SMALL, "--dry-run")
+    assert done.out == "8 trials: 4 settings on 1 file, 2 orders; 0 done, 8 left\n"
+    assert ahpatron.files() == set()
+
+
+def test_a_failed_trial_is_kept_and_played_again(ahpatron: Ahpatron, rings: Path) -> None:
+    limits = ("-l", "ahpatron", "-l", "projectron", "-g", "max_support=3,2000", "--repeats", "2")
+    done = sweep(ahpatron, rings, *limits)
+    assert done.code == 3
+    assert "max_support=3" in done.out
+    found = lines(ahpatron.folder / "r.jsonl")
+    failed = [one for one in found if one["status"] == "failed"]
+    assert len(failed) == 2
+    assert all("max_support" in str(one["error"]) for one in failed)
+    assert len(found) - len(failed) == 4
+    again = sweep(ahpatron, rings, *limits)
+    assert again.code == 3
+    assert "4 of 6 trials" in again.err
+    assert len(lines(ahpatron.folder / "r.jsonl")) == 8
+    assert ahpatron("inspect", "r.jsonl").code == 0
+
+
+def test_equal_files_are_played_once(ahpatron: Ahpatron, rings: Path) -> None:
+    (ahpatron.folder / "copy.svm").write_bytes(rings.read_bytes())
+    done = sweep(ahpatron, rings, "copy.svm", "-B", "20", "--repeats", "2")
+    assert done.code == 0
+    assert "copy.svm has the same content as" in done.err
+    assert len(lines(ahpatron.folder / "r.jsonl")) == 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("DATA",), 2, "keeps its results in a file"),
+        (("--out", "r.jsonl"), 2, "no data files"),
+        (("-", "--out", "r.jsonl"), 2, "not from standard input"),
+        (("DATA", "--out", "r.jsonl", "-g", "epsilo=1"), 2, "did you mean epsilon?"),
+        (("DATA", "--out", "r.jsonl", "-g", "epsilon=2"), 2, "-g epsilon must be"),
+        (("DATA", "--out", "r.jsonl", "-g", "budget=20", "-B", "20"), 2, "given twice"),
+        (("DATA", "--out", "r.jsonl", "-l", "ahpatrn"), 2, "did you mean ahpatron?"),
+        (("DATA", "--out", "r.jsonl", "--shard", "0/3"), 2, "--shard takes I/N"),
+        (("DATA", "--out", "r.jsonl", "--shard", "4/3"), 2, "--shard takes I/N"),
+        (("DATA", "--out", "r.jsonl", "--shard", "3"), 2, "--shard takes I/N"),
+        (("DATA", "--out", "r.jsonl", "--format", "xml"), 2, "unknown format"),
+        (("DATA", "--out", "r.jsonl", "--plot", "a.jpg"), 2, "cannot be written"),
+        (("DATA", "--out", "r.jsonl", "--report", "a.pdf"), 2, "cannot be written"),
+        (("DATA", "--out", "r.jsonl", "--jobs", "0"), 2, "at least 1"),
+        (("DATA", "--out", "none/r.jsonl"), 73, "No such file"),
+        (("DATA", "--out", "."), 73, "Is a directory"),
+        (("none.svm", "--out", "r.jsonl"), 66, "none.svm"),
+        (("bad.svm", "--out", "r.jsonl"), 65, "bad.svm:2"),
+        (("DATA", "--out", "r.jsonl", "--config", "none.toml"), 66, "none.toml"),
+        (("DATA", "--out", "bad.svm"), 73, "nothing was changed"),
+        (("bad.svm", "--out", "bad.svm"), 2, "overwrite the data"),
+        (("DATA", "--out", "r.jsonl", "--scheduler", "tcp://127.0.0.1:1"), 66, "no Dask scheduler"),
+    ],
+)
+def test_refusals_leave_nothing_behind(
+    ahpatron: Ahpatron, rings: Path, arguments: tuple[str, ...], code: int, said: str
+) -> None:
+    ahpatron.write("bad.svm", "+1 1:1\n-1 1:x\n")
+    done = ahpatron("sweep", *(rings if word == "DATA" else word for word in arguments))
+    assert done.code == code
+    assert said in done.err
+    assert done.out == ""
+    assert "Traceback" not in done.err
+    assert ahpatron.files() <= {"bad.svm", "r.jsonl"}
+    assert (ahpatron.folder / "bad.svm").read_text() == "+1 1:1\n-1 1:x\n"
+    assert "r.jsonl" not in ahpatron.files() or "--scheduler" in arguments
+
+
+def test_a_fifo_cannot_be_swept(ahpatron: Ahpatron) -> None:
+    os.mkfifo(ahpatron.folder / "pipe")
+    with subprocess.Popen(["sh", "-c", "echo '+1 1:1' > pipe"], cwd=ahpatron.folder):
+        done = sweep(ahpatron, "pipe")
+    assert done.code == 66
+    assert "not from a pipe" in done.err
+
+
+def test_a_torn_line_is_cut_and_said(ahpatron: Ahpatron, rings: Path) -> None:
+    sweep(ahpatron, rings, *SMALL)
+    results = ahpatron.folder / "r.jsonl"
+    wanted = essence(results)
+    os.truncate(results, results.stat().st_size - 10)
+    looked = ahpatron("inspect", "r.jsonl")
+    assert "torn" in looked.err
+    done = sweep(ahpatron, rings, *SMALL)
+    assert done.code == 0
+    assert "the last line was torn" in done.err
+    assert "7 of 8 trials" in done.err
+    assert essence(results) == wanted
+
+
+def test_a_damaged_line_is_said_and_played_again(ahpatron: Ahpatron, rings: Path) -> None:
+    sweep(ahpatron, rings, *SMALL)
+    results = ahpatron.folder / "r.jsonl"
+    content = results.read_text().splitlines()
+    content[3] = content[3].replace('"mistakes": ', '"mistakes": 1', 1)
+    results.write_text("\n".join(content) + "\n")
+    done = sweep(ahpatron, rings, *SMALL)
+    assert "r.jsonl:4: this line is damaged" in done.err
+    assert "7 of 8 trials" in done.err
+    assert results.read_text().splitlines()[:9] == content
+    assert len(results.read_text().splitlines()) == 10
+
+
+@pytest.mark.parametrize("format", ["json", "jsonl", "csv", "markdown", "latex", "table"])
+def test_every_format(ahpatron: Ahpatron, rings: Path, format: str) -> None:
+    done = sweep(ahpatron, rings, "-g", "budget=20,40", "--repeats", "2", "--format", format)
+    assert done.code == 0
+    assert done.out
+    assert ahpatron("inspect", "r.jsonl", "--format", format).out == done.out
+
+
+def test_pictures_and_page(ahpatron: Ahpatron, rings: Path) -> None:
+    pictures = ("--plot", "p.svg", "--report", "p.html")
+    done = sweep(ahpatron, rings, "-g", "budget=20,40", "--repeats", "2", *pictures)
+    assert done.code == 0, done.err
+    first = {name: (ahpatron.folder / name).read_bytes() for name in ("p.svg", "p.html")}
+    assert b"<svg" in first["p.svg"]
+    assert b"ahpatron sweep" in first["p.html"]
+    assert ahpatron("inspect", "r.jsonl", *pictures).code == 0
+    for name, content in first.items():
+        assert (ahpatron.folder / name).read_bytes() == content
+
+
+def started(ahpatron: Ahpatron, *arguments: object, **options: object) -> subprocess.Popen[bytes]:
+    process = subprocess.Popen(
+        [*COMMAND, "sweep", *map(str, arguments), "--out", "r.jsonl"],
+        cwd=ahpatron.folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+        **options,  # type: ignore[call-overload]  # passed on as they are
+    )
+    assert isinstance(process, subprocess.Popen)
+    return process
+
+
+MANY = ("-g", "budget=20:200:20", "-l", "ahpatron", "-l", "avp", "--repeats", "10")
+
+
+def wait_for_trials(ahpatron: Ahpatron, count: int) -> None:
+    results = ahpatron.folder / "r.jsonl"
+    for _ in range(600):
+        if results.exists() and results.read_bytes().count(b"\n") > count:
+            return
+        time.sleep(0.02)
+    raise AssertionError("no trials")
+
+
+@pytest.mark.parametrize(
+    ("number", "code", "said"),
+    [(signal.SIGINT, 130, b"interrupted"), (signal.SIGTERM, 143, b"terminated")],
+)
+def test_signals(
+    ahpatron: Ahpatron, rings: Path, number: signal.Signals, code: int, said: bytes
+) -> None:
+    process = started(ahpatron, rings, *MANY, "-j", "2")
+    wait_for_trials(ahpatron, 5)
+    process.send_signal(number)
+    out, err = process.communicate(timeout=20)
+    assert process.returncode == code
+    assert out == b""
+    assert said in err
+    assert b"the same command goes on" in err
+    assert b"Traceback" not in err
+    content = (ahpatron.folder / "r.jsonl").read_bytes()
+    assert content.endswith(b"\n")
+    done = len(lines(ahpatron.folder / "r.jsonl"))
+    assert 5 <= done < 110
+    plan = sweep(ahpatron, rings, *MANY, "--dry-run")
+    assert f"{done} done" in plan.out
+
+
+def test_a_second_sweep_on_the_file_is_refused(ahpatron: Ahpatron, rings: Path) -> None:
+    process = started(ahpatron, rings, *MANY)
+    wait_for_trials(ahpatron, 1)
+    second = sweep(ahpatron, rings, *SMALL)
+    assert second.code == 75
+    assert "another sweep is writing" in second.err
+    process.kill()
+    process.communicate()
+    third = sweep(ahpatron, rings, *SMALL)  # no orphan holds the lock
+    assert third.code == 0
+
+
+def test_a_full_disk_keeps_what_is_there(ahpatron: Ahpatron, rings: Path) -> None:
+    limited = ["bash", "-c", 'ulimit -f 4; trap "" XFSZ; exec "$@"', "bash"]
+    command = [*COMMAND, "sweep", str(rings), *SMALL, "--out", "r.jsonl"]
+    done = subprocess.run(
+        [*limited, *command], cwd=ahpatron.folder, capture_output=True, timeout=60, check=False
+    )
+    assert done.returncode == 74
+    assert done.stdout == b""
+    assert b"File too large" in done.stderr
+    kept = (ahpatron.folder / "r.jsonl").read_bytes()
+    assert kept.endswith(b"\n")
+    played = len(lines(ahpatron.folder / "r.jsonl"))
+    assert 0 < played < TRIALS
+    assert sweep(ahpatron, rings, *SMALL).code == 0
+    found = lines(ahpatron.folder / "r.jsonl")
+    assert len(found) == len({one["id"] for one in found}) == TRIALS
+
+
+def test_killed_and_restarted_until_done(ahpatron: Ahpatron, rings: Path) -> None:
+    """The long version, with 20 kills of parents and of workers, is in tests/benchmarks."""
+    sweep(ahpatron, rings, *MANY, "-j", "2", out="whole.jsonl")
+    for count in (3, 30, 60):
+        process = started(ahpatron, rings, *MANY, "-j", "2")
+        wait_for_trials(ahpatron, count)
+        children = Path(f"/proc/{process.pid}/task/{process.pid}/children").read_text().split()
+        process.kill()
+        process.communicate()
+        time.sleep(0.5)
+        assert not [child for child in children if _alive(child)]
+    assert sweep(ahpatron, rings, *MANY, "-j", "2").code == 0
+    found = essence(ahpatron.folder / "r.jsonl")
+    assert found == essence(ahpatron.folder / "whole.jsonl")
+    assert set(found.values()) == {1}
+
+
+def _alive(process: str) -> bool:
+    try:
+        return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
+    except OSError:
+        return False
+
+
+def test_help_imports_little(ahpatron: Ahpatron) -> None:
+    done = ahpatron("sweep", "--help")
+    assert done.code == 0
+    for option in ("--grid", "--config", "--scheduler", "--shard", "--retries", "--report"):
+        assert option in done.out

@@ -1,0 +1,124 @@
+"""`ahpatron sweep --scheduler`: a real Dask cluster on loopback, started as a user would."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from cli.conftest import COMMAND, REPOSITORY, Ahpatron
+from cli.test_sweep import essence, lines
+
+DASK = str(Path(sys.executable).with_name("dask"))
+GRID = ("-g", "budget=20:200:20", "-l", "ahpatron", "-l", "rbp", "--repeats", "5")
+TRIALS = 100
+
+
+class Cluster:
+    """A scheduler and its workers."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._file = folder / "scheduler.json"
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self._start("scheduler", "--host", "127.0.0.1", "--port", "0")
+        self.workers = [self.add_worker(), self.add_worker()]
+
+    @property
+    def address(self) -> str:
+        return str(json.loads(self._file.read_text())["address"])
+
+    def add_worker(self) -> subprocess.Popen[bytes]:
+        while not self._file.exists():
+            time.sleep(0.05)
+        return self._start("worker", "--nthreads", "1", "--no-nanny")
+
+    def _start(self, *words: str) -> subprocess.Popen[bytes]:
+        command = [DASK, *words, "--no-dashboard", "--scheduler-file", str(self._file)]
+        with (self._folder / "log").open("ab") as log:
+            process = subprocess.Popen(command, cwd=self._folder, stdout=log, stderr=log)
+        self.processes.append(process)
+        return process
+
+
+@pytest.fixture
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    started = Cluster(tmp_path_factory.mktemp("dask"))
+    yield started
+    for process in started.processes:
+        process.kill()
+        process.wait()
+
+
+def test_the_same_bytes_also_if_a_worker_is_killed(
+    ahpatron: Ahpatron, rings: Path, cluster: Cluster
+) -> None:
+    local = ahpatron("sweep", rings, *GRID, "--out", "local.jsonl", "--format", "csv")
+    assert local.code == 0
+    out = ahpatron.folder / "dask.jsonl"
+    command = [*COMMAND, "sweep", str(rings), *GRID, "--out", str(out), "--format", "csv"]
+    process = subprocess.Popen(
+        [*command, "--scheduler", cluster.address],
+        cwd=ahpatron.folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    while process.poll() is None and (not out.exists() or out.read_bytes().count(b"\n") < 10):
+        time.sleep(0.01)
+    assert out.read_bytes().count(b"\n") <= TRIALS
+    cluster.workers[0].kill()
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 0, said.decode()
+    assert len(lines(out)) == TRIALS
+    assert essence(out) == essence(ahpatron.folder / "local.jsonl")
+
+
+def test_a_lost_scheduler_leaves_a_file_that_resumes(
+    ahpatron: Ahpatron, rings: Path, cluster: Cluster
+) -> None:
+    out = ahpatron.folder / "r.jsonl"
+    process = subprocess.Popen(
+        [*COMMAND, "sweep", str(rings), *GRID, "--out", str(out), "--scheduler", cluster.address],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    while process.poll() is None and (not out.exists() or out.read_bytes().count(b"\n") < 5):
+        time.sleep(0.01)
+    cluster.processes[0].kill()
+    shown, said = process.communicate(timeout=90)
+    assert process.returncode == 74, said.decode()
+    assert shown == b""
+    assert b"the connection to the scheduler" in said
+    assert b"the same command goes on" in said
+    assert b"Traceback" not in said
+    done = len(lines(out))
+    assert 0 < done < TRIALS
+    again = ahpatron("sweep", rings, *GRID, "--out", out)
+    assert again.code == 0
+    assert f"{done} of {TRIALS} trials" in again.err
+    assert len(lines(out)) == TRIALS
+
+
+OLD = "__version__ = '0.0.1'\n"
+
+
+def test_workers_of_another_version_are_refused(
+    ahpatron: Ahpatron, rings: Path, cluster: Cluster
+) -> None:
+    """Ours is made to differ: a copy of the package that calls itself otherwise."""
+    copy = ahpatron.folder / "other" / "ahpatron_cli"
+    shutil.copytree(REPOSITORY / "ahpatron_cli", copy)
+    text = (copy / "__init__.py").read_text()
+    (copy / "__init__.py").write_text(text + OLD)
+    done = ahpatron(
+        *("sweep", rings, *GRID, "--out", "r.jsonl", "--scheduler", cluster.address),
+        PYTHONPATH=str(copy.parent),
+    )
+    assert done.code == 2
+    assert "this is 0.0.1" in done.err

@@ -7,6 +7,7 @@ when its worker dies.
 from __future__ import annotations
 
 import importlib.util
+import logging
 import secrets
 from collections.abc import Iterator, Sequence
 from queue import Empty, SimpleQueue
@@ -40,6 +41,8 @@ def play_on_cluster(
     """Outcomes as they arrive; None now and then, when there is none."""
     from distributed import Client
 
+    # what it logs about a lost connection is a page long; we say it in a line
+    logging.getLogger("distributed").setLevel(logging.CRITICAL)
     try:
         client = Client(scheduler, timeout=PATIENCE, set_as_default=False)
     except (OSError, TimeoutError, ValueError, ImportError) as error:

@@ -10,6 +10,7 @@ import importlib.util
 import logging
 import secrets
 from collections.abc import Iterator, Sequence
+from concurrent.futures import CancelledError
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
 
@@ -42,7 +43,8 @@ def play_on_cluster(
     from distributed import Client
 
     # what it logs about a lost connection is a page long; we say it in a line
-    logging.getLogger("distributed").setLevel(logging.CRITICAL)
+    for name in ("distributed", "distributed.client"):
+        logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
         client = Client(scheduler, timeout=PATIENCE, set_as_default=False)
     except (OSError, TimeoutError, ValueError, ImportError) as error:
@@ -51,26 +53,37 @@ def play_on_cluster(
             code=ExitCode.NO_INPUT,
             hint="start one with `dask scheduler`, and workers with `dask worker tcp://HOST:8786`",
         ) from None
-    with client:
-        _check_versions(client)
-        run = secrets.token_hex(4)  # a key of our own: no other client may release our results
-        ended: SimpleQueue[Future] = SimpleQueue()  # filled by a thread of Dask's
-        waiting = {}
-        for task in tasks:
-            key = f"{task.id}-{run}"
-            future = client.submit(play_pinned, task, key=key, retries=retries, pure=False)
-            future.add_done_callback(ended.put)
-            waiting[key] = future, task
-        while waiting:
-            try:
-                future = ended.get(timeout=HEARTBEAT)
-            except Empty:
-                if client.status != "running":
-                    raise _lost(scheduler) from None
-                yield None
-            else:
-                if future.key in waiting:
-                    yield _outcome(*waiting.pop(future.key), scheduler)
+    try:
+        with client:
+            _check_versions(client)
+            yield from _outcomes(client, tasks, retries)
+    except (OSError, TimeoutError, CancelledError):
+        raise UserError(
+            f"the connection to the scheduler at {scheduler} was lost",
+            code=ExitCode.IO_ERROR,
+            hint="all results so far are kept; the same command goes on",
+        ) from None
+
+
+def _outcomes(client: Client, tasks: Sequence[Task], retries: int) -> Iterator[Outcome | None]:
+    run = secrets.token_hex(4)  # a key of our own: no other client may release our results
+    ended: SimpleQueue[Future] = SimpleQueue()  # filled by a thread of Dask's
+    waiting = {}
+    for task in tasks:
+        key = f"{task.id}-{run}"
+        future = client.submit(play_pinned, task, key=key, retries=retries, pure=False)
+        future.add_done_callback(ended.put)
+        waiting[key] = future, task
+    while waiting:
+        try:
+            future = ended.get(timeout=HEARTBEAT)
+        except Empty:
+            if client.status != "running":
+                raise ConnectionError from None
+            yield None
+        else:
+            if future.key in waiting:
+                yield _outcome(*waiting.pop(future.key))
 
 
 def play_pinned(task: Task) -> Outcome:
@@ -81,14 +94,12 @@ def play_pinned(task: Task) -> Outcome:
         return play(task)
 
 
-def _outcome(future: Future, task: Task, scheduler: str) -> Outcome:
-    if future.status == "finished":
-        answer = future.result()
-        assert isinstance(answer, Outcome)
-        return answer
-    if future.status != "error":  # cancelled or lost: the scheduler went away
-        raise _lost(scheduler)
-    return Outcome(task.id, None, f"on the cluster: {_first_line(future.exception())}", 0.0)
+def _outcome(future: Future, task: Task) -> Outcome:
+    if future.status == "error":
+        return Outcome(task.id, None, f"on the cluster: {_first_line(future.exception())}", 0.0)
+    answer = future.result()  # raises where the scheduler went away
+    assert isinstance(answer, Outcome)
+    return answer
 
 
 def _check_versions(client: Client) -> None:
@@ -112,14 +123,6 @@ def _check_versions(client: Client) -> None:
 
 def _version() -> str:
     return __version__
-
-
-def _lost(scheduler: str) -> UserError:
-    return UserError(
-        f"the connection to the scheduler at {scheduler} was lost",
-        code=ExitCode.IO_ERROR,
-        hint="all results so far are kept; the same command goes on",
-    )
 
 
 def _first_line(error: object) -> str:

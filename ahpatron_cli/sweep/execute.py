@@ -8,16 +8,15 @@ inherit no lock, no open file and no threads. They end when their parent does, h
 from __future__ import annotations
 
 import multiprocessing
-import os
 import signal
-import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from multiprocessing.connection import Connection, wait
+from multiprocessing.connection import wait
 from multiprocessing.context import SpawnProcess
 
-from ahpatron_cli.sweep.trial import Outcome, Task, play
+from ahpatron_cli.sweep.trial import Outcome, Task
+from ahpatron_cli.sweep.worker import serve
 
 HEARTBEAT = 0.5
 """Seconds after which a caller hears that nothing is new."""
@@ -70,7 +69,7 @@ class _Worker:
 
     def __init__(self) -> None:
         self.connection, theirs = _SPAWN.Pipe()
-        self._process: SpawnProcess = _SPAWN.Process(target=_serve, args=(theirs,), daemon=True)
+        self._process: SpawnProcess = _SPAWN.Process(target=serve, args=(theirs,), daemon=True)
         self._process.start()
         theirs.close()  # so that we notice when the process closes it by dying
         self.busy = False
@@ -103,23 +102,3 @@ class _Worker:
         self._process.kill()
         self._process.join()
         self.connection.close()
-
-
-def _serve(connection: Connection) -> None:
-    """What a worker process does: play what it is sent until nothing comes any more."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then ends us
-    signal.signal(signal.SIGTERM, signal.SIG_DFL)
-    threading.Thread(target=_end_with_parent, daemon=True).start()
-    while True:
-        try:
-            task = connection.recv()
-        except EOFError:
-            return
-        connection.send(play(task))
-
-
-def _end_with_parent() -> None:
-    parent = multiprocessing.parent_process()
-    assert parent is not None
-    parent.join()
-    os._exit(1)

@@ -57,6 +57,15 @@ def workers(process: int) -> list[int]:
     return found
 
 
+def alive(process: int) -> bool:
+    """Whether it runs; what nobody has reaped yet (Z) does not."""
+    try:
+        state = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0]
+    except OSError:
+        return False
+    return state != "Z"
+
+
 def start(results: Path, *more: str) -> subprocess.Popen[bytes]:
     return subprocess.Popen(
         [*SWEEP, "--out", str(results), *more], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
@@ -77,22 +86,33 @@ def kill(process: int) -> None:
 
 
 def kill_parent(results: Path, kills: int, lots: random.Random, whole: float) -> int:
-    """Kill the sweep at random moments and start it again; how often it was alive to be killed."""
+    """Kill the sweep at random moments and start it again; how often it was alive to be killed.
+
+    Every third time while it starts; else some time after it has stored its first new trial.
+    """
     struck = 0
     while struck < kills:
+        before = results.stat().st_size if results.exists() else 0
         process = start(results, "-j", "2")
-        try:
-            process.wait(timeout=lots.uniform(0.3, 0.6 + whole / 5))
-        except subprocess.TimeoutExpired:
-            offspring = workers(process.pid)
-            kill(process.pid)
-            process.wait()
-            struck += 1
-            time.sleep(2)
-            left = [one for one in offspring if Path(f"/proc/{one}").exists()]
-            assert not left, f"{left} are still alive 2 s after their parent"
-        else:  # it came to its end before its time: begin anew
+        if struck % 3 == 0:
+            time.sleep(lots.uniform(0, 1))
+        else:
+            while process.poll() is None and not (
+                results.exists() and results.stat().st_size > max(before, 2000)
+            ):
+                time.sleep(0.001)
+            time.sleep(lots.uniform(0, whole / kills))
+        if process.poll() is not None:  # it came to its end before its time: begin anew
+            process.communicate()
             results.unlink()
+            continue
+        offspring = workers(process.pid)
+        kill(process.pid)
+        process.communicate()
+        struck += 1
+        time.sleep(2)
+        left = [one for one in offspring if alive(one)]
+        assert not left, f"{left} are still alive 2 s after their parent"
     return struck
 
 
@@ -102,9 +122,9 @@ def kill_workers(results: Path, kills: int, lots: random.Random) -> int:
         process = start(results, "-j", "2", "--retries", "50")
         while process.poll() is None and struck < kills:
             time.sleep(lots.uniform(0.05, 0.6))
-            alive = workers(process.pid)
-            if alive:
-                kill(lots.choice(alive))
+            offspring = workers(process.pid)
+            if offspring:
+                kill(lots.choice(offspring))
                 struck += 1
         _, said = process.communicate()
         assert process.returncode == 0, said.decode()

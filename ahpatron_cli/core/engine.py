@@ -7,16 +7,19 @@ block are passed over in one leap.
 
 from __future__ import annotations
 
+import copy
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 
 from ahpatron_cli.core.kernels import Gaussian, Kernel, NumericalError
 from ahpatron_cli.core.learners.base import Learner, wrong
-from ahpatron_cli.core.points import DensePoints
-from ahpatron_cli.core.rows import CsrRows, Floats, Rows, rows_of
+from ahpatron_cli.core.points import DensePoints, Points, csr_from
+from ahpatron_cli.core.rows import CsrRows, Floats, Rows, joined_rows, rows_of
+from ahpatron_cli.core.state import State, Stored
 
 ALGORITHM = 1
 """Raised whenever a learner or the engine may count otherwise than before on the same stream."""
@@ -56,24 +59,62 @@ class Player:
         seed: Sequence[int] = (0,),
         horizon: int | None = None,
         block: int = BLOCK,
+        resumable: bool = False,
     ) -> None:
-        """`seed` is for learners that draw lots; `horizon` is T, where it is known beforehand."""
+        """`seed` is for learners that draw lots; `horizon` is T, where it is known beforehand.
+
+        A `resumable` pass can be kept with `state` after any round. It remembers how it stood when
+        the open block began: what comes later is played as if the block had never been cut.
+        """
         self.learner = learner
         self.kernel = kernel if kernel is not None else Gaussian()
-        self.f = learner.begin(self.kernel, np.random.default_rng(seed), horizon)
+        self._rng = np.random.default_rng(seed)
+        self.f = learner.begin(self.kernel, self._rng, horizon)
         self.tally = Tally()
         self._block = block
         self._centre: Floats | None = None
         self._sparse = False  # once a stream was sparse, it stays so
+        self._resumable = resumable
+        self._before: dict[str, Any] | None = None  # how the pass stood when the open block began
+        self._open: tuple[Rows, Floats] | None = None  # the rounds played of that block
 
     def feed(self, rows: Rows, labels: Floats) -> Floats:
         """Play these rounds and return each round's f(x), as it was when it was predicted.
 
-        Pieces whose length is a multiple of the block size give the same bits as one long piece.
+        Pieces whose length is a multiple of the block size give the same bits as one long piece;
+        those of a resumable pass always do.
         """
         if not (np.abs(labels) == 1).all():
             raise ValueError("labels must be -1 and +1")
         start = time.perf_counter()
+        replayed = 0
+        if self._open is not None:
+            replayed = len(self._open[1])
+            rows, labels = joined_rows(self._open[0], rows), np.append(self._open[1], labels)
+            self._go_back()
+        whole = len(labels) // self._block * self._block if self._resumable else len(labels)
+        scores = self._count(rows_of(rows, slice(0, whole)), labels[:whole])
+        if whole < len(labels):
+            rest = rows_of(rows, slice(whole, len(labels)))
+            self._before, self._open = self._memory(), (rest, labels[whole:])
+            scores = np.append(scores, self._count(rest, labels[whole:]))
+        self.tally.seconds += time.perf_counter() - start
+        return scores[replayed:]
+
+    def _memory(self) -> dict[str, Any]:
+        """A copy of all that a round can change."""
+        names = ("learner", "f", "_rng", "tally", "_centre", "_sparse")
+        return copy.deepcopy({name: getattr(self, name) for name in names})
+
+    def _go_back(self) -> None:
+        """To the beginning of the open block."""
+        assert self._before is not None
+        seconds = self.tally.seconds
+        vars(self).update(self._before)
+        self.tally = replace(self.tally, seconds=seconds)
+        self._before = self._open = None
+
+    def _count(self, rows: Rows, labels: Floats) -> Floats:
         with np.errstate(over="ignore", invalid="ignore"):
             scores = self._feed(rows, labels)
         margins = scores * labels
@@ -84,7 +125,6 @@ class Player:
         close = np.abs(margins) < NEAR_TIE
         close[: tally.rounds == 0] = False  # the first round of all: f is still 0, everywhere
         tally.near_ties += int(np.count_nonzero(close))
-        tally.seconds += time.perf_counter() - start
         return scores
 
     def _feed(self, rows: Rows, labels: Floats) -> Floats:
@@ -109,7 +149,7 @@ class Player:
         scores = np.empty(len(labels))
         for begin in range(0, len(labels), self._block):
             end = min(begin + self._block, len(labels))
-            self.f.open(points.slice(begin, end), labels[begin:end])
+            self.f.open(self._full_block(points, begin, end), labels[begin:end])
             try:
                 scores[begin:end] = self._play_block(labels[begin:end])
             except NumericalError as error:
@@ -120,10 +160,19 @@ class Player:
                 raise NumericalError("f(x) is not a finite number", row)
         return scores
 
+    def _full_block(self, points: Points, begin: int, end: int) -> Points:
+        """A short block is filled up with its last example: products then have the same shapes.
+
+        BLAS may add in another order where shapes differ; a pass that is cut must not show it.
+        """
+        if end - begin == self._block:
+            return points.slice(begin, end)
+        return points.subset(np.minimum(np.arange(begin, begin + self._block), end - 1))
+
     def _play_block(self, labels: Floats) -> list[float]:
         """The rounds of the open block: predict, see the label, update."""
         f, learner, tally = self.f, self.learner, self.tally
-        values = f.values()
+        values = f.values()[: len(labels)]
         scores: list[float] = values.tolist()
         first, empty = 0, f.empty
         if not empty and not learner.every_round:
@@ -145,15 +194,67 @@ class Player:
         return scores
 
     def _centre_for(self, rows: Rows) -> Floats | None:
-        """A point near the data, fixed by the first rounds: shifting saves digits and keeps κ."""
+        """The first example: shifting saves digits and keeps κ, and no later round has a say."""
         if self._sparse or isinstance(rows, CsrRows) or not self.kernel.centred:
             return None
         if self._centre is None:
-            # the median: one wild value among the first must not move everything away from zero
-            self._centre = np.nan_to_num(np.median(rows[: self._block], axis=0))
+            self._centre = np.nan_to_num(rows[0])
         elif len(self._centre) < rows.shape[1]:
             self._centre = np.pad(self._centre, (0, rows.shape[1] - len(self._centre)))
         return self._centre
+
+    def state(self) -> State:
+        """The whole pass, to be kept: as it stood when the open block began, and that block."""
+        if not self._resumable:
+            raise ValueError("only a resumable pass can be kept")
+        then = self._before or self._memory()
+        bits = then["_rng"].bit_generator.state
+        rows, labels = self._open or (np.empty((0, 0)), np.empty(0))
+        return {
+            "learner": then["learner"].state(),
+            "f": then["f"].state(),
+            "lots": {**bits["state"], "has": bits["has_uint32"], "half": bits["uinteger"]},
+            "tally": {**vars(then["tally"]), "seconds": self.tally.seconds},
+            "centre": then["_centre"],
+            "sparse": then["_sparse"],
+            "open_form": "sparse" if isinstance(rows, CsrRows) else "dense",
+            "open": vars(rows) if isinstance(rows, CsrRows) else {"dense": rows},
+            "open_labels": labels,
+        }
+
+    def restore(self, stored: Stored) -> None:
+        """Go on from a state, in a fresh player of the same learner, kernel and parameters."""
+        for name in ("learner", "f"):
+            part = stored.child(name)
+            getattr(self, name).restore(part)
+            part.finish()
+        lots = stored.child("lots")
+        self._rng.bit_generator.state = {
+            "bit_generator": "PCG64",
+            "state": {name: lots.integer(name, at_most=2**128 - 1) for name in ("state", "inc")},
+            "has_uint32": lots.integer("has", at_most=1),
+            "uinteger": lots.integer("half", at_most=2**32 - 1),
+        }
+        tally = stored.child("tally")
+        for name, value in vars(self.tally).items():
+            read = tally.integer if isinstance(value, int) else tally.number
+            setattr(self.tally, name, read(name))
+        self._centre = None if stored.is_none("centre") else stored.array("centre", (None,))
+        self._sparse = stored.flag("sparse")
+        labels = stored.array("open_labels", (None,))
+        form = stored.word("open_form", ("dense", "sparse"))
+        rows = stored.child("open")
+        opened = csr_from(rows) if form == "sparse" else rows.array("dense", (len(labels), None))
+        for part in (lots, tally, rows, stored):
+            part.finish()
+        if len(opened) != len(labels) or len(labels) >= self._block or (abs(labels) != 1).any():
+            raise stored.refuse("open_labels", "do not fit an open block")
+        budget = getattr(self.learner, "most_kept", getattr(self.learner, "budget", None))
+        if budget is not None and self.f.size is not None and self.f.size > budget:
+            raise stored.refuse("f", "keeps more examples than the budget")
+        if len(labels):
+            self._before, self._open = self._memory(), (opened, labels)
+            self._count(opened, labels)
 
 
 def play(

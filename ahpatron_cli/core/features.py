@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 
 import numpy as np
 from scipy.linalg.blas import daxpy, ddot
@@ -15,8 +16,9 @@ from scipy.linalg.blas import daxpy, ddot
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.hypothesis import Hypothesis
 from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.points import DensePoints, Points
+from ahpatron_cli.core.points import DensePoints, Points, points_from
 from ahpatron_cli.core.rows import Floats, Integers
+from ahpatron_cli.core.state import State, Stored
 
 SOLID = 1e-8
 """Eigenvalues below this share of the largest are dropped: half the digits of 1/λ are noise."""
@@ -32,6 +34,14 @@ class FeatureMap(ABC):
     @abstractmethod
     def compress(self, origin: Floats | None, weights: Floats) -> None:
         """Go on with sparse points, as `Hypothesis.compress` does; keeps f by mending w."""
+
+    @abstractmethod
+    def state(self) -> State:
+        """What `restore` reads back."""
+
+    @abstractmethod
+    def restore(self, stored: Stored) -> int:
+        """Go on from a state; the length of z."""
 
 
 class Featured(Hypothesis):
@@ -68,6 +78,15 @@ class Featured(Hypothesis):
 
     def compress(self, origin: Floats | None) -> None:
         self.features.compress(origin, self.weights)
+
+    def state(self) -> State:
+        return {"features": self.features.state(), "weights": self.weights}
+
+    def restore(self, stored: Stored) -> None:
+        features = stored.child("features")
+        length = self.features.restore(features)
+        features.finish()
+        self.weights = stored.array("weights", (length,))
 
     @property
     def norm(self) -> float:
@@ -109,6 +128,16 @@ class FourierMap(FeatureMap):
             weights[: self.count] = cosines * np.cos(phases) - sines * np.sin(phases)
             weights[self.count :] = cosines * np.sin(phases) + sines * np.cos(phases)
 
+    def state(self) -> State:
+        """The seed is enough: frequencies are drawn again when they are needed."""
+        return {"seed": self._seed}
+
+    def restore(self, stored: Stored) -> int:
+        self._seed = stored.integer("seed", at_most=2**63)
+        self._drawn, self._size = np.empty((0, self.count)), 0
+        self._place = np.empty(0, dtype=np.int64)
+        return 2 * self.count
+
     def frequencies(self, columns: Integers) -> Floats:
         """The D frequencies of these columns, one column a row."""
         width = int(columns.max(initial=-1)) + 1
@@ -146,12 +175,17 @@ class Anchors:
             self.points = self.points.to_sparse(origin)
 
 
+def no_anchors(kernel: Kernel) -> Anchors:
+    """Anchors whose points are still to come."""
+    return Anchors(kernel, DensePoints(np.empty((0, 0))))
+
+
 class KernelMap(FeatureMap):
     """`φ(x) = Zᵀ κ(S, x)`: kernel values at fixed examples S, and a matrix Z."""
 
     def __init__(self, anchors: Anchors, matrix: Floats) -> None:
         self.anchors = anchors
-        self.matrix = matrix
+        self.matrix = np.ascontiguousarray(matrix)  # one layout, so that products keep their bits
 
     def vectors(self, block: Points) -> Floats:
         return self.anchors.columns(block) @ self.matrix
@@ -159,14 +193,24 @@ class KernelMap(FeatureMap):
     def compress(self, origin: Floats | None, weights: Floats) -> None:
         self.anchors.compress(origin)
 
+    def state(self) -> State:
+        return {"anchors": self.anchors.points.state(), "matrix": self.matrix}
+
+    def restore(self, stored: Stored) -> int:
+        self.anchors.points = points_from(stored.child("anchors"))
+        self.matrix = stored.array("matrix", (self.anchors.points.size, None))
+        return int(self.matrix.shape[1])
+
 
 class Staged(Hypothesis):
     """An expansion first; from some round on, within a block if need be, linear in features."""
 
     size: int
 
-    def __init__(self, kernel: Kernel) -> None:
+    def __init__(self, kernel: Kernel, blank: Callable[[], FeatureMap]) -> None:
+        """`blank` makes the features of a pass that goes on, for their state to be filled in."""
         self.kernel = kernel
+        self.blank = blank
         self.size = 0
         self.stage: Expansion | Featured = Expansion(kernel, keep_gram=True)
 
@@ -198,6 +242,18 @@ class Staged(Hypothesis):
 
     def compress(self, origin: Floats | None) -> None:
         self.stage.compress(origin)
+
+    def state(self) -> State:
+        kind = "expansion" if isinstance(self.stage, Expansion) else "features"
+        return {"size": self.size, "kind": kind, "stage": self.stage.state()}
+
+    def restore(self, stored: Stored) -> None:
+        self.size = stored.integer("size")
+        if stored.word("kind", ("expansion", "features")) == "features":
+            self.stage = Featured(self.blank(), np.empty(0))
+        stage = stored.child("stage")
+        self.stage.restore(stage)
+        stage.finish()
 
     @property
     def norm(self) -> float:

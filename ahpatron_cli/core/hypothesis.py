@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 
 from ahpatron_cli.core.points import Points
 from ahpatron_cli.core.rows import Floats
+from ahpatron_cli.core.state import State, Stored
 
 
 class Hypothesis(ABC):
@@ -38,6 +39,14 @@ class Hypothesis(ABC):
 
         `origin` is what had been subtracted from dense points.
         """
+
+    @abstractmethod
+    def state(self) -> State:
+        """All of f between two blocks."""
+
+    @abstractmethod
+    def restore(self, stored: Stored) -> None:
+        """Go on from a state that another f of this kind was in."""
 
     @property
     @abstractmethod

@@ -19,6 +19,7 @@ from scipy.linalg.blas import ddot, dspmv, dspr
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from ahpatron_cli.core.rows import Floats
+from ahpatron_cli.core.state import State, Stored
 
 IN_SPAN = 1e-10
 """δ² below this is taken as 0: the example is in the span of S, as a duplicate is."""
@@ -96,6 +97,27 @@ class Inverse:
             self._packed[: _entries(self.size)] = _inverse(gram)[below]
             self.refreshes += 1
             self.drift = self._probe(gram)
+
+    def state(self) -> State:
+        """What `restore` reads back."""
+        return {
+            "size": self.size,
+            "refreshes": self.refreshes,
+            "drift": self.drift,
+            "largest": self._largest,
+            "packed": self._packed[: _entries(self.size)],
+        }
+
+    def restore(self, stored: Stored, most: int) -> None:
+        """Go on from a state; there were at most `most` examples."""
+        self.size = stored.integer("size", at_most=most)
+        self.refreshes = stored.integer("refreshes")
+        self.drift = stored.number("drift", infinite=True)
+        self._largest = stored.number("largest")
+        packed = stored.array("packed", (_entries(self.size),))
+        self._packed = np.zeros(max(64, len(packed)))
+        self._packed[: len(packed)] = packed
+        stored.finish()
 
     def _probe(self, gram: Floats) -> float:
         """The largest entry of `K·(K^{-1}v) - v` for a v with entries of size one."""

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, row_sums
+from ahpatron_cli.core.state import State, Stored
 
 NARROW = 4096
 
@@ -67,6 +68,10 @@ class Points(ABC):
     @abstractmethod
     def times(self, matrix: Callable[[Integers], Floats]) -> Floats:
         """`Σ_k x_k·M_k`, n x D, where `matrix(k)` gives rows M_k for the columns k in use."""
+
+    @abstractmethod
+    def state(self) -> State:
+        """What `points_from` reads back."""
 
     def subset(self, chosen: Integers) -> Self:
         """The `chosen` points, copied."""
@@ -141,6 +146,20 @@ class DensePoints(Points):
         values = rows[owners, columns]
         return SparsePoints(CsrRows(indptr, columns.astype(np.int32), values, self.width))
 
+    def state(self) -> State:
+        return {"form": "dense", "rows": self._rows[: self._size], "largest": self.largest}
+
+    @classmethod
+    def restored(cls, stored: Stored) -> Self:
+        """The points that `state` described."""
+        rows = stored.array("rows", (None, None))
+        points = cls.__new__(cls)
+        points._rows, points._size, points._width = rows, len(rows), rows.shape[1] - 2
+        points.largest = stored.number("largest")
+        if points._width < 0 or not _agree(points.half_norms, points.coordinates, rows[:, -1]):
+            raise stored.refuse("rows", "are not examples")
+        return points
+
     def products(self, other: Self) -> Floats:
         product: Floats = self.coordinates @ other.coordinates.T
         return product
@@ -203,6 +222,27 @@ class SparsePoints(Points):
         self._table = None
         self._half_norms = self._half_norms[kept]
 
+    def state(self) -> State:
+        rows = self._csr
+        return {
+            "form": "sparse",
+            "indptr": rows.indptr,
+            "columns": rows.columns,
+            "values": rows.values,
+            "width": rows.width,
+            "half_norms": self._half_norms,
+            "largest": self.largest,
+        }
+
+    @classmethod
+    def restored(cls, stored: Stored) -> Self:
+        """The points that `state` described."""
+        points = cls(csr_from(stored))
+        if not np.array_equal(points._half_norms, stored.array("half_norms", (points.size,))):
+            raise stored.refuse("half_norms", "are not those of the rows")
+        points.largest = stored.number("largest")
+        return points
+
     def products(self, other: Self) -> Floats:
         from scipy.sparse import csr_matrix
 
@@ -264,6 +304,38 @@ class SparsePoints(Points):
         indptr = np.concatenate(([0], np.cumsum(shared)))[rows.indptr]
         met = CsrRows(indptr, columns[shared], rows.values[shared], len(used))
         return met, _transposed(mine, number[mine.columns], len(used))
+
+
+def points_from(stored: Stored) -> Points:
+    """Points that were kept with `state`."""
+    kind: type[DensePoints] | type[SparsePoints]
+    kind = DensePoints if stored.word("form", ("dense", "sparse")) == "dense" else SparsePoints
+    points = kind.restored(stored)
+    stored.finish()
+    return points
+
+
+def csr_from(stored: Stored) -> CsrRows:
+    """Compressed rows, with every index where it may be."""
+    indptr = stored.array("indptr", (None,), np.int64)
+    columns = stored.array("columns", (None,), np.int32)
+    width = stored.integer("width", at_most=2**31 - 1)
+    values = stored.array("values", (len(columns),))
+    whole = len(indptr) > 0 and indptr[0] == 0 and indptr[-1] == len(columns)
+    if not whole or (np.diff(indptr) < 0).any():
+        raise stored.refuse("indptr", "does not count the values")
+    if len(columns) and not 0 <= columns.min() <= columns.max() < width:
+        raise stored.refuse("columns", "go beyond the width")
+    rises = np.diff(columns) > 0
+    rises[indptr[1:-1][(indptr[1:-1] > 0) & (indptr[1:-1] < len(columns))] - 1] = True
+    if not rises.all():
+        raise stored.refuse("columns", "do not increase along a row")
+    return CsrRows(indptr, columns, values, width)
+
+
+def _agree(half_norms: Floats, coordinates: Floats, ones: Floats) -> bool:
+    exact = 0.5 * np.einsum("ij,ij->i", coordinates, coordinates)
+    return bool((ones == 1.0).all() and np.allclose(half_norms, exact, rtol=1e-9, atol=0.0))
 
 
 def _transposed(rows: CsrRows, columns: NDArray[np.int32], width: int) -> Floats:

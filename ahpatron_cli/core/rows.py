@@ -81,6 +81,25 @@ def rows_of(rows: Rows, part: slice) -> Rows:
     return rows.slice(part.start, part.stop) if isinstance(rows, CsrRows) else rows[part]
 
 
+def joined_rows(first: Rows, second: Rows) -> Rows:
+    """All rows of both, compressed if either is; the narrower is widened."""
+    if isinstance(first, CsrRows) or isinstance(second, CsrRows):
+        return CsrRows.concatenate([_compressed(first), _compressed(second)])
+    width = max(first.shape[1], second.shape[1])
+    out = np.zeros((len(first) + len(second), width))
+    out[: len(first), : first.shape[1]] = first
+    out[len(first) :, : second.shape[1]] = second
+    return out
+
+
+def _compressed(rows: Rows) -> CsrRows:
+    if isinstance(rows, CsrRows):
+        return rows
+    owners, columns = np.nonzero(rows)
+    indptr = np.concatenate(([0], np.cumsum(np.bincount(owners, minlength=len(rows)))))
+    return CsrRows(indptr, columns.astype(np.int32), rows[owners, columns], rows.shape[1])
+
+
 def row_sums(rows: Rows, terms: Floats | None = None) -> Floats:
     """The sum of each row; of compressed rows, with `terms` in place of the stored values."""
     if isinstance(rows, CsrRows):

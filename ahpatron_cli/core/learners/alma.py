@@ -24,6 +24,7 @@ class Alma(Learner):
     name = "alma2"
     title = "ALMA_2: demands a shrinking margin, no budget (Gentile 2001)"
     radius: ClassVar[float] = 1.0
+    remembers = ("_k",)
 
     alpha: float = real(
         "α", "accuracy: the demanded margin is 1 - α of β/√k", 0.9, over=0, at_most=1

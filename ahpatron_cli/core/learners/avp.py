@@ -64,6 +64,7 @@ class AVP(Aggressive):
 
     name = "avp"
     title = "AVP: adds every margin below 1 - ε, no budget (Liao et al. 2024, Algorithm 1)"
+    remembers = ("_failures",)
 
     epsilon: float = real("ε", EPSILON_MEANING, default=0.5, over=0, under=1)
     radius: float = real("U", RADIUS_MEANING, default=math.inf, over=0, infinite=True)
@@ -90,6 +91,7 @@ class Ahpatron(Aggressive):
     name = "ahpatron"
     title = "Ahpatron: AVP on a budget by halving and projecting (Liao et al. 2024, Algorithm 2)"
     keeps_gram = True
+    remembers = ("_failures", "_halvings", "_unscaled", "_gaps")
 
     budget: int = whole("B", "most examples kept", default=400, even=True, at_least=2)
     epsilon: float = real("ε", EPSILON_MEANING, default=0.5, over=0, under=1)

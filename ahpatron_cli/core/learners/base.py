@@ -11,6 +11,7 @@ from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.hypothesis import Hypothesis
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.spec import Declared
+from ahpatron_cli.core.state import State, Stored
 
 
 @dataclass
@@ -31,6 +32,9 @@ class Learner(Declared):
     every_round: ClassVar[bool] = False
     """Whether `pass_round` is to be called in every round, update or not."""
 
+    remembers: ClassVar[tuple[str, ...]] = ()
+    """The counts and sums that a pass keeps besides f, by attribute."""
+
     def begin(self, kernel: Kernel, rng: np.random.Generator, horizon: int | None) -> Hypothesis:
         """The empty f that a pass starts with. `rng` is for lots; `horizon` is T, if known."""
         return Expansion(kernel, keep_gram=self.keeps_gram)
@@ -48,6 +52,17 @@ class Learner(Declared):
 
     def pass_round(self, f: Any) -> None:
         """What happens to f after every prediction, before any update."""
+
+    def state(self) -> State:
+        """What the learner remembers, besides f."""
+        return {name.lstrip("_"): getattr(self, name) for name in self.remembers}
+
+    def restore(self, stored: Stored) -> None:
+        """Go on from a state; parameters are the same, and the pass has begun."""
+        for name in self.remembers:
+            whole = isinstance(getattr(self, name), int)
+            key = name.lstrip("_")
+            setattr(self, name, stored.integer(key) if whole else stored.number(key, infinite=True))
 
     def halvings(self) -> int | None:
         """How often the active set was halved; None for learners that never do."""

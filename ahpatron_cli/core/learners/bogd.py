@@ -31,6 +31,7 @@ class Bogd(GradientLearner):
     name = "bogd"
     title = "BOGD: gradient descent that drops a random example (Zhao et al. 2012)"
     every_round = True
+    remembers = ("_low", "_high")
 
     budget: int = whole("B", "most examples kept", default=400, at_least=2)
     step: float | None = step_parameter()

@@ -28,6 +28,7 @@ class Forgetron(Learner):
 
     name = "forgetron"
     title = "Forgetron: forgets the oldest, shrinking first (Dekel et al. 2008, self-tuned)"
+    remembers = ("_mistakes", "_cost")
 
     budget: int = whole("B", "most examples kept", default=400, at_least=1)
 

@@ -14,9 +14,10 @@ from ahpatron_cli.core.halving import ROUNDING
 from ahpatron_cli.core.inverse import Inverse
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.learners.base import Learner
-from ahpatron_cli.core.points import DensePoints, Points
+from ahpatron_cli.core.points import DensePoints, Points, points_from
 from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.core.spec import ParameterError, real, whole
+from ahpatron_cli.core.state import State, Stored
 
 
 class HintedExpansion(Expansion):
@@ -44,7 +45,9 @@ class HintedExpansion(Expansion):
         together.append(self._recent, before)
         super().open(together, labels)
         rounds = np.concatenate([now, before - len(before)])  # the block begins with round 0
-        self._labels = np.concatenate([labels, self._recent_labels])
+        unplayed = np.zeros(block.size - len(labels))  # what a short block is filled up with
+        self._labels = np.concatenate([labels, unplayed, self._recent_labels])
+        self._played = len(labels)
         age = now - rounds[:, None]
         seen = (age >= 1) & (age <= self._memory)  # column t: the rounds that round t looks back to
         self._shares = seen * self._labels[:, None] / np.maximum(seen.sum(axis=0), 1)
@@ -58,14 +61,31 @@ class HintedExpansion(Expansion):
 
     def close(self) -> None:
         super().close()
-        size = len(self._hints)
-        last = np.roll(np.arange(self._block.size), -size)[-self._memory :]  # in order of time
+        before = np.arange(len(self._hints), self._block.size)
+        last = np.concatenate([before, np.arange(self._played)])[-self._memory :]
         self._recent, self._recent_labels = self._block.subset(last), self._labels[last]
 
     def compress(self, origin: Floats | None) -> None:
         super().compress(origin)
         if isinstance(self._recent, DensePoints):
             self._recent = self._recent.to_sparse(origin)
+
+    def state(self) -> State:
+        return {
+            **super().state(),
+            "hint_weight": self.hint_weight,
+            "recent": None if self._recent is None else self._recent.state(),
+            "recent_labels": self._recent_labels,
+        }
+
+    def restore(self, stored: Stored) -> None:
+        super().restore(stored)
+        self.hint_weight = stored.number("hint_weight")
+        self._recent = None if stored.is_none("recent") else points_from(stored.child("recent"))
+        size = 0 if self._recent is None else self._recent.size
+        self._recent_labels = stored.array("recent_labels", (size,))
+        if size > self._memory:
+            raise stored.refuse("recent", "holds more rounds than the memory")
 
     def hint(self) -> float:
         """h(x) of the current example."""
@@ -103,6 +123,7 @@ class POMDR(Learner):
     title = "POMDR: optimistic mirror descent with hints, on a budget (Li and Liao 2023)"
     keeps_gram = True
     wants_horizon = True
+    remembers = ("_surprise", "_halvings", "_unscaled")
 
     budget: int = whole("B", "most examples kept", default=400, even=True, at_least=2)
     radius: float = real("U", "f is kept in the ball of this radius", default=25.0, over=0)
@@ -187,6 +208,13 @@ class POMDR(Learner):
         f.restrict(np.arange(half), merged, gram[:half, :half].copy(), norm)
         self._halvings += 1
         self._surprise = 0.0
+
+    def state(self) -> State:
+        return {**super().state(), "inverse": self._inverse.state()}
+
+    def restore(self, stored: Stored) -> None:
+        super().restore(stored)
+        self._inverse.restore(stored.child("inverse"), self.budget)
 
     def halvings(self) -> int:
         """How often S was full and was halved."""

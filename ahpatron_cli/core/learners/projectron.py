@@ -11,6 +11,7 @@ from ahpatron_cli.core.inverse import DRIFT, Inverse
 from ahpatron_cli.core.learners.base import Learner, wrong
 from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.core.spec import choice, real, whole
+from ahpatron_cli.core.state import State, Stored
 
 
 class LimitReachedError(RuntimeError):
@@ -73,6 +74,13 @@ class Projectron(Learner):
         f.add(y)
         f.settle()
         self._inverse.grow(d, squared, f.gram)
+
+    def state(self) -> State:
+        return {**super().state(), "inverse": self._inverse.state()}
+
+    def restore(self, stored: Stored) -> None:
+        super().restore(stored)
+        self._inverse.restore(stored.child("inverse"), self.max_support or 2**31)
 
     def warnings(self) -> list[str]:
         """Examples that are nearly dependent, which cost digits."""

@@ -7,16 +7,24 @@ from dataclasses import dataclass
 import numpy as np
 
 from ahpatron_cli.core.expansion import Expansion
-from ahpatron_cli.core.features import Anchors, Featured, KernelMap, Staged, leading
+from ahpatron_cli.core.features import (
+    Anchors,
+    Featured,
+    KernelMap,
+    Staged,
+    leading,
+    no_anchors,
+)
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.learners.gradient import (
     GradientLearner,
     horizon_parameter,
     step_parameter,
 )
-from ahpatron_cli.core.points import Points
+from ahpatron_cli.core.points import Points, points_from
 from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.core.spec import ParameterError, whole
+from ahpatron_cli.core.state import State, Stored
 
 SOLID = 1e-3
 """Singular values below this share of the largest are not inverted, lest w grow at every fit."""
@@ -50,6 +58,7 @@ class SkeGD(GradientLearner):
     name = "skegd"
     title = "SkeGD: gradient descent on sketched kernel features (Zhang, Liao 2019)"
     every_round = True
+    remembers = ("_rounds",)
 
     budget: int = whole(
         "B", "examples before the switch; at most 2B are kept", default=400, at_least=1
@@ -104,7 +113,7 @@ class SkeGD(GradientLearner):
                 raise ParameterError("cycle", message)
             self.cycle = -(-self.horizon // self.budget)
         self._rng = rng
-        return Staged(kernel)
+        return Staged(kernel, lambda: Sketches.blank(kernel, self, rng))
 
     def pass_round(self, f: Staged) -> None:
         """In every c-th round since the switch, admit x."""
@@ -156,6 +165,38 @@ class Sketches(KernelMap):
         self.pm: Floats = S_p.T @ gram[:, self.sampled]
         samples = admitted.points.subset(self.sampled)
         super().__init__(Anchors(admitted.kernel, samples), self._find_matrix())
+
+    @classmethod
+    def blank(cls, kernel: Kernel, sizes: SkeGD, rng: np.random.Generator) -> Sketches:
+        """Sketches whose state is still to come."""
+        blank = cls.__new__(cls)
+        blank._rng, blank._sketch, blank._rank = rng, sizes.sketch, sizes.rank
+        blank.admitted, blank.anchors = no_anchors(kernel), no_anchors(kernel)
+        return blank
+
+    def state(self) -> State:
+        return {
+            **super().state(),
+            "admitted": self.admitted.points.state(),
+            "columns": self.columns,
+            "signs": self.signs,
+            "sampled": self.sampled,
+            "pp": self.pp,
+            "pm": self.pm,
+        }
+
+    def restore(self, stored: Stored) -> int:
+        length = super().restore(stored)
+        self.admitted.points = points_from(stored.child("admitted"))
+        size, samples = self.admitted.points.size, self.anchors.points.size
+        self.columns = stored.array("columns", (size,), np.int64)
+        self.signs = stored.array("signs", (size,))
+        self.sampled = stored.array("sampled", (samples,), np.int64)
+        self.pp = stored.array("pp", (self._sketch, self._sketch))
+        self.pm = stored.array("pm", (self._sketch, samples))
+        if size and not 0 <= self.columns.min() <= self.columns.max() < self._sketch:
+            raise stored.refuse("columns", "go beyond the sketch")
+        return length
 
     def admit(self, x: Points) -> None:
         """E gets one example more."""

@@ -9,11 +9,12 @@ from itertools import product
 
 import numpy as np
 
-from ahpatron_cli.core import KERNELS, REGISTRY, Kernel, Learner, Player
+from ahpatron_cli.core import KERNELS, REGISTRY, Kernel, Learner, Player, Tally
 from ahpatron_cli.core.kernels import NumericalError
 from ahpatron_cli.core.learners.base import wrong
 from ahpatron_cli.core.learners.projectron import LimitReachedError
 from ahpatron_cli.core.rows import Floats, Integers
+from ahpatron_cli.core.state import State, Stored
 from ahpatron_cli.data.examples import Loaded, Piece, Stream
 from ahpatron_cli.errors import ExitCode, Place, UserError
 from ahpatron_cli.records import ParamValue, RunRecord
@@ -67,15 +68,28 @@ class Pass:
         repeat: int,
         horizon: int | None,
         keep_scores: bool = False,
+        *,
+        resumable: bool = False,
+        state: State | None = None,
+        frozen: bool = False,
     ) -> None:
-        """`horizon` is the number of rounds, where it is known beforehand."""
+        """`horizon` is the number of rounds, where it is known beforehand.
+
+        With `state`, that of a pass before, this one goes on from it; or, if it is `frozen`, only
+        predicts with it.
+        """
         self.name = setup.learner
         self.repeat = repeat
         self._path = path
         self._seed = seed
         lots = (seed, repeat, zlib.crc32(setup.learner.encode()))
-        self._player = Player(*setup.build(), seed=lots, horizon=horizon)
-        self._curve = _CurvePoints()
+        self._player = Player(*setup.build(), seed=lots, horizon=horizon, resumable=resumable)
+        if state is not None:
+            self._player.restore(Stored(state))
+        self._frozen = frozen
+        if frozen:
+            self._player.tally = Tally()
+        self._curve = _CurvePoints(self.rounds, self.mistakes)
         self._kept: list[Floats] | None = [] if keep_scores else None
 
     @property
@@ -91,7 +105,8 @@ class Pass:
     def feed(self, piece: Piece) -> Floats:
         """Play a piece; f(x) of its rounds."""
         try:
-            scores = self._player.feed(piece.rows, piece.labels)
+            play = self._player.judge if self._frozen else self._player.feed
+            scores = play(piece.rows, piece.labels)
         except NumericalError as error:
             played = self._player.tally.rounds + error.row + 1
             raise UserError(
@@ -112,6 +127,14 @@ class Pass:
             self._kept.append(scores)
         return scores
 
+    def state(self) -> State:
+        """What another pass can go on from."""
+        return self._player.state()
+
+    def params(self) -> tuple[dict[str, ParamValue], dict[str, ParamValue]]:
+        """The parameters in force, of the learner and of the kernel."""
+        return self._player.learner.params(), self._player.kernel.params()
+
     def result(self) -> PassResult:
         """What came out."""
         player, tally = self._player, self._player.tally
@@ -123,7 +146,7 @@ class Pass:
             repeat=self.repeat,
             rounds=tally.rounds,
             mistakes=tally.mistakes,
-            mistake_rate=tally.mistakes / tally.rounds,
+            mistake_rate=tally.mistakes / max(tally.rounds, 1),
             margin_updates=tally.margin_updates,
             updates=tally.updates,
             halvings=learner.halvings(),
@@ -155,10 +178,11 @@ class Pass:
 class _CurvePoints:
     """Mistakes so far at evenly spaced rounds: the spacing doubles when there are too many."""
 
-    def __init__(self) -> None:
+    def __init__(self, rounds: int, mistakes: int) -> None:
+        """After so many rounds and mistakes that are not part of the curve."""
         self._spacing = 1
-        self._rounds = 0
-        self._mistakes = 0
+        self._rounds = rounds
+        self._mistakes = mistakes
         self._at: list[int] = []
         self._so_far: list[int] = []
 

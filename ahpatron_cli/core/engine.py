@@ -117,6 +117,10 @@ class Player:
     def _count(self, rows: Rows, labels: Floats) -> Floats:
         with np.errstate(over="ignore", invalid="ignore"):
             scores = self._feed(rows, labels)
+        self._judge(scores, labels)
+        return scores
+
+    def _judge(self, scores: Floats, labels: Floats) -> None:
         margins = scores * labels
         tally = self.tally
         tally.rounds += len(labels)
@@ -125,7 +129,6 @@ class Player:
         close = np.abs(margins) < NEAR_TIE
         close[: tally.rounds == 0] = False  # the first round of all: f is still 0, everywhere
         tally.near_ties += int(np.count_nonzero(close))
-        return scores
 
     def _feed(self, rows: Rows, labels: Floats) -> Floats:
         if isinstance(rows, CsrRows) and not self._sparse:

@@ -3,21 +3,35 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 
 from ahpatron_cli.core import BLOCK
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows
 from ahpatron_cli.data.labels import LabelMap, describe, find_pair, is_plain
-from ahpatron_cli.data.scaling import scaled, unit_rows
+from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler, unit_rows
 from ahpatron_cli.data.scanning import scan
 from ahpatron_cli.data.source import Source
 from ahpatron_cli.data.svm_format import Chunk, SvmReader
+from ahpatron_cli.errors import ExitCode, Place, UserError
 
 DENSE_WIDTH = 4096
 DENSE_SHARE = 0.1
 """Rows are computed densely where at most so wide, and where at least this share is stored."""
+
+
+@dataclass(frozen=True)
+class Known:
+    """What a kept model knows of its stream; the stream that it goes on with must fit."""
+
+    labels: tuple[float | None, float]
+    scaler: Scaler | None
+    dense: bool | None
+    width: int
+    """Of dense rows so far."""
+    open_rounds: int = 0
+    """Rounds of the block that was open when it was kept."""
 
 
 @dataclass(frozen=True)
@@ -28,6 +42,7 @@ class Preparation:
     scale: str = "none"
     positive: float | None = None
     max_features: int = 10_000_000
+    known: Known | None = field(default=None, compare=False)
 
 
 @dataclass(frozen=True)
@@ -56,8 +71,8 @@ class Facts:
 class Stream:
     """A file's examples in pieces, read once, in file order; `facts` are known at the end.
 
-    All pieces but the last hold a multiple of `BLOCK` rows, so that the engine's blocks do not
-    depend on how the bytes arrived.
+    Pieces end where blocks of the engine end, and all blocks of a piece have the same width: bits
+    then depend neither on how the bytes arrived nor on rows to come.
     """
 
     def __init__(self, source: Source, preparation: Preparation) -> None:
@@ -65,36 +80,68 @@ class Stream:
         self._preparation = preparation
         self._reader = _reader(source, preparation)
         self._map: LabelMap | None = None
-        self._dense: bool | None = None
+        known = preparation.known
+        self.dense: bool | None = known.dense if known else None
+        """Whether rows are computed densely; the first block decides."""
+        self.width = known.width if known else 0
+        """Of dense rows so far."""
         self._rounds = 0
 
     def __iter__(self) -> Iterator[Piece]:
-        for chunk in _aligned(iter(self._reader)):
+        known = self._preparation.known
+        for chunk in _aligned(iter(self._reader), known.open_rounds if known else 0):
             if self._map is None:
                 self._map = self._label_map(chunk)
             labels = self._map.signs(chunk.labels, chunk.lines)
-            self._rounds += len(labels)
-            rows: Rows = chunk.rows
-            if self._preparation.scale == "unit":
-                rows = unit_rows(rows)
-            yield Piece(self._in_form(rows), labels, chunk.lines)
+            for start, stop in self._parts(chunk.rows):
+                self._rounds += stop - start
+                rows: Rows = chunk.rows.slice(start, stop)
+                if self._preparation.scale == "unit":
+                    rows = unit_rows(rows)
+                yield Piece(self._in_form(rows), labels[start:stop], chunk.lines[start:stop])
 
     def _label_map(self, first: Chunk) -> LabelMap:
         """Labels that are not plain are looked up in a first pass, where the file allows one."""
         source, positive = self._source, self._preparation.positive
+        known = self._preparation.known
+        if known is not None:
+            return LabelMap(source.name, positive, _pair(known.labels), from_model=True)
         twice = source.size is not None and not source.is_stdin
         if positive is None and twice and not is_plain(first.labels.tolist()):
             labels = scan(source.name, self._preparation.limit).labels
             return LabelMap(source.name, None, find_pair(source.name, labels), all_known=True)
         return LabelMap(source.name, positive)
 
+    def _parts(self, rows: CsrRows) -> Iterator[tuple[int, int]]:
+        """Runs of blocks that need no other width than the first of them; wide rows stay sparse."""
+        known = self._preparation.known
+        cut = known.open_rounds if known and not self._rounds else 0
+        starts = np.append(0, np.arange(BLOCK - cut, len(rows), BLOCK))
+        tops = np.zeros(len(rows), dtype=np.int64)
+        filled = np.diff(rows.indptr) > 0
+        tops[filled] = rows.columns[rows.indptr[1:][filled] - 1] + 1  # columns increase
+        if self.dense is None:
+            self.dense = _mostly_stored(
+                rows.slice(0, min(BLOCK, len(rows))), int(tops[:BLOCK].max())
+            )
+        widths = np.maximum.accumulate(np.maximum(np.maximum.reduceat(tops, starts), self.width))
+        firsts = np.flatnonzero(np.diff(widths, prepend=-1)) if self.dense else np.zeros(1, int)
+        for number, first in enumerate(firsts.tolist()):
+            last = firsts[number + 1] if number + 1 < len(firsts) else len(starts)
+            self.width = int(widths[last - 1])
+            yield int(starts[first]), int(starts[last]) if last < len(starts) else len(rows)
+
     def _in_form(self, rows: Rows) -> Rows:
-        """Dense or compressed, as the first piece suggests; wide rows are never made dense."""
+        """Dense or compressed, as decided; wide rows are never made dense."""
         assert isinstance(rows, CsrRows)
-        if self._dense is None:
-            self._dense = _mostly_stored(rows)
-        self._dense = self._dense and rows.width <= DENSE_WIDTH
-        return rows.dense(self._reader.max_index + 1) if self._dense else rows
+        self.dense = bool(self.dense) and self.width <= DENSE_WIDTH
+        formed = rows.dense(self.width) if self.dense else rows
+        known = self._preparation.known
+        if known is None or known.scaler is None:
+            return formed
+        if self.width > known.scaler.width:
+            raise _unknown_features(self._source.name, self.width, known.scaler.width)
+        return known.scaler(formed)
 
     def facts(self) -> Facts:
         """Rows, features, labels and hash: complete once all pieces were taken."""
@@ -108,6 +155,8 @@ class Loaded:
 
     whole: Piece
     facts: Facts
+    scaler: Scaler | None = None
+    """What was done to the features, where that was found from the data."""
 
     def pieces(self, order: Integers | None, size: int = 64 * BLOCK) -> Iterator[Piece]:
         """The examples in file order, or those of `order`, `size` rows at a time."""
@@ -122,17 +171,46 @@ class Loaded:
 
 def load(source: Source, preparation: Preparation) -> Loaded:
     """Read a whole file. Any two labels will do: all are known before the first round."""
+    known = preparation.known
     reader = _reader(source, preparation)
     whole = _join(list(reader))
     positive = preparation.positive
-    pair = None if positive is not None else find_pair(source.name, whole.labels.tolist())
-    label_map = LabelMap(source.name, positive, pair, all_known=True)
+    if known is not None:
+        pair = _pair(known.labels)
+    else:
+        pair = None if positive is not None else find_pair(source.name, whole.labels.tolist())
+    label_map = LabelMap(source.name, positive, pair, all_known=True, from_model=known is not None)
     labels = label_map.signs(whole.labels, whole.lines)
     facts = _facts(source, reader, label_map, len(labels))
     stored = whole.rows
-    narrow = _mostly_stored(stored) and stored.width <= DENSE_WIDTH
-    rows = scaled(stored.dense() if narrow else stored, preparation.scale)
-    return Loaded(Piece(rows, labels, whole.lines), facts)
+    dense = known.dense if known else None
+    if dense is None:
+        dense = _mostly_stored(stored, stored.width)
+    narrow = dense and max(stored.width, known.width if known else 0) <= DENSE_WIDTH
+    rows = stored.dense(known.width if known else None) if narrow else stored
+    scaler = known.scaler if known else None
+    if preparation.scale == "unit":
+        rows = unit_rows(rows)
+    elif preparation.scale in LEARNED_SCALES:
+        scaler = scaler or Scaler.fitted(rows, preparation.scale)
+        if stored.width > scaler.width:
+            raise _unknown_features(source.name, stored.width, scaler.width)
+        rows = scaler(rows)
+    return Loaded(Piece(rows, labels, whole.lines), facts, scaler)
+
+
+def _pair(labels: tuple[float | None, float]) -> tuple[float, float] | None:
+    negative, positive = labels
+    return None if negative is None else (negative, positive)
+
+
+def _unknown_features(path: str, found: int, known: int) -> UserError:
+    return UserError(
+        f"the data have {found - 1} features; the model's scaling knows {known - 1}",
+        code=ExitCode.BAD_DATA,
+        place=Place(path),
+        hint="a model with --scale minmax or standard goes on with the features it was made with",
+    )
 
 
 def _facts(source: Source, reader: SvmReader, label_map: LabelMap, rounds: int) -> Facts:
@@ -153,20 +231,24 @@ def _facts(source: Source, reader: SvmReader, label_map: LabelMap, rounds: int) 
     )
 
 
-def _mostly_stored(rows: CsrRows) -> bool:
-    return len(rows.values) >= DENSE_SHARE * len(rows) * rows.width
+def _mostly_stored(rows: CsrRows, width: int) -> bool:
+    return len(rows.values) >= DENSE_SHARE * len(rows) * width
 
 
 def _reader(source: Source, preparation: Preparation) -> SvmReader:
     return SvmReader(source, max_features=preparation.max_features, max_rows=preparation.limit)
 
 
-def _aligned(chunks: Iterator[Chunk]) -> Iterator[Chunk]:
-    """The same rows in chunks of whole blocks; what is left over goes with the next one."""
+def _aligned(chunks: Iterator[Chunk], open_rounds: int) -> Iterator[Chunk]:
+    """The same rows in chunks that end with a block; what is left over goes with the next one."""
     rest: Chunk | None = None
     for chunk in chunks:
         joined = chunk if rest is None else _join([rest, chunk])
-        whole = len(joined.labels) // BLOCK * BLOCK
+        whole = (len(joined.labels) + open_rounds) // BLOCK * BLOCK - open_rounds
+        if whole <= 0:
+            rest = joined
+            continue
+        open_rounds = 0
         rest = _cut(joined, whole, len(joined.labels))
         if whole:
             yield _cut(joined, 0, whole)

@@ -26,10 +26,15 @@ class LabelMap:
         pair: tuple[float, float] | None = None,
         *,
         all_known: bool = False,
+        from_model: bool = False,
     ) -> None:
-        """`all_known`: all labels of the stream were looked at, and `pair` is what was found."""
+        """`all_known`: all labels of the stream were looked at, and `pair` is what was found.
+
+        `from_model`: they are those of a stream that this one goes on with, in whatever part.
+        """
         self._path = path
-        self._all_known = all_known
+        self._all_known = all_known or from_model
+        self._from_model = from_model
         self._positive = positive
         self._pair = pair
         self._seen: dict[float, None] = {}
@@ -71,10 +76,10 @@ class LabelMap:
     def finish(self) -> tuple[float | None, float]:
         """The label counted as -1 (None where it is several) and the one counted as +1."""
         if self._positive is None:
-            if len(self._seen) < 2:
+            if len(self._seen) < 2 and not self._from_model:
                 raise self._one_class()
             return self._pair_or_plain()
-        if self._positive not in self._seen:
+        if self._positive not in self._seen and not self._from_model:
             raise UserError(
                 f"no row has the label {show(self._positive)} that --positive names",
                 code=ExitCode.BAD_DATA,

@@ -2,41 +2,69 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from ahpatron_cli.core.rows import CsrRows, Floats, Rows, unit_rows
 
-SCALES = ("none", "minmax", "standard", "unit")
+LEARNED_SCALES = ("minmax", "standard")
+"""Those that look at all rows beforehand."""
+SCALES = ("none", *LEARNED_SCALES, "unit")
 
-__all__ = ["SCALES", "scaled", "unit_rows"]
+__all__ = ["LEARNED_SCALES", "SCALES", "Scaler", "unit_rows"]
 
 
-def scaled(rows: Rows, scale: str) -> Rows:
-    """Rows after `minmax` (to [0, 1]), `standard` (mean 0, deviation 1) or `unit` (length 1).
+@dataclass(frozen=True, eq=False)
+class Scaler:
+    """What `minmax` (to [0, 1]) or `standard` (mean 0, deviation 1) does to each feature.
 
-    Ranges, means and deviations are those of all rows; a constant feature is only shifted.
+    A value is divided by the feature's `largest`, so that no square or difference can overflow;
+    then `shift` is subtracted and the rest divided by `spread`. A constant feature is only shifted.
     Sparse rows are divided but not shifted, so that zeros stay zeros: the Gaussian and the
     Laplacian kernel do not see the difference.
     """
-    if scale == "none":
-        return rows
-    if scale == "unit":
-        return unit_rows(rows)
-    # Features are first divided by their largest value: no square or difference can overflow.
-    if isinstance(rows, CsrRows):
-        largest = np.zeros(rows.width)
-        np.maximum.at(largest, rows.columns, np.abs(rows.values))
-        values = rows.values / np.where(largest > 0, largest, 1.0)[rows.columns]
-        level = CsrRows(rows.indptr, rows.columns, values, rows.width)
-        spread = _sparse_ranges(level) if scale == "minmax" else _sparse_deviations(level)
-        return CsrRows(
-            rows.indptr, rows.columns, values / _nonzero(spread)[rows.columns], rows.width
+
+    largest: Floats
+    shift: Floats
+    spread: Floats
+
+    @classmethod
+    def fitted(cls, rows: Rows, how: str) -> Scaler:
+        """By the ranges, or the means and deviations, of all these rows."""
+        if isinstance(rows, CsrRows):
+            largest = np.zeros(rows.width)
+            np.maximum.at(largest, rows.columns, np.abs(rows.values))
+            largest = np.where(largest > 0, largest, 1.0)
+            level = CsrRows(
+                rows.indptr, rows.columns, rows.values / largest[rows.columns], rows.width
+            )
+            spread = _sparse_ranges(level) if how == "minmax" else _sparse_deviations(level)
+            return cls(largest, np.zeros(rows.width), _nonzero(spread))
+        largest = np.abs(rows).max(axis=0)
+        largest = np.where(largest > 0, largest, 1.0)
+        dense: Floats = rows / largest
+        shift = dense.min(axis=0) if how == "minmax" else dense.mean(axis=0)
+        dense -= shift
+        return cls(
+            largest, shift, _nonzero(dense.max(axis=0) if how == "minmax" else dense.std(axis=0))
         )
-    largest = np.abs(rows).max(axis=0)
-    dense: Floats = rows / np.where(largest > 0, largest, 1.0)
-    dense -= dense.min(axis=0) if scale == "minmax" else dense.mean(axis=0)
-    dense /= _nonzero(dense.max(axis=0) if scale == "minmax" else dense.std(axis=0))
-    return dense
+
+    @property
+    def width(self) -> int:
+        """The number of features that it knows."""
+        return len(self.largest)
+
+    def __call__(self, rows: Rows) -> Rows:
+        """Rows of at most `width` features, scaled."""
+        if isinstance(rows, CsrRows):
+            values = rows.values / self.largest[rows.columns] / self.spread[rows.columns]
+            return CsrRows(rows.indptr, rows.columns, values, rows.width)
+        width = rows.shape[1]
+        dense: Floats = rows / self.largest[:width]
+        dense -= self.shift[:width]
+        dense /= self.spread[:width]
+        return dense
 
 
 def _nonzero(spread: Floats) -> Floats:

@@ -325,11 +325,11 @@ def test_many_rows_stream_in_little_memory(path: Path) -> None:
 def test_long_faulty_line_is_refused_quickly(path: Path) -> None:
     line = b"1 " + b" ".join(b"%d:0.5" % index for index in range(1_000_000, 2_300_000))
     path.write_bytes(line + b" 5:1\n")
-    started = time.perf_counter()
+    started = time.process_time()  # not that of a busy machine
     place = refusal(path).place
     assert place is not None
     assert place.note == "index 5 comes after index 2299999"
-    assert time.perf_counter() - started < 10
+    assert time.process_time() - started < 10
 
 
 LIMITED_READ = """

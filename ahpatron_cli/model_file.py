@@ -1,0 +1,305 @@
+"""Models on disk: an uncompressed .npz of plain arrays, and one JSON text. No pickle, ever.
+
+Reading trusts nothing: sizes are those of the file and are checked before anything is read, every
+name, type and shape must be the one expected, every number finite. Whatever is wrong is one
+`UserError`, and nothing of the file was run or kept.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import math
+import zipfile
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NoReturn
+
+import numpy as np
+
+from ahpatron_cli import __version__
+from ahpatron_cli.core import ALGORITHM, KERNELS, REGISTRY
+from ahpatron_cli.core.state import State, StateError, Stored
+from ahpatron_cli.data.scaling import LEARNED_SCALES, SCALES, Scaler
+from ahpatron_cli.errors import ExitCode, Place, UserError
+from ahpatron_cli.records import ParamValue, plain
+
+FORMAT = 1
+KIND = "ahpatron model"
+MOST_ENTRIES = 64
+MOST_TEXT = 1 << 20
+_META = "meta"
+_TYPES = ("<f8", "<i8", "<i4")
+_DAMAGED = "this is not a model of ahpatron, or it is damaged"
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """A learner in the middle of its stream, with all it takes to go on."""
+
+    learner: str
+    params: Mapping[str, ParamValue]
+    """All of them, resolved."""
+    kernel: str
+    kernel_params: Mapping[str, ParamValue]
+    seed: int
+    labels: tuple[float | None, float]
+    positive: float | None
+    """What --positive said."""
+    scale: str
+    scaler: Scaler | None
+    features: int
+    dense: bool
+    width: int
+    played: int
+    """Rounds of the stream so far, and a checksum of them: a checkpoint goes on after these."""
+    digest: int
+    state: State
+    version: str = __version__
+
+
+def to_bytes(model: Model) -> bytes:
+    """The file: the same model gives the same bytes."""
+    scalars: dict[str, Any] = {}
+    arrays: dict[str, np.ndarray] = {}
+    for path, value in _flat(model.state, "state"):
+        if isinstance(value, np.ndarray):
+            arrays[path] = value
+        else:
+            scalars[path] = value
+    if model.scaler is not None:
+        arrays |= {f"scaler.{name}": value for name, value in vars(model.scaler).items()}
+    meta = {
+        "format": FORMAT,
+        "kind": KIND,
+        "version": model.version,
+        "algorithm": ALGORITHM,
+        "learner": model.learner,
+        "params": {name: plain(value) for name, value in model.params.items()},
+        "kernel": model.kernel,
+        "kernel_params": {name: plain(value) for name, value in model.kernel_params.items()},
+        "seed": model.seed,
+        "labels": list(model.labels),
+        "positive": model.positive,
+        "scale": model.scale,
+        "features": model.features,
+        "dense": model.dense,
+        "width": model.width,
+        "played": model.played,
+        "digest": model.digest,
+        "state": {path: _spelled(value) for path, value in scalars.items()},
+        "arrays": {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()},
+    }
+    text = np.frombuffer(json.dumps(meta, allow_nan=False).encode(), dtype=np.uint8)
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
+        for name, array in {_META: text, **arrays}.items():
+            entry = io.BytesIO()
+            np.lib.format.write_array(entry, np.ascontiguousarray(array), allow_pickle=False)
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), entry.getvalue())
+    return target.getvalue()
+
+
+def _flat(state: Mapping[str, Any], path: str) -> Iterator[tuple[str, Any]]:
+    for name, value in state.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{path}.{name}")
+        else:
+            yield f"{path}.{name}", value
+
+
+def _spelled(value: Any) -> Any:
+    """JSON has no infinity, and other readers of it no whole numbers of 128 bits."""
+    if isinstance(value, bool) or value is None or isinstance(value, str):
+        return value
+    if isinstance(value, int):
+        return {"int": str(value)}
+    return {"float": float(value).hex()}
+
+
+def looks_like_model(path: str) -> bool:
+    """Whether this file is an archive as models are."""
+    try:
+        with Path(path).open("rb") as stream:
+            return stream.read(4) == b"PK\x03\x04"
+    except OSError:
+        return False
+
+
+def load_model(path: str) -> Model:
+    """Read a model; anything but a whole and sound one is refused."""
+    try:
+        size = Path(path).stat().st_size
+        with zipfile.ZipFile(path) as archive:
+            entries = {entry.filename: entry for entry in archive.infolist()}
+            _check_archive(archive, entries, size)
+            meta = json.loads(_read(archive, entries, _META, "|u1", None, MOST_TEXT).tobytes())
+            return _model(meta, archive, entries)
+    except OSError as error:
+        raise UserError(
+            f"the model cannot be read: {error.strerror or error}",
+            code=ExitCode.NO_INPUT,
+            place=Place(path),
+        ) from None
+    except UserError as error:
+        raise UserError(
+            error.problem, code=error.code, place=Place(path), hint=error.hint
+        ) from None
+    except (
+        zipfile.BadZipFile,
+        StateError,
+        ValueError,
+        KeyError,
+        TypeError,
+        AttributeError,
+        IndexError,
+        EOFError,
+        NotImplementedError,
+        RecursionError,
+        RuntimeError,
+        OverflowError,
+    ) as error:
+        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+        raise UserError(
+            f"{_DAMAGED}: {reason[:200]}", code=ExitCode.BAD_DATA, place=Place(path)
+        ) from None
+
+
+def _check_archive(
+    archive: zipfile.ZipFile, entries: Mapping[str, zipfile.ZipInfo], size: int
+) -> None:
+    """Nothing packed, nothing twice, nothing larger than the file it is in."""
+    infos = archive.infolist()
+    if len(infos) != len(entries) or len(infos) > MOST_ENTRIES:
+        _refuse("too many entries, or one twice")
+    for info in infos:
+        if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 0x1:
+            _refuse(f"{info.filename[:40]} is packed or encrypted")
+        if info.file_size != info.compress_size:
+            _refuse(f"{info.filename[:40]} has two sizes")
+    if sum(info.file_size for info in infos) > size:
+        _refuse("its entries are larger than the file")
+
+
+def _read(
+    archive: zipfile.ZipFile,
+    entries: Mapping[str, zipfile.ZipInfo],
+    name: str,
+    dtype: str,
+    shape: tuple[int, ...] | None,
+    most: int | None = None,
+) -> np.ndarray:
+    """One array, after its head was found to say what is expected and to fit the entry."""
+    info = entries[f"{name}.npy"]
+    if most is not None and info.file_size > most:
+        _refuse(f"{name} is too large")
+    with archive.open(info) as stream:
+        if np.lib.format.read_magic(stream) != (1, 0):
+            _refuse(f"{name} has an unknown head")
+        found, fortran, kind = np.lib.format.read_array_header_1_0(stream)
+        if kind.str != dtype or fortran or (shape is not None and found != shape):
+            _refuse(f"{name} is not an array of the expected type and shape")
+        count = math.prod(found)
+        content = stream.read()
+    if len(content) != count * kind.itemsize:
+        _refuse(f"{name} is cut short")
+    return np.frombuffer(content, dtype=kind).reshape(found)
+
+
+def _model(meta: Any, archive: zipfile.ZipFile, entries: Mapping[str, zipfile.ZipInfo]) -> Model:
+    if not isinstance(meta, dict) or meta.get("kind") != KIND or meta.get("format") != FORMAT:
+        _refuse("its description is not one of a model")
+    if meta["algorithm"] != ALGORITHM:
+        raise UserError(
+            f"the model was made by version {str(meta['version'])[:20]}, whose learners may count "
+            "otherwise: it cannot go on here",
+            code=ExitCode.BAD_DATA,
+            hint="learn it again from its data, or use that version",
+        )
+    listed = meta["arrays"]
+    if set(entries) != {f"{name}.npy" for name in (_META, *listed)}:
+        _refuse("its entries are not those it lists")
+    arrays = {}
+    for name, (dtype, shape) in listed.items():
+        if dtype not in _TYPES or not all(type(size) is int and size >= 0 for size in shape):
+            _refuse(f"{name[:40]} has an unknown type")
+        arrays[name] = _read(archive, entries, name, dtype, tuple(shape))
+    state: State = {}
+    for path, value in meta["state"].items():
+        _put(state, path, _meant(value))
+    for path, array in arrays.items():
+        if path.startswith("state."):
+            _put(state, path, array)
+    given = Stored({**meta, "scaler": {n[7:]: a for n, a in arrays.items() if n[:7] == "scaler."}})
+    labels = tuple(None if label is None else _label(label) for label in meta["labels"])
+    negative, positive = labels
+    if positive is None:
+        _refuse("its labels are not labels")
+    scale = given.word("scale", SCALES)
+    learner = given.word("learner", list(REGISTRY))
+    kernel = given.word("kernel", list(KERNELS))
+    return Model(
+        learner=learner,
+        params=_params(REGISTRY[learner].specs(), meta["params"]),
+        kernel=kernel,
+        kernel_params=_params(KERNELS[kernel].specs(), meta["kernel_params"]),
+        seed=given.integer("seed"),
+        labels=(negative, positive),
+        positive=None if meta["positive"] is None else _label(meta["positive"]),
+        scale=scale,
+        scaler=_scaler(given.child("scaler")) if scale in LEARNED_SCALES else None,
+        features=given.integer("features", at_most=2**31),
+        dense=given.flag("dense"),
+        width=given.integer("width", at_most=2**31),
+        played=given.integer("played"),
+        digest=given.integer("digest", at_most=2**32),
+        state=state["state"],
+        version=str(meta["version"])[:40],
+    )
+
+
+def _scaler(stored: Stored) -> Scaler:
+    largest = stored.array("largest", (None,))
+    scaler = Scaler(
+        largest, stored.array("shift", largest.shape), stored.array("spread", largest.shape)
+    )
+    stored.finish()
+    if not ((largest > 0).all() and (scaler.spread > 0).all()):
+        _refuse("its scaling is not one")
+    return scaler
+
+
+def _params(specs: Mapping[str, Any], given: Any) -> dict[str, ParamValue]:
+    """Checked when the learner is built; `plain` wrote infinity as text."""
+    if set(given) - set(specs):
+        _refuse("it has parameters that its learner lacks")
+    return {name: math.inf if value == "inf" else value for name, value in given.items()}
+
+
+def _put(state: State, path: str, value: Any) -> None:
+    *groups, name = path.split(".")
+    for group in groups:
+        state = state.setdefault(group, {})
+    if name in state:
+        _refuse(f"{path[:40]} is there twice")
+    state[name] = value
+
+
+def _meant(value: Any) -> Any:
+    if isinstance(value, dict):
+        ((kind, text),) = value.items()
+        if len(text) > 60:
+            _refuse("a number is too long")
+        return int(text) if kind == "int" else float.fromhex(text)
+    return value
+
+
+def _label(value: Any) -> float:
+    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+        _refuse("its labels are not labels")
+    return float(value)
+
+
+def _refuse(reason: str) -> NoReturn:
+    raise StateError(reason)

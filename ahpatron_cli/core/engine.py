@@ -9,11 +9,12 @@ from __future__ import annotations
 
 import copy
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ahpatron_cli.core.kernels import Gaussian, Kernel, NumericalError
 from ahpatron_cli.core.learners.base import Learner, wrong
@@ -101,6 +102,14 @@ class Player:
         self.tally.seconds += time.perf_counter() - start
         return scores[replayed:]
 
+    def judge(self, rows: Rows, labels: Floats) -> Floats:
+        """Predict these rounds and count the mistakes, without learning."""
+        start = time.perf_counter()
+        scores = self.scores(rows)
+        self._judge(scores, labels)
+        self.tally.seconds += time.perf_counter() - start
+        return scores
+
     def _memory(self) -> dict[str, Any]:
         """A copy of all that a round can change."""
         names = ("learner", "f", "_rng", "tally", "_centre", "_sparse")
@@ -123,44 +132,65 @@ class Player:
     def _judge(self, scores: Floats, labels: Floats) -> None:
         margins = scores * labels
         tally = self.tally
+        close = np.abs(margins) < NEAR_TIE
+        close[: tally.rounds == 0] = False  # the first round of all: f is still 0, everywhere
         tally.rounds += len(labels)
         tally.mistakes += int(np.count_nonzero(wrong(margins, labels)))
         tally.failures += int(np.count_nonzero(margins <= 0))
-        close = np.abs(margins) < NEAR_TIE
-        close[: tally.rounds == 0] = False  # the first round of all: f is still 0, everywhere
         tally.near_ties += int(np.count_nonzero(close))
 
+    def scores(self, rows: Rows) -> Floats:
+        """f, as it is now, at these rows. Nothing is learned, nothing counted, nothing changed."""
+        reader = copy.copy(self)
+        if isinstance(rows, CsrRows) and not self._sparse:
+            reader.f = copy.deepcopy(self.f)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return reader._in_blocks(
+                rows, lambda block, part: reader.f.at(block)[: part.stop - part.start]
+            )
+
     def _feed(self, rows: Rows, labels: Floats) -> Floats:
+        return self._in_blocks(rows, lambda block, part: self._play_block(block, labels[part]))
+
+    def _in_blocks(self, rows: Rows, score: Callable[[Points, slice], ArrayLike]) -> Floats:
+        """`score` of each block of rows, and of where it stands among them, joined and checked."""
         if isinstance(rows, CsrRows) and not self._sparse:
             centre = self._centre
             self.f.compress(None if centre is None else centre / self.kernel.unit())
             self._centre, self._sparse = None, True
-        scores = np.empty(len(labels))
-        chunk = CHUNK * self._block
-        for first in range(0, len(labels), chunk):
-            part = slice(first, min(first + chunk, len(labels)))
-            try:
-                scores[part] = self._play_chunk(rows_of(rows, part), labels[part])
-            except NumericalError as error:
-                raise NumericalError(str(error), first + error.row) from None
+        scores = np.empty(len(rows))
+        for first, points in self._chunks(rows):
+            for begin in range(0, points.size, self._block):
+                end = min(begin + self._block, points.size)
+                part = slice(first + begin, first + end)
+                try:
+                    scores[part] = score(self._full_block(points, begin, end), part)
+                except NumericalError as error:
+                    raise NumericalError(str(error), part.start + error.row) from None
+                finite = np.isfinite(scores[part])
+                if not finite.all():
+                    row = part.start + int(np.argmin(finite))
+                    raise NumericalError("f(x) is not a finite number", row)
         return scores
 
-    def _play_chunk(self, rows: Rows, labels: Floats) -> Floats:
-        points = self.kernel.points(rows, self._centre_for(rows))
-        if self._sparse and isinstance(points, DensePoints):
-            points = points.to_sparse(None)
-        scores = np.empty(len(labels))
-        for begin in range(0, len(labels), self._block):
-            end = min(begin + self._block, len(labels))
-            self.f.open(self._full_block(points, begin, end), labels[begin:end])
+    def _chunks(self, rows: Rows) -> Iterator[tuple[int, Points]]:
+        """Some blocks' rows at a time in kernel-ready form, and where they begin."""
+        chunk = CHUNK * self._block
+        for first in range(0, len(rows), chunk):
+            part = rows_of(rows, slice(first, min(first + chunk, len(rows))))
             try:
-                scores[begin:end] = self._play_block(labels[begin:end])
+                points = self.kernel.points(part, self._centre_for(part))
             except NumericalError as error:
-                raise NumericalError(str(error), begin + error.row) from None
-            self.f.close()
-            if not np.isfinite(scores[begin:end]).all():
-                row = begin + int(np.argmin(np.isfinite(scores[begin:end])))
-                raise NumericalError("f(x) is not a finite number", row)
+                raise NumericalError(str(error), first + error.row) from None
+            if self._sparse and isinstance(points, DensePoints):
+                points = points.to_sparse(None)
+            yield first, points
+
+    def _play_block(self, block: Points, labels: Floats) -> list[float]:
+        """A block from opening to closing."""
+        self.f.open(block, labels)
+        scores = self._play_rounds(labels)
+        self.f.close()
         return scores
 
     def _full_block(self, points: Points, begin: int, end: int) -> Points:
@@ -172,7 +202,7 @@ class Player:
             return points.slice(begin, end)
         return points.subset(np.minimum(np.arange(begin, begin + self._block), end - 1))
 
-    def _play_block(self, labels: Floats) -> list[float]:
+    def _play_rounds(self, labels: Floats) -> list[float]:
         """The rounds of the open block: predict, see the label, update."""
         f, learner, tally = self.f, self.learner, self.tally
         values = f.values()[: len(labels)]

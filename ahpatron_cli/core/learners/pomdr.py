@@ -36,10 +36,7 @@ class HintedExpansion(Expansion):
         self._recent_labels: Floats = np.empty(0)
 
     def open(self, block: Points, labels: Floats) -> None:
-        if self._recent is None:
-            self._recent = block.slice(0, 0)
-        elif isinstance(self._recent, DensePoints) and block.width > self._recent.width:
-            self._recent.widen(block.width)
+        self._recent = (self._recent or block.slice(0, 0)).widened(block.width)
         now, before = np.arange(block.size), np.arange(self._recent.size)
         together = block.subset(now)
         together.append(self._recent, before)
@@ -64,6 +61,13 @@ class HintedExpansion(Expansion):
         before = np.arange(len(self._hints), self._block.size)
         last = np.concatenate([before, np.arange(self._played)])[-self._memory :]
         self._recent, self._recent_labels = self._block.subset(last), self._labels[last]
+
+    def at(self, points: Points) -> Floats:
+        values = super().at(points)
+        if self._recent is None:
+            return values
+        near = self.kernel.between(self._recent.widened(points.width), points)
+        return values + self.hint_weight * (self._recent_labels @ near) / self._recent.size
 
     def compress(self, origin: Floats | None) -> None:
         super().compress(origin)

@@ -13,6 +13,7 @@ from pathlib import PurePath
 from statistics import fmean, stdev
 from typing import Any, TypeAlias
 
+from ahpatron_cli.core import REGISTRY
 from ahpatron_cli.records import (
     DataRecord,
     ParamValue,
@@ -20,6 +21,7 @@ from ahpatron_cli.records import (
     SummaryRecord,
     plain,
     summarise,
+    whole,
 )
 
 CONFIDENCE = 0.95
@@ -84,6 +86,8 @@ class Setting:
     rates: Mapping[Order, float]
     """Mistake rate of each order."""
     summary: SummaryRecord
+    near_ties: float = 0.0
+    """Largest share of rounds with f(x) next to 0 in any order."""
     difference: Difference | None = None
     """To the best setting of the data set; None for that one itself, or with no order in common."""
     best_of_learner: bool = False
@@ -103,7 +107,7 @@ class DataFindings:
     """The file's name, with as much of its folder as tells it from the others."""
     data: TrialData
     settings: Sequence[Setting]
-    """Learners in the order of their first trials, the settings of each by value."""
+    """Learners in the order of the registry, the settings of each by value."""
 
     @property
     def best(self) -> list[Setting]:
@@ -127,9 +131,9 @@ class Findings:
 def find(trials: Sequence[TrialRecord], origins: Sequence[Mapping[str, Any]] = ()) -> Findings:
     """Fold trials (each id once) into findings."""
     groups = _grouped(trials, lambda trial: trial.data.identity)
-    names = distinct_names([group[0].data.record.path for group in groups])
+    names = _names([group[0].data for group in groups])
     datasets = [
-        DataFindings(name, group[0].data, _settings(played))
+        DataFindings(name, group[0].data, _settings(played, group[0].data.shuffled))
         for name, group in zip(names, groups, strict=True)
         if (played := [trial for trial in group if trial.run is not None])
     ]
@@ -137,7 +141,7 @@ def find(trials: Sequence[TrialRecord], origins: Sequence[Mapping[str, Any]] = (
     return Findings(datasets, len(trials) - len(failed), failed, origins)
 
 
-def _settings(trials: Sequence[TrialRecord]) -> list[Setting]:
+def _settings(trials: Sequence[TrialRecord], shuffled: bool) -> list[Setting]:
     """The settings of one data set, compared with the best of them."""
     groups = _grouped(trials, lambda trial: (trial.learner, *sorted(trial.params.items())))
     # by order, so that none counts twice
@@ -165,16 +169,24 @@ def _settings(trials: Sequence[TrialRecord]) -> list[Setting]:
                 {name: params[name] for name in telling[learner] if name in params},
                 rates[number],
                 summary,
-                difference=None if number == best else compare(rates[number], rates[best]),
+                near_ties=max(run.near_ties / run.rounds for run in runs[number].values()),
+                difference=None
+                if number == best
+                else compare(rates[number], rates[best], sampled=shuffled),
                 best_of_learner=number == best_of[learner],
                 best_of_data=number == best,
             )
         )
     # by value, and not by which process happened to be the first to finish
-    rank = {learner: number for number, learner in enumerate(numbers)}
     return sorted(
-        settings, key=lambda one: (rank[one.learner], *map(_sortable, one.varied.values()))
+        settings, key=lambda one: (_rank(one.learner), *map(_sortable, one.varied.values()))
     )
+
+
+def _rank(learner: str) -> tuple[int, str]:
+    """By the registry; names that it does not have come last."""
+    names = list(REGISTRY)
+    return names.index(learner) if learner in names else len(names), learner
 
 
 def _sortable(value: ParamValue) -> tuple[bool, ParamValue]:
@@ -198,20 +210,34 @@ def _telling(settings: Sequence[Mapping[str, ParamValue]]) -> list[str]:
 
 
 def _best(summaries: Sequence[SummaryRecord], among: Sequence[int]) -> int:
-    """The lowest mean; settings with fewer orders than others count only if there is no other."""
+    """The lowest mean; settings with fewer orders than others count only if there is no other.
+
+    Of equals it is the one with the smaller parameters, whichever was played first.
+    """
     complete = max(summaries[number].repeats for number in among)
     full = [number for number in among if summaries[number].repeats == complete]
-    return min(full, key=lambda number: summaries[number].mistake_rate_mean)
+
+    def rank(number: int) -> tuple[Any, ...]:
+        line = summaries[number]
+        params = [(name, _sortable(value)) for name, value in sorted(line.params.items())]
+        return line.mistake_rate_mean, _rank(line.learner), params
+
+    return min(full, key=rank)
 
 
-def compare(rates: Mapping[Order, float], best: Mapping[Order, float]) -> Difference | None:
-    """The paired difference over the orders that both have."""
+def compare(
+    rates: Mapping[Order, float], best: Mapping[Order, float], *, sampled: bool = True
+) -> Difference | None:
+    """The paired difference over the orders that both have.
+
+    Passes that all went in file order are not a sample of orders: nothing can be said of noise.
+    """
     gaps = [rate - best[order] for order, rate in rates.items() if order in best]
     if not gaps:
         return None
     mean = fmean(gaps)
-    if len(gaps) == 1:
-        return Difference(mean, None, 1, None)
+    if len(gaps) == 1 or not sampled:
+        return Difference(mean, None, len(gaps), None)
     from scipy.special import stdtrit  # Student's t without the weight of scipy.stats
 
     se = stdev(gaps) / math.sqrt(len(gaps))
@@ -220,18 +246,31 @@ def compare(rates: Mapping[Order, float], best: Mapping[Order, float]) -> Differ
 
 
 def distinct_names(paths: Sequence[str]) -> list[str]:
-    """The shortest ends of these paths that tell them apart; equal paths are numbered."""
+    """The shortest ends of these paths that tell them apart."""
     parts = [PurePath(path).parts or (path,) for path in paths]
     for depth in range(1, max((len(part) for part in parts), default=1) + 1):
         names = [str(PurePath(*part[-depth:])) for part in parts]
         if len(set(names)) == len(set(paths)):
             break
+    return names
+
+
+def _names(files: Sequence[TrialData]) -> list[str]:
+    """What each data set is called: its file, what was done to it, and a number if need be."""
+    shown = []
+    for data, name in zip(files, distinct_names([one.record.path for one in files]), strict=True):
+        done = [
+            f"limit={data.limit}" if data.limit is not None else "",
+            f"scale={data.scale}" if data.scale != "none" else "",
+            f"positive={whole(data.positive)}" if data.positive is not None else "",
+        ]
+        shown.append(", ".join([name, *filter(None, done)]))
     seen: dict[str, int] = {}
-    for number, name in enumerate(names):
+    for number, name in enumerate(shown):
         seen[name] = seen.get(name, 0) + 1
         if seen[name] > 1:
-            names[number] = f"{name} ({seen[name]})"
-    return names
+            shown[number] = f"{name} ({seen[name]})"
+    return shown
 
 
 def _grouped(

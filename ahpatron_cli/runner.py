@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import product
 
@@ -15,7 +15,7 @@ from ahpatron_cli.core.learners.base import wrong
 from ahpatron_cli.core.learners.projectron import LimitReachedError
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.core.state import State, Stored
-from ahpatron_cli.data.examples import Loaded, Piece, Stream
+from ahpatron_cli.data.examples import Loaded, Piece
 from ahpatron_cli.errors import ExitCode, Place, UserError
 from ahpatron_cli.records import ParamValue, RunRecord
 
@@ -78,10 +78,11 @@ class Pass:
         With `state`, that of a pass before, this one goes on from it; or, if it is `frozen`, only
         predicts with it.
         """
+        self.setup = setup
         self.name = setup.learner
+        self.seed = seed
         self.repeat = repeat
         self._path = path
-        self._seed = seed
         lots = (seed, repeat, zlib.crc32(setup.learner.encode()))
         self._player = Player(*setup.build(), seed=lots, horizon=horizon, resumable=resumable)
         if state is not None:
@@ -142,7 +143,7 @@ class Pass:
         record = RunRecord(
             learner=self.name,
             params={"kernel": player.kernel.name, **player.kernel.params(), **learner.params()},
-            seed=self._seed,
+            seed=self.seed,
             repeat=self.repeat,
             rounds=tally.rounds,
             mistakes=tally.mistakes,
@@ -205,7 +206,7 @@ class _CurvePoints:
 
 
 def play_stream(
-    stream: Stream, passes: Sequence[Pass], played: Callable[[Pass, Piece, Floats], None]
+    stream: Iterable[Piece], passes: Sequence[Pass], played: Callable[[Pass, Piece, Floats], None]
 ) -> list[PassResult]:
     """Play all passes side by side over one reading of a file, in file order.
 

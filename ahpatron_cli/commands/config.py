@@ -19,14 +19,15 @@ learner.fogd = { features = 300 }
 from __future__ import annotations
 
 import math
+import os
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ahpatron_cli.commands.grid import Choice, Layer
-from ahpatron_cli.commands.settings import suggestion
+from ahpatron_cli.commands.settings import suggestion, usage
 from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.data.scaling import SCALES
 from ahpatron_cli.errors import ExitCode, Place, UserError
@@ -63,11 +64,34 @@ class Config:
     options: dict[str, Any] = field(default_factory=dict)
     layer: Layer = ()
 
-    def choose_files(self, given: Iterable[str]) -> list[File]:
-        """The files on the command line, with the choices for files of that name; or our own."""
-        layers = {Path(file.path).name: file.layer for file in self.files}
-        named = [File(path, layers.get(Path(path).name, ())) for path in given]
-        return named or self.files
+    def choose_files(self, given: Sequence[str]) -> tuple[list[File], list[str]]:
+        """The files on the command line, with the choices made for them here; or our own.
+
+        A file is known by its path, or else by its name, with or without .gz, .bz2 or .xz. What is
+        remarkable about that is said.
+        """
+        if not given:
+            return self.files, []
+        chosen, remarks = [], []
+        for path in given:
+            same = [file for file in self.files if _real(file.path) == _real(path)]
+            alike = same or [file for file in self.files if _bare(file.path) == _bare(path)]
+            if len(alike) > 1:
+                names = " and ".join(file.path for file in alike)
+                raise usage(f"{path} could be {names} of --config", "name it by the same path")
+            chosen.append(File(path, alike[0].layer if alike else ()))
+            if not alike and any(file.layer for file in self.files):
+                remarks.append(f"--config has no settings for {path}: it is played without any")
+        return chosen, remarks
+
+
+def _real(path: str) -> str:
+    return os.path.realpath(path)
+
+
+def _bare(path: str) -> str:
+    name = Path(path)
+    return name.stem if name.suffix in (".gz", ".bz2", ".xz") else name.name
 
 
 def read_config(path: str) -> Config:

@@ -15,11 +15,20 @@ import math
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
+from decimal import Decimal, DecimalException, InvalidOperation
 from itertools import product
 from typing import TypeAlias
 
-from ahpatron_cli.commands.settings import check, parse, split, takers, unknown, usage
+from ahpatron_cli.commands.settings import (
+    LISTING,
+    check,
+    parse,
+    split,
+    suggestion,
+    takers,
+    unknown,
+    usage,
+)
 from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.core.spec import Spec, Value
 from ahpatron_cli.runner import Setup
@@ -82,13 +91,27 @@ def choices(flag: str, words: Sequence[str], learners: Sequence[str]) -> list[Ch
     return made
 
 
-def check_names(layer: Layer, learners: Sequence[str], kernel: str) -> None:
-    """Refuse a parameter that nothing in this sweep has."""
+def check_names(layer: Layer, learners: Sequence[str], kernel: str, *, every: bool = False) -> None:
+    """Refuse a parameter that nothing in this sweep has; with `every`, no learner at all."""
     for choice in layer:
         among = [choice.learner] if choice.learner else learners
         kernels = {} if choice.learner else KERNELS[kernel].specs()
-        if not takers(choice.name, among) and choice.name not in kernels:
-            raise unknown(choice.name, among, kernels)
+        if takers(choice.name, among) or choice.name in kernels:
+            continue
+        if every and not choice.learner:
+            legal = [name for one in learners for name in REGISTRY[one].specs()]
+            hint = suggestion(choice.name, [*legal, *kernels]) or LISTING
+            raise usage(f"{choice.shown}: no learner or kernel has this parameter", hint)
+        raise unknown(choice.name, among, kernels)
+
+
+def size_of(learner: str, kernel: str, layers: Sequence[Layer]) -> int:
+    """How many settings `expand` gives."""
+    size = 1
+    for owner, specs in ((learner, REGISTRY[learner].specs()), (None, KERNELS[kernel].specs())):
+        for name, choice in _chosen(owner, specs, layers).items():
+            size *= len(choice.amounts(specs[name]))
+    return size
 
 
 def expand(learner: str, kernel: str, layers: Sequence[Layer], rounds: int) -> Iterator[Setup]:
@@ -110,17 +133,24 @@ def expand(learner: str, kernel: str, layers: Sequence[Layer], rounds: int) -> I
 def _axes(
     learner: str | None, specs: Mapping[str, Spec], layers: Sequence[Layer], rounds: int
 ) -> dict[str, list[Value]]:
+    axes = {}
+    for name, choice in _chosen(learner, specs, layers).items():
+        spec = specs[name]
+        amounts = choice.amounts(spec)
+        axes[name] = [amount.value(choice.shown, spec, rounds) for amount in amounts]
+    return axes
+
+
+def _chosen(
+    learner: str | None, specs: Mapping[str, Spec], layers: Sequence[Layer]
+) -> dict[str, Choice]:
+    """What counts for each parameter: later layers win, and in each the learner's own."""
     chosen: dict[str, Choice] = {}
     for layer in layers:
         for owner in dict.fromkeys((None, learner)):
             mine = (one for one in layer if one.learner == owner and one.name in specs)
             chosen |= {one.name: one for one in mine}
-    axes = {}
-    for name, choice in chosen.items():
-        spec = specs[name]
-        amounts = choice.amounts(spec)
-        axes[name] = [amount.value(choice.shown, spec, rounds) for amount in amounts]
-    return axes
+    return chosen
 
 
 def _amounts(text: str, spec: Spec, shown: str) -> Iterator[Amount]:
@@ -143,7 +173,11 @@ def _spelt_out(word: str, spec: Spec, shown: str) -> list[str]:
         base, low, high = (_number(part, whole) for part in powers.groups())
         if low != int(low) or high != int(high) or base <= 0:
             raise usage(f"{whole}: powers are whole, of a number > 0", FORMS)
-        return [_short(base**exponent) for exponent in _steps(low, high, Decimal(1), whole)]
+        exponents = _steps(low, high, Decimal(1), whole)
+        try:
+            return [_short(base**exponent) for exponent in exponents]
+        except (DecimalException, OverflowError):
+            raise usage(f"{whole}: a power is too large", FORMS) from None
     parts = word.split(":")
     if len(parts) == 4 and parts[0] == "log":
         low, high, count = (_number(part, whole) for part in parts[1:])
@@ -173,13 +207,14 @@ def _geometric(low: Decimal, high: Decimal, count: Decimal, spec: Spec, whole: s
     values = [float(low) * math.exp(number * ratio) for number in range(int(count) - 1)]
     if spec.kind is int:  # the nearest that is legal
         unit = 2 if spec.even else 1
-        return [str(unit * round(value / unit)) for value in [*values, float(high)]]
+        least = int(spec.at_least or unit)
+        return [str(max(unit * round(value / unit), least)) for value in [*values, float(high)]]
     return [*(_short(value) for value in values), _plain(high)]
 
 
 def _refuse_many(count: int, whole: str) -> None:
     if count > MOST_VALUES:
-        raise usage(f"{whole}: {count:,} values; at most {MOST_VALUES:,}")
+        raise usage(f"{whole} has too many values: at most {MOST_VALUES:,}")
 
 
 def _number(text: str, whole: str) -> Decimal:

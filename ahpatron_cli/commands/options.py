@@ -46,6 +46,14 @@ DATA = "Data"
 LEARNING = "Learning"
 OUTPUT = "Output"
 RUNNING = "Running"
+KEEPING = "Keeping"
+
+
+def typed(context: typer.Context, name: str) -> bool:
+    """Whether an option was given on the command line, and is not just a default."""
+    source = context.get_parameter_source(name)
+    return source is not None and source.name == "COMMANDLINE"
+
 
 DataFiles = Annotated[
     list[str],
@@ -242,6 +250,52 @@ MaxFeatures = Annotated[
         callback=_index_limit,
         help="Refuse feature indices above N.",
         rich_help_panel=DATA,
+    ),
+]
+Save = Annotated[
+    str | None,
+    typer.Option(
+        "--save",
+        metavar="MODEL",
+        help="Keep the learner, as it is after the last round, in an .npz file.",
+        rich_help_panel=KEEPING,
+    ),
+]
+Resume = Annotated[
+    str | None,
+    typer.Option(
+        "--resume",
+        metavar="MODEL",
+        help="Go on with a kept learner, as if its stream had never ended.",
+        rich_help_panel=KEEPING,
+    ),
+]
+Freeze = Annotated[
+    bool,
+    typer.Option(
+        "--freeze",
+        help="With --resume: only predict with it, learn nothing.",
+        rich_help_panel=KEEPING,
+    ),
+]
+Checkpoint = Annotated[
+    str | None,
+    typer.Option(
+        "--checkpoint",
+        metavar="FILE",
+        help="Keep the learner in an .npz file now and then; the same command goes on from there.",
+        rich_help_panel=KEEPING,
+    ),
+]
+Every = Annotated[
+    int,
+    typer.Option(
+        "--every",
+        metavar="N",
+        parser=whole_number,
+        callback=_positive,
+        help="Rounds from one checkpoint to the next.",
+        rich_help_panel=KEEPING,
     ),
 ]
 Predictions = Annotated[

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ahpatron_cli.commands.config import Config, File, read_config
-from ahpatron_cli.commands.grid import Choice, Layer, check_names, choices, expand
+from ahpatron_cli.commands.grid import Choice, Layer, check_names, choices, expand, size_of
 from ahpatron_cli.commands.settings import choose_learners, one_of, parse_label, usage
 from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.data.examples import Facts, Preparation
@@ -16,7 +16,9 @@ from ahpatron_cli.data.source import STDIN_NAME
 from ahpatron_cli.findings import TrialData
 from ahpatron_cli.records import DataRecord
 from ahpatron_cli.runner import Setup
-from ahpatron_cli.sweep.trial import Trial
+from ahpatron_cli.sweep.trial import Trial, all_params
+
+MOST_TRIALS = 1_000_000
 
 
 @dataclass(frozen=True)
@@ -59,18 +61,30 @@ class Plan:
         record = DataRecord(file.path, facts.rounds, facts.features, facts.labels, facts.sha256)
         done = self.preparation
         data = TrialData(record, done.limit, done.scale, done.positive, self.shuffled)
-        setups = self.setups(file, facts.rounds)
+        setups = [(setup, all_params(setup)) for setup in self.setups(file, facts.rounds)]
         for repeat in range(self.repeats):
-            for setup in setups:
-                yield Trial(data, setup, self.seed, repeat)
+            for setup, params in setups:
+                yield Trial(data, setup, self.seed, repeat, params)
+
+    def check_size(self) -> None:
+        """Refuse a sweep that nobody can have meant, before it is written out."""
+        trials = self.repeats * sum(
+            size_of(learner, self.kernel, self._layers(file))
+            for file in self.files
+            for learner in self.learners
+        )
+        if trials > MOST_TRIALS:
+            raise usage(f"{trials:,} trials; at most {MOST_TRIALS:,}", "try fewer values at once")
+
+    def _layers(self, file: File) -> list[Layer]:
+        return [*self.layers, file.layer, self.typed]
 
     def setups(self, file: File, rounds: int) -> list[Setup]:
         """Every learner and setting for a file of so many rounds."""
-        layers = [*self.layers, file.layer, self.typed]
         return [
             setup
             for learner in self.learners
-            for setup in expand(learner, self.kernel, layers, rounds)
+            for setup in expand(learner, self.kernel, self._layers(file), rounds)
         ]
 
 
@@ -81,7 +95,7 @@ def make_plan(asked: Asked) -> Plan:
         name: config.options.get(name, value) if name not in asked.typed else value
         for name, value in asked.options.items()
     }
-    files = config.choose_files(asked.data)
+    files, remarks = config.choose_files(asked.data)
     if not files:
         raise usage("no data files", "name some, or list them in --config FILE")
     if any(file.path in ("-", STDIN_NAME) for file in files):
@@ -90,8 +104,8 @@ def make_plan(asked: Asked) -> Plan:
     learners = choose_learners(asked.learners or config.learners or ["ahpatron"])
     kernel = one_of("kernel", options["kernel"], KERNELS)
     for layer in (config.layer, *(file.layer for file in config.files)):
-        check_names(layer, list(REGISTRY), kernel)  # of learners that are not played now, too
-    typed, remarks = _typed_choices(asked, learners, kernel)
+        check_names(layer, list(REGISTRY), kernel, every=True)  # also of learners not played now
+    typed, more = _typed_choices(asked, learners, kernel)
     positive = options["positive"]
     preparation = Preparation(
         options["limit"],
@@ -110,8 +124,9 @@ def make_plan(asked: Asked) -> Plan:
         shuffled=repeats > 1 if shuffle is None else shuffle,
         layers=[config.layer],
         typed=typed,
-        remarks=remarks,
+        remarks=[*remarks, *more],
     )
+    plan.check_size()
     for file in files:
         plan.setups(file, rounds=1000)  # any number will do to see whether the values are legal
     return plan

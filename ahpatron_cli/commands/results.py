@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import stat
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 
-from ahpatron_cli.commands.settings import one_of
+from ahpatron_cli.commands.settings import one_of, usage
 from ahpatron_cli.commands.shown import FindingsShown
 from ahpatron_cli.errors import ExitCode, Place, UserError
 from ahpatron_cli.findings import Findings, TrialRecord, find
@@ -34,7 +35,7 @@ def show_results(
 ) -> FindingsShown:
     """Everything a results file says, without running anything."""
     one_of("format", format, FORMATS)
-    check_pictures(plot, report, [path])
+    check_pictures(plot, report, [], path)
     contents = read_results(path)
     if contents.torn:
         talk.warn(f"{path}: the last line is torn: is a sweep still writing, or was it killed?")
@@ -42,7 +43,7 @@ def show_results(
     findings = find(_latest(contents.trials.values()), contents.headers)
     if not findings.trials and not findings.failed:
         raise UserError("no trial was finished yet", code=ExitCode.BAD_DATA, place=Place(path))
-    write_pictures(findings, plot, report)
+    write_pictures(findings, plot, report, talk)
     return FindingsShown(findings, format)
 
 
@@ -56,8 +57,13 @@ def _latest(trials: Iterable[TrialRecord]) -> list[TrialRecord]:
     return list(latest.values())
 
 
-def check_pictures(plot: str | None, report: str | None, inputs: Sequence[str]) -> None:
+def check_pictures(
+    plot: str | None, report: str | None, inputs: Sequence[str], results: str
+) -> None:
     """Refuse, before a long run, what could not be written after it."""
+    for option, path in (("--plot", plot), ("--report", report)):
+        if path and os.path.realpath(path) == os.path.realpath(results):
+            raise usage(f"{option} would overwrite the results", "choose another file name")
     if plot:
         from ahpatron_cli.render.sweep_plot import check_plot_path
 
@@ -77,9 +83,13 @@ def tell_damaged_lines(talk: Conversation, path: str, contents: Contents) -> Non
         talk.warn(f"{path}: {len(contents.damaged) - MOST_TOLD} more lines are damaged")
 
 
-def write_pictures(findings: Findings, plot: str | None, report: str | None) -> None:
+def write_pictures(
+    findings: Findings, plot: str | None, report: str | None, talk: Conversation
+) -> None:
     """The files that `--plot` and `--report` ask for."""
-    if plot:
+    if plot and not findings.datasets:
+        talk.warn(f"there is nothing to draw, so {plot} was not written")
+    elif plot:
         from ahpatron_cli.render.sweep_plot import write_plot
 
         write_plot(plot, findings)

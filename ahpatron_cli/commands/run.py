@@ -1,10 +1,13 @@
 """`ahpatron run`: the command and its options. What it does is in `session.py`."""
 
+import typer
+
 from ahpatron_cli.commands import options
 from ahpatron_cli.commands.shown import Shown
 
 
 def run(
+    context: typer.Context,
     data: options.DataFiles,
     learner: options.Learners = None,
     budget: options.Budget = None,
@@ -20,6 +23,11 @@ def run(
     scale: options.Scale = "none",
     positive: options.Positive = None,
     max_features: options.MaxFeatures = 10_000_000,
+    save: options.Save = None,
+    resume: options.Resume = None,
+    freeze: options.Freeze = False,
+    checkpoint: options.Checkpoint = None,
+    every: options.Every = 100_000,
     predictions: options.Predictions = None,
     curve: options.CurveFile = None,
     format: options.Format = "table",
@@ -33,10 +41,17 @@ def run(
     One pass in file order needs little memory, however large the file;
     --shuffle and --repeats hold the file in memory.
     """
+    from ahpatron_cli.commands.keeping import MODEL_OPTIONS, Keeper, Keeping
     from ahpatron_cli.commands.session import Session
-    from ahpatron_cli.commands.settings import build_setups, choose_learners, one_of, parse_label
+    from ahpatron_cli.commands.settings import (
+        build_setups,
+        choose_learners,
+        one_of,
+        parse_label,
+        usage,
+    )
     from ahpatron_cli.data.examples import Preparation
-    from ahpatron_cli.data.scaling import SCALES
+    from ahpatron_cli.data.scaling import LEARNED_SCALES, SCALES
     from ahpatron_cli.render.console import Conversation
     from ahpatron_cli.render.files import check_outputs, format_of_suffix, write_atomically
     from ahpatron_cli.render.plot import check_curve_path, write_curve
@@ -51,7 +66,12 @@ def run(
         check_curve_path(curve)
     if predictions:
         check_predictions_path(predictions)
-    check_outputs({"--out": out, "--curve": curve, "--predictions": predictions}, data)
+    outputs = {"--out": out, "--curve": curve, "--predictions": predictions}
+    check_outputs({**outputs, "--save": save, "--checkpoint": checkpoint}, data)
+    known = [name for name in MODEL_OPTIONS if resume and options.typed(context, name)]
+    if known:
+        problem = f"--{known[0]} does not go with --resume: the model has its own"
+        raise usage(problem, "`ahpatron inspect MODEL` shows it")
     setups, remarks = build_setups(
         choose_learners(learner or ["ahpatron"]),
         kernel,
@@ -64,8 +84,12 @@ def run(
         limit, one_of("scale", scale, SCALES), parse_label(positive), max_features
     )
     repetition = Repetition(repeats, seed, repeats > 1 if shuffle is None else shuffle)
+    keeping = Keeping(save, resume, freeze, checkpoint, every)
+    streamed = not repetition.shuffle and scale not in LEARNED_SCALES
+    keeping.check(len(data), len(setups), repeats, streamed, bool(predictions or curve))
+    keeper = Keeper(keeping, talk.note) if keeping.wanted else None
     with open_predictions(predictions) as writer:
-        session = Session(setups, preparation, repetition, jobs, talk, writer)
+        session = Session(setups, preparation, repetition, jobs, talk, writer, keeper)
         session.check(data)
         reports = [session.play(path) for path in data]
     if curve:

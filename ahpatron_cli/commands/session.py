@@ -9,18 +9,18 @@ from pathlib import Path
 import numpy as np
 
 from ahpatron_cli import __version__
+from ahpatron_cli.commands.keeping import Keeper
 from ahpatron_cli.commands.settings import usage
 from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.core.spec import ParameterError
-from ahpatron_cli.data.examples import Facts, Piece, Preparation, Stream, load
+from ahpatron_cli.data.examples import Facts, Loaded, Piece, Preparation, Stream, load
+from ahpatron_cli.data.scaling import LEARNED_SCALES
 from ahpatron_cli.data.scanning import scan
 from ahpatron_cli.data.source import Source, open_source
 from ahpatron_cli.records import Curve, DataRecord, Report
 from ahpatron_cli.render.console import Conversation
 from ahpatron_cli.render.predictions import PredictionWriter
 from ahpatron_cli.runner import Pass, PassResult, Repetition, Setup, play_loaded, play_stream
-
-NEEDS_ALL_ROWS = ("minmax", "standard")
 
 
 class Session:
@@ -34,9 +34,11 @@ class Session:
         jobs: int,
         talk: Conversation,
         predictions: PredictionWriter | None,
+        keeper: Keeper | None = None,
     ) -> None:
-        self._setups = setups
-        self._preparation = preparation
+        self._keeper = keeper
+        self._setups = [keeper.setup()] if keeper and keeper.resumes else setups
+        self._preparation = keeper.prepare(preparation) if keeper else preparation
         self._repetition = repetition
         self._jobs = jobs
         self._talk = talk
@@ -81,16 +83,25 @@ class Session:
         return (
             self._repetition.repeats == 1
             and not self._repetition.shuffle
-            and self._preparation.scale not in NEEDS_ALL_ROWS
+            and (self._preparation.scale not in LEARNED_SCALES or self._knows_scaling())
         )
+
+    def _knows_scaling(self) -> bool:
+        known = self._preparation.known
+        return known is not None and known.scaler is not None
 
     def _play_stream(self, source: Source) -> tuple[Facts, list[PassResult]]:
         path = source.name
         stream = Stream(source, self._preparation)
-        horizon = self._horizon(source)
-        seed = self._repetition.seed
+        seed, keeper = self._repetition.seed, self._keeper
+        horizon = None if keeper and keeper.model else self._horizon(source)
         setups = self._playable(path, horizon)
-        passes = [Pass(setup, path, seed, 0, horizon) for setup in setups]
+        passes = [
+            keeper.make_pass(setup, path, seed, horizon)
+            if keeper
+            else Pass(setup, path, seed, 0, horizon)
+            for setup in setups
+        ]
         rounds = 0
         with self._talk.progress(source.size, _short(path)) as line:
 
@@ -99,12 +110,18 @@ class Session:
                 if self._predictions:
                     first = one.rounds - len(scores) + 1
                     self._predictions.write(path, one.name, 0, first, piece, scores)
+                if keeper:
+                    keeper.passed(one, stream)
                 if one is passes[-1]:
                     rounds += len(scores)
                     line.update(source.position, passes[0].mistakes, rounds)
 
-            results = play_stream(stream, passes, played)
-        return stream.facts(), results
+            pieces = keeper.pieces(stream) if keeper else stream
+            results = play_stream(pieces, passes, played)
+        facts = stream.facts()
+        if keeper:
+            keeper.finish(passes[0], stream)
+        return facts, results
 
     def _playable(self, path: str, horizon: int | None) -> list[Setup]:
         """The setups that can play this stream; what the others lack is said."""
@@ -134,6 +151,8 @@ class Session:
         started = time.perf_counter()
         loaded = load(source, self._preparation)
         self._load_seconds = time.perf_counter() - started
+        if self._keeper:
+            return loaded.facts, [self._play_kept(loaded, path, self._keeper)]
         setups = self._playable(path, loaded.facts.rounds)
         rounds = mistakes = 0
         total = loaded.facts.rounds * len(setups) * self._repetition.repeats
@@ -164,6 +183,23 @@ class Session:
                         first += len(scores)
                 results.append(result)
         return loaded.facts, results
+
+    def _play_kept(self, loaded: Loaded, path: str, keeper: Keeper) -> PassResult:
+        """One pass over a file in memory that can be kept, or goes on."""
+        rounds = loaded.facts.rounds
+        horizon = None if keeper.model else rounds
+        (setup,) = self._playable(path, horizon)
+        one = keeper.make_pass(setup, path, self._repetition.seed, horizon)
+        before = one.rounds
+        with self._talk.progress(rounds, _short(path)) as line:
+            for piece in loaded.pieces(self._repetition.order(0, rounds)):
+                scores = one.feed(piece)
+                if self._predictions:
+                    first = one.rounds - len(scores) + 1
+                    self._predictions.write(path, one.name, 0, first, piece, scores)
+                line.update(one.rounds - before, one.mistakes, one.rounds)
+        keeper.finish(one, loaded)
+        return one.result()
 
     def _remember_curves(self, path: str, results: Sequence[PassResult]) -> None:
         """The mean over repeats: all repeats of a file have the same rounds."""

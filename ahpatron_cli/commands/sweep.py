@@ -73,16 +73,10 @@ def sweep(
         named={"budget": budget, "sigma": sigma, "epsilon": epsilon},
         config=config,
         options=given,
-        typed={name for name in given if _typed(context, name)},
+        typed={name for name in given if options.typed(context, name)},
         max_features=max_features,
     )
     outputs = Outputs(out, plot, report, format)
     running = Running(jobs, scheduler, parse_shard(shard), retries)
     work = Sweep(make_plan(asked), outputs, running, talk)
     return work.foretell() if dry_run else work.play()
-
-
-def _typed(context: typer.Context, name: str) -> bool:
-    """Whether an option was given on the command line: then it goes before the configuration."""
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"

@@ -6,7 +6,7 @@ import os
 import shlex
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ahpatron_cli.commands.planning import Plan
@@ -15,13 +15,15 @@ from ahpatron_cli.commands.settings import one_of, usage
 from ahpatron_cli.commands.shown import FindingsShown, Said
 from ahpatron_cli.data.decoded import content_hash, decoded, default_folder
 from ahpatron_cli.errors import ExitCode, Place, UserError
-from ahpatron_cli.findings import TrialRecord, find
+from ahpatron_cli.findings import Findings, TrialRecord, find
+from ahpatron_cli.records import plain
 from ahpatron_cli.render.console import Conversation
 from ahpatron_cli.render.text import FORMATS
 from ahpatron_cli.render.wording import counted
+from ahpatron_cli.runner import SUSPICIOUS_TIES
 from ahpatron_cli.sweep.execute import play_locally
 from ahpatron_cli.sweep.lines import Timing
-from ahpatron_cli.sweep.store import Contents, ResultsFile, read_results
+from ahpatron_cli.sweep.store import Contents, ResultsFile, check_results_path, read_results
 from ahpatron_cli.sweep.trial import Outcome, Task, environment
 
 
@@ -76,15 +78,16 @@ class Sweep:
 
             check_dask()
         inputs = [file.path for file in plan.files]
-        check_pictures(outputs.plot, outputs.report, inputs)
+        check_pictures(outputs.plot, outputs.report, inputs, self._results)
         if os.path.realpath(self._results) in map(os.path.realpath, inputs):
             raise usage("--out would overwrite the data", "choose another file name")
+        check_results_path(self._results)
         for remark in plan.remarks:
             talk.warn(remark)
 
     def foretell(self) -> Said:
         """What `--dry-run` says."""
-        tasks = self._tasks()
+        tasks = self._share(self._tasks())
         known = read_results(self._results).trials if Path(self._results).exists() else {}
         done = sum(task.id in known and known[task.id].run is not None for task in tasks)
         orders = self._plan.repeats
@@ -95,7 +98,7 @@ class Sweep:
         )
         return Said(
             f"{counted(len(tasks), 'trial')}: {parts[0]} on {parts[1]}, {parts[2]}; "
-            f"{done} done, {len(tasks) - done} left\n"
+            f"{done:,} done, {len(tasks) - done:,} left\n"
         )
 
     def play(self) -> FindingsShown:
@@ -120,9 +123,14 @@ class Sweep:
                     "the same command goes on from there"
                 )
                 raise
-            known = [contents.trials[task.id] for task in tasks if task.id in contents.trials]
+            known = [
+                replace(contents.trials[task.id], data=task.trial.data)  # by its name of today
+                for task in tasks
+                if task.id in contents.trials
+            ]
         findings = find(known, contents.headers)
-        write_pictures(findings, self._outputs.plot, self._outputs.report)
+        self._tell(findings)
+        write_pictures(findings, self._outputs.plot, self._outputs.report, self._talk)
         code = ExitCode.FAILED_TRIALS if findings.failed else ExitCode.OK
         return FindingsShown(findings, self._outputs.format, code)
 
@@ -173,7 +181,7 @@ class Sweep:
                     results.add(trial, Timing(seconds, outcome.wall_seconds))
                     done += 1
                     failed += trial.run is None
-                    self._talk.detail(_line(trial))
+                    self._talk.detail(_line(waiting[outcome.id], trial))
                     if trial.run is not None and (best is None or trial.run.mistake_rate < best[0]):
                         best = trial.run.mistake_rate, trial.learner
                 news = f"best {100 * best[0]:.2f} % {best[1]}" if best else ""
@@ -190,10 +198,28 @@ class Sweep:
             return play_on_cluster(tasks, running.scheduler, running.retries)
         return play_locally(tasks, running.jobs, running.retries)
 
+    def _tell(self, findings: Findings) -> None:
+        """What went wrong, on stderr, also when quiet: not every format has room for it."""
+        if findings.failed:
+            trial = findings.failed[0]
+            total = len(findings.failed) + findings.trials
+            self._talk.insist(
+                f"{len(findings.failed):,} of {counted(total, 'trial')} failed; the first, "
+                f"{trial.learner} on {trial.data.record.path}: {trial.error}"
+            )
+        for data in findings.datasets:
+            for learner in dict.fromkeys(one.learner for one in data.settings):
+                share = max(one.near_ties for one in data.settings if one.learner == learner)
+                if share > SUSPICIOUS_TIES:
+                    self._talk.warn(
+                        f"{data.name}: f(x) of {learner} was 0 or next to it in up to {share:.0%} "
+                        "of the rounds; often --sigma is too small for the data as they are"
+                    )
+
     def _tell_damage(self, contents: Contents) -> None:
         if contents.torn:
-            size = f"{contents.torn} bytes"
-            self._talk.warn(f"{self._results}: the last line was torn; its {size} were removed")
+            size = counted(contents.torn, "byte")
+            self._talk.warn(f"{self._results}: the last line was torn: {size} cut off")
         tell_damaged_lines(self._talk, self._results, contents)
 
 
@@ -218,8 +244,12 @@ def _record(task: Task, outcome: Outcome) -> TrialRecord:
     )
 
 
-def _line(trial: TrialRecord) -> str:
-    where = f"{Path(trial.data.record.path).name}, {trial.learner}, order {trial.repeat}"
+def _line(task: Task, trial: TrialRecord) -> str:
+    setup = task.trial.setup
+    given = {**setup.learner_params, **setup.kernel_params}
+    chosen = ", ".join(f"{name}={plain(value)}" for name, value in given.items())
+    name = Path(trial.data.record.path).name
+    where = f"{name}, {trial.learner} ({chosen or 'defaults'}), order {trial.repeat}"
     if trial.run is None:
         return f"{where}: failed: {trial.error}"
     return f"{where}: {100 * trial.run.mistake_rate:.2f} % in {trial.run.seconds:.2f} s"

@@ -32,9 +32,9 @@ MOST_BYTES = 4 << 30
 
 def default_folder() -> Path | None:
     """Where entries are kept: the user's cache, if there is one."""
-    home = os.environ.get("XDG_CACHE_HOME")
+    home = Path(os.environ.get("XDG_CACHE_HOME", ""))
     try:
-        return Path(home) / "ahpatron" if home else Path.home() / ".cache" / "ahpatron"
+        return (home if home.is_absolute() else Path.home() / ".cache") / "ahpatron"
     except RuntimeError:  # no home: a bare cron job
         return None
 
@@ -50,7 +50,7 @@ def decoded(path: str, sha256: str, preparation: Preparation, folder: Path | Non
     entry = folder / _key(sha256, preparation) if folder else None
     if entry is not None:
         found = _read(entry)
-        if found is not None:
+        if found is not None and found.facts.features <= preparation.max_features:
             return found
     with open_source(path) as source:
         loaded = load(source, preparation)
@@ -84,6 +84,8 @@ def _arrays(loaded: Loaded) -> dict[str, np.ndarray]:
 def _write(entry: Path, loaded: Loaded) -> bool:
     """Keep an entry; False where that cannot be. It is complete, or it is not there."""
     arrays = _arrays(loaded)
+    if sum(array.nbytes for array in arrays.values()) > MOST_BYTES:
+        return False
     meta: dict[str, Any] = {
         "facts": asdict(loaded.facts),
         "width": loaded.whole.rows.width if isinstance(loaded.whole.rows, CsrRows) else None,
@@ -133,7 +135,7 @@ def _read(entry: Path) -> Loaded | None:
         )
         os.utime(entry)
         return Loaded(Piece(rows, arrays["labels"], arrays["lines"]), Facts(**facts))
-    except (OSError, ValueError, KeyError, TypeError, EOFError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, EOFError):
         shutil.rmtree(entry, ignore_errors=True)
         return None
 

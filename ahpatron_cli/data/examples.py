@@ -143,6 +143,16 @@ class Stream:
             raise _unknown_features(self._source.name, self.width, known.scaler.width)
         return known.scaler(formed)
 
+    @property
+    def features(self) -> int:
+        """The largest feature index so far."""
+        return max(self._reader.max_index + self._reader.zero_based, 0)
+
+    def labels(self) -> tuple[float | None, float]:
+        """The labels counted as -1 and as +1, as far as they were seen."""
+        assert self._map is not None
+        return self._map.pair()
+
     def facts(self) -> Facts:
         """Rows, features, labels and hash: complete once all pieces were taken."""
         assert self._map is not None

@@ -73,12 +73,19 @@ class LabelMap:
     def _pair_or_plain(self) -> tuple[float, float]:
         return self._pair or next(iter(self._fitting_pairs()), PLAIN_PAIRS[0])
 
+    def pair(self) -> tuple[float | None, float]:
+        """What counts as -1 (None: every other label) and as +1, by what was seen so far."""
+        if self._positive is None:
+            return self._pair_or_plain()
+        others = [label for label in self._seen if label != self._positive]
+        return (others[0] if len(others) == 1 else None), self._positive
+
     def finish(self) -> tuple[float | None, float]:
         """The label counted as -1 (None where it is several) and the one counted as +1."""
         if self._positive is None:
             if len(self._seen) < 2 and not self._from_model:
                 raise self._one_class()
-            return self._pair_or_plain()
+            return self.pair()
         if self._positive not in self._seen and not self._from_model:
             raise UserError(
                 f"no row has the label {show(self._positive)} that --positive names",
@@ -86,8 +93,7 @@ class LabelMap:
                 place=Place(self._path),
                 hint=f"the labels are {show_all(self._seen)}",
             )
-        others = [label for label in self._seen if label != self._positive]
-        return (others[0] if len(others) == 1 else None), self._positive
+        return self.pair()
 
     @property
     def sorted(self) -> bool:

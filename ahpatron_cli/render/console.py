@@ -52,6 +52,10 @@ class Conversation:
         if not self._quiet:
             self._say(f"warning: {literal(text)}")
 
+    def insist(self, text: str) -> None:
+        """Say something that nobody may miss, also when quiet."""
+        self._say(f"warning: {literal(text)}")
+
     def detail(self, text: str, level: int = 1) -> None:
         """Say something that only `-v` (level 1) or `-vv` (level 2) asks for."""
         if self._verbose >= level and not self._quiet:

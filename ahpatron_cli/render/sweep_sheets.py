@@ -110,7 +110,7 @@ def _sheet(
     notes: Sequence[str],
 ) -> Sheet:
     return Sheet(
-        name=_name(found),
+        name=found.name,
         about=about,
         columns=[column for column, _ in fields],
         rows=[[cell(setting) for _, cell in fields] for setting in settings],
@@ -121,16 +121,6 @@ def _sheet(
 def _played(found: DataFindings, which: str = "") -> str:
     """The data, which settings are shown, and what their means are taken over."""
     return f"{facts(found.data.record)}; {which}{_orders(found)}"
-
-
-def _name(found: DataFindings) -> str:
-    """The file, and what was done to it: the same file may be in a sweep twice."""
-    name = found.name
-    if found.data.limit is not None:
-        name += f", limit={found.data.limit}"
-    if found.data.scale != "none":
-        name += f", scale={found.data.scale}"
-    return name
 
 
 def _difference(setting: Setting) -> Cell | None:

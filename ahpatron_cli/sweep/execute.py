@@ -15,6 +15,7 @@ from contextlib import suppress
 from multiprocessing.connection import wait
 from multiprocessing.context import SpawnProcess
 
+from ahpatron_cli.errors import ExitCode, UserError
 from ahpatron_cli.sweep.trial import Outcome, Task
 from ahpatron_cli.sweep.worker import serve
 
@@ -56,7 +57,14 @@ def _idle(workers: list[_Worker], jobs: int) -> _Worker | None:
         if not worker.busy:
             return worker
     if len(workers) < jobs:
-        workers.append(_Worker())
+        try:
+            workers.append(_Worker())
+        except OSError as error:
+            if workers:  # those there are have to do
+                return None
+            raise UserError(
+                f"no process can be started: {error.strerror}", code=ExitCode.IO_ERROR
+            ) from None
         return workers[-1]
     return None
 
@@ -70,7 +78,11 @@ class _Worker:
     def __init__(self) -> None:
         self.connection, theirs = _SPAWN.Pipe()
         self._process: SpawnProcess = _SPAWN.Process(target=serve, args=(theirs,), daemon=True)
-        self._process.start()
+        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+        try:  # Ctrl-C is not for a process that is just starting: it inherits the mask
+            self._process.start()
+        finally:
+            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         theirs.close()  # so that we notice when the process closes it by dying
         self.busy = False
 

@@ -102,7 +102,8 @@ class ResultsFile:
     def __init__(self, path: str, facts: Mapping[str, Any]) -> None:
         """Open or create it, lock it, and bring it into a state that can be appended to.
 
-        `facts` go into a header line: at the top, and again where versions or command changed.
+        `facts` go into a header line: at the top, and again before a trial that is added where the
+        last header says otherwise.
         """
         self._path = path
         self._descriptor = _open(path)
@@ -113,15 +114,17 @@ class ResultsFile:
             self._end = len(content) - self.contents.torn
             if self.contents.torn:
                 self._truncate()
-            if facts not in self.contents.headers:
-                self._append(encode_header(facts))
-                self.contents.headers.append(facts)
+            self._facts = facts
+            if not self.contents.headers:
+                self._write_header()
         except BaseException:
             os.close(self._descriptor)
             raise
 
     def add(self, trial: TrialRecord, timing: Timing) -> None:
         """Make a trial durable; a write that fails is undone."""
+        if self.contents.headers[-1] != self._facts:
+            self._write_header()
         self._append(encode_trial(trial, timing))
         self.contents.add(trial)
 
@@ -135,6 +138,24 @@ class ResultsFile:
         trace: TracebackType | None,
     ) -> None:
         os.close(self._descriptor)  # which also unlocks it
+
+    def _write_header(self) -> None:
+        self._append(encode_header(self._facts))
+        self.contents.headers.append(self._facts)
+
+    def _check_name(self) -> None:
+        """Somebody may have deleted or replaced the file: then nobody would find the results."""
+        try:
+            found = os.path.samestat(Path(self._path).stat(), os.fstat(self._descriptor))
+        except OSError:
+            found = False
+        if not found:
+            raise UserError(
+                "the results file was deleted or replaced while the sweep was writing to it",
+                code=ExitCode.IO_ERROR,
+                place=Place(self._path),
+                hint="what was in it is lost; the same command begins a new one",
+            )
 
     def _read(self) -> bytes:
         size = os.fstat(self._descriptor).st_size
@@ -157,6 +178,7 @@ class ResultsFile:
             self._undo()
             raise
         self._end += len(line)
+        self._check_name()
 
     def _undo(self) -> None:
         """Cut what was written of a line; if even that fails, the next start does it."""
@@ -166,6 +188,18 @@ class ResultsFile:
     def _truncate(self) -> None:
         os.ftruncate(self._descriptor, self._end)
         os.fsync(self._descriptor)
+
+
+def check_results_path(path: str) -> None:
+    """Refuse what cannot hold results, before anything is read or played."""
+    target = Path(path)
+    if target.exists() and not target.is_file():
+        kind = "a folder" if target.is_dir() else "not a regular file"
+        problem = f"results are kept in a file, and this is {kind}"
+        raise _fault(path, problem, ExitCode.CANNOT_CREATE)
+    if not target.absolute().parent.is_dir():
+        problem = "the results file cannot be created: No such file or directory"
+        raise _fault(path, problem, ExitCode.CANNOT_CREATE)
 
 
 def _open(path: str) -> int:

@@ -6,6 +6,7 @@ import hashlib
 import json
 import time
 import traceback
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -30,12 +31,8 @@ class Trial:
     setup: Setup
     seed: int
     repeat: int
-
-    @property
-    def params(self) -> dict[str, ParamValue]:
-        """All parameters with defaults; those that follow from T are fixed by the data."""
-        learner, kernel = self.setup.build()
-        return {"kernel": kernel.name, **kernel.params(), **learner.params()}
+    params: Mapping[str, ParamValue]
+    """What `all_params` says of the setup."""
 
     @property
     def id(self) -> str:
@@ -50,6 +47,12 @@ class Trial:
         }
         text = json.dumps(decides, sort_keys=True, allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()[:20]
+
+
+def all_params(setup: Setup) -> dict[str, ParamValue]:
+    """All parameters with defaults; those that follow from T are fixed by the data."""
+    learner, kernel = setup.build()
+    return {"kernel": kernel.name, **kernel.params(), **learner.params()}
 
 
 @dataclass(frozen=True)

@@ -66,10 +66,23 @@ def test_everything_it_can_say(tmp_path: Path) -> None:
 
 def test_files_of_the_command_line_keep_the_choices_for_their_names(tmp_path: Path) -> None:
     found = config(tmp_path, '[[data]]\npath = "a.svm"\ngrid = { sigma = 2 }')
-    ours, other = found.choose_files(["elsewhere/a.svm", "b.svm"])
-    assert (ours.path, len(ours.layer)) == ("elsewhere/a.svm", 1)
+    (ours, packed, other), remarks = found.choose_files(["else/a.svm", "a.svm.gz", "b.svm"])
+    assert (ours.path, len(ours.layer)) == ("else/a.svm", 1)
+    assert (packed.path, len(packed.layer)) == ("a.svm.gz", 1)
     assert (other.path, len(other.layer)) == ("b.svm", 0)
-    assert found.choose_files([]) == found.files
+    assert remarks == ["--config has no settings for b.svm: it is played without any"]
+    assert found.choose_files([]) == (found.files, [])
+
+
+def test_files_of_equal_names_are_told_apart_by_their_paths(tmp_path: Path) -> None:
+    tables = "".join(
+        f'[[data]]\npath = "{one}/t.svm"\ngrid = {{ sigma = {one} }}\n' for one in "12"
+    )
+    found = config(tmp_path, tables)
+    (second,), _ = found.choose_files([str(tmp_path / "2" / "t.svm")])
+    assert second.layer[0].texts == ("2",)
+    with pytest.raises(UserError, match="could be"):
+        found.choose_files(["elsewhere/t.svm"])
 
 
 def test_an_absolute_path_stays(tmp_path: Path) -> None:

@@ -6,7 +6,14 @@ import math
 
 import pytest
 
-from ahpatron_cli.commands.grid import MOST_VALUES, Choice, check_names, choices, expand
+from ahpatron_cli.commands.grid import (
+    MOST_VALUES,
+    Choice,
+    check_names,
+    choices,
+    expand,
+    size_of,
+)
 from ahpatron_cli.core import REGISTRY
 from ahpatron_cli.errors import ExitCode, UserError
 
@@ -29,6 +36,7 @@ def values(name: str, text: str, learner: str = "ahpatron", rounds: int = 10_000
         ("budget", "50,50,100", [50, 100]),
         ("budget", "log:50:3200:7", [50, 100, 200, 400, 800, 1600, 3200]),
         ("budget", "log:10:100:3", [10, 32, 100]),
+        ("budget", "log:1:10:3", [2, 4, 10]),
         ("ridge", "log:0.001:1:4", [0.001, 0.01, 0.1, 1.0]),
         ("ridge", "10^[-2:1]", [0.01, 0.1, 1.0, 10.0]),
         ("ridge", "2^[-1:1]", [0.5, 1.0, 2.0]),
@@ -70,6 +78,7 @@ def test_steps_that_depend_on_the_number_of_rounds(rounds: int) -> None:
         ("ridge", "10^[1:2:3]", "not a number"),
         ("ridge", "abc/sqrt(T)", "'abc' is not a number"),
         ("ridge", "10^[300:400]", "ridge"),
+        ("ridge", "1e300^[1:5000]", "too large"),
     ],
 )
 def test_refused(name: str, text: str, said: str) -> None:
@@ -109,6 +118,20 @@ def test_names_that_nothing_has() -> None:
     layer = choices("-g", ["perceptron.budget=4"], list(REGISTRY))
     with pytest.raises(UserError, match="perceptron has no parameter 'budget'"):
         check_names(layer, list(REGISTRY), "gaussian")
+
+
+def test_a_misspelt_name_in_a_configuration_says_where() -> None:
+    layer = [Choice(None, "epsilo", ("1",), "sweep.toml: grid.epsilo")]
+    with pytest.raises(UserError, match=r"sweep\.toml: grid\.epsilo: no learner") as refusal:
+        check_names(layer, list(REGISTRY), "gaussian", every=True)
+    assert refusal.value.hint == "did you mean epsilon?"
+
+
+@pytest.mark.parametrize("learner", ["ahpatron", "perceptron", "nogd"])
+def test_the_size_of_a_grid_is_known_beforehand(learner: str) -> None:
+    layer = choices("-g", ["budget=20:100:20", "sigma=1,2", "epsilon=0.5,0.6,0.7"], [learner])
+    made = list(expand(learner, "gaussian", [layer], 100))
+    assert size_of(learner, "gaussian", [layer]) == len(made)
 
 
 def test_a_parameter_named_twice() -> None:

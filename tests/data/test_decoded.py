@@ -114,6 +114,13 @@ def test_a_damaged_entry_is_made_again(tmp_path: Path) -> None:
         assert same(taken(path, tmp_path), plain)
 
 
+def test_what_is_refused_is_refused_from_the_cache_too(tmp_path: Path) -> None:
+    path = SAMPLES / NAMES[0]
+    taken(path, tmp_path)
+    with pytest.raises(UserError, match="must not exceed 3"):
+        taken(path, tmp_path, Preparation(max_features=3))
+
+
 @pytest.mark.parametrize("folder", [None, Path("/proc/nowhere"), Path("/dev/null/x")])
 def test_without_a_place_to_keep_it_nothing_is_kept(folder: Path | None) -> None:
     path = SAMPLES / NAMES[1]
@@ -147,6 +154,9 @@ def test_what_was_used_longest_ago_goes_first(
 def test_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert default_folder() == tmp_path / "ahpatron"
+    monkeypatch.setenv("XDG_CACHE_HOME", "relative")  # which the specification says to ignore
+    monkeypatch.setenv("HOME", str(tmp_path))
+    assert default_folder() == tmp_path / ".cache" / "ahpatron"
     monkeypatch.delenv("XDG_CACHE_HOME")
     monkeypatch.setenv("HOME", str(tmp_path))
     assert default_folder() == tmp_path / ".cache" / "ahpatron"

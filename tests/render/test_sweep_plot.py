@@ -54,7 +54,8 @@ def test_budgets_come_first_and_learners_without_one_lie_flat() -> None:
     assert (panel.parameter, panel.log, panel.others) == ("budget", True, True)
     drawn = {line.learner: [value for value, _ in line.points] for line in panel.series}
     assert drawn == {name: [*sweeps.BUDGETS] for name in sweeps.FIVE[:4]} | {"perceptron": []}
-    assert panel.series[-1].level is not None
+    (perceptron,) = [line for line in panel.series if line.learner == "perceptron"]
+    assert perceptron.level is not None
 
 
 def test_each_budget_is_drawn_at_its_best_epsilon() -> None:
@@ -103,8 +104,8 @@ def test_then_any_number() -> None:
     assert panel is not None
     assert (panel.parameter, panel.log, panel.others) == ("step", True, False)
     assert [[value for value, _ in line.points] for line in panel.series] == [
-        [],
         [0.001, 0.01, 0.1, 1.0],
+        [],
     ]
 
 
@@ -151,7 +152,7 @@ def test_one_row_per_data_set_and_a_line_per_learner() -> None:
         assert parameter.get_xlabel() == "budget B"
         assert sorted(map(len, lines(parameter))) == [2, 5, 5, 5, 5]
         assert len(parameter.collections) == 4  # bands
-        assert texts(parameter) == [*sweeps.FIVE]
+        assert sorted(texts(parameter)) == sorted(sweeps.FIVE)
         dots = [line for line in time.lines if line.get_linestyle() == "None"]
         assert sorted(len(line.get_xdata()) for line in dots) == [1, 5, 5, 5, 5]
         assert time.get_xscale() == "log"
@@ -232,7 +233,7 @@ def test_no_time_at_all_can_be_drawn(tmp_path: Path) -> None:
 def test_names_are_shown_as_they_are(tmp_path: Path) -> None:
     findings = sweeps.sweep(["$x$", "_hidden", "\x1b[31m<b>"], paths=["$\\frac{.svm", "数据.svm"])
     figure = draw_sweep(findings)
-    assert texts(figure.axes[0]) == ["$x$", "_hidden", "\\x1b[31m<b>"]
+    assert sorted(texts(figure.axes[0])) == ["$x$", "\\x1b[31m<b>", "_hidden"]
     assert "$\\frac{.svm" in [text.get_text() for text in figure.texts]
     write_plot(tmp_path / "p.svg", findings)
     root = ElementTree.fromstring((tmp_path / "p.svg").read_bytes())

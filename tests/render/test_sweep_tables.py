@@ -218,7 +218,7 @@ def test_a_setting_that_lacks_orders_may_be_better() -> None:
 
 def test_what_was_done_to_the_data_is_said() -> None:
     prepared = find([*sweep(), *sweep(make_data(limit=500, scale="unit"))])
-    assert "\na.svm (2), limit=500, scale=unit: 1,000 rounds" in findings_to_text(prepared, "table")
+    assert "\na.svm, limit=500, scale=unit: 1,000 rounds" in findings_to_text(prepared, "table")
 
 
 def test_means_of_counts_are_short() -> None:

@@ -1,0 +1,209 @@
+"""`run --save`, `--resume`, `--freeze` and `--checkpoint` in real processes."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+import subprocess
+import time
+from pathlib import Path
+
+import pytest
+
+from ahpatron_cli.core import REGISTRY
+from cli.conftest import COMMAND, Ahpatron
+
+
+def scores(path: Path) -> list[tuple[str, str, str]]:
+    with path.open() as stream:
+        return [(row["round"], row["score"], row["prediction"]) for row in csv.DictReader(stream)]
+
+
+def cut(ahpatron: Ahpatron, path: Path, at: int) -> None:
+    lines = path.read_bytes().splitlines(keepends=True)
+    ahpatron.write("a.svm", b"".join(lines[:at]))
+    ahpatron.write("b.svm", b"".join(lines[at:]))
+
+
+def record(text: str) -> dict[str, object]:
+    run = json.loads(text)["runs"][0]
+    del run["seconds"]
+    assert isinstance(run, dict)
+    return run
+
+
+@pytest.mark.parametrize(
+    ("learner", "at"),
+    [*((name, 1111) for name in REGISTRY), ("ahpatron", 40), ("rbp", 1000)],
+)
+def test_two_parts_are_one_run(ahpatron: Ahpatron, rings: Path, learner: str, at: int) -> None:
+    cut(ahpatron, rings, at)
+    options = ["-l", learner, "--sigma", "0.1", "--format", "json", "--seed", "3"]
+    options += ["-B", "60"] if "budget" in REGISTRY[learner].specs() else []
+    options += ["-p", "horizon=2000"] if "horizon" in REGISTRY[learner].specs() else []
+    whole = ahpatron("run", rings, *options, "--predictions", "whole.csv", "--save", "whole.npz")
+    first = ahpatron("run", "a.svm", *options, "--predictions", "1.csv", "--save", "m.npz")
+    assert first.code == whole.code == 0
+    second = ahpatron(
+        *("run", "b.svm", "--resume", "m.npz", "--save", "m.npz", "--format", "json"),
+        *("--predictions", "2.csv"),
+    )
+    assert second.code == 0
+    assert f"goes on after {at:,} rounds" in second.err
+    assert record(second.out) == record(whole.out)
+    folder = ahpatron.folder
+    assert scores(folder / "1.csv") + scores(folder / "2.csv") == scores(folder / "whole.csv")
+    shown = [ahpatron("inspect", name).out.split("\n", 1)[1] for name in ("whole.npz", "m.npz")]
+    assert shown[0] == shown[1]
+    assert learner in ahpatron("inspect", "m.npz").out
+
+
+def test_parts_of_a_sparse_file_and_a_pipe(ahpatron: Ahpatron, sparse_text: Path) -> None:
+    cut(ahpatron, sparse_text, 701)
+    whole = ahpatron("run", sparse_text, "--sigma", "0.7", "--format", "json")
+    ahpatron("run", "a.svm", "--sigma", "0.7", "--save", "m.npz")
+    rest = (ahpatron.folder / "b.svm").read_bytes()
+    second = ahpatron("run", "-", "--resume", "m.npz", "--format", "json", stdin=rest)
+    assert record(second.out) == record(whole.out)
+    assert json.loads(second.out)["data"]["labels"] == [0, 1]
+
+
+def test_a_part_with_one_label_only(ahpatron: Ahpatron) -> None:
+    ahpatron.write("a.svm", "1 1:1\n2 1:2\n" * 20)
+    ahpatron.write("b.svm", "1 1:1\n" * 5)
+    ahpatron("run", "a.svm", "--save", "m.npz")
+    done = ahpatron("run", "b.svm", "--resume", "m.npz")
+    assert done.code == 0
+    assert "label 1 is played as -1" in done.err
+    ahpatron.write("c.svm", "1 1:1\n3 1:1\n")
+    done = ahpatron("run", "c.svm", "--resume", "m.npz")
+    assert done.code == 65
+    assert "c.svm:2" in done.err
+
+
+def test_scaling_is_the_models(ahpatron: Ahpatron, breast_cancer: Path) -> None:
+    for scale in ("minmax", "standard", "unit"):
+        ahpatron("run", breast_cancer, "--scale", scale, "--shuffle", "--save", "m.npz")
+        frozen = ahpatron("run", breast_cancer, "--resume", "m.npz", "--freeze", "--format", "json")
+        assert frozen.code == 0
+        run = json.loads(frozen.out)["runs"][0]
+        assert run["mistake_rate"] < 0.2
+        assert run["updates"] == 0
+        part = ahpatron.write("one.svm", breast_cancer.read_bytes().splitlines(keepends=True)[0])
+        assert ahpatron("run", part, "--resume", "m.npz", "--freeze").code == 0
+    ahpatron("run", breast_cancer, "--scale", "minmax", "--save", "m.npz")
+    ahpatron.write("wide.svm", "+1 1:1 31:1\n-1 1:1\n")
+    done = ahpatron("run", "wide.svm", "--resume", "m.npz")
+    assert done.code == 65
+    assert "the model's scaling knows 30" in done.err
+
+
+def test_a_frozen_model_predicts_and_stays(ahpatron: Ahpatron, rings: Path) -> None:
+    cut(ahpatron, rings, 1500)
+    ahpatron("run", "a.svm", "--sigma", "0.1", "--save", "m.npz")
+    before = (ahpatron.folder / "m.npz").read_bytes()
+    done = ahpatron("run", "b.svm", "--resume", "m.npz", "--freeze", "--format", "json")
+    run = json.loads(done.out)["runs"][0]
+    assert (run["rounds"], run["updates"]) == (500, 0)
+    assert run["mistake_rate"] < 0.1
+    assert (ahpatron.folder / "m.npz").read_bytes() == before
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "said"),
+    [
+        (("--freeze",), 2, "--freeze needs --resume"),
+        (("--resume", "m.npz", "--freeze", "--save", "n.npz"), 2, "nothing to save"),
+        (("--resume", "m.npz", "-B", "40"), 2, "--budget does not go with --resume"),
+        (("--resume", "m.npz", "--sigma", "1"), 2, "--sigma does not go with --resume"),
+        (("--resume", "m.npz", "--scale", "unit"), 2, "--scale does not go with --resume"),
+        (("--resume", "none.npz"), 66, "none.npz"),
+        (("--resume", "DATA"), 65, "not a model"),
+        (("--save", "none/m.npz"), 73, "none/m.npz"),
+        (("--save", "n.npz", "--repeats", "2"), 2, "one learner"),
+        (("--save", "n.npz", "-l", "avp", "-l", "rbp"), 2, "one learner"),
+        (("--checkpoint", "c.npz", "--resume", "m.npz"), 2, "resumes by itself"),
+        (("--checkpoint", "c.npz", "--shuffle"), 2, "in file order"),
+        (("--checkpoint", "c.npz", "--scale", "minmax"), 2, "in file order"),
+        (("--checkpoint", "c.npz", "--curve", "c.csv"), 2, "before a restart"),
+        (("--checkpoint", "c.npz", "--every", "0"), 2, "at least 1"),
+    ],
+)
+def test_refusals(
+    ahpatron: Ahpatron, rings: Path, arguments: tuple[str, ...], code: int, said: str
+) -> None:
+    ahpatron("run", rings, "--limit", "100", "--save", "m.npz")
+    words = [str(rings) if word == "DATA" else word for word in arguments]
+    done = ahpatron("run", rings, *words)
+    assert done.code == code
+    assert said in done.err
+    assert done.out == ""
+    assert ahpatron.files() == {"m.npz"}
+
+
+def test_two_files_are_two_models(ahpatron: Ahpatron, rings: Path) -> None:
+    done = ahpatron("run", rings, rings, "--save", "m.npz")
+    assert done.code == 2
+    assert "one DATA" in done.err
+
+
+def test_a_full_disk_leaves_the_old_model(ahpatron: Ahpatron, rings: Path) -> None:
+    ahpatron("run", rings, "-B", "20", "--sigma", "0.1", "--save", "m.npz")
+    before = (ahpatron.folder / "m.npz").read_bytes()
+    limited = ["bash", "-c", 'ulimit -f 8; trap "" XFSZ; exec "$@"', "bash", *COMMAND]
+    done = subprocess.run(
+        [*limited, "run", str(rings), "-B", "400", "--save", "m.npz"],
+        cwd=ahpatron.folder,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 74
+    assert done.stdout == b""
+    assert ahpatron.files() == {"m.npz"}
+    assert (ahpatron.folder / "m.npz").read_bytes() == before
+
+
+def test_a_killed_run_goes_on_from_its_checkpoint(ahpatron: Ahpatron, rings: Path) -> None:
+    long = gzip.compress(rings.read_bytes() * 60, 1)
+    ahpatron.write("long.svm.gz", long)
+    options = ["run", "long.svm.gz", "-l", "rbp", "-B", "400", "--format", "json"]
+    whole = ahpatron(*options)
+    checkpoint = ahpatron.folder / "c.npz"
+    kills = 0
+    for _ in range(20):
+        process = subprocess.Popen(
+            [*COMMAND, *options, "--checkpoint", "c.npz", "--every", "9000"],
+            cwd=ahpatron.folder,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+        )
+        before = checkpoint.read_bytes() if checkpoint.exists() else b""
+        while process.poll() is None and (
+            not checkpoint.exists() or checkpoint.read_bytes() == before
+        ):
+            time.sleep(0.01)
+        if process.poll() is not None:
+            break
+        process.kill()
+        process.communicate()
+        kills += 1
+    out, err = process.communicate()
+    assert process.returncode == 0
+    assert kills > 2
+    assert b"goes on after" in err
+    assert record(out.decode()) == record(whole.out)
+    again = ahpatron(*options, "--checkpoint", "c.npz")
+    assert record(again.out) == record(whole.out)
+    ahpatron.write("long.svm.gz", gzip.compress(b"+1 1:9\n" + rings.read_bytes() * 60, 1))
+    other = ahpatron(*options, "--checkpoint", "c.npz")
+    assert other.code == 2
+    assert "of another run" in other.err
+
+
+def test_a_checkpoint_of_other_settings_is_refused(ahpatron: Ahpatron, rings: Path) -> None:
+    ahpatron("run", rings, "-B", "40", "--checkpoint", "c.npz")
+    for changed in (("-B", "60"), ("-l", "rbp"), ("--seed", "1"), ("--sigma", "2")):
+        done = ahpatron("run", rings, "-B", "40", *changed, "--checkpoint", "c.npz")
+        assert done.code == 2, changed
+        assert "of another run" in done.err

@@ -7,15 +7,17 @@ block are passed over in one leap.
 
 from __future__ import annotations
 
+import copy
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from ahpatron_cli.core.kernels import Gaussian, Kernel, NumericalError
 from ahpatron_cli.core.learners.base import Learner, wrong
-from ahpatron_cli.core.points import DensePoints
+from ahpatron_cli.core.points import DensePoints, Points
 from ahpatron_cli.core.rows import CsrRows, Floats, Rows, rows_of
 
 ALGORITHM = 1
@@ -87,40 +89,59 @@ class Player:
         tally.seconds += time.perf_counter() - start
         return scores
 
+    def scores(self, rows: Rows) -> Floats:
+        """f, as it is now, at these rows. Nothing is learned, nothing counted, nothing changed."""
+        reader = copy.copy(self)
+        if isinstance(rows, CsrRows) and not self._sparse:
+            reader.f = copy.deepcopy(self.f)
+        with np.errstate(over="ignore", invalid="ignore"):
+            return reader._in_blocks(rows, lambda block, part: reader.f.at(block))
+
     def _feed(self, rows: Rows, labels: Floats) -> Floats:
+        return self._in_blocks(rows, lambda block, part: self._play_block(block, labels[part]))
+
+    def _in_blocks(self, rows: Rows, score: Callable[[Points, slice], ArrayLike]) -> Floats:
+        """`score` of each block of rows, and of where it stands among them, joined and checked."""
         if isinstance(rows, CsrRows) and not self._sparse:
             centre = self._centre
             self.f.compress(None if centre is None else centre / self.kernel.unit())
             self._centre, self._sparse = None, True
-        scores = np.empty(len(labels))
+        scores = np.empty(len(rows))
+        for first, points in self._chunks(rows):
+            for begin in range(0, points.size, self._block):
+                end = min(begin + self._block, points.size)
+                part = slice(first + begin, first + end)
+                try:
+                    scores[part] = score(points.slice(begin, end), part)
+                except NumericalError as error:
+                    raise NumericalError(str(error), part.start + error.row) from None
+                finite = np.isfinite(scores[part])
+                if not finite.all():
+                    row = part.start + int(np.argmin(finite))
+                    raise NumericalError("f(x) is not a finite number", row)
+        return scores
+
+    def _chunks(self, rows: Rows) -> Iterator[tuple[int, Points]]:
+        """Some blocks' rows at a time in kernel-ready form, and where they begin."""
         chunk = CHUNK * self._block
-        for first in range(0, len(labels), chunk):
-            part = slice(first, min(first + chunk, len(labels)))
+        for first in range(0, len(rows), chunk):
+            part = rows_of(rows, slice(first, min(first + chunk, len(rows))))
             try:
-                scores[part] = self._play_chunk(rows_of(rows, part), labels[part])
+                points = self.kernel.points(part, self._centre_for(part))
             except NumericalError as error:
                 raise NumericalError(str(error), first + error.row) from None
+            if self._sparse and isinstance(points, DensePoints):
+                points = points.to_sparse(None)
+            yield first, points
+
+    def _play_block(self, block: Points, labels: Floats) -> list[float]:
+        """A block from opening to closing."""
+        self.f.open(block, labels)
+        scores = self._play_rounds(labels)
+        self.f.close()
         return scores
 
-    def _play_chunk(self, rows: Rows, labels: Floats) -> Floats:
-        points = self.kernel.points(rows, self._centre_for(rows))
-        if self._sparse and isinstance(points, DensePoints):
-            points = points.to_sparse(None)
-        scores = np.empty(len(labels))
-        for begin in range(0, len(labels), self._block):
-            end = min(begin + self._block, len(labels))
-            self.f.open(points.slice(begin, end), labels[begin:end])
-            try:
-                scores[begin:end] = self._play_block(labels[begin:end])
-            except NumericalError as error:
-                raise NumericalError(str(error), begin + error.row) from None
-            self.f.close()
-            if not np.isfinite(scores[begin:end]).all():
-                row = begin + int(np.argmin(np.isfinite(scores[begin:end])))
-                raise NumericalError("f(x) is not a finite number", row)
-        return scores
-
-    def _play_block(self, labels: Floats) -> list[float]:
+    def _play_rounds(self, labels: Floats) -> list[float]:
         """The rounds of the open block: predict, see the label, update."""
         f, learner, tally = self.f, self.learner, self.tally
         values = f.values()

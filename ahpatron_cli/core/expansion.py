@@ -48,10 +48,8 @@ class Expansion(Hypothesis):
     # What the engine does -----------------------------------------------------------------------
 
     def open(self, block: Points, labels: Floats) -> None:
-        if self.points is None:
-            self.points = block.slice(0, 0)
-        elif isinstance(self.points, DensePoints) and block.width > self.points.width:
-            self.points.widen(block.width)  # the stream uses features that it did not use so far
+        # the stream may use features that it did not use so far
+        self.points = (self.points or block.slice(0, 0)).widened(block.width)
         self._block = block
         self._K = self.kernel.between(self.points, block)
         self._G = self.kernel.between(block, block)
@@ -98,6 +96,14 @@ class Expansion(Hypothesis):
 
     def close(self) -> None:
         self._settle()
+
+    def at(self, points: Points) -> Floats:
+        if self.points is None:
+            return np.zeros(points.size)
+        K = self.kernel.between(self.points.widened(points.width), points)
+        values = self.coefficients @ K
+        cancelled = np.abs(values) <= CANCELLED * (np.abs(self.coefficients) @ np.abs(K))
+        return np.where(cancelled, 0.0, values)
 
     def compress(self, origin: Floats | None) -> None:
         if isinstance(self.points, DensePoints):

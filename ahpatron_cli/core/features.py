@@ -66,6 +66,10 @@ class Featured(Hypothesis):
     def close(self) -> None:
         self._vectors, self._rows = np.empty((0, 0)), []
 
+    def at(self, points: Points) -> Floats:
+        values: Floats = self.features.vectors(points) @ self.weights
+        return values
+
     def compress(self, origin: Floats | None) -> None:
         self.features.compress(origin, self.weights)
 
@@ -136,9 +140,7 @@ class Anchors:
 
     def columns(self, block: Points) -> Floats:
         """κ(x, s), one x a row."""
-        if isinstance(self.points, DensePoints) and block.width > self.points.width:
-            self.points.widen(block.width)
-        return self.kernel.between(block, self.points)
+        return self.kernel.between(block, self.points.widened(block.width))
 
     def compress(self, origin: Floats | None) -> None:
         """As `Hypothesis.compress`."""
@@ -195,6 +197,9 @@ class Staged(Hypothesis):
 
     def close(self) -> None:
         self.stage.close()
+
+    def at(self, points: Points) -> Floats:
+        return self.stage.at(points)
 
     def compress(self, origin: Floats | None) -> None:
         self.stage.compress(origin)

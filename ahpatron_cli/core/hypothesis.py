@@ -33,6 +33,10 @@ class Hypothesis(ABC):
         """End the block: what it holds and the learner did not take is forgotten."""
 
     @abstractmethod
+    def at(self, points: Points) -> Floats:
+        """f at any points while no block is open: what it would predict next. Changes nothing."""
+
+    @abstractmethod
     def compress(self, origin: Floats | None) -> None:
         """Go on with sparse points: the stream has become too wide for dense ones.
 

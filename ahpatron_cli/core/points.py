@@ -53,6 +53,10 @@ class Points(ABC):
         """Forget all points but the `kept` ones."""
 
     @abstractmethod
+    def widened(self, width: int) -> Self:
+        """The same points with at least so many coordinates; these, where they have enough."""
+
+    @abstractmethod
     def products(self, other: Self) -> Floats:
         """`⟨s, x⟩`."""
 
@@ -125,21 +129,26 @@ class DensePoints(Points):
         self._rows[: len(kept)] = self._rows[kept]
         self._size = len(kept)
 
-    def widen(self, width: int) -> None:
-        """Make room for new coordinates, zero so far (given as their scaled, centred value)."""
-        wider = np.zeros((len(self._rows), width + 2))
-        wider[:, : self._width] = self._rows[:, :-2]
-        wider[:, -2:] = self._rows[:, -2:]
-        self._rows, self._width = wider, width
+    def widened(self, width: int) -> Self:
+        if width <= self._width:
+            return self
+        wider = self.slice(0, self._size)
+        wider._rows = np.zeros((self._size, width + 2))  # new ones are 0, scaled and centred
+        wider._rows[:, : self._width] = self.coordinates
+        wider._rows[:, -2:] = self._rows[: self._size, -2:]
+        wider._width = width
+        return wider
 
     def to_sparse(self, origin: Floats | None) -> SparsePoints:
         """The same points compressed, with `origin` added back to each (None: they had none)."""
-        rows = self.coordinates if origin is None else self.coordinates + origin
+        rows = self.coordinates
+        if origin is not None:
+            rows = self.widened(len(origin)).coordinates + origin
         owners, columns = np.nonzero(rows)
         lengths = np.bincount(owners, minlength=self._size)
         indptr = np.concatenate(([0], np.cumsum(lengths)))
         values = rows[owners, columns]
-        return SparsePoints(CsrRows(indptr, columns.astype(np.int32), values, self.width))
+        return SparsePoints(CsrRows(indptr, columns.astype(np.int32), values, rows.shape[1]))
 
     def products(self, other: Self) -> Floats:
         product: Floats = self.coordinates @ other.coordinates.T
@@ -202,6 +211,9 @@ class SparsePoints(Points):
         self._csr = self._csr.take(kept)
         self._table = None
         self._half_norms = self._half_norms[kept]
+
+    def widened(self, width: int) -> Self:
+        return self  # sparse points of any width meet
 
     def products(self, other: Self) -> Floats:
         from scipy.sparse import csr_matrix

@@ -35,10 +35,7 @@ class HintedExpansion(Expansion):
         self._recent_labels: Floats = np.empty(0)
 
     def open(self, block: Points, labels: Floats) -> None:
-        if self._recent is None:
-            self._recent = block.slice(0, 0)
-        elif isinstance(self._recent, DensePoints) and block.width > self._recent.width:
-            self._recent.widen(block.width)
+        self._recent = (self._recent or block.slice(0, 0)).widened(block.width)
         now, before = np.arange(block.size), np.arange(self._recent.size)
         together = block.subset(now)
         together.append(self._recent, before)
@@ -61,6 +58,13 @@ class HintedExpansion(Expansion):
         size = len(self._hints)
         last = np.roll(np.arange(self._block.size), -size)[-self._memory :]  # in order of time
         self._recent, self._recent_labels = self._block.subset(last), self._labels[last]
+
+    def at(self, points: Points) -> Floats:
+        values = super().at(points)
+        if self._recent is None:
+            return values
+        near = self.kernel.between(self._recent.widened(points.width), points)
+        return values + self.hint_weight * (self._recent_labels @ near) / self._recent.size
 
     def compress(self, origin: Floats | None) -> None:
         super().compress(origin)

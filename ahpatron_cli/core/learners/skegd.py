@@ -169,6 +169,7 @@ class Sketches(KernelMap):
         self.pm[column] += sign * self.anchors.columns(x)[0]
         self.columns = np.append(self.columns, column)
         self.signs = np.append(self.signs, sign)
+        self.admitted.points = self.admitted.points.widened(x.width)
         self.admitted.points.append(x, np.zeros(1, dtype=np.int64))
         self.matrix = self._find_matrix()
 

@@ -1,0 +1,102 @@
+"""Reading f anywhere, without learning: `Player.scores`."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+
+from ahpatron_cli.core import KERNELS, Gaussian, Player
+from ahpatron_cli.core.expansion import Expansion
+from ahpatron_cli.core.kernels import NumericalError
+from ahpatron_cli.core.rows import Rows
+from cases import CASES, ONLY_GAUSSIAN, Case
+from streams import compress, make_stream
+
+STREAM = make_stream(seed=5, rounds=300, features=3)
+ELSEWHERE = make_stream(seed=6, rounds=150, features=3).X
+WIDER = np.hstack([ELSEWHERE, np.ones((150, 2))])
+
+every_case = pytest.mark.parametrize("case", CASES, ids=str)
+every_form = pytest.mark.parametrize("form", [np.asarray, compress])
+
+
+def begin(case: Case) -> Player:
+    return Player(case.learner(), Gaussian(sigma=0.7), seed=(3,))
+
+
+@every_case
+@every_form
+def test_what_is_read_is_what_would_be_predicted_next(case: Case, form: type) -> None:
+    player = begin(case)
+    for now in range(0, 200, 10):
+        row = form(STREAM.X[now : now + 1])
+        read = player.scores(row)
+        assert player.feed(row, STREAM.y[now : now + 1]) == pytest.approx(read, rel=1e-9, abs=1e-12)
+        player.feed(form(STREAM.X[now + 1 : now + 10]), STREAM.y[now + 1 : now + 10])
+
+
+@every_case
+@pytest.mark.parametrize(
+    "rows", [ELSEWHERE, WIDER, compress(ELSEWHERE), compress(WIDER)], ids=["X", "XX", "csr", "CSR"]
+)
+@every_form
+def test_reading_changes_nothing(case: Case, rows: Rows, form: type) -> None:
+    read, unread = begin(case), begin(case)
+    for now in range(0, 300, 50):
+        read.scores(rows)
+        X, y = form(STREAM.X[now : now + 50]), STREAM.y[now : now + 50]
+        np.testing.assert_array_equal(read.feed(X, y), unread.feed(X, y))
+    read.tally.seconds = unread.tally.seconds
+    assert read.tally == unread.tally
+    assert read.f.norm == unread.f.norm
+
+
+@every_case
+def test_rows_may_be_read_in_any_form(case: Case) -> None:
+    player = begin(case)
+    player.feed(STREAM.X, STREAM.y)
+    dense = player.scores(WIDER)
+    np.testing.assert_allclose(player.scores(compress(WIDER)), dense, rtol=1e-9, atol=1e-12)
+    np.testing.assert_allclose(dense[7], player.scores(WIDER[7:8])[0], rtol=1e-9, atol=1e-12)
+    sparse = copy.deepcopy(player)
+    sparse.feed(compress(STREAM.X[:0]), STREAM.y[:0])  # for good, from now on
+    np.testing.assert_allclose(sparse.scores(WIDER), dense, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@every_case
+def test_every_kernel(case: Case, kernel: str) -> None:
+    if kernel != "gaussian" and case.name in ONLY_GAUSSIAN:
+        pytest.skip("knows one kernel")
+    player = Player(case.learner(), KERNELS[kernel]())
+    player.feed(STREAM.X, STREAM.y)
+    read = player.scores(STREAM.X[:1])
+    assert player.feed(STREAM.X[:1], STREAM.y[:1]) == pytest.approx(read, rel=1e-9, abs=1e-12)
+
+
+@every_case
+def test_before_the_first_round_f_is_zero(case: Case) -> None:
+    for rows in (ELSEWHERE, compress(ELSEWHERE)):
+        np.testing.assert_array_equal(begin(case).scores(rows), np.zeros(150))
+
+
+def test_terms_that_cancel_are_read_as_zero() -> None:
+    player = begin(Case("perceptron"))
+    x = np.array([[0.1, 0.2, 0.3]])
+    player.feed(np.vstack([x, x, x]), np.array([1.0, -1.0, -1.0]))
+    assert isinstance(player.f, Expansion)
+    player.f.coefficients[:] = [0.1, 0.2, -0.3]
+    assert sum(player.f.coefficients) != 0
+    assert player.scores(x)[0] == 0.0
+
+
+def test_a_row_that_cannot_be_computed_is_named() -> None:
+    player = begin(Case("ahpatron", {"budget": 8}))
+    player.feed(STREAM.X, STREAM.y)
+    rows = np.tile(ELSEWHERE, (40, 1))
+    rows[5000, 1] = 1e300
+    with pytest.raises(NumericalError) as caught:
+        player.scores(rows)
+    assert caught.value.row == 5000

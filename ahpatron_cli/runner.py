@@ -43,6 +43,11 @@ class Setup:
         return learner, KERNELS[self.kernel](**self.kernel_params)
 
 
+def lots(seed: int, repeat: int, learner: str) -> tuple[int, ...]:
+    """The seed of what a learner draws in one pass, of which other learners know nothing."""
+    return seed, repeat, zlib.crc32(learner.encode())
+
+
 @dataclass(frozen=True)
 class PassResult:
     """One pass: its record, and what only some callers ask for."""
@@ -73,8 +78,8 @@ class Pass:
         self.repeat = repeat
         self._path = path
         self._seed = seed
-        lots = (seed, repeat, zlib.crc32(setup.learner.encode()))
-        self._player = Player(*setup.build(), seed=lots, horizon=horizon)
+        own = lots(seed, repeat, setup.learner)
+        self._player = Player(*setup.build(), seed=own, horizon=horizon)
         self._curve = _CurvePoints()
         self._kept: list[Floats] | None = [] if keep_scores else None
 

@@ -81,6 +81,11 @@ def rows_of(rows: Rows, part: slice) -> Rows:
     return rows.slice(part.start, part.stop) if isinstance(rows, CsrRows) else rows[part]
 
 
+def rows_in(rows: Rows, order: Integers) -> Rows:
+    """The rows numbered in `order`, copied."""
+    return rows.take(order) if isinstance(rows, CsrRows) else rows[order]
+
+
 def row_sums(rows: Rows, terms: Floats | None = None) -> Floats:
     """The sum of each row; of compressed rows, with `terms` in place of the stored values."""
     if isinstance(rows, CsrRows):

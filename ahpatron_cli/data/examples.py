@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ahpatron_cli.core import BLOCK
-from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows
+from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, rows_in
 from ahpatron_cli.data.labels import LabelMap, describe, find_pair, is_plain
 from ahpatron_cli.data.scaling import scaled, unit_rows
 from ahpatron_cli.data.scanning import scan
@@ -116,8 +116,7 @@ class Loaded:
         for start in range(0, count, size):
             stop = min(start + size, count)
             chosen = np.arange(start, stop) if order is None else order[start:stop]
-            part = rows.take(chosen) if isinstance(rows, CsrRows) else rows[chosen]
-            yield Piece(part, labels[chosen], lines[chosen])
+            yield Piece(rows_in(rows, chosen), labels[chosen], lines[chosen])
 
 
 def load(source: Source, preparation: Preparation) -> Loaded:
@@ -130,8 +129,7 @@ def load(source: Source, preparation: Preparation) -> Loaded:
     labels = label_map.signs(whole.labels, whole.lines)
     facts = _facts(source, reader, label_map, len(labels))
     stored = whole.rows
-    narrow = _mostly_stored(stored) and stored.width <= DENSE_WIDTH
-    rows = scaled(stored.dense() if narrow else stored, preparation.scale)
+    rows = scaled(stored.dense() if computed_densely(stored) else stored, preparation.scale)
     return Loaded(Piece(rows, labels, whole.lines), facts)
 
 
@@ -151,6 +149,11 @@ def _facts(source: Source, reader: SvmReader, label_map: LabelMap, rounds: int) 
         notes=tuple(note for note in notes if note is not None),
         sorted_labels=label_map.sorted,
     )
+
+
+def computed_densely(rows: CsrRows) -> bool:
+    """Whether these rows, if they are all, are better made dense."""
+    return _mostly_stored(rows) and rows.width <= DENSE_WIDTH
 
 
 def _mostly_stored(rows: CsrRows) -> bool:

@@ -10,9 +10,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
-from sklearn.utils.multiclass import check_classification_targets, type_of_target
+from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted, validate_data
-from threadpoolctl import threadpool_limits
+from threadpoolctl import ThreadpoolController
 
 from ahpatron_cli.core import KERNELS, REGISTRY, Player
 from ahpatron_cli.core.kernels import NumericalError
@@ -22,6 +22,8 @@ from ahpatron_cli.core.spec import ParameterError, Value
 from ahpatron_cli.data.examples import computed_densely
 from ahpatron_cli.runner import Repetition, Setup, lots
 
+BLAS = ThreadpoolController().select(user_api="blas")
+"""Found once: to look for it in every call would take longer than a round."""
 MOST_COLUMNS = 2**31 - 1
 NEED_HORIZON = {"horizon", "cycle"}
 """Parameters that a learner cannot find without the number of rounds."""
@@ -48,7 +50,9 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
     shuffle : bool
         Whether `fit` plays each pass in a random order of its own.
     random_state : int, RandomState or None
-        For these orders, and for learners that draw lots. An int is what `--seed` is.
+        For these orders, and for learners that draw lots. An int is what `--seed` is. (`fogd`
+        draws by column number, and in files columns count from 1: it plays as `ahpatron run`
+        does where X was loaded with `zero_based=True`.)
 
     Attributes
     ----------
@@ -127,8 +131,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
     def _examples(self, X: Any, y: Any, first: bool) -> tuple[Rows, NDArray[Any]]:
         X, y = validate_data(self, X, y, reset=first, accept_sparse="csr", dtype=np.float64)
-        check_classification_targets(y)
-        kind = type_of_target(y, input_name="y")
+        kind = type_of_target(y, input_name="y", raise_unknown=True)
         if kind != "binary":
             raise ValueError(
                 f"Only binary classification is supported. The type of the target is {kind}."
@@ -247,7 +250,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 def _computing(order: Integers | None = None) -> Iterator[None]:
     """One BLAS thread, as on the command line; faults of the data as scikit-learn knows them."""
     try:
-        with threadpool_limits(1, user_api="blas"):
+        with BLAS.limit(limits=1):
             yield
     except NumericalError as error:
         row = error.row if order is None else order[error.row]

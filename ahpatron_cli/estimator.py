@@ -95,7 +95,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         rows, labels = self._examples(X, y, first=True)
         classes = np.unique(labels)
         if len(classes) < 2:
-            raise ValueError(f"y has one class only, {classes[0]!r}: nothing to tell apart")
+            raise ValueError(f"y has one class only, {classes.tolist()[0]!r}: nothing to learn")
         if not isinstance(self.n_passes, int | np.integer) or self.n_passes < 1:
             raise ValueError(f"n_passes must be a whole number >= 1, got {self.n_passes!r}")
         passes = int(self.n_passes)

@@ -44,6 +44,11 @@ class Setup:
         return learner, KERNELS[self.kernel](**self.kernel_params)
 
 
+def lots(seed: int, repeat: int, learner: str) -> tuple[int, ...]:
+    """The seed of what a learner draws in one pass, of which other learners know nothing."""
+    return seed, repeat, zlib.crc32(learner.encode())
+
+
 @dataclass(frozen=True)
 class PassResult:
     """One pass: its record, and what only some callers ask for."""
@@ -83,8 +88,8 @@ class Pass:
         self.seed = seed
         self.repeat = repeat
         self._path = path
-        lots = (seed, repeat, zlib.crc32(setup.learner.encode()))
-        self._player = Player(*setup.build(), seed=lots, horizon=horizon, resumable=resumable)
+        own = lots(seed, repeat, setup.learner)
+        self._player = Player(*setup.build(), seed=own, horizon=horizon, resumable=resumable)
         if state is not None:
             self._player.restore(Stored(state))
         self._frozen = frozen

@@ -176,3 +176,15 @@ def test_the_learner_that_the_readme_adds_works(monkeypatch: pytest.MonkeyPatch)
     player = play(learner(weight=0.25), stream.X, stream.y)  # type: ignore[operator]
     assert 0 < player.tally.mistakes < 100
     assert player.tally.updates == player.f.size
+
+
+def test_the_estimator_prints_what_the_readme_shows(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(REPOSITORY)
+    example = re.search(r"```python\n(from sklearn.*?)```", README, re.DOTALL)
+    assert example
+    exec(example[1], {})
+    shown = re.findall(r"^print\(.*\)  # (.*)$", example[1], re.MULTILINE)
+    assert len(shown) == 3
+    assert capsys.readouterr().out.splitlines() == shown

@@ -100,6 +100,11 @@ def _compressed(rows: Rows) -> CsrRows:
     return CsrRows(indptr, columns.astype(np.int32), rows[owners, columns], rows.shape[1])
 
 
+def rows_in(rows: Rows, order: Integers) -> Rows:
+    """The rows numbered in `order`, copied."""
+    return rows.take(order) if isinstance(rows, CsrRows) else rows[order]
+
+
 def row_sums(rows: Rows, terms: Floats | None = None) -> Floats:
     """The sum of each row; of compressed rows, with `terms` in place of the stored values."""
     if isinstance(rows, CsrRows):

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from ahpatron_cli.core import BLOCK
-from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows
+from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, rows_in
 from ahpatron_cli.data.labels import LabelMap, describe, find_pair, is_plain
 from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler, unit_rows
 from ahpatron_cli.data.scanning import scan
@@ -175,8 +175,7 @@ class Loaded:
         for start in range(0, count, size):
             stop = min(start + size, count)
             chosen = np.arange(start, stop) if order is None else order[start:stop]
-            part = rows.take(chosen) if isinstance(rows, CsrRows) else rows[chosen]
-            yield Piece(part, labels[chosen], lines[chosen])
+            yield Piece(rows_in(rows, chosen), labels[chosen], lines[chosen])
 
 
 def load(source: Source, preparation: Preparation) -> Loaded:
@@ -195,7 +194,7 @@ def load(source: Source, preparation: Preparation) -> Loaded:
     stored = whole.rows
     dense = known.dense if known else None
     if dense is None:
-        dense = _mostly_stored(stored, stored.width)
+        dense = computed_densely(stored)
     narrow = dense and max(stored.width, known.width if known else 0) <= DENSE_WIDTH
     rows = stored.dense(known.width if known else None) if narrow else stored
     scaler = known.scaler if known else None
@@ -239,6 +238,11 @@ def _facts(source: Source, reader: SvmReader, label_map: LabelMap, rounds: int) 
         notes=tuple(note for note in notes if note is not None),
         sorted_labels=label_map.sorted,
     )
+
+
+def computed_densely(rows: CsrRows) -> bool:
+    """Whether these rows, if they are all, are better made dense."""
+    return _mostly_stored(rows, rows.width) and rows.width <= DENSE_WIDTH
 
 
 def _mostly_stored(rows: CsrRows, width: int) -> bool:

@@ -1,0 +1,288 @@
+"""The learners as a scikit-learn classifier: the same core, the same lots, the same mistakes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import check_is_fitted, validate_data
+from threadpoolctl import ThreadpoolController
+
+from ahpatron_cli.core import KERNELS, REGISTRY, Player
+from ahpatron_cli.core.kernels import NumericalError
+from ahpatron_cli.core.learners.projectron import LimitReachedError
+from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, rows_in
+from ahpatron_cli.core.spec import ParameterError, Value
+from ahpatron_cli.data.examples import computed_densely
+from ahpatron_cli.runner import Repetition, Setup, lots
+
+BLAS = ThreadpoolController().select(user_api="blas")
+"""Found once: to look for it in every call would take longer than a round."""
+MOST_COLUMNS = 2**31 - 1
+NEED_HORIZON = {"horizon", "cycle"}
+"""Parameters that a learner cannot find without the number of rounds."""
+
+
+class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
+    """A budgeted online kernel learner for two classes.
+
+    `fit` plays the rows once, in the order given: predict, see the label, update. What
+    `ahpatron run` counts on the same rows with the same parameters and seed is `mistakes_`.
+
+    Parameters
+    ----------
+    learner, kernel : str
+        Names as in `ahpatron inspect --learners`.
+    budget, epsilon, sigma, horizon : number or None
+        Parameters of the learner or the kernel; None is its default. One that neither has is an
+        error. `horizon` is the number of rounds, for learners whose defaults depend on it: `fit`
+        knows it, `partial_fit` does not.
+    params : dict or None
+        Other parameters of the learner and the kernel, by name.
+    n_passes : int
+        How often `fit` plays the rows. The counts are those of all passes.
+    shuffle : bool
+        Whether `fit` plays each pass in a random order of its own.
+    random_state : int, RandomState or None
+        For these orders, and for learners that draw lots. An int is what `--seed` is. (`fogd`
+        draws by column number, and in files columns count from 1: it plays as `ahpatron run`
+        does where X was loaded with `zero_based=True`.)
+
+    Attributes
+    ----------
+    classes_ : the two labels; the second one is played as +1.
+    player_ : the core's `Player`: learner, hypothesis `f` and `tally`.
+    online_scores_ : f(x) of each round of the last `fit` or `partial_fit`, as it was predicted.
+    mistakes_, mistake_rate_, n_updates_, support_size_ : the record of all rounds so far.
+    n_features_in_, feature_names_in_ : as everywhere in scikit-learn.
+    """
+
+    def __init__(
+        self,
+        learner: str = "ahpatron",
+        *,
+        kernel: str = "gaussian",
+        budget: int | None = None,
+        epsilon: float | None = None,
+        sigma: float | None = None,
+        horizon: int | None = None,
+        params: Mapping[str, Value] | None = None,
+        n_passes: int = 1,
+        shuffle: bool = False,
+        random_state: int | np.random.RandomState | None = None,
+    ) -> None:
+        self.learner = learner
+        self.kernel = kernel
+        self.budget = budget
+        self.epsilon = epsilon
+        self.sigma = sigma
+        self.horizon = horizon
+        self.params = params
+        self.n_passes = n_passes
+        self.shuffle = shuffle
+        self.random_state = random_state
+
+    # Learning -----------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Forget everything, then play these rows."""
+        rows, labels = self._examples(X, y, first=True)
+        classes = np.unique(labels)
+        if len(classes) < 2:
+            raise ValueError(f"y has one class only, {classes.tolist()[0]!r}: nothing to learn")
+        if not isinstance(self.n_passes, int | np.integer) or self.n_passes < 1:
+            raise ValueError(f"n_passes must be a whole number >= 1, got {self.n_passes!r}")
+        passes = int(self.n_passes)
+        seed = self._begin(classes, horizon=len(labels) * passes)
+        signs = _signs(labels, classes)
+        orders = Repetition(passes, seed, bool(self.shuffle))
+        scores = [self._play(rows, signs, orders.order(i, len(signs))) for i in range(passes)]
+        self.online_scores_: Floats = np.concatenate(scores)
+        return self
+
+    def partial_fit(self, X: Any, y: Any, classes: ArrayLike | None = None) -> Self:
+        """Play these rows once, in this order, after all that were played before.
+
+        `classes`, the two labels, must be given the first time. Pieces give the predictions of one
+        long `fit`, but perhaps not its last bits, unless their lengths are multiples of 64; and
+        learners whose defaults depend on the number of rounds have others unless `horizon` is set.
+        A piece that cannot be played is an error, after which all begins anew.
+        """
+        first = not self.__sklearn_is_fitted__()
+        rows, labels = self._examples(X, y, first)
+        if first:
+            if classes is None:
+                raise ValueError("classes must be passed on the first call to partial_fit.")
+            both = _two_classes(classes)
+            signs = _signs(labels, both)
+            self._begin(both, horizon=None)
+        else:
+            if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+                raise ValueError(f"classes={classes!r} are not those of before, {self.classes_!r}")
+            signs = _signs(labels, self.classes_)
+        self.online_scores_ = self._play(rows, signs)
+        return self
+
+    def _examples(self, X: Any, y: Any, first: bool) -> tuple[Rows, NDArray[Any]]:
+        X, y = validate_data(self, X, y, reset=first, accept_sparse="csr", dtype=np.float64)
+        kind = type_of_target(y, input_name="y", raise_unknown=True)
+        if kind != "binary":
+            raise ValueError(
+                f"Only binary classification is supported. The type of the target is {kind}."
+            )
+        return _rows(X), y
+
+    def _begin(self, classes: NDArray[Any], horizon: int | None) -> int:
+        """A new player, with nothing played; the seed of all lots."""
+        setup = self._setup()
+        if isinstance(self.random_state, int | np.integer):
+            seed = int(self.random_state)
+        else:
+            seed = int(check_random_state(self.random_state).randint(2**31 - 1))
+        try:
+            learner, kernel = setup.build()
+            own = lots(seed, 0, setup.learner)
+            self.player_ = Player(learner, kernel, seed=own, horizon=horizon)
+        except ParameterError as error:
+            if horizon is None and error.name in NEED_HORIZON:
+                raise ValueError(
+                    f"{setup.learner} needs the number of rounds beforehand, which partial_fit "
+                    "does not know: set horizon"
+                ) from None
+            raise ValueError(f"{setup.learner}: {error}") from None
+        self.classes_ = classes
+        return seed
+
+    def _setup(self) -> Setup:
+        """The learner and the kernel with what was asked for."""
+        for what, name, legal in (
+            ("learner", self.learner, REGISTRY),
+            ("kernel", self.kernel, KERNELS),
+        ):
+            if name not in legal:
+                raise ValueError(f"unknown {what} {name!r}: one of {', '.join(legal)}")
+        named = ("budget", "epsilon", "sigma", "horizon")
+        given = {name: getattr(self, name) for name in named if getattr(self, name) is not None}
+        others = self.params or {}
+        twice = given.keys() & others.keys()
+        if twice:
+            raise ValueError(f"{min(twice)} is given twice, by itself and in params")
+        given.update(others)
+        learner_specs, kernel_specs = REGISTRY[self.learner].specs(), KERNELS[self.kernel].specs()
+        unknown = given.keys() - learner_specs.keys() - kernel_specs.keys()
+        if unknown:
+            raise ValueError(
+                f"{self.learner} with the {self.kernel} kernel has no parameter {min(unknown)!r}: "
+                f"one of {', '.join([*learner_specs, *kernel_specs])}"
+            )
+        return Setup(
+            self.learner,
+            {name: given[name] for name in learner_specs if given.get(name) is not None},
+            self.kernel,
+            {name: given[name] for name in kernel_specs if given.get(name) is not None},
+        )
+
+    def _play(self, rows: Rows, signs: Floats, order: Integers | None = None) -> Floats:
+        """Play these rows, in this order; f(x) of each round."""
+        if order is not None:
+            rows, signs = rows_in(rows, order), signs[order]
+        try:
+            with _computing(order):
+                return self.player_.feed(rows, signs)
+        except BaseException:
+            del self.player_  # it stopped in the middle of a block
+            raise
+
+    # Predicting ---------------------------------------------------------------------------------
+
+    def decision_function(self, X: Any) -> Floats:
+        """f, as it is now, at each row; nothing is learned."""
+        check_is_fitted(self)
+        X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
+        with _computing():
+            return self.player_.scores(_rows(X))
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class of each row: the second one where f(x) >= 0."""
+        scores = self.decision_function(X)
+        labels: NDArray[Any] = self.classes_[(scores >= 0).astype(int)]
+        return labels
+
+    # What was counted ---------------------------------------------------------------------------
+
+    @property
+    def mistakes_(self) -> int:
+        """|M_T|: rounds so far whose label was not the one predicted."""
+        return self.player_.tally.mistakes
+
+    @property
+    def mistake_rate_(self) -> float:
+        """Mistakes per round so far."""
+        return self.mistakes_ / self.player_.tally.rounds
+
+    @property
+    def n_updates_(self) -> int:
+        """Rounds so far that changed f."""
+        return self.player_.tally.updates
+
+    @property
+    def support_size_(self) -> int | None:
+        """|S|: the examples that f keeps; None where it is not made of examples."""
+        return self.player_.f.size
+
+    def __sklearn_is_fitted__(self) -> bool:
+        return hasattr(self, "player_")
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.classifier_tags.multi_class = False
+        tags.input_tags.sparse = True
+        return tags
+
+
+@contextmanager
+def _computing(order: Integers | None = None) -> Iterator[None]:
+    """One BLAS thread, as on the command line; faults of the data as scikit-learn knows them."""
+    try:
+        with BLAS.limit(limits=1):
+            yield
+    except NumericalError as error:
+        row = error.row if order is None else order[error.row]
+        raise ValueError(f"row {row} of X cannot be computed: {error}") from None
+    except LimitReachedError as error:
+        raise ValueError(str(error)) from None
+
+
+def _two_classes(classes: ArrayLike) -> NDArray[Any]:
+    distinct = np.unique(classes)
+    if len(distinct) != 2:
+        raise ValueError(
+            f"Only binary classification is supported. classes has {len(distinct)} labels."
+        )
+    return distinct
+
+
+def _signs(labels: NDArray[Any], classes: NDArray[Any]) -> Floats:
+    unseen = np.setdiff1d(labels, classes)
+    if len(unseen):
+        raise ValueError(f"y has labels that are not among the classes {classes!r}: {unseen!r}")
+    return np.where(labels == classes[1], 1.0, -1.0)
+
+
+def _rows(X: Any) -> Rows:
+    """The core's form of what scikit-learn validated: sparse rows stay so if that is worth it."""
+    if isinstance(X, np.ndarray):
+        return X
+    if X.shape[1] > MOST_COLUMNS:
+        raise ValueError(f"sparse X may have {MOST_COLUMNS} columns at most, got {X.shape[1]}")
+    if not X.has_canonical_format:
+        X = X.copy()
+        X.sum_duplicates()
+    rows = CsrRows(X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, X.shape[1])
+    return rows.dense() if computed_densely(rows) else rows

@@ -1,0 +1,399 @@
+"""The scikit-learn estimator: its conventions, and that it plays what the command line plays."""
+
+from __future__ import annotations
+
+import copy
+import json
+import pickle
+import re
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_svmlight_file
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+import ahpatron_cli
+from ahpatron_cli import OnlineKernelClassifier
+from ahpatron_cli.core import REGISTRY, Player
+from ahpatron_cli.core.expansion import Expansion
+from ahpatron_cli.core.points import DensePoints, SparsePoints
+from ahpatron_cli.data.examples import Preparation, load
+from ahpatron_cli.data.source import open_source
+from ahpatron_cli.estimator import BLAS
+from ahpatron_cli.runner import PassResult, Repetition, Setup, play_loaded
+from streams import make_stream
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+FILES = {"rings": 0.1, "breast_cancer": 0.5, "sparse_text": 0.7}
+"""The sample data, and the σ to use."""
+
+STREAM = make_stream(seed=2, rounds=400, features=3)
+X, Y = STREAM.X, np.where(STREAM.y > 0, "yes", "no")
+ELSEWHERE = make_stream(seed=3, rounds=100, features=3).X
+
+every_learner = pytest.mark.parametrize("learner", REGISTRY)
+
+
+def small(learner: str, **others: Any) -> OnlineKernelClassifier:
+    """A classifier that fills its budget soon, and knows how many rounds there will be."""
+    own = {"budget": 20, "horizon": 400}
+    given = {name: value for name, value in own.items() if name in REGISTRY[learner].specs()}
+    return OnlineKernelClassifier(learner, **{"random_state": 0, **given, **others})
+
+
+def path_of(name: str) -> str:
+    return str(REPOSITORY / "sample_data" / f"{name}.svm")
+
+
+# Conventions ------------------------------------------------------------------------------------
+
+
+@parametrize_with_checks([OnlineKernelClassifier(), *map(small, REGISTRY)])
+def test_conventions_of_scikit_learn(estimator: Any, check: Callable[[Any], None]) -> None:
+    check(estimator)
+
+
+def test_the_estimator_is_imported_only_when_asked_for() -> None:
+    code = (
+        "import sys, ahpatron_cli\n"
+        "assert not {'numpy', 'sklearn'} & set(sys.modules)\n"
+        "assert ahpatron_cli.OnlineKernelClassifier.__name__ == 'OnlineKernelClassifier'\n"
+        "assert 'sklearn' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], timeout=60, check=True)
+    with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
+        _ = ahpatron_cli.Nothing
+
+
+# The same as the command line -------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", FILES)
+def test_fit_counts_what_run_counts(name: str) -> None:
+    plain, numbered = (load_svmlight_file(path_of(name), zero_based=z) for z in (False, True))
+    sigma = FILES[name]
+    arguments = ["run", path_of(name), "-l", "all", "-B", "60", "--sigma", str(sigma)]
+    done = subprocess.run(
+        [sys.executable, "-m", "ahpatron_cli", *arguments, "--seed", "3", "--format", "json"],
+        capture_output=True,
+        timeout=120,
+        check=True,
+    )
+    runs = json.loads(done.stdout)["runs"]
+    assert [run["learner"] for run in runs] == list(REGISTRY)
+    for run in runs:
+        budget = 60 if "budget" in REGISTRY[run["learner"]].specs() else None
+        model = OnlineKernelClassifier(
+            run["learner"], budget=budget, sigma=sigma, random_state=3
+        ).fit(*(numbered if run["learner"] == "fogd" else plain))  # fogd draws by column number
+        assert model.mistakes_ == run["mistakes"], run["learner"]
+        assert model.mistake_rate_ == run["mistake_rate"]
+        assert model.n_updates_ == run["updates"]
+        assert model.support_size_ == run["support_size"]
+
+
+def played(name: str, setup: Setup, repetition: Repetition) -> PassResult:
+    with open_source(path_of(name)) as source:
+        loaded = load(source, Preparation())
+    return next(play_loaded(loaded, [setup], repetition, "", keep_scores=True))
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+@pytest.mark.parametrize("name", FILES)
+@pytest.mark.parametrize("learner", ["ahpatron", "perceptron", "bogd++", "fogd", "skegd", "pomdr"])
+def test_every_round_is_predicted_as_run_predicts_it(
+    learner: str, name: str, shuffle: bool
+) -> None:
+    own = {"budget": 60} if learner != "perceptron" else {}
+    setup = Setup(learner, own, "gaussian", {"sigma": FILES[name]})
+    run = played(name, setup, Repetition(1, 7, shuffle))
+    model = OnlineKernelClassifier(
+        learner, sigma=FILES[name], params=own, shuffle=shuffle, random_state=7
+    ).fit(*load_svmlight_file(path_of(name), zero_based=True))  # columns numbered as in the file
+    np.testing.assert_array_equal(model.online_scores_, run.scores)
+
+
+def test_blas_runs_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    threads = set()
+
+    def count(*given: Any) -> Any:
+        threads.update(pool["num_threads"] for pool in BLAS.info())
+        return np.ones(400)
+
+    model = small("ahpatron").fit(X, Y)
+    monkeypatch.setattr(Player, "feed", count)
+    monkeypatch.setattr(Player, "scores", count)
+    with BLAS.limit(limits=2):
+        model.partial_fit(X, Y).predict(X)
+    assert threads == {1}
+
+
+# Learning piece by piece ------------------------------------------------------------------------
+
+
+@every_learner
+def test_predicting_between_two_pieces_changes_nothing(learner: str) -> None:
+    asked, unasked = small(learner), small(learner)
+    for start in range(0, 400, 50):
+        piece = X[start : start + 50], Y[start : start + 50]
+        for model in (asked, unasked):
+            model.partial_fit(*piece, classes=["no", "yes"])
+        asked.predict(ELSEWHERE)
+        asked.decision_function(sparse.csr_array(ELSEWHERE))
+        np.testing.assert_array_equal(asked.online_scores_, unasked.online_scores_)
+    np.testing.assert_array_equal(
+        asked.decision_function(ELSEWHERE), unasked.decision_function(ELSEWHERE)
+    )
+
+
+@every_learner
+def test_pieces_make_the_mistakes_of_one_fit(learner: str) -> None:
+    whole, pieces = small(learner).fit(X, Y), small(learner)
+    scores = [
+        pieces.partial_fit(X[part], Y[part], classes=["no", "yes"]).online_scores_
+        for part in (slice(0, 1), slice(1, 130), slice(130, 400))
+    ]
+    np.testing.assert_allclose(np.concatenate(scores), whole.online_scores_, rtol=1e-6, atol=1e-9)
+    assert pieces.mistakes_ == whole.mistakes_
+    np.testing.assert_array_equal(pieces.predict(ELSEWHERE), whole.predict(ELSEWHERE))
+
+
+def test_fit_forgets_what_was_before() -> None:
+    again = small("ahpatron").partial_fit(ELSEWHERE, Y[:100], classes=["yes", "no"]).fit(X, Y)
+    assert again.mistakes_ == small("ahpatron").fit(X, Y).mistakes_
+    assert again.player_.tally.rounds == 400
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_several_passes(shuffle: bool) -> None:
+    model = small("nogd", horizon=None, n_passes=3, shuffle=shuffle).fit(X, Y)
+    assert model.player_.tally.rounds == model.player_.learner.params()["horizon"] == 1200
+    by_hand = small("nogd", horizon=1200)
+    for number in range(3):
+        order = np.random.default_rng([0, number]).permutation(400) if shuffle else np.arange(400)
+        by_hand.partial_fit(X[order], Y[order], classes=["no", "yes"])
+    assert by_hand.mistakes_ == model.mistakes_
+    np.testing.assert_array_equal(by_hand.online_scores_, model.online_scores_[800:])
+
+
+@pytest.mark.parametrize("learner", ["rbp", "bogd", "fogd", "skegd"])
+def test_lots_come_from_the_random_state(learner: str) -> None:
+    def scores(state: Any) -> list[float]:
+        return small(learner, random_state=state).fit(X, Y).online_scores_.tolist()
+
+    assert scores(5) == scores(np.int64(5))
+    assert scores(5) != scores(6)
+    assert scores(np.random.RandomState(1)) == scores(np.random.RandomState(1))
+    generator = np.random.RandomState(1)
+    assert scores(generator) != scores(generator)
+
+
+# Copies and searches ----------------------------------------------------------------------------
+
+
+@every_learner
+@pytest.mark.parametrize(
+    "copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))], ids=["copy", "pkl"]
+)
+def test_a_copy_goes_on_in_the_same_way(learner: str, copied: Callable[[Any], Any]) -> None:
+    model = small(learner).partial_fit(X[:200], Y[:200], classes=["no", "yes"])
+    other = copied(model)
+    np.testing.assert_array_equal(
+        other.decision_function(ELSEWHERE), model.decision_function(ELSEWHERE)
+    )
+    other.partial_fit(X[200:], Y[200:])
+    assert model.player_.tally.rounds == 200
+    model.partial_fit(X[200:], Y[200:])
+    np.testing.assert_array_equal(other.online_scores_, model.online_scores_)
+
+
+def test_a_clone_is_not_fitted_and_has_the_same_parameters() -> None:
+    model = small("ahpatron", params={"ridge": 0.1}).fit(X, Y)
+    other = clone(model)
+    assert other.get_params() == model.get_params()
+    with pytest.raises(NotFittedError):
+        other.predict(X)
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_grid_search_over_a_pipeline(jobs: int) -> None:
+    search = GridSearchCV(
+        make_pipeline(StandardScaler(), OnlineKernelClassifier(budget=20)),
+        {
+            "onlinekernelclassifier__sigma": [0.01, 1.0],
+            "onlinekernelclassifier__params": [None, {"selection": "greedy", "ridge": 0.01}],
+        },
+        cv=3,
+        n_jobs=jobs,
+        error_score="raise",
+    ).fit(X, Y)
+    assert search.best_params_["onlinekernelclassifier__sigma"] == 1.0
+    assert search.best_score_ > 0.6
+    assert cross_val_score(search.best_estimator_, X, Y, cv=3).min() > 0.5
+
+
+# Labels and rows --------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("labels", [(-1.0, 1.0), (False, True), ("a", "b"), (7, 9)])
+def test_labels_of_any_kind(labels: tuple[Any, Any]) -> None:
+    y = np.array(labels)[(STREAM.y > 0).astype(int)]
+    model = small("ahpatron").fit(X, y)
+    assert model.classes_.tolist() == list(labels)
+    assert model.predict(X).dtype == y.dtype
+    assert model.score(X, y) > 0.7
+    assert model.mistakes_ == small("ahpatron").fit(X, Y).mistakes_
+
+
+def test_where_f_is_zero_the_second_class_is_predicted() -> None:
+    model = small("perceptron").fit([[0.0], [0.0]], [1, 0])
+    assert model.decision_function([[0.0]])[0] == 0.0
+    assert model.predict([[0.0]])[0] == 1
+
+
+def points_of(model: OnlineKernelClassifier) -> Any:
+    assert isinstance(model.player_.f, Expansion)
+    return model.player_.f.points
+
+
+@every_learner
+def test_sparse_rows_make_the_same_predictions(learner: str) -> None:
+    thin = np.hstack([X, np.zeros((400, 60))])
+    new = np.hstack([ELSEWHERE, np.zeros((100, 60))])
+    dense, compressed = small(learner).fit(thin, Y), small(learner).fit(sparse.csr_array(thin), Y)
+    assert compressed.mistakes_ == dense.mistakes_
+    expected = dense.decision_function(new)
+    for model in (dense, compressed):
+        for rows in (new, sparse.csr_matrix(new), sparse.csc_array(new), sparse.csr_array(new)[:]):
+            np.testing.assert_allclose(
+                model.decision_function(rows), expected, rtol=1e-6, atol=1e-9
+            )
+
+
+def test_sparse_rows_become_dense_by_the_rule_of_the_command_line() -> None:
+    def form(width: int, stored: int) -> type:
+        rows = sparse.csr_array(
+            np.hstack([np.ones((400, stored)), np.zeros((400, width - stored))])
+        )
+        return type(points_of(small("ahpatron").fit(rows, Y)))
+
+    assert form(60, 6) is DensePoints
+    assert form(60, 5) is SparsePoints
+    assert form(4096, 410) is DensePoints
+    assert form(4097, 420) is SparsePoints
+
+
+def test_wide_sparse_rows_are_never_made_dense() -> None:
+    rng = np.random.default_rng(0)
+    rows = sparse.random_array((400, 20_000_000), density=2e-7, format="csr", rng=rng)
+    model = small("ahpatron").fit(rows, Y)  # 64 GB, if dense
+    assert model.predict(rows).shape == (400,)
+    with pytest.raises(ValueError, match="may have 2147483647 columns at most, got 3000000000"):
+        small("ahpatron").fit(sparse.csr_array((400, 3_000_000_000)), Y)
+
+
+def test_duplicates_and_unsorted_columns_are_brought_in_order() -> None:
+    columns = np.tile([2, 0, 2], 400)
+    given = X.ravel().copy(), columns.copy(), np.arange(0, 1201, 3)
+    expected = np.zeros((400, 90))
+    expected[:, 0], expected[:, 2] = X[:, 1], X[:, 0] + X[:, 2]
+    model = small("ahpatron").fit(sparse.csr_array(given, shape=(400, 90)), Y)
+    assert model.mistakes_ == small("ahpatron").fit(expected, Y).mistakes_
+    np.testing.assert_array_equal(given[0], X.ravel())
+    np.testing.assert_array_equal(given[1], columns)
+
+
+# What is refused --------------------------------------------------------------------------------
+
+REFUSED = [
+    ({"learner": "ahpatrom"}, "unknown learner 'ahpatrom': one of ahpatron, avp, "),
+    ({"kernel": "rbf"}, "unknown kernel 'rbf': one of gaussian, laplacian, polynomial, linear"),
+    ({"budget": 3}, "ahpatron: budget must be an even whole number >= 2, got 3"),
+    ({"sigma": -1.0}, "sigma must be a number > 0, got -1.0"),
+    ({"params": {"ridge": "no"}}, "ridge must be a number > 0, got 'no'"),
+    (
+        {"learner": "avp", "budget": 20},
+        "avp with the gaussian kernel has no parameter 'budget': "
+        "one of epsilon, radius, step, schedule, sigma",
+    ),
+    ({"kernel": "linear", "sigma": 1.0}, "with the linear kernel has no parameter 'sigma'"),
+    ({"horizon": 400}, "has no parameter 'horizon'"),
+    ({"params": {"rigde": None}}, "has no parameter 'rigde'"),
+    ({"budget": 20, "params": {"budget": 30}}, "budget is given twice"),
+    ({"learner": "fogd", "kernel": "linear"}, "fogd approximates the gaussian kernel only"),
+    ({"n_passes": 0}, "n_passes must be a whole number >= 1, got 0"),
+    ({"random_state": "dice"}, "'dice' cannot be used to seed"),
+    ({"learner": "projectron", "params": {"max_support": 2}}, "larger than max_support=2"),
+]
+
+
+@pytest.mark.parametrize(("given", "message"), REFUSED, ids=[str(given) for given, _ in REFUSED])
+def test_faulty_parameters_are_refused_by_fit(given: dict[str, Any], message: str) -> None:
+    model = OnlineKernelClassifier(**given)
+    with pytest.raises(ValueError, match=re.escape(message)):
+        model.fit(X, Y)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
+def test_a_parameter_that_is_none_is_the_default() -> None:
+    model = OnlineKernelClassifier(params={"ridge": None, "sigma": None}).fit(X, Y)
+    assert model.player_.learner.params()["ridge"] == 0.0005
+
+
+@pytest.mark.parametrize("learner", ["skegd", "pomdr"])
+def test_partial_fit_asks_for_the_number_of_rounds(learner: str) -> None:
+    message = f"{learner} needs the number of rounds beforehand.*: set horizon"
+    with pytest.raises(ValueError, match=message):
+        small(learner, horizon=None).partial_fit(X, Y, classes=["no", "yes"])
+    assert small(learner, horizon=None).fit(X, Y).player_.learner.params()["horizon"] == 400
+
+
+def test_two_classes_and_no_others() -> None:
+    model = small("ahpatron")
+    with pytest.raises(ValueError, match="Only binary classification is supported"):
+        model.fit(X, np.arange(400) % 3)
+    with pytest.raises(ValueError, match="y has one class only, 'no': nothing to learn"):
+        model.fit(X, np.full(400, "no"))
+    with pytest.raises(ValueError, match="classes must be passed on the first call"):
+        model.partial_fit(X, Y)
+    with pytest.raises(ValueError, match="Only binary classification is supported"):
+        model.partial_fit(X, Y, classes=["no", "yes", "perhaps"])
+    with pytest.raises(ValueError, match="labels that are not among the classes"):
+        model.partial_fit(X, Y, classes=["no", "perhaps"])
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    model.partial_fit(X[:1], Y[:1], classes=["yes", "no"])
+    with pytest.raises(ValueError, match="are not those of before"):
+        model.partial_fit(X, Y, classes=["no", "perhaps"])
+    with pytest.raises(ValueError, match="labels that are not among the classes"):
+        model.partial_fit(X[:1], ["perhaps"])
+    assert model.partial_fit(X[1:2], Y[1:2], classes=["no", "yes"]).player_.tally.rounds == 2
+
+
+@pytest.mark.parametrize("shuffle", [False, True])
+def test_a_row_that_cannot_be_computed_is_named(shuffle: bool) -> None:
+    wild = X.copy()
+    wild[123, 1] = 1e300
+    model = small("ahpatron", shuffle=shuffle)
+    with pytest.raises(ValueError, match="row 123 of X cannot be computed: its squared length"):
+        model.fit(wild, Y)
+    model.fit(X, Y)
+    with pytest.raises(ValueError, match="row 123 of X cannot be computed"):
+        model.predict(wild)
+    with pytest.raises(ValueError, match="row 123 of X cannot be computed"):
+        model.partial_fit(wild, Y)
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+    assert model.partial_fit(X, Y, classes=["no", "yes"]).player_.tally.rounds == 400

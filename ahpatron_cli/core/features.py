@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 
 import numpy as np
 from scipy.linalg.blas import daxpy, ddot
@@ -209,10 +208,10 @@ class Staged(Hypothesis):
 
     size: int
 
-    def __init__(self, kernel: Kernel, blank: Callable[[], FeatureMap]) -> None:
-        """`blank` makes the features of a pass that goes on, for their state to be filled in."""
+    def __init__(self, kernel: Kernel, blank: FeatureMap) -> None:
+        """`blank` are features without a state: that of a pass that goes on is filled in."""
         self.kernel = kernel
-        self.blank = blank
+        self._blank = blank
         self.size = 0
         self.stage: Expansion | Featured = Expansion(kernel, keep_gram=True)
 
@@ -255,7 +254,7 @@ class Staged(Hypothesis):
     def restore(self, stored: Stored) -> None:
         self.size = stored.integer("size")
         if stored.word("kind", ("expansion", "features")) == "features":
-            self.stage = Featured(self.blank(), np.empty(0))
+            self.stage = Featured(self._blank, np.empty(0))
         stage = stored.child("stage")
         self.stage.restore(stage)
         stage.finish()

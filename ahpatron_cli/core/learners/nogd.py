@@ -57,7 +57,7 @@ class NOGD(GradientLearner):
     def begin(self, kernel: Kernel, rng: np.random.Generator, horizon: int | None) -> Staged:
         """Settle the step; f is an expansion at first."""
         self._eta = self._resolve_step(horizon)
-        return Staged(kernel, lambda: KernelMap(no_anchors(kernel), np.empty((0, 0))))
+        return Staged(kernel, KernelMap(no_anchors(kernel), np.empty((0, 0))))
 
     def update(self, f: Staged, margin: float, y: float) -> None:
         """A step along κ(x,·), or φ(x); and the switch, once there are B examples."""

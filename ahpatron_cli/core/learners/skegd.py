@@ -113,7 +113,7 @@ class SkeGD(GradientLearner):
                 raise ParameterError("cycle", message)
             self.cycle = -(-self.horizon // self.budget)
         self._rng = rng
-        return Staged(kernel, lambda: Sketches.blank(kernel, self, rng))
+        return Staged(kernel, Sketches.blank(kernel, self, rng))
 
     def pass_round(self, f: Staged) -> None:
         """In every c-th round since the switch, admit x."""

@@ -31,6 +31,7 @@ class Aggressive(Learner):
             message = "radius must be a finite number > 0 where schedule is adaptive, got inf"
             raise ParameterError("radius", message)
         self._failures = 0  # M'_t
+        self._margin_steps = 0.0
 
     def wants(self, margin: Any, y: Any) -> Any:
         """Where the margin is below 1 - ε."""
@@ -43,10 +44,17 @@ class Aggressive(Learner):
 
     def step_at(self, margin: float) -> float:
         """λ_t of a round that updates; every round with `y·f(x) <= 0` does."""
-        if self.schedule == "constant":
-            return self.step
-        self._failures += margin <= 0
-        return self.step / math.sqrt(1.0 + self._failures / self.radius / self.radius)
+        step = self.step
+        if self.schedule == "adaptive":
+            self._failures += margin <= 0
+            step /= math.sqrt(1.0 + self._failures / self.radius / self.radius)
+        if margin > 0:
+            self._margin_steps += step
+        return step
+
+    def margin_steps(self) -> float:
+        """The sum of λ_t over N_T, of which Corollary 2's Δ_T is made."""
+        return self._margin_steps
 
 
 @dataclass

@@ -14,6 +14,7 @@ from ahpatron_cli.core.kernels import NumericalError
 from ahpatron_cli.core.learners.base import wrong
 from ahpatron_cli.core.learners.projectron import LimitReachedError
 from ahpatron_cli.core.rows import Floats, Integers
+from ahpatron_cli.core.theorems import Outcome, outcome_of
 from ahpatron_cli.data.examples import Loaded, Piece, Stream
 from ahpatron_cli.errors import ExitCode, Place, UserError
 from ahpatron_cli.records import ParamValue, RunRecord
@@ -54,6 +55,8 @@ class PassResult:
     """f(x) of every round, where it was asked for."""
     warnings: tuple[str, ...]
     norm_drift: float
+    outcome: Outcome
+    """What theorems speak of."""
 
 
 class Pass:
@@ -135,7 +138,8 @@ class Pass:
         )
         kept = None if self._kept is None else np.concatenate(self._kept)
         warnings = tuple(self._warnings())
-        return PassResult(record, self._curve.points(), kept, warnings, player.f.norm_drift)
+        drift, outcome = player.f.norm_drift, outcome_of(player)
+        return PassResult(record, self._curve.points(), kept, warnings, drift, outcome)
 
     def _warnings(self) -> Iterator[str]:
         player, tally = self._player, self._player.tally

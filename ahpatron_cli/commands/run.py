@@ -12,6 +12,8 @@ def run(
     sigma: options.Sigma = None,
     epsilon: options.Epsilon = None,
     param: options.Params = None,
+    theorem: options.TheoremName = None,
+    certify: options.Certify = False,
     jobs: options.Jobs = 1,
     repeats: options.Repeats = 1,
     seed: options.Seed = 0,
@@ -33,6 +35,7 @@ def run(
     One pass in file order needs little memory, however large the file;
     --shuffle and --repeats hold the file in memory.
     """
+    from ahpatron_cli.commands.certifying import Certifier, meet
     from ahpatron_cli.commands.session import Session
     from ahpatron_cli.commands.settings import build_setups, choose_learners, one_of, parse_label
     from ahpatron_cli.data.examples import Preparation
@@ -58,6 +61,7 @@ def run(
         param or [],
         {"budget": budget, "sigma": sigma, "epsilon": epsilon},
     )
+    setups = meet(theorem, setups) if theorem else setups
     for remark in remarks:
         talk.warn(remark)
     preparation = Preparation(
@@ -65,7 +69,8 @@ def run(
     )
     repetition = Repetition(repeats, seed, repeats > 1 if shuffle is None else shuffle)
     with open_predictions(predictions) as writer:
-        session = Session(setups, preparation, repetition, jobs, talk, writer)
+        certifier = Certifier(setups, preparation, seed) if certify else None
+        session = Session(setups, preparation, repetition, jobs, talk, writer, certifier)
         session.check(data)
         reports = [session.play(path) for path in data]
     if curve:

@@ -195,7 +195,7 @@ def _padded(rows: Floats, width: int) -> Floats:
 
 def _rays(sample: _Sample, rounds: int, seed: int) -> Iterator[_Ray]:
     """The kernel mean, and the minimisers along the path; those that are 0 give no direction."""
-    names = [f"mean of {len(sample.labels)}", *(f"SVM, C = {C:g}" for C in PATH)]
+    names = [f"mean of {len(sample.labels)}", *(f"SVM, C = {C:.3g}" for C in PATH)]
     costs = [C * rounds / len(sample.labels) for C in PATH]
     path = minimisers(sample.gram, sample.labels, costs, seed)
     for name, weights in zip(names, [sample.labels, *path], strict=True):

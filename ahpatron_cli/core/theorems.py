@@ -144,14 +144,10 @@ _CONSTANT = Condition(
 )
 
 
-def _avp(**fixed: Value) -> Callable[[Params], Params]:
-    return lambda given: {"epsilon": 0.75, **fixed}
-
-
 def _avp_any_step(given: Params) -> Params:
-    """ε half-way between λ/2 and 1."""
-    step = float(given.get("step", 1.0))
-    return {"step": step, "epsilon": 0.5 + step / 4, "schedule": "constant"}
+    """λ = 1/4, whose bounds are often the smallest; ε above the middle of λ/2 and 1."""
+    step = float(given.get("step", 1 / 4))
+    return {"step": step, "epsilon": max(0.75, 0.5 + step / 4), "schedule": "constant"}
 
 
 def _ahpatron(step: float, rescale: Value) -> Callable[[Params], Params]:
@@ -201,7 +197,12 @@ THEOREMS: tuple[Theorem, ...] = (
             Condition("U = ∞", ("radius",), lambda known: math.isinf(known["radius"])),
             Condition("1/2 < ε < 1", ("epsilon",), lambda known: 1 / 2 < known["epsilon"] < 1),
         ),
-        settings=_avp(step=1.0, radius=math.inf, schedule="constant"),
+        settings=lambda given: {
+            "epsilon": 0.75,
+            "radius": math.inf,
+            "step": 1.0,
+            "schedule": "constant",
+        },
     ),
     Theorem(
         "corollary-2",
@@ -228,7 +229,7 @@ THEOREMS: tuple[Theorem, ...] = (
             ),
         ),
         radius=lambda known: known["radius"],
-        settings=_avp(step=1.0, radius=5.0, schedule="adaptive"),
+        settings=lambda given: {"radius": 5.0, "step": 1.0, "schedule": "adaptive"},
     ),
     Theorem(
         "3",

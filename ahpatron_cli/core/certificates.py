@@ -39,7 +39,8 @@ def certify(
     """
     applying = [one for one in theorems_of(learner) if not one.failing(params, outcome)]
     found = [_tightest(theorem, params, outcome, comparators) for theorem in applying]
-    return min(found, key=lambda one: one.bound, default=None)
+    # of those that are equal but for rounding, as special cases are, the first
+    return min(found, key=lambda one: round(one.bound, 6), default=None)
 
 
 def _tightest(

@@ -26,7 +26,7 @@ from scipy.linalg.blas import daxpy
 
 from ahpatron_cli.core.kernels import ROUNDING, TRUSTED, Kernel
 from ahpatron_cli.core.points import DensePoints, Points
-from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows
+from ahpatron_cli.core.rows import CsrRows, Floats, Rows
 
 Pieces: TypeAlias = Callable[[], Iterable[tuple[Rows, Floats]]]
 """Reads the stream from its start: rows and labels, piece by piece, the same ones every time."""
@@ -211,24 +211,24 @@ def minimisers(
     """For each cost C the coefficients that minimise `‖f‖²/2 + C·Σ max(0, 1 - y_i·f(x_i))`.
 
     Dual coordinate ascent: with a_i = α_i·y_i and 0 <= α_i <= C, one example after the other gets
-    the α_i that is best while the others stay, `α_i + (1 - y_i·f(x_i))/κ(x_i, x_i)` clipped. Costs
-    must increase: each starts from the solution of the one before.
+    the α_i that is best while the others stay, `α_i + (1 - y_i·f(x_i))/κ(x_i, x_i)` clipped; those
+    that would hardly move are passed over for a round. Costs must increase: each starts from the
+    solution of the one before.
     """
     rng = np.random.default_rng(seed)
-    rows, diagonal, signs = list(gram), gram.diagonal().tolist(), labels.tolist()
-    alphas = [0.0] * len(signs)
+    rows, signs = list(gram), labels.tolist()
+    diagonal = np.where(gram.diagonal() > 0, gram.diagonal(), np.inf)  # κ(x, x) = 0: never moves
+    alphas = np.zeros(len(signs))
     values = np.zeros(len(signs))
-    movable: Integers = np.flatnonzero(gram.diagonal() > 0)
     for cost in costs:
         for _ in range(EPOCHS):
-            furthest = 0.0
-            for i in rng.permutation(movable).tolist():
-                before, sign = alphas[i], signs[i]
-                gain = (1.0 - sign * values.item(i)) / diagonal[i]
-                after = alphas[i] = min(max(before + gain, 0.0), cost)
-                if after != before:
-                    daxpy(rows[i], values, a=(after - before) * sign)
-                    furthest = max(furthest, abs(after - before))
-            if furthest < 0.01 * cost:
+            moves = np.clip(alphas + (1.0 - labels * values) / diagonal, 0.0, cost) - alphas
+            worthwhile = np.flatnonzero(np.abs(moves) > 0.01 * cost)
+            if not len(worthwhile):
                 break
-        yield np.array(alphas) * labels
+            for i in rng.permutation(worthwhile).tolist():
+                before, sign = alphas.item(i), signs[i]
+                gain = (1.0 - sign * values.item(i)) / diagonal.item(i)
+                alphas[i] = after = min(max(before + gain, 0.0), cost)
+                daxpy(rows[i], values, a=(after - before) * sign)
+        yield alphas * labels

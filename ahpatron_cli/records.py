@@ -56,6 +56,33 @@ class RunRecord:
 
 
 @dataclass(frozen=True)
+class CertificateRecord:
+    """`count` is at most `bound`: what a theorem guarantees of this very run."""
+
+    theorem: str
+    counts: str
+    """What is counted: mistakes (|M_T|), or failures (|M'_T|, rounds with y·f(x) <= 0)."""
+    count: int
+    bound: float
+    trivial: int
+    """What the count cannot exceed anyway: T, or T - |N_T|."""
+    vacuous: bool
+    """Whether the bound is not below that."""
+    comparator: str
+    loss: float
+    """L_T(f) of the comparator f, and its norm."""
+    norm: float
+
+
+@dataclass(frozen=True)
+class CertifiedRecord:
+    """The certificate of a run, or why there is none."""
+
+    certificate: CertificateRecord | None
+    reasons: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
 class SummaryRecord:
     """One learner over its repeats. Standard deviations are those of a sample (n - 1)."""
 
@@ -97,6 +124,8 @@ class Report:
     """Whether repeats were random permutations; else all in file order."""
     notes: Sequence[str] = field(default=())
     """What the user should know: how labels were mapped, learners left out. Shown on stderr."""
+    certified: Sequence[CertifiedRecord] | None = None
+    """For each run its certificate, where certificates were asked for."""
 
     def by_learner(self) -> list[list[RunRecord]]:
         """Runs of equal learner and parameters together, in order of first appearance."""
@@ -137,7 +166,7 @@ def to_json(report: Report) -> Json:
         "schema": SCHEMA,
         "version": report.version,
         "data": data_to_json(report.data),
-        "runs": [run_to_json(run) for run in report.runs],
+        "runs": runs_to_json(report),
         "summary": [_as_json(line) for line in report.summary()],
         "load_seconds": report.load_seconds,
     }
@@ -152,6 +181,18 @@ def data_to_json(data: DataRecord) -> Json:
         "labels": [label if label is None else whole(label) for label in data.labels],
         "sha256": data.sha256,
     }
+
+
+def runs_to_json(report: Report) -> list[Json]:
+    """The element `runs`; certificates only where they were asked for."""
+    runs = [run_to_json(run) for run in report.runs]
+    if report.certified is None:
+        return runs
+    for run, certified in zip(runs, report.certified, strict=True):
+        certificate = certified.certificate
+        run["certificate"] = None if certificate is None else dict(vars(certificate))
+        run["uncertified"] = list(certified.reasons)
+    return runs
 
 
 def run_to_json(run: RunRecord) -> Json:

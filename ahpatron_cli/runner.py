@@ -15,6 +15,7 @@ from ahpatron_cli.core.learners.base import wrong
 from ahpatron_cli.core.learners.projectron import LimitReachedError
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.core.state import State, Stored
+from ahpatron_cli.core.theorems import Outcome, outcome_of
 from ahpatron_cli.data.examples import Loaded, Piece
 from ahpatron_cli.errors import ExitCode, Place, UserError
 from ahpatron_cli.records import ParamValue, RunRecord
@@ -60,6 +61,8 @@ class PassResult:
     """f(x) of every round, where it was asked for."""
     warnings: tuple[str, ...]
     norm_drift: float
+    outcome: Outcome
+    """What theorems speak of."""
 
 
 class Pass:
@@ -164,7 +167,8 @@ class Pass:
         )
         kept = None if self._kept is None else np.concatenate(self._kept)
         warnings = tuple(self._warnings())
-        return PassResult(record, self._curve.points(), kept, warnings, player.f.norm_drift)
+        drift, outcome = player.f.norm_drift, outcome_of(player)
+        return PassResult(record, self._curve.points(), kept, warnings, drift, outcome)
 
     def _warnings(self) -> Iterator[str]:
         player, tally = self._player, self._player.tally

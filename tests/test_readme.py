@@ -13,6 +13,7 @@ import typer.main
 
 from ahpatron_cli.app import app
 from ahpatron_cli.core import KERNELS, REGISTRY
+from ahpatron_cli.core.theorems import THEOREMS
 from ahpatron_cli.errors import ExitCode
 from ahpatron_cli.records import DataRecord, Report, RunRecord, to_json
 
@@ -57,6 +58,23 @@ def test_the_sweep_prints_what_the_readme_shows(tmp_path: Path) -> None:
     printed = in_repository([*command[1].split(), "--out", str(tmp_path / "rings.jsonl")])
     times = re.compile(r" 0\.\d{3}( +10)?$", re.MULTILINE)
     assert times.sub("", printed) == times.sub("", shown[1])
+
+
+def test_the_certificates_are_what_the_readme_shows() -> None:
+    command = re.search(r"^ahpatron (run .* --certify)$", README, re.M)
+    assert command
+    section = README[README.index("## Certificates") :]
+    shown = re.search(r"```\n(sample_data/rings.svm: .*?)```", section, re.DOTALL)
+    assert shown
+    times = re.compile(r" 0\.\d{3}$", re.MULTILINE)
+    assert times.sub("", in_repository(command[1].split())) == times.sub("", shown[1])
+
+
+def test_every_theorem_is_in_the_readme() -> None:
+    section = README[README.index("## Certificates") : README.index("## Sweeps")]
+    for theorem in THEOREMS:
+        assert f"`{theorem.key}`" in section
+        assert f"`{theorem.learner}`" in section
 
 
 def test_the_cron_example_as_written(tmp_path: Path) -> None:

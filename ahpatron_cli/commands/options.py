@@ -123,6 +123,25 @@ Params = Annotated[
         rich_help_panel=LEARNING,
     ),
 ]
+Certify = Annotated[
+    bool,
+    typer.Option(
+        "--certify",
+        help="Also show the bound that the learner's theorem guarantees on these very data; reads "
+        "them again.",
+        rich_help_panel=LEARNING,
+    ),
+]
+TheoremName = Annotated[
+    str | None,
+    typer.Option(
+        "--theorem",
+        metavar="NAME",
+        help="Set parameters that meet the conditions of a theorem: 1, 2 (perceptron), 3, "
+        "corollary-1, corollary-2 (avp), 4, 5 (ahpatron) or forgetron.",
+        rich_help_panel=LEARNING,
+    ),
+]
 Grid = Annotated[
     list[str] | None,
     typer.Option(

@@ -15,6 +15,8 @@ def run(
     sigma: options.Sigma = None,
     epsilon: options.Epsilon = None,
     param: options.Params = None,
+    theorem: options.TheoremName = None,
+    certify: options.Certify = False,
     jobs: options.Jobs = 1,
     repeats: options.Repeats = 1,
     seed: options.Seed = 0,
@@ -41,6 +43,7 @@ def run(
     One pass in file order needs little memory, however large the file;
     --shuffle and --repeats hold the file in memory.
     """
+    from ahpatron_cli.commands.certifying import Certifier, meet
     from ahpatron_cli.commands.keeping import MODEL_OPTIONS, Keeper, Keeping
     from ahpatron_cli.commands.session import Session
     from ahpatron_cli.commands.settings import (
@@ -78,6 +81,7 @@ def run(
         param or [],
         {"budget": budget, "sigma": sigma, "epsilon": epsilon},
     )
+    setups = meet(theorem, setups) if theorem else setups
     for remark in remarks:
         talk.warn(remark)
     preparation = Preparation(
@@ -87,9 +91,12 @@ def run(
     keeping = Keeping(save, resume, freeze, checkpoint, every)
     streamed = not repetition.shuffle and scale not in LEARNED_SCALES
     keeping.check(len(data), len(setups), repeats, streamed, bool(predictions or curve))
+    if certify and (resume or checkpoint):
+        raise usage("--certify needs the whole stream, from its first round, in one run")
     keeper = Keeper(keeping, talk.note) if keeping.wanted else None
     with open_predictions(predictions) as writer:
-        session = Session(setups, preparation, repetition, jobs, talk, writer, keeper)
+        certifier = Certifier(setups, preparation, seed) if certify else None
+        session = Session(setups, preparation, repetition, jobs, talk, writer, keeper, certifier)
         session.check(data)
         reports = [session.play(path) for path in data]
     if curve:

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 
 from ahpatron_cli import __version__
+from ahpatron_cli.commands.certifying import Certifier
 from ahpatron_cli.commands.keeping import Keeper
 from ahpatron_cli.commands.settings import usage
 from ahpatron_cli.core.rows import Floats
@@ -17,7 +18,7 @@ from ahpatron_cli.data.examples import Facts, Loaded, Piece, Preparation, Stream
 from ahpatron_cli.data.scaling import LEARNED_SCALES
 from ahpatron_cli.data.scanning import scan
 from ahpatron_cli.data.source import Source, open_source
-from ahpatron_cli.records import Curve, DataRecord, Report
+from ahpatron_cli.records import CertifiedRecord, Curve, DataRecord, Report
 from ahpatron_cli.render.console import Conversation
 from ahpatron_cli.render.predictions import PredictionWriter
 from ahpatron_cli.runner import Pass, PassResult, Repetition, Setup, play_loaded, play_stream
@@ -35,6 +36,7 @@ class Session:
         talk: Conversation,
         predictions: PredictionWriter | None,
         keeper: Keeper | None = None,
+        certifier: Certifier | None = None,
     ) -> None:
         self._keeper = keeper
         self._setups = [keeper.setup()] if keeper and keeper.resumes else setups
@@ -43,6 +45,7 @@ class Session:
         self._jobs = jobs
         self._talk = talk
         self._predictions = predictions
+        self._certifier = certifier
         self._several_files = self._full_names = False
         self._load_seconds = 0.0
         self.curves: list[Curve] = []
@@ -52,6 +55,8 @@ class Session:
         """Refuse what cannot be played, before anything is."""
         if paths.count("-") > 1:
             raise usage("standard input (-) can be read only once")
+        if self._certifier:
+            self._certifier.check(paths)
         names = [Path(path).name for path in paths]
         self._several_files = len(paths) > 1
         self._full_names = len(set(names)) < len(names)
@@ -76,7 +81,15 @@ class Session:
             load_seconds=self._load_seconds,
             shuffled=self._repetition.shuffle,
             notes=facts.notes,
+            certified=self._certified(path, facts, results),
         )
+
+    def _certified(
+        self, path: str, facts: Facts, results: Sequence[PassResult]
+    ) -> list[CertifiedRecord] | None:
+        if self._certifier is None:
+            return None
+        return self._certifier.certified(path, facts, results, streamed=self._fits_a_stream())
 
     def _fits_a_stream(self) -> bool:
         """One pass in file order needs no row twice."""

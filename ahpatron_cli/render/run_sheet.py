@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from statistics import fmean
 
 from ahpatron_cli.records import Report, RunRecord, SummaryRecord, plain
+from ahpatron_cli.render.certificate_sheet import certificate_sheet, uncertified
 from ahpatron_cli.render.sheet import Cell, Column, Page, Sheet
 from ahpatron_cli.render.wording import (
     facts,
@@ -28,8 +29,15 @@ _COLUMNS = (
 
 
 def run_page(reports: Sequence[Report]) -> Page:
-    """One sheet per data file."""
-    return Page([_sheet(report) for report in reports])
+    """One sheet per data file, and below it one of certificates, where these were asked for."""
+    sheets, missing = [], []
+    for report in reports:
+        sheets.append(_sheet(report))
+        if report.certified is not None:
+            names = _names(report.by_learner())
+            sheets.append(certificate_sheet(report, names))
+            missing += uncertified(report, names)
+    return Page(sheets, "Not certified:" if missing else "", missing)
 
 
 def _sheet(report: Report) -> Sheet:

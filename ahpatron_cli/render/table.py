@@ -25,8 +25,8 @@ _UNLIMITED = 1_000_000
 _Signs: TypeAlias = Mapping[str, str]
 """The few characters of a table that not every terminal has, and how they are spelled."""
 
-_UNICODE: _Signs = {"±": "±", "ζ̂": "ζ̂", "–": "–", "→": "→", "─": "─", "−": "-"}
-_ASCII: _Signs = {"±": "+-", "ζ̂": "zeta", "–": "-", "→": "->", "─": "-", "−": "-"}
+_UNICODE: _Signs = {"±": "±", "ζ̂": "ζ̂", "–": "–", "→": "→", "─": "─", "−": "-", "‖": "‖"}
+_ASCII: _Signs = {"±": "+-", "ζ̂": "zeta", "–": "-", "→": "->", "─": "-", "−": "-", "‖": "||"}
 
 
 def print_tables(reports: Sequence[Report], console: Console) -> None:

@@ -4,6 +4,7 @@ Every function here is a pure function of the records. A text ends with one newl
 """
 
 import csv
+import dataclasses
 import io
 import json
 import math
@@ -11,12 +12,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from ahpatron_cli.findings import Findings
-from ahpatron_cli.records import Json, ParamValue, Report, run_to_json, to_json
+from ahpatron_cli.records import CertificateRecord, Json, ParamValue, Report, runs_to_json, to_json
 from ahpatron_cli.render.markup import to_latex, to_markdown
 from ahpatron_cli.render.run_sheet import run_page
 from ahpatron_cli.render.safe import literal, spreadsheet_text
 from ahpatron_cli.render.sweep_json import findings_to_json, flat_setting_rows, setting_rows
 from ahpatron_cli.render.sweep_sheets import findings_page
+
+_CERTIFICATE_FIELDS = [field.name for field in dataclasses.fields(CertificateRecord)]
 
 FORMATS = ("table", "json", "jsonl", "csv", "markdown", "latex")
 
@@ -81,6 +84,7 @@ def _csv(rows: Iterable[Json]) -> str:
     flat = []
     for row in rows:
         params = row.pop("params")
+        row |= _flat_certificate(row) if "certificate" in row else {}
         flat.append(row | {f"param_{literal(name)}": value for name, value in params.items()})
     columns = list(dict.fromkeys(name for row in flat for name in row))
     target = io.StringIO()
@@ -90,10 +94,17 @@ def _csv(rows: Iterable[Json]) -> str:
     return target.getvalue()
 
 
+def _flat_certificate(row: Json) -> Json:
+    """A column `certificate_NAME` for each of its fields, and the reasons as one text."""
+    certificate = row.pop("certificate") or {}
+    fields = {f"certificate_{name}": certificate.get(name) for name in _CERTIFICATE_FIELDS}
+    return fields | {"uncertified": "; ".join(row.pop("uncertified"))}
+
+
 def _run_rows(reports: Sequence[Report]) -> Iterator[Json]:
     for report in reports:
-        for run in report.runs:
-            yield {"data": report.data.path, **run_to_json(run)}
+        for run in runs_to_json(report):
+            yield {"data": report.data.path, **run}
 
 
 def _csv_cell(value: ParamValue | None) -> str:

@@ -31,6 +31,7 @@ class Aggressive(Learner):
             message = "radius must be a finite number > 0 where schedule is adaptive, got inf"
             raise ParameterError("radius", message)
         self._failures = 0  # M'_t
+        self._margin_steps = 0.0
 
     def wants(self, margin: Any, y: Any) -> Any:
         """Where the margin is below 1 - ε."""
@@ -43,10 +44,17 @@ class Aggressive(Learner):
 
     def step_at(self, margin: float) -> float:
         """λ_t of a round that updates; every round with `y·f(x) <= 0` does."""
-        if self.schedule == "constant":
-            return self.step
-        self._failures += margin <= 0
-        return self.step / math.sqrt(1.0 + self._failures / self.radius / self.radius)
+        step = self.step
+        if self.schedule == "adaptive":
+            self._failures += margin <= 0
+            step /= math.sqrt(1.0 + self._failures / self.radius / self.radius)
+        if margin > 0:
+            self._margin_steps += step
+        return step
+
+    def margin_steps(self) -> float:
+        """The sum of λ_t over N_T, of which Corollary 2's Δ_T is made."""
+        return self._margin_steps
 
 
 @dataclass
@@ -64,7 +72,7 @@ class AVP(Aggressive):
 
     name = "avp"
     title = "AVP: adds every margin below 1 - ε, no budget (Liao et al. 2024, Algorithm 1)"
-    remembers = ("_failures",)
+    remembers = ("_failures", "_margin_steps")
 
     epsilon: float = real("ε", EPSILON_MEANING, default=0.5, over=0, under=1)
     radius: float = real("U", RADIUS_MEANING, default=math.inf, over=0, infinite=True)
@@ -91,7 +99,7 @@ class Ahpatron(Aggressive):
     name = "ahpatron"
     title = "Ahpatron: AVP on a budget by halving and projecting (Liao et al. 2024, Algorithm 2)"
     keeps_gram = True
-    remembers = ("_failures", "_halvings", "_unscaled", "_gaps")
+    remembers = ("_failures", "_margin_steps", "_halvings", "_unscaled", "_gaps")
 
     budget: int = whole("B", "most examples kept", default=400, even=True, at_least=2)
     epsilon: float = real("ε", EPSILON_MEANING, default=0.5, over=0, under=1)

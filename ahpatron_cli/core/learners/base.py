@@ -72,6 +72,10 @@ class Learner(Declared):
         """ζ̂ of Theorem 5, where it is defined."""
         return None
 
+    def margin_steps(self) -> float | None:
+        """The sum of λ_t over the rounds of N_T, where there is a λ_t."""
+        return None
+
     def warnings(self) -> list[str]:
         """What the user must know about the numbers of this pass."""
         return []

@@ -1,0 +1,172 @@
+"""Comparators against brute force: losses and norms in loops, minimisers by their duality gap."""
+
+import math
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+from ahpatron_cli.core import KERNELS, Gaussian, Kernel, Linear, bounds
+from ahpatron_cli.core import comparators as module
+from ahpatron_cli.core.comparators import Comparator, Pieces, comparators, minimisers
+from ahpatron_cli.core.rows import Floats, Rows
+from reference import kernels as formulas
+from streams import Example, compress, make_stream
+
+KERNEL_PAIRS = {
+    "gaussian": (KERNELS["gaussian"](sigma=0.7), formulas.gaussian(0.7)),
+    "laplacian": (KERNELS["laplacian"](sigma=1.3), formulas.laplacian(1.3)),
+    "polynomial": (KERNELS["polynomial"](degree=3), formulas.polynomial(3, 1.0)),
+    "linear": (KERNELS["linear"](), formulas.linear()),
+}
+
+
+def whole(stream: Example) -> Pieces:
+    return lambda: [(stream.X, stream.y)]
+
+
+def in_pieces(*parts: tuple[Rows, Floats]) -> Pieces:
+    return lambda: parts
+
+
+def gram_of(stream: Example, kernel: Kernel) -> Floats:
+    points = kernel.points(stream.X)
+    return kernel.between(points, points)
+
+
+def hinge_sum(weights: Floats, K: list[list[float]], y: list[int], factor: float) -> float:
+    losses = []
+    for label, row in zip(y, K, strict=True):
+        value = factor * math.fsum(w * k for w, k in zip(weights, row, strict=True))
+        losses.append(max(0.0, 1.0 - label * value))
+    return math.fsum(losses)
+
+
+@pytest.mark.parametrize("name", KERNEL_PAIRS)
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+def test_losses_and_norms_against_brute_force(
+    name: str, form: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every direction at every length, none left out, in loops."""
+    kernel, formula = KERNEL_PAIRS[name]
+    stream = make_stream(seed=3, rounds=40, features=3, noise=0.3)
+    rng = np.random.default_rng(1)
+    weights = {f"SVM, C = {C:.3g}": rng.normal(size=40) * C for C in module.PATH}
+    made = list(weights.values())
+    monkeypatch.setattr(module, "minimisers", lambda *_: made)
+    monkeypatch.setattr(module, "_worthwhile", lambda found: found)
+    monkeypatch.setattr(module, "PER_OCTAVE", 1)
+    weights["mean of 40"] = stream.y
+    rows = compress(stream.X) if form == "sparse" else stream.X
+    found = comparators(in_pieces((rows, stream.y)), 40, kernel, [0.3])
+    assert {one.name for one in found} == {"0", *weights}
+    assert {0.3} <= {one.norm for one in found}
+    K = [[formula(u, v) for v in stream.rows] for u in stream.rows]
+    zero, *others = found
+    assert zero == Comparator("0", 40.0, 0.0)
+    for one in others:
+        a = weights[one.name]
+        norm = math.sqrt(math.fsum(a[i] * K[i][j] * a[j] for i in range(40) for j in range(40)))
+        loss = hinge_sum(a, K, stream.labels, one.norm / norm)
+        assert one.loss == pytest.approx(loss, rel=1e-6)
+
+
+def test_rounding_only_ever_adds(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Upper ends: f shrunk by what its norm may be off by, losses with what they may have lost."""
+    stream = make_stream(seed=4, rounds=60, features=2)
+    kernel = Gaussian(sigma=0.5)
+    gram = gram_of(stream, kernel)
+    monkeypatch.setattr(module, "_worthwhile", lambda found: found)
+    exact = math.sqrt(stream.y @ gram @ stream.y)
+    for one in comparators(whole(stream), 60, kernel):
+        if one.name.startswith("mean"):
+            margins = stream.y * (gram @ stream.y) * one.norm / exact
+            assert one.loss > np.maximum(0, 1 - margins).sum()
+
+
+def test_a_sample_stands_in_for_a_long_stream(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SAMPLE", 30)
+    monkeypatch.setattr(module, "_worthwhile", lambda found: found)
+    stream = make_stream(seed=5, rounds=200, features=2)
+    kernel = Gaussian(sigma=0.5)
+    cut = [slice(0, 70), slice(70, 71), slice(71, 200)]
+    pieces = in_pieces(*((stream.X[part], stream.y[part]) for part in cut))
+    found = comparators(pieces, 200, kernel, seed=9)
+    for one, other in zip(found, comparators(whole(stream), 200, kernel, seed=9), strict=True):
+        assert one == Comparator(other.name, pytest.approx(other.loss), other.norm)
+    chosen = np.sort(np.random.default_rng([9, 200]).choice(200, 30, replace=False))
+    K = gram_of(stream, kernel)
+    norm = math.sqrt(stream.y[chosen] @ K[np.ix_(chosen, chosen)] @ stream.y[chosen])
+    values = stream.y * (K[:, chosen] @ stream.y[chosen]) / norm
+    means = [one for one in found if one.name == "mean of 30"]
+    assert len(means) > 100
+    for one in means:
+        loss = np.maximum(0, 1 - one.norm * values).sum()  # over all 200
+        assert one.loss == pytest.approx(loss, rel=1e-6)
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(sigma=0.5), Linear()])
+def test_streams_that_widen_or_turn_sparse_on_the_way(kernel: Kernel) -> None:
+    stream = make_stream(seed=6, rounds=90, features=4)
+    stream.X[:30, 2:] = 0.0
+    first, rest = slice(0, 30), slice(30, 90)
+    expected = comparators(whole(stream), 90, kernel)
+    narrow = (stream.X[first, :2].copy(), stream.y[first])
+    later: Rows
+    for later in (stream.X[rest], compress(stream.X[rest])):
+        found = comparators(in_pieces(narrow, (later, stream.y[rest])), 90, kernel)
+        for one, other in zip(found, expected, strict=True):
+            assert one.loss == pytest.approx(other.loss, rel=1e-5)
+            assert one.norm == other.norm
+
+
+def test_longer_ones_have_less_loss_and_radii_are_met_exactly() -> None:
+    stream = make_stream(seed=7, rounds=150, features=2, noise=0.2)
+    radii = [0.7071, 2.5, 4.0, math.inf, 1e9]
+    found = comparators(whole(stream), 150, Gaussian(sigma=0.5), radii)
+    norms, losses = [one.norm for one in found], [one.loss for one in found]
+    assert norms == sorted(norms)
+    assert losses == sorted(losses, reverse=True)
+    assert max(norms) <= math.sqrt(2 * 150)
+    assert {0.7071, 2.5, 4.0} <= set(norms)
+
+
+def test_the_best_length_is_the_best_of_any() -> None:
+    """Along the kernel mean's ray, no length of a fine grid gives a noticeably smaller bound."""
+    stream = make_stream(seed=8, rounds=200, features=2, noise=0.2)
+    kernel = Gaussian(sigma=0.5)
+    gram = gram_of(stream, kernel)
+    norm = math.sqrt(stream.y @ gram @ stream.y)
+    margins = stream.y * (gram @ stream.y) / norm
+    grid = np.geomspace(1 / 64, 20, 5000)
+    found = comparators(whole(stream), 200, kernel)
+    for bound in (bounds.perceptron, bounds.perceptron_root, bounds.forgetron):
+        on_grid = min(bound(float(np.maximum(0, 1 - s * margins).sum()), float(s)) for s in grid)
+        assert min(bound(one.loss, one.norm) for one in found) <= on_grid * 1.001
+
+
+def solutions(stream: Example, costs: list[float]) -> Iterator[tuple[float, Floats, Floats]]:
+    gram = gram_of(stream, Gaussian(sigma=0.5))
+    for cost, weights in zip(costs, minimisers(gram, stream.y, costs), strict=True):
+        yield cost, weights, gram
+
+
+def test_minimisers_minimise() -> None:
+    """The gap between primal and dual value bounds how far from the minimum the solution is."""
+    stream = make_stream(seed=9, rounds=300, features=2, noise=0.3)
+    for cost, a, gram in solutions(stream, [0.01, 0.1, 1.0, 10.0]):
+        alphas = a * stream.y
+        assert alphas.min() >= 0
+        assert alphas.max() <= cost
+        squared = a @ gram @ a
+        primal = squared / 2 + cost * np.maximum(0, 1 - stream.y * (gram @ a)).sum()
+        dual = alphas.sum() - squared / 2
+        assert dual <= primal <= 1.02 * dual
+
+
+def test_one_round_and_rows_of_zeros() -> None:
+    one = Example(np.array([[1.0]]), np.array([1.0]))
+    assert comparators(whole(one), 1, Gaussian())[-1].loss < 1e-6
+    nothing = Example(np.zeros((5, 2)), np.array([1.0, -1, 1, 1, -1]))
+    assert comparators(whole(nothing), 5, Linear())[0] == Comparator("0", 5.0, 0.0)
+    assert min(one.loss for one in comparators(whole(nothing), 5, Linear())) >= 5

@@ -216,7 +216,9 @@ def _scaled(sample: CsrRows, scale: str, columns: ColumnResult, features: int) -
     deviations are those of the sample.
     """
     if scale != "minmax" or len(columns.low) < features:
-        rows = scaled(sample, scale)
+        used, numbers = np.unique(sample.columns, return_inverse=True)  # so that it is not wide
+        narrow = CsrRows(sample.indptr, numbers.astype(np.int32), sample.values, len(used))
+        rows = scaled(narrow, scale)
         assert isinstance(rows, CsrRows)
         return rows
     largest = np.maximum(np.abs(columns.low), np.abs(columns.high))

@@ -19,7 +19,7 @@ from ahpatron_cli.data.profile import (
     RowFacts,
 )
 from ahpatron_cli.render.folding import Page, print_folded
-from ahpatron_cli.render.safe import literal
+from ahpatron_cli.render.safe import cells, literal
 from ahpatron_cli.render.wording import counted
 
 _MOST_LABELS = 10
@@ -50,7 +50,12 @@ def print_profile(profile: Profile, console: Console) -> None:
 
 
 def _lines(profile: Profile, page: Page) -> Iterator[Text]:
-    yield Text.assemble((literal(profile.path), "bold"), f": {_size(profile)}")
+    name, size = literal(profile.path), _size(profile)
+    if cells(name) + 2 + len(size) <= page.room:
+        yield Text.assemble((name, "bold"), f": {size}")
+    else:
+        yield Text.assemble((name, "bold"), ":")
+        yield from page.folded(size, "  ", "  ")
     for note in profile.notes:
         yield from page.folded(note, "  ", "  ")
     for section in _sections(profile):

@@ -15,7 +15,7 @@ from ahpatron_cli.data.advice import advice, next_commands
 from ahpatron_cli.data.geometry import Alignment, Distances, Geometry, align, measure
 from ahpatron_cli.data.profile import Content, Profile
 from ahpatron_cli.data.profiling import Profiler, Wanted
-from ahpatron_cli.data.sketches import Columns, Fingerprints, Sample, row_hashes
+from ahpatron_cli.data.sketches import Columns, Fingerprints, LabelTally, Sample, row_hashes
 from ahpatron_cli.data.source import Source
 
 Matrix = NDArray[np.float64]
@@ -373,6 +373,22 @@ def test_labels_and_how_they_are_played() -> None:
     assert "no row has the label 9" in str(content(b"1 1:1\n", Wanted(positive=9.0)).labels.problem)
     many = content("".join(f"{i} 1:{i}\n" for i in range(3000)).encode()).labels
     assert (len(many.counts), many.complete, many.grouped) == (1000, False, False)
+
+
+def test_values_that_are_not_stored_count_as_zeros() -> None:
+    facts = content(b"1 1:2 2:5 3:5\n-1 1:2 2:6 3:-5\n1 1:2 3:7\n").feature_facts
+    assert [(one.index, one.low, one.high) for one in facts.widest] == [(3, -5, 7), (2, 0, 6)]
+    assert (facts.low, facts.high, facts.constant) == (-5, 7, 1)
+    assert content(b"1 1:2\n-1 2:1\n").feature_facts.constant == 0
+
+
+def test_labels_are_grouped_or_not_however_they_arrive() -> None:
+    for labels, grouped in (([1, 1, 2, 2], True), ([1, 2, 2, 1], False), ([1, 1], False)):
+        for cut in range(1, len(labels)):
+            tally = LabelTally()
+            tally.add(np.array(labels[:cut], dtype=float))
+            tally.add(np.array(labels[cut:], dtype=float))
+            assert tally.grouped == grouped
 
 
 def test_faults_are_counted_by_kind_and_the_first_are_kept() -> None:

@@ -7,6 +7,7 @@ import shlex
 import numpy as np
 
 from ahpatron_cli.core.rows import CsrRows
+from ahpatron_cli.data.geometry import MOST_COMPARED
 from ahpatron_cli.data.labels import PLAIN_PAIRS, show
 from ahpatron_cli.data.profile import FeatureFacts, LabelFacts, Profile, RowFacts
 from ahpatron_cli.data.sketches import ColumnResult, LabelTally
@@ -82,7 +83,8 @@ def advise_scale(
 
 
 def _has_tails(columns: ColumnResult, sample: CsrRows) -> bool:
-    dense = sample.dense(columns.first + len(columns.low))[:, columns.first :]
+    some = sample.slice(0, min(len(sample), MOST_COMPARED))
+    dense = some.dense(columns.first + len(columns.low))[:, columns.first :]
     wide = np.maximum(-columns.low, columns.high) > 1.0
     half_low, half_high = np.quantile(dense[:, wide] / 2, [0.01, 0.99], axis=0)
     half_ranges = columns.high[wide] / 2 - columns.low[wide] / 2

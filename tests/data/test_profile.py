@@ -2,67 +2,16 @@
 
 from __future__ import annotations
 
-import io
 import math
-from dataclasses import replace
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ahpatron_cli.core.rows import CsrRows
-from ahpatron_cli.data.advice import advice, next_commands
 from ahpatron_cli.data.geometry import Alignment, Distances, Geometry, align, measure
-from ahpatron_cli.data.profile import Content, Profile
-from ahpatron_cli.data.profiling import Profiler, Wanted
-from ahpatron_cli.data.sketches import Columns, Fingerprints, LabelTally, Sample, row_hashes
-from ahpatron_cli.data.source import Source
-
-Matrix = NDArray[np.float64]
-
-
-def to_csr(X: Matrix) -> CsrRows:
-    owners, columns = np.nonzero(X)
-    indptr = np.concatenate(([0], np.cumsum(np.bincount(owners, minlength=len(X)))))
-    return CsrRows(indptr, columns.astype(np.int32), X[owners, columns], X.shape[1])
-
-
-def to_text(X: Matrix, y: NDArray[np.float64]) -> bytes:
-    """Column j of X is feature j + 1; zeros are not written."""
-    lines = []
-    for row, label in zip(X.tolist(), y.tolist(), strict=True):
-        pairs = (f"{j}:{value!r}" for j, value in enumerate(row, 1) if value)
-        lines.append(" ".join([f"{label:g}", *pairs]))
-    return ("\n".join(lines) + "\n").encode()
-
-
-def profile(text: bytes, wanted: Wanted | None = None) -> Profile:
-    source = Source(io.BytesIO(text), "data.svm", closes=True)
-    return Profiler(source, wanted or Wanted()).run()
-
-
-def content(text: bytes, wanted: Wanted | None = None) -> Content:
-    found = profile(text, wanted).content
-    assert found is not None
-    return found
-
-
-def distances_of(X: Matrix) -> NDArray[np.float64]:
-    """All pairs, by subtraction."""
-    i, j = np.triu_indices(len(X), 1)
-    return np.linalg.norm(X[i] - X[j], axis=1)
-
-
-def alignment_of(X: Matrix, y: NDArray[np.float64], sigma: float) -> float:
-    """The paper's formula, letter by letter."""
-    T = len(X)
-    total, quadratic = 0.0, 0.0
-    for i in range(T):
-        total += 1.0
-        for j in range(T):
-            gap = X[i] - X[j]
-            quadratic += y[i] * y[j] * math.exp(-float(gap @ gap) / (2 * sigma**2))
-    return total - quadratic / T
+from ahpatron_cli.data.profiling import Wanted
+from ahpatron_cli.data.sketches import Columns, Fingerprints, Sample, row_hashes
+from profiles import Matrix, alignment_of, content, distances_of, profile, to_csr, to_text
 
 
 @pytest.fixture(params=["dense", "sparse"])
@@ -310,26 +259,6 @@ def test_distances_are_those_after_scaling(scale: str, scaled: object) -> None:
     assert found.distances.median == pytest.approx(every[math.ceil(len(every) / 2) - 1])
 
 
-def test_which_scaling_is_advised() -> None:
-    lots = np.random.default_rng(6)
-    y = np.where(lots.random(200) < 0.5, 1.0, -1.0)
-    X = lots.random((200, 6))
-
-    def advised(X: Matrix) -> str:
-        return content(to_text(X, y)).scaling.advised
-
-    assert advised(X) == "none"
-    assert advised(255 * X) == "none"
-    assert advised(X * [1, 1, 1, 50, 1, 1000]) == "minmax"
-    heavy = X * [1, 1, 1, 50, 1, 1000]
-    heavy[0] = heavy[0] * 100 + 100
-    assert advised(heavy) == "standard"
-    sparse = np.where(lots.random((200, 60)) < 0.05, 30 * lots.random((200, 60)), 0.0)
-    assert advised(sparse * np.geomspace(1, 1000, 60)) == "unit"
-    unit = lots.normal(size=(200, 3))
-    assert advised(np.hstack((unit / np.linalg.norm(unit, axis=1)[:, None], 0 * unit))) == "none"
-
-
 @pytest.mark.parametrize("size", [1e160, 1e-200])
 def test_sizes_whose_squares_overflow_or_vanish(size: float) -> None:
     X = np.array([[1.0, 0.0], [0.0, 2.0], [1.0, 2.0], [3.0, 1.0]])
@@ -358,37 +287,11 @@ def test_what_cannot_be_told_is_said() -> None:
     assert content(b"1 1:1\n").unknown[0] == "distances and σ: there is only one row to look at"
 
 
-def test_labels_and_how_they_are_played() -> None:
-    two = content(b"2 1:1\n4 1:2\n2 1:3\n").labels
-    assert (two.negative, two.positive, two.grouped) == (2.0, 4.0, False)
-    assert two.counts == ((2.0, 2), (4.0, 1))
-    assert content(b"2 1:1\n2 1:2\n4 1:3\n").labels.grouped
-    three = content(b"1 1:1\n2 1:2\n3 1:3\n2 1:4\n")
-    assert three.labels.positive is None
-    assert "--positive" in str(three.labels.problem)
-    assert three.alignments == ()
-    chosen = content(b"1 1:1\n2 1:2\n3 1:3\n2 1:4\n", Wanted(positive=2.0))
-    assert (chosen.labels.negative, chosen.labels.positive) == (None, 2.0)
-    assert chosen.alignments
-    assert "no row has the label 9" in str(content(b"1 1:1\n", Wanted(positive=9.0)).labels.problem)
-    many = content("".join(f"{i} 1:{i}\n" for i in range(3000)).encode()).labels
-    assert (len(many.counts), many.complete, many.grouped) == (1000, False, False)
-
-
 def test_values_that_are_not_stored_count_as_zeros() -> None:
     facts = content(b"1 1:2 2:5 3:5\n-1 1:2 2:6 3:-5\n1 1:2 3:7\n").feature_facts
     assert [(one.index, one.low, one.high) for one in facts.widest] == [(3, -5, 7), (2, 0, 6)]
     assert (facts.low, facts.high, facts.constant) == (-5, 7, 1)
     assert content(b"1 1:2\n-1 2:1\n").feature_facts.constant == 0
-
-
-def test_labels_are_grouped_or_not_however_they_arrive() -> None:
-    for labels, grouped in (([1, 1, 2, 2], True), ([1, 2, 2, 1], False), ([1, 1], False)):
-        for cut in range(1, len(labels)):
-            tally = LabelTally()
-            tally.add(np.array(labels[:cut], dtype=float))
-            tally.add(np.array(labels[cut:], dtype=float))
-            assert tally.grouped == grouped
 
 
 def test_faults_are_counted_by_kind_and_the_first_are_kept() -> None:
@@ -399,19 +302,3 @@ def test_faults_are_counted_by_kind_and_the_first_are_kept() -> None:
     assert not faults.stopped
     assert profile(b"<html>\n1 1:1\n").faults.stopped
     assert profile(b"<html>\n1 1:1\n").content is None
-
-
-def test_the_command_to_go_on_with() -> None:
-    plain = profile(b"1 1:1\n-1 1:2\n1 1:3\n", Wanted())
-    assert next_commands(plain) == ["ahpatron run data.svm --sigma 1"]
-    file = replace(plain, from_pipe=False, path="my data.svm")
-    assert next_commands(file)[1].startswith(
-        "ahpatron sweep 'my data.svm' -g sigma=log:0.409:6.24:7"
-    )
-    other = profile(b"2 1:1 2:900\n4 1:2 2:1\n4 1:3 2:5000\n", Wanted())
-    assert next_commands(other) == [
-        "ahpatron run data.svm --positive 4 --scale minmax --sigma 1.12 --shuffle"
-    ]
-    assert next_commands(profile(b"1 1:1\nx\n-1 1:2\n")) == []
-    assert next_commands(profile(b"1 1:1\n1 1:2\n")) == []
-    assert "mend" in advice(profile(b"1 1:1\nx\n-1 1:2\n"))[0]

@@ -17,7 +17,13 @@ import typer
 from ahpatron_cli import __version__
 from ahpatron_cli.commands.inspect import inspect
 from ahpatron_cli.commands.run import run
-from ahpatron_cli.commands.shown import FindingsShown, Said, Shown
+from ahpatron_cli.commands.shown import (
+    FindingsShown,
+    ProfileShown,
+    ReferenceShown,
+    Said,
+    Shown,
+)
 from ahpatron_cli.commands.sweep import sweep
 from ahpatron_cli.errors import ExitCode, UserError
 
@@ -145,6 +151,15 @@ def _run_command(arguments: list[str]) -> int:
 
         write_findings(answer.findings, answer.format)
         code = answer.code
+    elif isinstance(answer, ProfileShown):
+        from ahpatron_cli.render.stdout import write_profile
+
+        write_profile(answer.profile, answer.format)
+        code = answer.code
+    elif isinstance(answer, ReferenceShown):
+        from ahpatron_cli.render.stdout import write_reference
+
+        write_reference(answer.format)
     elif isinstance(answer, Said):
         sys.stdout.write(answer.text)
         code = answer.code

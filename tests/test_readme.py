@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import shutil
 import subprocess
@@ -77,6 +78,23 @@ def test_every_theorem_is_in_the_readme() -> None:
         assert f"`{theorem.learner}`" in section
 
 
+def test_inspect_prints_what_the_readme_shows() -> None:
+    shown = re.search(
+        r"```sh\nahpatron (inspect .*)\n```\n\n```\n(sample_data/rings.svm: .*?)```",
+        README,
+        re.DOTALL,
+    )
+    assert shown
+    assert in_repository(shown[1].split()) == shown[2]
+
+
+def test_the_fields_of_a_profile_are_in_the_readme() -> None:
+    document = json.loads(in_repository(["inspect", "sample_data/rings.svm", "--format", "json"]))
+    section = README[README.index("## Looking at data") : README.index("## Data")]
+    for name in document:
+        assert f"`{name}`" in section, name
+
+
 def test_the_cron_example_as_written(tmp_path: Path) -> None:
     script = re.search(r"<!-- the cron example -->\n```sh\n(.*?)```", README, re.DOTALL)
     assert script
@@ -133,7 +151,7 @@ def test_links_within_the_readme_lead_somewhere() -> None:
 
 def test_every_option_is_in_the_readme() -> None:
     commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
-    for parameter in [one for name in ("run", "sweep") for one in commands[name].params]:
+    for parameter in [one for name in ("run", "sweep", "inspect") for one in commands[name].params]:
         for option in parameter.opts:
             if option.startswith("-"):
                 assert f"`{option}" in README or f" {option}" in README, option

@@ -1,11 +1,11 @@
-"""`ahpatron inspect`: look before and after running."""
+"""`ahpatron inspect`: look before and after running. What it does is in `looking`, `results`."""
 
 from typing import Annotated
 
 import typer
 
 from ahpatron_cli.commands import options
-from ahpatron_cli.commands.shown import FindingsShown, Said
+from ahpatron_cli.commands.shown import FindingsShown, ProfileShown, ReferenceShown, Said
 
 
 def inspect(
@@ -26,21 +26,27 @@ def inspect(
             parser=options.whole_number,
             callback=options.not_negative,
             help="Show at most N faulty lines.",
+            rich_help_panel=options.DATA,
         ),
     ] = 20,
     max_features: options.MaxFeatures = 10_000_000,
+    positive: options.Positive = None,
+    scale: options.LookedAtScale = None,
+    sigma: options.AlignmentSigma = None,
+    seed: options.SampleSeed = 0,
     format: options.Format = "table",
     plot: options.PlotFile = None,
     report: options.ReportFile = None,
     quiet: options.Quiet = False,
-) -> Said | FindingsShown:
+) -> ProfileShown | FindingsShown | ReferenceShown | Said:
     """Look at a data file, a kept model, the results of a sweep, or the learners.
 
-    Data: its size, its labels and every faulty line.
+    Data: size, labels, ranges, duplicates, distances, which σ and scaling fit, every faulty line;
+    in one pass, with little memory, however large the file.
     Model: what it is, its parameters, what it keeps.
     Results: the tables and pictures again, without running anything.
     """
-    from ahpatron_cli.commands.looking import describe_data, describe_learners
+    from ahpatron_cli.commands.looking import check_format, look, wanted
     from ahpatron_cli.commands.models import describe_model
     from ahpatron_cli.commands.results import holds_results, show_results
     from ahpatron_cli.commands.settings import usage
@@ -50,11 +56,17 @@ def inspect(
     if learners == (path is not None):
         raise usage("give a PATH, or --learners", "for example `ahpatron inspect data.svm`")
     if path is None:
-        return Said(describe_learners())
+        check_format(format, "the list of learners")
+        return ReferenceShown(format)
     if looks_like_model(path):
         return describe_model(path)
+    talk = Conversation(quiet=quiet)
+    asked = wanted(max_faults, max_features, positive, scale, sigma, seed)
     if holds_results(path):
-        return show_results(path, format, plot, report, Conversation(quiet=quiet))
-    if plot or report or format != "table":
-        raise usage("--format, --plot and --report are for results of a sweep")
-    return describe_data(path, max_faults, max_features)
+        if positive or scale or sigma:
+            raise usage("--positive, --scale and --sigma are for data, and these are results")
+        return show_results(path, format, plot, report, talk)
+    if plot or report:
+        raise usage("--plot and --report are for results of a sweep")
+    check_format(format, "data")
+    return look(path, asked, format, talk)

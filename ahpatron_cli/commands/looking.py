@@ -1,71 +1,49 @@
-"""What `ahpatron inspect` finds out, and how it is put."""
+"""What `ahpatron inspect DATA` does: from options to a profile."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-from dataclasses import fields
-
-from ahpatron_cli.commands.shown import Said
-from ahpatron_cli.core import KERNELS, REGISTRY, Kernel, Learner
-from ahpatron_cli.data.labels import show
+from ahpatron_cli.commands.settings import one_of, parse, parse_label, usage
+from ahpatron_cli.commands.shown import ProfileShown
+from ahpatron_cli.core import KERNELS
+from ahpatron_cli.data.profiling import Profiler, Wanted
+from ahpatron_cli.data.scaling import SCALES
 from ahpatron_cli.data.source import open_source
-from ahpatron_cli.data.strict import Fault
-from ahpatron_cli.data.svm_format import SvmReader
 from ahpatron_cli.errors import ExitCode
-from ahpatron_cli.render.safe import literal
-from ahpatron_cli.render.wording import counted
+from ahpatron_cli.render.console import Conversation
+from ahpatron_cli.render.text import FORMATS
+
+DATA_FORMATS = ("table", "json")
 
 
-def describe_learners() -> str:
-    """Every learner and kernel with its parameters, from their declarations."""
-    lines = ["Learners (-l NAME, -p PARAMETER=VALUE)"]
-    for learner in REGISTRY.values():
-        lines += _describe(learner, learner.title)
-    lines += ["", "Kernels (--kernel NAME)"]
-    for kernel in KERNELS.values():
-        lines += _describe(kernel, (kernel.__doc__ or "").splitlines()[0].replace("`", ""))
-    return "\n".join(lines) + "\n"
+def check_format(format: str, what: str) -> None:
+    """Refuse the formats that only results can be shown in."""
+    one_of("format", format, FORMATS)
+    if format not in DATA_FORMATS:
+        hint = "--format table is for people, --format json for programs"
+        raise usage(f"{what} cannot be shown as {format}", hint)
 
 
-def _describe(kind: type[Learner] | type[Kernel], title: str) -> Iterator[str]:
-    yield from ("", kind.name, f"  {title}")
-    defaults = {field.name: field.default for field in fields(kind)}
-    for name, spec in kind.specs().items():
-        default = "inf" if defaults[name] == math.inf else defaults[name]
-        yield f"    {name:<10} {spec.symbol:<4} {spec.meaning}"
-        yield f"               {spec.legal()}; default {spec.formula or default}"
+def wanted(
+    max_faults: int,
+    max_features: int,
+    positive: str | None,
+    scale: str | None,
+    sigma: str | None,
+    seed: int,
+) -> Wanted:
+    """What the options ask for, checked."""
+    width = None
+    if sigma is not None:
+        width = float(parse("--sigma", KERNELS["gaussian"].specs()["sigma"], sigma))
+    if scale is not None:
+        one_of("scale", scale, SCALES)
+    return Wanted(max_faults, max_features, parse_label(positive), scale, width, seed)
 
 
-def describe_data(path: str, max_faults: int, max_features: int) -> Said:
-    """Size, labels and faulty lines of a file, found in one pass; the exit code says if any."""
-    labels: dict[float, int] = {}
-    found: list[tuple[int, Fault]] = []
-
-    def on_fault(line: int, fault: Fault) -> bool:
-        if len(found) < max_faults:
-            found.append((line, fault))
-        return True
-
-    with open_source(path) as source:
-        reader = SvmReader(source, max_features=max_features, on_fault=on_fault)
-        for chunk in reader:
-            for label in chunk.labels.tolist():
-                labels[label] = labels.get(label, 0) + 1
-        name = literal(source.name)
-    rows, faults = reader.rows_read, reader.counts["faults"]
-    features = max(reader.max_index + reader.zero_based, 0)
-    title = f"{name}: {counted(rows, 'row')}, {counted(features, 'feature')}"
-    if rows and features:
-        title += f", {reader.counts['values'] / rows / features:.1%} of values stored"
-    lines = [title]
-    for label, count in sorted(labels.items())[:20]:
-        lines.append(f"  label {show(label):>6}: {counted(count, 'row')} ({count / rows:.1%})")
-    for line, fault in found:
-        note = f" ({literal(fault.note)})" if fault.note else ""
-        lines.append(f"{name}:{line}:{fault.column}: {fault.problem}{note}")
-    if faults:
-        hidden = f", {len(found)} shown" if faults > len(found) else ""
-        lines.append(counted(faults, "faulty line") + hidden)
-    code = ExitCode.BAD_DATA if faults else ExitCode.OK
-    return Said("\n".join(lines) + "\n", code)
+def look(path: str, asked: Wanted, format: str, talk: Conversation) -> ProfileShown:
+    """Read the file once; the exit code says whether a line is faulty."""
+    with open_source(path) as source, talk.progress(source.size, source.name) as line:
+        profile = Profiler(source, asked).run(
+            lambda rows: line.show(source.position, f"{rows:,} rows", "")
+        )
+    return ProfileShown(profile, format, ExitCode.BAD_DATA if profile.faults.count else ExitCode.OK)

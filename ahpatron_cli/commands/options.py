@@ -7,6 +7,8 @@ from typing import Annotated
 
 import typer
 
+from ahpatron_cli.commands import completion
+
 
 def whole_number(text: str | int) -> int:
     """A whole number as people write it: no underscores, no spaces. Defaults pass as they are."""
@@ -69,6 +71,7 @@ Learners = Annotated[
         "-l",
         "--learner",
         metavar="NAME",
+        autocompletion=completion.learners,
         help="A learner to play; repeat for several, [bold]all[/] for every one. "
         "[dim]\\[default: ahpatron][/]",
         rich_help_panel=LEARNING,
@@ -89,6 +92,7 @@ KernelName = Annotated[
     typer.Option(
         "--kernel",
         metavar="NAME",
+        autocompletion=completion.kernels,
         help="gaussian, laplacian, polynomial or linear (the last two normalised).",
         rich_help_panel=LEARNING,
     ),
@@ -118,6 +122,7 @@ Params = Annotated[
         "-p",
         "--param",
         metavar="NAME=VALUE",
+        autocompletion=completion.parameters,
         help="Any other parameter, of every chosen learner that has it; LEARNER.NAME=VALUE for "
         "one. `ahpatron inspect --learners` lists them.",
         rich_help_panel=LEARNING,
@@ -148,6 +153,7 @@ Grid = Annotated[
         "-g",
         "--grid",
         metavar="NAME=VALUES",
+        autocompletion=completion.parameters,
         help="Values to try: 0.5,0.6 or 100:400:100 or log:50:3200:7 or 10^[-3:3]/sqrt(T); of "
         "every chosen learner that has NAME, LEARNER.NAME=VALUES for one.",
         rich_help_panel=LEARNING,
@@ -246,8 +252,40 @@ Scale = Annotated[
     typer.Option(
         "--scale",
         metavar="HOW",
+        autocompletion=completion.scales,
         help="none, minmax (features to 0..1), standard (mean 0, deviation 1) or unit (rows to "
         "length 1).",
+        rich_help_panel=DATA,
+    ),
+]
+LookedAtScale = Annotated[
+    str | None,
+    typer.Option(
+        "--scale",
+        metavar="HOW",
+        autocompletion=completion.scales,
+        help="Look at distances after this scaling: none, minmax, standard or unit. "
+        "[dim]\\[default: as advised][/]",
+        rich_help_panel=DATA,
+    ),
+]
+AlignmentSigma = Annotated[
+    str | None,
+    typer.Option(
+        "--sigma",
+        metavar="S",
+        help="Also compute the kernel alignment A_T of the gaussian kernel of this width.",
+        rich_help_panel=DATA,
+    ),
+]
+SampleSeed = Annotated[
+    int,
+    typer.Option(
+        "--seed",
+        metavar="S",
+        parser=whole_number,
+        callback=not_negative,
+        help="Seed of the sample of rows whose distances are looked at.",
         rich_help_panel=DATA,
     ),
 ]
@@ -368,6 +406,7 @@ Format = Annotated[
     typer.Option(
         "--format",
         metavar="FORMAT",
+        autocompletion=completion.formats,
         help="What stdout shows: table, json, jsonl, csv, markdown or latex.",
         rich_help_panel=OUTPUT,
     ),

@@ -1,11 +1,17 @@
 """What a command hands to `app.py` to be shown on stdout."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from ahpatron_cli.errors import ExitCode
 from ahpatron_cli.findings import Findings
 from ahpatron_cli.records import Report
+
+if TYPE_CHECKING:
+    from ahpatron_cli.data.profile import Profile  # which imports NumPy
 
 
 @dataclass(frozen=True)
@@ -31,3 +37,19 @@ class Said:
 
     text: str
     code: ExitCode = ExitCode.OK
+
+
+@dataclass(frozen=True)
+class ProfileShown:
+    """What a data file is like, the format that stdout shows it in, and the exit code."""
+
+    profile: Profile
+    format: str
+    code: ExitCode = ExitCode.OK
+
+
+@dataclass(frozen=True)
+class ReferenceShown:
+    """All learners and kernels, and the format that stdout shows them in."""
+
+    format: str

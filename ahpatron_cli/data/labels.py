@@ -158,8 +158,8 @@ def describe(pair: tuple[float | None, float]) -> str | None:
 
 
 def show(label: float) -> str:
-    """A label as people write it: 1, not 1.0."""
-    return str(int(label)) if label == int(label) else repr(label)
+    """A label as people write it: 1, not 1.0; and 1e+300 without its zeros."""
+    return str(int(label)) if label == int(label) and abs(label) < 1e16 else repr(label)
 
 
 def show_all(labels: Iterable[float]) -> str:

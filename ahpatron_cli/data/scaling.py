@@ -12,7 +12,7 @@ LEARNED_SCALES = ("minmax", "standard")
 """Those that look at all rows beforehand."""
 SCALES = ("none", *LEARNED_SCALES, "unit")
 
-__all__ = ["LEARNED_SCALES", "SCALES", "Scaler", "unit_rows"]
+__all__ = ["LEARNED_SCALES", "SCALES", "Scaler", "scaled", "unit_rows"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,6 +65,13 @@ class Scaler:
         dense -= self.shift[:width]
         dense /= self.spread[:width]
         return dense
+
+
+def scaled(rows: Rows, how: str) -> Rows:
+    """Rows after any of `SCALES`, by what these rows themselves say."""
+    if how == "none":
+        return rows
+    return unit_rows(rows) if how == "unit" else Scaler.fitted(rows, how)(rows)
 
 
 def _nonzero(spread: Floats) -> Floats:

@@ -1,11 +1,17 @@
 """Results on standard output: a table for the eye, or one of the text formats."""
 
+from __future__ import annotations
+
 import sys
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 from ahpatron_cli.findings import Findings
 from ahpatron_cli.records import Report
-from ahpatron_cli.render.text import findings_to_text, to_text
+from ahpatron_cli.render.text import document, findings_to_text, to_text
+
+if TYPE_CHECKING:
+    from ahpatron_cli.data.profile import Profile
 
 
 def write_reports(reports: Sequence[Report], format: str) -> None:
@@ -32,4 +38,32 @@ def write_findings(findings: Findings, format: str) -> None:
         print_page(findings_page(findings), Console())
     else:
         sys.stdout.write(findings_to_text(findings, format))
+    sys.stdout.flush()
+
+
+def write_profile(profile: Profile, format: str) -> None:
+    """What a data file is like, as "table" or "json"."""
+    if format == "table":
+        from rich.console import Console
+
+        from ahpatron_cli.render.profile_text import print_profile
+
+        print_profile(profile, Console())
+    else:
+        from ahpatron_cli.render.profile_json import profile_to_json
+
+        sys.stdout.write(document(profile_to_json(profile)))
+    sys.stdout.flush()
+
+
+def write_reference(format: str) -> None:
+    """All learners, kernels and parameters, as "table" or "json"."""
+    from ahpatron_cli.render.reference import print_reference, reference_to_json
+
+    if format == "table":
+        from rich.console import Console
+
+        print_reference(Console())
+    else:
+        sys.stdout.write(document(reference_to_json()))
     sys.stdout.flush()

@@ -48,7 +48,7 @@ def findings_to_text(findings: Findings, format: str) -> str:
     """What a sweep found in one of `FORMATS`."""
     match format:
         case "json":
-            return _dumps(findings_to_json(findings), indent=2) + "\n"
+            return document(findings_to_json(findings))
         case "jsonl":
             return _jsonl(setting_rows(findings))
         case "csv":
@@ -64,10 +64,15 @@ def findings_to_text(findings: Findings, format: str) -> str:
     raise ValueError(f"no such format: {format}")
 
 
+def document(value: Json | Sequence[Json]) -> str:
+    """One JSON document, for eyes and programs."""
+    return _dumps(value, indent=2) + "\n"
+
+
 def _json(reports: Sequence[Report]) -> str:
     """One document: the report, or an array of them where several files were played."""
     documents = [to_json(report) for report in reports]
-    return _dumps(documents[0] if len(documents) == 1 else documents, indent=2) + "\n"
+    return document(documents[0] if len(documents) == 1 else documents)
 
 
 def _jsonl(rows: Iterable[Json]) -> str:

@@ -1,11 +1,34 @@
-"""`ahpatron inspect`: size, labels, every faulty line; and the list of learners."""
+"""`ahpatron inspect`: what data are like, every faulty line; and the list of learners."""
 
 from __future__ import annotations
 
+import bz2
+import gzip
+import json
+import lzma
+import os
+import re
+import shlex
+import subprocess
+import sys
+import threading
 from pathlib import Path
+from typing import Any
+
+import pytest
 
 from ahpatron_cli.core import KERNELS, REGISTRY
 from cli.conftest import Ahpatron
+from cli.test_process import in_terminal, lines_of, modules_after
+
+ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LANG": "C"}
+
+
+def inspected(ahpatron: Ahpatron, *arguments: object, **options: Any) -> Any:
+    """The document of a call that goes well; numbers that JSON does not know are refused."""
+    done = ahpatron("inspect", *arguments, "--format", "json", **options)
+    assert (done.code, done.err) == (0, "")
+    return json.loads(done.out, parse_constant=pytest.fail)
 
 
 def test_a_good_file(ahpatron: Ahpatron, sparse_text: Path) -> None:
@@ -13,8 +36,38 @@ def test_a_good_file(ahpatron: Ahpatron, sparse_text: Path) -> None:
     assert (done.code, done.err) == (0, "")
     lines = done.out.splitlines()
     assert lines[0].startswith(f"{sparse_text}: 1,500 rows, 2,000 features, 1.0% of values stored")
-    assert lines[1].startswith("  label      0: ")
-    assert lines[2].startswith("  label      1: ")
+    assert lines[2:5] == [
+        "Labels",
+        "  0               763 rows, 50.9%, played as -1",
+        "  1               737 rows, 49.1%, played as +1",
+    ]
+    assert "\x1b" not in done.out
+
+
+def test_json_says_it_all(ahpatron: Ahpatron, breast_cancer: Path) -> None:
+    document = inspected(ahpatron, breast_cancer, "--sigma", "0.5")
+    assert document["schema"] == 1
+    assert (document["rows"], document["features"]) == (569, 30)
+    assert document["labels"]["counts"] == [{"label": -1, "rows": 212}, {"label": 1, "rows": 357}]
+    assert document["faults"] == {"count": 0, "kinds": {}, "first": [], "stopped": False}
+    median, asked = document["alignments"]
+    assert median["sigma"] == document["distances"]["sigma"]
+    assert (asked["sigma"], asked["exact"], asked["standard_error"]) == (0.5, True, None)
+    assert document["scaling"]["advised"] == "none"
+    assert document["next"][0].startswith("ahpatron run ")
+
+
+def test_what_is_suggested_works(ahpatron: Ahpatron, rings: Path) -> None:
+    path = ahpatron.write("two rings.svm", rings.read_bytes())
+    sorted_rows = sorted(path.read_text().splitlines(), key=lambda line: line.split()[0])
+    ahpatron.write("sorted.svm", "\n".join(sorted_rows[900:1100]).replace("2:", "7:1e5 8:") + "\n")
+    for name in ("two rings.svm", "sorted.svm"):
+        for command in inspected(ahpatron, name)["next"]:
+            program, *words = shlex.split(command)
+            assert program == "ahpatron"
+            done = ahpatron(*words, "-q")
+            assert (done.code, done.err) == (0, "")
+    assert "--shuffle" in inspected(ahpatron, "sorted.svm")["next"][0]
 
 
 def test_every_faulty_line_is_listed(ahpatron: Ahpatron) -> None:
@@ -24,16 +77,145 @@ def test_every_faulty_line_is_listed(ahpatron: Ahpatron) -> None:
     assert done.out.splitlines()[0].startswith("bad.svm: 2 rows, 3 features")
     places = [line.split(": ")[0] for line in done.out.splitlines() if line.startswith("bad.svm:")]
     assert places[1:] == ["bad.svm:2:1", "bad.svm:3:8", "bad.svm:4:6"]
-    assert done.out.splitlines()[-1] == "3 faulty lines"
+    assert "\n3 faulty lines: 1 index-order, 1 label-word, 1 value-nan\n" in done.out
     few = ahpatron("inspect", "bad.svm", "--max-faults", 1)
-    assert few.out.splitlines()[-1] == "3 faulty lines, 1 shown"
+    assert "1 value-nan; the first 1 shown\n" in few.out
+    document = json.loads(ahpatron("inspect", "bad.svm", "--format", "json").out)
+    assert document["faults"]["count"] == 3
+    assert document["next"] == []
 
 
 def test_one_of_each_is_singular(ahpatron: Ahpatron) -> None:
     ahpatron.write("one.svm", "1 1:1\nx\n")
     out = ahpatron("inspect", "one.svm").out
     assert "1 row, 1 feature" in out
-    assert "1 faulty line\n" in out
+    assert "1 faulty line: " in out
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "1 1:1\n",
+        "1\n",
+        "1\n-1\n1\n",
+        "1 1:1\n-1 1:1\n1 1:1\n",
+        "1 1:1\n2 1:2\n3 1:3\n",
+        "1 1:1e160 2:-1e160\n-1 1:2e160\n1 2:5\n",
+        "1 1:1e308\n-1 1:-1e308\n",
+        "1 1:1e160\n-1 1:1e-160\n1 1:5\n-1 1:6\n1 1:8\n",
+        "1 1:5e-324\n-1 1:1e-323\n",
+        "1e300 1:1\n-1e300 1:2\n",
+        "0 0:1\n1 0:2\n",
+        "".join(f"{i} 1:{i}\n" for i in range(2000)),
+    ],
+    ids=lambda text: repr(text[:24]),
+)
+def test_odd_files_are_described_without_warnings(ahpatron: Ahpatron, text: str) -> None:
+    ahpatron.write("odd.svm", text)
+    done = ahpatron("inspect", "odd.svm", "--sigma", "1")
+    assert (done.code, done.err) == (0, "")
+    assert not re.search(r"\bnan\b|\binf\b", done.out)
+    assert max(map(len, done.out.splitlines())) < 150
+    document = inspected(ahpatron, "odd.svm", "--sigma", "1")
+    missing = document["distances"] is None or not document["alignments"]
+    assert missing == bool(document["unknown"])
+
+
+def test_wide_data_stay_sparse(ahpatron: Ahpatron) -> None:
+    lines = [f"{i % 2} {i + 1}:1 {500_000 + i}:2 1000000:{i}" for i in range(300)]
+    ahpatron.write("wide.svm", "\n".join(lines) + "\n")
+    document = inspected(ahpatron, "wide.svm")
+    assert document["feature_facts"]["examined"] == document["features"] == 1_000_000
+    assert document["feature_facts"]["never_used"] == 1_000_000 - 601
+    lines = [line.replace("1000000:", "9000000:") for line in lines]
+    ahpatron.write("wider.svm", "\n".join(lines) + "\n")
+    out = ahpatron("inspect", "wider.svm", "--scale", "minmax").out
+    assert "looked at       the first 1,048,575" in out
+
+
+def test_compressed_files_pipes_and_fifos(ahpatron: Ahpatron, rings: Path) -> None:
+    text = rings.read_bytes()
+    plain = inspected(ahpatron, rings)
+    for pack in (gzip.compress, bz2.compress, lzma.compress):
+        packed = inspected(ahpatron, ahpatron.write("packed", pack(text)))
+        assert packed["alignments"] == plain["alignments"]
+    piped = inspected(ahpatron, "-", stdin=text)
+    assert (piped["path"], piped["from_pipe"]) == ("<stdin>", True)
+    assert piped["next"] == [plain["next"][0].replace(str(rings), "-")]
+    fifo = ahpatron.folder / "fifo"
+    os.mkfifo(fifo)
+    writer = threading.Thread(target=fifo.write_bytes, args=(text,))
+    writer.start()
+    through = inspected(ahpatron, fifo)
+    writer.join()
+    same = ("sha256", "labels", "distances", "alignments", "feature_facts", "row_facts")
+    for name in same:
+        assert through[name] == piped[name] == plain[name]
+
+
+def test_names_from_outside_are_shown_literally(ahpatron: Ahpatron) -> None:
+    ahpatron.write("a\x1b[31m\n[bold].svm", "1 1:1\n-1 1:2\nx\n")
+    out = ahpatron("inspect", "a\x1b[31m\n[bold].svm").out
+    assert out.startswith(r"a\x1b[31m\n[bold].svm: 2 rows")
+    assert "\x1b" not in out
+
+
+@pytest.mark.parametrize("columns", [40, 80, 200])
+@pytest.mark.parametrize("locale", [{}, ASCII], ids=["utf-8", "ascii"])
+def test_terminals(
+    ahpatron: Ahpatron,
+    breast_cancer: Path,
+    columns: int,
+    locale: dict[str, str],
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.chdir(ahpatron.folder)
+    ahpatron.write("b.svm", breast_cancer.read_bytes())
+    text, code = in_terminal("inspect", "b.svm", columns=columns, **locale)
+    assert code == 0
+    assert "\x1b[1m" in text
+    lines = lines_of(text)
+    assert text.isascii() == bool(locale)
+    assert any(
+        line.endswith("#" * 10 + " 26.6%" if locale else "█" * 10 + " 26.6%") for line in lines
+    )
+    folded = [line for line in lines if not line.startswith("  ahpatron ")]
+    assert max(map(len, folded)) <= columns
+    reference, code = in_terminal("inspect", "--learners", columns=columns, **locale)
+    assert code == 0
+    assert max(map(len, lines_of(reference))) <= columns
+    assert reference.isascii() == bool(locale)
+    assert r"\u" not in reference
+
+
+def test_formats_that_data_do_not_have(ahpatron: Ahpatron, rings: Path) -> None:
+    for what in ([rings], ["--learners"]):
+        done = ahpatron("inspect", *what, "--format", "csv")
+        assert (done.code, done.out) == (2, "")
+        assert "cannot be shown as csv" in done.err
+        assert "--format json" in done.err
+    assert "did you mean json" in ahpatron("inspect", rings, "--format", "jsn").err
+    for option in ("--plot", "--report"):
+        done = ahpatron("inspect", rings, option, "x.svg")
+        assert (done.code, ahpatron.files()) == (2, set())
+    results = ahpatron.write("results.jsonl", "{}\n")
+    assert "are for data" in ahpatron("inspect", results, "--sigma", "1").err
+
+
+@pytest.mark.parametrize(
+    ("options", "problem"),
+    [
+        (["--sigma", "0"], "--sigma must be a number > 0"),
+        (["--sigma", "nan"], "--sigma must be a number > 0"),
+        (["--scale", "minmix"], "unknown scale 'minmix'"),
+        (["--positive", "x"], "--positive takes a label"),
+        (["--seed", "-1"], "too small"),
+    ],
+)
+def test_wrong_options(ahpatron: Ahpatron, rings: Path, options: list[str], problem: str) -> None:
+    done = ahpatron("inspect", rings, *options)
+    assert (done.code, done.out) == (2, "")
+    assert problem in done.err
 
 
 def test_the_list_of_learners(ahpatron: Ahpatron) -> None:
@@ -42,8 +224,20 @@ def test_the_list_of_learners(ahpatron: Ahpatron) -> None:
     for kind in [*REGISTRY.values(), *KERNELS.values()]:
         assert f"\n{kind.name}\n" in done.out
         for name, spec in kind.specs().items():
-            assert f"    {name:<10} {spec.symbol}" in done.out
+            assert f"    {name:<11} {spec.symbol}" in done.out
             assert spec.meaning in done.out
+            assert spec.legal() in done.out
+
+
+def test_the_list_of_learners_as_json(ahpatron: Ahpatron) -> None:
+    document = inspected(ahpatron, "--learners")
+    for part, registry in (("learners", REGISTRY), ("kernels", KERNELS)):
+        assert [one["name"] for one in document[part]] == list(registry)
+        for one in document[part]:
+            specs = registry[one["name"]].specs()  # type: ignore[attr-defined]
+            assert [parameter["name"] for parameter in one["parameters"]] == list(specs)
+    radius = document["learners"][1]["parameters"][1]
+    assert (radius["name"], radius["symbol"], radius["default"]) == ("radius", "U", "inf")
 
 
 def test_either_a_path_or_the_learners(ahpatron: Ahpatron) -> None:
@@ -51,3 +245,39 @@ def test_either_a_path_or_the_learners(ahpatron: Ahpatron) -> None:
         done = ahpatron("inspect", *arguments)
         assert (done.code, done.out) == (2, "")
         assert "give a PATH, or --learners" in done.err
+
+
+def test_help_imports_nothing_heavy() -> None:
+    assert not modules_after("inspect", "--help") & {"numpy", "scipy", "sklearn"}
+
+
+def peak_kilobytes(rows: int) -> int:
+    """Of a process that inspects a stream of so many rows.
+
+    Not `ru_maxrss`: that would count this process's own memory before the exec.
+    """
+    code = (
+        "import re, sys\n"
+        "from ahpatron_cli.app import _main\n"
+        "assert _main(['inspect', '-']) == 0\n"
+        "status = open('/proc/self/status').read()\n"
+        "print(re.search(r'VmHWM:\\s+(\\d+)', status)[1], file=sys.stderr)"
+    )
+    block = "".join(
+        f"{1 - 2 * (i % 3 == 0)} " + " ".join(f"{j}:{(i * j) % 97}.25" for j in range(1, 11)) + "\n"
+        for i in range(1000)
+    )
+    child = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
+    )
+    out, err = child.communicate(block.encode() * (rows // 1000), timeout=60)
+    assert f"{rows:,} rows" in out.decode()
+    return int(err)
+
+
+def test_memory_does_not_grow_with_the_file() -> None:
+    assert peak_kilobytes(300_000) < peak_kilobytes(30_000) + 10_000

@@ -3,13 +3,9 @@
 import numpy as np
 import pytest
 
-from ahpatron_cli.core.rows import CsrRows, Rows
-from ahpatron_cli.data.scaling import Scaler, unit_rows
+from ahpatron_cli.core.rows import CsrRows
+from ahpatron_cli.data.scaling import scaled
 from streams import compress
-
-
-def scaled(rows: Rows, how: str) -> Rows:
-    return unit_rows(rows) if how == "unit" else Scaler.fitted(rows, how)(rows)
 
 
 def example() -> np.ndarray:

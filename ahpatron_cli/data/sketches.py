@@ -1,0 +1,273 @@
+"""Bounded sketches of a stream of rows: what `ahpatron inspect` remembers of a file, and no more.
+
+- `LabelTally`: how often each label came, of at most 1,000 different ones.
+- `Columns`: smallest and largest value, count and hash of each column, of the first 2^20 columns;
+  32 bytes a column.
+- `Fingerprints`: hash, label and line of each row, of the first 2 million rows; 24 bytes a row.
+- `Sample`: rows drawn at random, at most 4,000 rows and 2^20 values; 12 bytes a value.
+
+So the memory needed does not depend on the length of the file.
+
+Rows and columns are compared by 64-bit hashes: `Σ mix(bits(x_ij) ⊕ key)` mod 2^64 over the values
+that are not 0, with a key that depends on the column (hash of a row) or on the row's number (hash
+of a column). Two that differ collide with probability 2^-64: among 2 million rows or columns any
+two do with probability 1e-7.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ahpatron_cli.core.rows import CsrRows, Floats, Integers
+
+MOST_LABELS = 1000
+MOST_COLUMNS = 1 << 20
+MOST_FINGERPRINTS = 2_000_000
+MOST_SAMPLED = 4000
+MOST_SAMPLED_VALUES = 1 << 20
+
+Words = NDArray[np.uint64]
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_OF_ROWS = np.uint64(0x243F6A8885A308D3)
+_OF_COLUMNS = np.uint64(0x13198A2E03707344)
+
+
+def _mix(words: Words) -> Words:
+    """The finaliser of SplitMix64, a bijection in which every bit depends on every other."""
+    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+        words ^= words >> np.uint64(shift)
+        words *= np.uint64(factor)
+    words ^= words >> np.uint64(31)
+    return words
+
+
+def _hashes(values: Floats, numbers: Integers | NDArray[np.int32], salt: np.uint64) -> Words:
+    """One word for each value and the number that it stands at; 0 for zeros, stored or not."""
+    words = _mix(numbers.astype(np.uint64) * _GOLDEN + salt)
+    words ^= values.view(np.uint64)
+    return np.where(values == 0, np.uint64(0), _mix(words))
+
+
+def row_hashes(rows: CsrRows) -> Words:
+    """A hash of each row; rows that are equal as vectors have equal ones."""
+    values = np.ascontiguousarray(rows.values)
+    sums = np.concatenate((np.zeros(1, np.uint64), _hashes(values, rows.columns, _OF_ROWS)))
+    np.cumsum(sums, out=sums)
+    return sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]
+
+
+class LabelTally:
+    """How often each label came, and whether equal ones came together."""
+
+    def __init__(self) -> None:
+        self.counts: dict[float, int] = {}
+        self.overflowed = False
+        self._changes = 0
+        self._last: float | None = None
+
+    def add(self, labels: Floats) -> None:
+        """Count these labels, which follow those before."""
+        distinct, counts = np.unique(labels, return_counts=True)
+        for label, count in zip(distinct.tolist(), counts.tolist(), strict=True):
+            if label in self.counts or len(self.counts) < MOST_LABELS:
+                self.counts[label] = self.counts.get(label, 0) + count
+            else:
+                self.overflowed = True
+        self._changes += int(np.count_nonzero(labels[1:] != labels[:-1]))
+        self._changes += self._last is not None and self._last != float(labels[0])
+        self._last = float(labels[-1])
+
+    @property
+    def grouped(self) -> bool:
+        """Whether the rows of each label stand together: the label changes once per class."""
+        several = len(self.counts) > 1 and not self.overflowed
+        return several and self._changes == len(self.counts) - 1
+
+
+class Columns:
+    """Extremes, count and hash of every column, zeros that are not stored included."""
+
+    def __init__(self, limit: int = MOST_COLUMNS) -> None:
+        self._limit = limit
+        self._rows = 0
+        self._low = np.zeros(0)
+        self._high = np.zeros(0)
+        self._count = np.zeros(0, dtype=np.int64)
+        self._hash = np.zeros(0, dtype=np.uint64)
+
+    def add(self, rows: CsrRows) -> None:
+        """Take in the next rows."""
+        numbers = np.arange(self._rows, self._rows + len(rows))
+        self._rows += len(rows)
+        columns, values = rows.columns, rows.values
+        owners = np.repeat(numbers, np.diff(rows.indptr))
+        told = values != 0
+        if rows.width > self._limit:
+            told &= columns < self._limit
+        if not told.all():
+            columns, values, owners = columns[told], values[told], owners[told]
+        self._grow(min(rows.width, self._limit))
+        np.minimum.at(self._low, columns, values)
+        np.maximum.at(self._high, columns, values)
+        np.add.at(self._count, columns, 1)
+        words = _hashes(np.ascontiguousarray(values), owners, _OF_COLUMNS)
+        np.add.at(self._hash, columns, words)
+
+    def _grow(self, width: int) -> None:
+        """Room doubles when it runs out, up to the limit."""
+        have = len(self._low)
+        if width <= have:
+            return
+        more = min(max(width, 2 * have), self._limit) - have
+        self._low = np.concatenate((self._low, np.full(more, np.inf)))
+        self._high = np.concatenate((self._high, np.full(more, -np.inf)))
+        self._count = np.concatenate((self._count, np.zeros(more, np.int64)))
+        self._hash = np.concatenate((self._hash, np.zeros(more, np.uint64)))
+
+    def result(self, first: int, stop: int) -> ColumnResult:
+        """What is known of the columns `first` to `stop`, as far as they were looked at."""
+        stop = min(stop, self._limit)
+        self._grow(stop)
+        part = slice(first, max(stop, first))
+        count = self._count[part]
+        sparse = count < self._rows  # such a column has a zero somewhere
+        low = np.where(sparse, np.minimum(self._low[part], 0.0), self._low[part])
+        high = np.where(sparse, np.maximum(self._high[part], 0.0), self._high[part])
+        return ColumnResult(first, low, high, count, self._hash[part])
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnResult:
+    """Columns from `first` on: extremes, how many values are not 0, and hashes."""
+
+    first: int
+    low: Floats
+    high: Floats
+    count: Integers
+    hashes: Words
+
+    def spreads(self) -> Floats:
+        """`high - low`, infinite where that does not fit into a double."""
+        with np.errstate(over="ignore"):
+            return self.high - self.low
+
+    def repeats(self, most: int) -> tuple[int, tuple[tuple[int, int], ...]]:
+        """How many columns equal an earlier one, constant ones aside, and the first `most` of them.
+
+        Each comes with the first column that it equals.
+        """
+        varying = np.flatnonzero(self.low < self.high)
+        _, first, group = np.unique(self.hashes[varying], return_index=True, return_inverse=True)
+        earliest = first[group]
+        later = np.flatnonzero(earliest != np.arange(len(varying)))
+        columns = np.stack((varying[later[:most]], varying[earliest[later[:most]]]), axis=1)
+        pairs = tuple((one, other) for one, other in (columns + self.first).tolist())
+        return len(later), pairs
+
+
+class Fingerprints:
+    """A hash of every row with its label and line: finds rows that appear again."""
+
+    def __init__(self, limit: int = MOST_FINGERPRINTS) -> None:
+        self._limit = limit
+        self.count = 0
+        self._hashes = np.empty(limit, dtype=np.uint64)  # pages are taken only when written to
+        self._labels = np.empty(limit)
+        self._lines = np.empty(limit, dtype=np.int64)
+
+    def add(self, rows: CsrRows, labels: Floats, lines: Integers) -> None:
+        """Remember the next rows, while there is room."""
+        taken = min(len(rows), self._limit - self.count)
+        if not taken:
+            return
+        part = slice(self.count, self.count + taken)
+        self._hashes[part] = row_hashes(rows.slice(0, taken))
+        self._labels[part] = labels[:taken]
+        self._lines[part] = lines[:taken]
+        self.count += taken
+
+    def result(self) -> Repeats:
+        """Which of the rows equal another one."""
+        labels, lines = self._labels[: self.count], self._lines[: self.count]
+        order = np.lexsort((labels, self._hashes[: self.count]))
+        hashes, labels, lines = self._hashes[order], labels[order], lines[order]
+        same = hashes[1:] == hashes[:-1]
+        starts = np.flatnonzero(np.concatenate(([True], ~same)))[: self.count]
+        if not same.any():
+            return Repeats(0, None, 0, None)
+        differs = same & (labels[1:] != labels[:-1])
+        mixed = np.add.reduceat(np.append(False, differs).astype(np.int64), starts) > 0
+        sizes = np.diff(np.append(starts, self.count))
+        return Repeats(
+            duplicates=int(np.count_nonzero(same)),
+            duplicate_lines=_earliest(lines, np.flatnonzero(same)),
+            contradictory=int(sizes[mixed].sum()),
+            contradictory_lines=_earliest(lines, np.flatnonzero(differs)),
+        )
+
+
+def _earliest(lines: Integers, places: Integers) -> tuple[int, int] | None:
+    """Of the neighbours at these places and the next ones, the pair that is complete first."""
+    if not len(places):
+        return None
+    pairs = np.sort(np.stack((lines[places], lines[places + 1])), axis=0)
+    first, second = pairs[:, np.argmin(pairs[1])].tolist()
+    return first, second
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """Rows that equal an earlier one; rows of which another one has the features, not the label.
+
+    With a pair of lines each, as an example.
+    """
+
+    duplicates: int
+    duplicate_lines: tuple[int, int] | None
+    contradictory: int
+    contradictory_lines: tuple[int, int] | None
+
+
+class Sample:
+    """Rows drawn at random without replacement, in one pass and repeatably.
+
+    Every row gets a random number; those with the smallest ones stay. So any number of rows from
+    the beginning of `rows` is a random sample, too, and a sample that holds too many values is
+    simply cut.
+    """
+
+    def __init__(
+        self, seed: int, most_rows: int = MOST_SAMPLED, most_values: int = MOST_SAMPLED_VALUES
+    ) -> None:
+        self._lots = np.random.default_rng(seed)
+        self._most_rows = most_rows
+        self._most_values = most_values
+        self._drawn = np.zeros(0)
+        self.labels: Floats = np.zeros(0)
+        self.rows: CsrRows | None = None
+
+    def add(self, rows: CsrRows, labels: Floats) -> None:
+        """Let the next rows take part."""
+        drawn = self._lots.random(len(rows))
+        full = len(self._drawn) >= self._most_rows
+        candidates = np.flatnonzero(drawn < self._drawn[-1]) if full else np.arange(len(rows))
+        best = np.argsort(drawn[candidates], kind="stable")[: self._most_rows]
+        candidates = candidates[best]
+        if not len(candidates):
+            return
+        new = rows.take(candidates)
+        joined = new if self.rows is None else CsrRows.concatenate([self.rows, new])
+        all_drawn = np.concatenate((self._drawn, drawn[candidates]))
+        order = np.argsort(all_drawn, kind="stable")[: self._most_rows]
+        lengths = np.diff(joined.indptr)[order]
+        if lengths.sum() > self._most_values:
+            fitting = int(np.searchsorted(np.cumsum(lengths), self._most_values, side="right"))
+            self._most_rows = max(fitting, 1)
+            order = order[: self._most_rows]
+        self.rows = joined.take(order)
+        self.labels = np.concatenate((self.labels, labels[candidates]))[order]
+        self._drawn = all_drawn[order]

@@ -1,0 +1,57 @@
+"""What the shell offers after TAB, by the protocol that it really speaks."""
+
+from __future__ import annotations
+
+import pytest
+
+from ahpatron_cli.core import KERNELS, REGISTRY
+from ahpatron_cli.data.scaling import SCALES
+from ahpatron_cli.render.text import FORMATS
+from cli.conftest import Ahpatron
+
+
+def offered(ahpatron: Ahpatron, *words: str) -> list[str]:
+    """The words that bash is given for the last of these, which may be empty."""
+    done = ahpatron(
+        _AHPATRON_COMPLETE="complete_bash",
+        COMP_WORDS=" ".join(["ahpatron", *words]),
+        COMP_CWORD=str(len(words)),
+    )
+    assert (done.code, done.err) == (0, "")
+    return done.out.split()
+
+
+@pytest.mark.parametrize(
+    ("words", "expected"),
+    [
+        (["run", "x", "-l", ""], [*REGISTRY, "all"]),
+        (["run", "x", "--learner", "project"], ["projectron", "projectron++"]),
+        (["sweep", "x", "--kernel", ""], list(KERNELS)),
+        (["run", "x", "--format", ""], list(FORMATS)),
+        (["inspect", "x", "--format", "js"], ["json", "jsonl"]),
+        (["run", "x", "--scale", ""], list(SCALES)),
+        (["inspect", "x", "--scale", "m"], ["minmax"]),
+        (["run", "x", "-p", "sel"], ["selection="]),
+        (["run", "x", "-l", "alma2", "-p", ""], ["alpha=", "beta=", "gain=", "sigma="]),
+        (["run", "-l", "rbp", "--kernel", "polynomial", "-p", "d"], ["degree="]),
+        (["sweep", "x", "-g", "avp.s"], ["avp.step=", "avp.schedule="]),
+        (["sweep", "x", "-g", "nobody."], []),
+        (["run", "x", "--kernel", "nothing"], []),
+    ],
+    ids=" ".join,
+)
+def test_bash(ahpatron: Ahpatron, words: list[str], expected: list[str]) -> None:
+    assert offered(ahpatron, *words) == expected
+
+
+def test_without_a_learner_all_parameters_are_offered(ahpatron: Ahpatron) -> None:
+    every = {f"{name}=" for kind in REGISTRY.values() for name in kind.specs()}
+    assert set(offered(ahpatron, "run", "x", "-p", "")) == every | {"sigma="}
+
+
+def test_zsh_shows_what_words_mean(ahpatron: Ahpatron) -> None:
+    done = ahpatron(
+        _AHPATRON_COMPLETE="complete_zsh", _TYPER_COMPLETE_ARGS="ahpatron run x -p ridge"
+    )
+    assert "ridge=" in done.out
+    assert REGISTRY["ahpatron"].specs()["ridge"].meaning in done.out

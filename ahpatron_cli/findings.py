@@ -13,7 +13,6 @@ from pathlib import PurePath
 from statistics import fmean, stdev
 from typing import Any, TypeAlias
 
-from ahpatron_cli.core import REGISTRY
 from ahpatron_cli.records import (
     DataRecord,
     ParamValue,
@@ -185,6 +184,8 @@ def _settings(trials: Sequence[TrialRecord], shuffled: bool) -> list[Setting]:
 
 def _rank(learner: str) -> tuple[int, str]:
     """By the registry; names that it does not have come last."""
+    from ahpatron_cli.core import REGISTRY  # NumPy comes with it, and --help must answer at once
+
     names = list(REGISTRY)
     return names.index(learner) if learner in names else len(names), learner
 

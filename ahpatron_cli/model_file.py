@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 import json
 import math
+import stat
 import zipfile
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -128,8 +129,10 @@ def _spelled(value: Any) -> Any:
 
 
 def looks_like_model(path: str) -> bool:
-    """Whether this file is an archive as models are."""
+    """Whether this is a regular file, and an archive as models are."""
     try:
+        if path == "-" or not stat.S_ISREG(Path(path).stat().st_mode):
+            return False
         with Path(path).open("rb") as stream:
             return stream.read(4) == b"PK\x03\x04"
     except OSError:

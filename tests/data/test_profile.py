@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import math
+import tracemalloc
 
 import numpy as np
 import pytest
 from numpy.typing import NDArray
 
 from ahpatron_cli.data.geometry import Alignment, Distances, Geometry, align, measure
-from ahpatron_cli.data.profiling import Wanted
+from ahpatron_cli.data.profiling import Profiler, Wanted
 from ahpatron_cli.data.sketches import Columns, Fingerprints, Sample, row_hashes
+from ahpatron_cli.data.source import Source
 from profiles import Matrix, alignment_of, content, distances_of, profile, to_csr, to_text
 
 
@@ -302,3 +305,27 @@ def test_faults_are_counted_by_kind_and_the_first_are_kept() -> None:
     assert not faults.stopped
     assert profile(b"<html>\n1 1:1\n").faults.stopped
     assert profile(b"<html>\n1 1:1\n").content is None
+
+
+def peak_while_reading(rows: int) -> int:
+    """Bytes that Python and NumPy hold at most from the first chunk to the last."""
+    lines = (
+        f"{i % 2} " + " ".join(f"{j}:{i * j % 97}.25" for j in range(1, 11)) for i in range(1000)
+    )
+    text = io.BytesIO(("\n".join(lines) + "\n").encode() * (rows // 1000))
+    tracemalloc.start()
+    peak = 0
+
+    def note(count: int) -> None:
+        nonlocal peak
+        peak = tracemalloc.get_traced_memory()[1]
+
+    try:
+        assert Profiler(Source(text, "stream", closes=False), Wanted()).run(note).rows == rows
+    finally:
+        tracemalloc.stop()
+    return peak
+
+
+def test_memory_while_reading_does_not_grow() -> None:
+    assert peak_while_reading(300_000) < peak_while_reading(30_000) + (1 << 20)

@@ -239,6 +239,8 @@ def _model(meta: Any, archive: zipfile.ZipFile, entries: Mapping[str, zipfile.Zi
     for path, array in arrays.items():
         if path.startswith("state."):
             _put(state, path, array)
+    if not isinstance(state.get("state"), dict):
+        _refuse("its state is not one")
     given = Stored({**meta, "scaler": {n[7:]: a for n, a in arrays.items() if n[:7] == "scaler."}})
     labels = tuple(None if label is None else _label(label) for label in meta["labels"])
     negative, positive = labels
@@ -282,6 +284,9 @@ def _params(specs: Mapping[str, Any], given: Any) -> dict[str, ParamValue]:
     """Checked when the learner is built; `plain` wrote infinity as text."""
     if set(given) - set(specs):
         _refuse("it has parameters that its learner lacks")
+    for value in given.values():
+        if isinstance(value, bool) or not isinstance(value, int | float | str):
+            _refuse("its parameters are not numbers or words")
     return {name: math.inf if value == "inf" else value for name, value in given.items()}
 
 

@@ -11,8 +11,6 @@ import numpy as np
 
 from ahpatron_cli.commands.settings import usage
 from ahpatron_cli.core.rows import CsrRows, rows_of
-from ahpatron_cli.core.spec import ParameterError
-from ahpatron_cli.core.state import StateError
 from ahpatron_cli.data.examples import Known, Loaded, Piece, Preparation, Stream
 from ahpatron_cli.data.scaling import Scaler
 from ahpatron_cli.errors import ExitCode, Place, UserError
@@ -130,7 +128,7 @@ class Keeper:
                 state=model.state,
                 frozen=frozen,
             )
-        except (StateError, ParameterError) as error:
+        except (ValueError, TypeError, LookupError, AttributeError, ArithmeticError) as error:
             raise UserError(
                 f"the model is damaged: {error}", code=ExitCode.BAD_DATA, place=Place(self._path)
             ) from None

@@ -142,7 +142,10 @@ def looks_like_model(path: str) -> bool:
 def load_model(path: str) -> Model:
     """Read a model; anything but a whole and sound one is refused."""
     try:
-        size = Path(path).stat().st_size
+        found = Path(path).stat()
+        if not stat.S_ISREG(found.st_mode):
+            _refuse("it is not a regular file")
+        size = found.st_size
         with zipfile.ZipFile(path) as archive:
             entries = {entry.filename: entry for entry in archive.infolist()}
             _check_archive(archive, entries, size)
@@ -244,7 +247,7 @@ def _model(meta: Any, archive: zipfile.ZipFile, entries: Mapping[str, zipfile.Zi
     given = Stored({**meta, "scaler": {n[7:]: a for n, a in arrays.items() if n[:7] == "scaler."}})
     labels = tuple(None if label is None else _label(label) for label in meta["labels"])
     negative, positive = labels
-    if positive is None:
+    if positive is None or negative == positive:
         _refuse("its labels are not labels")
     scale = given.word("scale", SCALES)
     learner = given.word("learner", list(REGISTRY))

@@ -59,6 +59,8 @@ def inspect(
         check_format(format, "the list of learners")
         return ReferenceShown(format)
     if looks_like_model(path):
+        if plot or report or format != "table":
+            raise usage("--format, --plot and --report are not for models")
         return describe_model(path)
     talk = Conversation(quiet=quiet)
     asked = wanted(max_faults, max_features, positive, scale, sigma, seed)

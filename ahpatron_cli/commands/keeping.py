@@ -18,7 +18,9 @@ from ahpatron_cli.model_file import Model, load_model, to_bytes
 from ahpatron_cli.render.files import write_atomically
 from ahpatron_cli.runner import Pass, Setup
 
-MODEL_OPTIONS = ("learner", "budget", "kernel", "sigma", "epsilon", "param", "scale", "positive")
+MODEL_OPTIONS = (
+    *("learner", "budget", "kernel", "sigma", "epsilon", "param", "scale", "positive", "theorem"),
+)
 """Options that a model has its own answers to."""
 
 
@@ -68,6 +70,7 @@ class Keeper:
         self._path = path or ""
         self.model: Model | None = load_model(path) if path else None
         self._trail = _Trail()
+        self._greeting = ""
         self._preparation = Preparation()
         self._last_kept = self.model.played if self.model else 0
 
@@ -82,14 +85,16 @@ class Keeper:
         model = self.model
         return Setup(model.learner, model.params, model.kernel, model.kernel_params)
 
-    def same_as(self, setup: Setup) -> bool:
-        """Whether a checkpoint is of the run that is asked for."""
-        assert self.model is not None
-        learner, kernel = setup.build()
-        given = {**setup.learner_params, **setup.kernel_params}
-        found = {**self.model.kernel_params, **self.model.params}
-        return (learner.name, kernel.name) == (self.model.learner, self.model.kernel) and all(
-            found.get(name) == value for name, value in given.items()
+    def _same_as(self, fresh: Pass) -> bool:
+        """Whether a checkpoint is of the run that is asked for: all parameters, given or not."""
+        model, setup = self._found(), fresh.setup
+        asked = (setup.learner, setup.kernel, fresh.seed, *fresh.params())
+        return asked == (
+            model.learner,
+            model.kernel,
+            model.seed,
+            dict(model.params),
+            dict(model.kernel_params),
         )
 
     def prepare(self, preparation: Preparation) -> Preparation:
@@ -113,9 +118,10 @@ class Keeper:
     def make_pass(self, setup: Setup, path: str, seed: int, horizon: int | None) -> Pass:
         """A pass that can be kept; one that goes on, where there is a model."""
         model, frozen = self.model, self._keeping.freeze
+        self._horizon = "horizon" in setup.learner_params
         if model is None:
             return Pass(setup, path, seed, 0, horizon, resumable=True)
-        if self._going_on and (not self.same_as(setup) or seed != model.seed):
+        if self._going_on and not self._same_as(Pass(setup, path, seed, 0, horizon)):
             raise self._other_run()
         try:
             made = Pass(
@@ -132,8 +138,15 @@ class Keeper:
             raise UserError(
                 f"the model is damaged: {error}", code=ExitCode.BAD_DATA, place=Place(self._path)
             ) from None
-        if not frozen:
-            self._say(f"goes on after {made.rounds:,} rounds with {made.mistakes:,} mistakes")
+        if made.params() != (dict(model.params), dict(model.kernel_params)):
+            raise UserError(
+                "the model is damaged: parameters are missing",
+                code=ExitCode.BAD_DATA,
+                place=Place(self._path),
+            )
+        self._greeting = f"goes on after {made.rounds:,} rounds with {made.mistakes:,} mistakes"
+        if not frozen and not self._going_on:
+            self._say(self._greeting)
         return made
 
     def pieces(self, stream: Stream) -> Iterator[Piece]:
@@ -143,8 +156,10 @@ class Keeper:
             before = min(max(skip - self._trail.rounds, 0), len(piece.labels))
             if before:
                 self._trail.add(_part(piece, slice(0, before)))
-                if self._trail.rounds == skip and self._trail.digest != self._found().digest:
-                    raise self._other_run()
+                if self._trail.rounds == skip:
+                    if self._trail.digest != self._found().digest:
+                        raise self._other_run()
+                    self._say(self._greeting)
             if before < len(piece.labels):
                 left = _part(piece, slice(before, len(piece.labels)))
                 self._trail.add(left)
@@ -162,6 +177,15 @@ class Keeper:
     def finish(self, one: Pass, found: Stream | Loaded) -> None:
         """Keep the model at the end."""
         form = _stream_form(found) if isinstance(found, Stream) else _loaded_form(found)
+        if self.model and form.features > self.model.features:
+            known = f"{self.model.features:,} features"
+            self._say(f"the data have {form.features:,} features, where the model knew {known}")
+        params = one.params()[0]
+        if self._keeping.save and self.model is None and "horizon" in params and not self._horizon:
+            self._say(
+                f"T = {params['horizon']} is the length of this file; if the stream goes on, "
+                "-p horizon=N says how long all of it is"
+            )
         scaler = found.scaler if isinstance(found, Loaded) else None
         for path in (self._keeping.save, self._keeping.checkpoint):
             if path:
@@ -194,7 +218,8 @@ class Keeper:
 
     def _other_run(self) -> UserError:
         return UserError(
-            "this checkpoint is of another run: other data, learner, parameters or seed",
+            "this checkpoint is of another run: other data, learner, parameters, number of rounds "
+            "or seed",
             code=ExitCode.USAGE,
             place=Place(self._path),
             hint="repeat the command that made it, or delete the file to begin anew",
@@ -227,13 +252,13 @@ class _Trail:
 
     def __init__(self) -> None:
         self.rounds = 0
-        self._sums = [0, 0, 0]
+        self._sums = [0, 0, 0, 0]
 
     def add(self, piece: Piece) -> None:
         """Checksums run over all pieces: where these were cut does not matter."""
-        rows = piece.rows
-        values, columns = (rows.values, rows.columns) if isinstance(rows, CsrRows) else (rows, ())
-        parts = (piece.labels, values, np.asarray(columns, dtype=np.int32))
+        rows = piece.stored
+        assert rows is not None
+        parts = (piece.labels, np.diff(rows.indptr), rows.columns, rows.values)
         for number, part in enumerate(parts):
             self._sums[number] = zlib.crc32(np.ascontiguousarray(part).data, self._sums[number])
         self.rounds += len(piece.labels)
@@ -245,4 +270,5 @@ class _Trail:
 
 
 def _part(piece: Piece, part: slice) -> Piece:
-    return Piece(rows_of(piece.rows, part), piece.labels[part], piece.lines[part])
+    stored = None if piece.stored is None else piece.stored.slice(part.start, part.stop)
+    return Piece(rows_of(piece.rows, part), piece.labels[part], piece.lines[part], stored)

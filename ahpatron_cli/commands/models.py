@@ -19,7 +19,8 @@ def describe_model(path: str) -> Said:
     params = {**model.params, **model.kernel_params}
     kept = "no examples" if record.support_size is None else f"{record.support_size:,} examples"
     lines = [
-        f"{literal(path)}: {model.learner}, {model.kernel} kernel, by ahpatron {model.version}",
+        f"{literal(path)}: {model.learner}, {model.kernel} kernel, "
+        f"by ahpatron {literal(model.version)}",
         f"  rounds     {record.rounds:,}, of which {record.mistakes:,} were mistakes"
         f" ({100 * record.mistake_rate:.2f} %)",
         f"  keeps      {kept}, ‖f‖ = {record.norm:.6g}",

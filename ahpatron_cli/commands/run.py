@@ -71,6 +71,10 @@ def run(
         check_predictions_path(predictions)
     outputs = {"--out": out, "--curve": curve, "--predictions": predictions}
     check_outputs({**outputs, "--save": save, "--checkpoint": checkpoint}, data)
+    if options.typed(context, "every") and not checkpoint:
+        raise usage("--every is for --checkpoint FILE")
+    if resume and options.typed(context, "seed") and not shuffle:
+        raise usage("--seed does not go with --resume: the model has its own, but for --shuffle")
     known = [name for name in MODEL_OPTIONS if resume and options.typed(context, name)]
     if known:
         problem = f"--{known[0]} does not go with --resume: the model has its own"

@@ -18,6 +18,7 @@ from ahpatron_cli.data.examples import Facts, Loaded, Piece, Preparation, Stream
 from ahpatron_cli.data.scaling import LEARNED_SCALES
 from ahpatron_cli.data.scanning import scan
 from ahpatron_cli.data.source import Source, open_source
+from ahpatron_cli.model_file import looks_like_model
 from ahpatron_cli.records import CertifiedRecord, Curve, DataRecord, Report
 from ahpatron_cli.render.console import Conversation
 from ahpatron_cli.render.predictions import PredictionWriter
@@ -55,6 +56,9 @@ class Session:
         """Refuse what cannot be played, before anything is."""
         if paths.count("-") > 1:
             raise usage("standard input (-) can be read only once")
+        for path in paths:
+            if path.endswith(".npz") and looks_like_model(path):
+                raise usage(f"{path} is a model, not data", f"--resume {path} goes on with it")
         if self._certifier:
             self._certifier.check(paths)
         names = [Path(path).name for path in paths]
@@ -107,8 +111,8 @@ class Session:
         path = source.name
         stream = Stream(source, self._preparation)
         seed, keeper = self._repetition.seed, self._keeper
-        horizon = None if keeper and keeper.model else self._horizon(source)
-        setups = self._playable(path, horizon)
+        horizon = None if keeper and keeper.resumes else self._horizon(source)
+        setups = self._setups if keeper and keeper.resumes else self._playable(path, horizon)
         passes = [
             keeper.make_pass(setup, path, seed, horizon)
             if keeper
@@ -201,7 +205,7 @@ class Session:
         """One pass over a file in memory that can be kept, or goes on."""
         rounds = loaded.facts.rounds
         horizon = None if keeper.model else rounds
-        (setup,) = self._playable(path, horizon)
+        (setup,) = self._setups if keeper.model else self._playable(path, horizon)
         one = keeper.make_pass(setup, path, self._repetition.seed, horizon)
         before = one.rounds
         with self._talk.progress(rounds, _short(path)) as line:

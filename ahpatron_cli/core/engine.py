@@ -282,6 +282,16 @@ class Player:
             part.finish()
         if len(opened) != len(labels) or len(labels) >= self._block or (abs(labels) != 1).any():
             raise stored.refuse("open_labels", "do not fit an open block")
+        counts = self.tally
+        if not (
+            counts.mistakes <= counts.failures <= counts.rounds <= 2**60
+            and counts.margin_updates <= counts.updates <= counts.rounds
+            and counts.near_ties <= counts.rounds
+            and counts.seconds >= 0
+        ):
+            raise stored.refuse("tally", "does not add up")
+        if not self.learner.fits(self.f):
+            raise stored.refuse("learner", "does not fit f")
         budget = getattr(self.learner, "most_kept", getattr(self.learner, "budget", None))
         if budget is not None and self.f.size is not None and self.f.size > budget:
             raise stored.refuse("f", "keeps more examples than the budget")

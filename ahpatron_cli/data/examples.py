@@ -54,6 +54,8 @@ class Piece:
     """-1 and +1."""
     lines: Integers
     """Which line of the file each example stands on."""
+    stored: CsrRows | None = None
+    """The rows as they stand in the file, where a stream read them."""
 
 
 @dataclass(frozen=True)
@@ -95,10 +97,10 @@ class Stream:
             labels = self._map.signs(chunk.labels, chunk.lines)
             for start, stop in self._parts(chunk.rows):
                 self._rounds += stop - start
-                rows: Rows = chunk.rows.slice(start, stop)
-                if self._preparation.scale == "unit":
-                    rows = unit_rows(rows)
-                yield Piece(self._in_form(rows), labels[start:stop], chunk.lines[start:stop])
+                stored = chunk.rows.slice(start, stop)
+                rows = unit_rows(stored) if self._preparation.scale == "unit" else stored
+                lines = chunk.lines[start:stop]
+                yield Piece(self._in_form(rows), labels[start:stop], lines, stored)
 
     def _label_map(self, first: Chunk) -> LabelMap:
         """Labels that are not plain are looked up in a first pass, where the file allows one."""
@@ -135,7 +137,9 @@ class Stream:
         """Dense or compressed, as decided; wide rows are never made dense."""
         assert isinstance(rows, CsrRows)
         self.dense = bool(self.dense) and self.width <= DENSE_WIDTH
-        formed = rows.dense(self.width) if self.dense else rows
+        # a slice has the width of its chunk, which rows to come may have widened
+        own = CsrRows(rows.indptr, rows.columns, rows.values, self.width)
+        formed: Rows = own.dense() if self.dense else own
         known = self._preparation.known
         if known is None or known.scaler is None:
             return formed

@@ -101,6 +101,13 @@ class LabelMap:
         return self._changes == 1
 
     def _third(self, label: float, line: int) -> UserError:
+        if self._from_model:
+            return UserError(
+                f"a label that the model does not know: {show(label)}",
+                code=ExitCode.BAD_DATA,
+                place=Place(self._path, line),
+                hint=f"its labels are {show_all(self._pair or ())}",
+            )
         return UserError(
             f"a third label: {show(label)}",
             code=ExitCode.BAD_DATA,

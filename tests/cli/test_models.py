@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import os
 import subprocess
 import time
 from pathlib import Path
@@ -69,6 +70,47 @@ def test_parts_of_a_sparse_file_and_a_pipe(ahpatron: Ahpatron, sparse_text: Path
     assert json.loads(second.out)["data"]["labels"] == [0, 1]
 
 
+def features(count: int, wide: int, rows: int) -> str:
+    lines = []
+    for row in range(rows):
+        label = "+1" if row * row % 7 < 3 else "-1"
+        values = " ".join(f"{j}:{(row * (j + 3) % 11) / 10}" for j in range(1, count + 1))
+        lines.append(f"{label} {values}{f' {wide}:0.5' if wide else ''}\n")
+    return "".join(lines)
+
+
+@pytest.mark.parametrize("learner", ["ahpatron", "nogd", "rbp"])
+@pytest.mark.parametrize(
+    ("wide", "at"), [(9, 70), (9, 128), (9, 200), (5000, 128), (5000, 230), (300_000, 192)]
+)
+def test_rows_to_come_leave_no_trace(ahpatron: Ahpatron, learner: str, wide: int, at: int) -> None:
+    """New features come from row 193 on, in the chunk of bytes that the first rows are in, too."""
+    whole = ahpatron.write("whole.svm", features(5, 0, 192) + features(5, wide, 108))
+    cut(ahpatron, whole, at)
+    options = ["-l", learner, "-B", "20", "--format", "json"]
+    options += ["-p", "horizon=300"] if learner == "nogd" else []
+    one = ahpatron("run", whole, *options, "--predictions", "whole.csv")
+    ahpatron("run", "a.svm", *options, "--predictions", "1.csv", "--save", "m.npz")
+    more = ("--resume", "m.npz", "--format", "json", "--predictions", "2.csv")
+    two = ahpatron("run", "b.svm", *more)
+    assert two.code == one.code == 0
+    assert record(two.out) == record(one.out)
+    folder = ahpatron.folder
+    assert scores(folder / "1.csv") + scores(folder / "2.csv") == scores(folder / "whole.csv")
+
+
+def test_a_wide_row_does_not_widen_those_before_it(ahpatron: Ahpatron) -> None:
+    ahpatron.write("wide.svm", features(5, 0, 128) + "+1 1:0.5 9000000:1\n")
+    limited = ["bash", "-c", 'ulimit -v 3000000; exec "$@"', "bash", *COMMAND]
+    done = subprocess.run(
+        [*limited, "run", "wide.svm", "-B", "40"],
+        cwd=ahpatron.folder,
+        capture_output=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+
+
 def test_a_part_with_one_label_only(ahpatron: Ahpatron) -> None:
     ahpatron.write("a.svm", "1 1:1\n2 1:2\n" * 20)
     ahpatron.write("b.svm", "1 1:1\n" * 5)
@@ -107,6 +149,7 @@ def test_a_frozen_model_predicts_and_stays(ahpatron: Ahpatron, rings: Path) -> N
     run = json.loads(done.out)["runs"][0]
     assert (run["rounds"], run["updates"]) == (500, 0)
     assert run["mistake_rate"] < 0.1
+    assert run["halvings"] is run["zeta"] is None  # those of the training are not of this file
     assert (ahpatron.folder / "m.npz").read_bytes() == before
 
 
@@ -128,6 +171,10 @@ def test_a_frozen_model_predicts_and_stays(ahpatron: Ahpatron, rings: Path) -> N
         (("--checkpoint", "c.npz", "--scale", "minmax"), 2, "in file order"),
         (("--checkpoint", "c.npz", "--curve", "c.csv"), 2, "before a restart"),
         (("--checkpoint", "c.npz", "--every", "0"), 2, "at least 1"),
+        (("--every", "5"), 2, "--every is for --checkpoint"),
+        (("--resume", "m.npz", "--seed", "3"), 2, "--seed does not go with --resume"),
+        (("--resume", "m.npz", "--theorem", "5"), 2, "--theorem does not go with --resume"),
+        (("--resume", "m.npz", "--certify"), 2, "the whole stream"),
     ],
 )
 def test_refusals(
@@ -203,7 +250,55 @@ def test_a_killed_run_goes_on_from_its_checkpoint(ahpatron: Ahpatron, rings: Pat
 
 def test_a_checkpoint_of_other_settings_is_refused(ahpatron: Ahpatron, rings: Path) -> None:
     ahpatron("run", rings, "-B", "40", "--checkpoint", "c.npz")
-    for changed in (("-B", "60"), ("-l", "rbp"), ("--seed", "1"), ("--sigma", "2")):
-        done = ahpatron("run", rings, "-B", "40", *changed, "--checkpoint", "c.npz")
+    for changed in (("-B", "60"), ("-l", "rbp"), ("--seed", "1"), ("--sigma", "2"), ()):
+        given = ("-B", "40", *changed) if changed else ()  # left out is another setting, too
+        done = ahpatron("run", rings, *given, "--checkpoint", "c.npz")
         assert done.code == 2, changed
         assert "of another run" in done.err
+
+
+def test_a_file_that_grew_goes_on(ahpatron: Ahpatron) -> None:
+    whole = features(5, 0, 150) + features(5, 9, 100)
+    for at in (100, 140, 150, 200):
+        ahpatron.write("g.svm", "".join(whole.splitlines(keepends=True)[:at]))
+        (ahpatron.folder / "c.npz").unlink(missing_ok=True)
+        options = ("run", "g.svm", "-B", "40", "--checkpoint", "c.npz", "--format", "json")
+        assert ahpatron(*options).code == 0
+        ahpatron.write("g.svm", whole)
+        grown = ahpatron(*options)
+        assert grown.code == 0, grown.err
+        assert f"goes on after {at} rounds" in grown.err
+        assert record(grown.out) == record(
+            ahpatron("run", "g.svm", *options[2:4], *options[6:]).out
+        )
+
+
+def test_values_that_moved_to_another_row_are_other_data(ahpatron: Ahpatron) -> None:
+    rows = ["+1 1:1 2:1 3:1\n", "-1 10:1 11:1 12:1\n"] * 40
+    ahpatron.write("s.svm", "".join(rows) + "+1 900:1\n")
+    ahpatron("run", "s.svm", "--checkpoint", "c.npz")
+    ahpatron.write(
+        "s.svm", "+1 1:1\n-1 2:1 3:1 10:1 11:1 12:1\n" + "".join(rows[2:]) + "+1 900:1\n"
+    )
+    done = ahpatron("run", "s.svm", "--checkpoint", "c.npz")
+    assert done.code == 2
+    assert "goes on" not in done.err
+
+
+def test_a_length_that_was_guessed_is_said(ahpatron: Ahpatron, rings: Path) -> None:
+    said = ahpatron("run", rings, "-l", "nogd", "--save", "m.npz").err
+    assert "-p horizon=N" in said
+    assert (
+        "horizon"
+        not in ahpatron("run", rings, "-l", "nogd", "-p", "horizon=9000", "--save", "m.npz").err
+    )
+
+
+def test_models_and_data_are_told_apart(ahpatron: Ahpatron, rings: Path) -> None:
+    ahpatron("run", rings, "--save", "m.npz")
+    assert "--resume m.npz goes on with it" in ahpatron("run", "m.npz").err
+    assert ahpatron("inspect", "m.npz", "--format", "json").code == 2
+    os.mkfifo(ahpatron.folder / "fifo")
+    refused = ahpatron("run", rings, "--resume", "fifo")
+    assert refused.code == 65
+    assert "not a regular file" in refused.err

@@ -64,6 +64,10 @@ class Learner(Declared):
             key = name.lstrip("_")
             setattr(self, name, stored.integer(key) if whole else stored.number(key, infinite=True))
 
+    def fits(self, f: Any) -> bool:
+        """Whether a state that was restored and that of f belong together."""
+        return True
+
     def halvings(self) -> int | None:
         """How often the active set was halved; None for learners that never do."""
         return None

@@ -220,6 +220,10 @@ class POMDR(Learner):
         super().restore(stored)
         self._inverse.restore(stored.child("inverse"), self.budget)
 
+    def fits(self, f: HintedExpansion) -> bool:
+        """In phase 1 the inverse is that of all of S."""
+        return self._inverse.size == f.size or f.size >= self._phase_one
+
     def halvings(self) -> int:
         """How often S was full and was halved."""
         return self._halvings

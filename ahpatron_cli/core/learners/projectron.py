@@ -82,6 +82,10 @@ class Projectron(Learner):
         super().restore(stored)
         self._inverse.restore(stored.child("inverse"), self.max_support or 2**31)
 
+    def fits(self, f: Expansion) -> bool:
+        """The inverse is that of all of S."""
+        return self._inverse.size == f.size
+
     def warnings(self) -> list[str]:
         """Examples that are nearly dependent, which cost digits."""
         if self._inverse.drift <= DRIFT:

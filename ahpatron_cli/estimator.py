@@ -165,11 +165,13 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             ("learner", self.learner, REGISTRY),
             ("kernel", self.kernel, KERNELS),
         ):
-            if name not in legal:
+            if not isinstance(name, str) or name not in legal:
                 raise ValueError(f"unknown {what} {name!r}: one of {', '.join(legal)}")
         named = ("budget", "epsilon", "sigma", "horizon")
         given = {name: getattr(self, name) for name in named if getattr(self, name) is not None}
-        others = self.params or {}
+        others = {} if self.params is None else self.params
+        if not isinstance(others, Mapping):
+            raise ValueError(f"params must be a dict of parameters, got {others!r}")
         twice = given.keys() & others.keys()
         if twice:
             raise ValueError(f"{min(twice)} is given twice, by itself and in params")

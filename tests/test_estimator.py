@@ -317,6 +317,8 @@ def test_duplicates_and_unsorted_columns_are_brought_in_order() -> None:
 # What is refused --------------------------------------------------------------------------------
 
 REFUSED = [
+    ({"learner": ["ahpatron"]}, "unknown learner"),
+    ({"params": ["ridge"]}, "params must be a dict"),
     ({"learner": "ahpatrom"}, "unknown learner 'ahpatrom': one of ahpatron, avp, "),
     ({"kernel": "rbf"}, "unknown kernel 'rbf': one of gaussian, laplacian, polynomial, linear"),
     ({"budget": 3}, "ahpatron: budget must be an even whole number >= 2, got 3"),

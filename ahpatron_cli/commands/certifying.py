@@ -38,7 +38,7 @@ def _met(theorem: Theorem, setup: Setup) -> Setup:
     if failing:
         raise usage(
             f"--theorem {theorem.key} wants {' and '.join(failing)}",
-            "leave out what contradicts it, and --theorem sets it",
+            "change or leave out what contradicts it",
         )
     return met
 

@@ -317,7 +317,6 @@ def test_duplicates_and_unsorted_columns_are_brought_in_order() -> None:
 # What is refused --------------------------------------------------------------------------------
 
 REFUSED = [
-    ({"learner": ["ahpatron"]}, "unknown learner"),
     ({"params": ["ridge"]}, "params must be a dict"),
     ({"learner": "ahpatrom"}, "unknown learner 'ahpatrom': one of ahpatron, avp, "),
     ({"kernel": "rbf"}, "unknown kernel 'rbf': one of gaussian, laplacian, polynomial, linear"),

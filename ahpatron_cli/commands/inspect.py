@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from ahpatron_cli.commands import options
+from ahpatron_cli.commands import options, sweep_options
 from ahpatron_cli.commands.shown import FindingsShown, ProfileShown, ReferenceShown, Said
 
 
@@ -35,8 +35,8 @@ def inspect(
     sigma: options.AlignmentSigma = None,
     seed: options.SampleSeed = 0,
     format: options.Format = "table",
-    plot: options.PlotFile = None,
-    report: options.ReportFile = None,
+    plot: sweep_options.PlotFile = None,
+    report: sweep_options.ReportFile = None,
     quiet: options.Quiet = False,
 ) -> ProfileShown | FindingsShown | ReferenceShown | Said:
     """Look at a data file, a kept model, the results of a sweep, or the learners.

@@ -35,7 +35,8 @@ def _index_limit(value: int | None) -> int | None:
     return at_least(1, value)
 
 
-def _positive(value: int | None) -> int | None:
+def positive(value: int | None) -> int | None:
+    """Pass `value` on if it is above zero."""
     return at_least(1, value)
 
 
@@ -47,7 +48,6 @@ def not_negative(value: int | None) -> int | None:
 DATA = "Data"
 LEARNING = "Learning"
 OUTPUT = "Output"
-RUNNING = "Running"
 KEEPING = "Keeping"
 
 
@@ -147,71 +147,13 @@ TheoremName = Annotated[
         rich_help_panel=LEARNING,
     ),
 ]
-Grid = Annotated[
-    list[str] | None,
-    typer.Option(
-        "-g",
-        "--grid",
-        metavar="NAME=VALUES",
-        autocompletion=completion.parameters,
-        help="Values to try: 0.5,0.6 or 100:400:100 or log:50:3200:7 or 10^[-3:3]/sqrt(T); of "
-        "every chosen learner that has NAME, LEARNER.NAME=VALUES for one.",
-        rich_help_panel=LEARNING,
-    ),
-]
-ConfigFile = Annotated[
-    str | None,
-    typer.Option(
-        "--config",
-        metavar="FILE",
-        help="Read the sweep from a .toml file; what is given here goes before it.",
-        rich_help_panel=LEARNING,
-    ),
-]
-Scheduler = Annotated[
-    str | None,
-    typer.Option(
-        "--scheduler",
-        metavar="ADDRESS",
-        help="Play on a Dask cluster, such as tcp://host:8786; its workers read the same paths.",
-        rich_help_panel=RUNNING,
-    ),
-]
-Shard = Annotated[
-    str | None,
-    typer.Option(
-        "--shard",
-        metavar="I/N",
-        help="Play only the I-th of N parts, for job arrays; `cat` merges the results.",
-        rich_help_panel=RUNNING,
-    ),
-]
-Retries = Annotated[
-    int,
-    typer.Option(
-        "--retries",
-        metavar="N",
-        parser=whole_number,
-        callback=not_negative,
-        help="Play a trial whose process died up to N more times.",
-        rich_help_panel=RUNNING,
-    ),
-]
-DryRun = Annotated[
-    bool,
-    typer.Option(
-        "--dry-run",
-        help="Only say how many trials there are, and how many are left.",
-        rich_help_panel=RUNNING,
-    ),
-]
 Repeats = Annotated[
     int,
     typer.Option(
         "--repeats",
         metavar="R",
         parser=whole_number,
-        callback=_positive,
+        callback=positive,
         help="Play R times; with R > 1 each time in a random order of its own.",
         rich_help_panel=DATA,
     ),
@@ -242,7 +184,7 @@ Limit = Annotated[
         "--limit",
         metavar="N",
         parser=whole_number,
-        callback=_positive,
+        callback=positive,
         help="Take only the first N rows of each file.",
         rich_help_panel=DATA,
     ),
@@ -350,7 +292,7 @@ Every = Annotated[
         "--every",
         metavar="N",
         parser=whole_number,
-        callback=_positive,
+        callback=positive,
         help="Rounds from one checkpoint to the next.",
         rich_help_panel=KEEPING,
     ),
@@ -373,34 +315,6 @@ CurveFile = Annotated[
         rich_help_panel=OUTPUT,
     ),
 ]
-Results = Annotated[
-    str | None,
-    typer.Option(
-        "--out",
-        metavar="FILE",
-        help="The results file (.jsonl). The same command again goes on where it ended.",
-        rich_help_panel=OUTPUT,
-    ),
-]
-PlotFile = Annotated[
-    str | None,
-    typer.Option(
-        "--plot",
-        metavar="FILE",
-        help="Draw mistakes against budget, ε or another parameter, and against time: .png, .svg "
-        "or .pdf.",
-        rich_help_panel=OUTPUT,
-    ),
-]
-ReportFile = Annotated[
-    str | None,
-    typer.Option(
-        "--report",
-        metavar="FILE",
-        help="Write tables and plots as one self-contained .html page.",
-        rich_help_panel=OUTPUT,
-    ),
-]
 Format = Annotated[
     str,
     typer.Option(
@@ -420,18 +334,6 @@ Out = Annotated[
         rich_help_panel=OUTPUT,
     ),
 ]
-SweepJobs = Annotated[
-    int,
-    typer.Option(
-        "-j",
-        "--jobs",
-        metavar="N",
-        parser=whole_number,
-        callback=_positive,
-        help="Processes; each plays one trial at a time.",
-        rich_help_panel=RUNNING,
-    ),
-]
 Jobs = Annotated[
     int,
     typer.Option(
@@ -439,7 +341,7 @@ Jobs = Annotated[
         "--jobs",
         metavar="N",
         parser=whole_number,
-        callback=_positive,
+        callback=positive,
         help="Processes for repeats and learners; one pass in file order needs only one.",
         rich_help_panel=LEARNING,
     ),

@@ -4,7 +4,7 @@ from typing import Annotated
 
 import typer
 
-from ahpatron_cli.commands import options
+from ahpatron_cli.commands import options, sweep_options
 from ahpatron_cli.commands.shown import FindingsShown, Said
 
 
@@ -19,8 +19,8 @@ def sweep(
         ),
     ] = None,
     learner: options.Learners = None,
-    grid: options.Grid = None,
-    config: options.ConfigFile = None,
+    grid: sweep_options.Grid = None,
+    config: sweep_options.ConfigFile = None,
     budget: options.Budget = None,
     kernel: options.KernelName = "gaussian",
     sigma: options.Sigma = None,
@@ -33,14 +33,14 @@ def sweep(
     scale: options.Scale = "none",
     positive: options.Positive = None,
     max_features: options.MaxFeatures = 10_000_000,
-    jobs: options.SweepJobs = 1,
-    scheduler: options.Scheduler = None,
-    shard: options.Shard = None,
-    retries: options.Retries = 2,
-    dry_run: options.DryRun = False,
-    out: options.Results = None,
-    plot: options.PlotFile = None,
-    report: options.ReportFile = None,
+    jobs: sweep_options.SweepJobs = 1,
+    scheduler: sweep_options.Scheduler = None,
+    shard: sweep_options.Shard = None,
+    retries: sweep_options.Retries = 2,
+    dry_run: sweep_options.DryRun = False,
+    out: sweep_options.Results = None,
+    plot: sweep_options.PlotFile = None,
+    report: sweep_options.ReportFile = None,
     format: options.Format = "table",
     quiet: options.Quiet = False,
     verbose: options.Verbose = 0,

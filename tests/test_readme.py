@@ -150,7 +150,7 @@ def test_links_within_the_readme_lead_somewhere() -> None:
 
 
 def test_every_option_is_in_the_readme() -> None:
-    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]
+    commands = typer.main.get_command(app).commands  # type: ignore[attr-defined]  # a group of commands
     for parameter in [one for name in ("run", "sweep", "inspect") for one in commands[name].params]:
         for option in parameter.opts:
             if option.startswith("-"):

@@ -234,7 +234,7 @@ def test_the_list_of_learners_as_json(ahpatron: Ahpatron) -> None:
     for part, registry in (("learners", REGISTRY), ("kernels", KERNELS)):
         assert [one["name"] for one in document[part]] == list(registry)
         for one in document[part]:
-            specs = registry[one["name"]].specs()  # type: ignore[attr-defined]
+            specs = registry[one["name"]].specs()  # type: ignore[attr-defined]  # of either kind
             assert [parameter["name"] for parameter in one["parameters"]] == list(specs)
     radius = document["learners"][1]["parameters"][1]
     assert (radius["name"], radius["symbol"], radius["default"]) == ("radius", "U", "inf")

@@ -128,7 +128,7 @@ def test_shards_put_together_are_the_whole(ahpatron: Ahpatron, rings: Path) -> N
 def test_steps_relative_to_the_rounds(ahpatron: Ahpatron, rings: Path) -> None:
     done = sweep(ahpatron, rings, "-l", "nogd", "-g", "step=10^[-1:1]/sqrt(T)", "-B", "20")
     assert done.code == 0
-    steps = [one["run"]["params"]["step"] for one in lines(ahpatron.folder / "r.jsonl")]  # type: ignore[index]
+    steps = [one["run"]["params"]["step"] for one in lines(ahpatron.folder / "r.jsonl")]  # type: ignore[index]  # plain JSON
     assert steps == pytest.approx([10.0**power / 2000**0.5 for power in (-1, 0, 1)])
 
 
@@ -153,7 +153,7 @@ def test_a_configuration(ahpatron: Ahpatron, rings: Path, breast_cancer: Path) -
     )
     done = sweep(ahpatron, "--config", "etc/sweep.toml")
     assert done.code == 0, done.err
-    count = Counter((one["run"]["learner"], one["run"]["params"]["sigma"])  # type: ignore[index]
+    count = Counter((one["run"]["learner"], one["run"]["params"]["sigma"])  # type: ignore[index]  # plain JSON
                     for one in lines(ahpatron.folder / "r.jsonl"))  # fmt: skip
     assert count == {
         ("ahpatron", 0.1): 12,

@@ -209,7 +209,7 @@ def test_the_learner_that_the_readme_adds_works(monkeypatch: pytest.MonkeyPatch)
 
     stream = make_stream(seed=0, rounds=200, features=2)
     learner = names["Cautious"]
-    player = play(learner(weight=0.25), stream.X, stream.y)  # type: ignore[operator]
+    player = play(learner(weight=0.25), stream.X, stream.y)  # type: ignore[operator]  # a class made by exec
     assert 0 < player.tally.mistakes < 100
     assert player.tally.updates == player.f.size
 

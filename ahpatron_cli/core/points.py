@@ -14,7 +14,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ahpatron_cli.core.rows import CsrRows, Floats, Integers, row_sums
+from ahpatron_cli.core.rows import CsrRows, Floats, Integers, compressed, row_sums
 from ahpatron_cli.core.state import State, Stored
 
 NARROW = 4096
@@ -149,11 +149,7 @@ class DensePoints(Points):
         rows = self.coordinates
         if origin is not None:
             rows = self.widened(len(origin)).coordinates + origin
-        owners, columns = np.nonzero(rows)
-        lengths = np.bincount(owners, minlength=self._size)
-        indptr = np.concatenate(([0], np.cumsum(lengths)))
-        values = rows[owners, columns]
-        return SparsePoints(CsrRows(indptr, columns.astype(np.int32), values, rows.shape[1]))
+        return SparsePoints(compressed(rows))
 
     def state(self) -> State:
         return {"form": "dense", "rows": self._rows[: self._size], "largest": self.largest}

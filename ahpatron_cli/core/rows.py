@@ -84,7 +84,7 @@ def rows_of(rows: Rows, part: slice) -> Rows:
 def joined_rows(first: Rows, second: Rows) -> Rows:
     """All rows of both, compressed if either is; the narrower is widened."""
     if isinstance(first, CsrRows) or isinstance(second, CsrRows):
-        return CsrRows.concatenate([_compressed(first), _compressed(second)])
+        return CsrRows.concatenate([compressed(first), compressed(second)])
     width = max(first.shape[1], second.shape[1])
     out = np.zeros((len(first) + len(second), width))
     out[: len(first), : first.shape[1]] = first
@@ -92,7 +92,8 @@ def joined_rows(first: Rows, second: Rows) -> Rows:
     return out
 
 
-def _compressed(rows: Rows) -> CsrRows:
+def compressed(rows: Rows) -> CsrRows:
+    """The same rows without their zeros."""
     if isinstance(rows, CsrRows):
         return rows
     owners, columns = np.nonzero(rows)

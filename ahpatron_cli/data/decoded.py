@@ -56,7 +56,7 @@ def decoded(path: str, sha256: str, preparation: Preparation, folder: Path | Non
         loaded = load(source, preparation)
     if loaded.facts.sha256 != sha256:
         raise UserError(
-            "the file has changed since this sweep began",
+            "the file has changed since it was looked at",
             code=ExitCode.BAD_DATA,
             place=Place(path),
             hint="the same command again plays the file as it is now",
@@ -93,7 +93,7 @@ def _write(entry: Path, loaded: Loaded) -> bool:
     }
     try:
         entry.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _make_room(entry.parent, sum(array.nbytes for array in arrays.values()))
+        make_room(entry.parent, sum(array.nbytes for array in arrays.values()))
         draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=entry.parent))
     except OSError:
         return False
@@ -148,7 +148,7 @@ def _digest_text(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _make_room(folder: Path, needed: int) -> None:
+def make_room(folder: Path, needed: int) -> None:
     """Remove the entries used longest ago until `needed` more bytes fit."""
     entries = []
     for entry in folder.iterdir():

@@ -77,10 +77,13 @@ class Stream:
     then depend neither on how the bytes arrived nor on rows to come.
     """
 
-    def __init__(self, source: Source, preparation: Preparation) -> None:
+    def __init__(
+        self, source: Source, preparation: Preparation, reader: SvmReader | None = None
+    ) -> None:
+        """`reader` is where the rows come from, if not from the text of `source`."""
         self._source = source
         self._preparation = preparation
-        self._reader = _reader(source, preparation)
+        self._reader = reader or _reader(source, preparation)
         self._map: LabelMap | None = None
         known = preparation.known
         self.dense: bool | None = known.dense if known else None

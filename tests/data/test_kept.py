@@ -26,7 +26,7 @@ TEXTS = {
     "labels": b"2 1:1\n1 1:2\n" * 40,
     "no features": b"1\n-1\n" * 200,
 }
-PREPARATIONS = [Preparation(), Preparation(limit=3, positive=1.0), Preparation(scale="unit")]
+PREPARATIONS = [Preparation(), Preparation(limit=70), Preparation(scale="unit")]
 
 
 @pytest.fixture(params=[*TEXTS, "rings.svm", "sparse_text.svm"])

@@ -126,6 +126,17 @@ def test_a_stream_that_is_not_played_to_its_end_leaves_nothing(tmp_path: Path) -
     assert not list(tmp_path.iterdir())
 
 
+def test_what_is_too_large_is_given_up_at_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(decoded, "MOST_BYTES", 1000)
+    with open_source(str(SAMPLES / "rings.svm")) as source:
+        rows = iter(RecordingReader(source, tmp_path, 10, None))
+        next(rows)
+        assert not list(tmp_path.iterdir())
+        assert list(rows) == []
+
+
 @pytest.mark.parametrize("folder", ["/proc/nowhere", "/dev/null/x"])
 def test_where_nothing_can_be_kept_nothing_else_changes(folder: str) -> None:
     path = SAMPLES / "rings.svm"

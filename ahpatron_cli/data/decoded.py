@@ -24,7 +24,7 @@ from ahpatron_cli.data.examples import Facts, Loaded, Piece, Preparation, load
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import ExitCode, Place, UserError
 
-FORMAT = 1
+FORMAT = 2
 """Raised whenever reading, labelling or scaling give other arrays than before."""
 MOST_BYTES = 4 << 30
 """What is used least recently goes when all entries together are larger."""
@@ -73,7 +73,7 @@ def _key(sha256: str, preparation: Preparation) -> str:
 
 
 def _arrays(loaded: Loaded) -> dict[str, np.ndarray]:
-    whole = loaded.whole
+    whole = loaded.held
     arrays = {"labels": whole.labels, "lines": whole.lines}
     if isinstance(whole.rows, CsrRows):
         rows = whole.rows
@@ -88,7 +88,7 @@ def _write(entry: Path, loaded: Loaded) -> bool:
         return False
     meta: dict[str, Any] = {
         "facts": asdict(loaded.facts),
-        "width": loaded.whole.rows.width if isinstance(loaded.whole.rows, CsrRows) else None,
+        "width": loaded.held.rows.width if isinstance(loaded.held.rows, CsrRows) else None,
         "arrays": {name: [a.dtype.str, a.shape, _digest(a)] for name, a in arrays.items()},
     }
     try:

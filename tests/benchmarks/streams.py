@@ -17,6 +17,7 @@ import sys
 import tempfile
 import threading
 import time
+from contextlib import suppress
 from pathlib import Path
 
 import made
@@ -89,10 +90,8 @@ def peak_of_all(command: list[str]) -> int:
     def watch() -> None:
         nonlocal largest
         while process.returncode is None:
-            try:
+            with suppress(OSError, IndexError):  # one of them has just ended
                 largest = max(largest, sum(proportional(one) for one in tree(process.pid)))
-            except (OSError, IndexError):  # one of them has just ended
-                pass
             time.sleep(0.02)
 
     watcher = threading.Thread(target=watch)

@@ -1,5 +1,7 @@
 """`ahpatron run`: the command and its options. What it does is in `session.py`."""
 
+from pathlib import Path
+
 import typer
 
 from ahpatron_cli.commands import options
@@ -44,8 +46,6 @@ def run(
     One pass in file order needs little memory, however large the file;
     --shuffle and --repeats hold the file in memory.
     """
-    from ahpatron_cli.commands.certifying import Certifier, meet
-    from ahpatron_cli.commands.keeping import MODEL_OPTIONS, Keeper, Keeping
     from ahpatron_cli.commands.session import Session
     from ahpatron_cli.commands.settings import (
         build_setups,
@@ -54,12 +54,10 @@ def run(
         parse_label,
         usage,
     )
-    from ahpatron_cli.data.decoded import default_folder
     from ahpatron_cli.data.examples import Preparation
     from ahpatron_cli.data.scaling import LEARNED_SCALES, SCALES
     from ahpatron_cli.render.console import Conversation
     from ahpatron_cli.render.files import check_outputs, format_of_suffix, write_atomically
-    from ahpatron_cli.render.plot import check_curve_path, write_curve
     from ahpatron_cli.render.predictions import check_predictions_path, open_predictions
     from ahpatron_cli.render.text import FORMATS, to_text
     from ahpatron_cli.runner import Repetition
@@ -68,6 +66,8 @@ def run(
     one_of("format", format, FORMATS)
     out_format = format_of_suffix(out, format) if out else None
     if curve:
+        from ahpatron_cli.render.plot import check_curve_path, write_curve
+
         check_curve_path(curve)
     if predictions:
         check_predictions_path(predictions)
@@ -77,16 +77,21 @@ def run(
         raise usage("--every is for --checkpoint FILE")
     if resume and options.typed(context, "seed") and not shuffle:
         raise usage("--seed does not go with --resume: the model has its own, but for --shuffle")
-    known = [name for name in MODEL_OPTIONS if resume and options.typed(context, name)]
-    if known:
-        problem = f"--{known[0]} does not go with --resume: the model has its own"
-        raise usage(problem, "`ahpatron inspect MODEL` shows it")
+    if resume:
+        from ahpatron_cli.commands.keeping import MODEL_OPTIONS
+
+        known = [name for name in MODEL_OPTIONS if options.typed(context, name)]
+        if known:
+            problem = f"--{known[0]} does not go with --resume: the model has its own"
+            raise usage(problem, "`ahpatron inspect MODEL` shows it")
     setups, remarks = build_setups(
         choose_learners(learner or ["ahpatron"]),
         kernel,
         param or [],
         {"budget": budget, "sigma": sigma, "epsilon": epsilon},
     )
+    if theorem or certify:
+        from ahpatron_cli.commands.certifying import Certifier, meet
     setups = meet(theorem, setups) if theorem else setups
     for remark in remarks:
         talk.warn(remark)
@@ -94,15 +99,19 @@ def run(
         limit, one_of("scale", scale, SCALES), parse_label(positive), max_features
     )
     repetition = Repetition(repeats, seed, repeats > 1 if shuffle is None else shuffle)
-    keeping = Keeping(save, resume, freeze, checkpoint, every)
-    streamed = not repetition.shuffle and scale not in LEARNED_SCALES
-    keeping.check(len(data), len(setups), repeats, streamed, bool(predictions or curve))
+    keeper = None
+    if save or resume or freeze or checkpoint:
+        from ahpatron_cli.commands.keeping import Keeper, Keeping
+
+        keeping = Keeping(save, resume, freeze, checkpoint, every)
+        streamed = not repetition.shuffle and scale not in LEARNED_SCALES
+        keeping.check(len(data), len(setups), repeats, streamed, bool(predictions or curve))
+        keeper = Keeper(keeping, talk.note) if keeping.wanted else None
     if certify and (resume or checkpoint):
         raise usage("--certify needs the whole stream, from its first round, in one run")
-    keeper = Keeper(keeping, talk.note) if keeping.wanted else None
     with open_predictions(predictions) as writer:
         certifier = Certifier(setups, preparation, seed) if certify else None
-        folder = default_folder() if cache else None
+        folder = _cache_folder() if cache else None
         session = Session(
             setups, preparation, repetition, jobs, talk, writer, keeper, certifier, folder
         )
@@ -113,3 +122,9 @@ def run(
     if out and out_format:
         write_atomically(out, to_text(reports, out_format))
     return Shown(reports, format)
+
+
+def _cache_folder() -> Path | None:
+    from ahpatron_cli.data.decoded import default_folder
+
+    return default_folder()

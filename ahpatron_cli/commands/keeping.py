@@ -241,7 +241,7 @@ def _stream_form(stream: Stream) -> _Form:
 
 
 def _loaded_form(loaded: Loaded) -> _Form:
-    rows, facts = loaded.whole.rows, loaded.facts
+    rows, facts = loaded.held.rows, loaded.facts
     dense = not isinstance(rows, CsrRows)
     width = rows.width if isinstance(rows, CsrRows) else rows.shape[1]
     return _Form(dense, width, facts.features, facts.labels)

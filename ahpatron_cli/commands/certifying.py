@@ -22,12 +22,12 @@ def meet(key: str, setups: Sequence[Setup]) -> list[Setup]:
     """The setups, with parameters that meet the theorem's conditions where they were not given."""
     one_of("theorem", key, [theorem.key for theorem in THEOREMS])
     theorem = next(theorem for theorem in THEOREMS if theorem.key == key)
-    if not any(setup.learner == theorem.learner for setup in setups):
+    if not any(theorem.about(setup.learner) for setup in setups):
         raise usage(
             f"--theorem {key} is about {theorem.learner}, which is not among the chosen learners",
             f"add -l {theorem.learner}",
         )
-    return [_met(theorem, setup) if setup.learner == theorem.learner else setup for setup in setups]
+    return [_met(theorem, setup) if theorem.about(setup.learner) else setup for setup in setups]
 
 
 def _met(theorem: Theorem, setup: Setup) -> Setup:

@@ -112,7 +112,8 @@ Epsilon = Annotated[
     typer.Option(
         "--epsilon",
         metavar="E",
-        help="ε: update where y·f(x) < 1 - ε; between 0 and 1. [dim]\\[default: 0.5][/]",
+        help="ε: update where y·f(x) < 1 - ε; between 0 and 1. "
+        "[dim]\\[default: 0.5; ahpatron+: 0.75][/]",
         rich_help_panel=LEARNING,
     ),
 ]

@@ -102,8 +102,8 @@ Sigma = Annotated[
     typer.Option(
         "--sigma",
         metavar="S",
-        help="σ, width of the gaussian exp(-‖u-v‖²/2σ²) or laplacian exp(-‖u-v‖₁/σ) kernel. "
-        "[dim]\\[default: 1.0][/]",
+        help="σ, width of the gaussian exp(-‖u-v‖²/2σ²) or laplacian exp(-‖u-v‖₁/σ) kernel; "
+        "[bold]auto[/]: the median distance between the first 1,000 rows. [dim]\\[default: 1.0][/]",
         rich_help_panel=LEARNING,
     ),
 ]
@@ -197,7 +197,8 @@ Scale = Annotated[
         metavar="HOW",
         autocompletion=completion.scales,
         help="none, minmax (features to 0..1), standard (mean 0, deviation 1) or unit (rows to "
-        "length 1).",
+        "length 1). The middle two are learned from the first 1,000 rows of a pass in file order, "
+        "from all rows with --shuffle or --repeats.",
         rich_help_panel=DATA,
     ),
 ]

@@ -25,6 +25,8 @@ from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.core.state import State, Stored
 
 SMALLEST_SCALE = 1e-100
+SMALLEST_SQUARE = float(np.finfo(np.float64).tiny)
+"""Below this, doubles have fewer digits."""
 CANCELLED = 1e-12
 """A sum this small beside its terms is rounding, and counts as 0."""
 
@@ -182,11 +184,22 @@ class Expansion(Hypothesis):
 
     def project(self, radius: float) -> None:
         """`f ← min(1, U/‖f‖)·f`: onto the ball of radius U."""
-        if math.isinf(self.norm_squared):
-            raise NumericalError("‖f‖² overflows a double", self._now)
-        if self.norm_squared > radius * radius:
+        if not SMALLEST_SQUARE <= self.norm_squared < math.inf:
+            self._refuse_square(self.norm_squared)
+        square = radius * radius
+        if self.norm_squared > square:
+            if square < SMALLEST_SQUARE:
+                self._refuse_square(SMALLEST_SQUARE)
             self.scale(radius / math.sqrt(self.norm_squared))
-            self.norm_squared = radius * radius
+            self.norm_squared = square
+
+    def _refuse_square(self, square: float) -> None:
+        """Zero is a norm like any other, and so is what cancelled to zero; lost digits are not."""
+        if math.isinf(square):
+            raise NumericalError("‖f‖² overflows a double", self._now)
+        newest = abs(self._pending[self._now] * self._scale)
+        if square > 0 or newest < math.sqrt(SMALLEST_SQUARE):
+            raise NumericalError("‖f‖² is too small for a double", self._now)
 
     def drop(self, age: int) -> None:
         """Forget one example, 0 being the oldest: `f ← f - a_s·κ(s,·)`."""

@@ -82,6 +82,8 @@ class Facts:
     sha256: str | None
     notes: tuple[str, ...]
     sorted_labels: bool
+    zero_based: bool = False
+    """Feature indices start at 0."""
 
 
 class Stream:
@@ -147,8 +149,9 @@ class Stream:
             return LabelMap(source.name, positive, _pair(known.labels), from_model=True)
         twice = source.size is not None and not source.is_stdin
         if positive is None and twice and not is_plain(first.labels.tolist()):
-            labels = scan(source.name, self._preparation.limit).labels
-            return LabelMap(source.name, None, find_pair(source.name, labels), all_known=True)
+            found = scan(source.name, self._preparation.limit)
+            pair = find_pair(source.name, found.labels, found.more_labels)
+            return LabelMap(source.name, None, pair, all_known=True)
         return LabelMap(source.name, positive)
 
     def _parts(self, rows: CsrRows) -> Iterator[tuple[int, int]]:
@@ -186,6 +189,11 @@ class Stream:
     def features(self) -> int:
         """The largest feature index so far."""
         return max(self._reader.max_index + self._reader.zero_based, 0)
+
+    @property
+    def zero_based(self) -> bool:
+        """Whether a feature 0 was seen."""
+        return self._reader.zero_based
 
     def labels(self) -> tuple[float | None, float]:
         """The labels counted as -1 and as +1, as far as they were seen."""
@@ -292,6 +300,7 @@ def _facts(source: Source, reader: SvmReader, label_map: LabelMap, rounds: int) 
         sha256=source.sha256(),
         notes=tuple(note for note in notes if note is not None),
         sorted_labels=label_map.sorted,
+        zero_based=reader.zero_based,
     )
 
 

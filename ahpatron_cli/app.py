@@ -6,7 +6,6 @@ import errno
 import io
 import os
 import shlex
-import signal
 import sys
 import traceback
 from collections.abc import Iterator
@@ -30,6 +29,7 @@ from ahpatron_cli.commands.shown import (
 )
 from ahpatron_cli.commands.sweep import sweep
 from ahpatron_cli.errors import ExitCode, UserError
+from ahpatron_cli.signals import Terminated, leave_at_once_on_signals, raise_on_signals
 
 if TYPE_CHECKING:
     from ahpatron_cli.render.console import Conversation
@@ -74,19 +74,12 @@ def _top(
     pass
 
 
-class Terminated(BaseException):
-    """SIGTERM arrived; raised so that unfinished files are removed on the way out."""
-
-
-def _on_sigterm(signum: int, frame: object) -> NoReturn:
-    raise Terminated
-
-
 def main() -> NoReturn:
-    """Entry point of the `ahpatron` command."""
+    """Run the command of this process and end it; `entry.py` calls this."""
     _pin_blas_to_one_thread()
-    signal.signal(signal.SIGTERM, _on_sigterm)
-    sys.exit(_main(sys.argv[1:]))
+    code = _main(sys.argv[1:])
+    leave_at_once_on_signals()
+    sys.exit(code)
 
 
 def _pin_blas_to_one_thread() -> None:
@@ -104,6 +97,7 @@ def _main(arguments: list[str]) -> int:
     if len(arguments) <= 1 or not {"-h", "--help"}.isdisjoint(arguments):
         _spare_the_help_what_it_does_not_use()
     try:
+        raise_on_signals()
         return _run_command(arguments)
     except UserError as error:
         _talk().error(error)

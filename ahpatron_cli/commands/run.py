@@ -55,7 +55,7 @@ def run(
         usage,
     )
     from ahpatron_cli.data.examples import Preparation
-    from ahpatron_cli.data.scaling import LEARNED_SCALES, SCALES
+    from ahpatron_cli.data.scaling import SCALES
     from ahpatron_cli.render.console import Conversation
     from ahpatron_cli.render.files import check_outputs, format_of_suffix, write_atomically
     from ahpatron_cli.render.predictions import check_predictions_path, open_predictions
@@ -95,22 +95,26 @@ def run(
     setups = meet(theorem, setups) if theorem else setups
     for remark in remarks:
         talk.warn(remark)
-    preparation = Preparation(
-        limit, one_of("scale", scale, SCALES), parse_label(positive), max_features
-    )
     repetition = Repetition(repeats, seed, repeats > 1 if shuffle is None else shuffle)
+    preparation = Preparation(
+        limit,
+        one_of("scale", scale, SCALES),
+        parse_label(positive),
+        max_features,
+        warm_up=not repetition.shuffle,
+    )
     keeper = None
     if save or resume or freeze or checkpoint:
         from ahpatron_cli.commands.keeping import Keeper, Keeping
 
         keeping = Keeping(save, resume, freeze, checkpoint, every)
-        streamed = not repetition.shuffle and scale not in LEARNED_SCALES
-        keeping.check(len(data), len(setups), repeats, streamed, bool(predictions or curve))
+        traced = bool(predictions or curve)
+        keeping.check(len(data), len(setups), repeats, not repetition.shuffle, traced)
         keeper = Keeper(keeping, talk.note) if keeping.wanted else None
     if certify and (resume or checkpoint):
         raise usage("--certify needs the whole stream, from its first round, in one run")
     with open_predictions(predictions) as writer:
-        certifier = Certifier(setups, preparation, seed) if certify else None
+        certifier = Certifier(preparation, seed) if certify else None
         folder = _cache_folder() if cache else None
         session = Session(
             setups, preparation, repetition, jobs, talk, writer, keeper, certifier, folder

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from ahpatron_cli import __version__
-from ahpatron_cli.commands.settings import usage
-from ahpatron_cli.core.rows import Floats
+from ahpatron_cli.commands.settings import settle_sigma, usage
+from ahpatron_cli.core.rows import Floats, Rows
 from ahpatron_cli.core.spec import ParameterError
 from ahpatron_cli.data.examples import Facts, Loaded, Piece, Preparation, Stream, load
-from ahpatron_cli.data.scaling import LEARNED_SCALES
 from ahpatron_cli.data.scanning import scan
 from ahpatron_cli.data.source import Source, open_source
+from ahpatron_cli.data.warm_up import first_rows
 from ahpatron_cli.records import CertifiedRecord, Curve, DataRecord, Report
 from ahpatron_cli.render.console import Conversation
 from ahpatron_cli.render.predictions import PredictionWriter
@@ -56,6 +56,8 @@ class Session:
         self._cache = cache
         self._several_files = self._full_names = False
         self._load_seconds = 0.0
+        self._playing: Sequence[Setup] = self._setups
+        """The setups for the file that is being played: its σ is in them."""
         self.curves: list[Curve] = []
         """The learning curve of each learner on each file played so far."""
 
@@ -105,25 +107,30 @@ class Session:
     ) -> list[CertifiedRecord] | None:
         if self._certifier is None:
             return None
-        return self._certifier.certified(path, facts, results, streamed=self._fits_a_stream())
+        kernel = self._playing[0].build()[1]  # the same for all
+        streamed = self._fits_a_stream()
+        return self._certifier.certified(path, facts, results, kernel, streamed=streamed)
 
     def _fits_a_stream(self) -> bool:
         """One pass in file order needs no row twice."""
-        return (
-            self._repetition.repeats == 1
-            and not self._repetition.shuffle
-            and (self._preparation.scale not in LEARNED_SCALES or self._knows_scaling())
-        )
+        return self._repetition.repeats == 1 and not self._repetition.shuffle
 
-    def _knows_scaling(self) -> bool:
-        known = self._preparation.known
-        return known is not None and known.scaler is not None
+    def _choose_sigma(self, path: str, rows: Rows) -> None:
+        """Put the σ that these first rows suggest where it was left to them, and say it."""
+        prefix = f"{_short(path)}: " if self._several_files else ""
+        self._playing, said = settle_sigma(self._setups, path, rows)
+        self._talk.note(prefix + said)
 
     def _play_stream(
         self, source: Source, reader: SvmReader | None
     ) -> tuple[Facts, list[PassResult]]:
         path = source.name
         stream = Stream(source, self._preparation, reader)
+        pieces: Iterable[Piece] = stream
+        self._playing = self._setups
+        if any(setup.auto_sigma for setup in self._setups):
+            rows, pieces = first_rows(stream)
+            self._choose_sigma(path, rows)
         seed, keeper = self._repetition.seed, self._keeper
         horizon = None if keeper and keeper.resumes else self._horizon(source)
         setups = self._setups if keeper and keeper.resumes else self._playable(path, horizon)
@@ -147,8 +154,8 @@ class Session:
                     rounds += len(scores)
                     line.update(source.position, passes[0].mistakes, rounds)
 
-            pieces = keeper.pieces(stream) if keeper else stream
-            results = play_stream(pieces, passes, played)
+            left = keeper.pieces(pieces) if keeper else pieces
+            results = play_stream(left, passes, played)
         facts = stream.facts()
         if keeper:
             keeper.finish(passes[0], stream)
@@ -157,7 +164,7 @@ class Session:
     def _playable(self, path: str, horizon: int | None) -> list[Setup]:
         """The setups that can play this stream; what the others lack is said."""
         playable = []
-        for setup in self._setups:
+        for setup in self._playing:
             try:
                 Pass(setup, path, self._repetition.seed, 0, horizon)
             except ParameterError as error:
@@ -182,6 +189,9 @@ class Session:
         started = time.perf_counter()
         loaded = self._load(source)
         self._load_seconds = time.perf_counter() - started
+        self._playing = self._setups
+        if any(setup.auto_sigma for setup in self._setups):
+            self._choose_sigma(path, loaded.first_rows())
         if self._keeper:
             return loaded.facts, [self._play_kept(loaded, path, self._keeper)]
         setups = self._playable(path, loaded.facts.rounds)

@@ -68,7 +68,7 @@ def decoded(path: str, sha256: str, preparation: Preparation, folder: Path | Non
 
 def _key(sha256: str, preparation: Preparation) -> str:
     """`max_features` only says what is refused, not what comes out."""
-    done = [FORMAT, sha256, preparation.limit, preparation.scale, preparation.positive]
+    done = [FORMAT, sha256, preparation.limit, preparation.learned, preparation.positive]
     return hashlib.sha256(json.dumps(done).encode()).hexdigest()[:32]
 
 

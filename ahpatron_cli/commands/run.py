@@ -13,6 +13,7 @@ def run(
     budget: options.Budget = None,
     kernel: options.KernelName = "gaussian",
     sigma: options.Sigma = None,
+    precision: options.Precision = None,
     epsilon: options.Epsilon = None,
     param: options.Params = None,
     theorem: options.TheoremName = None,
@@ -85,7 +86,7 @@ def run(
         choose_learners(learner or ["ahpatron"]),
         kernel,
         param or [],
-        {"budget": budget, "sigma": sigma, "epsilon": epsilon},
+        {"budget": budget, "sigma": sigma, "precision": precision, "epsilon": epsilon},
     )
     setups = meet(theorem, setups) if theorem else setups
     for remark in remarks:
@@ -101,6 +102,8 @@ def run(
     keeping = Keeping(save, resume, freeze, checkpoint, every)
     traced = bool(predictions or curve)
     keeping.check(len(data), len(setups), repeats, not repetition.shuffle, traced)
+    if certify and precision == "single":
+        raise usage("--certify needs kernel values of double precision")
     if certify and (resume or checkpoint):
         raise usage("--certify needs the whole stream, from its first round, in one run")
     keeper = Keeper(keeping, talk.note) if keeping.wanted else None

@@ -8,9 +8,12 @@ from typing import Any
 
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.halving import halve
+from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.learners.base import Learner
 from ahpatron_cli.core.spec import ParameterError, choice, real, whole
 
+SINGLE_RIDGE = 1e-5
+"""The least ridge that kernel values of 32 bits allow."""
 EPSILON_MEANING = "update where y·f(x) < 1 - ε"
 RADIUS_MEANING = "f is kept in the ball of this radius"
 STEP_MEANING = "coefficient of a new example; the first one, if adaptive"
@@ -131,6 +134,13 @@ class Ahpatron(Aggressive):
         self._halvings = 0
         self._unscaled = 0
         self._gaps = 0.0
+
+    def check_kernel(self, kernel: Kernel) -> None:
+        """The ridge must stand out from the rounding of K_2."""
+        super().check_kernel(kernel)
+        if self.ridge < SINGLE_RIDGE and not kernel.exact:
+            message = f"ridge must be a number >= {SINGLE_RIDGE:g} where precision is single"
+            raise ParameterError("ridge", f"{message}, got {self.ridge}")
 
     def update(self, f: Expansion, margin: float, y: float) -> None:
         """Make room if there is none; then add and project as AVP does."""

@@ -1,5 +1,5 @@
 """`python -m ahpatron_cli` is the `ahpatron` command."""
 
-from ahpatron_cli.app import main
+from ahpatron_cli.entry import main
 
 main()

@@ -6,10 +6,10 @@ import errno
 import io
 import os
 import shlex
-import signal
 import sys
 import traceback
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 
 import typer
@@ -26,6 +26,7 @@ from ahpatron_cli.commands.shown import (
 )
 from ahpatron_cli.commands.sweep import sweep
 from ahpatron_cli.errors import ExitCode, UserError
+from ahpatron_cli.signals import Terminated, leave_at_once_on_signals, raise_on_signals
 
 if TYPE_CHECKING:
     from ahpatron_cli.render.console import Conversation
@@ -69,19 +70,12 @@ def _top(
     pass
 
 
-class Terminated(BaseException):
-    """SIGTERM arrived; raised so that unfinished files are removed on the way out."""
-
-
-def _on_sigterm(signum: int, frame: object) -> NoReturn:
-    raise Terminated
-
-
 def main() -> NoReturn:
-    """Entry point of the `ahpatron` command."""
+    """Run the command of this process and end it; `entry.py` calls this."""
     _pin_blas_to_one_thread()
-    signal.signal(signal.SIGTERM, _on_sigterm)
-    sys.exit(_main(sys.argv[1:]))
+    code = _main(sys.argv[1:])
+    leave_at_once_on_signals()
+    sys.exit(code)
 
 
 def _pin_blas_to_one_thread() -> None:
@@ -99,7 +93,10 @@ def _main(arguments: list[str]) -> int:
     from ahpatron_cli.render.console import Conversation
 
     talk = Conversation()
+    if len(arguments) <= 1 or not {"-h", "--help"}.isdisjoint(arguments):
+        _spare_the_help_what_it_does_not_use()
     try:
+        raise_on_signals()
         return _run_command(arguments)
     except UserError as error:
         talk.error(error)
@@ -126,6 +123,26 @@ def _main(arguments: list[str]) -> int:
         print(f"ahpatron {__version__}: this is a bug in ahpatron, please report", file=sys.stderr)
         traceback.print_exc()
         return ExitCode.BUG
+
+
+def _spare_the_help_what_it_does_not_use() -> None:
+    """Typer's help imports rich's Markdown and its tracebacks, which we switched off.
+
+    Behind them are a Markdown parser and a syntax highlighter: a third of the time that the help
+    takes. Empty classes stand in for them while Typer imports them, and only then.
+    """
+    unused = {"rich.markdown": "Markdown", "rich.traceback": "Traceback"}
+    made = [name for name in unused if name not in sys.modules]
+    for name in made:
+        sys.modules[name] = ModuleType(name)
+        setattr(sys.modules[name], unused[name], type(unused[name], (), {}))
+    try:
+        import typer.rich_utils  # noqa: F401 - so that it is there when the help is shown
+    except ImportError:  # a Typer that wants more of them gets all
+        pass
+    finally:
+        for name in made:
+            del sys.modules[name]
 
 
 def _run_command(arguments: list[str]) -> int:

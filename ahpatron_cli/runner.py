@@ -142,7 +142,9 @@ class Pass:
                 f"round {played} cannot be computed: {error}",
                 code=ExitCode.BAD_DATA,
                 place=Place(self._path, int(piece.lines[error.row])),
-                hint="bring the features to a common size with `--scale standard`, "
+                hint="choose another `-p step=` or `-p radius=`"
+                if "‖f‖" in str(error)
+                else "bring the features to a common size with `--scale standard`, "
                 "or choose a larger `--sigma`",
             ) from None
         except LimitReachedError as error:

@@ -180,6 +180,11 @@ class Keeper:
         if self.model and form.features > self.model.features:
             known = f"{self.model.features:,} features"
             self._say(f"the data have {form.features:,} features, where the model knew {known}")
+        if self.model and form.zero_based and self.model.features < self.model.width:
+            self._say(
+                "the data have a feature 0, which the model never saw; if its features are counted "
+                "from 1 and these from 0, every feature was taken for another"
+            )
         params = one.params()[0]
         if self._keeping.save and self.model is None and "horizon" in params and not self._horizon:
             self._say(
@@ -233,17 +238,19 @@ class _Form:
     width: int
     features: int
     labels: tuple[float | None, float]
+    zero_based: bool
 
 
 def _stream_form(stream: Stream) -> _Form:
-    return _Form(bool(stream.dense), stream.width, stream.features, stream.labels())
+    dense, labels = bool(stream.dense), stream.labels()
+    return _Form(dense, stream.width, stream.features, labels, stream.zero_based)
 
 
 def _loaded_form(loaded: Loaded) -> _Form:
-    rows, facts = loaded.whole.rows, loaded.facts
+    rows, facts = loaded.held.rows, loaded.facts
     dense = not isinstance(rows, CsrRows)
     width = rows.width if isinstance(rows, CsrRows) else rows.shape[1]
-    return _Form(dense, width, facts.features, facts.labels)
+    return _Form(dense, width, facts.features, facts.labels, facts.zero_based)
 
 
 class _Trail:

@@ -253,6 +253,14 @@ MaxFeatures = Annotated[
         rich_help_panel=DATA,
     ),
 ]
+Cache = Annotated[
+    bool,
+    typer.Option(
+        "--cache",
+        help="Keep the decoded files in the user's cache folder, and read them from there.",
+        rich_help_panel=DATA,
+    ),
+]
 Save = Annotated[
     str | None,
     typer.Option(

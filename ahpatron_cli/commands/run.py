@@ -25,6 +25,7 @@ def run(
     scale: options.Scale = "none",
     positive: options.Positive = None,
     max_features: options.MaxFeatures = 10_000_000,
+    cache: options.Cache = False,
     save: options.Save = None,
     resume: options.Resume = None,
     freeze: options.Freeze = False,
@@ -53,6 +54,7 @@ def run(
         parse_label,
         usage,
     )
+    from ahpatron_cli.data.decoded import default_folder
     from ahpatron_cli.data.examples import Preparation
     from ahpatron_cli.data.scaling import SCALES
     from ahpatron_cli.render.console import Conversation
@@ -104,7 +106,10 @@ def run(
     keeper = Keeper(keeping, talk.note) if keeping.wanted else None
     with open_predictions(predictions) as writer:
         certifier = Certifier(preparation, seed) if certify else None
-        session = Session(setups, preparation, repetition, jobs, talk, writer, keeper, certifier)
+        folder = default_folder() if cache else None
+        session = Session(
+            setups, preparation, repetition, jobs, talk, writer, keeper, certifier, folder
+        )
         session.check(data)
         reports = [session.play(path) for path in data]
     if curve:

@@ -160,7 +160,7 @@ class Sweep:
                 self._talk.warn(f"{name}: the labels come sorted; --shuffle plays a random order")
             setups = self._plan.setups(file, facts.rounds)
             if any(setup.auto_sigma for setup in setups):
-                setups, said = settle_sigma(setups, file.path, loaded.whole.rows)
+                setups, said = settle_sigma(setups, file.path, loaded.first_rows())
                 self._talk.note(f"{Path(file.path).name}: {said}")
             for trial in self._plan.trials(file, facts, setups):
                 path = str(Path(file.path).absolute())

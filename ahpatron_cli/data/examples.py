@@ -10,6 +10,7 @@ import numpy as np
 
 from ahpatron_cli.core import BLOCK
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, rows_in, rows_of
+from ahpatron_cli.data.holding import Gathered, exact_rows, small_rows
 from ahpatron_cli.data.labels import LabelMap, describe, find_pair, is_plain
 from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler, unit_rows
 from ahpatron_cli.data.scanning import scan
@@ -81,6 +82,8 @@ class Facts:
     sha256: str | None
     notes: tuple[str, ...]
     sorted_labels: bool
+    zero_based: bool = False
+    """Feature indices start at 0."""
 
 
 class Stream:
@@ -90,10 +93,13 @@ class Stream:
     then depend neither on how the bytes arrived nor on rows to come.
     """
 
-    def __init__(self, source: Source, preparation: Preparation) -> None:
+    def __init__(
+        self, source: Source, preparation: Preparation, reader: SvmReader | None = None
+    ) -> None:
+        """`reader` is where the rows come from, if not from the text of `source`."""
         self._source = source
         self._preparation = preparation
-        self._reader = _reader(source, preparation)
+        self._reader = reader or _reader(source, preparation)
         self._map: LabelMap | None = None
         known = preparation.known
         self.dense: bool | None = known.dense if known else None
@@ -143,8 +149,9 @@ class Stream:
             return LabelMap(source.name, positive, _pair(known.labels), from_model=True)
         twice = source.size is not None and not source.is_stdin
         if positive is None and twice and not is_plain(first.labels.tolist()):
-            labels = scan(source.name, self._preparation.limit).labels
-            return LabelMap(source.name, None, find_pair(source.name, labels), all_known=True)
+            found = scan(source.name, self._preparation.limit)
+            pair = find_pair(source.name, found.labels, found.more_labels)
+            return LabelMap(source.name, None, pair, all_known=True)
         return LabelMap(source.name, positive)
 
     def _parts(self, rows: CsrRows) -> Iterator[tuple[int, int]]:
@@ -183,6 +190,11 @@ class Stream:
         """The largest feature index so far."""
         return max(self._reader.max_index + self._reader.zero_based, 0)
 
+    @property
+    def zero_based(self) -> bool:
+        """Whether a feature 0 was seen."""
+        return self._reader.zero_based
+
     def labels(self) -> tuple[float | None, float]:
         """The labels counted as -1 and as +1, as far as they were seen."""
         assert self._map is not None
@@ -198,50 +210,64 @@ class Stream:
 class Loaded:
     """A whole file in memory, held once: each pass takes rows from it in its own order."""
 
-    whole: Piece
+    held: Piece
+    """All examples, their values perhaps as float32."""
     facts: Facts
     scaler: Scaler | None = None
     """What was done to the features, where that was found from the data."""
 
+    @property
+    def whole(self) -> Piece:
+        """All examples in the form they are computed in; a second copy where that is another."""
+        return Piece(exact_rows(self.held.rows), self.held.labels, self.held.lines)
+
+    def first_rows(self) -> Rows:
+        """Those that something may be found out from before the first round."""
+        count = min(len(self.held.labels), WARM_UP)
+        return exact_rows(rows_of(self.held.rows, slice(0, count)))
+
     def pieces(self, order: Integers | None, size: int = 64 * BLOCK) -> Iterator[Piece]:
         """The examples in file order, or those of `order`, `size` rows at a time."""
-        rows, labels, lines = self.whole.rows, self.whole.labels, self.whole.lines
+        rows, labels, lines = self.held.rows, self.held.labels, self.held.lines
         count = len(labels) if order is None else len(order)
         for start in range(0, count, size):
             stop = min(start + size, count)
             chosen = np.arange(start, stop) if order is None else order[start:stop]
-            yield Piece(rows_in(rows, chosen), labels[chosen], lines[chosen])
+            taken = exact_rows(rows_in(rows, chosen))
+            yield Piece(taken, labels[chosen], lines[chosen])
 
 
 def load(source: Source, preparation: Preparation) -> Loaded:
     """Read a whole file. Any two labels will do: all are known before the first round."""
     known = preparation.known
     reader = _reader(source, preparation)
-    whole = _join(list(reader))
+    gathered = Gathered.of(reader)
+    found, lines = gathered.labels, gathered.lines
     positive = preparation.positive
     if known is not None:
         pair = _pair(known.labels)
     else:
-        pair = None if positive is not None else find_pair(source.name, whole.labels.tolist())
+        pair = None if positive is not None else find_pair(source.name, found.tolist())
     label_map = LabelMap(source.name, positive, pair, all_known=True, from_model=known is not None)
-    labels = label_map.signs(whole.labels, whole.lines)
+    labels = label_map.signs(found, lines)
     facts = _facts(source, reader, label_map, len(labels))
-    stored = whole.rows
+    stored_width = gathered.width
     dense = known.dense if known else None
     if dense is None:
-        dense = computed_densely(stored)
-    narrow = dense and max(stored.width, known.width if known else 0) <= DENSE_WIDTH
-    rows = stored.dense(known.width if known else None) if narrow else stored
+        dense = gathered.values >= DENSE_SHARE * len(labels) * stored_width
+    width = max(stored_width, known.width if known else 0)
+    rows = gathered.rows(dense=dense and width <= DENSE_WIDTH, width=width)
     scaler = known.scaler if known else None
     if preparation.scale == "unit":
-        rows = unit_rows(rows)
+        rows = small_rows(unit_rows(exact_rows(rows)))
     elif preparation.scale in LEARNED_SCALES:
+        rows = exact_rows(rows)
         seen = min(len(labels), WARM_UP) if preparation.warm_up else len(labels)
         scaler = scaler or Scaler.fitted(rows_of(rows, slice(0, seen)), preparation.scale)
         if isinstance(rows, CsrRows) and scaler.shift.any():
             raise _too_wide(source.name, rows.width)
-        rows = scaler(rows)
-    return Loaded(Piece(rows, labels, whole.lines), facts, scaler)
+        rows = small_rows(scaler(rows))
+    return Loaded(Piece(rows, labels, lines), facts, scaler)
 
 
 def _pair(labels: tuple[float | None, float]) -> tuple[float, float] | None:
@@ -274,6 +300,7 @@ def _facts(source: Source, reader: SvmReader, label_map: LabelMap, rounds: int) 
         sha256=source.sha256(),
         notes=tuple(note for note in notes if note is not None),
         sorted_labels=label_map.sorted,
+        zero_based=reader.zero_based,
     )
 
 

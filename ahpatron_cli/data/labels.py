@@ -135,12 +135,16 @@ class LabelMap:
         )
 
 
-def find_pair(path: str, labels: Iterable[float]) -> tuple[float, float] | None:
-    """The two labels of a file, smaller first; None where there are not two yet."""
+def find_pair(path: str, labels: Iterable[float], more: bool = False) -> tuple[float, float] | None:
+    """The two labels of a file, smaller first; None where there are not two yet.
+
+    `more`: there are others, which nobody counted.
+    """
     distinct = sorted(set(labels))
     if len(distinct) > 2:
+        count = f"more than {len(distinct)}" if more else f"{len(distinct)}"
         raise UserError(
-            f"{len(distinct)} different labels: {show_all(distinct)}",
+            f"{count} different labels: {show_all(distinct, more)}",
             code=ExitCode.BAD_DATA,
             place=Place(path),
             hint=f"two classes are played; `--positive {show(distinct[-1])}` plays that label as "
@@ -169,8 +173,10 @@ def show(label: float) -> str:
     return str(int(label)) if label == int(label) and abs(label) < 1e16 else repr(label)
 
 
-def show_all(labels: Iterable[float]) -> str:
-    """The first few labels of many."""
+def show_all(labels: Iterable[float], more: bool = False) -> str:
+    """The first few labels of many; `more`: there are others that were not counted."""
     distinct = sorted(labels)
     text = ", ".join(show(label) for label in distinct[:5])
+    if more:
+        return text + ", …"
     return text + (f", … ({len(distinct)} in all)" if len(distinct) > 5 else "")

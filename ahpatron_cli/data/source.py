@@ -45,6 +45,8 @@ FOREIGN_FORMATS: tuple[tuple[bytes, str, str | None], ...] = (
     (b"Rar!\x1a\x07", "a rar archive", "unrar p -inul"),
     (b"\x1f\x9d", "a .Z archive (compress)", "uncompress -c"),
     (b"LZIP", "an lzip archive", "lzip -dc"),
+    (b"version https://git-lfs", "a Git LFS pointer whose data were not fetched", None),
+    (b"%%MatrixMarket", "a Matrix Market file", None),
     (b"%PDF-", "a PDF document", None),
     (b"\x89HDF\r\n\x1a\n", "an HDF5 file", None),
     (b"\x93NUMPY", "a NumPy .npy array", None),
@@ -124,6 +126,7 @@ COMPRESSIONS: tuple[tuple[bytes, str, Callable[[], Decompressor]], ...] = (
     (b"BZh", "bzip2", bz2.BZ2Decompressor),
     (b"\xfd7zXZ\0", "xz", _xz),
 )
+UNPACK = {"gzip": "gzip -dc <", "bzip2": "bzip2 -dc <", "xz": "xz -dc <"}
 
 
 def open_source(path: str) -> Source:
@@ -162,7 +165,7 @@ class Source:
             if raw_head.startswith(magic):
                 self._unpack: Callable[[int], bytes] = _Unpacker(self, kind, magic, new).read
                 self._unread = self._fill(self._unpack, HEAD_BYTES)
-                self._refuse_foreign(self._unread, f"inside the {kind} data is")
+                self._refuse_foreign(self._unread, f"inside the {kind} data is", kind)
                 break
         else:
             self._unpack = self.raw_block
@@ -238,8 +241,11 @@ class Source:
             size -= len(data)
         return b"".join(parts)
 
-    def _refuse_foreign(self, head: bytes, verb: str) -> None:
+    def _refuse_foreign(self, head: bytes, verb: str, packed: str = "") -> None:
         found = next((row for row in FOREIGN_FORMATS if head.startswith(row[0])), None)
+        for magic, kind, _ in COMPRESSIONS:
+            if packed and head.startswith(magic):  # `gzip *` over what was packed already
+                found = (magic, f"{kind} data once more", UNPACK[packed])
         if head[257:262] == b"ustar":
             found = (b"", "a tar archive", "tar -xOf")
         if found is None:

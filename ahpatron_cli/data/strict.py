@@ -183,8 +183,10 @@ def _refuse_other_encodings(text: bytes) -> None:
     nul = text.find(b"\0")
     if text.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
         encoding = "UTF-32"
-    elif text.startswith((b"\xff\xfe", b"\xfe\xff")) or _looks_like_utf16(text[:64]):
+    elif text.startswith((b"\xff\xfe", b"\xfe\xff")):
         encoding = "UTF-16"
+    elif _looks_like_utf16(text[:64]):  # no byte order mark: say it, iconv would guess
+        encoding = "UTF-16BE" if text.startswith(b"\0") else "UTF-16LE"
     elif nul >= 0:
         raise Fault(
             nul + 1,
@@ -197,12 +199,13 @@ def _refuse_other_encodings(text: bytes) -> None:
         )
     else:
         return
+    name = encoding[:6]
     raise Fault(
         1,
         2,
-        encoding.lower(),
-        f"the text must be ASCII or UTF-8, not {encoding}",
-        f"{encoding} text",
+        name.lower(),
+        f"the text must be ASCII or UTF-8, not {name}",
+        f"{name} text",
         f"convert it with `iconv -f {encoding} -t UTF-8 FILE > fixed.svm`",
         whole_file=True,
     )
@@ -238,6 +241,9 @@ def _label(token: _Token, data: bytes) -> float:
     if value is not None:
         return value
     text = token.text
+    if text.startswith(b"<<<<<<<"):
+        note = "both versions of some lines are in the file"
+        raise token.fault("conflict", "a merge conflict must be resolved first", note)
     if text.startswith(b"<"):
         raise token.foreign("html", "an HTML or XML page", "was the download link wrong?")
     if text.startswith((b"{", b"[")):

@@ -141,6 +141,21 @@ def test_scaling_is_the_models(ahpatron: Ahpatron, breast_cancer: Path) -> None:
     assert "the data have 31 features, where the model knew 30 features" in done.err
 
 
+@pytest.mark.parametrize("way", [[], ["--shuffle"], ["--freeze"]])
+def test_features_counted_from_0_after_features_counted_from_1(
+    ahpatron: Ahpatron, way: list[str]
+) -> None:
+    """A file alone cannot tell; that the model's files had no feature 0 is worth a word."""
+    ahpatron.write("one.svm", "+1 1:1 2:2\n-1 1:3\n")
+    ahpatron.write("zero.svm", "+1 0:1 1:2\n-1 0:3\n")
+    ahpatron("run", "one.svm", "--save", "one.npz")
+    ahpatron("run", "zero.svm", "--save", "zero.npz")
+    said = "the data have a feature 0, which the model never saw"
+    assert said in ahpatron("run", "zero.svm", "--resume", "one.npz", *way).err
+    assert said not in ahpatron("run", "one.svm", "--resume", "one.npz", *way).err
+    assert said not in ahpatron("run", "zero.svm", "--resume", "zero.npz", *way).err
+
+
 def test_a_frozen_model_predicts_and_stays(ahpatron: Ahpatron, rings: Path) -> None:
     cut(ahpatron, rings, 1500)
     ahpatron("run", "a.svm", "--sigma", "0.1", "--save", "m.npz")

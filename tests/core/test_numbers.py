@@ -208,11 +208,20 @@ def test_defaults_by_formula() -> None:
     assert Ahpatron(budget=100, radius=8).step == 0.4
 
 
-@pytest.mark.parametrize("radius", [1e-200, 1e-6, 1e200])
+@pytest.mark.parametrize("radius", [1e-150, 1e-6, 1e200])
 def test_adaptive_steps_at_extreme_radii(radius: float) -> None:
     stream = make_stream(seed=3, rounds=100, features=2)
     player = play(AVP(schedule="adaptive", radius=radius), stream.X, stream.y)
     assert player.f.norm <= radius * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("tiny", [{"radius": 1e-200}, {"radius": 1e-160}, {"step": 1e-320}])
+def test_squares_that_lose_digits_are_refused(tiny: dict[str, float]) -> None:
+    """‖f‖² was 0, and f with it: every prediction was a tie, and none was said to be wrong."""
+    stream = make_stream(seed=3, rounds=100, features=2)
+    for learner in (AVP(**tiny), Ahpatron(budget=8, **tiny)):
+        with pytest.raises(NumericalError, match="too small for a double"):
+            play(learner, stream.X, stream.y)
 
 
 @pytest.mark.parametrize("name", ["perceptron", "rbp", "forgetron", "avp"])

@@ -84,8 +84,8 @@ LINES = [
 # kind, whole file, problem, line, column, words of the hint
 FILES = [
     ("utf-16", "1 1:2\n".encode("utf-16"), "the text must be ASCII or UTF-8, not UTF-16", 1, 1, "iconv -f UTF-16 -t UTF-8"),
-    ("utf-16", "1 1:2\n".encode("utf-16-le"), "the text must be ASCII or UTF-8, not UTF-16", 1, 1, "iconv -f UTF-16"),
-    ("utf-16", "1 1:2\n".encode("utf-16-be"), "the text must be ASCII or UTF-8, not UTF-16", 1, 1, "iconv -f UTF-16"),
+    ("utf-16", "1 1:2\n".encode("utf-16-le"), "the text must be ASCII or UTF-8, not UTF-16", 1, 1, "iconv -f UTF-16LE -t UTF-8"),
+    ("utf-16", "1 1:2\n".encode("utf-16-be"), "the text must be ASCII or UTF-8, not UTF-16", 1, 1, "iconv -f UTF-16BE -t UTF-8"),
     ("utf-32", "1 1:2\n".encode("utf-32"), "the text must be ASCII or UTF-8, not UTF-32", 1, 1, "iconv -f UTF-32"),
     ("nul", GOOD + b"1 1:2\0\n", "this is a binary file, not LIBSVM text", 3, 6, "damaged"),
     ("nul", GOOD + b"# a comment\0\n", "this is a binary file, not LIBSVM text", 3, 12, "damaged"),

@@ -1,0 +1,18 @@
+"""Where the command begins: signals are answered before anything large is imported.
+
+Ctrl-C while Typer is still being imported would otherwise end in Python's traceback.
+"""
+
+from __future__ import annotations
+
+from typing import NoReturn
+
+from ahpatron_cli.signals import leave_at_once_on_signals
+
+
+def main() -> NoReturn:
+    """Entry point of the `ahpatron` command."""
+    leave_at_once_on_signals()
+    from ahpatron_cli.app import main as play
+
+    play()

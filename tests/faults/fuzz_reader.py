@@ -1,0 +1,143 @@
+"""Fuzz the reader: `python tests/faults/fuzz_reader.py [--executions N] [--seed S]`.
+
+With atheris (`pip install atheris`; it has no builds for every Python and machine) the mutations
+are led by the coverage of `ahpatron_cli.data`. Without it, or with `--blind`, they are led by the
+grammar alone: lines are made of good and bad tokens, then cut, flipped, doubled and packed. Either
+way `reading.check` judges each input, and the first that fails is written to `--crash` and ends
+the run.
+"""
+
+from __future__ import annotations
+
+import argparse
+import bz2
+import gzip
+import lzma
+import random
+import sys
+import tempfile
+import time
+from collections import Counter
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[2]
+sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
+
+LABELS = [b"1", b"-1", b"+1", b"0", b"2.5", b"1e0", b"-0", b"nan", b"inf", b"1e400", b"1_0", b"x"]
+LABELS += [b"0x1", b"1,2", b"<a>", b"{", b"@r", b"|", b"", b".", b"1.", b".5", b"1e", b"--1"]
+INDICES = [b"1", b"2", b"3", b"7", b"0", b"01", b"10000000", b"10000001", b"-1", b"a", b"1.5"]
+INDICES += [b"1_0", b"9" * 30, b"", b"qid", b"+1", b"4294967297", b"18446744073709551617"]
+VALUES = [b"1", b"0.5", b"-2", b"+3", b"1e-400", b"5e-324", b"1.7976931348623157e308", b"1e309"]
+VALUES += [b"0" * 30 + b"1", b"0." + b"3" * 30, b"9007199254740993", b"9007199254740993.0", b"nan"]
+VALUES += [b"123456789012345678", b"1234567890123456789", b"0.1e1", b"1E5", b"-0", b"1,5", b"1_0"]
+VALUES += [b"", b".", b"1.2.3", b"e5", b"0x10", b"4.35", b"2.675", b"18014398509481985.5"]
+SPACES = [b" ", b" ", b" ", b" ", b"  ", b"\t", b"", b"\r", b"\x0b", b"\xa0", b"\xc2\xa0", b"\0"]
+ENDS = [b"\n", b"\n", b"\n", b"\r\n", b" \n", b"\n\n", b"#\n", b" # \xc3\xa4 1:2\n", b"", b"\r"]
+HEADS = [b"", b"", b"", b"", b"\xef\xbb\xbf", b"\xff\xfe", b"#\n", b"\n", b"\x1f\x8b", b"BZh9"]
+PACKERS = (lambda text: gzip.compress(text, 1, mtime=0), bz2.compress, lzma.compress)
+
+
+def made_up(lots: random.Random) -> bytes:
+    """A text with the look of LIBSVM, good or bad."""
+    hostility = lots.choice((0.0, 0.0, 0.02, 0.1, 0.5))
+
+    def pick(choices: list[bytes], good: int) -> bytes:
+        return lots.choice(choices if lots.random() < hostility else choices[:good])
+
+    parts = [pick(HEADS, 4)]
+    for _ in range(lots.choice((1, 1, 2, 3, 8))):
+        parts.append(pick(LABELS, 7))
+        index = 0
+        if lots.random() < 0.1:
+            parts.append(b" qid:%d" % lots.randrange(9))
+        for _ in range(lots.choice((0, 1, 2, 3, 10))):
+            index += lots.randrange(1, 5)
+            spelled = pick(INDICES, 1) if lots.random() < hostility else b"%d" % index
+            value = pick(VALUES, 7)
+            if lots.random() < 0.5:
+                value = f"{lots.uniform(-9, 9):.{lots.randrange(1, 20)}g}".encode()
+            parts += [pick(SPACES, 4), spelled, b":", value]
+        parts.append(pick(ENDS, 4))
+    text = bytearray(b"".join(parts))
+    while text and lots.random() < hostility:
+        at = lots.randrange(len(text))
+        match lots.randrange(4):
+            case 0:
+                text[at] = lots.randrange(256)
+            case 1:
+                del text[at]
+            case 2:
+                text[at:at] = text[lots.randrange(len(text)) :][: lots.randrange(20)]
+            case _:
+                del text[at:]
+    data = bytes(text)
+    if lots.random() < 0.02:
+        data = lots.choice(PACKERS)(data)
+        if lots.random() < 0.5:
+            damaged = bytearray(data)
+            damaged[lots.randrange(len(damaged))] ^= 1 << lots.randrange(8)
+            data = bytes(damaged)
+    return data
+
+
+def _blind(executions: int, seed: int, crash: Path) -> None:
+    from faults.reading import check
+
+    lots = random.Random(seed)
+    outcomes: Counter[str] = Counter()
+    began = time.monotonic()
+    for number in range(executions):
+        data = made_up(lots)
+        try:
+            found = check(data)
+        except BaseException:
+            crash.write_bytes(data)
+            print(f"execution {number} failed; its input is in {crash}: {data[:200]!r}")
+            raise
+        outcomes[getattr(found, "problem", "accepted").split(":")[0]] += 1
+    print(f"{executions:,} executions in {time.monotonic() - began:.0f} s, none failed")
+    for outcome, count in outcomes.most_common():
+        print(f"{count:>9,}  {outcome}")
+
+
+def _led_by_coverage(executions: int, seed: int, crash: Path) -> None:
+    import atheris  # type: ignore[import-not-found]  # optional: see above
+
+    with atheris.instrument_imports(include=["ahpatron_cli.data"]):
+        from faults.reading import check
+
+    lots = random.Random(seed)
+    with tempfile.TemporaryDirectory() as folder:
+        corpus = Path(folder) / "corpus"
+        corpus.mkdir()
+        for number in range(400):
+            (corpus / str(number)).write_bytes(made_up(lots))
+        words = Path(folder) / "words"
+        tokens = {*LABELS, *INDICES, *VALUES, *SPACES, *ENDS, *HEADS} - {b""}
+        spelled = ("".join(f"\\x{byte:02x}" for byte in token) for token in sorted(tokens))
+        words.write_text("".join(f'"{token}"\n' for token in spelled))
+        options = [f"-runs={executions}", f"-seed={seed}", f"-dict={words}", "-max_len=600"]
+        options += [f"-artifact_prefix={crash}.", "-timeout=600", "-rss_limit_mb=4096"]
+        atheris.Setup([sys.argv[0], *options, str(corpus)], check)
+        atheris.Fuzz()
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--executions", type=int, default=1_000_000)
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--blind", action="store_true", help="without atheris")
+    parser.add_argument("--crash", type=Path, default=Path("fuzz_reader.crash"))
+    asked = parser.parse_args()
+    blind = asked.blind
+    if not blind:
+        try:
+            import atheris  # noqa: F401
+        except ImportError:
+            print("atheris is not installed: mutations are led by the grammar alone")
+            blind = True
+    (_blind if blind else _led_by_coverage)(asked.executions, asked.seed, asked.crash)
+
+
+if __name__ == "__main__":
+    main()

@@ -8,7 +8,7 @@ from ahpatron_cli.core.rows import Floats, Integers
 
 SHARE = 4
 """One of so many goes."""
-DIGITS = 10
+EQUAL, DIGITS = 1e-10, 10
 TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -30,10 +30,11 @@ def choose_nearest(gram: Floats, coefficients: Floats) -> Integers:
     size = len(coefficients)
     diagonal = gram.diagonal()
     shared = gram * gram
-    shared /= np.where(diagonal > 0, diagonal, np.inf)  # row i: κ_ij²/κ_jj
+    if (diagonal != 1).any():
+        shared /= np.where(diagonal > 0, diagonal, np.inf)  # row i: κ_ij²/κ_jj
     np.fill_diagonal(shared, -1.0)
-    neighbours = np.argmax(np.round(shared, DIGITS), axis=1)
-    closest = shared[np.arange(size), neighbours]
+    closest = shared.max(axis=1)
+    neighbours = (shared >= closest[:, None] - EQUAL).argmax(axis=1)
     losses = coefficients * coefficients * np.maximum(diagonal - np.maximum(closest, 0.0), 0.0)
     losses = np.round(losses / max(float(losses.max()), TINY), DIGITS)
     younger_first = size - 1 - np.argsort(losses[::-1], kind="stable")

@@ -105,7 +105,8 @@ def best(rows: Iterable[Row]) -> dict[str, Row]:
 def tables(rows: Mapping[tuple[str, str, int | None], list[Row]]) -> Iterable[str]:
     names = [data.name for data in DATASETS]
     for experiment, title in TITLES.items():
-        here = [name for name in names if (experiment, name, None) in rows]
+        played = {n: rows.get((experiment, n, None), []) for n in names}
+        here = [n for n, mine in played.items() if any(row.learner == OURS for row in mine)]
         if not here:
             continue
         yield f"\n{title}\n"
@@ -113,7 +114,7 @@ def tables(rows: Mapping[tuple[str, str, int | None], list[Row]]) -> Iterable[st
         yield "|---" * (len(here) + 1) + "|"
         cells: dict[str, dict[str, str]] = defaultdict(dict)
         for name in here:
-            mine = rows[experiment, name, None]
+            mine = played[name]
             chosen = best(mine)
             ours = chosen[OURS]
             for learner, row in chosen.items():

@@ -225,10 +225,9 @@ def _replaceable(S: list[Row], a: list[float], kernel: KernelFunction) -> list[i
             if j != i:
                 own = kernel(S[j], S[j])
                 shared[j] = kernel(S[i], S[j]) ** 2 / own if own > 0 else 0.0
-        best = max(round(value, 10) for value in shared.values())
-        near = min(j for j, value in shared.items() if round(value, 10) == best)
-        neighbours.append(near)
-        losses.append(a[i] ** 2 * max(kernel(S[i], S[i]) - shared[near], 0.0))
+        best = max(shared.values())
+        neighbours.append(min(j for j, value in shared.items() if value >= best - 1e-10))
+        losses.append(a[i] ** 2 * max(kernel(S[i], S[i]) - best, 0.0))
     largest = max(*losses, 2.0**-1022)
     ranked = sorted(range(B), key=lambda i: (round(losses[i] / largest, 10), -i))
     many = max(B // 4, 1)

@@ -9,6 +9,7 @@ import shlex
 import sys
 import traceback
 from pathlib import Path
+from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, NoReturn, cast
 
 import typer
@@ -92,6 +93,8 @@ def _main(arguments: list[str]) -> int:
     from ahpatron_cli.render.console import Conversation
 
     talk = Conversation()
+    if len(arguments) <= 1 or not {"-h", "--help"}.isdisjoint(arguments):
+        _spare_the_help_what_it_does_not_use()
     try:
         raise_on_signals()
         return _run_command(arguments)
@@ -120,6 +123,26 @@ def _main(arguments: list[str]) -> int:
         print(f"ahpatron {__version__}: this is a bug in ahpatron, please report", file=sys.stderr)
         traceback.print_exc()
         return ExitCode.BUG
+
+
+def _spare_the_help_what_it_does_not_use() -> None:
+    """Typer's help imports rich's Markdown and its tracebacks, which we switched off.
+
+    Behind them are a Markdown parser and a syntax highlighter: a third of the time that the help
+    takes. Empty classes stand in for them while Typer imports them, and only then.
+    """
+    unused = {"rich.markdown": "Markdown", "rich.traceback": "Traceback"}
+    made = [name for name in unused if name not in sys.modules]
+    for name in made:
+        sys.modules[name] = ModuleType(name)
+        setattr(sys.modules[name], unused[name], type(unused[name], (), {}))
+    try:
+        import typer.rich_utils  # noqa: F401 - so that it is there when the help is shown
+    except ImportError:  # a Typer that wants more of them gets all
+        pass
+    finally:
+        for name in made:
+            del sys.modules[name]
 
 
 def _run_command(arguments: list[str]) -> int:

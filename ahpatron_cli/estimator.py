@@ -20,6 +20,7 @@ from ahpatron_cli.core.learners.projectron import LimitReachedError
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, rows_in
 from ahpatron_cli.core.spec import ParameterError, Value
 from ahpatron_cli.data.examples import computed_densely
+from ahpatron_cli.data.warm_up import median_sigma
 from ahpatron_cli.runner import Repetition, Setup, lots
 
 BLAS = ThreadpoolController().select(user_api="blas")
@@ -42,7 +43,8 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
     budget, epsilon, sigma, horizon : number or None
         Parameters of the learner or the kernel; None is its default. One that neither has is an
         error. `horizon` is the number of rounds, for learners whose defaults depend on it: `fit`
-        knows it, `partial_fit` does not.
+        knows it, `partial_fit` does not. `sigma="auto"` is the median distance between the first
+        1,000 rows that are fitted, of the first piece with `partial_fit`; see `sigma_`.
     params : dict or None
         Other parameters of the learner and the kernel, by name.
     n_passes : int
@@ -60,6 +62,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
     player_ : the core's `Player`: learner, hypothesis `f` and `tally`.
     online_scores_ : f(x) of each round of the last `fit` or `partial_fit`, as it was predicted.
     mistakes_, mistake_rate_, n_updates_, support_size_ : the record of all rounds so far.
+    sigma_ : σ of the kernel, as given or as chosen.
     n_features_in_, feature_names_in_ : as everywhere in scikit-learn.
     """
 
@@ -70,7 +73,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         kernel: str = "gaussian",
         budget: int | None = None,
         epsilon: float | None = None,
-        sigma: float | None = None,
+        sigma: float | str | None = None,
         horizon: int | None = None,
         params: Mapping[str, Value] | None = None,
         n_passes: int = 1,
@@ -99,7 +102,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         if not isinstance(self.n_passes, int | np.integer) or self.n_passes < 1:
             raise ValueError(f"n_passes must be a whole number >= 1, got {self.n_passes!r}")
         passes = int(self.n_passes)
-        seed = self._begin(classes, horizon=len(labels) * passes)
+        seed = self._begin(classes, rows, horizon=len(labels) * passes)
         signs = _signs(labels, classes)
         orders = Repetition(passes, seed, bool(self.shuffle))
         scores = [self._play(rows, signs, orders.order(i, len(signs))) for i in range(passes)]
@@ -121,7 +124,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
                 raise ValueError("classes must be passed on the first call to partial_fit.")
             both = _two_classes(classes)
             signs = _signs(labels, both)
-            self._begin(both, horizon=None)
+            self._begin(both, rows, horizon=None)
         else:
             if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
                 raise ValueError(f"classes={classes!r} are not those of before, {self.classes_!r}")
@@ -138,9 +141,14 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             )
         return _rows(X), y
 
-    def _begin(self, classes: NDArray[Any], horizon: int | None) -> int:
+    def _begin(self, classes: NDArray[Any], rows: Rows, horizon: int | None) -> int:
         """A new player, with nothing played; the seed of all lots."""
         setup = self._setup()
+        if setup.auto_sigma:
+            found = median_sigma(rows, setup.kernel)
+            if isinstance(found, str):
+                raise ValueError(f"sigma='auto' cannot choose: {found}")
+            setup = setup.with_sigma(found)
         if isinstance(self.random_state, int | np.integer):
             seed = int(self.random_state)
         else:
@@ -232,6 +240,11 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
     def n_updates_(self) -> int:
         """Rounds so far that changed f."""
         return self.player_.tally.updates
+
+    @property
+    def sigma_(self) -> float | None:
+        """σ of the kernel, as given or as chosen; None for kernels without one."""
+        return getattr(self.player_.kernel, "sigma", None)
 
     @property
     def support_size_(self) -> int | None:

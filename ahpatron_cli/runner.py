@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 
 import numpy as np
@@ -25,6 +25,10 @@ SUSPICIOUS_TIES = 0.2
 SUSPICIOUS_DRIFT = 1e-6
 
 
+AUTO = "auto"
+"""In place of σ: to be chosen from the first rows of each file."""
+
+
 @dataclass(frozen=True)
 class Setup:
     """A learner and a kernel, each with the parameters that were asked for."""
@@ -39,10 +43,25 @@ class Setup:
         """Whether the learner asks for the number of rounds beforehand."""
         return REGISTRY[self.learner].wants_horizon
 
+    @property
+    def auto_sigma(self) -> bool:
+        """Whether σ is still to be chosen."""
+        return self.kernel_params.get("sigma") == AUTO
+
+    def with_sigma(self, sigma: float) -> Setup:
+        """The same with σ chosen, if it was to be."""
+        if not self.auto_sigma:
+            return self
+        return replace(self, kernel_params={**self.kernel_params, "sigma": sigma})
+
     def build(self) -> tuple[Learner, Kernel]:
-        """Fresh objects for one pass; a ParameterError names what is out of range."""
+        """Fresh objects for one pass; a ParameterError names what is out of range.
+
+        While σ is still to be chosen, the kernel has its default: enough to check the rest.
+        """
         learner = REGISTRY[self.learner](**self.learner_params)
-        return learner, KERNELS[self.kernel](**self.kernel_params)
+        chosen = {name: value for name, value in self.kernel_params.items() if value != AUTO}
+        return learner, KERNELS[self.kernel](**chosen)
 
 
 def lots(seed: int, repeat: int, learner: str) -> tuple[int, ...]:
@@ -86,6 +105,7 @@ class Pass:
         With `state`, that of a pass before, this one goes on from it; or, if it is `frozen`, only
         predicts with it.
         """
+        assert not setup.auto_sigma, "σ is chosen before the first round"
         self.setup = setup
         self.name = setup.learner
         self.seed = seed

@@ -49,6 +49,15 @@ def test_the_first_command_prints_what_the_readme_shows() -> None:
     assert without_seconds(in_repository(arguments)) == without_seconds(shown[1])
 
 
+def test_the_first_comparison_prints_what_the_readme_shows() -> None:
+    part = README[README.index("<!-- the first comparison -->") :]
+    command = re.search(r"```sh\n\.venv/bin/ahpatron (.*)\n```", part)
+    shown = re.search(r"```\n(sample_data/.*?)```", part, re.DOTALL)
+    assert command
+    assert shown
+    assert without_seconds(in_repository(command[1].split())) == without_seconds(shown[1])
+
+
 def test_the_sweep_prints_what_the_readme_shows(tmp_path: Path) -> None:
     command = re.search(
         r"^ahpatron (sweep sample_data/rings.svm .*)--out rings.jsonl$", README, re.M
@@ -75,7 +84,8 @@ def test_every_theorem_is_in_the_readme() -> None:
     section = README[README.index("## Certificates") : README.index("## Sweeps")]
     for theorem in THEOREMS:
         assert f"`{theorem.key}`" in section
-        assert f"`{theorem.learner}`" in section
+        for learner in (theorem.learner, *theorem.compositions):
+            assert f"`{learner}`" in section
 
 
 def test_inspect_prints_what_the_readme_shows() -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from ahpatron_cli.commands.settings import check, one_of, usage
+from ahpatron_cli.core import Kernel
 from ahpatron_cli.core.certificates import Certificate, certify
 from ahpatron_cli.core.comparators import Pieces, comparators
 from ahpatron_cli.core.rows import Floats, Rows
@@ -22,12 +23,12 @@ def meet(key: str, setups: Sequence[Setup]) -> list[Setup]:
     """The setups, with parameters that meet the theorem's conditions where they were not given."""
     one_of("theorem", key, [theorem.key for theorem in THEOREMS])
     theorem = next(theorem for theorem in THEOREMS if theorem.key == key)
-    if not any(setup.learner == theorem.learner for setup in setups):
+    if not any(theorem.about(setup.learner) for setup in setups):
         raise usage(
             f"--theorem {key} is about {theorem.learner}, which is not among the chosen learners",
             f"add -l {theorem.learner}",
         )
-    return [_met(theorem, setup) if setup.learner == theorem.learner else setup for setup in setups]
+    return [_met(theorem, setup) if theorem.about(setup.learner) else setup for setup in setups]
 
 
 def _met(theorem: Theorem, setup: Setup) -> Setup:
@@ -46,8 +47,7 @@ def _met(theorem: Theorem, setup: Setup) -> Setup:
 class Certifier:
     """Certificates for all runs on a file. The file is read again, in memory that does not grow."""
 
-    def __init__(self, setups: Sequence[Setup], preparation: Preparation, seed: int) -> None:
-        self._kernel = setups[0].build()[1]  # the same for all
+    def __init__(self, preparation: Preparation, seed: int) -> None:
         self._preparation = preparation
         self._seed = seed
 
@@ -62,7 +62,13 @@ class Certifier:
                 )
 
     def certified(
-        self, path: str, facts: Facts, results: Sequence[PassResult], *, streamed: bool
+        self,
+        path: str,
+        facts: Facts,
+        results: Sequence[PassResult],
+        kernel: Kernel,
+        *,
+        streamed: bool,
     ) -> list[CertifiedRecord]:
         """The certificate of each run; the order of the rounds does not matter for L_T(f)."""
         known = [result for result in results if theorems_of(result.record.learner)]
@@ -72,7 +78,7 @@ class Certifier:
             radius for one in known for radius in radii_of(one.record.learner, one.record.params)
         ]
         again = self._streamed(path, facts) if streamed else self._loaded(path, facts)
-        found = comparators(again, facts.rounds, self._kernel, radii, self._seed)
+        found = comparators(again, facts.rounds, kernel, radii, self._seed)
         return [
             _certified(
                 result,

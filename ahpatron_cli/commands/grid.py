@@ -23,6 +23,7 @@ from ahpatron_cli.commands.settings import (
     LISTING,
     check,
     parse,
+    parse_kernel,
     split,
     suggestion,
     takers,
@@ -31,7 +32,7 @@ from ahpatron_cli.commands.settings import (
 )
 from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.core.spec import Spec, Value
-from ahpatron_cli.runner import Setup
+from ahpatron_cli.runner import AUTO, Setup
 
 MOST_VALUES = 10_000
 """A range with more is a slip of the finger."""
@@ -137,7 +138,12 @@ def _axes(
     for name, choice in _chosen(learner, specs, layers).items():
         spec = specs[name]
         amounts = choice.amounts(spec)
-        axes[name] = [amount.value(choice.shown, spec, rounds) for amount in amounts]
+        axes[name] = [
+            parse_kernel(choice.shown, name, spec, AUTO)
+            if learner is None and amount == Amount(AUTO)
+            else amount.value(choice.shown, spec, rounds)
+            for amount in amounts
+        ]
     return axes
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -52,7 +52,7 @@ class Keeping:
             raise usage("a checkpoint resumes by itself; leave out --resume")
         if self.checkpoint and not streamed:
             problem = "checkpoints are for one pass in file order"
-            raise usage(problem, "without --shuffle and --scale minmax or standard")
+            raise usage(problem, "without --shuffle")
         if self.checkpoint and traced:
             problem = "--predictions and --curve would lack the rounds before a restart"
             raise usage(problem, "leave them out with --checkpoint")
@@ -149,7 +149,7 @@ class Keeper:
             self._say(self._greeting)
         return made
 
-    def pieces(self, stream: Stream) -> Iterator[Piece]:
+    def pieces(self, stream: Iterable[Piece]) -> Iterator[Piece]:
         """The rounds that are left to play; those before a checkpoint must be the same as then."""
         skip = self.model.played if self.model and self._going_on else 0
         for piece in stream:
@@ -171,7 +171,7 @@ class Keeper:
         """A piece was played: keep a checkpoint, if it is time."""
         checkpoint = self._keeping.checkpoint
         if checkpoint and self._trail.rounds - self._last_kept >= self._keeping.every:
-            self._keep(checkpoint, one, _stream_form(stream), None)
+            self._keep(checkpoint, one, _stream_form(stream), stream.scaler)
             self._last_kept = self._trail.rounds
 
     def finish(self, one: Pass, found: Stream | Loaded) -> None:
@@ -191,10 +191,9 @@ class Keeper:
                 f"T = {params['horizon']} is the length of this file; if the stream goes on, "
                 "-p horizon=N says how long all of it is"
             )
-        scaler = found.scaler if isinstance(found, Loaded) else None
         for path in (self._keeping.save, self._keeping.checkpoint):
             if path:
-                self._keep(path, one, form, scaler)
+                self._keep(path, one, form, found.scaler)
 
     def _keep(self, path: str, one: Pass, form: _Form, scaler: Scaler | None) -> None:
         params, kernel_params = one.params()
@@ -207,7 +206,7 @@ class Keeper:
             labels=form.labels,
             positive=self._preparation.positive,
             scale=self._preparation.scale,
-            scaler=scaler or (self.model.scaler if self.model else None),
+            scaler=scaler,
             features=max(form.features, self.model.features if self.model else 0),
             dense=form.dense,
             width=form.width,
@@ -248,7 +247,7 @@ def _stream_form(stream: Stream) -> _Form:
 
 
 def _loaded_form(loaded: Loaded) -> _Form:
-    rows, facts = loaded.whole.rows, loaded.facts
+    rows, facts = loaded.held.rows, loaded.facts
     dense = not isinstance(rows, CsrRows)
     width = rows.width if isinstance(rows, CsrRows) else rows.shape[1]
     return _Form(dense, width, facts.features, facts.labels, facts.zero_based)

@@ -102,8 +102,8 @@ Sigma = Annotated[
     typer.Option(
         "--sigma",
         metavar="S",
-        help="σ, width of the gaussian exp(-‖u-v‖²/2σ²) or laplacian exp(-‖u-v‖₁/σ) kernel. "
-        "[dim]\\[default: 1.0][/]",
+        help="σ, width of the gaussian exp(-‖u-v‖²/2σ²) or laplacian exp(-‖u-v‖₁/σ) kernel; "
+        "[bold]auto[/]: the median distance between the first 1,000 rows. [dim]\\[default: 1.0][/]",
         rich_help_panel=LEARNING,
     ),
 ]
@@ -112,7 +112,8 @@ Epsilon = Annotated[
     typer.Option(
         "--epsilon",
         metavar="E",
-        help="ε: update where y·f(x) < 1 - ε; between 0 and 1. [dim]\\[default: 0.5][/]",
+        help="ε: update where y·f(x) < 1 - ε; between 0 and 1. "
+        "[dim]\\[default: 0.5; ahpatron+: 0.75][/]",
         rich_help_panel=LEARNING,
     ),
 ]
@@ -196,7 +197,8 @@ Scale = Annotated[
         metavar="HOW",
         autocompletion=completion.scales,
         help="none, minmax (features to 0..1), standard (mean 0, deviation 1) or unit (rows to "
-        "length 1).",
+        "length 1). The middle two are learned from the first 1,000 rows of a pass in file order, "
+        "from all rows with --shuffle or --repeats.",
         rich_help_panel=DATA,
     ),
 ]
@@ -248,6 +250,14 @@ MaxFeatures = Annotated[
         parser=whole_number,
         callback=_index_limit,
         help="Refuse feature indices above N.",
+        rich_help_panel=DATA,
+    ),
+]
+Cache = Annotated[
+    bool,
+    typer.Option(
+        "--cache",
+        help="Keep the decoded files in the user's cache folder, and read them from there.",
         rich_help_panel=DATA,
     ),
 ]

@@ -56,14 +56,14 @@ class Plan:
     """Choices on the command line; they go before those of a file, too."""
     remarks: Sequence[str] = ()
 
-    def trials(self, file: File, facts: Facts) -> Iterator[Trial]:
+    def trials(self, file: File, facts: Facts, setups: Sequence[Setup]) -> Iterator[Trial]:
         """All trials on one file: order by order, so that a sweep cut short is comparable."""
         record = DataRecord(file.path, facts.rounds, facts.features, facts.labels, facts.sha256)
         done = self.preparation
         data = TrialData(record, done.limit, done.scale, done.positive, self.shuffled)
-        setups = [(setup, all_params(setup)) for setup in self.setups(file, facts.rounds)]
+        whole = [(setup, all_params(setup)) for setup in setups]
         for repeat in range(self.repeats):
-            for setup, params in setups:
+            for setup, params in whole:
                 yield Trial(data, setup, self.seed, repeat, params)
 
     def check_size(self) -> None:
@@ -107,13 +107,15 @@ def make_plan(asked: Asked) -> Plan:
         check_names(layer, list(REGISTRY), kernel, every=True)  # also of learners not played now
     typed, more = _typed_choices(asked, learners, kernel)
     positive = options["positive"]
+    repeats, shuffle = options["repeats"], options["shuffle"]
+    shuffled = repeats > 1 if shuffle is None else shuffle
     preparation = Preparation(
         options["limit"],
         one_of("scale", options["scale"], SCALES),
         parse_label(positive) if isinstance(positive, str) else positive,
         asked.max_features,
+        warm_up=not shuffled,
     )
-    repeats, shuffle = options["repeats"], options["shuffle"]
     plan = Plan(
         files=files,
         learners=learners,
@@ -121,7 +123,7 @@ def make_plan(asked: Asked) -> Plan:
         preparation=preparation,
         repeats=repeats,
         seed=options["seed"],
-        shuffled=repeats > 1 if shuffle is None else shuffle,
+        shuffled=shuffled,
         layers=[config.layer],
         typed=typed,
         remarks=[*remarks, *more],

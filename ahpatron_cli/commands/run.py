@@ -25,6 +25,7 @@ def run(
     scale: options.Scale = "none",
     positive: options.Positive = None,
     max_features: options.MaxFeatures = 10_000_000,
+    cache: options.Cache = False,
     save: options.Save = None,
     resume: options.Resume = None,
     freeze: options.Freeze = False,
@@ -53,8 +54,9 @@ def run(
         parse_label,
         usage,
     )
+    from ahpatron_cli.data.decoded import default_folder
     from ahpatron_cli.data.examples import Preparation
-    from ahpatron_cli.data.scaling import LEARNED_SCALES, SCALES
+    from ahpatron_cli.data.scaling import SCALES
     from ahpatron_cli.render.console import Conversation
     from ahpatron_cli.render.files import check_outputs, format_of_suffix, write_atomically
     from ahpatron_cli.render.plot import check_curve_path, write_curve
@@ -88,19 +90,26 @@ def run(
     setups = meet(theorem, setups) if theorem else setups
     for remark in remarks:
         talk.warn(remark)
-    preparation = Preparation(
-        limit, one_of("scale", scale, SCALES), parse_label(positive), max_features
-    )
     repetition = Repetition(repeats, seed, repeats > 1 if shuffle is None else shuffle)
+    preparation = Preparation(
+        limit,
+        one_of("scale", scale, SCALES),
+        parse_label(positive),
+        max_features,
+        warm_up=not repetition.shuffle,
+    )
     keeping = Keeping(save, resume, freeze, checkpoint, every)
-    streamed = not repetition.shuffle and scale not in LEARNED_SCALES
-    keeping.check(len(data), len(setups), repeats, streamed, bool(predictions or curve))
+    traced = bool(predictions or curve)
+    keeping.check(len(data), len(setups), repeats, not repetition.shuffle, traced)
     if certify and (resume or checkpoint):
         raise usage("--certify needs the whole stream, from its first round, in one run")
     keeper = Keeper(keeping, talk.note) if keeping.wanted else None
     with open_predictions(predictions) as writer:
-        certifier = Certifier(setups, preparation, seed) if certify else None
-        session = Session(setups, preparation, repetition, jobs, talk, writer, keeper, certifier)
+        certifier = Certifier(preparation, seed) if certify else None
+        folder = default_folder() if cache else None
+        session = Session(
+            setups, preparation, repetition, jobs, talk, writer, keeper, certifier, folder
+        )
         session.check(data)
         reports = [session.play(path) for path in data]
     if curve:

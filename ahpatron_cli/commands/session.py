@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from contextlib import ExitStack
 from pathlib import Path
 
 import numpy as np
@@ -11,13 +12,16 @@ import numpy as np
 from ahpatron_cli import __version__
 from ahpatron_cli.commands.certifying import Certifier
 from ahpatron_cli.commands.keeping import Keeper
-from ahpatron_cli.commands.settings import usage
-from ahpatron_cli.core.rows import Floats
+from ahpatron_cli.commands.settings import settle_sigma, usage
+from ahpatron_cli.core.rows import Floats, Rows
 from ahpatron_cli.core.spec import ParameterError
+from ahpatron_cli.data.decoded import decoded
 from ahpatron_cli.data.examples import Facts, Loaded, Piece, Preparation, Stream, load
-from ahpatron_cli.data.scaling import LEARNED_SCALES
+from ahpatron_cli.data.kept import RecordingReader, kept_reader
 from ahpatron_cli.data.scanning import scan
 from ahpatron_cli.data.source import Source, open_source
+from ahpatron_cli.data.svm_format import SvmReader
+from ahpatron_cli.data.warm_up import first_rows
 from ahpatron_cli.model_file import looks_like_model
 from ahpatron_cli.records import CertifiedRecord, Curve, DataRecord, Report
 from ahpatron_cli.render.console import Conversation
@@ -38,7 +42,9 @@ class Session:
         predictions: PredictionWriter | None,
         keeper: Keeper | None = None,
         certifier: Certifier | None = None,
+        cache: Path | None = None,
     ) -> None:
+        """Decoded files are kept in the folder `cache`, if there is one."""
         self._keeper = keeper
         self._setups = [keeper.setup()] if keeper and keeper.resumes else setups
         self._preparation = keeper.prepare(preparation) if keeper else preparation
@@ -47,8 +53,11 @@ class Session:
         self._talk = talk
         self._predictions = predictions
         self._certifier = certifier
+        self._cache = cache
         self._several_files = self._full_names = False
         self._load_seconds = 0.0
+        self._playing: Sequence[Setup] = self._setups
+        """The setups for the file that is being played: its σ is in them."""
         self.curves: list[Curve] = []
         """The learning curve of each learner on each file played so far."""
 
@@ -68,10 +77,12 @@ class Session:
     def play(self, path: str) -> Report:
         """Play all learners and repeats over one file."""
         started = time.perf_counter()
-        with open_source(path) as source:
+        with ExitStack() as opened:
+            source = opened.enter_context(open_source(path))
             path = source.name
             if self._fits_a_stream():
-                facts, results = self._play_stream(source)
+                source, reader = self._kept_rows(source, opened)
+                facts, results = self._play_stream(source, reader)
                 learning = sum(result.record.seconds for result in results)
                 self._load_seconds = max(time.perf_counter() - started - learning, 0.0)
             else:
@@ -93,23 +104,30 @@ class Session:
     ) -> list[CertifiedRecord] | None:
         if self._certifier is None:
             return None
-        return self._certifier.certified(path, facts, results, streamed=self._fits_a_stream())
+        kernel = self._playing[0].build()[1]  # the same for all
+        streamed = self._fits_a_stream()
+        return self._certifier.certified(path, facts, results, kernel, streamed=streamed)
 
     def _fits_a_stream(self) -> bool:
         """One pass in file order needs no row twice."""
-        return (
-            self._repetition.repeats == 1
-            and not self._repetition.shuffle
-            and (self._preparation.scale not in LEARNED_SCALES or self._knows_scaling())
-        )
+        return self._repetition.repeats == 1 and not self._repetition.shuffle
 
-    def _knows_scaling(self) -> bool:
-        known = self._preparation.known
-        return known is not None and known.scaler is not None
+    def _choose_sigma(self, path: str, rows: Rows) -> None:
+        """Put the σ that these first rows suggest where it was left to them, and say it."""
+        prefix = f"{_short(path)}: " if self._several_files else ""
+        self._playing, said = settle_sigma(self._setups, path, rows)
+        self._talk.note(prefix + said)
 
-    def _play_stream(self, source: Source) -> tuple[Facts, list[PassResult]]:
+    def _play_stream(
+        self, source: Source, reader: SvmReader | None
+    ) -> tuple[Facts, list[PassResult]]:
         path = source.name
-        stream = Stream(source, self._preparation)
+        stream = Stream(source, self._preparation, reader)
+        pieces: Iterable[Piece] = stream
+        self._playing = self._setups
+        if any(setup.auto_sigma for setup in self._setups):
+            rows, pieces = first_rows(stream)
+            self._choose_sigma(path, rows)
         seed, keeper = self._repetition.seed, self._keeper
         horizon = None if keeper and keeper.resumes else self._horizon(source)
         setups = self._setups if keeper and keeper.resumes else self._playable(path, horizon)
@@ -133,8 +151,8 @@ class Session:
                     rounds += len(scores)
                     line.update(source.position, passes[0].mistakes, rounds)
 
-            pieces = keeper.pieces(stream) if keeper else stream
-            results = play_stream(pieces, passes, played)
+            left = keeper.pieces(pieces) if keeper else pieces
+            results = play_stream(left, passes, played)
         facts = stream.facts()
         if keeper:
             keeper.finish(passes[0], stream)
@@ -143,7 +161,7 @@ class Session:
     def _playable(self, path: str, horizon: int | None) -> list[Setup]:
         """The setups that can play this stream; what the others lack is said."""
         playable = []
-        for setup in self._setups:
+        for setup in self._playing:
             try:
                 Pass(setup, path, self._repetition.seed, 0, horizon)
             except ParameterError as error:
@@ -166,8 +184,11 @@ class Session:
     def _play_loaded(self, source: Source) -> tuple[Facts, list[PassResult]]:
         path = source.name
         started = time.perf_counter()
-        loaded = load(source, self._preparation)
+        loaded = self._load(source)
         self._load_seconds = time.perf_counter() - started
+        self._playing = self._setups
+        if any(setup.auto_sigma for setup in self._setups):
+            self._choose_sigma(path, loaded.first_rows())
         if self._keeper:
             return loaded.facts, [self._play_kept(loaded, path, self._keeper)]
         setups = self._playable(path, loaded.facts.rounds)
@@ -200,6 +221,28 @@ class Session:
                         first += len(scores)
                 results.append(result)
         return loaded.facts, results
+
+    def _cached(self, source: Source) -> bool:
+        """Only a file that can be read again is looked for in the cache."""
+        return self._cache is not None and source.size is not None and not source.is_stdin
+
+    def _kept_rows(self, source: Source, opened: ExitStack) -> tuple[Source, SvmReader | None]:
+        """With --cache, a reader that takes the rows from there, or puts them there."""
+        if self._cache is None or not self._cached(source):
+            return source, None
+        most = (self._preparation.max_features, self._preparation.limit)
+        found = kept_reader(source, self._cache, *most)
+        if found is not None:
+            return source, found
+        source = opened.enter_context(open_source(source.name))  # the other was read for its hash
+        return source, RecordingReader(source, self._cache, *most)
+
+    def _load(self, source: Source) -> Loaded:
+        """The whole file; a model wants what the cache does not have, the scaling."""
+        sha256 = source.sha256() if self._cached(source) and not self._keeper else None
+        if sha256 is None:
+            return load(source, self._preparation)
+        return decoded(source.name, sha256, self._preparation, self._cache)
 
     def _play_kept(self, loaded: Loaded, path: str, keeper: Keeper) -> PassResult:
         """One pass over a file in memory that can be kept, or goes on."""

@@ -7,9 +7,12 @@ import math
 from collections.abc import Iterable, Sequence
 
 from ahpatron_cli.core import KERNELS, REGISTRY
+from ahpatron_cli.core.rows import Rows
 from ahpatron_cli.core.spec import ParameterError, Spec, Value
-from ahpatron_cli.errors import ExitCode, UserError
-from ahpatron_cli.runner import Setup
+from ahpatron_cli.data.examples import WARM_UP
+from ahpatron_cli.data.warm_up import median_sigma
+from ahpatron_cli.errors import ExitCode, Place, UserError
+from ahpatron_cli.runner import AUTO, Setup
 
 LISTING = "`ahpatron inspect --learners` lists all learners and their parameters"
 
@@ -68,7 +71,7 @@ def build_setups(
         for learner in owners:
             chosen[learner][name] = parse(f"--{name}", REGISTRY[learner].specs()[name], text)
         if name in kernel_specs:
-            kernel_params[name] = parse(f"--{name}", kernel_specs[name], text)
+            kernel_params[name] = parse_kernel(f"--{name}", name, kernel_specs[name], text)
         elif not owners:
             owner = f"the {kernel} kernel" if name == "sigma" else " and ".join(learners)
             remarks.append(f"--{name} has no effect: {owner} has no such parameter")
@@ -82,7 +85,7 @@ def build_setups(
         for learner in owners:
             chosen[learner][name] = parse(name, REGISTRY[learner].specs()[name], text)
         if name in kernel_specs and not learner_name:
-            kernel_params[name] = parse(name, kernel_specs[name], text)
+            kernel_params[name] = parse_kernel(name, name, kernel_specs[name], text)
         elif not owners:
             raise unknown(name, [learner_name] if learner_name else learners, kernel_specs)
     setups = [Setup(name, given, kernel, kernel_params) for name, given in chosen.items()]
@@ -118,6 +121,25 @@ def parse(shown: str, spec: Spec, text: str) -> Value:
         return spec.check(spec.parse(text))
     except ValueError as error:
         raise usage(f"{shown} {error}", _nearby(spec, text)) from None
+
+
+def parse_kernel(shown: str, name: str, spec: Spec, text: str) -> Value:
+    """The value of a parameter of the kernel, whose σ may be left to the data."""
+    return AUTO if (name, text) == ("sigma", AUTO) else parse(shown, spec, text)
+
+
+def settle_sigma(setups: Sequence[Setup], path: str, rows: Rows) -> tuple[list[Setup], str]:
+    """The setups with the σ that the first of these rows suggest, and what to say of it."""
+    found = median_sigma(rows, setups[0].kernel)
+    if isinstance(found, str):
+        raise UserError(
+            f"--sigma auto cannot choose: {found}",
+            code=ExitCode.BAD_DATA,
+            place=Place(path),
+            hint="give a number: --sigma S",
+        )
+    said = f"σ = {found:g}, the median distance between the first {WARM_UP:,} rows (--sigma auto)"
+    return [setup.with_sigma(found) for setup in setups], said
 
 
 def _nearby(spec: Spec, text: str) -> str | None:

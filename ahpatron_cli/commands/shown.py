@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from ahpatron_cli.errors import ExitCode
-from ahpatron_cli.findings import Findings
-from ahpatron_cli.records import Report
 
-if TYPE_CHECKING:
-    from ahpatron_cli.data.profile import Profile  # which imports NumPy
+if TYPE_CHECKING:  # the help does without them
+    from ahpatron_cli.data.profile import Profile
+    from ahpatron_cli.findings import Findings
+    from ahpatron_cli.records import Report
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from ahpatron_cli.commands.planning import Plan
 from ahpatron_cli.commands.results import check_pictures, tell_damaged_lines, write_pictures
-from ahpatron_cli.commands.settings import one_of, usage
+from ahpatron_cli.commands.settings import one_of, settle_sigma, usage
 from ahpatron_cli.commands.shown import FindingsShown, Said
 from ahpatron_cli.data.decoded import content_hash, decoded, default_folder
 from ahpatron_cli.errors import ExitCode, Place, UserError
@@ -151,13 +151,18 @@ class Sweep:
             if twin != file.path:
                 self._talk.note(f"{file.path} has the same content as {twin}")
             preparation = self._plan.preparation
-            facts = decoded(file.path, sha256, preparation, default_folder()).facts
+            loaded = decoded(file.path, sha256, preparation, default_folder())
+            facts = loaded.facts
             for note in facts.notes:
                 self._talk.note(f"{Path(file.path).name}: {note}")
             if facts.sorted_labels and not self._plan.shuffled:
                 name = Path(file.path).name
                 self._talk.warn(f"{name}: the labels come sorted; --shuffle plays a random order")
-            for trial in self._plan.trials(file, facts):
+            setups = self._plan.setups(file, facts.rounds)
+            if any(setup.auto_sigma for setup in setups):
+                setups, said = settle_sigma(setups, file.path, loaded.first_rows())
+                self._talk.note(f"{Path(file.path).name}: {said}")
+            for trial in self._plan.trials(file, facts, setups):
                 path = str(Path(file.path).absolute())
                 identity = trial.id
                 tasks.setdefault(identity, Task(identity, trial, path, preparation))

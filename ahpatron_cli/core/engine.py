@@ -1,8 +1,8 @@
 """The one loop over rounds: predict, see the label, update; a block of examples at a time.
 
 A block's kernel values are computed at once, but the protocol stays strict: what is predicted for a
-round depends on the rounds before it and on nothing else. The rounds up to the first update of a
-block are passed over in one leap.
+round depends on the rounds before it and on nothing else. Where updates are rare, the rounds up to
+the next one are passed over in one leap.
 """
 
 from __future__ import annotations
@@ -22,10 +22,12 @@ from ahpatron_cli.core.points import DensePoints, Points, csr_from
 from ahpatron_cli.core.rows import CsrRows, Floats, Rows, joined_rows, rows_of
 from ahpatron_cli.core.state import State, Stored
 
-ALGORITHM = 1
+ALGORITHM = 2
 """Raised whenever a learner or the engine may count otherwise than before on the same stream."""
 BLOCK = 64
 """Rounds per block. Results do not depend on it; bits may, so it is fixed for a version."""
+LEAP = 16
+"""Rounds to the next update, on average, from which on they are looked at together."""
 CHUNK = 64
 """Blocks whose rows are brought into kernel-ready form together."""
 NEAR_TIE = 1e-9
@@ -205,25 +207,35 @@ class Player:
     def _play_rounds(self, labels: Floats) -> list[float]:
         """The rounds of the open block: predict, see the label, update."""
         f, learner, tally = self.f, self.learner, self.tally
-        values = f.values()[: len(labels)]
-        scores: list[float] = values.tolist()
-        first, empty = 0, f.empty
-        if not empty and not learner.every_round:
-            # Until the first update of the block, f is the same for all its rounds.
-            first = learner.wants(labels * values, labels).tobytes().find(1)
-            if first < 0:
-                return scores
-        for now, y in enumerate(labels[first:].tolist(), first):
+        rounds, signs = len(labels), labels.tolist()
+        scores = [0.0] * rounds
+        now, wanted, empty = 0, 0, f.empty
+        leap = not learner.every_round
+        while now < rounds:
+            if leap and not empty:
+                # Until the next update f stays the same: all rounds up to it are read at once.
+                values = f.values()[now:rounds]
+                scores[now:] = values.tolist()
+                ahead = learner.wants(labels[now:] * values, labels[now:]).tobytes().find(1)
+                if ahead < 0:
+                    break
+                now += ahead
+                leap = False
             scores[now] = score = f.value(now)
+            y = signs[now]
             margin = y * score
             if learner.every_round:
                 learner.pass_round(f)
             if empty or learner.wants(margin, y):
                 changed = learner.update(f, margin, y)
                 empty = f.empty
+                wanted += 1
+                # worth it where updates are rare
+                leap = LEAP * wanted <= now and f.looks_ahead and not learner.every_round
                 if changed is not False:
                     tally.updates += 1
                     tally.margin_updates += margin > 0
+            now += 1
         return scores
 
     def _centre_for(self, rows: Rows) -> Floats | None:

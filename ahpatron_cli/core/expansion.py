@@ -1,6 +1,6 @@
 """The hypothesis `f = Σ_i a_i κ(s_i, ·)`, played one block of examples at a time.
 
-When a block opens, two matrix products give all kernel values that it can need: `K = κ(S, X)` and
+When a block opens, one matrix product gives all kernel values that it can need: `K = κ(S, X)` and
 the block's own Gram matrix `G`. Within the block
 
     f(x_i) = c · (base_i + b · G_i),      base = a·K,
@@ -35,6 +35,7 @@ class Expansion(Hypothesis):
     """f, its active set S and its norm. Learners change it by `add`, `scale`, `drop` and so on."""
 
     size: int
+    looks_ahead = True
 
     def __init__(self, kernel: Kernel, *, keep_gram: bool = False) -> None:
         self.kernel = kernel
@@ -54,10 +55,10 @@ class Expansion(Hypothesis):
         # the stream may use features that it did not use so far
         self.points = (self.points or block.slice(0, 0)).widened(block.width)
         self._block = block
-        self._K = self.kernel.between(self.points, block)
-        self._G = self.kernel.between(block, block)
-        self._rows = list(self._G)
-        self._diagonal: list[float] = self.kernel.diagonal(block).tolist()
+        self._table = self.kernel.between(self.points.followed_by(block), block)
+        self._K = self._table[: self._settled]
+        self._G = self._table[self._settled :].copy()  # newcomers will join K in its place
+        self._diagonal = self.kernel.diagonal(block)
         self._pending = np.zeros(block.size)  # b
         self._newcomers: list[int] = []
         self._alive: list[int] | None = None  # the settled examples not dropped; None: all
@@ -70,15 +71,20 @@ class Expansion(Hypothesis):
         self._noise = CANCELLED * dasum(self.coefficients) if self._settled else 0.0
 
     def values(self) -> Floats:
-        values = self._base
-        for round_ in np.flatnonzero(np.abs(values) <= self._noise).tolist():
-            values[round_] = self._unless_cancelled(round_, values.item(round_))
-        return values
+        values: Floats = self._base
+        if self._newcomers:
+            values = values + self._pending @ self._G
+        doubtful = np.abs(values) <= self._noise
+        if doubtful.any():
+            values = values.copy()
+            for round_ in np.flatnonzero(doubtful).tolist():
+                values[round_] = self._unless_cancelled(round_, values.item(round_))
+        return values if self._scale == 1.0 else values * self._scale
 
     def value(self, round_: int) -> float:
         value = self._base.item(round_)
         if self._newcomers:
-            value += ddot(self._pending, self._rows[round_])
+            value += ddot(self._pending, self._G[round_])
         if -self._noise <= value <= self._noise:
             value = self._unless_cancelled(round_, value)
         value *= self._scale
@@ -94,7 +100,7 @@ class Expansion(Hypothesis):
             self._terms = np.abs(self.coefficients) @ np.abs(self._K)
         terms = self._terms.item(round_)
         if self._newcomers:
-            terms += ddot(np.abs(self._pending), np.abs(self._rows[round_]))
+            terms += ddot(np.abs(self._pending), np.abs(self._G[round_]))
         return 0.0 if abs(value) <= CANCELLED * terms else value
 
     def close(self) -> None:
@@ -151,7 +157,9 @@ class Expansion(Hypothesis):
         self._pending[now] = stored
         self._noise += CANCELLED * abs(stored)
         self.size += 1
-        self.norm_squared += coefficient * (2.0 * self._value + coefficient * self._diagonal[now])
+        self.norm_squared += coefficient * (
+            2.0 * self._value + coefficient * self._diagonal.item(now)
+        )
 
     def move(self, coefficient: float, d: Floats) -> None:
         """`f ← f + coefficient·Σ d_i κ(s_i,·)` for a settled f, where `d = K^{-1} κ(S, x)`.
@@ -232,7 +240,10 @@ class Expansion(Hypothesis):
     def settle(self) -> None:
         """Bring S, a and K up to date within a block: newcomers in, dropped ones out."""
         kept, new = self._settle()
-        self._K = np.concatenate([self._K if kept is None else self._K[kept], self._G[new]])
+        if kept is not None:
+            self._table[: len(kept)] = self._K[kept]
+        self._table[self._settled - len(new) : self._settled] = self._G[new]
+        self._K = self._table[: self._settled]
         self._set_base(self.coefficients @ self._K)
         self._pending[:] = 0.0
         self._newcomers.clear()
@@ -248,7 +259,8 @@ class Expansion(Hypothesis):
         self._gram[:size, :size] = gram
         self.size = self._settled = size
         self.norm_squared = norm * norm
-        self._K = self._K[kept]
+        self._table[:size] = self._K[kept]
+        self._K = self._table[:size]
         self._set_base(coefficients @ self._K)
         self.value(self._now)
 
@@ -283,7 +295,7 @@ class Expansion(Hypothesis):
 
     def diagonal(self) -> float:
         """κ(x, x) of the current example."""
-        return self._diagonal[self._now]
+        return self._diagonal.item(self._now)
 
     def sizes(self) -> Floats:
         """|a_i| up to a common factor, oldest first; 0 in places where no example is (any more).

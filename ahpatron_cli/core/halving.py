@@ -13,12 +13,15 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.linalg.blas import daxpy, dsyrk
 from scipy.linalg.lapack import dposv
 
 from ahpatron_cli.core.rows import Floats, Integers
 
 ROUNDING = float(np.finfo(np.float64).eps)
 TINY = float(np.finfo(np.float64).tiny)
+PANEL = 32
+"""Examples that the greedy selection takes between two products of matrices."""
 
 
 @dataclass(frozen=True)
@@ -86,29 +89,38 @@ def choose_greedily(gram: Floats, values: Floats, ridge: float) -> Integers:
 
     Repeatedly take the example with the largest `r_i²/d_i`, where r are the values at S of the part
     of f not yet explained and d_i is the squared distance of κ(s_i,·) to the span of those taken,
-    plus η. A pivoted Cholesky factorisation of K + ηI, stopped half-way, keeps both up to date.
+    plus η. A pivoted Cholesky factorisation of K + ηI, stopped half-way, keeps both up to date; the
+    rest of K follows a panel at a time.
     Where gains are equal but for rounding, as those of duplicates are, the older is taken.
     """
     size = len(values)
     residual = values.copy()
     distance = gram.diagonal() + ridge
-    factor = np.empty((size // 2, size))  # row j: the j-th column of the Cholesky factor
-    taken = np.empty(size // 2, dtype=np.int64)
-    floor = 1e-20 * float((residual * residual / distance).max())
-    for j in range(size // 2):
-        gain = residual * residual / distance
-        gain[taken[:j]] = -1.0
-        most = float(gain.max())
-        best = taken[j] = np.argmax(gain >= (most * (1 - 1e-9) if most > floor else 0.0))
-        pivot = math.sqrt(distance[best])
-        column = gram[best] - factor[:j, best] @ factor[:j]
+    left = gram.copy().T  # its lower triangle: K minus what those of earlier panels explain
+    panel = np.empty((PANEL, size))  # row k: the column of the factor that the k-th of it added
+    taken = np.zeros(size, dtype=bool)
+    gain = residual * residual / distance
+    floor = 1e-20 * float(gain.max())
+    for number in range(size // 2):
+        k = number % PANEL
+        if number and not k:
+            left = dsyrk(-1.0, panel.T, beta=1.0, c=left, lower=1, overwrite_c=1)
+        np.multiply(residual, residual, out=gain)
+        np.divide(gain, distance, out=gain)
+        most = gain.item(gain.argmax())
+        best = int((gain >= most * (1 - 1e-9)).argmax() if most > floor else taken.argmin())
+        pivot = math.sqrt(distance.item(best))
+        column = panel[k]
+        column[:best], column[best:] = left[best, :best], left[best:, best]
         column[best] += ridge
+        if k:
+            column -= panel[:k, best] @ panel[:k]
         column /= pivot
-        factor[j] = column
-        residual -= column * (residual[best] / pivot)
-        distance -= column * column
+        daxpy(column, residual, a=-residual.item(best) / pivot)  # in place
+        distance -= np.multiply(column, column, out=gain)
         np.maximum(distance, ridge, out=distance)
-    return np.sort(taken)
+        taken[best], distance[best] = True, math.inf  # it gains nothing any more
+    return np.flatnonzero(taken)
 
 
 def _ridge_solve(K: Floats, right: Floats, ridge: float) -> Floats:

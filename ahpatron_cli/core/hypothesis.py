@@ -17,13 +17,16 @@ class Hypothesis(ABC):
     norm_drift: float = 0.0
     """Largest relative difference seen between a tracked norm and the exact one."""
 
+    looks_ahead: bool = False
+    """Whether `values` may be asked at any time, for little."""
+
     @abstractmethod
     def open(self, block: Points, labels: Floats) -> None:
         """Take up a block. A round's label may be used from the next round on, and no earlier."""
 
     @abstractmethod
     def values(self) -> Floats:
-        """f at all examples of a block that was just opened."""
+        """f at all examples of a block that was just opened; as it is now, if it looks ahead."""
 
     @abstractmethod
     def value(self, round_: int) -> float:

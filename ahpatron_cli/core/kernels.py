@@ -111,7 +111,7 @@ def _exp(exponents: Floats, lowest: float) -> Floats:
     """`exp` in place, sparing it what becomes 0. `lowest` is a lower bound on the exponents."""
     if lowest > LOWEST:
         return np.exp(exponents, out=exponents)
-    flat = exponents.reshape(-1)
+    flat = exponents.ravel(order="K")
     near = np.flatnonzero(flat > LOWEST)
     values = np.exp(flat[near])
     flat.fill(0.0)

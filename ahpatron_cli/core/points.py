@@ -50,6 +50,10 @@ class Points(ABC):
         """Add the `chosen` points of `other`."""
 
     @abstractmethod
+    def followed_by(self, other: Self) -> Self:
+        """These points and then those of `other`, until these are changed."""
+
+    @abstractmethod
     def keep(self, kept: Integers) -> None:
         """Forget all points but the `kept` ones."""
 
@@ -93,6 +97,7 @@ class DensePoints(Points):
         self._rows[:, :width] = coordinates
         self._rows[:, width] = -0.5 * np.einsum("ij,ij->i", coordinates, coordinates)
         self._rows[:, width + 1] = 1.0
+        self._turned: Floats | None = None
         self._size, self._width = int(count), int(width)
         self.largest = float(self.half_norms.max(initial=0.0))
 
@@ -117,22 +122,35 @@ class DensePoints(Points):
         part = type(self).__new__(type(self))
         part._rows = self._rows[start:stop]
         part._size, part._width = len(part._rows), self._width
+        part._turned = None if self._turned is None else self._turned[start:stop]
         part.largest = self.largest
         return part
 
     def append(self, other: Self, chosen: Integers) -> None:
         needed = self._size + len(chosen)
-        if needed > len(self._rows):  # room doubles when it runs out
+        self._make_room(needed)
+        self._rows[self._size : needed] = other._rows[chosen]
+        self._size, self._turned = needed, None
+        self.largest = max(self.largest, other.largest)
+
+    def followed_by(self, other: Self) -> Self:
+        needed = self._size + other._size
+        self._make_room(needed)
+        self._rows[self._size : needed] = other._rows[: other._size]
+        both = self.slice(0, needed)
+        both._turned, both.largest = None, max(self.largest, other.largest)
+        return both
+
+    def _make_room(self, needed: int) -> None:
+        """It doubles when it runs out."""
+        if needed > len(self._rows):
             grown = np.empty((max(needed, 2 * len(self._rows)), self._rows.shape[1]))
             grown[: self._size] = self._rows[: self._size]
             self._rows = grown
-        self._rows[self._size : needed] = other._rows[chosen]
-        self._size = needed
-        self.largest = max(self.largest, other.largest)
 
     def keep(self, kept: Integers) -> None:
         self._rows[: len(kept)] = self._rows[kept]
-        self._size = len(kept)
+        self._size, self._turned = len(kept), None
 
     def widened(self, width: int) -> Self:
         if width <= self._width:
@@ -141,7 +159,7 @@ class DensePoints(Points):
         wider._rows = np.zeros((self._size, width + 2))  # new ones are 0, scaled and centred
         wider._rows[:, : self._width] = self.coordinates
         wider._rows[:, -2:] = self._rows[: self._size, -2:]
-        wider._width = width
+        wider._width, wider._turned = width, None
         return wider
 
     def to_sparse(self, origin: Floats | None) -> SparsePoints:
@@ -160,6 +178,7 @@ class DensePoints(Points):
         rows = stored.array("rows", (None, None))
         points = cls.__new__(cls)
         points._rows, points._size, points._width = rows, len(rows), rows.shape[1] - 2
+        points._turned = None
         points.largest = stored.number("largest")
         if points._width < 0 or not _agree(points.half_norms, points.coordinates, rows[:, -1]):
             raise stored.refuse("rows", "are not examples")
@@ -170,10 +189,15 @@ class DensePoints(Points):
         return product
 
     def exponents(self, other: Self) -> Floats:
-        swapped = other._rows[: other._size].copy()  # [x, 1, -‖x‖²/2]
-        swapped[:, -2:] = other._rows[: other._size, :-3:-1]
-        product: Floats = self._rows[: self._size] @ swapped.T
+        product: Floats = self._rows[: self._size] @ other._turned_rows().T
         return product
+
+    def _turned_rows(self) -> Floats:
+        """`[x, 1, -‖x‖²/2]`, made once for all blocks that are cut from these points."""
+        if self._turned is None:
+            self._turned = self._rows[: self._size].copy()
+            self._turned[:, -2:] = self._rows[: self._size, :-3:-1]
+        return self._turned
 
     def differences(self, other: Self, power: int) -> Floats:
         mine = self.coordinates
@@ -221,6 +245,11 @@ class SparsePoints(Points):
         self._table = None
         self._half_norms = np.concatenate([self._half_norms, other._half_norms[chosen]])
         self.largest = max(self.largest, other.largest)
+
+    def followed_by(self, other: Self) -> Self:
+        both = self.slice(0, self.size)
+        both.append(other, np.arange(other.size))
+        return both
 
     def keep(self, kept: Integers) -> None:
         self._csr = self._csr.take(kept)

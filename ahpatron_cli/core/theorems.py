@@ -116,6 +116,12 @@ class Theorem:
     """Comparators must not be longer than this."""
     settings: Callable[[Params], Params] = lambda given: {}
     """Parameters that meet the conditions, chosen to go with those that are given."""
+    compositions: tuple[str, ...] = ()
+    """Learners that are this one with other defaults: the theorem is about them too."""
+
+    def about(self, learner: str) -> bool:
+        """Whether it is a theorem about this learner, given the right parameters."""
+        return learner == self.learner or learner in self.compositions
 
     def failing(self, params: Params, outcome: Outcome | None = None) -> list[str]:
         """The conditions that fail; before a pass, those that no outcome could mend."""
@@ -286,6 +292,7 @@ THEOREMS: tuple[Theorem, ...] = (
         ),
         radius=lambda known: known["radius"],
         settings=_ahpatron(math.sqrt(2), 0.6),
+        compositions=("ahpatron+",),
     ),
     Theorem(
         "5",
@@ -324,6 +331,7 @@ THEOREMS: tuple[Theorem, ...] = (
         ),
         radius=lambda known: known["radius"],
         settings=_ahpatron(1 / 2, "keep"),
+        compositions=("ahpatron+",),
     ),
     Theorem(
         "forgetron",
@@ -339,7 +347,7 @@ THEOREMS: tuple[Theorem, ...] = (
 
 def theorems_of(learner: str) -> list[Theorem]:
     """All theorems about a learner."""
-    return [theorem for theorem in THEOREMS if theorem.learner == learner]
+    return [theorem for theorem in THEOREMS if theorem.about(learner)]
 
 
 def radii_of(learner: str, params: Params) -> list[float]:

@@ -24,7 +24,7 @@ from ahpatron_cli.data.examples import Facts, Loaded, Piece, Preparation, load
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import ExitCode, Place, UserError
 
-FORMAT = 1
+FORMAT = 2
 """Raised whenever reading, labelling or scaling give other arrays than before."""
 MOST_BYTES = 4 << 30
 """What is used least recently goes when all entries together are larger."""
@@ -56,7 +56,7 @@ def decoded(path: str, sha256: str, preparation: Preparation, folder: Path | Non
         loaded = load(source, preparation)
     if loaded.facts.sha256 != sha256:
         raise UserError(
-            "the file has changed since this sweep began",
+            "the file has changed since it was looked at",
             code=ExitCode.BAD_DATA,
             place=Place(path),
             hint="the same command again plays the file as it is now",
@@ -68,12 +68,12 @@ def decoded(path: str, sha256: str, preparation: Preparation, folder: Path | Non
 
 def _key(sha256: str, preparation: Preparation) -> str:
     """`max_features` only says what is refused, not what comes out."""
-    done = [FORMAT, sha256, preparation.limit, preparation.scale, preparation.positive]
+    done = [FORMAT, sha256, preparation.limit, preparation.learned, preparation.positive]
     return hashlib.sha256(json.dumps(done).encode()).hexdigest()[:32]
 
 
 def _arrays(loaded: Loaded) -> dict[str, np.ndarray]:
-    whole = loaded.whole
+    whole = loaded.held
     arrays = {"labels": whole.labels, "lines": whole.lines}
     if isinstance(whole.rows, CsrRows):
         rows = whole.rows
@@ -88,12 +88,12 @@ def _write(entry: Path, loaded: Loaded) -> bool:
         return False
     meta: dict[str, Any] = {
         "facts": asdict(loaded.facts),
-        "width": loaded.whole.rows.width if isinstance(loaded.whole.rows, CsrRows) else None,
+        "width": loaded.held.rows.width if isinstance(loaded.held.rows, CsrRows) else None,
         "arrays": {name: [a.dtype.str, a.shape, _digest(a)] for name, a in arrays.items()},
     }
     try:
         entry.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        _make_room(entry.parent, sum(array.nbytes for array in arrays.values()))
+        make_room(entry.parent, sum(array.nbytes for array in arrays.values()))
         draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=entry.parent))
     except OSError:
         return False
@@ -148,7 +148,7 @@ def _digest_text(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()
 
 
-def _make_room(folder: Path, needed: int) -> None:
+def make_room(folder: Path, needed: int) -> None:
     """Remove the entries used longest ago until `needed` more bytes fit."""
     entries = []
     for entry in folder.iterdir():

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from itertools import chain
 
 import numpy as np
 
 from ahpatron_cli.core import BLOCK
-from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, rows_in
+from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, rows_in, rows_of
+from ahpatron_cli.data.holding import Gathered, exact_rows, small_rows
 from ahpatron_cli.data.labels import LabelMap, describe, find_pair, is_plain
 from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler, unit_rows
 from ahpatron_cli.data.scanning import scan
@@ -19,6 +21,10 @@ from ahpatron_cli.errors import ExitCode, Place, UserError
 DENSE_WIDTH = 4096
 DENSE_SHARE = 0.1
 """Rows are computed densely where at most so wide, and where at least this share is stored."""
+
+
+WARM_UP = 1000
+"""So many first rows are held back, where something is to be found from them before round one."""
 
 
 @dataclass(frozen=True)
@@ -42,7 +48,15 @@ class Preparation:
     scale: str = "none"
     positive: float | None = None
     max_features: int = 10_000_000
+    warm_up: bool = True
+    """Scales are learned from the first `WARM_UP` rows, as in a stream; else from all rows."""
     known: Known | None = field(default=None, compare=False)
+
+    @property
+    def learned(self) -> str:
+        """The scale, and what it is learned from: all that decides what becomes of the rows."""
+        early = self.warm_up and self.scale in LEARNED_SCALES
+        return f"{self.scale} of the first {WARM_UP}" if early else self.scale
 
 
 @dataclass(frozen=True)
@@ -79,21 +93,29 @@ class Stream:
     then depend neither on how the bytes arrived nor on rows to come.
     """
 
-    def __init__(self, source: Source, preparation: Preparation) -> None:
+    def __init__(
+        self, source: Source, preparation: Preparation, reader: SvmReader | None = None
+    ) -> None:
+        """`reader` is where the rows come from, if not from the text of `source`."""
         self._source = source
         self._preparation = preparation
-        self._reader = _reader(source, preparation)
+        self._reader = reader or _reader(source, preparation)
         self._map: LabelMap | None = None
         known = preparation.known
         self.dense: bool | None = known.dense if known else None
         """Whether rows are computed densely; the first block decides."""
         self.width = known.width if known else 0
         """Of dense rows so far."""
+        self.scaler = known.scaler if known else None
+        """What is done to the features, once that is known."""
         self._rounds = 0
 
     def __iter__(self) -> Iterator[Piece]:
         known = self._preparation.known
-        for chunk in _aligned(iter(self._reader), known.open_rounds if known else 0):
+        chunks = _aligned(iter(self._reader), known.open_rounds if known else 0)
+        if self._preparation.scale in LEARNED_SCALES and self.scaler is None:
+            chunks = self._warmed_up(chunks)
+        for chunk in chunks:
             if self._map is None:
                 self._map = self._label_map(chunk)
             labels = self._map.signs(chunk.labels, chunk.lines)
@@ -103,6 +125,21 @@ class Stream:
                 rows = unit_rows(stored) if self._preparation.scale == "unit" else stored
                 lines = chunk.lines[start:stop]
                 yield Piece(self._in_form(rows), labels[start:stop], lines, stored)
+
+    def _warmed_up(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
+        """Learn the scale from the first rows, which then come like all others."""
+        held: list[Chunk] = []
+        while sum(len(chunk.labels) for chunk in held) < WARM_UP:
+            chunk = next(chunks, None)
+            if chunk is None:
+                break
+            held.append(chunk)
+        if held:
+            rows = _narrowed(CsrRows.concatenate([chunk.rows for chunk in held]), WARM_UP)
+            block = _narrowed(rows, BLOCK)
+            dense = _mostly_stored(block, block.width) and rows.width <= DENSE_WIDTH
+            self.scaler = Scaler.fitted(rows.dense() if dense else rows, self._preparation.scale)
+        return chain(held, chunks)
 
     def _label_map(self, first: Chunk) -> LabelMap:
         """Labels that are not plain are looked up in a first pass, where the file allows one."""
@@ -126,9 +163,8 @@ class Stream:
         filled = np.diff(rows.indptr) > 0
         tops[filled] = rows.columns[rows.indptr[1:][filled] - 1] + 1  # columns increase
         if self.dense is None:
-            self.dense = _mostly_stored(
-                rows.slice(0, min(BLOCK, len(rows))), int(tops[:BLOCK].max())
-            )
+            block = _narrowed(rows, BLOCK)
+            self.dense = _mostly_stored(block, block.width)
         widths = np.maximum.accumulate(np.maximum(np.maximum.reduceat(tops, starts), self.width))
         firsts = np.flatnonzero(np.diff(widths, prepend=-1)) if self.dense else np.zeros(1, int)
         for number, first in enumerate(firsts.tolist()):
@@ -143,12 +179,11 @@ class Stream:
         # a slice has the width of its chunk, which rows to come may have widened
         own = CsrRows(rows.indptr, rows.columns, rows.values, self.width)
         formed: Rows = own.dense() if self.dense else own
-        known = self._preparation.known
-        if known is None or known.scaler is None:
+        if self.scaler is None:
             return formed
-        if self.width > known.scaler.width:
-            raise _unknown_features(self._source.name, self.width, known.scaler.width)
-        return known.scaler(formed)
+        if not self.dense and self.scaler.shift.any():
+            raise _too_wide(self._source.name, self.width)
+        return self.scaler(formed)
 
     @property
     def features(self) -> int:
@@ -175,49 +210,64 @@ class Stream:
 class Loaded:
     """A whole file in memory, held once: each pass takes rows from it in its own order."""
 
-    whole: Piece
+    held: Piece
+    """All examples, their values perhaps as float32."""
     facts: Facts
     scaler: Scaler | None = None
     """What was done to the features, where that was found from the data."""
 
+    @property
+    def whole(self) -> Piece:
+        """All examples in the form they are computed in; a second copy where that is another."""
+        return Piece(exact_rows(self.held.rows), self.held.labels, self.held.lines)
+
+    def first_rows(self) -> Rows:
+        """Those that something may be found out from before the first round."""
+        count = min(len(self.held.labels), WARM_UP)
+        return exact_rows(rows_of(self.held.rows, slice(0, count)))
+
     def pieces(self, order: Integers | None, size: int = 64 * BLOCK) -> Iterator[Piece]:
         """The examples in file order, or those of `order`, `size` rows at a time."""
-        rows, labels, lines = self.whole.rows, self.whole.labels, self.whole.lines
+        rows, labels, lines = self.held.rows, self.held.labels, self.held.lines
         count = len(labels) if order is None else len(order)
         for start in range(0, count, size):
             stop = min(start + size, count)
             chosen = np.arange(start, stop) if order is None else order[start:stop]
-            yield Piece(rows_in(rows, chosen), labels[chosen], lines[chosen])
+            taken = exact_rows(rows_in(rows, chosen))
+            yield Piece(taken, labels[chosen], lines[chosen])
 
 
 def load(source: Source, preparation: Preparation) -> Loaded:
     """Read a whole file. Any two labels will do: all are known before the first round."""
     known = preparation.known
     reader = _reader(source, preparation)
-    whole = _join(list(reader))
+    gathered = Gathered.of(reader)
+    found, lines = gathered.labels, gathered.lines
     positive = preparation.positive
     if known is not None:
         pair = _pair(known.labels)
     else:
-        pair = None if positive is not None else find_pair(source.name, whole.labels.tolist())
+        pair = None if positive is not None else find_pair(source.name, found.tolist())
     label_map = LabelMap(source.name, positive, pair, all_known=True, from_model=known is not None)
-    labels = label_map.signs(whole.labels, whole.lines)
+    labels = label_map.signs(found, lines)
     facts = _facts(source, reader, label_map, len(labels))
-    stored = whole.rows
+    stored_width = gathered.width
     dense = known.dense if known else None
     if dense is None:
-        dense = computed_densely(stored)
-    narrow = dense and max(stored.width, known.width if known else 0) <= DENSE_WIDTH
-    rows = stored.dense(known.width if known else None) if narrow else stored
+        dense = gathered.values >= DENSE_SHARE * len(labels) * stored_width
+    width = max(stored_width, known.width if known else 0)
+    rows = gathered.rows(dense=dense and width <= DENSE_WIDTH, width=width)
     scaler = known.scaler if known else None
     if preparation.scale == "unit":
-        rows = unit_rows(rows)
+        rows = small_rows(unit_rows(exact_rows(rows)))
     elif preparation.scale in LEARNED_SCALES:
-        scaler = scaler or Scaler.fitted(rows, preparation.scale)
-        if stored.width > scaler.width:
-            raise _unknown_features(source.name, stored.width, scaler.width)
-        rows = scaler(rows)
-    return Loaded(Piece(rows, labels, whole.lines), facts, scaler)
+        rows = exact_rows(rows)
+        seen = min(len(labels), WARM_UP) if preparation.warm_up else len(labels)
+        scaler = scaler or Scaler.fitted(rows_of(rows, slice(0, seen)), preparation.scale)
+        if isinstance(rows, CsrRows) and scaler.shift.any():
+            raise _too_wide(source.name, rows.width)
+        rows = small_rows(scaler(rows))
+    return Loaded(Piece(rows, labels, lines), facts, scaler)
 
 
 def _pair(labels: tuple[float | None, float]) -> tuple[float, float] | None:
@@ -225,12 +275,13 @@ def _pair(labels: tuple[float | None, float]) -> tuple[float, float] | None:
     return None if negative is None else (negative, positive)
 
 
-def _unknown_features(path: str, found: int, known: int) -> UserError:
+def _too_wide(path: str, width: int) -> UserError:
     return UserError(
-        f"the data have {found - 1} features; the model's scaling knows {known - 1}",
+        f"feature {width - 1} turned up where the scale was learned from rows of at most "
+        f"{DENSE_WIDTH - 1} features; rows so wide cannot be shifted as these were",
         code=ExitCode.BAD_DATA,
         place=Place(path),
-        hint="a model with --scale minmax or standard goes on with the features it was made with",
+        hint="--shuffle learns the scale from all rows; or leave out --scale",
     )
 
 
@@ -260,6 +311,12 @@ def computed_densely(rows: CsrRows) -> bool:
 
 def _mostly_stored(rows: CsrRows, width: int) -> bool:
     return len(rows.values) >= DENSE_SHARE * len(rows) * width
+
+
+def _narrowed(rows: CsrRows, count: int) -> CsrRows:
+    """The first rows, as wide as these alone are: a slice has the width of rows to come."""
+    first = rows.slice(0, min(count, len(rows)))
+    return replace(first, width=int(first.columns.max(initial=-1)) + 1)
 
 
 def _reader(source: Source, preparation: Preparation) -> SvmReader:

@@ -9,7 +9,7 @@ import numpy as np
 from ahpatron_cli.core.rows import CsrRows, Floats, Rows, unit_rows
 
 LEARNED_SCALES = ("minmax", "standard")
-"""Those that look at all rows beforehand."""
+"""Those that look at rows beforehand: at the first of a stream, or at all of a file."""
 SCALES = ("none", *LEARNED_SCALES, "unit")
 
 __all__ = ["LEARNED_SCALES", "SCALES", "Scaler", "scaled", "unit_rows"]
@@ -22,7 +22,7 @@ class Scaler:
     A value is divided by the feature's `largest`, so that no square or difference can overflow;
     then `shift` is subtracted and the rest divided by `spread`. A constant feature is only shifted.
     Sparse rows are divided but not shifted, so that zeros stay zeros: the Gaussian and the
-    Laplacian kernel do not see the difference.
+    Laplacian kernel do not see the difference. Features that it has never seen stay as they are.
     """
 
     largest: Floats
@@ -31,7 +31,7 @@ class Scaler:
 
     @classmethod
     def fitted(cls, rows: Rows, how: str) -> Scaler:
-        """By the ranges, or the means and deviations, of all these rows."""
+        """By the ranges, or the means and deviations, of these rows."""
         if isinstance(rows, CsrRows):
             largest = np.zeros(rows.width)
             np.maximum.at(largest, rows.columns, np.abs(rows.values))
@@ -56,14 +56,17 @@ class Scaler:
         return len(self.largest)
 
     def __call__(self, rows: Rows) -> Rows:
-        """Rows of at most `width` features, scaled."""
+        """Rows, scaled."""
         if isinstance(rows, CsrRows):
-            values = rows.values / self.largest[rows.columns] / self.spread[rows.columns]
+            known = np.minimum(rows.columns, self.width)  # one more stands for all unknown
+            values = rows.values / np.append(self.largest, 1.0)[known]
+            values /= np.append(self.spread, 1.0)[known]
             return CsrRows(rows.indptr, rows.columns, values, rows.width)
-        width = rows.shape[1]
-        dense: Floats = rows / self.largest[:width]
-        dense -= self.shift[:width]
-        dense /= self.spread[:width]
+        width = min(rows.shape[1], self.width)
+        dense: Floats = rows.astype(np.float64)
+        dense[:, :width] /= self.largest[:width]
+        dense[:, :width] -= self.shift[:width]
+        dense[:, :width] /= self.spread[:width]
         return dense
 
 

@@ -1,9 +1,9 @@
 """The reader of LIBSVM text: chunks of rows in bounded memory, exact, and several times as fast as
 reading line by line.
 
-A chunk of whole lines is read with vector operations (`_read_plain`). Those vouch for every byte or
-give up; then the chunk is tidied (comments, blank lines, odd spaces) and tried again, and at last
-read line by line by `strict.parse_line`, which is the definition and finds the fault.
+A chunk of whole lines is read with vector operations (`plain.read_plain`). Those vouch for every
+byte or give up; then the chunk is tidied (comments, blank lines, odd spaces) and tried again, and
+at last read line by line by `strict.parse_line`, which is the definition and finds the fault.
 """
 
 from __future__ import annotations
@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers
+from ahpatron_cli.data.plain import read_plain
 from ahpatron_cli.data.source import MAX_LINE, Source, whole_lines
 from ahpatron_cli.data.strict import MAX_FEATURES, Fault, parse_line, user_error
 from ahpatron_cli.errors import ExitCode, Place, UserError
@@ -24,15 +24,6 @@ from ahpatron_cli.errors import ExitCode, Place, UserError
 CHUNK_BYTES = 1 << 20
 LARGEST_MAX_FEATURES = 2**31 - 2  # columns are int32, and the width is one more
 
-_DIGITS = b"0123456789"
-_MARKS = b"+-.eE: \n"
-_MARGIN = b"0" * 24  # so that 24 bytes can be taken before any mark
-_MOST_DIGITS = 18  # what an int64 can always hold
-_POWERS = 10 ** np.arange(_MOST_DIGITS + 1)
-_HAS_64_BIT_FLOATS = np.finfo(np.longdouble).nmant == 63  # x86; elsewhere `float()` does the work
-_KEEP_LAST = np.array(
-    [0x0F0F0F0F0F0F0F0F >> 8 * (8 - n) << 8 * (8 - n) for n in range(9)], dtype="<u8"
-)
 _COMMENT = re.compile(rb"#[^\n]*")
 _QUERY = re.compile(rb"(\n[^ \n]+) qid:[0-9]+(?=[ \n])")
 
@@ -84,6 +75,7 @@ class SvmReader:
         self.counts = {"lines": 0, "values": 0, "zeros": 0, "faults": 0}
 
     def __iter__(self) -> Iterator[Chunk]:
+        _keep_freed_memory()
         for first_line, text in self._portions():
             if not text.endswith(b"\n"):
                 self.no_final_newline = True
@@ -126,14 +118,14 @@ class SvmReader:
         """The rows of these lines, or None if a single byte of them cannot be vouched for."""
         if text.find(b"\n") > MAX_LINE:  # only the first line can be carried over from before
             return None
-        read = _read_plain(text, self._max_features)
+        read = read_plain(text, self._max_features)
         if read is not None:
             labels, rows = read
             return Chunk(labels, rows, np.arange(first_line, first_line + len(labels)))
         tidy = _tidy(text)
         if tidy is None or tidy.text == text:
             return None
-        read = _read_plain(tidy.text, self._max_features)
+        read = read_plain(tidy.text, self._max_features)
         if read is None:
             return None
         self.saw_qid |= tidy.had_qid
@@ -203,6 +195,16 @@ def faults(
     return found
 
 
+def _keep_freed_memory() -> None:
+    """Let the C library keep what arrays give back, for the next chunk, up to 60 MB.
+
+    By default glibc returns it to the system each time, and the page faults of asking again take a
+    third of the reading time. It learns better from one large piece that comes and goes; no page
+    of it is touched. Elsewhere this does nothing.
+    """
+    np.empty(31 << 20, dtype=np.uint8)
+
+
 def _after_lines(text: bytes, count: int) -> int:
     """Where the first `count` lines of a text end."""
     ends = np.flatnonzero(np.frombuffer(text, dtype=np.uint8) == ord("\n"))
@@ -234,135 +236,3 @@ def _squeeze(text: bytes, byte: bytes) -> bytes:
     while byte * 2 in text:
         text = text.replace(byte * 2, byte)
     return text
-
-
-def _read_plain(text: bytes, max_features: int) -> tuple[Floats, CsrRows] | None:
-    """Read lines spelled `label index:value index:value\\n` with single spaces; None if in doubt.
-
-    Everything that is not a digit is a mark: line ends, spaces, colons, signs, points. Deleting the
-    digits leaves the structure of the text, which is checked first; the digits before each mark
-    are then turned into a number all at once, and signs and points put these together.
-    """
-    text = b"\n" + text
-    marks = text.translate(None, _DIGITS)
-    pairs = marks.count(b" :")
-    if marks.translate(None, _MARKS) or not pairs == marks.count(b":") == marks.count(b" "):
-        return None
-    # From here on each line is a label and pairs of ` digits:`, each with a value behind it; only
-    # whether anything at all stands in these places, and how labels and values look, is open.
-    text = _MARGIN + text
-    at = np.flatnonzero(np.frombuffer(text, dtype=np.uint8) - ord("0") > 9)
-    kind = np.frombuffer(marks, dtype=np.uint8)
-    run = np.diff(at, prepend=len(_MARGIN) - 1) - 1
-    digits = _digits_before(text, at, run)
-
-    line_end = kind == ord("\n")
-    opens = np.flatnonzero(line_end | (kind == ord(":")))[:-1]
-    closes = np.flatnonzero(line_end | (kind == ord(" ")))[1:]
-    is_label = line_end[opens]
-    colons = opens[~is_label]
-    indices = digits[colons]
-    length = run[colons]
-    starts = np.flatnonzero(is_label)
-    indptr = np.append(starts - np.arange(len(starts)), pairs)
-    rising = indices[1:] > indices[:-1]
-    rising[indptr[(indptr > 0) & (indptr < pairs)] - 1] = True  # not from one row to the next
-    if pairs and not (
-        rising.all()
-        and length.min() > 0
-        and length.max() <= _MOST_DIGITS
-        and indices.max() <= max_features
-    ):
-        return None
-    numbers = _numbers(text, at, kind, run, digits, opens, closes)
-    if numbers is None:
-        return None
-    width = int(indices.max(initial=-1)) + 1
-    rows = CsrRows(indptr, indices.astype(np.int32), numbers[~is_label], width)
-    return numbers[is_label], rows
-
-
-def _numbers(
-    text: bytes,
-    at: Integers,
-    kind: NDArray[np.uint8],
-    run: Integers,
-    digits: Integers,
-    opens: Integers,
-    closes: Integers,
-) -> Floats | None:
-    """The decimal number between the marks `opens[i]` and `closes[i]`, for each i.
-
-    `-12.5` is 125 / 10**1 with a sign. Most spellings are such a fraction of whole numbers that
-    `_divide` can round as `float()` does; all others `float()` reads itself.
-    """
-    sign = kind[opens + 1]
-    signed = ((sign == ord("-")) | (sign == ord("+"))) & (run[opens + 1] == 0)
-    has_point = kind[closes - 1] == ord(".")
-    decimals = np.where(has_point, run[closes], 0)
-    length = run[closes] + np.where(has_point, run[closes - 1], 0)
-    power = _POWERS[np.minimum(decimals, _MOST_DIGITS)]
-    numerator = digits[closes] + np.where(has_point, digits[closes - 1] * power, 0)
-    simple = closes - opens == 1 + signed.astype(np.int8) + has_point
-    simple &= (length > 0) & (length <= _MOST_DIGITS)
-    numbers = _divide(numerator, power, simple)
-    np.negative(numbers, out=numbers, where=signed & (sign == ord("-")))
-    others = np.flatnonzero(~simple)
-    if len(others):
-        begins, ends = (at[opens[others]] + 1).tolist(), at[closes[others]].tolist()
-        try:
-            numbers[others] = [float(text[i:j]) for i, j in zip(begins, ends, strict=True)]
-        except ValueError:
-            return None
-        if not np.isfinite(numbers[others]).all():
-            return None
-    return numbers
-
-
-def _divide(numerator: Integers, power: Integers, simple: NDArray[np.bool_]) -> Floats:
-    """Correctly rounded quotients; where that is not certain, `simple` is made False.
-
-    Below 2**53 both numbers are exact doubles (10**18 is, too) and one division rounds once.
-    Larger ones are divided with 64 bits, and rounding these to 53 is right unless they lie exactly
-    half-way between two doubles: then the first rounding may have moved them there.
-    """
-    quotient: Floats = numerator / power
-    wide = np.flatnonzero(simple & (numerator > 2**53))
-    if len(wide) and _HAS_64_BIT_FLOATS:
-        longer = numerator[wide].astype(np.longdouble) / power[wide].astype(np.longdouble)
-        quotient[wide] = longer
-        mantissa = longer.view(np.uint64)[::2]
-        wide = wide[mantissa & np.uint64(0x7FF) == 0x400]
-    simple[wide] = False
-    return quotient
-
-
-def _digits_before(text: bytes, at: Integers, run: Integers) -> Integers:
-    """The number written by the `run` digits before each place `at`, if there are 18 at most."""
-    numbers = _eight_digits(text, at, np.minimum(run, 8))
-    for done in (8, 16):
-        more = np.flatnonzero(run > done)
-        if len(more):
-            count = np.minimum(run[more] - done, 8)
-            numbers[more] += 10**done * _eight_digits(text, at[more] - done, count)
-    return numbers
-
-
-def _eight_digits(text: bytes, at: Integers, count: Integers) -> Integers:
-    """The number written by the `count` digits (8 at most) before each place `at`.
-
-    The 8 bytes before a place are one 64-bit word. Bytes that are not counted are made zero; then
-    neighbours are joined three times: digits to pairs, pairs to fours, fours to eight.
-    """
-    words = np.ndarray((len(text) - 7,), dtype="<u8", buffer=text, strides=(1,))
-    word = words[at - 8]
-    word &= _KEEP_LAST[count]
-    word *= np.uint64(10 * 2**8 + 1)
-    word >>= np.uint64(8)
-    word &= np.uint64(0x00FF00FF00FF00FF)
-    word *= np.uint64(100 * 2**16 + 1)
-    word >>= np.uint64(16)
-    word &= np.uint64(0x0000FFFF0000FFFF)
-    word *= np.uint64(10000 * 2**32 + 1)
-    word >>= np.uint64(32)
-    return word.view(np.int64)

@@ -38,9 +38,10 @@ class Trial:
     def id(self) -> str:
         """A hash of all that decides the outcome. No time, no host, no file name."""
         data = self.data
+        scale = Preparation(scale=data.scale, warm_up=not data.shuffled).learned
         decides = {
             "algorithm": ALGORITHM,
-            "data": [data.record.sha256, data.limit, data.scale, data.positive, data.shuffled],
+            "data": [data.record.sha256, data.limit, scale, data.positive, data.shuffled],
             "learner": self.setup.learner,
             "params": {name: plain(value) for name, value in self.params.items()},
             "order": [self.seed, self.repeat],

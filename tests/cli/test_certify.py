@@ -19,7 +19,7 @@ from cli.conftest import Ahpatron
 SIGMAS = {"rings": "0.1", "breast_cancer": "1", "sparse_text": "1"}
 CASES = [
     (["-l", "perceptron", "-l", "forgetron", "-l", "ahpatron", "--theorem", "4"]),
-    (["-l", "avp", "-l", "ahpatron", "--theorem", "5"]),
+    (["-l", "avp", "-l", "ahpatron", "-l", "ahpatron+", "--theorem", "5"]),
     (["-l", "avp", "--theorem", "corollary-1"]),
     (["-l", "avp", "--theorem", "corollary-2"]),
 ]

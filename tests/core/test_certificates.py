@@ -111,6 +111,22 @@ def test_default_parameters() -> None:
     assert theorems_of("rbp") == []
 
 
+def test_compositions_have_the_theorems_of_their_learner_and_its_conditions() -> None:
+    """ahpatron+'s defaults meet none of them; the settings of a theorem do."""
+    assert theorems_of("ahpatron+") == theorems_of("ahpatron") != []
+    for theorem in theorems_of("ahpatron+"):
+        failing = theorem.failing(params_of("ahpatron+"))
+        assert "a constant λ_t (here λ_t = adaptive)" in failing
+        assert theorem.failing(params_of("ahpatron+", **theorem.settings({}))) == []
+    stream = make_stream(seed=2, rounds=300, features=2)
+    settings = BY_KEY["5"].settings({"budget": 20})
+    certificate, outcome = certified(stream, "ahpatron+", budget=20, **settings)
+    assert outcome.halvings > 0
+    assert certificate is not None
+    assert certificate.theorem.key == "5"
+    assert certified(stream, "ahpatron+", budget=20)[0] is None
+
+
 def test_steps_and_radii_are_compared_up_to_rounding() -> None:
     params = params_of("ahpatron", budget=100, epsilon=0.9, radius=2.5, step=0.125 * (1 + 1e-12))
     assert BY_KEY["5"].failing(params) == []

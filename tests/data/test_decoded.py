@@ -33,9 +33,9 @@ def taken(path: Path, folder: Path | None, preparation: Preparation | None = Non
 
 def same(one: Loaded, other: Loaded) -> bool:
     def parts(loaded: Loaded) -> list[np.ndarray]:
-        rows = loaded.whole.rows
+        rows = loaded.held.rows
         own = [rows.indptr, rows.columns, rows.values] if isinstance(rows, CsrRows) else [rows]
-        return [*own, loaded.whole.labels, loaded.whole.lines]
+        return [*own, loaded.held.labels, loaded.held.lines]
 
     return one.facts == other.facts and all(
         a.dtype == b.dtype and a.tobytes() == b.tobytes()
@@ -67,7 +67,7 @@ def test_it_is_mapped_and_not_parsed_again(tmp_path: Path, monkeypatch: pytest.M
     monkeypatch.setattr(module, "load", never)
     after = taken(path, tmp_path)
     assert same(before, after)
-    rows = after.whole.rows
+    rows = after.held.rows
     assert isinstance(rows, np.ndarray)
     assert not rows.flags.owndata
     assert not rows.flags.writeable

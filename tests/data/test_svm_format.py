@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
 from ahpatron_cli.core.rows import CsrRows
-from ahpatron_cli.data import svm_format
+from ahpatron_cli.data import plain
 from ahpatron_cli.data.scanning import scan
 from ahpatron_cli.data.source import Source
 from ahpatron_cli.data.strict import Fault, parse_line
@@ -166,7 +166,7 @@ def test_numbers_are_those_of_float(numbers: list[str]) -> None:
 def test_many_random_decimals_are_those_of_float(
     wide: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(svm_format, "_HAS_64_BIT_FLOATS", wide and svm_format._HAS_64_BIT_FLOATS)
+    monkeypatch.setattr(plain, "_HAS_64_BIT_FLOATS", wide and plain._HAS_64_BIT_FLOATS)
     random.seed(5)
     numbers = [
         f"{random.choice(['', '-'])}{random.randrange(10 ** random.randrange(1, 12))}"
@@ -223,6 +223,41 @@ def test_mutated_text_is_accepted_iff_strict_accepts(
     mutated = mutate(text, mutations)
     if not mutated.startswith((b"\x1f\x8b", b"BZh", b"\x1f\x9d")):
         assert_fast_accepts_iff_strict_does(mutated, chunk_bytes)
+
+
+@st.composite
+def rectangle(draw: st.DrawFn) -> str:
+    """Dense data: every line spells the same indices."""
+    width = draw(st.integers(1, 12))
+    first, step = draw(st.integers(0, 100)), draw(st.integers(1, 40))
+    spelling = draw(st.sampled_from(["{}", "{}", "{:02}", "{:05}"]))
+    indices = [spelling.format(first + step * place) for place in range(width)]
+    lines = [
+        " ".join([draw(number), *(f"{index}:{draw(number)}" for index in indices)])
+        for _ in range(draw(st.integers(2, 5)))
+    ]
+    return "\n".join(lines) + "\n"
+
+
+@settings(max_examples=200, deadline=None)
+@given(rectangle())
+def test_dense_lines_read_alike_everywhere(text: str) -> None:
+    assert read(text.encode()) == read_strictly(text.encode())
+    assert_vouched_for(text.encode())
+
+
+@settings(max_examples=500, deadline=None)
+@given(rectangle(), st.integers(0, 10**6), st.sampled_from(b"0123456789 :.\n"))
+@example("1 1:5 2:5\n1 1:5 3:5\n", 0, ord("1"))  # the same length, another index
+@example("1 1:5 2:5\n1 1:5 12:5\n", 0, ord("1"))  # the same last digit
+@example("1 1:5 10:5\n1 1:5 20:5\n", 0, ord("1"))
+@example("1 1:5 10:5\n1 10:5 1:5\n", 0, ord("1"))
+@example("1 1:5 2:5\n1 2:5 2:5\n", 0, ord("1"))
+@example("1 1:5 2:5\n1\n1 1:1 2:1 3:1 4:1\n", 0, ord("1"))
+def test_dense_lines_with_one_other_byte_read_as_strictly(text: str, place: int, byte: int) -> None:
+    changed = bytearray(text.encode())
+    changed[place % len(changed)] = byte
+    assert_fast_accepts_iff_strict_does(bytes(changed))
 
 
 @settings(max_examples=500, deadline=None)
@@ -294,8 +329,8 @@ def test_wide_and_empty_rows_keep_their_place() -> None:
 
 
 def test_constants_of_the_word_trick() -> None:
-    at = np.array([len(svm_format._MARGIN) + 8])
+    at = np.array([len(plain._MARGIN) + 8])
     for count in range(9):
-        text = svm_format._MARGIN + b"98765432\n"
-        found = svm_format._eight_digits(text, at, np.array([count]))
+        text = plain._MARGIN + b"98765432\n"
+        found = plain._eight_digits(text, at, np.array([count]))
         assert found.tolist() == [float("98765432"[8 - count :] or 0)]

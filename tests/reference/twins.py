@@ -131,6 +131,37 @@ def ahpatron(
     return trace
 
 
+def ahpatron_plus(
+    X: list[Row],
+    Y: list[int],
+    kernel: KernelFunction,
+    *,
+    budget: int = 400,
+    epsilon: float = 0.75,
+    radius: float | None = None,
+    step: float = 0.25,
+    schedule: str = "adaptive",
+    ridge: float = 0.0005,
+    selection: str = "greedy",
+    rescale: float | str = "keep",
+) -> Trace:
+    """Defaults are spelt out once more: the law that compares with them compares these, too."""
+    U = math.sqrt(budget) if radius is None else radius
+    return ahpatron(
+        X,
+        Y,
+        kernel,
+        budget=budget,
+        epsilon=epsilon,
+        radius=U,
+        step=step,
+        schedule=schedule,
+        ridge=ridge,
+        selection=selection,
+        rescale=rescale,
+    )
+
+
 def _step(trace: Trace, step: float, radius: float, schedule: str) -> float:
     if schedule == "constant":
         return step

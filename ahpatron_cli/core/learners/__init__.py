@@ -8,6 +8,7 @@ from ahpatron_cli.core.learners.fogd import FOGD
 from ahpatron_cli.core.learners.forgetful import Forgetron, RandomBudgetPerceptron
 from ahpatron_cli.core.learners.nogd import NOGD
 from ahpatron_cli.core.learners.perceptron import Perceptron
+from ahpatron_cli.core.learners.plus import AhpatronPlus
 from ahpatron_cli.core.learners.pomdr import POMDR
 from ahpatron_cli.core.learners.projectron import Projectron, ProjectronPlusPlus
 from ahpatron_cli.core.learners.skegd import SkeGD
@@ -16,6 +17,7 @@ REGISTRY: dict[str, type[Learner]] = {
     learner.name: learner
     for learner in (
         Ahpatron,
+        AhpatronPlus,
         AVP,
         Perceptron,
         Alma,
@@ -39,6 +41,7 @@ __all__ = [
     "POMDR",
     "REGISTRY",
     "Ahpatron",
+    "AhpatronPlus",
     "Alma",
     "Bogd",
     "BogdPlusPlus",

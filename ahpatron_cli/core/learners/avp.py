@@ -15,6 +15,7 @@ EPSILON_MEANING = "update where y·f(x) < 1 - ε"
 RADIUS_MEANING = "f is kept in the ball of this radius"
 STEP_MEANING = "coefficient of a new example; the first one, if adaptive"
 SCHEDULE_MEANING = "constant: λ; adaptive: λ_t = λ/√(1 + M'_t/U²), M'_t = rounds with y·f(x) <= 0"
+SELECTION_MEANING = "which half stays at a halving"
 
 
 class Aggressive(Learner):
@@ -115,7 +116,7 @@ class Ahpatron(Aggressive):
     )
     schedule: str = choice("λ_t", SCHEDULE_MEANING, "constant", "adaptive")
     ridge: float = real("η", "ridge of the projection at a halving", default=0.0005, over=0)
-    selection: str = choice("S_2", "which half stays at a halving", "magnitude", "greedy")
+    selection: str = choice("S_2", SELECTION_MEANING, "magnitude", "greedy")
     rescale: float | str = real(
         "c_t",
         "norm after a halving, in units of U; keep: the norm from before",

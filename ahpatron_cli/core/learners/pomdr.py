@@ -51,7 +51,7 @@ class HintedExpansion(Expansion):
         self._hints: Floats = (self._shares * self._G[:, now]).sum(axis=0)
 
     def values(self) -> Floats:
-        return self._base[: len(self._hints)] + self.hint_weight * self._hints
+        return super().values()[: len(self._hints)] + self.hint_weight * self._hints
 
     def value(self, round_: int) -> float:
         return super().value(round_) + self.hint_weight * self._hints.item(round_)

@@ -1,0 +1,141 @@
+"""How fast data files are read, beside scikit-learn's `load_svmlight_file`, in one run.
+
+    python tests/benchmarks/reading.py [MEGABYTES]
+
+Makes files (seeded; 100 MB each, a fifth of that where compressed) of 18 dense features and of 60
+values out of 10,000 columns, and prints MB of text read per second, medians over repeats with the
+spread from slowest to fastest:
+
+- `read`: our reader alone, every chunk of rows that it hands out;
+- `load`: the whole file ready to be played (`--shuffle`), with labels mapped and hashed;
+- `sklearn`: `load_svmlight_file` of the same bytes;
+- `unpack`: only decompressing (the standard library's), what no reader of the file can beat;
+- `unpack + read`: what the two take one after the other;
+- `kept`: the second read through the decoded cache: hashing the file, mapping and checking;
+- `kept, played`: the same, and then every row taken once in a random order.
+
+One BLAS thread; all of it on one core but what the reader itself does in threads.
+"""
+
+from __future__ import annotations
+
+import bz2
+import gzip
+import hashlib
+import lzma
+import os
+import shutil
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Callable
+from pathlib import Path
+
+os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
+
+import made  # after the threads are pinned
+import numpy as np
+from sklearn.datasets import load_svmlight_file
+
+from ahpatron_cli.data.decoded import content_hash, decoded
+from ahpatron_cli.data.examples import Preparation, load
+from ahpatron_cli.data.source import open_source
+from ahpatron_cli.data.svm_format import SvmReader
+
+TIMES = 3
+OPENERS = {"gz": gzip.open, "bz2": bz2.open, "xz": lzma.open}
+
+
+def read(path: Path) -> None:
+    with open_source(str(path)) as source:
+        for _ in SvmReader(source):
+            pass
+
+
+def load_all(path: Path) -> None:
+    with open_source(str(path)) as source:
+        load(source, Preparation())
+
+
+def hash_only(path: Path) -> None:
+    digest = hashlib.sha256()
+    with path.open("rb") as stream:
+        while block := stream.read(1 << 20):
+            digest.update(block)
+
+
+def unpack(path: Path) -> None:
+    with OPENERS[path.suffix[1:]](path) as stream:
+        while stream.read(1 << 20):
+            pass
+
+
+def kept(path: Path, folder: Path, *, played: bool = False) -> None:
+    sha256 = content_hash(str(path))
+    assert sha256 is not None
+    loaded = decoded(str(path), sha256, Preparation(), folder)
+    if played:
+        order = np.random.default_rng(0).permutation(loaded.facts.rounds)
+        for _ in loaded.pieces(order):
+            pass
+
+
+def speed(name: str, megabytes: float, work: Callable[[], object]) -> float:
+    """Print one line of the table; the median in MB/s."""
+    speeds = []
+    for _ in range(TIMES):
+        began = time.perf_counter()
+        work()
+        speeds.append(megabytes / (time.perf_counter() - began))
+    middle = statistics.median(speeds)
+    print(f"  {name:<16}{middle:9.1f} MB/s  ({min(speeds):.1f} to {max(speeds):.1f})", flush=True)
+    return middle
+
+
+def plain(path: Path, folder: Path) -> None:
+    megabytes = path.stat().st_size / 1e6
+    print(f"{path.name}: {megabytes:.1f} MB")
+    ours = speed("read", megabytes, lambda: read(path))
+    speed("load", megabytes, lambda: load_all(path))
+    theirs = speed("sklearn", megabytes, lambda: load_svmlight_file(str(path)))
+    speed("hashing alone", megabytes, lambda: hash_only(path))
+    kept(path, folder)
+    again = speed("kept", megabytes, lambda: kept(path, folder))
+    speed("kept, played", megabytes, lambda: kept(path, folder, played=True))
+    print(f"  reading {ours / theirs:.2f} x sklearn; kept {again / theirs:.1f} x", flush=True)
+
+
+def packed(path: Path, megabytes: float) -> None:
+    """`megabytes` of text stand in the file."""
+    print(f"{path.name}: {megabytes:.1f} MB of text in {path.stat().st_size / 1e6:.1f} MB")
+    bare = speed("unpack", megabytes, lambda: unpack(path))
+    ours = speed("read", megabytes, lambda: read(path))
+    print(f"  reading at {ours / bare:.2f} x the speed of decompression alone", flush=True)
+
+
+def main() -> None:
+    size = int(1e6 * float(sys.argv[1] if len(sys.argv) > 1 else 100))
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        files = {
+            "dense18.svm": made.dense_lines(18),
+            "sparse60of10000.svm": made.sparse_lines(10_000, 60),
+        }
+        for file, batches in files.items():
+            made.write(folder / file, batches, size=size)
+            plain(folder / file, folder / "cache")
+        for file in files:
+            with (folder / file).open("rb") as stream:
+                text = stream.read(size // 5)
+            text = text[: text.rindex(b"\n") + 1]
+            for suffix, opener in OPENERS.items():
+                path = folder / f"{file}.{suffix}"
+                with opener(path, "wb") as stream:
+                    stream.write(text)
+                packed(path, len(text) / 1e6)
+        shutil.rmtree(folder / "cache", ignore_errors=True)
+
+
+if __name__ == "__main__":
+    main()

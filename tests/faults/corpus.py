@@ -57,7 +57,6 @@ LABELS = [
     ("question-mark", b"? 1:2", 1, "a label must be a number"),
     ("brackets", b"(1) 1:2", 1, "a label must be a number"),
     ("exponent-only", b"e5 1:2", 1, "a label must be a number"),
-    ("fortran", b"1d0 1:2", 1, "a label must be a number"),
 ]
 
 # name, the faulty line, column, problem

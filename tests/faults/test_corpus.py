@@ -19,15 +19,15 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_svmlight_file
+
+from ahpatron_cli.core import Ahpatron, play
+from ahpatron_cli.data.source import BYTE_ORDER_MARK, Source
 from faults.corpus import GOOD, Case, refusals
 from faults.measured import Measured, measured
 from faults.oddities import MANY, Oddity, oddities
 from faults.packed import packed
 from faults.reading import Reading, check
-from sklearn.datasets import load_svmlight_file
-
-from ahpatron_cli.core import Ahpatron, play
-from ahpatron_cli.data.source import BYTE_ORDER_MARK, Source
 
 COMMAND = [sys.executable, "-m", "ahpatron_cli"]
 SECONDS, BOMB_SECONDS, MEGABYTES = 2.0, 30.0, 256

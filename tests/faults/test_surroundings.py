@@ -10,7 +10,6 @@ import time
 from pathlib import Path
 
 import pytest
-from faults.test_properties import MODEL
 
 from ahpatron_cli.errors import ExitCode, UserError
 from ahpatron_cli.model_file import load_model
@@ -19,6 +18,7 @@ from ahpatron_cli.render.files import write_atomically
 from cli.conftest import COMMAND, Ahpatron, ahpatron, rings
 from cli.test_process import in_terminal, lines_of
 from cli.test_sweep import essence
+from faults.test_properties import MODEL
 
 __all__ = ["ahpatron", "rings"]  # fixtures
 

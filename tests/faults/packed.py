@@ -116,6 +116,7 @@ def _bombs() -> list[Case]:
         Case("bomb-rows", rows, "a value must be a number", ":1000001:6", bomb=True),
         Case("bomb-labels", labels, "a label must be a number", ":2000001:1", bomb=True),
         Case("bomb-blank-lines", blanks, "a label must be a number", ":31457281:1", bomb=True),
+        Case("bomb-faulty-at-its-end", *_faulty_at_its_end(), bomb=True),
         Case("bomb-long-lines", _long_lines(), "a value must be a number", ":3:6", bomb=True),
     ]
 
@@ -123,6 +124,12 @@ def _bombs() -> list[Case]:
 def _repeated(block: bytes, times: int) -> bytes:
     """A gzip of `times` equal members: made in no time, whatever it unpacks to."""
     return gzip.compress(block, mtime=0) * times
+
+
+def _faulty_at_its_end() -> tuple[bytes, str, str]:
+    """A line of nearly 16 MiB that is fine but for its last feature."""
+    line = b"1 " + b" ".join(b"%d:1" % index for index in range(1, 1_750_000))
+    return line + b" 5:1\n", "feature indices must increase along a line", f":1:{len(line) + 2}"
 
 
 def _long_lines() -> bytes:

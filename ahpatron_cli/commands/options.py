@@ -112,6 +112,17 @@ Sigma = Annotated[
         rich_help_panel=LEARNING,
     ),
 ]
+Precision = Annotated[
+    str | None,
+    typer.Option(
+        "--precision",
+        metavar="WORD",
+        autocompletion=completion.precisions,
+        help="double or single: gaussian kernel values of 32 bits, which are quicker and differ "
+        "in the seventh digit. [dim]\\[default: double][/]",
+        rich_help_panel=LEARNING,
+    ),
+]
 Epsilon = Annotated[
     str | None,
     typer.Option(

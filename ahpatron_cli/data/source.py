@@ -354,7 +354,9 @@ def _regular_size(file: Bytes) -> int | None:
 
 
 def _cannot_open(path: str, error: OSError) -> UserError:
-    if isinstance(error, FileNotFoundError):
+    if not path:  # a shell variable that is not set
+        problem, hint = "the name of the file is empty", None
+    elif isinstance(error, FileNotFoundError):
         problem, hint = "no such file", _similar_name(path)
     elif isinstance(error, IsADirectoryError):
         problem, hint = "this is a directory", "name a file inside it"

@@ -15,15 +15,21 @@ from __future__ import annotations
 import math
 import re
 import shlex
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, NoReturn
 
+import numpy as np
+
+from ahpatron_cli.data.plain import read_plain
 from ahpatron_cli.data.source import MAX_LINE, STDIN_NAME
 from ahpatron_cli.errors import ExitCode, Place, UserError
 
 MAX_FEATURES = 10_000_000
 EXCERPT = 100
 CONTEXT = 40
+LONG = 1 << 20
+PIECE = 1 << 16
+"""Bytes of a line that is looked through piece by piece, and of a piece."""
 
 _TOKEN = re.compile(rb"[^ \t]+")
 _DECIMAL = rb"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?"
@@ -76,16 +82,20 @@ class _Token(NamedTuple):
         return Fault(self.column, len(self.text), kind, problem, note, hint, whole_file=True)
 
 
-def parse_line(text: bytes, max_features: int = MAX_FEATURES) -> Line | None:
+def parse_line(
+    text: bytes, max_features: int = MAX_FEATURES, *, in_pieces: bool = True
+) -> Line | None:
     """Read one line (without its line feed); None if it is blank or a comment.
 
-    Raises `Fault` at the first thing that is wrong.
+    Raises `Fault` at the first thing that is wrong; that of a long line is looked for `in_pieces`.
     """
     data = _data_part(text)
     first = _TOKEN.search(data)
     if first is None:
         return None
     label = _label(_Token(first[0], first.start() + 1), data)
+    if in_pieces and len(data) > LONG:
+        _refuse_in_pieces(data, max_features)
     indices: list[int] = []
     values: list[float] = []
     has_qid = False
@@ -107,6 +117,38 @@ def parse_line(text: bytes, max_features: int = MAX_FEATURES) -> Line | None:
         values.append(value)
         last = index
     return Line(label, indices, values, has_qid)
+
+
+def _refuse_in_pieces(data: bytes, max_features: int) -> None:
+    """Find the fault of a long line in little time and memory: pass over the pieces without one.
+
+    Each piece is read as a line of its own, with the last index before it in front.
+    """
+    begin, head = 0, b""
+    while begin < len(data):
+        end = data.find(b" ", begin + PIECE)
+        end = len(data) if end < 0 else end
+        read = read_plain(head + data[begin:end] + b"\n", max_features)
+        if read is not None:
+            columns = read[1].columns
+        else:
+            try:
+                line = parse_line(head + data[begin:end], max_features, in_pieces=False)
+            except Fault:
+                raise _with_context(head, data, begin, end, max_features) from None
+            columns = np.array(line.indices if line else [])
+        if not len(columns):
+            return  # nothing but a label, so far: too odd for this
+        begin, head = end, b"0 %d:0" % int(columns[-1])
+
+
+def _with_context(head: bytes, data: bytes, begin: int, end: int, max_features: int) -> Fault:
+    """The fault of a piece; what follows the piece may tell more about its last token."""
+    try:
+        parse_line(head + data[begin : end + CONTEXT], max_features, in_pieces=False)
+    except Fault as fault:
+        return replace(fault, column=fault.column + begin - len(head))
+    raise AssertionError("a piece of a line is faulty and its beginning is not")
 
 
 def finite_number(text: bytes) -> float | None:

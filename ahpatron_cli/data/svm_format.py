@@ -139,6 +139,8 @@ class SvmReader:
         ends = [0]
         lines: list[int] = []
         for number, line_text in enumerate(text.removesuffix(b"\n").split(b"\n"), first_line):
+            if not line_text:
+                continue  # at once: there may be a million of them before the fault
             try:
                 line = parse_line(line_text, self._max_features)
             except Fault as fault:

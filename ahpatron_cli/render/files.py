@@ -139,7 +139,8 @@ def open_atomically(path: str | Path, *, trial: bool = False) -> Iterator[Output
                     os.fchmod(descriptor, permissions)
                 os.fsync(descriptor)
         finally:
-            os.close(descriptor)
+            with _blaming(target, creating=False):  # network disks may fail only now
+                os.close(descriptor)
         if trial:
             temporary.unlink()
             return

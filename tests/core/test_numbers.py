@@ -6,7 +6,17 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from ahpatron_cli.core import AVP, Ahpatron, Gaussian, Laplacian, Linear, Perceptron, Player, play
+from ahpatron_cli.core import (
+    AVP,
+    REGISTRY,
+    Ahpatron,
+    Gaussian,
+    Laplacian,
+    Linear,
+    Perceptron,
+    Player,
+    play,
+)
 from ahpatron_cli.core.kernels import NumericalError
 from ahpatron_cli.core.rows import CsrRows, unit_rows
 from ahpatron_cli.core.spec import ParameterError
@@ -282,6 +292,14 @@ def test_features_that_are_no_numbers_are_refused() -> None:
     with pytest.raises(NumericalError, match="not a number") as refusal:
         play(Perceptron(), X, np.ones(10))
     assert refusal.value.row == 4
+
+
+@pytest.mark.parametrize("name", ["nogd", "fogd"])
+def test_values_of_features_that_overflow_end_the_run(name: str) -> None:
+    stream = make_stream(seed=3, rounds=600, features=2)
+    learner = REGISTRY[name](budget=10, step=1e308)
+    with pytest.raises(NumericalError, match=r"f\(x\) is not a finite number"):
+        play(learner, stream.X, stream.y)
 
 
 def test_f_that_is_not_finite_ends_the_run() -> None:

@@ -259,6 +259,35 @@ def test_excerpt_of_a_long_line(path: Path) -> None:
     assert place.text[shown : shown + place.width] == "7:1"
 
 
+@pytest.mark.parametrize("at", [3, 40, 150, 299])
+def test_a_long_line_has_the_fault_of_a_short_one(monkeypatch: pytest.MonkeyPatch, at: int) -> None:
+    """Long lines are looked through in pieces; kind, place and words are the same."""
+    monkeypatch.setattr(strict, "PIECE", 64)
+    features = [b"%d:0.5" % index for index in range(1, 301)]
+    for _, line, *_ in LINES:
+        token = line.partition(b" ")[2]
+        if not token:
+            continue  # the fault was the label
+        text = b" ".join([b"1 qid:3", *features[:at], token, *features[at:]])
+        found = []
+        for long in (256, 1 << 30):
+            monkeypatch.setattr(strict, "LONG", long)
+            with pytest.raises(Fault) as fault:
+                parse_line(text)
+            found.append(vars(fault.value))
+        assert found[0] == found[1]
+
+
+def test_a_long_line_without_a_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Spelled so that the fast reader leaves it to the definition."""
+    monkeypatch.setattr(strict, "LONG", 256)
+    monkeypatch.setattr(strict, "PIECE", 64)
+    text = b"1 " + b"\t".join(b"%d:5e-1 " % index for index in range(1, 301)) + b" # end"
+    whole = parse_line(text)
+    monkeypatch.setattr(strict, "LONG", 1 << 30)
+    assert whole == parse_line(text)
+
+
 def test_hint_quotes_the_path_and_knows_stdin(tmp_path: Path) -> None:
     odd = tmp_path / "a b.svm"
     odd.write_bytes(b"1 2:1 1:1\n")

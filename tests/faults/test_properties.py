@@ -13,12 +13,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from faults.fuzz_reader import made_up
-from faults.reading import check
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
-from test_models import STREAM as KEPT_STREAM
-from test_models import as_model, changed, npy, player, player_of, to_bytes
 
 from ahpatron_cli.commands.keeping import Keeper, Keeping
 from ahpatron_cli.data.examples import Preparation
@@ -26,7 +22,11 @@ from ahpatron_cli.errors import ExitCode, UserError
 from ahpatron_cli.runner import Setup
 from ahpatron_cli.sweep.lines import DamagedLineError, Header, Timing, decode, encode_trial
 from ahpatron_cli.sweep.store import read_results
+from faults.fuzz_reader import made_up
+from faults.reading import check
 from sweep.trials import trial
+from test_models import STREAM as KEPT_STREAM
+from test_models import as_model, changed, npy, player, player_of, to_bytes
 
 TOKENS = st.sampled_from(
     [

@@ -1,0 +1,218 @@
+"""Every file of the corpus, played by the real command within 1 GiB of address space.
+
+A refusal: its exit code, one message with the file and the place, nothing on stdout, no output
+file, at most 2 s of CPU (bombs: 30 s) and 256 MB at the peak. These are limits that the command
+promises, so they are tests and not benchmarks; CPU time does not grow on a busy machine as time on
+the wall does, and it is taken twice before it fails a test.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import socket
+import sys
+import unicodedata
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_svmlight_file
+
+from ahpatron_cli.core import Ahpatron, play
+from ahpatron_cli.data.source import BYTE_ORDER_MARK, Source
+from faults.corpus import GOOD, Case, refusals
+from faults.measured import Measured, measured
+from faults.oddities import MANY, Oddity, oddities
+from faults.packed import packed
+from faults.reading import Reading, check
+
+COMMAND = [sys.executable, "-m", "ahpatron_cli"]
+SECONDS, BOMB_SECONDS, MEGABYTES = 2.0, 30.0, 256
+OUTPUTS = ("--out", "r.json", "--predictions", "p.csv", "--curve", "c.csv", "--save", "m.npz")
+
+
+def run(folder: Path, *arguments: object, seconds: float = SECONDS, **options: object) -> Measured:
+    """`ahpatron`, within its limits of time and memory."""
+    for last in (False, True):
+        done = measured([*COMMAND, *map(str, arguments)], folder, **options)
+        if done.cpu <= seconds:
+            break
+        assert not last, f"{done.cpu:.1f} s of CPU; {seconds} are allowed"
+    assert done.megabytes <= MEGABYTES
+    return done
+
+
+def files(folder: Path) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def assert_refused(done: Measured, code: int, problem: str, place: str) -> None:
+    assert (done.code, done.out) == (code, b""), done.err
+    message = done.err.splitlines()
+    assert message[0].startswith(f"error: {problem}"), done.err
+    assert sum(line.startswith("error: ") for line in message) == 1
+    shown = [line.strip() for line in message if line.lstrip().startswith("--> ")]
+    assert shown == ([f"--> {place}"] if place else [])
+    assert "Traceback" not in done.err
+    unseen = {unicodedata.category(character) for character in done.err.replace("\n", "")}
+    assert not unseen & {"Cc", "Cf", "Cs", "Zl", "Zp"}
+
+
+def test_the_corpus_is_as_large_as_promised() -> None:
+    cases = [*refusals(), *packed()]
+    assert len(cases) >= 110
+    assert len({case.name for case in cases}) == len(cases)
+    assert len(oddities()) >= 40
+
+
+@pytest.mark.parametrize("case", [*refusals(), *packed()], ids=lambda case: case.name)
+def test_refusal(tmp_path: Path, case: Case) -> None:
+    (tmp_path / "d.svm").write_bytes(case.content)
+    seconds = BOMB_SECONDS if case.bomb else SECONDS
+    outputs = OUTPUTS if "--repeats" not in case.options else OUTPUTS[:6]
+    done = run(tmp_path, "run", "d.svm", *outputs, *case.options, seconds=seconds)
+    assert_refused(done, 65, case.problem, f"d.svm{case.place}")
+    assert files(tmp_path) == {"d.svm"}
+
+
+OTHERS = [case for case in (*refusals()[::12], *packed()[::12]) if case.name != "file-a-regression"]
+"""A sweep has all rows in memory, and counts all labels of a regression."""
+
+
+@pytest.mark.parametrize("case", OTHERS, ids=lambda case: case.name)
+def test_refusal_by_the_other_commands(tmp_path: Path, case: Case) -> None:
+    """`sweep` reads the same way; `inspect` lists every faulty line and has the same exit code."""
+    (tmp_path / "d.svm").write_bytes(case.content)
+    done = run(tmp_path, "sweep", "d.svm", "--out", "r.jsonl", *case.options)
+    assert_refused(done, 65, case.problem, f"d.svm{case.place}")
+    assert files(tmp_path) == {"d.svm"}
+    if case.place:
+        done = run(tmp_path, "inspect", "d.svm")
+        assert done.code == 65
+        assert case.problem in done.out.decode() + done.err
+
+
+@pytest.mark.parametrize("case", oddities(), ids=lambda case: case.name)
+def test_oddity(tmp_path: Path, case: Oddity) -> None:
+    """Rows and labels are scikit-learn's, mapped; so are the rounds, mistakes and f(x)."""
+    assert isinstance(check(case.content), Reading)  # all values, to the bit
+    (tmp_path / "d.svm").write_bytes(case.content)
+    positive = () if case.positive is None else ("--positive", case.positive)
+    options = ("-B", 20, "--format", "json", "--predictions", "p.csv", *positive)
+    done = run(tmp_path, "run", "d.svm", *options)
+    assert done.code == 0, done.err
+    assert case.said in done.err
+    assert case.said or done.err.count("\n") <= done.err.count("warning: ahpatron: f(x) was 0")
+    report = json.loads(done.out)
+    X, y = loaded(case.content)
+    signs = np.where(y == (case.positive if case.positive is not None else y.max()), 1.0, -1.0)
+    assert (report["data"]["rounds"], report["data"]["labels"][1]) == (len(y), _top(case, y))
+    player = play(Ahpatron(budget=20), X, signs)
+    assert report["runs"][0]["mistakes"] == player.tally.mistakes
+    with (tmp_path / "p.csv").open() as file:
+        played = list(csv.DictReader(file))
+    assert [float(row["label"]) for row in played] == signs.tolist()
+
+
+def _top(case: Oddity, y: np.ndarray) -> float:
+    return case.positive if case.positive is not None else float(y.max())
+
+
+def loaded(content: bytes) -> tuple[np.ndarray, np.ndarray]:
+    """What scikit-learn makes of the unpacked text; wide data without the columns in between."""
+    source = Source(BytesIO(content), "bytes", closes=True)
+    text = b"".join(iter(lambda: source.read(1 << 16), b"")).removeprefix(BYTE_ORDER_MARK)
+    X, y = load_svmlight_file(BytesIO(text), zero_based=True)
+    used = np.unique(X.indices)
+    return (X[:, used].toarray() if len(used) else np.zeros((len(y), 1))), y
+
+
+# path (FOLDER is the test's own), exit code, problem
+PLACES = [
+    ("none.svm", 66, "no such file"),
+    ("", 66, "the name of the file is empty"),
+    ("none/data.svm", 66, "no such file"),
+    ("folder", 66, "this is a directory"),
+    ("good.svm/data", 66, "cannot be opened: Not a directory"),
+    ("dangling", 66, "no such file"),
+    ("loop", 66, "cannot be opened: Too many levels of symbolic links"),
+    ("x" * 300, 66, "cannot be opened: File name too long"),
+    ("socket", 66, "cannot be opened: No such device or address"),
+    ("/dev/null", 65, "there are no rows: the file is empty"),
+    ("/dev/zero", 65, "this is a binary file, not LIBSVM text"),
+    ("/dev/urandom", 65, ""),
+    ("/proc/self/mem", 74, "reading failed: Input/output error"),
+]
+
+
+@pytest.mark.parametrize(("path", "code", "problem"), PLACES)
+def test_what_is_no_data_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, code: int, problem: str
+) -> None:
+    (tmp_path / "good.svm").write_bytes(GOOD)
+    (tmp_path / "folder").mkdir()
+    (tmp_path / "dangling").symlink_to("nowhere")
+    (tmp_path / "loop").symlink_to("loop")
+    with socket.socket(socket.AF_UNIX) as unix:
+        monkeypatch.chdir(tmp_path)  # the address of a socket may not be long
+        unix.bind("socket")
+    before = files(tmp_path)
+    done = run(tmp_path, "run", path, *OUTPUTS)
+    assert (done.code, done.out) == (code, b""), done.err
+    assert done.err.startswith(f"error: {problem}")
+    assert f"--> {path}" in done.err
+    assert files(tmp_path) == before
+
+
+@pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
+def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
+    (tmp_path / "d.svm").write_bytes(GOOD)
+    (tmp_path / "d.svm").chmod(0)
+    assert_refused(run(tmp_path, "run", "d.svm"), 66, "you may not read this file", "d.svm")
+
+
+STREAMS = [
+    (b"", 65, "there are no rows: the file is empty", "<stdin>"),
+    (b"1 1:x\n", 65, "a value must be a number", "<stdin>:1:5"),
+    ("1 1:1\n".encode("utf-16"), 65, "the text must be ASCII or UTF-8, not UTF-16", "<stdin>:1:1"),
+    (b"1 1:1\n2 1:2\n", 65, "it is not clear which label counts as +1: 1, 2", "<stdin>:2"),
+    (b"-1 1:1\n1 1:2\n2 1:3\n", 65, "a third label: 2", "<stdin>:3"),
+    (b"\x1f\x8b\x08", 65, "the gzip data end too early", "<stdin>"),
+    (b"1" * (17 << 20), 65, "a line may hold 16 MiB at most", "<stdin>:1:1"),
+]
+
+
+@pytest.mark.parametrize(("data", "code", "problem", "place"), STREAMS, ids=lambda v: str(v)[:20])
+def test_standard_input(tmp_path: Path, data: bytes, code: int, problem: str, place: str) -> None:
+    done = run(tmp_path, "run", "-", *OUTPUTS, input=data)
+    assert_refused(done, code, problem, place)
+    assert files(tmp_path) == set()
+
+
+def test_the_first_rows_of_a_bomb(tmp_path: Path) -> None:
+    """With --limit, what comes behind is not even unpacked."""
+    bomb = next(case for case in packed() if case.name == "bomb-rows")
+    (tmp_path / "d.svm").write_bytes(bomb.content)
+    done = run(tmp_path, "run", "d.svm", "--limit", 1000, "--positive", 1, "--format", "json")
+    assert json.loads(done.out)["data"]["rounds"] == 1000
+
+
+def test_wide_and_sparse_rows(tmp_path: Path) -> None:
+    """20,000 rows of a million columns; as dense rows, 100 of them alone were 800 MB."""
+    lines = (
+        b"%d %d:1 %d:0.5 %d:2\n"
+        % ((-1) ** (n % 3), n % 9 + 1, n * 37 % 9999 + 10, 990_000 + n % 9999)
+        for n in range(20_000)
+    )
+    (tmp_path / "d.svm").write_bytes(b"".join(lines))
+    done = run(tmp_path, "run", "d.svm", "-B", 100, "--format", "json", seconds=BOMB_SECONDS)
+    report = json.loads(done.out)
+    assert (report["data"]["rounds"], report["data"]["features"]) == (20_000, 999_998)
+
+
+def test_a_valid_file_needs_as_little(tmp_path: Path) -> None:
+    (tmp_path / "d.svm").write_bytes(MANY * 100)
+    assert run(tmp_path, "run", "d.svm", "-B", 40, seconds=BOMB_SECONDS).code == 0

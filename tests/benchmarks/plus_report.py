@@ -151,7 +151,8 @@ def draw(rows: Mapping[tuple[str, str, int | None], list[Row]], target: Path) ->
     from ahpatron_cli.render.drawing import pens, picture, rule
 
     names = [data.name for data in DATASETS]
-    curves = [name for name in names if any(e == "curve" and d == name for e, d, _ in rows)]
+    ours = [d for (e, d, b), mine in rows.items() if e == "curve" and b and OURS in best(mine)]
+    curves = [name for name in names if ours.count(name) > 1]
     learners = [OURS, "ahpatron", "pomdr", "nogd", "bogd++", "fogd", "projectron++"]
     looks = dict(zip(learners, pens(len(learners)), strict=True))
 

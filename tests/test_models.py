@@ -205,6 +205,9 @@ HOSTILE = {
     "another type": lambda c: changed(
         c, {"state.f.coefficients.npy": npy(np.zeros(40, dtype=np.float32))}
     ),
+    "another type of the same size": lambda c: changed(
+        c, {"state.open_labels.npy": npy(np.ones(333 % 64, dtype=np.int64))}
+    ),
     "column by column": lambda c: changed(
         c, {"state.f.gram.npy": npy(np.asfortranarray(np.ones((3, 3))))}
     ),

@@ -8,6 +8,9 @@ import os
 import shlex
 import sys
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from inspect import getdoc
 from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Annotated, NoReturn, cast
@@ -31,6 +34,7 @@ from ahpatron_cli.signals import Terminated, leave_at_once_on_signals, raise_on_
 if TYPE_CHECKING:
     from ahpatron_cli.render.console import Conversation
 
+_TOP_HELP: tuple[list[str], ...] = ([], ["-h"], ["--help"])
 _DISK_FAULTS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 # The base of all usage errors: of Typer's own copy of click, or of click itself in older versions.
@@ -90,19 +94,16 @@ def _pin_blas_to_one_thread() -> None:
 
 def _main(arguments: list[str]) -> int:
     """Run a command and return its exit code; nothing escapes."""
-    from ahpatron_cli.render.console import Conversation
-
-    talk = Conversation()
     if len(arguments) <= 1 or not {"-h", "--help"}.isdisjoint(arguments):
         _spare_the_help_what_it_does_not_use()
     try:
         raise_on_signals()
         return _run_command(arguments)
     except UserError as error:
-        talk.error(error)
+        _talk().error(error)
         return error.code
     except _UsageError as error:
-        return _tell_usage_error(talk, error, arguments)
+        return _tell_usage_error(error, arguments)
     except BrokenPipeError:
         # The reader has seen enough.
         _abandon_stdout()
@@ -112,13 +113,13 @@ def _main(arguments: list[str]) -> int:
     except Terminated:
         return _ended("terminated", ExitCode.TERMINATED)
     except MemoryError:
-        talk.error(_out_of_memory())
+        _talk().error(_out_of_memory())
         return ExitCode.BUG
     except Exception as error:  # said with all that is needed to mend it, unless it is the disk
         if isinstance(error, OSError) and error.errno in _DISK_FAULTS and error.filename is None:
             _abandon_stdout()
             problem = f"standard output cannot be written: {error.strerror}"
-            talk.error(UserError(problem, code=ExitCode.IO_ERROR))
+            _talk().error(UserError(problem, code=ExitCode.IO_ERROR))
             return ExitCode.IO_ERROR
         print(f"ahpatron {__version__}: this is a bug in ahpatron, please report", file=sys.stderr)
         traceback.print_exc()
@@ -145,6 +146,21 @@ def _spare_the_help_what_it_does_not_use() -> None:
             del sys.modules[name]
 
 
+@contextmanager
+def _commands_without_options() -> Iterator[None]:
+    """The help above all commands shows no option of theirs: Typer need not look at them."""
+    commands = [(info, info.callback) for info in app.registered_commands]
+    try:
+        for info, callback in commands:
+            info.name = info.name or getattr(callback, "__name__", None)
+            info.help = info.help or getdoc(callback)
+            info.callback = lambda: None
+        yield
+    finally:
+        for info, callback in commands:
+            info.callback = callback
+
+
 def _run_command(arguments: list[str]) -> int:
     """Run a command, write what it hands back to stdout, and see that it arrived."""
     if sys.stdout is None:
@@ -152,7 +168,8 @@ def _run_command(arguments: list[str]) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # for locales that lack a ζ
     try:
-        answer = app(arguments, prog_name="ahpatron", standalone_mode=False)
+        with _commands_without_options() if arguments in _TOP_HELP else nullcontext():
+            answer = app(arguments, prog_name="ahpatron", standalone_mode=False)
     except SystemExit as ended:
         # Typer's way of saying that the pipe its help went to was closed
         return ExitCode.OK if ended.code == 1 else int(ended.code or 0)
@@ -189,14 +206,21 @@ def _abandon_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _tell_usage_error(talk: Conversation, error: Exception, arguments: list[str]) -> int:
+def _talk() -> Conversation:
+    """Standard error, which the help does without."""
+    from ahpatron_cli.render.console import Conversation
+
+    return Conversation()
+
+
+def _tell_usage_error(error: Exception, arguments: list[str]) -> int:
     message = error.format_message()  # type: ignore[attr-defined]  # all of click's have it
     if message:  # it is empty where the help was shown instead
         command = arguments[0] if arguments and arguments[0] in ("run", "sweep", "inspect") else ""
         hint = f"`{' '.join(filter(None, ('ahpatron', command)))} --help` shows what is possible"
         if not command and arguments and Path(arguments[0]).is_file():
             hint = f"did you mean `ahpatron run {shlex.join(arguments)}`?"
-        talk.error(UserError(message, code=ExitCode.USAGE, hint=hint))
+        _talk().error(UserError(message, code=ExitCode.USAGE, hint=hint))
     return ExitCode.USAGE
 
 

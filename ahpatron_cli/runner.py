@@ -61,7 +61,9 @@ class Setup:
         """
         learner = REGISTRY[self.learner](**self.learner_params)
         chosen = {name: value for name, value in self.kernel_params.items() if value != AUTO}
-        return learner, KERNELS[self.kernel](**chosen)
+        kernel = KERNELS[self.kernel](**chosen)
+        learner.check_kernel(kernel)
+        return learner, kernel
 
 
 def lots(seed: int, repeat: int, learner: str) -> tuple[int, ...]:
@@ -202,7 +204,7 @@ class Pass:
                 f"{self.name}: f(x) was 0 or next to it in {share:.0%} of the rounds, so these "
                 "predictions say little; often --sigma is too small for the data as they are"
             )
-        if player.f.norm_drift > SUSPICIOUS_DRIFT:
+        if player.f.norm_drift > SUSPICIOUS_DRIFT and player.kernel.exact:
             drift = player.f.norm_drift
             yield f"{self.name}: the tracked norm of f was off by {drift:.1e} before a halving"
 

@@ -23,8 +23,7 @@ def inspect(
         typer.Option(
             "--max-faults",
             metavar="N",
-            parser=options.whole_number,
-            callback=options.not_negative,
+            parser=options.not_negative,
             help="Show at most N faulty lines.",
             rich_help_panel=options.DATA,
         ),

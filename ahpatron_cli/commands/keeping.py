@@ -19,7 +19,8 @@ from ahpatron_cli.render.files import write_atomically
 from ahpatron_cli.runner import Pass, Setup
 
 MODEL_OPTIONS = (
-    *("learner", "budget", "kernel", "sigma", "epsilon", "param", "scale", "positive", "theorem"),
+    *("learner", "budget", "kernel", "sigma", "precision", "epsilon", "param"),
+    *("scale", "positive", "theorem"),
 )
 """Options that a model has its own answers to."""
 

@@ -22,27 +22,32 @@ def whole_number(text: str | int) -> int:
     return int(sign + digits)
 
 
-def at_least(low: int, value: int | None) -> int | None:
-    """Pass `value` on if it is not below `low`."""
-    if value is not None and value < low:
+# Parsers and not callbacks: Typer looks into the signature of every callback whenever it starts.
+
+
+def at_least(low: int, text: str | int) -> int:
+    """A whole number that is not below `low`."""
+    value = whole_number(text)
+    if value < low:
         raise typer.BadParameter(f"{value} is too small: at least {low}.")
     return value
 
 
-def _index_limit(value: int | None) -> int | None:
-    if value is not None and value >= 2**31 - 1:
+def _index_limit(text: str | int) -> int:
+    value = at_least(1, text)
+    if value >= 2**31 - 1:
         raise typer.BadParameter(f"{value} is too large: below {2**31 - 1}.")
-    return at_least(1, value)
+    return value
 
 
-def positive(value: int | None) -> int | None:
-    """Pass `value` on if it is above zero."""
-    return at_least(1, value)
+def positive(text: str | int) -> int:
+    """A whole number above zero."""
+    return at_least(1, text)
 
 
-def not_negative(value: int | None) -> int | None:
-    """Pass `value` on if it is not below zero."""
-    return at_least(0, value)
+def not_negative(text: str | int) -> int:
+    """A whole number that is not below zero."""
+    return at_least(0, text)
 
 
 DATA = "Data"
@@ -107,6 +112,17 @@ Sigma = Annotated[
         rich_help_panel=LEARNING,
     ),
 ]
+Precision = Annotated[
+    str | None,
+    typer.Option(
+        "--precision",
+        metavar="WORD",
+        autocompletion=completion.precisions,
+        help="double or single: gaussian kernel values of 32 bits, which are quicker and differ "
+        "in the seventh digit. [dim]\\[default: double][/]",
+        rich_help_panel=LEARNING,
+    ),
+]
 Epsilon = Annotated[
     str | None,
     typer.Option(
@@ -153,8 +169,7 @@ Repeats = Annotated[
     typer.Option(
         "--repeats",
         metavar="R",
-        parser=whole_number,
-        callback=positive,
+        parser=positive,
         help="Play R times; with R > 1 each time in a random order of its own.",
         rich_help_panel=DATA,
     ),
@@ -164,8 +179,7 @@ Seed = Annotated[
     typer.Option(
         "--seed",
         metavar="S",
-        parser=whole_number,
-        callback=not_negative,
+        parser=not_negative,
         help="Seed of the random orders and of learners that draw lots.",
         rich_help_panel=DATA,
     ),
@@ -184,8 +198,7 @@ Limit = Annotated[
     typer.Option(
         "--limit",
         metavar="N",
-        parser=whole_number,
-        callback=positive,
+        parser=positive,
         help="Take only the first N rows of each file.",
         rich_help_panel=DATA,
     ),
@@ -227,8 +240,7 @@ SampleSeed = Annotated[
     typer.Option(
         "--seed",
         metavar="S",
-        parser=whole_number,
-        callback=not_negative,
+        parser=not_negative,
         help="Seed of the sample of rows whose distances are looked at.",
         rich_help_panel=DATA,
     ),
@@ -247,8 +259,7 @@ MaxFeatures = Annotated[
     typer.Option(
         "--max-features",
         metavar="N",
-        parser=whole_number,
-        callback=_index_limit,
+        parser=_index_limit,
         help="Refuse feature indices above N.",
         rich_help_panel=DATA,
     ),
@@ -301,8 +312,7 @@ Every = Annotated[
     typer.Option(
         "--every",
         metavar="N",
-        parser=whole_number,
-        callback=positive,
+        parser=positive,
         help="Rounds from one checkpoint to the next.",
         rich_help_panel=KEEPING,
     ),
@@ -350,8 +360,7 @@ Jobs = Annotated[
         "-j",
         "--jobs",
         metavar="N",
-        parser=whole_number,
-        callback=positive,
+        parser=positive,
         help="Processes for repeats and learners; one pass in file order needs only one.",
         rich_help_panel=LEARNING,
     ),

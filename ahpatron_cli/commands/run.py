@@ -1,5 +1,7 @@
 """`ahpatron run`: the command and its options. What it does is in `session.py`."""
 
+from pathlib import Path
+
 import typer
 
 from ahpatron_cli.commands import options
@@ -13,6 +15,7 @@ def run(
     budget: options.Budget = None,
     kernel: options.KernelName = "gaussian",
     sigma: options.Sigma = None,
+    precision: options.Precision = None,
     epsilon: options.Epsilon = None,
     param: options.Params = None,
     theorem: options.TheoremName = None,
@@ -44,8 +47,6 @@ def run(
     One pass in file order needs little memory, however large the file;
     --shuffle and --repeats hold the file in memory.
     """
-    from ahpatron_cli.commands.certifying import Certifier, meet
-    from ahpatron_cli.commands.keeping import MODEL_OPTIONS, Keeper, Keeping
     from ahpatron_cli.commands.session import Session
     from ahpatron_cli.commands.settings import (
         build_setups,
@@ -54,12 +55,10 @@ def run(
         parse_label,
         usage,
     )
-    from ahpatron_cli.data.decoded import default_folder
     from ahpatron_cli.data.examples import Preparation
     from ahpatron_cli.data.scaling import SCALES
     from ahpatron_cli.render.console import Conversation
     from ahpatron_cli.render.files import check_outputs, format_of_suffix, write_atomically
-    from ahpatron_cli.render.plot import check_curve_path, write_curve
     from ahpatron_cli.render.predictions import check_predictions_path, open_predictions
     from ahpatron_cli.render.text import FORMATS, to_text
     from ahpatron_cli.runner import Repetition
@@ -68,6 +67,8 @@ def run(
     one_of("format", format, FORMATS)
     out_format = format_of_suffix(out, format) if out else None
     if curve:
+        from ahpatron_cli.render.plot import check_curve_path, write_curve
+
         check_curve_path(curve)
     if predictions:
         check_predictions_path(predictions)
@@ -77,16 +78,21 @@ def run(
         raise usage("--every is for --checkpoint FILE")
     if resume and options.typed(context, "seed") and not shuffle:
         raise usage("--seed does not go with --resume: the model has its own, but for --shuffle")
-    known = [name for name in MODEL_OPTIONS if resume and options.typed(context, name)]
-    if known:
-        problem = f"--{known[0]} does not go with --resume: the model has its own"
-        raise usage(problem, "`ahpatron inspect MODEL` shows it")
+    if resume:
+        from ahpatron_cli.commands.keeping import MODEL_OPTIONS
+
+        known = [name for name in MODEL_OPTIONS if options.typed(context, name)]
+        if known:
+            problem = f"--{known[0]} does not go with --resume: the model has its own"
+            raise usage(problem, "`ahpatron inspect MODEL` shows it")
     setups, remarks = build_setups(
         choose_learners(learner or ["ahpatron"]),
         kernel,
         param or [],
-        {"budget": budget, "sigma": sigma, "epsilon": epsilon},
+        {"budget": budget, "sigma": sigma, "precision": precision, "epsilon": epsilon},
     )
+    if theorem or certify:
+        from ahpatron_cli.commands.certifying import Certifier, meet
     setups = meet(theorem, setups) if theorem else setups
     for remark in remarks:
         talk.warn(remark)
@@ -98,15 +104,21 @@ def run(
         max_features,
         warm_up=not repetition.shuffle,
     )
-    keeping = Keeping(save, resume, freeze, checkpoint, every)
-    traced = bool(predictions or curve)
-    keeping.check(len(data), len(setups), repeats, not repetition.shuffle, traced)
+    keeper = None
+    if save or resume or freeze or checkpoint:
+        from ahpatron_cli.commands.keeping import Keeper, Keeping
+
+        keeping = Keeping(save, resume, freeze, checkpoint, every)
+        traced = bool(predictions or curve)
+        keeping.check(len(data), len(setups), repeats, not repetition.shuffle, traced)
+        keeper = Keeper(keeping, talk.note) if keeping.wanted else None
+    if certify and any(setup.kernel_params.get("precision") == "single" for setup in setups):
+        raise usage("--certify needs kernel values of double precision")
     if certify and (resume or checkpoint):
         raise usage("--certify needs the whole stream, from its first round, in one run")
-    keeper = Keeper(keeping, talk.note) if keeping.wanted else None
     with open_predictions(predictions) as writer:
         certifier = Certifier(preparation, seed) if certify else None
-        folder = default_folder() if cache else None
+        folder = _cache_folder() if cache else None
         session = Session(
             setups, preparation, repetition, jobs, talk, writer, keeper, certifier, folder
         )
@@ -117,3 +129,9 @@ def run(
     if out and out_format:
         write_atomically(out, to_text(reports, out_format))
     return Shown(reports, format)
+
+
+def _cache_folder() -> Path | None:
+    from ahpatron_cli.data.decoded import default_folder
+
+    return default_folder()

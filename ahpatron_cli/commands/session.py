@@ -6,27 +6,27 @@ import time
 from collections.abc import Iterable, Sequence
 from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ahpatron_cli import __version__
-from ahpatron_cli.commands.certifying import Certifier
-from ahpatron_cli.commands.keeping import Keeper
 from ahpatron_cli.commands.settings import settle_sigma, usage
 from ahpatron_cli.core.rows import Floats, Rows
 from ahpatron_cli.core.spec import ParameterError
-from ahpatron_cli.data.decoded import decoded
 from ahpatron_cli.data.examples import Facts, Loaded, Piece, Preparation, Stream, load
-from ahpatron_cli.data.kept import RecordingReader, kept_reader
 from ahpatron_cli.data.scanning import scan
 from ahpatron_cli.data.source import Source, open_source
-from ahpatron_cli.data.svm_format import SvmReader
 from ahpatron_cli.data.warm_up import first_rows
-from ahpatron_cli.model_file import looks_like_model
 from ahpatron_cli.records import CertifiedRecord, Curve, DataRecord, Report
 from ahpatron_cli.render.console import Conversation
 from ahpatron_cli.render.predictions import PredictionWriter
 from ahpatron_cli.runner import Pass, PassResult, Repetition, Setup, play_loaded, play_stream
+
+if TYPE_CHECKING:
+    from ahpatron_cli.commands.certifying import Certifier
+    from ahpatron_cli.commands.keeping import Keeper
+    from ahpatron_cli.data.svm_format import SvmReader
 
 
 class Session:
@@ -66,8 +66,11 @@ class Session:
         if paths.count("-") > 1:
             raise usage("standard input (-) can be read only once")
         for path in paths:
-            if path.endswith(".npz") and looks_like_model(path):
-                raise usage(f"{path} is a model, not data", f"--resume {path} goes on with it")
+            if path.endswith(".npz"):
+                from ahpatron_cli.model_file import looks_like_model
+
+                if looks_like_model(path):
+                    raise usage(f"{path} is a model, not data", f"--resume {path} goes on with it")
         if self._certifier:
             self._certifier.check(paths)
         names = [Path(path).name for path in paths]
@@ -230,6 +233,8 @@ class Session:
         """With --cache, a reader that takes the rows from there, or puts them there."""
         if self._cache is None or not self._cached(source):
             return source, None
+        from ahpatron_cli.data.kept import RecordingReader, kept_reader
+
         most = (self._preparation.max_features, self._preparation.limit)
         found = kept_reader(source, self._cache, *most)
         if found is not None:
@@ -242,6 +247,8 @@ class Session:
         sha256 = source.sha256() if self._cached(source) and not self._keeper else None
         if sha256 is None:
             return load(source, self._preparation)
+        from ahpatron_cli.data.decoded import decoded
+
         return decoded(source.name, sha256, self._preparation, self._cache)
 
     def _play_kept(self, loaded: Loaded, path: str, keeper: Keeper) -> PassResult:

@@ -10,7 +10,6 @@ from ahpatron_cli.commands.options import (
     OUTPUT,
     not_negative,
     positive,
-    whole_number,
 )
 
 RUNNING = "Running"
@@ -59,8 +58,7 @@ Retries = Annotated[
     typer.Option(
         "--retries",
         metavar="N",
-        parser=whole_number,
-        callback=not_negative,
+        parser=not_negative,
         help="Play a trial whose process died up to N more times.",
         rich_help_panel=RUNNING,
     ),
@@ -107,8 +105,7 @@ SweepJobs = Annotated[
         "-j",
         "--jobs",
         metavar="N",
-        parser=whole_number,
-        callback=positive,
+        parser=positive,
         help="Processes; each plays one trial at a time.",
         rich_help_panel=RUNNING,
     ),

@@ -149,6 +149,10 @@ _CONSTANT = Condition(
     "a constant λ_t", ("schedule",), lambda known: known.params["schedule"] == "constant"
 )
 
+_HALVES = Condition(
+    "half of S to stay", ("selection",), lambda known: known.params["selection"] != "nearest"
+)
+
 
 def _avp_any_step(given: Params) -> Params:
     """λ = 1/4, whose bounds are often the smallest; ε above the middle of λ/2 and 1."""
@@ -168,6 +172,7 @@ def _ahpatron(step: float, rescale: Value) -> Callable[[Params], Params]:
             "radius": radius,
             "step": step * radius / root,
             "schedule": "constant",
+            "selection": "magnitude",
             "rescale": rescale,
         }
 
@@ -277,6 +282,7 @@ THEOREMS: tuple[Theorem, ...] = (
                 lambda known: known.params["rescale"] != "keep" and _near(known["rescale"], 0.6),
             ),
             _CONSTANT,
+            _HALVES,
             Condition(
                 "λ = √2·U/√B",
                 ("step", "radius", "budget"),
@@ -313,6 +319,7 @@ THEOREMS: tuple[Theorem, ...] = (
                 "c_t = ‖f_t‖/U", ("rescale",), lambda known: known.params["rescale"] == "keep"
             ),
             _CONSTANT,
+            _HALVES,
             Condition(
                 "λ = U/(2√B)",
                 ("step", "radius", "budget"),

@@ -6,12 +6,12 @@ import sys
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from ahpatron_cli.findings import Findings
 from ahpatron_cli.records import Report
 from ahpatron_cli.render.text import document, findings_to_text, to_text
 
 if TYPE_CHECKING:
     from ahpatron_cli.data.profile import Profile
+    from ahpatron_cli.findings import Findings
 
 
 def write_reports(reports: Sequence[Report], format: str) -> None:

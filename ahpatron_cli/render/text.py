@@ -3,21 +3,23 @@
 Every function here is a pure function of the records. A text ends with one newline.
 """
 
+from __future__ import annotations
+
 import csv
 import dataclasses
 import io
 import json
 import math
 from collections.abc import Iterable, Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ahpatron_cli.findings import Findings
 from ahpatron_cli.records import CertificateRecord, Json, ParamValue, Report, runs_to_json, to_json
 from ahpatron_cli.render.markup import to_latex, to_markdown
 from ahpatron_cli.render.run_sheet import run_page
 from ahpatron_cli.render.safe import literal, spreadsheet_text
-from ahpatron_cli.render.sweep_json import findings_to_json, flat_setting_rows, setting_rows
-from ahpatron_cli.render.sweep_sheets import findings_page
+
+if TYPE_CHECKING:
+    from ahpatron_cli.findings import Findings
 
 _CERTIFICATE_FIELDS = [field.name for field in dataclasses.fields(CertificateRecord)]
 
@@ -46,6 +48,9 @@ def to_text(reports: Sequence[Report], format: str) -> str:
 
 def findings_to_text(findings: Findings, format: str) -> str:
     """What a sweep found in one of `FORMATS`."""
+    from ahpatron_cli.render.sweep_json import findings_to_json, flat_setting_rows, setting_rows
+    from ahpatron_cli.render.sweep_sheets import findings_page
+
     match format:
         case "json":
             return document(findings_to_json(findings))

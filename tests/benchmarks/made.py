@@ -38,7 +38,7 @@ def sparse_lines(
         lines = []
         for columns, row in zip(drawn, values, strict=True):
             own = np.unique(np.minimum(columns, width - 1))
-            label = "+1" if own[0] % 2 else "-1"
+            label = "+1" if own.sum() % 2 else "-1"
             pairs = zip((own + 1).tolist(), row.tolist(), strict=False)
             lines.append(label + "".join([f" {column}:{value:.6g}" for column, value in pairs]))
         yield ("\n".join(lines) + "\n").encode()

@@ -105,7 +105,8 @@ def best(rows: Iterable[Row]) -> dict[str, Row]:
 def tables(rows: Mapping[tuple[str, str, int | None], list[Row]]) -> Iterable[str]:
     names = [data.name for data in DATASETS]
     for experiment, title in TITLES.items():
-        here = [name for name in names if (experiment, name, None) in rows]
+        played = {n: rows.get((experiment, n, None), []) for n in names}
+        here = [n for n, mine in played.items() if any(row.learner == OURS for row in mine)]
         if not here:
             continue
         yield f"\n{title}\n"
@@ -113,7 +114,7 @@ def tables(rows: Mapping[tuple[str, str, int | None], list[Row]]) -> Iterable[st
         yield "|---" * (len(here) + 1) + "|"
         cells: dict[str, dict[str, str]] = defaultdict(dict)
         for name in here:
-            mine = rows[experiment, name, None]
+            mine = played[name]
             chosen = best(mine)
             ours = chosen[OURS]
             for learner, row in chosen.items():
@@ -165,7 +166,10 @@ def draw(rows: Mapping[tuple[str, str, int | None], list[Row]], target: Path) ->
                 axes.plot(*zip(*points, strict=True), color=look.colour, linewidth=wide, marker=".")
         for row in rows.get(("curve", name, None), []):
             axes.plot([row.support], [row.mean], "x", color=looks[row.learner].colour)
+        lowest = min(row.mean for b in budgets for row in best(rows["curve", name, b]).values())
+        axes.set_ylim(0.95 * lowest, 2 * lowest)  # what is worse by far is not worth the room
         axes.set_xscale("log")
+        axes.set_xlim(40, 5000)
         axes.set_xticks([50, 200, 800, 3000], ["50", "200", "800", "3000"])
         axes.minorticks_off()
         axes.set_title(name, fontsize=10)
@@ -191,8 +195,9 @@ def draw(rows: Mapping[tuple[str, str, int | None], list[Row]], target: Path) ->
                     )
         axes.axhline(0, color=looks[OURS].colour, linewidth=2.4)
         axes.set_yscale("symlog", linthresh=10)
-        axes.set_yticks([0, 5, 10, 50, 200], ["0", "+5", "+10", "+50", "+200"])
+        axes.set_yticks([-5, 0, 5, 10, 50, 200], ["-5", "0", "+5", "+10", "+50", "+200"])
         axes.set_xticks(range(len(names)), names)
+        axes.set_xlim(-0.5, len(names) - 0.5)
         axes.set_ylabel("more mistakes than ahpatron+, %", fontsize=8)
         axes.set_title(
             "the paper's budgets, each learner's best setting; bars are ± 2 se", fontsize=10

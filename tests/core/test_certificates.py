@@ -117,6 +117,7 @@ def test_compositions_have_the_theorems_of_their_learner_and_its_conditions() ->
     for theorem in theorems_of("ahpatron+"):
         failing = theorem.failing(params_of("ahpatron+"))
         assert "a constant λ_t (here λ_t = adaptive)" in failing
+        assert "half of S to stay (here S_2 = nearest)" in failing
         assert theorem.failing(params_of("ahpatron+", **theorem.settings({}))) == []
     stream = make_stream(seed=2, rounds=300, features=2)
     settings = BY_KEY["5"].settings({"budget": 20})

@@ -18,7 +18,7 @@ def test_the_defaults_are_those_of_the_definition() -> None:
             "step": 0.25,
             "schedule": "adaptive",
             "ridge": 0.0005,
-            "selection": "greedy",
+            "selection": "nearest",
             "rescale": "keep",
         }
     assert list(AhpatronPlus.specs()) == list(Ahpatron.specs())

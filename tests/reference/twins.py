@@ -142,7 +142,7 @@ def ahpatron_plus(
     step: float = 0.25,
     schedule: str = "adaptive",
     ridge: float = 0.0005,
-    selection: str = "greedy",
+    selection: str = "nearest",
     rescale: float | str = "keep",
 ) -> Trace:
     """Defaults are spelt out once more: the law that compares with them compares these, too."""
@@ -191,6 +191,9 @@ def _halve(
         largest = max(abs(value) for value in a)
         ranked = sorted(range(B), key=lambda i: (-round(abs(a[i]) / largest, 10), i))
         kept = sorted(ranked[: B // 2])
+    elif selection == "nearest":
+        gone = _replaceable(S, a, kernel)
+        kept = [i for i in range(B) if i not in gone]
     else:
         kept = sorted(_greedy(S, a, kernel, ridge))
     gone = [i for i in range(B) if i not in kept]
@@ -210,6 +213,33 @@ def _halve(
     trace.gaps.append(norm(S, difference, kernel))
     trace.halvings += 1
     trace.points, trace.coefficients = points, coefficients
+
+
+def _replaceable(S: list[Row], a: list[float], kernel: KernelFunction) -> list[int]:
+    """A quarter of S, pair by pair: those that another example best stands in for."""
+    B = len(S)
+    neighbours, losses = [], []
+    for i in range(B):
+        shared = {}
+        for j in range(B):
+            if j != i:
+                own = kernel(S[j], S[j])
+                shared[j] = kernel(S[i], S[j]) ** 2 / own if own > 0 else 0.0
+        best = max(shared.values())
+        neighbours.append(min(j for j, value in shared.items() if value >= best - 1e-10))
+        losses.append(a[i] ** 2 * max(kernel(S[i], S[i]) - best, 0.0))
+    largest = max(*losses, 2.0**-1022)
+    ranked = sorted(range(B), key=lambda i: (round(losses[i] / largest, 10), -i))
+    many = max(B // 4, 1)
+    gone: list[int] = []
+    for i in ranked:
+        needed = i in [neighbours[g] for g in gone]
+        if len(gone) < many and not needed and neighbours[i] not in gone:
+            gone.append(i)
+    for i in ranked:
+        if len(gone) < many and i not in gone:
+            gone.append(i)
+    return gone
 
 
 def _greedy(S: list[Row], a: list[float], kernel: KernelFunction, ridge: float) -> list[int]:

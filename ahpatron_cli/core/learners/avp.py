@@ -8,14 +8,17 @@ from typing import Any
 
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.halving import halve
+from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.learners.base import Learner
 from ahpatron_cli.core.spec import ParameterError, choice, real, whole
 
+SINGLE_RIDGE = 1e-5
+"""The least ridge that kernel values of 32 bits allow."""
 EPSILON_MEANING = "update where y·f(x) < 1 - ε"
 RADIUS_MEANING = "f is kept in the ball of this radius"
 STEP_MEANING = "coefficient of a new example; the first one, if adaptive"
 SCHEDULE_MEANING = "constant: λ; adaptive: λ_t = λ/√(1 + M'_t/U²), M'_t = rounds with y·f(x) <= 0"
-SELECTION_MEANING = "which half stays at a halving"
+SELECTION_MEANING = "which half stays at a halving; nearest: three quarters stay"
 
 
 class Aggressive(Learner):
@@ -94,7 +97,9 @@ class Ahpatron(Aggressive):
     The half that stays is by `selection=magnitude` that of the largest |a|, the older one where
     equal, as in the paper (the authors' published code takes the first half, in order of age, whose
     |a| reaches the median: the same but for ties); by `selection=greedy` the one found by greedy
-    forward projection, after the paper's Remark that the best f̄ is the closest one.
+    forward projection, after the paper's Remark that the best f̄ is the closest one. By
+    `selection=nearest` only a quarter goes, those examples that a neighbour best stands in for;
+    that is no halving, and the theorems are not about it.
     """
 
     name = "ahpatron"
@@ -116,7 +121,7 @@ class Ahpatron(Aggressive):
     )
     schedule: str = choice("λ_t", SCHEDULE_MEANING, "constant", "adaptive")
     ridge: float = real("η", "ridge of the projection at a halving", default=0.0005, over=0)
-    selection: str = choice("S_2", SELECTION_MEANING, "magnitude", "greedy")
+    selection: str = choice("S_2", SELECTION_MEANING, "magnitude", "greedy", "nearest")
     rescale: float | str = real(
         "c_t",
         "norm after a halving, in units of U; keep: the norm from before",
@@ -131,6 +136,13 @@ class Ahpatron(Aggressive):
         self._halvings = 0
         self._unscaled = 0
         self._gaps = 0.0
+
+    def check_kernel(self, kernel: Kernel) -> None:
+        """The ridge must stand out from the rounding of K_2."""
+        super().check_kernel(kernel)
+        if self.ridge < SINGLE_RIDGE and not kernel.exact:
+            message = f"ridge must be a number >= {SINGLE_RIDGE:g} where precision is single"
+            raise ParameterError("ridge", f"{message}, got {self.ridge}")
 
     def update(self, f: Expansion, margin: float, y: float) -> None:
         """Make room if there is none; then add and project as AVP does."""
@@ -149,7 +161,7 @@ class Ahpatron(Aggressive):
         self._unscaled += not half.rescaled
 
     def halvings(self) -> int:
-        """J, the number of halvings; Lemma 1: `J <= max(2(|M'_T| + |N_T|)/B - 1, 0)`."""
+        """J, the number of halvings; Lemma 1: `J <= max(2(|M'_T| + |N_T|)/B - 1, 0)` for halves."""
         return self._halvings
 
     def zeta(self) -> float | None:

@@ -175,6 +175,12 @@ def relisted(content: bytes, name: str, array: np.ndarray) -> bytes:
     return changed(listed, {f"{name}.npy": npy(array)})
 
 
+def reheaded(content: bytes, name: str, old: bytes, new: bytes) -> bytes:
+    """The same numbers, said to be something else."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        return changed(content, {name: archive.read(name).replace(old, new, 1)})
+
+
 class Bomb:
     def __reduce__(self) -> tuple[object, tuple[str]]:
         return Path.touch, (Path("/tmp/ahpatron-was-here"),)  # type: ignore[return-value]  # hostile
@@ -205,6 +211,7 @@ HOSTILE = {
     "another type": lambda c: changed(
         c, {"state.f.coefficients.npy": npy(np.zeros(40, dtype=np.float32))}
     ),
+    "a head of another type": lambda c: reheaded(c, "state.f.coefficients.npy", b"<f8", b"<i8"),
     "column by column": lambda c: changed(
         c, {"state.f.gram.npy": npy(np.asfortranarray(np.ones((3, 3))))}
     ),

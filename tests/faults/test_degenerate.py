@@ -115,6 +115,16 @@ def test_the_tracked_norm_is_the_norm(learner: Learner, seed: int) -> None:
     assert player.f.norm_drift < 1e-9
 
 
+def test_a_norm_that_drifted_is_told(ahpatron: Command) -> None:
+    """Kernel values next to 1 cancel in the recursion for ‖f‖; each halving notices."""
+    rows = zip(STREAM.labels, (X * 1e-8).tolist(), strict=True)
+    text = "".join(f"{y} 1:{a!r} 2:{b!r}\n" for y, (a, b) in rows)
+    ahpatron.write("d.svm", text)
+    done = ahpatron("run", "d.svm", "-B", 8)
+    assert done.code == 0
+    assert "the tracked norm of f was off by" in done.err
+
+
 # what is played, and what is said of the round that cannot be
 REFUSED_ROUNDS: list[tuple[str, Callable[[], tuple[np.ndarray, float, dict[str, Any]]], str]] = [
     ("values of 1e160", lambda: (X * 1e160, 1.0, {}), "overflows a double"),

@@ -6,8 +6,10 @@ And, where no f(x) was next to 0, the same mistakes for any block size and kind 
 from __future__ import annotations
 
 import json
+import os
 import platform
 import subprocess
+import sys
 import time
 from pathlib import Path
 from typing import Any
@@ -84,6 +86,28 @@ def test_sweeps_in_other_surroundings(ahpatron: Ahpatron, rings: Path, cluster: 
     found = [essence(ahpatron.folder / f"{number}.jsonl") for number in range(4)]
     assert found[0] == found[1] == found[2] == found[3]
     assert set(found[0].values()) == {1}
+
+
+THREADS = """
+import atexit, sys
+from ahpatron_cli.app import main
+from threadpoolctl import threadpool_info
+atexit.register(lambda: print({one["num_threads"] for one in threadpool_info()}, file=sys.stderr))
+main()
+"""
+
+
+def test_one_blas_thread_whatever_the_user_says(rings: Path) -> None:
+    many = dict.fromkeys(("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS"), "2")
+    done = subprocess.run(
+        [sys.executable, "-c", THREADS, "run", str(rings), "-B", "4"],
+        env={**os.environ, **many},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    assert done.stderr == "{1}\n"
 
 
 SAMPLES = [("rings", 0.1), ("breast_cancer", 5.0), ("sparse_text", 0.7)]

@@ -64,6 +64,19 @@ def test_truncated_at_every_byte_it_keeps_every_whole_line_and_goes_on(tmp_path:
         assert path.read_bytes() == content
 
 
+def test_a_torn_line_is_cut_before_anything_is_written(tmp_path: Path) -> None:
+    """Longer than what comes next, it would outlive it in part."""
+    path = tmp_path / "r.jsonl"
+    content = filled(path)
+    path.write_bytes(content + b'{"id": "' + b"x" * 5000)
+    with ResultsFile(str(path), FACTS) as results:
+        assert results.contents.torn == 5008
+        assert path.read_bytes() == content
+        results.add(trial(3), TIMING)
+    assert len(read_results(str(path)).trials) == 4
+    assert not read_results(str(path)).torn
+
+
 def test_reading_alone_changes_nothing(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     content = filled(path)

@@ -118,7 +118,7 @@ Precision = Annotated[
         "--precision",
         metavar="WORD",
         autocompletion=completion.precisions,
-        help="double or single: gaussian kernel values of 32 bits, which are quicker and differ "
+        help="double or single: the exp of the gaussian kernel in 32 bits, quicker and different "
         "in the seventh digit. [dim]\\[default: double][/]",
         rich_help_panel=LEARNING,
     ),

@@ -197,8 +197,10 @@ class Expansion(Hypothesis):
         """Zero is a norm like any other, and so is what cancelled to zero; lost digits are not."""
         if math.isinf(square):
             raise NumericalError("‖f‖² overflows a double", self._now)
-        newest = abs(self._pending[self._now] * self._scale)
-        if square > 0 or newest < math.sqrt(SMALLEST_SQUARE):
+        newest = self._pending.item(self._now)
+        if not newest and self._settled:  # it has settled already
+            newest = self._coefficients.item(self._settled - 1)
+        if square > 0 or 0 < abs(newest * self._scale) < math.sqrt(SMALLEST_SQUARE):
             raise NumericalError("‖f‖² is too small for a double", self._now)
 
     def drop(self, age: int) -> None:

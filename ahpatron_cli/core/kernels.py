@@ -6,24 +6,18 @@ A kernel turns rows into points once (`points`), then compares sets of points (`
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ahpatron_cli.core.points import DensePoints, Points, SparsePoints
 from ahpatron_cli.core.rows import CsrRows, Floats, Rows, row_sums, unit_rows
 from ahpatron_cli.core.spec import Declared, choice, real, whole
 
-PRECISIONS: dict[str, type[np.floating]] = {"double": np.float64, "single": np.float32}
+PRECISIONS = ("double", "single")
 ROUNDING = float(np.finfo(np.float64).eps)
 TRUSTED = 1e-9
 """The rounding error that an exponent may carry before it is computed again by subtraction."""
-TRUSTED_NORMS = {
-    np.dtype(np.float64): TRUSTED / (4 * ROUNDING),
-    np.dtype(np.float32): 1e-4 / (4 * float(np.finfo(np.float32).eps)),
-}
-"""The sum of half norms up to which their product is that good; of 32 bits, good to 1e-4."""
 HUGE = 2.0**1020
 """Half norms from here on are refused: sums of two, and squares of sums of roots, must fit too."""
 LOWEST = -745.2
@@ -90,9 +84,7 @@ class Gaussian(Kernel):
     centred = True
 
     sigma: float = real("σ", "width of the kernel", default=1.0, over=0)
-    precision: str = choice(
-        "", "of kernel values; single: computed in 32 bits, then used in 64", *PRECISIONS
-    )
+    precision: str = choice("", "of exp; single: quicker, and κ is good to 2e-7", *PRECISIONS)
 
     def unit(self) -> float:
         """Coordinates are divided by σ, so the exponent is `-‖u - v‖²/2`."""
@@ -105,37 +97,41 @@ class Gaussian(Kernel):
 
     def between(self, left: Points, right: Points) -> Floats:
         """One product gives the exponents; those that lost digits are computed again."""
-        exponents = left.exponents(right, PRECISIONS[self.precision])
-        if left.largest + right.largest > TRUSTED_NORMS[exponents.dtype]:
+        exponents = left.exponents(right)
+        if 4 * ROUNDING * (left.largest + right.largest) > TRUSTED:
             _mend(exponents, left, right)
         np.minimum(exponents, 0.0, out=exponents)
-        lowest = -((left.largest**0.5 + right.largest**0.5) ** 2)
-        if exponents.dtype == np.float32:  # far pairs cost no more than near ones
-            lowest = 0.0
-        return np.asarray(_exp(exponents, lowest), dtype=np.float64)
+        if not self.exact:
+            return _exp_single(exponents)
+        return _exp(exponents, lowest=-((left.largest**0.5 + right.largest**0.5) ** 2))
 
 
-def _mend(exponents: NDArray[np.floating], left: Points, right: Points) -> None:
+def _mend(exponents: Floats, left: Points, right: Points) -> None:
     """Compute by subtraction what lost digits in the product, unless κ is 0 there anyway."""
-    trusted = TRUSTED_NORMS[exponents.dtype]
+    trusted = TRUSTED / (4 * ROUNDING)  # the sum of half norms up to which the product is good
     rows = np.flatnonzero(left.half_norms + right.half_norms.max(initial=0.0) > trusted)
     columns = np.flatnonzero(right.half_norms + left.half_norms.max(initial=0.0) > trusted)
     if not len(rows) or not len(columns):
         return
     place = np.ix_(rows, columns)
-    sums = left.half_norms[rows, None] + right.half_norms[columns]
-    doubt = 4 * np.finfo(exponents.dtype).eps * sums
-    doubtful = (sums > trusted) & ~(exponents[place] + doubt < LOWEST)
+    doubt = 4 * ROUNDING * (left.half_norms[rows, None] + right.half_norms[columns])
+    doubtful = (doubt > TRUSTED) & ~(exponents[place] + doubt < LOWEST)
     if doubtful.any():
         exact = -0.5 * left.subset(rows).differences(right.subset(columns), power=2)
         exponents[place] = np.where(doubtful, exact, exponents[place])
 
 
-def _exp(exponents: NDArray[Any], lowest: float) -> NDArray[Any]:
+def _exp_single(exponents: Floats) -> Floats:
+    """`exp` in 32 bits, off by about `(|t| + 2)·exp(t)·2^-24`; far pairs cost no more."""
+    with np.errstate(over="ignore", under="ignore"):
+        single = exponents.astype(np.float32)
+        return np.exp(single, out=single).astype(np.float64)
+
+
+def _exp(exponents: Floats, lowest: float) -> Floats:
     """`exp` in place, sparing it what becomes 0. `lowest` is a lower bound on the exponents."""
     if lowest > LOWEST:
-        np.exp(exponents, out=exponents)
-        return exponents
+        return np.exp(exponents, out=exponents)
     flat = exponents.ravel(order="K")
     near = np.flatnonzero(flat > LOWEST)
     values = np.exp(flat[near])

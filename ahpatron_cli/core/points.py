@@ -66,7 +66,7 @@ class Points(ABC):
         """`⟨s, x⟩`."""
 
     @abstractmethod
-    def exponents(self, other: Self, precision: type[np.floating]) -> NDArray[np.floating]:
+    def exponents(self, other: Self) -> Floats:
         """`-‖s - x‖²/2`, up to rounding of the norms' size (so perhaps a little above 0)."""
 
     @abstractmethod
@@ -97,7 +97,7 @@ class DensePoints(Points):
         self._rows[:, :width] = coordinates
         self._rows[:, width] = -0.5 * np.einsum("ij,ij->i", coordinates, coordinates)
         self._rows[:, width + 1] = 1.0
-        self._turned: NDArray[np.floating] | None = None
+        self._turned: Floats | None = None
         self._size, self._width = int(count), int(width)
         self.largest = float(self.half_norms.max(initial=0.0))
 
@@ -188,15 +188,14 @@ class DensePoints(Points):
         product: Floats = self.coordinates @ other.coordinates.T
         return product
 
-    def exponents(self, other: Self, precision: type[np.floating]) -> NDArray[np.floating]:
-        mine = self._rows[: self._size].astype(precision, copy=False)
-        product: NDArray[np.floating] = mine @ other._turned_rows(precision).T
+    def exponents(self, other: Self) -> Floats:
+        product: Floats = self._rows[: self._size] @ other._turned_rows().T
         return product
 
-    def _turned_rows(self, precision: type[np.floating]) -> NDArray[np.floating]:
+    def _turned_rows(self) -> Floats:
         """`[x, 1, -‖x‖²/2]`, made once for all blocks that are cut from these points."""
-        if self._turned is None or self._turned.dtype != precision:
-            self._turned = self._rows[: self._size].astype(precision)
+        if self._turned is None:
+            self._turned = self._rows[: self._size].copy()
             self._turned[:, -2:] = self._rows[: self._size, :-3:-1]
         return self._turned
 
@@ -282,21 +281,17 @@ class SparsePoints(Points):
         return self  # sparse points of any width meet
 
     def products(self, other: Self) -> Floats:
-        return np.asarray(self._products(other, np.float64), dtype=np.float64)
-
-    def _products(self, other: Self, precision: type[np.floating]) -> NDArray[np.floating]:
         from scipy.sparse import csr_matrix
 
         mine, table = other._meet(self._csr)
         indptr = mine.indptr.astype(np.int32)  # spares SciPy the search for a fitting type
-        values = mine.values.astype(precision, copy=False)
-        matrix = csr_matrix((values, mine.columns, indptr), shape=(self.size, len(table)))
-        return np.asarray(matrix @ table.astype(precision, copy=False))
+        matrix = csr_matrix((mine.values, mine.columns, indptr), shape=(self.size, len(table)))
+        return np.asarray(matrix @ table)
 
-    def exponents(self, other: Self, precision: type[np.floating]) -> NDArray[np.floating]:
-        out = self._products(other, precision)
-        out -= self.half_norms.astype(precision)[:, None]
-        out -= other.half_norms.astype(precision)
+    def exponents(self, other: Self) -> Floats:
+        out = self.products(other)
+        out -= self.half_norms[:, None]
+        out -= other.half_norms
         return out
 
     def differences(self, other: Self, power: int) -> Floats:

@@ -17,8 +17,7 @@ LABELS = np.where(np.sin(3 * ROWS[:, 0]) + ROWS[:, 1] > 0, 1.0, -1.0)
 def values(rows: Rows, precision: str, sigma: float = 1.0) -> np.ndarray:
     kernel = Gaussian(sigma=sigma, precision=precision)
     points = kernel.points(rows)
-    with np.errstate(over="ignore", invalid="ignore"):  # as the engine has it
-        return kernel.between(points, points)
+    return kernel.between(points, points)
 
 
 @pytest.mark.parametrize("form", [np.asarray, compressed])
@@ -28,10 +27,10 @@ def test_values_are_those_of_64_bits_to_a_few_digits(form: type, offset: float) 
     single = values(rows, "single")
     assert single.dtype == np.float64
     assert (single == single.astype(np.float32)).all()  # they were computed in 32 bits
-    np.testing.assert_allclose(single, values(rows, "double"), rtol=0, atol=2e-4)
+    np.testing.assert_allclose(single, values(rows, "double"), rtol=0, atol=1.5e-7)
 
 
-def test_norms_that_overflow_32_bits_still_give_values() -> None:
+def test_exponents_that_overflow_32_bits_still_give_values() -> None:
     rows = np.array([[1e25, 0.0], [1e25, 0.0], [-1e25, 1e25]])
     np.testing.assert_array_equal(values(rows, "single"), [[1, 1, 0], [1, 1, 0], [0, 0, 1]])
 
@@ -43,7 +42,7 @@ def test_scores_stay_near_those_of_64_bits(name: str) -> None:
         learner, kernel = Setup(name, {}, "gaussian", {"precision": precision}).build()
         scores.append(Player(learner, kernel, horizon=300).feed(ROWS, LABELS))
     difference = np.abs(scores[0] - scores[1]).max()
-    assert difference < 1e-3
+    assert difference < 1e-4
     assert (difference > 0) == (name != "fogd")  # whose features are no kernel values
 
 

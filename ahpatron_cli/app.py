@@ -168,7 +168,8 @@ def _run_command(arguments: list[str]) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # for locales that lack a ζ
     try:
-        with _commands_without_options() if arguments in _TOP_HELP else nullcontext():
+        helps = arguments in _TOP_HELP and "_AHPATRON_COMPLETE" not in os.environ
+        with _commands_without_options() if helps else nullcontext():
             answer = app(arguments, prog_name="ahpatron", standalone_mode=False)
     except SystemExit as ended:
         # Typer's way of saying that the pipe its help went to was closed

@@ -7,6 +7,7 @@ A set of n points against a set of m gives an n x m array. Sparse points never b
 
 from __future__ import annotations
 
+import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import Self
@@ -283,7 +284,7 @@ class SparsePoints(Points):
     def products(self, other: Self) -> Floats:
         from scipy.sparse import csr_matrix
 
-        mine, table = other._meet(self._csr)
+        mine, table = other._meet(self._csr, only_shared=True)
         indptr = mine.indptr.astype(np.int32)  # spares SciPy the search for a fitting type
         matrix = csr_matrix((mine.values, mine.columns, indptr), shape=(self.size, len(table)))
         return np.asarray(matrix @ table)
@@ -321,10 +322,11 @@ class SparsePoints(Points):
         sparse = csr_matrix((mine.values, columns.astype(np.int32), indptr), shape=shape)
         return np.asarray(sparse @ matrix(used.astype(np.int64)))
 
-    def _meet(self, rows: CsrRows) -> tuple[CsrRows, Floats]:
+    def _meet(self, rows: CsrRows, *, only_shared: bool = False) -> tuple[CsrRows, Floats]:
         """`rows` on the columns that these points use, and these points as a dense table of them.
 
-        Row k of the table is column k. Narrow data keep all columns: to renumber would cost more
+        Row k of the table is column k; of wide data, columns that are not shared may be left out:
+        they add nothing to a product. Narrow data keep all columns: to renumber would cost more
         than it saves.
         """
         mine = self._csr
@@ -333,14 +335,29 @@ class SparsePoints(Points):
             if self._table is None or len(self._table) < width:
                 self._table = _transposed(mine, mine.columns, width)
             return rows, self._table
-        used = np.unique(mine.columns)
-        number = np.full(width, -1, dtype=np.int32)
-        number[used] = np.arange(len(used), dtype=np.int32)
-        columns = number[rows.columns]
-        shared = columns >= 0
+        number = _numbers(width)
+        number[mine.columns] = np.arange(len(mine.columns), dtype=np.int32)  # of equal ones: any
+        columns, own = number[rows.columns], number[mine.columns]
+        shared = mine.columns.take(columns, mode="clip") == rows.columns
+        columns = columns[shared]
+        kept = np.zeros(len(mine.columns), dtype=bool)
+        kept[columns if only_shared else own] = True
+        last = int(np.count_nonzero(kept))
+        renumbered = np.where(kept, np.cumsum(kept, dtype=np.int32) - 1, last).astype(np.int32)
         indptr = np.concatenate(([0], np.cumsum(shared)))[rows.indptr]
-        met = CsrRows(indptr, columns[shared], rows.values[shared], len(used))
-        return met, _transposed(mine, number[mine.columns], len(used))
+        met = CsrRows(indptr, renumbered[columns], rows.values[shared], last)
+        return met, _transposed(mine, renumbered[own], last + 1)[:last]  # the rest is cut off
+
+
+_scratch = threading.local()
+
+
+def _numbers(width: int) -> NDArray[np.int32]:
+    """Room for a number per column, of any content: to clear it would take longer than its use."""
+    numbers: NDArray[np.int32] | None = getattr(_scratch, "numbers", None)
+    if numbers is None or len(numbers) < width:
+        _scratch.numbers = numbers = np.zeros(width, dtype=np.int32)
+    return numbers
 
 
 def points_from(stored: Stored) -> Points:

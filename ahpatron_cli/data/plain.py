@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers
 
 _OF_NUMBERS = b"0123456789+-.eE"
+_PLAIN = _OF_NUMBERS + b": \n"
 _MARGIN = b"0" * 24  # so that 24 bytes can be taken before any mark
 _MOST_DIGITS = 18  # what an int64 can always hold
 _POWERS = 10 ** np.arange(_MOST_DIGITS + 1)
@@ -38,6 +39,8 @@ class _Marked(NamedTuple):
 
 def read_plain(text: bytes, max_features: int) -> tuple[Floats, CsrRows] | None:
     """Read lines spelled `label index:value index:value`, with single spaces; None if in doubt."""
+    if text.translate(None, _PLAIN):  # before anything large is made of it
+        return None
     text = _MARGIN + b"\n" + text
     if b"\n\n" in text:  # a line without a label; a million of them would take 200 MB to find out
         return None

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from ahpatron_cli.core.rows import Floats
     from ahpatron_cli.data.examples import Piece
 
+ROUNDS_AT_ONCE = 4096
 HEADER = "data,learner,repeat,round,line,label,score,prediction,mistake\n"
 
 
@@ -32,14 +33,17 @@ class PredictionWriter:
         line = io.StringIO()
         csv.writer(line).writerow([spreadsheet_text(path), learner, repeat])
         start = line.getvalue().rstrip("\r\n")
-        rows = zip(piece.lines.tolist(), piece.labels.tolist(), scores.tolist(), strict=True)
-        self._output.write(
-            "".join(
-                f"{start},{number},{line},{label:.0f},{score!r},"
-                f"{1 if score >= 0 else -1},{int((score >= 0) != (label > 0))}\n"
-                for number, (line, label, score) in enumerate(rows, first)
+        for begin in range(0, len(scores), ROUNDS_AT_ONCE):
+            part = slice(begin, begin + ROUNDS_AT_ONCE)
+            columns = (piece.lines[part], piece.labels[part], scores[part])
+            rows = zip(*(column.tolist() for column in columns), strict=True)
+            self._output.write(
+                "".join(
+                    f"{start},{number},{line},{label:.0f},{score!r},"
+                    f"{1 if score >= 0 else -1},{int((score >= 0) != (label > 0))}\n"
+                    for number, (line, label, score) in enumerate(rows, first + begin)
+                )
             )
-        )
 
 
 def check_predictions_path(path: str) -> None:

@@ -78,8 +78,9 @@ def test_refusal(tmp_path: Path, case: Case) -> None:
     assert files(tmp_path) == {"d.svm"}
 
 
-OTHERS = [case for case in (*refusals()[::12], *packed()[::12]) if case.name != "file-a-regression"]
-"""A sweep has all rows in memory, and counts all labels of a regression."""
+OTHERWISE = ("file-a-regression", "file-squares-that-overflow")
+"""A sweep counts all labels of a regression; what cannot be computed is a failed trial of it."""
+OTHERS = [case for case in (*refusals()[::12], *packed()[::12]) if case.name not in OTHERWISE]
 
 
 @pytest.mark.parametrize("case", OTHERS, ids=lambda case: case.name)

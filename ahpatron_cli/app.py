@@ -29,7 +29,7 @@ from ahpatron_cli.commands.shown import (
 )
 from ahpatron_cli.commands.sweep import sweep
 from ahpatron_cli.errors import ExitCode, UserError
-from ahpatron_cli.signals import Terminated, leave_at_once_on_signals, raise_on_signals
+from ahpatron_cli.signals import Terminated, leave_at_once_on_signals
 
 if TYPE_CHECKING:
     from ahpatron_cli.render.console import Conversation
@@ -97,7 +97,6 @@ def _main(arguments: list[str]) -> int:
     if len(arguments) <= 1 or not {"-h", "--help"}.isdisjoint(arguments):
         _spare_the_help_what_it_does_not_use()
     try:
-        raise_on_signals()
         return _run_command(arguments)
     except UserError as error:
         _talk().error(error)

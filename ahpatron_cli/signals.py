@@ -1,10 +1,12 @@
-"""What SIGINT and SIGTERM do: leave at once, or raise, so that unfinished files are removed."""
+"""What SIGINT and SIGTERM do: leave at once, raise (so that unfinished files go), or wait."""
 
 from __future__ import annotations
 
 import os
 import signal
-from collections.abc import Callable
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from types import FrameType
 from typing import Any, NoReturn, TypeAlias
 
@@ -21,8 +23,28 @@ def leave_at_once_on_signals() -> None:
 
 
 def raise_on_signals() -> None:
-    """KeyboardInterrupt, or Terminated."""
+    """KeyboardInterrupt, or Terminated. Every command asks for that once it has imported all."""
     _answer(signal.default_int_handler, _terminate)
+
+
+@contextmanager
+def deferred() -> Iterator[None]:
+    """Let signals wait until the block is done: what is in it happens whole, or not at all."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread hears of them
+        return
+    arrived: list[int] = []
+    before = {
+        number: signal.signal(number, lambda number, frame: arrived.append(number))
+        for number in (signal.SIGINT, signal.SIGTERM)
+    }
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, signal.SIG_DFL if handler is None else handler)
+    if arrived:
+        signal.raise_signal(arrived[0])
 
 
 def _answer(interrupted: _Handler, terminated: _Handler) -> None:

@@ -6,6 +6,7 @@ import typer
 
 from ahpatron_cli.commands import options, sweep_options
 from ahpatron_cli.commands.shown import FindingsShown, ProfileShown, ReferenceShown, Said
+from ahpatron_cli.signals import raise_on_signals
 
 
 def inspect(
@@ -52,6 +53,7 @@ def inspect(
     from ahpatron_cli.model_file import looks_like_model
     from ahpatron_cli.render.console import Conversation
 
+    raise_on_signals()
     if learners == (path is not None):
         raise usage("give a PATH, or --learners", "for example `ahpatron inspect data.svm`")
     if path is None:

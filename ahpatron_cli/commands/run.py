@@ -1,11 +1,13 @@
 """`ahpatron run`: the command and its options. What it does is in `session.py`."""
 
+from contextlib import ExitStack
 from pathlib import Path
 
 import typer
 
 from ahpatron_cli.commands import options
 from ahpatron_cli.commands.shown import Shown
+from ahpatron_cli.signals import deferred, raise_on_signals
 
 
 def run(
@@ -63,6 +65,7 @@ def run(
     from ahpatron_cli.render.text import FORMATS, to_text
     from ahpatron_cli.runner import Repetition
 
+    raise_on_signals()  # after the imports: modules half imported swallow exceptions
     talk = Conversation(quiet=quiet, verbose=verbose)
     one_of("format", format, FORMATS)
     out_format = format_of_suffix(out, format) if out else None
@@ -116,7 +119,8 @@ def run(
         raise usage("--certify needs kernel values of double precision")
     if certify and (resume or checkpoint):
         raise usage("--certify needs the whole stream, from its first round, in one run")
-    with open_predictions(predictions) as writer:
+    with ExitStack() as last:
+        writer = last.enter_context(open_predictions(predictions))
         certifier = Certifier(preparation, seed) if certify else None
         folder = _cache_folder() if cache else None
         session = Session(
@@ -124,10 +128,12 @@ def run(
         )
         session.check(data)
         reports = [session.play(path) for path in data]
-    if curve:
-        write_curve(curve, session.curves)
-    if out and out_format:
-        write_atomically(out, to_text(reports, out_format))
+        with deferred():  # all output files, or none
+            last.close()
+            if curve:
+                write_curve(curve, session.curves)
+            if out and out_format:
+                write_atomically(out, to_text(reports, out_format))
     return Shown(reports, format)
 
 

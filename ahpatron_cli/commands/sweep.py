@@ -6,6 +6,7 @@ import typer
 
 from ahpatron_cli.commands import options, sweep_options
 from ahpatron_cli.commands.shown import FindingsShown, Said
+from ahpatron_cli.signals import raise_on_signals
 
 
 def sweep(
@@ -56,6 +57,7 @@ def sweep(
     from ahpatron_cli.commands.sweeping import Outputs, Running, Sweep, parse_shard
     from ahpatron_cli.render.console import Conversation
 
+    raise_on_signals()
     talk = Conversation(quiet=quiet, verbose=verbose)
     given = {
         "kernel": kernel,

@@ -16,6 +16,7 @@ from multiprocessing.connection import wait
 from multiprocessing.context import SpawnProcess
 
 from ahpatron_cli.errors import ExitCode, UserError
+from ahpatron_cli.signals import deferred
 from ahpatron_cli.sweep.trial import Outcome, Task
 from ahpatron_cli.sweep.worker import serve
 
@@ -58,7 +59,8 @@ def _idle(workers: list[_Worker], jobs: int) -> _Worker | None:
             return worker
     if len(workers) < jobs:
         try:
-            workers.append(_Worker())
+            with deferred():  # a process half started would end in a traceback of its own
+                workers.append(_Worker())
         except OSError as error:
             if workers:  # those there are have to do
                 return None

@@ -22,6 +22,8 @@ HUGE = 2.0**1020
 """Half norms from here on are refused: sums of two, and squares of sums of roots, must fit too."""
 LOWEST = -745.2
 """`exp` of anything below is 0, and 10 to 80 times slower than above."""
+LOWEST_SINGLE = -80.0
+"""`exp` of anything above is a normal number of 32 bits."""
 
 
 class NumericalError(ArithmeticError):
@@ -101,9 +103,8 @@ class Gaussian(Kernel):
         if 4 * ROUNDING * (left.largest + right.largest) > TRUSTED:
             _mend(exponents, left, right)
         np.minimum(exponents, 0.0, out=exponents)
-        if not self.exact:
-            return _exp_single(exponents)
-        return _exp(exponents, lowest=-((left.largest**0.5 + right.largest**0.5) ** 2))
+        lowest = -((left.largest**0.5 + right.largest**0.5) ** 2)
+        return _exp(exponents, lowest) if self.exact else _exp_single(exponents, lowest)
 
 
 def _mend(exponents: Floats, left: Points, right: Points) -> None:
@@ -121,11 +122,18 @@ def _mend(exponents: Floats, left: Points, right: Points) -> None:
         exponents[place] = np.where(doubtful, exact, exponents[place])
 
 
-def _exp_single(exponents: Floats) -> Floats:
-    """`exp` in 32 bits, off by about `(|t| + 2)·exp(t)·2^-24`; far pairs cost no more."""
+def _exp_single(exponents: Floats, lowest: float) -> Floats:
+    """`exp` in 32 bits, off by about `(|t| + 2)·exp(t)·2^-24`.
+
+    Far pairs, which 32 bits would make 0, are left to 64: where nothing is near, they decide.
+    """
     with np.errstate(over="ignore", under="ignore"):
         single = exponents.astype(np.float32)
-        return np.exp(single, out=single).astype(np.float64)
+        values = np.exp(single, out=single).astype(np.float64)
+    if lowest < LOWEST_SINGLE:
+        far = exponents < LOWEST_SINGLE
+        values[far] = _exp(exponents[far], lowest)
+    return values
 
 
 def _exp(exponents: Floats, lowest: float) -> Floats:

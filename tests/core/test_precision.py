@@ -30,6 +30,14 @@ def test_values_are_those_of_64_bits_to_a_few_digits(form: type, offset: float) 
     np.testing.assert_allclose(single, values(rows, "double"), rtol=0, atol=1.5e-7)
 
 
+def test_far_pairs_are_those_of_64_bits() -> None:
+    rows = np.array([[0.0], [13.0], [20.0], [30.0], [50.0]])
+    single, double = values(rows, "single"), values(rows, "double")
+    far = double < 1e-35
+    assert (double[far] > 0).any()
+    np.testing.assert_array_equal(single[far], double[far])
+
+
 def test_exponents_that_overflow_32_bits_still_give_values() -> None:
     rows = np.array([[1e25, 0.0], [1e25, 0.0], [-1e25, 1e25]])
     np.testing.assert_array_equal(values(rows, "single"), [[1, 1, 0], [1, 1, 0], [0, 0, 1]])

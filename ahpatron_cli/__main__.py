@@ -1,5 +1,23 @@
-"""`python -m ahpatron_cli` is the `ahpatron` command."""
+"""The `ahpatron` command, also as `python -m ahpatron_cli`.
 
-from ahpatron_cli.entry import main
+Signals are answered before anything large is imported: Ctrl-C while Typer is still being imported
+would otherwise end in Python's traceback.
+"""
 
-main()
+from __future__ import annotations
+
+from typing import NoReturn
+
+from ahpatron_cli.signals import leave_at_once_on_signals
+
+
+def main() -> NoReturn:
+    """Entry point of the `ahpatron` command."""
+    leave_at_once_on_signals()
+    from ahpatron_cli.cli.app import main as play
+
+    play()
+
+
+if __name__ == "__main__":
+    main()

@@ -6,7 +6,8 @@ where, and what to try. Everything else that escapes is our fault and keeps its 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import difflib
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import IntEnum
 
@@ -73,3 +74,28 @@ class UserError(Exception):
 
 def _rebuild(problem: str, code: ExitCode, place: Place | None, hint: str | None) -> UserError:
     return UserError(problem, code=code, place=place, hint=hint)
+
+
+def usage(problem: str, hint: str | None = None) -> UserError:
+    """A fault of the command line."""
+    return UserError(problem, code=ExitCode.USAGE, hint=hint)
+
+
+def one_of(what: str, name: str, legal: Iterable[str]) -> str:
+    """`name` if it is legal, else an error that suggests what was meant."""
+    words = list(legal)
+    if name in words:
+        return name
+    raise usage(f"unknown {what} {name!r}", suggestion(name, words) or f"one of {', '.join(words)}")
+
+
+OTHER_NAMES = {"rbf": "gaussian", "poly": "polynomial", "md": "markdown", "tex": "latex"}
+
+
+def suggestion(name: str, legal: Iterable[str]) -> str | None:
+    """The legal word that `name` most resembles, as a question."""
+    words = list(legal)
+    meant = OTHER_NAMES.get(name.lower())
+    close = difflib.get_close_matches(name.lower(), words, n=1, cutoff=0.6)
+    best = meant if meant in words else next(iter(close), None)
+    return f"did you mean {best}?" if best else None

@@ -17,10 +17,10 @@ from threadpoolctl import ThreadpoolController
 from ahpatron_cli.core import KERNELS, REGISTRY, Player
 from ahpatron_cli.core.kernels import NumericalError
 from ahpatron_cli.core.learners.projectron import LimitReachedError
+from ahpatron_cli.core.parameters import ParameterError, Value
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, rows_in
-from ahpatron_cli.core.spec import ParameterError, Value
-from ahpatron_cli.data.examples import computed_densely
-from ahpatron_cli.data.warm_up import median_sigma
+from ahpatron_cli.data.dataset import computed_densely
+from ahpatron_cli.data.sigma import median_sigma
 from ahpatron_cli.runner import Repetition, Setup, lots
 
 BLAS = ThreadpoolController().select(user_api="blas")

@@ -13,11 +13,12 @@ from ahpatron_cli.core import KERNELS, REGISTRY, Kernel, Learner, Player, Tally
 from ahpatron_cli.core.kernels import NumericalError
 from ahpatron_cli.core.learners.base import wrong
 from ahpatron_cli.core.learners.projectron import LimitReachedError
+from ahpatron_cli.core.parameters import ParameterError
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.core.state import State, Stored
-from ahpatron_cli.core.theorems import Outcome, outcome_of
-from ahpatron_cli.data.examples import Loaded, Piece
-from ahpatron_cli.errors import ExitCode, Place, UserError
+from ahpatron_cli.core.theory.theorems import Outcome, outcome_of
+from ahpatron_cli.data.dataset import Loaded, Piece
+from ahpatron_cli.errors import ExitCode, Place, UserError, usage
 from ahpatron_cli.records import ParamValue, RunRecord
 
 CURVE_POINTS = 2000
@@ -25,6 +26,7 @@ SUSPICIOUS_TIES = 0.2
 SUSPICIOUS_DRIFT = 1e-6
 
 
+LISTING = "`ahpatron inspect --learners` lists all learners and their parameters"
 AUTO = "auto"
 """In place of σ: to be chosen from the first rows of each file."""
 
@@ -64,6 +66,14 @@ class Setup:
         kernel = KERNELS[self.kernel](**chosen)
         learner.check_kernel(kernel)
         return learner, kernel
+
+
+def check(setup: Setup) -> None:
+    """Build it once, to see whether its parameters go together."""
+    try:
+        setup.build()
+    except ParameterError as error:
+        raise usage(f"{setup.learner}: {error}", LISTING) from None
 
 
 def lots(seed: int, repeat: int, learner: str) -> tuple[int, ...]:

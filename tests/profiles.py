@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ahpatron_cli.core.rows import CsrRows
-from ahpatron_cli.data.profile import Content, Profile
-from ahpatron_cli.data.profiling import Profiler, Wanted
 from ahpatron_cli.data.source import Source
+from ahpatron_cli.profile.profile import Content, Profile
+from ahpatron_cli.profile.profiler import Profiler, Wanted
 
 Matrix = NDArray[np.float64]
 

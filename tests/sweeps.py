@@ -5,8 +5,8 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from ahpatron_cli.findings import Findings, TrialData, TrialRecord, find
 from ahpatron_cli.records import DataRecord, ParamValue, RunRecord
+from ahpatron_cli.sweep.summary import Findings, TrialData, TrialRecord, find
 
 BUDGETS = (50, 100, 200, 400, 800)
 FIVE = ("ahpatron", "pomdr", "nogd", "bogd++", "perceptron")

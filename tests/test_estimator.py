@@ -28,7 +28,7 @@ from ahpatron_cli import OnlineKernelClassifier
 from ahpatron_cli.core import REGISTRY, Player
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.points import DensePoints, SparsePoints
-from ahpatron_cli.data.examples import Preparation, load
+from ahpatron_cli.data.dataset import Preparation, load
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.estimator import BLAS
 from ahpatron_cli.runner import PassResult, Repetition, Setup, play_loaded

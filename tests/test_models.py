@@ -18,7 +18,7 @@ from ahpatron_cli.core import REGISTRY, Player
 from ahpatron_cli.core.rows import CsrRows, Rows, rows_of
 from ahpatron_cli.core.state import Stored
 from ahpatron_cli.errors import ExitCode, UserError
-from ahpatron_cli.model_file import Model, load_model, looks_like_model, to_bytes
+from ahpatron_cli.models.file import Model, load_model, looks_like_model, to_bytes
 from streams import compress, make_stream
 
 ROUNDS = 600
@@ -126,7 +126,7 @@ def refusal(path: Path, content: bytes) -> UserError:
 
 
 def player_of(path: Path) -> Player:
-    from ahpatron_cli.commands.keeping import Keeper, Keeping
+    from ahpatron_cli.models.checkpoint import Keeper, Keeping
 
     keeper = Keeper(Keeping(resume=str(path)), lambda text: None)
     return keeper.make_pass(keeper.setup(), "a.svm", 0, None)  # type: ignore[return-value]  # a Pass
@@ -304,7 +304,7 @@ def test_flipped_bytes_never_give_another_model(tmp_path: Path, content: bytes) 
 MEMORY = """
 import resource, sys
 from ahpatron_cli.errors import UserError
-from ahpatron_cli.model_file import load_model
+from ahpatron_cli.models.file import load_model
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
 try:
     load_model(sys.argv[1])

@@ -12,9 +12,9 @@ from pathlib import Path
 import pytest
 import typer.main
 
-from ahpatron_cli.app import app
+from ahpatron_cli.cli.app import app
 from ahpatron_cli.core import KERNELS, REGISTRY
-from ahpatron_cli.core.theorems import THEOREMS
+from ahpatron_cli.core.theory.theorems import THEOREMS
 from ahpatron_cli.errors import ExitCode
 from ahpatron_cli.records import DataRecord, Report, RunRecord, to_json
 
@@ -211,7 +211,7 @@ def test_the_learner_that_the_readme_adds_works(monkeypatch: pytest.MonkeyPatch)
     preamble = (
         "from dataclasses import dataclass\n"
         "from ahpatron_cli.core.learners.base import Learner, wrong\n"
-        "from ahpatron_cli.core.spec import real\n"
+        "from ahpatron_cli.core.parameters import real\n"
     )
     exec(preamble + source[1], names)
     from ahpatron_cli.core import play

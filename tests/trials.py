@@ -3,8 +3,8 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ahpatron_cli.findings import TrialData, TrialRecord
 from ahpatron_cli.records import DataRecord, ParamValue, RunRecord
+from ahpatron_cli.sweep.summary import TrialData, TrialRecord
 
 
 def make_data(path: str = "a.svm", sha256: str | None = "c0ffee", **changes: Any) -> TrialData:

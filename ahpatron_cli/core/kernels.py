@@ -10,9 +10,9 @@ from typing import ClassVar
 
 import numpy as np
 
+from ahpatron_cli.core.parameters import Declared, choice, real, whole
 from ahpatron_cli.core.points import DensePoints, Points, SparsePoints
 from ahpatron_cli.core.rows import CsrRows, Floats, Rows, row_sums, unit_rows
-from ahpatron_cli.core.spec import Declared, choice, real, whole
 
 PRECISIONS = ("double", "single")
 ROUNDING = float(np.finfo(np.float64).eps)

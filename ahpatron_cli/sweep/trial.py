@@ -14,13 +14,13 @@ from typing import Any
 
 from ahpatron_cli import __version__
 from ahpatron_cli.core import ALGORITHM, BLOCK
-from ahpatron_cli.core.spec import ParameterError
-from ahpatron_cli.data.decoded import decoded, default_folder
-from ahpatron_cli.data.examples import Loaded, Preparation
+from ahpatron_cli.core.parameters import ParameterError
+from ahpatron_cli.data.cache import decoded, default_folder
+from ahpatron_cli.data.dataset import Loaded, Preparation
 from ahpatron_cli.errors import ExitCode, UserError
-from ahpatron_cli.findings import TrialData
 from ahpatron_cli.records import ParamValue, RunRecord, plain
 from ahpatron_cli.runner import Repetition, Setup, play_one
+from ahpatron_cli.sweep.summary import TrialData
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ import numpy as np  # threads are pinned
 from paper import DATASETS, EPSILONS, FIGURES, Dataset, Figure
 
 from ahpatron_cli.core import BLOCK
-from ahpatron_cli.data.examples import Loaded, Preparation, load
+from ahpatron_cli.data.dataset import Loaded, Preparation, load
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.runner import Pass, PassResult, Repetition, Setup
 

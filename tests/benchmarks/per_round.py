@@ -15,7 +15,7 @@ from pathlib import Path
 os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
 
 from ahpatron_cli.core import REGISTRY
-from ahpatron_cli.data.examples import Preparation, load
+from ahpatron_cli.data.dataset import Preparation, load
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.runner import Pass, Repetition, Setup
 

@@ -34,7 +34,7 @@ import numpy as np  # threads are pinned
 from paper import DATASETS, EPSILONS, FIGURES, Dataset
 
 from ahpatron_cli.core.rows import CsrRows
-from ahpatron_cli.data.examples import Loaded, Piece, Preparation, load
+from ahpatron_cli.data.dataset import Loaded, Piece, Preparation, load
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.runner import Pass, Repetition, Setup
 

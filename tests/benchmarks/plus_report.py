@@ -148,7 +148,7 @@ def draw(rows: Mapping[tuple[str, str, int | None], list[Row]], target: Path) ->
     """Curves of AMR against B, and differences to ahpatron+ on every file."""
     from matplotlib.figure import Figure
 
-    from ahpatron_cli.render.drawing import pens, picture, rule
+    from ahpatron_cli.output.plots.drawing import pens, picture, rule
 
     names = [data.name for data in DATASETS]
     ours = [d for (e, d, b), mine in rows.items() if e == "curve" and b and OURS in best(mine)]

@@ -22,7 +22,7 @@ from paper import DATASETS
 
 from ahpatron_cli.core import Ahpatron, Gaussian, Player
 from ahpatron_cli.core.rows import rows_in
-from ahpatron_cli.data.examples import Preparation, load
+from ahpatron_cli.data.dataset import Preparation, load
 from ahpatron_cli.data.source import open_source
 
 ORDERS = 5

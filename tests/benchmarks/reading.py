@@ -37,10 +37,10 @@ import made  # after the threads are pinned
 import numpy as np
 from sklearn.datasets import load_svmlight_file
 
-from ahpatron_cli.data.decoded import content_hash, decoded
-from ahpatron_cli.data.examples import Preparation, load
+from ahpatron_cli.data.cache import content_hash, decoded
+from ahpatron_cli.data.dataset import Preparation, load
+from ahpatron_cli.data.libsvm.reader import SvmReader
 from ahpatron_cli.data.source import open_source
-from ahpatron_cli.data.svm_format import SvmReader
 
 TIMES = 3
 OPENERS = {"gz": gzip.open, "bz2": bz2.open, "xz": lzma.open}

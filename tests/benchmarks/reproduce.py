@@ -18,7 +18,7 @@ os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
 
 from paper import DATASETS, EPSILONS
 
-from ahpatron_cli.data.examples import Preparation, load  # threads are pinned
+from ahpatron_cli.data.dataset import Preparation, load  # threads are pinned
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.records import RunRecord
 from ahpatron_cli.runner import Repetition, Setup, play_loaded

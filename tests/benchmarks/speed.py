@@ -27,7 +27,7 @@ from one_at_a_time import ahpatron
 from paper import DATASETS, Dataset
 
 from ahpatron_cli.core.rows import CsrRows
-from ahpatron_cli.data.examples import Preparation, load
+from ahpatron_cli.data.dataset import Preparation, load
 from ahpatron_cli.data.source import open_source
 
 TIMES = 5

@@ -29,13 +29,13 @@ import scipy.sparse
 from ahpatron_cli.core import BLOCK
 from ahpatron_cli.core.kernels import Gaussian
 from ahpatron_cli.core.rows import CsrRows
-from ahpatron_cli.data.examples import Preparation, load
+from ahpatron_cli.data.dataset import Preparation, load
 from ahpatron_cli.data.source import open_source
 
 KEPT, TIMES = 400, 5
 LOAD = """
 import sys
-from ahpatron_cli.data.examples import Preparation, load
+from ahpatron_cli.data.dataset import Preparation, load
 from ahpatron_cli.data.source import open_source
 with open_source(sys.argv[1]) as source:
     load(source, Preparation())

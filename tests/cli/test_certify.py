@@ -204,9 +204,9 @@ def test_a_broken_bound_ends_with_exit_code_1(rings: Path) -> None:
     """A child process in which the formula of Theorem 1 forgets the norm, and half of the loss."""
     options = ["-l", "perceptron", "--sigma", "0.1", "--certify"]
     program = """
-        from ahpatron_cli.core import bounds
+        from ahpatron_cli.core.theory import bounds
         bounds.perceptron = lambda loss, norm: loss / 2
-        from ahpatron_cli.app import main
+        from ahpatron_cli.cli.app import main
         main()
     """
     done = subprocess.run(
@@ -228,14 +228,14 @@ def test_a_file_that_changes_between_its_readings(rings: Path, tmp_path: Path) -
     path.write_bytes(rings.read_bytes())
     program = """
         import sys
-        from ahpatron_cli.commands import certifying
+        from ahpatron_cli import certify as certifying
         draw = certifying.comparators
         def later(*arguments):
             with open(sys.argv[2], "a") as file:
                 file.write("1 1:1\\n")
             return draw(*arguments)
         certifying.comparators = later
-        from ahpatron_cli.app import main
+        from ahpatron_cli.cli.app import main
         main()
     """
     done = subprocess.run(

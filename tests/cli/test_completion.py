@@ -6,7 +6,7 @@ import pytest
 
 from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.data.scaling import SCALES
-from ahpatron_cli.render.text import FORMATS
+from ahpatron_cli.output.formats import FORMATS
 from cli.conftest import Ahpatron
 
 

@@ -261,8 +261,8 @@ def peak_kilobytes(rows: int) -> int:
     """
     code = (
         "import re, sys\n"
-        "from ahpatron_cli.app import _main\n"
-        "from ahpatron_cli.data.sketches import Fingerprints\n"
+        "from ahpatron_cli.cli.app import _main\n"
+        "from ahpatron_cli.profile.sketches import Fingerprints\n"
         "Fingerprints.__init__.__defaults__ = (20_000,)\n"
         "assert _main(['inspect', '-']) == 0\n"
         "status = open('/proc/self/status').read()\n"

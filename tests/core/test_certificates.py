@@ -10,10 +10,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ahpatron_cli.core import REGISTRY, Gaussian, bounds, certificates, play
-from ahpatron_cli.core.certificates import BrokenTheoremError, Certificate, certify
-from ahpatron_cli.core.comparators import Comparator, comparators
-from ahpatron_cli.core.theorems import (
+from ahpatron_cli.core import REGISTRY, Gaussian, play
+from ahpatron_cli.core.theory import bounds, certificates
+from ahpatron_cli.core.theory.certificates import BrokenTheoremError, Certificate, certify
+from ahpatron_cli.core.theory.comparators import Comparator, comparators
+from ahpatron_cli.core.theory.theorems import (
     THEOREMS,
     Outcome,
     Theorem,

@@ -7,9 +7,9 @@ import numpy as np
 import pytest
 
 from ahpatron_cli.core import KERNELS, Gaussian, Kernel, Linear, bounds
-from ahpatron_cli.core import comparators as module
-from ahpatron_cli.core.comparators import Comparator, Pieces, comparators, minimisers
 from ahpatron_cli.core.rows import Floats, Rows
+from ahpatron_cli.core.theory import comparators as module
+from ahpatron_cli.core.theory.comparators import Comparator, Pieces, comparators, minimisers
 from reference import kernels as formulas
 from streams import Example, compress, make_stream
 

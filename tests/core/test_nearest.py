@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ahpatron_cli.core import Ahpatron, Gaussian, Player
-from ahpatron_cli.core.nearest import choose_nearest
+from ahpatron_cli.core.budget import choose_nearest
 from streams import make_stream
 
 

@@ -18,8 +18,8 @@ from ahpatron_cli.core import (
     play,
 )
 from ahpatron_cli.core.kernels import NumericalError
+from ahpatron_cli.core.parameters import ParameterError
 from ahpatron_cli.core.rows import CsrRows, unit_rows
-from ahpatron_cli.core.spec import ParameterError
 from cases import Case
 from reference import kernels as formulas
 from streams import Example, compress, make_stream

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from ahpatron_cli.core import REGISTRY, Gaussian, Player
+from ahpatron_cli.core.parameters import ParameterError
 from ahpatron_cli.core.rows import Rows, compressed
-from ahpatron_cli.core.spec import ParameterError
 from ahpatron_cli.runner import Setup
 
 ROWS = np.random.default_rng(5).normal(size=(300, 6))

@@ -16,8 +16,8 @@ from pathlib import Path
 import pytest
 
 import ahpatron_cli
+from ahpatron_cli.data.libsvm.reader import SvmReader
 from ahpatron_cli.data.source import FOREIGN_FORMATS, Source, open_source
-from ahpatron_cli.data.svm_format import SvmReader
 from ahpatron_cli.errors import ExitCode, UserError
 
 ROOT = Path(ahpatron_cli.__file__).parents[1]
@@ -233,7 +233,7 @@ def test_no_hash_of_a_pipe_that_was_not_read_to_its_end() -> None:
 READ_AND_TELL = """
 import sys
 from ahpatron_cli.data.source import open_source
-from ahpatron_cli.data.svm_format import SvmReader
+from ahpatron_cli.data.libsvm.reader import SvmReader
 with open_source(sys.argv[1]) as source:
     rows = [len(chunk.labels) for chunk in SvmReader(source, chunk_bytes=50_000)]
     print(source.name, source.size, source.sha256(), rows)

@@ -14,9 +14,9 @@ from io import BytesIO
 import numpy as np
 from sklearn.datasets import load_svmlight_file
 
+from ahpatron_cli.data.libsvm.grammar import Fault, parse_line
+from ahpatron_cli.data.libsvm.reader import SvmReader
 from ahpatron_cli.data.source import BYTE_ORDER_MARK, Source
-from ahpatron_cli.data.strict import Fault, parse_line
-from ahpatron_cli.data.svm_format import SvmReader
 from ahpatron_cli.errors import UserError
 
 

@@ -17,7 +17,7 @@ from typing import Any
 import pytest
 
 from ahpatron_cli.core import Gaussian, Player
-from ahpatron_cli.data.examples import Preparation, load
+from ahpatron_cli.data.dataset import Preparation, load
 from ahpatron_cli.data.source import open_source
 from cases import CASES, Case
 from cli.conftest import COMMAND, REPOSITORY, Ahpatron, ahpatron, rings
@@ -90,7 +90,7 @@ def test_sweeps_in_other_surroundings(ahpatron: Ahpatron, rings: Path, cluster: 
 
 THREADS = """
 import atexit, sys
-from ahpatron_cli.app import main
+from ahpatron_cli.cli.app import main
 from threadpoolctl import threadpool_info
 atexit.register(lambda: print({one["num_threads"] for one in threadpool_info()}, file=sys.stderr))
 main()

@@ -19,7 +19,7 @@ from pathlib import Path
 
 import pytest
 
-from ahpatron_cli.render.safe import literal
+from ahpatron_cli.output.escape import literal
 from cli.conftest import COMMAND
 from cli.test_process import in_terminal
 

@@ -16,12 +16,12 @@ import pytest
 from hypothesis import HealthCheck, example, given, settings
 from hypothesis import strategies as st
 
-from ahpatron_cli.commands.keeping import Keeper, Keeping
-from ahpatron_cli.data.examples import Preparation
+from ahpatron_cli.data.dataset import Preparation
 from ahpatron_cli.errors import ExitCode, UserError
+from ahpatron_cli.models.checkpoint import Keeper, Keeping
 from ahpatron_cli.runner import Setup
-from ahpatron_cli.sweep.lines import DamagedLineError, Header, Timing, decode, encode_trial
-from ahpatron_cli.sweep.store import read_results
+from ahpatron_cli.sweep.result_lines import DamagedLineError, Header, Timing, decode, encode_trial
+from ahpatron_cli.sweep.results_file import read_results
 from faults.fuzz_reader import made_up
 from faults.reading import check
 from sweep.trials import trial

@@ -61,7 +61,7 @@ def seconds_of(command: list[str], folder: Path) -> float:
 
 def before_ours(code: int, number: signal.Signals, err: str) -> bool:
     """Python was not up yet: it dies of the signal, with a traceback that none of us wrote."""
-    ours = any(name in err for name in ("ahpatron_cli/app.py", "ahpatron_cli/commands"))
+    ours = any(name in err for name in ("ahpatron_cli/cli/app.py", "ahpatron_cli/cli"))
     return not ours and (code == -number or (code == 1 and BEFORE_OURS[0] in err))
 
 

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
+from ahpatron_cli import atomic as files
+from ahpatron_cli.atomic import write_atomically
 from ahpatron_cli.errors import ExitCode, UserError
-from ahpatron_cli.model_file import load_model
-from ahpatron_cli.render import files
-from ahpatron_cli.render.files import write_atomically
+from ahpatron_cli.models.file import load_model
 from cli.conftest import COMMAND, Ahpatron, ahpatron, rings
 from cli.test_process import in_terminal, lines_of
 from cli.test_sweep import essence

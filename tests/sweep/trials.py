@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ahpatron_cli.findings import TrialData, TrialRecord
 from ahpatron_cli.records import DataRecord, ParamValue, RunRecord
+from ahpatron_cli.sweep.summary import TrialData, TrialRecord
 
 
 def trial(

@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass
 from typing import Any
 
+from ahpatron_cli.core.budget import halve
 from ahpatron_cli.core.expansion import Expansion
-from ahpatron_cli.core.halving import halve
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.learners.base import Learner
-from ahpatron_cli.core.spec import ParameterError, choice, real, whole
+from ahpatron_cli.core.parameters import ParameterError, choice, real, whole
 
 SINGLE_RIDGE = 1e-5
 """The least ridge that kernel values of 32 bits allow."""

@@ -10,7 +10,7 @@ import numpy as np
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.hypothesis import Hypothesis
 from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.spec import Declared, ParameterError
+from ahpatron_cli.core.parameters import Declared, ParameterError
 from ahpatron_cli.core.state import State, Stored
 
 

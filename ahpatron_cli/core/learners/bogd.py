@@ -15,7 +15,7 @@ from ahpatron_cli.core.learners.gradient import (
     horizon_parameter,
     step_parameter,
 )
-from ahpatron_cli.core.spec import ParameterError, real, whole
+from ahpatron_cli.core.parameters import ParameterError, real, whole
 
 
 @dataclass

@@ -11,7 +11,7 @@ import numpy as np
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.learners.base import Learner, wrong
-from ahpatron_cli.core.spec import whole
+from ahpatron_cli.core.parameters import whole
 
 
 @dataclass

@@ -6,7 +6,7 @@ import math
 from typing import Any
 
 from ahpatron_cli.core.learners.base import Learner
-from ahpatron_cli.core.spec import real, whole
+from ahpatron_cli.core.parameters import real, whole
 
 STEPS = 10.0
 UNKNOWN_STEP = 0.1

@@ -14,7 +14,7 @@ from ahpatron_cli.core.learners.gradient import (
     horizon_parameter,
     step_parameter,
 )
-from ahpatron_cli.core.spec import ParameterError, whole
+from ahpatron_cli.core.parameters import ParameterError, whole
 
 
 @dataclass

@@ -9,14 +9,14 @@ from typing import Any
 import numpy as np
 from scipy.linalg.blas import ddot
 
+from ahpatron_cli.core.budget import ROUNDING
 from ahpatron_cli.core.expansion import Expansion
-from ahpatron_cli.core.halving import ROUNDING
-from ahpatron_cli.core.inverse import Inverse
+from ahpatron_cli.core.gram_inverse import Inverse
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.learners.base import Learner
+from ahpatron_cli.core.parameters import ParameterError, real, whole
 from ahpatron_cli.core.points import DensePoints, Points, points_from
 from ahpatron_cli.core.rows import Floats
-from ahpatron_cli.core.spec import ParameterError, real, whole
 from ahpatron_cli.core.state import State, Stored
 
 

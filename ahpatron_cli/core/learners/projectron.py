@@ -7,10 +7,10 @@ from dataclasses import dataclass
 from typing import Any
 
 from ahpatron_cli.core.expansion import Expansion
-from ahpatron_cli.core.inverse import DRIFT, Inverse
+from ahpatron_cli.core.gram_inverse import DRIFT, Inverse
 from ahpatron_cli.core.learners.base import Learner, wrong
+from ahpatron_cli.core.parameters import choice, real, whole
 from ahpatron_cli.core.rows import Floats
-from ahpatron_cli.core.spec import choice, real, whole
 from ahpatron_cli.core.state import State, Stored
 
 

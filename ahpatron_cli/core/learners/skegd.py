@@ -21,9 +21,9 @@ from ahpatron_cli.core.learners.gradient import (
     horizon_parameter,
     step_parameter,
 )
+from ahpatron_cli.core.parameters import ParameterError, whole
 from ahpatron_cli.core.points import Points, points_from
 from ahpatron_cli.core.rows import Floats
-from ahpatron_cli.core.spec import ParameterError, whole
 from ahpatron_cli.core.state import State, Stored
 
 SOLID = 1e-3

@@ -1,0 +1,148 @@
+"""`--certify` and `--theorem`: what theorems guarantee of a run, and parameters that meet them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from ahpatron_cli.core import Kernel
+from ahpatron_cli.core.rows import Floats, Rows
+from ahpatron_cli.core.theory.certificates import Certificate, certify
+from ahpatron_cli.core.theory.comparators import Pieces, comparators
+from ahpatron_cli.core.theory.theorems import THEOREMS, Theorem, radii_of, theorems_of
+from ahpatron_cli.data.dataset import Facts, Preparation, Stream, load
+from ahpatron_cli.data.source import open_source
+from ahpatron_cli.errors import ExitCode, Place, UserError, one_of, usage
+from ahpatron_cli.records import CertificateRecord, CertifiedRecord, ParamValue, plain
+from ahpatron_cli.runner import PassResult, Setup, check
+
+
+def meet(key: str, setups: Sequence[Setup]) -> list[Setup]:
+    """The setups, with parameters that meet the theorem's conditions where they were not given."""
+    one_of("theorem", key, [theorem.key for theorem in THEOREMS])
+    theorem = next(theorem for theorem in THEOREMS if theorem.key == key)
+    if not any(theorem.about(setup.learner) for setup in setups):
+        raise usage(
+            f"--theorem {key} is about {theorem.learner}, which is not among the chosen learners",
+            f"add -l {theorem.learner}",
+        )
+    return [_met(theorem, setup) if theorem.about(setup.learner) else setup for setup in setups]
+
+
+def _met(theorem: Theorem, setup: Setup) -> Setup:
+    given = setup.learner_params
+    met = replace(setup, learner_params={**theorem.settings(given), **given})
+    check(met)
+    failing = theorem.failing(met.build()[0].params())
+    if failing:
+        raise usage(
+            f"--theorem {theorem.key} wants {' and '.join(failing)}",
+            "change or leave out what contradicts it",
+        )
+    return met
+
+
+class Certifier:
+    """Certificates for all runs on a file. The file is read again, in memory that does not grow."""
+
+    def __init__(self, preparation: Preparation, seed: int) -> None:
+        self._preparation = preparation
+        self._seed = seed
+
+    def check(self, paths: Iterable[str]) -> None:
+        """Refuse what cannot be read a second time."""
+        for path in paths:
+            if path == "-" or (Path(path).exists() and not Path(path).is_file()):
+                shown = "standard input" if path == "-" else path
+                raise usage(
+                    f"--certify reads the data again, and {shown} can be read only once",
+                    "write it to a file first",
+                )
+
+    def certified(
+        self,
+        path: str,
+        facts: Facts,
+        results: Sequence[PassResult],
+        kernel: Kernel,
+        *,
+        streamed: bool,
+    ) -> list[CertifiedRecord]:
+        """The certificate of each run; the order of the rounds does not matter for L_T(f)."""
+        known = [result for result in results if theorems_of(result.record.learner)]
+        if not known:
+            return [_certified(result, None) for result in results]
+        radii = [
+            radius for one in known for radius in radii_of(one.record.learner, one.record.params)
+        ]
+        again = self._streamed(path, facts) if streamed else self._loaded(path, facts)
+        found = comparators(again, facts.rounds, kernel, radii, self._seed)
+        return [
+            _certified(
+                result,
+                certify(result.record.learner, result.record.params, result.outcome, found),
+            )
+            for result in results
+        ]
+
+    def _streamed(self, path: str, facts: Facts) -> Pieces:
+        def read() -> Iterable[tuple[Rows, Floats]]:
+            with open_source(path) as source:
+                stream = Stream(source, self._preparation)
+                for piece in stream:
+                    yield piece.rows, piece.labels
+                _same(path, facts, stream.facts())
+
+        return read
+
+    def _loaded(self, path: str, facts: Facts) -> Pieces:
+        with open_source(path) as source:
+            loaded = load(source, self._preparation)
+        _same(path, facts, loaded.facts)
+        return lambda: ((piece.rows, piece.labels) for piece in loaded.pieces(None))
+
+
+def _same(path: str, played: Facts, read: Facts) -> None:
+    if (played.sha256, played.rounds) != (read.sha256, read.rounds):
+        raise UserError(
+            "the file changed between its readings", code=ExitCode.BAD_DATA, place=Place(path)
+        )
+
+
+def _certified(result: PassResult, certificate: Certificate | None) -> CertifiedRecord:
+    if certificate is None:
+        return CertifiedRecord(None, tuple(_reasons(result)))
+    comparator = certificate.comparator
+    record = CertificateRecord(
+        theorem=certificate.theorem.title,
+        counts=certificate.theorem.counts,
+        count=certificate.count,
+        bound=certificate.bound,
+        trivial=certificate.trivial,
+        vacuous=certificate.vacuous,
+        comparator=comparator.name,
+        loss=comparator.loss,
+        norm=comparator.norm,
+    )
+    return CertifiedRecord(record)
+
+
+def _reasons(result: PassResult) -> Iterable[str]:
+    """Which condition of which theorem fails, and what would meet it."""
+    learner, params = result.record.learner, result.record.params
+    if not theorems_of(learner):
+        yield "no theorem about it is known here"
+    for theorem in theorems_of(learner):
+        failing = theorem.failing(params, result.outcome)
+        settings = theorem.settings({"budget": params["budget"]} if "budget" in params else {})
+        met = not theorem.failing({**params, **settings}, result.outcome)
+        changes = [
+            f"{name}={_short(value)}" for name, value in settings.items() if params[name] != value
+        ]
+        remedy = f"; --theorem {theorem.key} sets {', '.join(changes)}" if met else ""
+        yield f"{theorem.title} wants {' and '.join(failing)}{remedy}"
+
+
+def _short(value: ParamValue) -> ParamValue:
+    return f"{value:.6g}" if isinstance(value, float) else plain(value)

@@ -1,0 +1,233 @@
+"""Grids: which values of which parameters a sweep tries.
+
+    0.5,0.6,0.7          these
+    100:400:100          from, to (included), step
+    log:50:3200:7        from, to, how many: each the same multiple of the one before
+    10^[-3:3]            powers: 10^-3, 10^-2, ..., 10^3
+
+Each may be followed by `/sqrt(T)` or `/T`, where T is the number of rounds of a data set:
+`10^[-3:3]/sqrt(T)` are the steps that the paper chose from.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from decimal import Decimal, DecimalException, InvalidOperation
+from itertools import product
+from typing import TypeAlias
+
+from ahpatron_cli.cli.parameters import parse, parse_kernel, split, takers, unknown
+from ahpatron_cli.core import KERNELS, REGISTRY
+from ahpatron_cli.core.parameters import Spec, Value
+from ahpatron_cli.errors import suggestion, usage
+from ahpatron_cli.runner import AUTO, LISTING, Setup, check
+
+MOST_VALUES = 10_000
+"""A range with more is a slip of the finger."""
+DIGITS = 12
+"""Of the values of a logarithmic range: enough to play with, few enough to read."""
+
+_POWERS = re.compile(r"([^\^]+)\^\[([^\]:]+):([^\]:]+)\]")
+_RELATIVE = re.compile(r"(.*?)\s*/\s*(sqrt\(T\)|T)")
+
+FORMS = "write values as 0.5,0.6 or 100:400:100 or log:50:3200:7 or 10^[-3:3]/sqrt(T)"
+
+
+@dataclass(frozen=True)
+class Amount:
+    """A value of a grid: as it stands, or divided by √T or T."""
+
+    text: str
+    per: str = ""
+
+    def value(self, shown: str, spec: Spec, rounds: int) -> Value:
+        """What the parameter is on a data set of so many rounds."""
+        if not self.per:
+            return parse(shown, spec, self.text)
+        divisor = math.sqrt(rounds) if self.per == "sqrt(T)" else rounds
+        return parse(shown, spec, repr(float(self.text) / divisor))
+
+
+@dataclass(frozen=True)
+class Choice:
+    """The values that one parameter is given, of one learner or (None) of all that have it."""
+
+    learner: str | None
+    name: str
+    texts: tuple[str, ...]
+    shown: str
+    """What error messages call it: `-g epsilon`, `sweep.toml: grid.epsilon`."""
+
+    def amounts(self, spec: Spec) -> list[Amount]:
+        """The values one by one, each once."""
+        found = [amount for text in self.texts for amount in _amounts(text, spec, self.shown)]
+        return list(dict.fromkeys(found))
+
+
+Layer: TypeAlias = Sequence[Choice]
+"""Choices of equal rank: those for one learner go before those for all."""
+
+
+def choices(flag: str, words: Sequence[str], learners: Sequence[str]) -> list[Choice]:
+    """The choices in the words after -g or -p; none may be made twice."""
+    made = []
+    for word in words:
+        learner, name, text = split(flag, word, learners)
+        shown = f"{flag} {word.partition('=')[0]}"
+        made.append(Choice(learner, name, (text,), shown))
+    if len({(one.learner, one.name) for one in made}) < len(made):
+        raise usage(f"{flag} names a parameter twice", "put all its values into one list")
+    return made
+
+
+def check_names(layer: Layer, learners: Sequence[str], kernel: str, *, every: bool = False) -> None:
+    """Refuse a parameter that nothing in this sweep has; with `every`, no learner at all."""
+    for choice in layer:
+        among = [choice.learner] if choice.learner else learners
+        kernels = {} if choice.learner else KERNELS[kernel].specs()
+        if takers(choice.name, among) or choice.name in kernels:
+            continue
+        if every and not choice.learner:
+            legal = [name for one in learners for name in REGISTRY[one].specs()]
+            hint = suggestion(choice.name, [*legal, *kernels]) or LISTING
+            raise usage(f"{choice.shown}: no learner or kernel has this parameter", hint)
+        raise unknown(choice.name, among, kernels)
+
+
+def size_of(learner: str, kernel: str, layers: Sequence[Layer]) -> int:
+    """How many settings `expand` gives."""
+    size = 1
+    for owner, specs in ((learner, REGISTRY[learner].specs()), (None, KERNELS[kernel].specs())):
+        for name, choice in _chosen(owner, specs, layers).items():
+            size *= len(choice.amounts(specs[name]))
+    return size
+
+
+def expand(learner: str, kernel: str, layers: Sequence[Layer], rounds: int) -> Iterator[Setup]:
+    """Every combination for one learner on a data set of so many rounds; later layers win."""
+    axes = _axes(learner, REGISTRY[learner].specs(), layers, rounds)
+    kernel_axes = _axes(None, KERNELS[kernel].specs(), layers, rounds)
+    for values in product(*axes.values(), *kernel_axes.values()):
+        own, others = values[: len(axes)], values[len(axes) :]
+        setup = Setup(
+            learner,
+            dict(zip(axes, own, strict=True)),
+            kernel,
+            dict(zip(kernel_axes, others, strict=True)),
+        )
+        check(setup)
+        yield setup
+
+
+def _axes(
+    learner: str | None, specs: Mapping[str, Spec], layers: Sequence[Layer], rounds: int
+) -> dict[str, list[Value]]:
+    axes = {}
+    for name, choice in _chosen(learner, specs, layers).items():
+        spec = specs[name]
+        amounts = choice.amounts(spec)
+        axes[name] = [
+            parse_kernel(choice.shown, name, spec, AUTO)
+            if learner is None and amount == Amount(AUTO)
+            else amount.value(choice.shown, spec, rounds)
+            for amount in amounts
+        ]
+    return axes
+
+
+def _chosen(
+    learner: str | None, specs: Mapping[str, Spec], layers: Sequence[Layer]
+) -> dict[str, Choice]:
+    """What counts for each parameter: later layers win, and in each the learner's own."""
+    chosen: dict[str, Choice] = {}
+    for layer in layers:
+        for owner in dict.fromkeys((None, learner)):
+            mine = (one for one in layer if one.learner == owner and one.name in specs)
+            chosen |= {one.name: one for one in mine}
+    return chosen
+
+
+def _amounts(text: str, spec: Spec, shown: str) -> Iterator[Amount]:
+    for word in text.split(","):
+        relative = _RELATIVE.fullmatch(word.strip())
+        values, per = relative.groups() if relative else (word.strip(), "")
+        if per and spec.kind is not float:
+            raise usage(f"{shown}: {word} depends on T, but this must be {spec.legal()}")
+        for value in _spelt_out(values, spec, shown):
+            if per:
+                _number(value, f"{shown}={word}")
+            yield Amount(value, per)
+
+
+def _spelt_out(word: str, spec: Spec, shown: str) -> list[str]:
+    """The values of a range; a word that is none stands for itself."""
+    whole = f"{shown}={word}"
+    powers = _POWERS.fullmatch(word)
+    if powers:
+        base, low, high = (_number(part, whole) for part in powers.groups())
+        if low != int(low) or high != int(high) or base <= 0:
+            raise usage(f"{whole}: powers are whole, of a number > 0", FORMS)
+        exponents = _steps(low, high, Decimal(1), whole)
+        try:
+            return [_short(base**exponent) for exponent in exponents]
+        except (DecimalException, OverflowError):
+            raise usage(f"{whole}: a power is too large", FORMS) from None
+    parts = word.split(":")
+    if len(parts) == 4 and parts[0] == "log":
+        low, high, count = (_number(part, whole) for part in parts[1:])
+        return _geometric(low, high, count, spec, whole)
+    if len(parts) == 3:
+        low, high, step = (_number(part, whole) for part in parts)
+        return [_plain(value) for value in _steps(low, high, step, whole)]
+    if len(parts) > 1:
+        raise usage(f"{whole} is not a range", FORMS)
+    return [word]
+
+
+def _steps(low: Decimal, high: Decimal, step: Decimal, whole: str) -> list[Decimal]:
+    """From low to high, both included; exact, because 0.5 + 0.1 + 0.1 is to be 0.7."""
+    if step <= 0 or high < low:
+        raise usage(f"{whole}: a range rises, by a step > 0", FORMS)
+    count = int((high - low) / step) + 1
+    _refuse_many(count, whole)
+    return [low + number * step for number in range(count)]
+
+
+def _geometric(low: Decimal, high: Decimal, count: Decimal, spec: Spec, whole: str) -> list[str]:
+    if not 0 < low < high or count != int(count) or count < 2:
+        raise usage(f"{whole}: needs 0 < LOW < HIGH, and a COUNT of at least 2", FORMS)
+    _refuse_many(int(count), whole)
+    ratio = math.log(high / low) / (int(count) - 1)
+    values = [float(low) * math.exp(number * ratio) for number in range(int(count) - 1)]
+    if spec.kind is int:  # the nearest that is legal
+        unit = 2 if spec.even else 1
+        least = int(spec.at_least or unit)
+        return [str(max(unit * round(value / unit), least)) for value in [*values, float(high)]]
+    return [*(_short(value) for value in values), _plain(high)]
+
+
+def _refuse_many(count: int, whole: str) -> None:
+    if count > MOST_VALUES:
+        raise usage(f"{whole} has too many values: at most {MOST_VALUES:,}")
+
+
+def _number(text: str, whole: str) -> Decimal:
+    try:
+        number = Decimal(text.strip()) if "_" not in text else Decimal("nan")
+    except InvalidOperation:
+        number = Decimal("nan")
+    if not number.is_finite() or abs(number) > Decimal("1e300"):
+        raise usage(f"{whole}: {text!r} is not a number", FORMS)
+    return number
+
+
+def _short(value: float | Decimal) -> str:
+    return f"{float(value):.{DIGITS}g}"
+
+
+def _plain(value: Decimal) -> str:
+    """Without a fraction of zeros: 400, not 400.0, which would not be a whole number."""
+    return str(int(value)) if value == value.to_integral_value() else str(value)

@@ -1,0 +1,138 @@
+"""`ahpatron run`: the command and its options. What it does is in `session.py`."""
+
+from contextlib import ExitStack
+from pathlib import Path
+
+import typer
+
+from ahpatron_cli.cli import options
+from ahpatron_cli.cli.shown import Shown
+from ahpatron_cli.signals import deferred, raise_on_signals
+
+
+def run(
+    context: typer.Context,
+    data: options.DataFiles,
+    learner: options.Learners = None,
+    budget: options.Budget = None,
+    kernel: options.KernelName = "gaussian",
+    sigma: options.Sigma = None,
+    precision: options.Precision = None,
+    epsilon: options.Epsilon = None,
+    param: options.Params = None,
+    theorem: options.TheoremName = None,
+    certify: options.Certify = False,
+    jobs: options.Jobs = 1,
+    repeats: options.Repeats = 1,
+    seed: options.Seed = 0,
+    shuffle: options.Shuffle = None,
+    limit: options.Limit = None,
+    scale: options.Scale = "none",
+    positive: options.Positive = None,
+    max_features: options.MaxFeatures = 10_000_000,
+    cache: options.Cache = False,
+    save: options.Save = None,
+    resume: options.Resume = None,
+    freeze: options.Freeze = False,
+    checkpoint: options.Checkpoint = None,
+    every: options.Every = 100_000,
+    predictions: options.Predictions = None,
+    curve: options.CurveFile = None,
+    format: options.Format = "table",
+    out: options.Out = None,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = 0,
+) -> Shown:
+    """Play learners over LIBSVM files and count their mistakes.
+
+    Each example is predicted before its label is seen.
+    One pass in file order needs little memory, however large the file;
+    --shuffle and --repeats hold the file in memory.
+    """
+    from ahpatron_cli.atomic import check_outputs, format_of_suffix, write_atomically
+    from ahpatron_cli.cli.console import Conversation
+    from ahpatron_cli.cli.parameters import build_setups, choose_learners, parse_label
+    from ahpatron_cli.cli.session import Session
+    from ahpatron_cli.data.dataset import Preparation
+    from ahpatron_cli.data.scaling import SCALES
+    from ahpatron_cli.errors import one_of, usage
+    from ahpatron_cli.output.formats import FORMATS, to_text
+    from ahpatron_cli.output.predictions import check_predictions_path, open_predictions
+    from ahpatron_cli.runner import Repetition
+
+    raise_on_signals()  # after the imports: modules half imported swallow exceptions
+    talk = Conversation(quiet=quiet, verbose=verbose)
+    one_of("format", format, FORMATS)
+    out_format = format_of_suffix(out, format) if out else None
+    if curve:
+        from ahpatron_cli.output.plots.curve import check_curve_path, write_curve
+
+        check_curve_path(curve)
+    if predictions:
+        check_predictions_path(predictions)
+    outputs = {"--out": out, "--curve": curve, "--predictions": predictions}
+    check_outputs({**outputs, "--save": save, "--checkpoint": checkpoint}, data)
+    if options.typed(context, "every") and not checkpoint:
+        raise usage("--every is for --checkpoint FILE")
+    if resume and options.typed(context, "seed") and not shuffle:
+        raise usage("--seed does not go with --resume: the model has its own, but for --shuffle")
+    if resume:
+        from ahpatron_cli.models.checkpoint import MODEL_OPTIONS
+
+        known = [name for name in MODEL_OPTIONS if options.typed(context, name)]
+        if known:
+            problem = f"--{known[0]} does not go with --resume: the model has its own"
+            raise usage(problem, "`ahpatron inspect MODEL` shows it")
+    setups, remarks = build_setups(
+        choose_learners(learner or ["ahpatron"]),
+        kernel,
+        param or [],
+        {"budget": budget, "sigma": sigma, "precision": precision, "epsilon": epsilon},
+    )
+    if theorem or certify:
+        from ahpatron_cli.certify import Certifier, meet
+    setups = meet(theorem, setups) if theorem else setups
+    for remark in remarks:
+        talk.warn(remark)
+    repetition = Repetition(repeats, seed, repeats > 1 if shuffle is None else shuffle)
+    preparation = Preparation(
+        limit,
+        one_of("scale", scale, SCALES),
+        parse_label(positive),
+        max_features,
+        warm_up=not repetition.shuffle,
+    )
+    keeper = None
+    if save or resume or freeze or checkpoint:
+        from ahpatron_cli.models.checkpoint import Keeper, Keeping
+
+        keeping = Keeping(save, resume, freeze, checkpoint, every)
+        traced = bool(predictions or curve)
+        keeping.check(len(data), len(setups), repeats, not repetition.shuffle, traced)
+        keeper = Keeper(keeping, talk.note) if keeping.wanted else None
+    if certify and any(setup.kernel_params.get("precision") == "single" for setup in setups):
+        raise usage("--certify needs kernel values of double precision")
+    if certify and (resume or checkpoint):
+        raise usage("--certify needs the whole stream, from its first round, in one run")
+    with ExitStack() as last:
+        writer = last.enter_context(open_predictions(predictions))
+        certifier = Certifier(preparation, seed) if certify else None
+        folder = _cache_folder() if cache else None
+        session = Session(
+            setups, preparation, repetition, jobs, talk, writer, keeper, certifier, folder
+        )
+        session.check(data)
+        reports = [session.play(path) for path in data]
+        with deferred():  # all output files, or none
+            last.close()
+            if curve:
+                write_curve(curve, session.curves)
+            if out and out_format:
+                write_atomically(out, to_text(reports, out_format))
+    return Shown(reports, format)
+
+
+def _cache_folder() -> Path | None:
+    from ahpatron_cli.data.cache import default_folder
+
+    return default_folder()

@@ -1,0 +1,260 @@
+"""One call of `ahpatron sweep`: read the files, play what is missing, keep and show the results."""
+
+from __future__ import annotations
+
+import os
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from ahpatron_cli.cli.console import Conversation
+from ahpatron_cli.cli.inspect_results import check_pictures, tell_damaged_lines, write_pictures
+from ahpatron_cli.cli.parameters import settle_sigma
+from ahpatron_cli.cli.plan import Plan
+from ahpatron_cli.cli.shown import FindingsShown, Said
+from ahpatron_cli.data.cache import content_hash, decoded, default_folder
+from ahpatron_cli.errors import ExitCode, Place, UserError, one_of, usage
+from ahpatron_cli.output.formats import FORMATS
+from ahpatron_cli.output.wording import counted
+from ahpatron_cli.records import plain
+from ahpatron_cli.runner import SUSPICIOUS_TIES
+from ahpatron_cli.sweep.local import play_locally
+from ahpatron_cli.sweep.result_lines import Timing
+from ahpatron_cli.sweep.results_file import Contents, ResultsFile, check_results_path, read_results
+from ahpatron_cli.sweep.summary import Findings, TrialRecord, find
+from ahpatron_cli.sweep.trial import Outcome, Task, environment
+
+
+@dataclass(frozen=True)
+class Outputs:
+    """Where results go."""
+
+    results: str | None
+    plot: str | None
+    report: str | None
+    format: str
+
+
+@dataclass(frozen=True)
+class Running:
+    """How trials are played."""
+
+    jobs: int
+    scheduler: str | None
+    shard: tuple[int, int]
+    """The I-th (from 0) of N parts."""
+    retries: int
+
+
+def parse_shard(text: str | None) -> tuple[int, int]:
+    """`I/N`, I from 1 to N."""
+    if text is None:
+        return 0, 1
+    part, slash, parts = text.partition("/")
+    digits = slash and all(word.isascii() and word.isdigit() for word in (part, parts))
+    if not digits or not 1 <= int(part) <= int(parts) < 10**9:
+        raise usage(f"--shard takes I/N with I from 1 to N, got {text!r}", "for example 1/4")
+    return int(part) - 1, int(parts)
+
+
+class Sweep:
+    """A plan, and what it takes to carry it out."""
+
+    def __init__(self, plan: Plan, outputs: Outputs, running: Running, talk: Conversation) -> None:
+        """Refuse, before anything is read or played, what could not be written later."""
+        self._plan = plan
+        self._outputs = outputs
+        self._running = running
+        self._talk = talk
+        one_of("format", outputs.format, FORMATS)
+        if outputs.results is None:
+            problem = "a sweep keeps its results in a file"
+            raise usage(problem, "name it: --out results.jsonl; the same command then resumes")
+        self._results = outputs.results
+        if running.scheduler:
+            from ahpatron_cli.sweep.dask_cluster import check_dask
+
+            check_dask()
+        inputs = [file.path for file in plan.files]
+        check_pictures(outputs.plot, outputs.report, inputs, self._results)
+        if os.path.realpath(self._results) in map(os.path.realpath, inputs):
+            raise usage("--out would overwrite the data", "choose another file name")
+        check_results_path(self._results)
+        for remark in plan.remarks:
+            talk.warn(remark)
+
+    def foretell(self) -> Said:
+        """What `--dry-run` says."""
+        tasks = self._share(self._tasks())
+        known = read_results(self._results).trials if Path(self._results).exists() else {}
+        done = sum(task.id in known and known[task.id].run is not None for task in tasks)
+        orders = self._plan.repeats
+        parts = (
+            counted(len(tasks) // orders, "setting"),
+            counted(len({task.path for task in tasks}), "file"),
+            counted(orders, "order"),
+        )
+        return Said(
+            f"{counted(len(tasks), 'trial')}: {parts[0]} on {parts[1]}, {parts[2]}; "
+            f"{done:,} done, {len(tasks) - done:,} left\n"
+        )
+
+    def play(self) -> FindingsShown:
+        """Play what is not in the results file yet, and show all of it."""
+        tasks = self._tasks()
+        facts = {**environment(), "command": shlex.join(["ahpatron", *sys.argv[1:]])}
+        with ResultsFile(self._results, facts) as results:
+            contents = results.contents
+            self._tell_damage(contents)
+            mine = self._share(tasks)
+            left = [task for task in mine if not _done(contents, task)]
+            if len(left) < len(mine):
+                self._talk.note(
+                    f"{len(mine) - len(left)} of {len(mine)} trials are in {self._results} already"
+                )
+            try:
+                self._play(left, results)
+            except BaseException:  # a signal, a full disk: in any case
+                done = sum(_done(contents, task) for task in mine)
+                self._talk.note(
+                    f"{done} of {len(mine)} trials are in {self._results}; "
+                    "the same command goes on from there"
+                )
+                raise
+            known = [
+                replace(contents.trials[task.id], data=task.trial.data)  # by its name of today
+                for task in tasks
+                if task.id in contents.trials
+            ]
+        findings = find(known, contents.headers)
+        self._tell(findings)
+        write_pictures(findings, self._outputs.plot, self._outputs.report, self._talk)
+        code = ExitCode.FAILED_TRIALS if findings.failed else ExitCode.OK
+        return FindingsShown(findings, self._outputs.format, code)
+
+    def _tasks(self) -> list[Task]:
+        """Every trial once, file by file; files of equal content give equal trials."""
+        tasks: dict[str, Task] = {}
+        seen: dict[str, str] = {}
+        for file in self._plan.files:
+            sha256 = content_hash(file.path)
+            if sha256 is None:
+                raise UserError(
+                    "a sweep reads its data more than once, so not from a pipe",
+                    code=ExitCode.NO_INPUT,
+                    place=Place(file.path),
+                    hint="save it to a file first",
+                )
+            twin = seen.setdefault(sha256, file.path)
+            if twin != file.path:
+                self._talk.note(f"{file.path} has the same content as {twin}")
+            preparation = self._plan.preparation
+            loaded = decoded(file.path, sha256, preparation, default_folder())
+            facts = loaded.facts
+            for note in facts.notes:
+                self._talk.note(f"{Path(file.path).name}: {note}")
+            if facts.sorted_labels and not self._plan.shuffled:
+                name = Path(file.path).name
+                self._talk.warn(f"{name}: the labels come sorted; --shuffle plays a random order")
+            setups = self._plan.setups(file, facts.rounds)
+            if any(setup.auto_sigma for setup in setups):
+                setups, said = settle_sigma(setups, file.path, loaded.first_rows())
+                self._talk.note(f"{Path(file.path).name}: {said}")
+            for trial in self._plan.trials(file, facts, setups):
+                path = str(Path(file.path).absolute())
+                identity = trial.id
+                tasks.setdefault(identity, Task(identity, trial, path, preparation))
+        return list(tasks.values())
+
+    def _share(self, tasks: Sequence[Task]) -> list[Task]:
+        """Our part of N: dealt out in order of id, which mixes quick and slow trials."""
+        part, parts = self._running.shard
+        chosen = {task.id for task in sorted(tasks, key=lambda task: task.id)[part::parts]}
+        return [task for task in tasks if task.id in chosen]
+
+    def _play(self, tasks: Sequence[Task], results: ResultsFile) -> None:
+        waiting = {task.id: task for task in tasks}
+        best: tuple[float, str] | None = None
+        done = failed = 0
+        with self._talk.progress(len(tasks), "sweep") as line:
+            for outcome in self._outcomes(tasks):
+                if outcome is not None:
+                    trial = _record(waiting[outcome.id], outcome)
+                    seconds = outcome.run.seconds if outcome.run else None
+                    results.add(trial, Timing(seconds, outcome.wall_seconds))
+                    done += 1
+                    failed += trial.run is None
+                    self._talk.detail(_line(waiting[outcome.id], trial))
+                    if trial.run is not None and (best is None or trial.run.mistake_rate < best[0]):
+                        best = trial.run.mistake_rate, trial.learner
+                news = f"best {100 * best[0]:.2f} % {best[1]}" if best else ""
+                count = f"{done}/{len(tasks)} trials" + (f", {failed} failed" if failed else "")
+                line.show(done, count, news)
+
+    def _outcomes(self, tasks: Sequence[Task]) -> Iterator[Outcome | None]:
+        running = self._running
+        if not tasks:
+            return iter(())
+        if running.scheduler:
+            from ahpatron_cli.sweep.dask_cluster import play_on_cluster
+
+            return play_on_cluster(tasks, running.scheduler, running.retries)
+        return play_locally(tasks, running.jobs, running.retries)
+
+    def _tell(self, findings: Findings) -> None:
+        """What went wrong, on stderr, also when quiet: not every format has room for it."""
+        if findings.failed:
+            trial = findings.failed[0]
+            total = len(findings.failed) + findings.trials
+            self._talk.insist(
+                f"{len(findings.failed):,} of {counted(total, 'trial')} failed; the first, "
+                f"{trial.learner} on {trial.data.record.path}: {trial.error}"
+            )
+        for data in findings.datasets:
+            for learner in dict.fromkeys(one.learner for one in data.settings):
+                share = max(one.near_ties for one in data.settings if one.learner == learner)
+                if share > SUSPICIOUS_TIES:
+                    self._talk.warn(
+                        f"{data.name}: f(x) of {learner} was 0 or next to it in up to {share:.0%} "
+                        "of the rounds; often --sigma is too small for the data as they are"
+                    )
+
+    def _tell_damage(self, contents: Contents) -> None:
+        if contents.torn:
+            size = counted(contents.torn, "byte")
+            self._talk.warn(f"{self._results}: the last line was torn: {size} cut off")
+        tell_damaged_lines(self._talk, self._results, contents)
+
+
+def _done(contents: Contents, task: Task) -> bool:
+    known = contents.trials.get(task.id)
+    return known is not None and known.run is not None
+
+
+def _record(task: Task, outcome: Outcome) -> TrialRecord:
+    trial = task.trial
+    params = outcome.run.params if outcome.run else trial.params
+    learner = trial.setup.learner
+    return TrialRecord(
+        task.id,
+        trial.data,
+        learner,
+        params,
+        trial.seed,
+        trial.repeat,
+        outcome.run,
+        outcome.error,
+    )
+
+
+def _line(task: Task, trial: TrialRecord) -> str:
+    setup = task.trial.setup
+    given = {**setup.learner_params, **setup.kernel_params}
+    chosen = ", ".join(f"{name}={plain(value)}" for name, value in given.items())
+    name = Path(trial.data.record.path).name
+    where = f"{name}, {trial.learner} ({chosen or 'defaults'}), order {trial.repeat}"
+    if trial.run is None:
+        return f"{where}: failed: {trial.error}"
+    return f"{where}: {100 * trial.run.mistake_rate:.2f} % in {trial.run.seconds:.2f} s"

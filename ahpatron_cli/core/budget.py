@@ -1,0 +1,187 @@
+"""Halving a full active set: which half stays, and what it takes over from the half that goes.
+
+With `f = Σ a_i κ(s_i,·)` on S, S2 the kept half and S1 the rest (the paper's Section "Ahpatron"):
+
+    θ = argmin ‖Σ_{S2} θ_i κ(s_i,·) - f_1‖² + η‖θ‖² = (K_2 + ηI)^{-1} K_21 a_1,    a_2 ← a_2 + θ,
+
+then the result is rescaled to a given norm.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg.blas import daxpy, dsyrk
+from scipy.linalg.lapack import dposv
+
+from ahpatron_cli.core.rows import Floats, Integers
+
+ROUNDING = float(np.finfo(np.float64).eps)
+TINY = float(np.finfo(np.float64).tiny)
+SHARE = 4
+"""One of so many goes, by `selection=nearest`."""
+EQUAL, DIGITS = 1e-10, 10
+PANEL = 32
+"""Examples that the greedy selection takes between two products of matrices."""
+
+
+@dataclass(frozen=True)
+class Halving:
+    """The hypothesis f̄ that replaces f: kept examples, their Gram matrix and coefficients."""
+
+    kept: Integers
+    gram: Floats
+    coefficients: Floats
+    norm: float
+    """‖f̄‖, rescaled."""
+    norm_before: float
+    """‖f‖, from the Gram matrix."""
+    gap: float
+    """‖f - f̄‖: what Theorem 5 calls ζU, of this halving."""
+    rescaled: bool
+    """False where the projection came out as zero, which no factor brings to a norm."""
+
+
+def halve(
+    gram: Floats, coefficients: Floats, ridge: float, selection: str, norm: float | None
+) -> Halving:
+    """Project f onto half of its examples and rescale to `norm` (None: the norm that f has).
+
+    `selection` says which half; `nearest` keeps three quarters.
+    """
+    values = gram @ coefficients  # f at its own examples
+    norm_before = math.sqrt(max(float(coefficients @ values), 0.0))
+    if selection == "greedy":
+        kept = choose_greedily(gram, values, ridge)
+    elif selection == "nearest":
+        kept = choose_nearest(gram, coefficients)
+    else:
+        kept = choose_largest(coefficients)
+    K2 = gram[kept].take(kept, axis=1)
+    a2 = coefficients[kept]
+    theta = _ridge_solve(K2, values[kept] - K2 @ a2, ridge)  # K_21 a_1 is what a_2 does not explain
+    projected = a2 + theta
+    squared = float(projected @ (K2 @ projected))
+    overlap = float(projected @ values[kept])
+    target = norm_before if norm is None else norm
+    # Below this, ‖f̄‖² is nothing but the rounding of its sum (κ <= 1).
+    rescaled = squared > 4 * ROUNDING * float(np.abs(projected).sum()) ** 2
+    factor = target / math.sqrt(squared) if rescaled else 1.0
+    squared, overlap = factor * factor * max(squared, 0.0), factor * overlap
+    return Halving(
+        kept=kept,
+        gram=K2,
+        coefficients=factor * projected,
+        norm=target if rescaled else math.sqrt(squared),
+        norm_before=norm_before,
+        gap=math.sqrt(max(norm_before**2 - 2 * overlap + squared, 0.0)),
+        rescaled=rescaled,
+    )
+
+
+def choose_largest(coefficients: Floats) -> Integers:
+    """The half with the largest |a|, in order of age; where equal, the older stays.
+
+    Equal means to ten digits of the largest: examples far from all others keep equal coefficients
+    but for the rounding of θ, and rounding must not decide who stays.
+    """
+    sizes = np.abs(coefficients)
+    by_size = np.argsort(-np.round(sizes / max(float(sizes.max()), TINY), 10), kind="stable")
+    return np.sort(by_size[: len(coefficients) // 2])
+
+
+def choose_greedily(gram: Floats, values: Floats, ridge: float) -> Integers:
+    """The half found by forward greedy projection of f (orthogonal matching pursuit).
+
+    Repeatedly take the example with the largest `r_i²/d_i`, where r are the values at S of the part
+    of f not yet explained and d_i is the squared distance of κ(s_i,·) to the span of those taken,
+    plus η. A pivoted Cholesky factorisation of K + ηI, stopped half-way, keeps both up to date; the
+    rest of K follows a panel at a time.
+    Where gains are equal but for rounding, as those of duplicates are, the older is taken.
+    """
+    size = len(values)
+    residual = values.copy()
+    distance = gram.diagonal() + ridge
+    left = gram.copy().T  # its lower triangle: K minus what those of earlier panels explain
+    panel = np.empty((PANEL, size))  # row k: the column of the factor that the k-th of it added
+    taken = np.zeros(size, dtype=bool)
+    gain = residual * residual / distance
+    floor = 1e-20 * float(gain.max())
+    for number in range(size // 2):
+        k = number % PANEL
+        if number and not k:
+            left = dsyrk(-1.0, panel.T, beta=1.0, c=left, lower=1, overwrite_c=1)
+        np.multiply(residual, residual, out=gain)
+        np.divide(gain, distance, out=gain)
+        most = gain.item(gain.argmax())
+        best = int((gain >= most * (1 - 1e-9)).argmax() if most > floor else taken.argmin())
+        pivot = math.sqrt(distance.item(best))
+        column = panel[k]
+        column[:best], column[best:] = left[best, :best], left[best:, best]
+        column[best] += ridge
+        if k:
+            column -= panel[:k, best] @ panel[:k]
+        column /= pivot
+        daxpy(column, residual, a=-residual.item(best) / pivot)  # in place
+        distance -= np.multiply(column, column, out=gain)
+        np.maximum(distance, ridge, out=distance)
+        taken[best], distance[best] = True, math.inf  # it gains nothing any more
+    return np.flatnonzero(taken)
+
+
+def choose_nearest(gram: Floats, coefficients: Floats) -> Integers:
+    """The three quarters that stay when those go which their neighbours replace best.
+
+    The neighbour of s_i is the example j ≠ i with the largest `κ_ij²/κ_jj`, and what is lost where
+    j takes over from i is the squared distance of `a_i κ(s_i,·)` to the span of `κ(s_j,·)`,
+
+        loss_i = a_i²·(κ_ii - κ_ij²/κ_jj).
+
+    From the smallest loss on, i goes unless its neighbour has gone, or has to stay for another one
+    that went; if these are too few, the smallest losses among the rest go, too. (Budgeted SGD
+    merges pairs by such a loss, one at a time.) What stands in for them is then found by the
+    projection onto all that stay, not only onto the neighbour.
+
+    Where equal but for rounding, the older is the neighbour, and the younger goes.
+    """
+    size = len(coefficients)
+    diagonal = gram.diagonal()
+    shared = gram * gram
+    if (diagonal != 1).any():
+        shared /= np.where(diagonal > 0, diagonal, np.inf)  # row i: κ_ij²/κ_jj
+    np.fill_diagonal(shared, -1.0)
+    closest = shared.max(axis=1)
+    neighbours = (shared >= closest[:, None] - EQUAL).argmax(axis=1)
+    losses = coefficients * coefficients * np.maximum(diagonal - np.maximum(closest, 0.0), 0.0)
+    losses = np.round(losses / max(float(losses.max()), TINY), DIGITS)
+    younger_first = size - 1 - np.argsort(losses[::-1], kind="stable")
+    left = max(size // SHARE, 1)
+    stays, needed = [True] * size, [False] * size
+    nearest: list[int] = neighbours.tolist()
+    for one in younger_first.tolist():
+        if left and not needed[one] and stays[nearest[one]]:
+            stays[one], needed[nearest[one]] = False, True
+            left -= 1
+    for one in younger_first.tolist():
+        if left and stays[one]:
+            stays[one] = False
+            left -= 1
+    return np.flatnonzero(stays)
+
+
+def _ridge_solve(K: Floats, right: Floats, ridge: float) -> Floats:
+    """`(K + ηI)^{-1} right`; where η is lost in the rounding of K, by pseudo-inverse."""
+    noise = len(K) ** 2 * ROUNDING  # κ <= 1: no eigenvalue is above len(K)
+    if ridge > noise:
+        regular = K.copy()
+        regular[np.diag_indices_from(regular)] += ridge
+        # K is symmetric: its transpose is the same matrix, in the order that LAPACK reads.
+        _, solution, info = dposv(regular.T, right, lower=1, overwrite_a=1)
+        if info == 0:
+            return np.asarray(solution)
+    eigenvalues, vectors = np.linalg.eigh(K)
+    solid = eigenvalues > noise
+    inverse = solid / np.where(solid, eigenvalues + ridge, 1.0)
+    return np.asarray(vectors @ (inverse * (vectors.T @ right)))

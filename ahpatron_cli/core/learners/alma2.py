@@ -1,0 +1,59 @@
+"""ALMA_2: approximate large margin in the 2-norm."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from ahpatron_cli.core.expansion import Expansion
+from ahpatron_cli.core.learners.base import Learner
+from ahpatron_cli.core.parameters import real
+
+
+@dataclass
+class Alma(Learner):
+    """Demand a margin that shrinks with the number of updates (Gentile 2001, ALMA_p with p = 2).
+
+    With k = 1 at the start: if `y·f(x) <= (1 - α)·β/√k`, then `f ← Proj_1(f + (C/√k)·y·κ(x,·))` and
+    k ← k + 1; Proj_1 projects onto the unit ball. Symbols: α `alpha`, B of the publication `beta`
+    (B is the budget here), C `gain`. The publication divides by ‖x‖; kernels here have κ(x,x) = 1.
+    No budget.
+    """
+
+    name = "alma2"
+    title = "ALMA_2: demands a shrinking margin, no budget (Gentile 2001)"
+    radius: ClassVar[float] = 1.0
+    remembers = ("_k",)
+
+    alpha: float = real(
+        "α", "accuracy: the demanded margin is 1 - α of β/√k", 0.9, over=0, at_most=1
+    )
+    beta: float = real(
+        "β",
+        "size of the demanded margin",
+        over=0,
+        formula="1/α",
+        derive=lambda self: 1 / self.alpha,
+    )
+    gain: float = real(
+        "C",
+        "first coefficient of a new example",
+        over=0,
+        formula="√2",
+        derive=lambda _: math.sqrt(2),
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self._k = 1
+
+    def wants(self, margin: Any, y: Any) -> Any:
+        """Where the margin is not above (1 - α)·β/√k."""
+        return margin <= (1 - self.alpha) * self.beta / math.sqrt(self._k)
+
+    def update(self, f: Expansion, margin: float, y: float) -> None:
+        """Add x with y·C/√k, and project onto the unit ball."""
+        f.add(y * self.gain / math.sqrt(self._k))
+        f.project(self.radius)
+        self._k += 1

@@ -1,0 +1,1 @@
+"""The LIBSVM text format: its grammar, and readers of it."""

@@ -1,0 +1,430 @@
+"""What a line of LIBSVM text is: the slow, exact definition, which can say what is wrong and where.
+
+The fast reader in `svm_format` must agree with `parse_line` on every byte; wherever it is not sure
+it asks here. A line is
+
+    label [qid:N] index:value index:value ...   [# comment]
+
+Labels and values are decimal numbers as `float()` reads them, finite, without underscores. Indices
+are digits, increase along the line, and stay within a limit, so that one forged index cannot ask
+for gigabytes.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import shlex
+from dataclasses import dataclass, replace
+from typing import NamedTuple, NoReturn
+
+import numpy as np
+
+from ahpatron_cli.data.libsvm.fast import read_plain
+from ahpatron_cli.data.source import MAX_LINE, STDIN_NAME
+from ahpatron_cli.errors import ExitCode, Place, UserError
+
+MAX_FEATURES = 10_000_000
+EXCERPT = 100
+CONTEXT = 40
+LONG = 1 << 20
+PIECE = 1 << 16
+"""Bytes of a line that is looked through piece by piece, and of a piece."""
+
+_TOKEN = re.compile(rb"[^ \t]+")
+_DECIMAL = rb"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?"
+_NUMBER = re.compile(_DECIMAL)
+# the next token: index and value, or else something that is not a feature
+_FEATURE = re.compile(rb"[ \t]*+(?:([0-9]++):(" + _DECIMAL + rb")(?![^ \t])|([^ \t]++))")
+_QUERY = re.compile(rb"qid:[0-9]++")
+_HEX = re.compile(rb"[+-]?0[xX][0-9a-fA-F.pP+-]*")
+_FORBIDDEN = re.compile(rb"[^\t -~]")
+
+
+@dataclass(eq=False)
+class Fault(Exception):  # noqa: N818 - caught inside the package, it never reaches the user
+    """One thing wrong with one line: `width` bytes from `column` (from 1) on.
+
+    `kind` is a short name that stays the same; `problem` is the rule that was broken, `note` how it
+    was broken here. In `hint` the word FILE stands for the path. `whole_file` marks faults that
+    make every other line meaningless too (another encoding, another format).
+    """
+
+    column: int
+    width: int
+    kind: str
+    problem: str
+    note: str
+    hint: str | None = None
+    whole_file: bool = False
+
+
+class Line(NamedTuple):
+    """A line that holds an example."""
+
+    label: float
+    indices: list[int]
+    values: list[float]
+    has_qid: bool
+
+
+class _Token(NamedTuple):
+    text: bytes
+    column: int
+
+    def fault(self, kind: str, problem: str, note: str, hint: str | None = None) -> Fault:
+        return Fault(self.column, len(self.text), kind, problem, note, hint)
+
+    def foreign(self, kind: str, what: str, hint: str) -> Fault:
+        """The file is of another format."""
+        problem = f"this is {what}, not LIBSVM text"
+        note = "a line must start with a label, then index:value"
+        return Fault(self.column, len(self.text), kind, problem, note, hint, whole_file=True)
+
+
+def parse_line(
+    text: bytes, max_features: int = MAX_FEATURES, *, in_pieces: bool = True
+) -> Line | None:
+    """Read one line (without its line feed); None if it is blank or a comment.
+
+    Raises `Fault` at the first thing that is wrong; that of a long line is looked for `in_pieces`.
+    """
+    data = _data_part(text)
+    first = _TOKEN.search(data)
+    if first is None:
+        return None
+    label = _label(_Token(first[0], first.start() + 1), data)
+    if in_pieces and len(data) > LONG:
+        _refuse_in_pieces(data, max_features)
+    indices: list[int] = []
+    values: list[float] = []
+    has_qid = False
+    last = -1
+    for match in _FEATURE.finditer(data, first.end()):
+        digits, number, other = match.groups()
+        if other is not None:
+            if not indices and not has_qid and _QUERY.fullmatch(other):
+                has_qid = True
+                continue
+            _refuse_feature(_Token(other, match.start(3) + 1), data, first_feature=not indices)
+        index = int(digits) if len(digits) <= 10 else _long_index(digits)
+        if not last < index <= max_features:
+            _refuse_index(digits, number, match.start(1) + 1, last, max_features)
+        value = float(number)
+        if math.isinf(value):
+            raise _not_a_number(_Token(number, match.start(2) + 1), "value")
+        indices.append(index)
+        values.append(value)
+        last = index
+    return Line(label, indices, values, has_qid)
+
+
+def _refuse_in_pieces(data: bytes, max_features: int) -> None:
+    """Find the fault of a long line in little time and memory: pass over the pieces without one.
+
+    Each piece is read as a line of its own, with the last index before it in front.
+    """
+    begin, head = 0, b""
+    while begin < len(data):
+        end = data.find(b" ", begin + PIECE)
+        end = len(data) if end < 0 else end
+        read = read_plain(head + data[begin:end] + b"\n", max_features)
+        if read is not None:
+            columns = read[1].columns
+        else:
+            try:
+                line = parse_line(head + data[begin:end], max_features, in_pieces=False)
+            except Fault:
+                raise _with_context(head, data, begin, end, max_features) from None
+            columns = np.array(line.indices if line else [])
+        if not len(columns):
+            return  # nothing but a label, so far: too odd for this
+        begin, head = end, b"0 %d:0" % int(columns[-1])
+
+
+def _with_context(head: bytes, data: bytes, begin: int, end: int, max_features: int) -> Fault:
+    """The fault of a piece; what follows the piece may tell more about its last token."""
+    try:
+        parse_line(head + data[begin : end + CONTEXT], max_features, in_pieces=False)
+    except Fault as fault:
+        return replace(fault, column=fault.column + begin - len(head))
+    raise AssertionError("a piece of a line is faulty and its beginning is not")
+
+
+def finite_number(text: bytes) -> float | None:
+    """The number that `text` spells, or None where a label or value may not be spelled so."""
+    value = float(text) if _NUMBER.fullmatch(text) else math.inf
+    return None if math.isinf(value) else value
+
+
+def user_error(fault: Fault, path: str, line: int, text: bytes) -> UserError:
+    """The fault as the user sees it: with its place, a piece of the line, and what to try."""
+    before = text[: fault.column - 1].decode("utf-8", "replace")
+    marked = text[fault.column - 1 :][: fault.width].decode("utf-8", "replace")
+    after = text[fault.column - 1 + fault.width :][:EXCERPT].rstrip(b"\r")
+    shown = before + marked + after.decode("utf-8", "replace")
+    offset = 0
+    if len(shown) > EXCERPT:
+        offset = max(0, min(len(before) - CONTEXT, len(shown) - EXCERPT))
+    place = Place(
+        path,
+        line,
+        len(before) + 1,
+        max(1, min(len(marked), offset + EXCERPT - len(before))),
+        shown[offset : offset + EXCERPT],
+        fault.note,
+        offset,
+    )
+    hints = []
+    from_stdin = path == STDIN_NAME
+    if fault.hint:
+        hints.append(fault.hint if from_stdin else fault.hint.replace("FILE", shlex.quote(path)))
+    if not fault.whole_file and not from_stdin:
+        hints.append(f"`ahpatron inspect {shlex.quote(path)}` lists every faulty line")
+    return UserError(
+        fault.problem, code=ExitCode.BAD_DATA, place=place, hint="; ".join(hints) or None
+    )
+
+
+def _data_part(text: bytes) -> bytes:
+    """The line without its comment and carriage return, checked to be one line of plain text."""
+    if len(text) > MAX_LINE:
+        _refuse_long_line(text)
+    _refuse_other_encodings(text)
+    text = text.removesuffix(b"\r")
+    if (at := text.find(b"\r")) >= 0:
+        raise Fault(
+            at + 1,
+            1,
+            "cr-only",
+            "lines must end in LF or CRLF, not in CR alone",
+            "a carriage return inside the line",
+            r"convert it with `tr '\r' '\n' < FILE > fixed.svm`",
+            whole_file=True,
+        )
+    data = text.partition(b"#")[0]
+    if match := _FORBIDDEN.search(data):
+        _refuse_byte(data, match.start())
+    return data
+
+
+def _refuse_long_line(text: bytes) -> NoReturn:
+    """Name the format if the beginning gives it away (HTML, JSON, old Mac), else the length."""
+    try:
+        head = text[:4096]
+        parse_line(head.rpartition(b" ")[0] or head)
+    except Fault as fault:
+        if fault.whole_file:
+            raise
+    limit = f"a line may hold {MAX_LINE >> 20} MiB at most"
+    note = "the line starts here, and its end was not found"
+    raise Fault(1, 1, "line-too-long", limit, note, "is this LIBSVM text?", whole_file=True)
+
+
+def _refuse_other_encodings(text: bytes) -> None:
+    nul = text.find(b"\0")
+    if text.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
+        encoding = "UTF-32"
+    elif text.startswith((b"\xff\xfe", b"\xfe\xff")):
+        encoding = "UTF-16"
+    elif _looks_like_utf16(text[:64]):  # no byte order mark: say it, iconv would guess
+        encoding = "UTF-16BE" if text.startswith(b"\0") else "UTF-16LE"
+    elif nul >= 0:
+        raise Fault(
+            nul + 1,
+            1,
+            "nul",
+            "this is a binary file, not LIBSVM text",
+            "a NUL byte",
+            "is it damaged, or the wrong file?",
+            whole_file=True,
+        )
+    else:
+        return
+    name = encoding[:6]
+    raise Fault(
+        1,
+        2,
+        name.lower(),
+        f"the text must be ASCII or UTF-8, not {name}",
+        f"{name} text",
+        f"convert it with `iconv -f {encoding} -t UTF-8 FILE > fixed.svm`",
+        whole_file=True,
+    )
+
+
+def _looks_like_utf16(head: bytes) -> bool:
+    """Every second byte is NUL, no other is: plain letters and digits in UTF-16 without a mark."""
+    even, odd = head[0::2], head[1::2]
+    return len(head) >= 4 and (
+        (not odd.strip(b"\0") and 0 not in even) or (not even.strip(b"\0") and 0 not in odd)
+    )
+
+
+def _refuse_byte(data: bytes, at: int) -> NoReturn:
+    if data[at] < 0x80:
+        note, width = f"the byte 0x{data[at]:02x}", 1
+        raise Fault(at + 1, width, "control", "a line must not hold control characters", note)
+    for width in (2, 3, 4):
+        try:
+            character = data[at : at + width].decode("utf-8")
+        except UnicodeDecodeError:
+            continue
+        note = f"the character U+{ord(character):04X}"
+        break
+    else:
+        note, width = f"the byte 0x{data[at]:02x}", 1
+    problem = "only comments may hold anything else than plain ASCII"
+    raise Fault(at + 1, width, "not-ascii", problem, note)
+
+
+def _label(token: _Token, data: bytes) -> float:
+    value = finite_number(token.text)
+    if value is not None:
+        return value
+    text = token.text
+    if text.startswith(b"<<<<<<<"):
+        note = "both versions of some lines are in the file"
+        raise token.fault("conflict", "a merge conflict must be resolved first", note)
+    if text.startswith(b"<"):
+        raise token.foreign("html", "an HTML or XML page", "was the download link wrong?")
+    if text.startswith((b"{", b"[")):
+        raise token.foreign("json", "JSON", "convert it: one line per example")
+    if text.startswith((b"@", b"%")):
+        raise token.foreign("arff", "an ARFF file", "convert it: one line per example")
+    if text.startswith(b"|"):
+        raise _vowpal_wabbit(token)
+    if b":" not in data and b"," in text:
+        hint = "convert it: first column to `label`, then each column to `index:value`"
+        raise token.foreign("csv", "CSV", hint)
+    if b":" in text:
+        note = f"{_show(text)} is a feature: the label is missing"
+        raise token.fault("label-missing", "a line must start with a label", note)
+    if b"," in text:
+        note = f"{_show(text)} looks like several"
+        raise token.fault("label-comma", "a line must have exactly one label", note)
+    raise _not_a_number(token, "label")
+
+
+def _long_index(digits: bytes) -> int:
+    """An index of any number of digits; ten significant ones and more all count as too many."""
+    significant = digits.lstrip(b"0")
+    return int(significant[:20] or b"0")
+
+
+def _refuse_index(
+    digits: bytes, number: bytes, column: int, last: int, max_features: int
+) -> NoReturn:
+    index = digits.lstrip(b"0") or b"0"
+    if _long_index(digits) > max_features:
+        raise _Token(digits, column).fault(
+            "index-limit",
+            f"feature indices must not exceed {max_features:,}",
+            f"{_show(index)} is over the limit",
+            "if it is meant, raise --max-features",
+        )
+    token = _Token(digits + b":" + number, column)
+    if int(index) == last:
+        raise token.fault(
+            "index-duplicate",
+            "a feature index must appear once per line",
+            f"index {last} appears again",
+        )
+    raise token.fault(
+        "index-order",
+        "feature indices must increase along a line",
+        f"index {int(index)} comes after index {last}",
+        "sort the features of each line by index",
+    )
+
+
+def _refuse_feature(token: _Token, data: bytes, *, first_feature: bool) -> NoReturn:
+    """Say what is wrong with a token that is not `index:value`."""
+    text = token.text
+    following = _TOKEN.search(data, token.column - 1 + len(text))
+    following_text = following[0] if following else b""
+    index, colon, value = text.partition(b":")
+    if text.startswith(b"|"):
+        raise _vowpal_wabbit(token)
+    if text.startswith(b"qid:"):
+        problem = "qid must be a whole number, right after the label"
+        raise token.fault("qid", problem, f"{_show(text)} is not")
+    if not colon:
+        if following_text.startswith(b":"):
+            note = f"{_show(text)} and {_show(following_text)} belong together"
+            raise token.fault("space-before-colon", "no space may stand before a colon", note)
+        note = f"{_show(text)} has no colon"
+        hint = "a line holds one label only" if first_feature else None
+        raise token.fault("feature-no-colon", "a feature must be index:value", note, hint)
+    if not index:
+        problem = "a feature must have an index before its colon"
+        raise token.fault("index-missing", problem, f"nothing before the colon of {_show(text)}")
+    if not value:
+        if following and b":" not in following_text:
+            note = f"{_show(text)} and {_show(following_text)} belong together"
+            raise token.fault("space-after-colon", "no space may stand after a colon", note)
+        problem = "a feature must have a value after its colon"
+        raise token.fault("value-missing", problem, f"nothing after the colon of {_show(text)}")
+    if b":" in value:
+        note = f"{_show(text)} has {text.count(b':')}"
+        raise token.fault("feature-colons", "a feature must have exactly one colon", note)
+    if not index.isdigit():
+        raise _bad_index(_Token(index, token.column))
+    raise _not_a_number(_Token(value, token.column + len(index) + 1), "value")
+
+
+def _bad_index(token: _Token) -> Fault:
+    text = token.text
+    shown = _show(text)
+    if text[:1] in b"+-" and text[1:].isdigit():
+        if text.startswith(b"-"):
+            return token.fault(
+                "index-negative", "a feature index must not be negative", f"{shown} is below 0"
+            )
+        return token.fault("index-sign", "a feature index must not have a sign", "drop the `+`")
+    if b"_" in text and text.replace(b"_", b"").isdigit():
+        problem = "a feature index must not hold underscores"
+        return token.fault("index-underscore", problem, f"write {_show(text.replace(b'_', b''))}")
+    if _HEX.fullmatch(text):
+        problem = "a feature index must be decimal, not hexadecimal"
+        return token.fault("index-hex", problem, f"{shown} is hexadecimal")
+    if _NUMBER.fullmatch(text):
+        problem = "a feature index must be a whole number"
+        return token.fault("index-fraction", problem, f"{shown} is not written as one")
+    problem = "a feature index must be a number"
+    return token.fault("index-word", problem, f"{shown} is not a number")
+
+
+def _not_a_number(token: _Token, what: str) -> Fault:
+    """Say why a label or a value is no finite number; `what` is one of these two words."""
+    text, shown = token.text, _show(token.text)
+    bare = text.lstrip(b"+-").lower()
+    if bare == b"nan":
+        return token.fault(f"{what}-nan", f"a {what} must be a number, not NaN", "not a number")
+    if bare in (b"inf", b"infinity"):
+        return token.fault(f"{what}-inf", f"a {what} must be finite", f"{shown} is infinite")
+    if _NUMBER.fullmatch(text):
+        problem = f"a {what} must fit into a double"
+        return token.fault(f"{what}-overflow", problem, f"{shown} is over 1.8e308")
+    if _HEX.fullmatch(text):
+        problem = f"a {what} must be decimal, not hexadecimal"
+        return token.fault(f"{what}-hex", problem, f"{shown} is hexadecimal")
+    if b"_" in text and _NUMBER.fullmatch(text.replace(b"_", b"")):
+        note = f"write {_show(text.replace(b'_', b''))}"
+        return token.fault(f"{what}-underscore", f"a {what} must not hold underscores", note)
+    if b"," in text and _NUMBER.fullmatch(text.replace(b",", b".", 1)):
+        note = f"write {_show(text.replace(b',', b'.'))}"
+        problem = f"a {what} must have a decimal point, not a comma"
+        return token.fault(f"{what}-comma", problem, note)
+    return token.fault(f"{what}-word", f"a {what} must be a number", f"{shown} is not a number")
+
+
+def _vowpal_wabbit(token: _Token) -> Fault:
+    hint = "write each line as `label index:value ...`, without `|` and names"
+    return token.foreign("vowpal-wabbit", "Vowpal Wabbit text", hint)
+
+
+def _show(text: bytes) -> str:
+    """A piece of the line as it is quoted in a note, not longer than helps."""
+    shown = text[:24].decode("ascii", "replace")
+    return f"`{shown}...`" if len(text) > 24 else f"`{shown}`"

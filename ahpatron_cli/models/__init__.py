@@ -1,0 +1,1 @@
+"""Models and checkpoints: a learner in the middle of its stream, on disk."""

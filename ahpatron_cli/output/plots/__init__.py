@@ -1,0 +1,1 @@
+"""Pictures: curves and sweeps, drawn with matplotlib."""

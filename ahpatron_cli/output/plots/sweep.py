@@ -1,0 +1,361 @@
+"""Pictures of a sweep: mistake rate against what was varied, and against learning time."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ahpatron_cli.atomic import unknown_suffix, write_atomically
+from ahpatron_cli.errors import ExitCode, UserError
+from ahpatron_cli.output.escape import literal
+from ahpatron_cli.output.plots.drawing import (
+    INK,
+    LINE_WIDTH,
+    PALE,
+    POINTS_PER_INCH,
+    Name,
+    Pen,
+    fitted,
+    inches_per_name,
+    name_lines,
+    name_width,
+    pens,
+    picture,
+    require_matplotlib,
+    rule,
+    size_in_inches,
+    text_width,
+)
+from ahpatron_cli.output.plots.panels import (
+    ParameterPanel,
+    Series,
+    all_learners,
+    axis_name,
+    label,
+    learners,
+    parameter_panel,
+    pareto_front,
+    shown,
+)
+from ahpatron_cli.sweep.summary import DataFindings, Findings, Setting
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+PLOT_SUFFIXES = (".png", ".svg", ".pdf")
+
+_WIDTH, _HEIGHT = 3.1, 2.3
+"""Inches of one panel; it grows taller where it holds many names."""
+_LEFT, _ABOVE, _BELOW = 0.55, 0.44, 0.55
+"""Inches around a panel: for the rates, the title, and the axis with its name."""
+_GAP = 0.2
+_SIZE = 8.0
+_LABEL_SIZE = 7.0
+_LABEL_GAP = 9.5
+"""Points between labels of the front, one above the other."""
+_LABEL_OFFSET = 6.0
+"""Points that a label stands to the left of its dot and below it, at least."""
+_WIDEST_LABEL = 0.45
+"""Of the panel's width."""
+_WIDEST_NAME = 130.0
+"""Points."""
+_TICK_GAP = 0.09
+"""Of the panel's width, between two ticks."""
+_FASTEST = 1e-6
+"""Seconds; a time of 0 has no place on a logarithmic axis."""
+
+
+def check_plot_path(path: str | Path) -> None:
+    """Refuse what `write_plot` could not write, before a long sweep and not after it."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in PLOT_SUFFIXES:
+        raise unknown_suffix(path, PLOT_SUFFIXES)
+    require_matplotlib(suffix)
+
+
+def write_plot(path: str | Path, findings: Findings) -> None:
+    """Write one row of panels per data set to a file whose suffix decides the format."""
+    check_plot_path(path)
+    if not findings.datasets:
+        raise UserError(
+            "there is nothing to draw: no trial was played to the end",
+            code=ExitCode.FAILED_TRIALS,
+        )
+    format = Path(path).suffix.lower().removeprefix(".")
+    write_atomically(path, picture(lambda: draw_sweep(findings), format))
+
+
+def learner_pens(findings: Findings) -> dict[str, Pen]:
+    """A pen for each learner, the same on every data set."""
+    names = all_learners(findings)
+    return dict(zip(names, pens(len(names)), strict=True))
+
+
+def draw_sweep(findings: Findings) -> Figure:
+    """One row per data set: on the left the parameter that was varied, on the right time."""
+    by_learner = learner_pens(findings)
+    panels = [parameter_panel(data) for data in findings.datasets]
+    heights = [_height(data) for data in findings.datasets]
+    names = max(name_width(_name(learner), _SIZE) for learner in by_learner)
+    second = _LEFT + _WIDTH + names + _GAP + _LEFT if any(panels) else _LEFT
+    across = second + _WIDTH + (0 if all(panels) else names) + _GAP
+    up = sum(heights) + len(heights) * (_ABOVE + _BELOW)
+    figure = _figure(across, up)
+    top = up
+    for data, panel, height in zip(findings.datasets, panels, heights, strict=True):
+        bottom = top - _ABOVE - height
+        left = _LEFT if panel else second
+        if panel:
+            _draw_parameter(_axes(figure, _LEFT, bottom, height), panel, by_learner)
+        axes = _axes(figure, second, bottom, height)
+        _draw_tradeoff(axes, data, by_learner, named=panel is None)
+        _title(figure, data, left, top, width=across - left - _GAP, bands=panel is not None)
+        top = bottom - _BELOW
+    return figure
+
+
+def draw_parameter(
+    data: DataFindings, panel: ParameterPanel, by_learner: Mapping[str, Pen]
+) -> Figure:
+    """The left panel of a data set alone."""
+    return _alone(data, by_learner, lambda axes: _draw_parameter(axes, panel, by_learner))
+
+
+def draw_tradeoff(data: DataFindings, by_learner: Mapping[str, Pen]) -> Figure:
+    """The right panel of a data set alone, with the names of the learners."""
+    return _alone(data, by_learner, lambda axes: _draw_tradeoff(axes, data, by_learner, named=True))
+
+
+def _alone(
+    data: DataFindings, by_learner: Mapping[str, Pen], draw: Callable[[Axes], None]
+) -> Figure:
+    """A figure of one panel, as wide as any other of this sweep."""
+    names = max(name_width(_name(learner), _SIZE) for learner in by_learner)
+    height = _height(data)
+    figure = _figure(_LEFT + _WIDTH + names, _BELOW + height + _GAP)
+    draw(_axes(figure, _LEFT, _BELOW, height))
+    return figure
+
+
+def _figure(across: float, up: float) -> Figure:
+    from matplotlib.figure import Figure
+
+    return Figure(figsize=(across, up))
+
+
+def _axes(figure: Figure, left: float, bottom: float, height: float) -> Axes:
+    """A panel at a place in inches."""
+    across, up = figure.get_size_inches()
+    axes = figure.add_axes((left / across, bottom / up, _WIDTH / across, height / up))
+    axes.tick_params(labelsize=_SIZE, colors=INK)
+    axes.spines[["left", "bottom"]].set_color(INK)
+    axes.spines[["top", "right"]].set_visible(False)
+    axes.set_ylabel("AMR (%)", fontsize=_SIZE, color=INK)
+    return axes
+
+
+def _height(data: DataFindings) -> float:
+    """Tall enough for the names of the learners and for the labels of the front."""
+    names = len(learners(data.settings)) * inches_per_name(_SIZE)
+    labels = len(pareto_front(data.settings)) * _LABEL_GAP / POINTS_PER_INCH
+    return max(_HEIGHT, names, 2 * labels)
+
+
+def _name(learner: str) -> str:
+    return fitted(literal(learner), _WIDEST_NAME, _SIZE)
+
+
+def _title(
+    figure: Figure, data: DataFindings, left: float, top: float, *, width: float, bands: bool
+) -> None:
+    """The data set's name and, in grey, what its points are means of."""
+    across, up = figure.get_size_inches()
+    rounds = data.data.record.rounds
+    orders = max(setting.summary.repeats for setting in data.settings)
+    facts = f"{rounds:,} round{'' if rounds == 1 else 's'}"
+    if orders > 1:
+        kind = "permutations" if data.data.shuffled else "passes"
+        facts += f", mean{' ± sd' if bands else ''} over {orders} {kind}"
+    room = width * POINTS_PER_INCH - text_width(facts, _SIZE) - 10
+    name = fitted(literal(data.name), room, _SIZE + 1)
+    beside = left + (text_width(name, _SIZE + 1) + 10) / POINTS_PER_INCH
+    height = (top - 0.2) / up
+    figure.text(left / across, height, name, fontsize=_SIZE + 1, color=INK, parse_math=False)
+    figure.text(beside / across, height, facts, fontsize=_SIZE, color=PALE)
+
+
+def _draw_parameter(axes: Axes, panel: ParameterPanel, by_learner: Mapping[str, Pen]) -> None:
+    """One line per learner with a band of ± sd; learners without the parameter lie flat."""
+    names = []
+    for series in panel.series:
+        look = _look(by_learner[series.learner], flat=series.level is not None)
+        names.append(Name(_name(series.learner), _draw_series(axes, series, look), look))
+    if panel.log:
+        axes.set_xscale("log")
+    _ticks_at(axes, panel.values, log=panel.log)
+    across = axis_name(panel.parameter) + (", others at their best" if panel.others else "")
+    axes.set_xlabel(across, fontsize=_SIZE, color=INK, parse_math=False)
+    axes.margins(x=0.04, y=0.06)
+    axes.set_ylim(bottom=max(axes.get_ylim()[0], 0.0))
+    rule(axes)
+    name_lines(axes, names, size=_SIZE)
+
+
+def _draw_series(axes: Axes, series: Series, look: Mapping[str, Any]) -> float:
+    """Draw one learner; returns the height at which it ends."""
+    colour = look["color"]
+    if series.level is not None:
+        rate, sd = _percent(series.level)
+        axes.axhspan(rate - sd, rate + sd, color=colour, alpha=0.08, linewidth=0)
+        axes.axhline(rate, **{**look, "marker": None})
+        return rate
+    values = [value for value, _ in series.points]
+    rates, sds = zip(*(_percent(setting) for _, setting in series.points), strict=True)
+    lows = [rate - sd for rate, sd in zip(rates, sds, strict=True)]
+    highs = [rate + sd for rate, sd in zip(rates, sds, strict=True)]
+    if len(values) > 1:
+        axes.fill_between(values, lows, highs, color=colour, alpha=0.15, linewidth=0)
+    else:
+        axes.vlines(values, lows, highs, color=colour, alpha=0.4)
+    axes.plot(values, rates, **look)
+    return float(rates[-1])
+
+
+def _draw_tradeoff(
+    axes: Axes, data: DataFindings, by_learner: Mapping[str, Pen], *, named: bool
+) -> None:
+    """Every setting a dot, and the front of those that none beats in both time and rate."""
+    names = []
+    for learner in learners(data.settings):
+        own = [setting for setting in data.settings if setting.learner == learner]
+        look = _look(by_learner[learner]) | {"linestyle": "none", "markersize": 5}
+        axes.plot(
+            [_seconds(setting) for setting in own],
+            [_percent(setting)[0] for setting in own],
+            markeredgewidth=0,
+            **look,
+        )
+        names.append(Name(_name(learner), min(_percent(setting)[0] for setting in own), look))
+    front = pareto_front(data.settings)
+    axes.plot(
+        [_seconds(setting) for setting in front],
+        [_percent(setting)[0] for setting in front],
+        color=INK,
+        linewidth=0.8,
+        zorder=1.5,  # under the dots
+    )
+    axes.set_xscale("log")
+    axes.set_xlabel("learning time (s)", fontsize=_SIZE, color=INK)
+    if len(front) > 1:
+        meaning = "joined: none is both faster and better"
+        axes.set_title(meaning, loc="right", fontsize=_LABEL_SIZE, color=PALE, pad=3)
+    axes.margins(x=0.05, y=0.06)
+    _label_front(axes, front, data)
+    _ticks_of_time(axes)
+    if named:
+        name_lines(axes, names, size=_SIZE, threads=False)
+
+
+def _label_front(axes: Axes, front: Sequence[Setting], data: DataFindings) -> None:
+    """Name the settings of the front, each to the left of its dot and below it.
+
+    There is no dot there, nor the line of the front: it would be faster and better. Labels only
+    ever move down to make room, so they stay where nothing is, and threads straight down from
+    the dots cross none of them.
+    """
+    across, up = (inches * POINTS_PER_INCH for inches in size_in_inches(axes))
+    texts = [fitted(label(each), _WIDEST_LABEL * across, _LABEL_SIZE) for each in front]
+    widths = [text_width(text, _LABEL_SIZE) + _LABEL_OFFSET for text in texts]
+    low, high = (math.log10(limit) for limit in axes.get_xlim())
+    for setting, width in zip(front, widths, strict=True):
+        room = (math.log10(_seconds(setting)) * across - width * high) / (across - width)
+        low = min(low, room)
+    axes.set_xlim(left=10**low)
+    rates = [_percent(setting)[0] for setting in front]
+    bottom, top = axes.get_ylim()
+    lowest = bottom
+    while True:
+        point = (top - lowest) / up
+        places = _hang(rates, point)
+        if places[-1] - _LABEL_GAP / 2 * point >= lowest:
+            break
+        lowest -= (top - bottom) / 50
+    axes.set_ylim(lowest, top)
+    for text, setting, rate, place in zip(texts, front, rates, places, strict=True):
+        seconds = _seconds(setting)
+        if place < rate - _LABEL_OFFSET * point:
+            axes.plot([seconds, seconds], [rate, place], color=INK, linewidth=0.4, zorder=1.4)
+        axes.annotate(
+            text,
+            (seconds, place),
+            (-_LABEL_OFFSET / 2, 0),
+            textcoords="offset points",
+            horizontalalignment="right",
+            verticalalignment="center",
+            fontsize=_LABEL_SIZE,
+            color=INK,
+            parse_math=False,
+        )
+    axes.set_yticks([tick for tick in axes.get_yticks() if max(lowest, 0) <= tick <= top])
+
+
+def _hang(rates: Sequence[float], point: float) -> list[float]:
+    """Heights for labels of falling rates, with `point` the height of a point; last the lowest."""
+    places: list[float] = []
+    for rate in rates:
+        wanted = rate - _LABEL_OFFSET * point
+        places.append(min(wanted, places[-1] - _LABEL_GAP * point) if places else wanted)
+    return places
+
+
+def _ticks_of_time(axes: Axes) -> None:
+    """Round numbers, never fewer than two on an axis."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+
+    low, high = axes.get_xlim()
+    if high / low < 6:
+        axes.xaxis.set_major_locator(MaxNLocator(5))
+    else:
+        subs = (1.0, 2.0, 5.0) if high / low < 50 else (1.0, 3.0) if high / low < 2000 else (1.0,)
+        axes.xaxis.set_major_locator(LogLocator(subs=subs))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+
+
+def _ticks_at(axes: Axes, values: Sequence[float], *, log: bool) -> None:
+    """Ticks at values that were played, as many as there is room for, the outermost first."""
+    from matplotlib.ticker import NullLocator
+
+    places = [math.log(value) if log else value for value in values]
+    gap = _TICK_GAP * (places[-1] - places[0])
+    chosen = [0]
+    for number in range(1, len(places) - 1):
+        if min(places[number] - places[chosen[-1]], places[-1] - places[number]) >= gap:
+            chosen.append(number)
+    chosen += [len(places) - 1] if len(places) > 1 else []
+    ticks = [values[number] for number in chosen]
+    axes.set_xticks(ticks, [shown(tick, digits=4) for tick in ticks])
+    axes.xaxis.set_minor_locator(NullLocator())
+
+
+def _look(pen: Pen, *, flat: bool = False) -> dict[str, Any]:
+    return {
+        "color": pen.colour,
+        "linestyle": "--" if flat else "-",
+        "linewidth": LINE_WIDTH,
+        "marker": pen.marker,
+        "markersize": 4,
+    }
+
+
+def _percent(setting: Setting) -> tuple[float, float]:
+    """Mean and standard deviation of the mistake rate; of a single pass the latter is no width."""
+    summary = setting.summary
+    return 100 * summary.mistake_rate_mean, 100 * (summary.mistake_rate_sd or 0.0)
+
+
+def _seconds(setting: Setting) -> float:
+    return max(setting.summary.seconds_mean, _FASTEST)

@@ -1,0 +1,1 @@
+"""What `ahpatron inspect DATA` finds out about a file."""

@@ -1,0 +1,151 @@
+"""What follows from a profile: how labels are played, which scaling, which command next."""
+
+from __future__ import annotations
+
+import shlex
+
+import numpy as np
+
+from ahpatron_cli.core.rows import CsrRows
+from ahpatron_cli.data.distances import MOST_COMPARED
+from ahpatron_cli.data.labels import PLAIN_PAIRS, show
+from ahpatron_cli.data.libsvm.grammar import MAX_FEATURES
+from ahpatron_cli.data.source import STDIN_NAME
+from ahpatron_cli.profile.profile import FeatureFacts, LabelFacts, Profile, RowFacts
+from ahpatron_cli.profile.sketches import ColumnResult, LabelTally
+
+COMPARABLE = 10.0
+"""Ranges that differ by less than this factor need no scaling."""
+SPARSE = 0.1
+"""Below this share of stored values, rows are brought to length 1, not features to a range."""
+UNIT = 1e-3
+"""Rows of a length this near to 1 are scaled already."""
+TAILED = 0.1
+"""A feature has a tail where its middle 98 % fill less than this share of its range."""
+_DENSE_WIDTH = 4096
+
+
+def played(tally: LabelTally, positive: float | None) -> LabelFacts:
+    """How `run` would play these labels; `positive` is the one after --positive."""
+    counts = tuple(sorted(tally.counts.items()))
+    labels, complete = [label for label, _ in counts], not tally.overflowed
+    pair: tuple[float | None, float | None] = None, None
+    problem = None
+    if positive is not None:
+        others = [label for label in labels if label != positive]
+        pair = others[0] if len(others) == 1 and complete else None, positive
+        if positive not in labels and complete:
+            pair = None, None
+            problem = f"no row has the label {show(positive)} that --positive names"
+    elif len(labels) > 2:
+        problem = "more than two labels: --positive LABEL plays one against all others"
+    elif len(labels) == 1:
+        problem = "all rows have the same label: nothing to tell apart"
+    else:
+        pair = labels[0], labels[1]
+    return LabelFacts(counts, complete, *pair, problem, tally.grouped)
+
+
+def advise_scale(
+    sparse: bool,
+    rows: RowFacts,
+    features: FeatureFacts,
+    columns: ColumnResult,
+    sample: CsrRows,
+) -> tuple[str, str]:
+    """A value of --scale, and why.
+
+    None is needed where all values are within -1..1, where all rows have length 1, and where
+    features are of comparable size: the largest range at most ten times the lower quartile of the
+    ranges. Else sparse rows (under 10 % stored) are brought to length 1. Else features are brought
+    to 0..1; but to deviation 1 where that would squeeze many of them: more than a tenth of the
+    features outside of -1..1 have their middle 98 % (of the sample) in a tenth of their range.
+    """
+    if features.low is None or features.high is None:
+        return "none", "there are no features"
+    if features.within_1_1 == features.examined:
+        return "none", "all values lie between -1 and 1"
+    if rows.shortest and rows.longest and max(1 - rows.shortest, rows.longest - 1) < UNIT:
+        return "none", "all rows have length 1"
+    spreads = columns.spreads()
+    varying = spreads[spreads > 0]
+    if not len(varying):
+        return "none", "all features are constant"
+    quartile = float(np.quantile(varying, 0.25, method="lower"))
+    if varying.max() <= COMPARABLE * quartile:
+        return "none", "the features are of comparable size"
+    if sparse:
+        return "unit", "the data are sparse, and the features are of very different size"
+    why = "the features are of very different size"
+    if sample.width <= _DENSE_WIDTH and _has_tails(columns, sample):
+        return "standard", f"{why}, and many of them have a few far larger values"
+    return "minmax", why
+
+
+def _has_tails(columns: ColumnResult, sample: CsrRows) -> bool:
+    some = sample.slice(0, min(len(sample), MOST_COMPARED))
+    dense = some.dense(columns.first + len(columns.low))[:, columns.first :]
+    wide = np.maximum(-columns.low, columns.high) > 1.0
+    half_low, half_high = np.quantile(dense[:, wide] / 2, [0.01, 0.99], axis=0)
+    half_ranges = columns.high[wide] / 2 - columns.low[wide] / 2
+    return bool(np.mean(half_high - half_low < TAILED * half_ranges) > TAILED)
+
+
+def advice(profile: Profile) -> list[str]:
+    """What to think of before a run."""
+    content, faults = profile.content, profile.faults
+    told = []
+    if faults.stopped:
+        told.append("the file cannot be read beyond the last fault")
+    elif faults.count:
+        told.append("mend the faulty lines first: `ahpatron run` stops at the first of them")
+    if content is None:
+        return told
+    labels, rows, scaling = content.labels, content.row_facts, content.scaling
+    if labels.problem:
+        told.append(labels.problem)
+    if labels.grouped:
+        told.append("rows of equal label stand together, online learners need a mix: use --shuffle")
+    if rows.contradictory:
+        told.append(
+            f"{rows.contradictory:,} rows contradict others: no learner gets all of them right"
+        )
+    if scaling.advised != "none":
+        told.append(f"use --scale {scaling.advised}: {scaling.reason}")
+    elif content.distances:
+        told.append(f"no scaling is needed: {scaling.reason}")
+    return told
+
+
+def next_commands(profile: Profile) -> list[str]:
+    """Commands to go on with; none where the file cannot be played as it is, or not to a use."""
+    content = profile.content
+    if profile.faults.count or content is None:
+        return []
+    labels, scale, found = content.labels, content.scaling.applied, content.distances
+    positive = labels.positive
+    if positive is None or found is None:
+        return []
+    from_stdin = profile.path == STDIN_NAME
+    words = ["-" if from_stdin else profile.path]
+    plain = (labels.negative, positive) in PLAIN_PAIRS
+    if labels.negative is None or (profile.from_pipe and not plain):
+        words += ["--positive", show(positive)]
+    if profile.features > MAX_FEATURES:
+        words += ["--max-features", str(profile.features)]
+    if scale != "none":
+        words += ["--scale", scale]
+    shuffle = ["--shuffle"] if labels.grouped else []
+    commands = [
+        shlex.join(["ahpatron", "run", *words, "--sigma", short(found.sigma), *shuffle]),
+    ]
+    if not profile.from_pipe:
+        grid = f"sigma=log:{short(found.sigma_low)}:{short(found.sigma_high)}:7"
+        more = ["-g", grid, "--repeats", "5", "--out", "sigma.jsonl"]
+        commands.append(shlex.join(["ahpatron", "sweep", *words, *more]))
+    return commands
+
+
+def short(number: float) -> str:
+    """Three digits: 0.312, 1.5e+160."""
+    return f"{number:.3g}"

@@ -1,0 +1,234 @@
+"""The results file of a sweep: one writer, durable line by line, resumable after anything.
+
+A trial counts as done when its whole line is on the disk. Lines are only ever appended; a last
+line without its end is cut before that, lines that are damaged otherwise are reported and stay.
+"""
+
+from __future__ import annotations
+
+import errno
+import fcntl
+import os
+import stat
+from collections.abc import Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import TracebackType
+from typing import Any
+
+from ahpatron_cli.atomic import sync_folder
+from ahpatron_cli.errors import ExitCode, Place, UserError
+from ahpatron_cli.sweep.result_lines import (
+    OPENING,
+    DamagedLineError,
+    Header,
+    Timing,
+    decode,
+    encode_header,
+    encode_trial,
+)
+from ahpatron_cli.sweep.summary import TrialRecord
+
+_BUSY = (errno.EAGAIN, errno.EACCES)
+
+
+@dataclass
+class Contents:
+    """What a results file holds."""
+
+    trials: dict[str, TrialRecord] = field(default_factory=dict)
+    """By id. One that was played is never replaced by a failure; else the later line counts."""
+    headers: list[Mapping[str, Any]] = field(default_factory=list)
+    damaged: list[tuple[int, str]] = field(default_factory=list)
+    """Number of each damaged line, and what is wrong with it."""
+    torn: int = 0
+    """Bytes after the last line end."""
+
+    def add(self, trial: TrialRecord) -> None:
+        """Take a trial in."""
+        known = self.trials.get(trial.id)
+        if known is None or known.run is None or trial.run is not None:
+            self.trials[trial.id] = trial
+
+
+def looks_like_results(head: bytes) -> bool:
+    """Whether a file that begins so is a results file, perhaps a torn one."""
+    return head.startswith(OPENING) or (0 < len(head) < len(OPENING) and OPENING.startswith(head))
+
+
+def read_results(path: str) -> Contents:
+    """Read a results file without changing it; another process may be writing to it."""
+    try:
+        content = Path(path).read_bytes()
+    except OSError as error:
+        raise _fault(path, f"cannot be read: {error.strerror}", ExitCode.NO_INPUT) from None
+    return _parse_ours(path, content)
+
+
+def _parse_ours(path: str, content: bytes) -> Contents:
+    """Never cut or append to somebody else's file: refuse one in which no line is ours."""
+    found = _parse(content)
+    if not content or found.headers or found.trials or looks_like_results(content[: len(OPENING)]):
+        return found
+    raise UserError(
+        "this is not a results file of ahpatron sweep; nothing was changed",
+        code=ExitCode.CANNOT_CREATE,
+        place=Place(path),
+        hint="choose another name",
+    )
+
+
+def _parse(content: bytes) -> Contents:
+    found = Contents()
+    lines = content.split(b"\n")
+    found.torn = len(lines.pop())
+    for number, line in enumerate(lines, 1):
+        try:
+            item = decode(line)
+        except DamagedLineError as damage:
+            found.damaged.append((number, str(damage)))
+            continue
+        if isinstance(item, Header):
+            found.headers.append(item.facts)
+        else:
+            found.add(item)
+    return found
+
+
+class ResultsFile:
+    """An open results file, ours alone; use with `with`."""
+
+    def __init__(self, path: str, facts: Mapping[str, Any]) -> None:
+        """Open or create it, lock it, and bring it into a state that can be appended to.
+
+        `facts` go into a header line: at the top, and again before a trial that is added where the
+        last header says otherwise.
+        """
+        self._path = path
+        self._descriptor = _open(path)
+        try:
+            _lock(path, self._descriptor)
+            content = self._read()
+            self.contents = _parse_ours(path, content)
+            self._end = len(content) - self.contents.torn
+            if self.contents.torn:
+                self._truncate()
+            self._facts = facts
+            if not self.contents.headers:
+                self._write_header()
+        except BaseException:
+            os.close(self._descriptor)
+            raise
+
+    def add(self, trial: TrialRecord, timing: Timing) -> None:
+        """Make a trial durable; a write that fails is undone."""
+        if self.contents.headers[-1] != self._facts:
+            self._write_header()
+        self._append(encode_trial(trial, timing))
+        self.contents.add(trial)
+
+    def __enter__(self) -> ResultsFile:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        os.close(self._descriptor)  # which also unlocks it
+
+    def _write_header(self) -> None:
+        self._append(encode_header(self._facts))
+        self.contents.headers.append(self._facts)
+
+    def _check_name(self) -> None:
+        """Somebody may have deleted or replaced the file: then nobody would find the results."""
+        try:
+            found = os.path.samestat(Path(self._path).stat(), os.fstat(self._descriptor))
+        except OSError:
+            found = False
+        if not found:
+            raise UserError(
+                "the results file was deleted or replaced while the sweep was writing to it",
+                code=ExitCode.IO_ERROR,
+                place=Place(self._path),
+                hint="what was in it is lost; the same command begins a new one",
+            )
+
+    def _read(self) -> bytes:
+        size = os.fstat(self._descriptor).st_size
+        return b"".join(iter(lambda: os.read(self._descriptor, max(size, 1)), b""))
+
+    def _append(self, line: bytes) -> None:
+        try:
+            rest = memoryview(line)
+            while rest:
+                rest = rest[os.pwrite(self._descriptor, rest, self._end + len(line) - len(rest)) :]
+            os.fsync(self._descriptor)
+        except OSError as error:
+            self._undo()
+            problem = f"the results cannot be written: {error.strerror}"
+            hint = "every result before this one is kept; make room, and the same command goes on"
+            raise UserError(
+                problem, code=ExitCode.IO_ERROR, place=Place(self._path), hint=hint
+            ) from None
+        except BaseException:  # a signal: the line may be half written
+            self._undo()
+            raise
+        self._end += len(line)
+        self._check_name()
+
+    def _undo(self) -> None:
+        """Cut what was written of a line; if even that fails, the next start does it."""
+        with suppress(OSError):
+            self._truncate()
+
+    def _truncate(self) -> None:
+        os.ftruncate(self._descriptor, self._end)
+        os.fsync(self._descriptor)
+
+
+def check_results_path(path: str) -> None:
+    """Refuse what cannot hold results, before anything is read or played."""
+    target = Path(path)
+    if target.exists() and not target.is_file():
+        kind = "a folder" if target.is_dir() else "not a regular file"
+        problem = f"results are kept in a file, and this is {kind}"
+        raise _fault(path, problem, ExitCode.CANNOT_CREATE)
+    if not target.absolute().parent.is_dir():
+        problem = "the results file cannot be created: No such file or directory"
+        raise _fault(path, problem, ExitCode.CANNOT_CREATE)
+
+
+def _open(path: str) -> int:
+    try:
+        descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    except OSError as error:
+        problem = f"the results file cannot be created: {error.strerror}"
+        raise _fault(path, problem, ExitCode.CANNOT_CREATE) from None
+    if not stat.S_ISREG(os.fstat(descriptor).st_mode):
+        os.close(descriptor)
+        raise _fault(path, "results are kept in a regular file", ExitCode.CANNOT_CREATE)
+    sync_folder(Path(path).parent)
+    return descriptor
+
+
+def _lock(path: str, descriptor: int) -> None:
+    """`flock`: it goes with the open file, whose descriptor no worker inherits."""
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        if error.errno not in _BUSY:
+            raise _fault(path, f"cannot be locked: {error.strerror}", ExitCode.IO_ERROR) from None
+        raise UserError(
+            "another sweep is writing to this results file",
+            code=ExitCode.LOCKED,
+            place=Place(path),
+            hint="wait for it, or give this one a file of its own; `cat` merges them later",
+        ) from None
+
+
+def _fault(path: str, problem: str, code: ExitCode) -> UserError:
+    return UserError(problem, code=code, place=Place(path))

@@ -1,0 +1,153 @@
+"""What is learned from the first rows of a stream, and from no others."""
+
+from __future__ import annotations
+
+import io
+from functools import reduce
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from ahpatron_cli import OnlineKernelClassifier
+from ahpatron_cli.core.rows import CsrRows, Rows, compressed, joined_rows
+from ahpatron_cli.data.dataset import WARM_UP, Piece, Preparation, Stream, load
+from ahpatron_cli.data.scaling import Scaler
+from ahpatron_cli.data.sigma import first_rows, median_sigma
+from ahpatron_cli.data.source import open_source
+from ahpatron_cli.errors import UserError
+
+
+def example(rows: int = 1500, seed: int = 0) -> np.ndarray:
+    rng = np.random.default_rng(seed)
+    return rng.normal(size=(rows, 3)) * [1.0, 300.0, 0.01] + [0.0, 50.0, 7.0]
+
+
+def write(path: Path, X: np.ndarray) -> Path:
+    text = io.StringIO()
+    for number, row in enumerate(X):
+        pairs = " ".join(f"{i + 1}:{float(v)!r}" for i, v in enumerate(row) if v)
+        text.write(f"{'+1' if number % 3 else '-1'} {pairs}\n")
+    path.write_text(text.getvalue())
+    return path
+
+
+def dense(rows: Rows) -> np.ndarray:
+    return rows.dense() if isinstance(rows, CsrRows) else rows
+
+
+def streamed(path: Path, scale: str) -> np.ndarray:
+    with open_source(str(path)) as source:
+        pieces = Stream(source, Preparation(scale=scale))
+        return dense(reduce(joined_rows, (piece.rows for piece in pieces)))
+
+
+@pytest.mark.parametrize(
+    ("kernel", "power"), [("gaussian", 2), ("laplacian", 1)], ids=["gaussian", "laplacian"]
+)
+def test_sigma_is_the_median_distance_to_four_digits(kernel: str, power: int) -> None:
+    X = example(200)
+    X[40:80] = X[:40]  # equal rows say nothing about the width
+    gaps = np.abs(X[:, None, :] - X[None, :, :]) ** power
+    distances = gaps.sum(axis=2) ** (1 / power)
+    apart = np.sort(distances[np.triu_indices(200, 1)])
+    apart = apart[apart > 0]
+    found = median_sigma(X, kernel)
+    assert found == pytest.approx(np.median(apart), rel=1e-3)
+    assert found == float(f"{found:.4g}")
+    assert median_sigma(compressed(X), kernel) == found
+
+
+def test_sigma_looks_at_the_first_rows_only() -> None:
+    X = example()
+    later = np.vstack([X[:WARM_UP], 1e6 * X[WARM_UP:]])
+    assert median_sigma(X, "gaussian") == median_sigma(later, "gaussian")
+    later[WARM_UP - 1] *= 1e6
+    assert median_sigma(X[: WARM_UP - 1], "gaussian") != median_sigma(later[:5], "gaussian")
+
+
+@pytest.mark.parametrize("kernel", ["gaussian", "laplacian"])
+def test_where_nothing_can_be_said_it_is_said_why(kernel: str) -> None:
+    for rows in (np.ones((1, 2)), np.ones((5, 2)), np.zeros((5, 0))):
+        assert isinstance(median_sigma(rows, kernel), str)
+
+
+def test_no_more_pieces_are_held_back_than_needed() -> None:
+    taken = []
+
+    def pieces() -> object:
+        for number in range(50):
+            taken.append(number)
+            labels = np.ones(64)
+            yield Piece(np.full((64, 2), float(number)), labels, np.arange(64))
+
+    rows, all_of_them = first_rows(pieces())  # type: ignore[arg-type]  # a generator, by its name an object
+    assert len(dense(rows)) == 16 * 64 >= WARM_UP
+    assert len(taken) == 16
+    assert [piece.rows[0, 0] for piece in all_of_them] == list(range(50))  # type: ignore[call-overload]  # dense
+
+
+@pytest.mark.parametrize("scale", ["minmax", "standard"])
+def test_a_stream_is_scaled_by_its_first_rows(tmp_path: Path, scale: str) -> None:
+    X = example(3000)
+    found = streamed(write(tmp_path / "a.svm", X), scale)
+    expected = Scaler.fitted(X[:WARM_UP], scale)(X)
+    np.testing.assert_allclose(found[:, 1:], expected, rtol=1e-9, atol=1e-9)
+    with open_source(str(tmp_path / "a.svm")) as source:
+        loaded = load(source, Preparation(scale=scale))
+    np.testing.assert_allclose(dense(loaded.whole.rows), found, rtol=1e-12, atol=1e-12)
+
+
+@pytest.mark.parametrize("scale", ["minmax", "standard"])
+@pytest.mark.parametrize("share", [1.0, 0.05])
+def test_later_rows_change_nothing_before_them(tmp_path: Path, scale: str, share: float) -> None:
+    X = np.tile(example(1200), 10)
+    X[np.random.default_rng(1).random(X.shape) >= share] = 0.0
+    before = streamed(write(tmp_path / "a.svm", X), scale)
+    X[WARM_UP:] *= -1e3
+    after = streamed(write(tmp_path / "b.svm", X), scale)
+    np.testing.assert_array_equal(before[:WARM_UP], after[:WARM_UP])
+    assert (before[WARM_UP:] != after[WARM_UP:]).any()
+
+
+def test_a_file_that_is_shuffled_is_scaled_by_all_rows(tmp_path: Path) -> None:
+    X = example()
+    with open_source(str(write(tmp_path / "a.svm", X))) as source:
+        loaded = load(source, Preparation(scale="standard", warm_up=False))
+    np.testing.assert_allclose(dense(loaded.whole.rows)[:, 1:].std(axis=0), 1.0)
+
+
+def test_features_that_come_later_stay_as_they_are(tmp_path: Path) -> None:
+    X = np.hstack([example(1100), np.zeros((1100, 1))])
+    X[1050:, 3] = 123.0
+    assert (streamed(write(tmp_path / "a.svm", X), "standard")[1050:, 4] == 123.0).all()
+    X = np.zeros((1100, 60))
+    X[:, 5] = example(1100)[:, 0]
+    X[1050:, 59] = 123.0
+    assert (streamed(write(tmp_path / "b.svm", X), "standard")[1050:, 60] == 123.0).all()
+
+
+def test_rows_too_wide_to_be_shifted_are_refused(tmp_path: Path) -> None:
+    path = write(tmp_path / "a.svm", example(1100))
+    with path.open("a") as more:
+        more.write("+1 1:1 5000:1\n")
+    with pytest.raises(UserError, match="feature 5000 turned up"):
+        streamed(path, "standard")
+
+
+def test_the_estimator_chooses_the_same() -> None:
+    X = example()
+    y = np.where(X[:, 1] > 50, "yes", "no")
+    model = OnlineKernelClassifier(sigma="auto", budget=50).fit(X, y)
+    assert model.sigma_ == median_sigma(X, "gaussian")
+    known = OnlineKernelClassifier(sigma=model.sigma_, budget=50).fit(X, y)
+    np.testing.assert_array_equal(model.online_scores_, known.online_scores_)
+    pieces = OnlineKernelClassifier(sigma="auto").partial_fit(X[:200], y[:200], ["no", "yes"])
+    assert pieces.sigma_ == median_sigma(X[:200], "gaussian")
+    chosen = pieces.sigma_
+    assert pieces.partial_fit(1e3 * X[200:], y[200:]).sigma_ == chosen
+    with pytest.raises(ValueError, match="cannot choose: all rows"):
+        OnlineKernelClassifier(sigma="auto").fit(np.ones((4, 2)), [0, 1, 0, 1])
+    with pytest.raises(ValueError, match="number > 0"):
+        OnlineKernelClassifier(sigma="automatic").fit(X, y)
+    assert OnlineKernelClassifier(kernel="linear").fit(X, y).sigma_ is None

@@ -1,0 +1,50 @@
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ahpatron_cli.output.escape import can_encode, cells, encodable, literal, spreadsheet_text
+
+
+@pytest.mark.parametrize(
+    ("text", "shown"),
+    [
+        ("plain [red] name.svm", "plain [red] name.svm"),
+        ("żółw ζ̂ 数据", "żółw ζ̂ 数据"),
+        ("C:\\data", "C:\\data"),
+        ("\x1b[31m", r"\x1b[31m"),
+        ("\x00\x07\x7f\x9b", r"\x00\x07\x7f\x9b"),
+        ("a\tb\r\n", r"a\tb\r\n"),
+        (b"caf\xe9".decode("utf-8", "surrogateescape"), r"caf\xe9"),
+        ("\ud800", r"\ud800"),
+        ("a\u202egpj\u2066\u200b\ufeff\u2028", r"a\u202egpj\u2066\u200b\ufeff\u2028"),
+        ("\U000e0041", r"\U000e0041"),
+    ],
+)
+def test_literal_shows_what_is_there(text: str, shown: str) -> None:
+    assert literal(text) == shown
+
+
+@given(st.text())
+def test_literal_is_one_printable_encodable_line(text: str) -> None:
+    shown = literal(text)
+    shown.encode()
+    assert len(shown.splitlines()) <= 1
+    assert "\x1b" not in shown
+    assert literal(shown) == shown
+
+
+@given(st.text())
+def test_no_text_is_a_formula(text: str) -> None:
+    assert spreadsheet_text(text)[:1] not in set("=+-@\t\r\n")
+
+
+def test_encodable_writes_out_what_an_encoding_lacks() -> None:
+    assert encodable("ζ ± a", "latin-1") == r"\u03b6 ± a"
+    assert can_encode("±", "latin-1")
+    assert not can_encode("±", "ascii")
+
+
+def test_cells_counts_wide_and_combining_characters() -> None:
+    assert cells("abc") == 3
+    assert cells("数据") == 4
+    assert cells("ζ̂") == 1

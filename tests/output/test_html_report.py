@@ -1,0 +1,241 @@
+import base64
+import hashlib
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from xml.etree import ElementTree
+
+import pytest
+
+import sweeps
+from ahpatron_cli.errors import ExitCode, UserError
+from ahpatron_cli.output.html_report import check_report_path, to_html, write_report
+from ahpatron_cli.sweep.summary import find
+
+HOSTILE = "<script>alert(1)</script>\"'& a[/red].svm \x1b[31m $x$"
+VOID = {"meta", "br"}
+
+
+class Page(HTMLParser):
+    """What a page holds; fails where an element is closed that is not the last one opened."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[tuple[str, str]] = []
+        self.feed(text)
+        self.close()
+        assert self.open == []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.elements.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if data.strip():
+            self.words.append((self.open[-1] if self.open else "", data.strip()))
+
+    def all(self, tag: str) -> list[dict[str, str | None]]:
+        return [attributes for name, attributes in self.elements if name == tag]
+
+    def said(self, *tags: str) -> list[str]:
+        return [text for tag, text in self.words if tag in tags]
+
+
+def rows(text: str) -> list[list[str]]:
+    """The cells of every row of every table body, without markup."""
+    return [
+        [re.sub("<[^>]*>", "", cell) for cell in re.findall(r"<t[hd][^>]*>(.*?)</t[hd]>", row)]
+        for body in re.findall("<tbody>(.*?)</tbody>", text, re.DOTALL)
+        for row in re.findall("<tr[^>]*>(.*?)</tr>", body, re.DOTALL)
+    ]
+
+
+def test_the_page_is_whole_and_says_what_it_is() -> None:
+    page = Page(to_html(sweeps.sweep(paths=["a.svm", "b.svm"])))
+    assert page.all("html") == [{"lang": "en"}]
+    assert page.said("title") == page.said("h1") == ["ahpatron sweep: a.svm, b.svm"]
+    assert {"name": "viewport", "content": "width=device-width, initial-scale=1"} in page.all(
+        "meta"
+    )
+    assert page.said("pre") == ["ahpatron sweep a"]
+    assert len(page.all("table")) == len(page.all("caption")) == 4
+    assert len(page.all("details")) == 2
+    assert {attributes["scope"] for attributes in page.all("th")} == {"row", "col"}
+    assert "2.1.0" in page.said("dd")
+    assert "612e73766d" in page.said("dd")  # the checksum of a.svm
+
+
+def test_the_numbers() -> None:
+    trials = [
+        *(sweeps.trial("a", {"budget": 4}, repeat=k, rate=0.10 + 0.02 * k) for k in (0, 1)),
+        *(sweeps.trial("a", {"budget": 8}, repeat=k, rate=0.11 + 0.03 * k) for k in (0, 1)),
+        *(sweeps.trial("b", repeat=k, rate=0.20 + 0.02 * k, seconds=2) for k in (0, 1)),
+    ]
+    text = to_html(find(trials))
+    best = ["a", "budget=4", "11.00 ± 1.41", "–", "best", "6,600", "4 of 4", "0.5"]
+    worse = ["b", "–", "21.00 ± 1.41", "+10.00 ± 0.00", "worse", "12,600", "6,300", "2"]
+    unclear = ["a", "budget=8", "12.50 ± 2.12", "+1.50 ± 0.50", "not told apart from the best"]
+    kernel = "kernel=gaussian, sigma=1"
+    assert rows(text) == [
+        best,
+        worse,
+        [*best, "2", f"{kernel}, budget=4"],
+        [*unclear, "7,500", "8 of 8", "0.5", "2", f"{kernel}, budget=8"],
+        [*worse, "2", kernel],
+    ]
+    assert "Lowest AMR 11.00 ± 1.41 % by <strong>a</strong> (budget=4)." in text
+
+
+@pytest.mark.parametrize(
+    ("repeats", "rates", "verdict"),
+    [
+        ([0], [0.2], "one order in common: cannot be said"),
+        ([2, 3], [0.2, 0.2], "no order in common with the best"),
+        ([0, 1], [0.1, 0.3], "not told apart from the best"),
+        ([0, 1], [0.2, 0.2], "worse"),
+    ],
+)
+def test_verdicts(repeats: list[int], rates: list[float], verdict: str) -> None:
+    best = [sweeps.trial("a", repeat=number, rate=0.1) for number in (0, 1)]
+    other = [
+        sweeps.trial("b", repeat=number, rate=rate)
+        for number, rate in zip(repeats, rates, strict=True)
+    ]
+    text = to_html(find([*best, *other]))
+    assert [row[4] for row in rows(text)[:2]] == ["best", verdict]
+    assert ("Not told apart from it: b." in text) == (verdict == "not told apart from the best")
+
+
+def test_a_better_rate_over_fewer_orders_is_no_best() -> None:
+    full = [sweeps.trial("a", repeat=number, rate=0.2) for number in (0, 1, 2)]
+    lucky = [sweeps.trial("b", repeat=number, rate=0.1) for number in (0, 1)]
+    verdicts = [row[4] for row in rows(to_html(find([*full, *lucky])))[:2]]
+    assert sorted(verdicts) == ["best", "better, but over fewer orders"]
+
+
+def test_what_plus_minus_means_is_said() -> None:
+    said = " ".join(" ".join(Page(to_html(sweeps.sweep())).said("li", "strong")).split())
+    for words in (
+        "its standard deviation over them",
+        "the standard error of its mean",
+        "0 lies outside the 95 % interval of Student’s t",
+        "not corrected for the number of comparisons",
+        "chosen in hindsight",
+    ):
+        assert words in said
+
+
+def test_failed_trials_are_listed_with_their_reasons() -> None:
+    failed = [sweeps.trial("bogd", {"budget": 4}, path="f.svm", repeat=7, error="<b>no memory")]
+    text = to_html(sweeps.sweep(failed=failed))
+    assert rows(text)[-1] == [
+        *("f.svm", "bogd", "0", "7", "&lt;b&gt;no memory"),
+        "kernel=gaussian, sigma=1, budget=4",
+    ]
+    assert "1 failed" in text
+    assert "Failed trials" not in to_html(sweeps.sweep())
+
+
+def test_only_failed_trials_make_a_page_too() -> None:
+    page = Page(to_html(find([sweeps.trial(error="no memory")])))
+    assert page.said("h1") == ["ahpatron sweep: nothing was played to the end"]
+    assert "no memory" in page.said("td")
+
+
+def test_the_data_is_described() -> None:
+    data = {"limit": 1000, "scale": "minmax", "shuffled": False}
+    said = Page(to_html(find([sweeps.trial(**data)]))).said("dd")
+    assert "30,000 (limited to the first 1,000 rows)" in said
+    assert "123, scaled (minmax)" in said
+    assert "as in the file" in said
+
+
+def test_nothing_from_outside_becomes_markup() -> None:
+    trials = [
+        sweeps.trial(HOSTILE, {HOSTILE: HOSTILE, "budget": size}, path=HOSTILE) for size in (1, 2)
+    ]
+    failed = sweeps.trial(HOSTILE, {HOSTILE: 1.0}, path=HOSTILE, repeat=3, error=HOSTILE)
+    page = Page(to_html(find([*trials, failed], [{HOSTILE: HOSTILE, "command": HOSTILE}])))
+    assert not page.all("script")
+    shown = HOSTILE.replace("\x1b", "\\x1b")
+    assert page.said("pre") == [shown]
+    for tag in ("dt", "dd", "th", "td", "strong"):
+        assert shown in page.said(tag), tag
+    for _, attributes in page.elements:
+        assert not [name for name in attributes if name.startswith("on") or name == "style"]
+    assert "\x1b" not in to_html(find(trials))
+
+
+def test_hostile_parameters_stay_text_in_the_pictures() -> None:
+    trials = [sweeps.trial("a", {'"><script>': float(size)}, seconds=size) for size in (1, 2)]
+    page = Page(to_html(find(trials)))
+    assert not page.all("script")
+    assert len(page.all("svg")) == 2
+
+
+def test_the_policy_allows_the_style_sheet_and_nothing_else() -> None:
+    text = to_html(sweeps.sweep())
+    (policy,) = [meta["content"] for meta in Page(text).all("meta") if "http-equiv" in meta]
+    (style,) = re.findall("<style>(.*?)</style>", text, re.DOTALL)
+    digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
+    assert policy == (
+        f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
+    )
+    assert "url(" not in style
+    assert "@import" not in style
+    assert not re.search(r"https?://", text)
+
+
+def test_pictures_are_well_formed_and_share_no_identifier() -> None:
+    text = to_html(sweeps.sweep(paths=["a.svm", "b.svm"]))
+    pictures = re.findall("<svg.*?</svg>", text, re.DOTALL)
+    assert len(pictures) == 4
+    for picture in pictures:
+        root = ElementTree.fromstring(picture)
+        assert root.attrib["role"] == "img"
+        assert root.attrib["aria-label"].startswith("AMR against ")
+        known = {element.attrib.get("id") for element in root.iter()}
+        for element in root.iter():
+            assert element.attrib.get("href", "#").removeprefix("#") in {*known, ""}
+            clip = element.attrib.get("clip-path")
+            assert clip is None or clip.removeprefix("url(#").removesuffix(")") in known
+        assert not {"style", "metadata", "script"} & {element.tag for element in root.iter()}
+        paints = {
+            element.attrib.get(paint) for element in root.iter() for paint in ("fill", "stroke")
+        }
+        assert not paints & {"#000000", "#333333", "#dddddd", "#666666", "#ffffff"}
+        assert "currentColor" in paints
+    identifiers = [attributes["id"] for _, attributes in Page(text).elements if "id" in attributes]
+    assert len(identifiers) == len(set(identifiers))
+    links = [str(link["href"]).removeprefix("#") for link in Page(text).all("a")]
+    assert set(links) <= set(identifiers)
+
+
+def test_without_matplotlib_there_are_no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    page = Page(to_html(sweeps.sweep()))
+    assert not page.all("svg")
+    assert page.said("code") == ["pip install 'ahpatron-cli[plot]'"]
+    assert len(page.all("table")) == 2
+
+
+def test_the_same_findings_give_the_same_file(tmp_path: Path) -> None:
+    for name in ("a.html", "b.htm"):
+        write_report(tmp_path / name, sweeps.sweep())
+    assert (tmp_path / "a.html").read_bytes() == (tmp_path / "b.htm").read_bytes()
+
+
+def test_other_suffixes_are_refused() -> None:
+    with pytest.raises(UserError) as caught:
+        check_report_path("out.pdf")
+    assert caught.value.code is ExitCode.USAGE
+    assert caught.value.hint == "the suffix decides the format; use one of .html .htm"

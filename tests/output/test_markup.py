@@ -1,0 +1,132 @@
+import re
+from collections.abc import Callable
+from typing import TypeAlias
+
+import pytest
+
+from ahpatron_cli.output.formats import to_text
+from ahpatron_cli.records import Report, RunRecord
+
+MakeReport: TypeAlias = Callable[..., Report]
+MakeRun: TypeAlias = Callable[..., RunRecord]
+
+
+MARKDOWN = r"""Data: **a.svm**, 1,000 rounds, 18 features, labels 0 → -1, 1 → +1
+
+| Learner | AMR % | \|M_T\| | \|N_T\| | Support | Halvings | ζ̂ | Seconds |
+| :-- | --: | --: | --: | --: | --: | --: | --: |
+| ahpatron | **11.20** | 112 | 50 | 314/400 | 3 | 0.0123 | 0.051 |
+| perceptron | 14.00 | 140 | 0 | 2325 | – | – | 0.051 |
+"""
+
+MARKDOWN_REPEATED = r"""Data: **a.svm**, 1,000 rounds, 18 features; mean ± sd over 2 permutations
+
+| Learner | AMR % | \|M_T\| | \|N_T\| | Support | Halvings | ζ̂ | Seconds |
+| :-- | --: | --: | --: | --: | --: | --: | --: |
+| ahpatron | **11.00** ± 1.41 | 110.5 | 50 | 314.5/400 | 3 | 0.0123 | 0.051 |
+| perceptron | 14.00 ± 0.00 | 140 | 0 | 2325 | – | – | 0.051 |
+"""
+
+LATEX = r"""% needs \usepackage{booktabs}
+\begin{table}
+  \centering
+  \caption{\texttt{a.svm}: 1,000 rounds, 18 features, labels 0 $\to$ $-$1, 1 $\to$ +1}
+  \begin{tabular}{lrrrrrrr}
+    \toprule
+    Learner & AMR (\%) & $|M_T|$ & $|N_T|$ & Support & Halvings & $\hat\zeta$ & Seconds \\
+    \midrule
+    ahpatron & \textbf{11.20} & 112 & 50 & 314/400 & 3 & 0.0123 & 0.051 \\
+    perceptron & 14.00 & 140 & 0 & 2325 & -- & -- & 0.051 \\
+    \bottomrule
+  \end{tabular}
+\end{table}
+"""
+
+
+def test_markdown(two_learners: Report) -> None:
+    assert to_text([two_learners], "markdown") == MARKDOWN
+
+
+def test_markdown_of_repeats(repeated: Report) -> None:
+    assert to_text([repeated], "markdown") == MARKDOWN_REPEATED
+
+
+def test_markdown_has_one_table_per_file(two_learners: Report, repeated: Report) -> None:
+    both = to_text([two_learners, repeated], "markdown")
+    assert both == MARKDOWN + "\n" + MARKDOWN_REPEATED
+
+
+def test_latex(two_learners: Report) -> None:
+    assert to_text([two_learners], "latex") == LATEX
+
+
+def test_latex_of_repeats(repeated: Report) -> None:
+    text = to_text([repeated], "latex")
+    assert r"18 features; mean $\pm$ sd over 2 permutations}" in text
+    assert r"    ahpatron & \textbf{11.00} $\pm$ 1.41 & 110.5 & 50 & 314.5/400" in text
+
+
+def test_latex_has_one_table_per_file(two_learners: Report, repeated: Report) -> None:
+    text = to_text([two_learners, repeated], "latex")
+    assert text.count(r"\begin{table}") == text.count(r"\end{table}") == 2
+    assert text.count("booktabs") == 1
+
+
+def test_nothing_is_bold_where_there_is_nothing_to_compare(report: MakeReport) -> None:
+    assert "**11.20**" not in to_text([report()], "markdown")
+    assert "textbf" not in to_text([report()], "latex")
+
+
+def test_equal_rates_are_all_best(report: MakeReport, run: MakeRun, perceptron: MakeRun) -> None:
+    tied = report(run(), perceptron(mistake_rate=0.11200000001), run("avp", mistake_rate=0.2))
+    assert to_text([tied], "latex").count("textbf") == 2
+
+
+def test_rates_are_compared_as_numbers(report: MakeReport, run: MakeRun) -> None:
+    text = to_text([report(run(mistake_rate=0.1), run("avp", mistake_rate=0.095))], "markdown")
+    assert "| avp | **9.50** |" in text
+
+
+def test_a_learner_with_several_settings_says_what_differs(
+    report: MakeReport, run: MakeRun
+) -> None:
+    settings = report(run(), run(params={"budget": 400, "epsilon": 0.6}))
+    text = to_text([settings], "markdown")
+    assert "| ahpatron (epsilon=0.5) |" in text
+    assert "| ahpatron (epsilon=0.6) |" in text
+
+
+def test_latex_escapes_every_special_character(report: MakeReport) -> None:
+    text = to_text([report(path="&%$#_{}~^\\")], "latex")
+    escaped = (
+        r"\texttt{\&\%\$\#\_\{\}\textasciitilde{}\textasciicircum{}\textbackslash{}}: 1,000 rounds"
+    )
+    assert escaped in text
+
+
+def test_latex_shows_control_characters(report: MakeReport) -> None:
+    text = to_text([report(path="\x1b[31m\n.svm")], "latex")
+    assert r"\texttt{\textbackslash{}x1b{[}31m\textbackslash{}n.svm}" in text
+
+
+def test_latex_cannot_be_made_to_run_a_command(report: MakeReport, run: MakeRun) -> None:
+    text = to_text([report(run(r"\input{/etc/passwd}"), path="\\input{x}\n\\end{table}")], "latex")
+    assert r"\input" not in text
+    assert text.count(r"\end{table}") == 1
+
+
+@pytest.mark.parametrize("special", list(r"|*_`<>[]\&~$#!{}"))
+def test_markdown_escapes_every_special_character(
+    report: MakeReport, run: MakeRun, special: str
+) -> None:
+    text = to_text([report(run(f"x{special}y"), path=f"p{special}q")], "markdown")
+    assert rf"**p\{special}q**" in text
+    assert rf"| x\{special}y |" in text
+
+
+def test_markdown_rows_cannot_be_broken(report: MakeReport, run: MakeRun) -> None:
+    text = to_text([report(run("a|b\nc\r| d"), path="e\n\n# f")], "markdown")
+    *_, row = text.splitlines()
+    assert len(re.findall(r"(?<!\\)\|", row)) == 9
+    assert r"a\|b\\nc\\r\| d" in row
+    assert text.startswith(r"Data: **e\\n\\n\# f**")

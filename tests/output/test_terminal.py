@@ -1,0 +1,233 @@
+import io
+import os
+import pty
+import re
+import subprocess
+import sys
+import textwrap
+from collections.abc import Callable
+from typing import TypeAlias
+
+import pytest
+from rich.console import Console
+
+from ahpatron_cli.output.terminal import print_tables, to_plain_table
+from ahpatron_cli.records import Report, RunRecord
+
+MakeReport: TypeAlias = Callable[..., Report]
+MakeRun: TypeAlias = Callable[..., RunRecord]
+
+
+TABLE = """\
+a.svm: 1,000 rounds, 18 features, labels 0 → -1, 1 → +1
+Learner     AMR %  |M_T|  |N_T|  Support  Halvings       ζ̂  Seconds
+───────────────────────────────────────────────────────────────────
+ahpatron    11.20    112     50  314/400         3  0.0123    0.051
+perceptron  14.00    140      0     2325         –       –    0.051
+"""
+
+REPEATED = """\
+a.svm: 1,000 rounds, 18 features; mean ± sd over 2 permutations
+Learner            AMR %  |M_T|  |N_T|    Support  Halvings       ζ̂  Seconds
+────────────────────────────────────────────────────────────────────────────
+ahpatron    11.00 ± 1.41  110.5     50  314.5/400         3  0.0123    0.051
+perceptron  14.00 ± 0.00    140      0       2325         –       –    0.051
+"""
+
+ASCII = """\
+a.svm: 1,000 rounds, 18 features; mean +- sd over 2 permutations
+Learner             AMR %  |M_T|  |N_T|    Support  Halvings    zeta  Seconds
+-----------------------------------------------------------------------------
+ahpatron    11.00 +- 1.41  110.5     50  314.5/400         3  0.0123    0.051
+perceptron  14.00 +- 0.00    140      0       2325         -       -    0.051
+"""
+
+STACKED = """\
+a.svm: 1,000 rounds, 18 features, labels 0 → -1, 1 → +1
+ahpatron
+  AMR %: 11.20
+  |M_T|: 112
+  |N_T|: 50
+  Support: 314/400
+  Halvings: 3
+  ζ̂: 0.0123
+  Seconds: 0.051
+perceptron
+  AMR %: 14.00
+  |M_T|: 140
+  |N_T|: 0
+  Support: 2325
+  Halvings: –
+  ζ̂: –
+  Seconds: 0.051
+"""
+
+
+@pytest.fixture(autouse=True)
+def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
+
+
+def without_style(text: str) -> str:
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
+def on_terminal(reports: list[Report], terminal: io.StringIO, width: int) -> str:
+    print_tables(reports, Console(file=terminal, width=width))
+    return terminal.getvalue()
+
+
+def in_encoding(reports: list[Report], encoding: str) -> str:
+    raw = io.BytesIO()
+    stream = io.TextIOWrapper(raw, encoding=encoding)
+    print_tables(reports, Console(file=stream))
+    return raw.getvalue().decode(encoding)
+
+
+def test_plain_table(two_learners: Report) -> None:
+    assert to_plain_table([two_learners]) == TABLE
+
+
+def test_plain_table_of_repeats(repeated: Report) -> None:
+    assert to_plain_table([repeated]) == REPEATED
+
+
+def test_several_files_are_parted_by_a_blank_line(two_learners: Report, repeated: Report) -> None:
+    assert to_plain_table([two_learners, repeated]) == TABLE + "\n" + REPEATED
+
+
+@pytest.mark.parametrize("width", [80, 200])
+def test_a_terminal_that_is_wide_enough_shows_the_table(
+    two_learners: Report, terminal: io.StringIO, width: int
+) -> None:
+    assert without_style(on_terminal([two_learners], terminal, width)) == TABLE
+
+
+def test_a_narrow_terminal_shows_it_stacked(two_learners: Report, terminal: io.StringIO) -> None:
+    assert without_style(on_terminal([two_learners], terminal, 40)) == STACKED
+
+
+def test_the_table_gives_way_exactly_where_it_no_longer_fits(
+    two_learners: Report, terminal: io.StringIO
+) -> None:
+    needed = len(TABLE.splitlines()[2])
+    assert without_style(on_terminal([two_learners], terminal, needed)) == TABLE
+    terminal.truncate(0), terminal.seek(0)
+    assert without_style(on_terminal([two_learners], terminal, needed - 1)) == STACKED
+
+
+def test_the_best_rate_is_bold_on_a_terminal(repeated: Report, terminal: io.StringIO) -> None:
+    *_, best, other = on_terminal([repeated], terminal, 80).splitlines()
+    assert "\x1b[1m11.00\x1b[0m ± 1.41" in best
+    assert "\x1b" not in other
+
+
+def test_a_single_learner_is_not_best(report: MakeReport, terminal: io.StringIO) -> None:
+    assert "\x1b" not in on_terminal([report()], terminal, 80).splitlines()[-1]
+
+
+def test_a_dumb_terminal_gets_no_escape_codes(
+    repeated: Report, terminal: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "dumb")
+    assert on_terminal([repeated], terminal, 80) == REPEATED
+
+
+def test_no_color_leaves_at_most_bold(
+    repeated: Report, terminal: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_COLOR", "1")
+    assert set(re.findall(r"\x1b\[([0-9;]*)m", on_terminal([repeated], terminal, 80))) <= {"0", "1"}
+
+
+@pytest.mark.parametrize("width", [10, 40, 80])
+def test_a_pipe_has_no_width_and_no_colour(repeated: Report, width: int) -> None:
+    stream = io.StringIO()
+    print_tables([repeated], Console(file=stream, width=width))
+    assert stream.getvalue() == REPEATED
+
+
+def test_a_pipe_with_forced_colour_is_not_cut_either(
+    repeated: Report, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("FORCE_COLOR", "1")
+    monkeypatch.setenv("COLUMNS", "40")
+    stream = io.StringIO()
+    print_tables([repeated], Console(file=stream))
+    assert "\x1b[1m" in stream.getvalue()
+    assert without_style(stream.getvalue()) == REPEATED
+
+
+def test_long_names_are_never_cut(report: MakeReport, terminal: io.StringIO) -> None:
+    path = "folder/" * 40 + "data.svm"
+    assert path in to_plain_table([report(path=path)])
+    assert path in without_style(on_terminal([report(path=path)], terminal, 40))
+
+
+@pytest.mark.parametrize(
+    ("path", "shown"),
+    [
+        ("a[/red].svm", "a[/red].svm"),
+        ("data[train].svm", "data[train].svm"),
+        ("[link=x]:smile: a.svm", "[link=x]:smile: a.svm"),
+        ("\x1b[31mred\n.svm", r"\x1b[31mred\n.svm"),
+        ("caf\udce9 \u202egpj", r"caf\xe9 \u202egpj"),
+    ],
+)
+def test_names_are_shown_literally(
+    report: MakeReport, run: MakeRun, terminal: io.StringIO, path: str, shown: str
+) -> None:
+    text = on_terminal([report(run(path), run("other"), path=path)], terminal, 200)
+    assert without_style(text).startswith(shown + ": ")
+    assert f"\n{shown} " in without_style(text)
+
+
+def test_ascii_only_streams_get_ascii(repeated: Report) -> None:
+    assert in_encoding([repeated], "ascii") == ASCII
+
+
+def test_signs_degrade_together(repeated: Report) -> None:
+    assert in_encoding([repeated], "latin-1") == ASCII
+
+
+def test_names_beyond_the_encoding_are_written_out(report: MakeReport) -> None:
+    assert in_encoding([report(path="żółw.svm")], "ascii").startswith(r"\u017c\xf3\u0142w.svm: ")
+
+
+def test_labels_are_mapped_only_where_it_is_news(report: MakeReport) -> None:
+    assert "labels" not in to_plain_table([report()])
+    assert "labels 1 → -1, 2.5 → +1" in to_plain_table([report(labels=(1.0, 2.5))])
+
+
+def test_a_closed_pipe_is_left_to_the_app(two_learners: Report) -> None:
+    reader, writer = os.pipe()
+    os.close(reader)
+    stream = os.fdopen(writer, "w", encoding="utf-8")
+    with pytest.raises(BrokenPipeError):
+        print_tables([two_learners], Console(file=stream))
+    with pytest.raises(BrokenPipeError):
+        stream.close()
+
+
+def test_a_real_terminal_of_40_columns() -> None:
+    """From outside: a pseudo-terminal, its own size, bold and stacked."""
+    program = textwrap.dedent("""
+        import os, sys, fcntl, termios, struct
+        fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
+        from rich.console import Console
+        from ahpatron_cli.records import DataRecord, Report, RunRecord
+        from ahpatron_cli.output.terminal import print_tables
+        runs = [RunRecord(name, {}, 0, 0, 10, 1, rate, 1, 1, None, None, 3, 1.0, 0, 0.1)
+                for name, rate in (("first", 0.1), ("second", 0.2))]
+        data = DataRecord("x.svm", 10, 2, (-1.0, 1.0), None)
+        print_tables([Report("0", data, runs, 0.0)], Console())
+    """)
+    leader, follower = pty.openpty()
+    subprocess.run([sys.executable, "-c", program], stdout=follower, check=True, timeout=60)
+    os.close(follower)
+    text = os.read(leader, 10_000).decode()
+    os.close(leader)
+    assert "  AMR %: \x1b[1m10.00\x1b[0m\r\n" in text
+    assert "  AMR %: 20.00\r\n" in text

@@ -1,0 +1,331 @@
+"""The profile of a file, against plain NumPy on the whole matrix."""
+
+from __future__ import annotations
+
+import io
+import math
+import tracemalloc
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ahpatron_cli.data.distances import Alignment, Distances, Geometry, align, measure
+from ahpatron_cli.data.source import Source
+from ahpatron_cli.profile.profiler import Profiler, Wanted
+from ahpatron_cli.profile.sketches import Columns, Fingerprints, Sample, row_hashes
+from profiles import Matrix, alignment_of, content, distances_of, profile, to_csr, to_text
+
+
+@pytest.fixture(params=["dense", "sparse"])
+def matrix(request: pytest.FixtureRequest) -> Matrix:
+    lots = np.random.default_rng(7)
+    X = lots.normal(size=(60, 12)).round(3)
+    if request.param == "sparse":
+        X[lots.random(X.shape) < 0.85] = 0.0
+    X[:, 3] = 0.0
+    X[:, 5] = 2.5
+    X[:, 8] = X[:, 1]
+    X[20] = X[4]
+    X[30] = X[4]
+    return X
+
+
+@pytest.fixture
+def labels() -> NDArray[np.float64]:
+    y = np.where(np.random.default_rng(1).random(60) < 0.4, 1.0, -1.0)
+    y[[4, 20, 30]] = 1.0, 1.0, -1.0
+    return y
+
+
+def test_ranges_constants_and_duplicate_columns(matrix: Matrix, labels: Matrix) -> None:
+    facts = content(to_text(matrix, labels)).feature_facts
+    low, high = matrix.min(axis=0), matrix.max(axis=0)
+    assert (facts.examined, facts.low, facts.high) == (12, low.min(), high.max())
+    assert (facts.never_used, facts.constant) == (1, 1)
+    assert facts.within_0_1 == np.count_nonzero((low >= 0) & (high <= 1))
+    assert facts.within_1_1 == np.count_nonzero((low >= -1) & (high <= 1))
+    assert (facts.duplicates, facts.duplicate_features) == (1, ((9, 2),))
+    widest = sorted(range(12), key=lambda j: low[j] - high[j])[:5]
+    assert [(one.index, one.low, one.high) for one in facts.widest] == [
+        (j + 1, low[j], high[j]) for j in widest
+    ]
+
+
+def test_duplicate_and_contradictory_rows(matrix: Matrix, labels: Matrix) -> None:
+    facts = content(to_text(matrix, labels)).row_facts
+    same = (matrix[:, None, :] == matrix[None, :, :]).all(axis=2)
+    repeated = [i for i in range(60) if same[i, :i].any()]
+    contradicted = [i for i in range(60) if (same[i] & (labels != labels[i])).any()]
+    assert 20 in repeated
+    assert {4, 20, 30} <= set(contradicted)
+    assert facts.compared == 60
+    assert (facts.duplicates, facts.contradictory) == (len(repeated), len(contradicted))
+    for pair, differs in ((facts.duplicate_lines, False), (facts.contradictory_lines, True)):
+        assert pair is not None
+        first, second = pair[0] - 1, pair[1] - 1
+        assert first < second
+        assert same[first, second]
+        assert not differs or labels[first] != labels[second]
+    lengths = np.linalg.norm(matrix, axis=1)
+    assert facts.shortest == pytest.approx(lengths.min())
+    assert facts.longest == pytest.approx(lengths.max())
+
+
+def test_with_a_positive_label_only_signs_contradict() -> None:
+    text = b"1 1:5\n2 1:5\n3 1:7\n"
+    assert content(text).row_facts.contradictory == 2
+    assert content(text, Wanted(positive=3.0)).row_facts.contradictory == 0
+    assert content(text, Wanted(positive=2.0)).row_facts.contradictory == 2
+
+
+def test_zeros_stored_or_not_and_their_sign_are_the_same_row() -> None:
+    assert content(b"1 1:2 3:0\n1 1:2 2:-0.0\n-1 1:2.0\n-1 1:3\n").row_facts.duplicates == 2
+
+
+def test_hashes_tell_apart_what_differs_in_one_place() -> None:
+    lots = np.random.default_rng(3)
+    X = lots.integers(0, 2, size=(4000, 16)).astype(float)  # few distinct rows, equal bits
+    distinct = len(np.unique(X, axis=0))
+    assert len(np.unique(row_hashes(to_csr(X)))) == distinct
+    columns = Columns()
+    for part in np.array_split(X, 7):
+        columns.add(to_csr(part))
+    assert columns.result(0, 16).repeats(5) == (0, ())
+    swapped = X[::-1]  # the same values, in another order
+    columns = Columns()
+    columns.add(to_csr(np.hstack((X, swapped))))
+    assert columns.result(0, 32).repeats(5)[0] == 0
+
+
+def test_columns_beyond_the_limit_are_not_looked_at() -> None:
+    columns = Columns(limit=3)
+    columns.add(to_csr(np.array([[0.0, 1.0, 2.0, 9.0, 9.0], [0.0, 1.0, 3.0, 0.0, 9.0]])))
+    found = columns.result(1, 5)
+    assert found.low.tolist() == [1.0, 2.0]
+    assert found.high.tolist() == [1.0, 3.0]
+
+
+def test_rows_beyond_the_limit_are_not_compared() -> None:
+    prints = Fingerprints(limit=3)
+    X = np.array([[1.0], [1.0], [2.0], [2.0]])
+    for part in (slice(0, 2), slice(2, 4)):
+        prints.add(to_csr(X[part]), np.ones(2), np.arange(4)[part] + 1)
+    assert prints.count == 3
+    assert prints.result().duplicates == 1
+
+
+def test_distances_and_sigma(matrix: Matrix) -> None:
+    found = measure(to_csr(matrix))
+    assert isinstance(found, Distances)
+    every = distances_of(matrix)
+    apart = np.sort(every[every > 0])
+    assert (found.rows, found.pairs, found.zero_pairs) == (60, 1770, 1770 - len(apart))
+    assert found.zero_pairs >= 3
+    assert (found.smallest, found.largest) == pytest.approx((apart[0], apart[-1]))
+    ranks = [apart[math.ceil(q * len(apart)) - 1] for q in (0.05, 0.5, 0.95)]
+    assert [found.quantile_05, found.median, found.quantile_95] == pytest.approx(ranks)
+    assert found.sigma == found.median
+    assert sum(found.histogram_counts) == len(apart)
+    slack = 1e-9  # two ways to compute a distance differ in their last digits
+    edges, counts = found.histogram_edges, found.histogram_counts
+    for low, high, count in zip(edges, edges[1:], counts, strict=False):
+        fewest = np.count_nonzero((apart > low + slack) & (apart < high - slack))
+        most = np.count_nonzero((apart > low - slack) & (apart < high + slack))
+        assert fewest <= count <= most
+
+
+def test_the_useful_range_is_what_it_says(matrix: Matrix) -> None:
+    found = measure(to_csr(matrix))
+    assert isinstance(found, Distances)
+    every = distances_of(matrix)
+    apart = every[every > 0]
+
+    def shares(sigma: float) -> tuple[float, float]:
+        kappa = np.exp(-(apart**2) / (2 * sigma**2))
+        return float(np.mean(kappa >= 0.05 - 1e-9)), float(np.mean(kappa <= 0.95 + 1e-9))
+
+    for sigma in np.geomspace(found.sigma_low, found.sigma_high, 9):
+        assert min(shares(sigma)) >= 0.05
+    assert shares(0.97 * found.sigma_low)[0] < 0.05
+    assert shares(1.03 * found.sigma_high)[1] < 0.05
+
+
+@pytest.mark.parametrize("sigma", [0.05, 0.8, 3.0, 100.0])
+def test_the_alignment_is_the_papers(matrix: Matrix, labels: Matrix, sigma: float) -> None:
+    found = align(to_csr(matrix), labels, sigma, total=60)
+    assert found is not None
+    assert found.value == pytest.approx(alignment_of(matrix, labels, sigma), rel=1e-9)
+    assert (found.exact, found.standard_error, found.rows) == (True, None, 60)
+    assert found.per_round == found.value / 60
+
+
+def test_digits_lost_in_products_are_found_again() -> None:
+    lots = np.random.default_rng(0)
+    X = np.zeros((40, 200))
+    X[:, ::50] = 1e8 + lots.random((40, 4))  # sparse, so not centred
+    squares = next(iter(Geometry(to_csr(X)).blocks()))[2]
+    exponent = Geometry(to_csr(X)).exponent
+    i, j = np.triu_indices(40, 1)
+    assert np.ldexp(np.sqrt(squares[i, j]), exponent) == pytest.approx(distances_of(X), rel=1e-9)
+    assert np.array_equal(squares, squares.T)
+
+
+def test_the_estimate_and_its_standard_error() -> None:
+    lots = np.random.default_rng(5)
+    X = lots.normal(size=(400, 3))
+    y = np.where(X[:, 0] > 0.3, 1.0, -1.0)
+    exact = align(to_csr(X), y, 1.0, total=400)
+    assert exact is not None
+    misses = []
+    for seed in range(200):
+        chosen = np.random.default_rng(seed).permutation(400)[:80]
+        found = align(to_csr(X[chosen]), y[chosen], 1.0, total=400)
+        assert isinstance(found, Alignment)
+        assert not found.exact
+        assert found.standard_error
+        misses.append((found.value - exact.value) / found.standard_error)
+    assert abs(np.mean(misses)) < 0.25  # unbiased
+    assert 0.8 < np.std(misses) < 1.2  # and the error is as large as it says
+    two = align(to_csr(X[:2]), y[:2], 1.0, total=400)
+    assert two is not None
+    assert two.standard_error is None
+
+
+def test_a_sample_is_fair_and_does_not_depend_on_how_rows_arrive() -> None:
+    X = np.arange(1.0, 301.0)[:, None]
+    counts = np.zeros(300)
+    for seed in range(300):
+        sample = Sample(seed, most_rows=30)
+        for part in np.array_split(X, 4):
+            sample.add(to_csr(part), part[:, 0])
+        assert sample.rows is not None
+        assert len(sample.rows) == 30
+        assert sample.rows.values.tolist() == sample.labels.tolist()
+        counts[sample.labels.astype(int) - 1] += 1
+    expected = 30.0
+    assert ((counts - expected) ** 2 / expected).sum() < 380  # χ² with 299 degrees: 380 is 99.9 %
+    whole = Sample(299, most_rows=30)
+    whole.add(to_csr(X), X[:, 0])
+    assert whole.labels.tolist() == sample.labels.tolist()
+
+
+def test_a_sample_of_long_rows_is_smaller() -> None:
+    sample = Sample(0, most_rows=100, most_values=50)
+    for _ in range(5):
+        sample.add(to_csr(np.ones((40, 20))), np.ones(40))
+        assert sample.rows is not None
+        assert len(sample.rows) == len(sample.labels) == 2
+    sample = Sample(0, most_rows=100, most_values=5)
+    sample.add(to_csr(np.ones((4, 20))), np.ones(4))
+    assert sample.rows is not None
+    assert len(sample.rows) == 1
+
+
+def test_large_files_are_estimated_from_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:
+    lots = np.random.default_rng(2)
+    X = lots.normal(size=(500, 2)).round(3)
+    y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    small = Sample.__init__.__defaults__
+    assert small is not None
+    monkeypatch.setattr(Sample.__init__, "__defaults__", (100, small[1]))
+    first = profile(to_text(X, y), Wanted(seed=1))
+    assert first.content is not None
+    assert first.content.distances is not None
+    assert first.content.distances.rows == 100
+    (found,) = first.content.alignments
+    assert not found.exact
+    assert found.standard_error
+    truth = alignment_of(X, y, found.sigma)
+    assert abs(found.value - truth) < 4 * found.standard_error
+    assert profile(to_text(X, y), Wanted(seed=1)) == first
+    assert profile(to_text(X, y), Wanted(seed=2)) != first
+
+
+@pytest.mark.parametrize(
+    ("scale", "scaled"),
+    [
+        ("minmax", lambda X: (X - X.min(axis=0)) / np.ptp(X, axis=0)),
+        ("standard", lambda X: (X - X.mean(axis=0)) / X.std(axis=0)),
+        ("unit", lambda X: X / np.linalg.norm(X, axis=1, keepdims=True)),
+        ("none", lambda X: X),
+    ],
+)
+def test_distances_are_those_after_scaling(scale: str, scaled: object) -> None:
+    assert callable(scaled)
+    lots = np.random.default_rng(4)
+    X = (lots.normal(size=(50, 4)) * [1, 10, 100, 1000] + 7).round(3)
+    found = content(to_text(X, np.sign(X[:, 0] - 7.0001)), Wanted(scale=scale))
+    assert found.scaling.applied == scale
+    assert found.distances is not None
+    every = np.sort(distances_of(scaled(X)))
+    assert found.distances.median == pytest.approx(every[math.ceil(len(every) / 2) - 1])
+
+
+@pytest.mark.parametrize("size", [1e160, 1e-200])
+def test_sizes_whose_squares_overflow_or_vanish(size: float) -> None:
+    X = np.array([[1.0, 0.0], [0.0, 2.0], [1.0, 2.0], [3.0, 1.0]])
+    y = np.array([1.0, -1.0, 1.0, -1.0])
+    plain = content(to_text(X, y), Wanted(scale="none"))
+    large = content(to_text(X * size, y), Wanted(scale="none", sigma=size))
+    assert plain.distances
+    assert large.distances
+    assert large.distances.sigma == pytest.approx(plain.distances.sigma * size)
+    assert large.alignments[0].value == pytest.approx(plain.alignments[0].value)
+    assert large.alignments[1].value == pytest.approx(alignment_of(X, y, 1.0))
+    assert large.row_facts.longest == pytest.approx(math.sqrt(10) * size)
+
+
+def test_what_cannot_be_told_is_said() -> None:
+    mixed = content(b"1 1:1e160\n-1 1:3\n1 1:2\n-1 1:4\n1 1:7\n-1 1:9\n", Wanted(sigma=1.0))
+    assert mixed.distances is None
+    assert mixed.alignments == ()
+    assert len(mixed.unknown) == 2
+    far = content(b"1 1:1e308\n-1 1:-1e308\n", Wanted(sigma=1.0))
+    assert far.distances is None
+    assert [one.value for one in far.alignments] == [1.0]
+    same = content(b"1 1:1\n-1 1:1\n", Wanted(sigma=1.0))
+    assert same.distances is None
+    assert same.alignments[0].value == 2.0
+    assert content(b"1 1:1\n").unknown[0] == "distances and σ: there is only one row to look at"
+
+
+def test_values_that_are_not_stored_count_as_zeros() -> None:
+    facts = content(b"1 1:2 2:5 3:5\n-1 1:2 2:6 3:-5\n1 1:2 3:7\n").feature_facts
+    assert [(one.index, one.low, one.high) for one in facts.widest] == [(3, -5, 7), (2, 0, 6)]
+    assert (facts.low, facts.high, facts.constant) == (-5, 7, 1)
+    assert content(b"1 1:2\n-1 2:1\n").feature_facts.constant == 0
+
+
+def test_faults_are_counted_by_kind_and_the_first_are_kept() -> None:
+    text = b"1 1:1\nx 1:1\n-1 1:1\ny\n1 2:1 1:1\n"
+    faults = profile(text, Wanted(max_faults=2)).faults
+    assert (faults.count, faults.kinds) == (3, {"label-word": 2, "index-order": 1})
+    assert [(one.line, one.column) for one in faults.first] == [(2, 1), (4, 1)]
+    assert not faults.stopped
+    assert profile(b"<html>\n1 1:1\n").faults.stopped
+    assert profile(b"<html>\n1 1:1\n").content is None
+
+
+def peak_while_reading(rows: int) -> int:
+    """Bytes that Python and NumPy hold at most from the first chunk to the last."""
+    lines = (
+        f"{i % 2} " + " ".join(f"{j}:{i * j % 97}.25" for j in range(1, 11)) for i in range(1000)
+    )
+    text = io.BytesIO(("\n".join(lines) + "\n").encode() * (rows // 1000))
+    tracemalloc.start()
+    peak = 0
+
+    def note(count: int) -> None:
+        nonlocal peak
+        peak = tracemalloc.get_traced_memory()[1]
+
+    try:
+        assert Profiler(Source(text, "stream", closes=False), Wanted()).run(note).rows == rows
+    finally:
+        tracemalloc.stop()
+    return peak
+
+
+def test_memory_while_reading_does_not_grow() -> None:
+    assert peak_while_reading(300_000) < peak_while_reading(30_000) + (1 << 20)

@@ -1,0 +1,178 @@
+"""Trials in processes of their own: outcomes for all of them, whatever happens to a process."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from ahpatron_cli.core import Kernel, Learner
+from ahpatron_cli.data.cache import content_hash, decoded
+from ahpatron_cli.data.dataset import Preparation
+from ahpatron_cli.records import DataRecord
+from ahpatron_cli.runner import Setup
+from ahpatron_cli.sweep.local import play_locally
+from ahpatron_cli.sweep.summary import TrialData
+from ahpatron_cli.sweep.trial import Outcome, Task, Trial, all_params, environment, play
+
+RINGS = Path(__file__).resolve().parents[2] / "sample_data" / "rings.svm"
+
+
+def tasks(count: int, learner: str = "ahpatron", **params: float) -> list[Task]:
+    sha256 = content_hash(str(RINGS))
+    assert sha256 is not None
+    facts = decoded(str(RINGS), sha256, Preparation(), None).facts
+    record = DataRecord("rings", facts.rounds, facts.features, facts.labels, sha256)
+    made = []
+    for repeat in range(count):
+        setup = Setup(learner, params, "gaussian", {"sigma": 0.1})
+        trial = Trial(TrialData(record), setup, 0, repeat, all_params(setup))
+        made.append(Task(trial.id, trial, str(RINGS), Preparation()))
+    return made
+
+
+def outcomes(found: Iterator[Outcome | None]) -> dict[str, Outcome]:
+    return {one.id: one for one in found if one is not None}
+
+
+def essence(found: dict[str, Outcome]) -> dict[str, object]:
+    return {key: one.run and replace(one.run, seconds=0.0) for key, one in found.items()}
+
+
+def test_any_number_of_processes_gives_the_same() -> None:
+    chosen = tasks(5)
+    here = {task.id: play(task) for task in chosen}
+    assert all(one.run is not None for one in here.values())
+    for jobs in (1, 2, 9):
+        assert essence(outcomes(play_locally(chosen, jobs, 0))) == essence(here)
+
+
+def test_the_identity_of_a_trial() -> None:
+    one, other = tasks(2)
+    assert one.id != other.id
+    assert one.trial.id == one.id
+    renamed = replace(one.trial.data, record=replace(one.trial.data.record, path="x"))
+    assert replace(one.trial, data=renamed).id == one.id  # a name decides nothing
+    spelt_out = Setup("ahpatron", {"epsilon": 0.5}, "gaussian", {"sigma": 0.1})
+    assert all_params(spelt_out) == one.trial.params  # nor does a default said aloud
+    for changed in (
+        replace(one.trial, seed=1),
+        replace(one.trial, data=replace(one.trial.data, limit=10)),
+        replace(one.trial, data=replace(one.trial.data, scale="unit")),
+        replace(one.trial, data=replace(one.trial.data, shuffled=False)),
+        replace(one.trial, setup=Setup("avp", {}, "gaussian", {"sigma": 0.1})),
+        replace(one.trial, params={**one.trial.params, "sigma": 0.2}),
+    ):
+        assert changed.id != one.id
+
+
+def test_a_trial_that_cannot_be_played_says_why() -> None:
+    (task,) = tasks(1, "projectron", max_support=3)
+    found = play(task)
+    assert found.run is None
+    assert found.error is not None
+    assert "max_support" in found.error
+
+
+def test_a_worker_that_does_not_see_the_file_says_so() -> None:
+    (task,) = tasks(1)
+    elsewhere = Preparation(limit=77)  # which no other test has put into the cache
+    found = play(replace(task, path="/nowhere/rings.svm", preparation=elsewhere))
+    assert found.run is None
+    assert "/nowhere/rings.svm" in (found.error or "")
+
+
+def test_a_worker_of_another_version_refuses() -> None:
+    (task,) = tasks(1)
+    found = play(replace(task, version="0.0.1"))
+    assert found.error is not None
+    assert "0.0.1" in found.error
+
+
+def test_a_bug_in_one_trial_is_its_outcome() -> None:
+    (task,) = tasks(1)
+    broken = replace(task, trial=replace(task.trial, setup=Setup("nobody", {}, "gaussian", {})))
+    found = play(broken)
+    assert found.error is not None
+    assert "bug in ahpatron" in found.error
+    assert "KeyError" in found.error
+
+
+class Deadly(Setup):
+    """Kills the process that plays it, as running out of memory would."""
+
+    def build(self) -> None:  # type: ignore[override]  # it does not return
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Leaving(Setup):
+    def build(self) -> None:  # type: ignore[override]  # it does not return
+        os._exit(7)
+
+
+class DeadlyOnce(Setup):
+    """Kills the first process that plays it."""
+
+    def build(self) -> tuple[Learner, Kernel]:
+        mark = Path(str(self.kernel_params["mark"]))
+        if not mark.exists():
+            mark.write_text("")
+            os.kill(os.getpid(), signal.SIGKILL)
+        return Setup("ahpatron", {}, "gaussian", {"sigma": 0.1}).build()
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"), [(Deadly, "killed by SIGKILL"), (Leaving, "exit code 7")]
+)
+@pytest.mark.parametrize("retries", [0, 2])
+def test_a_trial_that_kills_its_process_fails_alone(
+    kind: type[Setup], said: str, retries: int
+) -> None:
+    chosen = tasks(4)
+    deadly = kind("ahpatron", {}, "gaussian", {})
+    chosen[1] = replace(chosen[1], trial=replace(chosen[1].trial, setup=deadly))
+    found = outcomes(play_locally(chosen, 2, retries))
+    assert len(found) == 4
+    assert said in (found[chosen[1].id].error or "")
+    assert all(found[chosen[number].id].run is not None for number in (0, 2, 3))
+
+
+def test_a_trial_whose_process_died_is_played_again(tmp_path: Path) -> None:
+    chosen = tasks(3)
+    mark = {"mark": str(tmp_path / "mark")}
+    once = DeadlyOnce("ahpatron", {}, "gaussian", mark)
+    chosen[0] = replace(chosen[0], trial=replace(chosen[0].trial, setup=once))
+    found = outcomes(play_locally(chosen, 2, retries=1))
+    assert all(one.run is not None for one in found.values())
+
+
+def test_stopping_early_leaves_no_process() -> None:
+    running = play_locally(tasks(50), 2, 0)
+    while next(running) is None:
+        pass
+    own = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")
+    before = _workers(own)
+    assert before
+    running.close()  # type: ignore[attr-defined]  # a generator
+    time.sleep(0.1)
+    assert not _workers(own) & before
+
+
+def _workers(listing: Path) -> set[str]:
+    found = set()
+    for child in listing.read_text().split():
+        command = Path(f"/proc/{child}/cmdline")
+        if command.exists() and b"spawn_main" in command.read_bytes():
+            found.add(child)
+    return found
+
+
+def test_the_header_says_what_results_may_depend_on() -> None:
+    facts = environment()
+    assert {"version", "algorithm", "block", "numpy", "scipy", "blas", "machine"} <= set(facts)
+    assert facts["blas_core"]

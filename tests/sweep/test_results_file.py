@@ -1,0 +1,248 @@
+"""The results file: durable, resumable, never wrong."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from ahpatron_cli.errors import ExitCode, UserError
+from ahpatron_cli.sweep import results_file as store
+from ahpatron_cli.sweep.result_lines import OPENING, Timing
+from ahpatron_cli.sweep.results_file import ResultsFile, looks_like_results, read_results
+from sweep.trials import trial
+
+FACTS = {"version": "1", "command": "ahpatron sweep"}
+TIMING = Timing(0.25, 0.5)
+
+
+def filled(path: Path, count: int = 3) -> bytes:
+    with ResultsFile(str(path), FACTS) as results:
+        for number in range(count):
+            results.add(trial(number), TIMING)
+    return path.read_bytes()
+
+
+def test_what_was_added_is_there_again(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    content = filled(path)
+    assert content.count(b"\n") == 4
+    with ResultsFile(str(path), FACTS) as results:
+        assert list(results.contents.trials.values()) == [trial(0), trial(1), trial(2)]
+        assert results.contents.headers == [FACTS]
+    assert path.read_bytes() == content  # the same header is not written twice
+
+
+def test_a_new_version_gets_a_header_of_its_own(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    filled(path)
+    with ResultsFile(str(path), {**FACTS, "version": "2"}) as results:
+        results.add(trial(7), TIMING)
+    assert [header["version"] for header in read_results(str(path)).headers] == ["1", "2"]
+    assert len(read_results(str(path)).trials) == 4
+
+
+def test_truncated_at_every_byte_it_keeps_every_whole_line_and_goes_on(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    content = filled(path)
+    ends = [place + 1 for place, byte in enumerate(content) if byte == 0x0A]
+    for cut in range(len(content) + 1):
+        path.write_bytes(content[:cut])
+        whole = sum(end <= cut for end in ends)
+        torn = cut - max((end for end in ends if end <= cut), default=0)
+        with ResultsFile(str(path), FACTS) as results:
+            assert len(results.contents.trials) == max(whole - 1, 0)
+            assert results.contents.torn == torn
+            for number in range(3):
+                if f"{number:020x}" not in results.contents.trials:
+                    results.add(trial(number), TIMING)
+        assert path.read_bytes() == content
+
+
+def test_a_torn_line_is_cut_before_anything_is_written(tmp_path: Path) -> None:
+    """Longer than what comes next, it would outlive it in part."""
+    path = tmp_path / "r.jsonl"
+    content = filled(path)
+    path.write_bytes(content + b'{"id": "' + b"x" * 5000)
+    with ResultsFile(str(path), FACTS) as results:
+        assert results.contents.torn == 5008
+        assert path.read_bytes() == content
+        results.add(trial(3), TIMING)
+    assert len(read_results(str(path)).trials) == 4
+    assert not read_results(str(path)).torn
+
+
+def test_reading_alone_changes_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    content = filled(path)
+    path.write_bytes(content[:-5])
+    found = read_results(str(path))
+    assert len(found.trials) == 2
+    assert found.torn > 0
+    assert path.read_bytes() == content[:-5]
+
+
+def test_flipped_bytes_are_reported_and_stay(tmp_path: Path) -> None:
+    path = tmp_path / "r.jsonl"
+    content = filled(path, 20)
+    lots = random.Random(2)
+    wanted = {trial(number).id: trial(number) for number in range(20)}
+    for _ in range(1000):
+        damaged = bytearray(content)
+        place = lots.randrange(len(content) - 1)  # the last line end is the matter of tearing
+        damaged[place] ^= 1 << lots.randrange(8)
+        path.write_bytes(damaged)
+        with ResultsFile(str(path), FACTS) as results:
+            found = results.contents
+            assert found.damaged
+            lost = [identity for identity in wanted if identity not in found.trials]
+            assert len(lost) <= 2  # two if a line end was hit
+            assert all(wanted[identity] == one for identity, one in found.trials.items())
+        assert path.read_bytes().startswith(damaged)
+
+
+def test_lines_put_together_with_cat(tmp_path: Path) -> None:
+    one, two = tmp_path / "1.jsonl", tmp_path / "2.jsonl"
+    filled(one)
+    with ResultsFile(str(two), {**FACTS, "version": "2"}) as results:
+        results.add(trial(2), TIMING)
+        results.add(trial(9), TIMING)
+    both = tmp_path / "both.jsonl"
+    both.write_bytes(one.read_bytes() + two.read_bytes())
+    found = read_results(str(both))
+    assert [one.repeat for one in found.trials.values()] == [0, 1, 2, 9]
+    assert not found.damaged
+
+
+def test_a_failure_never_replaces_a_result(tmp_path: Path) -> None:
+    path = str(tmp_path / "r.jsonl")
+    with ResultsFile(path, FACTS) as results:
+        results.add(trial(1, error="no memory"), TIMING)
+        results.add(trial(1), TIMING)
+        results.add(trial(1, error="no memory"), TIMING)
+        results.add(trial(2, error="first"), TIMING)
+        results.add(trial(2, error="second"), TIMING)
+    found = read_results(path).trials
+    assert found[trial(1).id].run is not None
+    assert found[trial(2).id].error == "second"
+
+
+@pytest.mark.parametrize(
+    "content",
+    [b"hello\n", b"hello", b"+1 1:2\n", b'{"a": 1}\n', b"\n", b"\x00" * 100, OPENING[::-1]],
+)
+def test_somebody_elses_file_is_left_alone(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "notes.txt"
+    path.write_bytes(content)
+    with pytest.raises(UserError, match="nothing was changed") as refusal:
+        ResultsFile(str(path), FACTS)
+    assert refusal.value.code == ExitCode.CANNOT_CREATE
+    assert path.read_bytes() == content
+
+
+@pytest.mark.parametrize("length", range(len(OPENING) + 1))
+def test_a_torn_header_is_ours(length: int) -> None:
+    assert looks_like_results(OPENING[:length]) == (length > 0)
+
+
+@pytest.mark.parametrize("path", ["", "none/r.jsonl", "/dev/null", "."])
+def test_places_that_hold_no_file(
+    path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with pytest.raises(UserError) as refusal:
+        ResultsFile(path, FACTS)
+    assert refusal.value.code == ExitCode.CANNOT_CREATE
+
+
+HOLD = """
+import sys
+from ahpatron_cli.sweep.results_file import ResultsFile
+with ResultsFile(sys.argv[1], {"version": "1"}):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+def test_one_writer_only(tmp_path: Path) -> None:
+    path = str(tmp_path / "r.jsonl")
+    command = [sys.executable, "-c", HOLD, path]
+    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as holder:
+        assert holder.stdout is not None
+        assert holder.stdin is not None
+        assert holder.stdout.readline() == b"held\n"
+        with pytest.raises(UserError, match="another sweep") as refusal:
+            ResultsFile(path, FACTS)
+        assert refusal.value.code == ExitCode.LOCKED
+        assert read_results(path).headers  # looking is allowed
+        holder.stdin.close()
+        holder.wait()
+    with ResultsFile(path, FACTS):
+        pass
+
+
+class FailingDisk:
+    """Lets the n-th call of `pwrite` or `fsync` fail, after writing half of what it was given."""
+
+    def __init__(self, fails_at: int) -> None:
+        self.calls = 0
+        self._fails_at = fails_at
+        self._pwrite, self._fsync = os.pwrite, os.fsync
+
+    def _due(self) -> bool:
+        self.calls += 1
+        return self.calls == self._fails_at
+
+    def pwrite(self, descriptor: int, content: memoryview, place: int) -> int:
+        if self._due():
+            self._pwrite(descriptor, content[: len(content) // 2], place)
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        return self._pwrite(descriptor, content[: max(len(content) // 2, 1)], place)  # short
+
+    def fsync(self, descriptor: int) -> None:
+        if self._due():
+            raise OSError(errno.EIO, os.strerror(errno.EIO))
+        self._fsync(descriptor)
+
+
+def _code(path: Path) -> ExitCode | None:
+    try:
+        filled(path)
+    except UserError as error:
+        return error.code
+    return None
+
+
+def test_a_fault_at_the_nth_call_loses_only_the_line_it_hit(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tmp_path / "r.jsonl"
+    content = filled(path)
+    path.unlink()
+    wanted = [line + b"\n" for line in content.split(b"\n")[:-1]]
+    faults = 0
+    for fails_at in range(1, 200):
+        disk = FailingDisk(fails_at)
+        with monkeypatch.context() as patch:
+            patch.setattr(store.os, "pwrite", disk.pwrite)
+            patch.setattr(store.os, "fsync", disk.fsync)
+            code = _code(path)
+        if disk.calls < fails_at:
+            break
+        faults += 1
+        assert code in (None, ExitCode.IO_ERROR)  # None: making the name durable is a bonus
+        assert path.read_bytes() in {b"".join(wanted[:count]) for count in range(5)}
+        filled_up = tmp_path / "again.jsonl"
+        filled_up.write_bytes(path.read_bytes())
+        with ResultsFile(str(filled_up), FACTS) as results:
+            for number in range(len(results.contents.trials), 3):
+                results.add(trial(number), TIMING)
+        assert filled_up.read_bytes() == content
+        path.unlink()
+    assert faults > 30
+    assert path.read_bytes() == content

@@ -2,19 +2,52 @@
 
 from ahpatron_cli.core import Ahpatron, Gaussian, play
 tally = play(Ahpatron(budget=400), X, y, Gaussian(sigma=0.5)).tally
+
+row      an example as the data have it: a line of a dense array, or compressed (`CsrRows`)
+point    a row in kernel-ready form: scaled by σ, centred if dense, its squared length known
+block    64 consecutive rounds whose kernel values are computed together; no result depends on it
+round    one example: predict with f, see the label, update f if the learner wants to
+S        the active set: the examples that f is made of; |S| is the support size, B the budget
+settled  in the arrays of S; newcomers of the open block join them when it closes, or on `settle`
 """
 
 from ahpatron_cli.core.engine import ALGORITHM, BLOCK, Player, Tally, play
 from ahpatron_cli.core.kernels import KERNELS, Gaussian, Kernel, Laplacian, Linear, Polynomial
-from ahpatron_cli.core.learners import AVP, REGISTRY, Ahpatron, Learner, Perceptron
+from ahpatron_cli.core.learners import (
+    AVP,
+    FOGD,
+    NOGD,
+    POMDR,
+    REGISTRY,
+    Ahpatron,
+    AhpatronPlus,
+    Alma,
+    Bogd,
+    BogdPlusPlus,
+    Forgetron,
+    Learner,
+    Perceptron,
+    Projectron,
+    ProjectronPlusPlus,
+    RandomBudgetPerceptron,
+    SkeGD,
+)
 
 __all__ = [
     "ALGORITHM",
     "AVP",
     "BLOCK",
+    "FOGD",
     "KERNELS",
+    "NOGD",
+    "POMDR",
     "REGISTRY",
     "Ahpatron",
+    "AhpatronPlus",
+    "Alma",
+    "Bogd",
+    "BogdPlusPlus",
+    "Forgetron",
     "Gaussian",
     "Kernel",
     "Laplacian",
@@ -23,6 +56,10 @@ __all__ = [
     "Perceptron",
     "Player",
     "Polynomial",
+    "Projectron",
+    "ProjectronPlusPlus",
+    "RandomBudgetPerceptron",
+    "SkeGD",
     "Tally",
     "play",
 ]

@@ -8,9 +8,9 @@ import pytest
 
 from ahpatron_cli.core import REGISTRY, Gaussian, Learner, Linear, Player
 from ahpatron_cli.core.features import Featured, FourierMap, Staged
-from ahpatron_cli.core.learners.skegd import Sketches
 from ahpatron_cli.core.parameters import ParameterError
 from ahpatron_cli.core.rows import CsrRows
+from ahpatron_cli.core.sketched import Sketches
 from cases import ONLY_GAUSSIAN
 from streams import compress, make_stream
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from ahpatron_cli.core.learners.ahpatron import SELECTION_MEANING, Ahpatron
 from ahpatron_cli.core.learners.avp import (
     EPSILON_MEANING,
     RADIUS_MEANING,
     SCHEDULE_MEANING,
-    SELECTION_MEANING,
     STEP_MEANING,
-    Ahpatron,
 )
 from ahpatron_cli.core.parameters import choice, real
 

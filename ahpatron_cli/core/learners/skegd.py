@@ -7,14 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ahpatron_cli.core.expansion import Expansion
-from ahpatron_cli.core.features import (
-    Anchors,
-    Featured,
-    KernelMap,
-    Staged,
-    leading,
-    no_anchors,
-)
+from ahpatron_cli.core.features import Anchors, Featured, Staged
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.learners.gradient import (
     GradientLearner,
@@ -22,12 +15,7 @@ from ahpatron_cli.core.learners.gradient import (
     step_parameter,
 )
 from ahpatron_cli.core.parameters import ParameterError, whole
-from ahpatron_cli.core.points import Points, points_from
-from ahpatron_cli.core.rows import Floats
-from ahpatron_cli.core.state import State, Stored
-
-SOLID = 1e-3
-"""Singular values below this share of the largest are not inverted, lest w grow at every fit."""
+from ahpatron_cli.core.sketched import Sketches, fit
 
 
 @dataclass
@@ -114,7 +102,7 @@ class SkeGD(GradientLearner):
                 raise ParameterError("cycle", message)
             self.cycle = -(-self.horizon // self.budget)
         self._rng = rng
-        return Staged(kernel, Sketches.blank(kernel, self, rng))
+        return Staged(kernel, Sketches.blank(kernel, self.sketch, self.rank, rng))
 
     def pass_round(self, f: Staged) -> None:
         """In every c-th round since the switch, admit x."""
@@ -132,9 +120,11 @@ class SkeGD(GradientLearner):
     def _switch(self, f: Staged, old: Expansion) -> None:
         old.settle()
         assert old.points is not None
-        sketches = Sketches(Anchors(f.kernel, old.points), old.gram, self, self._rng)
+        sketches = Sketches(
+            Anchors(f.kernel, old.points), old.gram, self.sketch, self.samples, self.rank, self._rng
+        )
         at_examples = sketches.anchors.columns(old.points) @ sketches.matrix  # φ(s), one a row
-        f.switch(sketches, _fit(at_examples, old.gram @ old.coefficients))
+        f.switch(sketches, fit(at_examples, old.gram @ old.coefficients))
 
     def _admit(self, f: Staged, now: Featured) -> None:
         sketches = now.features
@@ -142,88 +132,4 @@ class SkeGD(GradientLearner):
         coefficients = sketches.matrix @ now.weights  # f = Σ_j coefficients_j κ(x̃_j,·)
         sketches.admit(f.block.slice(f.now, f.now + 1))
         f.size += 1
-        f.switch(sketches, _fit(sketches.matrix, coefficients))
-
-
-class Sketches(KernelMap):
-    """The feature map φ, and the sketches Φ_pp and Φ_pm that it comes from.
-
-    Lots are drawn in this order: the columns of S, their signs (0: -1), the sampled examples; then
-    a column and a sign for each example admitted.
-    """
-
-    def __init__(
-        self, admitted: Anchors, gram: Floats, sizes: SkeGD, rng: np.random.Generator
-    ) -> None:
-        self._rng, self._sketch, self._rank = rng, sizes.sketch, sizes.rank
-        self.admitted = admitted
-        self.columns = rng.integers(self._sketch, size=len(gram))
-        self.signs = 2.0 * rng.integers(2, size=len(gram)) - 1.0
-        self.sampled = np.sort(rng.choice(len(gram), size=sizes.samples, replace=False))
-        S_p = np.zeros((len(gram), self._sketch))
-        S_p[np.arange(len(gram)), self.columns] = self.signs
-        self.pp: Floats = S_p.T @ gram @ S_p
-        self.pm: Floats = S_p.T @ gram[:, self.sampled]
-        samples = admitted.points.subset(self.sampled)
-        super().__init__(Anchors(admitted.kernel, samples), self._find_matrix())
-
-    @classmethod
-    def blank(cls, kernel: Kernel, sizes: SkeGD, rng: np.random.Generator) -> Sketches:
-        """Sketches whose state is still to come."""
-        blank = cls.__new__(cls)
-        blank._rng, blank._sketch, blank._rank = rng, sizes.sketch, sizes.rank
-        blank.admitted, blank.anchors = no_anchors(kernel), no_anchors(kernel)
-        return blank
-
-    def state(self) -> State:
-        return {
-            **super().state(),
-            "admitted": self.admitted.points.state(),
-            "columns": self.columns,
-            "signs": self.signs,
-            "sampled": self.sampled,
-            "pp": self.pp,
-            "pm": self.pm,
-        }
-
-    def restore(self, stored: Stored) -> int:
-        length = super().restore(stored)
-        self.admitted.points = points_from(stored.child("admitted"))
-        size, samples = self.admitted.points.size, self.anchors.points.size
-        self.columns = stored.array("columns", (size,), np.int64)
-        self.signs = stored.array("signs", (size,))
-        self.sampled = stored.array("sampled", (samples,), np.int64)
-        self.pp = stored.array("pp", (self._sketch, self._sketch))
-        self.pm = stored.array("pm", (self._sketch, samples))
-        if size and not 0 <= self.columns.min() <= self.columns.max() < self._sketch:
-            raise stored.refuse("columns", "go beyond the sketch")
-        return length
-
-    def admit(self, x: Points) -> None:
-        """E gets one example more."""
-        column = int(self._rng.integers(self._sketch))
-        sign = 2.0 * int(self._rng.integers(2)) - 1.0
-        k = self.admitted.columns(x)[0]
-        across = np.bincount(self.columns, weights=self.signs * k, minlength=self._sketch)  # S_pᵀk
-        self.pp[column] += sign * across
-        self.pp[:, column] += sign * across
-        self.pp[column, column] += self.admitted.kernel.diagonal(x)[0]
-        self.pm[column] += sign * self.anchors.columns(x)[0]
-        self.columns = np.append(self.columns, column)
-        self.signs = np.append(self.signs, sign)
-        self.admitted.points = self.admitted.points.widened(x.width)
-        self.admitted.points.append(x, np.zeros(1, dtype=np.int64))
-        self.matrix = self._find_matrix()
-
-    def _find_matrix(self) -> Floats:
-        values, vectors = leading(self.pp, self._rank)
-        return np.asarray(np.linalg.pinv(self.pm, rcond=SOLID) @ (vectors * np.sqrt(values)))
-
-    def compress(self, origin: Floats | None, weights: Floats) -> None:
-        super().compress(origin, weights)
-        self.admitted.compress(origin)
-
-
-def _fit(matrix: Floats, values: Floats) -> Floats:
-    """`matrix^+ values`: least squares."""
-    return np.asarray(np.linalg.lstsq(matrix, values, rcond=SOLID)[0])
+        f.switch(sketches, fit(sketches.matrix, coefficients))

@@ -39,13 +39,6 @@ def scales(incomplete: str) -> list[str]:
     return [name for name in SCALES if name.startswith(incomplete)]
 
 
-def precisions(incomplete: str) -> list[str]:
-    """Words for --precision."""
-    from ahpatron_cli.core.kernels import PRECISIONS
-
-    return [name for name in PRECISIONS if name.startswith(incomplete)]
-
-
 def parameters(context: typer.Context, incomplete: str) -> Iterator[Offer]:
     """`NAME=` for -p and -g: of the learners and the kernel chosen so far; else of all.
 

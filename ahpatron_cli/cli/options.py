@@ -112,17 +112,6 @@ Sigma = Annotated[
         rich_help_panel=LEARNING,
     ),
 ]
-Precision = Annotated[
-    str | None,
-    typer.Option(
-        "--precision",
-        metavar="WORD",
-        autocompletion=completion.precisions,
-        help="double or single: the exp of the gaussian kernel in 32 bits, quicker and different "
-        "in the seventh digit. [dim]\\[default: double][/]",
-        rich_help_panel=LEARNING,
-    ),
-]
 Epsilon = Annotated[
     str | None,
     typer.Option(

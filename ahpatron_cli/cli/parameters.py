@@ -45,9 +45,7 @@ def build_setups(
         if name in kernel_specs:
             kernel_params[name] = parse_kernel(f"--{name}", name, kernel_specs[name], text)
         elif not owners:
-            owner = (
-                f"the {kernel} kernel" if name in ("sigma", "precision") else " and ".join(learners)
-            )
+            owner = f"the {kernel} kernel" if name == "sigma" else " and ".join(learners)
             remarks.append(f"--{name} has no effect: {owner} has no such parameter")
     given = {name for name, text in named.items() if text is not None}
     for word in params:

@@ -17,7 +17,6 @@ def run(
     budget: options.Budget = None,
     kernel: options.KernelName = "gaussian",
     sigma: options.Sigma = None,
-    precision: options.Precision = None,
     epsilon: options.Epsilon = None,
     param: options.Params = None,
     theorem: options.TheoremName = None,
@@ -87,7 +86,7 @@ def run(
         choose_learners(learner or ["ahpatron"]),
         kernel,
         param or [],
-        {"budget": budget, "sigma": sigma, "precision": precision, "epsilon": epsilon},
+        {"budget": budget, "sigma": sigma, "epsilon": epsilon},
     )
     if theorem or certify:
         from ahpatron_cli.certify import Certifier, meet
@@ -110,8 +109,6 @@ def run(
         traced = bool(predictions or curve)
         keeping.check(len(data), len(setups), repeats, not repetition.shuffle, traced)
         keeper = Keeper(keeping, talk.note) if keeping.wanted else None
-    if certify and any(setup.kernel_params.get("precision") == "single" for setup in setups):
-        raise usage("--certify needs kernel values of double precision")
     if certify and (resume or checkpoint):
         raise usage("--certify needs the whole stream, from its first round, in one run")
     with ExitStack() as last:

@@ -10,11 +10,10 @@ from typing import ClassVar
 
 import numpy as np
 
-from ahpatron_cli.core.parameters import Declared, choice, real, whole
+from ahpatron_cli.core.parameters import Declared, real, whole
 from ahpatron_cli.core.points import DensePoints, Points, SparsePoints
 from ahpatron_cli.core.rows import CsrRows, Floats, Rows, row_sums, unit_rows
 
-PRECISIONS = ("double", "single")
 ROUNDING = float(np.finfo(np.float64).eps)
 TRUSTED = 1e-9
 """The rounding error that an exponent may carry before it is computed again by subtraction."""
@@ -22,8 +21,6 @@ HUGE = 2.0**1020
 """Half norms from here on are refused: sums of two, and squares of sums of roots, must fit too."""
 LOWEST = -745.2
 """`exp` of anything below is 0, and 10 to 80 times slower than above."""
-LOWEST_SINGLE = -80.0
-"""`exp` of anything above is a normal number of 32 bits."""
 
 
 class NumericalError(ArithmeticError):
@@ -64,11 +61,6 @@ class Kernel(Declared):
             raise NumericalError(message, int(np.argmin(points.half_norms < HUGE)))
         return points
 
-    @property
-    def exact(self) -> bool:
-        """Whether κ has all digits of a double."""
-        return True
-
     def between(self, left: Points, right: Points) -> Floats:
         """κ(s, x) for every s in `left` and every x in `right`."""
         raise NotImplementedError
@@ -86,16 +78,10 @@ class Gaussian(Kernel):
     centred = True
 
     sigma: float = real("σ", "width of the kernel", default=1.0, over=0)
-    precision: str = choice("", "of exp; single: quicker, and κ is good to 2e-7", *PRECISIONS)
 
     def unit(self) -> float:
         """Coordinates are divided by σ, so the exponent is `-‖u - v‖²/2`."""
         return self.sigma
-
-    @property
-    def exact(self) -> bool:
-        """Whether κ has all digits of a double."""
-        return self.precision == "double"
 
     def between(self, left: Points, right: Points) -> Floats:
         """One product gives the exponents; those that lost digits are computed again."""
@@ -104,7 +90,7 @@ class Gaussian(Kernel):
             _mend(exponents, left, right)
         np.minimum(exponents, 0.0, out=exponents)
         lowest = -((left.largest**0.5 + right.largest**0.5) ** 2)
-        return _exp(exponents, lowest) if self.exact else _exp_single(exponents, lowest)
+        return _exp(exponents, lowest)
 
 
 def _mend(exponents: Floats, left: Points, right: Points) -> None:
@@ -120,20 +106,6 @@ def _mend(exponents: Floats, left: Points, right: Points) -> None:
     if doubtful.any():
         exact = -0.5 * left.subset(rows).differences(right.subset(columns), power=2)
         exponents[place] = np.where(doubtful, exact, exponents[place])
-
-
-def _exp_single(exponents: Floats, lowest: float) -> Floats:
-    """`exp` in 32 bits, off by about `(|t| + 2)·exp(t)·2^-24`.
-
-    Far pairs, which 32 bits would make 0, are left to 64: where nothing is near, they decide.
-    """
-    with np.errstate(over="ignore", under="ignore"):
-        single = exponents.astype(np.float32)
-        values = np.exp(single, out=single).astype(np.float64)
-    if lowest < LOWEST_SINGLE:
-        far = exponents < LOWEST_SINGLE
-        values[far] = _exp(exponents[far], lowest)
-    return values
 
 
 def _exp(exponents: Floats, lowest: float) -> Floats:

@@ -18,7 +18,7 @@ from ahpatron_cli.models.file import Model, load_model, to_bytes
 from ahpatron_cli.runner import Pass, Setup
 
 MODEL_OPTIONS = (
-    *("learner", "budget", "kernel", "sigma", "precision", "epsilon", "param"),
+    *("learner", "budget", "kernel", "sigma", "epsilon", "param"),
     *("scale", "positive", "theorem"),
 )
 """Options that a model has its own answers to."""

@@ -34,7 +34,7 @@ def offered(ahpatron: Ahpatron, *words: str) -> list[str]:
         (["run", "x", "-p", "sel"], ["selection="]),
         (
             ["run", "x", "-l", "alma2", "-p", ""],
-            ["alpha=", "beta=", "gain=", "sigma=", "precision="],
+            ["alpha=", "beta=", "gain=", "sigma="],
         ),
         (["run", "-l", "rbp", "--kernel", "polynomial", "-p", "d"], ["degree="]),
         (["sweep", "x", "-g", "avp.s"], ["avp.step=", "avp.schedule="]),
@@ -49,7 +49,7 @@ def test_bash(ahpatron: Ahpatron, words: list[str], expected: list[str]) -> None
 
 def test_without_a_learner_all_parameters_are_offered(ahpatron: Ahpatron) -> None:
     every = {f"{name}=" for kind in REGISTRY.values() for name in kind.specs()}
-    assert set(offered(ahpatron, "run", "x", "-p", "")) == every | {"sigma=", "precision="}
+    assert set(offered(ahpatron, "run", "x", "-p", "")) == every | {"sigma="}
 
 
 def test_zsh_shows_what_words_mean(ahpatron: Ahpatron) -> None:

@@ -51,7 +51,6 @@ def test_json_follows_the_contract(ahpatron: Ahpatron, rings: Path) -> None:
     assert run["params"] == {
         "kernel": "gaussian",
         "sigma": 0.3,
-        "precision": "double",
         "budget": 100,
         "epsilon": 0.5,
         "radius": 5.0,

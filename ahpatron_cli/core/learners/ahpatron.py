@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from ahpatron_cli.core.budget import halve
 from ahpatron_cli.core.expansion import Expansion
-from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.learners.avp import (
     EPSILON_MEANING,
     RADIUS_MEANING,
@@ -15,10 +14,8 @@ from ahpatron_cli.core.learners.avp import (
     STEP_MEANING,
     Aggressive,
 )
-from ahpatron_cli.core.parameters import ParameterError, choice, real, whole
+from ahpatron_cli.core.parameters import choice, real, whole
 
-SINGLE_RIDGE = 1e-5
-"""The least ridge that kernel values of 32 bits allow."""
 SELECTION_MEANING = "which half stays at a halving; nearest: three quarters stay"
 
 
@@ -74,13 +71,6 @@ class Ahpatron(Aggressive):
         self._halvings = 0
         self._unscaled = 0
         self._gaps = 0.0
-
-    def check_kernel(self, kernel: Kernel) -> None:
-        """The ridge must stand out from the rounding of K_2."""
-        super().check_kernel(kernel)
-        if self.ridge < SINGLE_RIDGE and not kernel.exact:
-            message = f"ridge must be a number >= {SINGLE_RIDGE:g} where precision is single"
-            raise ParameterError("ridge", f"{message}, got {self.ridge}")
 
     def update(self, f: Expansion, margin: float, y: float) -> None:
         """Make room if there is none; then add and project as AVP does."""

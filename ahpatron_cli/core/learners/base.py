@@ -10,7 +10,7 @@ import numpy as np
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.hypothesis import Hypothesis
 from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.parameters import Declared, ParameterError
+from ahpatron_cli.core.parameters import Declared
 from ahpatron_cli.core.state import State, Stored
 
 
@@ -27,8 +27,6 @@ class Learner(Declared):
     """One line for tables: what it is and where it comes from."""
     keeps_gram: ClassVar[bool] = False
     """Whether the Gram matrix of the active set is needed."""
-    inverts: ClassVar[bool] = False
-    """Whether a kernel matrix is inverted with no ridge: κ must have all its digits then."""
     wants_horizon: ClassVar[bool] = False
     """Whether T, the number of rounds, is asked for before the first."""
     every_round: ClassVar[bool] = False
@@ -40,12 +38,6 @@ class Learner(Declared):
     def begin(self, kernel: Kernel, rng: np.random.Generator, horizon: int | None) -> Hypothesis:
         """The empty f that a pass starts with. `rng` is for lots; `horizon` is T, if known."""
         return Expansion(kernel, keep_gram=self.keeps_gram)
-
-    def check_kernel(self, kernel: Kernel) -> None:
-        """Refuse a kernel that has too few digits for what is done with it."""
-        if self.inverts and not kernel.exact:
-            message = f"precision must be double for {self.name}, which inverts a kernel matrix"
-            raise ParameterError("precision", message)
 
     def wants(self, margin: Any, y: Any) -> Any:
         """Whether a round with `y·f(x) = margin` is to change f; for arrays, which rounds are."""

@@ -36,7 +36,6 @@ class NOGD(GradientLearner):
 
     name = "nogd"
     title = "NOGD: gradient descent on Nyström features of B examples (Lu et al. 2016)"
-    inverts = True
 
     budget: int = whole("B", "examples that the features are made of", default=400, at_least=1)
     rank: int = whole(

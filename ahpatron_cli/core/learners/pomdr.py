@@ -44,7 +44,6 @@ class POMDR(Learner):
     name = "pomdr"
     title = "POMDR: optimistic mirror descent with hints, on a budget (Li and Liao 2023)"
     keeps_gram = True
-    inverts = True
     wants_horizon = True
     remembers = ("_surprise", "_halvings", "_unscaled")
 

@@ -41,7 +41,6 @@ class Projectron(Learner):
     name = "projectron"
     title = "Projectron: projects mistakes onto the span of S if near (Orabona et al. 2008)"
     keeps_gram = True
-    inverts = True
 
     tolerance: float = real(
         "η", "examples at most this far from the span of S do not join", 0.1, over=0, under=1

@@ -45,7 +45,6 @@ class SkeGD(GradientLearner):
 
     name = "skegd"
     title = "SkeGD: gradient descent on sketched kernel features (Zhang, Liao 2019)"
-    inverts = True
     every_round = True
     remembers = ("_rounds",)
 

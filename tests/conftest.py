@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
+
+from support.cluster import Cluster
+from support.command import REPOSITORY, Ahpatron
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -18,3 +22,32 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
         del os.environ["XDG_CACHE_HOME"]
     else:
         os.environ["XDG_CACHE_HOME"] = before
+
+
+@pytest.fixture
+def ahpatron(tmp_path: Path) -> Ahpatron:
+    return Ahpatron(tmp_path)
+
+
+@pytest.fixture(scope="session")
+def rings() -> Path:
+    return REPOSITORY / "sample_data" / "rings.svm"
+
+
+@pytest.fixture(scope="session")
+def sparse_text() -> Path:
+    return REPOSITORY / "sample_data" / "sparse_text.svm"
+
+
+@pytest.fixture(scope="session")
+def breast_cancer() -> Path:
+    return REPOSITORY / "sample_data" / "breast_cancer.svm"
+
+
+@pytest.fixture
+def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
+    started = Cluster(tmp_path_factory.mktemp("dask"))
+    yield started
+    for process in started.processes:
+        process.kill()
+        process.wait()

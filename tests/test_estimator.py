@@ -32,7 +32,7 @@ from ahpatron_cli.data.dataset import Preparation, load
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.estimator import BLAS
 from ahpatron_cli.runner import PassResult, Repetition, Setup, play_loaded
-from streams import make_stream
+from support.streams import make_stream
 
 REPOSITORY = Path(__file__).resolve().parents[1]
 FILES = {"rings": 0.1, "breast_cancer": 0.5, "sparse_text": 0.7}

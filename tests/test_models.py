@@ -18,37 +18,9 @@ from ahpatron_cli.core import REGISTRY, Player
 from ahpatron_cli.core.rows import CsrRows, Rows, rows_of
 from ahpatron_cli.core.state import Stored
 from ahpatron_cli.errors import ExitCode, UserError
-from ahpatron_cli.models.file import Model, load_model, looks_like_model, to_bytes
-from streams import compress, make_stream
-
-ROUNDS = 600
-STREAM = make_stream(3, ROUNDS, 4)
-
-
-def player(learner: str, **options: bool) -> Player:
-    kind = REGISTRY[learner]
-    params = {"budget": 40} if "budget" in kind.specs() else {}
-    return Player(kind(**params), seed=(5,), horizon=ROUNDS, **options)
-
-
-def as_model(learner: str, one: Player) -> Model:
-    return Model(
-        learner=learner,
-        params=one.learner.params(),
-        kernel="gaussian",
-        kernel_params=one.kernel.params(),
-        seed=5,
-        labels=(-1.0, 1.0),
-        positive=None,
-        scale="none",
-        scaler=None,
-        features=4,
-        dense=True,
-        width=5,
-        played=one.tally.rounds,
-        digest=0,
-        state=one.state(),
-    )
+from ahpatron_cli.models.file import load_model, looks_like_model, to_bytes
+from support.models import ROUNDS, STREAM, as_model, changed, npy, player, player_of
+from support.streams import compress
 
 
 def gone_on(path: Path, learner: str, one: Player) -> Player:
@@ -123,34 +95,6 @@ def refusal(path: Path, content: bytes) -> UserError:
         player_of(path)
     assert refused.value.code == ExitCode.BAD_DATA
     return refused.value
-
-
-def player_of(path: Path) -> Player:
-    from ahpatron_cli.models.checkpoint import Keeper, Keeping
-
-    keeper = Keeper(Keeping(resume=str(path)), lambda text: None)
-    return keeper.make_pass(keeper.setup(), "a.svm", 0, None)  # type: ignore[return-value]  # a Pass
-
-
-def changed(content: bytes, change: dict[str, bytes | None], pack: int = 0) -> bytes:
-    """The archive with entries replaced, added or (None) left out."""
-    target = io.BytesIO()
-    with (
-        zipfile.ZipFile(io.BytesIO(content)) as old,
-        zipfile.ZipFile(target, "w", pack) as new,
-    ):
-        entries = {name: old.read(name) for name in old.namelist()} | change
-        for name, entry in entries.items():
-            if entry is not None:
-                new.writestr(name, entry)
-    return target.getvalue()
-
-
-def npy(array: np.ndarray, **options: bool) -> bytes:
-    """As NumPy writes it, which is as we do."""
-    target = io.BytesIO()
-    np.lib.format.write_array(target, array, version=(1, 0), **options)
-    return target.getvalue()
 
 
 def described(content: bytes, **change: object) -> bytes:

@@ -215,7 +215,7 @@ def test_the_learner_that_the_readme_adds_works(monkeypatch: pytest.MonkeyPatch)
     )
     exec(preamble + source[1], names)
     from ahpatron_cli.core import play
-    from streams import make_stream
+    from support.streams import make_stream
 
     stream = make_stream(seed=0, rounds=200, features=2)
     learner = names["Cautious"]

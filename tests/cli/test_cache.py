@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from cli.conftest import Ahpatron
+from support.command import Ahpatron
 
 
 def told(text: str) -> dict[str, Any]:

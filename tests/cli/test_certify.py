@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from cli.conftest import Ahpatron
+from support.command import Ahpatron
 
 SIGMAS = {"rings": "0.1", "breast_cancer": "1", "sparse_text": "1"}
 CASES = [

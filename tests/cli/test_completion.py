@@ -7,7 +7,7 @@ import pytest
 from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.data.scaling import SCALES
 from ahpatron_cli.output.formats import FORMATS
-from cli.conftest import Ahpatron
+from support.command import Ahpatron
 
 
 def offered(ahpatron: Ahpatron, *words: str) -> list[str]:

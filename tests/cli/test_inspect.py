@@ -18,8 +18,8 @@ from typing import Any
 import pytest
 
 from ahpatron_cli.core import KERNELS, REGISTRY
-from cli.conftest import Ahpatron
-from cli.test_process import in_terminal, lines_of, modules_after
+from support.command import Ahpatron, modules_after
+from support.terminal import in_terminal, lines_of
 
 ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LANG": "C"}
 

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from cli.conftest import Ahpatron
+from support.command import Ahpatron
 
 
 def data(*labels: object) -> str:

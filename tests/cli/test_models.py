@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from ahpatron_cli.core import REGISTRY
-from cli.conftest import COMMAND, Ahpatron
+from support.command import COMMAND, Ahpatron
 
 
 def scores(path: Path) -> list[tuple[str, str, str]]:

@@ -2,42 +2,16 @@
 
 from __future__ import annotations
 
-import os
 import re
 import signal
 import subprocess
-import sys
 import time
 from pathlib import Path
 
-import pexpect
 import pytest
 
-from cli.conftest import COMMAND, Ahpatron
-
-ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
-
-
-def in_terminal(*arguments: object, columns: int = 80, **environment: str) -> tuple[str, int]:
-    """What a terminal of this width is sent, and the exit code."""
-    # pytest-xdist sets COLUMNS for its workers; here the terminal itself is to be asked
-    surroundings = {name: v for name, v in os.environ.items() if name not in ("COLUMNS", "LINES")}
-    child = pexpect.spawn(
-        COMMAND[0],
-        [*COMMAND[1:], *map(str, arguments)],
-        dimensions=(24, columns),
-        env={**surroundings, "TERM": "xterm-256color", **environment},
-        encoding="utf-8",
-        timeout=60,
-    )
-    child.expect(pexpect.EOF)
-    child.close()
-    return child.before or "", child.exitstatus
-
-
-def lines_of(text: str) -> list[str]:
-    """Visible lines: what stands after the last carriage return of each."""
-    return [line.split("\r")[-1] for line in ESCAPE.sub("", text).replace("\r\n", "\n").split("\n")]
+from support.command import COMMAND, Ahpatron, modules_after
+from support.terminal import in_terminal, lines_of
 
 
 def test_a_terminal_gets_a_table_with_the_best_in_bold(rings: Path) -> None:
@@ -173,20 +147,6 @@ def test_signals(ahpatron: Ahpatron, number: signal.Signals, code: int, way: lis
     assert out == b""
     assert err == (b"ahpatron: interrupted\n" if code == 130 else b"ahpatron: terminated\n")
     assert ahpatron.files() == {"long.svm"}
-
-
-def modules_after(*arguments: object) -> set[str]:
-    """The top-level modules that a call imports."""
-    code = (
-        "import sys\n"
-        "from ahpatron_cli.cli.app import _main\n"
-        f"_main({[str(argument) for argument in arguments]!r})\n"
-        "print('\\n'.join(sorted({name.split('.')[0] for name in sys.modules})), file=sys.stderr)"
-    )
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
-    )
-    return set(done.stderr.split())
 
 
 def test_help_imports_nothing_heavy(rings: Path) -> None:

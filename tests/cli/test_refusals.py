@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from cli.conftest import Ahpatron
+from support.command import Ahpatron
 
 USAGE = [
     (["-B", "0"], "--budget must be an even whole number >= 2, got 0"),

@@ -15,7 +15,7 @@ import pytest
 
 from ahpatron_cli.core import Ahpatron as AhpatronLearner
 from ahpatron_cli.core import Gaussian, play
-from cli.conftest import Ahpatron
+from support.command import Ahpatron
 
 DETERMINISTIC = [
     *("learner", "params", "seed", "repeat", "rounds", "mistakes", "mistake_rate"),

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from cli.conftest import Ahpatron, Outcome
+from support.command import Ahpatron, Outcome
 
 
 def only_run(done: Outcome) -> dict[str, Any]:

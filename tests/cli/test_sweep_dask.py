@@ -2,58 +2,17 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 import subprocess
-import sys
 import time
-from collections.abc import Iterator
 from pathlib import Path
 
-import pytest
+from support.cluster import Cluster
+from support.command import COMMAND, REPOSITORY, Ahpatron
+from support.sweep_command import essence, lines
 
-from cli.conftest import COMMAND, REPOSITORY, Ahpatron
-from cli.test_sweep import essence, lines
-
-DASK = str(Path(sys.executable).with_name("dask"))
 GRID = ("-g", "budget=20:200:20", "-l", "ahpatron", "-l", "rbp", "--repeats", "5")
 TRIALS = 100
-
-
-class Cluster:
-    """A scheduler and its workers."""
-
-    def __init__(self, folder: Path) -> None:
-        self._folder = folder
-        self._file = folder / "scheduler.json"
-        self.processes: list[subprocess.Popen[bytes]] = []
-        self._start("scheduler", "--host", "127.0.0.1", "--port", "0")
-        self.workers = [self.add_worker(), self.add_worker()]
-
-    @property
-    def address(self) -> str:
-        return str(json.loads(self._file.read_text())["address"])
-
-    def add_worker(self) -> subprocess.Popen[bytes]:
-        while not self._file.exists():
-            time.sleep(0.05)
-        return self._start("worker", "--nthreads", "1", "--no-nanny")
-
-    def _start(self, *words: str) -> subprocess.Popen[bytes]:
-        command = [DASK, *words, "--no-dashboard", "--scheduler-file", str(self._file)]
-        with (self._folder / "log").open("ab") as log:
-            process = subprocess.Popen(command, cwd=self._folder, stdout=log, stderr=log)
-        self.processes.append(process)
-        return process
-
-
-@pytest.fixture
-def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    started = Cluster(tmp_path_factory.mktemp("dask"))
-    yield started
-    for process in started.processes:
-        process.kill()
-        process.wait()
 
 
 def test_the_same_bytes_also_if_a_worker_is_killed(

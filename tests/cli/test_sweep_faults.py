@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.conftest import COMMAND, Ahpatron
-from cli.test_sweep import SMALL, TRIALS, essence, lines, sweep
+from support.command import COMMAND, Ahpatron
+from support.sweep_command import SMALL, TRIALS, essence, lines, sweep
 
 
 def started(ahpatron: Ahpatron, *arguments: object, **options: object) -> subprocess.Popen[bytes]:

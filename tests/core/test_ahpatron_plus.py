@@ -6,7 +6,7 @@ import numpy as np
 
 from ahpatron_cli.core import REGISTRY, Ahpatron, Gaussian, Player
 from ahpatron_cli.core.learners import AhpatronPlus
-from streams import make_stream
+from support.streams import make_stream
 
 
 def test_the_defaults_are_those_of_the_definition() -> None:

@@ -22,7 +22,7 @@ from ahpatron_cli.core.theory.theorems import (
     radii_of,
     theorems_of,
 )
-from streams import Example, make_stream, streams
+from support.streams import Example, make_stream, streams
 
 BY_KEY = {theorem.key: theorem for theorem in THEOREMS}
 

@@ -6,12 +6,13 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from ahpatron_cli.core import KERNELS, Gaussian, Kernel, Linear, bounds
+from ahpatron_cli.core import KERNELS, Gaussian, Kernel, Linear
 from ahpatron_cli.core.rows import Floats, Rows
+from ahpatron_cli.core.theory import bounds
 from ahpatron_cli.core.theory import comparators as module
 from ahpatron_cli.core.theory.comparators import Comparator, Pieces, comparators, minimisers
 from reference import kernels as formulas
-from streams import Example, compress, make_stream
+from support.streams import Example, compress, make_stream
 
 KERNEL_PAIRS = {
     "gaussian": (KERNELS["gaussian"](sigma=0.7), formulas.gaussian(0.7)),

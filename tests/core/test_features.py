@@ -11,8 +11,8 @@ from ahpatron_cli.core.features import Featured, FourierMap, Staged
 from ahpatron_cli.core.parameters import ParameterError
 from ahpatron_cli.core.rows import CsrRows
 from ahpatron_cli.core.sketched import Sketches
-from cases import ONLY_GAUSSIAN
-from streams import compress, make_stream
+from support.cases import ONLY_GAUSSIAN
+from support.streams import compress, make_stream
 
 SETTINGS: list[tuple[str, dict[str, Any]]] = [
     ("fogd", {"features": 30, "step": 0.37}),

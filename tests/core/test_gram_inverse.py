@@ -5,7 +5,7 @@ import pytest
 
 from ahpatron_cli.core import Gaussian
 from ahpatron_cli.core.gram_inverse import DRIFT, IN_SPAN, PROBE_EVERY, Inverse
-from streams import make_stream
+from support.streams import make_stream
 
 
 def gram_of(rows: np.ndarray, sigma: float = 0.7) -> np.ndarray:

@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from ahpatron_cli.core import KERNELS, REGISTRY, Gaussian, Kernel, Player
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.parameters import ParameterError
-from cases import CASES, ONLY_GAUSSIAN, TWINS, Case
 from reference import kernels as formulas
-from streams import Example, compress, make_stream, streams
+from support.cases import CASES, ONLY_GAUSSIAN, TWINS, Case
+from support.streams import Example, compress, make_stream, streams
 
 KERNEL_PAIRS = {
     "gaussian": (KERNELS["gaussian"](sigma=0.7), formulas.gaussian(0.7)),

@@ -5,7 +5,7 @@ import pytest
 
 from ahpatron_cli.core import Ahpatron, Gaussian, Player
 from ahpatron_cli.core.budget import choose_nearest
-from streams import make_stream
+from support.streams import make_stream
 
 
 def gram(X: np.ndarray) -> np.ndarray:

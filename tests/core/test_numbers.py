@@ -20,9 +20,9 @@ from ahpatron_cli.core import (
 from ahpatron_cli.core.kernels import NumericalError
 from ahpatron_cli.core.parameters import ParameterError
 from ahpatron_cli.core.rows import CsrRows, unit_rows
-from cases import Case
 from reference import kernels as formulas
-from streams import Example, compress, make_stream
+from support.cases import Case
+from support.streams import Example, compress, make_stream
 
 CASES = [Case("ahpatron", {"budget": 8}), Case("avp", {"radius": 3.0}), Case("perceptron")]
 

@@ -9,9 +9,9 @@ from ahpatron_cli.core import Gaussian, Linear, Player, play
 from ahpatron_cli.core.learners import POMDR, Perceptron, Projectron, ProjectronPlusPlus
 from ahpatron_cli.core.learners.projectron import LimitReachedError
 from ahpatron_cli.core.parameters import ParameterError
-from cases import Case
 from reference import kernels as formulas
-from streams import Example, compress, make_stream
+from support.cases import Case
+from support.streams import Example, compress, make_stream
 
 CASES = [
     Case("projectron"),

@@ -11,8 +11,8 @@ from ahpatron_cli.core import KERNELS, Gaussian, Player
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.kernels import NumericalError
 from ahpatron_cli.core.rows import Rows
-from cases import CASES, ONLY_GAUSSIAN, Case
-from streams import compress, make_stream
+from support.cases import CASES, ONLY_GAUSSIAN, Case
+from support.streams import compress, make_stream
 
 STREAM = make_stream(seed=5, rounds=300, features=3)
 ELSEWHERE = make_stream(seed=6, rounds=150, features=3).X

@@ -6,9 +6,10 @@ import numpy as np
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from ahpatron_cli.core import AVP, Ahpatron, Gaussian, Perceptron, bounds, play
+from ahpatron_cli.core import AVP, Ahpatron, Gaussian, Perceptron, play
 from ahpatron_cli.core.learners import Forgetron
-from streams import Example, make_stream, streams
+from ahpatron_cli.core.theory import bounds
+from support.streams import Example, make_stream, streams
 
 
 def comparators(

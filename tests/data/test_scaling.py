@@ -5,7 +5,7 @@ import pytest
 
 from ahpatron_cli.core.rows import CsrRows
 from ahpatron_cli.data.scaling import scaled
-from streams import compress
+from support.streams import compress
 
 
 def example() -> np.ndarray:

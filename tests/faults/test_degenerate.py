@@ -16,12 +16,9 @@ import pytest
 
 from ahpatron_cli.core import AVP, Ahpatron, Gaussian, Learner, Player
 from ahpatron_cli.core.kernels import NumericalError
-from cli.conftest import Ahpatron as Command
-from cli.conftest import ahpatron, rings
 from reference import precise
-from streams import compress, make_stream
-
-__all__ = ["ahpatron", "rings"]  # fixtures
+from support.command import Ahpatron as Command
+from support.streams import compress, make_stream
 
 STREAM = make_stream(seed=7, rounds=60, features=2)
 X = STREAM.X

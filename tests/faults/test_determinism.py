@@ -19,12 +19,10 @@ import pytest
 from ahpatron_cli.core import Gaussian, Player
 from ahpatron_cli.data.dataset import Preparation, load
 from ahpatron_cli.data.source import open_source
-from cases import CASES, Case
-from cli.conftest import COMMAND, REPOSITORY, Ahpatron, ahpatron, rings
-from cli.test_sweep import essence
-from cli.test_sweep_dask import Cluster, cluster
-
-__all__ = ["ahpatron", "cluster", "rings"]  # fixtures
+from support.cases import CASES, Case
+from support.cluster import Cluster
+from support.command import COMMAND, REPOSITORY, Ahpatron
+from support.sweep_command import essence
 
 SWEEP = ("-g", "budget=20:60:20", "-l", "ahpatron", "-l", "rbp", "-l", "fogd", "--repeats", "3")
 ENVIRONMENTS: list[dict[str, str]] = [

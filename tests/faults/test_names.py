@@ -20,8 +20,8 @@ from pathlib import Path
 import pytest
 
 from ahpatron_cli.output.escape import literal
-from cli.conftest import COMMAND
-from cli.test_process import in_terminal
+from support.command import COMMAND
+from support.terminal import in_terminal
 
 NAMES: list[bytes] = [
     b"a[/red].svm",

@@ -24,9 +24,8 @@ from ahpatron_cli.sweep.result_lines import DamagedLineError, Header, Timing, de
 from ahpatron_cli.sweep.results_file import read_results
 from faults.fuzz_reader import made_up
 from faults.reading import check
-from sweep.trials import trial
-from test_models import STREAM as KEPT_STREAM
-from test_models import as_model, changed, npy, player, player_of, to_bytes
+from support.models import MODEL, changed, npy, player_of
+from support.stored_trials import trial
 
 TOKENS = st.sampled_from(
     [
@@ -157,15 +156,6 @@ def test_files_of_results(tmp_path: Path, content: bytes) -> None:
     refused = refusal(lambda: read_results(str(path)))
     assert refused is None or refused.code is ExitCode.CANNOT_CREATE
     assert path.read_bytes() == content
-
-
-def kept() -> bytes:
-    one = player("ahpatron", resumable=True)
-    one.feed(KEPT_STREAM.X[:333], KEPT_STREAM.y[:333])
-    return to_bytes(as_model("ahpatron", one))
-
-
-MODEL = kept()
 
 
 def described(content: bytes) -> Any:

@@ -10,10 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from cli.conftest import COMMAND, Ahpatron, ahpatron, rings
-from cli.test_sweep import essence
-
-__all__ = ["ahpatron", "rings"]  # fixtures
+from support.command import COMMAND, Ahpatron
+from support.sweep_command import essence
 
 MOMENTS = 20
 SIGNALS = [

@@ -15,12 +15,10 @@ from ahpatron_cli import atomic as files
 from ahpatron_cli.atomic import write_atomically
 from ahpatron_cli.errors import ExitCode, UserError
 from ahpatron_cli.models.file import load_model
-from cli.conftest import COMMAND, Ahpatron, ahpatron, rings
-from cli.test_process import in_terminal, lines_of
-from cli.test_sweep import essence
-from faults.test_properties import MODEL
-
-__all__ = ["ahpatron", "rings"]  # fixtures
+from support.command import COMMAND, Ahpatron
+from support.models import MODEL
+from support.sweep_command import essence
+from support.terminal import in_terminal, lines_of
 
 CALLS = [
     "run {rings} -B 4 --limit 100",

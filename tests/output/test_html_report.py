@@ -7,10 +7,10 @@ from xml.etree import ElementTree
 
 import pytest
 
-import sweeps
 from ahpatron_cli.errors import ExitCode, UserError
 from ahpatron_cli.output.html_report import check_report_path, to_html, write_report
 from ahpatron_cli.sweep.summary import find
+from support import sweeps
 
 HOSTILE = "<script>alert(1)</script>\"'& a[/red].svm \x1b[31m $x$"
 VOID = {"meta", "br"}

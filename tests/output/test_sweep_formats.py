@@ -10,7 +10,7 @@ import pytest
 from ahpatron_cli import __version__
 from ahpatron_cli.output.formats import findings_to_text
 from ahpatron_cli.sweep.summary import Findings, find
-from trials import make_data, make_trial, make_trials, sweep
+from support.trials import make_data, make_trial, make_trials, sweep
 
 CSV_COLUMNS = (
     "data,sha256,limit,scale,positive,shuffled,learner,repeats,mistake_rate_mean,"

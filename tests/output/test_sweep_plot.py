@@ -14,7 +14,6 @@ from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
 
-import sweeps
 from ahpatron_cli.errors import ExitCode, UserError
 from ahpatron_cli.output.escape import literal
 from ahpatron_cli.output.plots.drawing import fitted, text_width
@@ -22,6 +21,7 @@ from ahpatron_cli.output.plots.panels import choice, parameter_panel, pareto_fro
 from ahpatron_cli.output.plots.sweep import check_plot_path, draw_sweep, write_plot
 from ahpatron_cli.records import SummaryRecord
 from ahpatron_cli.sweep.summary import DataFindings, Findings, Setting, find
+from support import sweeps
 
 HOSTILE = "<script>x</script> a[/red].svm \x1b[31m $x$ $\\frac{"
 

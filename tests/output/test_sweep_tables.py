@@ -11,7 +11,7 @@ from ahpatron_cli.output.stdout import write_findings
 from ahpatron_cli.output.sweep_table import findings_page
 from ahpatron_cli.output.terminal import print_page
 from ahpatron_cli.sweep.summary import Findings, find
-from trials import make_data, make_trial, make_trials, sweep
+from support.trials import make_data, make_trial, make_trials, sweep
 
 TABLE = """\
 a.svm: 1,000 rounds, 18 features; all settings, 3 permutations

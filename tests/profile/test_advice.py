@@ -9,7 +9,7 @@ import numpy as np
 from ahpatron_cli.profile.advice import advice, next_commands
 from ahpatron_cli.profile.profiler import Wanted
 from ahpatron_cli.profile.sketches import LabelTally
-from profiles import Matrix, content, profile, to_text
+from support.profiles import Matrix, content, profile, to_text
 
 
 def test_which_scaling_is_advised() -> None:

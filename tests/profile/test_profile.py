@@ -14,7 +14,7 @@ from ahpatron_cli.data.distances import Alignment, Distances, Geometry, align, m
 from ahpatron_cli.data.source import Source
 from ahpatron_cli.profile.profiler import Profiler, Wanted
 from ahpatron_cli.profile.sketches import Columns, Fingerprints, Sample, row_hashes
-from profiles import Matrix, alignment_of, content, distances_of, profile, to_csr, to_text
+from support.profiles import Matrix, alignment_of, content, distances_of, profile, to_csr, to_text
 
 
 @pytest.fixture(params=["dense", "sparse"])

@@ -19,7 +19,7 @@ from ahpatron_cli.sweep.result_lines import (
     encode_header,
     encode_trial,
 )
-from sweep.trials import trial
+from support.stored_trials import trial
 
 TIMING = Timing(0.25, 0.5)
 

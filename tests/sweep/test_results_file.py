@@ -15,7 +15,7 @@ from ahpatron_cli.errors import ExitCode, UserError
 from ahpatron_cli.sweep import results_file as store
 from ahpatron_cli.sweep.result_lines import OPENING, Timing
 from ahpatron_cli.sweep.results_file import ResultsFile, looks_like_results, read_results
-from sweep.trials import trial
+from support.stored_trials import trial
 
 FACTS = {"version": "1", "command": "ahpatron sweep"}
 TIMING = Timing(0.25, 0.5)

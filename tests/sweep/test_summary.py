@@ -8,7 +8,7 @@ import pytest
 from scipy.stats import ttest_rel
 
 from ahpatron_cli.sweep.summary import DataFindings, Setting, compare, distinct_names, find
-from trials import make_data, make_trial, make_trials
+from support.trials import make_data, make_trial, make_trials
 
 
 def found(*trials: Any) -> DataFindings:

@@ -8,8 +8,6 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 
-import pytest
-
 REPOSITORY = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, "-m", "ahpatron_cli"]
 
@@ -50,21 +48,15 @@ class Ahpatron:
         return {path.name for path in self.folder.iterdir()}
 
 
-@pytest.fixture
-def ahpatron(tmp_path: Path) -> Ahpatron:
-    return Ahpatron(tmp_path)
-
-
-@pytest.fixture(scope="session")
-def rings() -> Path:
-    return REPOSITORY / "sample_data" / "rings.svm"
-
-
-@pytest.fixture(scope="session")
-def sparse_text() -> Path:
-    return REPOSITORY / "sample_data" / "sparse_text.svm"
-
-
-@pytest.fixture(scope="session")
-def breast_cancer() -> Path:
-    return REPOSITORY / "sample_data" / "breast_cancer.svm"
+def modules_after(*arguments: object) -> set[str]:
+    """The top-level modules that a call imports."""
+    code = (
+        "import sys\n"
+        "from ahpatron_cli.cli.app import _main\n"
+        f"_main({[str(argument) for argument in arguments]!r})\n"
+        "print('\\n'.join(sorted({name.split('.')[0] for name in sys.modules})), file=sys.stderr)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+    )
+    return set(done.stderr.split())

@@ -1,0 +1,38 @@
+"""A Dask cluster on loopback, started as a user would."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+DASK = str(Path(sys.executable).with_name("dask"))
+
+
+class Cluster:
+    """A scheduler and its workers."""
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._file = folder / "scheduler.json"
+        self.processes: list[subprocess.Popen[bytes]] = []
+        self._start("scheduler", "--host", "127.0.0.1", "--port", "0")
+        self.workers = [self.add_worker(), self.add_worker()]
+
+    @property
+    def address(self) -> str:
+        return str(json.loads(self._file.read_text())["address"])
+
+    def add_worker(self) -> subprocess.Popen[bytes]:
+        while not self._file.exists():
+            time.sleep(0.05)
+        return self._start("worker", "--nthreads", "1", "--no-nanny")
+
+    def _start(self, *words: str) -> subprocess.Popen[bytes]:
+        command = [DASK, *words, "--no-dashboard", "--scheduler-file", str(self._file)]
+        with (self._folder / "log").open("ab") as log:
+            process = subprocess.Popen(command, cwd=self._folder, stdout=log, stderr=log)
+        self.processes.append(process)
+        return process

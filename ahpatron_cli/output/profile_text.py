@@ -27,7 +27,7 @@ _WIDE, _NAMES = 60, 14
 """Windows from `_WIDE` columns on have a column of `_NAMES` for names."""
 _BAR = 40
 _FULL, _TRACE = "█", "▏"
-_SPELLING = {"σ": "sigma", "κ": "k", "²": "^2", "±": "+-", "…": "...", _FULL: "#", _TRACE: ":"}
+_SPELLING = {"σ": "sigma", "κ": "k", "²": "^2", "±": "+-", _FULL: "#", _TRACE: ":"}
 
 _Entry: TypeAlias = tuple[str, str]
 """A name and what is said of it."""
@@ -154,9 +154,6 @@ def _features(facts: FeatureFacts, features: int) -> Iterator[_Entry]:
     yield "within -1..1", f"{facts.within_1_1:,}"
     yield "never used", _count(facts.never_used)
     yield "constant", _count(facts.constant)
-    pairs = ", ".join(f"{one} = {other}" for one, other in facts.duplicate_features)
-    more = ", …" if facts.duplicates > len(facts.duplicate_features) else ""
-    yield "duplicates", f"{facts.duplicates:,}: {pairs}{more}" if pairs else "none"
     if facts.widest:
         ranges = (f"{one.index}: {_span(one.low, one.high)}" for one in facts.widest)
         yield "widest", "; ".join(ranges)

@@ -71,10 +71,6 @@ class FeatureFacts:
     within_1_1: int
     """Between -1 and 1; those between 0 and 1 are among them."""
     widest: tuple[FeatureRange, ...]
-    duplicates: int
-    """Features that equal an earlier one in every row, and are not constant."""
-    duplicate_features: tuple[tuple[int, int], ...]
-    """Some of them, each with the earlier one."""
 
 
 @dataclass(frozen=True)

@@ -28,7 +28,7 @@ from ahpatron_cli.profile.profile import (
 from ahpatron_cli.profile.sketches import ColumnResult, Columns, Fingerprints, LabelTally, Sample
 
 MOST_LISTED = 5
-"""Features named singly: those of the largest range, and duplicates."""
+"""Features named singly: those of the largest range."""
 
 
 @dataclass(frozen=True)
@@ -189,7 +189,6 @@ class _Lengths:
 
 def _feature_facts(columns: ColumnResult) -> FeatureFacts:
     low, high, count = columns.low, columns.high, columns.count
-    duplicates, pairs = columns.repeats(MOST_LISTED)
     widest = np.argsort(low / 2 - high / 2, kind="stable")[:MOST_LISTED]
     return FeatureFacts(
         examined=len(low),
@@ -204,8 +203,6 @@ def _feature_facts(columns: ColumnResult) -> FeatureFacts:
             for at in widest.tolist()
             if low[at] < high[at]
         ),
-        duplicates=duplicates,
-        duplicate_features=pairs,
     )
 
 

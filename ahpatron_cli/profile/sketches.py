@@ -1,17 +1,16 @@
 """Bounded sketches of a stream of rows: what `ahpatron inspect` remembers of a file, and no more.
 
 - `LabelTally`: how often each label came, of at most 1,000 different ones.
-- `Columns`: smallest and largest value, count and hash of each column, of the first 2^20 columns;
-  32 bytes a column.
+- `Columns`: smallest and largest value and count of each column, of the first 2^20 columns;
+  24 bytes a column.
 - `Fingerprints`: hash, label and line of each row, of the first 2 million rows; 24 bytes a row.
 - `Sample`: rows drawn at random, at most 4,000 rows and 2^20 values; 12 bytes a value.
 
 So the memory needed does not depend on the length of the file.
 
-Rows and columns are compared by 64-bit hashes: `Σ mix(bits(x_ij) ⊕ key)` mod 2^64 over the values
-that are not 0, with a key that depends on the column (hash of a row) or on the row's number (hash
-of a column). Two that differ collide with probability 2^-64: among 2 million rows or columns any
-two do with probability 1e-7.
+Rows are compared by 64-bit hashes: `Σ mix(bits(x_ij) ⊕ key_j)` mod 2^64 over the values that are
+not 0. Two rows that differ collide with probability 2^-64: among 2 million rows any two do with
+probability 1e-7.
 """
 
 from __future__ import annotations
@@ -32,8 +31,7 @@ MOST_SAMPLED_VALUES = 1 << 20
 Words = NDArray[np.uint64]
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_OF_ROWS = np.uint64(0x243F6A8885A308D3)
-_OF_COLUMNS = np.uint64(0x13198A2E03707344)
+_SALT = np.uint64(0x243F6A8885A308D3)
 
 
 def _mix(words: Words) -> Words:
@@ -45,17 +43,13 @@ def _mix(words: Words) -> Words:
     return words
 
 
-def _hashes(values: Floats, numbers: Integers | NDArray[np.int32], salt: np.uint64) -> Words:
-    """One word for each value and the number that it stands at; 0 for zeros, stored or not."""
-    words = _mix(numbers.astype(np.uint64) * _GOLDEN + salt)
-    words ^= values.view(np.uint64)
-    return np.where(values == 0, np.uint64(0), _mix(words))
-
-
 def row_hashes(rows: CsrRows) -> Words:
     """A hash of each row; rows that are equal as vectors have equal ones."""
     values = np.ascontiguousarray(rows.values)
-    sums = np.concatenate((np.zeros(1, np.uint64), _hashes(values, rows.columns, _OF_ROWS)))
+    words = _mix(rows.columns.astype(np.uint64) * _GOLDEN + _SALT)
+    words ^= values.view(np.uint64)
+    words = np.where(values == 0, np.uint64(0), _mix(words))  # a zero counts as not stored
+    sums = np.concatenate((np.zeros(1, np.uint64), words))
     np.cumsum(sums, out=sums)
     return sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]
 
@@ -89,7 +83,7 @@ class LabelTally:
 
 
 class Columns:
-    """Extremes, count and hash of every column, zeros that are not stored included."""
+    """Extremes and count of every column, zeros that are not stored included."""
 
     def __init__(self, limit: int = MOST_COLUMNS) -> None:
         self._limit = limit
@@ -97,25 +91,20 @@ class Columns:
         self._low = np.zeros(0)
         self._high = np.zeros(0)
         self._count = np.zeros(0, dtype=np.int64)
-        self._hash = np.zeros(0, dtype=np.uint64)
 
     def add(self, rows: CsrRows) -> None:
         """Take in the next rows."""
-        numbers = np.arange(self._rows, self._rows + len(rows))
         self._rows += len(rows)
         columns, values = rows.columns, rows.values
-        owners = np.repeat(numbers, np.diff(rows.indptr))
-        told = values != 0
+        taken = values != 0
         if rows.width > self._limit:
-            told &= columns < self._limit
-        if not told.all():
-            columns, values, owners = columns[told], values[told], owners[told]
+            taken &= columns < self._limit
+        if not taken.all():
+            columns, values = columns[taken], values[taken]
         self._grow(min(rows.width, self._limit))
         np.minimum.at(self._low, columns, values)
         np.maximum.at(self._high, columns, values)
         np.add.at(self._count, columns, 1)
-        words = _hashes(np.ascontiguousarray(values), owners, _OF_COLUMNS)
-        np.add.at(self._hash, columns, words)
 
     def _grow(self, width: int) -> None:
         """Room doubles when it runs out, up to the limit."""
@@ -126,7 +115,6 @@ class Columns:
         self._low = np.concatenate((self._low, np.full(more, np.inf)))
         self._high = np.concatenate((self._high, np.full(more, -np.inf)))
         self._count = np.concatenate((self._count, np.zeros(more, np.int64)))
-        self._hash = np.concatenate((self._hash, np.zeros(more, np.uint64)))
 
     def result(self, first: int, stop: int) -> ColumnResult:
         """What is known of the columns `first` to `stop`, as far as they were looked at."""
@@ -137,36 +125,22 @@ class Columns:
         sparse = count < self._rows  # such a column has a zero somewhere
         low = np.where(sparse, np.minimum(self._low[part], 0.0), self._low[part])
         high = np.where(sparse, np.maximum(self._high[part], 0.0), self._high[part])
-        return ColumnResult(first, low, high, count, self._hash[part])
+        return ColumnResult(first, low, high, count)
 
 
 @dataclass(frozen=True, eq=False)
 class ColumnResult:
-    """Columns from `first` on: extremes, how many values are not 0, and hashes."""
+    """Columns from `first` on: extremes, and how many values are not 0."""
 
     first: int
     low: Floats
     high: Floats
     count: Integers
-    hashes: Words
 
     def spreads(self) -> Floats:
         """`high - low`, infinite where that does not fit into a double."""
         with np.errstate(over="ignore"):
             return self.high - self.low
-
-    def repeats(self, most: int) -> tuple[int, tuple[tuple[int, int], ...]]:
-        """How many columns equal an earlier one, constant ones aside, and the first `most` of them.
-
-        Each comes with the first column that it equals.
-        """
-        varying = np.flatnonzero(self.low < self.high)
-        _, first, group = np.unique(self.hashes[varying], return_index=True, return_inverse=True)
-        earliest = first[group]
-        later = np.flatnonzero(earliest != np.arange(len(varying)))
-        columns = np.stack((varying[later[:most]], varying[earliest[later[:most]]]), axis=1)
-        pairs = tuple((one, other) for one, other in (columns + self.first).tolist())
-        return len(later), pairs
 
 
 class Fingerprints:
@@ -243,7 +217,7 @@ class Sample:
     def __init__(
         self, seed: int, most_rows: int = MOST_SAMPLED, most_values: int = MOST_SAMPLED_VALUES
     ) -> None:
-        self._lots = np.random.default_rng(seed)
+        self._random = np.random.default_rng(seed)
         self._most_rows = most_rows
         self._most_values = most_values
         self._drawn = np.zeros(0)
@@ -252,7 +226,7 @@ class Sample:
 
     def add(self, rows: CsrRows, labels: Floats) -> None:
         """Let the next rows take part."""
-        drawn = self._lots.random(len(rows))
+        drawn = self._random.random(len(rows))
         full = len(self._drawn) >= self._most_rows
         candidates = np.flatnonzero(drawn < self._drawn[-1]) if full else np.arange(len(rows))
         best = np.argsort(drawn[candidates], kind="stable")[: self._most_rows]

@@ -14,7 +14,8 @@ from ahpatron_cli.core.theory.theorems import THEOREMS, Theorem, radii_of, theor
 from ahpatron_cli.data.dataset import Facts, Preparation, Stream, load
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import ExitCode, Place, UserError, one_of, usage
-from ahpatron_cli.records import CertificateRecord, CertifiedRecord, ParamValue, plain
+from ahpatron_cli.numbers import assignment
+from ahpatron_cli.records import CertificateRecord, CertifiedRecord
 from ahpatron_cli.runner import PassResult, Setup, check
 
 
@@ -138,11 +139,7 @@ def _reasons(result: PassResult) -> Iterable[str]:
         settings = theorem.settings({"budget": params["budget"]} if "budget" in params else {})
         met = not theorem.failing({**params, **settings}, result.outcome)
         changes = [
-            f"{name}={_short(value)}" for name, value in settings.items() if params[name] != value
+            assignment(name, value) for name, value in settings.items() if params[name] != value
         ]
         remedy = f"; --theorem {theorem.key} sets {', '.join(changes)}" if met else ""
         yield f"{theorem.title} wants {' and '.join(failing)}{remedy}"
-
-
-def _short(value: ParamValue) -> ParamValue:
-    return f"{value:.6g}" if isinstance(value, float) else plain(value)

@@ -177,21 +177,21 @@ def _run_command(arguments: list[str]) -> int:
         raise KeyboardInterrupt  # which Typer had caught
     code = ExitCode.OK
     if isinstance(answer, Shown):
-        from ahpatron_cli.output.stdout import write_reports
+        from ahpatron_cli.output.formats import write_reports
 
         write_reports(answer.reports, answer.format)
     elif isinstance(answer, FindingsShown):
-        from ahpatron_cli.output.stdout import write_findings
+        from ahpatron_cli.output.formats import write_findings
 
         write_findings(answer.findings, answer.format)
         code = answer.code
     elif isinstance(answer, ProfileShown):
-        from ahpatron_cli.output.stdout import write_profile
+        from ahpatron_cli.output.formats import write_profile
 
         write_profile(answer.profile, answer.format)
         code = answer.code
     elif isinstance(answer, ReferenceShown):
-        from ahpatron_cli.output.stdout import write_reference
+        from ahpatron_cli.output.formats import write_reference
 
         write_reference(answer.format)
     elif isinstance(answer, Said):

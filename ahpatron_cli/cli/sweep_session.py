@@ -16,8 +16,8 @@ from ahpatron_cli.cli.plan import Plan
 from ahpatron_cli.cli.shown import FindingsShown, Said
 from ahpatron_cli.data.cache import content_hash, decoded, default_folder
 from ahpatron_cli.errors import ExitCode, Place, UserError, one_of, usage
+from ahpatron_cli.numbers import counted
 from ahpatron_cli.output.formats import FORMATS
-from ahpatron_cli.output.wording import counted
 from ahpatron_cli.records import plain
 from ahpatron_cli.runner import SUSPICIOUS_TIES
 from ahpatron_cli.sweep.local import play_locally

@@ -1,6 +1,7 @@
-"""Reports and findings as text: the formats that scripts, spreadsheets and papers read.
+"""Results on standard output and as text: tables for people, json, jsonl and csv for programs.
 
-Every function here is a pure function of the records. A text ends with one newline.
+Field names of json, jsonl and csv are a public contract, as in `records.py`. A text ends with one
+newline.
 """
 
 from __future__ import annotations
@@ -10,74 +11,216 @@ import dataclasses
 import io
 import json
 import math
+import sys
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
+from ahpatron_cli import __version__
 from ahpatron_cli.output.escape import literal, spreadsheet_text
 from ahpatron_cli.output.markup import to_latex, to_markdown
 from ahpatron_cli.output.run_table import run_page
-from ahpatron_cli.records import CertificateRecord, Json, ParamValue, Report, runs_to_json, to_json
+from ahpatron_cli.records import (
+    SCHEMA,
+    CertificateRecord,
+    Json,
+    ParamValue,
+    Report,
+    data_to_json,
+    plain_params,
+    runs_to_json,
+    to_json,
+    whole,
+)
 
-if TYPE_CHECKING:
-    from ahpatron_cli.sweep.summary import Findings
-
-_CERTIFICATE_FIELDS = [field.name for field in dataclasses.fields(CertificateRecord)]
+if TYPE_CHECKING:  # rich, numpy and the modules that need them are imported when they are used
+    from ahpatron_cli.output.table import Page
+    from ahpatron_cli.profile.profile import Profile
+    from ahpatron_cli.sweep.summary import Findings, Setting, TrialData, TrialRecord
 
 FORMATS = ("table", "json", "jsonl", "csv", "markdown", "latex")
+
+
+def write_reports(reports: Sequence[Report], format: str) -> None:
+    """Write runs to standard output."""
+    _write(run_page(reports) if format == "table" else to_text(reports, format))
+
+
+def write_findings(findings: Findings, format: str) -> None:
+    """Write what a sweep found to standard output."""
+    from ahpatron_cli.output.sweep_table import findings_page
+
+    _write(findings_page(findings) if format == "table" else findings_to_text(findings, format))
+
+
+def write_profile(profile: Profile, format: str) -> None:
+    """Write what a data file is like to standard output, as "table" or "json"."""
+    if format == "table":
+        from rich.console import Console
+
+        from ahpatron_cli.output.profile_text import print_profile
+
+        print_profile(profile, Console())
+    else:
+        _write(_document(profile_to_json(profile)))
+
+
+def write_reference(format: str) -> None:
+    """Write all learners, kernels and parameters to standard output, as "table" or "json"."""
+    from ahpatron_cli.output.reference import print_reference, reference_to_json
+
+    if format == "table":
+        from rich.console import Console
+
+        print_reference(Console())
+    else:
+        _write(_document(reference_to_json()))
+
+
+def _write(shown: Page | str) -> None:
+    """Write and flush, so that a full disk is noticed here."""
+    if isinstance(shown, str):
+        sys.stdout.write(shown)
+        sys.stdout.flush()
+        return
+    from rich.console import Console
+
+    from ahpatron_cli.output.terminal import print_page
+
+    print_page(shown, Console())
 
 
 def to_text(reports: Sequence[Report], format: str) -> str:
     """All reports in one of `FORMATS`; "table" is the terminal's table without colour or limit."""
     match format:
         case "json":
-            return _json(reports)
+            documents = [to_json(report) for report in reports]
+            return _document(documents[0] if len(documents) == 1 else documents)
         case "jsonl":
             return _jsonl(_run_rows(reports))
         case "csv":
-            return _csv(_run_rows(reports))
-        case "markdown":
-            return to_markdown(run_page(reports))
-        case "latex":
-            return to_latex(run_page(reports))
-        case "table":
-            from ahpatron_cli.output.terminal import to_plain_table  # rich is needed only here
-
-            return to_plain_table(reports)
-    raise ValueError(f"no such format: {format}")
+            return _csv(map(_flat_run, _run_rows(reports)))
+    return _page_to_text(run_page(reports), format)
 
 
 def findings_to_text(findings: Findings, format: str) -> str:
     """What a sweep found in one of `FORMATS`."""
-    from ahpatron_cli.output.sweep_json import findings_to_json, flat_setting_rows, setting_rows
     from ahpatron_cli.output.sweep_table import findings_page
 
     match format:
         case "json":
-            return document(findings_to_json(findings))
+            return _document(_findings_to_json(findings))
         case "jsonl":
-            return _jsonl(setting_rows(findings))
+            return _jsonl(_setting_rows(findings))
         case "csv":
-            return _csv(flat_setting_rows(findings))
+            return _csv(map(_flat_setting, _setting_rows(findings)))
+    return _page_to_text(findings_page(findings, paper=format != "table"), format)
+
+
+def _page_to_text(page: Page, format: str) -> str:
+    match format:
         case "markdown":
-            return to_markdown(findings_page(findings, paper=True))
+            return to_markdown(page)
         case "latex":
-            return to_latex(findings_page(findings, paper=True))
+            return to_latex(page)
         case "table":
             from ahpatron_cli.output.terminal import page_to_plain_text
 
-            return page_to_plain_text(findings_page(findings))
+            return page_to_plain_text(page)
     raise ValueError(f"no such format: {format}")
 
 
-def document(value: Json | Sequence[Json]) -> str:
+def _run_rows(reports: Sequence[Report]) -> Iterator[Json]:
+    """One per run."""
+    for report in reports:
+        for run in runs_to_json(report):
+            yield {"data": report.data.path, **run}
+
+
+def _findings_to_json(findings: Findings) -> Json:
+    return {
+        "schema": SCHEMA,
+        "version": __version__,
+        "trials": findings.trials,
+        "failed": [_failed(trial) for trial in findings.failed],
+        "datasets": [
+            {
+                "data": data_to_json(found.data.record) | _preparation(found.data),
+                "settings": [_setting(setting) for setting in found.settings],
+            }
+            for found in findings.datasets
+        ],
+        "origins": [dict(origin) for origin in findings.origins],
+    }
+
+
+def _setting_rows(findings: Findings) -> Iterator[Json]:
+    """One per data set and setting."""
+    for found in findings.datasets:
+        data = {"data": found.data.record.path, "sha256": found.data.record.sha256}
+        for setting in found.settings:
+            yield data | _preparation(found.data) | _setting(setting)
+
+
+def _preparation(data: TrialData) -> Json:
+    return {
+        "limit": data.limit,
+        "scale": data.scale,
+        "positive": None if data.positive is None else whole(data.positive),
+        "shuffled": data.shuffled,
+    }
+
+
+def _setting(setting: Setting) -> Json:
+    summary = setting.summary
+    return {
+        "learner": setting.learner,
+        "params": plain_params(setting.params),
+        "varied": plain_params(setting.varied),
+        "repeats": summary.repeats,
+        "mistake_rate_mean": summary.mistake_rate_mean,
+        "mistake_rate_sd": summary.mistake_rate_sd,
+        "margin_updates_mean": summary.margin_updates_mean,
+        "support_size_mean": summary.support_size_mean,
+        "seconds_mean": summary.seconds_mean,
+        "best_of_learner": setting.best_of_learner,
+        "best_of_data": setting.best_of_data,
+        "difference": setting.difference and dict(vars(setting.difference)),
+    }
+
+
+def _failed(trial: TrialRecord) -> Json:
+    return {
+        "id": trial.id,
+        "data": trial.data.record.path,
+        "learner": trial.learner,
+        "params": plain_params(trial.params),
+        "seed": trial.seed,
+        "repeat": trial.repeat,
+        "error": trial.error,
+    }
+
+
+def profile_to_json(profile: Profile) -> Json:
+    """Plain values only; null for what is not known."""
+    from ahpatron_cli.profile.advice import advice, next_commands
+    from ahpatron_cli.profile.profile import Content
+
+    document = dataclasses.asdict(profile)
+    content = document.pop("content") or dict.fromkeys(_field_names(Content))
+    labels = content["labels"]
+    if labels:
+        labels["counts"] = [
+            {"label": whole(label), "rows": count} for label, count in labels["counts"]
+        ]
+        for name in ("negative", "positive"):
+            labels[name] = None if labels[name] is None else whole(labels[name])
+    follows = {"advice": advice(profile), "next": next_commands(profile)}
+    return {"schema": SCHEMA, "version": __version__, **document, **content, **follows}
+
+
+def _document(value: Json | Sequence[Json]) -> str:
     """One JSON document, for eyes and programs."""
     return _dumps(value, indent=2) + "\n"
-
-
-def _json(reports: Sequence[Report]) -> str:
-    """One document: the report, or an array of them where several files were played."""
-    documents = [to_json(report) for report in reports]
-    return document(documents[0] if len(documents) == 1 else documents)
 
 
 def _jsonl(rows: Iterable[Json]) -> str:
@@ -94,7 +237,6 @@ def _csv(rows: Iterable[Json]) -> str:
     flat = []
     for row in rows:
         params = row.pop("params")
-        row |= _flat_certificate(row) if "certificate" in row else {}
         flat.append(row | {f"param_{literal(name)}": value for name, value in params.items()})
     columns = list(dict.fromkeys(name for row in flat for name in row))
     target = io.StringIO()
@@ -104,32 +246,38 @@ def _csv(rows: Iterable[Json]) -> str:
     return target.getvalue()
 
 
-def _flat_certificate(row: Json) -> Json:
-    """A column `certificate_NAME` for each of its fields, and the reasons as one text."""
-    certificate = row.pop("certificate") or {}
-    fields = {f"certificate_{name}": certificate.get(name) for name in _CERTIFICATE_FIELDS}
-    return fields | {"uncertified": "; ".join(row.pop("uncertified"))}
+def _flat_run(row: Json) -> Json:
+    """The certificate in columns `certificate_NAME`, the reasons against one as one text."""
+    if "certificate" in row:
+        row |= _columns("certificate", row.pop("certificate"), CertificateRecord)
+        row["uncertified"] = "; ".join(row.pop("uncertified"))
+    return row
 
 
-def _run_rows(reports: Sequence[Report]) -> Iterator[Json]:
-    for report in reports:
-        for run in runs_to_json(report):
-            yield {"data": report.data.path, **run}
+def _flat_setting(row: Json) -> Json:
+    """The difference in columns `difference_NAME`; the params show what varied."""
+    from ahpatron_cli.sweep.summary import Difference
+
+    del row["varied"]
+    return row | _columns("difference", row.pop("difference"), Difference)
+
+
+def _columns(prefix: str, value: Json | None, kind: type) -> Json:
+    """A column for each field of a record, empty if there is no record."""
+    return {f"{prefix}_{name}": (value or {}).get(name) for name in _field_names(kind)}
+
+
+def _field_names(kind: type) -> list[str]:
+    return [field.name for field in dataclasses.fields(kind)]
 
 
 def _csv_cell(value: ParamValue | None) -> str:
     if value is None:
         return ""
-    if not isinstance(value, str):
-        return _dumps(value)
-    if _is_number(value):
-        return value
-    return spreadsheet_text(value)
-
-
-def _is_number(text: str) -> bool:
-    """An infinite parameter, which JSON can only hold as text."""
-    return text in {str(math.inf), str(-math.inf)}
+    # JSON can hold an infinite parameter only as text
+    if isinstance(value, str) and value not in {str(math.inf), str(-math.inf)}:
+        return spreadsheet_text(value)
+    return value if isinstance(value, str) else _dumps(value)
 
 
 def _dumps(value: Any, indent: int | None = None) -> str:

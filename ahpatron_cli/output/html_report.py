@@ -1,6 +1,6 @@
 """A sweep as one HTML page that needs nothing else: no network, no script, no font.
 
-Every text from outside passes `text`; everything else is a constant of this module or a number.
+Every text from outside passes `html_text`; all else is our own text or a number.
 """
 
 import base64
@@ -11,40 +11,29 @@ from pathlib import Path
 from typing import Any
 
 from ahpatron_cli.atomic import unknown_suffix, write_atomically
+from ahpatron_cli.numbers import counted, percent
 from ahpatron_cli.output.escape import literal
-from ahpatron_cli.output.html_parts import Column, definitions, table, text
-from ahpatron_cli.output.inline_svg import inline_svg
+from ahpatron_cli.output.markup import html_ours, html_table, html_text
 from ahpatron_cli.output.plots.drawing import INSTALL, Pen, has_matplotlib, picture
-from ahpatron_cli.output.plots.panels import (
-    all_learners,
-    choice,
-    parameter_panel,
-    pareto_front,
-    shown,
-)
+from ahpatron_cli.output.plots.inline_svg import inline_svg
+from ahpatron_cli.output.plots.panels import all_learners, parameter_panel, pareto_front
 from ahpatron_cli.output.plots.sweep import draw_parameter, draw_tradeoff, learner_pens
-from ahpatron_cli.output.wording import counted
-from ahpatron_cli.records import ParamValue, whole
-from ahpatron_cli.sweep.summary import DataFindings, Findings, Setting, TrialRecord
+from ahpatron_cli.output.sweep_table import best_table, failures_table, notes_of, settings_table
+from ahpatron_cli.records import whole
+from ahpatron_cli.sweep.summary import DataFindings, Findings, TrialRecord
 
 REPORT_SUFFIXES = (".html", ".htm")
 
-_NONE = "–"
-_TITLES = 3
-"""So many data sets are named in the title."""
+_MAX_NAMES = 3
+"""Data sets that the title names."""
 
 _MEANING = """\
 <ul>
 <li><strong>AMR</strong> is the average mistake rate: mistakes in percent of the rounds of one pass,
-each example predicted before its label is seen. It is the mean over the orders; after ± stands its
-standard deviation over them.</li>
-<li><strong>Difference</strong> is the AMR minus that of the best setting on the same data, in
-percentage points (pp), taken order by order, since all play the same orders; after ± stands the
-standard error of its mean.</li>
-<li><strong>Worse</strong> means that 0 lies outside the 95 % interval of Student’s t for that
-difference. The intervals are not corrected for the number of comparisons.</li>
-<li>The best of several settings is chosen in hindsight, on the very rates that are shown: a learner
-with more settings had more chances.</li>
+each example predicted before its label is seen.</li>
+<li><strong>Vs best</strong> is the AMR minus that of the best setting on the same data, order by
+order, since all settings play the same orders.</li>
+<li>A learner with more settings had more chances to be the best in hindsight.</li>
 <li><strong>|N<sub>T</sub>|</strong> counts the rounds without a mistake that still led to an
 update, <strong>support</strong> the examples kept at the end (of the budget), and
 <strong>seconds</strong> the learning time of one pass; all are means over the orders.</li>
@@ -78,12 +67,12 @@ def to_html(findings: Findings) -> str:
 <meta http-equiv="Content-Security-Policy" content="{policy}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<title>{text(title)}</title>
+<title>{html_text(title)}</title>
 <style>{style}</style>
 </head>
 <body>
 <header>
-<h1>{text(title)}</h1>
+<h1>{html_text(title)}</h1>
 {_overview(findings)}
 </header>
 <main>
@@ -111,14 +100,14 @@ def _overview(findings: Findings) -> str:
     ]
     if len(findings.datasets) > 1:
         links = "".join(
-            f'<li><a href="#data-{number}">{text(data.name)}</a>: {_winner(data)}</li>'
+            f'<li><a href="#data-{number}">{html_text(data.name)}</a>: {_winner(data)}</li>'
             for number, data in enumerate(findings.datasets, 1)
         )
         parts.append(f'<nav aria-label="Data sets"><ul>{links}</ul></nav>')
     if not has_matplotlib():
         parts.append(
             "<p><strong>Without pictures:</strong> they need matplotlib. Install it with "
-            f"<code>{text(INSTALL)}</code> and write the report again.</p>"
+            f"<code>{html_text(INSTALL)}</code> and write the report again.</p>"
         )
     return "\n".join(parts)
 
@@ -126,20 +115,21 @@ def _overview(findings: Findings) -> str:
 def _winner(data: DataFindings) -> str:
     """`lowest AMR 6.17 ± 0.15 % by ahpatron (budget=800)`."""
     best = next(setting for setting in data.settings if setting.best_of_data)
-    chosen = choice(best)
-    return f"lowest AMR {_rate(best)} % by <strong>{text(best.learner)}</strong>" + (
-        f" ({text(chosen)})" if chosen else ""
+    rate, sd = percent(best.summary.mistake_rate_mean), best.summary.mistake_rate_sd
+    rate += "" if sd is None else f" ± {percent(sd)}"
+    return f"lowest AMR {rate} % by <strong>{html_text(best.learner)}</strong>" + (
+        f" ({html_text(best.label)})" if best.label else ""
     )
 
 
 def _rivals(data: DataFindings) -> str:
-    """The learners whose best could as well be the best of all."""
+    """The learners whose best setting is not significantly worse."""
     names = [
-        text(setting.learner)
+        html_text(setting.learner)
         for setting in data.best
         if setting.difference and setting.difference.more_than_noise is False
     ]
-    return f" Not told apart from it: {', '.join(names)}." if names else ""
+    return f" Not significantly worse: {', '.join(names)}." if names else ""
 
 
 def _datasets(findings: Findings) -> str:
@@ -153,20 +143,20 @@ def _dataset(data: DataFindings, number: int, by_learner: Mapping[str, Pen]) -> 
     anchor = f"data-{number}"
     count = len(data.settings)
     pictures = _pictures(data, anchor, by_learner) if has_matplotlib() else ""
-    every = _settings_table(
-        data, data.settings, "Every setting, with all its parameters", full=True
-    )
+    best = best_table(data, "The best setting of each learner, lowest rate first", by_rate=True)
+    notes = " ".join(notes_of(data, differences=count > 1, stars=True))
     return f"""\
 <section aria-labelledby="{anchor}">
-<h2 id="{anchor}">{text(data.name)}</h2>
+<h2 id="{anchor}">{html_text(data.name)}</h2>
 <p>{_winner(data).replace("lowest", "Lowest", 1)}.{_rivals(data)}</p>
 {_facts(data)}
 {pictures}
-{_settings_table(data, data.best, "The best setting of each learner, lowest rate first")}
+{html_table(best)}
 <details>
 <summary>{"The only setting" if count == 1 else f"All {count:,} settings"} in full</summary>
-{every}
+{html_table(settings_table(data, full=True))}
 </details>
+{f'<p class="notes">{html_ours(notes)}</p>' if notes else ""}
 </section>"""
 
 
@@ -178,7 +168,7 @@ def _facts(data: DataFindings) -> str:
     rounds = f"{record.rounds:,}"
     if played.limit is not None:
         rounds += f" (limited to the first {played.limit:,} rows)"
-    return definitions(
+    return _definitions(
         {
             "Rounds": rounds,
             "Features": f"{record.features:,}" + _scaling(played.scale),
@@ -222,113 +212,19 @@ def _pictures(data: DataFindings, anchor: str, by_learner: Mapping[str, Pen]) ->
     inside = "\n".join(
         "<figure>"
         + inline_svg(svg, prefix=f"{anchor}-{number}-", description=f"{caption} See the tables.")
-        + f"<figcaption>{text(caption)}</figcaption></figure>"
+        + f"<figcaption>{html_text(caption)}</figcaption></figure>"
         for number, (svg, caption) in enumerate(figures, 1)
     )
     return f'<div class="pictures">\n{inside}\n</div>'
 
 
-def _settings_table(
-    data: DataFindings, settings: Sequence[Setting], caption: str, *, full: bool = False
-) -> str:
-    columns = [
-        Column("Learner"),
-        Column("Setting"),
-        Column("AMR %", "number"),
-        Column("Difference (pp)", "number"),
-        Column("Verdict"),
-        Column("|N<sub>T</sub>|", "number"),
-        Column("Support", "number"),
-        Column("Seconds", "number"),
-    ]
-    if full:
-        columns += [Column("Orders", "number"), Column("All parameters", "wide")]
-    else:
-        settings = sorted(settings, key=lambda setting: setting.summary.mistake_rate_mean)
-    rows = []
-    for setting in settings:
-        summary = setting.summary
-        row = [
-            text(setting.learner),
-            text(choice(setting) or _NONE),
-            _rate(setting),
-            _difference(setting),
-            _verdict(setting, alone=len(data.settings) == 1),
-            _number(summary.margin_updates_mean),
-            _support(setting),
-            f"{summary.seconds_mean:.3g}",
-        ]
-        if full:
-            row += [f"{summary.repeats:,}", text(_params(setting.params))]
-        rows.append((row, setting.best_of_data and len(settings) > 1))
-    return table(caption, columns, rows)
-
-
-def _rate(setting: Setting) -> str:
-    summary = setting.summary
-    sd = summary.mistake_rate_sd
-    return f"{100 * summary.mistake_rate_mean:.2f}" + ("" if sd is None else f" ± {100 * sd:.2f}")
-
-
-def _difference(setting: Setting) -> str:
-    difference = setting.difference
-    if difference is None:
-        return _NONE
-    mean = f"{100 * difference.mean:+.2f}".replace("-", "−")
-    return mean + ("" if difference.se is None else f" ± {100 * difference.se:.2f}")
-
-
-def _verdict(setting: Setting, *, alone: bool) -> str:
-    """What the difference to the best says, in words."""
-    difference = setting.difference
-    if setting.best_of_data:
-        return "the only one" if alone else "best"
-    if difference is None:
-        return "no order in common with the best"
-    if difference.more_than_noise is None:
-        return "one order in common: cannot be said"
-    if not difference.more_than_noise:
-        return "not told apart from the best"
-    return "worse" if difference.mean > 0 else "better, but over fewer orders"
-
-
-def _support(setting: Setting) -> str:
-    size = setting.summary.support_size_mean
-    if size is None:
-        return _NONE
-    budget = setting.params.get("budget")
-    return _number(size) + ("" if budget is None else f" of {text(shown(budget))}")
-
-
 def _failures(failed: Sequence[TrialRecord]) -> str:
     if not failed:
         return ""
-    columns = [
-        Column("Data"),
-        Column("Learner"),
-        Column("Seed", "number"),
-        Column("Repeat", "number"),
-        Column("Reason", "wide"),
-        Column("All parameters", "wide"),
-    ]
-    rows = [
-        (
-            [
-                text(trial.data.record.path),
-                text(trial.learner),
-                str(trial.seed),
-                str(trial.repeat),
-                text(trial.error or "not recorded"),
-                text(_params(trial.params)),
-            ],
-            False,
-        )
-        for trial in failed
-    ]
     return f"""\
 <section aria-labelledby="failed">
 <h2 id="failed">Failed trials</h2>
-{table("Trials that ended with an error; they count nowhere above", columns, rows)}
+{html_table(failures_table(failed))}
 </section>"""
 
 
@@ -340,8 +236,8 @@ def _origins(origins: Sequence[Mapping[str, Any]]) -> str:
         facts = {name: value for name, value in origin.items() if name != "command"}
         parts.append(f"<h3>{which}</h3>")
         if "command" in origin:
-            parts.append(f"<pre>{text(origin['command'])}</pre>")
-        parts.append(definitions(facts))
+            parts.append(f"<pre>{html_text(origin['command'])}</pre>")
+        parts.append(_definitions(facts))
     inside = "\n".join(parts)
     return f"""\
 <section aria-labelledby="origin">
@@ -350,17 +246,16 @@ def _origins(origins: Sequence[Mapping[str, Any]]) -> str:
 </section>"""
 
 
-def _params(params: Mapping[str, ParamValue]) -> str:
-    return ", ".join(f"{name}={shown(value)}" for name, value in params.items())
-
-
-def _number(value: float) -> str:
-    """A count, or the mean of counts."""
-    return f"{value:,.0f}" if value == int(value) else f"{value:,.1f}"
+def _definitions(facts: Mapping[str, Any]) -> str:
+    """Names and facts, both still to be escaped."""
+    items = "".join(
+        f"<dt>{html_text(name)}</dt><dd>{html_text(fact)}</dd>" for name, fact in facts.items()
+    )
+    return f'<dl class="facts">{items}</dl>'
 
 
 def _enumerated(names: Sequence[str]) -> str:
     if not names:
         return "nothing was played to the end"
-    rest = len(names) - _TITLES
-    return ", ".join(names[:_TITLES]) + (f" and {rest} more" if rest > 0 else "")
+    rest = len(names) - _MAX_NAMES
+    return ", ".join(names[:_MAX_NAMES]) + (f" and {rest} more" if rest > 0 else "")

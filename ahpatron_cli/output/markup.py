@@ -1,14 +1,15 @@
-r"""Tables for papers and notes: LaTeX (booktabs) and Markdown.
+r"""Tables for notes, papers and pages: Markdown, LaTeX (booktabs) and HTML.
 
 Names are escaped twice: first control characters are made visible (`\x1b`), then every character
 that the target language gives a meaning to.
 """
 
+import html
 import re
 from collections.abc import Sequence
 
 from ahpatron_cli.output.escape import literal
-from ahpatron_cli.output.table import Cell, Page, Sheet, spelled
+from ahpatron_cli.output.table import Cell, Column, Page, Table, spelled
 
 _MARKDOWN_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|&~$#!])")
 
@@ -43,29 +44,33 @@ _LATEX_SIGNS = {
     "*": "{*}",
     "%": r"\%",
 }
+_HTML_SIGNS = {
+    "|M_T|": "|M<sub>T</sub>|",
+    "|N_T|": "|N<sub>T</sub>|",
+}
 
 
 def to_markdown(page: Page) -> str:
-    """One table per sheet."""
-    parts = [_markdown_table(sheet) for sheet in page.sheets]
+    """One table per table."""
+    parts = [_markdown_table(table) for table in page.tables]
     if page.remark:
         items = "".join(f"- {_markdown(item)}\n" for item in page.items)
         parts.append(f"{_markdown(page.remark)}\n" + (f"\n{items}" if items else ""))
     return "\n".join(parts)
 
 
-def _markdown_table(sheet: Sheet) -> str:
+def _markdown_table(table: Table) -> str:
     rows = [
-        [spelled(column.head, _MARKDOWN_SIGNS) for column in sheet.columns],
-        [":--" if column.words else "--:" for column in sheet.columns],
-        *([_markdown_cell(cell) for cell in row] for row in sheet.rows),
+        [spelled(column.head, _MARKDOWN_SIGNS) for column in table.columns],
+        [":--" if column.words else "--:" for column in table.columns],
+        *([_markdown_cell(cell) for cell in row] for row in table.rows),
     ]
     paragraphs = [
-        f"Data: **{_markdown(sheet.name)}**, {spelled(sheet.about, _MARKDOWN_SIGNS)}\n",
+        f"Data: **{_markdown(table.name)}**, {spelled(table.about, _MARKDOWN_SIGNS)}\n",
         "".join(f"| {' | '.join(row)} |\n" for row in rows),
     ]
-    if sheet.notes:
-        paragraphs.append(spelled(" ".join(sheet.notes), _MARKDOWN_SIGNS) + "\n")
+    if table.notes:
+        paragraphs.append(spelled(" ".join(table.notes), _MARKDOWN_SIGNS) + "\n")
     return "\n".join(paragraphs)
 
 
@@ -78,28 +83,28 @@ def _markdown_cell(cell: Cell | None) -> str:
 
 
 def to_latex(page: Page) -> str:
-    """One `table` per sheet for the booktabs package; remarks are comments, not for the paper."""
-    parts = ["% needs \\usepackage{booktabs}\n"] if page.sheets else []
-    parts.append("\n".join(_latex_table(sheet) for sheet in page.sheets))
+    """One `table` per table for the booktabs package; remarks are comments, not for the paper."""
+    parts = ["% needs \\usepackage{booktabs}\n"] if page.tables else []
+    parts.append("\n".join(_latex_table(table) for table in page.tables))
     if page.remark:
         lines = [page.remark, *(f"  {literal(item)}" for item in page.items)]
         parts += [f"% {line}\n" for line in lines]
     return "".join(parts)
 
 
-def _latex_table(sheet: Sheet) -> str:
-    caption = rf"\texttt{{{_latex(sheet.name)}}}: {spelled(sheet.about, _LATEX_SIGNS)}"
-    notes = spelled(" ".join(sheet.notes), _LATEX_SIGNS)
+def _latex_table(table: Table) -> str:
+    caption = rf"\texttt{{{_latex(table.name)}}}: {spelled(table.about, _LATEX_SIGNS)}"
+    notes = spelled(" ".join(table.notes), _LATEX_SIGNS)
     return "\n".join(
         [
             r"\begin{table}",
             r"  \centering",
             rf"  \caption{{{caption}}}",
-            rf"  \begin{{tabular}}{{{''.join('rl'[column.words] for column in sheet.columns)}}}",
+            rf"  \begin{{tabular}}{{{''.join('rl'[column.words] for column in table.columns)}}}",
             r"    \toprule",
-            _latex_row([spelled(column.head, _LATEX_SIGNS) for column in sheet.columns]),
+            _latex_row([spelled(column.head, _LATEX_SIGNS) for column in table.columns]),
             r"    \midrule",
-            *(_latex_row([_latex_cell(cell) for cell in row]) for row in sheet.rows),
+            *(_latex_row([_latex_cell(cell) for cell in row]) for row in table.rows),
             r"    \bottomrule",
             r"  \end{tabular}",
             *(
@@ -124,6 +129,54 @@ def _latex_cell(cell: Cell | None) -> str:
     shown = rf"\textbf{{{text}}}" if cell.bold else text
     mark = "{*}" if cell.mark else ""
     return mark + shown + (rf" $\pm$ {cell.spread}" if cell.spread else "")
+
+
+def html_table(table: Table) -> str:
+    """A table in a box that scrolls; rows with something bold are shaded, notes are left out."""
+    caption = html_ours(table.about)
+    heads = "".join(
+        f'<th scope="col"{_html_class(column)}>{html_ours(column.head)}</th>'
+        for column in table.columns
+    )
+    body = []
+    for row in table.rows:
+        head, *others = map(_html_cell, row)
+        data = "".join(
+            f"<td{_html_class(column)}>{cell}</td>"
+            for column, cell in zip(table.columns[1:], others, strict=True)
+        )
+        best = ' class="best"' if any(cell and cell.bold for cell in row) else ""
+        body.append(f'<tr{best}><th scope="row">{head}</th>{data}</tr>\n')
+    return f"""\
+<div class="scroll" role="region" tabindex="0" aria-label="{caption}"><table>
+<caption><span>{caption}</span></caption>
+<thead><tr>{heads}</tr></thead>
+<tbody>
+{"".join(body)}</tbody>
+</table></div>"""
+
+
+def _html_class(column: Column) -> str:
+    kind = "wide" if column.long else "" if column.words else "number"
+    return f' class="{kind}"' if kind else ""
+
+
+def _html_cell(cell: Cell | None) -> str:
+    if cell is None:
+        return "–"
+    text = _NEGATIVE.sub("−", html_text(cell.text))
+    shown = f"<strong>{text}</strong>" if cell.bold else text
+    return ("*" if cell.mark else "") + shown + (f" ± {cell.spread}" if cell.spread else "")
+
+
+def html_ours(text: str) -> str:
+    """A text of ours."""
+    return spelled(html.escape(text), _HTML_SIGNS)
+
+
+def html_text(value: object) -> str:
+    """Anything from outside."""
+    return html.escape(literal(str(value)))
 
 
 def _markdown(text: str) -> str:

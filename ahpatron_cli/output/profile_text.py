@@ -9,10 +9,10 @@ from rich.text import Text
 
 from ahpatron_cli.data.distances import Alignment, Distances
 from ahpatron_cli.data.labels import show
+from ahpatron_cli.numbers import counted, share, short
 from ahpatron_cli.output.escape import cells, literal
-from ahpatron_cli.output.folding import Page, print_folded
-from ahpatron_cli.output.wording import counted
-from ahpatron_cli.profile.advice import advice, next_commands, short
+from ahpatron_cli.output.terminal import Window, print_lines
+from ahpatron_cli.profile.advice import advice, next_commands
 from ahpatron_cli.profile.profile import (
     Content,
     FaultFacts,
@@ -27,10 +27,10 @@ _WIDE, _NAMES = 60, 14
 """Windows from `_WIDE` columns on have a column of `_NAMES` for names."""
 _BAR = 40
 _FULL, _TRACE = "█", "▏"
-_SPELLING = {"σ": "sigma", "κ": "k", "²": "^2", "±": "+-", _FULL: "#", _TRACE: ":"}
+_ASCII = {"σ": "sigma", "κ": "k", "²": "^2", "±": "+-", _FULL: "#", _TRACE: ":"}
 
 _Entry: TypeAlias = tuple[str, str]
-"""A name and what is said of it."""
+"""A name and a text."""
 
 
 @dataclass(frozen=True)
@@ -41,51 +41,51 @@ class _Section:
     """Bins of a histogram and their shares."""
     items: Sequence[str] = ()
     verbatim: Sequence[str] = ()
-    """Made safe already, and never folded: to be copied, or searched for."""
+    """Escaped already, and never folded: to be copied, or searched for."""
 
 
 def print_profile(profile: Profile, console: Console) -> None:
     """Write it to the console's stream."""
-    print_folded(lambda page: _lines(profile, page), _SPELLING, console)
+    print_lines(lambda window: _lines(profile, window), _ASCII, console)
 
 
-def _lines(profile: Profile, page: Page) -> Iterator[Text]:
+def _lines(profile: Profile, window: Window) -> Iterator[Text]:
     name, size = literal(profile.path), _size(profile)
-    if cells(name) + 2 + len(size) <= page.room:
+    if cells(name) + 2 + len(size) <= window.width:
         yield Text.assemble((name, "bold"), f": {size}")
     else:
         yield Text.assemble((name, "bold"), ":")
-        yield from page.folded(size, "  ", "  ")
+        yield from window.folded(size, "  ", "  ")
     for note in profile.notes:
-        yield from page.folded(note, "  ", "  ")
+        yield from window.folded(note, "  ", "  ")
     for section in _sections(profile):
         yield Text()
-        yield from page.folded(section.head, "", "  ", style="bold")
+        yield from window.folded(section.head, "", "  ", style="bold")
         for name, text in section.entries:
-            first, rest = f"  {page.ours(name):<{_NAMES}}  ", " " * (_NAMES + 4)
-            if page.room < _WIDE:
-                first, rest = f"  {page.ours(name)}: ", "    "
-            yield from page.folded(text, first, rest)
-        yield from _bars(section.bars, page)
+            first, rest = f"  {window.ours(name):<{_NAMES}}  ", " " * (_NAMES + 4)
+            if window.width < _WIDE:
+                first, rest = f"  {window.ours(name)}: ", "    "
+            yield from window.folded(text, first, rest)
+        yield from _bars(section.bars, window)
         for item in section.items:
-            yield from page.folded(item, "  - ", "    ")
+            yield from window.folded(item, "  - ", "    ")
         yield from map(Text, section.verbatim)
 
 
-def _bars(bars: Sequence[tuple[str, float]], page: Page) -> Iterator[Text]:
+def _bars(bars: Sequence[tuple[str, float]], window: Window) -> Iterator[Text]:
     """One line per bin; the longest bar fills the room that there is."""
     width = max((len(name) for name, _ in bars), default=0)
-    longest = max((share for _, share in bars), default=0.0)
-    full = max(min(_BAR, page.room - width - 12), 5)
-    for name, share in bars:
-        bar = _FULL * round(full * share / longest) or (_TRACE if share else "")
-        yield Text(f"  {name:>{width}}  {page.ours(bar)}{' ' if bar else ''}{share:.1%}")
+    longest = max((part for _, part in bars), default=0.0)
+    full = max(min(_BAR, window.width - width - 12), 5)
+    for name, part in bars:
+        bar = _FULL * round(full * part / longest) or (_TRACE if part else "")
+        yield Text(f"  {name:>{width}}  {window.ours(bar)}{' ' if bar else ''}{share(part)}")
 
 
 def _size(profile: Profile) -> str:
     text = f"{counted(profile.rows, 'row')}, {counted(profile.features, 'feature')}"
     if profile.density is not None:
-        text += f", {profile.density:.1%} of values stored"
+        text += f", {share(profile.density)} of values stored"
     return text
 
 
@@ -105,9 +105,9 @@ def _sections(profile: Profile) -> Iterator[_Section]:
             yield _Section("Not computed", items=content.unknown)
     if profile.faults.count:
         yield _faults(profile.faults, literal(profile.path))
-    told = advice(profile)
-    if told:
-        yield _Section("Advice", items=told)
+    items = advice(profile)
+    if items:
+        yield _Section("Advice", items=items)
     commands = next_commands(profile)
     if commands:
         yield _Section("Next", verbatim=[f"  {literal(command)}" for command in commands])
@@ -118,14 +118,14 @@ def _labels(labels: LabelFacts, rows: int) -> Iterator[_Entry]:
         sign = ""
         if labels.positive is not None:
             sign = ", played as +1" if label == labels.positive else ", played as -1"
-        yield show(label), f"{counted(count, 'row')}, {count / rows:.1%}{sign}"
+        yield show(label), f"{counted(count, 'row')}, {share(count / rows)}{sign}"
     hidden = len(labels.counts) - _MOST_LABELS
     if hidden > 0:
         yield "others", f"{'' if labels.complete else 'more than '}{hidden:,} more labels"
     if labels.positive is not None:
         count = dict(labels.counts).get(labels.positive, 0)
         rarer = min(count, rows - count) / rows
-        yield "baseline", f"{rarer:.1%} mistakes, by always predicting the more frequent"
+        yield "baseline", f"{share(rarer)} mistakes, by always predicting the more frequent label"
     if len(labels.counts) > 1:
         yield "order", "rows of equal label stand together" if labels.grouped else "mixed"
 
@@ -148,7 +148,7 @@ def _features(facts: FeatureFacts, features: int) -> Iterator[_Entry]:
     if facts.low is None or facts.high is None:
         return
     if facts.examined < features:
-        yield "looked at", f"the first {facts.examined:,}; the others are too many"
+        yield "examined", f"the first {facts.examined:,} features only"
     yield "values", _span(facts.low, facts.high)
     yield "within 0..1", f"{facts.within_0_1:,}"
     yield "within -1..1", f"{facts.within_1_1:,}"
@@ -164,11 +164,7 @@ def _count(count: int) -> str:
 
 
 def _span(low: float, high: float) -> str:
-    return f"{_number(low)} to {_number(high)}"
-
-
-def _number(value: float) -> str:
-    return f"{value:.4g}"
+    return f"{short(low, 4)} to {short(high, 4)}"
 
 
 def _distances(content: Content, distances: Distances, rows: int) -> _Section:
@@ -192,7 +188,7 @@ def _kernel(content: Content) -> Iterator[_Entry]:
     if distances:
         yield "median σ", f"{short(distances.sigma)}, the median distance"
         low, high = short(distances.sigma_low), short(distances.sigma_high)
-        why = "at least 5% of pairs have κ >= 0.05, at least 5% κ <= 0.95"
+        why = "at least 5 % of pairs have κ >= 0.05, at least 5 % κ <= 0.95"
         yield "useful σ", f"{low} to {high}: {why}"
     for alignment in content.alignments:
         yield "alignment A_T", _alignment(alignment)
@@ -200,13 +196,13 @@ def _kernel(content: Content) -> Iterator[_Entry]:
 
 def _alignment(alignment: Alignment) -> str:
     place = f"at σ = {short(alignment.sigma)}"
-    share = f"{alignment.per_round:.3f} of T"
+    per_round = f"{alignment.per_round:.3f} of T"
     if alignment.exact:
-        return f"{alignment.value:,.1f} {place}, {share}, exact"
+        return f"{alignment.value:,.1f} {place}, {per_round}, exact"
     error = alignment.standard_error
     spread = "" if error is None else f" ± {error:,.1f}"
     drawn = f"estimated from {counted(alignment.rows, 'row')} drawn at random"
-    return f"{alignment.value:,.1f}{spread} {place}, {share}; {drawn}" + (
+    return f"{alignment.value:,.1f}{spread} {place}, {per_round}; {drawn}" + (
         "" if error is None else ", ± standard error"
     )
 

@@ -10,10 +10,10 @@ from rich.text import Text
 from ahpatron_cli import __version__
 from ahpatron_cli.core import KERNELS, REGISTRY, Kernel, Learner
 from ahpatron_cli.core.parameters import Spec
-from ahpatron_cli.output.folding import Page, print_folded
+from ahpatron_cli.output.terminal import Window, print_lines
 from ahpatron_cli.records import SCHEMA, Json, ParamValue, plain
 
-_SPELLING = {
+_ASCII = {
     **{"α": "alpha", "β": "beta", "γ": "gamma", "ε": "epsilon", "η": "eta", "κ": "k"},
     **{"λ": "lambda", "σ": "sigma", "τ": "tau", "√": "sqrt", "·": "*", "²": "^2", "₁": "_1"},
     **{"‖": "||", "⟨": "<", "⟩": ">"},
@@ -22,7 +22,7 @@ _SPELLING = {
 
 def print_reference(console: Console) -> None:
     """Every learner and kernel, from their declarations."""
-    print_folded(_lines, _SPELLING, console)
+    print_lines(_lines, _ASCII, console)
 
 
 def reference_to_json() -> Json:
@@ -35,26 +35,26 @@ def reference_to_json() -> Json:
     }
 
 
-def _lines(page: Page) -> Iterator[Text]:
-    yield from page.folded("Learners (-l NAME, -p PARAMETER=VALUE)", style="bold")
+def _lines(window: Window) -> Iterator[Text]:
+    yield from window.folded("Learners (-l NAME, -p PARAMETER=VALUE)", style="bold")
     for learner in REGISTRY.values():
-        yield from _describe(page, learner)
+        yield from _describe(window, learner)
     yield Text()
-    yield from page.folded("Kernels (--kernel NAME)", style="bold")
+    yield from window.folded("Kernels (--kernel NAME)", style="bold")
     for kernel in KERNELS.values():
-        yield from _describe(page, kernel)
+        yield from _describe(window, kernel)
 
 
-def _describe(page: Page, kind: type[Learner] | type[Kernel]) -> Iterator[Text]:
+def _describe(window: Window, kind: type[Learner] | type[Kernel]) -> Iterator[Text]:
     yield Text()
     yield Text(kind.name, style="bold")
-    yield from page.folded(_title(kind), "  ", "  ")
+    yield from window.folded(_title(kind), "  ", "  ")
     for name, spec in kind.specs().items():
-        first = f"    {name:<11} {page.ours(spec.symbol):<4} "
-        yield from page.folded(spec.meaning, first, " " * 16)
+        first = f"    {name:<11} {window.ours(spec.symbol):<4} "
+        yield from window.folded(spec.meaning, first, " " * 16)
         default = spec.formula or _default(kind, name)
         legal = f"{spec.legal()}; default {'none' if default is None else default}"
-        yield from page.folded(legal, " " * 16, " " * 16)
+        yield from window.folded(legal, " " * 16, " " * 16)
 
 
 def _title(kind: type[Learner] | type[Kernel]) -> str:

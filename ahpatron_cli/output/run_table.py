@@ -1,94 +1,172 @@
-"""The summary of a run as sheets: one per data file, one row per learner."""
+"""The tables of a run, for each data file: one row per learner, and one of certificates."""
 
-from collections.abc import Sequence
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from statistics import fmean
 
-from ahpatron_cli.output.certificate_table import certificate_sheet, uncertified
-from ahpatron_cli.output.table import Cell, Column, Page, Sheet
-from ahpatron_cli.output.wording import (
-    facts,
-    number,
-    orders,
-    percent,
+from ahpatron_cli.numbers import assignment, mean_count, orders, percent
+from ahpatron_cli.output.table import (
+    Cell,
+    Column,
+    Field,
+    Page,
+    Table,
+    data_facts,
+    margin_updates_cell,
     rate_cell,
     seconds_cell,
     support_cell,
+    table_of,
 )
-from ahpatron_cli.records import Report, RunRecord, SummaryRecord, plain
+from ahpatron_cli.records import (
+    CertificateRecord,
+    CertifiedRecord,
+    Report,
+    RunRecord,
+    SummaryRecord,
+)
 
-_COLUMNS = (
-    Column("Learner", words=True),
-    Column("AMR %"),
-    Column("|M_T|"),
-    Column("|N_T|"),
-    Column("Support"),
-    Column("Halvings"),
-    Column("ζ̂"),
-    Column("Seconds"),
+_COUNTED = {"mistakes": "|M_T|", "failures": "|M'_T|"}
+_CERTIFICATE_NOTES = (
+    "By the theorem, Made is at most Bound. Trivial is what it cannot exceed anyway.",
+    "|M'_T| counts the rounds with y f(x) at most 0; all mistakes are among them.",
 )
+_VACUOUS_NOTE = "Vacuous (*): the bound is not below the trivial one, so it says nothing."
+
+
+@dataclass(frozen=True)
+class _Line:
+    """One learner and setting over its repeats."""
+
+    name: str
+    summary: SummaryRecord
+    runs: Sequence[RunRecord]
+    certified: Sequence[CertifiedRecord]
+
+    def mean(self, field: str) -> float | None:
+        """Over the repeats that have it."""
+        values = [getattr(run, field) for run in self.runs]
+        known = [value for value in values if value is not None]
+        return fmean(known) if known else None
+
+    @property
+    def worst(self) -> CertificateRecord | None:
+        """The certificate with the largest bound."""
+        return max(self.certificates, key=lambda one: one.bound, default=None)
+
+    @property
+    def certificates(self) -> list[CertificateRecord]:
+        return [one.certificate for one in self.certified if one.certificate is not None]
 
 
 def run_page(reports: Sequence[Report]) -> Page:
-    """One sheet per data file, and below it one of certificates, where these were asked for."""
-    sheets, missing = [], []
+    """One table per data file; after it one of certificates, if these were computed."""
+    tables, uncertified = [], []
     for report in reports:
-        sheets.append(_sheet(report))
+        lines = _lines(report)
+        tables.append(_run_table(report, lines))
         if report.certified is not None:
-            names = _names(report.by_learner())
-            sheets.append(certificate_sheet(report, names))
-            missing += uncertified(report, names)
-    return Page(sheets, "Not certified:" if missing else "", missing)
+            tables.append(_certificate_table(report, lines))
+            uncertified += [reason for line in lines for reason in _uncertified(line)]
+    return Page(tables, "Not certified:" if uncertified else "", uncertified)
 
 
-def _sheet(report: Report) -> Sheet:
-    """One row per learner and setting, in the order in which they were asked for."""
+def _lines(report: Report) -> list[_Line]:
+    """In the order in which learners and settings were chosen."""
     groups = report.by_learner()
-    summaries = report.summary()
-    about = facts(report.data)
-    repeats = max((line.repeats for line in summaries), default=0)
+    certified = dict(zip(map(id, report.runs), report.certified or (), strict=False))
+    return [
+        _Line(
+            _name(runs[0], groups),
+            summary,
+            runs,
+            [certified[id(run)] for run in runs if id(run) in certified],
+        )
+        for runs, summary in zip(groups, report.summary(), strict=True)
+    ]
+
+
+def _name(run: RunRecord, groups: Sequence[Sequence[RunRecord]]) -> str:
+    """The learner; if it was played with several settings, followed by what differs."""
+    rivals = [other[0].params for other in groups if other[0].learner == run.learner]
+    differing = [
+        assignment(name, value)
+        for name, value in run.params.items()
+        if any(params.get(name) != value for params in rivals)
+    ]
+    return f"{run.learner} ({', '.join(differing)})" if differing else run.learner
+
+
+def _run_table(report: Report, lines: Sequence[_Line]) -> Table:
+    about = data_facts(report.data)
+    repeats = max((line.summary.repeats for line in lines), default=0)
     if repeats > 1:
         about += f"; mean ± sd over {orders(repeats, report.shuffled)}"
-    # the lowest rate as shown; nothing is best where there is nothing to compare
-    lowest = percent(min(line.mistake_rate_mean for line in summaries)) if summaries[1:] else None
-    rows = [
-        _row(name, line, runs, lowest)
-        for name, line, runs in zip(_names(groups), summaries, groups, strict=True)
+    # the lowest rate as shown; nothing is best without a rival
+    lowest = percent(min(line.summary.mistake_rate_mean for line in lines)) if lines[1:] else None
+    fields: list[Field[_Line]] = [
+        (Column("Learner", words=True), lambda line: Cell(line.name)),
+        (
+            Column("AMR %"),
+            lambda line: rate_cell(
+                line.summary.mistake_rate_mean, line.summary.mistake_rate_sd, lowest
+            ),
+        ),
+        (Column("|M_T|"), lambda line: _count(line.mean("mistakes"))),
+        (Column("|N_T|"), lambda line: margin_updates_cell(line.summary)),
+        (Column("Support"), lambda line: support_cell(line.summary)),
+        (Column("Halvings"), lambda line: _count(line.mean("halvings"))),
+        (Column("ζ̂"), lambda line: _fixed(line.mean("zeta"), 4)),
+        (Column("Seconds"), lambda line: seconds_cell(line.summary)),
     ]
-    return Sheet(report.data.path, about, _COLUMNS, rows)
+    return table_of(lines, fields, name=report.data.path, about=about)
 
 
-def _row(
-    name: str, line: SummaryRecord, runs: Sequence[RunRecord], lowest: str | None
-) -> list[Cell | None]:
-    halvings = _mean([run.halvings for run in runs])
-    zeta = _mean([run.zeta for run in runs])
-    return [
-        Cell(name),
-        rate_cell(line, lowest),
-        Cell(number(fmean(run.mistakes for run in runs))),
-        Cell(number(line.margin_updates_mean)),
-        support_cell(line),
-        None if halvings is None else Cell(number(halvings)),
-        None if zeta is None else Cell(f"{zeta:.4f}"),
-        seconds_cell(line),
+def _count(value: float | None) -> Cell | None:
+    return None if value is None else Cell(mean_count(value))
+
+
+def _fixed(value: float | None, decimals: int) -> Cell | None:
+    return None if value is None else Cell(f"{value:.{decimals}f}")
+
+
+def _certificate_table(report: Report, lines: Sequence[_Line]) -> Table:
+    """Mistakes made and mistakes allowed; of several repeats, those of the largest bound."""
+    about = "certified"
+    repeats = max(len(line.certified) for line in lines)
+    if repeats > 1:
+        about += f"; the largest bound of {orders(repeats, report.shuffled)}"
+    vacuous = any(one.vacuous for line in lines for one in line.certificates)
+    of_certificate: list[Field[CertificateRecord]] = [
+        (Column("Counted", words=True), lambda one: Cell(_COUNTED[one.counts])),
+        (Column("Made"), lambda one: Cell(str(one.count))),
+        (Column("Bound"), lambda one: Cell(str(math.ceil(one.bound)), mark=one.vacuous)),
+        (Column("Trivial"), lambda one: Cell(str(one.trivial))),
+        (Column("By", words=True), lambda one: Cell(one.theorem)),
+        (Column("Comparator f", words=True), lambda one: Cell(one.comparator)),
+        (Column("L_T(f)"), lambda one: _fixed(one.loss, 1)),
+        (Column("‖f‖"), lambda one: _fixed(one.norm, 2)),
     ]
+    fields: list[Field[_Line]] = [(Column("Learner", words=True), lambda line: Cell(line.name))]
+    fields += [(column, _of_worst(cell)) for column, cell in of_certificate]
+    notes = [*_CERTIFICATE_NOTES, *([_VACUOUS_NOTE] if vacuous else [])]
+    return table_of(lines, fields, name=report.data.path, about=about, notes=notes)
 
 
-def _names(groups: Sequence[Sequence[RunRecord]]) -> list[str]:
-    """Learner names; where one was played with several settings, what differs follows."""
-    names = []
-    for runs in groups:
-        first = runs[0]
-        rivals = [other[0].params for other in groups if other[0].learner == first.learner]
-        differing = [
-            f"{name}={plain(value)}"
-            for name, value in first.params.items()
-            if any(params.get(name) != value for params in rivals)
-        ]
-        names.append(f"{first.learner} ({', '.join(differing)})" if differing else first.learner)
-    return names
+def _of_worst(
+    cell: Callable[[CertificateRecord], Cell | None],
+) -> Callable[[_Line], Cell | None]:
+    return lambda line: None if line.worst is None else cell(line.worst)
 
 
-def _mean(values: Sequence[float | None]) -> float | None:
-    known = [value for value in values if value is not None]
-    return fmean(known) if known else None
+def _uncertified(line: _Line) -> list[str]:
+    """Why there is no certificate; of several repeats, the reasons of the first one without."""
+    missing = [one for one in line.certified if one.certificate is None]
+    if not missing:
+        return []
+    repeats = len(line.certified)
+    which = f" ({len(missing)} of {repeats} repeats)" if repeats > 1 else ""
+    return [f"{line.name}{which}: {reason}" for reason in missing[0].reasons]

@@ -1,150 +1,191 @@
-"""The findings of a sweep as sheets: all settings, and the best setting of each learner."""
+"""The tables of a sweep: all settings, and the best setting of each learner."""
+
+from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import TypeAlias
 
-from ahpatron_cli.output.table import Cell, Column, Page, Sheet
-from ahpatron_cli.output.wording import (
-    counted,
-    facts,
-    number,
-    optional_percent,
-    orders,
-    percent,
+from ahpatron_cli.numbers import assignment, counted, orders, percent
+from ahpatron_cli.output.table import (
+    Cell,
+    Column,
+    Field,
+    Page,
+    Table,
+    data_facts,
+    margin_updates_cell,
+    optional,
     rate_cell,
     seconds_cell,
     support_cell,
+    table_of,
 )
-from ahpatron_cli.sweep.summary import DataFindings, Findings, Setting
+from ahpatron_cli.sweep.summary import DataFindings, Findings, Setting, TrialRecord
 
-REASONS_SHOWN = 5
+MAX_REASONS = 5
 
-_Field: TypeAlias = tuple[Column, Callable[[Setting], Cell | None]]
+_SettingField: TypeAlias = Field[Setting]
 
-_LEARNER: _Field = (Column("Learner", words=True), lambda setting: Cell(setting.learner))
-_SETTING: _Field = (
+_LEARNER: _SettingField = (Column("Learner", words=True), lambda setting: Cell(setting.learner))
+_SETTING: _SettingField = (
     Column("Setting", words=True),
-    lambda setting: Cell(setting.label) if setting.label else None,
+    lambda setting: optional(setting.label),
 )
 
 
 def findings_page(findings: Findings, *, paper: bool = False) -> Page:
     """For each data set all settings, then the best setting of each learner.
 
-    For a paper it is one sheet per data set: the second, or the first if there is one learner only.
+    A paper gets one table per data set: the second, or the first if there is one learner only.
     """
-    sheets = [sheet for found in findings.datasets for sheet in _sheets(found, paper)]
-    return Page(sheets, _remark(findings), _reasons(findings))
+    tables = [table for found in findings.datasets for table in _tables(found, paper)]
+    return Page(tables, _remark(findings), _reasons(findings))
 
 
-def _sheets(found: DataFindings, paper: bool) -> list[Sheet]:
-    several, rivals = len(found.settings) > len(found.best), len(found.best) > 1
+def _tables(found: DataFindings, paper: bool) -> list[Table]:
+    several, rivals = _several_settings(found), len(found.best) > 1
     if not several:
-        return [_best_of_each(found, _played(found), _notes(found, difference=rivals))]
+        return [best_table(found, _played(found), notes=notes_of(found, differences=rivals))]
     best = "the best setting of each learner"
     if not paper:
-        notes = _notes(found, difference=rivals, star="(*) ")
-        return [_all_settings(found, notes), _best_of_each(found, best, notes)]
+        notes = notes_of(found, differences=rivals, stars=True)
+        return [settings_table(found, notes=notes), best_table(found, best, notes=notes)]
     if rivals:
-        notes = _notes(found, difference=True)
-        return [_best_of_each(found, _played(found, f"{best}, "), notes)]
-    return [_all_settings(found, _notes(found, difference=False, star="(*) "))]
+        notes = notes_of(found, differences=True)
+        return [best_table(found, _played(found, f"{best}, "), notes=notes)]
+    return [settings_table(found, notes=notes_of(found, differences=False, stars=True))]
 
 
-def _all_settings(found: DataFindings, notes: Sequence[str]) -> Sheet:
+def settings_table(found: DataFindings, *, notes: Sequence[str] = (), full: bool = False) -> Table:
+    """Every setting; `full`: compared with the best, and with all its parameters."""
     lowest = _lowest(found)
-    fields: list[_Field] = [
+    several = len(found.settings) > 1
+    fields: list[_SettingField] = [
         _LEARNER,
         _SETTING,
         (
             Column("AMR %"),
-            lambda setting: rate_cell(setting.summary, lowest, mark=setting.best_of_learner),
+            lambda setting: _rate(
+                setting, lowest if several else None, mark=several and setting.best_of_learner
+            ),
         ),
+        *(_comparison(found) if full and several else []),
         *_costs(spare=False),
-        # the title says it where it is the same for all
+        # the title has it if it is the same for all
         (
             Column("Orders", spare=not _unlike_orders(found)),
             lambda setting: Cell(str(setting.summary.repeats)),
         ),
     ]
-    return _sheet(found, found.settings, _played(found, "all settings, "), fields, notes)
+    if full:
+        parameters = Column("All parameters", words=True, long=True)
+        fields.append((parameters, lambda setting: optional(_assignments(setting))))
+    about = _played(found, "all settings, ")
+    return table_of(found.settings, fields, name=found.name, about=about, notes=notes)
 
 
-def _best_of_each(found: DataFindings, about: str, notes: Sequence[str]) -> Sheet:
-    several, rivals = len(found.settings) > len(found.best), len(found.best) > 1
+def best_table(
+    found: DataFindings, about: str, *, by_rate: bool = False, notes: Sequence[str] = ()
+) -> Table:
+    """The best setting of each learner, in the learners' order or the lowest rate first."""
+    several, rivals = _several_settings(found), len(found.best) > 1
     lowest = _lowest(found) if rivals else None
-    comparison: list[_Field] = [
-        (Column("vs best"), _difference),
-        (Column("Verdict", words=True), _verdict),
-    ]
-    fields: list[_Field] = [
+    fields: list[_SettingField] = [
         _LEARNER,
         *([_SETTING] if several else []),
-        (Column("AMR %"), lambda setting: rate_cell(setting.summary, lowest)),
-        *(comparison if rivals else []),
+        (Column("AMR %"), lambda setting: _rate(setting, lowest)),
+        *(_comparison(found) if rivals else []),
         *_costs(spare=several),
     ]
-    return _sheet(found, found.best, about, fields, notes)
+    settings = found.best
+    if by_rate:
+        settings = sorted(settings, key=lambda setting: setting.summary.mistake_rate_mean)
+    return table_of(settings, fields, name=found.name, about=about, notes=notes)
 
 
-def _costs(*, spare: bool) -> list[_Field]:
+def failures_table(failed: Sequence[TrialRecord]) -> Table:
+    """One row per trial that failed."""
+    fields: list[Field[TrialRecord]] = [
+        (Column("Data", words=True), lambda trial: Cell(trial.data.record.path)),
+        (Column("Learner", words=True), lambda trial: Cell(trial.learner)),
+        (Column("Seed"), lambda trial: Cell(str(trial.seed))),
+        (Column("Repeat"), lambda trial: Cell(str(trial.repeat))),
+        (
+            Column("Reason", words=True, long=True),
+            lambda trial: Cell(trial.error or "not recorded"),
+        ),
+        (
+            Column("All parameters", words=True, long=True),
+            lambda trial: optional(_assignments(trial)),
+        ),
+    ]
+    return table_of(failed, fields, about="Trials that ended with an error; no table counts them")
+
+
+def _assignments(played: Setting | TrialRecord) -> str:
+    return ", ".join(assignment(name, value) for name, value in played.params.items())
+
+
+def _rate(setting: Setting, lowest: str | None, *, mark: bool = False) -> Cell:
+    summary = setting.summary
+    return rate_cell(summary.mistake_rate_mean, summary.mistake_rate_sd, lowest, mark=mark)
+
+
+def _comparison(found: DataFindings) -> list[_SettingField]:
     return [
+        (Column("vs best"), _difference),
         (
-            Column("|N_T|", spare=spare),
-            lambda setting: Cell(number(setting.summary.margin_updates_mean, coarse=True)),
+            Column("Verdict", words=True),
+            lambda setting: optional(_verdict(setting, found)),
         ),
-        (
-            Column("Support", spare=spare),
-            lambda setting: support_cell(setting.summary, coarse=True),
-        ),
+    ]
+
+
+def _costs(*, spare: bool) -> list[_SettingField]:
+    return [
+        (Column("|N_T|", spare=spare), lambda setting: margin_updates_cell(setting.summary)),
+        (Column("Support", spare=spare), lambda setting: support_cell(setting.summary)),
         (Column("Seconds", spare=spare), lambda setting: seconds_cell(setting.summary)),
     ]
 
 
-def _sheet(
-    found: DataFindings,
-    settings: Sequence[Setting],
-    about: str,
-    fields: Sequence[_Field],
-    notes: Sequence[str],
-) -> Sheet:
-    return Sheet(
-        name=found.name,
-        about=about,
-        columns=[column for column, _ in fields],
-        rows=[[cell(setting) for _, cell in fields] for setting in settings],
-        notes=notes,
-    )
-
-
 def _played(found: DataFindings, which: str = "") -> str:
     """The data, which settings are shown, and what their means are taken over."""
-    return f"{facts(found.data.record)}; {which}{_orders(found)}"
+    return f"{data_facts(found.data.record)}; {which}{_orders(found)}"
 
 
 def _difference(setting: Setting) -> Cell | None:
     gap = setting.difference
-    return None if gap is None else Cell(f"{100 * gap.mean:+.2f}", optional_percent(gap.se))
-
-
-def _verdict(setting: Setting) -> Cell | None:
-    if setting.best_of_data:
-        return Cell("best")
-    gap = setting.difference
-    if gap is None or gap.more_than_noise is None:
+    if gap is None:
         return None
+    return Cell(f"{100 * gap.mean:+.2f}", None if gap.se is None else percent(gap.se))
+
+
+def _verdict(setting: Setting, found: DataFindings) -> str | None:
+    """What the difference to the best says; None if the orders of all settings allow no verdict."""
+    if setting.best_of_data:
+        return "best"
+    gap = setting.difference
+    if gap is None:
+        return f"no common {'order' if found.data.shuffled else 'pass'}"
+    if gap.more_than_noise is None:
+        return "one common order" if found.data.shuffled and _most_orders(found) > 1 else None
     if not gap.more_than_noise:
-        return Cell("within noise")
+        return "n.s."
     # A setting that lacks orders is never the best, yet may win on those it shares with the best.
-    return Cell("worse" if gap.mean > 0 else "better")
+    return "worse" if gap.mean > 0 else "better"
+
+
+def _several_settings(found: DataFindings) -> bool:
+    """Whether any learner was played with more than one."""
+    return len(found.settings) > len(found.best)
 
 
 def _lowest(found: DataFindings) -> str:
     """The best rate as shown."""
-    return percent(
-        next(one.summary.mistake_rate_mean for one in found.settings if one.best_of_data)
-    )
+    best = next(setting for setting in found.settings if setting.best_of_data)
+    return percent(best.summary.mistake_rate_mean)
 
 
 def _most_orders(found: DataFindings) -> int:
@@ -160,24 +201,28 @@ def _orders(found: DataFindings) -> str:
     return up_to + orders(_most_orders(found), found.data.shuffled)
 
 
-def _notes(found: DataFindings, *, difference: bool, star: str = "") -> list[str]:
+def notes_of(found: DataFindings, *, differences: bool, stars: bool = False) -> list[str]:
     """What ± and the verdicts mean, and what was chosen in hindsight."""
     notes = []
-    if _most_orders(found) > 1:
+    several_orders, shuffled = _most_orders(found) > 1, found.data.shuffled
+    if several_orders:
         notes.append(f"AMR: mean ± standard deviation over {_orders(found)}.")
-        if difference:
-            notes += [
-                "vs best: mean ± standard error of the difference to the best, order by order, "
-                "in percentage points.",
-                "Worse means that 0 lies outside the 95 % interval of Student's t, uncorrected for "
-                "the number of comparisons.",
-            ]
-    elif difference:
-        notes.append(
-            "vs best: difference to the best in percentage points; with one order only, noise "
-            "cannot be told."
+    if differences and several_orders and shuffled:
+        notes += [
+            "vs best: mean ± standard error of the difference to the best, order by order, "
+            "in percentage points.",
+            "Worse: 0 lies outside the 95 % interval of Student's t, not corrected for the number "
+            "of comparisons; n.s.: not significantly worse.",
+        ]
+    elif differences:
+        why = (
+            "one order allows no verdict"
+            if shuffled
+            else "passes in file order are not a sample of orders and allow no verdict"
         )
-    if len(found.settings) > len(found.best):
+        notes.append(f"vs best: difference to the best in percentage points; {why}.")
+    if _several_settings(found):
+        star = "(*) " if stars else ""
         notes.append(
             f"The best of several settings {star}was chosen in hindsight on these same orders."
         )
@@ -197,8 +242,7 @@ def _reasons(findings: Findings) -> list[str]:
     """Equal ones together, the most frequent first."""
     reasons = Counter(trial.error or "no reason given" for trial in findings.failed)
     shown = [
-        f"{counted(count, 'trial')}: {reason}"
-        for reason, count in reasons.most_common(REASONS_SHOWN)
+        f"{counted(count, 'trial')}: {reason}" for reason, count in reasons.most_common(MAX_REASONS)
     ]
     others = len(reasons) - len(shown)
     return [*shown, f"and {counted(others, 'other reason')}"] if others else shown

@@ -11,6 +11,7 @@ from ahpatron_cli.data.distances import MOST_COMPARED
 from ahpatron_cli.data.labels import PLAIN_PAIRS, show
 from ahpatron_cli.data.libsvm.grammar import MAX_FEATURES
 from ahpatron_cli.data.source import STDIN_NAME
+from ahpatron_cli.numbers import short
 from ahpatron_cli.profile.profile import FeatureFacts, LabelFacts, Profile, RowFacts
 from ahpatron_cli.profile.sketches import ColumnResult, LabelTally
 
@@ -144,8 +145,3 @@ def next_commands(profile: Profile) -> list[str]:
         more = ["-g", grid, "--repeats", "5", "--out", "sigma.jsonl"]
         commands.append(shlex.join(["ahpatron", "sweep", *words, *more]))
     return commands
-
-
-def short(number: float) -> str:
-    """Three digits: 0.312, 1.5e+160."""
-    return f"{number:.3g}"

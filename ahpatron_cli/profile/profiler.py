@@ -14,7 +14,8 @@ from ahpatron_cli.data.libsvm.grammar import MAX_FEATURES, Fault
 from ahpatron_cli.data.libsvm.reader import Chunk, SvmReader
 from ahpatron_cli.data.scaling import scaled
 from ahpatron_cli.data.source import Source
-from ahpatron_cli.profile.advice import SPARSE, advise_scale, played, short
+from ahpatron_cli.numbers import short
+from ahpatron_cli.profile.advice import SPARSE, advise_scale, played
 from ahpatron_cli.profile.profile import (
     Content,
     FaultFacts,

@@ -13,12 +13,12 @@ from pathlib import PurePath
 from statistics import fmean, stdev
 from typing import Any, TypeAlias
 
+from ahpatron_cli.numbers import assignment
 from ahpatron_cli.records import (
     DataRecord,
     ParamValue,
     RunRecord,
     SummaryRecord,
-    plain,
     summarise,
     whole,
 )
@@ -95,7 +95,7 @@ class Setting:
     @property
     def label(self) -> str:
         """`epsilon=0.5, budget=400`: what tells it from the learner's other settings."""
-        return ", ".join(f"{name}={_tidy(value)}" for name, value in self.varied.items())
+        return ", ".join(assignment(name, value) for name, value in self.varied.items())
 
 
 @dataclass(frozen=True)
@@ -281,8 +281,3 @@ def _grouped(
     for trial in trials:
         groups.setdefault(key(trial), []).append(trial)
     return list(groups.values())
-
-
-def _tidy(value: ParamValue) -> str:
-    """Six digits: enough to tell 10^k/√T apart, short enough for a table."""
-    return f"{value:.6g}" if isinstance(value, float) else str(plain(value))

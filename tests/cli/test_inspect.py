@@ -35,11 +35,11 @@ def test_a_good_file(ahpatron: Ahpatron, sparse_text: Path) -> None:
     done = ahpatron("inspect", sparse_text)
     assert (done.code, done.err) == (0, "")
     lines = done.out.splitlines()
-    assert lines[0].startswith(f"{sparse_text}: 1,500 rows, 2,000 features, 1.0% of values stored")
+    assert lines[0].startswith(f"{sparse_text}: 1,500 rows, 2,000 features, 1.0 % of values stored")
     assert lines[2:5] == [
         "Labels",
-        "  0               763 rows, 50.9%, played as -1",
-        "  1               737 rows, 49.1%, played as +1",
+        "  0               763 rows, 50.9 %, played as -1",
+        "  1               737 rows, 49.1 %, played as +1",
     ]
     assert "\x1b" not in done.out
 
@@ -130,7 +130,7 @@ def test_wide_data_stay_sparse(ahpatron: Ahpatron) -> None:
     lines = [line.replace("1000000:", "9000000:") for line in lines]
     ahpatron.write("wider.svm", "\n".join(lines) + "\n")
     out = ahpatron("inspect", "wider.svm", "--scale", "minmax").out
-    assert "looked at       the first 1,048,575" in out
+    assert "examined        the first 1,048,575 features only" in out
 
 
 def test_compressed_files_pipes_and_fifos(ahpatron: Ahpatron, rings: Path) -> None:
@@ -177,7 +177,7 @@ def test_terminals(
     lines = lines_of(text)
     assert text.isascii() == bool(locale)
     assert any(
-        line.endswith("#" * 10 + " 26.6%" if locale else "█" * 10 + " 26.6%") for line in lines
+        line.endswith("#" * 10 + " 26.6 %" if locale else "█" * 10 + " 26.6 %") for line in lines
     )
     folded = [line for line in lines if not line.startswith("  ahpatron ")]
     assert max(map(len, folded)) <= columns

@@ -81,26 +81,28 @@ def test_the_numbers() -> None:
         *(sweeps.trial("b", repeat=k, rate=0.20 + 0.02 * k, seconds=2) for k in (0, 1)),
     ]
     text = to_html(find(trials))
-    best = ["a", "budget=4", "11.00 ± 1.41", "–", "best", "6,600", "4 of 4", "0.5"]
-    worse = ["b", "–", "21.00 ± 1.41", "+10.00 ± 0.00", "worse", "12,600", "6,300", "2"]
-    unclear = ["a", "budget=8", "12.50 ± 2.12", "+1.50 ± 0.50", "not told apart from the best"]
+    best = ["–", "best", "6600", "4/4", "0.500"]
+    worse = ["+10.00 ± 0.00", "worse", "12600", "6300", "2.000"]
+    unclear = ["+1.50 ± 0.50", "n.s.", "7500", "8/8", "0.500"]
     kernel = "kernel=gaussian, sigma=1"
     assert rows(text) == [
-        best,
-        worse,
-        [*best, "2", f"{kernel}, budget=4"],
-        [*unclear, "7,500", "8 of 8", "0.5", "2", f"{kernel}, budget=8"],
-        [*worse, "2", kernel],
+        ["a", "budget=4", "11.00 ± 1.41", *best],
+        ["b", "–", "21.00 ± 1.41", *worse],
+        ["a", "budget=4", "*11.00 ± 1.41", *best, "2", f"{kernel}, budget=4"],
+        ["a", "budget=8", "12.50 ± 2.12", *unclear, "2", f"{kernel}, budget=8"],
+        ["b", "–", "*21.00 ± 1.41", *worse, "2", kernel],
     ]
+    assert text.count('<tr class="best"><th scope="row">a</th><td>budget=4</td>') == 2
+    assert text.count('<tr class="best">') == 2
     assert "Lowest AMR 11.00 ± 1.41 % by <strong>a</strong> (budget=4)." in text
 
 
 @pytest.mark.parametrize(
     ("repeats", "rates", "verdict"),
     [
-        ([0], [0.2], "one order in common: cannot be said"),
-        ([2, 3], [0.2, 0.2], "no order in common with the best"),
-        ([0, 1], [0.1, 0.3], "not told apart from the best"),
+        ([0], [0.2], "one common order"),
+        ([2, 3], [0.2, 0.2], "no common order"),
+        ([0, 1], [0.1, 0.3], "n.s."),
         ([0, 1], [0.2, 0.2], "worse"),
     ],
 )
@@ -111,23 +113,41 @@ def test_verdicts(repeats: list[int], rates: list[float], verdict: str) -> None:
         for number, rate in zip(repeats, rates, strict=True)
     ]
     text = to_html(find([*best, *other]))
-    assert [row[4] for row in rows(text)[:2]] == ["best", verdict]
-    assert ("Not told apart from it: b." in text) == (verdict == "not told apart from the best")
+    assert [row[3] for row in rows(text)[:2]] == ["best", verdict]
+    assert ("Not significantly worse: b." in text) == (verdict == "n.s.")
+
+
+def test_passes_in_file_order_allow_no_verdict() -> None:
+    text = to_html(
+        find(
+            [
+                sweeps.trial(name, repeat=number, rate=rate, shuffled=False)
+                for name, rate in (("a", 0.1), ("b", 0.2))
+                for number in (0, 1)
+            ]
+        )
+    )
+    assert [row[3] for row in rows(text)[:2]] == ["best", "–"]
+    (notes,) = re.findall('<p class="notes">(.*?)</p>', text)
+    assert "passes in file order are not a sample of orders and allow no verdict." in notes
+    assert "Student" not in notes
 
 
 def test_a_better_rate_over_fewer_orders_is_no_best() -> None:
     full = [sweeps.trial("a", repeat=number, rate=0.2) for number in (0, 1, 2)]
     lucky = [sweeps.trial("b", repeat=number, rate=0.1) for number in (0, 1)]
-    verdicts = [row[4] for row in rows(to_html(find([*full, *lucky])))[:2]]
-    assert sorted(verdicts) == ["best", "better, but over fewer orders"]
+    text = to_html(find([*full, *lucky]))
+    assert [row[3] for row in rows(text)[:2]] == ["better", "best"]
+    assert "The best is sought among the settings with the most orders." in text
 
 
 def test_what_plus_minus_means_is_said() -> None:
-    said = " ".join(" ".join(Page(to_html(sweeps.sweep())).said("li", "strong")).split())
+    said = " ".join(" ".join(Page(to_html(sweeps.sweep())).said("p")).split())
     for words in (
-        "its standard deviation over them",
-        "the standard error of its mean",
-        "0 lies outside the 95 % interval of Student’s t",
+        "mean ± standard deviation over 3 permutations",
+        "standard error of the difference to the best",
+        "0 lies outside the 95 % interval of Student's t",
+        "n.s.: not significantly worse",
         "not corrected for the number of comparisons",
         "chosen in hindsight",
     ):

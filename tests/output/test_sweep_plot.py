@@ -17,7 +17,7 @@ from matplotlib.transforms import Bbox
 from ahpatron_cli.errors import ExitCode, UserError
 from ahpatron_cli.output.escape import literal
 from ahpatron_cli.output.plots.drawing import fitted, text_width
-from ahpatron_cli.output.plots.panels import choice, parameter_panel, pareto_front, telling
+from ahpatron_cli.output.plots.panels import parameter_panel, pareto_front, short_label, telling
 from ahpatron_cli.output.plots.sweep import check_plot_path, draw_sweep, write_plot
 from ahpatron_cli.records import SummaryRecord
 from ahpatron_cli.sweep.summary import DataFindings, Findings, Setting, find
@@ -113,8 +113,8 @@ def test_what_follows_from_the_budget_is_not_said() -> None:
     data = only(sweeps.sweep(["ahpatron"], epsilons=(0.3, 0.5)))
     assert "radius" in data.settings[0].params
     assert telling(data.settings) == ["budget", "epsilon"]
-    assert choice(data.settings[0]) == "budget=50, epsilon=0.3"
-    assert choice(data.settings[0], short=True) == "B=50, ε=0.3"
+    assert data.settings[0].label == "budget=50, epsilon=0.3"
+    assert short_label(data.settings[0]) == "ahpatron B=50, ε=0.3"
 
 
 def test_with_nothing_varied_there_is_only_time() -> None:

@@ -6,8 +6,7 @@ from rich.console import Console
 
 from ahpatron_cli.cli import shown
 from ahpatron_cli.errors import ExitCode
-from ahpatron_cli.output.formats import FORMATS, findings_to_text
-from ahpatron_cli.output.stdout import write_findings
+from ahpatron_cli.output.formats import FORMATS, findings_to_text, write_findings
 from ahpatron_cli.output.sweep_table import findings_page
 from ahpatron_cli.output.terminal import print_page
 from ahpatron_cli.sweep.summary import Findings, find
@@ -23,16 +22,16 @@ avp         –            *10.10 ± 1.15     50      314    0.051       3
 perceptron  –            *14.03 ± 1.05     50      314    0.051       3
 
 a.svm: the best setting of each learner
-Learner     Setting             AMR %       vs best  Verdict       |N_T|  Support  Seconds
-──────────────────────────────────────────────────────────────────────────────────────────
-ahpatron    epsilon=0.5  10.00 ± 1.00             –  best             50  314/400    0.051
-avp         –            10.10 ± 1.15  +0.10 ± 0.10  within noise     50      314    0.051
-perceptron  –            14.03 ± 1.05  +4.03 ± 0.03  worse            50      314    0.051
+Learner     Setting             AMR %       vs best  Verdict  |N_T|  Support  Seconds
+─────────────────────────────────────────────────────────────────────────────────────
+ahpatron    epsilon=0.5  10.00 ± 1.00             –  best        50  314/400    0.051
+avp         –            10.10 ± 1.15  +0.10 ± 0.10  n.s.        50      314    0.051
+perceptron  –            14.03 ± 1.05  +4.03 ± 0.03  worse       50      314    0.051
 
 AMR: mean ± standard deviation over 3 permutations.
 vs best: mean ± standard error of the difference to the best, order by order, in percentage points.
-Worse means that 0 lies outside the 95 % interval of Student's t, uncorrected for the number of \
-comparisons.
+Worse: 0 lies outside the 95 % interval of Student's t, not corrected for the number of \
+comparisons; n.s.: not significantly worse.
 The best of several settings (*) was chosen in hindsight on these same orders.
 """
 
@@ -42,7 +41,7 @@ Data: **a.svm**, 1,000 rounds, 18 features; the best setting of each learner, 3 
 | Learner | Setting | AMR % | vs best | Verdict | \|N_T\| | Support | Seconds |
 | :-- | :-- | --: | --: | :-- | --: | --: | --: |
 | ahpatron | epsilon=0.5 | **10.00** ± 1.00 | – | best | 50 | 314/400 | 0.051 |
-| avp | – | 10.10 ± 1.15 | +0.10 ± 0.10 | within noise | 50 | 314 | 0.051 |
+| avp | – | 10.10 ± 1.15 | +0.10 ± 0.10 | n.s. | 50 | 314 | 0.051 |
 | perceptron | – | 14.03 ± 1.05 | +4.03 ± 0.03 | worse | 50 | 314 | 0.051 |
 
 AMR: mean ± standard deviation over 3 permutations. vs best: mean ± standard error of """
@@ -56,7 +55,7 @@ LATEX = r"""% needs \usepackage{booktabs}
     Learner & Setting & AMR (\%) & vs best & Verdict & $|N_T|$ & Support & Seconds \\
     \midrule
     ahpatron & epsilon=0.5 & \textbf{10.00} $\pm$ 1.00 & -- & best & 50 & 314/400 & 0.051 \\
-    avp & -- & 10.10 $\pm$ 1.15 & +0.10 $\pm$ 0.10 & within noise & 50 & 314 & 0.051 \\
+    avp & -- & 10.10 $\pm$ 1.15 & +0.10 $\pm$ 0.10 & n.s. & 50 & 314 & 0.051 \\
     perceptron & -- & 14.03 $\pm$ 1.05 & +4.03 $\pm$ 0.03 & worse & 50 & 314 & 0.051 \\
     \bottomrule
   \end{tabular}
@@ -95,9 +94,7 @@ def test_80_columns_show_tables_without_what_is_said_elsewhere(
     every, best = re.sub(" +\n", "\n", text).split("\n\n")[:2]
     assert every == TABLE.split("\n\n")[0]
     assert best.splitlines()[1] == ("Learner     Setting             AMR %       vs best  Verdict")
-    assert best.splitlines()[4] == (
-        "avp         –            10.10 ± 1.15  +0.10 ± 0.10  within noise"
-    )
+    assert best.splitlines()[4] == ("avp         –            10.10 ± 1.15  +0.10 ± 0.10  n.s.")
     assert max(map(len, text.splitlines())) <= 80
 
 
@@ -105,10 +102,10 @@ def test_40_columns_show_it_stacked(findings: Findings, terminal: io.StringIO) -
     text = without_style(on_terminal(findings, terminal, 40))
     assert "ahpatron\n  Setting: epsilon=0.5\n  AMR %: *10.00 ± 1.00\n  |N_T|: 50\n" in text
     assert "avp\n  Setting: –\n  AMR %: 10.10 ± 1.15\n  vs best: +0.10 ± 0.10\n" in text
-    assert "  Verdict: within noise\n" in text
+    assert "  Verdict: n.s.\n" in text
     notes = text.split("\n\n")[-1]
     assert max(map(len, notes.splitlines())) <= 40
-    assert "uncorrected for\nthe number of comparisons" in notes  # wrapped between words
+    assert "not corrected for the\nnumber of comparisons" in notes  # wrapped between words
 
 
 def test_the_best_is_bold_on_a_terminal(findings: Findings, terminal: io.StringIO) -> None:
@@ -136,7 +133,7 @@ def test_an_ascii_stream_gets_ascii(findings: Findings) -> None:
     stream = io.TextIOWrapper(raw, encoding="ascii")
     print_page(findings_page(findings), Console(file=stream))
     text = raw.getvalue().decode("ascii")
-    assert "avp         -            10.10 +- 1.15  +0.10 +- 0.10  within noise" in text
+    assert "avp         -            10.10 +- 1.15  +0.10 +- 0.10  n.s." in text
     assert "AMR: mean +- standard deviation over 3 permutations." in text
     assert "\\" not in text
 
@@ -194,12 +191,16 @@ def test_a_single_order_allows_no_verdict() -> None:
     assert re.search(r"^avp +– +9.00 +\+0.00  – ", text, re.M)
     assert re.search(r"^ahpatron +epsilon=0.5 +9.00 +–  best ", text, re.M)
     assert "±" not in text
-    assert "with one order only, noise cannot be told" in text
+    assert "in percentage points; one order allows no verdict." in text
 
 
 def test_passes_in_file_order_are_called_so() -> None:
     text = findings_to_text(find(sweep(make_data(shuffled=False))), "table")
     assert "standard deviation over 3 passes in file order." in text
+    assert "passes in file order are not a sample of orders and allow no verdict." in text
+    assert "standard error" not in text
+    assert "Student" not in text
+    assert re.search(r"^avp .* \+0.10  – ", text, re.M)
 
 
 def test_unlike_numbers_of_orders_are_shown(terminal: io.StringIO) -> None:

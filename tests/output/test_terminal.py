@@ -11,7 +11,9 @@ from typing import TypeAlias
 import pytest
 from rich.console import Console
 
-from ahpatron_cli.output.terminal import print_tables, to_plain_table
+from ahpatron_cli.output.formats import to_text
+from ahpatron_cli.output.run_table import run_page
+from ahpatron_cli.output.terminal import print_page
 from ahpatron_cli.records import Report, RunRecord
 
 MakeReport: TypeAlias = Callable[..., Report]
@@ -75,27 +77,27 @@ def without_style(text: str) -> str:
 
 
 def on_terminal(reports: list[Report], terminal: io.StringIO, width: int) -> str:
-    print_tables(reports, Console(file=terminal, width=width))
+    print_page(run_page(reports), Console(file=terminal, width=width))
     return terminal.getvalue()
 
 
 def in_encoding(reports: list[Report], encoding: str) -> str:
     raw = io.BytesIO()
     stream = io.TextIOWrapper(raw, encoding=encoding)
-    print_tables(reports, Console(file=stream))
+    print_page(run_page(reports), Console(file=stream))
     return raw.getvalue().decode(encoding)
 
 
 def test_plain_table(two_learners: Report) -> None:
-    assert to_plain_table([two_learners]) == TABLE
+    assert to_text([two_learners], "table") == TABLE
 
 
 def test_plain_table_of_repeats(repeated: Report) -> None:
-    assert to_plain_table([repeated]) == REPEATED
+    assert to_text([repeated], "table") == REPEATED
 
 
 def test_several_files_are_parted_by_a_blank_line(two_learners: Report, repeated: Report) -> None:
-    assert to_plain_table([two_learners, repeated]) == TABLE + "\n" + REPEATED
+    assert to_text([two_learners, repeated], "table") == TABLE + "\n" + REPEATED
 
 
 @pytest.mark.parametrize("width", [80, 200])
@@ -145,7 +147,7 @@ def test_no_color_leaves_at_most_bold(
 @pytest.mark.parametrize("width", [10, 40, 80])
 def test_a_pipe_has_no_width_and_no_colour(repeated: Report, width: int) -> None:
     stream = io.StringIO()
-    print_tables([repeated], Console(file=stream, width=width))
+    print_page(run_page([repeated]), Console(file=stream, width=width))
     assert stream.getvalue() == REPEATED
 
 
@@ -155,14 +157,14 @@ def test_a_pipe_with_forced_colour_is_not_cut_either(
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "40")
     stream = io.StringIO()
-    print_tables([repeated], Console(file=stream))
+    print_page(run_page([repeated]), Console(file=stream))
     assert "\x1b[1m" in stream.getvalue()
     assert without_style(stream.getvalue()) == REPEATED
 
 
 def test_long_names_are_never_cut(report: MakeReport, terminal: io.StringIO) -> None:
     path = "folder/" * 40 + "data.svm"
-    assert path in to_plain_table([report(path=path)])
+    assert path in to_text([report(path=path)], "table")
     assert path in without_style(on_terminal([report(path=path)], terminal, 40))
 
 
@@ -197,8 +199,8 @@ def test_names_beyond_the_encoding_are_written_out(report: MakeReport) -> None:
 
 
 def test_labels_are_mapped_only_where_it_is_news(report: MakeReport) -> None:
-    assert "labels" not in to_plain_table([report()])
-    assert "labels 1 → -1, 2.5 → +1" in to_plain_table([report(labels=(1.0, 2.5))])
+    assert "labels" not in to_text([report()], "table")
+    assert "labels 1 → -1, 2.5 → +1" in to_text([report(labels=(1.0, 2.5))], "table")
 
 
 def test_a_closed_pipe_is_left_to_the_app(two_learners: Report) -> None:
@@ -206,7 +208,7 @@ def test_a_closed_pipe_is_left_to_the_app(two_learners: Report) -> None:
     os.close(reader)
     stream = os.fdopen(writer, "w", encoding="utf-8")
     with pytest.raises(BrokenPipeError):
-        print_tables([two_learners], Console(file=stream))
+        print_page(run_page([two_learners]), Console(file=stream))
     with pytest.raises(BrokenPipeError):
         stream.close()
 
@@ -216,13 +218,12 @@ def test_a_real_terminal_of_40_columns() -> None:
     program = textwrap.dedent("""
         import os, sys, fcntl, termios, struct
         fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
-        from rich.console import Console
         from ahpatron_cli.records import DataRecord, Report, RunRecord
-        from ahpatron_cli.output.terminal import print_tables
+        from ahpatron_cli.output.formats import write_reports
         runs = [RunRecord(name, {}, 0, 0, 10, 1, rate, 1, 1, None, None, 3, 1.0, 0, 0.1)
                 for name, rate in (("first", 0.1), ("second", 0.2))]
         data = DataRecord("x.svm", 10, 2, (-1.0, 1.0), None)
-        print_tables([Report("0", data, runs, 0.0)], Console())
+        write_reports([Report("0", data, runs, 0.0)], "table")
     """)
     leader, follower = pty.openpty()
     subprocess.run([sys.executable, "-c", program], stdout=follower, check=True, timeout=60)

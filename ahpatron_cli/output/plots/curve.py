@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ahpatron_cli.atomic import unknown_suffix, write_atomically
+from ahpatron_cli.numbers import percent
 from ahpatron_cli.output.escape import literal, spreadsheet_text
 from ahpatron_cli.output.plots.drawing import (
     LINE_WIDTH,
@@ -81,8 +82,8 @@ def draw_curves(curves: Sequence[Curve]) -> Figure:
             "linewidth": LINE_WIDTH,
         }
         axes.plot(curve.rounds[drawn], 100 * curve.mistake_rate[drawn], **look)
-        end = 100 * float(curve.mistake_rate[-1])
-        names.append(Name(f"{literal(curve.label)}  {end:.2f} %", end, look))
+        rate = float(curve.mistake_rate[-1])
+        names.append(Name(f"{literal(curve.label)}  {percent(rate)} %", 100 * rate, look))
     axes.set_xlabel("round $t$")
     axes.set_ylabel("mistake rate $|M_t|\\;/\\;t$ (%)")
     axes.set_xlim(0, max(int(curve.rounds[-1]) for curve in curves))

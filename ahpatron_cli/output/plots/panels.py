@@ -7,8 +7,9 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from ahpatron_cli.numbers import short
 from ahpatron_cli.output.escape import literal
-from ahpatron_cli.records import ParamValue, plain
+from ahpatron_cli.records import ParamValue
 from ahpatron_cli.sweep.summary import DataFindings, Findings, Setting
 
 _SYMBOLS = {"budget": "B", "epsilon": "ε", "sigma": "σ"}
@@ -56,20 +57,6 @@ def all_learners(findings: Findings) -> list[str]:
 def telling(settings: Sequence[Setting]) -> list[str]:
     """The parameters that tell these settings of one learner apart."""
     return list(dict.fromkeys(name for setting in settings for name in setting.varied))
-
-
-def choice(setting: Setting, *, short: bool = False) -> str:
-    """`budget=400, epsilon=0.5`, or `B=400, ε=0.5`: what tells it from its learner's others."""
-    return ", ".join(
-        f"{_SYMBOLS.get(name, literal(name)) if short else literal(name)}"
-        f"={shown(value, digits=3 if short else 6)}"
-        for name, value in setting.varied.items()
-    )
-
-
-def shown(value: ParamValue, *, digits: int = 6) -> str:
-    """A parameter's value as text."""
-    return f"{value:.{digits}g}" if isinstance(value, float) else literal(str(plain(value)))
 
 
 def parameter_panel(data: DataFindings) -> ParameterPanel | None:
@@ -151,6 +138,9 @@ def pareto_front(settings: Sequence[Setting]) -> list[Setting]:
     return front
 
 
-def label(setting: Setting) -> str:
-    """`ahpatron B=400`: learner and setting, short."""
-    return f"{literal(setting.learner)} {choice(setting, short=True)}".rstrip()
+def short_label(setting: Setting) -> str:
+    """`ahpatron B=400, ε=0.5`: the learner, and what tells the setting from its others."""
+    varied = ", ".join(
+        f"{_SYMBOLS.get(name, name)}={short(value)}" for name, value in setting.varied.items()
+    )
+    return literal(f"{setting.learner} {varied}".rstrip())

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ahpatron_cli.atomic import unknown_suffix, write_atomically
 from ahpatron_cli.errors import ExitCode, UserError
+from ahpatron_cli.numbers import counted, orders, short
 from ahpatron_cli.output.escape import literal
 from ahpatron_cli.output.plots.drawing import (
     INK,
@@ -33,11 +34,10 @@ from ahpatron_cli.output.plots.panels import (
     Series,
     all_learners,
     axis_name,
-    label,
     learners,
     parameter_panel,
     pareto_front,
-    shown,
+    short_label,
 )
 from ahpatron_cli.sweep.summary import DataFindings, Findings, Setting
 
@@ -174,11 +174,10 @@ def _title(
     """The data set's name and, in grey, what its points are means of."""
     across, up = figure.get_size_inches()
     rounds = data.data.record.rounds
-    orders = max(setting.summary.repeats for setting in data.settings)
-    facts = f"{rounds:,} round{'' if rounds == 1 else 's'}"
-    if orders > 1:
-        kind = "permutations" if data.data.shuffled else "passes"
-        facts += f", mean{' ± sd' if bands else ''} over {orders} {kind}"
+    repeats = max(setting.summary.repeats for setting in data.settings)
+    facts = counted(rounds, "round")
+    if repeats > 1:
+        facts += f", mean{' ± sd' if bands else ''} over {orders(repeats, data.data.shuffled)}"
     room = width * POINTS_PER_INCH - text_width(facts, _SIZE) - 10
     name = fitted(literal(data.name), room, _SIZE + 1)
     beside = left + (text_width(name, _SIZE + 1) + 10) / POINTS_PER_INCH
@@ -267,7 +266,7 @@ def _label_front(axes: Axes, front: Sequence[Setting], data: DataFindings) -> No
     the dots cross none of them.
     """
     across, up = (inches * POINTS_PER_INCH for inches in size_in_inches(axes))
-    texts = [fitted(label(each), _WIDEST_LABEL * across, _LABEL_SIZE) for each in front]
+    texts = [fitted(short_label(each), _WIDEST_LABEL * across, _LABEL_SIZE) for each in front]
     widths = [text_width(text, _LABEL_SIZE) + _LABEL_OFFSET for text in texts]
     low, high = (math.log10(limit) for limit in axes.get_xlim())
     for setting, width in zip(front, widths, strict=True):
@@ -337,7 +336,7 @@ def _ticks_at(axes: Axes, values: Sequence[float], *, log: bool) -> None:
             chosen.append(number)
     chosen += [len(places) - 1] if len(places) > 1 else []
     ticks = [values[number] for number in chosen]
-    axes.set_xticks(ticks, [shown(tick, digits=4) for tick in ticks])
+    axes.set_xticks(ticks, [short(tick, 4) for tick in ticks])
     axes.xaxis.set_minor_locator(NullLocator())
 
 

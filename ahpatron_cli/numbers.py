@@ -1,0 +1,45 @@
+"""Numbers and counts as people read them; json, jsonl and csv hold exact values instead."""
+
+from __future__ import annotations
+
+
+def percent(rate: float) -> str:
+    """A rate or its spread in percent, without the sign: `11.20`."""
+    return f"{100 * rate:.2f}"
+
+
+def share(part: float) -> str:
+    """A part of a whole: `34.5 %`."""
+    return f"{100 * part:.1f} %"
+
+
+def mean_count(value: float) -> str:
+    """A count or a mean of counts: `581`, `581.3`, `12346`; tenths only below 1,000."""
+    return f"{value:.0f}" if value == int(value) or value >= 1000 else f"{value:.1f}"
+
+
+def seconds(value: float) -> str:
+    """A time in seconds, without the unit: `0.051`."""
+    return f"{value:.3f}"
+
+
+def short(value: float | str, digits: int = 3) -> str:
+    """A float with so many significant digits (`0.312`, `1.5e+160`); an int or a word as it is."""
+    return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
+
+
+def assignment(name: str, value: float | str) -> str:
+    """A parameter: `epsilon=0.5`. Six digits tell 10^k/√T apart and fit into a table."""
+    return f"{name}={short(value, 6)}"
+
+
+def counted(number: int, noun: str) -> str:
+    """`1 round`, `1,000 rounds`."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def orders(number: int, shuffled: bool) -> str:
+    """What a mean is taken over: `10 permutations`, `2 passes in file order`."""
+    if shuffled:
+        return counted(number, "permutation")
+    return f"{number:,} {'pass' if number == 1 else 'passes'} in file order"

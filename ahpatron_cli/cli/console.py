@@ -9,18 +9,36 @@ from __future__ import annotations
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from typing import TYPE_CHECKING, Protocol, TextIO
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, TextIO, TypeAlias
 
-from ahpatron_cli.cli.error_text import render_error
-from ahpatron_cli.errors import UserError
-from ahpatron_cli.output.escape import literal
+from ahpatron_cli.errors import Place, UserError
+from ahpatron_cli.output.escape import cells, literal
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, TaskID
+    from rich.progress import Progress, ProgressColumn, TaskID
 
 _SECONDS_BETWEEN_REFRESHES = 0.1
+_LONGEST_DESCRIPTION = 20
+# Terminals narrower than this go without the times, then without the description.
+_ROOM_FOR_TIMES = 78
+_ROOM_FOR_DESCRIPTION = 66
+
+_EXCERPT = 76
+"""Characters of a long line that are shown."""
+_BEFORE = 30
+"""How many of them may stand before the fault."""
+_CUT = "..."
+_TAB = "    "
+
+_BOLD = "\x1b[1m"
+_RED = "\x1b[1;31m"
+_BLUE = "\x1b[1;34m"
+_RESET = "\x1b[0m"
+
+_Paint: TypeAlias = Callable[[str, str], str]
 
 
 class ProgressLine(Protocol):
@@ -76,10 +94,8 @@ class Conversation:
         if hidden or stream is None or not _is_live_terminal(stream):
             yield _NoBar()
             return
-        from ahpatron_cli.cli.progress import make_bar, shorten  # rich takes 0.1 s to load
-
-        bar = make_bar(stream, known_total=total is not None)
-        task = bar.add_task(shorten(literal(description)), total=total, played="", rate="")
+        bar = _make_bar(stream, known_total=total is not None)
+        task = bar.add_task(_shorten(literal(description)), total=total, played="", rate="")
         with suppress(OSError, ValueError):
             bar.start()
         self._bar = bar
@@ -148,3 +164,124 @@ def _is_terminal(stream: TextIO | None) -> bool:
         return stream is not None and stream.isatty()
     except ValueError:  # closed
         return False
+
+
+def _make_bar(stream: TextIO, *, known_total: bool) -> Progress:
+    """A bar with percent and time left, or a spinner where nobody knows how long it will take.
+
+    It redraws only when told to: a refreshing thread would be one thread too many before a fork.
+    It leaves no trace when done, and keeps its hands off stdout, which belongs to the data.
+    """
+    from rich.console import Console  # rich takes 0.1 s to load
+    from rich.progress import Progress
+
+    console = Console(file=stream)
+    return Progress(
+        *_columns(console.width, known_total=known_total),
+        console=console,
+        auto_refresh=False,
+        transient=True,
+        expand=known_total,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
+
+
+def _shorten(description: str) -> str:
+    """The end of a long description: of a path, the end says most."""
+    if len(description) <= _LONGEST_DESCRIPTION:
+        return description
+    return "..." + description[3 - _LONGEST_DESCRIPTION :]
+
+
+def _columns(width: int, *, known_total: bool) -> list[ProgressColumn]:
+    from rich import progress
+    from rich.table import Column
+
+    columns: list[ProgressColumn] = []
+    if width >= _ROOM_FOR_DESCRIPTION:
+        columns.append(progress.TextColumn("{task.description}", markup=False))
+    if known_total:
+        columns += [
+            progress.BarColumn(bar_width=None, table_column=Column(ratio=1)),
+            progress.TaskProgressColumn(),
+        ]
+    else:
+        columns.append(progress.SpinnerColumn())
+    columns.append(progress.TextColumn("{task.fields[played]}", markup=False))
+    columns.append(progress.TextColumn("{task.fields[rate]}", markup=False))
+    if width >= _ROOM_FOR_TIMES or not known_total:
+        columns.append(progress.TimeElapsedColumn())
+    if known_total and width >= _ROOM_FOR_TIMES:
+        columns.append(progress.TimeRemainingColumn(compact=True))
+    return columns
+
+
+def render_error(error: UserError, *, colour: bool = False) -> str:
+    """The whole message, ending with a newline. Everything from outside is shown literally."""
+    paint = _ansi if colour else _no_paint
+    lines = [f"{paint('error', _RED)}: {paint(literal(error.problem), _BOLD)}"]
+    if error.place is not None:
+        lines += _place_lines(error.place, paint)
+    if error.hint:
+        if error.place is not None:
+            lines.append("")
+        lines.append(f"{paint('hint', _BLUE)}: {literal(error.hint)}")
+    return "\n".join(lines) + "\n"
+
+
+def _ansi(text: str, style: str) -> str:
+    return f"{style}{text}{_RESET}"
+
+
+def _no_paint(text: str, style: str) -> str:
+    return text
+
+
+def _place_lines(place: Place, paint: _Paint) -> list[str]:
+    number = "" if place.line is None else str(place.line)
+    indent = " " * max(len(number), 2)
+    lines = [f"{indent}{paint('-->', _BLUE)} {literal(str(place))}"]
+    if place.text is None:
+        return lines
+    bar = paint("|", _BLUE)
+    excerpt = _excerpt(place)
+    lines += [f"{indent} {bar}", f"{paint(number.rjust(len(indent)), _BLUE)} {bar} {excerpt.text}"]
+    if place.column is not None:
+        carets = paint("^" * excerpt.width, _RED)
+        note = f" {paint(literal(place.note), _RED)}" if place.note else ""
+        lines.append(f"{indent} {bar} {' ' * excerpt.start}{carets}{note}")
+    elif place.note:
+        lines.append(f"{indent} {bar} {paint(literal(place.note), _RED)}")
+    return lines
+
+
+@dataclass(frozen=True)
+class _Excerpt:
+    """The part of a line around its fault; `start` and `width` are terminal cells."""
+
+    text: str
+    start: int
+    width: int
+
+
+def _excerpt(place: Place) -> _Excerpt:
+    text = place.text or ""
+    # Where the fault is in `text`: the reader may already have cut characters from its left.
+    already_cut = place.offset
+    fault = min(max((place.column or 1) - 1 - already_cut, 0), len(text))
+    begin = max(fault - _BEFORE, 0) if len(text) > _EXCERPT else 0
+    end = min(begin + _EXCERPT, len(text))
+    left = _CUT if begin or already_cut else ""
+    right = _CUT if end < len(text) else ""
+    before, marked = _shown(text[begin:fault]), _shown(text[fault : min(fault + place.width, end)])
+    return _Excerpt(
+        text=left + _shown(text[begin:end]) + right,
+        start=len(left) + cells(before),
+        width=max(cells(marked), 1),
+    )
+
+
+def _shown(text: str) -> str:
+    """Tabs as blanks of a fixed width, so that the underline keeps its place on any terminal."""
+    return _TAB.join(literal(part) for part in text.split("\t"))

@@ -1,75 +1,175 @@
-"""`ahpatron inspect`: look before and after running. What it does is in `looking`, `results`."""
+"""`ahpatron inspect`: look at data, a model, the results of a sweep, or the list of learners."""
 
-from typing import Annotated
+from __future__ import annotations
+
+import sys
+from functools import partial
+from typing import TYPE_CHECKING
 
 import typer
 
-from ahpatron_cli.cli import options, sweep_options
-from ahpatron_cli.cli.shown import FindingsShown, ProfileShown, ReferenceShown, Said
+from ahpatron_cli.cli import options
+from ahpatron_cli.cli.answer import Answer
+from ahpatron_cli.errors import ExitCode, Place, UserError, one_of, usage
 from ahpatron_cli.signals import raise_on_signals
+
+if TYPE_CHECKING:
+    from ahpatron_cli.cli.console import Conversation
+
+_DATA = ("max_faults", "max_features", "positive", "scale", "sigma", "seed", "format")
+_RESULTS = ("format", "plot", "report")
+_OPTIONS = dict.fromkeys((*_DATA, *_RESULTS))
 
 
 def inspect(
-    path: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="PATH", help="A LIBSVM file, - for standard input, a model, or results."
-        ),
-    ] = None,
-    learners: Annotated[
-        bool, typer.Option("--learners", help="List all learners, kernels and their parameters.")
-    ] = False,
-    max_faults: Annotated[
-        int,
-        typer.Option(
-            "--max-faults",
-            metavar="N",
-            parser=options.not_negative,
-            help="Show at most N faulty lines.",
-            rich_help_panel=options.DATA,
-        ),
-    ] = 20,
+    context: typer.Context,
+    path: options.InspectedPath = None,
+    learners: options.AllLearners = False,
+    max_faults: options.MaxFaults = 20,
     max_features: options.MaxFeatures = 10_000_000,
     positive: options.Positive = None,
-    scale: options.LookedAtScale = None,
+    scale: options.InspectedScale = None,
     sigma: options.AlignmentSigma = None,
     seed: options.SampleSeed = 0,
     format: options.Format = "table",
-    plot: sweep_options.PlotFile = None,
-    report: sweep_options.ReportFile = None,
+    plot: options.PlotFile = None,
+    report: options.ReportFile = None,
     quiet: options.Quiet = False,
-) -> ProfileShown | FindingsShown | ReferenceShown | Said:
-    """Look at a data file, a kept model, the results of a sweep, or the learners.
+) -> Answer:
+    """Look at data, a model, the results of a sweep, or the list of learners.
 
     Data: size, labels, ranges, duplicates, distances, which σ and scaling fit, every faulty line;
     in one pass, with little memory, however large the file.
-    Model: what it is, its parameters, what it keeps.
+
+    Model: what it is, its parameters, its active set.
+
     Results: the tables and pictures again, without running anything.
     """
     from ahpatron_cli.cli.console import Conversation
-    from ahpatron_cli.cli.inspect_data import check_format, look, wanted
-    from ahpatron_cli.cli.inspect_model import describe_model
-    from ahpatron_cli.cli.inspect_results import holds_results, show_results
-    from ahpatron_cli.errors import usage
     from ahpatron_cli.models.file import looks_like_model
+    from ahpatron_cli.output.formats import FORMATS
+    from ahpatron_cli.sweep.results_file import looks_like_json
 
     raise_on_signals()
     if learners == (path is not None):
         raise usage("give a PATH, or --learners", "for example `ahpatron inspect data.svm`")
-    if path is None:
-        check_format(format, "the list of learners")
-        return ReferenceShown(format)
-    if looks_like_model(path):
-        if plot or report or format != "table":
-            raise usage("--format, --plot and --report are not for models")
-        return describe_model(path)
+    one_of("format", format, FORMATS)
     talk = Conversation(quiet=quiet)
-    asked = wanted(max_faults, max_features, positive, scale, sigma, seed)
-    if holds_results(path):
-        if positive or scale or sigma:
-            raise usage("--positive, --scale and --sigma are for data, and these are results")
-        return show_results(path, format, plot, report, talk)
-    if plot or report:
-        raise usage("--plot and --report are for results of a sweep")
-    check_format(format, "data")
-    return look(path, asked, format, talk)
+    if path is None:
+        _refuse_others(context, "the list of learners", ("format",))
+        return _list_learners(format)
+    if looks_like_model(path):
+        _refuse_others(context, "a model", ())
+        return _inspect_model(path)
+    if looks_like_json(path):
+        _refuse_others(context, "a results file", _RESULTS)
+        return _inspect_results(path, format, plot, report, talk)
+    _refuse_others(context, "data", _DATA)
+    return _inspect_data(path, max_faults, max_features, positive, scale, sigma, seed, format, talk)
+
+
+def _refuse_others(context: typer.Context, what: str, legal: tuple[str, ...]) -> None:
+    """Refuse options that would have no effect."""
+    for name in _OPTIONS:
+        if name not in legal and options.typed(context, name):
+            flags = [f"--{one.replace('_', '-')}" for one in legal]
+            hint = f"options for {what}: {', '.join(flags)}" if flags else "leave it out"
+            raise usage(f"--{name.replace('_', '-')} has no effect on {what}", hint)
+
+
+def _check_format(format: str, what: str) -> None:
+    """Refuse the formats that only results can be shown in."""
+    if format not in ("table", "json"):
+        hint = "use --format table for people, --format json for programs"
+        raise usage(f"{what} cannot be shown as {format}", hint)
+
+
+def _list_learners(format: str) -> Answer:
+    _check_format(format, "the list of learners")
+    from ahpatron_cli.output.formats import write_reference
+
+    return Answer(partial(write_reference, format))
+
+
+def _inspect_data(
+    path: str,
+    max_faults: int,
+    max_features: int,
+    positive: str | None,
+    scale: str | None,
+    sigma: str | None,
+    seed: int,
+    format: str,
+    talk: Conversation,
+) -> Answer:
+    """Read the file once; the exit code says whether a line is faulty."""
+    from ahpatron_cli.cli.parameters import parse, parse_label
+    from ahpatron_cli.core import KERNELS
+    from ahpatron_cli.data.scaling import SCALES
+    from ahpatron_cli.data.source import open_source
+    from ahpatron_cli.output.formats import write_profile
+    from ahpatron_cli.profile.profiler import Profiler, Wanted
+
+    _check_format(format, "data")
+    width = None
+    if sigma is not None:
+        width = float(parse("--sigma", KERNELS["gaussian"].specs()["sigma"], sigma))
+    if scale is not None:
+        one_of("scale", scale, SCALES)
+    asked = Wanted(max_faults, max_features, parse_label(positive), scale, width, seed)
+    with open_source(path) as source, talk.progress(source.size, source.name) as line:
+        profile = Profiler(source, asked).run(
+            lambda rows: line.show(source.position, f"{rows:,} rows", "")
+        )
+    code = ExitCode.BAD_DATA if profile.faults.count else ExitCode.OK
+    return Answer(partial(write_profile, profile, format), code)
+
+
+def _inspect_model(path: str) -> Answer:
+    """The learner, its parameters and its state; the file is read in full."""
+    from ahpatron_cli.data.labels import describe, show
+    from ahpatron_cli.models.checkpoint import Keeper, Keeping
+    from ahpatron_cli.output.escape import literal
+    from ahpatron_cli.records import plain
+
+    keeper = Keeper(Keeping(resume=path), lambda text: None)
+    model = keeper.model
+    assert model is not None
+    one = keeper.make_pass(keeper.setup(), path, model.seed, None)
+    record = one.result().record
+    params = {**model.params, **model.kernel_params}
+    kept = "no examples" if record.support_size is None else f"{record.support_size:,} examples"
+    lines = [
+        f"{literal(path)}: {model.learner}, {model.kernel} kernel, "
+        f"by ahpatron {literal(model.version)}",
+        f"  rounds     {record.rounds:,}, of which {record.mistakes:,} were mistakes"
+        f" ({100 * record.mistake_rate:.2f} %)",
+        f"  keeps      {kept}, ‖f‖ = {record.norm:.6g}",
+        f"  features   {model.features:,}, computed {'densely' if model.dense else 'sparsely'}",
+        f"  labels     {describe(model.labels) or f'{show(-1.0)} and {show(1.0)}'}",
+        f"  scaling    {model.scale}",
+        f"  seed       {model.seed}",
+        "  parameters",
+    ]
+    lines += [f"    {name:<10} {plain(value)}" for name, value in params.items()]
+    text = "\n".join(lines) + "\n"
+    return Answer(lambda: print(text, end="", file=sys.stdout))
+
+
+def _inspect_results(
+    path: str, format: str, plot: str | None, report: str | None, talk: Conversation
+) -> Answer:
+    """Everything that a results file says, without running anything."""
+    from ahpatron_cli.cli.findings import FindingsOutput, warn_of_damaged_lines
+    from ahpatron_cli.sweep.results_file import read_results
+    from ahpatron_cli.sweep.summary import find
+
+    output = FindingsOutput(format, plot, report, [path])
+    contents = read_results(path)
+    if contents.torn:
+        talk.warn(f"{path}: the last line is torn: a sweep is still writing, or was killed")
+    warn_of_damaged_lines(talk, path, contents)
+    findings = find(contents.latest(), contents.headers)
+    if not findings.trials and not findings.failed:
+        raise UserError("no trial was finished yet", code=ExitCode.BAD_DATA, place=Place(path))
+    return output.write(findings, talk, ExitCode.OK)

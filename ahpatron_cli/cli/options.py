@@ -3,57 +3,20 @@
 Nothing heavy is imported here: `ahpatron --help` must answer at once.
 """
 
-from typing import Annotated
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import typer
 
 from ahpatron_cli.cli import completion
 
-
-def whole_number(text: str | int) -> int:
-    """A whole number as people write it: no underscores, no spaces. Defaults pass as they are."""
-    if isinstance(text, int):
-        return text
-    sign, digits = (text[:1], text[1:]) if text[:1] in ("+", "-") else ("", text)
-    if not (digits.isascii() and digits.isdigit()):
-        raise typer.BadParameter(f"{text!r} is not a whole number.")
-    if len(digits) > 18:
-        raise typer.BadParameter(f"{text} is too large.")
-    return int(sign + digits)
-
-
-# Parsers and not callbacks: Typer looks into the signature of every callback whenever it starts.
-
-
-def at_least(low: int, text: str | int) -> int:
-    """A whole number that is not below `low`."""
-    value = whole_number(text)
-    if value < low:
-        raise typer.BadParameter(f"{value} is too small: at least {low}.")
-    return value
-
-
-def _index_limit(text: str | int) -> int:
-    value = at_least(1, text)
-    if value >= 2**31 - 1:
-        raise typer.BadParameter(f"{value} is too large: below {2**31 - 1}.")
-    return value
-
-
-def positive(text: str | int) -> int:
-    """A whole number above zero."""
-    return at_least(1, text)
-
-
-def not_negative(text: str | int) -> int:
-    """A whole number that is not below zero."""
-    return at_least(0, text)
-
-
 DATA = "Data"
 LEARNING = "Learning"
+RUNNING = "Running"
+MODELS = "Models"
 OUTPUT = "Output"
-KEEPING = "Keeping"
 
 
 def typed(context: typer.Context, name: str) -> bool:
@@ -62,303 +25,451 @@ def typed(context: typer.Context, name: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
+def _whole(low: int = 0, below: int = 10**18) -> Callable[[str | int], int]:
+    """A parser of whole numbers as people write them: no underscores, no spaces.
+
+    Parsers and not callbacks: Typer looks into the signature of every callback whenever it starts.
+    """
+
+    def parse(text: str | int) -> int:
+        if isinstance(text, int):  # a default
+            return text
+        sign, digits = (text[:1], text[1:]) if text[:1] in ("+", "-") else ("", text)
+        if not (digits.isascii() and digits.isdigit()):
+            raise typer.BadParameter(f"{text!r} is not a whole number.")
+        if len(digits) > 18:
+            raise typer.BadParameter(f"{text} is too large.")
+        value = int(sign + digits)
+        if value < low:
+            raise typer.BadParameter(f"{value} is too small: at least {low}.")
+        if value >= below:
+            raise typer.BadParameter(f"{value} is too large: below {below}.")
+        return value
+
+    return parse
+
+
+_positive = _whole(low=1)
+_not_negative = _whole()
+
+
+def _option(panel: str, *names: str, help: str, metavar: str | None = None, **more: Any) -> Any:
+    """An option; without a metavar it is a flag. The help of all has one form: see `app.py`."""
+    return typer.Option(*names, help=help, metavar=metavar, rich_help_panel=panel, **more)
+
+
+# Data
+
 DataFiles = Annotated[
     list[str],
     typer.Argument(
-        metavar="DATA",
-        help="LIBSVM files (plain, gz, bz2 or xz), or - for standard input.",
-        show_default=False,
+        metavar="DATA...", help="LIBSVM files (plain, gz, bz2 or xz), or - for standard input."
     ),
 ]
+SweptFiles = Annotated[
+    list[str] | None,
+    typer.Argument(metavar="[DATA...]", help="LIBSVM files (plain, gz, bz2 or xz)."),
+]
+InspectedPath = Annotated[
+    str | None,
+    typer.Argument(
+        metavar="[PATH]", help="A LIBSVM file, - for standard input, a model, or a results file."
+    ),
+]
+Repeats = Annotated[
+    int,
+    _option(
+        DATA,
+        "--repeats",
+        metavar="R",
+        parser=_positive,
+        help="Play R times; if R > 1, each time in a random order of its own.",
+    ),
+]
+Seed = Annotated[
+    int,
+    _option(
+        DATA,
+        "--seed",
+        metavar="S",
+        parser=_not_negative,
+        help="Seed of the random orders and of the learners' random generators.",
+    ),
+]
+SampleSeed = Annotated[
+    int,
+    _option(
+        DATA,
+        "--seed",
+        metavar="S",
+        parser=_not_negative,
+        help="Seed of the sample of rows between which distances are computed.",
+    ),
+]
+Shuffle = Annotated[
+    bool | None,
+    _option(DATA, "--shuffle/--no-shuffle", help="Permute the rows. [default: only if R > 1]"),
+]
+Limit = Annotated[
+    int | None,
+    _option(
+        DATA,
+        "--limit",
+        metavar="N",
+        parser=_positive,
+        help="Take only the first N rows of each file.",
+    ),
+]
+Scale = Annotated[
+    str,
+    _option(
+        DATA,
+        "--scale",
+        metavar="HOW",
+        autocompletion=completion.scales,
+        help="none, minmax (features to 0..1), standard (mean 0, deviation 1) or unit (rows to "
+        "length 1). minmax and standard are learned from the first 1,000 rows of a pass in file "
+        "order, from all rows with --shuffle or --repeats.",
+    ),
+]
+InspectedScale = Annotated[
+    str | None,
+    _option(
+        DATA,
+        "--scale",
+        metavar="HOW",
+        autocompletion=completion.scales,
+        help="Compute distances after this scaling: none, minmax, standard or unit. "
+        "[default: as advised]",
+    ),
+]
+Positive = Annotated[
+    str | None,
+    _option(
+        DATA,
+        "--positive",
+        metavar="LABEL",
+        help="Play this label as +1 and every other label as -1.",
+    ),
+]
+MaxFeatures = Annotated[
+    int,
+    _option(
+        DATA,
+        "--max-features",
+        metavar="N",
+        parser=_whole(low=1, below=2**31 - 1),
+        help="Refuse feature indices above N.",
+    ),
+]
+MaxFaults = Annotated[
+    int,
+    _option(
+        DATA,
+        "--max-faults",
+        metavar="N",
+        parser=_not_negative,
+        help="Show at most N faulty lines.",
+    ),
+]
+Cache = Annotated[
+    bool,
+    _option(
+        DATA,
+        "--cache",
+        help="Keep the decoded files in the user's cache folder, and read them from there.",
+    ),
+]
+
+# Learning
+
 Learners = Annotated[
     list[str] | None,
-    typer.Option(
+    _option(
+        LEARNING,
         "-l",
         "--learner",
         metavar="NAME",
         autocompletion=completion.learners,
-        help="A learner to play; repeat for several, [bold]all[/] for every one. "
-        "[dim]\\[default: ahpatron][/]",
-        rich_help_panel=LEARNING,
+        help="A learner to play; repeat for several, all for every one. [default: ahpatron]",
     ),
+]
+AllLearners = Annotated[
+    bool,
+    _option(LEARNING, "--learners", help="List all learners, kernels and their parameters."),
 ]
 Budget = Annotated[
     str | None,
-    typer.Option(
+    _option(
+        LEARNING,
         "-B",
         "--budget",
         metavar="N",
-        help="B, the most examples kept; even. [dim]\\[default: 400][/]",
-        rich_help_panel=LEARNING,
+        help="B, the largest size of the active set; even. [default: 400]",
     ),
 ]
 KernelName = Annotated[
     str,
-    typer.Option(
+    _option(
+        LEARNING,
         "--kernel",
         metavar="NAME",
         autocompletion=completion.kernels,
         help="gaussian, laplacian, polynomial or linear (the last two normalised).",
-        rich_help_panel=LEARNING,
     ),
 ]
 Sigma = Annotated[
     str | None,
-    typer.Option(
+    _option(
+        LEARNING,
         "--sigma",
         metavar="S",
         help="σ, width of the gaussian exp(-‖u-v‖²/2σ²) or laplacian exp(-‖u-v‖₁/σ) kernel; "
-        "[bold]auto[/]: the median distance between the first 1,000 rows. [dim]\\[default: 1.0][/]",
-        rich_help_panel=LEARNING,
+        "auto: the median distance between the first 1,000 rows. [default: 1.0]",
+    ),
+]
+AlignmentSigma = Annotated[
+    str | None,
+    _option(
+        DATA,
+        "--sigma",
+        metavar="S",
+        help="Also compute the kernel alignment A_T of the gaussian kernel of this width.",
     ),
 ]
 Epsilon = Annotated[
     str | None,
-    typer.Option(
+    _option(
+        LEARNING,
         "--epsilon",
         metavar="E",
-        help="ε: update where y·f(x) < 1 - ε; between 0 and 1. "
-        "[dim]\\[default: 0.5; ahpatron+: 0.75][/]",
-        rich_help_panel=LEARNING,
+        help="ε: update where y·f(x) < 1 - ε; between 0 and 1. [default: 0.5; ahpatron+: 0.75]",
     ),
 ]
 Params = Annotated[
     list[str] | None,
-    typer.Option(
+    _option(
+        LEARNING,
         "-p",
         "--param",
         metavar="NAME=VALUE",
         autocompletion=completion.parameters,
         help="Any other parameter, of every chosen learner that has it; LEARNER.NAME=VALUE for "
         "one. `ahpatron inspect --learners` lists them.",
-        rich_help_panel=LEARNING,
+    ),
+]
+Grid = Annotated[
+    list[str] | None,
+    _option(
+        LEARNING,
+        "-g",
+        "--grid",
+        metavar="NAME=VALUES",
+        autocompletion=completion.parameters,
+        help="Values to try: 0.5,0.6 or 100:400:100 or log:50:3200:7 or 10^[-3:3]/sqrt(T); of "
+        "every chosen learner that has NAME, LEARNER.NAME=VALUES for one.",
+    ),
+]
+ConfigFile = Annotated[
+    str | None,
+    _option(
+        LEARNING,
+        "--config",
+        metavar="FILE",
+        help="Read the sweep from a .toml file; command-line options take precedence.",
     ),
 ]
 Certify = Annotated[
     bool,
-    typer.Option(
+    _option(
+        LEARNING,
         "--certify",
         help="Also show the bound that the learner's theorem guarantees on these very data; reads "
         "them again.",
-        rich_help_panel=LEARNING,
     ),
 ]
 TheoremName = Annotated[
     str | None,
-    typer.Option(
+    _option(
+        LEARNING,
         "--theorem",
         metavar="NAME",
         help="Set parameters that meet the conditions of a theorem: 1, 2 (perceptron), 3, "
         "corollary-1, corollary-2 (avp), 4, 5 (ahpatron) or forgetron.",
-        rich_help_panel=LEARNING,
     ),
 ]
-Repeats = Annotated[
+
+# Running
+
+Jobs = Annotated[
     int,
-    typer.Option(
-        "--repeats",
-        metavar="R",
-        parser=positive,
-        help="Play R times; with R > 1 each time in a random order of its own.",
-        rich_help_panel=DATA,
-    ),
-]
-Seed = Annotated[
-    int,
-    typer.Option(
-        "--seed",
-        metavar="S",
-        parser=not_negative,
-        help="Seed of the random orders and of learners that draw lots.",
-        rich_help_panel=DATA,
-    ),
-]
-Shuffle = Annotated[
-    bool | None,
-    typer.Option(
-        "--shuffle/--no-shuffle",
-        help="Permute the rows. [dim]\\[default: only if R > 1][/]",
-        show_default=False,
-        rich_help_panel=DATA,
-    ),
-]
-Limit = Annotated[
-    int | None,
-    typer.Option(
-        "--limit",
+    _option(
+        RUNNING,
+        "-j",
+        "--jobs",
         metavar="N",
-        parser=positive,
-        help="Take only the first N rows of each file.",
-        rich_help_panel=DATA,
+        parser=_positive,
+        help="Processes for repeats and learners; one pass in file order needs only one.",
     ),
 ]
-Scale = Annotated[
-    str,
-    typer.Option(
-        "--scale",
-        metavar="HOW",
-        autocompletion=completion.scales,
-        help="none, minmax (features to 0..1), standard (mean 0, deviation 1) or unit (rows to "
-        "length 1). The middle two are learned from the first 1,000 rows of a pass in file order, "
-        "from all rows with --shuffle or --repeats.",
-        rich_help_panel=DATA,
-    ),
-]
-LookedAtScale = Annotated[
-    str | None,
-    typer.Option(
-        "--scale",
-        metavar="HOW",
-        autocompletion=completion.scales,
-        help="Look at distances after this scaling: none, minmax, standard or unit. "
-        "[dim]\\[default: as advised][/]",
-        rich_help_panel=DATA,
-    ),
-]
-AlignmentSigma = Annotated[
-    str | None,
-    typer.Option(
-        "--sigma",
-        metavar="S",
-        help="Also compute the kernel alignment A_T of the gaussian kernel of this width.",
-        rich_help_panel=DATA,
-    ),
-]
-SampleSeed = Annotated[
+SweepJobs = Annotated[
     int,
-    typer.Option(
-        "--seed",
-        metavar="S",
-        parser=not_negative,
-        help="Seed of the sample of rows whose distances are looked at.",
-        rich_help_panel=DATA,
-    ),
-]
-Positive = Annotated[
-    str | None,
-    typer.Option(
-        "--positive",
-        metavar="LABEL",
-        help="Play this label as +1 and every other as -1.",
-        rich_help_panel=DATA,
-    ),
-]
-MaxFeatures = Annotated[
-    int,
-    typer.Option(
-        "--max-features",
+    _option(
+        RUNNING,
+        "-j",
+        "--jobs",
         metavar="N",
-        parser=_index_limit,
-        help="Refuse feature indices above N.",
-        rich_help_panel=DATA,
+        parser=_positive,
+        help="Processes; each plays one trial at a time.",
     ),
 ]
-Cache = Annotated[
+Scheduler = Annotated[
+    str | None,
+    _option(
+        RUNNING,
+        "--scheduler",
+        metavar="ADDRESS",
+        help="Play on a Dask cluster, such as tcp://host:8786; its workers read the same paths.",
+    ),
+]
+Shard = Annotated[
+    str | None,
+    _option(
+        RUNNING,
+        "--shard",
+        metavar="I/N",
+        help="Play only the I-th of N parts, for job arrays; `cat` merges the results files.",
+    ),
+]
+Retries = Annotated[
+    int,
+    _option(
+        RUNNING,
+        "--retries",
+        metavar="N",
+        parser=_not_negative,
+        help="Play a trial whose process died up to N more times.",
+    ),
+]
+DryRun = Annotated[
     bool,
-    typer.Option(
-        "--cache",
-        help="Keep the decoded files in the user's cache folder, and read them from there.",
-        rich_help_panel=DATA,
+    _option(
+        RUNNING, "--dry-run", help="Only print how many trials there are, and how many are left."
     ),
 ]
+
+# Models
+
 Save = Annotated[
     str | None,
-    typer.Option(
+    _option(
+        MODELS,
         "--save",
         metavar="MODEL",
-        help="Keep the learner, as it is after the last round, in an .npz file.",
-        rich_help_panel=KEEPING,
+        help="Save the learner, as it is after the last round, in an .npz file.",
     ),
 ]
 Resume = Annotated[
     str | None,
-    typer.Option(
+    _option(
+        MODELS,
         "--resume",
         metavar="MODEL",
-        help="Go on with a kept learner, as if its stream had never ended.",
-        rich_help_panel=KEEPING,
+        help="Continue with a saved learner, as if its stream had never ended.",
     ),
 ]
 Freeze = Annotated[
     bool,
-    typer.Option(
-        "--freeze",
-        help="With --resume: only predict with it, learn nothing.",
-        rich_help_panel=KEEPING,
-    ),
+    _option(MODELS, "--freeze", help="With --resume: only predict, learn nothing."),
 ]
 Checkpoint = Annotated[
     str | None,
-    typer.Option(
+    _option(
+        MODELS,
         "--checkpoint",
         metavar="FILE",
-        help="Keep the learner in an .npz file now and then; the same command goes on from there.",
-        rich_help_panel=KEEPING,
+        help="Save the learner in an .npz file now and then; the same command continues from it.",
     ),
 ]
 Every = Annotated[
     int,
-    typer.Option(
+    _option(
+        MODELS,
         "--every",
         metavar="N",
-        parser=positive,
+        parser=_positive,
         help="Rounds from one checkpoint to the next.",
-        rich_help_panel=KEEPING,
     ),
 ]
+
+# Output
+
 Predictions = Annotated[
     str | None,
-    typer.Option(
+    _option(
+        OUTPUT,
         "--predictions",
         metavar="FILE",
         help="Write every round's f(x), prediction and label to a .csv file.",
-        rich_help_panel=OUTPUT,
     ),
 ]
 CurveFile = Annotated[
     str | None,
-    typer.Option(
+    _option(
+        OUTPUT,
         "--curve",
         metavar="FILE",
         help="Write the learning curve: .csv, .png or .svg.",
-        rich_help_panel=OUTPUT,
+    ),
+]
+PlotFile = Annotated[
+    str | None,
+    _option(
+        OUTPUT,
+        "--plot",
+        metavar="FILE",
+        help="Draw mistakes against budget, ε or another parameter, and against time: .png, .svg "
+        "or .pdf.",
+    ),
+]
+ReportFile = Annotated[
+    str | None,
+    _option(
+        OUTPUT,
+        "--report",
+        metavar="FILE",
+        help="Write tables and plots as one self-contained .html page.",
     ),
 ]
 Format = Annotated[
     str,
-    typer.Option(
+    _option(
+        OUTPUT,
         "--format",
         metavar="FORMAT",
         autocompletion=completion.formats,
         help="What stdout shows: table, json, jsonl, csv, markdown or latex.",
-        rich_help_panel=OUTPUT,
     ),
 ]
 Out = Annotated[
     str | None,
-    typer.Option(
+    _option(
+        OUTPUT,
         "--out",
         metavar="FILE",
         help="Also write the result to a file: .json .jsonl .csv .md .tex .txt.",
-        rich_help_panel=OUTPUT,
     ),
 ]
-Jobs = Annotated[
-    int,
-    typer.Option(
-        "-j",
-        "--jobs",
-        metavar="N",
-        parser=positive,
-        help="Processes for repeats and learners; one pass in file order needs only one.",
-        rich_help_panel=LEARNING,
+Results = Annotated[
+    str | None,
+    _option(
+        OUTPUT,
+        "--out",
+        metavar="FILE.jsonl",
+        help="The results file. The same command again continues where it ended.",
     ),
 ]
-Quiet = Annotated[
-    bool,
-    typer.Option("-q", "--quiet", help="Only results and errors.", rich_help_panel=OUTPUT),
-]
+Quiet = Annotated[bool, _option(OUTPUT, "-q", "--quiet", help="Only results and errors.")]
 Verbose = Annotated[
-    int,
-    typer.Option("-v", "--verbose", count=True, help="Say more on stderr.", rich_help_panel=OUTPUT),
+    int, _option(OUTPUT, "-v", "--verbose", count=True, help="Print more on stderr.")
 ]

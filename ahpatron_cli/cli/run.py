@@ -1,12 +1,13 @@
 """`ahpatron run`: the command and its options. What it does is in `session.py`."""
 
 from contextlib import ExitStack
+from functools import partial
 from pathlib import Path
 
 import typer
 
 from ahpatron_cli.cli import options
-from ahpatron_cli.cli.shown import Shown
+from ahpatron_cli.cli.answer import Answer
 from ahpatron_cli.signals import deferred, raise_on_signals
 
 
@@ -41,7 +42,7 @@ def run(
     out: options.Out = None,
     quiet: options.Quiet = False,
     verbose: options.Verbose = 0,
-) -> Shown:
+) -> Answer:
     """Play learners over LIBSVM files and count their mistakes.
 
     Each example is predicted before its label is seen.
@@ -55,7 +56,7 @@ def run(
     from ahpatron_cli.data.dataset import Preparation
     from ahpatron_cli.data.scaling import SCALES
     from ahpatron_cli.errors import one_of, usage
-    from ahpatron_cli.output.formats import FORMATS, to_text
+    from ahpatron_cli.output.formats import FORMATS, to_text, write_reports
     from ahpatron_cli.output.predictions import check_predictions_path, open_predictions
     from ahpatron_cli.runner import Repetition
 
@@ -126,7 +127,7 @@ def run(
                 write_curve(curve, session.curves)
             if out and out_format:
                 write_atomically(out, to_text(reports, out_format))
-    return Shown(reports, format)
+    return Answer(partial(write_reports, reports, format))
 
 
 def _cache_folder() -> Path | None:

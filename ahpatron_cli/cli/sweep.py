@@ -1,27 +1,18 @@
 """`ahpatron sweep`: the command and its options. What it does is in `planning` and `sweeping`."""
 
-from typing import Annotated
-
 import typer
 
-from ahpatron_cli.cli import options, sweep_options
-from ahpatron_cli.cli.shown import FindingsShown, Said
+from ahpatron_cli.cli import options
+from ahpatron_cli.cli.answer import Answer
 from ahpatron_cli.signals import raise_on_signals
 
 
 def sweep(
     context: typer.Context,
-    data: Annotated[
-        list[str] | None,
-        typer.Argument(
-            metavar="DATA",
-            help="LIBSVM files (plain, gz, bz2 or xz).",
-            show_default=False,
-        ),
-    ] = None,
+    data: options.SweptFiles = None,
     learner: options.Learners = None,
-    grid: sweep_options.Grid = None,
-    config: sweep_options.ConfigFile = None,
+    grid: options.Grid = None,
+    config: options.ConfigFile = None,
     budget: options.Budget = None,
     kernel: options.KernelName = "gaussian",
     sigma: options.Sigma = None,
@@ -34,18 +25,18 @@ def sweep(
     scale: options.Scale = "none",
     positive: options.Positive = None,
     max_features: options.MaxFeatures = 10_000_000,
-    jobs: sweep_options.SweepJobs = 1,
-    scheduler: sweep_options.Scheduler = None,
-    shard: sweep_options.Shard = None,
-    retries: sweep_options.Retries = 2,
-    dry_run: sweep_options.DryRun = False,
-    out: sweep_options.Results = None,
-    plot: sweep_options.PlotFile = None,
-    report: sweep_options.ReportFile = None,
+    jobs: options.SweepJobs = 1,
+    scheduler: options.Scheduler = None,
+    shard: options.Shard = None,
+    retries: options.Retries = 2,
+    dry_run: options.DryRun = False,
+    out: options.Results = None,
+    plot: options.PlotFile = None,
+    report: options.ReportFile = None,
     format: options.Format = "table",
     quiet: options.Quiet = False,
     verbose: options.Verbose = 0,
-) -> FindingsShown | Said:
+) -> Answer:
     """Play many trials: files x learners x settings x random orders.
 
     All learners and settings play the same orders, so they are compared order by order.

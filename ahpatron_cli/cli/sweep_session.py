@@ -9,15 +9,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from ahpatron_cli.cli.answer import Answer
 from ahpatron_cli.cli.console import Conversation
-from ahpatron_cli.cli.inspect_results import check_pictures, tell_damaged_lines, write_pictures
+from ahpatron_cli.cli.findings import FindingsOutput, warn_of_damaged_lines
 from ahpatron_cli.cli.parameters import settle_sigma
 from ahpatron_cli.cli.plan import Plan
-from ahpatron_cli.cli.shown import FindingsShown, Said
 from ahpatron_cli.data.cache import content_hash, decoded, default_folder
-from ahpatron_cli.errors import ExitCode, Place, UserError, one_of, usage
+from ahpatron_cli.errors import ExitCode, Place, UserError, usage
 from ahpatron_cli.numbers import counted
-from ahpatron_cli.output.formats import FORMATS
 from ahpatron_cli.records import plain
 from ahpatron_cli.runner import SUSPICIOUS_TIES
 from ahpatron_cli.sweep.local import play_locally
@@ -65,10 +64,8 @@ class Sweep:
     def __init__(self, plan: Plan, outputs: Outputs, running: Running, talk: Conversation) -> None:
         """Refuse, before anything is read or played, what could not be written later."""
         self._plan = plan
-        self._outputs = outputs
         self._running = running
         self._talk = talk
-        one_of("format", outputs.format, FORMATS)
         if outputs.results is None:
             problem = "a sweep keeps its results in a file"
             raise usage(problem, "name it: --out results.jsonl; the same command then resumes")
@@ -78,14 +75,16 @@ class Sweep:
 
             check_dask()
         inputs = [file.path for file in plan.files]
-        check_pictures(outputs.plot, outputs.report, inputs, self._results)
+        self._output = FindingsOutput(
+            outputs.format, outputs.plot, outputs.report, [*inputs, self._results]
+        )
         if os.path.realpath(self._results) in map(os.path.realpath, inputs):
             raise usage("--out would overwrite the data", "choose another file name")
         check_results_path(self._results)
         for remark in plan.remarks:
             talk.warn(remark)
 
-    def foretell(self) -> Said:
+    def foretell(self) -> Answer:
         """What `--dry-run` says."""
         tasks = self._share(self._tasks())
         known = read_results(self._results).trials if Path(self._results).exists() else {}
@@ -96,12 +95,13 @@ class Sweep:
             counted(len({task.path for task in tasks}), "file"),
             counted(orders, "order"),
         )
-        return Said(
+        text = (
             f"{counted(len(tasks), 'trial')}: {parts[0]} on {parts[1]}, {parts[2]}; "
-            f"{done:,} done, {len(tasks) - done:,} left\n"
+            f"{done:,} done, {len(tasks) - done:,} left"
         )
+        return Answer(lambda: print(text))
 
-    def play(self) -> FindingsShown:
+    def play(self) -> Answer:
         """Play what is not in the results file yet, and show all of it."""
         tasks = self._tasks()
         facts = {**environment(), "command": shlex.join(["ahpatron", *sys.argv[1:]])}
@@ -130,9 +130,8 @@ class Sweep:
             ]
         findings = find(known, contents.headers)
         self._tell(findings)
-        write_pictures(findings, self._outputs.plot, self._outputs.report, self._talk)
         code = ExitCode.FAILED_TRIALS if findings.failed else ExitCode.OK
-        return FindingsShown(findings, self._outputs.format, code)
+        return self._output.write(findings, self._talk, code)
 
     def _tasks(self) -> list[Task]:
         """Every trial once, file by file; files of equal content give equal trials."""
@@ -225,7 +224,7 @@ class Sweep:
         if contents.torn:
             size = counted(contents.torn, "byte")
             self._talk.warn(f"{self._results}: the last line was torn: {size} cut off")
-        tell_damaged_lines(self._talk, self._results, contents)
+        warn_of_damaged_lines(self._talk, self._results, contents)
 
 
 def _done(contents: Contents, task: Task) -> bool:

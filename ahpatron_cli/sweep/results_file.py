@@ -9,6 +9,7 @@ from __future__ import annotations
 import errno
 import fcntl
 import os
+import shlex
 import stat
 from collections.abc import Mapping
 from contextlib import suppress
@@ -18,7 +19,7 @@ from types import TracebackType
 from typing import Any
 
 from ahpatron_cli.atomic import sync_folder
-from ahpatron_cli.errors import ExitCode, Place, UserError
+from ahpatron_cli.errors import ExitCode, Place, UserError, usage
 from ahpatron_cli.sweep.result_lines import (
     OPENING,
     DamagedLineError,
@@ -30,6 +31,7 @@ from ahpatron_cli.sweep.result_lines import (
 )
 from ahpatron_cli.sweep.summary import TrialRecord
 
+SUFFIX = ".jsonl"
 _BUSY = (errno.EAGAIN, errno.EACCES)
 
 
@@ -51,10 +53,23 @@ class Contents:
         if known is None or known.run is None or trial.run is not None:
             self.trials[trial.id] = trial
 
+    def latest(self) -> list[TrialRecord]:
+        """Each setting and order once: older versions of the algorithms may have played it, too."""
+        found = {}
+        for trial in self.trials.values():
+            params = tuple(sorted(trial.params.items()))
+            key = trial.data.identity, trial.learner, params, trial.seed, trial.repeat
+            found[key] = trial
+        return list(found.values())
 
-def looks_like_results(head: bytes) -> bool:
-    """Whether a file that begins so is a results file, perhaps a torn one."""
-    return head.startswith(OPENING) or (0 < len(head) < len(OPENING) and OPENING.startswith(head))
+
+def looks_like_json(path: str) -> bool:
+    """Whether to read this as results: no line of a LIBSVM file begins with a bracket."""
+    with suppress(OSError):  # the reader of data files says what is wrong
+        if path != "-" and stat.S_ISREG(Path(path).stat().st_mode):
+            with Path(path).open("rb") as stream:
+                return stream.read(1) in (b"{", b"[")
+    return False
 
 
 def read_results(path: str) -> Contents:
@@ -63,24 +78,24 @@ def read_results(path: str) -> Contents:
         content = Path(path).read_bytes()
     except OSError as error:
         raise _fault(path, f"cannot be read: {error.strerror}", ExitCode.NO_INPUT) from None
-    return _parse_ours(path, content)
+    found = parse_results(content)
+    if found is None:
+        raise UserError(
+            "this is neither a results file of `ahpatron sweep`, nor a model, nor LIBSVM data",
+            code=ExitCode.BAD_DATA,
+            place=Place(path),
+            hint="`ahpatron sweep DATA --out FILE.jsonl` makes a results file",
+        )
+    return found
 
 
-def _parse_ours(path: str, content: bytes) -> Contents:
-    """Never cut or append to somebody else's file: refuse one in which no line is ours."""
-    found = _parse(content)
-    if not content or found.headers or found.trials or looks_like_results(content[: len(OPENING)]):
-        return found
-    raise UserError(
-        "this is not a results file of ahpatron sweep; nothing was changed",
-        code=ExitCode.CANNOT_CREATE,
-        place=Place(path),
-        hint="choose another name",
-    )
+def parse_results(content: bytes) -> Contents | None:
+    """What the bytes of a results file hold; None if it is somebody else's file.
 
-
-def _parse(content: bytes) -> Contents:
+    It is ours if it is empty, if any line is ours, or if it is a header line cut short.
+    """
     found = Contents()
+    head = content[: len(OPENING)]
     lines = content.split(b"\n")
     found.torn = len(lines.pop())
     for number, line in enumerate(lines, 1):
@@ -93,7 +108,8 @@ def _parse(content: bytes) -> Contents:
             found.headers.append(item.facts)
         else:
             found.add(item)
-    return found
+    ours = not content or found.headers or found.trials
+    return found if ours or head == OPENING[: len(head)] else None
 
 
 class ResultsFile:
@@ -110,7 +126,15 @@ class ResultsFile:
         try:
             _lock(path, self._descriptor)
             content = self._read()
-            self.contents = _parse_ours(path, content)
+            found = parse_results(content)
+            if found is None:  # never cut or append to somebody else's file
+                raise UserError(
+                    "this is not a results file of `ahpatron sweep`; nothing was changed",
+                    code=ExitCode.CANNOT_CREATE,
+                    place=Place(path),
+                    hint="choose another name for --out",
+                )
+            self.contents = found
             self._end = len(content) - self.contents.torn
             if self.contents.torn:
                 self._truncate()
@@ -193,6 +217,12 @@ class ResultsFile:
 def check_results_path(path: str) -> None:
     """Refuse what cannot hold results, before anything is read or played."""
     target = Path(path)
+    if target.suffix != SUFFIX and not target.is_dir():
+        raise usage(
+            f"--out must end in {SUFFIX}, got {path!r}",
+            f"use --out {shlex.quote(str(target.with_suffix(SUFFIX)))}; "
+            "`ahpatron inspect FILE.jsonl --format csv` shows the results in other formats",
+        )
     if target.exists() and not target.is_file():
         kind = "a folder" if target.is_dir() else "not a regular file"
         problem = f"results are kept in a file, and this is {kind}"

@@ -2,7 +2,7 @@ from typing import Any
 
 import pytest
 
-from ahpatron_cli.cli.error_text import render_error
+from ahpatron_cli.cli.console import render_error
 from ahpatron_cli.errors import ExitCode, Place, UserError
 
 

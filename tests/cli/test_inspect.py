@@ -198,8 +198,45 @@ def test_formats_that_data_do_not_have(ahpatron: Ahpatron, rings: Path) -> None:
     for option in ("--plot", "--report"):
         done = ahpatron("inspect", rings, option, "x.svg")
         assert (done.code, ahpatron.files()) == (2, set())
-    results = ahpatron.write("results.jsonl", "{}\n")
-    assert "are for data" in ahpatron("inspect", results, "--sigma", "1").err
+
+
+@pytest.mark.parametrize(
+    ("path", "options", "what"),
+    [
+        ("rings.svm", ["--report", "x.html"], "data"),
+        ("model.npz", ["--format", "json"], "a model"),
+        ("model.npz", ["--sigma", "1"], "a model"),
+        ("model.npz", ["--seed", "0"], "a model"),
+        ("model.npz", ["--max-faults", "3"], "a model"),
+        ("results.jsonl", ["--max-features", "3"], "a results file"),
+        ("results.jsonl", ["--positive", "1"], "a results file"),
+        ("--learners", ["--scale", "unit"], "the list of learners"),
+        ("--learners", ["--plot", "x.svg"], "the list of learners"),
+    ],
+)
+def test_options_without_effect_are_refused(
+    ahpatron: Ahpatron, rings: Path, path: str, options: list[str], what: str
+) -> None:
+    ahpatron.write("rings.svm", rings.read_bytes())
+    if path == "model.npz":
+        assert ahpatron("run", "rings.svm", "-B", 4, "--limit", 50, "--save", path).code == 0
+    elif path == "results.jsonl":
+        ahpatron.write(path, '{"schema": 1, "kind": "ahpatron sweep results"')
+    before = ahpatron.files()
+    done = ahpatron("inspect", path, *options)
+    assert (done.code, done.out) == (2, "")
+    assert f"error: {options[0]} has no effect on {what}\n" in done.err
+    assert ahpatron.files() == before
+
+
+@pytest.mark.parametrize("text", ['{"a": 1}\n', "{}", '[{"schema": 1}]\n', '{\n  "runs": []\n}\n'])
+def test_somebody_elses_json_is_named_as_such(ahpatron: Ahpatron, text: str) -> None:
+    ahpatron.write("other.json", text)
+    done = ahpatron("inspect", "other.json")
+    assert (done.code, done.out) == (65, "")
+    assert "neither a results file of `ahpatron sweep`, nor a model, nor LIBSVM data" in done.err
+    assert "--> other.json" in done.err
+    assert "another name" not in done.err
 
 
 @pytest.mark.parametrize(
@@ -261,10 +298,10 @@ def peak_kilobytes(rows: int) -> int:
     """
     code = (
         "import re, sys\n"
-        "from ahpatron_cli.cli.app import _main\n"
+        "from ahpatron_cli.cli.app import run_command\n"
         "from ahpatron_cli.profile.sketches import Fingerprints\n"
         "Fingerprints.__init__.__defaults__ = (20_000,)\n"
-        "assert _main(['inspect', '-']) == 0\n"
+        "assert run_command(['inspect', '-']) == 0\n"
         "status = open('/proc/self/status').read()\n"
         "print(re.search(r'VmHWM:\\s+(\\d+)', status)[1], file=sys.stderr)"
     )

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+import shlex
 import signal
 import subprocess
+import sys
 import time
 from pathlib import Path
 
@@ -159,6 +161,76 @@ def test_run_does_not_import_scikit_learn(rings: Path) -> None:
     modules = modules_after("run", rings, "-B", 40, "--format", "json")
     assert "numpy" in modules
     assert not modules & {"sklearn", "matplotlib", "joblib", "dask"}
+
+
+def test_an_exit_code_of_1_is_no_success(
+    ahpatron: Ahpatron, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Typer leaves so, too, where its help meets a closed pipe; that is tested above."""
+    from ahpatron_cli.cli import app
+
+    assert ahpatron(_AHPATRON_COMPLETE="nonsense").code == 1
+    for code, wanted in ((1, 1), (0, 0), (None, 0), (7, 7), ("no way", 1)):
+        monkeypatch.setattr(app, "app", lambda *_, code=code, **__: sys.exit(code))
+        assert app.run_command(["run", "x"]) == wanted
+    assert capsys.readouterr().err == "no way\n"
+
+
+COMMANDS = ("run", "sweep", "inspect")
+
+
+@pytest.mark.parametrize("command", ["", *COMMANDS])
+def test_help(ahpatron: Ahpatron, command: str) -> None:
+    words = [command] if command else []
+    done = ahpatron(*words, "--help")
+    assert (done.code, done.err) == (0, "")
+    lines = done.out.splitlines()
+    assert max(map(len, lines)) <= 80
+    assert (
+        lines[0]
+        == {
+            "": "Usage: ahpatron [OPTIONS] COMMAND [ARGS]...",
+            "run": "Usage: ahpatron run [OPTIONS] DATA...",
+            "sweep": "Usage: ahpatron sweep [OPTIONS] [DATA...]",
+            "inspect": "Usage: ahpatron inspect [OPTIONS] [PATH]",
+        }[command]
+    )
+    assert not re.search(r"<\w|None|\[bold|\[/|\x1b|\.\.\.$", "\n".join(lines[1:])), done.out
+    assert "-h, --help" in done.out
+    if command:
+        params = vars(__import__("ahpatron_cli.cli.app", fromlist=["app"]))[command].__annotations__
+        assert len(params) > 10
+        for name in set(params) - {"context", "return", "data", "path"}:
+            assert f"--{name.replace('_', '-')}" in done.out
+    bare = ahpatron(*words)
+    assert (bare.code, bare.out, bare.err) == (2, done.out, "")
+
+
+def test_the_examples_of_the_help_work(
+    ahpatron: Ahpatron,
+    rings: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    from ahpatron_cli.cli.app import run_command
+
+    monkeypatch.chdir(ahpatron.folder)
+    text = "".join(rings.read_text().splitlines(keepends=True)[:60])
+    for name in ("data.svm", "data.svm.gz", "more.svm", "a.svm"):
+        ahpatron.write(name, text)
+    ahpatron.write("b.svm", text + "1 1:0\n")
+    ahpatron.write("sweep.toml", 'data = ["a.svm"]\n')
+    for command in ("run", "sweep"):
+        assert run_command([command, "--help"]) == 0
+        _, examples = capsys.readouterr().out.split("Examples:\n")
+        for line in examples.strip().splitlines():
+            piped, _, line = line.rpartition("| ")
+            words = shlex.split(line)
+            assert words.pop(0) == "ahpatron"
+            if piped:
+                words[words.index("-")] = "data.svm"
+            assert run_command([*words, "-q"]) == 0, (line, capsys.readouterr().err)
+    assert {"model.npz", "scores.csv", "r.jsonl", "r.html", "r.svg"} <= ahpatron.files()
 
 
 def test_version(ahpatron: Ahpatron) -> None:

@@ -199,8 +199,9 @@ def test_equal_files_are_played_once(ahpatron: Ahpatron, rings: Path) -> None:
         (("DATA", "--out", "r.jsonl", "--jobs", "0"), 2, "at least 1"),
         (("DATA", "--out", "none/r.jsonl"), 73, "No such file"),
         (("DATA", "--out", "."), 73, "this is a folder"),
-        (("DATA", "--out", "r.svg", "--plot", "r.svg"), 2, "overwrite the results"),
-        (("DATA", "--out", "r.html", "--report", "./r.html"), 2, "overwrite the results"),
+        (("DATA", "--out", "s.csv"), 2, "--out must end in .jsonl, got 's.csv'"),
+        (("DATA", "--out", "s"), 2, "use --out s.jsonl"),
+        (("DATA", "--out", "bad.svm"), 2, "use --out bad.jsonl"),
         (
             ("DATA", "--out", "r.jsonl", "-g", "sigma=10^[-300:-1]", "-g", GRID),
             2,
@@ -210,23 +211,32 @@ def test_equal_files_are_played_once(ahpatron: Ahpatron, rings: Path) -> None:
         (("none.svm", "--out", "r.jsonl"), 66, "none.svm"),
         (("bad.svm", "--out", "r.jsonl"), 65, "bad.svm:2"),
         (("DATA", "--out", "r.jsonl", "--config", "none.toml"), 66, "none.toml"),
-        (("DATA", "--out", "bad.svm"), 73, "nothing was changed"),
-        (("bad.svm", "--out", "bad.svm"), 2, "overwrite the data"),
+        (("DATA", "--out", "bad.jsonl"), 73, "nothing was changed"),
+        (("bad.jsonl", "--out", "./bad.jsonl"), 2, "overwrite the data"),
         (("DATA", "--out", "r.jsonl", "--scheduler", "tcp://127.0.0.1:1"), 66, "no Dask scheduler"),
     ],
 )
 def test_refusals_leave_nothing_behind(
     ahpatron: Ahpatron, rings: Path, arguments: tuple[str, ...], code: int, said: str
 ) -> None:
-    ahpatron.write("bad.svm", "+1 1:1\n-1 1:x\n")
+    for name in ("bad.svm", "bad.jsonl"):
+        ahpatron.write(name, "+1 1:1\n-1 1:x\n")
     done = ahpatron("sweep", *(rings if word == "DATA" else word for word in arguments))
     assert done.code == code
     assert said in done.err
     assert done.out == ""
     assert "Traceback" not in done.err
-    assert ahpatron.files() <= {"bad.svm", "r.jsonl"}
-    assert (ahpatron.folder / "bad.svm").read_text() == "+1 1:1\n-1 1:x\n"
+    assert ahpatron.files() <= {"bad.svm", "bad.jsonl", "r.jsonl"}
+    for name in ("bad.svm", "bad.jsonl"):
+        assert (ahpatron.folder / name).read_text() == "+1 1:1\n-1 1:x\n"
     assert "r.jsonl" not in ahpatron.files() or "--scheduler" in arguments
+
+
+def test_a_picture_cannot_replace_the_results(ahpatron: Ahpatron, rings: Path) -> None:
+    (ahpatron.folder / "p.svg").symlink_to("r.jsonl")
+    done = sweep(ahpatron, rings, "-B", "20", "--plot", "p.svg")
+    assert (done.code, done.out) == (2, "")
+    assert "--plot would overwrite" in done.err
 
 
 def test_a_fifo_cannot_be_swept(ahpatron: Ahpatron) -> None:

@@ -154,7 +154,7 @@ def test_files_of_results(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "r.jsonl"
     path.write_bytes(content)
     refused = refusal(lambda: read_results(str(path)))
-    assert refused is None or refused.code is ExitCode.CANNOT_CREATE
+    assert refused is None or refused.code is ExitCode.BAD_DATA
     assert path.read_bytes() == content
 
 

@@ -52,8 +52,8 @@ def modules_after(*arguments: object) -> set[str]:
     """The top-level modules that a call imports."""
     code = (
         "import sys\n"
-        "from ahpatron_cli.cli.app import _main\n"
-        f"_main({[str(argument) for argument in arguments]!r})\n"
+        "from ahpatron_cli.cli.app import run_command\n"
+        f"run_command({[str(argument) for argument in arguments]!r})\n"
         "print('\\n'.join(sorted({name.split('.')[0] for name in sys.modules})), file=sys.stderr)"
     )
     done = subprocess.run(

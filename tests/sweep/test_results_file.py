@@ -14,7 +14,7 @@ import pytest
 from ahpatron_cli.errors import ExitCode, UserError
 from ahpatron_cli.sweep import results_file as store
 from ahpatron_cli.sweep.result_lines import OPENING, Timing
-from ahpatron_cli.sweep.results_file import ResultsFile, looks_like_results, read_results
+from ahpatron_cli.sweep.results_file import ResultsFile, parse_results, read_results
 from support.stored_trials import trial
 
 FACTS = {"version": "1", "command": "ahpatron sweep"}
@@ -147,7 +147,8 @@ def test_somebody_elses_file_is_left_alone(tmp_path: Path, content: bytes) -> No
 
 @pytest.mark.parametrize("length", range(len(OPENING) + 1))
 def test_a_torn_header_is_ours(length: int) -> None:
-    assert looks_like_results(OPENING[:length]) == (length > 0)
+    assert parse_results(OPENING[:length]) is not None
+    assert parse_results(OPENING[:length] + b"x") is None or length == len(OPENING)
 
 
 @pytest.mark.parametrize("path", ["", "none/r.jsonl", "/dev/null", "."])

@@ -15,9 +15,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import ThreadpoolController
 
 from ahpatron_cli.core import KERNELS, REGISTRY, Player
-from ahpatron_cli.core.kernels import NumericalError
-from ahpatron_cli.core.learners.projectron import LimitReachedError
-from ahpatron_cli.core.parameters import ParameterError, Value
+from ahpatron_cli.core.errors import LimitReachedError, NumericalError, ParameterError
+from ahpatron_cli.core.parameters import Value
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, rows_in
 from ahpatron_cli.data.dataset import computed_densely
 from ahpatron_cli.data.sigma import median_sigma

@@ -6,14 +6,13 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
+from typing import Any
 
 import numpy as np
 
 from ahpatron_cli.core import KERNELS, REGISTRY, Kernel, Learner, Player, Tally
-from ahpatron_cli.core.kernels import NumericalError
+from ahpatron_cli.core.errors import LimitReachedError, NumericalError, ParameterError
 from ahpatron_cli.core.learners.base import wrong
-from ahpatron_cli.core.learners.projectron import LimitReachedError
-from ahpatron_cli.core.parameters import ParameterError
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.core.state import State, Stored
 from ahpatron_cli.core.theory.theorems import Outcome, outcome_of
@@ -27,6 +26,14 @@ SUSPICIOUS_DRIFT = 1e-6
 
 
 LISTING = "`ahpatron inspect --learners` lists all learners and their parameters"
+_SCALE_HINT = (
+    "bring the features to a common size with `--scale standard`, or choose a larger `--sigma`"
+)
+NUMERICAL_HINTS = {
+    "norm": "choose another `-p step=` or `-p radius=`",
+    "score": _SCALE_HINT,
+    "features": _SCALE_HINT,
+}
 AUTO = "auto"
 """In place of σ: to be chosen from the first rows of each file."""
 
@@ -43,7 +50,7 @@ class Setup:
     @property
     def wants_horizon(self) -> bool:
         """Whether the learner asks for the number of rounds beforehand."""
-        return REGISTRY[self.learner].wants_horizon
+        return "horizon" in REGISTRY[self.learner].specs()
 
     @property
     def auto_sigma(self) -> bool:
@@ -56,7 +63,7 @@ class Setup:
             return self
         return replace(self, kernel_params={**self.kernel_params, "sigma": sigma})
 
-    def build(self) -> tuple[Learner, Kernel]:
+    def build(self) -> tuple[Learner[Any], Kernel]:
         """Fresh objects for one pass; a ParameterError names what is out of range.
 
         While σ is still to be chosen, the kernel has its default: enough to check the rest.
@@ -107,7 +114,6 @@ class Pass:
         horizon: int | None,
         keep_scores: bool = False,
         *,
-        resumable: bool = False,
         state: State | None = None,
         frozen: bool = False,
     ) -> None:
@@ -123,7 +129,7 @@ class Pass:
         self.repeat = repeat
         self._path = path
         own = lots(seed, repeat, setup.learner)
-        self._player = Player(*setup.build(), seed=own, horizon=horizon, resumable=resumable)
+        self._player = Player(*setup.build(), seed=own, horizon=horizon)
         if state is not None:
             self._player.restore(Stored(state))
         self._frozen = frozen
@@ -153,10 +159,7 @@ class Pass:
                 f"round {played} cannot be computed: {error}",
                 code=ExitCode.BAD_DATA,
                 place=Place(self._path, int(piece.lines[error.row])),
-                hint="choose another `-p step=` or `-p radius=`"
-                if "‖f‖" in str(error)
-                else "bring the features to a common size with `--scale standard`, "
-                "or choose a larger `--sigma`",
+                hint=NUMERICAL_HINTS[error.kind],
             ) from None
         except LimitReachedError as error:
             raise UserError(
@@ -181,6 +184,7 @@ class Pass:
         """What came out."""
         player, tally = self._player, self._player.tally
         learner = player.learner
+        found = {} if self._frozen else learner.statistics()
         record = RunRecord(
             learner=self.name,
             params={"kernel": player.kernel.name, **player.kernel.params(), **learner.params()},
@@ -191,8 +195,8 @@ class Pass:
             mistake_rate=tally.mistakes / max(tally.rounds, 1),
             margin_updates=tally.margin_updates,
             updates=tally.updates,
-            halvings=None if self._frozen else learner.halvings(),
-            zeta=None if self._frozen else learner.zeta(),
+            halvings=None if (J := found.get("halvings")) is None else int(J),
+            zeta=found.get("zeta"),
             support_size=player.f.size,
             norm=player.f.norm,
             near_ties=tally.near_ties,
@@ -205,7 +209,7 @@ class Pass:
 
     def _warnings(self) -> Iterator[str]:
         player, tally = self._player, self._player.tally
-        for warning in player.learner.warnings():
+        for warning in player.learner.warnings(player.f):
             yield f"{self.name}: {warning}"
         if tally.near_ties > max(SUSPICIOUS_TIES * tally.rounds, 10):
             share = tally.near_ties / tally.rounds

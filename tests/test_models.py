@@ -27,9 +27,7 @@ def gone_on(path: Path, learner: str, one: Player) -> Player:
     """Through a real file, and into a fresh player."""
     path.write_bytes(to_bytes(as_model(learner, one)))
     model = load_model(str(path))
-    other = Player(
-        REGISTRY[model.learner](**model.params), seed=(99,), horizon=None, resumable=True
-    )
+    other = Player(REGISTRY[model.learner](**model.params), seed=(99,), horizon=None)
     stored = Stored(model.state)
     other.restore(stored)
     return other
@@ -42,14 +40,13 @@ def test_a_pass_cut_anywhere_goes_on_bit_by_bit(tmp_path: Path, learner: str, fo
     whole = player(learner)
     wanted = whole.feed(rows, STREAM.y)
     for cut in random.Random(learner).sample(range(1, ROUNDS), 10):
-        first = player(learner, resumable=True)
+        first = player(learner)
         scores = [first.feed(rows_of(rows, slice(0, cut)), STREAM.y[:cut])]
         second = gone_on(tmp_path / "m.npz", learner, first)
         scores.append(second.feed(rows_of(rows, slice(cut, ROUNDS)), STREAM.y[cut:]))
         assert np.concatenate(scores).tobytes() == wanted.tobytes(), cut
         assert second.f.norm == whole.f.norm
-        assert second.learner.zeta() == whole.learner.zeta()
-        assert second.learner.halvings() == whole.learner.halvings()
+        assert second.learner.statistics() == whole.learner.statistics()
         for name, count in vars(whole.tally).items():
             if name != "seconds":
                 assert getattr(second.tally, name) == count
@@ -58,7 +55,7 @@ def test_a_pass_cut_anywhere_goes_on_bit_by_bit(tmp_path: Path, learner: str, fo
 @pytest.mark.parametrize("learner", REGISTRY)
 def test_small_pieces_are_one_stream(learner: str) -> None:
     wanted = player(learner).feed(STREAM.X, STREAM.y)
-    small = player(learner, resumable=True)
+    small = player(learner)
     lots, scores, begin = random.Random(1), [], 0
     while begin < ROUNDS:
         end = min(begin + lots.randrange(1, 50), ROUNDS)
@@ -70,21 +67,16 @@ def test_small_pieces_are_one_stream(learner: str) -> None:
 def test_the_same_model_has_the_same_bytes() -> None:
     contents = []
     for _ in range(2):
-        one = player("skegd", resumable=True)
+        one = player("skegd")
         one.feed(STREAM.X, STREAM.y)
         one.tally.seconds = 0.0
         contents.append(to_bytes(as_model("skegd", one)))
     assert contents[0] == contents[1]
 
 
-def test_only_a_resumable_pass_is_kept() -> None:
-    with pytest.raises(ValueError, match="resumable"):
-        player("ahpatron").state()
-
-
 @pytest.fixture(scope="module")
 def content() -> bytes:
-    one = player("ahpatron", resumable=True)
+    one = player("ahpatron")
     one.feed(STREAM.X[:333], STREAM.y[:333])
     return to_bytes(as_model("ahpatron", one))
 
@@ -279,10 +271,10 @@ def test_rows_that_come_sparse_after_dense_go_on_too(tmp_path: Path) -> None:
     sparse = compress(STREAM.X)
     assert isinstance(sparse, CsrRows)
     for learner in ("ahpatron", "fogd", "skegd", "pomdr"):
-        whole = player(learner, resumable=True)
+        whole = player(learner)
         wanted = [whole.feed(STREAM.X[:320], STREAM.y[:320])]
         wanted.append(whole.feed(rows_of(sparse, slice(320, ROUNDS)), STREAM.y[320:]))
-        first = player(learner, resumable=True)
+        first = player(learner)
         scores = [first.feed(STREAM.X[:320], STREAM.y[:320])]
         scores.append(first.feed(rows_of(sparse, slice(320, 400)), STREAM.y[320:400]))
         second = gone_on(tmp_path / "m.npz", learner, first)

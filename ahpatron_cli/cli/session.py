@@ -13,7 +13,7 @@ import numpy as np
 from ahpatron_cli import __version__
 from ahpatron_cli.cli.console import Conversation
 from ahpatron_cli.cli.parameters import settle_sigma
-from ahpatron_cli.core.parameters import ParameterError
+from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.rows import Floats, Rows
 from ahpatron_cli.data.dataset import Facts, Loaded, Piece, Preparation, Stream, load
 from ahpatron_cli.data.libsvm.scan import scan
@@ -170,7 +170,8 @@ class Session:
                 Pass(setup, path, self._repetition.seed, 0, horizon)
             except ParameterError as error:
                 if len(self._setups) == 1:
-                    raise usage(str(error)) from None
+                    hint = f"give `-p {error.name}=N`" if error.kind == "missing" else None
+                    raise usage(str(error), hint) from None
                 self._talk.warn(f"{error}; left out: {setup.learner}")
             else:
                 playable.append(setup)

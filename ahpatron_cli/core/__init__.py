@@ -12,6 +12,12 @@ settled  in the arrays of S; newcomers of the open block join them when it close
 """
 
 from ahpatron_cli.core.engine import ALGORITHM, BLOCK, Player, Tally, play
+from ahpatron_cli.core.errors import (
+    LearnerLoadError,
+    LimitReachedError,
+    NumericalError,
+    ParameterError,
+)
 from ahpatron_cli.core.kernels import KERNELS, Gaussian, Kernel, Laplacian, Linear, Polynomial
 from ahpatron_cli.core.learners import (
     AVP,
@@ -31,6 +37,9 @@ from ahpatron_cli.core.learners import (
     ProjectronPlusPlus,
     RandomBudgetPerceptron,
     SkeGD,
+    find_learner,
+    learner_source,
+    register,
 )
 
 __all__ = [
@@ -52,7 +61,11 @@ __all__ = [
     "Kernel",
     "Laplacian",
     "Learner",
+    "LearnerLoadError",
+    "LimitReachedError",
     "Linear",
+    "NumericalError",
+    "ParameterError",
     "Perceptron",
     "Player",
     "Polynomial",
@@ -61,5 +74,8 @@ __all__ = [
     "RandomBudgetPerceptron",
     "SkeGD",
     "Tally",
+    "find_learner",
+    "learner_source",
     "play",
+    "register",
 ]

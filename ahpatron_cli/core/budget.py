@@ -1,22 +1,31 @@
-"""Halving a full active set: which half stays, and what it takes over from the half that goes.
+"""Budget maintenance: which examples of S stay, and what they take over from those that go.
 
 With `f = Σ a_i κ(s_i,·)` on S, S2 the kept half and S1 the rest (the paper's Section "Ahpatron"):
 
     θ = argmin ‖Σ_{S2} θ_i κ(s_i,·) - f_1‖² + η‖θ‖² = (K_2 + ηI)^{-1} K_21 a_1,    a_2 ← a_2 + θ,
 
-then the result is rescaled to a given norm.
+then the result is rescaled to a given norm. S2 may also be more or less than half.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from scipy.linalg.blas import daxpy, dsyrk
+from scipy.linalg.blas import dasum, daxpy, dsyrk
 from scipy.linalg.lapack import dposv
 
 from ahpatron_cli.core.rows import Floats, Integers
+
+if TYPE_CHECKING:
+    from ahpatron_cli.core.capped import CappedExpansion
+    from ahpatron_cli.core.expansion import Expansion
+
+Selection: TypeAlias = Callable[[Floats, Floats, Floats, float], Integers]
+"""From K, a, f(S) = Ka and η to the examples that stay, in order of age."""
 
 ROUNDING = float(np.finfo(np.float64).eps)
 TINY = float(np.finfo(np.float64).tiny)
@@ -28,7 +37,7 @@ PANEL = 32
 
 
 @dataclass(frozen=True)
-class Halving:
+class Reduction:
     """The hypothesis f̄ that replaces f: kept examples, their Gram matrix and coefficients."""
 
     kept: Integers
@@ -41,39 +50,60 @@ class Halving:
     gap: float
     """‖f - f̄‖: what Theorem 5 calls ζU, of this halving."""
     rescaled: bool
-    """False where the projection came out as zero, which no factor brings to a norm."""
+    """False where f̄ came out as zero, which no factor brings to a norm."""
 
 
-def halve(
-    gram: Floats, coefficients: Floats, ridge: float, selection: str, norm: float | None
-) -> Halving:
-    """Project f onto half of its examples and rescale to `norm` (None: the norm that f has).
-
-    `selection` says which half; `nearest` keeps three quarters.
-    """
+def project_onto(
+    gram: Floats, coefficients: Floats, select: Selection, ridge: float, norm: float | None
+) -> Reduction:
+    """Project f onto the examples that `select` keeps; rescale to `norm` (None: that of f)."""
     values = gram @ coefficients  # f at its own examples
-    norm_before = math.sqrt(max(float(coefficients @ values), 0.0))
-    if selection == "greedy":
-        kept = choose_greedily(gram, values, ridge)
-    elif selection == "nearest":
-        kept = choose_nearest(gram, coefficients)
-    else:
-        kept = choose_largest(coefficients)
+    kept = select(gram, coefficients, values, ridge)
     K2 = gram[kept].take(kept, axis=1)
     a2 = coefficients[kept]
-    theta = _ridge_solve(K2, values[kept] - K2 @ a2, ridge)  # K_21 a_1 is what a_2 does not explain
-    projected = a2 + theta
-    squared = float(projected @ (K2 @ projected))
-    overlap = float(projected @ values[kept])
+    a2 = a2 + _ridge_solve(K2, values[kept] - K2 @ a2, ridge)  # K_21 a_1: what a_2 leaves of f
+    return _rescaled(kept, K2, a2, float(a2 @ (K2 @ a2)), coefficients, values, norm)
+
+
+def hand_over(gram: Floats, coefficients: Floats, kept: int, norm: float) -> Reduction:
+    """Keep the oldest; each other one hands its coefficient to the most similar that stays.
+
+    Where equal but for rounding, to the oldest of them.
+    """
+    similar = gram[:kept, kept:]
+    most = similar.max(axis=0)
+    heirs = np.argmax(similar >= most - 1e-9 * np.abs(most), axis=0)
+    merged = coefficients[:kept] + np.bincount(heirs, coefficients[kept:], minlength=kept)
+    K2 = gram[:kept, :kept]
+    squared = float(merged @ K2 @ merged)
+    values = gram @ coefficients
+    return _rescaled(np.arange(kept), K2.copy(), merged, squared, coefficients, values, norm)
+
+
+def _rescaled(
+    kept: Integers,
+    K2: Floats,
+    a2: Floats,
+    squared: float,
+    before: Floats,
+    values: Floats,
+    norm: float | None,
+) -> Reduction:
+    """`f̄ = Σ a2_i κ(s_i,·)` on the kept examples, of squared norm `squared`, brought to `norm`.
+
+    `before` are the coefficients of f, and `values` what it is at its own examples.
+    """
+    norm_before = math.sqrt(max(float(before @ values), 0.0))
+    overlap = float(a2 @ values[kept])
     target = norm_before if norm is None else norm
     # Below this, ‖f̄‖² is nothing but the rounding of its sum (κ <= 1).
-    rescaled = squared > 4 * ROUNDING * float(np.abs(projected).sum()) ** 2
+    rescaled = squared > 4 * ROUNDING * float(np.abs(a2).sum()) ** 2
     factor = target / math.sqrt(squared) if rescaled else 1.0
     squared, overlap = factor * factor * max(squared, 0.0), factor * overlap
-    return Halving(
+    return Reduction(
         kept=kept,
         gram=K2,
-        coefficients=factor * projected,
+        coefficients=factor * a2,
         norm=target if rescaled else math.sqrt(squared),
         norm_before=norm_before,
         gap=math.sqrt(max(norm_before**2 - 2 * overlap + squared, 0.0)),
@@ -185,3 +215,34 @@ def _ridge_solve(K: Floats, right: Floats, ridge: float) -> Floats:
     solid = eigenvalues > noise
     inverse = solid / np.where(solid, eigenvalues + ridge, 1.0)
     return np.asarray(vectors @ (inverse * (vectors.T @ right)))
+
+
+SELECT: dict[str, Selection] = {
+    "magnitude": lambda gram, coefficients, values, ridge: choose_largest(coefficients),
+    "greedy": lambda gram, coefficients, values, ridge: choose_greedily(gram, values, ridge),
+    "nearest": lambda gram, coefficients, values, ridge: choose_nearest(gram, coefficients),
+}
+"""Which examples stay, by name."""
+
+
+def drop_any(f: Expansion, rng: np.random.Generator) -> float:
+    """Drop an example uniformly at random; the probability of each other one to stay."""
+    size = f.size
+    f.drop(int(rng.integers(size)))
+    return (size - 1) / size
+
+
+def drop_small(f: CappedExpansion, rng: np.random.Generator) -> float:
+    """Drop example i with probability `p_i = 1 - (|S|-1)·|a_i|/Σ|a_j|`, at least 0; `1 - p_i`."""
+    size = f.size
+    if f.all_equal:  # and so are their odds
+        f.drop(int(rng.random() * size))
+        return (size - 1) / size
+    kept = f.sizes()
+    present = kept > 0
+    kept *= (size - 1) / dasum(kept)  # 1 - p
+    odds = present - kept
+    odds = np.maximum(odds, 0.0, out=odds).cumsum()
+    gone = int(odds.searchsorted(rng.random() * odds.item(-1), side="right"))
+    f.drop_at(gone)
+    return float(kept.item(gone))

@@ -16,10 +16,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ahpatron_cli.core.kernels import Gaussian, Kernel, NumericalError
+from ahpatron_cli.core.errors import NumericalError
+from ahpatron_cli.core.hypothesis import Hypothesis
+from ahpatron_cli.core.kernels import Gaussian, Kernel
 from ahpatron_cli.core.learners.base import Learner, wrong
 from ahpatron_cli.core.points import DensePoints, Points, csr_from
-from ahpatron_cli.core.rows import CsrRows, Floats, Rows, joined_rows, rows_of
+from ahpatron_cli.core.rows import CsrRows, Floats, Rows, as_double, joined_rows, rows_from, rows_of
 from ahpatron_cli.core.state import State, Stored
 
 ALGORITHM = 2
@@ -56,56 +58,62 @@ class Player:
 
     def __init__(
         self,
-        learner: Learner,
+        learner: Learner[Any],
         kernel: Kernel | None = None,
         *,
         seed: Sequence[int] = (0,),
         horizon: int | None = None,
         block: int = BLOCK,
-        resumable: bool = False,
     ) -> None:
-        """`seed` is for learners that draw lots; `horizon` is T, where it is known beforehand.
+        """`seed` is for what is drawn at random; `horizon` is T, where it is known beforehand.
 
-        A `resumable` pass can be kept with `state` after any round. It remembers how it stood when
-        the open block began: what comes later is played as if the block had never been cut.
+        A piece that ends within a block leaves it open: how the pass stood when the block began is
+        remembered, and what comes later is played as if the block had never been cut. So pieces of
+        any length give the same bits, and a pass can be kept (`state`) after any of them.
         """
-        self.learner = learner
+        self.learner = learner.resolved(horizon)
+        """The pass's own copy: what depends on T is filled in, and its counts are of this pass."""
         self.kernel = kernel if kernel is not None else Gaussian()
         self._rng = np.random.default_rng(seed)
-        self.f = learner.begin(self.kernel, self._rng, horizon)
+        self.f: Hypothesis = self.learner.begin(self.kernel, self._rng)
         self.tally = Tally()
+        self._each_round = type(learner).each_round is not Learner.each_round
         self._block = block
         self._centre: Floats | None = None
         self._sparse = False  # once a stream was sparse, it stays so
-        self._resumable = resumable
         self._before: dict[str, Any] | None = None  # how the pass stood when the open block began
         self._open: tuple[Rows, Floats] | None = None  # the rounds played of that block
 
     def feed(self, rows: Rows, labels: Floats) -> Floats:
         """Play these rounds and return each round's f(x), as it was when it was predicted.
 
-        Pieces whose length is a multiple of the block size give the same bits as one long piece;
-        those of a resumable pass always do.
+        Pieces of any length give the same bits as one long piece; pieces of whole blocks take the
+        least time, because the rounds of an open block are played again with those that follow.
         """
-        if not (np.abs(labels) == 1).all():
-            raise ValueError("labels must be -1 and +1")
+        rows, labels = _checked(rows, labels)
         start = time.perf_counter()
         replayed = 0
         if self._open is not None:
             replayed = len(self._open[1])
             rows, labels = joined_rows(self._open[0], rows), np.append(self._open[1], labels)
             self._go_back()
-        whole = len(labels) // self._block * self._block if self._resumable else len(labels)
-        scores = self._count(rows_of(rows, slice(0, whole)), labels[:whole])
-        if whole < len(labels):
-            rest = rows_of(rows, slice(whole, len(labels)))
-            self._before, self._open = self._memory(), (rest, labels[whole:])
-            scores = np.append(scores, self._count(rest, labels[whole:]))
+        whole = len(labels) // self._block * self._block
+        done = 0
+        try:
+            scores = self._count(rows_of(rows, slice(0, whole)), labels[:whole])
+            if whole < len(labels):
+                done = whole
+                rest = rows_of(rows, slice(whole, len(labels)))
+                self._before, self._open = self._memory(), (rest, labels[whole:])
+                scores = np.append(scores, self._count(rest, labels[whole:]))
+        except NumericalError as error:
+            raise error.later(done - replayed) from None
         self.tally.seconds += time.perf_counter() - start
         return scores[replayed:]
 
     def judge(self, rows: Rows, labels: Floats) -> Floats:
         """Predict these rounds and count the mistakes, without learning."""
+        rows, labels = _checked(rows, labels)
         start = time.perf_counter()
         scores = self.scores(rows)
         self._judge(scores, labels)
@@ -126,16 +134,16 @@ class Player:
         self._before = self._open = None
 
     def _count(self, rows: Rows, labels: Floats) -> Floats:
+        first = self.tally.rounds == 0  # f is still 0 then, everywhere: that is no tie
         with np.errstate(over="ignore", invalid="ignore"):
             scores = self._feed(rows, labels)
-        self._judge(scores, labels)
+        self._judge(scores, labels, spared=int(first))
         return scores
 
-    def _judge(self, scores: Floats, labels: Floats) -> None:
+    def _judge(self, scores: Floats, labels: Floats, spared: int = 0) -> None:
         margins = scores * labels
         tally = self.tally
-        close = np.abs(margins) < NEAR_TIE
-        close[: tally.rounds == 0] = False  # the first round of all: f is still 0, everywhere
+        close = np.abs(margins[spared:]) < NEAR_TIE
         tally.rounds += len(labels)
         tally.mistakes += int(np.count_nonzero(wrong(margins, labels)))
         tally.failures += int(np.count_nonzero(margins <= 0))
@@ -143,6 +151,7 @@ class Player:
 
     def scores(self, rows: Rows) -> Floats:
         """f, as it is now, at these rows. Nothing is learned, nothing counted, nothing changed."""
+        rows = rows_from(rows)
         reader = copy.copy(self)
         if isinstance(rows, CsrRows) and not self._sparse:
             reader.f = copy.deepcopy(self.f)
@@ -168,22 +177,22 @@ class Player:
                 try:
                     scores[part] = score(self._full_block(points, begin, end), part)
                 except NumericalError as error:
-                    raise NumericalError(str(error), part.start + error.row) from None
+                    raise error.later(part.start) from None
                 finite = np.isfinite(scores[part])
                 if not finite.all():
                     row = part.start + int(np.argmin(finite))
-                    raise NumericalError("f(x) is not a finite number", row)
+                    raise NumericalError("f(x) is not a finite number", row, "score")
         return scores
 
     def _chunks(self, rows: Rows) -> Iterator[tuple[int, Points]]:
         """Some blocks' rows at a time in kernel-ready form, and where they begin."""
         chunk = CHUNK * self._block
         for first in range(0, len(rows), chunk):
-            part = rows_of(rows, slice(first, min(first + chunk, len(rows))))
+            part = as_double(rows_of(rows, slice(first, min(first + chunk, len(rows)))))
             try:
                 points = self.kernel.points(part, self._centre_for(part))
             except NumericalError as error:
-                raise NumericalError(str(error), first + error.row) from None
+                raise error.later(first) from None
             if self._sparse and isinstance(points, DensePoints):
                 points = points.to_sparse(None)
             yield first, points
@@ -210,13 +219,15 @@ class Player:
         rounds, signs = len(labels), labels.tolist()
         scores = [0.0] * rounds
         now, wanted, empty = 0, 0, f.empty
-        leap = not learner.every_round
+        each_round = self._each_round
+        leap = not each_round
         while now < rounds:
             if leap and not empty:
                 # Until the next update f stays the same: all rounds up to it are read at once.
                 values = f.values()[now:rounds]
                 scores[now:] = values.tolist()
-                ahead = learner.wants(labels[now:] * values, labels[now:]).tobytes().find(1)
+                wants = learner.wants(labels[now:] * values, labels[now:])
+                ahead = np.asarray(wants).tobytes().find(1)
                 if ahead < 0:
                     break
                 now += ahead
@@ -224,14 +235,14 @@ class Player:
             scores[now] = score = f.value(now)
             y = signs[now]
             margin = y * score
-            if learner.every_round:
-                learner.pass_round(f)
+            if each_round:
+                learner.each_round(f, margin, y)
             if empty or learner.wants(margin, y):
                 changed = learner.update(f, margin, y)
                 empty = f.empty
                 wanted += 1
                 # worth it where updates are rare
-                leap = LEAP * wanted <= now and f.looks_ahead and not learner.every_round
+                leap = LEAP * wanted <= now and f.looks_ahead and not each_round
                 if changed is not False:
                     tally.updates += 1
                     tally.margin_updates += margin > 0
@@ -250,8 +261,6 @@ class Player:
 
     def state(self) -> State:
         """The whole pass, to be kept: as it stood when the open block began, and that block."""
-        if not self._resumable:
-            raise ValueError("only a resumable pass can be kept")
         then = self._before or self._memory()
         bits = then["_rng"].bit_generator.state
         rows, labels = self._open or (np.empty((0, 0)), np.empty(0))
@@ -302,9 +311,7 @@ class Player:
             and counts.seconds >= 0
         ):
             raise stored.refuse("tally", "does not add up")
-        if not self.learner.fits(self.f):
-            raise stored.refuse("learner", "does not fit f")
-        budget = getattr(self.learner, "most_kept", getattr(self.learner, "budget", None))
+        budget = self.learner.most_kept
         if budget is not None and self.f.size is not None and self.f.size > budget:
             raise stored.refuse("f", "keeps more examples than the budget")
         if len(labels):
@@ -312,15 +319,29 @@ class Player:
             self._count(opened, labels)
 
 
+def _checked(rows: Any, labels: Any) -> tuple[Rows, Floats]:
+    """Rows and labels in the form that a pass takes, if they go together."""
+    rows, labels = rows_from(rows), np.asarray(labels, dtype=np.float64)
+    if labels.shape != (len(rows),):
+        raise ValueError(f"there must be a label for each of {len(rows)} rows, got {labels.shape}")
+    if not (np.abs(labels) == 1).all():
+        raise ValueError("labels must be -1 and +1")
+    return rows, labels
+
+
 def play(
-    learner: Learner,
-    rows: Rows,
-    labels: Floats,
+    learner: Learner[Any],
+    rows: Any,
+    labels: ArrayLike,
     kernel: Kernel | None = None,
     *,
     seed: Sequence[int] = (0,),
 ) -> Player:
-    """Play a whole stream at once; the returned player holds the counts and the hypothesis."""
-    player = Player(learner, kernel, seed=seed, horizon=len(labels))
-    player.feed(rows, labels)
+    """Play a whole stream at once; the returned player holds the counts and the hypothesis.
+
+    Rows are a dense array, a matrix or array of `scipy.sparse`, or `CsrRows`; labels are ±1.
+    """
+    checked = _checked(rows, labels)
+    player = Player(learner, kernel, seed=seed, horizon=len(checked[1]))
+    player.feed(*checked)
     return player

@@ -18,8 +18,10 @@ import math
 import numpy as np
 from scipy.linalg.blas import dasum, daxpy, ddot, idamax  # a third of the overhead of ufuncs
 
+from ahpatron_cli.core.budget import Reduction, Selection, hand_over, project_onto
+from ahpatron_cli.core.errors import NumericalError
 from ahpatron_cli.core.hypothesis import Hypothesis
-from ahpatron_cli.core.kernels import Kernel, NumericalError
+from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.points import DensePoints, Points, points_from
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.core.state import State, Stored
@@ -48,13 +50,14 @@ class Expansion(Hypothesis):
         self._gram: Floats | None = np.empty((0, 0)) if keep_gram else None
         self._settled = 0
         self._scale = 1.0
+        self._is_open = False
 
     # What the engine does -----------------------------------------------------------------------
 
     def open(self, block: Points, labels: Floats) -> None:
         # the stream may use features that it did not use so far
         self.points = (self.points or block.slice(0, 0)).widened(block.width)
-        self._block = block
+        self._block, self._is_open = block, True
         self._table = self.kernel.between(self.points.followed_by(block), block)
         self._K = self._table[: self._settled]
         self._G = self._table[self._settled :].copy()  # newcomers will join K in its place
@@ -105,6 +108,7 @@ class Expansion(Hypothesis):
 
     def close(self) -> None:
         self._settle()
+        self._is_open = False
 
     def at(self, points: Points) -> Floats:
         if self.points is None:
@@ -184,6 +188,8 @@ class Expansion(Hypothesis):
 
     def project(self, radius: float) -> None:
         """`f ← min(1, U/‖f‖)·f`: onto the ball of radius U."""
+        if math.isnan(self.norm_squared):
+            self.norm_squared = self._squared_norm()
         if not SMALLEST_SQUARE <= self.norm_squared < math.inf:
             self._refuse_square(self.norm_squared)
         square = radius * radius
@@ -196,12 +202,12 @@ class Expansion(Hypothesis):
     def _refuse_square(self, square: float) -> None:
         """Zero is a norm like any other, and so is what cancelled to zero; lost digits are not."""
         if math.isinf(square):
-            raise NumericalError("‖f‖² overflows a double", self._now)
+            raise NumericalError("‖f‖² overflows a double", self._now, "norm")
         newest = self._pending.item(self._now)
         if not newest and self._settled:  # it has settled already
             newest = self._coefficients.item(self._settled - 1)
         if square > 0 or 0 < abs(newest * self._scale) < math.sqrt(SMALLEST_SQUARE):
-            raise NumericalError("‖f‖² is too small for a double", self._now)
+            raise NumericalError("‖f‖² is too small for a double", self._now, "norm")
 
     def drop(self, age: int) -> None:
         """Forget one example, 0 being the oldest: `f ← f - a_s·κ(s,·)`."""
@@ -251,34 +257,52 @@ class Expansion(Hypothesis):
         self._newcomers.clear()
         self._alive = None
 
-    def restrict(self, kept: Integers, coefficients: Floats, gram: Floats, norm: float) -> None:
-        """Replace a settled f by one on the `kept` examples, given its Gram matrix and norm."""
+    def reduce(self, select: Selection, ridge: float, norm: float | None) -> Reduction:
+        """Project f onto the examples that `select` keeps; rescale it to `norm` (None: its own)."""
+        self.settle()
+        return self._replace(project_onto(self.gram, self.coefficients, select, ridge, norm))
+
+    def merge_into_oldest(self, kept: int, norm: float) -> Reduction:
+        """Keep the oldest; the others hand their coefficients over; rescale f to `norm`."""
+        self.settle()
+        return self._replace(hand_over(self.gram, self.coefficients, kept, norm))
+
+    def _replace(self, new: Reduction) -> Reduction:
+        """Go on with f̄ in place of a settled f; note how far the tracked norm had drifted."""
         assert self.points is not None
         assert self._gram is not None
-        size = len(kept)
-        self.points.keep(kept)
-        self._coefficients[:size] = coefficients
-        self._gram[:size, :size] = gram
+        if new.norm_before > 0:
+            drift = abs(self.norm - new.norm_before) / new.norm_before
+            self.norm_drift = max(self.norm_drift, drift)
+        size = len(new.kept)
+        self.points.keep(new.kept)
+        self._coefficients[:size] = new.coefficients
+        self._gram[:size, :size] = new.gram
         self.size = self._settled = size
-        self.norm_squared = norm * norm
-        self._table[:size] = self._K[kept]
+        self.norm_squared = new.norm * new.norm
+        self._table[:size] = self._K[new.kept]
         self._K = self._table[:size]
-        self._set_base(coefficients @ self._K)
+        self._set_base(new.coefficients @ self._K)
         self.value(self._now)
-
-    def check_norm(self, exact: float) -> None:
-        """Note how far the tracked norm is from the one computed from the Gram matrix."""
-        if exact > 0:
-            self.norm_drift = max(self.norm_drift, abs(self.norm - exact) / exact)
+        return new
 
     # What anyone may look at --------------------------------------------------------------------
 
     @property
     def norm(self) -> float:
-        if math.isnan(self.norm_squared) and self.points is not None:
-            gram = self.kernel.between(self.points, self.points)
-            self.norm_squared = float(self.coefficients @ gram @ self.coefficients)
+        if math.isnan(self.norm_squared):
+            self.norm_squared = self._squared_norm()
         return math.sqrt(max(self.norm_squared, 0.0))
+
+    def _squared_norm(self) -> float:
+        """‖f‖² from the kernel: `c²·(aᵀK(S,S)a + 2aᵀK(S,X)b + bᵀGb)`; b = 0 between blocks."""
+        assert self.points is not None
+        a = self.coefficients
+        squared = float(a @ self.kernel.between(self.points, self.points) @ a)
+        if self._is_open:
+            b = self._pending
+            squared += 2 * float(a @ (self._K @ b)) + float(b @ (self._G @ b))
+        return squared * self._scale * self._scale
 
     @property
     def coefficients(self) -> Floats:

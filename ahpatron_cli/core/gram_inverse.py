@@ -108,16 +108,15 @@ class Inverse:
             "packed": self._packed[: _entries(self.size)],
         }
 
-    def restore(self, stored: Stored, most: int) -> None:
-        """Go on from a state; there were at most `most` examples."""
-        self.size = stored.integer("size", at_most=most)
+    def restore(self, stored: Stored) -> None:
+        """Go on from a state."""
+        self.size = stored.integer("size", at_most=2**31)
         self.refreshes = stored.integer("refreshes")
         self.drift = stored.number("drift", infinite=True)
         self._largest = stored.number("largest")
         packed = stored.array("packed", (_entries(self.size),))
         self._packed = np.zeros(max(64, len(packed)))
         self._packed[: len(packed)] = packed
-        stored.finish()
 
     def _probe(self, gram: Floats) -> float:
         """The largest entry of `K·(K^{-1}v) - v` for a v with entries of size one."""

@@ -5,23 +5,24 @@ from __future__ import annotations
 import numpy as np
 from scipy.linalg.blas import ddot
 
-from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.points import DensePoints, Points, points_from
 from ahpatron_cli.core.rows import Floats
+from ahpatron_cli.core.span import SpanExpansion
 from ahpatron_cli.core.state import State, Stored
 
 
-class HintedExpansion(Expansion):
+class HintedExpansion(SpanExpansion):
     """`F = f + λ·h`, where the hint h is the mean of `y_τ κ(x_τ,·)` over the last M rounds.
 
     The M rounds before a block are opened along with it, placed after its own: all kernel values
     that the hints of the block need are then in K and G.
     """
 
-    def __init__(self, kernel: Kernel, memory: int) -> None:
-        super().__init__(kernel, keep_gram=True)
-        self.hint_weight = 0.0
+    def __init__(self, kernel: Kernel, memory: int, most: int, weight: float) -> None:
+        """`memory` is M; K^{-1} is known until S has `most` examples; `weight` is the first λ."""
+        super().__init__(kernel, most)
+        self.hint_weight = weight
         """λ."""
         self._memory = memory
         self._recent: Points | None = None

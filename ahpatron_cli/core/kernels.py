@@ -10,9 +10,10 @@ from typing import ClassVar
 
 import numpy as np
 
+from ahpatron_cli.core.errors import NumericalError
 from ahpatron_cli.core.parameters import Declared, real, whole
 from ahpatron_cli.core.points import DensePoints, Points, SparsePoints
-from ahpatron_cli.core.rows import CsrRows, Floats, Rows, row_sums, unit_rows
+from ahpatron_cli.core.rows import CsrRows, Floats, Rows, as_double, row_sums, unit_rows
 
 ROUNDING = float(np.finfo(np.float64).eps)
 TRUSTED = 1e-9
@@ -21,14 +22,6 @@ HUGE = 2.0**1020
 """Half norms from here on are refused: sums of two, and squares of sums of roots, must fit too."""
 LOWEST = -745.2
 """`exp` of anything below is 0, and 10 to 80 times slower than above."""
-
-
-class NumericalError(ArithmeticError):
-    """A value that cannot be computed with; `row` counts from 0 within what was handed over."""
-
-    def __init__(self, message: str, row: int) -> None:
-        super().__init__(message)
-        self.row = row
 
 
 @dataclass
@@ -46,6 +39,7 @@ class Kernel(Declared):
     def points(self, rows: Rows, centre: Floats | None = None) -> Points:
         """Rows in kernel-ready form. Values whose squares overflow are refused."""
         unit = self.unit()
+        rows = as_double(rows)
         points: Points
         with np.errstate(over="ignore", invalid="ignore"):
             if isinstance(rows, CsrRows):
@@ -164,7 +158,7 @@ class Linear(Kernel):
 
     def points(self, rows: Rows, centre: Floats | None = None) -> Points:
         """Rows are brought to length one here, whatever their scale."""
-        return super().points(unit_rows(rows), centre)
+        return super().points(unit_rows(as_double(rows)), centre)
 
     def between(self, left: Points, right: Points) -> Floats:
         """Products of rows that already have length one."""

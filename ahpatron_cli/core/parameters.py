@@ -1,7 +1,6 @@
 """Parameters, declared once: symbol, meaning, legal range, default.
 
-Validation, `-p name=value`, `ahpatron inspect --learners` and the README's tables all come from
-these declarations.
+Validation, reference tables and documentation all come from these declarations.
 """
 
 from __future__ import annotations
@@ -12,17 +11,11 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+from ahpatron_cli.core.errors import ParameterError
+
 Value: TypeAlias = int | float | str
 LARGEST = 10**18
 """Whole numbers stay below: they are counts."""
-
-
-class ParameterError(ValueError):
-    """A parameter outside its legal range; `name` is the parameter's."""
-
-    def __init__(self, name: str, message: str) -> None:
-        super().__init__(message)
-        self.name = name
 
 
 @dataclass(frozen=True)
@@ -128,7 +121,15 @@ def choice(symbol: str, meaning: str, *words: str) -> Any:
 
 
 class Declared:
-    """Base of dataclasses whose parameters are declared with `whole`, `real` and `choice`."""
+    """Base of dataclasses whose parameters are declared with `whole`, `real` and `choice`.
+
+    Once set, a parameter stays as it is. Attributes that begin with `_` are no parameters.
+    """
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name[0] != "_" and name in self.__dict__:
+            raise dataclasses.FrozenInstanceError(f"{name} is fixed: make a new object")
+        object.__setattr__(self, name, value)
 
     def __post_init__(self) -> None:
         for name, spec in self.specs().items():
@@ -140,9 +141,9 @@ class Declared:
             try:
                 if value is None:
                     raise ValueError(f"must be given: {spec.legal()}")
-                setattr(self, name, spec.check(value))
+                self.__dict__[name] = spec.check(value)
             except ValueError as error:
-                raise ParameterError(name, f"{name} {error}") from None
+                raise ParameterError(f"{name} {error}", name) from None
 
     @classmethod
     def specs(cls) -> dict[str, Spec]:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -74,6 +74,34 @@ class CsrRows:
 
 
 Rows: TypeAlias = Floats | CsrRows
+
+
+def rows_from(data: Any) -> Rows:
+    """Rows of any kind that NumPy or SciPy has: a dense array, or a sparse matrix or array."""
+    if isinstance(data, CsrRows):
+        return data
+    if hasattr(data, "tocsr"):
+        sparse = data.tocsr().copy()
+        sparse.sum_duplicates()  # sorts the columns of each row, too
+        return CsrRows(
+            sparse.indptr.astype(np.int64),
+            sparse.indices.astype(np.int32),
+            sparse.data.astype(np.float64),
+            int(sparse.shape[1]),
+        )
+    rows = np.asarray(data)
+    if rows.ndim != 2 or rows.dtype.kind not in "fiub":
+        raise ValueError(f"rows must be a matrix of numbers, got {rows.ndim}-d {rows.dtype}")
+    return rows
+
+
+def as_double(rows: Rows) -> Rows:
+    """The same rows with values of 64 bits."""
+    if isinstance(rows, CsrRows):
+        if rows.values.dtype == np.float64:
+            return rows
+        return CsrRows(rows.indptr, rows.columns, rows.values.astype(np.float64), rows.width)
+    return rows.astype(np.float64, copy=False)
 
 
 def rows_of(rows: Rows, part: slice) -> Rows:

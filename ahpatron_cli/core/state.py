@@ -6,12 +6,15 @@ for each value by name, kind and shape: what is missing, of another kind or left
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
+
+from ahpatron_cli.core.errors import StateError
 
 State: TypeAlias = dict[str, Any]
 """Values are int, float, str, bool, None, arrays of float64, int64 or int32, or other states."""
@@ -19,8 +22,20 @@ State: TypeAlias = dict[str, Any]
 LARGEST = 2**128
 
 
-class StateError(ValueError):
-    """A state that no pass can have written."""
+def pass_state(initial: int | float | Callable[[], Any], reported: str | None = None) -> Any:
+    """Declare what a learner's pass counts or sums up: an attribute of a dataclass.
+
+    It is no parameter, begins anew with every pass, is saved and goes on with it. With `reported`,
+    its meaning in a few words, it is one of the learner's statistics.
+    """
+    factory = initial if callable(initial) else lambda: initial
+    return dataclasses.field(
+        init=False,
+        repr=False,
+        compare=False,
+        default_factory=factory,
+        metadata={"pass_state": True, "reported": reported},
+    )
 
 
 class Stored:

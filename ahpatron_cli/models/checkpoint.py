@@ -120,7 +120,7 @@ class Keeper:
         model, frozen = self.model, self._keeping.freeze
         self._horizon = "horizon" in setup.learner_params
         if model is None:
-            return Pass(setup, path, seed, 0, horizon, resumable=True)
+            return Pass(setup, path, seed, 0, horizon)
         if self._going_on and not self._same_as(Pass(setup, path, seed, 0, horizon)):
             raise self._other_run()
         try:
@@ -130,7 +130,6 @@ class Keeper:
                 model.seed,
                 0,
                 None,
-                resumable=True,
                 state=model.state,
                 frozen=frozen,
             )

@@ -21,7 +21,8 @@ import numpy as np
 
 from ahpatron_cli import __version__
 from ahpatron_cli.core import ALGORITHM, KERNELS, REGISTRY
-from ahpatron_cli.core.state import State, StateError, Stored
+from ahpatron_cli.core.errors import StateError
+from ahpatron_cli.core.state import State, Stored
 from ahpatron_cli.data.scaling import LEARNED_SCALES, SCALES, Scaler
 from ahpatron_cli.errors import ExitCode, Place, UserError
 from ahpatron_cli.records import ParamValue, plain

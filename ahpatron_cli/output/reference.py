@@ -45,7 +45,7 @@ def _lines(window: Window) -> Iterator[Text]:
         yield from _describe(window, kernel)
 
 
-def _describe(window: Window, kind: type[Learner] | type[Kernel]) -> Iterator[Text]:
+def _describe(window: Window, kind: type[Learner[Any]] | type[Kernel]) -> Iterator[Text]:
     yield Text()
     yield Text(kind.name, style="bold")
     yield from window.folded(_title(kind), "  ", "  ")
@@ -57,23 +57,23 @@ def _describe(window: Window, kind: type[Learner] | type[Kernel]) -> Iterator[Te
         yield from window.folded(legal, " " * 16, " " * 16)
 
 
-def _title(kind: type[Learner] | type[Kernel]) -> str:
+def _title(kind: type[Learner[Any]] | type[Kernel]) -> str:
     if issubclass(kind, Learner):
         return kind.title
     return (kind.__doc__ or "").splitlines()[0].replace("`", "")
 
 
-def _default(kind: type[Learner] | type[Kernel], name: str) -> ParamValue | None:
+def _default(kind: type[Learner[Any]] | type[Kernel], name: str) -> ParamValue | None:
     values: dict[str, Any] = {field.name: field.default for field in fields(kind)}
     return None if values[name] is None else plain(values[name])
 
 
-def _to_json(kind: type[Learner] | type[Kernel]) -> Json:
+def _to_json(kind: type[Learner[Any]] | type[Kernel]) -> Json:
     parameters = [_parameter(kind, name, spec) for name, spec in kind.specs().items()]
     return {"name": kind.name, "title": _title(kind), "parameters": parameters}
 
 
-def _parameter(kind: type[Learner] | type[Kernel], name: str, spec: Spec) -> Json:
+def _parameter(kind: type[Learner[Any]] | type[Kernel], name: str, spec: Spec) -> Json:
     return {
         "name": name,
         "symbol": spec.symbol,

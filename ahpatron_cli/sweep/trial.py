@@ -14,7 +14,7 @@ from typing import Any
 
 from ahpatron_cli import __version__
 from ahpatron_cli.core import ALGORITHM, BLOCK
-from ahpatron_cli.core.parameters import ParameterError
+from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.data.cache import decoded, default_folder
 from ahpatron_cli.data.dataset import Loaded, Preparation
 from ahpatron_cli.errors import ExitCode, UserError

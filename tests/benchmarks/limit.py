@@ -17,7 +17,6 @@ from scipy.linalg.lapack import dpotrf
 from scipy.sparse import csr_matrix
 
 from ahpatron_cli.core import BLOCK, Ahpatron, Gaussian, Player, expansion
-from ahpatron_cli.core.learners import avp
 from ahpatron_cli.core.rows import CsrRows, Rows
 
 Floats = NDArray[np.float64]
@@ -66,11 +65,16 @@ def observed(settings: dict[str, Any], rows: Rows, labels: Floats, sigma: float)
 
         return timed
 
-    original = (Gaussian.between, Gaussian.points, avp.halve, expansion.Expansion._settle)
+    original = (
+        Gaussian.between,
+        Gaussian.points,
+        expansion.project_onto,
+        expansion.Expansion._settle,
+    )
     try:
         Gaussian.between = watched(original[0], "kernel")  # type: ignore[method-assign]  # a watch
         Gaussian.points = watched(original[1], "kernel")  # type: ignore[method-assign]  # a watch
-        avp.halve = watched(original[2], "halving")
+        expansion.project_onto = watched(original[2], "halving")
         expansion.Expansion._settle = watched(  # type: ignore[method-assign]  # a watch
             original[3], "settling"
         )
@@ -88,9 +92,9 @@ def observed(settings: dict[str, Any], rows: Rows, labels: Floats, sigma: float)
         work.seconds = time.process_time() - start
     finally:
         Gaussian.between, Gaussian.points = original[:2]  # type: ignore[method-assign]  # undone
-        avp.halve = original[2]
+        expansion.project_onto = original[2]
         expansion.Expansion._settle = original[3]  # type: ignore[method-assign]  # undone
-    work.halvings = learner.halvings()
+    work.halvings = int(player.learner.statistics()["halvings"] or 0)
     work.mistakes, work.margin_updates = player.tally.mistakes, player.tally.margin_updates
     spent["rounds"] = work.seconds - sum(spent.values())
     work.parts = spent

@@ -50,9 +50,8 @@ def main() -> None:
     with open_source(str(Path(sys.argv[1]) / "susy.svm.xz")) as source:
         loaded = load(source, Preparation(limit=rows))
     X, y = loaded.whole.rows, loaded.whole.labels
-    learner = ProjectronPlusPlus(tolerance=0.1)
-    learner._inverse = noted = Noted()
-    player = Player(learner, Gaussian())
+    player = Player(ProjectronPlusPlus(tolerance=0.1), Gaussian())
+    player.f.inverse = noted = Noted()
     sizes = []
     opened = player.f.open
     player.f.open = lambda block, labels: (sizes.append(player.f.size), opened(block, labels))

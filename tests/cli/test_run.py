@@ -75,7 +75,7 @@ def test_the_command_counts_what_the_core_counts(ahpatron: Ahpatron, rings: Path
     run = json.loads(done.out)["runs"][0]
     assert run["mistakes"] == player.tally.mistakes > 0
     assert run["margin_updates"] == player.tally.margin_updates > 0
-    assert run["halvings"] == player.learner.halvings() > 0
+    assert run["halvings"] == player.learner.statistics()["halvings"] > 0
 
 
 def test_a_stream_and_memory_give_the_same_numbers(ahpatron: Ahpatron, rings: Path) -> None:

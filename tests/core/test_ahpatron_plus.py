@@ -30,5 +30,5 @@ def test_spelt_out_it_is_ahpatron_bit_by_bit() -> None:
     plus = Player(AhpatronPlus(budget=24), Gaussian(sigma=0.7))
     spelt_out = Player(Ahpatron(**AhpatronPlus(budget=24).params()), Gaussian(sigma=0.7))
     np.testing.assert_array_equal(plus.feed(stream.X, stream.y), spelt_out.feed(stream.X, stream.y))
-    assert plus.learner.halvings() == spelt_out.learner.halvings() != 0
-    assert plus.learner.zeta() == spelt_out.learner.zeta()
+    assert plus.learner.statistics() == spelt_out.learner.statistics()
+    assert plus.learner.statistics()["halvings"] != 0

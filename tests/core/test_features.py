@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from ahpatron_cli.core import REGISTRY, Gaussian, Learner, Linear, Player
+from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.features import Featured, FourierMap, Staged
-from ahpatron_cli.core.parameters import ParameterError
 from ahpatron_cli.core.rows import CsrRows
 from ahpatron_cli.core.sketched import Sketches
 from support.cases import ONLY_GAUSSIAN
@@ -91,9 +91,9 @@ def test_nogd_of_full_rank_keeps_f_where_it_switches() -> None:
 def test_nogd_of_full_rank_keeps_f_on_its_span() -> None:
     """f at its own examples after the switch is what its kernel expansion says."""
     stream = make_stream(seed=9, rounds=60, features=3)
-    learner = REGISTRY["nogd"](budget=60, rank=60, step=0.37)
+    learner = REGISTRY["nogd"](budget=60, rank=60, step=0.37).resolved(None)
     kernel = Gaussian(sigma=0.5)
-    f = learner.begin(kernel, np.random.default_rng(0), None)
+    f = learner.begin(kernel, np.random.default_rng(0))
     points = kernel.points(stream.X)
     f.open(points, stream.y)
     for now, y in enumerate(stream.y):
@@ -137,7 +137,7 @@ def test_sketches_changed_by_admissions_equal_those_from_scratch() -> None:
 def test_skegd_finds_its_cycle_or_says_what_it_lacks() -> None:
     player = Player(REGISTRY["skegd"](budget=30), Gaussian(), horizon=100)
     assert player.learner.params()["cycle"] == 4
-    with pytest.raises(ParameterError, match="skegd needs cycle or horizon"):
+    with pytest.raises(ParameterError, match="cycle or horizon must be given"):
         Player(REGISTRY["skegd"](budget=30, step=0.1), Gaussian())
     with pytest.raises(ParameterError, match="samples must be at most 30 here, got 31"):
         REGISTRY["skegd"](budget=30, samples=31)

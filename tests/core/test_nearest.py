@@ -51,9 +51,9 @@ def test_it_loses_less_of_f_than_halves_do() -> None:
     stream = make_stream(seed=8, rounds=2000, features=2)
 
     def lost(selection: str) -> float:
-        learner = Ahpatron(budget=40, selection=selection)
-        Player(learner, Gaussian(sigma=0.7)).feed(stream.X, stream.y)
-        found = learner.zeta()
+        player = Player(Ahpatron(budget=40, selection=selection), Gaussian(sigma=0.7))
+        player.feed(stream.X, stream.y)
+        found = player.learner.statistics()["zeta"]
         assert found is not None
         return found
 

@@ -17,8 +17,7 @@ from ahpatron_cli.core import (
     Player,
     play,
 )
-from ahpatron_cli.core.kernels import NumericalError
-from ahpatron_cli.core.parameters import ParameterError
+from ahpatron_cli.core.errors import NumericalError, ParameterError
 from ahpatron_cli.core.rows import CsrRows, unit_rows
 from reference import kernels as formulas
 from support.cases import Case
@@ -80,8 +79,8 @@ def test_rows_that_are_all_equal(selection: str, rescale: float | str) -> None:
     assert math.isfinite(player.f.norm)
     assert player.f.norm <= learner.radius * (1 + 1e-12)
     assert player.tally.mistakes <= 200
-    assert learner.halvings() > 0
-    assert "not rescaled" in " ".join(learner.warnings())
+    assert player.learner.statistics()["halvings"] > 0
+    assert "not rescaled" in " ".join(player.learner.warnings(player.f))
 
 
 def test_duplicates_with_opposite_labels() -> None:

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 from ahpatron_cli.core import KERNELS, Gaussian, Player
+from ahpatron_cli.core.errors import NumericalError
 from ahpatron_cli.core.expansion import Expansion
-from ahpatron_cli.core.kernels import NumericalError
 from ahpatron_cli.core.rows import Rows
 from support.cases import CASES, ONLY_GAUSSIAN, Case
 from support.streams import compress, make_stream

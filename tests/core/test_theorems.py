@@ -123,10 +123,11 @@ def test_ahpatron_theorem_4(
 )
 def test_lemma_1(stream: Example, budget: int, epsilon: float, selection: str) -> None:
     learner = Ahpatron(budget=budget, epsilon=epsilon, selection=selection)
-    tally = play(learner, stream.X, stream.y, Gaussian(sigma=0.5)).tally
+    player = play(learner, stream.X, stream.y, Gaussian(sigma=0.5))
+    tally, halvings = player.tally, player.learner.statistics()["halvings"]
     most = bounds.halvings(tally.failures, tally.margin_updates, budget)
-    assert learner.halvings() <= most
-    assert learner.halvings() == max(0, math.ceil((tally.updates - budget) / (budget / 2)))
+    assert halvings <= most
+    assert halvings == max(0, math.ceil((tally.updates - budget) / (budget / 2)))
 
 
 @settings(max_examples=60, deadline=None)
@@ -139,7 +140,6 @@ def test_forgetron(stream: Example, seed: int, budget: int) -> None:
 
 def test_the_halving_count_is_exercised() -> None:
     stream = make_stream(seed=1, rounds=400, features=2, noise=0.4)
-    learner = Ahpatron(budget=10)
-    play(learner, stream.X, stream.y)
-    assert learner.halvings() > 5
-    assert 0 < (learner.zeta() or 0) <= 2
+    found = play(Ahpatron(budget=10), stream.X, stream.y).learner.statistics()
+    assert found["halvings"] > 5
+    assert 0 < (found["zeta"] or 0) <= 2

@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 from ahpatron_cli.core import AVP, Ahpatron, Gaussian, Learner, Player
-from ahpatron_cli.core.kernels import NumericalError
+from ahpatron_cli.core.errors import NumericalError
 from reference import precise
 from support.command import Ahpatron as Command
 from support.streams import compress, make_stream
@@ -84,7 +84,7 @@ def test_right_to_the_digits_of_a_double(
     assert abs(player.tally.mistakes - wanted.mistakes) <= ties
     if wanted.closest > 1e-9:  # no threshold was within reach of rounding
         assert player.tally.updates == wanted.updates
-        assert player.learner.halvings() == wanted.halvings
+        assert player.learner.statistics()["halvings"] == wanted.halvings
 
 
 @pytest.mark.parametrize("rows", [X, X + 1e8, np.round(X)], ids=["plain", "far out", "duplicates"])

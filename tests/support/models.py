@@ -16,10 +16,10 @@ ROUNDS = 600
 STREAM = make_stream(3, ROUNDS, 4)
 
 
-def player(learner: str, **options: bool) -> Player:
+def player(learner: str) -> Player:
     kind = REGISTRY[learner]
     params = {"budget": 40} if "budget" in kind.specs() else {}
-    return Player(kind(**params), seed=(5,), horizon=ROUNDS, **options)
+    return Player(kind(**params), seed=(5,), horizon=ROUNDS)
 
 
 def as_model(learner: str, one: Player) -> Model:
@@ -43,7 +43,7 @@ def as_model(learner: str, one: Player) -> Model:
 
 
 def kept() -> bytes:
-    one = player("ahpatron", resumable=True)
+    one = player("ahpatron")
     one.feed(STREAM.X[:333], STREAM.y[:333])
     return to_bytes(as_model("ahpatron", one))
 

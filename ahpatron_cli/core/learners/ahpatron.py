@@ -5,16 +5,18 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ahpatron_cli.core.budget import halve
+from ahpatron_cli.core.budget import SELECT, Reduction
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.learners.avp import (
     EPSILON_MEANING,
+    MARGIN_STEPS_MEANING,
     RADIUS_MEANING,
     SCHEDULE_MEANING,
     STEP_MEANING,
     Aggressive,
 )
 from ahpatron_cli.core.parameters import choice, real, whole
+from ahpatron_cli.core.state import pass_state
 
 SELECTION_MEANING = "which half stays at a halving; nearest: three quarters stay"
 
@@ -40,7 +42,6 @@ class Ahpatron(Aggressive):
     name = "ahpatron"
     title = "Ahpatron: AVP on a budget by halving and projecting (Liao et al. 2024, Algorithm 2)"
     keeps_gram = True
-    remembers = ("_failures", "_margin_steps", "_halvings", "_unscaled", "_gaps")
 
     budget: int = whole("B", "most examples kept", default=400, even=True, at_least=2)
     epsilon: float = real("ε", EPSILON_MEANING, default=0.5, over=0, under=1)
@@ -66,37 +67,37 @@ class Ahpatron(Aggressive):
         at_most=1,
     )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._halvings = 0
-        self._unscaled = 0
-        self._gaps = 0.0
+    _failures: int = pass_state(0)  # M'_t
+    _margin_steps: float = pass_state(0.0, MARGIN_STEPS_MEANING)
+    _halvings: int = pass_state(0, "J, how often S was full and reduced")
+    _unscaled: int = pass_state(0)
+    _gaps: float = pass_state(0.0)
 
     def update(self, f: Expansion, margin: float, y: float) -> None:
         """Make room if there is none; then add and project as AVP does."""
-        if f.size == self.budget:
-            self._halve(f)
+        if f.size == self.budget:  # |S_t| = B
+            self.note(f.reduce(SELECT[self.selection], self.ridge, self.norm_after()))
         super().update(f, margin, y)
 
-    def _halve(self, f: Expansion) -> None:
-        f.settle()
-        norm = None if isinstance(self.rescale, str) else self.rescale * self.radius
-        half = halve(f.gram, f.coefficients, self.ridge, self.selection, norm)
-        f.check_norm(half.norm_before)
-        f.restrict(half.kept, half.coefficients, half.gram, half.norm)
+    def norm_after(self) -> float | None:
+        """`c_t·U`; None: as it was."""
+        return None if isinstance(self.rescale, str) else self.rescale * self.radius
+
+    def note(self, reduction: Reduction) -> None:
+        """Count a halving, and sum up what Theorem 5 depends on."""
         self._halvings += 1
-        self._gaps += half.gap
-        self._unscaled += not half.rescaled
+        self._gaps += reduction.gap
+        self._unscaled += not reduction.rescaled
 
-    def halvings(self) -> int:
-        """J, the number of halvings; Lemma 1: `J <= max(2(|M'_T| + |N_T|)/B - 1, 0)` for halves."""
-        return self._halvings
+    def statistics(self) -> dict[str, int | float | None]:
+        """J, with Lemma 1: `J <= max(2(|M'_T| + |N_T|)/B - 1, 0)` for halves; and
 
-    def zeta(self) -> float | None:
-        """`ζ̂ = Σ ‖f_t - f̄_t‖ / (U·J)`, the quantity that Theorem 5 depends on."""
-        return self._gaps / (self.radius * self._halvings) if self._halvings else None
+        `ζ̂ = Σ ‖f_t - f̄_t‖ / (U·J)`, the quantity that Theorem 5 depends on.
+        """
+        J = self._halvings
+        return {**super().statistics(), "zeta": self._gaps / (self.radius * J) if J else None}
 
-    def warnings(self) -> list[str]:
+    def warnings(self, f: Expansion) -> list[str]:
         """Halvings that left nothing to rescale."""
         if not self._unscaled:
             return []

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from ahpatron_cli.core.expansion import Expansion
-from ahpatron_cli.core.learners.base import Learner
+from ahpatron_cli.core.learners.base import Learner, Margin, Trigger
 from ahpatron_cli.core.parameters import real
+from ahpatron_cli.core.state import pass_state
 
 
 @dataclass
-class Alma(Learner):
+class Alma(Learner[Expansion]):
     """Demand a margin that shrinks with the number of updates (Gentile 2001, ALMA_p with p = 2).
 
     With k = 1 at the start: if `y·f(x) <= (1 - α)·β/√k`, then `f ← Proj_1(f + (C/√k)·y·κ(x,·))` and
@@ -24,7 +25,6 @@ class Alma(Learner):
     name = "alma2"
     title = "ALMA_2: demands a shrinking margin, no budget (Gentile 2001)"
     radius: ClassVar[float] = 1.0
-    remembers = ("_k",)
 
     alpha: float = real(
         "α", "accuracy: the demanded margin is 1 - α of β/√k", 0.9, over=0, at_most=1
@@ -44,11 +44,9 @@ class Alma(Learner):
         derive=lambda _: math.sqrt(2),
     )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._k = 1
+    _k: int = pass_state(1)
 
-    def wants(self, margin: Any, y: Any) -> Any:
+    def wants(self, margin: Margin, y: Margin) -> Trigger:
         """Where the margin is not above (1 - α)·β/√k."""
         return margin <= (1 - self.alpha) * self.beta / math.sqrt(self._k)
 

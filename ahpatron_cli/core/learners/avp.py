@@ -4,35 +4,37 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
+from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.expansion import Expansion
-from ahpatron_cli.core.learners.base import Learner
-from ahpatron_cli.core.parameters import ParameterError, choice, real
+from ahpatron_cli.core.learners.base import Learner, Margin, Trigger
+from ahpatron_cli.core.parameters import choice, real
+from ahpatron_cli.core.state import pass_state
 
 EPSILON_MEANING = "update where y·f(x) < 1 - ε"
 RADIUS_MEANING = "f is kept in the ball of this radius"
 STEP_MEANING = "coefficient of a new example; the first one, if adaptive"
 SCHEDULE_MEANING = "constant: λ; adaptive: λ_t = λ/√(1 + M'_t/U²), M'_t = rounds with y·f(x) <= 0"
+MARGIN_STEPS_MEANING = "Σ λ_t over N_T, of which Corollary 2's Δ_T is made"
 
 
-class Aggressive(Learner):
+class Aggressive(Learner[Expansion]):
     """The rule that AVP and Ahpatron share: `f ← Proj_U(f + λ_t·y·κ(x,·))` if `y·f(x) < 1 - ε`."""
 
     epsilon: float
     radius: float
     step: float
     schedule: str
+    _failures: int
+    _margin_steps: float
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.schedule == "adaptive" and math.isinf(self.radius):
             message = "radius must be a finite number > 0 where schedule is adaptive, got inf"
-            raise ParameterError("radius", message)
-        self._failures = 0  # M'_t
-        self._margin_steps = 0.0
+            raise ParameterError(message, "radius")
 
-    def wants(self, margin: Any, y: Any) -> Any:
+    def wants(self, margin: Margin, y: Margin) -> Trigger:
         """Where the margin is below 1 - ε."""
         return margin < 1.0 - self.epsilon
 
@@ -51,10 +53,6 @@ class Aggressive(Learner):
             self._margin_steps += step
         return step
 
-    def margin_steps(self) -> float:
-        """The sum of λ_t over N_T, of which Corollary 2's Δ_T is made."""
-        return self._margin_steps
-
 
 @dataclass
 class AVP(Aggressive):
@@ -71,9 +69,11 @@ class AVP(Aggressive):
 
     name = "avp"
     title = "AVP: adds every margin below 1 - ε, no budget (Liao et al. 2024, Algorithm 1)"
-    remembers = ("_failures", "_margin_steps")
 
     epsilon: float = real("ε", EPSILON_MEANING, default=0.5, over=0, under=1)
     radius: float = real("U", RADIUS_MEANING, default=math.inf, over=0, infinite=True)
     step: float = real("λ", STEP_MEANING, default=1.0, over=0)
     schedule: str = choice("λ_t", SCHEDULE_MEANING, "constant", "adaptive")
+
+    _failures: int = pass_state(0)  # M'_t
+    _margin_steps: float = pass_state(0.0, MARGIN_STEPS_MEANING)

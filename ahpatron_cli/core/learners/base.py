@@ -2,24 +2,36 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar, cast, overload
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.hypothesis import Hypothesis
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.parameters import Declared
+from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.core.state import State, Stored
+
+F = TypeVar("F", bound=Hypothesis)
+"""What the learner's f is made of."""
+Margin: TypeAlias = float | Floats
+"""y·f(x) of one round, or of each of several; labels are of the same kind."""
+Trigger: TypeAlias = bool | NDArray[np.bool_]
+"""Whether that round is meant; or which of them are."""
 
 
 @dataclass
-class Learner(Declared):
+class Learner(Declared, Generic[F]):
     """An online learner: `wants` says which rounds change f, `update` changes it.
 
     The engine predicts, sees the label, and calls `update` where `wants` is true; while f is empty
-    it calls it in any case. A learner is good for one pass: what it counts belongs to that pass.
+    it calls it in any case. Subclasses are dataclasses. Their parameters never change; what a pass
+    counts is declared with `pass_state` and belongs to a copy of the learner that the engine makes
+    (`resolved`), so one object can play any number of streams.
     """
 
     name: ClassVar[str]
@@ -27,64 +39,84 @@ class Learner(Declared):
     """One line for tables: what it is and where it comes from."""
     keeps_gram: ClassVar[bool] = False
     """Whether the Gram matrix of the active set is needed."""
-    wants_horizon: ClassVar[bool] = False
-    """Whether T, the number of rounds, is asked for before the first."""
-    every_round: ClassVar[bool] = False
-    """Whether `pass_round` is to be called in every round, update or not."""
 
-    remembers: ClassVar[tuple[str, ...]] = ()
-    """The counts and sums that a pass keeps besides f, by attribute."""
+    def resolved(self, horizon: int | None) -> Self:
+        """A copy for one pass, with parameters filled in that depend on T, if T is known."""
+        return dataclasses.replace(self)
 
-    def begin(self, kernel: Kernel, rng: np.random.Generator, horizon: int | None) -> Hypothesis:
-        """The empty f that a pass starts with. `rng` is for lots; `horizon` is T, if known."""
-        return Expansion(kernel, keep_gram=self.keeps_gram)
+    def begin(self, kernel: Kernel, rng: np.random.Generator) -> F:
+        """The empty f that a pass starts with; `rng` is for all that is drawn at random."""
+        self._rng = rng
+        return self.hypothesis(kernel)
 
-    def wants(self, margin: Any, y: Any) -> Any:
+    def hypothesis(self, kernel: Kernel) -> F:
+        """The empty f: an expansion, unless the learner has another."""
+        return cast("F", Expansion(kernel, keep_gram=self.keeps_gram))
+
+    def wants(self, margin: Margin, y: Margin) -> Trigger:
         """Whether a round with `y·f(x) = margin` is to change f; for arrays, which rounds are."""
         raise NotImplementedError
 
-    def update(self, f: Any, margin: float, y: float) -> bool | None:
-        """Change f, which `begin` made, by the current example, whose label is y.
+    def update(self, f: F, margin: float, y: float) -> bool | None:
+        """Change f by the current example, whose label is y.
 
         False says that nothing changed after all, and the round does not count as an update.
         """
         raise NotImplementedError
 
-    def pass_round(self, f: Any) -> None:
-        """What happens to f after every prediction, before any update."""
+    def each_round(self, f: F, margin: float, y: float) -> None:
+        """What happens in every round after the prediction, before any update."""
 
-    def state(self) -> State:
-        """What the learner remembers, besides f."""
-        return {name.lstrip("_"): getattr(self, name) for name in self.remembers}
+    @property
+    def most_kept(self) -> int | None:
+        """The most examples that f ever keeps; None: there is no such limit."""
+        return getattr(self, "budget", None)
 
-    def restore(self, stored: Stored) -> None:
-        """Go on from a state; parameters are the same, and the pass has begun."""
-        for name in self.remembers:
-            whole = isinstance(getattr(self, name), int)
-            key = name.lstrip("_")
-            setattr(self, name, stored.integer(key) if whole else stored.number(key, infinite=True))
+    def statistics(self) -> dict[str, int | float | None]:
+        """What the pass reports beyond the common counts, by name; None: not defined yet."""
+        return {
+            field.name.lstrip("_"): getattr(self, field.name)
+            for field in _pass_fields(self)
+            if field.metadata["reported"]
+        }
 
-    def fits(self, f: Any) -> bool:
-        """Whether a state that was restored and that of f belong together."""
-        return True
-
-    def halvings(self) -> int | None:
-        """How often the active set was halved; None for learners that never do."""
-        return None
-
-    def zeta(self) -> float | None:
-        """ζ̂ of Theorem 5, where it is defined."""
-        return None
-
-    def margin_steps(self) -> float | None:
-        """The sum of λ_t over the rounds of N_T, where there is a λ_t."""
-        return None
-
-    def warnings(self) -> list[str]:
+    def warnings(self, f: F) -> list[str]:
         """What the user must know about the numbers of this pass."""
         return []
 
+    def state(self) -> State:
+        """All that the pass has counted so far, besides f."""
+        values = {field.name.lstrip("_"): getattr(self, field.name) for field in _pass_fields(self)}
+        plain = (int, float)
+        return {
+            name: value if isinstance(value, plain) else value.state()
+            for name, value in values.items()
+        }
 
-def wrong(margin: Any, y: Any) -> Any:
+    def restore(self, stored: Stored) -> None:
+        """Go on from a state; parameters are the same, and the pass has begun."""
+        for field in _pass_fields(self):
+            key, value = field.name.lstrip("_"), getattr(self, field.name)
+            if isinstance(value, int):
+                self.__dict__[field.name] = stored.integer(key)
+            elif isinstance(value, float):
+                self.__dict__[field.name] = stored.number(key, infinite=True)
+            else:
+                part = stored.child(key)
+                value.restore(part)
+                part.finish()
+
+
+def _pass_fields(learner: Learner[Any]) -> list[dataclasses.Field[Any]]:
+    return [field for field in dataclasses.fields(learner) if "pass_state" in field.metadata]
+
+
+@overload
+def wrong(margin: float, y: float) -> bool: ...
+@overload
+def wrong(margin: Floats, y: Floats) -> NDArray[np.bool_]: ...
+@overload
+def wrong(margin: Margin, y: Margin) -> Trigger: ...
+def wrong(margin: Margin, y: Margin) -> Trigger:
     """Where sign(f(x)) differs from y, with sign(0) = +1."""
     return (margin < 0) | ((margin == 0) & (y < 0))

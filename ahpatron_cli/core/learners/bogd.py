@@ -1,24 +1,25 @@
-"""Bounded online gradient descent: kernel gradient descent that drops an example by lot."""
+"""BOGD: bounded online gradient descent, which drops a random example."""
 
 from __future__ import annotations
 
-import math
+import dataclasses
 from dataclasses import dataclass
+from typing import Self
 
-import numpy as np
-
-from ahpatron_cli.core.expansion import Expansion
+from ahpatron_cli.core.budget import drop_any
+from ahpatron_cli.core.capped import CappedExpansion
+from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.learners.gradient import (
     GradientLearner,
     horizon_parameter,
     step_parameter,
 )
-from ahpatron_cli.core.parameters import ParameterError, real, whole
+from ahpatron_cli.core.parameters import real, whole
 
 
 @dataclass
-class Bogd(GradientLearner):
+class Bogd(GradientLearner[CappedExpansion]):
     """Drop an example uniformly at random (Zhao, Wang, Wu, Jin, Hoi 2012, BOGD).
 
     In every round `a ← (1 - ηλ)·a`. If then `y·f(x) < 1` (f as predicted): if |S| = B, drop one
@@ -29,12 +30,10 @@ class Bogd(GradientLearner):
 
     name = "bogd"
     title = "BOGD: gradient descent that drops a random example (Zhao et al. 2012)"
-    every_round = True
-    remembers = ("_low", "_high")
 
     budget: int = whole("B", "most examples kept", default=400, at_least=2)
-    step: float | None = step_parameter()
-    shrinkage: float | None = real(
+    step: float = step_parameter()
+    shrinkage: float = real(
         "λ",
         "strength of the regulariser λ‖f‖²/2",
         at_least=0,
@@ -44,46 +43,30 @@ class Bogd(GradientLearner):
     cap: float = real("γ", "coefficients are at most this times the step", default=1.0, over=0)
     horizon: int | None = horizon_parameter()
 
-    def begin(self, kernel: Kernel, rng: np.random.Generator, horizon: int | None) -> Expansion:
-        """Settle the step and the shrinkage, and keep the lots at hand."""
-        self._rng = rng
-        self._step = self._resolve_step(horizon)
+    def resolved(self, horizon: int | None) -> Self:
+        """T and η, and then λ."""
+        one = super().resolved(horizon)
         if self.shrinkage is None:
-            self.shrinkage = 8 / self.horizon**2 if self.horizon else 0.0
-        self._limit = self._step * self.cap
-        self._low, self._high = math.inf, 0.0  # bounds on |a_i|
-        self._decay = 1 - self._step * self.shrinkage
-        if self._decay <= 0:
-            message = f"shrinkage must be a number below 1/step = {1 / self._step:g}"
-            raise ParameterError("shrinkage", f"{message}, got {self.shrinkage}")
-        return Expansion(kernel)
+            one = dataclasses.replace(one, shrinkage=8 / one.horizon**2 if one.horizon else 0.0)
+        if one.step * one.shrinkage >= 1:
+            message = f"shrinkage must be a number below 1/step = {1 / one.step:g}"
+            raise ParameterError(f"{message}, got {one.shrinkage}", "shrinkage")
+        return one
 
-    def pass_round(self, f: Expansion) -> None:
+    def hypothesis(self, kernel: Kernel) -> CappedExpansion:
+        """The empty f."""
+        return CappedExpansion(kernel)
+
+    def each_round(self, f: CappedExpansion, margin: float, y: float) -> None:
         """Shrink."""
-        self._scale(f, self._decay)
+        f.scale(1 - self.step * self.shrinkage)
 
-    def update(self, f: Expansion, margin: float, y: float) -> None:
-        """Make room by lot, cap the coefficients, and add x with η·y, capped too."""
+    def update(self, f: CappedExpansion, margin: float, y: float) -> None:
+        """Make room at random, add x with η·y, and cap all coefficients."""
         if f.size == self.budget:
-            self._scale(f, 1 / self.make_room(f))
-            self._cap(f)
-        size = min(self._step, self._limit)
-        f.add(size * y)
-        self._low, self._high = min(self._low, size), max(self._high, size)
+            f.scale(1 / self.make_room(f))
+        f.add_and_cap(self.step * y, self.step * self.cap)
 
-    def make_room(self, f: Expansion) -> float:
+    def make_room(self, f: CappedExpansion) -> float:
         """Drop any example, each with the same probability; that of the others to stay."""
-        f.drop(int(self._rng.integers(self.budget)))
-        return (self.budget - 1) / self.budget
-
-    def _scale(self, f: Expansion, factor: float) -> None:
-        f.scale(factor)
-        self._low, self._high = factor * self._low, factor * self._high
-
-    def _cap(self, f: Expansion) -> None:
-        """Once all coefficients are at the limit, one factor brings them back to it."""
-        if self._low == self._high > self._limit:
-            self._scale(f, self._limit / self._high)
-        elif self._high > self._limit:
-            f.clip_coefficients(self._limit)
-            self._low, self._high = min(self._low, self._limit), self._limit
+        return drop_any(f, self._rng)

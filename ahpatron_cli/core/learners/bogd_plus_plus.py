@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-from scipy.linalg.blas import dasum
-
-from ahpatron_cli.core.expansion import Expansion
+from ahpatron_cli.core.budget import drop_small
+from ahpatron_cli.core.capped import CappedExpansion
 from ahpatron_cli.core.learners.bogd import Bogd
 
 
@@ -23,16 +21,6 @@ class BogdPlusPlus(Bogd):
     name = "bogd++"
     title = "BOGD++: BOGD that rather drops small coefficients (Zhao et al. 2012)"
 
-    def make_room(self, f: Expansion) -> float:
-        """Drop an example, the likelier the smaller its coefficient."""
-        if self._low == self._high:  # all are equal, and so are their odds
-            f.drop(int(self._rng.random() * self.budget))
-            return (self.budget - 1) / self.budget
-        kept = f.sizes()
-        present = kept > 0
-        kept *= (self.budget - 1) / dasum(kept)  # 1 - p
-        odds = present - kept
-        odds = np.maximum(odds, 0.0, out=odds).cumsum()
-        gone = int(odds.searchsorted(self._rng.random() * odds.item(-1), side="right"))
-        f.drop_at(gone)
-        return float(kept.item(gone))
+    def make_room(self, f: CappedExpansion) -> float:
+        """Drop an example, the likelier the smaller its coefficient; `1 - p_i` of it."""
+        return drop_small(f, self._rng)

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.features import Featured, FourierMap
 from ahpatron_cli.core.kernels import Gaussian, Kernel
 from ahpatron_cli.core.learners.gradient import (
@@ -13,11 +14,11 @@ from ahpatron_cli.core.learners.gradient import (
     horizon_parameter,
     step_parameter,
 )
-from ahpatron_cli.core.parameters import ParameterError, whole
+from ahpatron_cli.core.parameters import whole
 
 
 @dataclass
-class FOGD(GradientLearner):
+class FOGD(GradientLearner[Featured]):
     """Fourier online gradient descent (Lu, Hoi, Wang, Zhao, Liu 2016, Algorithm 1).
 
     The Gaussian kernel is replaced by a product of explicit features: D frequencies u are drawn
@@ -38,16 +39,16 @@ class FOGD(GradientLearner):
     features: int = whole(
         "D", "frequencies drawn", at_least=1, formula="B", derive=lambda self: self.budget
     )
-    step: float | None = step_parameter()
+    step: float = step_parameter()
     horizon: int | None = horizon_parameter()
 
-    def begin(self, kernel: Kernel, rng: np.random.Generator, horizon: int | None) -> Featured:
+    def hypothesis(self, kernel: Kernel) -> Featured:
         """Draw the frequencies; w = 0."""
         if not isinstance(kernel, Gaussian):
-            raise ParameterError("kernel", "fogd approximates the gaussian kernel only")
-        self._eta = self._resolve_step(horizon)
-        return Featured(FourierMap(self.features, rng), np.zeros(2 * self.features))
+            message = "fogd approximates the gaussian kernel only"
+            raise ParameterError(message, "kernel", "kernel")
+        return Featured(FourierMap(self.features, self._rng), np.zeros(2 * self.features))
 
     def update(self, f: Featured, margin: float, y: float) -> None:
         """A step along z(x)."""
-        f.add(self._eta * y)
+        f.add(self.step * y)

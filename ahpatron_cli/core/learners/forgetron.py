@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
 from ahpatron_cli.core.expansion import Expansion
-from ahpatron_cli.core.learners.base import Learner, wrong
+from ahpatron_cli.core.learners.base import Learner, Margin, Trigger, wrong
 from ahpatron_cli.core.parameters import whole
+from ahpatron_cli.core.state import pass_state
 
 
 @dataclass
-class Forgetron(Learner):
+class Forgetron(Learner[Expansion]):
     """Shrink f, then forget the oldest example (Dekel, Shalev-Shwartz, Singer 2008; self-tuned).
 
     On a mistake, add x with y. If now |S| > B: let r be the oldest example, σ = |a_r| and
@@ -25,16 +25,13 @@ class Forgetron(Learner):
 
     name = "forgetron"
     title = "Forgetron: forgets the oldest, shrinking first (Dekel et al. 2008, self-tuned)"
-    remembers = ("_mistakes", "_cost")
 
     budget: int = whole("B", "most examples kept", default=400, at_least=1)
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._mistakes = 0
-        self._cost = 0.0  # Q
+    _mistakes: int = pass_state(0)  # M
+    _cost: float = pass_state(0.0)  # Q
 
-    def wants(self, margin: Any, y: Any) -> Any:
+    def wants(self, margin: Margin, y: Margin) -> Trigger:
         """On a mistake."""
         return wrong(margin, y)
 

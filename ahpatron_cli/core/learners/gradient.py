@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
-from typing import Any
+from typing import Any, Self
 
-from ahpatron_cli.core.learners.base import Learner
+from ahpatron_cli.core.learners.base import F, Learner, Margin, Trigger
 from ahpatron_cli.core.parameters import real, whole
 
 STEPS = 10.0
@@ -23,37 +24,35 @@ def step_parameter() -> Any:
     )
 
 
-def horizon_parameter() -> Any:
+def horizon_parameter(meaning: str = "number of rounds, for defaults that depend on it") -> Any:
     """Declare T."""
     return whole(
         "T",
-        "number of rounds, for defaults that depend on it",
+        meaning,
         at_least=1,
         optional=True,
         formula="length of the stream, where it is known",
     )
 
 
-class GradientLearner(Learner):
+class GradientLearner(Learner[F]):
     """`f ← f + η·y·κ(x,·)` if `y·f(x) < 1`: a step against the gradient of `max(0, 1 - y·f(x))`.
 
-    Subclasses are dataclasses that declare `step` and `horizon`, and resolve both when a pass
-    begins.
+    Subclasses are dataclasses that declare `step` and `horizon`; both have a value while a pass is
+    played, T only if it is known.
     """
 
-    wants_horizon = True
-
-    step: float | None
+    step: float
     horizon: int | None
 
-    def wants(self, margin: Any, y: Any) -> Any:
+    def resolved(self, horizon: int | None) -> Self:
+        """T, a stated one before the stream's own, and then η."""
+        T = self.horizon or horizon
+        step: float | None = self.step
+        if step is None:
+            step = STEPS / math.sqrt(T) if T else UNKNOWN_STEP
+        return dataclasses.replace(self, horizon=T, step=step)  # type: ignore[call-arg]  # see above
+
+    def wants(self, margin: Margin, y: Margin) -> Trigger:
         """Where the hinge loss is not zero."""
         return margin < 1.0
-
-    def _resolve_step(self, horizon: int | None) -> float:
-        """Settle T, a stated one before the stream's own, and then η; both show in `params`."""
-        if self.horizon is None:
-            self.horizon = horizon
-        if self.step is None:
-            self.step = STEPS / math.sqrt(self.horizon) if self.horizon else UNKNOWN_STEP
-        return self.step

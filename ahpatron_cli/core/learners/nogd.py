@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.features import Anchors, KernelMap, Staged, leading, no_anchors
 from ahpatron_cli.core.kernels import Kernel
@@ -14,11 +15,11 @@ from ahpatron_cli.core.learners.gradient import (
     horizon_parameter,
     step_parameter,
 )
-from ahpatron_cli.core.parameters import ParameterError, whole
+from ahpatron_cli.core.parameters import whole
 
 
 @dataclass
-class NOGD(GradientLearner):
+class NOGD(GradientLearner[Staged]):
     """Nyström online gradient descent (Lu, Hoi, Wang, Zhao, Liu 2016, Algorithm 2).
 
     Kernel gradient descent, `f ← f + η·y·κ(x,·)` if `y·f(x) < 1`, until |S| = B. Then, at once, the
@@ -45,23 +46,22 @@ class NOGD(GradientLearner):
         formula="0.2·B",
         derive=lambda self: max(1, round(0.2 * self.budget)),
     )
-    step: float | None = step_parameter()
+    step: float = step_parameter()
     horizon: int | None = horizon_parameter()
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.rank > self.budget:
             message = f"rank must be at most the budget, {self.budget}, got {self.rank}"
-            raise ParameterError("rank", message)
+            raise ParameterError(message, "rank")
 
-    def begin(self, kernel: Kernel, rng: np.random.Generator, horizon: int | None) -> Staged:
-        """Settle the step; f is an expansion at first."""
-        self._eta = self._resolve_step(horizon)
+    def hypothesis(self, kernel: Kernel) -> Staged:
+        """An expansion at first."""
         return Staged(kernel, KernelMap(no_anchors(kernel), np.empty((0, 0))))
 
     def update(self, f: Staged, margin: float, y: float) -> None:
         """A step along κ(x,·), or φ(x); and the switch, once there are B examples."""
-        f.add(self._eta * y)
+        f.add(self.step * y)
         if f.size == self.budget and isinstance(f.stage, Expansion):
             f.stage.settle()
             assert f.stage.points is not None

@@ -1,14 +1,15 @@
 """The kernel Perceptron."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
-from typing import Any
 
 from ahpatron_cli.core.expansion import Expansion
-from ahpatron_cli.core.learners.base import Learner, wrong
+from ahpatron_cli.core.learners.base import Learner, Margin, Trigger, wrong
 
 
 @dataclass
-class Perceptron(Learner):
+class Perceptron(Learner[Expansion]):
     """Add every example that was predicted wrongly (Rosenblatt 1958; kernels: Freund, Schapire).
 
     `f ← f + y·κ(x,·)` if `sign(f(x)) ≠ y`. No budget, no parameters. For every f in the space,
@@ -18,7 +19,7 @@ class Perceptron(Learner):
     name = "perceptron"
     title = "Perceptron: adds every mistake, no budget"
 
-    def wants(self, margin: Any, y: Any) -> Any:
+    def wants(self, margin: Margin, y: Margin) -> Trigger:
         """On a mistake."""
         return wrong(margin, y)
 

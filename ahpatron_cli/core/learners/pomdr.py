@@ -2,24 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import Self
 
-import numpy as np
-from scipy.linalg.blas import ddot
-
-from ahpatron_cli.core.budget import ROUNDING
-from ahpatron_cli.core.gram_inverse import Inverse
+from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.hinted import HintedExpansion
 from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.learners.base import Learner
-from ahpatron_cli.core.parameters import ParameterError, real, whole
-from ahpatron_cli.core.state import State, Stored
+from ahpatron_cli.core.learners.base import Learner, Margin, Trigger
+from ahpatron_cli.core.learners.gradient import horizon_parameter
+from ahpatron_cli.core.parameters import real, whole
+from ahpatron_cli.core.state import pass_state
 
 
 @dataclass
-class POMDR(Learner):
+class POMDR(Learner[HintedExpansion]):
     """Optimistic mirror descent with hints, on a budget (Li and Liao 2023).
 
     The problem: learn faster where the stream is regular, that is where h, the mean of
@@ -43,110 +41,57 @@ class POMDR(Learner):
 
     name = "pomdr"
     title = "POMDR: optimistic mirror descent with hints, on a budget (Li and Liao 2023)"
-    keeps_gram = True
-    wants_horizon = True
-    remembers = ("_surprise", "_halvings", "_unscaled")
 
     budget: int = whole("B", "most examples kept", default=400, even=True, at_least=2)
     radius: float = real("U", "f is kept in the ball of this radius", default=25.0, over=0)
     memory: int = whole("M", "rounds that the hint is the mean of", default=15, at_least=1)
-    horizon: int | None = whole(
-        "T",
-        "number of rounds",
-        at_least=1,
-        optional=True,
-        formula="length of the stream, where it is known",
-    )
+    horizon: int | None = horizon_parameter("number of rounds")
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._inverse = Inverse()
-        self._surprise = 0.0  # A
-        self._halvings = 0
-        self._unscaled = 0
+    _surprise: float = pass_state(0.0)  # A
+    _halvings: int = pass_state(0, "how often S was full and halved")
+    _unscaled: int = pass_state(0)
 
-    def begin(
-        self, kernel: Kernel, rng: np.random.Generator, horizon: int | None
-    ) -> HintedExpansion:
-        """Settle T, and what depends on it."""
-        self.horizon = self.horizon or horizon
-        if not self.horizon:
-            message = "pomdr needs the number of rounds beforehand; give -p horizon=N"
-            raise ParameterError("horizon", message)
-        self._phase_one = min(round(10 * math.log(self.horizon)), self.budget // 2)  # B_0
+    def resolved(self, horizon: int | None) -> Self:
+        """T, a stated one before the stream's own."""
+        T = self.horizon or horizon
+        if not T:
+            message = "horizon must be given: pomdr needs the number of rounds beforehand"
+            raise ParameterError(message, "horizon", "missing")
+        return dataclasses.replace(self, horizon=T)
+
+    def hypothesis(self, kernel: Kernel) -> HintedExpansion:
+        """The empty f, and no hint yet; in phase 1 it knows the span of S."""
+        assert self.horizon is not None
         self._tolerance = 1 / math.sqrt(self.horizon)
-        f = HintedExpansion(kernel, self.memory)
-        f.hint_weight = self._step()
-        return f
+        first = min(round(10 * math.log(self.horizon)), self.budget // 2)  # B_0
+        return HintedExpansion(kernel, self.memory, first, self.step_now())
 
-    def _step(self) -> float:
+    def step_now(self) -> float:
         """λ_t."""
         return (0.1 if self._halvings else 1.0) * self.radius / math.sqrt(3.0 + self._surprise)
 
-    def wants(self, margin: Any, y: Any) -> Any:
+    def wants(self, margin: Margin, y: Margin) -> Trigger:
         """Where the hinge loss of F is not zero."""
         return margin < 1.0
 
     def update(self, f: HintedExpansion, margin: float, y: float) -> None:
         """Take a step; make room as soon as there is none."""
-        step = self._project_or_add if f.size < self._phase_one else self._add
-        self._surprise += max(step(f, y), 0.0)
+        step = self.step_now()
+        d = f.in_span(self._tolerance)  # None: δ > 1/√T, or phase 2
+        if d is not None:
+            f.move(step * y, d)
+            self._surprise += max(f.explained(d) - 2 * y * f.hint_of(d), 0.0)
+        else:
+            f.join(step * y)
+            self._surprise += max(f.diagonal() - 2 * y * f.hint(), 0.0)
         f.project(self.radius)
         if f.size == self.budget:
-            self._halve(f)
-        f.hint_weight = self._step()
+            self._unscaled += not f.merge_into_oldest(self.budget // 2, self.radius).rescaled
+            self._halvings += 1
+            self._surprise = 0.0
+        f.hint_weight = self.step_now()
 
-    def _add(self, f: HintedExpansion, y: float) -> float:
-        """Add x; what the hint did not foretell of it."""
-        f.add(f.hint_weight * y)
-        return f.diagonal() - 2 * y * f.hint()
-
-    def _project_or_add(self, f: HintedExpansion, y: float) -> float:
-        """Stay in the span of S if x is near, else add it; what the hint did not foretell."""
-        column = f.column()
-        d, squared = self._inverse.project(column, f.diagonal(), f.gram)
-        if self._inverse.holds(squared, self._tolerance):
-            f.move(f.hint_weight * y, d)
-            return (ddot(d, column) if len(d) else 0.0) - 2 * y * f.hint_of(d)
-        surprise = self._add(f, y)
-        f.settle()
-        self._inverse.grow(d, squared, f.gram)
-        return surprise
-
-    def _halve(self, f: HintedExpansion) -> None:
-        f.settle()
-        gram, a, half = f.gram, f.coefficients, self.budget // 2
-        f.check_norm(math.sqrt(max(float(a @ gram @ a), 0.0)))
-        similar = gram[:half, half:]
-        most = similar.max(axis=0)
-        heirs = np.argmax(similar >= most - 1e-9 * np.abs(most), axis=0)  # the oldest, where equal
-        merged = a[:half] + np.bincount(heirs, weights=a[half:], minlength=half)
-        squared = float(merged @ gram[:half, :half] @ merged)
-        norm = math.sqrt(max(squared, 0.0))
-        if squared > 4 * ROUNDING * float(np.abs(merged).sum()) ** 2:
-            merged, norm = merged * (self.radius / norm), self.radius
-        else:  # nothing but rounding: no factor brings it to a norm
-            self._unscaled += 1
-        f.restrict(np.arange(half), merged, gram[:half, :half].copy(), norm)
-        self._halvings += 1
-        self._surprise = 0.0
-
-    def state(self) -> State:
-        return {**super().state(), "inverse": self._inverse.state()}
-
-    def restore(self, stored: Stored) -> None:
-        super().restore(stored)
-        self._inverse.restore(stored.child("inverse"), self.budget)
-
-    def fits(self, f: HintedExpansion) -> bool:
-        """In phase 1 the inverse is that of all of S."""
-        return self._inverse.size == f.size or f.size >= self._phase_one
-
-    def halvings(self) -> int:
-        """How often S was full and was halved."""
-        return self._halvings
-
-    def warnings(self) -> list[str]:
+    def warnings(self, f: HintedExpansion) -> list[str]:
         """Halvings that left nothing to rescale."""
         if not self._unscaled:
             return []

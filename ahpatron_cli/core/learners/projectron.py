@@ -3,26 +3,17 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-from ahpatron_cli.core.expansion import Expansion
-from ahpatron_cli.core.gram_inverse import DRIFT, Inverse
-from ahpatron_cli.core.learners.base import Learner, wrong
+from ahpatron_cli.core.errors import LimitReachedError
+from ahpatron_cli.core.gram_inverse import DRIFT
+from ahpatron_cli.core.kernels import Kernel
+from ahpatron_cli.core.learners.base import Learner, Margin, Trigger, wrong
 from ahpatron_cli.core.parameters import real, whole
-from ahpatron_cli.core.rows import Floats
-from ahpatron_cli.core.state import State, Stored
-
-
-class LimitReachedError(RuntimeError):
-    """The active set would outgrow the limit that was set; `name` is the parameter's."""
-
-    def __init__(self, name: str, message: str) -> None:
-        super().__init__(message)
-        self.name = name
+from ahpatron_cli.core.span import SpanExpansion
 
 
 @dataclass
-class Projectron(Learner):
+class Projectron(Learner[SpanExpansion]):
     """Project a mistake onto the span of S, if it is near; else add it (Orabona et al. 2008).
 
     The problem: a Perceptron whose active set S stays small although nothing is ever forgotten.
@@ -40,7 +31,6 @@ class Projectron(Learner):
 
     name = "projectron"
     title = "Projectron: projects mistakes onto the span of S if near (Orabona et al. 2008)"
-    keeps_gram = True
 
     tolerance: float = real(
         "η", "examples at most this far from the span of S do not join", 0.1, over=0, under=1
@@ -49,45 +39,38 @@ class Projectron(Learner):
         "|S|", "end the run before S is larger than this", at_least=1, optional=True
     )
 
-    def __post_init__(self) -> None:
-        super().__post_init__()
-        self._inverse = Inverse()
+    def hypothesis(self, kernel: Kernel) -> SpanExpansion:
+        """The empty f."""
+        return SpanExpansion(kernel)
 
-    def wants(self, margin: Any, y: Any) -> Any:
+    def wants(self, margin: Margin, y: Margin) -> Trigger:
         """On a mistake."""
         return wrong(margin, y)
 
-    def update(self, f: Expansion, margin: float, y: float) -> bool | None:
+    def update(self, f: SpanExpansion, margin: float, y: float) -> bool | None:
         """Stay in the span of S, or let x join."""
-        d, squared = self._inverse.project(f.column(), f.diagonal(), f.gram)
-        self._learn(f, y, d, squared)
+        d = f.in_span(self.tolerance)  # δ <= η
+        if d is not None:
+            f.move(y, d)
+        else:
+            self.check_limit(f)
+            f.join(y)
         return None
 
-    def _learn(self, f: Expansion, y: float, d: Floats, squared: float) -> None:
-        if self._inverse.holds(squared, self.tolerance):
-            f.move(y, d)
-            return
+    def check_limit(self, f: SpanExpansion) -> None:
+        """End the run rather than let S outgrow `max_support`."""
         if self.max_support is not None and f.size >= self.max_support:
             message = f"one more example would make S larger than max_support={self.max_support}"
-            raise LimitReachedError("max_support", message)
-        f.add(y)
-        f.settle()
-        self._inverse.grow(d, squared, f.gram)
+            raise LimitReachedError(message, "max_support")
 
-    def state(self) -> State:
-        return {**super().state(), "inverse": self._inverse.state()}
+    @property
+    def most_kept(self) -> int | None:
+        """The limit, if there is one."""
+        return self.max_support
 
-    def restore(self, stored: Stored) -> None:
-        super().restore(stored)
-        self._inverse.restore(stored.child("inverse"), self.max_support or 2**31)
-
-    def fits(self, f: Expansion) -> bool:
-        """The inverse is that of all of S."""
-        return self._inverse.size == f.size
-
-    def warnings(self) -> list[str]:
+    def warnings(self, f: SpanExpansion) -> list[str]:
         """Examples that are nearly dependent, which cost digits."""
-        if self._inverse.drift <= DRIFT:
+        if f.inverse.drift <= DRIFT:
             return []
-        drift = f"{self._inverse.drift:.0e}"
+        drift = f"{f.inverse.drift:.0e}"
         return [f"the kernel matrix of S is nearly singular: projections are good to {drift} only"]

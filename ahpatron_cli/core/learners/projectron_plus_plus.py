@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
 
-from ahpatron_cli.core.expansion import Expansion
-from ahpatron_cli.core.learners.base import wrong
+from ahpatron_cli.core.learners.base import Margin, Trigger, wrong
 from ahpatron_cli.core.learners.projectron import Projectron
 from ahpatron_cli.core.parameters import choice
+from ahpatron_cli.core.span import SpanExpansion
 
 
 @dataclass
@@ -35,16 +34,15 @@ class ProjectronPlusPlus(Projectron):
         "τ", "what margins below 1 do; full: the same as mistakes", "published", "full"
     )
 
-    def wants(self, margin: Any, y: Any) -> Any:
+    def wants(self, margin: Margin, y: Margin) -> Trigger:
         """Where the hinge loss is not zero."""
         return margin < 1.0
 
-    def update(self, f: Expansion, margin: float, y: float) -> bool | None:
+    def update(self, f: SpanExpansion, margin: float, y: float) -> bool | None:
         """As Projectron on a mistake; else a step within the span, if one is worth it."""
-        d, squared = self._inverse.project(f.column(), f.diagonal(), f.gram)
         if self.rule == "full" or f.size == 0 or wrong(margin, y):
-            self._learn(f, y, d, squared)
-            return None
+            return super().update(f, margin, y)
+        d, squared = f.projection()
         loss, explained = 1.0 - margin, f.diagonal() - squared
         excess = loss - math.sqrt(squared) / self.tolerance
         if margin <= 0 or excess <= 0:

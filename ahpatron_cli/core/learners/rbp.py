@@ -3,19 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
-import numpy as np
-
+from ahpatron_cli.core.budget import drop_any
 from ahpatron_cli.core.expansion import Expansion
-from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.learners.base import Learner, wrong
+from ahpatron_cli.core.learners.base import Learner, Margin, Trigger, wrong
 from ahpatron_cli.core.parameters import whole
 
 
 @dataclass
-class RandomBudgetPerceptron(Learner):
-    """Forget an example drawn by lot (Cavallanti, Cesa-Bianchi, Gentile 2007, RBP).
+class RandomBudgetPerceptron(Learner[Expansion]):
+    """Forget a random example (Cavallanti, Cesa-Bianchi, Gentile 2007, RBP).
 
     On a mistake: if |S| = B, drop one example uniformly at random; add x with y.
     """
@@ -25,17 +22,12 @@ class RandomBudgetPerceptron(Learner):
 
     budget: int = whole("B", "most examples kept", default=400, at_least=1)
 
-    def begin(self, kernel: Kernel, rng: np.random.Generator, horizon: int | None) -> Expansion:
-        """Keep the lots at hand."""
-        self._rng = rng
-        return Expansion(kernel)
-
-    def wants(self, margin: Any, y: Any) -> Any:
+    def wants(self, margin: Margin, y: Margin) -> Trigger:
         """On a mistake."""
         return wrong(margin, y)
 
     def update(self, f: Expansion, margin: float, y: float) -> None:
-        """Make room by lot, and add x with y."""
+        """Make room at random, and add x with y."""
         if f.size == self.budget:
-            f.drop(int(self._rng.integers(self.budget)))
+            drop_any(f, self._rng)
         f.add(y)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import dataclasses
 from dataclasses import dataclass
+from typing import Self
 
-import numpy as np
-
+from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.features import Anchors, Featured, Staged
 from ahpatron_cli.core.kernels import Kernel
@@ -14,12 +15,13 @@ from ahpatron_cli.core.learners.gradient import (
     horizon_parameter,
     step_parameter,
 )
-from ahpatron_cli.core.parameters import ParameterError, whole
+from ahpatron_cli.core.parameters import whole
 from ahpatron_cli.core.sketched import Sketches, fit
+from ahpatron_cli.core.state import pass_state
 
 
 @dataclass
-class SkeGD(GradientLearner):
+class SkeGD(GradientLearner[Staged]):
     """Sketched kernel gradient descent (Zhang, Liao 2019): features that follow the stream.
 
     Kernel gradient descent, `f ← f + η·y·κ(x,·)` if `y·f(x) < 1`, until |S| = B. From then on
@@ -45,8 +47,6 @@ class SkeGD(GradientLearner):
 
     name = "skegd"
     title = "SkeGD: gradient descent on sketched kernel features (Zhang, Liao 2019)"
-    every_round = True
-    remembers = ("_rounds",)
 
     budget: int = whole(
         "B", "examples before the switch; at most 2B are kept", default=400, at_least=1
@@ -72,11 +72,13 @@ class SkeGD(GradientLearner):
         formula="0.2·B",
         derive=lambda self: max(1, round(0.2 * self.budget)),
     )
-    cycle: int | None = whole(
+    cycle: int = whole(
         "c", "rounds from one admission to the next", at_least=1, optional=True, formula="T/B"
     )
-    step: float | None = step_parameter()
+    step: float = step_parameter()
     horizon: int | None = horizon_parameter()
+
+    _rounds: int = pass_state(0)  # since the switch
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -84,35 +86,37 @@ class SkeGD(GradientLearner):
         for name, limit in limits.items():
             if getattr(self, name) > limit:
                 message = f"{name} must be at most {limit} here, got {getattr(self, name)}"
-                raise ParameterError(name, message)
-        self._rounds = 0  # since the switch
+                raise ParameterError(message, name)
 
     @property
     def most_kept(self) -> int:
-        """The most examples that are ever in memory."""
+        """S, and then as many admitted examples."""
         return 2 * self.budget
 
-    def begin(self, kernel: Kernel, rng: np.random.Generator, horizon: int | None) -> Staged:
-        """Settle step and cycle; f is an expansion at first."""
-        self._eta = self._resolve_step(horizon)
-        if self.cycle is None:
-            if self.horizon is None:
-                message = "skegd needs cycle or horizon where the number of rounds is not known"
-                raise ParameterError("cycle", message)
-            self.cycle = -(-self.horizon // self.budget)
-        self._rng = rng
-        return Staged(kernel, Sketches.blank(kernel, self.sketch, self.rank, rng))
+    def resolved(self, horizon: int | None) -> Self:
+        """T and η, and then c."""
+        one = super().resolved(horizon)
+        if self.cycle is not None:
+            return one
+        if one.horizon is None:
+            message = "cycle or horizon must be given: skegd needs the number of rounds beforehand"
+            raise ParameterError(message, "cycle", "missing")
+        return dataclasses.replace(one, cycle=-(-one.horizon // self.budget))
 
-    def pass_round(self, f: Staged) -> None:
+    def hypothesis(self, kernel: Kernel) -> Staged:
+        """An expansion at first."""
+        return Staged(kernel, Sketches.blank(kernel, self.sketch, self.rank, self._rng))
+
+    def each_round(self, f: Staged, margin: float, y: float) -> None:
         """In every c-th round since the switch, admit x."""
         if isinstance(f.stage, Featured) and f.size < self.most_kept:
             self._rounds += 1
-            if self._rounds % (self.cycle or 1) == 0:
+            if self._rounds % self.cycle == 0:
                 self._admit(f, f.stage)
 
     def update(self, f: Staged, margin: float, y: float) -> None:
         """A step along κ(x,·), or φ(x); and the switch, once there are B examples."""
-        f.add(self._eta * y)
+        f.add(self.step * y)
         if f.size == self.budget and isinstance(f.stage, Expansion):
             self._switch(f, f.stage)
 

@@ -42,15 +42,15 @@ class Outcome:
 
 def outcome_of(player: Player) -> Outcome:
     """The outcome of a pass that has been played."""
-    tally, learner = player.tally, player.learner
+    tally, found = player.tally, player.learner.statistics()
     return Outcome(
         rounds=tally.rounds,
         mistakes=tally.mistakes,
         failures=tally.failures,
         margin_updates=tally.margin_updates,
-        halvings=learner.halvings() or 0,
-        zeta=learner.zeta() or 0.0,
-        margin_steps=learner.margin_steps() or 0.0,
+        halvings=int(found.get("halvings") or 0),
+        zeta=found.get("zeta") or 0.0,
+        margin_steps=found.get("margin_steps") or 0.0,
     )
 
 

@@ -1,0 +1,50 @@
+"""An expansion whose coefficients are capped: bounds on all |a_i| save looking at each."""
+
+from __future__ import annotations
+
+import math
+
+from ahpatron_cli.core.expansion import Expansion
+from ahpatron_cli.core.kernels import Kernel
+from ahpatron_cli.core.state import State, Stored
+
+
+class CappedExpansion(Expansion):
+    """`f = Σ_i a_i κ(s_i,·)` with `low <= |a_i| <= high` known for all i."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        super().__init__(kernel)
+        self._low, self._high = math.inf, 0.0
+
+    @property
+    def all_equal(self) -> bool:
+        """Whether all |a_i| are known to be equal."""
+        return self._low == self._high
+
+    def add(self, coefficient: float) -> None:
+        super().add(coefficient)
+        self._low = min(self._low, abs(coefficient))
+        self._high = max(self._high, abs(coefficient))
+
+    def scale(self, factor: float) -> None:
+        super().scale(factor)
+        self._low, self._high = factor * self._low, factor * self._high
+
+    def add_and_cap(self, coefficient: float, limit: float) -> None:
+        """`f ← f + coefficient·κ(x,·)`; then bring every |a_i| that is above `limit` down to it."""
+        self.clip_coefficients(limit)  # first, because those that are all equal take one factor
+        self.add(max(-limit, min(coefficient, limit)))
+
+    def clip_coefficients(self, limit: float) -> None:
+        if self._low == self._high > limit:
+            self.scale(limit / self._high)
+        elif self._high > limit:
+            super().clip_coefficients(limit)
+            self._low, self._high = min(self._low, limit), limit
+
+    def state(self) -> State:
+        return {**super().state(), "low": self._low, "high": self._high}
+
+    def restore(self, stored: Stored) -> None:
+        super().restore(stored)
+        self._low, self._high = stored.number("low", infinite=True), stored.number("high")

@@ -1,0 +1,64 @@
+"""What the core refuses. Each error has a `kind`, so that callers need not read its message."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+
+class CoreError(Exception):
+    """An error whose first argument is its message; all arguments survive pickling."""
+
+    def __str__(self) -> str:
+        return str(self.args[0])
+
+
+class ParameterError(CoreError, ValueError):
+    """A parameter that is out of range or missing; `name` is the parameter's."""
+
+    def __init__(
+        self, message: str, name: str, kind: Literal["range", "missing", "kernel"] = "range"
+    ) -> None:
+        super().__init__(message, name, kind)
+        self.name = name
+        self.kind = kind
+
+
+class NumericalError(CoreError, ArithmeticError):
+    """A value that cannot be computed with; `row` counts from 0 within what was handed over."""
+
+    def __init__(
+        self, message: str, row: int, kind: Literal["features", "score", "norm"] = "features"
+    ) -> None:
+        super().__init__(message, row, kind)
+        self.row = row
+        self.kind = kind
+
+    def later(self, rows: int) -> NumericalError:
+        """The same error, `rows` rows later in a longer piece."""
+        return type(self)(str(self), self.row + rows, self.kind)
+
+
+class LimitReachedError(CoreError, RuntimeError):
+    """The active set would outgrow a limit that was set; `name` is the parameter's."""
+
+    kind = "limit"
+
+    def __init__(self, message: str, name: str) -> None:
+        super().__init__(message, name)
+        self.name = name
+
+
+class LearnerLoadError(CoreError, ImportError):
+    """A learner of somebody else's that cannot be loaded; `source` says from where."""
+
+    kind = "load"
+
+    def __init__(self, message: str, source: str) -> None:
+        super().__init__(message, source)
+        self.source = source
+
+
+class StateError(CoreError, ValueError):
+    """A state that no pass can have written."""
+
+    kind = "state"

@@ -6,22 +6,25 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+for _library in ("OPENBLAS", "OMP", "MKL", "VECLIB", "BLIS"):  # before NumPy: as the command does
+    os.environ[f"{_library}_NUM_THREADS"] = "1"
+
 import pytest
 
+from support import effort
 from support.cluster import Cluster
 from support.command import REPOSITORY, Ahpatron
+from support.terminal import FakeTerminal
+
+effort.choose_profile()
 
 
 @pytest.fixture(scope="session", autouse=True)
 def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """Tests, and the processes they start, leave the user's cache alone."""
-    before = os.environ.get("XDG_CACHE_HOME")
-    os.environ["XDG_CACHE_HOME"] = str(tmp_path_factory.mktemp("cache"))
-    yield
-    if before is None:
-        del os.environ["XDG_CACHE_HOME"]
-    else:
-        os.environ["XDG_CACHE_HOME"] = before
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
+        yield
 
 
 @pytest.fixture
@@ -51,3 +54,8 @@ def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     for process in started.processes:
         process.kill()
         process.wait()
+
+
+@pytest.fixture
+def terminal() -> FakeTerminal:
+    return FakeTerminal()

@@ -1,6 +1,5 @@
 """Small records with round numbers, from which every expected text can be worked out by hand."""
 
-import io
 from collections.abc import Callable
 from typing import Any
 
@@ -80,15 +79,3 @@ def repeated() -> Report:
         make_perceptron(),
         make_perceptron(repeat=1),
     )
-
-
-class FakeTerminal(io.StringIO):
-    """A stream that says it is a terminal."""
-
-    def isatty(self) -> bool:
-        return True
-
-
-@pytest.fixture
-def terminal() -> FakeTerminal:
-    return FakeTerminal()

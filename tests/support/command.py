@@ -1,12 +1,22 @@
-"""Running the real command in a real process."""
+"""Running `ahpatron`: in this process, which is quick, or in one of its own."""
 
 from __future__ import annotations
 
+import io
 import os
+import signal
 import subprocess
 import sys
+import threading
+from collections.abc import Iterator, Sequence
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from unittest.mock import patch
+
+from ahpatron_cli.cli import sweep_session
+from ahpatron_cli.cli.app import main
+from ahpatron_cli.sweep import trial
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, "-m", "ahpatron_cli"]
@@ -28,13 +38,40 @@ class Ahpatron:
     def __call__(
         self, *arguments: object, stdin: bytes | None = None, **environment: str
     ) -> Outcome:
+        """In this process: for all but signals, terminals, limits, imports and `--jobs`.
+
+        So are the trials of a sweep, which the command leaves to a process that may die.
+        """
+        words = ["ahpatron", *map(str, arguments)]
+        encoding = environment.get("PYTHONIOENCODING", "utf-8")
+        out = _text_stream(encoding, "strict")
+        err = _text_stream(encoding, "backslashreplace")  # as Python has it
+        surroundings = {"COLUMNS": "80", **environment}  # whatever terminal pytest runs in
+        with (
+            _stdin(stdin or b"") as source,
+            patch.object(sys, "argv", words),
+            patch.object(sys, "stdin", source),
+            patch.dict(os.environ, surroundings),
+            patch.object(sweep_session, "play_locally", _play_here),
+            redirect_stdout(out),
+            redirect_stderr(err),
+            chdir(self.folder),
+            _own_signal_handlers(),
+        ):
+            code = _exit_code_of_main()
+        return Outcome(code, _written(out, encoding), _written(err, encoding))
+
+    def process(
+        self, *arguments: object, stdin: bytes | None = None, **environment: str
+    ) -> Outcome:
+        """In a process of its own."""
         done = subprocess.run(
             [*COMMAND, *map(str, arguments)],
             input=stdin if stdin is not None else b"",
             capture_output=True,
             cwd=self.folder,
             env={**os.environ, "PYTHONWARNINGS": "error", **environment},
-            timeout=60,
+            timeout=120,
             check=False,
         )
         return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
@@ -46,6 +83,62 @@ class Ahpatron:
 
     def files(self) -> set[str]:
         return {path.name for path in self.folder.iterdir()}
+
+
+def _play_here(tasks: Sequence[trial.Task], jobs: int, retries: int) -> Iterator[trial.Outcome]:
+    assert jobs == 1, "for several processes use Ahpatron.process"
+    return map(trial.play, tasks)
+
+
+def _exit_code_of_main() -> int:
+    try:
+        main()
+    except SystemExit as ended:
+        assert isinstance(ended.code, int)
+        return ended.code
+
+
+def _text_stream(encoding: str, errors: str) -> io.TextIOWrapper:
+    return io.TextIOWrapper(io.BytesIO(), encoding, errors, newline="\n")
+
+
+def _written(stream: io.TextIOWrapper, encoding: str) -> str:
+    stream.flush()
+    content = stream.buffer
+    assert isinstance(content, io.BytesIO)
+    return content.getvalue().decode(encoding)
+
+
+@contextmanager
+def _stdin(content: bytes) -> Iterator[io.TextIOWrapper]:
+    """A real pipe, which cannot be read twice; a thread fills it."""
+    ours, theirs = os.pipe()
+
+    def fill() -> None:
+        try:
+            with open(theirs, "wb") as pipe:  # noqa: PTH123 - a descriptor has no path
+                pipe.write(content)
+        except BrokenPipeError:
+            pass  # it was not read to its end
+
+    filler = threading.Thread(target=fill)
+    filler.start()
+    try:
+        with io.TextIOWrapper(io.BufferedReader(io.FileIO(ours))) as stream:
+            yield stream
+    finally:
+        filler.join()
+
+
+@contextmanager
+def _own_signal_handlers() -> Iterator[None]:
+    """Those of pytest are back afterwards."""
+    before = {number: signal.getsignal(number) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
 
 
 def modules_after(*arguments: object) -> set[str]:

@@ -1,7 +1,8 @@
-"""Running the real command in a terminal."""
+"""Terminals: one that is made up, and a real one that the command runs in."""
 
 from __future__ import annotations
 
+import io
 import os
 import re
 
@@ -10,6 +11,13 @@ import pexpect
 from support.command import COMMAND
 
 ESCAPE = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]")
+
+
+class FakeTerminal(io.StringIO):
+    """A stream that says it is a terminal."""
+
+    def isatty(self) -> bool:
+        return True
 
 
 def in_terminal(*arguments: object, columns: int = 80, **environment: str) -> tuple[str, int]:

@@ -27,7 +27,7 @@ def arrays(model: Path) -> dict[str, bytes]:
         return {name: parts[name].tobytes() for name in parts.files if name != "meta"}
 
 
-@pytest.mark.parametrize("order", [[], ["--shuffle"], ["--repeats", 2, "-j", 2]])
+@pytest.mark.parametrize("order", [[], ["--shuffle"], ["--repeats", 2]])
 @pytest.mark.parametrize("scale", ["none", "unit", "minmax"])
 def test_results_are_the_same_with_and_without(
     ahpatron: Ahpatron, rings: Path, tmp_path: Path, order: list[object], scale: str

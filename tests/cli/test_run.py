@@ -82,7 +82,7 @@ def test_a_stream_and_memory_give_the_same_numbers(ahpatron: Ahpatron, rings: Pa
     """--no-shuffle with a scale that changes nothing takes the way through memory."""
     arguments = ["run", rings, "-l", "all", "-B", 40, "--sigma", 0.3, "--format", "json"]
     stream = json.loads(ahpatron(*arguments).out)
-    memory = json.loads(ahpatron(*arguments, "--no-shuffle", "--repeats", 2, "--jobs", 2).out)
+    memory = json.loads(ahpatron(*arguments, "--no-shuffle", "--repeats", 2).out)
     memory["runs"] = [run for run in memory["runs"] if run["repeat"] == 0]
     assert runs(stream) == runs(memory)
     assert stream["data"] == memory["data"]
@@ -106,7 +106,7 @@ def test_repeats_are_seeded_paired_and_independent_of_jobs(ahpatron: Ahpatron, r
     arguments = ["run", rings, "-l", "ahpatron", "-l", "perceptron", "-B", 40, "--sigma", 0.3]
     arguments += ["--repeats", 3, "--format", "json"]
     once = json.loads(ahpatron(*arguments, "--seed", 7).out)
-    again = json.loads(ahpatron(*arguments, "--seed", 7, "--jobs", 2).out)
+    again = json.loads(ahpatron.process(*arguments, "--seed", 7, "--jobs", 2).out)
     other = json.loads(ahpatron(*arguments, "--seed", 8).out)
     assert runs(once) == runs(again) != runs(other)
     assert [(run["learner"], run["repeat"]) for run in once["runs"]] == [
@@ -228,14 +228,14 @@ def test_what_lies_beyond_the_limit_is_not_looked_at(ahpatron: Ahpatron, way: li
 
 def test_jobs_with_a_single_pass(ahpatron: Ahpatron, rings: Path) -> None:
     one = ahpatron("run", rings, "-B", 40, "--format", "json")
-    two = ahpatron("run", rings, "-B", 40, "--format", "json", "--jobs", 2)
+    two = ahpatron.process("run", rings, "-B", 40, "--format", "json", "--jobs", 2)
     assert runs(json.loads(one.out)) == runs(json.loads(two.out))
 
 
 def test_a_fault_in_a_worker_is_told_like_any_other(ahpatron: Ahpatron, rings: Path) -> None:
     path = ahpatron.write("data.svm", rings.read_text() + "1 1:1e200 2:1\n")
     one = ahpatron("run", path, "-B", 40, "--repeats", 2)
-    two = ahpatron("run", path, "-B", 40, "--repeats", 2, "--jobs", 2)
+    two = ahpatron.process("run", path, "-B", 40, "--repeats", 2, "--jobs", 2)
     assert one.code == two.code == 65
     assert "data.svm:2001" in two.err
     assert "overflows" in two.err

@@ -26,4 +26,6 @@ def essence(path: Path) -> Counter[str]:
 
 
 def sweep(ahpatron: Ahpatron, *arguments: object, out: str = "r.jsonl") -> Outcome:
-    return ahpatron("sweep", *arguments, "--out", out)
+    """In this process, or with several jobs in others."""
+    call = ahpatron.process if "-j" in arguments else ahpatron
+    return call("sweep", *arguments, "--out", out)

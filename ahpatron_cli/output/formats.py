@@ -247,7 +247,9 @@ def _csv(rows: Iterable[Json]) -> str:
 
 
 def _flat_run(row: Json) -> Json:
-    """The certificate in columns `certificate_NAME`, the reasons against one as one text."""
+    """Parts in columns of their own: `this_file_NAME`, `certificate_NAME`; reasons as one text."""
+    part = row.pop("this_file", None) or {}
+    row |= {f"this_file_{name}": value for name, value in part.items()}
     if "certificate" in row:
         row |= _columns("certificate", row.pop("certificate"), CertificateRecord)
         row["uncertified"] = "; ".join(row.pop("uncertified"))

@@ -127,7 +127,7 @@ def _labels(labels: LabelFacts, rows: int) -> Iterator[_Entry]:
         rarer = min(count, rows - count) / rows
         yield "baseline", f"{share(rarer)} mistakes, by always predicting the more frequent label"
     if len(labels.counts) > 1:
-        yield "order", "rows of equal label stand together" if labels.grouped else "mixed"
+        yield "order", "grouped by label" if labels.grouped else "mixed"
 
 
 def _rows(facts: RowFacts, rows: int) -> Iterator[_Entry]:

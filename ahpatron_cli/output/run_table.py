@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from statistics import fmean
+from typing import Any
 
-from ahpatron_cli.numbers import assignment, mean_count, orders, percent
+from ahpatron_cli.numbers import assignment, counted, mean_count, orders, percent
 from ahpatron_cli.output.table import (
     Cell,
     Column,
@@ -122,7 +123,29 @@ def _run_table(report: Report, lines: Sequence[_Line]) -> Table:
         (Column("ζ̂"), lambda line: _fixed(line.mean("zeta"), 4)),
         (Column("Seconds"), lambda line: seconds_cell(line.summary)),
     ]
-    return table_of(lines, fields, name=report.data.path, about=about)
+    table = table_of(lines, fields, name=report.data.path, about=about)
+    return _with_this_file(table, lines) if any(map(_this_file, lines)) else table
+
+
+def _this_file(line: _Line) -> Any:
+    """The part of a resumed run that belongs to this file."""
+    return getattr(line.runs[0], "this_file", None)
+
+
+def _with_this_file(table: Table, lines: Sequence[_Line]) -> Table:
+    """A row for this file's part of each resumed run, above the row for all of its rounds."""
+    rows: list[Sequence[Cell | None]] = []
+    for line, row in zip(lines, table.rows, strict=True):
+        part = _this_file(line)
+        if part is None:
+            rows.append(row)
+            continue
+        figures = [rate_cell(part.mistake_rate, None), Cell(mean_count(part.mistakes))]
+        unknown = [None] * (len(row) - len(figures) - 1)
+        rows.append([Cell(f"{line.name}, this file"), *figures, *unknown])
+        rows.append([Cell(f"{line.name}, in all"), *row[1:]])
+    rounds = max(line.runs[0].rounds for line in lines)
+    return replace(table, rows=rows, about=f"{table.about}; {counted(rounds, 'round')} in all")
 
 
 def _count(value: float | None) -> Cell | None:

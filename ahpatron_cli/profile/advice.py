@@ -15,15 +15,15 @@ from ahpatron_cli.numbers import short
 from ahpatron_cli.profile.profile import FeatureFacts, LabelFacts, Profile, RowFacts
 from ahpatron_cli.profile.sketches import ColumnResult, LabelTally
 
-COMPARABLE = 10.0
-"""Ranges that differ by less than this factor need no scaling."""
-SPARSE = 0.1
-"""Below this share of stored values, rows are brought to length 1, not features to a range."""
-UNIT = 1e-3
+SPARSE_DENSITY = 0.1
+"""Data with a smaller share of stored values get rows of length 1, not features of a range."""
+_COMPARABLE_RATIO = 10.0
+"""Ranges that differ by at most this factor need no scaling."""
+_UNIT_TOLERANCE = 1e-3
 """Rows of a length this near to 1 are scaled already."""
-TAILED = 0.1
-"""A feature has a tail where its middle 98 % fill less than this share of its range."""
-_DENSE_WIDTH = 4096
+_TAIL_SHARE = 0.1
+"""A feature has a tail if its middle 98 % fill less than this share of its range."""
+_DENSE_COLUMNS = 4096
 
 
 def played(tally: LabelTally, positive: float | None) -> LabelFacts:
@@ -56,29 +56,31 @@ def advise_scale(
 ) -> tuple[str, str]:
     """A value of --scale, and why.
 
-    None is needed where all values are within -1..1, where all rows have length 1, and where
-    features are of comparable size: the largest range at most ten times the lower quartile of the
-    ranges. Else sparse rows (under 10 % stored) are brought to length 1. Else features are brought
-    to 0..1; but to deviation 1 where that would squeeze many of them: more than a tenth of the
-    features outside of -1..1 have their middle 98 % (of the sample) in a tenth of their range.
+    None is needed if all values are within -1..1, if all rows have length 1, or if features are of
+    comparable size: the largest range is at most ten times the lower quartile of the ranges.
+    Otherwise sparse rows (under 10 % stored) are scaled to length 1, and features of dense rows to
+    0..1. Features are scaled to deviation 1 instead if 0..1 would squeeze many of them: more than a
+    tenth of the features outside of -1..1 have their middle 98 % (of the sample) in a tenth of
+    their range.
     """
     if features.low is None or features.high is None:
         return "none", "there are no features"
     if features.within_1_1 == features.examined:
         return "none", "all values lie between -1 and 1"
-    if rows.shortest and rows.longest and max(1 - rows.shortest, rows.longest - 1) < UNIT:
+    shortest, longest = rows.shortest, rows.longest
+    if shortest and longest and max(1 - shortest, longest - 1) < _UNIT_TOLERANCE:
         return "none", "all rows have length 1"
     spreads = columns.spreads()
     varying = spreads[spreads > 0]
     if not len(varying):
         return "none", "all features are constant"
     quartile = float(np.quantile(varying, 0.25, method="lower"))
-    if varying.max() <= COMPARABLE * quartile:
+    if varying.max() <= _COMPARABLE_RATIO * quartile:
         return "none", "the features are of comparable size"
     if sparse:
         return "unit", "the data are sparse, and the features are of very different size"
     why = "the features are of very different size"
-    if sample.width <= _DENSE_WIDTH and _has_tails(columns, sample):
+    if sample.width <= _DENSE_COLUMNS and _has_tails(columns, sample):
         return "standard", f"{why}, and many of them have a few far larger values"
     return "minmax", why
 
@@ -89,37 +91,37 @@ def _has_tails(columns: ColumnResult, sample: CsrRows) -> bool:
     wide = np.maximum(-columns.low, columns.high) > 1.0
     half_low, half_high = np.quantile(dense[:, wide] / 2, [0.01, 0.99], axis=0)
     half_ranges = columns.high[wide] / 2 - columns.low[wide] / 2
-    return bool(np.mean(half_high - half_low < TAILED * half_ranges) > TAILED)
+    return bool(np.mean(half_high - half_low < _TAIL_SHARE * half_ranges) > _TAIL_SHARE)
 
 
 def advice(profile: Profile) -> list[str]:
-    """What to think of before a run."""
+    """What to do before a run, and what to expect of it."""
     content, faults = profile.content, profile.faults
-    told = []
+    items = []
     if faults.stopped:
-        told.append("the file cannot be read beyond the last fault")
+        items.append("the file cannot be read beyond the last fault")
     elif faults.count:
-        told.append("mend the faulty lines first: `ahpatron run` stops at the first of them")
+        items.append("correct the faulty lines: `ahpatron run` stops at the first of them")
     if content is None:
-        return told
+        return items
     labels, rows, scaling = content.labels, content.row_facts, content.scaling
     if labels.problem:
-        told.append(labels.problem)
+        items.append(labels.problem)
     if labels.grouped:
-        told.append("rows of equal label stand together, online learners need a mix: use --shuffle")
+        items.append("use --shuffle: the rows are grouped by label, online learners need a mix")
     if rows.contradictory:
-        told.append(
+        items.append(
             f"{rows.contradictory:,} rows contradict others: no learner gets all of them right"
         )
     if scaling.advised != "none":
-        told.append(f"use --scale {scaling.advised}: {scaling.reason}")
+        items.append(f"use --scale {scaling.advised}: {scaling.reason}")
     elif content.distances:
-        told.append(f"no scaling is needed: {scaling.reason}")
-    return told
+        items.append(f"no scaling is needed: {scaling.reason}")
+    return items
 
 
 def next_commands(profile: Profile) -> list[str]:
-    """Commands to go on with; none where the file cannot be played as it is, or not to a use."""
+    """Commands to continue with; none if the file cannot be played, or not to any use."""
     content = profile.content
     if profile.faults.count or content is None:
         return []

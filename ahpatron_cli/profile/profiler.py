@@ -15,7 +15,7 @@ from ahpatron_cli.data.libsvm.reader import Chunk, SvmReader
 from ahpatron_cli.data.scaling import scaled
 from ahpatron_cli.data.source import Source
 from ahpatron_cli.numbers import short
-from ahpatron_cli.profile.advice import SPARSE, advise_scale, played
+from ahpatron_cli.profile.advice import SPARSE_DENSITY, advise_scale, played
 from ahpatron_cli.profile.profile import (
     Content,
     FaultFacts,
@@ -126,7 +126,7 @@ class Profiler:
         labels = played(self._labels, wanted.positive)
         row_facts = self._row_facts()
         feature_facts = _feature_facts(columns)
-        sparse = self._reader.counts["values"] < SPARSE * rows * features
+        sparse = self._reader.counts["values"] < SPARSE_DENSITY * rows * features
         advised, reason = advise_scale(sparse, row_facts, feature_facts, columns, sample)
         scaling = Scaling(advised, reason, wanted.scale or advised)
         sample = _scaled(sample, scaling.applied, columns, features)

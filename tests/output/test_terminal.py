@@ -6,6 +6,7 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import TypeAlias
 
 import pytest
@@ -42,6 +43,14 @@ Learner             AMR %  |M_T|  |N_T|    Support  Halvings    zeta  Seconds
 -----------------------------------------------------------------------------
 ahpatron    11.00 +- 1.41  110.5     50  314.5/400         3  0.0123    0.051
 perceptron  14.00 +- 0.00    140      0       2325         -       -    0.051
+"""
+
+RESUMED = """\
+a.svm: 1,000 rounds, 18 features; 3,000 rounds in all
+Learner              AMR %  |M_T|  |N_T|  Support  Halvings       ζ̂  Seconds
+────────────────────────────────────────────────────────────────────────────
+ahpatron, this file   5.00     50      –        –         –       –        –
+ahpatron, in all      6.67    200     50  314/400         3  0.0123    0.051
 """
 
 STACKED = """\
@@ -201,6 +210,13 @@ def test_names_beyond_the_encoding_are_written_out(report: MakeReport) -> None:
 def test_labels_are_mapped_only_where_it_is_news(report: MakeReport) -> None:
     assert "labels" not in to_text([report()], "table")
     assert "labels 1 → -1, 2.5 → +1" in to_text([report(labels=(1.0, 2.5))], "table")
+
+
+def test_a_resumed_run_shows_this_file_and_all_rounds(report: MakeReport, run: MakeRun) -> None:
+    resumed = run(rounds=3000, mistakes=200, mistake_rate=2 / 30)
+    part = SimpleNamespace(rounds=1000, mistakes=50, mistake_rate=0.05)
+    object.__setattr__(resumed, "this_file", part)
+    assert to_text([report(resumed)], "table") == RESUMED
 
 
 def test_a_closed_pipe_is_left_to_the_app(two_learners: Report) -> None:

@@ -71,4 +71,4 @@ def test_the_command_to_go_on_with() -> None:
     ]
     assert next_commands(profile(b"1 1:1\nx\n-1 1:2\n")) == []
     assert next_commands(profile(b"1 1:1\n1 1:2\n")) == []
-    assert "mend" in advice(profile(b"1 1:1\nx\n-1 1:2\n"))[0]
+    assert "correct the faulty lines" in advice(profile(b"1 1:1\nx\n-1 1:2\n"))[0]

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol, TextIO, TypeAlias
 
 from ahpatron_cli.errors import Place, UserError
+from ahpatron_cli.numbers import percent
 from ahpatron_cli.output.escape import cells, literal
 
 if TYPE_CHECKING:
@@ -137,7 +138,7 @@ class _Bar:
         """How a run goes: called between redraws this costs next to nothing."""
         if time.monotonic() >= self._next_refresh:
             played = f"{rounds:,} rounds" if rounds else ""
-            rate = f"{100 * mistakes / rounds:.2f} % mistakes" if rounds else ""
+            rate = f"{percent(mistakes / rounds)} % mistakes" if rounds else ""
             self.show(completed, played, rate)
 
     def show(self, completed: int, count: str, news: str) -> None:

@@ -129,6 +129,7 @@ def _inspect_model(path: str) -> Answer:
     """The learner, its parameters and its state; the file is read in full."""
     from ahpatron_cli.data.labels import describe, show
     from ahpatron_cli.models.checkpoint import Keeper, Keeping
+    from ahpatron_cli.numbers import percent
     from ahpatron_cli.output.escape import literal
     from ahpatron_cli.records import plain
 
@@ -143,7 +144,7 @@ def _inspect_model(path: str) -> Answer:
         f"{literal(path)}: {model.learner}, {model.kernel} kernel, "
         f"by ahpatron {literal(model.version)}",
         f"  rounds     {record.rounds:,}, of which {record.mistakes:,} were mistakes"
-        f" ({100 * record.mistake_rate:.2f} %)",
+        f" ({percent(record.mistake_rate)} %)",
         f"  keeps      {kept}, ‖f‖ = {record.norm:.6g}",
         f"  features   {model.features:,}, computed {'densely' if model.dense else 'sparsely'}",
         f"  labels     {describe(model.labels) or f'{show(-1.0)} and {show(1.0)}'}",

@@ -16,7 +16,7 @@ from ahpatron_cli.cli.parameters import settle_sigma
 from ahpatron_cli.cli.plan import Plan
 from ahpatron_cli.data.cache import content_hash, decoded, default_folder
 from ahpatron_cli.errors import ExitCode, Place, UserError, usage
-from ahpatron_cli.numbers import counted
+from ahpatron_cli.numbers import counted, percent
 from ahpatron_cli.records import plain
 from ahpatron_cli.runner import SUSPICIOUS_TIES
 from ahpatron_cli.sweep.local import play_locally
@@ -188,7 +188,7 @@ class Sweep:
                     self._talk.detail(_line(waiting[outcome.id], trial))
                     if trial.run is not None and (best is None or trial.run.mistake_rate < best[0]):
                         best = trial.run.mistake_rate, trial.learner
-                news = f"best {100 * best[0]:.2f} % {best[1]}" if best else ""
+                news = f"best {percent(best[0])} % {best[1]}" if best else ""
                 count = f"{done}/{len(tasks)} trials" + (f", {failed} failed" if failed else "")
                 line.show(done, count, news)
 
@@ -256,4 +256,4 @@ def _line(task: Task, trial: TrialRecord) -> str:
     where = f"{name}, {trial.learner} ({chosen or 'defaults'}), order {trial.repeat}"
     if trial.run is None:
         return f"{where}: failed: {trial.error}"
-    return f"{where}: {100 * trial.run.mistake_rate:.2f} % in {trial.run.seconds:.2f} s"
+    return f"{where}: {percent(trial.run.mistake_rate)} % in {trial.run.seconds:.2f} s"

@@ -10,7 +10,7 @@ from rich.text import Text
 from ahpatron_cli.data.distances import Alignment, Distances
 from ahpatron_cli.data.labels import show
 from ahpatron_cli.numbers import counted, share, short
-from ahpatron_cli.output.escape import cells, literal
+from ahpatron_cli.output.escape import literal
 from ahpatron_cli.output.terminal import Window, print_lines
 from ahpatron_cli.profile.advice import advice, next_commands
 from ahpatron_cli.profile.profile import (
@@ -50,12 +50,7 @@ def print_profile(profile: Profile, console: Console) -> None:
 
 
 def _lines(profile: Profile, window: Window) -> Iterator[Text]:
-    name, size = literal(profile.path), _size(profile)
-    if cells(name) + 2 + len(size) <= window.width:
-        yield Text.assemble((name, "bold"), f": {size}")
-    else:
-        yield Text.assemble((name, "bold"), ":")
-        yield from window.folded(size, "  ", "  ")
+    yield from window.title(profile.path, _size(profile))
     for note in profile.notes:
         yield from window.folded(note, "  ", "  ")
     for section in _sections(profile):

@@ -164,7 +164,7 @@ def _certificate_table(report: Report, lines: Sequence[_Line]) -> Table:
         about += f"; the largest bound of {orders(repeats, report.shuffled)}"
     vacuous = any(one.vacuous for line in lines for one in line.certificates)
     of_certificate: list[Field[CertificateRecord]] = [
-        (Column("Counted", words=True), lambda one: Cell(_COUNTED[one.counts])),
+        (Column("Count", words=True), lambda one: Cell(_COUNTED[one.counts])),
         (Column("Made"), lambda one: Cell(str(one.count))),
         (Column("Bound"), lambda one: Cell(str(math.ceil(one.bound)), mark=one.vacuous)),
         (Column("Trivial"), lambda one: Cell(str(one.trivial))),

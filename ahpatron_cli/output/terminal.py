@@ -7,6 +7,7 @@ pipe or a file they are as wide as they need to be: nothing is cut, nothing is c
 from __future__ import annotations
 
 import io
+import re
 import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
@@ -16,7 +17,7 @@ from rich.measure import Measurement
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from ahpatron_cli.output.escape import can_encode, encodable, literal
+from ahpatron_cli.output.escape import can_encode, cells, encodable, literal
 from ahpatron_cli.output.table import Cell, Page, Table, spelled
 
 _UNLIMITED = 1_000_000
@@ -25,6 +26,10 @@ _UNLIMITED = 1_000_000
 _ASCII = {"±": "+-", "ζ̂": "zeta", "–": "-", "→": "->", "─": "-", "−": "-", "‖": "||"}
 _HYPHEN = {"−": "-"}
 """A terminal shows a minus as it is typed."""
+
+_NO_BREAK = "\N{NO-BREAK SPACE}"
+_CLOSE = re.compile(r" (?=[%→])|(?<=→) ")
+"""Blanks at which no line breaks: `5 %`, `0 → -1`."""
 
 
 class Window:
@@ -47,8 +52,17 @@ class Window:
             break_long_words=False,
             break_on_hyphens=False,
         )
-        for line in folder.wrap(self.ours(text)):
-            yield Text(line, style=style)
+        for line in folder.wrap(self.ours(_CLOSE.sub(_NO_BREAK, text))):
+            yield Text(line.replace(_NO_BREAK, " "), style=style)
+
+    def title(self, name: str, about: str) -> Iterator[Text]:
+        """A name from outside, in bold, and a text of ours; on lines of their own if need be."""
+        shown, ours = literal(name), self.ours(about)
+        if cells(shown) + 2 + cells(ours) <= self.width:
+            yield Text.assemble((shown, "bold"), f": {ours}")
+        else:
+            yield Text.assemble((shown, "bold"), ":")
+            yield from self.folded(about, "  ", "  ")
 
 
 def print_lines(
@@ -92,7 +106,7 @@ def _page_lines(page: Page, window: Window, console: Console) -> Iterator[Render
     for number, table in enumerate(page.tables):
         if number:
             yield ""
-        yield Text.assemble((literal(table.name), "bold"), ": ", window.ours(table.about))
+        yield from window.title(table.name, table.about)
         yield from _table_lines(table, window, console)
         # notes that hold for several tables stand once, below the last of them
         if table.notes and notes[number + 1 : number + 2] != [table.notes]:

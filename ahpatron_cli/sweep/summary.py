@@ -152,8 +152,8 @@ def _settings(trials: Sequence[TrialRecord], shuffled: bool) -> list[Setting]:
     numbers: dict[str, list[int]] = {}
     for number, summary in enumerate(summaries):
         numbers.setdefault(summary.learner, []).append(number)
-    best = _best(summaries, range(len(summaries)))
-    best_of = {learner: _best(summaries, own) for learner, own in numbers.items()}
+    best = best_of(summaries, range(len(summaries)))
+    best_of_learner = {learner: best_of(summaries, own) for learner, own in numbers.items()}
     telling = {
         learner: _telling([summaries[number].params for number in own])
         for learner, own in numbers.items()
@@ -172,7 +172,7 @@ def _settings(trials: Sequence[TrialRecord], shuffled: bool) -> list[Setting]:
                 difference=None
                 if number == best
                 else compare(rates[number], rates[best], sampled=shuffled),
-                best_of_learner=number == best_of[learner],
+                best_of_learner=number == best_of_learner[learner],
                 best_of_data=number == best,
             )
         )
@@ -210,8 +210,8 @@ def _telling(settings: Sequence[Mapping[str, ParamValue]]) -> list[str]:
     return names
 
 
-def _best(summaries: Sequence[SummaryRecord], among: Sequence[int]) -> int:
-    """The lowest mean; settings with fewer orders than others count only if there is no other.
+def best_of(summaries: Sequence[SummaryRecord], among: Sequence[int]) -> int:
+    """The number of the lowest mean among the settings with the most orders.
 
     Of equals it is the one with the smaller parameters, whichever was played first.
     """

@@ -20,9 +20,9 @@ def test_bounds_are_rounded_up(report: MakeReport) -> None:
     lines = to_text([certified], "table").splitlines()
     assert lines[5:10] == [
         "a.svm: certified",
-        "Learner   Counted  Made  Bound  Trivial  By         Comparator f  L_T(f)   ‖f‖",
-        "─" * 78,
-        "ahpatron  |M'_T|    113    242      950  Theorem 5  SVM, C = 0.5    99.9  2.35",
+        "Learner   Count   Made  Bound  Trivial  By         Comparator f  L_T(f)   ‖f‖",
+        "─" * 77,
+        "ahpatron  |M'_T|   113    242      950  Theorem 5  SVM, C = 0.5    99.9  2.35",
         "",
     ]
 

@@ -53,8 +53,13 @@ ahpatron, this file   5.00     50      –        –         –       –     
 ahpatron, in all      6.67    200     50  314/400         3  0.0123    0.051
 """
 
+NARROW_TITLE = """\
+a.svm:
+  1,000 rounds, 18 features, labels
+  0 → -1, 1 → +1
+"""
+
 STACKED = """\
-a.svm: 1,000 rounds, 18 features, labels 0 → -1, 1 → +1
 ahpatron
   AMR %: 11.20
   |M_T|: 112
@@ -117,7 +122,7 @@ def test_a_terminal_that_is_wide_enough_shows_the_table(
 
 
 def test_a_narrow_terminal_shows_it_stacked(two_learners: Report, terminal: io.StringIO) -> None:
-    assert without_style(on_terminal([two_learners], terminal, 40)) == STACKED
+    assert without_style(on_terminal([two_learners], terminal, 40)) == NARROW_TITLE + STACKED
 
 
 def test_the_table_gives_way_exactly_where_it_no_longer_fits(
@@ -126,7 +131,9 @@ def test_the_table_gives_way_exactly_where_it_no_longer_fits(
     needed = len(TABLE.splitlines()[2])
     assert without_style(on_terminal([two_learners], terminal, needed)) == TABLE
     terminal.truncate(0), terminal.seek(0)
-    assert without_style(on_terminal([two_learners], terminal, needed - 1)) == STACKED
+    assert without_style(on_terminal([two_learners], terminal, needed - 1)) == (
+        TABLE.splitlines(keepends=True)[0] + STACKED
+    )
 
 
 def test_the_best_rate_is_bold_on_a_terminal(repeated: Report, terminal: io.StringIO) -> None:

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ahpatron_cli.numbers import short
 from ahpatron_cli.output.escape import literal
 from ahpatron_cli.records import ParamValue
-from ahpatron_cli.sweep.summary import DataFindings, Findings, Setting
+from ahpatron_cli.sweep.summary import DataFindings, Findings, Setting, best_of
 
 _SYMBOLS = {"budget": "B", "epsilon": "ε", "sigma": "σ"}
 _FIRST_CHOICES = ("budget", "epsilon")
@@ -105,11 +105,7 @@ def _series(learner: str, settings: Sequence[Setting], parameter: str) -> Series
 
 
 def _best(settings: Sequence[Setting]) -> Setting:
-    """As in findings: a setting that lacks orders counts only if all lack them."""
-    return min(
-        settings,
-        key=lambda setting: (-setting.summary.repeats, setting.summary.mistake_rate_mean),
-    )
+    return settings[best_of([setting.summary for setting in settings], range(len(settings)))]
 
 
 def _number(value: ParamValue | None) -> float | None:

@@ -8,6 +8,11 @@ def percent(rate: float) -> str:
     return f"{100 * rate:.2f}"
 
 
+def percentage_points(difference: float) -> str:
+    """A difference of rates, with its sign: `+0.10`."""
+    return f"{100 * difference:+.2f}"
+
+
 def share(part: float) -> str:
     """A part of a whole: `34.5 %`."""
     return f"{100 * part:.1f} %"

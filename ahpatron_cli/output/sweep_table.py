@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 from typing import TypeAlias
 
-from ahpatron_cli.numbers import assignment, counted, orders, percent
+from ahpatron_cli.numbers import assignment, counted, orders, percent, percentage_points
 from ahpatron_cli.output.table import (
     Cell,
     Column,
@@ -59,18 +59,16 @@ def _tables(found: DataFindings, paper: bool) -> list[Table]:
 
 def settings_table(found: DataFindings, *, notes: Sequence[str] = (), full: bool = False) -> Table:
     """Every setting; `full`: compared with the best, and with all its parameters."""
-    lowest = _lowest(found)
-    several = len(found.settings) > 1
+    rivals, stars = len(found.settings) > 1, _several_settings(found)
+    lowest = _lowest(found) if rivals else None
     fields: list[_SettingField] = [
         _LEARNER,
         _SETTING,
         (
             Column("AMR %"),
-            lambda setting: _rate(
-                setting, lowest if several else None, mark=several and setting.best_of_learner
-            ),
+            lambda setting: _rate(setting, lowest, mark=stars and setting.best_of_learner),
         ),
-        *(_comparison(found) if full and several else []),
+        *(_comparison(found) if full and rivals else []),
         *_costs(spare=False),
         # the title has it if it is the same for all
         (
@@ -159,7 +157,7 @@ def _difference(setting: Setting) -> Cell | None:
     gap = setting.difference
     if gap is None:
         return None
-    return Cell(f"{100 * gap.mean:+.2f}", None if gap.se is None else percent(gap.se))
+    return Cell(percentage_points(gap.mean), None if gap.se is None else percent(gap.se))
 
 
 def _verdict(setting: Setting, found: DataFindings) -> str | None:

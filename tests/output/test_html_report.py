@@ -128,6 +128,7 @@ def test_passes_in_file_order_allow_no_verdict() -> None:
         )
     )
     assert [row[3] for row in rows(text)[:2]] == ["best", "–"]
+    assert rows(text)[2][2] == "10.00 ± 0.00"  # without the star of a choice among settings
     (notes,) = re.findall('<p class="notes">(.*?)</p>', text)
     assert "passes in file order are not a sample of orders and allow no verdict." in notes
     assert "Student" not in notes

@@ -44,8 +44,8 @@ def sweep(
     after a crash, a full disk or Ctrl-C, and only plays what is missing.
     """
     from ahpatron_cli.cli.console import Conversation
-    from ahpatron_cli.cli.plan import Asked, make_plan
     from ahpatron_cli.cli.sweep_session import Outputs, Running, Sweep, parse_shard
+    from ahpatron_cli.sweep.plan import Asked, make_plan
 
     raise_on_signals()
     talk = Conversation(quiet=quiet, verbose=verbose)

@@ -12,14 +12,12 @@ from pathlib import Path
 from ahpatron_cli.cli.answer import Answer
 from ahpatron_cli.cli.console import Conversation
 from ahpatron_cli.cli.findings import FindingsOutput, warn_of_damaged_lines
-from ahpatron_cli.cli.parameters import settle_sigma
-from ahpatron_cli.cli.plan import Plan
-from ahpatron_cli.data.cache import content_hash, decoded, default_folder
-from ahpatron_cli.errors import ExitCode, Place, UserError, usage
+from ahpatron_cli.errors import ExitCode, usage
 from ahpatron_cli.numbers import counted, percent
 from ahpatron_cli.records import plain
 from ahpatron_cli.runner import SUSPICIOUS_TIES
 from ahpatron_cli.sweep.local import play_locally
+from ahpatron_cli.sweep.plan import Plan, share
 from ahpatron_cli.sweep.result_lines import Timing
 from ahpatron_cli.sweep.results_file import Contents, ResultsFile, check_results_path, read_results
 from ahpatron_cli.sweep.summary import Findings, TrialRecord, find
@@ -86,7 +84,7 @@ class Sweep:
 
     def foretell(self) -> Answer:
         """What `--dry-run` says."""
-        tasks = self._share(self._tasks())
+        tasks = share(self._plan.tasks(self._talk.note, self._talk.warn), *self._running.shard)
         known = read_results(self._results).trials if Path(self._results).exists() else {}
         done = sum(task.id in known and known[task.id].run is not None for task in tasks)
         orders = self._plan.repeats
@@ -103,12 +101,12 @@ class Sweep:
 
     def play(self) -> Answer:
         """Play what is not in the results file yet, and show all of it."""
-        tasks = self._tasks()
+        tasks = self._plan.tasks(self._talk.note, self._talk.warn)
         facts = {**environment(), "command": shlex.join(["ahpatron", *sys.argv[1:]])}
         with ResultsFile(self._results, facts) as results:
             contents = results.contents
             self._tell_damage(contents)
-            mine = self._share(tasks)
+            mine = share(tasks, *self._running.shard)
             left = [task for task in mine if not _done(contents, task)]
             if len(left) < len(mine):
                 self._talk.note(
@@ -132,46 +130,6 @@ class Sweep:
         self._tell(findings)
         code = ExitCode.FAILED_TRIALS if findings.failed else ExitCode.OK
         return self._output.write(findings, self._talk, code)
-
-    def _tasks(self) -> list[Task]:
-        """Every trial once, file by file; files of equal content give equal trials."""
-        tasks: dict[str, Task] = {}
-        seen: dict[str, str] = {}
-        for file in self._plan.files:
-            sha256 = content_hash(file.path)
-            if sha256 is None:
-                raise UserError(
-                    "a sweep reads its data more than once, so not from a pipe",
-                    code=ExitCode.NO_INPUT,
-                    place=Place(file.path),
-                    hint="save it to a file first",
-                )
-            twin = seen.setdefault(sha256, file.path)
-            if twin != file.path:
-                self._talk.note(f"{file.path} has the same content as {twin}")
-            preparation = self._plan.preparation
-            loaded = decoded(file.path, sha256, preparation, default_folder())
-            facts = loaded.facts
-            for note in facts.notes:
-                self._talk.note(f"{Path(file.path).name}: {note}")
-            if facts.sorted_labels and not self._plan.shuffled:
-                name = Path(file.path).name
-                self._talk.warn(f"{name}: the labels come sorted; --shuffle plays a random order")
-            setups = self._plan.setups(file, facts.rounds)
-            if any(setup.auto_sigma for setup in setups):
-                setups, said = settle_sigma(setups, file.path, loaded.first_rows())
-                self._talk.note(f"{Path(file.path).name}: {said}")
-            for trial in self._plan.trials(file, facts, setups):
-                path = str(Path(file.path).absolute())
-                identity = trial.id
-                tasks.setdefault(identity, Task(identity, trial, path, preparation))
-        return list(tasks.values())
-
-    def _share(self, tasks: Sequence[Task]) -> list[Task]:
-        """Our part of N: dealt out in order of id, which mixes quick and slow trials."""
-        part, parts = self._running.shard
-        chosen = {task.id for task in sorted(tasks, key=lambda task: task.id)[part::parts]}
-        return [task for task in tasks if task.id in chosen]
 
     def _play(self, tasks: Sequence[Task], results: ResultsFile) -> None:
         waiting = {task.id: task for task in tasks}

@@ -1,4 +1,4 @@
-"""Grids: which values of which parameters a sweep tries.
+"""Grids: which values of which parameters are tried; every setup comes from one.
 
     0.5,0.6,0.7          these
     100:400:100          from, to (included), step
@@ -6,7 +6,7 @@
     10^[-3:3]            powers: 10^-3, 10^-2, ..., 10^3
 
 Each may be followed by `/sqrt(T)` or `/T`, where T is the number of rounds of a data set:
-`10^[-3:3]/sqrt(T)` are the steps that the paper chose from.
+`10^[-3:3]/sqrt(T)` are the steps that the paper chose from. `run` plays a grid of one value each.
 """
 
 from __future__ import annotations
@@ -19,11 +19,10 @@ from decimal import Decimal, DecimalException, InvalidOperation
 from itertools import product
 from typing import TypeAlias
 
-from ahpatron_cli.cli.parameters import parse, parse_kernel, split, takers, unknown
 from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.core.parameters import Spec, Value
 from ahpatron_cli.errors import suggestion, usage
-from ahpatron_cli.runner import AUTO, LISTING, Setup, check
+from ahpatron_cli.runner import AUTO, Setup, check
 
 MOST_VALUES = 10_000
 """A range with more is a slip of the finger."""
@@ -43,10 +42,13 @@ class Amount:
     text: str
     per: str = ""
 
-    def value(self, shown: str, spec: Spec, rounds: int) -> Value:
-        """What the parameter is on a data set of so many rounds."""
+    def value(self, shown: str, spec: Spec, rounds: int | None) -> Value:
+        """What the parameter is on a data set of so many rounds; None: nobody knows how many."""
         if not self.per:
             return parse(shown, spec, self.text)
+        if rounds is None:
+            problem = f"{shown}: {self.text}/{self.per} depends on T, the number of rounds"
+            raise usage(problem, "give a number, or use `ahpatron sweep`")
         divisor = math.sqrt(rounds) if self.per == "sqrt(T)" else rounds
         return parse(shown, spec, repr(float(self.text) / divisor))
 
@@ -68,33 +70,7 @@ class Choice:
 
 
 Layer: TypeAlias = Sequence[Choice]
-"""Choices of equal rank: those for one learner go before those for all."""
-
-
-def choices(flag: str, words: Sequence[str], learners: Sequence[str]) -> list[Choice]:
-    """The choices in the words after -g or -p; none may be made twice."""
-    made = []
-    for word in words:
-        learner, name, text = split(flag, word, learners)
-        shown = f"{flag} {word.partition('=')[0]}"
-        made.append(Choice(learner, name, (text,), shown))
-    if len({(one.learner, one.name) for one in made}) < len(made):
-        raise usage(f"{flag} names a parameter twice", "put all its values into one list")
-    return made
-
-
-def check_names(layer: Layer, learners: Sequence[str], kernel: str, *, every: bool = False) -> None:
-    """Refuse a parameter that nothing in this sweep has; with `every`, no learner at all."""
-    for choice in layer:
-        among = [choice.learner] if choice.learner else learners
-        kernels = {} if choice.learner else KERNELS[kernel].specs()
-        if takers(choice.name, among) or choice.name in kernels:
-            continue
-        if every and not choice.learner:
-            legal = [name for one in learners for name in REGISTRY[one].specs()]
-            hint = suggestion(choice.name, [*legal, *kernels]) or LISTING
-            raise usage(f"{choice.shown}: no learner or kernel has this parameter", hint)
-        raise unknown(choice.name, among, kernels)
+"""Choices of equal rank: those for one learner take precedence over those for all."""
 
 
 def size_of(learner: str, kernel: str, layers: Sequence[Layer]) -> int:
@@ -106,8 +82,13 @@ def size_of(learner: str, kernel: str, layers: Sequence[Layer]) -> int:
     return size
 
 
-def expand(learner: str, kernel: str, layers: Sequence[Layer], rounds: int) -> Iterator[Setup]:
-    """Every combination for one learner on a data set of so many rounds; later layers win."""
+def expand(
+    learner: str, kernel: str, layers: Sequence[Layer], rounds: int | None
+) -> Iterator[Setup]:
+    """Every combination for one learner on a data set of so many rounds.
+
+    Later layers take precedence.
+    """
     axes = _axes(learner, REGISTRY[learner].specs(), layers, rounds)
     kernel_axes = _axes(None, KERNELS[kernel].specs(), layers, rounds)
     for values in product(*axes.values(), *kernel_axes.values()):
@@ -123,25 +104,24 @@ def expand(learner: str, kernel: str, layers: Sequence[Layer], rounds: int) -> I
 
 
 def _axes(
-    learner: str | None, specs: Mapping[str, Spec], layers: Sequence[Layer], rounds: int
+    learner: str | None, specs: Mapping[str, Spec], layers: Sequence[Layer], rounds: int | None
 ) -> dict[str, list[Value]]:
-    axes = {}
-    for name, choice in _chosen(learner, specs, layers).items():
-        spec = specs[name]
-        amounts = choice.amounts(spec)
-        axes[name] = [
-            parse_kernel(choice.shown, name, spec, AUTO)
-            if learner is None and amount == Amount(AUTO)
-            else amount.value(choice.shown, spec, rounds)
-            for amount in amounts
+    """The values of each parameter that was chosen; σ of the kernel may be left to the data."""
+    return {
+        name: [
+            AUTO
+            if learner is None and (name, amount) == ("sigma", Amount(AUTO))
+            else amount.value(choice.shown, specs[name], rounds)
+            for amount in choice.amounts(specs[name])
         ]
-    return axes
+        for name, choice in _chosen(learner, specs, layers).items()
+    }
 
 
 def _chosen(
     learner: str | None, specs: Mapping[str, Spec], layers: Sequence[Layer]
 ) -> dict[str, Choice]:
-    """What counts for each parameter: later layers win, and in each the learner's own."""
+    """The choice in force for each parameter; in each layer the learner's own."""
     chosen: dict[str, Choice] = {}
     for layer in layers:
         for owner in dict.fromkeys((None, learner)):
@@ -231,3 +211,18 @@ def _short(value: float | Decimal) -> str:
 def _plain(value: Decimal) -> str:
     """Without a fraction of zeros: 400, not 400.0, which would not be a whole number."""
     return str(int(value)) if value == value.to_integral_value() else str(value)
+
+
+def parse(shown: str, spec: Spec, text: str) -> Value:
+    """The value that `text` spells, if the parameter may have it."""
+    try:
+        return spec.check(spec.parse(text))
+    except ValueError as error:
+        raise usage(f"{shown} {error}", _nearby(spec, text)) from None
+
+
+def _nearby(spec: Spec, text: str) -> str | None:
+    """The two even numbers around an odd one; the word that a misspelt one resembles."""
+    if spec.even and text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 2:
+        return f"try {int(text) - 1} or {int(text) + 1}"
+    return suggestion(text, spec.words)

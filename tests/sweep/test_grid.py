@@ -6,16 +6,14 @@ import math
 
 import pytest
 
-from ahpatron_cli.cli.grid import (
-    MOST_VALUES,
-    Choice,
-    check_names,
-    choices,
-    expand,
-    size_of,
-)
 from ahpatron_cli.core import REGISTRY
 from ahpatron_cli.errors import ExitCode, UserError
+from ahpatron_cli.sweep.grid import MOST_VALUES, Choice, expand, size_of
+from ahpatron_cli.sweep.plan import check_names, single_setups, typed_layer
+
+
+def choices(flag: str, words: list[str], learners: list[str]) -> list[Choice]:
+    return typed_layer({}, {flag: words}, learners, "gaussian")[0]
 
 
 def values(name: str, text: str, learner: str = "ahpatron", rounds: int = 10_000) -> list[object]:
@@ -111,13 +109,11 @@ def test_later_layers_win_and_a_learner_goes_before_all() -> None:
 
 
 def test_names_that_nothing_has() -> None:
-    layer = choices("-g", ["epsilo=0.5"], ["ahpatron"])
     with pytest.raises(UserError, match="'epsilo'") as refusal:
-        check_names(layer, ["ahpatron"], "gaussian")
+        choices("-g", ["epsilo=0.5"], ["ahpatron"])
     assert refusal.value.hint == "did you mean epsilon?"
-    layer = choices("-g", ["perceptron.budget=4"], list(REGISTRY))
     with pytest.raises(UserError, match="perceptron has no parameter 'budget'"):
-        check_names(layer, list(REGISTRY), "gaussian")
+        choices("-g", ["perceptron.budget=4"], list(REGISTRY))
 
 
 def test_a_misspelt_name_in_a_configuration_says_where() -> None:
@@ -129,7 +125,7 @@ def test_a_misspelt_name_in_a_configuration_says_where() -> None:
 
 @pytest.mark.parametrize("learner", ["ahpatron", "perceptron", "nogd"])
 def test_the_size_of_a_grid_is_known_beforehand(learner: str) -> None:
-    layer = choices("-g", ["budget=20:100:20", "sigma=1,2", "epsilon=0.5,0.6,0.7"], [learner])
+    layer = choices("-g", ["budget=20:100:20", "sigma=1,2", "epsilon=0.5,0.6,0.7"], ["ahpatron"])
     made = list(expand(learner, "gaussian", [layer], 100))
     assert size_of(learner, "gaussian", [layer]) == len(made)
 
@@ -149,3 +145,35 @@ def test_values_that_do_not_go_together_are_refused_before_anything_runs() -> No
     layer = choices("-g", ["budget=3"], ["ahpatron"])
     with pytest.raises(UserError, match="even"):
         list(expand("ahpatron", "gaussian", [layer], 100))
+
+
+def test_run_plays_a_grid_of_one_value_each() -> None:
+    params = ["ridge=0.01", "ahpatron.budget=40"]
+    (ahpatron, avp), remarks = single_setups(
+        ["ahpatron", "avp"], "gaussian", params, {"epsilon": "0.25", "sigma": "auto"}
+    )
+    assert ahpatron.learner_params == {"epsilon": 0.25, "ridge": 0.01, "budget": 40}
+    assert avp.learner_params == {"epsilon": 0.25}
+    assert ahpatron.kernel_params == avp.kernel_params == {"sigma": "auto"}
+    assert remarks == []
+    _, remarks = single_setups(["perceptron"], "linear", [], {"sigma": "1", "budget": "4"})
+    assert remarks == [
+        "--sigma has no effect: the linear kernel has no such parameter",
+        "--budget has no effect: perceptron has no such parameter",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("word", "said"),
+    [
+        ("budget=20,40", "ahpatron is given 2 settings, and `run` plays one"),
+        ("budget=20:40:10", "ahpatron is given 3 settings"),
+        ("step=1/sqrt(T)", "-p step: 1/sqrt(T) depends on T"),
+        ("budget", "-p takes NAME=VALUE"),
+    ],
+)
+def test_run_refuses_more(word: str, said: str) -> None:
+    with pytest.raises(UserError) as refusal:
+        single_setups(["ahpatron"], "gaussian", [word], {})
+    assert said in refusal.value.problem
+    assert refusal.value.code == ExitCode.USAGE

@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from ahpatron_cli.cli.config import Config, read_config
-from ahpatron_cli.cli.grid import Choice
 from ahpatron_cli.errors import ExitCode, UserError
+from ahpatron_cli.sweep.config import Config, read_config
+from ahpatron_cli.sweep.grid import Choice
 
 
 def config(folder: Path, text: str) -> Config:

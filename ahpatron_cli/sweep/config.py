@@ -26,10 +26,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-from ahpatron_cli.cli.grid import Choice, Layer
 from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.data.scaling import SCALES
 from ahpatron_cli.errors import ExitCode, Place, UserError, suggestion, usage
+from ahpatron_cli.sweep.grid import Choice, Layer
 
 _TYPES: Mapping[str, tuple[type, str]] = {
     "kernel": (str, "a word"),
@@ -56,7 +56,7 @@ class File:
 
 @dataclass(frozen=True)
 class Config:
-    """What the file says; options on the command line go before it."""
+    """What the file says; command-line options take precedence."""
 
     files: list[File] = field(default_factory=list)
     learners: list[str] = field(default_factory=list)

@@ -1,0 +1,303 @@
+"""From what was typed and what a configuration says to setups, and to the trials of a sweep."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ahpatron_cli.core import KERNELS, REGISTRY
+from ahpatron_cli.core.rows import Rows
+from ahpatron_cli.data.cache import content_hash, decoded, default_folder
+from ahpatron_cli.data.dataset import WARM_UP, Facts, Preparation
+from ahpatron_cli.data.scaling import SCALES
+from ahpatron_cli.data.sigma import median_sigma
+from ahpatron_cli.data.source import STDIN_NAME
+from ahpatron_cli.errors import ExitCode, Place, UserError, one_of, suggestion, usage
+from ahpatron_cli.records import DataRecord
+from ahpatron_cli.runner import LISTING, Setup
+from ahpatron_cli.sweep.config import Config, File, read_config
+from ahpatron_cli.sweep.grid import Choice, Layer, expand, size_of
+from ahpatron_cli.sweep.summary import TrialData
+from ahpatron_cli.sweep.trial import Task, Trial, all_params
+
+MOST_TRIALS = 1_000_000
+
+
+@dataclass(frozen=True)
+class Asked:
+    """The command line."""
+
+    data: Sequence[str]
+    learners: Sequence[str]
+    grid: Sequence[str]
+    params: Sequence[str]
+    named: Mapping[str, str | None]
+    """--budget and the like; they take grids too."""
+    config: str | None
+    options: Mapping[str, Any]
+    """Options that a configuration may also set, with their defaults."""
+    typed: set[str]
+    """Those of them that were given."""
+    max_features: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a sweep is to play, before any file was read."""
+
+    files: Sequence[File]
+    learners: Sequence[str]
+    kernel: str
+    preparation: Preparation
+    repeats: int
+    seed: int
+    shuffled: bool
+    layers: Sequence[Layer]
+    """Choices for all files; later ones take precedence."""
+    typed: Layer
+    """Choices on the command line; they take precedence over those of a file, too."""
+    remarks: Sequence[str] = ()
+
+    def _trials(self, file: File, facts: Facts, setups: Sequence[Setup]) -> Iterator[Trial]:
+        """All trials on one file: order by order, so that a sweep cut short is comparable."""
+        record = DataRecord(file.path, facts.rounds, facts.features, facts.labels, facts.sha256)
+        done = self.preparation
+        data = TrialData(record, done.limit, done.scale, done.positive, self.shuffled)
+        whole = [(setup, all_params(setup)) for setup in setups]
+        for repeat in range(self.repeats):
+            for setup, params in whole:
+                yield Trial(data, setup, self.seed, repeat, params)
+
+    def tasks(self, note: Callable[[str], None], warn: Callable[[str], None]) -> list[Task]:
+        """Every trial once, file by file; files of equal content give equal trials."""
+        tasks: dict[str, Task] = {}
+        seen: dict[str, str] = {}
+        for file in self.files:
+            name = Path(file.path).name
+            sha256 = content_hash(file.path)
+            if sha256 is None:
+                raise UserError(
+                    "a sweep reads its data more than once, so not from a pipe",
+                    code=ExitCode.NO_INPUT,
+                    place=Place(file.path),
+                    hint="save it to a file first",
+                )
+            twin = seen.setdefault(sha256, file.path)
+            if twin != file.path:
+                note(f"{file.path} has the same content as {twin}")
+            loaded = decoded(file.path, sha256, self.preparation, default_folder())
+            facts = loaded.facts
+            for remark in facts.notes:
+                note(f"{name}: {remark}")
+            if facts.sorted_labels and not self.shuffled:
+                warn(f"{name}: the labels come sorted; --shuffle plays a random order")
+            setups = self.setups(file, facts.rounds)
+            if any(setup.auto_sigma for setup in setups):
+                setups, remark = settle_sigma(setups, file.path, loaded.first_rows())
+                note(f"{name}: {remark}")
+            path = str(Path(file.path).absolute())
+            for trial in self._trials(file, facts, setups):
+                identity = trial.id
+                tasks.setdefault(identity, Task(identity, trial, path, self.preparation))
+        return list(tasks.values())
+
+    def check_size(self) -> None:
+        """Refuse a sweep that nobody can have meant, before it is written out."""
+        trials = self.repeats * sum(
+            size_of(learner, self.kernel, self._layers(file))
+            for file in self.files
+            for learner in self.learners
+        )
+        if trials > MOST_TRIALS:
+            raise usage(f"{trials:,} trials; at most {MOST_TRIALS:,}", "try fewer values at once")
+
+    def _layers(self, file: File) -> list[Layer]:
+        return [*self.layers, file.layer, self.typed]
+
+    def setups(self, file: File, rounds: int) -> list[Setup]:
+        """Every learner and setting for a file of so many rounds."""
+        return [
+            setup
+            for learner in self.learners
+            for setup in expand(learner, self.kernel, self._layers(file), rounds)
+        ]
+
+
+def make_plan(asked: Asked) -> Plan:
+    """Put command line and configuration together; whatever is wrong with them is said now."""
+    config = read_config(asked.config) if asked.config else Config()
+    options = {
+        name: config.options.get(name, value) if name not in asked.typed else value
+        for name, value in asked.options.items()
+    }
+    files, remarks = config.choose_files(asked.data)
+    if not files:
+        raise usage("no data files", "name some, or list them in --config FILE")
+    if any(file.path in ("-", STDIN_NAME) for file in files):
+        hint = "save it to a file first"
+        raise usage("a sweep reads its data more than once, so not from standard input", hint)
+    learners = choose_learners(asked.learners or config.learners or ["ahpatron"])
+    kernel = one_of("kernel", options["kernel"], KERNELS)
+    for layer in (config.layer, *(file.layer for file in config.files)):
+        check_names(layer, list(REGISTRY), kernel, every=True)  # also of learners not played now
+    typed, more = typed_layer(asked.named, {"-p": asked.params, "-g": asked.grid}, learners, kernel)
+    positive = options["positive"]
+    repeats, shuffle = options["repeats"], options["shuffle"]
+    shuffled = repeats > 1 if shuffle is None else shuffle
+    preparation = Preparation(
+        options["limit"],
+        one_of("scale", options["scale"], SCALES),
+        parse_label(positive) if isinstance(positive, str) else positive,
+        asked.max_features,
+        warm_up=not shuffled,
+    )
+    plan = Plan(
+        files=files,
+        learners=learners,
+        kernel=kernel,
+        preparation=preparation,
+        repeats=repeats,
+        seed=options["seed"],
+        shuffled=shuffled,
+        layers=[config.layer],
+        typed=typed,
+        remarks=[*remarks, *more],
+    )
+    plan.check_size()
+    for file in files:
+        plan.setups(file, rounds=1000)  # any number will do to see whether the values are legal
+    return plan
+
+
+def choose_learners(names: Sequence[str]) -> list[str]:
+    """The learners asked for, each once, in the order of the command line."""
+    chosen: list[str] = []
+    for name in names:
+        chosen += REGISTRY if name == "all" else [one_of("learner", name, [*REGISTRY, "all"])]
+    return list(dict.fromkeys(chosen))
+
+
+def single_setups(
+    learners: Sequence[str], kernel: str, params: Sequence[str], named: Mapping[str, str | None]
+) -> tuple[list[Setup], list[str]]:
+    """One setup for each learner, as `run` plays them, and remarks on what has no effect.
+
+    `params` are the words after -p; `named` are options such as --budget, None where not given.
+    """
+    layer, remarks = typed_layer(named, {"-p": params}, learners, one_of("kernel", kernel, KERNELS))
+    setups = []
+    for learner in learners:
+        found = list(expand(learner, kernel, [layer], rounds=None))
+        if len(found) > 1:
+            hint = "`ahpatron sweep DATA -g NAME=V1,V2 --out FILE.jsonl` tries several"
+            raise usage(f"{learner} is given {len(found)} settings, and `run` plays one", hint)
+        setups += found
+    return setups, remarks
+
+
+def typed_layer(
+    named: Mapping[str, str | None],
+    words: Mapping[str, Sequence[str]],
+    learners: Sequence[str],
+    kernel: str,
+) -> tuple[list[Choice], list[str]]:
+    """What the command line chooses, each parameter once, and remarks on what has no effect.
+
+    `words` are those after each flag, such as -p.
+    """
+    made, remarks = [], []
+    for name, text in named.items():
+        if text is None:
+            continue
+        if _owners(name, learners) or name in KERNELS[kernel].specs():
+            made.append(Choice(None, name, (text,), f"--{name}"))
+        else:
+            of_kernels = any(name in kind.specs() for kind in KERNELS.values())
+            owner = f"the {kernel} kernel" if of_kernels else " and ".join(learners)
+            remarks.append(f"--{name} has no effect: {owner} has no such parameter")
+    for flag, given in words.items():
+        typed = [_choice(flag, word, learners) for word in given]
+        check_names(typed, learners, kernel)
+        made += typed
+    seen = set()
+    for choice in made:
+        if (choice.learner, choice.name) in seen:
+            raise usage(
+                f"{choice.name} is given twice", "put all its values into one -g NAME=V1,V2"
+            )
+        seen.add((choice.learner, choice.name))
+    return made, remarks
+
+
+def _choice(flag: str, word: str, learners: Sequence[str]) -> Choice:
+    """The choice that `LEARNER.NAME=VALUES` or `NAME=VALUES` spells."""
+    left, equals, text = word.partition("=")
+    if not equals or not left or not text:
+        example = "-p ridge=0.01" if flag == "-p" else "-g epsilon=0.5,0.6,0.7"
+        raise usage(f"{flag} takes NAME=VALUE, got {word!r}", f"for example {example}")
+    learner, dot, name = left.rpartition(".")
+    if not dot:
+        return Choice(None, left, (text,), f"{flag} {left}")
+    one_of("learner", learner, REGISTRY)
+    if learner not in learners:
+        problem = f"{flag} {left}: {learner} is not among the chosen learners"
+        raise usage(problem, f"add -l {learner}")
+    return Choice(learner, name, (text,), f"{flag} {left}")
+
+
+def check_names(layer: Layer, learners: Sequence[str], kernel: str, *, every: bool = False) -> None:
+    """Refuse a parameter that nothing in this sweep has; with `every`, no learner at all."""
+    for choice in layer:
+        among = [choice.learner] if choice.learner else learners
+        kernels = {} if choice.learner else KERNELS[kernel].specs()
+        if _owners(choice.name, among) or choice.name in kernels:
+            continue
+        legal = [*(name for one in among for name in REGISTRY[one].specs()), *kernels]
+        hint = suggestion(choice.name, legal) or LISTING
+        if every and not choice.learner:
+            raise usage(f"{choice.shown}: no learner or kernel has this parameter", hint)
+        others = _owners(choice.name, REGISTRY)
+        others += [f"the {one} kernel" for one in KERNELS if choice.name in KERNELS[one].specs()]
+        has = f"; {' and '.join(others)} would have it" if others else ""
+        raise usage(f"{' and '.join(among)} has no parameter {choice.name!r}{has}", hint)
+
+
+def _owners(name: str, learners: Iterable[str]) -> list[str]:
+    """Those of the learners that have a parameter of this name."""
+    return [learner for learner in learners if name in REGISTRY[learner].specs()]
+
+
+def settle_sigma(setups: Sequence[Setup], path: str, rows: Rows) -> tuple[list[Setup], str]:
+    """The setups with the σ that the first of these rows suggest, and a note on it."""
+    found = median_sigma(rows, setups[0].kernel)
+    if isinstance(found, str):
+        raise UserError(
+            f"--sigma auto cannot choose: {found}",
+            code=ExitCode.BAD_DATA,
+            place=Place(path),
+            hint="give a number: --sigma S",
+        )
+    note = f"σ = {found:g}, the median distance between the first {WARM_UP:,} rows (--sigma auto)"
+    return [setup.with_sigma(found) for setup in setups], note
+
+
+def parse_label(text: str | None) -> float | None:
+    """The label after --positive."""
+    if text is None:
+        return None
+    try:
+        label = float(text) if "_" not in text else math.nan
+    except ValueError:
+        label = math.nan
+    if not math.isfinite(label):
+        raise usage(f"--positive takes a label, which is a number, got {text!r}")
+    return label
+
+
+def share(tasks: Sequence[Task], part: int, parts: int) -> list[Task]:
+    """The part-th (from 0) of N parts: dealt in order of id, which mixes quick and slow trials."""
+    chosen = {task.id for task in sorted(tasks, key=lambda task: task.id)[part::parts]}
+    return [task for task in tasks if task.id in chosen]

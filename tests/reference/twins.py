@@ -37,6 +37,8 @@ class Trace:
     steps: list[float] = field(default_factory=list)
     """λ_t of each update."""
     margins_at_updates: list[float] = field(default_factory=list)
+    restarts: list[int] = field(default_factory=list)
+    """Rounds, from 0, in which everything started anew."""
 
 
 def norm(points: list[Row], coefficients: list[float], kernel: KernelFunction) -> float:

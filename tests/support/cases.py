@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ahpatron_cli.core import REGISTRY, Learner
-from reference import gradient_twins, projection_twins, twins
+from reference import gradient_twins, projection_twins, span_twins, twins
 
 
 @dataclass(frozen=True)
@@ -33,6 +33,7 @@ TWINS: dict[str, Callable[..., twins.Trace]] = {
     "avp": twins.avp,
     "ahpatron": twins.ahpatron,
     "ahpatron+": twins.ahpatron_plus,
+    "arow": span_twins.arow,
     "alma2": twins.alma2,
     "forgetron": twins.forgetron,
     "rbp": twins.rbp,
@@ -68,6 +69,10 @@ CASES = [
     Case("ahpatron+", {"budget": 10, "epsilon": 0.5, "radius": 1.5, "step": 0.9, "ridge": 0.1}),
     Case("ahpatron+", {"budget": 10, "selection": "greedy"}),
     Case("ahpatron+", {"budget": 8, "selection": "magnitude", "schedule": "constant"}),
+    Case("arow", {"budget": 1}),
+    Case("arow", {"budget": 6}),
+    Case("arow", {"budget": 20, "noise": 1.0, "floor": 0.1, "tolerance": 0.1}),
+    Case("arow", {"budget": 12, "alarm": 1.5}),
     Case("alma2"),
     Case("alma2", {"alpha": 0.6, "beta": 2.0, "gain": 0.5}),
     Case("forgetron", {"budget": 1}),

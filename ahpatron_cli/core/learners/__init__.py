@@ -19,6 +19,7 @@ from ahpatron_cli.core.errors import LearnerLoadError
 from ahpatron_cli.core.learners.ahpatron import Ahpatron
 from ahpatron_cli.core.learners.ahpatron_plus import AhpatronPlus
 from ahpatron_cli.core.learners.alma2 import Alma
+from ahpatron_cli.core.learners.arow import Arow
 from ahpatron_cli.core.learners.avp import AVP
 from ahpatron_cli.core.learners.base import Learner
 from ahpatron_cli.core.learners.bogd import Bogd
@@ -37,6 +38,7 @@ GROUP = "ahpatron.learners"
 BUILT_IN: tuple[type[Learner[Any]], ...] = (
     Ahpatron,
     AhpatronPlus,
+    Arow,
     AVP,
     Perceptron,
     Alma,
@@ -184,6 +186,7 @@ __all__ = [
     "Ahpatron",
     "AhpatronPlus",
     "Alma",
+    "Arow",
     "Bogd",
     "BogdPlusPlus",
     "Forgetron",

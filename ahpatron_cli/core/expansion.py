@@ -29,6 +29,8 @@ from ahpatron_cli.core.state import State, Stored
 SMALLEST_SCALE = 1e-100
 SMALLEST_SQUARE = float(np.finfo(np.float64).tiny)
 """Below this, doubles have fewer digits."""
+EQUAL_SIZE = 1e-10
+"""Coefficients that differ by this share of their size are equal but for rounding."""
 CANCELLED = 1e-12
 """A sum this small beside its terms is rounding, and counts as 0."""
 
@@ -231,6 +233,12 @@ class Expansion(Hypothesis):
             self._pending[place - self._settled] = 0.0
         self.size -= 1
         self.norm_squared = math.nan
+
+    def drop_smallest(self) -> None:
+        """Forget the example with the smallest |a|; where equal but for rounding, the oldest."""
+        sizes = self.sizes()
+        sizes[sizes == 0] = math.inf
+        self.drop_at(int((sizes <= sizes.min() * (1 + EQUAL_SIZE)).argmax()))
 
     def clip_coefficients(self, limit: float) -> None:
         """Bring every |a_i| that is above `limit` down to it."""

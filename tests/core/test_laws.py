@@ -1,18 +1,22 @@
 """Laws that every registered learner obeys. A learner added to the registry gets them for free."""
 
-from itertools import pairwise
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from hypothesis import strategies as st
 
-from ahpatron_cli.core import KERNELS, REGISTRY, Gaussian, Kernel, Player
+from ahpatron_cli.core import KERNELS, REGISTRY, Gaussian, Learner, Player, find_learner
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.expansion import Expansion
+from ahpatron_cli.core.learners.base import Margin, Trigger
+from ahpatron_cli.core.parameters import real, whole
+from ahpatron_cli.testing import LAWS, Stream, check_learner, equals_twin
 from reference import kernels as formulas
 from support.cases import CASES, ONLY_GAUSSIAN, TWINS, Case
-from support.streams import Example, compress, make_stream, streams
+from support.streams import Example, make_stream, streams
 
 KERNEL_PAIRS = {
     "gaussian": (KERNELS["gaussian"](sigma=0.7), formulas.gaussian(0.7)),
@@ -20,12 +24,9 @@ KERNEL_PAIRS = {
     "polynomial": (KERNELS["polynomial"](degree=3), formulas.polynomial(3, 1.0)),
     "linear": (KERNELS["linear"](), formulas.linear()),
 }
+OWN = str(Path(__file__).parents[2] / "docs" / "examples" / "own_learner.py")
 
 every_case = pytest.mark.parametrize("case", CASES, ids=str)
-
-
-def scores_of(case: Case, stream: Example, kernel: Kernel, block: int = 64) -> np.ndarray:
-    return Player(case.learner(), kernel, block=block).feed(stream.X, stream.y)
 
 
 def test_every_learner_has_a_twin_and_a_case() -> None:
@@ -39,7 +40,8 @@ def test_engine_equals_twin(case: Case, stream: Example) -> None:
     kernel, formula = KERNEL_PAIRS["gaussian"]
     player = Player(case.learner(), kernel, block=16)
     scores = player.feed(stream.X, stream.y)
-    trace = case.twin(stream.rows, stream.labels, formula)
+    rows = stream.rows
+    trace = case.twin(rows, stream.labels, formulas.tabled(rows, formula))
     np.testing.assert_allclose(scores, trace.scores, rtol=1e-7, atol=1e-9)
     tally = player.tally
     assert tally.mistakes == trace.mistakes
@@ -70,82 +72,155 @@ def test_engine_equals_twin_with_every_kernel(case: Case, kernel_name: str) -> N
         return
     stream = make_stream(seed=5, rounds=70, features=3)
     stream.X[17] = 0.0  # κ(0, 0) = 0 for the linear kernel
-    trace = case.twin(stream.rows, stream.labels, formula)
+    rows = stream.rows
+    trace = case.twin(rows, stream.labels, formulas.tabled(rows, formula))
+    scores = Player(case.learner(), kernel).feed(stream.X, stream.y)
     # Few features and a linear kernel give tiny f(x); what matters is that predictions agree.
-    np.testing.assert_allclose(scores_of(case, stream, kernel), trace.scores, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(scores, trace.scores, rtol=1e-6, atol=1e-7)
 
 
 @every_case
-@settings(max_examples=15, deadline=None)
-@given(stream=streams(max_rounds=150), block=st.sampled_from([1, 2, 7, 33, 256]))
-def test_block_size_never_matters(case: Case, stream: Example, block: int) -> None:
-    expected = scores_of(case, stream, Gaussian(sigma=0.7))
-    np.testing.assert_allclose(
-        scores_of(case, stream, Gaussian(sigma=0.7), block), expected, rtol=1e-7, atol=1e-9
-    )
+@pytest.mark.parametrize("law", LAWS)
+@settings(max_examples=6, deadline=None)
+@given(stream=streams(max_rounds=150))
+def test_law(case: Case, law: str, stream: Example) -> None:
+    LAWS[law](case.learner(), Stream(stream.X, stream.y), Gaussian(sigma=0.7))
 
 
-@every_case
-@settings(max_examples=15, deadline=None)
-@given(stream=streams(max_rounds=150), data=st.data())
-def test_no_round_sees_a_later_one(case: Case, stream: Example, data: st.DataObject) -> None:
-    """Altering round t, label or features, changes nothing that was predicted before it."""
-    t = data.draw(st.integers(0, len(stream.y) - 1))
-    before = scores_of(case, stream, Gaussian())
-    X, y = stream.X.copy(), stream.y.copy()
-    y[t] = -y[t]
-    flipped = scores_of(case, Example(X, y), Gaussian())
-    np.testing.assert_allclose(flipped[: t + 1], before[: t + 1], rtol=1e-9, atol=1e-12)
-    X[t:] = 2.5 - X[t:]
-    altered = scores_of(case, Example(X, y), Gaussian())
-    np.testing.assert_allclose(altered[:t], before[:t], rtol=1e-7, atol=1e-9)
+# A learner of somebody else's --------------------------------------------------------------------
 
 
-@every_case
-@settings(max_examples=15, deadline=None)
-@given(stream=streams(max_rounds=200))
-def test_budget_and_radius_hold(case: Case, stream: Example) -> None:
-    player = Player(case.learner(), Gaussian(sigma=0.7), block=8)
-    for t in range(0, len(stream.y), 8):
-        player.feed(stream.X[t : t + 8], stream.y[t : t + 8])
-        learner = player.learner
-        budget = getattr(learner, "budget", len(stream.y))
-        assert (player.f.size or 0) <= (learner.most_kept or budget)
-        assert player.f.norm <= getattr(learner, "radius", np.inf) * (1 + 1e-12)
+def smallest_goes(
+    X: list[list[float]], Y: list[int], kernel: Any, *, budget: int, aggressiveness: float = 1.0
+) -> list[float]:
+    """The twin of the example in docs/."""
+    S: list[tuple[float, list[float]]] = []
+    scores = []
+    for x, y in zip(X, Y, strict=True):
+        scores.append(sum(a * kernel(s, x) for a, s in S))
+        if y * scores[-1] < 1:
+            if len(S) == budget:
+                least = min(abs(a) for a, _ in S)
+                del S[next(i for i, (a, _) in enumerate(S) if abs(a) <= least * (1 + 1e-10))]
+            S.append((min(aggressiveness, 1 - y * scores[-1]) * y, x))
+    return scores
 
 
-@every_case
-@settings(max_examples=15, deadline=None)
-@given(stream=streams(max_rounds=120))
-def test_sparse_equals_dense(case: Case, stream: Example) -> None:
-    X = np.where(np.abs(stream.X) < 0.5, 0.0, stream.X)
-    dense = Player(case.learner(), Gaussian(sigma=0.7)).feed(X, stream.y)
-    sparse = Player(case.learner(), Gaussian(sigma=0.7)).feed(compress(X), stream.y)
-    np.testing.assert_allclose(sparse, dense, rtol=1e-7, atol=1e-9)
-
-
-@every_case
-def test_pieces_of_whole_blocks_give_the_same_bits(case: Case) -> None:
-    stream = make_stream(seed=3, rounds=500, features=3)
-    whole = Player(case.learner(), Gaussian()).feed(stream.X, stream.y)
-    player = Player(case.learner(), Gaussian())
-    cuts = [0, 64, 256, 320, 500]
-    pieces = [
-        player.feed(stream.X[start:stop], stream.y[start:stop]) for start, stop in pairwise(cuts)
-    ]
-    np.testing.assert_array_equal(np.concatenate(pieces), whole)
-
-
-@every_case
-def test_tracked_norm_is_the_norm(case: Case) -> None:
-    stream = make_stream(seed=4, rounds=300, features=2)
-    player = Player(case.learner(), Gaussian(sigma=0.7))
+def test_the_example_learner_obeys_all_laws() -> None:
+    kind = find_learner(f"{OWN}:SmallestGoes")
+    check_learner(kind, smallest_goes, budget=9)
+    check_learner(kind, smallest_goes, budget=1, aggressiveness=0.3)
+    stream = make_stream(seed=1, rounds=300, features=3)
+    player = Player(kind(budget=9))
     player.feed(stream.X, stream.y)
-    f = player.f
-    if not isinstance(f, Expansion):
-        return  # ‖w‖ is not tracked but computed; test_engine_equals_twin compares it
-    assert f.points is not None
-    gram = player.kernel.between(f.points, f.points)
-    exact = np.sqrt(f.coefficients @ gram @ f.coefficients)
-    assert f.norm == pytest.approx(exact, rel=1e-9)
-    assert f.norm_drift < 1e-9
+    assert player.learner.statistics() == {"dropped": player.tally.updates - 9}
+
+
+@dataclass
+class Sound(Learner[Expansion]):
+    """A Perceptron that takes every margin below 1/2; its subclasses each break one law."""
+
+    name = "sound"
+    title = "for tests"
+    budget: int = whole("B", "most examples kept", default=1000)
+    radius: float = real("U", "radius", default=1e9)
+
+    def wants(self, margin: Margin, y: Margin) -> Trigger:
+        return margin < 0.5
+
+    def update(self, f: Expansion, margin: float, y: float) -> bool | None:
+        f.add(y)
+        return None
+
+
+@dataclass
+class Growing(Sound):
+    """Keeps more than its budget."""
+
+    budget: int = whole("B", "most examples kept", default=3)
+
+
+@dataclass
+class Long(Sound):
+    """Leaves the ball of its radius."""
+
+    radius: float = real("U", "radius", default=0.5)
+
+
+@dataclass
+class Unseeded(Sound):
+    """Draws from a generator of its own."""
+
+    def update(self, f: Expansion, margin: float, y: float) -> bool | None:
+        f.add(y * np.random.default_rng().random())
+        return None
+
+
+@dataclass
+class Leaking(Sound):
+    """Counts in its class, not in the pass."""
+
+    seen = [0]  # noqa: RUF012  # that is the fault
+
+    def update(self, f: Expansion, margin: float, y: float) -> bool | None:
+        self.seen[0] += 1
+        f.add(y / (1 + self.seen[0]))
+        return None
+
+
+@dataclass
+class Undeclared(Sound):
+    """Counts in an attribute that is not declared, so that it is not saved."""
+
+    def update(self, f: Expansion, margin: float, y: float) -> bool | None:
+        self._seen = getattr(self, "_seen", 0) + 1
+        f.add(y / (1 + self._seen))
+        return None
+
+
+@dataclass
+class Peeking(Sound):
+    """Looks at labels of rounds to come."""
+
+    def update(self, f: Expansion, margin: float, y: float) -> bool | None:
+        f.add(y * (1 + f.to_come))  # type: ignore[attr-defined]  # see hypothesis
+        return None
+
+    def hypothesis(self, kernel: Any) -> Expansion:
+        class Open(Expansion):
+            def open(self, block: Any, labels: Any) -> None:
+                super().open(block, labels)
+                self.to_come = float(abs(labels.sum()))
+
+        return Open(kernel)
+
+
+@pytest.mark.parametrize(
+    ("kind", "said"),
+    [
+        (Growing, "is above the budget, 3"),
+        (Long, "is above the radius"),
+        (Unseeded, "no"),
+        (Leaking, "no"),
+        (Undeclared, r"goes on after round \d+: no"),
+        (Peeking, "no"),
+    ],
+)
+def test_a_law_that_is_broken_is_named(kind: type[Sound], said: str) -> None:
+    with pytest.raises(AssertionError, match=said):
+        check_learner(kind)
+
+
+def test_a_sound_learner_passes_and_a_wrong_twin_does_not() -> None:
+    check_learner(Sound)
+    with pytest.raises(AssertionError, match="equals its twin"):
+        check_learner(Sound, lambda X, Y, kernel: [0.0] * len(X))
+
+
+def test_counts_are_compared_with_the_twin() -> None:
+    stream = make_stream(seed=2, rounds=40, features=2)
+    case = Case("perceptron")
+    trace = case.twin(stream.rows, stream.labels, formulas.gaussian(0.7))
+    trace.updates += 1
+    with pytest.raises(AssertionError, match="updates"):
+        equals_twin(case.learner(), Stream(stream.X, stream.y), lambda *_: trace, {})

@@ -44,10 +44,12 @@ class Bogd(GradientLearner[CappedExpansion]):
     horizon: int | None = horizon_parameter()
 
     def resolved(self, horizon: int | None) -> Self:
-        """T and η, and then λ."""
+        """T and η, and then λ: 8/T², but 1/(2η) in the few rounds where that is too much."""
         one = super().resolved(horizon)
         if self.shrinkage is None:
-            one = dataclasses.replace(one, shrinkage=8 / one.horizon**2 if one.horizon else 0.0)
+            shrinkage = 8 / one.horizon**2 if one.horizon else 0.0
+            too_much = one.step * shrinkage >= 1
+            return dataclasses.replace(one, shrinkage=0.5 / one.step if too_much else shrinkage)
         if one.step * one.shrinkage >= 1:
             message = f"shrinkage must be a number below 1/step = {1 / one.step:g}"
             raise ParameterError(f"{message}, got {one.shrinkage}", "shrinkage")

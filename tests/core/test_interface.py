@@ -1,0 +1,335 @@
+"""What learners, players and errors promise to whoever uses them."""
+
+from __future__ import annotations
+
+import dataclasses
+import pickle
+import sys
+from collections.abc import Callable
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+from ahpatron_cli.core import (
+    AVP,
+    REGISTRY,
+    Ahpatron,
+    Bogd,
+    Gaussian,
+    Linear,
+    Perceptron,
+    Player,
+    find_learner,
+    learner_source,
+    play,
+    register,
+)
+from ahpatron_cli.core import learners as registry
+from ahpatron_cli.core.errors import (
+    LearnerLoadError,
+    LimitReachedError,
+    NumericalError,
+    ParameterError,
+)
+from ahpatron_cli.core.expansion import Expansion
+from support.streams import compress, make_stream
+
+STREAM = make_stream(seed=4, rounds=300, features=3)
+OWN = Path(__file__).parents[2] / "docs" / "examples" / "own_learner.py"
+
+
+# Parameters never change ------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("thing", [Ahpatron(), Gaussian()])
+def test_a_parameter_cannot_be_set(thing: Any) -> None:
+    name = next(iter(thing.specs()))
+    with pytest.raises(dataclasses.FrozenInstanceError, match=name):
+        setattr(thing, name, 4)
+    assert thing == type(thing)()
+
+
+@pytest.mark.parametrize("name", REGISTRY)
+def test_a_pass_resolves_a_copy(name: str) -> None:
+    learner = REGISTRY[name]()
+    before = learner.params()
+    player = Player(learner, horizon=300)
+    player.feed(STREAM.X, STREAM.y)
+    assert learner.params() == before
+    assert player.learner is not learner
+    assert set(player.learner.params()) >= set(before)
+    assert type(learner)(**player.learner.params()).resolved(None) == player.learner
+
+
+def test_short_streams_have_a_legal_default_shrinkage() -> None:
+    for rounds in range(1, 12):
+        learner = Player(Bogd(), horizon=rounds).learner
+        assert 0 < learner.shrinkage * learner.step < 1
+    with pytest.raises(ParameterError, match="below 1/step") as refusal:
+        Player(Bogd(step=1.0, shrinkage=1.0))
+    assert refusal.value.kind == "range"
+
+
+# Errors -----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        ParameterError("horizon must be given", "horizon", "missing"),
+        NumericalError("‖f‖² overflows", 17, "norm"),
+        LimitReachedError("too many", "max_support"),
+        LearnerLoadError("no such class", "x.py"),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_errors_survive_pickling(error: Exception) -> None:
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error)
+    assert str(again) == str(error) == error.args[0]
+    assert vars(again) == vars(error)
+    assert again.kind == error.kind
+
+
+@pytest.mark.parametrize("piece", [300, 64, 50, 7])
+@pytest.mark.parametrize("row", [3, 131, 299])
+def test_the_row_that_cannot_be_computed_is_counted_from_its_piece(piece: int, row: int) -> None:
+    X = STREAM.X.copy()
+    X[row, 1] = np.nan
+    player = Player(Ahpatron(budget=10))
+    last = row // piece * piece
+    for begin in range(0, last, piece):
+        player.feed(X[begin : begin + piece], STREAM.y[begin : begin + piece])
+    with pytest.raises(NumericalError) as refusal:
+        player.feed(X[last : last + piece], STREAM.y[last : last + piece])
+    assert (refusal.value.row, refusal.value.kind) == (row % piece, "features")
+
+
+# Rows and labels ----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("labels", [STREAM.y[:-1], np.append(STREAM.y, 1.0), STREAM.y[:, None]])
+def test_rows_and_labels_must_be_as_many(labels: np.ndarray) -> None:
+    for run in (Player(Perceptron()).feed, Player(Perceptron()).judge):
+        with pytest.raises(ValueError, match="a label for each of 300 rows"):
+            run(STREAM.X, labels)
+    with pytest.raises(ValueError, match="a label for each of 300 rows"):
+        play(Perceptron(), STREAM.X, labels)
+
+
+@pytest.mark.parametrize("kernel", [Gaussian(sigma=0.3), Linear()])
+def test_values_of_32_bits_are_computed_with_in_64(kernel: Any) -> None:
+    X = (STREAM.X + 100.0).astype(np.float32)
+    expected = Player(Ahpatron(budget=20), kernel).feed(X.astype(np.float64), STREAM.y)
+    np.testing.assert_array_equal(Player(Ahpatron(budget=20), kernel).feed(X, STREAM.y), expected)
+    sparse = compress(X.astype(np.float64))
+    single = dataclasses.replace(sparse, values=sparse.values.astype(np.float32))
+    np.testing.assert_array_equal(
+        Player(Ahpatron(budget=20), kernel).feed(single, STREAM.y),
+        Player(Ahpatron(budget=20), kernel).feed(sparse, STREAM.y),
+    )
+
+
+@pytest.mark.parametrize("kind", ["csr_matrix", "csr_array", "coo_matrix", "csc_array"])
+def test_rows_of_scipy_are_played(kind: str) -> None:
+    X = np.where(np.abs(STREAM.X) < 0.5, 0.0, STREAM.X)
+    expected = play(Ahpatron(budget=20), compress(X), STREAM.y)
+    found = play(Ahpatron(budget=20), getattr(scipy.sparse, kind)(X), STREAM.y)
+    assert found.f.norm == expected.f.norm
+    assert found.tally.mistakes == expected.tally.mistakes > 0
+    np.testing.assert_array_equal(found.scores(scipy.sparse.csr_matrix(X)), found.scores(X))
+
+
+def test_duplicates_and_disorder_in_sparse_rows_are_put_right() -> None:
+    rows = (np.array([1.0, 2.0, 4.0]), np.array([2, 0, 2]), np.array([0, 3]))
+    messy = scipy.sparse.csr_matrix(rows, shape=(1, 3))
+    player = play(Perceptron(), STREAM.X[:50], STREAM.y[:50])
+    np.testing.assert_array_equal(
+        player.scores(messy), player.scores(compress(np.array([[2.0, 0.0, 5.0]])))
+    )
+    assert messy.nnz == 3  # the caller's own stays as it was
+
+
+@pytest.mark.parametrize("rows", [np.zeros(3), np.array([["a"]]), [[[1.0]]]])
+def test_what_is_no_matrix_is_refused(rows: Any) -> None:
+    with pytest.raises(ValueError, match="a matrix of numbers"):
+        play(Perceptron(), rows, [1.0])
+
+
+# The norm ------------------------------------------------------------------------------------
+
+
+def opened(changes: Callable[[Expansion], None]) -> tuple[Expansion, float]:
+    """An expansion in the middle of its second block after `changes`, and its norm by hand."""
+    kernel = Gaussian()
+    f = Expansion(kernel)
+    points = kernel.points(STREAM.X)
+    f.open(points.slice(0, 64), STREAM.y[:64])
+    for now in range(20):
+        f.value(now)
+        f.add(float(STREAM.y[now]))
+    f.close()
+    f.open(points.slice(64, 128), STREAM.y[64:128])
+    for now in range(10):
+        f.value(now)
+        f.add(0.5 * float(STREAM.y[64 + now]))
+    changes(f)
+    at = np.array([f.value(now) for now in range(64)])
+    f.value(10)
+    read = f.norm
+    f.close()
+    assert f.points is not None
+    gram = kernel.between(f.points, f.points)
+    np.testing.assert_allclose(f.coefficients @ kernel.between(f.points, points.slice(64, 128)), at)
+    return f, read - float(np.sqrt(f.coefficients @ gram @ f.coefficients))
+
+
+CHANGES: dict[str, Callable[[Expansion], None]] = {
+    "nothing": lambda f: None,
+    "an old one dropped": lambda f: f.drop(3),
+    "a new one dropped": lambda f: f.drop(25),
+    "clipped": lambda f: f.clip_coefficients(0.3),
+    "scaled and dropped": lambda f: (f.scale(0.25), f.drop(0)),  # type: ignore[func-returns-value]
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_the_norm_is_right_while_a_block_is_open(change: str) -> None:
+    _, difference = opened(CHANGES[change])
+    assert difference == pytest.approx(0.0, abs=1e-12)
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_project_works_after_any_change(change: str) -> None:
+    def projected(f: Expansion) -> None:
+        CHANGES[change](f)
+        f.project(0.7)
+
+    f, difference = opened(projected)
+    assert f.norm == pytest.approx(0.7, rel=1e-12)
+    assert difference == pytest.approx(0.0, abs=1e-12)
+
+
+# A frozen pass ---------------------------------------------------------------------------------
+
+
+def test_a_frozen_pass_counts_near_ties_from_its_first_round_on() -> None:
+    player = play(Perceptron(), STREAM.X, STREAM.y, Gaussian(sigma=0.1))
+    ties = player.tally.near_ties
+    far = np.full((3, 3), 100.0)
+    player.judge(far, np.ones(3))
+    assert player.tally.near_ties == ties + 3
+    other = play(AVP(), far, np.ones(3))  # the first round of all is no tie, though f(x) = 0
+    assert other.tally.near_ties == 0
+    frozen = Player(AVP())
+    frozen.judge(far, np.ones(3))
+    assert frozen.tally.near_ties == 3
+
+
+# Learners of others ---------------------------------------------------------------------------
+
+
+class Distribution:
+    name, version = "some-learners", "1.2"
+
+
+def entry_point(name: str, value: str) -> metadata.EntryPoint:
+    point = metadata.EntryPoint(name, value, registry.GROUP)
+    vars(point)["dist"] = Distribution()
+    return point
+
+
+@pytest.fixture
+def plugins(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> registry.Registry:
+    """A registry that finds three entry points, of which two are broken."""
+    (tmp_path / "some_learners.py").write_text(OWN.read_text() + "\nNothing = 3\n")
+    (tmp_path / "broken_learners.py").write_text("import nothing_of_that_name\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    points = [
+        entry_point("smallest-goes", "some_learners:SmallestGoes"),
+        entry_point("nothing", "some_learners:Nothing"),
+        entry_point("broken", "broken_learners:X"),
+    ]
+    monkeypatch.setattr(registry.metadata, "entry_points", lambda group: points)
+    fresh = registry.Registry(registry.BUILT_IN)
+    monkeypatch.setattr(registry, "REGISTRY", fresh)
+    yield fresh
+    for name in ("some_learners", "broken_learners"):
+        sys.modules.pop(name, None)
+
+
+def test_entry_points_are_learners(plugins: registry.Registry) -> None:
+    assert list(plugins) == [*(kind.name for kind in registry.BUILT_IN), *PLUGGED]
+    assert "broken" in plugins
+    kind = registry.find_learner("smallest-goes")
+    assert play(kind(budget=5), STREAM.X, STREAM.y).f.size == 5
+    assert learner_source(kind) == "some-learners 1.2"
+
+
+PLUGGED = ("smallest-goes", "nothing", "broken")
+
+
+def test_a_broken_plugin_is_named_when_it_is_asked_for(plugins: registry.Registry) -> None:
+    assert plugins["ahpatron"] is Ahpatron
+    with pytest.raises(LearnerLoadError, match=r"'broken' of some-learners 1\.2") as refusal:
+        plugins["broken"]
+    assert "nothing_of_that_name" in str(refusal.value)
+    with pytest.raises(LearnerLoadError, match=r"some-learners 1\.2 is no subclass of Learner"):
+        plugins["nothing"]
+    with pytest.raises(KeyError):
+        plugins["unheard-of"]
+
+
+def test_a_learner_in_a_file(tmp_path: Path) -> None:
+    kind = find_learner(f"{OWN}:SmallestGoes")
+    assert find_learner(f"{OWN}:SmallestGoes") is kind
+    copied = tmp_path / "mine.py"
+    copied.write_text(OWN.read_text().replace("1.0 - margin", "2.0 - margin"))
+    other = find_learner(f"{copied}:SmallestGoes")
+    assert other is not kind
+    assert learner_source(kind).startswith("sha256:")
+    assert learner_source(kind) != learner_source(other)
+    assert learner_source(Ahpatron) == "built-in"
+    pickle.loads(pickle.dumps(kind()))
+
+
+@pytest.mark.parametrize(
+    ("content", "name", "said"),
+    [
+        ("x = 1", "Missing", "AttributeError"),
+        ("def f(:", "X", "SyntaxError"),
+        ("1 / 0", "X", "ZeroDivisionError"),
+        ("from ahpatron_cli.core import Learner\nclass X(Learner): pass", "X", "`name`"),
+        (
+            "from ahpatron_cli.core import Learner\nclass X(Learner):\n name = title = 'x'",
+            "X",
+            "@dataclass",
+        ),
+    ],
+)
+def test_a_file_without_a_learner_is_refused(
+    tmp_path: Path, content: str, name: str, said: str
+) -> None:
+    (tmp_path / "m.py").write_text(content)
+    with pytest.raises(LearnerLoadError, match=said):
+        find_learner(f"{tmp_path / 'm.py'}:{name}")
+    with pytest.raises(LearnerLoadError, match="FileNotFoundError"):
+        find_learner(f"{tmp_path / 'none.py'}:X")
+
+
+def test_a_name_belongs_to_one_class(plugins: registry.Registry) -> None:
+    kind = find_learner(f"{OWN}:SmallestGoes")
+
+    @dataclasses.dataclass
+    class Imposter(Perceptron):
+        name = "ahpatron"
+
+    with pytest.raises(ValueError, match="another learner 'ahpatron'"):
+        register(Imposter)
+    kind_of_ours = dataclasses.dataclass(type("Ours", (kind,), {"name": "ours"}))
+    assert register(kind_of_ours) is kind_of_ours
+    assert registry.find_learner("ours") is kind_of_ours

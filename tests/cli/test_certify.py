@@ -1,4 +1,4 @@
-"""`--certify` and `--theorem` in real processes."""
+"""`--certify` and `--theorem`."""
 
 from __future__ import annotations
 
@@ -6,14 +6,13 @@ import csv
 import io
 import json
 import os
-import subprocess
-import sys
-import textwrap
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from ahpatron_cli import certify
+from ahpatron_cli.core.theory import bounds
 from support.command import Ahpatron
 
 SIGMAS = {"rings": "0.1", "breast_cancer": "1", "sparse_text": "1"}
@@ -198,50 +197,30 @@ def test_what_was_given_stays(ahpatron: Ahpatron, rings: Path) -> None:
     assert second["learner"] == "rbp"
 
 
-def test_a_broken_bound_ends_with_exit_code_1(rings: Path) -> None:
-    """A child process in which the formula of Theorem 1 forgets the norm, and half of the loss."""
-    options = ["-l", "perceptron", "--sigma", "0.1", "--certify"]
-    program = """
-        from ahpatron_cli.core.theory import bounds
-        bounds.perceptron = lambda loss, norm: loss / 2
-        from ahpatron_cli.cli.app import main
-        main()
-    """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program), "run", str(rings), *options],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 1
-    assert done.stdout == ""
-    assert "this is a bug in ahpatron, please report" in done.stderr
-    assert "Theorem 1 is broken: perceptron has 236 mistakes, the bound is" in done.stderr
-    assert "Comparator(name=" in done.stderr
+def test_a_broken_bound_ends_with_exit_code_1(
+    ahpatron: Ahpatron, rings: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The formula of Theorem 1 forgets the norm, and half of the loss."""
+    monkeypatch.setattr(bounds, "perceptron", lambda loss, norm: loss / 2)
+    done = ahpatron("run", rings, "-l", "perceptron", "--sigma", "0.1", "--certify")
+    assert (done.code, done.out) == (1, "")
+    assert "this is a bug in ahpatron, please report" in done.err
+    assert "Theorem 1 is broken: perceptron has 236 mistakes, the bound is" in done.err
+    assert "Comparator(name=" in done.err
 
 
-def test_a_file_that_changes_between_its_readings(rings: Path, tmp_path: Path) -> None:
-    path = tmp_path / "growing.svm"
-    path.write_bytes(rings.read_bytes())
-    program = """
-        import sys
-        from ahpatron_cli import certify as certifying
-        draw = certifying.comparators
-        def later(*arguments):
-            with open(sys.argv[2], "a") as file:
-                file.write("1 1:1\\n")
-            return draw(*arguments)
-        certifying.comparators = later
-        from ahpatron_cli.cli.app import main
-        main()
-    """
-    done = subprocess.run(
-        [sys.executable, "-c", textwrap.dedent(program), "run", str(path), "--certify"],
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert done.returncode == 65, done.stderr
-    assert "the file changed between its readings" in done.stderr
+def test_a_file_that_changes_between_its_readings(
+    ahpatron: Ahpatron, rings: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = ahpatron.write("growing.svm", rings.read_bytes())
+    draw = certify.comparators
+
+    def later(*arguments: Any) -> Any:
+        with path.open("a") as file:
+            file.write("1 1:1\n")
+        return draw(*arguments)
+
+    monkeypatch.setattr(certify, "comparators", later)
+    done = ahpatron("run", path, "--certify")
+    assert done.code == 65, done.err
+    assert "the file changed between its readings" in done.err

@@ -160,8 +160,17 @@ def test_names_from_outside_are_shown_literally(ahpatron: Ahpatron) -> None:
     assert "\x1b" not in out
 
 
-@pytest.mark.parametrize("columns", [40, 80, 200])
-@pytest.mark.parametrize("locale", [{}, ASCII], ids=["utf-8", "ascii"])
+@pytest.mark.parametrize(
+    ("columns", "locale"),
+    [
+        pytest.param(40, {}, id="utf-8-40"),
+        pytest.param(80, ASCII, id="ascii-80"),
+        pytest.param(80, {}, id="utf-8-80", marks=pytest.mark.slow),
+        pytest.param(200, {}, id="utf-8-200", marks=pytest.mark.slow),
+        pytest.param(40, ASCII, id="ascii-40", marks=pytest.mark.slow),
+        pytest.param(200, ASCII, id="ascii-200", marks=pytest.mark.slow),
+    ],
+)
 def test_terminals(
     ahpatron: Ahpatron,
     breast_cancer: Path,
@@ -322,6 +331,7 @@ def peak_kilobytes(rows: int) -> int:
     return int(err)
 
 
+@pytest.mark.slow
 def test_the_memory_of_the_process_does_not_grow_with_the_file() -> None:
     """Equal calls differ by up to 13 MB here; 270,000 rows, if they were kept, would be 40 MB.
 

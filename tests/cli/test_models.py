@@ -1,4 +1,4 @@
-"""`run --save`, `--resume`, `--freeze` and `--checkpoint` in real processes."""
+"""`run --save`, `--resume`, `--freeze` and `--checkpoint`."""
 
 from __future__ import annotations
 
@@ -225,6 +225,7 @@ def test_a_full_disk_leaves_the_old_model(ahpatron: Ahpatron, rings: Path) -> No
     assert (ahpatron.folder / "m.npz").read_bytes() == before
 
 
+@pytest.mark.slow
 def test_a_killed_run_goes_on_from_its_checkpoint(ahpatron: Ahpatron, rings: Path) -> None:
     long = gzip.compress(rings.read_bytes() * 60, 1)
     ahpatron.write("long.svm.gz", long)

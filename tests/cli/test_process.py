@@ -26,7 +26,9 @@ def test_a_terminal_gets_a_table_with_the_best_in_bold(rings: Path) -> None:
     assert "|M_T|" in table[0]
 
 
-@pytest.mark.parametrize("columns", [40, 60, 80, 200])
+@pytest.mark.parametrize(
+    "columns", [40, *(pytest.param(n, marks=pytest.mark.slow) for n in (60, 80, 200))]
+)
 def test_no_line_is_wider_than_the_terminal(
     ahpatron: Ahpatron, rings: Path, columns: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -88,6 +90,10 @@ STDOUT_USERS = [
     "inspect --learners",
     "--version",
 ]
+IN_PROCESSES = [
+    pytest.param(command, marks=[] if command.endswith(("-B 4", "--help")) else pytest.mark.slow)
+    for command in STDOUT_USERS
+]
 
 
 def in_shell(command: str, redirection: str) -> subprocess.CompletedProcess[bytes]:
@@ -95,14 +101,14 @@ def in_shell(command: str, redirection: str) -> subprocess.CompletedProcess[byte
     return subprocess.run(["bash", "-c", line], capture_output=True, timeout=60, check=False)
 
 
-@pytest.mark.parametrize("command", STDOUT_USERS)
+@pytest.mark.parametrize("command", IN_PROCESSES)
 def test_a_full_disk_is_an_error(rings: Path, command: str) -> None:
     done = in_shell(command.format(rings=rings), "> /dev/full")
     assert done.returncode == 74
     assert done.stderr == b"error: standard output cannot be written: No space left on device\n"
 
 
-@pytest.mark.parametrize("command", STDOUT_USERS)
+@pytest.mark.parametrize("command", IN_PROCESSES)
 def test_a_pipe_that_nobody_reads_is_quiet(rings: Path, command: str) -> None:
     done = in_shell(command.format(rings=rings), "| true; echo ${PIPESTATUS[0]}")
     assert (done.stdout, done.stderr) == (b"0\n", b"")
@@ -129,7 +135,9 @@ def test_closed_stderr_is_no_reason_to_fail(sparse_text: Path) -> None:
 
 
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-@pytest.mark.parametrize("way", [[], ["--repeats", "50", "--jobs", "2"]])
+@pytest.mark.parametrize(
+    "way", [[], pytest.param(["--repeats", "50", "--jobs", "2"], marks=pytest.mark.slow)]
+)
 def test_signals(ahpatron: Ahpatron, number: signal.Signals, code: int, way: list[str]) -> None:
     ahpatron.write("long.svm", "-1 1:1 2:3\n1 1:2 2:2\n-1 1:3 2:1\n1 2:5\n" * 100_000)
     with subprocess.Popen(
@@ -140,7 +148,7 @@ def test_signals(ahpatron: Ahpatron, number: signal.Signals, code: int, way: lis
         # a shell starts what it runs in the background with SIGINT ignored, and that is inherited
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     ) as child:
-        deadline = time.monotonic() + 20
+        deadline = time.monotonic() + 60
         while len(ahpatron.files()) < 2 and time.monotonic() < deadline:
             time.sleep(0.02)  # until it has begun to write
         child.send_signal(number)

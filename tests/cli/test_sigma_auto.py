@@ -1,4 +1,4 @@
-"""`--sigma auto` and `--scale` on streams, in real processes."""
+"""`--sigma auto` and `--scale` on streams,."""
 
 from __future__ import annotations
 

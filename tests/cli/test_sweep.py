@@ -1,4 +1,4 @@
-"""`ahpatron sweep`, as people and cron use it: real processes, real files."""
+"""`ahpatron sweep`, as people and cron use it: real files."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ def test_a_larger_grid_plays_only_what_is_new(ahpatron: Ahpatron, rings: Path) -
 
 def test_processes_change_nothing(ahpatron: Ahpatron, rings: Path, sparse_text: Path) -> None:
     tables = set()
-    for jobs in ("1", "2", "5"):
+    for jobs in ("1", "2", "5"):  # 1: in the process of the test
         out = f"{jobs}.jsonl"
         done = sweep(ahpatron, rings, sparse_text, *SMALL, "-j", jobs, "--format", "csv", out=out)
         assert done.code == 0

@@ -7,9 +7,13 @@ import subprocess
 import time
 from pathlib import Path
 
+import pytest
+
 from support.cluster import Cluster
 from support.command import COMMAND, REPOSITORY, Ahpatron
 from support.sweep_command import essence, lines
+
+pytestmark = pytest.mark.slow
 
 GRID = ("-g", "budget=20:200:20", "-l", "ahpatron", "-l", "rbp", "--repeats", "5")
 TRIALS = 100
@@ -75,7 +79,7 @@ def test_workers_of_another_version_are_refused(
     shutil.copytree(REPOSITORY / "ahpatron_cli", copy)
     text = (copy / "__init__.py").read_text()
     (copy / "__init__.py").write_text(text + OLD)
-    done = ahpatron(
+    done = ahpatron.process(
         *("sweep", rings, *GRID, "--out", "r.jsonl", "--scheduler", cluster.address),
         PYTHONPATH=str(copy.parent),
     )

@@ -40,6 +40,7 @@ def wait_for_trials(ahpatron: Ahpatron, count: int) -> None:
     raise AssertionError("no trials")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("number", "code", "said"),
     [(signal.SIGINT, 130, b"interrupted"), (signal.SIGTERM, 143, b"terminated")],
@@ -64,6 +65,7 @@ def test_signals(
     assert f"{done} done" in plan.out
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("after", [0.3, 0.6, 0.9, 1.2])
 def test_ctrl_c_for_the_whole_group_while_it_starts(
     ahpatron: Ahpatron, rings: Path, after: float
@@ -80,6 +82,7 @@ def test_ctrl_c_for_the_whole_group_while_it_starts(
         assert b"Traceback" not in err
 
 
+@pytest.mark.slow
 def test_a_file_that_is_deleted_while_it_is_written_to(ahpatron: Ahpatron, rings: Path) -> None:
     process = started(ahpatron, rings, *MANY)
     wait_for_trials(ahpatron, 2)
@@ -128,6 +131,7 @@ def test_each_header_stands_before_its_trials(ahpatron: Ahpatron, rings: Path) -
     assert json.loads(again[-1])["run"]["params"]["budget"] == 20
 
 
+@pytest.mark.slow
 def test_a_second_sweep_on_the_file_is_refused(ahpatron: Ahpatron, rings: Path) -> None:
     process = started(ahpatron, rings, *MANY)
     wait_for_trials(ahpatron, 1)
@@ -158,6 +162,7 @@ def test_a_full_disk_keeps_what_is_there(ahpatron: Ahpatron, rings: Path) -> Non
     assert len(found) == len({one["id"] for one in found}) == TRIALS
 
 
+@pytest.mark.slow
 def test_killed_and_restarted_until_done(ahpatron: Ahpatron, rings: Path) -> None:
     """The long version, with 20 kills of parents and of workers, is in tests/benchmarks."""
     sweep(ahpatron, rings, *MANY, "-j", "2", out="whole.jsonl")

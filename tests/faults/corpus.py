@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 
 GOOD = b"1 1:0.5 2:1\n-1 2:0.25\n"
@@ -370,6 +371,7 @@ OPTIONS = [
 """Options that lead down other ways through the program, or that make a fault."""
 
 
+@cache
 def refusals() -> list[Case]:
     """All that are refused with exit code 65, but for packed ones."""
     lines = [

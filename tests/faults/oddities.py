@@ -6,6 +6,7 @@ import bz2
 import gzip
 import lzma
 from dataclasses import dataclass, field
+from functools import cache
 
 from faults.corpus import GOOD
 
@@ -34,6 +35,7 @@ NO_LINE_END = "note: the last line has no line end: is the file complete?"
 QID = "note: qid fields are ignored"
 
 
+@cache
 def oddities() -> list[Oddity]:
     """All of them; `said` is compared without the advice to shuffle sorted labels."""
     rows = [

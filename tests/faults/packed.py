@@ -10,6 +10,7 @@ import tarfile
 import zipfile
 import zlib
 from collections.abc import Callable
+from functools import cache
 
 from faults.corpus import GOOD, Case
 
@@ -34,6 +35,7 @@ HEADS = [
 ]
 
 
+@cache
 def packed() -> list[Case]:
     """All packed files that are refused."""
     return [*_foreign(), *_damaged(), *_bombs()]

@@ -1,9 +1,10 @@
-"""Every file of the corpus, played by the real command within 1 GiB of address space.
+"""Every file of the corpus, played here; and by the real command within 1 GiB of address space.
 
 A refusal: its exit code, one message with the file and the place, nothing on stdout, no output
 file, at most 2 s of CPU (bombs: 30 s) and 256 MB at the peak. These are limits that the command
 promises, so they are tests and not benchmarks; CPU time does not grow on a busy machine as time on
-the wall does, and it is taken twice before it fails a test.
+the wall does, and it is taken twice before it fails a test. A process for every file takes minutes,
+so that half is slow.
 """
 
 from __future__ import annotations
@@ -12,10 +13,11 @@ import csv
 import json
 import os
 import socket
-import sys
 import unicodedata
+from collections.abc import Sequence
 from io import BytesIO
 from pathlib import Path
+from typing import Protocol
 
 import numpy as np
 import pytest
@@ -24,33 +26,69 @@ from sklearn.datasets import load_svmlight_file
 from ahpatron_cli.core import Ahpatron, play
 from ahpatron_cli.data.source import BYTE_ORDER_MARK, Source
 from faults.corpus import GOOD, Case, refusals
-from faults.measured import Measured, measured
+from faults.measured import measured
 from faults.oddities import MANY, Oddity, oddities
 from faults.packed import packed
 from faults.reading import Reading, check
+from support.command import COMMAND, Outcome
+from support.command import Ahpatron as Command
 
-COMMAND = [sys.executable, "-m", "ahpatron_cli"]
 SECONDS, BOMB_SECONDS, MEGABYTES = 2.0, 30.0, 256
 OUTPUTS = ("--out", "r.json", "--predictions", "p.csv", "--curve", "c.csv", "--save", "m.npz")
 
 
-def run(folder: Path, *arguments: object, seconds: float = SECONDS, **options: object) -> Measured:
-    """`ahpatron`, within its limits of time and memory."""
+class Run(Protocol):
+    """`ahpatron` in a folder."""
+
+    def __call__(
+        self, folder: Path, *arguments: object, seconds: float = SECONDS, stdin: bytes = b""
+    ) -> Outcome: ...
+
+
+def run_here(
+    folder: Path, *arguments: object, seconds: float = SECONDS, stdin: bytes = b""
+) -> Outcome:
+    return Command(folder)(*arguments, stdin=stdin)
+
+
+def run_within_limits(
+    folder: Path, *arguments: object, seconds: float = SECONDS, stdin: bytes = b""
+) -> Outcome:
+    """In a process with its limits of time and memory."""
     for last in (False, True):
-        done = measured([*COMMAND, *map(str, arguments)], folder, **options)
+        done = measured([*COMMAND, *map(str, arguments)], folder, input=stdin)
         if done.cpu <= seconds:
             break
         assert not last, f"{done.cpu:.1f} s of CPU; {seconds} are allowed"
     assert done.megabytes <= MEGABYTES
-    return done
+    return Outcome(done.code, done.out.decode(), done.err)
+
+
+@pytest.fixture(
+    params=[
+        pytest.param(run_here, id="here"),
+        pytest.param(run_within_limits, id="limits", marks=pytest.mark.slow),
+    ]
+)
+def run(request: pytest.FixtureRequest) -> Run:
+    call: Run = request.param
+    return call
+
+
+def as_params(cases: Sequence[Case]) -> list[object]:
+    """Bombs take their time."""
+    return [
+        pytest.param(case, id=case.name, marks=[pytest.mark.slow] if case.bomb else [])
+        for case in cases
+    ]
 
 
 def files(folder: Path) -> set[str]:
     return {path.name for path in folder.iterdir()}
 
 
-def assert_refused(done: Measured, code: int, problem: str, place: str) -> None:
-    assert (done.code, done.out) == (code, b""), done.err
+def assert_refused(done: Outcome, code: int, problem: str, place: str) -> None:
+    assert (done.code, done.out) == (code, ""), done.err
     message = done.err.splitlines()
     assert message[0].startswith(f"error: {problem}"), done.err
     assert sum(line.startswith("error: ") for line in message) == 1
@@ -68,8 +106,8 @@ def test_the_corpus_is_as_large_as_promised() -> None:
     assert len(oddities()) >= 40
 
 
-@pytest.mark.parametrize("case", [*refusals(), *packed()], ids=lambda case: case.name)
-def test_refusal(tmp_path: Path, case: Case) -> None:
+@pytest.mark.parametrize("case", as_params([*refusals(), *packed()]))
+def test_refusal(run: Run, tmp_path: Path, case: Case) -> None:
     (tmp_path / "d.svm").write_bytes(case.content)
     seconds = BOMB_SECONDS if case.bomb else SECONDS
     outputs = OUTPUTS if "--repeats" not in case.options else OUTPUTS[:6]
@@ -83,8 +121,8 @@ OTHERWISE = ("file-a-regression", "file-squares-that-overflow")
 OTHERS = [case for case in (*refusals()[::12], *packed()[::12]) if case.name not in OTHERWISE]
 
 
-@pytest.mark.parametrize("case", OTHERS, ids=lambda case: case.name)
-def test_refusal_by_the_other_commands(tmp_path: Path, case: Case) -> None:
+@pytest.mark.parametrize("case", as_params(OTHERS))
+def test_refusal_by_the_other_commands(run: Run, tmp_path: Path, case: Case) -> None:
     """`sweep` reads the same way; `inspect` lists every faulty line and has the same exit code."""
     (tmp_path / "d.svm").write_bytes(case.content)
     done = run(tmp_path, "sweep", "d.svm", "--out", "r.jsonl", *case.options)
@@ -93,11 +131,11 @@ def test_refusal_by_the_other_commands(tmp_path: Path, case: Case) -> None:
     if case.place:
         done = run(tmp_path, "inspect", "d.svm")
         assert done.code == 65
-        assert case.problem in done.out.decode() + done.err
+        assert case.problem in done.out + done.err
 
 
 @pytest.mark.parametrize("case", oddities(), ids=lambda case: case.name)
-def test_oddity(tmp_path: Path, case: Oddity) -> None:
+def test_oddity(run: Run, tmp_path: Path, case: Oddity) -> None:
     """Rows and labels are scikit-learn's, mapped; so are the rounds, mistakes and f(x)."""
     assert isinstance(check(case.content), Reading)  # all values, to the bit
     (tmp_path / "d.svm").write_bytes(case.content)
@@ -151,7 +189,7 @@ PLACES = [
 
 @pytest.mark.parametrize(("path", "code", "problem"), PLACES)
 def test_what_is_no_data_file(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, code: int, problem: str
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, path: str, code: int, problem: str
 ) -> None:
     (tmp_path / "good.svm").write_bytes(GOOD)
     (tmp_path / "folder").mkdir()
@@ -162,14 +200,14 @@ def test_what_is_no_data_file(
         unix.bind("socket")
     before = files(tmp_path)
     done = run(tmp_path, "run", path, *OUTPUTS)
-    assert (done.code, done.out) == (code, b""), done.err
+    assert (done.code, done.out) == (code, ""), done.err
     assert done.err.startswith(f"error: {problem}")
     assert f"--> {path}" in done.err
     assert files(tmp_path) == before
 
 
 @pytest.mark.skipif(os.geteuid() == 0, reason="root may read everything")
-def test_a_file_that_may_not_be_read(tmp_path: Path) -> None:
+def test_a_file_that_may_not_be_read(run: Run, tmp_path: Path) -> None:
     (tmp_path / "d.svm").write_bytes(GOOD)
     (tmp_path / "d.svm").chmod(0)
     assert_refused(run(tmp_path, "run", "d.svm"), 66, "you may not read this file", "d.svm")
@@ -187,20 +225,26 @@ STREAMS = [
 
 
 @pytest.mark.parametrize(("data", "code", "problem", "place"), STREAMS, ids=lambda v: str(v)[:20])
-def test_standard_input(tmp_path: Path, data: bytes, code: int, problem: str, place: str) -> None:
-    done = run(tmp_path, "run", "-", *OUTPUTS, input=data)
+def test_standard_input(
+    run: Run, tmp_path: Path, data: bytes, code: int, problem: str, place: str
+) -> None:
+    done = run(tmp_path, "run", "-", *OUTPUTS, stdin=data)
     assert_refused(done, code, problem, place)
     assert files(tmp_path) == set()
 
 
+@pytest.mark.slow
 def test_the_first_rows_of_a_bomb(tmp_path: Path) -> None:
     """With --limit, what comes behind is not even unpacked."""
     bomb = next(case for case in packed() if case.name == "bomb-rows")
     (tmp_path / "d.svm").write_bytes(bomb.content)
-    done = run(tmp_path, "run", "d.svm", "--limit", 1000, "--positive", 1, "--format", "json")
+    done = run_within_limits(
+        tmp_path, "run", "d.svm", "--limit", 1000, "--positive", 1, "--format", "json"
+    )
     assert json.loads(done.out)["data"]["rounds"] == 1000
 
 
+@pytest.mark.slow
 def test_wide_and_sparse_rows(tmp_path: Path) -> None:
     """20,000 rows of a million columns; as dense rows, 100 of them alone were 800 MB."""
     lines = (
@@ -209,11 +253,14 @@ def test_wide_and_sparse_rows(tmp_path: Path) -> None:
         for n in range(20_000)
     )
     (tmp_path / "d.svm").write_bytes(b"".join(lines))
-    done = run(tmp_path, "run", "d.svm", "-B", 100, "--format", "json", seconds=BOMB_SECONDS)
+    done = run_within_limits(
+        tmp_path, "run", "d.svm", "-B", 100, "--format", "json", seconds=BOMB_SECONDS
+    )
     report = json.loads(done.out)
     assert (report["data"]["rounds"], report["data"]["features"]) == (20_000, 999_998)
 
 
+@pytest.mark.slow
 def test_a_valid_file_needs_as_little(tmp_path: Path) -> None:
     (tmp_path / "d.svm").write_bytes(MANY * 100)
-    assert run(tmp_path, "run", "d.svm", "-B", 40, seconds=BOMB_SECONDS).code == 0
+    assert run_within_limits(tmp_path, "run", "d.svm", "-B", 40, seconds=BOMB_SECONDS).code == 0

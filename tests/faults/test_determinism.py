@@ -44,7 +44,7 @@ def untimed(text: str) -> Any:
 def test_runs_in_other_surroundings(ahpatron: Ahpatron, rings: Path) -> None:
     options = ("-l", "all", "-B", 40, "--sigma", 0.3, "--limit", 600, "--repeats", 2)
     found = [
-        ahpatron("run", rings, *options, "--format", "json", "--jobs", jobs, **environment)
+        ahpatron.process("run", rings, *options, "--format", "json", "--jobs", jobs, **environment)
         for jobs, environment in zip((1, 2, 2), ENVIRONMENTS, strict=True)
     ]
     assert {done.code for done in found} == {0}
@@ -54,7 +54,7 @@ def test_runs_in_other_surroundings(ahpatron: Ahpatron, rings: Path) -> None:
 def test_predictions_and_models_in_other_surroundings(ahpatron: Ahpatron, rings: Path) -> None:
     contents = []
     for environment in ENVIRONMENTS:
-        done = ahpatron(
+        done = ahpatron.process(
             *("run", rings, "-l", "skegd", "-B", 40, "--sigma", 0.3, "--predictions", "p.csv"),
             **environment,
         )
@@ -63,12 +63,13 @@ def test_predictions_and_models_in_other_surroundings(ahpatron: Ahpatron, rings:
     assert contents[0] == contents[1] == contents[2]
 
 
+@pytest.mark.slow
 def test_sweeps_in_other_surroundings(ahpatron: Ahpatron, rings: Path, cluster: Cluster) -> None:
     """One process, two, a Dask cluster, and two with a kill and a restart in between."""
     ways = [("-j", "1"), ("-j", "2"), ("--scheduler", cluster.address)]
     for number, (way, environment) in enumerate(zip(ways, ENVIRONMENTS, strict=True)):
         out = f"{number}.jsonl"
-        done = ahpatron("sweep", rings, *SWEEP, *way, "--out", out, **environment)
+        done = ahpatron.process("sweep", rings, *SWEEP, *way, "--out", out, **environment)
         assert done.code == 0, done.err
     command = [*COMMAND, "sweep", str(rings), *SWEEP, "-j", "2", "--out", "3.jsonl"]
     killed = ahpatron.folder / "3.jsonl"
@@ -80,7 +81,8 @@ def test_sweeps_in_other_surroundings(ahpatron: Ahpatron, rings: Path, cluster: 
         ):
             time.sleep(0.01)
         process.kill()
-    assert ahpatron("sweep", rings, *SWEEP, "--out", "3.jsonl", **ENVIRONMENTS[1]).code == 0
+    goes_on = ahpatron.process("sweep", rings, *SWEEP, "--out", "3.jsonl", **ENVIRONMENTS[1])
+    assert goes_on.code == 0
     found = [essence(ahpatron.folder / f"{number}.jsonl") for number in range(4)]
     assert found[0] == found[1] == found[2] == found[3]
     assert set(found[0].values()) == {1}
@@ -136,6 +138,7 @@ def test_block_sizes(name: str, sigma: float, case: Case) -> None:
 CORES = ["Prescott", "Nehalem", "Sandybridge", "Haswell"]
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(platform.machine() != "x86_64", reason="the core types are those of x86")
 @pytest.mark.parametrize(("name", "sigma"), SAMPLES)
 def test_core_types(ahpatron: Ahpatron, name: str, sigma: float) -> None:
@@ -148,7 +151,7 @@ def test_core_types(ahpatron: Ahpatron, name: str, sigma: float) -> None:
     for core in CORES:
         if core == "Haswell" and "avx2" not in Path("/proc/cpuinfo").read_text():
             continue  # its instructions would not run
-        done = ahpatron("run", path, *options, "--format", "json", OPENBLAS_CORETYPE=core)
+        done = ahpatron.process("run", path, *options, "--format", "json", OPENBLAS_CORETYPE=core)
         assert done.code == 0, done.err
         for run in json.loads(done.out)["runs"]:
             mistakes.setdefault(run["learner"], set()).add(run["mistakes"])

@@ -1,6 +1,6 @@
 """File names with markup, escape codes, newlines and stray bytes, through every renderer.
 
-Real files of these names are played by the real command; what comes out is read back by a parser of
+Real files of these names are played; what comes out is read back by a parser of
 each format. Nothing may act: no escape code, no tag, no macro, no formula, no cell or line of its
 own.
 """
@@ -12,7 +12,6 @@ import io
 import json
 import os
 import re
-import subprocess
 import unicodedata
 from html.parser import HTMLParser
 from pathlib import Path
@@ -20,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from ahpatron_cli.output.escape import literal
-from support.command import COMMAND
+from support.command import Ahpatron, Outcome
 from support.terminal import in_terminal
 
 NAMES: list[bytes] = [
@@ -73,13 +72,15 @@ def write(folder: Path, name: bytes, content: bytes) -> None:
 
 def told(folder: Path, *arguments: str | bytes) -> str:
     """What a command writes, which must be harmless."""
-    done = subprocess.run(
-        [*COMMAND, *arguments], cwd=folder, capture_output=True, timeout=120, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    for text in (done.stdout.decode(), done.stderr.decode()):
+    done = call(folder, *arguments)
+    assert done.code == 0, done.err
+    for text in (done.out, done.err):
         assert_harmless(text)
-    return done.stdout.decode()
+    return done.out
+
+
+def call(folder: Path, *arguments: str | bytes) -> Outcome:
+    return Ahpatron(folder)(*map(os.fsdecode, arguments))
 
 
 def assert_harmless(text: str) -> None:
@@ -201,18 +202,14 @@ def test_the_report(folder: Path) -> None:
 @pytest.mark.parametrize("name", NAMES[:12], ids=repr)
 def test_refusals_and_notes(folder: Path, name: bytes, tmp_path: Path) -> None:
     """A missing file of that name, and one with a fault."""
-    done = subprocess.run(
-        [*COMMAND, "run", name], cwd=tmp_path, capture_output=True, timeout=60, check=False
-    )
-    assert done.returncode == 66
-    assert_harmless(done.stderr.decode())
-    assert literal(os.fsdecode(name)) in done.stderr.decode()
+    done = call(tmp_path, "run", name)
+    assert done.code == 66
+    assert_harmless(done.err)
+    assert literal(os.fsdecode(name)) in done.err
     write(tmp_path, name, b"1 1:\x1b[31m\n")
-    done = subprocess.run(
-        [*COMMAND, "run", name], cwd=tmp_path, capture_output=True, timeout=60, check=False
-    )
-    assert done.returncode == 65
-    assert_harmless(done.stderr.decode())
+    done = call(tmp_path, "run", name)
+    assert done.code == 65
+    assert_harmless(done.err)
 
 
 def test_a_terminal_is_not_taken_over(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:

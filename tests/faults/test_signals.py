@@ -63,6 +63,7 @@ def before_ours(code: int, number: signal.Signals, err: str) -> bool:
     return not ours and (code == -number or (code == 1 and BEFORE_OURS[0] in err))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code", "word"), SIGNALS)
 def test_run(ahpatron: Ahpatron, rings: Path, number: signal.Signals, code: int, word: str) -> None:
     command = [*COMMAND, "run", str(rings), *RUN]
@@ -84,6 +85,7 @@ def test_run(ahpatron: Ahpatron, rings: Path, number: signal.Signals, code: int,
             (ahpatron.folder / name).unlink()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("number", "code", "word"), SIGNALS)
 def test_sweep(
     ahpatron: Ahpatron, rings: Path, number: signal.Signals, code: int, word: str

@@ -22,10 +22,13 @@ from support.terminal import in_terminal, lines_of
 
 CALLS = [
     "run {rings} -B 4 --limit 100",
-    "run {rings} -B 4 --limit 100 --format json",
-    "sweep {rings} -B 4 --limit 100 --out {folder}/r.jsonl",
-    "sweep {rings} -B 4 --limit 100 --out {folder}/r.jsonl -j 2 --repeats 3 --format csv",
-    "inspect {rings}",
+    pytest.param("run {rings} -B 4 --limit 100 --format json", marks=pytest.mark.slow),
+    pytest.param("sweep {rings} -B 4 --limit 100 --out {folder}/r.jsonl", marks=pytest.mark.slow),
+    pytest.param(
+        "sweep {rings} -B 4 --limit 100 --out {folder}/r.jsonl -j 2 --repeats 3 --format csv",
+        marks=pytest.mark.slow,
+    ),
+    pytest.param("inspect {rings}", marks=pytest.mark.slow),
 ]
 BAD = "run {folder}/none.svm"
 
@@ -88,6 +91,7 @@ def test_no_terminal_and_a_plain_locale(tmp_path: Path, rings: Path, call: str) 
     assert b"\x1b" not in done.stdout + done.stderr
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("term", ["dumb", "xterm-256color"])
 def test_a_narrow_terminal(ahpatron: Ahpatron, term: str, monkeypatch: pytest.MonkeyPatch) -> None:
     ahpatron.write("d.svm", "-1 1:1 2:2\n1 1:3 2:1\n" * 50)
@@ -106,6 +110,7 @@ def test_a_narrow_terminal(ahpatron: Ahpatron, term: str, monkeypatch: pytest.Mo
     assert "bad.svm:2:3" in text
 
 
+@pytest.mark.slow
 def test_four_sweeps_on_one_file(ahpatron: Ahpatron, rings: Path) -> None:
     """One writes, three are told so; again and again, until all trials are there once."""
     options = ("-g", "budget=20:100:20", "--repeats", "10", "--sigma", "0.1")
@@ -125,6 +130,7 @@ def test_four_sweeps_on_one_file(ahpatron: Ahpatron, rings: Path) -> None:
     assert set(found.values()) == {1}
 
 
+@pytest.mark.slow
 def test_nothing_is_left_when_the_parent_dies(ahpatron: Ahpatron, rings: Path) -> None:
     command = [*COMMAND, "sweep", str(rings), "--repeats", "2000", "-j", "2", "--out", "r.jsonl"]
     with subprocess.Popen(
@@ -190,6 +196,7 @@ def test_a_model_is_the_old_or_the_new_one_whatever_call_fails(
     assert load_model(str(path)).played == 333
 
 
+@pytest.mark.slow
 def test_a_small_disk(tmp_path: Path, rings: Path) -> None:
     """A real full disk, where one may be mounted; elsewhere `ulimit -f` stands for it."""
     line = (

@@ -14,6 +14,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from unittest.mock import patch
 
+import pytest
+
 from ahpatron_cli.cli import sweep_session
 from ahpatron_cli.cli.app import main
 from ahpatron_cli.sweep import trial
@@ -91,11 +93,9 @@ def _play_here(tasks: Sequence[trial.Task], jobs: int, retries: int) -> Iterator
 
 
 def _exit_code_of_main() -> int:
-    try:
+    with pytest.raises(SystemExit) as ended:
         main()
-    except SystemExit as ended:
-        assert isinstance(ended.code, int)
-        return ended.code
+    return int(ended.value.code or 0)
 
 
 def _text_stream(encoding: str, errors: str) -> io.TextIOWrapper:

@@ -27,5 +27,6 @@ def essence(path: Path) -> Counter[str]:
 
 def sweep(ahpatron: Ahpatron, *arguments: object, out: str = "r.jsonl") -> Outcome:
     """In this process, or with several jobs in others."""
-    call = ahpatron.process if "-j" in arguments else ahpatron
+    several = "-j" in arguments and arguments[arguments.index("-j") + 1] != "1"
+    call = ahpatron.process if several else ahpatron
     return call("sweep", *arguments, "--out", out)

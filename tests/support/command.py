@@ -61,7 +61,7 @@ class Ahpatron:
             _own_signal_handlers(),
         ):
             code = _exit_code_of_main()
-        return Outcome(code, _written(out, encoding), _written(err, encoding))
+        return Outcome(code, _written(out), _written(err))
 
     def process(
         self, *arguments: object, stdin: bytes | None = None, **environment: str
@@ -102,11 +102,11 @@ def _text_stream(encoding: str, errors: str) -> io.TextIOWrapper:
     return io.TextIOWrapper(io.BytesIO(), encoding, errors, newline="\n")
 
 
-def _written(stream: io.TextIOWrapper, encoding: str) -> str:
+def _written(stream: io.TextIOWrapper) -> str:
     stream.flush()
     content = stream.buffer
     assert isinstance(content, io.BytesIO)
-    return content.getvalue().decode(encoding)
+    return content.getvalue().decode()
 
 
 @contextmanager

@@ -228,8 +228,8 @@ def test_the_examples_of_the_help_work(ahpatron: Ahpatron, rings: Path) -> None:
             assert words.pop(0) == "ahpatron"
             if piped:
                 words[words.index("-")] = "data.svm"
-            if "--jobs" in words:  # one will do here
-                words[words.index("--jobs") + 1] = "1"
+            for option in {"-j", "--jobs"}.intersection(words):  # one will do here
+                words[words.index(option) + 1] = "1"
             done = ahpatron(*words, "-q")
             assert done.code == 0, (line, done.err)
     assert {"model.npz", "scores.csv", "r.jsonl", "r.html", "r.svg"} <= ahpatron.files()

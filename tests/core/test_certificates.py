@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ahpatron_cli.core import REGISTRY, Gaussian, play
@@ -22,6 +22,7 @@ from ahpatron_cli.core.theory.theorems import (
     radii_of,
     theorems_of,
 )
+from support.effort import examples
 from support.streams import Example, make_stream, streams
 
 BY_KEY = {theorem.key: theorem for theorem in THEOREMS}
@@ -168,7 +169,7 @@ def test_theorem_3_at_step_1_is_corollary_1() -> None:
 # Certificates -------------------------------------------------------------------------------------
 
 
-@settings(max_examples=30, deadline=None)
+@examples(30)
 @given(stream=streams(max_rounds=150), data=st.data())
 def test_certificates_hold(stream: Example, data: st.DataObject) -> None:
     """For every theorem and parameters drawn within its conditions: `certify` would raise."""

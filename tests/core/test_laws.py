@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 
 from ahpatron_cli.core import KERNELS, REGISTRY, Gaussian, Learner, Player, find_learner
 from ahpatron_cli.core.errors import ParameterError
@@ -16,6 +16,7 @@ from ahpatron_cli.core.parameters import real, whole
 from ahpatron_cli.testing import LAWS, Stream, check_learner, equals_twin
 from reference import kernels as formulas
 from support.cases import CASES, ONLY_GAUSSIAN, TWINS, Case
+from support.effort import examples
 from support.streams import Example, make_stream, streams
 
 KERNEL_PAIRS = {
@@ -34,7 +35,7 @@ def test_every_learner_has_a_twin_and_a_case() -> None:
 
 
 @every_case
-@settings(max_examples=25, deadline=None)
+@examples(25)
 @given(stream=streams())
 def test_engine_equals_twin(case: Case, stream: Example) -> None:
     kernel, formula = KERNEL_PAIRS["gaussian"]
@@ -81,7 +82,7 @@ def test_engine_equals_twin_with_every_kernel(case: Case, kernel_name: str) -> N
 
 @every_case
 @pytest.mark.parametrize("law", LAWS)
-@settings(max_examples=6, deadline=None)
+@examples(6)
 @given(stream=streams(max_rounds=150))
 def test_law(case: Case, law: str, stream: Example) -> None:
     LAWS[law](case.learner(), Stream(stream.X, stream.y), Gaussian(sigma=0.7))

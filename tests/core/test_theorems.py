@@ -3,12 +3,13 @@
 import math
 
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from ahpatron_cli.core import AVP, Ahpatron, Gaussian, Perceptron, play
 from ahpatron_cli.core.learners import Forgetron
 from ahpatron_cli.core.theory import bounds
+from support.effort import examples
 from support.streams import Example, make_stream, streams
 
 
@@ -36,7 +37,7 @@ def comparators(
     return [(loss, norm) for loss, norm in found if norm <= radius * (1 + 1e-12)]
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(stream=streams(max_rounds=200), seed=st.integers(0, 1000))
 def test_perceptron_theorems_1_and_2(stream: Example, seed: int) -> None:
     tally = play(Perceptron(), stream.X, stream.y, Gaussian(sigma=0.8)).tally
@@ -45,7 +46,7 @@ def test_perceptron_theorems_1_and_2(stream: Example, seed: int) -> None:
         assert tally.mistakes <= bounds.perceptron_root(loss, norm) + 1e-6
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(stream=streams(max_rounds=200), seed=st.integers(0, 1000), epsilon=st.floats(0.501, 0.999))
 def test_avp_corollary_1(stream: Example, seed: int, epsilon: float) -> None:
     tally = play(AVP(epsilon=epsilon), stream.X, stream.y, Gaussian(sigma=0.8)).tally
@@ -54,7 +55,7 @@ def test_avp_corollary_1(stream: Example, seed: int, epsilon: float) -> None:
         assert tally.failures <= bound + 1e-6
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     stream=streams(max_rounds=200),
     seed=st.integers(0, 1000),
@@ -79,7 +80,7 @@ class _RecordingAVP(AVP):
         return step
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     stream=st.builds(
         make_stream,
@@ -114,7 +115,7 @@ def test_ahpatron_theorem_4(
         assert tally.failures <= bound + 1e-6
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(
     stream=streams(max_rounds=300),
     budget=st.integers(1, 40).map(lambda half: 2 * half),
@@ -130,7 +131,7 @@ def test_lemma_1(stream: Example, budget: int, epsilon: float, selection: str) -
     assert halvings == max(0, math.ceil((tally.updates - budget) / (budget / 2)))
 
 
-@settings(max_examples=60, deadline=None)
+@examples(60)
 @given(stream=streams(max_rounds=300), seed=st.integers(0, 1000), budget=st.integers(1, 60))
 def test_forgetron(stream: Example, seed: int, budget: int) -> None:
     tally = play(Forgetron(budget=budget), stream.X, stream.y, Gaussian(sigma=0.8)).tally

@@ -12,7 +12,7 @@ from typing import NamedTuple
 
 import numpy as np
 import pytest
-from hypothesis import example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
@@ -23,6 +23,7 @@ from ahpatron_cli.data.libsvm.reader import SvmReader
 from ahpatron_cli.data.libsvm.scan import scan
 from ahpatron_cli.data.source import Source
 from ahpatron_cli.errors import UserError
+from support.effort import examples
 
 
 class Rows(NamedTuple):
@@ -125,7 +126,7 @@ valid = st.builds(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(valid)
 def test_valid_text_reads_alike_everywhere(text: bytes) -> None:
     expected = read_strictly(text)
@@ -147,7 +148,7 @@ def assert_vouched_for(text: bytes) -> None:
     assert sum(len(chunk.labels) for chunk in reader) > 0
 
 
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @given(st.lists(number, min_size=1, max_size=50))
 @example(["9007199254740993", "9007199254740992", "0.1234567890123456", "00000000.00000001"])
 @example(["12345678", "123456789", "1234567890123456", "12345678901234567", "0.000000000000000001"])
@@ -215,7 +216,7 @@ def mutate(text: bytes, mutations: Iterable[tuple[int, str, bytes]]) -> bytes:
     return text
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(valid, st.lists(mutation, min_size=1, max_size=3), st.sampled_from([1 << 20, 64, 3]))
 def test_mutated_text_is_accepted_iff_strict_accepts(
     text: bytes, mutations: list[tuple[int, str, bytes]], chunk_bytes: int
@@ -239,14 +240,14 @@ def rectangle(draw: st.DrawFn) -> str:
     return "\n".join(lines) + "\n"
 
 
-@settings(max_examples=200, deadline=None)
+@examples(200)
 @given(rectangle())
 def test_dense_lines_read_alike_everywhere(text: str) -> None:
     assert read(text.encode()) == read_strictly(text.encode())
     assert_vouched_for(text.encode())
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(rectangle(), st.integers(0, 10**6), st.sampled_from(b"0123456789 :.\n"))
 @example("1 1:5 2:5\n1 1:5 3:5\n", 0, ord("1"))  # the same length, another index
 @example("1 1:5 2:5\n1 1:5 12:5\n", 0, ord("1"))  # the same last digit
@@ -260,7 +261,7 @@ def test_dense_lines_with_one_other_byte_read_as_strictly(text: str, place: int,
     assert_fast_accepts_iff_strict_does(bytes(changed))
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(st.text("1 :.-+e\n20\t#", max_size=40))
 @example("1 :\n")
 @example("1.2.3 :5\n")
@@ -273,7 +274,7 @@ def test_text_of_legal_bytes_is_accepted_iff_strict_accepts(text: str) -> None:
     assert_fast_accepts_iff_strict_does(text.encode())
 
 
-@settings(max_examples=500, deadline=None)
+@examples(500)
 @given(st.binary(max_size=60))
 def test_only_user_errors_escape(text: bytes) -> None:
     outcome(text, 1 << 20)
@@ -310,7 +311,7 @@ def test_scan_stops_collecting_labels(tmp_path: Path) -> None:
     assert (found.rows, len(found.labels), found.more_labels) == (50, 50, False)
 
 
-@settings(max_examples=100, deadline=None)
+@examples(100)
 @given(valid)
 def test_scan_agrees_with_the_reader(tmp_path_factory: pytest.TempPathFactory, text: bytes) -> None:
     path = tmp_path_factory.getbasetemp() / "scanned.svm"

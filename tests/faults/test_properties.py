@@ -13,7 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from ahpatron_cli.data.dataset import Preparation
@@ -24,6 +24,7 @@ from ahpatron_cli.sweep.result_lines import DamagedLineError, Header, Timing, de
 from ahpatron_cli.sweep.results_file import read_results
 from faults.fuzz_reader import made_up
 from faults.reading import check
+from support.effort import examples
 from support.models import MODEL, changed, npy, player_of
 from support.stored_trials import trial
 
@@ -34,7 +35,6 @@ TOKENS = st.sampled_from(
         *(b"\x1f\x8b", b"_"),
     ]
 )
-NOTHING_SLOW = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture]
 
 
 def refusal(call: Callable[[], object]) -> UserError | None:
@@ -47,20 +47,20 @@ def refusal(call: Callable[[], object]) -> UserError | None:
 
 
 @given(st.lists(TOKENS, max_size=40).map(b"".join))
-@settings(max_examples=300, deadline=None)
+@examples(300)
 @example(b"1 1:2\n-1 1:3")
 def test_texts_of_tokens(text: bytes) -> None:
     check(text)
 
 
 @given(st.binary(max_size=200))
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_texts_of_bytes(text: bytes) -> None:
     check(text)
 
 
 @given(st.integers(0, 2**64))
-@settings(max_examples=400, deadline=None)
+@examples(400)
 def test_texts_of_the_fuzzer(seed: int) -> None:
     check(made_up(random.Random(seed)))
 
@@ -77,7 +77,7 @@ def test_texts_of_the_fuzzer(seed: int) -> None:
         max_size=20,
     )
 )
-@settings(max_examples=200, deadline=None)
+@examples(200)
 def test_what_is_written_is_read(rows: list[tuple[float, dict[int, float]]]) -> None:
     """Every double, in the shortest spelling that means it."""
     text = "".join(
@@ -134,7 +134,7 @@ del TRIAL["check"]
 
 
 @given(st.sampled_from(places(TRIAL)[1:]), JSON | st.just(...))
-@settings(max_examples=400, deadline=None)
+@examples(400)
 def test_lines_of_results_whose_checksum_fits(place: tuple[Any, ...], value: Any) -> None:
     try:
         found = decode(signed(put(TRIAL, place, value)))
@@ -149,7 +149,7 @@ def test_lines_of_results_whose_checksum_fits(place: tuple[Any, ...], value: Any
     st.binary(max_size=300)
     | st.lists(st.sampled_from(places(TRIAL)), max_size=3).map(repr).map(str.encode)
 )
-@settings(max_examples=200, deadline=None, suppress_health_check=NOTHING_SLOW)
+@examples(200)
 def test_files_of_results(tmp_path: Path, content: bytes) -> None:
     path = tmp_path / "r.jsonl"
     path.write_bytes(content)
@@ -187,7 +187,7 @@ def checkpoint_of(path: Path) -> None:
 
 
 @given(st.sampled_from(places(META)), JSON | st.just(...))
-@settings(max_examples=300, deadline=None, suppress_health_check=NOTHING_SLOW)
+@examples(300)
 def test_models_with_another_description(
     tmp_path: Path, place: tuple[Any, ...], value: Any
 ) -> None:
@@ -208,7 +208,7 @@ SHAPES = st.lists(st.integers(0, 50), max_size=3)
     st.sampled_from([0.0, 1.0, -1.0, 1e300, np.nan, np.inf, 5e-324]),
     st.booleans(),
 )
-@settings(max_examples=300, deadline=None, suppress_health_check=NOTHING_SLOW)
+@examples(300)
 def test_models_with_another_array(
     tmp_path: Path, name: str, dtype: str, shape: list[int], value: float, listed: bool
 ) -> None:
@@ -226,7 +226,7 @@ def test_models_with_another_array(
     st.lists(st.tuples(st.integers(0, len(MODEL) - 1), st.integers(0, 255)), max_size=4),
     st.integers(0, len(MODEL)),
 )
-@settings(max_examples=300, deadline=None, suppress_health_check=NOTHING_SLOW)
+@examples(300)
 def test_models_with_other_bytes(
     tmp_path: Path, writes: list[tuple[int, int]], length: int
 ) -> None:

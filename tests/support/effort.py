@@ -25,7 +25,8 @@ def choose_profile() -> None:
             deadline=None,  # a busy machine is no fault
             derandomize=name == "dev",
             print_blob=True,
-            suppress_health_check=[HealthCheck.too_slow],
+            # one folder for all examples of a test will do
+            suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
         )
     settings.load_profile(_profile())
 

@@ -128,8 +128,9 @@ def _run_table(report: Report, lines: Sequence[_Line]) -> Table:
 
 
 def _this_file(line: _Line) -> Any:
-    """The part of a resumed run that belongs to this file."""
-    return getattr(line.runs[0], "this_file", None)
+    """The part of a resumed run that belongs to this file; None if that is all of it."""
+    part = getattr(line.runs[0], "this_file", None)
+    return part if part and part.rounds < line.runs[0].rounds else None
 
 
 def _with_this_file(table: Table, lines: Sequence[_Line]) -> Table:

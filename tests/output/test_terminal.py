@@ -224,6 +224,8 @@ def test_a_resumed_run_shows_this_file_and_all_rounds(report: MakeReport, run: M
     part = SimpleNamespace(rounds=1000, mistakes=50, mistake_rate=0.05)
     object.__setattr__(resumed, "this_file", part)
     assert to_text([report(resumed)], "table") == RESUMED
+    object.__setattr__(resumed, "rounds", 1000)  # as a frozen model has
+    assert "in all" not in to_text([report(resumed)], "table")
 
 
 def test_a_closed_pipe_is_left_to_the_app(two_learners: Report) -> None:

@@ -332,6 +332,16 @@ Scheduler = Annotated[
         help="Play on a Dask cluster, such as tcp://host:8786; its workers read the same paths.",
     ),
 ]
+Wait = Annotated[
+    int,
+    _option(
+        RUNNING,
+        "--wait",
+        metavar="SECONDS",
+        parser=_not_negative,
+        help="With --scheduler: end the sweep if the cluster has no worker for so long.",
+    ),
+]
 Shard = Annotated[
     str | None,
     _option(

@@ -27,6 +27,7 @@ def sweep(
     max_features: options.MaxFeatures = 10_000_000,
     jobs: options.SweepJobs = 1,
     scheduler: options.Scheduler = None,
+    wait: options.Wait = 120,
     shard: options.Shard = None,
     retries: options.Retries = 2,
     dry_run: options.DryRun = False,
@@ -45,6 +46,7 @@ def sweep(
     """
     from ahpatron_cli.cli.console import Conversation
     from ahpatron_cli.cli.sweep_session import Outputs, Running, Sweep, parse_shard
+    from ahpatron_cli.errors import usage
     from ahpatron_cli.sweep.plan import Asked, make_plan
 
     raise_on_signals()
@@ -69,7 +71,9 @@ def sweep(
         typed={name for name in given if options.typed(context, name)},
         max_features=max_features,
     )
+    if options.typed(context, "wait") and not scheduler:
+        raise usage("--wait requires --scheduler ADDRESS")
     outputs = Outputs(out, plot, report, format)
-    running = Running(jobs, scheduler, parse_shard(shard), retries)
+    running = Running(jobs, scheduler, parse_shard(shard), retries, wait)
     work = Sweep(make_plan(asked), outputs, running, talk)
     return work.foretell() if dry_run else work.play()

@@ -43,6 +43,8 @@ class Running:
     shard: tuple[int, int]
     """The I-th (from 0) of N parts."""
     retries: int
+    wait: int
+    """Seconds that a cluster may have no worker."""
 
 
 def parse_shard(text: str | None) -> tuple[int, int]:
@@ -157,7 +159,8 @@ class Sweep:
         if running.scheduler:
             from ahpatron_cli.sweep.dask_cluster import play_on_cluster
 
-            return play_on_cluster(tasks, running.scheduler, running.retries)
+            how = running.scheduler, running.retries, running.wait
+            return play_on_cluster(tasks, *how, self._talk.warn)
         return play_locally(tasks, running.jobs, running.retries)
 
     def _tell(self, findings: Findings) -> None:

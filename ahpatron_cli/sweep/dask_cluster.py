@@ -1,7 +1,8 @@
 """Trials on a Dask cluster: the same trials, played by whatever workers there are.
 
-Workers read the data themselves, from the same path, and check its hash. Dask plays a trial again
-when its worker dies.
+Workers read the data themselves, from the same path, and check its hash. Trials are sent in bundles
+of about half a second, two bundles for each thread of the cluster at a time. Dask plays a bundle
+again when its worker dies; if that does not help, its trials are sent one by one.
 """
 
 from __future__ import annotations
@@ -9,7 +10,9 @@ from __future__ import annotations
 import importlib.util
 import logging
 import secrets
-from collections.abc import Iterator, Sequence
+import time
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
 from queue import Empty, SimpleQueue
 from typing import TYPE_CHECKING, Any
@@ -22,8 +25,15 @@ from ahpatron_cli.sweep.trial import Outcome, Task, play
 if TYPE_CHECKING:
     from distributed import Client, Future
 
-PATIENCE = 10
-"""Seconds to wait for the scheduler to answer."""
+SCHEDULER_SECONDS = 10
+"""How long the scheduler may take to answer."""
+WARNING_SECONDS = 10
+"""How long there may be no worker before that is printed."""
+BUNDLE_SECONDS = 0.5
+MOST_TRIALS = 100
+"""In a bundle."""
+LEAST_WINDOW = 4
+"""Bundles that are sent before any worker has joined."""
 
 
 def check_dask() -> None:
@@ -37,16 +47,19 @@ def check_dask() -> None:
 
 
 def play_on_cluster(
-    tasks: Sequence[Task], scheduler: str, retries: int
+    tasks: Sequence[Task], scheduler: str, retries: int, wait: float, warn: Callable[[str], None]
 ) -> Iterator[Outcome | None]:
-    """Outcomes as they arrive; None now and then, when there is none."""
+    """Outcomes as they arrive; None now and then, when there is none.
+
+    The sweep ends when there was no worker for `wait` seconds.
+    """
     from distributed import Client
 
     # what it logs about a lost connection is a page long; we say it in a line
     for name in ("distributed", "distributed.client"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
-        client = Client(scheduler, timeout=PATIENCE, set_as_default=False)
+        client = Client(scheduler, timeout=SCHEDULER_SECONDS, set_as_default=False)
     except (OSError, TimeoutError, ValueError, ImportError) as error:
         raise UserError(
             f"no Dask scheduler answers at {scheduler}: {_first_line(error)}",
@@ -56,7 +69,8 @@ def play_on_cluster(
     try:
         with client:
             _check_versions(client)
-            yield from _outcomes(client, tasks, retries)
+            workers = _Workers(client, scheduler, wait, warn)
+            yield from _Submission(client, workers, tasks, retries).outcomes()
     except (OSError, TimeoutError, CancelledError):
         raise UserError(
             f"the connection to the scheduler at {scheduler} was lost",
@@ -65,41 +79,112 @@ def play_on_cluster(
         ) from None
 
 
-def _outcomes(client: Client, tasks: Sequence[Task], retries: int) -> Iterator[Outcome | None]:
-    run = secrets.token_hex(4)  # a key of our own: no other client may release our results
-    ended: SimpleQueue[Future] = SimpleQueue()  # filled by a thread of Dask's
-    waiting = {}
-    for task in tasks:
-        key = f"{task.id}-{run}"
-        future = client.submit(play_pinned, task, key=key, retries=retries, pure=False)
-        future.add_done_callback(ended.put)
-        waiting[key] = future, task
-    while waiting:
-        try:
-            future = ended.get(timeout=HEARTBEAT)
-        except Empty:
-            if client.status != "running":
-                raise ConnectionError from None
-            yield None
-        else:
-            if future.key in waiting:
-                yield _outcome(*waiting.pop(future.key))
+class _Workers:
+    """The threads of a cluster's workers, and how long there have been none."""
+
+    def __init__(
+        self, client: Client, scheduler: str, wait: float, warn: Callable[[str], None]
+    ) -> None:
+        self._client = client
+        self._scheduler = scheduler
+        self._wait = wait
+        self._warn = warn
+        self._seen = time.monotonic()
+        self._ever = self._warned = False
+        self.threads = 0
+        self.count()
+
+    def count(self) -> None:
+        """Ask the scheduler; warn of no workers, and at last give up."""
+        self.threads = sum(self._client.nthreads().values())
+        now = time.monotonic()
+        if self.threads:
+            self._seen, self._ever, self._warned = now, True, False
+            return
+        absent = now - self._seen
+        if absent >= self._wait:
+            raise UserError(
+                f"the Dask cluster at {self._scheduler} had no worker for {absent:.0f} s",
+                code=ExitCode.IO_ERROR if self._ever else ExitCode.NO_INPUT,
+                hint=f"start some with `dask worker {self._scheduler}`; `--wait SECONDS` waits "
+                "longer; all results so far are kept",
+            )
+        if absent >= WARNING_SECONDS and not self._warned:
+            self._warned = True
+            self._warn(
+                f"the Dask cluster at {self._scheduler} has no worker; the sweep waits for one "
+                f"until {self._wait:.0f} s have passed (--wait)"
+            )
 
 
-def play_pinned(task: Task) -> Outcome:
-    """Play a trial in a worker that somebody else has started: with one BLAS thread too."""
+class _Submission:
+    """Trials on their way: those still to be sent, and the bundles that the cluster has."""
+
+    def __init__(
+        self, client: Client, workers: _Workers, tasks: Sequence[Task], retries: int
+    ) -> None:
+        self._client = client
+        self._workers = workers
+        self._retries = retries
+        self._run = secrets.token_hex(
+            4
+        )  # a key of our own: no other client may release our results
+        self._left = deque(tasks)
+        self._alone: deque[Task] = deque()
+        """Trials of a bundle that failed as a whole."""
+        self._sent: dict[str, tuple[Future, list[Task]]] = {}
+        self._ended: SimpleQueue[Future] = SimpleQueue()  # filled by a thread of Dask's
+        self._trial_seconds = BUNDLE_SECONDS
+
+    def outcomes(self) -> Iterator[Outcome | None]:
+        """Outcomes as they arrive; None now and then."""
+        while self._left or self._alone or self._sent:
+            self._fill_window()
+            try:
+                future = self._ended.get(timeout=HEARTBEAT)
+            except Empty:
+                if self._client.status != "running":
+                    raise ConnectionError from None
+                self._workers.count()
+                yield None
+                continue
+            if future.key not in self._sent:
+                continue
+            _, tasks = self._sent.pop(future.key)
+            if future.status == "error" and len(tasks) > 1:
+                self._alone.extend(tasks)
+            elif future.status == "error":
+                problem = f"on the cluster: {_first_line(future.exception())}"
+                yield Outcome(tasks[0].id, None, problem, 0.0)
+            else:
+                found: list[Outcome] = future.result()  # raises where the scheduler went away
+                self._trial_seconds = sum(one.wall_seconds for one in found) / len(found)
+                yield from found
+
+    def _fill_window(self) -> None:
+        window = max(2 * self._workers.threads, LEAST_WINDOW)
+        while (self._left or self._alone) and len(self._sent) < window:
+            if self._alone:
+                self._submit([self._alone.popleft()])
+                continue
+            fair = len(self._left) // window + 1  # so that all workers have something to do
+            quick = int(BUNDLE_SECONDS / max(self._trial_seconds, 1e-6))
+            size = max(min(quick, fair, MOST_TRIALS), 1)
+            self._submit([self._left.popleft() for _ in range(min(size, len(self._left)))])
+
+    def _submit(self, tasks: list[Task]) -> None:
+        key = f"{tasks[0].id}-{len(tasks)}-{self._run}"
+        future = self._client.submit(play_pinned, tasks, key=key, retries=self._retries, pure=False)
+        self._sent[key] = future, tasks
+        future.add_done_callback(self._ended.put)
+
+
+def play_pinned(tasks: Sequence[Task]) -> list[Outcome]:
+    """Play trials in a worker that somebody else has started: with one BLAS thread too."""
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1, user_api="blas"):
-        return play(task)
-
-
-def _outcome(future: Future, task: Task) -> Outcome:
-    if future.status == "error":
-        return Outcome(task.id, None, f"on the cluster: {_first_line(future.exception())}", 0.0)
-    answer = future.result()  # raises where the scheduler went away
-    assert isinstance(answer, Outcome)
-    return answer
+        return [play(task) for task in tasks]
 
 
 def _check_versions(client: Client) -> None:

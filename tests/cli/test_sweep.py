@@ -194,6 +194,7 @@ def test_equal_files_are_played_once(ahpatron: Ahpatron, rings: Path) -> None:
         (("DATA", "--out", "r.jsonl", "--shard", "4/3"), 2, "--shard takes I/N"),
         (("DATA", "--out", "r.jsonl", "--shard", "3"), 2, "--shard takes I/N"),
         (("DATA", "--out", "r.jsonl", "--format", "xml"), 2, "unknown format"),
+        (("DATA", "--out", "r.jsonl", "--wait", "9"), 2, "--wait requires --scheduler"),
         (("DATA", "--out", "r.jsonl", "--plot", "a.jpg"), 2, "cannot be written"),
         (("DATA", "--out", "r.jsonl", "--report", "a.pdf"), 2, "cannot be written"),
         (("DATA", "--out", "r.jsonl", "--jobs", "0"), 2, "at least 1"),

@@ -68,6 +68,19 @@ def test_a_lost_scheduler_leaves_a_file_that_resumes(
     assert len(lines(out)) == TRIALS
 
 
+def test_a_cluster_without_workers_ends_the_sweep(
+    ahpatron: Ahpatron, rings: Path, cluster: Cluster
+) -> None:
+    address = cluster.address
+    for worker in cluster.workers:
+        worker.kill()
+        worker.wait()
+    done = ahpatron("sweep", rings, "--out", "r.jsonl", "--scheduler", address, "--wait", "1")
+    assert (done.code, done.out) == (66, "")
+    assert f"the Dask cluster at {address} had no worker for " in done.err
+    assert f"hint: start some with `dask worker {address}`" in done.err
+
+
 OLD = "__version__ = '0.0.1'\n"
 
 

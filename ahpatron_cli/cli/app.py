@@ -16,6 +16,7 @@ from typer.core import TyperCommand, TyperGroup
 
 from ahpatron_cli import __version__
 from ahpatron_cli.cli.answer import Answer
+from ahpatron_cli.cli.convert import convert
 from ahpatron_cli.cli.inspect import inspect
 from ahpatron_cli.cli.run import run
 from ahpatron_cli.cli.sweep import sweep
@@ -25,7 +26,7 @@ from ahpatron_cli.signals import Terminated, leave_at_once_on_signals
 if TYPE_CHECKING:
     from ahpatron_cli.cli.console import Conversation
 
-_COMMANDS = ("run", "sweep", "inspect")
+_COMMANDS = ("run", "sweep", "inspect", "convert")
 _DISK_FAULTS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 # The base of all usage errors: of Typer's own copy of click, or of click itself in older versions.
@@ -98,9 +99,15 @@ Examples:
   ahpatron sweep --config sweep.toml --out r.jsonl --report r.html
   ahpatron inspect r.jsonl --plot r.svg
 """
+_CONVERT_EXAMPLES = """\b
+Examples:
+  ahpatron convert bank.csv --label y --out bank.svm
+  ahpatron convert bank.csv --label y --positive yes --drop id | ahpatron run -
+"""
 app.command("run", cls=_Command, epilog=_RUN_EXAMPLES)(run)
 app.command("sweep", cls=_Command, epilog=_SWEEP_EXAMPLES)(sweep)
 app.command("inspect", cls=_Command)(inspect)
+app.command("convert", cls=_Command, epilog=_CONVERT_EXAMPLES)(convert)
 
 
 def _print_version(wanted: bool) -> None:

@@ -483,3 +483,47 @@ Quiet = Annotated[bool, _option(OUTPUT, "-q", "--quiet", help="Only results and 
 Verbose = Annotated[
     int, _option(OUTPUT, "-v", "--verbose", count=True, help="Print more on stderr.")
 ]
+
+# convert
+
+DelimitedFile = Annotated[
+    str,
+    typer.Argument(metavar="DATA.csv", help="Text with a header (plain, gz, bz2, xz), or -."),
+]
+LabelColumn = Annotated[
+    str, _option(DATA, "--label", metavar="COLUMN", help="The column that holds the labels.")
+]
+PositiveValue = Annotated[
+    str | None,
+    _option(
+        DATA, "--positive", metavar="VALUE", help="Write this label as +1 and every other as -1."
+    ),
+]
+DroppedColumns = Annotated[
+    list[str] | None,
+    _option(DATA, "--drop", metavar="COLUMN", help="Leave out a column (repeatable)."),
+]
+Missing = Annotated[
+    str,
+    _option(
+        DATA,
+        "--missing",
+        metavar="HOW",
+        help="Empty cells, NA and ?: zero writes them as 0, refuse stops at the first.",
+    ),
+]
+MapFile = Annotated[
+    str | None,
+    _option(
+        OUTPUT,
+        "--map",
+        metavar="FILE.json",
+        help="Write which column (and word) each feature index stands for.",
+    ),
+]
+LibsvmFile = Annotated[
+    str | None,
+    _option(
+        OUTPUT, "--out", metavar="FILE", help="Write LIBSVM text to FILE. [default: to stdout]"
+    ),
+]

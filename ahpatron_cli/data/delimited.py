@@ -67,6 +67,11 @@ class Layout:
         """All indices, and what each stands for."""
         return {index: name for one in self.columns for index, name in one.features.items()}
 
+    def describe(self) -> dict[str, dict[str, str]]:
+        """What each feature index stands for, and how labels are written that are no numbers."""
+        features = {str(index): name for index, name in self.features().items()}
+        return {"features": features, "labels": dict(self.label_texts or {})}
+
 
 @dataclass
 class _Contents:
@@ -125,7 +130,9 @@ class Table:
         """The error for a word in a column of numbers."""
         name = self.header[place]
         problem = f"column {name!r} holds numbers, and here {cell[:40]!r}"
-        return self.error(line, problem, f"correct the cell, or leave the column out: --drop {name}")
+        return self.error(
+            line, problem, f"correct the cell, or leave the column out: --drop {name}"
+        )
 
     def _next(self) -> list[str] | None:
         try:

@@ -295,7 +295,7 @@ def _label(token: _Token, data: bytes) -> float:
     if text.startswith(b"|"):
         raise _vowpal_wabbit(token)
     if b":" not in data and b"," in text:
-        hint = "convert it: first column to `label`, then each column to `index:value`"
+        hint = "`ahpatron convert FILE --label COLUMN | ahpatron run -` plays it"
         raise token.foreign("csv", "CSV", hint)
     if b":" in text:
         note = f"{_show(text)} is a feature: the label is missing"

@@ -96,6 +96,7 @@ def suggestion(name: str, legal: Iterable[str]) -> str | None:
     """The legal word that `name` most resembles, as a question."""
     words = list(legal)
     meant = OTHER_NAMES.get(name.lower())
-    close = difflib.get_close_matches(name.lower(), words, n=1, cutoff=0.6)
-    best = meant if meant in words else next(iter(close), None)
+    lowered = {word.lower(): word for word in words}
+    close = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)
+    best = meant if meant in words else next((lowered[word] for word in close), None)
     return f"did you mean {best}?" if best else None

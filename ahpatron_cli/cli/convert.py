@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from itertools import chain, islice
 from typing import TYPE_CHECKING
 
 from ahpatron_cli.cli import options
@@ -17,6 +18,8 @@ if TYPE_CHECKING:
 
 _LINES = 1000
 """Lines written together."""
+_NAMED = 8
+"""Columns and labels that a note names."""
 
 
 def convert(
@@ -24,9 +27,11 @@ def convert(
     label: options.LabelColumn,
     positive: options.PositiveValue = None,
     drop: options.DroppedColumns = None,
+    words: options.WordColumns = None,
     missing: options.Missing = "refuse",
     map_file: options.MapFile = None,
     out: options.LibsvmFile = None,
+    quiet: options.Quiet = False,
 ) -> Answer:
     """Convert CSV, TSV or `;` text with a header to LIBSVM text.
 
@@ -34,48 +39,68 @@ def convert(
     file finds them, so standard input may hold numbers only. Labels may be words.
     """
     from ahpatron_cli.atomic import check_outputs, write_atomically
-    from ahpatron_cli.data.delimited import Table, Wanted, find_layout, layout_of_numbers
+    from ahpatron_cli.cli.console import Conversation
+    from ahpatron_cli.data.delimited import KIND, Table, Wanted, find_layout, layout_of_numbers
     from ahpatron_cli.data.source import open_source
 
     raise_on_signals()
     one_of("word after --missing", missing, ("zero", "refuse"))
-    if label in (drop or ()):
-        raise usage(f"--drop {label} would drop the labels")
+    for option, names in (("--drop", drop or ()), ("--words", words or ())):
+        if label in names:
+            raise usage(f"{option} {label} names the column of the labels")
+    if both := set(drop or ()) & set(words or ()):
+        raise usage(f"--drop and --words both name {min(both)}")
     check_outputs({"--out": out, "--map": map_file}, [data])
-    wanted = Wanted(label, tuple(drop or ()), positive, missing_is_zero=missing == "zero")
-    with open_source(data) as source:
+    zero = missing == "zero"
+    wanted = Wanted(label, tuple(drop or ()), tuple(words or ()), positive, missing_is_zero=zero)
+    conversation = Conversation(quiet)
+    with open_source(data, KIND) as source:
         table = Table(source)
         if source.is_stdin or source.size is None:
             layout = layout_of_numbers(table, wanted)
-            _write(table, layout, wanted, out)
+            _write(table, layout, wanted, out, commented=not map_file)
         else:
             layout = find_layout(table, wanted)
-            with open_source(data) as again:
-                _write(Table(again), layout, wanted, out)
+            for note in _notes(layout):
+                conversation.note(note)
+            with open_source(data, KIND) as again:
+                _write(Table(again), layout, wanted, out, commented=not map_file)
     if map_file:
         write_atomically(map_file, json.dumps(layout.describe(), indent=1) + "\n")
     return Answer(lambda: None)
 
 
-def _write(table: Table, layout: Layout, wanted: Wanted, out: str | None) -> None:
-    from ahpatron_cli.atomic import open_atomically
+def _notes(layout: Layout) -> Iterator[str]:
+    """What became of labels and words."""
+    texts = layout.label_texts
+    if texts is not None:
+        shown = [f"{label} → {text}" for label, text in list(texts.items())[:_NAMED]]
+        others = "all others → -1" if len(texts) == 1 else "…" if len(texts) > _NAMED else ""
+        yield f"labels {', '.join(filter(None, [*shown, others]))}"
+    words = [column for column in layout.columns if column.words is not None]
+    if words:
+        shown = [f"{column.name} ({len(column.words or ())})" for column in words[:_NAMED]]
+        more = ["…"] if len(words) > _NAMED else []
+        yield f"columns of words, and how many words each: {', '.join(shown + more)}"
 
-    if out is None:
-        _write_lines(table, layout, wanted, sys.stdout.write)
-        return
-    with open_atomically(out) as output:
-        _write_lines(table, layout, wanted, output.write)
 
-
-def _write_lines(
-    table: Table, layout: Layout, wanted: Wanted, write: Callable[[str], object]
+def _write(
+    table: Table, layout: Layout, wanted: Wanted, out: str | None, *, commented: bool
 ) -> None:
+    """To `out` or standard output; `commented`: the mapping comes first, as comment lines."""
+    from ahpatron_cli.atomic import open_atomically
     from ahpatron_cli.data.delimited import libsvm_lines
 
-    held: list[str] = []
-    for line in libsvm_lines(table, layout, wanted):
-        held.append(line)
-        if len(held) == _LINES:
-            write("".join(held))
-            held.clear()
-    write("".join(held))
+    lines = libsvm_lines(table, layout, wanted)
+    if commented:
+        lines = chain(layout.comments(), lines)
+    if out is None:
+        _write_lines(lines, sys.stdout.write)
+        return
+    with open_atomically(out) as output:
+        _write_lines(lines, output.write)
+
+
+def _write_lines(lines: Iterator[str], write: Callable[[str], object]) -> None:
+    while some := list(islice(lines, _LINES)):
+        write("".join(some))

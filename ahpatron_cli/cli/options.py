@@ -503,6 +503,15 @@ DroppedColumns = Annotated[
     list[str] | None,
     _option(DATA, "--drop", metavar="COLUMN", help="Leave out a column (repeatable)."),
 ]
+WordColumns = Annotated[
+    list[str] | None,
+    _option(
+        DATA,
+        "--words",
+        metavar="COLUMN",
+        help="Take a column as words although it holds numbers (repeatable).",
+    ),
+]
 Missing = Annotated[
     str,
     _option(
@@ -518,7 +527,7 @@ MapFile = Annotated[
         OUTPUT,
         "--map",
         metavar="FILE.json",
-        help="Write which column (and word) each feature index stands for.",
+        help="Write which column and word each index stands for, in place of the comment lines.",
     ),
 ]
 LibsvmFile = Annotated[

@@ -1,8 +1,8 @@
 """Delimited text (CSV, TSV, `;`) with a header, to LIBSVM text: what `ahpatron convert` does.
 
 A first pass over a regular file finds out which columns hold numbers and which hold words; a second
-one writes a line per row. Numbers keep their spelling. A column of words becomes one feature per
-word, 1 where the word stands. Zeros are not written. Memory does not grow with the rows.
+pass writes a line per row. Numbers keep their spelling. A column of words becomes one feature per
+word, 1 in the rows that hold it. Zeros are not written. Memory does not grow with the rows.
 """
 
 from __future__ import annotations
@@ -10,18 +10,35 @@ from __future__ import annotations
 import csv
 import io
 import math
+import re
+import shlex
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 
-from ahpatron_cli.data.source import MAX_LINE, Source, whole_lines
+from ahpatron_cli.data.source import MAX_LINE, STDIN_NAME, Source, foreign_encoding, whole_lines
 from ahpatron_cli.errors import ExitCode, Place, UserError, suggestion
 
+KIND = "delimited text"
 BLOCK_BYTES = 1 << 18
-DELIMITERS = ",;\t|"
+DELIMITERS = {
+    ",": "CSV",
+    ";": "CSV with semicolons",
+    "\t": "tab-separated text",
+    "|": "text separated by |",
+}
 MISSING = frozenset({"", "NA", "N/A", "NaN", "nan", "null", "NULL", "None", "?"})
 """Cells that mean: no value."""
 MAX_WORDS = 1000
 """Different words of a column. More of them are an identifier or a text, and no category."""
+MAX_WORD_CHARACTERS = 1000
+MAX_REMEMBERED_CELLS = 4096
+"""Different cells of a column whose text is looked up, and not computed again."""
+MAX_NAMED_IN_HINT = 12
+MAX_COMMENT_CHARACTERS = 4096
+
+_LABEL_NAMES = ("label", "labels", "class", "target", "y", "outcome", "response", "diagnosis")
+_QUOTED = re.compile(r'"[^"]*"')
+_DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+")
 
 
 @dataclass(frozen=True)
@@ -30,6 +47,8 @@ class Wanted:
 
     label: str
     drop: tuple[str, ...] = ()
+    words: tuple[str, ...] = ()
+    """Columns to be taken as words although they hold numbers."""
     positive: str | None = None
     missing_is_zero: bool = False
 
@@ -46,41 +65,51 @@ class Column:
     words: tuple[str, ...] | None = None
     """The words that get an index each, in this order; None: it holds numbers."""
 
-    @property
-    def features(self) -> dict[int, str]:
-        """Its indices, and what each stands for: `age`, or `job=clerk`."""
-        if self.words is None:
-            return {self.index: self.name}
-        return {self.index + i: f"{self.name}={word}" for i, word in enumerate(self.words)}
-
 
 @dataclass(frozen=True)
 class Layout:
     """What the cells of a row become."""
 
+    label: str
     label_place: int
     label_texts: dict[str, str] | None
-    """How each label is written; None: labels are numbers, and stay as they are."""
+    """How each label is written, and any other as -1; None: labels stay as they are."""
     columns: tuple[Column, ...]
 
-    def features(self) -> dict[int, str]:
-        """All indices, and what each stands for."""
-        return {index: name for one in self.columns for index, name in one.features.items()}
+    def describe(self) -> dict[str, object]:
+        """What each feature index stands for, and how labels are written, for a JSON file."""
+        features: list[dict[str, int | str]] = []
+        for column in self.columns:
+            if column.words is None:
+                features.append({"index": column.index, "column": column.name})
+            for i, word in enumerate(column.words or ()):
+                features.append({"index": column.index + i, "column": column.name, "word": word})
+        return {"label": self.label, "labels": self.label_texts, "features": features}
 
-    def describe(self) -> dict[str, dict[str, str]]:
-        """What each feature index stands for, and how labels are written that are no numbers."""
-        features = {str(index): name for index, name in self.features().items()}
-        return {"features": features, "labels": dict(self.label_texts or {})}
+    def comments(self) -> Iterator[str]:
+        """The same as lines of comment, none so long that a reader would refuse it."""
+        if self.label_texts is not None:
+            yield from _comments("labels", ((t, word) for word, t in self.label_texts.items()))
+        names = (
+            (str(column.index + i), f"{column.name}={word}" if word is not None else column.name)
+            for column in self.columns
+            for i, word in enumerate(column.words or (None,))
+        )
+        yield from _comments("features", names)
 
 
 @dataclass
 class _Contents:
     """What the first pass has seen of a column."""
 
+    forced_to_words: bool
     cells: set[str] = field(default_factory=set)
-    """The different ones; no more are added once there are too many."""
-    word: tuple[str, int] | None = None
-    """The first that is no number, and its line."""
+    """Different ones; no more are added once there are many."""
+    words: set[str] = field(default_factory=set)
+    numbers: int = 0
+    """How many of `cells` are numbers."""
+    first_word: tuple[str, int] | None = None
+    """The first cell that is no number, and its line."""
 
 
 class Table:
@@ -88,32 +117,32 @@ class Table:
 
     def __init__(self, source: Source) -> None:
         self._path = source.name
+        self._line = 1
         lines = self._lines(source)
         first = next(lines, "")
-        self._cells = csv.reader(_with(first, lines), delimiter=_delimiter(first), strict=True)
+        self.delimiter = delimiter_of(first)
+        self._cells = csv.reader(
+            _chain(first, lines), delimiter=self.delimiter, strict=True, skipinitialspace=True
+        )
         self.header = [name.strip() for name in self._next() or []]
-        if len(self.header) < 2:
-            raise self.error(
-                1, "the first line names fewer than two columns", "is it CSV, with a header?"
-            )
-        twice = next((name for name in self.header if self.header.count(name) > 1), None)
-        if twice is not None:
-            raise self.error(1, f"two columns have the name {twice!r}", "rename one of them")
+        self._check_header()
 
     def __iter__(self) -> Iterator[tuple[int, list[str]]]:
+        width = len(self.header)
         while (row := self._next()) is not None:
-            line = self._cells.line_num
-            if not row:
-                continue
-            if len(row) != len(self.header):
-                problem = f"this row has {len(row)} cells, the header has {len(self.header)}"
-                raise self.error(line, problem, "put cells that hold the delimiter in quotes")
-            yield line, [cell.strip() for cell in row]
+            if len(row) == width:
+                yield self._line, row
+            elif row:
+                problem = f"this row has {len(row)} cells, the header has {width}"
+                hint = f"put cells that hold {self.delimiter!r} in double quotes"
+                raise self.error(self._line, problem, hint)
 
     def place(self, name: str) -> int:
         """Which cell of a row the column of this name is."""
         if name not in self.header:
-            hint = suggestion(name, self.header) or f"the columns are {', '.join(self.header[:12])}"
+            names = ", ".join(self.header[:MAX_NAMED_IN_HINT])
+            more = ", …" if len(self.header) > MAX_NAMED_IN_HINT else ""
+            hint = suggestion(name, self.header) or f"the columns are {names}{more}"
             raise self.error(1, f"no column has the name {name!r}", hint)
         return self.header.index(name)
 
@@ -128,130 +157,274 @@ class Table:
 
     def no_number(self, line: int, place: int, cell: str) -> UserError:
         """The error for a word in a column of numbers."""
+        problem = f"column {self.header[place]!r} holds numbers, and here {_short(cell)}"
+        name = shlex.quote(self.header[place])
+        if self._path == STDIN_NAME:
+            hint = "words need two passes: give a file in place of standard input"
+            return self.error(line, problem, f"{hint}, or leave the column out: --drop {name}")
+        hint = f"correct the cell, take all of the column as words (--words {name})"
+        return self.error(line, problem, f"{hint} or leave it out (--drop {name})")
+
+    def too_many_words(self, line: int, place: int) -> UserError:
+        """The error for a column that is no category."""
+        problem = f"column {self.header[place]!r} holds more than {MAX_WORDS:,} different words"
+        return self.error(line, problem, f"leave it out: --drop {shlex.quote(self.header[place])}")
+
+    def too_long(self, line: int, place: int) -> UserError:
+        """The error for a cell that is a text, and no word."""
+        limit = f"cells may hold {MAX_WORD_CHARACTERS:,} characters at most"
+        problem = f"{limit}, and this one of column {self.header[place]!r} holds more"
+        return self.error(line, problem, f"leave it out: --drop {shlex.quote(self.header[place])}")
+
+    def decimal_comma(self, line: int, place: int, cell: str) -> UserError:
+        """The error for numbers as they are written where `;` parts the cells."""
         name = self.header[place]
-        problem = f"column {name!r} holds numbers, and here {cell[:40]!r}"
-        return self.error(
-            line, problem, f"correct the cell, or leave the column out: --drop {name}"
-        )
+        problem = f"column {name!r} holds {_short(cell)}: numbers must have a decimal point"
+        hint = f"or take it as words: --words {shlex.quote(name)}"
+        if self.delimiter != ",":
+            path = "FILE" if self._path == STDIN_NAME else shlex.quote(self._path)
+            hint = f"convert them with `tr , . < {path} > fixed.csv`, {hint}"
+        return self.error(line, problem, hint)
 
     def _next(self) -> list[str] | None:
+        self._line = self._cells.line_num + 1  # a quoted cell may go on over several lines
         try:
             return next(self._cells, None)
         except csv.Error as fault:
-            raise self.error(self._cells.line_num, f"this is not delimited text: {fault}") from None
+            raise self._not_delimited(str(fault)) from None
+
+    def _not_delimited(self, fault: str) -> UserError:
+        if "new-line" in fault:
+            path = "FILE" if self._path == STDIN_NAME else shlex.quote(self._path)
+            hint = rf"convert it with `tr '\r' '\n' < {path} > fixed.csv`"
+            return self.error(self._line, "lines must end in LF or CRLF, not in CR alone", hint)
+        if "unexpected end" in fault or "field limit" in fault:
+            hint = "close it, or double it if it is part of the text"
+            return self.error(self._line, "a double quote opens here and does not close", hint)
+        hint = "write a double quote inside a quoted cell twice"
+        return self.error(self._line, f"a quoted cell must end at its closing quote: {fault}", hint)
+
+    def _check_header(self) -> None:
+        names = self.header
+        if len(names) < 2:
+            problem = "the first line must name at least two columns"
+            hint = "part the names by a comma, a semicolon, a tab or a |"
+            raise self.error(1, problem, hint)
+        if nameless(names):
+            raise self.error(1, "the first line must hold names, not numbers", self._naming_hint())
+        if twice := [name for name in names if names.count(name) > 1]:
+            raise self.error(1, f"two columns have the name {twice[0]!r}", "rename one of them")
+
+    def _naming_hint(self) -> str:
+        path = "FILE" if self._path == STDIN_NAME else shlex.quote(self._path)
+        return naming_hint(self.header, self.delimiter).replace("FILE", path, 1)
 
     def _lines(self, source: Source) -> Iterator[str]:
         for number, text in whole_lines(source, BLOCK_BYTES):
             if len(text) > MAX_LINE and b"\n" not in text:
-                raise self.error(number, f"a line has more than {MAX_LINE >> 20} MiB")
-            if b"\0" in text:
-                raise self.error(number, "this is not text: it holds NUL bytes")
+                raise self.error(number, f"a line may hold {MAX_LINE >> 20} MiB at most")
+            if (encoding := foreign_encoding(text)) is not None:
+                hint = f"convert it with `iconv -f {encoding} -t UTF-8 FILE > fixed.csv`"
+                problem = f"the text must be UTF-8, not {encoding[:6]}"
+                raise self.error(number, problem, self._with_path(hint))
+            if (nul := text.find(b"\0")) >= 0:
+                line = number + text.count(b"\n", 0, nul)
+                raise self.error(line, "this is a binary file: it holds NUL bytes")
             try:
-                yield from io.StringIO(text.decode("utf-8"), newline="\n")
+                decoded = text.decode("utf-8")
             except UnicodeDecodeError as fault:
                 line = number + text.count(b"\n", 0, fault.start)
-                hint = "convert it: `iconv -f latin1 -t utf-8 FILE`"
-                raise self.error(line, "this text is not UTF-8", hint) from None
+                hint = "convert it with `iconv -f WINDOWS-1252 -t UTF-8 FILE > fixed.csv`"
+                raise self.error(line, "the text must be UTF-8", self._with_path(hint)) from None
+            yield from io.StringIO(decoded, newline="\n")
+
+    def _with_path(self, hint: str) -> str:
+        return hint if self._path == STDIN_NAME else hint.replace("FILE", shlex.quote(self._path))
 
 
-def _with(first: str, rest: Iterator[str]) -> Iterator[str]:
+def _chain(first: str, rest: Iterator[str]) -> Iterator[str]:
     if first:
         yield first
     yield from rest
 
 
-def _delimiter(header: str) -> str:
-    """The sign that parts the header's names."""
-    return max(DELIMITERS, key=header.count)
+def delimiter_of(header: str) -> str:
+    """The sign that parts the names of a header."""
+    return max(DELIMITERS, key=_QUOTED.sub("", header).count)
+
+
+def nameless(header: list[str]) -> bool:
+    """Whether the first line is a row: all numbers, but for 0, 1, 2, … (which pandas writes)."""
+    if any(number(name) is None for name in header):
+        return False
+    return not any(header == [str(i + start) for i in range(len(header))] for start in (0, 1))
+
+
+def naming_hint(header: list[str], delimiter: str) -> str:
+    """How to put names before the rows; FILE stands for the path."""
+    names = shlex.quote(delimiter.join(f"c{i + 1}" for i in range(len(header))))
+    return f"name the columns first: `(echo {names}; cat FILE) > named.csv`"
+
+
+def playing_hint(header: str) -> str:
+    """The command that plays delimited text with this first line; FILE stands for the path."""
+    delimiter = delimiter_of(header)
+    cells = next(csv.reader([header], delimiter=delimiter, skipinitialspace=True))
+    names = [name.strip() for name in cells]
+    if nameless(names):
+        label, file = f"c{len(names)}", "named.csv"
+        before = naming_hint(names, delimiter) + "; then play it: "
+    else:
+        found = [name for name in names if name.lower() in _LABEL_NAMES]
+        label, file, before = (found or names[-1:])[0], "FILE", "play it: "
+    return (
+        f"{before}`ahpatron convert {file} --label {shlex.quote(label)} | "
+        "ahpatron run - --sigma auto --scale standard`, where --label names the column of labels"
+    )
 
 
 def number(text: str) -> float | None:
     """The number that a cell spells, as LIBSVM text spells numbers; None for anything else."""
     try:
-        value = float(text) if "_" not in text and text.isascii() else math.nan
+        value = float(text)
     except ValueError:
         return None
-    return value if math.isfinite(value) else None
+    if not math.isfinite(value) or "_" in text or not text.isascii():
+        return None
+    return value if len(text) <= MAX_WORD_CHARACTERS else None
 
 
 def find_layout(table: Table, wanted: Wanted) -> Layout:
     """Look at every row: which columns hold numbers, which words, and which labels there are."""
     label_place, places = _places(table, wanted)
-    seen = {place: _Contents() for place in places}
+    forced = {table.place(name) for name in wanted.words}
+    seen = {place: _Contents(place in forced) for place in places}
+    columns = list(seen.items())
     labels: set[str] = set()
-    rows = 0
+    has_rows = False
     for line, row in table:
-        rows += 1
-        labels.add(_label(table, row, label_place, line))
-        if len(labels) > MAX_WORDS and wanted.positive is None and number(row[label_place]) is None:
-            problem = f"column {wanted.label!r} holds more than {MAX_WORDS:,} different words"
-            raise table.error(line, problem, "is it the column of labels?")
-        for place, contents in seen.items():
-            cell = row[place]
-            if cell in contents.cells:
-                continue
-            if cell in MISSING:
-                if not wanted.missing_is_zero:
-                    raise table.no_value(line, place)
-                continue
-            if contents.word is None and number(cell) is None:
-                if len(contents.cells) > MAX_WORDS:
-                    raise table.no_number(line, place, cell)
-                contents.word = cell, line
-            if len(contents.cells) <= MAX_WORDS:
-                contents.cells.add(cell)
-            elif contents.word is not None:
-                name = table.header[place]
-                problem = f"column {name!r} holds more than {MAX_WORDS:,} different words"
-                raise table.error(contents.word[1], problem, f"leave it out: --drop {name}")
-    if not rows:
+        has_rows = True
+        if (label := row[label_place]) not in labels:
+            _note_label(table, wanted, labels, label.strip(), line)
+        for place, contents in columns:
+            if row[place] not in contents.cells:
+                _note_cell(table, wanted, place, contents, row[place], line)
+    if not has_rows:
         raise table.error(1, "there are no rows after the header")
-    words = {
-        place: None if contents.word is None else tuple(sorted(contents.cells))
-        for place, contents in seen.items()
-    }
-    return Layout(label_place, _label_texts(table, labels, wanted), _columns(table, words))
+    words = {place: _words(table, place, contents) for place, contents in columns}
+    texts = _label_texts(table, labels, wanted)
+    return Layout(wanted.label, label_place, texts, _columns(table, words))
 
 
 def layout_of_numbers(table: Table, wanted: Wanted) -> Layout:
-    """The layout where nothing can be read twice: all columns hold numbers."""
+    """The layout of text that cannot be read twice: all columns hold numbers."""
     label_place, places = _places(table, wanted)
+    if wanted.words:
+        hint = "give a file in place of standard input"
+        raise table.error(1, "words need two passes over the text", hint)
     texts = None if wanted.positive is None else {wanted.positive: "+1"}
-    return Layout(label_place, texts, _columns(table, dict.fromkeys(places)))
+    columns = _columns(table, dict.fromkeys(places))
+    return Layout(wanted.label, label_place, texts, columns)
 
 
 def libsvm_lines(table: Table, layout: Layout, wanted: Wanted) -> Iterator[str]:
-    """A line of LIBSVM text for each row, and a comment before them that names the features."""
-    names = " ".join(f"{index}={name}" for index, name in layout.features().items())
-    yield f"# {_one_line(names)}\n"
-    columns = [
-        (column.place, column.index, None if column.words is None else _indices(column))
-        for column in layout.columns
-    ]
+    """A line of LIBSVM text for each row."""
+    label_place = layout.label_place
+    labels = _LabelTexts(layout.label_texts)
+    columns = [(column.place, _CellTexts(column, wanted)) for column in layout.columns]
     for line, row in table:
-        parts = [_written_label(table, layout, _label(table, row, layout.label_place, line), line)]
-        for place, index, indices in columns:
-            cell = row[place]
+        try:
+            yield labels[row[label_place]] + "".join([t[row[place]] for place, t in columns]) + "\n"
+        except _NotWritable:
+            raise _refusal(table, labels, label_place, columns, line, row) from None
+    if wanted.positive is not None and wanted.positive not in labels.met:
+        raise table.error(1, f"no row has the label {wanted.positive!r} that --positive names")
+
+
+class _NotWritable(Exception):  # noqa: N818 - caught in this file, it never reaches the user
+    """A cell that has no text in LIBSVM."""
+
+
+class _CellTexts(dict[str, str]):
+    """What each cell of a column is written as, with a space in front; a few thousand are kept."""
+
+    def __init__(self, column: Column, wanted: Wanted) -> None:
+        super().__init__()
+        self.words = column.words
+        self._index = column.index
+        self._missing_is_zero = wanted.missing_is_zero
+        self._of_word = {
+            word: f" {column.index + i}:1" for i, word in enumerate(column.words or ())
+        }
+
+    def __missing__(self, cell: str) -> str:
+        text = self._text(cell.strip())
+        if len(self) < MAX_REMEMBERED_CELLS:
+            self[cell] = text
+        return text
+
+    def _text(self, cell: str) -> str:
+        if cell in MISSING:
+            if not self._missing_is_zero:
+                raise _NotWritable
+            return ""
+        if self.words is not None:
+            if cell not in self._of_word:
+                raise _NotWritable
+            return self._of_word[cell]
+        value = number(cell)
+        if value is None:
+            raise _NotWritable
+        return f" {self._index}:{cell}" if value else ""
+
+
+class _LabelTexts(dict[str, str]):
+    """What each label is written as; a few thousand are kept."""
+
+    def __init__(self, texts: dict[str, str] | None) -> None:
+        super().__init__()
+        self._texts = texts
+        self.met: set[str] = set()
+        """Labels that `texts` names and that were met."""
+
+    def __missing__(self, cell: str) -> str:
+        label = cell.strip()
+        if label in MISSING or (self._texts is None and number(label) is None):
+            raise _NotWritable
+        if self._texts is not None and label in self._texts:
+            self.met.add(label)
+        text = label if self._texts is None else self._texts.get(label, "-1")
+        if len(self) < MAX_REMEMBERED_CELLS:
+            self[cell] = text
+        return text
+
+
+def _refusal(
+    table: Table,
+    labels: _LabelTexts,
+    label_place: int,
+    columns: list[tuple[int, _CellTexts]],
+    line: int,
+    row: list[str],
+) -> UserError:
+    """The error for a row of which some cell cannot be written."""
+    label = row[label_place].strip()
+    try:
+        labels[label]
+    except _NotWritable:
+        return _no_label(table, line) if label in MISSING else _label_word(table, line, label)
+    for place, texts in columns:
+        cell = row[place].strip()
+        try:
+            texts[cell]
+        except _NotWritable:
             if cell in MISSING:
-                if not wanted.missing_is_zero:
-                    raise table.no_value(line, place)
-            elif indices is not None:
-                if cell not in indices:
-                    problem = f"column {table.header[place]!r} holds {cell[:40]!r}, which is new"
-                    raise table.error(line, problem, "the file changed: start again")
-                parts.append(indices[cell])
-            else:
-                value = number(cell)
-                if value is None:
-                    raise table.no_number(line, place, cell)
-                if value:
-                    parts.append(f"{index}:{cell.lstrip('+')}")
-        yield " ".join(parts) + "\n"
-
-
-def _indices(column: Column) -> dict[str, str]:
-    assert column.words is not None
-    return {word: f"{column.index + i}:1" for i, word in enumerate(column.words)}
+                return table.no_value(line, place)
+            if texts.words is None:
+                return table.no_number(line, place, cell)
+            problem = f"column {table.header[place]!r} holds {_short(cell)}, which is new"
+            return table.error(line, problem, "the file changed meanwhile: start again")
+    raise AssertionError("all cells of this row can be written")
 
 
 def _places(table: Table, wanted: Wanted) -> tuple[int, list[int]]:
@@ -261,6 +434,45 @@ def _places(table: Table, wanted: Wanted) -> tuple[int, list[int]]:
     if not places:
         raise table.error(1, "no column is left for the features")
     return table.place(wanted.label), places
+
+
+def _note_cell(
+    table: Table, wanted: Wanted, place: int, contents: _Contents, cell: str, line: int
+) -> None:
+    """Count a cell that is not among those of its column that are remembered."""
+    bare = cell.strip()
+    if bare in MISSING:
+        if not wanted.missing_is_zero:
+            raise table.no_value(line, place)
+        return
+    if not contents.forced_to_words and number(bare) is not None:
+        if contents.numbers <= MAX_WORDS:
+            contents.numbers += 1
+            contents.cells.add(cell)
+        return
+    if not contents.forced_to_words and _DECIMAL_COMMA.fullmatch(bare):
+        raise table.decimal_comma(line, place, bare)
+    if len(bare) > MAX_WORD_CHARACTERS:
+        raise table.too_long(line, place)
+    if contents.first_word is None:
+        contents.first_word = bare, line
+    contents.words.add(bare)
+    if len(contents.words) > MAX_WORDS:
+        raise table.too_many_words(contents.first_word[1], place)
+    if len(contents.cells) < MAX_REMEMBERED_CELLS:
+        contents.cells.add(cell)
+
+
+def _words(table: Table, place: int, contents: _Contents) -> tuple[str, ...] | None:
+    """The words of a column, numbers among them; None: it holds numbers.
+
+    A word among more numbers than words is a slip, and not a category.
+    """
+    if contents.first_word is None:
+        return None
+    if contents.numbers > len(contents.words):
+        raise table.no_number(contents.first_word[1], place, contents.first_word[0])
+    return tuple(sorted({*contents.words, *(cell.strip() for cell in contents.cells)}))
 
 
 def _columns(table: Table, words: dict[int, tuple[str, ...] | None]) -> tuple[Column, ...]:
@@ -273,34 +485,66 @@ def _columns(table: Table, words: dict[int, tuple[str, ...] | None]) -> tuple[Co
     return tuple(columns)
 
 
-def _label(table: Table, row: list[str], place: int, line: int) -> str:
-    if row[place] in MISSING:
-        raise table.error(line, "this row has no label", "remove the row")
-    return row[place]
+def _note_label(table: Table, wanted: Wanted, labels: set[str], label: str, line: int) -> None:
+    if label in MISSING:
+        raise _no_label(table, line)
+    if len(label) > MAX_WORD_CHARACTERS:
+        raise table.too_long(line, table.place(wanted.label))
+    if wanted.positive is None or label == wanted.positive or len(labels) < MAX_NAMED_IN_HINT:
+        labels.add(label)
+    if len(labels) > MAX_WORDS:
+        problem = f"column {wanted.label!r} holds more than {MAX_WORDS:,} different labels"
+        hint = "choose the column of labels, or play one against all others: --positive VALUE"
+        raise table.error(line, problem, hint)
+
+
+def _no_label(table: Table, line: int) -> UserError:
+    return table.error(line, "this row has no label", "remove the row")
+
+
+def _label_word(table: Table, line: int, label: str) -> UserError:
+    hint = f"give a file, or `--positive {shlex.quote(label)}`"
+    problem = f"the label {_short(label)} is not a number, and a pipe cannot be read twice"
+    return table.error(line, problem, hint)
 
 
 def _label_texts(table: Table, labels: Collection[str], wanted: Wanted) -> dict[str, str] | None:
-    """Numbers stay; words become 0, 1, 2, … in their order; with --positive, +1 and -1."""
+    """Two labels become -1 and +1 in their order; of more, words become 0, 1, 2, …
+
+    Numbers that `ahpatron run` takes as they are stay: -1 and 1, 0 and 1, or more than two.
+    """
     if wanted.positive is not None:
         if wanted.positive not in labels:
             problem = f"no row has the label {wanted.positive!r} that --positive names"
-            raise table.error(1, problem, f"the labels are {', '.join(sorted(labels)[:5])}")
+            hint = f"the labels are {', '.join(sorted(labels)[:MAX_NAMED_IN_HINT])}"
+            raise table.error(1, problem, suggestion(wanted.positive, labels) or hint)
         return {wanted.positive: "+1"}
-    if all(number(label) is not None for label in labels):
-        return None
-    return {label: str(i) for i, label in enumerate(sorted(labels))}
+    values = {label: number(label) for label in labels}
+    known = sorted({value for value in values.values() if value is not None})
+    if None not in values.values():
+        if len(known) != 2 or known in ([-1, 1], [0, 1]):
+            return None
+        return {label: "-1" if value == known[0] else "+1" for label, value in values.items()}
+    signs = ("-1", "+1") if len(labels) == 2 else tuple(str(i) for i in range(len(labels)))
+    return dict(zip(sorted(labels), signs, strict=True))
 
 
-def _written_label(table: Table, layout: Layout, label: str, line: int) -> str:
-    if layout.label_texts is not None:
-        return layout.label_texts.get(label, "-1")
-    if number(label) is None:
-        problem = f"the label {label[:40]!r} is not a number"
-        hint = f"a pipe cannot be read twice: give `--positive {label}`, or a file"
-        raise table.error(line, problem, hint)
-    return label
+def _comments(what: str, pairs: Iterator[tuple[str, str]]) -> Iterator[str]:
+    """Lines of comment such as `# features: 1=age 2=job`, of a few thousand characters each."""
+    text = ""
+    for key, name in pairs:
+        text += f" {key}={_printable(name)}"
+        if len(text) > MAX_COMMENT_CHARACTERS:
+            yield f"# {what}:{text}\n"
+            text = ""
+    if text:
+        yield f"# {what}:{text}\n"
 
 
-def _one_line(text: str) -> str:
-    """Names may hold line ends, and signs that LIBSVM readers would not print."""
-    return " ".join(text.split()).encode("ascii", "backslashreplace").decode()
+def _printable(text: str) -> str:
+    """Names may hold line ends and control characters: `\\n`, `\\x1b`."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
+
+
+def _short(cell: str) -> str:
+    return repr(cell if len(cell) <= 40 else cell[:40] + "…")

@@ -32,7 +32,9 @@ RAW_BLOCK = 1 << 16
 HEAD_BYTES = 512  # enough to recognise every format below; tar keeps its mark at byte 257
 XZ_MEMORY = 128 << 20  # twice what `xz -9` needs; a forged header may ask for 4 GiB
 
+LIBSVM = "LIBSVM text"
 PIPE_HINT = "unpack it into a pipe: `{command} {file} | ahpatron run -`"
+UNPACK_HINT = "unpack it first: `{command} {file} > unpacked`"
 TEXT_HINT = "a LIBSVM file is text, one example per line: `label index:value index:value ...`"
 
 # first bytes, what they mean, and the command that unpacks it to standard output (if any)
@@ -129,18 +131,21 @@ COMPRESSIONS: tuple[tuple[bytes, str, Callable[[], Decompressor]], ...] = (
 UNPACK = {"gzip": "gzip -dc <", "bzip2": "bzip2 -dc <", "xz": "xz -dc <"}
 
 
-def open_source(path: str) -> Source:
-    """Open `path` (`-` is standard input) for reading; the caller closes it (use `with`)."""
+def open_source(path: str, kind: str = LIBSVM) -> Source:
+    """Open `path` (`-` is standard input) for reading; the caller closes it (use `with`).
+
+    `kind` names the text that is expected, for the error if it is a known other format.
+    """
     if path == "-":
         if sys.stdin is None:
             raise UserError("standard input is closed", code=ExitCode.NO_INPUT)
-        return Source(sys.stdin.buffer, STDIN_NAME, closes=False)
+        return Source(sys.stdin.buffer, STDIN_NAME, closes=False, kind=kind)
     try:
         file = Path(path).open("rb", buffering=0)  # noqa: SIM115 - the Source closes it
     except OSError as error:
         raise _cannot_open(path, error) from None
     try:
-        return Source(file, path, closes=True)
+        return Source(file, path, closes=True, kind=kind)
     except BaseException:
         file.close()
         raise
@@ -149,8 +154,9 @@ def open_source(path: str) -> Source:
 class Source:
     """The unpacked bytes of one input, with the place reached in the raw bytes and their hash."""
 
-    def __init__(self, file: Bytes, name: str, *, closes: bool) -> None:
+    def __init__(self, file: Bytes, name: str, *, closes: bool, kind: str = LIBSVM) -> None:
         self.name = name
+        self._kind = kind
         self._file = file
         self._closes = closes
         self._hash = hashlib.sha256()
@@ -251,12 +257,12 @@ class Source:
         if found is None:
             return
         _, kind, command = found
-        if command is None or self.is_stdin:
-            hint = TEXT_HINT
-        else:
-            hint = PIPE_HINT.format(command=command, file=shlex.quote(self.name))
+        hint: str | None = TEXT_HINT if self._kind == LIBSVM else None
+        if command is not None and not self.is_stdin:
+            form = PIPE_HINT if self._kind == LIBSVM else UNPACK_HINT
+            hint = form.format(command=command, file=shlex.quote(self.name))
         raise UserError(
-            f"{verb} {kind}, not LIBSVM text",
+            f"{verb} {kind}, not {self._kind}",
             code=ExitCode.BAD_DATA,
             place=Place(self.name),
             hint=hint,
@@ -341,6 +347,22 @@ def whole_lines(source: Source, block_bytes: int) -> Iterator[tuple[int, bytes]]
         line += text.count(b"\n")
     if carried:
         yield line, bytes(carried)
+
+
+def foreign_encoding(text: bytes) -> str | None:
+    """UTF-16 or UTF-32, as iconv spells them; None for everything else, binary bytes too."""
+    if text.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
+        return "UTF-32"
+    if text.startswith((b"\xff\xfe", b"\xfe\xff")):
+        return "UTF-16"
+    # Every second byte is NUL, no other is: plain letters and digits in UTF-16 without a mark,
+    # which iconv would guess wrongly.
+    even, odd = text[:64:2], text[1:64:2]
+    if len(odd) < 2:
+        return None
+    if not odd.strip(b"\0") and 0 not in even:
+        return "UTF-16LE"
+    return "UTF-16BE" if not even.strip(b"\0") and 0 not in odd else None
 
 
 def _regular_size(file: Bytes) -> int | None:

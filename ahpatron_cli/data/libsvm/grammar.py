@@ -20,8 +20,9 @@ from typing import NamedTuple, NoReturn
 
 import numpy as np
 
+from ahpatron_cli.data.delimited import DELIMITERS, delimiter_of, playing_hint
 from ahpatron_cli.data.libsvm.fast import read_plain
-from ahpatron_cli.data.source import MAX_LINE, STDIN_NAME
+from ahpatron_cli.data.source import MAX_LINE, STDIN_NAME, foreign_encoding
 from ahpatron_cli.errors import ExitCode, Place, UserError
 
 MAX_FEATURES = 10_000_000
@@ -38,7 +39,14 @@ _NUMBER = re.compile(_DECIMAL)
 _FEATURE = re.compile(rb"[ \t]*+(?:([0-9]++):(" + _DECIMAL + rb")(?![^ \t])|([^ \t]++))")
 _QUERY = re.compile(rb"qid:[0-9]++")
 _HEX = re.compile(rb"[+-]?0[xX][0-9a-fA-F.pP+-]*")
+_INDEX = re.compile(rb"(?<![^ \t])[0-9]++:")
 _FORBIDDEN = re.compile(rb"[^\t -~]")
+
+_ARFF_HINT = (
+    'make CSV of it: `awk \'tolower($1)=="@attribute"{h=h s $2;s=","} d&&NF&&!/^%/; '
+    'tolower($1)=="@data"{print h;d=1}\' FILE > data.csv`; '
+    "then `ahpatron convert data.csv --label COLUMN | ahpatron run -`"
+)
 
 
 @dataclass(eq=False)
@@ -178,7 +186,8 @@ def user_error(fault: Fault, path: str, line: int, text: bytes) -> UserError:
     hints = []
     from_stdin = path == STDIN_NAME
     if fault.hint:
-        hints.append(fault.hint if from_stdin else fault.hint.replace("FILE", shlex.quote(path)))
+        hint = fault.hint if from_stdin else fault.hint.replace("FILE", shlex.quote(path), 1)
+        hints.append(hint)
     if not fault.whole_file and not from_stdin:
         hints.append(f"`ahpatron inspect {shlex.quote(path)}` lists every faulty line")
     return UserError(
@@ -204,6 +213,7 @@ def _data_part(text: bytes) -> bytes:
         )
     data = text.partition(b"#")[0]
     if match := _FORBIDDEN.search(data):
+        _refuse_delimited(data)  # other alphabets are common in its header
         _refuse_byte(data, match.start())
     return data
 
@@ -222,14 +232,19 @@ def _refuse_long_line(text: bytes) -> NoReturn:
 
 
 def _refuse_other_encodings(text: bytes) -> None:
-    nul = text.find(b"\0")
-    if text.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
-        encoding = "UTF-32"
-    elif text.startswith((b"\xff\xfe", b"\xfe\xff")):
-        encoding = "UTF-16"
-    elif _looks_like_utf16(text[:64]):  # no byte order mark: say it, iconv would guess
-        encoding = "UTF-16BE" if text.startswith(b"\0") else "UTF-16LE"
-    elif nul >= 0:
+    encoding = foreign_encoding(text)
+    if encoding is not None:
+        name = encoding[:6]
+        raise Fault(
+            1,
+            2,
+            name.lower(),
+            f"the text must be ASCII or UTF-8, not {name}",
+            f"{name} text",
+            f"convert it with `iconv -f {encoding} -t UTF-8 FILE > fixed.svm`",
+            whole_file=True,
+        )
+    if (nul := text.find(b"\0")) >= 0:
         raise Fault(
             nul + 1,
             1,
@@ -239,26 +254,6 @@ def _refuse_other_encodings(text: bytes) -> None:
             "is it damaged, or the wrong file?",
             whole_file=True,
         )
-    else:
-        return
-    name = encoding[:6]
-    raise Fault(
-        1,
-        2,
-        name.lower(),
-        f"the text must be ASCII or UTF-8, not {name}",
-        f"{name} text",
-        f"convert it with `iconv -f {encoding} -t UTF-8 FILE > fixed.svm`",
-        whole_file=True,
-    )
-
-
-def _looks_like_utf16(head: bytes) -> bool:
-    """Every second byte is NUL, no other is: plain letters and digits in UTF-16 without a mark."""
-    even, odd = head[0::2], head[1::2]
-    return len(head) >= 4 and (
-        (not odd.strip(b"\0") and 0 not in even) or (not even.strip(b"\0") and 0 not in odd)
-    )
 
 
 def _refuse_byte(data: bytes, at: int) -> NoReturn:
@@ -291,12 +286,10 @@ def _label(token: _Token, data: bytes) -> float:
     if text.startswith((b"{", b"[")):
         raise token.foreign("json", "JSON", "convert it: one line per example")
     if text.startswith((b"@", b"%")):
-        raise token.foreign("arff", "an ARFF file", "convert it: one line per example")
+        raise token.foreign("arff", "an ARFF file", _ARFF_HINT)
     if text.startswith(b"|"):
         raise _vowpal_wabbit(token)
-    if b":" not in data and b"," in text:
-        hint = "`ahpatron convert FILE --label COLUMN | ahpatron run -` plays it"
-        raise token.foreign("csv", "CSV", hint)
+    _refuse_delimited(data)
     if b":" in text:
         note = f"{_show(text)} is a feature: the label is missing"
         raise token.fault("label-missing", "a line must start with a label", note)
@@ -304,6 +297,18 @@ def _label(token: _Token, data: bytes) -> float:
         note = f"{_show(text)} looks like several"
         raise token.fault("label-comma", "a line must have exactly one label", note)
     raise _not_a_number(token, "label")
+
+
+def _refuse_delimited(data: bytes) -> None:
+    """Name CSV and its kin: a delimiter, no `index:`, and no number at the start of the line."""
+    header = data[:PIECE].decode("utf-8", "replace").rstrip()
+    first = _TOKEN.search(data)
+    delimiter = delimiter_of(header)
+    if first is None or delimiter not in header or _INDEX.search(data):
+        return
+    if finite_number(first[0]) is None:
+        token = _Token(first[0], first.start() + 1)
+        raise token.foreign("csv", DELIMITERS[delimiter], playing_hint(header))
 
 
 def _long_index(digits: bytes) -> int:

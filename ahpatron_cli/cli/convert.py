@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Callable, Iterator
-from itertools import chain, islice
+from collections.abc import Iterator
+from itertools import chain
 from typing import TYPE_CHECKING
 
 from ahpatron_cli.cli import options
@@ -16,8 +16,6 @@ from ahpatron_cli.signals import raise_on_signals
 if TYPE_CHECKING:
     from ahpatron_cli.data.delimited import Layout, Table, Wanted
 
-_LINES = 1000
-"""Lines written together."""
 _NAMED = 8
 """Columns and labels that a note names."""
 
@@ -95,12 +93,9 @@ def _write(
     if commented:
         lines = chain(layout.comments(), lines)
     if out is None:
-        _write_lines(lines, sys.stdout.write)
+        for text in lines:
+            sys.stdout.write(text)
         return
     with open_atomically(out) as output:
-        _write_lines(lines, output.write)
-
-
-def _write_lines(lines: Iterator[str], write: Callable[[str], object]) -> None:
-    while some := list(islice(lines, _LINES)):
-        write("".join(some))
+        for text in lines:
+            output.write(text)

@@ -12,7 +12,7 @@ import io
 import math
 import re
 import shlex
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from dataclasses import dataclass, field
 
 from ahpatron_cli.data.source import MAX_LINE, STDIN_NAME, Source, foreign_encoding, whole_lines
@@ -32,7 +32,9 @@ MAX_WORDS = 1000
 """Different words of a column. More of them are an identifier or a text, and no category."""
 MAX_WORD_CHARACTERS = 1000
 MAX_REMEMBERED_CELLS = 4096
-"""Different cells of a column whose text is looked up, and not computed again."""
+"""Different cells of a column of words whose text is looked up, and not computed again."""
+BATCH_ROWS, BATCH_CHARACTERS = 200, 1 << 20
+"""Rows that are converted together, column by column, which is quicker than cell by cell."""
 MAX_NAMED_IN_HINT = 12
 MAX_COMMENT_CHARACTERS = 4096
 
@@ -112,12 +114,22 @@ class _Contents:
     """The first cell that is no number, and its line."""
 
 
+@dataclass(frozen=True)
+class Batch:
+    """Some rows: the line of each, and their cells by column."""
+
+    lines: tuple[int, ...]
+    cells: tuple[tuple[str, ...], ...]
+
+
 class Table:
-    """The rows of delimited text after its header, one at a time, each with its line."""
+    """The rows of delimited text after its header."""
 
     def __init__(self, source: Source) -> None:
         self._path = source.name
         self._line = 1
+        self._characters = 0
+        """Read so far."""
         lines = self._lines(source)
         first = next(lines, "")
         self.delimiter = delimiter_of(first)
@@ -127,15 +139,27 @@ class Table:
         self.header = [name.strip() for name in self._next() or []]
         self._check_header()
 
-    def __iter__(self) -> Iterator[tuple[int, list[str]]]:
+    def batches(self) -> Iterator[Batch]:
+        """All rows, a limited number at a time."""
+        while lines_and_rows := list(self._some_rows()):
+            lines, rows = zip(*lines_and_rows, strict=True)
+            yield Batch(lines, tuple(zip(*rows, strict=True)))
+
+    def _some_rows(self) -> Iterator[tuple[int, list[str]]]:
         width = len(self.header)
-        while (row := self._next()) is not None:
+        end = self._characters + BATCH_CHARACTERS
+        for _ in range(BATCH_ROWS):
+            row = self._next()
+            if row is None:
+                return
             if len(row) == width:
                 yield self._line, row
             elif row:
                 problem = f"this row has {len(row)} cells, the header has {width}"
                 hint = f"put cells that hold {self.delimiter!r} in double quotes"
                 raise self.error(self._line, problem, hint)
+            if self._characters > end:
+                return
 
     def place(self, name: str) -> int:
         """Which cell of a row the column of this name is."""
@@ -236,7 +260,9 @@ class Table:
                 line = number + text.count(b"\n", 0, fault.start)
                 hint = "convert it with `iconv -f WINDOWS-1252 -t UTF-8 FILE > fixed.csv`"
                 raise self.error(line, "the text must be UTF-8", self._with_path(hint)) from None
-            yield from io.StringIO(decoded, newline="\n")
+            for line_text in io.StringIO(decoded, newline="\n"):
+                self._characters += len(line_text)
+                yield line_text
 
     def _with_path(self, hint: str) -> str:
         return hint if self._path == STDIN_NAME else hint.replace("FILE", shlex.quote(self._path))
@@ -291,7 +317,19 @@ def number(text: str) -> float | None:
         return None
     if not math.isfinite(value) or "_" in text or not text.isascii():
         return None
-    return value if len(text) <= MAX_WORD_CHARACTERS else None
+    return value
+
+
+def plain_numbers(cells: Sequence[str]) -> list[float] | None:
+    """`number` of all of these cells, quickly; None where that takes a look at each of them."""
+    text = "".join(cells)
+    if not (text.isascii() and text.isprintable()) or " " in text or "_" in text:
+        return None
+    try:
+        values = list(map(float, cells))
+    except ValueError:
+        return None
+    return values if math.isfinite(sum(values)) else None
 
 
 def find_layout(table: Table, wanted: Wanted) -> Layout:
@@ -299,19 +337,17 @@ def find_layout(table: Table, wanted: Wanted) -> Layout:
     label_place, places = _places(table, wanted)
     forced = {table.place(name) for name in wanted.words}
     seen = {place: _Contents(place in forced) for place in places}
-    columns = list(seen.items())
     labels: set[str] = set()
     has_rows = False
-    for line, row in table:
+    for batch in table.batches():
         has_rows = True
-        if (label := row[label_place]) not in labels:
-            _note_label(table, wanted, labels, label.strip(), line)
-        for place, contents in columns:
-            if row[place] not in contents.cells:
-                _note_cell(table, wanted, place, contents, row[place], line)
+        faults = [_note_labels(table, wanted, labels, batch)]
+        faults += [_note_cells(table, wanted, place, seen[place], batch) for place in places]
+        if found := [fault for fault in faults if fault is not None]:
+            raise min(found, key=_line_of)
     if not has_rows:
         raise table.error(1, "there are no rows after the header")
-    words = {place: _words(table, place, contents) for place, contents in columns}
+    words = {place: _words(table, place, contents) for place, contents in seen.items()}
     texts = _label_texts(table, labels, wanted)
     return Layout(wanted.label, label_place, texts, _columns(table, words))
 
@@ -328,15 +364,18 @@ def layout_of_numbers(table: Table, wanted: Wanted) -> Layout:
 
 
 def libsvm_lines(table: Table, layout: Layout, wanted: Wanted) -> Iterator[str]:
-    """A line of LIBSVM text for each row."""
-    label_place = layout.label_place
-    labels = _LabelTexts(layout.label_texts)
-    columns = [(column.place, _CellTexts(column, wanted)) for column in layout.columns]
-    for line, row in table:
+    """A line of LIBSVM text for each row; the lines of a batch come together."""
+    labels = _Labels(layout)
+    columns: list[_Texts] = [labels]
+    columns += [
+        (_Numbers if column.words is None else _Words)(column, wanted) for column in layout.columns
+    ]
+    for batch in table.batches():
         try:
-            yield labels[row[label_place]] + "".join([t[row[place]] for place, t in columns]) + "\n"
+            texts = [column.texts(batch.cells[column.place]) for column in columns]
         except _NotWritable:
-            raise _refusal(table, labels, label_place, columns, line, row) from None
+            raise _refusal(table, columns, batch) from None
+        yield "\n".join(map("".join, zip(*texts, strict=True))) + "\n"
     if wanted.positive is not None and wanted.positive not in labels.met:
         raise table.error(1, f"no row has the label {wanted.positive!r} that --positive names")
 
@@ -345,86 +384,121 @@ class _NotWritable(Exception):  # noqa: N818 - caught in this file, it never rea
     """A cell that has no text in LIBSVM."""
 
 
-class _CellTexts(dict[str, str]):
-    """What each cell of a column is written as, with a space in front; a few thousand are kept."""
+class _Texts:
+    """What the cells of a column are written as."""
+
+    def __init__(self, place: int) -> None:
+        self.place = place
+        self._remembered: dict[str, str] = {}
+
+    def text(self, cell: str) -> str:
+        """What this cell is written as, stripped of blanks."""
+        raise NotImplementedError
+
+    def texts(self, cells: Sequence[str]) -> list[str]:
+        """The same for many cells, most of which were met before."""
+        remembered = self._remembered
+        for cell in set(cells).difference(remembered):
+            remembered[cell] = self.text(cell.strip())
+        written = [remembered[cell] for cell in cells]
+        if len(remembered) > MAX_REMEMBERED_CELLS:
+            remembered.clear()
+        return written
+
+    def refusal(self, table: Table, line: int, cell: str) -> UserError:
+        """Why this cell cannot be written."""
+        raise NotImplementedError
+
+
+class _Words(_Texts):
+    """One feature per word: ` 7:1`."""
 
     def __init__(self, column: Column, wanted: Wanted) -> None:
-        super().__init__()
-        self.words = column.words
-        self._index = column.index
+        super().__init__(column.place)
         self._missing_is_zero = wanted.missing_is_zero
-        self._of_word = {
-            word: f" {column.index + i}:1" for i, word in enumerate(column.words or ())
-        }
+        words = enumerate(column.words or ())
+        self._of_word = {word: f" {column.index + i}:1" for i, word in words}
 
-    def __missing__(self, cell: str) -> str:
-        text = self._text(cell.strip())
-        if len(self) < MAX_REMEMBERED_CELLS:
-            self[cell] = text
-        return text
-
-    def _text(self, cell: str) -> str:
-        if cell in MISSING:
-            if not self._missing_is_zero:
-                raise _NotWritable
-            return ""
-        if self.words is not None:
-            if cell not in self._of_word:
-                raise _NotWritable
+    def text(self, cell: str) -> str:
+        if cell in self._of_word:
             return self._of_word[cell]
+        if cell in MISSING and self._missing_is_zero:
+            return ""
+        raise _NotWritable
+
+    def refusal(self, table: Table, line: int, cell: str) -> UserError:
+        if cell in MISSING:
+            return table.no_value(line, self.place)
+        problem = f"column {table.header[self.place]!r} holds {_short(cell)}, which is new"
+        return table.error(line, problem, "the file changed meanwhile: start again")
+
+
+class _Numbers(_Texts):
+    """A number as it is spelled, but for zero: ` 7:0.5`."""
+
+    def __init__(self, column: Column, wanted: Wanted) -> None:
+        super().__init__(column.place)
+        self._missing_is_zero = wanted.missing_is_zero
+        self._prefix = f" {column.index}:"
+
+    def text(self, cell: str) -> str:
+        if cell in MISSING and self._missing_is_zero:
+            return ""
         value = number(cell)
         if value is None:
             raise _NotWritable
-        return f" {self._index}:{cell}" if value else ""
+        return self._prefix + cell if value else ""
+
+    def texts(self, cells: Sequence[str]) -> list[str]:
+        values = plain_numbers(cells)
+        if values is None:
+            return [self.text(cell.strip()) for cell in cells]
+        prefix = self._prefix
+        if 0.0 in values:
+            return [prefix + c if value else "" for c, value in zip(cells, values, strict=True)]
+        return [prefix + cell for cell in cells]
+
+    def refusal(self, table: Table, line: int, cell: str) -> UserError:
+        if cell in MISSING:
+            return table.no_value(line, self.place)
+        return table.no_number(line, self.place, cell)
 
 
-class _LabelTexts(dict[str, str]):
-    """What each label is written as; a few thousand are kept."""
+class _Labels(_Texts):
+    """Labels, first in the line."""
 
-    def __init__(self, texts: dict[str, str] | None) -> None:
-        super().__init__()
-        self._texts = texts
+    def __init__(self, layout: Layout) -> None:
+        super().__init__(layout.label_place)
+        self._texts = layout.label_texts
         self.met: set[str] = set()
-        """Labels that `texts` names and that were met."""
+        """Those of `label_texts` that were met."""
 
-    def __missing__(self, cell: str) -> str:
-        label = cell.strip()
-        if label in MISSING or (self._texts is None and number(label) is None):
+    def text(self, cell: str) -> str:
+        if cell in MISSING or (self._texts is None and number(cell) is None):
             raise _NotWritable
-        if self._texts is not None and label in self._texts:
-            self.met.add(label)
-        text = label if self._texts is None else self._texts.get(label, "-1")
-        if len(self) < MAX_REMEMBERED_CELLS:
-            self[cell] = text
-        return text
+        if self._texts is None:
+            return cell
+        if cell in self._texts:
+            self.met.add(cell)
+        return self._texts.get(cell, "-1")
+
+    def refusal(self, table: Table, line: int, cell: str) -> UserError:
+        if cell in MISSING:
+            return _no_label(table, line)
+        problem = f"the label {_short(cell)} is not a number, and a pipe cannot be read twice"
+        return table.error(line, problem, f"give a file, or `--positive {shlex.quote(cell)}`")
 
 
-def _refusal(
-    table: Table,
-    labels: _LabelTexts,
-    label_place: int,
-    columns: list[tuple[int, _CellTexts]],
-    line: int,
-    row: list[str],
-) -> UserError:
-    """The error for a row of which some cell cannot be written."""
-    label = row[label_place].strip()
-    try:
-        labels[label]
-    except _NotWritable:
-        return _no_label(table, line) if label in MISSING else _label_word(table, line, label)
-    for place, texts in columns:
-        cell = row[place].strip()
-        try:
-            texts[cell]
-        except _NotWritable:
-            if cell in MISSING:
-                return table.no_value(line, place)
-            if texts.words is None:
-                return table.no_number(line, place, cell)
-            problem = f"column {table.header[place]!r} holds {_short(cell)}, which is new"
-            return table.error(line, problem, "the file changed meanwhile: start again")
-    raise AssertionError("all cells of this row can be written")
+def _refusal(table: Table, columns: list[_Texts], batch: Batch) -> UserError:
+    """The error for the first cell that cannot be written, row by row."""
+    for i, line in enumerate(batch.lines):
+        for column in columns:
+            cell = batch.cells[column.place][i].strip()
+            try:
+                column.text(cell)
+            except _NotWritable:
+                return column.refusal(table, line, cell)
+    raise AssertionError("all cells of these rows can be written")
 
 
 def _places(table: Table, wanted: Wanted) -> tuple[int, list[int]]:
@@ -436,31 +510,47 @@ def _places(table: Table, wanted: Wanted) -> tuple[int, list[int]]:
     return table.place(wanted.label), places
 
 
+def _note_cells(
+    table: Table, wanted: Wanted, place: int, contents: _Contents, batch: Batch
+) -> UserError | None:
+    """Look at the cells of a column that were not met before; the first fault of them."""
+    cells = batch.cells[place]
+    saturated = contents.numbers > MAX_WORDS and not contents.forced_to_words
+    if saturated and plain_numbers(cells) is not None:
+        return None
+    fresh = set(cells).difference(contents.cells)
+    if fresh:
+        for line, cell in zip(batch.lines, cells, strict=True):
+            if cell in fresh:
+                fresh.discard(cell)
+                fault = _note_cell(table, wanted, place, contents, cell, line)
+                if fault is not None:
+                    return fault
+    return None
+
+
 def _note_cell(
     table: Table, wanted: Wanted, place: int, contents: _Contents, cell: str, line: int
-) -> None:
-    """Count a cell that is not among those of its column that are remembered."""
+) -> UserError | None:
     bare = cell.strip()
     if bare in MISSING:
-        if not wanted.missing_is_zero:
-            raise table.no_value(line, place)
-        return
-    if not contents.forced_to_words and number(bare) is not None:
-        if contents.numbers <= MAX_WORDS:
-            contents.numbers += 1
-            contents.cells.add(cell)
-        return
-    if not contents.forced_to_words and _DECIMAL_COMMA.fullmatch(bare):
-        raise table.decimal_comma(line, place, bare)
+        return None if wanted.missing_is_zero else table.no_value(line, place)
+    is_number = not contents.forced_to_words and number(bare) is not None
+    if is_number and contents.numbers > MAX_WORDS:
+        return None
+    if not is_number:
+        if not contents.forced_to_words and _DECIMAL_COMMA.fullmatch(bare):
+            return table.decimal_comma(line, place, bare)
+        contents.first_word = contents.first_word or (bare, line)
+        contents.words.add(bare)
+        if len(contents.words) > MAX_WORDS:
+            return table.too_many_words(contents.first_word[1], place)
     if len(bare) > MAX_WORD_CHARACTERS:
-        raise table.too_long(line, place)
-    if contents.first_word is None:
-        contents.first_word = bare, line
-    contents.words.add(bare)
-    if len(contents.words) > MAX_WORDS:
-        raise table.too_many_words(contents.first_word[1], place)
+        return table.too_long(line, place)
+    contents.numbers += is_number
     if len(contents.cells) < MAX_REMEMBERED_CELLS:
         contents.cells.add(cell)
+    return None
 
 
 def _words(table: Table, place: int, contents: _Contents) -> tuple[str, ...] | None:
@@ -485,27 +575,33 @@ def _columns(table: Table, words: dict[int, tuple[str, ...] | None]) -> tuple[Co
     return tuple(columns)
 
 
-def _note_label(table: Table, wanted: Wanted, labels: set[str], label: str, line: int) -> None:
-    if label in MISSING:
-        raise _no_label(table, line)
-    if len(label) > MAX_WORD_CHARACTERS:
-        raise table.too_long(line, table.place(wanted.label))
-    if wanted.positive is None or label == wanted.positive or len(labels) < MAX_NAMED_IN_HINT:
-        labels.add(label)
-    if len(labels) > MAX_WORDS:
-        problem = f"column {wanted.label!r} holds more than {MAX_WORDS:,} different labels"
-        hint = "choose the column of labels, or play one against all others: --positive VALUE"
-        raise table.error(line, problem, hint)
+def _note_labels(table: Table, wanted: Wanted, labels: set[str], batch: Batch) -> UserError | None:
+    """Look at labels that were not met before; the first fault of them."""
+    place = table.place(wanted.label)
+    cells = batch.cells[place]
+    fresh = set(cells).difference(labels)
+    for line, cell in zip(batch.lines, cells, strict=True) if fresh else ():
+        label = cell.strip()
+        if label in MISSING:
+            return _no_label(table, line)
+        if len(label) > MAX_WORD_CHARACTERS:
+            return table.too_long(line, place)
+        if wanted.positive in (None, label) or len(labels) < MAX_NAMED_IN_HINT:
+            labels.add(label)
+        if len(labels) > MAX_WORDS:
+            problem = f"column {wanted.label!r} holds more than {MAX_WORDS:,} different labels"
+            hint = "choose the column of labels, or play one against all others: --positive VALUE"
+            return table.error(line, problem, hint)
+    return None
+
+
+def _line_of(fault: UserError) -> int:
+    assert fault.place is not None
+    return fault.place.line or 0
 
 
 def _no_label(table: Table, line: int) -> UserError:
     return table.error(line, "this row has no label", "remove the row")
-
-
-def _label_word(table: Table, line: int, label: str) -> UserError:
-    hint = f"give a file, or `--positive {shlex.quote(label)}`"
-    problem = f"the label {_short(label)} is not a number, and a pipe cannot be read twice"
-    return table.error(line, problem, hint)
 
 
 def _label_texts(table: Table, labels: Collection[str], wanted: Wanted) -> dict[str, str] | None:

@@ -1,0 +1,208 @@
+"""`ahpatron convert`, and the commands that hints give for delimited text."""
+
+from __future__ import annotations
+
+import json
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from support.command import COMMAND, Ahpatron
+
+BANK = "age,job,balance,y\n" + "".join(
+    f"{20 + i % 37},{('clerk', 'boss', 'nurse')[i % 3]},{(i * 7919) % 1000 / 8},"
+    f"{'yes' if i % 37 > 12 else 'no'}\n"
+    for i in range(300)
+)
+
+
+def mistakes(text: str) -> int:
+    return json.loads(text)["runs"][0]["mistakes"]
+
+
+@pytest.mark.parametrize("way", ["pipe", "file"])
+def test_what_is_converted_is_played(ahpatron: Ahpatron, way: str) -> None:
+    ahpatron.write("bank.csv", BANK)
+    options = ("--sigma", "auto", "--scale", "standard", "--format", "json", "-B", 20)
+    written = ahpatron("convert", "bank.csv", "--label", "y")
+    assert written.code == 0
+    assert written.err == (
+        "note: labels no → -1, yes → +1\nnote: columns of words, and how many words each: job (3)\n"
+    )
+    assert written.out.splitlines()[:3] == [
+        "# labels: -1=no +1=yes",
+        "# features: 1=age 2=job=boss 3=job=clerk 4=job=nurse 5=balance",
+        "-1 1:20 3:1",
+    ]
+    if way == "pipe":
+        played = ahpatron("run", "-", *options, stdin=written.out.encode())
+    else:
+        filed = ahpatron("convert", "bank.csv", "--label", "y", "--out", "bank.svm", "-q")
+        assert (filed.code, filed.out, filed.err) == (0, "", "")
+        assert (ahpatron.folder / "bank.svm").read_text() == written.out
+        played = ahpatron("run", "bank.svm", *options)
+    assert played.code == 0, played.err
+    run = json.loads(played.out)
+    assert (run["data"]["rounds"], run["data"]["features"]) == (300, 5)
+    assert 0 < mistakes(played.out) < 100
+
+
+def test_a_pipe_and_a_file_give_the_same_run(ahpatron: Ahpatron) -> None:
+    ahpatron.write("bank.csv", BANK)
+    options = ("--sigma", "auto", "--scale", "standard", "--format", "json", "-B", 20)
+    text = ahpatron("convert", "bank.csv", "--label", "y", "--out", "bank.svm")
+    assert text.out == ""
+    from_file = ahpatron("run", "bank.svm", *options)
+    from_pipe = ahpatron("run", "-", *options, stdin=(ahpatron.folder / "bank.svm").read_bytes())
+    assert mistakes(from_file.out) == mistakes(from_pipe.out)
+
+
+def test_numbers_from_standard_input_give_the_same_text(ahpatron: Ahpatron) -> None:
+    text = "a,b,y\n" + "".join(f"{i},{-i},{i % 2}\n" for i in range(500))
+    ahpatron.write("d.csv", text)
+    filed = ahpatron("convert", "d.csv", "--label", "y")
+    piped = ahpatron("convert", "-", "--label", "y", stdin=text.encode())
+    assert filed.code == piped.code == 0
+    assert filed.out == piped.out
+
+
+def test_the_mapping_goes_to_a_file_in_place_of_comments(ahpatron: Ahpatron) -> None:
+    ahpatron.write("bank.csv", BANK)
+    done = ahpatron("convert", "bank.csv", "--label", "y", "--drop", "balance", "--map", "m.json")
+    assert done.code == 0
+    assert "#" not in done.out
+    assert json.loads((ahpatron.folder / "m.json").read_text()) == {
+        "label": "y",
+        "labels": {"no": "-1", "yes": "+1"},
+        "features": [
+            {"index": 1, "column": "age"},
+            {"index": 2, "column": "job", "word": "boss"},
+            {"index": 3, "column": "job", "word": "clerk"},
+            {"index": 4, "column": "job", "word": "nurse"},
+        ],
+    }
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "problem"),
+    [
+        (("bank.csv",), 2, "Missing option '--label'"),
+        (("bank.csv", "--label", "y", "--missing", "mean"), 2, "unknown word after --missing"),
+        (("bank.csv", "--label", "y", "--drop", "y"), 2, "--drop y names the column of the labels"),
+        (("bank.csv", "--label", "y", "--words", "y"), 2, "--words y names the column of the"),
+        (
+            ("bank.csv", "--label", "y", "--words", "age", "--drop", "age"),
+            2,
+            "--drop and --words both name age",
+        ),
+        (("bank.csv", "--label", "y", "--out", "bank.csv"), 2, "--out would overwrite the data"),
+        (("bank.csv", "--label", "y", "--out", "no/b.svm"), 73, "the output cannot be created"),
+        (("bank.csv", "--label", "y", "--out", "/dev/full"), 74, "the output cannot be written"),
+        (("none.csv", "--label", "y"), 66, "no such file"),
+        ((".", "--label", "y"), 66, "this is a directory"),
+        (("bank.csv", "--label", "Job title"), 65, "no column has the name 'Job title'"),
+        (("bank.csv", "--label", "balanse"), 65, "no column has the name 'balanse'"),
+        (("bank.csv", "--label", "y", "--positive", "Yes"), 65, "no row has the label 'Yes'"),
+    ],
+)
+def test_refusal(ahpatron: Ahpatron, options: tuple[str, ...], code: int, problem: str) -> None:
+    ahpatron.write("bank.csv", BANK)
+    done = ahpatron("convert", *options)
+    assert (done.code, done.out) == (code, "")
+    assert done.err.startswith("error: ") or "\nerror: " in done.err
+    assert problem in done.err
+    assert "Traceback" not in done.err
+    assert ahpatron.files() == {"bank.csv"}
+
+
+def test_a_fault_late_in_a_pipe_leaves_no_file(ahpatron: Ahpatron) -> None:
+    text = "a,y\n" + "1,1\n2,0\n" * 5000 + "oops,1\n"
+    done = ahpatron("convert", "-", "--label", "y", "--out", "d.svm", stdin=text.encode())
+    assert done.code == 65
+    assert "<stdin>:10002" in done.err
+    assert "give a file" in done.err
+    assert ahpatron.files() == set()
+
+
+def command_of(hint: str) -> str:
+    found = re.search(r"`(ahpatron convert .*?)`", hint)
+    assert found, hint
+    return found[1].replace("ahpatron", f"{sys.executable} -m ahpatron_cli")
+
+
+# name, content, what the error calls it
+DELIMITED = [
+    ("bank.csv", BANK, "CSV"),
+    ("semi.csv", BANK.replace(",", ";"), "CSV with semicolons"),
+    ("bank.tsv", BANK.replace(",", "\t"), "tab-separated text"),
+    ("bars.txt", BANK.replace(",", "|"), "text separated by |"),
+    ("a b.csv", BANK.replace("age,job", "customer's age,job title"), "CSV"),
+    ("spaces.csv", BANK.replace(",y\n", ",the label\n", 1), "CSV"),
+    ("colons.csv", BANK.replace("age,", "age: years,", 1), "CSV"),
+    ("quoted.csv", BANK.replace("age,job", '"age, in years",job', 1), "CSV"),
+    ("letters.csv", BANK.replace("age", "größe", 1), "CSV"),
+    ("class.csv", "Class,age\n" + "1,3\n2,4\n" * 20, "CSV"),
+]
+
+
+@pytest.mark.parametrize(("name", "content", "kind"), DELIMITED, ids=[c[0] for c in DELIMITED])
+def test_the_hint_for_delimited_text_is_a_command_that_works(
+    ahpatron: Ahpatron, name: str, content: str, kind: str
+) -> None:
+    ahpatron.write(name, content)
+    for command in ("run", "inspect"):
+        refused = ahpatron(command, name)
+        assert refused.code == 65
+        assert f"this is {kind}, not LIBSVM text" in refused.out + refused.err
+    refused = ahpatron("run", name)
+    done = shell(command_of(refused.err), ahpatron.folder)
+    assert done.returncode == 0, done.stderr
+    assert re.search(r"^ahpatron +\d", done.stdout, re.MULTILINE)
+
+
+def shell(command: str, folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        ["bash", "-o", "pipefail", "-c", command],
+        cwd=folder,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+
+
+def test_the_hint_for_rows_without_names_works(ahpatron: Ahpatron) -> None:
+    ahpatron.write("d.csv", "5.1,0.5,1\n" + "4,1.5,0\n" * 9)
+    refused = ahpatron("run", "d.csv")
+    naming = re.search(r"`(\(echo .*?)`", refused.err)
+    assert naming
+    assert shell(naming[1], ahpatron.folder).returncode == 0
+    done = shell(command_of(refused.err), ahpatron.folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("<stdin>: 10 rounds, 2 features")
+
+
+def test_the_hint_for_arff_works(ahpatron: Ahpatron) -> None:
+    arff = "% made\n@RELATION d\n@attribute a numeric\n@attribute class {x,y}\n\n@DATA\n% c\n"
+    ahpatron.write("d.arff", arff + "1,x\n2,y\n\n" * 5)
+    refused = ahpatron("run", "d.arff")
+    assert "this is an ARFF file, not LIBSVM text" in refused.err
+    making = re.search(r"`(awk .*?)`", refused.err)
+    assert making
+    assert shell(making[1], ahpatron.folder).returncode == 0
+    done = shell(command_of(refused.err).replace("COLUMN", "class"), ahpatron.folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("<stdin>: 10 rounds, 1 feature\n")
+
+
+def test_a_closed_pipe_ends_quietly_and_a_full_disk_does_not(ahpatron: Ahpatron) -> None:
+    ahpatron.write("d.csv", "a,y\n" + "".join(f"{i}.5,{i % 2}\n" for i in range(100_000)))
+    command = " ".join(COMMAND) + " convert d.csv --label y"
+    closed = shell(f"{command} | head -n 1", ahpatron.folder)
+    assert (closed.returncode, closed.stdout, closed.stderr) == (0, "# features: 1=a\n", "")
+    full = shell(f"{command} > /dev/full", ahpatron.folder)
+    assert full.returncode == 74
+    assert "standard output cannot be written" in full.stderr

@@ -23,12 +23,16 @@ class CappedExpansion(Expansion):
 
     def add(self, coefficient: float) -> None:
         super().add(coefficient)
-        self._low = min(self._low, abs(coefficient))
-        self._high = max(self._high, abs(coefficient))
+        size = abs(coefficient)
+        if size < self._low:
+            self._low = size
+        if size > self._high:
+            self._high = size
 
     def scale(self, factor: float) -> None:
         super().scale(factor)
-        self._low, self._high = factor * self._low, factor * self._high
+        self._low *= factor
+        self._high *= factor
 
     def add_and_cap(self, coefficient: float, limit: float) -> None:
         """`f ← f + coefficient·κ(x,·)`; then bring every |a_i| that is above `limit` down to it."""
@@ -36,9 +40,11 @@ class CappedExpansion(Expansion):
         self.add(max(-limit, min(coefficient, limit)))
 
     def clip_coefficients(self, limit: float) -> None:
-        if self._low == self._high > limit:
+        if self._high <= limit:
+            return
+        if self._low == self._high:
             self.scale(limit / self._high)
-        elif self._high > limit:
+        else:
             super().clip_coefficients(limit)
             self._low, self._high = min(self._low, limit), limit
 

@@ -36,8 +36,11 @@ class CappedExpansion(Expansion):
 
     def add_and_cap(self, coefficient: float, limit: float) -> None:
         """`f ← f + coefficient·κ(x,·)`; then bring every |a_i| that is above `limit` down to it."""
-        self.clip_coefficients(limit)  # first, because those that are all equal take one factor
-        self.add(max(-limit, min(coefficient, limit)))
+        if self._high > limit:  # first, because those that are all equal take one factor
+            self.clip_coefficients(limit)
+        if abs(coefficient) > limit:
+            coefficient = math.copysign(limit, coefficient)
+        self.add(coefficient)
 
     def clip_coefficients(self, limit: float) -> None:
         if self._high <= limit:

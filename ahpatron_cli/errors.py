@@ -7,6 +7,8 @@ where, and what to try. Everything else that escapes is our fault and keeps its 
 from __future__ import annotations
 
 import difflib
+import re
+import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import IntEnum
@@ -60,20 +62,25 @@ class UserError(Exception):
         code: ExitCode,
         place: Place | None = None,
         hint: str | None = None,
+        details: str | None = None,
     ) -> None:
+        """`details` are printed as they are, after all else."""
         super().__init__(problem)
         self.problem = problem
         self.code = code
         self.place = place
         self.hint = hint
+        self.details = details
 
     def __reduce__(self) -> tuple[Callable[..., UserError], tuple[object, ...]]:
         """Errors travel from worker processes, and pickle knows no keyword arguments."""
-        return _rebuild, (self.problem, self.code, self.place, self.hint)
+        return _rebuild, (self.problem, self.code, self.place, self.hint, self.details)
 
 
-def _rebuild(problem: str, code: ExitCode, place: Place | None, hint: str | None) -> UserError:
-    return UserError(problem, code=code, place=place, hint=hint)
+def _rebuild(
+    problem: str, code: ExitCode, place: Place | None, hint: str | None, details: str | None
+) -> UserError:
+    return UserError(problem, code=code, place=place, hint=hint, details=details)
 
 
 def usage(problem: str, hint: str | None = None) -> UserError:
@@ -88,6 +95,26 @@ def one_of(what: str, name: str, legal: Iterable[str]) -> str:
         return name
     raise usage(f"unknown {what} {name!r}", suggestion(name, words) or f"one of {', '.join(words)}")
 
+
+def learner_fault(error: BaseException, files: Iterable[str]) -> UserError | None:
+    """What to tell the author of a learner in one of these files that raised; None: it was not one.
+
+    The traceback is read as text, because it may have come from another process.
+    """
+    text = "".join(traceback.format_exception(error))
+    places = [(file, line) for file, line in _FRAME.findall(text) if file in set(files)]
+    if not places:
+        return None
+    file, line = places[-1]
+    return UserError(
+        f"the learner raised {text.strip().splitlines()[-1]}",
+        code=ExitCode.BUG,
+        place=Place(file, int(line)),
+        details=text[text.index(f'  File "{places[0][0]}"') :],
+    )
+
+
+_FRAME = re.compile(r'^ *File "(.+)", line (\d+)', re.MULTILINE)
 
 OTHER_NAMES = {"rbf": "gaussian", "poly": "polynomial", "md": "markdown", "tex": "latex"}
 

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from ahpatron_cli.core import KERNELS, REGISTRY, Kernel, Learner, Player, Tally
+from ahpatron_cli.core import KERNELS, Kernel, Learner, Player, Tally
 from ahpatron_cli.core.errors import LimitReachedError, NumericalError, ParameterError
+from ahpatron_cli.core.learners import find_learner
 from ahpatron_cli.core.learners.base import wrong
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.core.state import State, Stored
@@ -46,11 +47,18 @@ class Setup:
     learner_params: Mapping[str, ParamValue]
     kernel: str
     kernel_params: Mapping[str, ParamValue]
+    source: str | None = None
+    """`/path/to/file.py:ClassName` of a learner that no registry knows."""
+
+    @property
+    def kind(self) -> type[Learner[Any]]:
+        """The learner's class."""
+        return find_learner(self.source or self.learner)
 
     @property
     def wants_horizon(self) -> bool:
         """Whether the learner asks for the number of rounds beforehand."""
-        return "horizon" in REGISTRY[self.learner].specs()
+        return "horizon" in self.kind.specs()
 
     @property
     def auto_sigma(self) -> bool:
@@ -68,7 +76,7 @@ class Setup:
 
         While σ is still to be chosen, the kernel has its default: enough to check the rest.
         """
-        learner = REGISTRY[self.learner](**self.learner_params)
+        learner = self.kind(**self.learner_params)
         chosen = {name: value for name, value in self.kernel_params.items() if value != AUTO}
         kernel = KERNELS[self.kernel](**chosen)
         return learner, kernel

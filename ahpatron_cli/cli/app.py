@@ -20,7 +20,7 @@ from ahpatron_cli.cli.convert import convert
 from ahpatron_cli.cli.inspect import inspect
 from ahpatron_cli.cli.run import run
 from ahpatron_cli.cli.sweep import sweep
-from ahpatron_cli.errors import ExitCode, UserError
+from ahpatron_cli.errors import ExitCode, UserError, learner_fault
 from ahpatron_cli.signals import Terminated, leave_at_once_on_signals
 
 if TYPE_CHECKING:
@@ -170,6 +170,10 @@ def run_command(arguments: list[str]) -> int:
             problem = f"standard output cannot be written: {error.strerror}"
             _console().error(UserError(problem, code=ExitCode.IO_ERROR))
             return ExitCode.IO_ERROR
+        fault = _learner_fault(error)
+        if fault is not None:
+            _console().error(fault)
+            return fault.code
         print(f"ahpatron {__version__}: this is a bug in ahpatron, please report", file=sys.stderr)
         traceback.print_exc()
         return ExitCode.BUG
@@ -227,6 +231,19 @@ def _report_usage_error(error: Exception, arguments: list[str]) -> int:
         hint = f"did you mean `ahpatron run {shlex.join(arguments)}`?"
     _console().error(UserError(message, code=ExitCode.USAGE, hint=hint))
     return ExitCode.USAGE
+
+
+def _learner_fault(error: Exception) -> UserError | None:
+    """What went wrong in a learner that is not ours."""
+    if "ahpatron_cli.core.learners" not in sys.modules:
+        return None
+    from ahpatron_cli.core.errors import LearnerLoadError
+    from ahpatron_cli.core.learners import files_of_others
+
+    fault = learner_fault(error, files_of_others())
+    if fault is None and isinstance(error, LearnerLoadError):
+        return UserError(str(error), code=ExitCode.BUG, hint="update or uninstall it")
+    return fault
 
 
 def _out_of_memory() -> UserError:

@@ -228,6 +228,8 @@ def render_error(error: UserError, *, colour: bool = False) -> str:
         if error.place is not None:
             lines.append("")
         lines.append(f"{paint('hint', _BLUE)}: {literal(error.hint)}")
+    if error.details:
+        lines += ["", *map(literal, error.details.rstrip().split("\n"))]
     return "\n".join(lines) + "\n"
 
 

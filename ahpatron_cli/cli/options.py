@@ -191,7 +191,8 @@ Learners = Annotated[
         "--learner",
         metavar="NAME",
         autocompletion=completion.learners,
-        help="A learner to play; repeat for several, all for every one. [default: ahpatron]",
+        help="A learner to play; repeat for several, all for every one; "
+        "FILE.py:CLASS for one of your own. [default: ahpatron]",
     ),
 ]
 AllLearners = Annotated[

@@ -89,6 +89,9 @@ def run(
         param or [],
         {"budget": budget, "sigma": sigma, "epsilon": epsilon},
     )
+    if (save or checkpoint) and any(setup.source for setup in setups):
+        problem = "--save and --checkpoint require a learner that is installed, not one in a file"
+        raise usage(problem, "register it by the entry-point group `ahpatron.learners`")
     if theorem or certify:
         from ahpatron_cli.certify import Certifier, meet
     setups = meet(theorem, setups) if theorem else setups

@@ -27,9 +27,11 @@ from pathlib import Path
 from typing import Any
 
 from ahpatron_cli.core import KERNELS, REGISTRY
+from ahpatron_cli.core.learners import is_path
 from ahpatron_cli.data.scaling import SCALES
 from ahpatron_cli.errors import ExitCode, Place, UserError, suggestion, usage
 from ahpatron_cli.sweep.grid import Choice, Layer
+from ahpatron_cli.sweep.learners import learner_name, own_learner
 
 _TYPES: Mapping[str, tuple[type, str]] = {
     "kernel": (str, "a word"),
@@ -118,6 +120,8 @@ class _Reader:
 
     def __init__(self, path: str) -> None:
         self._path = path
+        self._own: dict[str, str] = {}
+        """The paths of the user's own learners, by name."""
 
     def config(self, document: Mapping[str, Any]) -> Config:
         self._refuse_unknown("key", document, _KEYS)
@@ -125,12 +129,13 @@ class _Reader:
         learners = document.get("learners", [])
         if not isinstance(learners, list):
             raise _fault(self._path, "learners must be a list of names")
-        self._refuse_unknown("learner", map(str, learners), (*REGISTRY, "all"))
+        chosen = [self._learner(str(name)) for name in learners]
+        self._own = {learner_name(one): one for one in chosen if is_path(one)}
         data = document.get("data", [])
         if not isinstance(data, list):
             raise _fault(self._path, "data must be a list of files")
         files = [self._file(one) for one in data]
-        return Config(files, [str(name) for name in learners], options, self._layer(document, ""))
+        return Config(files, chosen, options, self._layer(document, ""))
 
     def _option(self, key: str, value: Any) -> Any:
         kind, noun = _TYPES[key]
@@ -146,6 +151,13 @@ class _Reader:
         if key == "kernel":
             self._refuse_unknown("kernel", [value], KERNELS)
         return float(value) if kind is float else value
+
+    def _learner(self, name: str) -> str:
+        """A name in the registry, `all`, or the path of a file beside the configuration."""
+        if is_path(name):
+            return own_learner(self._beside(name))
+        self._refuse_unknown("learner", [name], (*REGISTRY, "all"))
+        return name
 
     def _file(self, entry: Any) -> File:
         if isinstance(entry, str):
@@ -164,12 +176,13 @@ class _Reader:
         if not isinstance(grid, dict) or not isinstance(learners, dict):
             raise _fault(self._path, f"{where}grid and learner must be tables")
         made = [self._choice(None, name, value, f"{where}grid") for name, value in grid.items()]
-        self._refuse_unknown("learner", learners, REGISTRY)
+        self._refuse_unknown("learner", learners, (*REGISTRY, *self._own))
         for learner, params in learners.items():
             if not isinstance(params, dict):
                 raise _fault(self._path, f"{where}learner.{learner} must be a table")
             place = f"{where}learner.{learner}"
-            made += [self._choice(learner, name, value, place) for name, value in params.items()]
+            owner = self._own.get(learner, learner)
+            made += [self._choice(owner, name, value, place) for name, value in params.items()]
         return made
 
     def _choice(self, learner: str | None, name: str, value: Any, where: str) -> Choice:

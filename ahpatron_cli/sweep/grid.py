@@ -19,7 +19,8 @@ from decimal import Decimal, DecimalException, InvalidOperation
 from itertools import product
 from typing import TypeAlias
 
-from ahpatron_cli.core import KERNELS, REGISTRY
+from ahpatron_cli.core import KERNELS
+from ahpatron_cli.core.learners import find_learner, is_path
 from ahpatron_cli.core.parameters import Spec, Value
 from ahpatron_cli.errors import suggestion, usage
 from ahpatron_cli.runner import AUTO, Setup, check
@@ -76,7 +77,7 @@ Layer: TypeAlias = Sequence[Choice]
 def size_of(learner: str, kernel: str, layers: Sequence[Layer]) -> int:
     """How many settings `expand` gives."""
     size = 1
-    for owner, specs in ((learner, REGISTRY[learner].specs()), (None, KERNELS[kernel].specs())):
+    for owner, specs in ((learner, find_learner(learner).specs()), (None, KERNELS[kernel].specs())):
         for name, choice in _chosen(owner, specs, layers).items():
             size *= len(choice.amounts(specs[name]))
     return size
@@ -89,15 +90,18 @@ def expand(
 
     Later layers take precedence.
     """
-    axes = _axes(learner, REGISTRY[learner].specs(), layers, rounds)
+    kind = find_learner(learner)
+    name, source = (kind.name, learner) if is_path(learner) else (learner, None)
+    axes = _axes(learner, kind.specs(), layers, rounds)
     kernel_axes = _axes(None, KERNELS[kernel].specs(), layers, rounds)
     for values in product(*axes.values(), *kernel_axes.values()):
         own, others = values[: len(axes)], values[len(axes) :]
         setup = Setup(
-            learner,
+            name,
             dict(zip(axes, own, strict=True)),
             kernel,
             dict(zip(kernel_axes, others, strict=True)),
+            source,
         )
         check(setup)
         yield setup

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from ahpatron_cli.core import KERNELS, REGISTRY
+from ahpatron_cli.core.learners import find_learner, learner_source
 from ahpatron_cli.core.rows import Rows
 from ahpatron_cli.data.cache import content_hash, decoded, default_folder
 from ahpatron_cli.data.dataset import WARM_UP, Facts, Preparation
@@ -20,6 +21,7 @@ from ahpatron_cli.records import DataRecord
 from ahpatron_cli.runner import LISTING, Setup
 from ahpatron_cli.sweep.config import Config, File, read_config
 from ahpatron_cli.sweep.grid import Choice, Layer, expand, size_of
+from ahpatron_cli.sweep.learners import choose_learners, learner_name
 from ahpatron_cli.sweep.summary import TrialData
 from ahpatron_cli.sweep.trial import Task, Trial, all_params
 
@@ -66,10 +68,10 @@ class Plan:
         record = DataRecord(file.path, facts.rounds, facts.features, facts.labels, facts.sha256)
         done = self.preparation
         data = TrialData(record, done.limit, done.scale, done.positive, self.shuffled)
-        whole = [(setup, all_params(setup)) for setup in setups]
+        whole = [(setup, all_params(setup), learner_source(setup.kind)) for setup in setups]
         for repeat in range(self.repeats):
-            for setup, params in whole:
-                yield Trial(data, setup, self.seed, repeat, params)
+            for setup, params, source in whole:
+                yield Trial(data, setup, self.seed, repeat, params, source)
 
     def tasks(self, note: Callable[[str], None], warn: Callable[[str], None]) -> list[Task]:
         """Every trial once, file by file; files of equal content give equal trials."""
@@ -172,14 +174,6 @@ def make_plan(asked: Asked) -> Plan:
     return plan
 
 
-def choose_learners(names: Sequence[str]) -> list[str]:
-    """The learners asked for, each once, in the order of the command line."""
-    chosen: list[str] = []
-    for name in names:
-        chosen += REGISTRY if name == "all" else [one_of("learner", name, [*REGISTRY, "all"])]
-    return list(dict.fromkeys(chosen))
-
-
 def single_setups(
     learners: Sequence[str], kernel: str, params: Sequence[str], named: Mapping[str, str | None]
 ) -> tuple[list[Setup], list[str]]:
@@ -193,7 +187,9 @@ def single_setups(
         found = list(expand(learner, kernel, [layer], rounds=None))
         if len(found) > 1:
             hint = "`ahpatron sweep DATA -g NAME=V1,V2 --out FILE.jsonl` tries several"
-            raise usage(f"{learner} is given {len(found)} settings, and `run` plays one", hint)
+            raise usage(
+                f"{learner_name(learner)} is given {len(found)} settings, and `run` plays one", hint
+            )
         setups += found
     return setups, remarks
 
@@ -216,7 +212,9 @@ def typed_layer(
             made.append(Choice(None, name, (text,), f"--{name}"))
         else:
             of_kernels = any(name in kind.specs() for kind in KERNELS.values())
-            owner = f"the {kernel} kernel" if of_kernels else " and ".join(learners)
+            owner = (
+                f"the {kernel} kernel" if of_kernels else " and ".join(map(learner_name, learners))
+            )
             remarks.append(f"--{name} has no effect: {owner} has no such parameter")
     for flag, given in words.items():
         typed = [_choice(flag, word, learners) for word in given]
@@ -241,11 +239,12 @@ def _choice(flag: str, word: str, learners: Sequence[str]) -> Choice:
     learner, dot, name = left.rpartition(".")
     if not dot:
         return Choice(None, left, (text,), f"{flag} {left}")
-    one_of("learner", learner, REGISTRY)
-    if learner not in learners:
+    chosen = {learner_name(one): one for one in learners}
+    if learner not in chosen:
+        one_of("learner", learner, REGISTRY)
         problem = f"{flag} {left}: {learner} is not among the chosen learners"
         raise usage(problem, f"add -l {learner}")
-    return Choice(learner, name, (text,), f"{flag} {left}")
+    return Choice(chosen[learner], name, (text,), f"{flag} {left}")
 
 
 def check_names(layer: Layer, learners: Sequence[str], kernel: str, *, every: bool = False) -> None:
@@ -255,19 +254,25 @@ def check_names(layer: Layer, learners: Sequence[str], kernel: str, *, every: bo
         kernels = {} if choice.learner else KERNELS[kernel].specs()
         if _owners(choice.name, among) or choice.name in kernels:
             continue
-        legal = [*(name for one in among for name in REGISTRY[one].specs()), *kernels]
+        legal = [*(name for one in among for name in find_learner(one).specs()), *kernels]
         hint = suggestion(choice.name, legal) or LISTING
         if every and not choice.learner:
             raise usage(f"{choice.shown}: no learner or kernel has this parameter", hint)
         others = _owners(choice.name, REGISTRY)
         others += [f"the {one} kernel" for one in KERNELS if choice.name in KERNELS[one].specs()]
         has = f"; {' and '.join(others)} would have it" if others else ""
-        raise usage(f"{' and '.join(among)} has no parameter {choice.name!r}{has}", hint)
+        raise usage(
+            f"{' and '.join(map(learner_name, among))} has no parameter {choice.name!r}{has}", hint
+        )
+
+
+def _names(learners: Iterable[str]) -> str:
+    return " and ".join(map(learner_name, learners))
 
 
 def _owners(name: str, learners: Iterable[str]) -> list[str]:
     """Those of the learners that have a parameter of this name."""
-    return [learner for learner in learners if name in REGISTRY[learner].specs()]
+    return [learner for learner in learners if name in find_learner(learner).specs()]
 
 
 def settle_sigma(setups: Sequence[Setup], path: str, rows: Rows) -> tuple[list[Setup], str]:

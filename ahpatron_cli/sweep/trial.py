@@ -15,12 +15,15 @@ from typing import Any
 from ahpatron_cli import __version__
 from ahpatron_cli.core import ALGORITHM, BLOCK
 from ahpatron_cli.core.errors import ParameterError
+from ahpatron_cli.core.learners import files_of_others, learner_source
 from ahpatron_cli.data.cache import decoded, default_folder
 from ahpatron_cli.data.dataset import Loaded, Preparation
-from ahpatron_cli.errors import ExitCode, UserError
+from ahpatron_cli.errors import ExitCode, UserError, learner_fault
 from ahpatron_cli.records import ParamValue, RunRecord, plain
 from ahpatron_cli.runner import Repetition, Setup, play_one
 from ahpatron_cli.sweep.summary import TrialData
+
+BUILT_IN_SOURCE = "built-in"
 
 
 @dataclass(frozen=True)
@@ -33,6 +36,8 @@ class Trial:
     repeat: int
     params: Mapping[str, ParamValue]
     """What `all_params` says of the setup."""
+    source: str = BUILT_IN_SOURCE
+    """Where the learner's class comes from, with its version or hash."""
 
     @property
     def id(self) -> str:
@@ -46,6 +51,8 @@ class Trial:
             "params": {name: plain(value) for name, value in self.params.items()},
             "order": [self.seed, self.repeat],
         }
+        if self.source != BUILT_IN_SOURCE:  # the others change with the algorithm's version
+            decides["source"] = self.source
         text = json.dumps(decides, sort_keys=True, allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()[:20]
 
@@ -93,9 +100,12 @@ def play(task: Task) -> Outcome:
     except MemoryError:
         error = "not enough memory"
     except Exception as bug:  # one trial's bug must not take the other results with it
+        fault = learner_fault(bug, files_of_others())
         where = traceback.extract_tb(bug.__traceback__)[-1]
         place = f"{Path(where.filename).name}:{where.lineno}"
         error = f"bug in ahpatron {__version__}: {bug!r} at {place}"
+        if fault is not None:
+            error = f"{fault.place}: {fault.problem}"
     return Outcome(task.id, run, error, time.perf_counter() - started)
 
 
@@ -105,6 +115,9 @@ def _play(task: Task) -> RunRecord:
             f"the worker has ahpatron {__version__}, the sweep {task.version}", code=ExitCode.BUG
         )
     trial = task.trial
+    if learner_source(trial.setup.kind) != trial.source:
+        problem = f"the learner {trial.setup.learner} is not that of the sweep: {trial.source}"
+        raise UserError(problem, code=ExitCode.BUG)
     sha256 = trial.data.record.sha256
     assert sha256 is not None
     loaded = _loaded(task.path, sha256, task.preparation)

@@ -35,6 +35,8 @@ from ahpatron_cli.core.learners.rbp import RandomBudgetPerceptron
 from ahpatron_cli.core.learners.skegd import SkeGD
 
 GROUP = "ahpatron.learners"
+_FILE_MODULE = "ahpatron_learner_"
+"""How the modules that are loaded by path are called; the hash of their content follows."""
 BUILT_IN: tuple[type[Learner[Any]], ...] = (
     Ahpatron,
     AhpatronPlus,
@@ -89,6 +91,10 @@ class Registry(Mapping[str, Kind]):
             raise ValueError(f"there is another learner {kind.name!r} already")
         self._kinds[kind.name] = kind
 
+    def loaded(self) -> list[Kind]:
+        """Those that were asked for so far."""
+        return list(self._kinds.values())
+
     def _entry_points(self) -> dict[str, metadata.EntryPoint]:
         if self._points is None:
             self._points = {point.name: point for point in metadata.entry_points(group=GROUP)}
@@ -106,8 +112,15 @@ def register(kind: K) -> K:
 
 def find_learner(name: str) -> Kind:
     """The learner of this name, or of this `path/to/file.py:ClassName`; else a KeyError."""
-    path, colon, class_name = name.rpartition(":")
-    return _load_file(path, class_name) if colon and path.endswith(".py") else REGISTRY[name]
+    if not is_path(name):
+        return REGISTRY[name]
+    path, _, class_name = name.rpartition(":")
+    return _load_file(path, class_name)
+
+
+def is_path(name: str) -> bool:
+    """Whether this is `path/to/file.py:ClassName` and not a name in the registry."""
+    return name.rpartition(":")[0].endswith(".py")
 
 
 def learner_source(kind: Kind) -> str:
@@ -126,6 +139,14 @@ def learner_source(kind: Kind) -> str:
     return f"sha256:{hashlib.sha256(Path(file).read_bytes()).hexdigest()}"
 
 
+def files_of_others() -> set[str]:
+    """The files of the learners that were loaded and are not of this package."""
+    names = {kind.__module__ for kind in REGISTRY.loaded() if kind not in BUILT_IN}
+    names |= {name for name in sys.modules if name.startswith(_FILE_MODULE)}
+    files = (getattr(sys.modules.get(name), "__file__", None) for name in names)
+    return {file for file in files if file}
+
+
 def _load_point(point: metadata.EntryPoint) -> Kind:
     source = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
     try:
@@ -142,7 +163,7 @@ def _load_file(path: str, class_name: str) -> Kind:
     """The class, from a module that is imported once for each content of the file."""
     try:
         content = Path(path).read_bytes()
-        module_name = f"ahpatron_learner_{hashlib.sha256(content).hexdigest()[:16]}"
+        module_name = f"{_FILE_MODULE}{hashlib.sha256(content).hexdigest()[:16]}"
         module = sys.modules.get(module_name)
         if module is None:
             spec = importlib.util.spec_from_file_location(module_name, path)

@@ -32,6 +32,8 @@ TINY = float(np.finfo(np.float64).tiny)
 SHARE = 4
 """One of so many goes, by `selection=nearest`."""
 EQUAL, DIGITS = 1e-10, 10
+NOISE = 1e-4
+"""Losses are compared to `DIGITS` digits of the largest, or of this share of the largest a²."""
 PANEL = 32
 """Examples that the greedy selection takes between two products of matrices."""
 
@@ -174,7 +176,8 @@ def choose_nearest(gram: Floats, coefficients: Floats) -> Integers:
     merges pairs by such a loss, one at a time.) What stands in for them is then found by the
     projection onto all that stay, not only onto the neighbour.
 
-    Where equal but for rounding, the older is the neighbour, and the younger goes.
+    Where equal but for rounding, the older is the neighbour, and the younger goes. If every example
+    has a duplicate, all losses are 0 but for rounding: they are small beside a², and so equal.
     """
     size = len(coefficients)
     diagonal = gram.diagonal()
@@ -184,8 +187,10 @@ def choose_nearest(gram: Floats, coefficients: Floats) -> Integers:
     np.fill_diagonal(shared, -1.0)
     closest = shared.max(axis=1)
     neighbours = (shared >= closest[:, None] - EQUAL).argmax(axis=1)
-    losses = coefficients * coefficients * np.maximum(diagonal - np.maximum(closest, 0.0), 0.0)
-    losses = np.round(losses / max(float(losses.max()), TINY), DIGITS)
+    squares = coefficients * coefficients
+    losses = squares * np.maximum(diagonal - np.maximum(closest, 0.0), 0.0)
+    largest = max(float(losses.max()), NOISE * float(squares.max()), TINY)
+    losses = np.round(losses / largest, DIGITS)
     younger_first = size - 1 - np.argsort(losses[::-1], kind="stable")
     left = max(size // SHARE, 1)
     stays, needed = [True] * size, [False] * size

@@ -20,6 +20,17 @@ def test_of_duplicates_the_younger_goes_and_the_older_stays_for_it() -> None:
     np.testing.assert_array_equal(choose_nearest(gram(X), small), [0, 1, 2, 3, 5, 7])
 
 
+def test_rounding_does_not_choose_where_every_example_has_a_duplicate() -> None:
+    """All losses are 0 but for the last digits of κ, which differ from CPU to CPU."""
+    rng = np.random.default_rng(0)
+    exact = gram(np.tile(rng.normal(size=(20, 2)), (2, 1)))
+    a = rng.normal(size=40)
+    for _ in range(5):
+        noise = np.triu(rng.integers(-2, 3, size=(40, 40)), 1) * 2.0**-53
+        noisy = np.minimum(exact * (1 + noise + noise.T), 1.0)
+        np.testing.assert_array_equal(choose_nearest(noisy, a), np.arange(30))
+
+
 def test_where_none_stands_in_for_another_the_smallest_go() -> None:
     X = 50.0 * np.arange(8)[:, None]
     a = np.array([3.0, -1.0, 2.0, 5.0, -4.0, 1.0, 6.0, -7.0])

@@ -24,7 +24,7 @@ def replaceable(S: list[Row], a: list[float], kernel: KernelFunction) -> list[in
         best = max(shared.values())
         neighbours.append(min(j for j, value in shared.items() if value >= best - 1e-10))
         losses.append(a[i] ** 2 * max(kernel(S[i], S[i]) - best, 0.0))
-    largest = max(*losses, 2.0**-1022)
+    largest = max(*losses, 1e-4 * max(value**2 for value in a), 2.0**-1022)
     ranked = sorted(range(B), key=lambda i: (round(losses[i] / largest, 10), -i))
     many = max(B // 4, 1)
     gone: list[int] = []

@@ -44,7 +44,6 @@ def agrees(case: Case, stream: Example, sigma: float = 1.0) -> None:
     [
         pytest.param(lambda X: X + 1e8, id="an offset of 1e8 in all features"),
         pytest.param(lambda X: X + np.array([1e8, 0, -1e5]), id="an offset in some features"),
-        pytest.param(lambda X: X * 1e-170, id="values of 1e-170"),
         pytest.param(lambda X: np.where(np.arange(len(X))[:, None] == 3, 1e12, X), id="an outlier"),
         pytest.param(lambda X: np.where(X > 1, 1e7 * X, X), id="two scales"),
         pytest.param(lambda X: np.round(X), id="many duplicates"),
@@ -55,6 +54,28 @@ def agrees(case: Case, stream: Example, sigma: float = 1.0) -> None:
 def test_unusual_values(case: Case, distort: object) -> None:
     stream = make_stream(seed=11, rounds=100, features=3)
     agrees(case, Example(distort(stream.X), stream.y))  # type: ignore[operator]
+
+
+@pytest.mark.parametrize("case", CASES[1:], ids=str)
+def test_values_whose_squares_are_zero(case: Case) -> None:
+    """κ is 1 everywhere."""
+    stream = make_stream(seed=11, rounds=100, features=3)
+    agrees(case, Example(stream.X * 1e-170, stream.y))
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_halvings_where_kappa_is_one_everywhere(sparse: bool) -> None:
+    """f is often 0 when it is halved, and what it is rescaled to is rounding: bounds are kept."""
+    stream = make_stream(seed=11, rounds=100, features=3)
+    rows = compress(stream.X * 1e-170) if sparse else stream.X * 1e-170
+    learner = Ahpatron(budget=8)
+    player = Player(learner)
+    scores = player.feed(rows, stream.y)
+    assert learner.halvings() > 0
+    assert player.f.size is not None
+    assert player.f.size <= 8
+    assert player.f.norm <= learner.radius * (1 + 1e-12)
+    assert np.abs(scores).max() <= learner.radius * (1 + 1e-9)  # |f(x)| <= ‖f‖, as κ <= 1
 
 
 def test_tiny_values_with_a_tiny_width_are_ordinary() -> None:
@@ -293,12 +314,29 @@ def test_features_that_are_no_numbers_are_refused() -> None:
     assert refusal.value.row == 4
 
 
-@pytest.mark.parametrize("name", ["nogd", "fogd"])
-def test_values_of_features_that_overflow_end_the_run(name: str) -> None:
-    stream = make_stream(seed=3, rounds=600, features=2)
-    learner = REGISTRY[name](budget=10, step=1e308)
+@pytest.mark.parametrize(("name", "params"), [("nogd", {"rank": 10}), ("fogd", {})])
+def test_values_of_features_that_overflow_end_the_run(name: str, params: dict[str, int]) -> None:
+    """|f(x)| would be above 2e308, in whatever order its terms are added."""
+    assert np.abs(_scores(name, params, 1e300)).max() > 2e300
     with pytest.raises(NumericalError, match=r"f\(x\) is not a finite number"):
-        play(learner, stream.X, stream.y)
+        _scores(name, params, 1e308)
+
+
+def test_sums_that_overflow_in_some_orders_only() -> None:
+    """|f(x)| stays below 1.1e308, but w is a sum of ten such numbers: right, or refused."""
+    right = _scores("nogd", {"rank": 2}, 1e300)
+    assert np.abs(right).max() < 1.1e300
+    try:
+        scores = _scores("nogd", {"rank": 2}, 1e308)
+    except NumericalError:
+        return  # its sum went over the top on the way
+    np.testing.assert_allclose(scores / 1e308, right / 1e300, rtol=1e-6, atol=1e-9)
+
+
+def _scores(name: str, params: dict[str, int], step: float) -> np.ndarray:
+    stream = make_stream(seed=3, rounds=600, features=2)
+    player = Player(REGISTRY[name](budget=10, step=step, **params), horizon=600)
+    return player.feed(stream.X, stream.y)
 
 
 def test_f_that_is_not_finite_ends_the_run() -> None:

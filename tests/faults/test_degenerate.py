@@ -96,7 +96,7 @@ def test_where_rounding_decides_bounds_are_kept(scale: float, selection: str, fo
     learner = Ahpatron(budget=8, selection=selection)
     player = Player(learner, Gaussian())
     scores = player.feed(compress(rows) if form == "sparse" else rows, STREAM.y)
-    assert learner.halvings() > 0
+    assert player.learner.statistics()["halvings"] > 0
     assert player.f.size is not None
     assert player.f.size <= 8
     assert player.f.norm <= learner.radius * (1 + 1e-12)

@@ -28,7 +28,9 @@ CASES = [Case("ahpatron", {"budget": 8}), Case("avp", {"radius": 3.0}), Case("pe
 
 def agrees(case: Case, stream: Example, sigma: float = 1.0) -> None:
     """Engine, dense and compressed, and twin make the same predictions."""
-    trace = case.twin(stream.rows, stream.labels, formulas.gaussian(sigma))
+    listed = stream.rows
+    formula = formulas.tabled(listed, formulas.gaussian(sigma))
+    trace = case.twin(listed, stream.labels, formula)
     for rows in (stream.X, compress(stream.X)):
         player = Player(case.learner(), Gaussian(sigma=sigma))
         scores = player.feed(rows, stream.y)
@@ -261,7 +263,8 @@ def test_exact_ties_are_decided_by_the_sign_of_zero(name: str, seed: int) -> Non
     stream = make_stream(seed=seed, rounds=300, features=2)
     tied = Example(np.round(stream.X), stream.y)
     case = Case(name, {"budget": 50} if name in ("rbp", "forgetron") else {})
-    trace = case.twin(tied.rows, tied.labels, formulas.gaussian(0.3))
+    listed = tied.rows
+    trace = case.twin(listed, tied.labels, formulas.tabled(listed, formulas.gaussian(0.3)))
     if name == "perceptron":
         assert sum(score == 0 for score in trace.scores[1:]) > 0
     for block in (1, 7, 64, 256):

@@ -1,6 +1,7 @@
 """Theorems as tests: on random streams and for random comparators, no bound is ever broken."""
 
 import math
+from typing import ClassVar
 
 import numpy as np
 from hypothesis import given
@@ -65,6 +66,7 @@ def test_avp_corollary_1(stream: Example, seed: int, epsilon: float) -> None:
 def test_avp_corollary_2(stream: Example, seed: int, epsilon: float, radius: float) -> None:
     """With Δ_T taken from the steps that the learner really made."""
     learner = _RecordingAVP(epsilon=epsilon, radius=radius, schedule="adaptive")
+    learner.made.clear()
     tally = play(learner, stream.X, stream.y, Gaussian(sigma=0.8)).tally
     gain = sum(step / 2 - epsilon for step, margin in learner.made if margin > 0)
     for loss, _ in comparators(stream, 0.8, radius, seed):
@@ -72,11 +74,11 @@ def test_avp_corollary_2(stream: Example, seed: int, epsilon: float, radius: flo
 
 
 class _RecordingAVP(AVP):
-    made: list[tuple[float, float]]
+    made: ClassVar[list[tuple[float, float]]] = []
 
     def step_at(self, margin: float) -> float:
         step = super().step_at(margin)
-        self.made = [*getattr(self, "made", []), (step, margin)]
+        self.made.append((step, margin))
         return step
 
 

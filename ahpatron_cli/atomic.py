@@ -48,17 +48,21 @@ class Output(Protocol):
         """Append a piece, best a large one; text is UTF-8. A failing disk is a `UserError`."""
 
 
-def format_of_suffix(path: str | Path, device_format: str | None = None) -> str:
-    """The format that `--out PATH` asks for.
+def format_of_suffix(
+    path: str | Path,
+    device_format: str | None = None,
+    formats: Mapping[str, str] = _FORMAT_OF,
+) -> str:
+    """The format that a file name asks for, of `formats` by suffix.
 
     A device such as /dev/stdout has no suffix to go by: it gets `device_format` where one is given.
     """
     suffix = Path(path).suffix.lower()
-    if suffix in _FORMAT_OF:
-        return _FORMAT_OF[suffix]
+    if suffix in formats:
+        return formats[suffix]
     if device_format is not None and _is_device(Path(path)):
         return device_format
-    raise unknown_suffix(path, _FORMAT_OF)
+    raise unknown_suffix(path, formats)
 
 
 def unknown_suffix(path: str | Path, legal: Iterable[str]) -> UserError:

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from ahpatron_cli.core import Kernel
 from ahpatron_cli.core.rows import Floats, Rows
 from ahpatron_cli.core.theory.certificates import Certificate, certify
-from ahpatron_cli.core.theory.comparators import Pieces, comparators
+from ahpatron_cli.core.theory.comparators import comparators
 from ahpatron_cli.core.theory.theorems import THEOREMS, Theorem, radii_of, theorems_of
-from ahpatron_cli.data.dataset import Facts, Preparation, Stream, load
+from ahpatron_cli.data.dataset import Dataset, Facts, changed, stream
 from ahpatron_cli.data.source import open_source
-from ahpatron_cli.errors import ExitCode, Place, UserError, one_of, usage
+from ahpatron_cli.errors import one_of, usage
 from ahpatron_cli.numbers import assignment
 from ahpatron_cli.records import CertificateRecord, CertifiedRecord
 from ahpatron_cli.runner import PassResult, Setup, check
@@ -45,10 +46,9 @@ def _met(theorem: Theorem, setup: Setup) -> Setup:
 
 
 class Certifier:
-    """Certificates for all runs on a file. The file is read again, in memory that does not grow."""
+    """Certificates for all runs on a file. A stream is read again, in memory that does not grow."""
 
-    def __init__(self, preparation: Preparation, seed: int) -> None:
-        self._preparation = preparation
+    def __init__(self, seed: int) -> None:
         self._seed = seed
 
     def check(self, paths: Iterable[str]) -> None:
@@ -62,13 +62,7 @@ class Certifier:
                 )
 
     def certified(
-        self,
-        path: str,
-        facts: Facts,
-        results: Sequence[PassResult],
-        kernel: Kernel,
-        *,
-        streamed: bool,
+        self, dataset: Dataset, facts: Facts, results: Sequence[PassResult], kernel: Kernel
     ) -> list[CertifiedRecord]:
         """The certificate of each run; the order of the rounds does not matter for L_T(f)."""
         known = [result for result in results if theorems_of(result.record.learner)]
@@ -77,7 +71,7 @@ class Certifier:
         radii = [
             radius for one in known for radius in radii_of(one.record.learner, one.record.params)
         ]
-        again = self._streamed(path, facts) if streamed else self._loaded(path, facts)
+        again = partial(self._again, dataset, facts)
         found = comparators(again, facts.rounds, kernel, radii, self._seed)
         return [
             _certified(
@@ -87,28 +81,17 @@ class Certifier:
             for result in results
         ]
 
-    def _streamed(self, path: str, facts: Facts) -> Pieces:
-        def read() -> Iterable[tuple[Rows, Floats]]:
-            with open_source(path) as source:
-                stream = Stream(source, self._preparation)
-                for piece in stream:
-                    yield piece.rows, piece.labels
-                _same(path, facts, stream.facts())
-
-        return read
-
-    def _loaded(self, path: str, facts: Facts) -> Pieces:
-        with open_source(path) as source:
-            loaded = load(source, self._preparation)
-        _same(path, facts, loaded.facts)
-        return lambda: ((piece.rows, piece.labels) for piece in loaded.pieces(None))
-
-
-def _same(path: str, played: Facts, read: Facts) -> None:
-    if (played.sha256, played.rounds) != (read.sha256, read.rounds):
-        raise UserError(
-            "the file changed between its readings", code=ExitCode.BAD_DATA, place=Place(path)
-        )
+    def _again(self, dataset: Dataset, facts: Facts) -> Iterable[tuple[Rows, Floats]]:
+        """All examples once more: from memory, or from the file, which must be the same."""
+        if dataset.in_memory:
+            yield from ((batch.rows, batch.labels) for batch in dataset.batches())
+            return
+        with open_source(dataset.name) as source:
+            again = stream(source, dataset.preparation)
+            for batch in again.batches():
+                yield batch.rows, batch.labels
+            if again.facts().sha256 != facts.sha256:
+                raise changed(dataset.name)
 
 
 def _certified(result: PassResult, certificate: Certificate | None) -> CertifiedRecord:

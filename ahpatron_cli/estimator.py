@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -17,8 +18,9 @@ from threadpoolctl import ThreadpoolController
 from ahpatron_cli.core import KERNELS, REGISTRY, Player
 from ahpatron_cli.core.errors import LimitReachedError, NumericalError, ParameterError
 from ahpatron_cli.core.parameters import Value
-from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, rows_in
-from ahpatron_cli.data.dataset import computed_densely
+from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows
+from ahpatron_cli.data.compact import CompactRows
+from ahpatron_cli.data.dataset import DENSE_WIDTH, Dataset, Known, Preparation
 from ahpatron_cli.data.sigma import median_sigma
 from ahpatron_cli.runner import Repetition, Setup, lots
 
@@ -101,8 +103,8 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         if not isinstance(self.n_passes, int | np.integer) or self.n_passes < 1:
             raise ValueError(f"n_passes must be a whole number >= 1, got {self.n_passes!r}")
         passes = int(self.n_passes)
-        seed = self._begin(classes, rows, horizon=len(labels) * passes)
         signs = _signs(labels, classes)
+        seed = self._begin(classes, rows, horizon=len(labels) * passes)
         orders = Repetition(passes, seed, bool(self.shuffle))
         scores = [self._play(rows, signs, orders.order(i, len(signs))) for i in range(passes)]
         self.online_scores_: Floats = np.concatenate(scores)
@@ -164,6 +166,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
                 ) from None
             raise ValueError(f"{setup.learner}: {error}") from None
         self.classes_ = classes
+        self._form = Known((-1.0, 1.0), dense=None if isinstance(rows, CsrRows) else True)
         return seed
 
     def _setup(self) -> Setup:
@@ -199,14 +202,28 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
     def _play(self, rows: Rows, signs: Floats, order: Integers | None = None) -> Floats:
         """Play these rows, in this order; f(x) of each round."""
-        if order is not None:
-            rows, signs = rows_in(rows, order), signs[order]
+        scores = []
         try:
-            with _computing(order):
-                return self.player_.feed(rows, signs)
+            for part, labels, numbers in self._batches(rows, signs, order):
+                with _computing(numbers):
+                    scores.append(self.player_.feed(part, labels))
         except BaseException:
             del self.player_  # it stopped in the middle of a block
             raise
+        return np.concatenate(scores)
+
+    def _batches(
+        self, rows: Rows, signs: Floats, order: Integers | None
+    ) -> Iterator[tuple[Rows, Floats, Integers]]:
+        """Rows, labels and row numbers; sparse rows in the form in which `run` would play them."""
+        if not isinstance(rows, CsrRows):
+            numbers = np.arange(len(signs)) if order is None else order
+            yield rows if order is None else rows[order], signs[numbers], numbers
+            return
+        dataset = Dataset("X", Preparation(), CompactRows.of_rows(rows, signs), self._form)
+        for batch in dataset.batches(order, self.player_.tally.rounds):
+            yield batch.rows, batch.labels, batch.lines
+        self._form = replace(self._form, dense=dataset.dense, width=dataset.width)
 
     # Predicting ---------------------------------------------------------------------------------
 
@@ -215,7 +232,10 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
         with _computing():
-            return self.player_.scores(_rows(X))
+            rows = _rows(X)
+            if isinstance(rows, CsrRows) and self._form.dense and rows.width <= DENSE_WIDTH:
+                rows = rows.dense()
+            return self.player_.scores(rows)
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of each row: the second one where f(x) >= 0."""
@@ -261,13 +281,13 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
 
 @contextmanager
-def _computing(order: Integers | None = None) -> Iterator[None]:
+def _computing(numbers: Integers | None = None) -> Iterator[None]:
     """One BLAS thread, as on the command line; faults of the data as scikit-learn knows them."""
     try:
         with BLAS.limit(limits=1):
             yield
     except NumericalError as error:
-        row = error.row if order is None else order[error.row]
+        row = error.row if numbers is None else numbers[error.row]
         raise ValueError(f"row {row} of X cannot be computed: {error}") from None
     except LimitReachedError as error:
         raise ValueError(str(error)) from None
@@ -290,7 +310,7 @@ def _signs(labels: NDArray[Any], classes: NDArray[Any]) -> Floats:
 
 
 def _rows(X: Any) -> Rows:
-    """The core's form of what scikit-learn validated: sparse rows stay so if that is worth it."""
+    """The core's form of what scikit-learn validated."""
     if isinstance(X, np.ndarray):
         return X
     if X.shape[1] > MOST_COLUMNS:
@@ -298,5 +318,4 @@ def _rows(X: Any) -> Rows:
     if not X.has_canonical_format:
         X = X.copy()
         X.sum_duplicates()
-    rows = CsrRows(X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, X.shape[1])
-    return rows.dense() if computed_densely(rows) else rows
+    return CsrRows(X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, X.shape[1])

@@ -34,6 +34,15 @@ class DataRecord:
 
 
 @dataclass(frozen=True)
+class ThisFile:
+    """The part of a resumed run that belongs to this file."""
+
+    rounds: int
+    mistakes: int
+    mistake_rate: float
+
+
+@dataclass(frozen=True)
 class RunRecord:
     """One learner, one pass."""
 
@@ -53,6 +62,8 @@ class RunRecord:
     norm: float | None
     near_ties: int
     seconds: float
+    this_file: ThisFile | None = None
+    """After `--resume` all other counts are those of the whole stream since its first round."""
 
 
 @dataclass(frozen=True)
@@ -197,7 +208,8 @@ def runs_to_json(report: Report) -> list[Json]:
 
 def run_to_json(run: RunRecord) -> Json:
     """One element of `runs`."""
-    return _as_json(run)
+    part = run.this_file
+    return {**_as_json(run), "this_file": None if part is None else dict(vars(part))}
 
 
 def _as_json(record: RunRecord | SummaryRecord) -> Json:

@@ -6,20 +6,22 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import product
-from typing import Any
+from typing import Any, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ahpatron_cli.core import KERNELS, Kernel, Learner, Player, Tally
+from ahpatron_cli.core.engine import NEAR_TIE
 from ahpatron_cli.core.errors import LimitReachedError, NumericalError, ParameterError
 from ahpatron_cli.core.learners import find_learner
 from ahpatron_cli.core.learners.base import wrong
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.core.state import State, Stored
 from ahpatron_cli.core.theory.theorems import Outcome, outcome_of
-from ahpatron_cli.data.dataset import Loaded, Piece
+from ahpatron_cli.data.dataset import Batch, Dataset
 from ahpatron_cli.errors import ExitCode, Place, UserError, usage
-from ahpatron_cli.records import ParamValue, RunRecord
+from ahpatron_cli.records import ParamValue, RunRecord, ThisFile
 
 CURVE_POINTS = 2000
 SUSPICIOUS_TIES = 0.2
@@ -96,14 +98,46 @@ def lots(seed: int, repeat: int, learner: str) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
+class Played:
+    """Rounds that one pass has just played: what observers are told."""
+
+    learner: str
+    repeat: int
+    first: int
+    """The number of the first of them, from 1."""
+    labels: Floats
+    lines: Integers
+    scores: Floats
+    """f(x) of each round, as it was when it was predicted."""
+
+    def mistaken(self) -> NDArray[np.bool_]:
+        """Which of the rounds were mistakes."""
+        return np.asarray(wrong(self.scores * self.labels, self.labels))
+
+    @classmethod
+    def joined(cls, parts: Sequence[Played]) -> Played:
+        """All rounds of consecutive parts."""
+        return replace(
+            parts[0],
+            labels=np.concatenate([one.labels for one in parts]),
+            lines=np.concatenate([one.lines for one in parts]),
+            scores=np.concatenate([one.scores for one in parts]),
+        )
+
+
+Observer: TypeAlias = Callable[[Played], None]
+"""Told of every batch that a pass has played: progress, predictions, checkpoints."""
+
+
+@dataclass(frozen=True)
 class PassResult:
     """One pass: its record, and what only some callers ask for."""
 
     record: RunRecord
     curve: tuple[Integers, Integers]
     """Rounds, and the mistakes up to each of them; thinned."""
-    scores: Floats | None
-    """f(x) of every round, where it was asked for."""
+    seconds: float
+    """Learning time of this pass alone; that of the record includes earlier files."""
     warnings: tuple[str, ...]
     norm_drift: float
     outcome: Outcome
@@ -120,19 +154,18 @@ class Pass:
         seed: int,
         repeat: int,
         horizon: int | None,
-        keep_scores: bool = False,
         *,
         state: State | None = None,
+        same_file: bool = False,
         frozen: bool = False,
     ) -> None:
-        """`horizon` is the number of rounds, where it is known beforehand.
+        """`horizon` is the number of rounds, if it is known beforehand.
 
-        With `state`, that of a pass before, this one goes on from it; or, if it is `frozen`, only
-        predicts with it.
+        With `state`, that of an earlier pass, this one continues it, perhaps in the `same_file`;
+        or, if it is `frozen`, only predicts with it.
         """
         assert not setup.auto_sigma, "σ is chosen before the first round"
         self.setup = setup
-        self.name = setup.learner
         self.seed = seed
         self.repeat = repeat
         self._path = path
@@ -140,11 +173,12 @@ class Pass:
         self._player = Player(*setup.build(), seed=own, horizon=horizon)
         if state is not None:
             self._player.restore(Stored(state))
+        self._resumed = state is not None and not same_file
         self._frozen = frozen
         if frozen:
             self._player.tally = Tally()
+        self._before = replace(self._player.tally)
         self._curve = _CurvePoints(self.rounds, self.mistakes)
-        self._kept: list[Floats] | None = [] if keep_scores else None
 
     @property
     def mistakes(self) -> int:
@@ -156,32 +190,32 @@ class Pass:
         """Rounds so far."""
         return self._player.tally.rounds
 
-    def feed(self, piece: Piece) -> Floats:
-        """Play a piece; f(x) of its rounds."""
+    def feed(self, batch: Batch) -> Played:
+        """Play a batch."""
+        first = self.rounds + 1
         try:
             play = self._player.judge if self._frozen else self._player.feed
-            scores = play(piece.rows, piece.labels)
+            scores = play(batch.rows, batch.labels)
         except NumericalError as error:
-            played = self._player.tally.rounds + error.row + 1
             raise UserError(
-                f"round {played} cannot be computed: {error}",
+                f"round {first + error.row} cannot be computed: {error}",
                 code=ExitCode.BAD_DATA,
-                place=Place(self._path, int(piece.lines[error.row])),
+                place=Place(self._path, int(batch.lines[error.row])),
                 hint=NUMERICAL_HINTS[error.kind],
             ) from None
         except LimitReachedError as error:
             raise UserError(
-                f"{self.name}: {error}",
+                f"{self.setup.learner}: {error}",
                 code=ExitCode.BAD_DATA,
                 hint="allow more with `-p max_support=N`, or demand less with a larger tolerance",
             ) from None
-        self._curve.extend(wrong(scores * piece.labels, piece.labels))
-        if self._kept is not None:
-            self._kept.append(scores)
-        return scores
+        name = self.setup.learner
+        played = Played(name, self.repeat, first, batch.labels, batch.lines, scores)
+        self._curve.extend(played.mistaken())
+        return played
 
     def state(self) -> State:
-        """What another pass can go on from."""
+        """What another pass can continue from."""
         return self._player.state()
 
     def params(self) -> tuple[dict[str, ParamValue], dict[str, ParamValue]]:
@@ -190,11 +224,12 @@ class Pass:
 
     def result(self) -> PassResult:
         """What came out."""
-        player, tally = self._player, self._player.tally
+        player, tally, before = self._player, self._player.tally, self._before
         learner = player.learner
         found = {} if self._frozen else learner.statistics()
+        rounds, mistakes = tally.rounds - before.rounds, tally.mistakes - before.mistakes
         record = RunRecord(
-            learner=self.name,
+            learner=self.setup.learner,
             params={"kernel": player.kernel.name, **player.kernel.params(), **learner.params()},
             seed=self.seed,
             repeat=self.repeat,
@@ -209,25 +244,45 @@ class Pass:
             norm=player.f.norm,
             near_ties=tally.near_ties,
             seconds=tally.seconds,
+            this_file=ThisFile(rounds, mistakes, mistakes / max(rounds, 1))
+            if self._resumed
+            else None,
         )
-        kept = None if self._kept is None else np.concatenate(self._kept)
-        warnings = tuple(self._warnings())
-        drift, outcome = player.f.norm_drift, outcome_of(player)
-        return PassResult(record, self._curve.points(), kept, warnings, drift, outcome)
+        return PassResult(
+            record,
+            self._curve.points(),
+            tally.seconds - before.seconds,
+            tuple(self._warnings()),
+            player.f.norm_drift,
+            outcome_of(player),
+        )
 
     def _warnings(self) -> Iterator[str]:
-        player, tally = self._player, self._player.tally
+        player = self._player
         for warning in player.learner.warnings(player.f):
-            yield f"{self.name}: {warning}"
-        if tally.near_ties > max(SUSPICIOUS_TIES * tally.rounds, 10):
-            share = tally.near_ties / tally.rounds
-            yield (
-                f"{self.name}: f(x) was 0 or next to it in {share:.0%} of the rounds, so these "
-                "predictions say little; often --sigma is too small for the data as they are"
-            )
-        if player.f.norm_drift > SUSPICIOUS_DRIFT:
-            drift = player.f.norm_drift
-            yield f"{self.name}: the tracked norm of f was off by {drift:.1e} before a halving"
+            yield f"{self.setup.learner}: {warning}"
+        drift = player.f.norm_drift
+        if drift > SUSPICIOUS_DRIFT:
+            name = self.setup.learner
+            yield f"{name}: the tracked norm of f was off by {drift:.1e} before a halving"
+
+
+def near_tie_warning(records: Iterable[RunRecord]) -> str | None:
+    """One warning for all learners whose f(x) was next to 0 in many rounds."""
+    shares: dict[str, float] = {}
+    for record in records:
+        if record.near_ties > max(SUSPICIOUS_TIES * record.rounds, 10):
+            share = record.near_ties / record.rounds
+            shares[record.learner] = max(share, shares.get(record.learner, 0.0))
+    if not shares:
+        return None
+    low, high = (f"{100 * share:.0f}" for share in (min(shares.values()), max(shares.values())))
+    limit = f"{NEAR_TIE:g}".replace("e-0", "e-")
+    span = low if low == high else f"{low} to {high}"
+    return (
+        f"{', '.join(shares)}: |f(x)| < {limit} in {span} % of rounds: these predictions are "
+        "essentially arbitrary; try `--sigma auto --scale minmax`, or see `ahpatron inspect FILE`"
+    )
 
 
 class _CurvePoints:
@@ -259,16 +314,15 @@ class _CurvePoints:
         return np.array(at), np.array(so_far)
 
 
-def play_stream(
-    stream: Iterable[Piece], passes: Sequence[Pass], played: Callable[[Pass, Piece, Floats], None]
+def play(
+    batches: Iterable[Batch], passes: Sequence[Pass], observers: Sequence[Observer] = ()
 ) -> list[PassResult]:
-    """Play all passes side by side over one reading of a file, in file order.
-
-    `played` is told what each pass predicted for each piece; then the piece is forgotten.
-    """
-    for piece in stream:
+    """The play loop: all passes side by side over one stream of batches."""
+    for batch in batches:
         for one in passes:
-            played(one, piece, one.feed(piece))
+            played = one.feed(batch)
+            for observer in observers:
+                observer(played)
     return [one.result() for one in passes]
 
 
@@ -287,51 +341,53 @@ class Repetition:
         return np.random.default_rng([self.seed, repeat]).permutation(rounds)
 
 
-def play_loaded(
-    loaded: Loaded,
+def play_repeat(
+    dataset: Dataset,
+    setup: Setup,
+    repetition: Repetition,
+    repeat: int,
+    observers: Sequence[Observer] = (),
+) -> PassResult:
+    """One pass over one order of a file in memory."""
+    rounds = dataset.rounds
+    assert rounds is not None
+    one = Pass(setup, dataset.name, repetition.seed, repeat, rounds)
+    (result,) = play(dataset.batches(repetition.order(repeat, rounds)), [one], observers)
+    return result
+
+
+def play_repeats(
+    dataset: Dataset,
     setups: Sequence[Setup],
     repetition: Repetition,
-    path: str,
     *,
-    keep_scores: bool = False,
     jobs: int = 1,
-    watch: Callable[[int, int], None] = lambda rounds, mistakes: None,
+    observers: Sequence[Observer] = (),
 ) -> Iterator[PassResult]:
     """Play every setup and repeat over a file in memory; results in that order.
 
-    `watch` is told of rounds just played and their mistakes: piece by piece, or with several
-    `jobs` (processes that share the file by memory map) pass by pass.
+    With several `jobs`, processes that share the file by memory map, observers are told of a pass
+    when it is over.
     """
     tasks = list(product(setups, range(repetition.repeats)))
     if jobs == 1 or len(tasks) == 1:
         for setup, repeat in tasks:
-            yield play_one(loaded, setup, repetition, repeat, path, keep_scores, watch)
+            yield play_repeat(dataset, setup, repetition, repeat, observers)
         return
     from joblib import Parallel, delayed
 
     parallel = Parallel(n_jobs=min(jobs, len(tasks)), return_as="generator", max_nbytes="1M")
-    for result in parallel(
-        delayed(play_one)(loaded, setup, repetition, repeat, path, keep_scores)
-        for setup, repeat in tasks
+    for result, played in parallel(
+        delayed(_play_apart)(dataset, setup, repetition, repeat) for setup, repeat in tasks
     ):
-        watch(result.record.rounds, result.record.mistakes)
+        for observer in observers:
+            observer(played)
         yield result
 
 
-def play_one(
-    loaded: Loaded,
-    setup: Setup,
-    repetition: Repetition,
-    repeat: int,
-    path: str,
-    keep_scores: bool = False,
-    watch: Callable[[int, int], None] = lambda rounds, mistakes: None,
-) -> PassResult:
-    """One pass over one order of a file in memory."""
-    rounds = loaded.facts.rounds
-    one = Pass(setup, path, repetition.seed, repeat, rounds, keep_scores)
-    for piece in loaded.pieces(repetition.order(repeat, rounds)):
-        before = one.mistakes
-        one.feed(piece)
-        watch(len(piece.labels), one.mistakes - before)
-    return one.result()
+def _play_apart(
+    dataset: Dataset, setup: Setup, repetition: Repetition, repeat: int
+) -> tuple[PassResult, Played]:
+    parts: list[Played] = []
+    result = play_repeat(dataset, setup, repetition, repeat, [parts.append])
+    return result, Played.joined(parts)

@@ -31,7 +31,7 @@ from ahpatron_cli.core.points import DensePoints, SparsePoints
 from ahpatron_cli.data.dataset import Preparation, load
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.estimator import BLAS
-from ahpatron_cli.runner import PassResult, Repetition, Setup, play_loaded
+from ahpatron_cli.runner import Played, Repetition, Setup, play_repeat
 from support.streams import make_stream
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -103,10 +103,11 @@ def test_fit_counts_what_run_counts(name: str) -> None:
         assert model.support_size_ == run["support_size"]
 
 
-def played(name: str, setup: Setup, repetition: Repetition) -> PassResult:
+def played(name: str, setup: Setup, repetition: Repetition) -> Played:
+    parts: list[Played] = []
     with open_source(path_of(name)) as source:
-        loaded = load(source, Preparation())
-    return next(play_loaded(loaded, [setup], repetition, "", keep_scores=True))
+        play_repeat(load(source, Preparation()), setup, repetition, 0, [parts.append])
+    return Played.joined(parts)
 
 
 @pytest.mark.parametrize("shuffle", [False, True])
@@ -283,10 +284,9 @@ def test_sparse_rows_make_the_same_predictions(learner: str) -> None:
 
 def test_sparse_rows_become_dense_by_the_rule_of_the_command_line() -> None:
     def form(width: int, stored: int) -> type:
-        rows = sparse.csr_array(
-            np.hstack([np.ones((400, stored)), np.zeros((400, width - stored))])
-        )
-        return type(points_of(small("ahpatron").fit(rows, Y)))
+        rows = np.ones((400, width))
+        rows[:, stored - 1 : -1] = 0.0
+        return type(points_of(small("ahpatron").fit(sparse.csr_array(rows), Y)))
 
     assert form(60, 6) is DensePoints
     assert form(60, 5) is SparsePoints

@@ -128,15 +128,15 @@ def _inspect_data(
 def _inspect_model(path: str) -> Answer:
     """The learner, its parameters and its state; the file is read in full."""
     from ahpatron_cli.data.labels import describe, show
-    from ahpatron_cli.models.checkpoint import Keeper, Keeping
+    from ahpatron_cli.models.checkpoint import ModelOptions, SavedPass
     from ahpatron_cli.numbers import percent
     from ahpatron_cli.output.escape import literal
     from ahpatron_cli.records import plain
 
-    keeper = Keeper(Keeping(resume=path), lambda text: None)
-    model = keeper.model
+    saved = SavedPass(ModelOptions(resume=path), lambda text: None)
+    model = saved.model
     assert model is not None
-    one = keeper.make_pass(keeper.setup(), path, model.seed, None)
+    one = saved.make_pass(saved.setup(), path, model.seed, None)
     record = one.result().record
     params = {**model.params, **model.kernel_params}
     kept = "no examples" if record.support_size is None else f"{record.support_size:,} examples"

@@ -105,22 +105,22 @@ def run(
         max_features,
         warm_up=not repetition.shuffle,
     )
-    keeper = None
+    saved = None
     if save or resume or freeze or checkpoint:
-        from ahpatron_cli.models.checkpoint import Keeper, Keeping
+        from ahpatron_cli.models.checkpoint import ModelOptions, SavedPass
 
-        keeping = Keeping(save, resume, freeze, checkpoint, every)
+        models = ModelOptions(save, resume, freeze, checkpoint, every)
         traced = bool(predictions or curve)
-        keeping.check(len(data), len(setups), repeats, not repetition.shuffle, traced)
-        keeper = Keeper(keeping, talk.note) if keeping.wanted else None
+        models.check(len(data), len(setups), repeats, not repetition.shuffle, traced)
+        saved = SavedPass(models, talk.note)
     if certify and (resume or checkpoint):
         raise usage("--certify needs the whole stream, from its first round, in one run")
     with ExitStack() as last:
         writer = last.enter_context(open_predictions(predictions))
-        certifier = Certifier(preparation, seed) if certify else None
+        certifier = Certifier(seed) if certify else None
         folder = _cache_folder() if cache else None
         session = Session(
-            setups, preparation, repetition, jobs, talk, writer, keeper, certifier, folder
+            setups, preparation, repetition, jobs, talk, writer, saved, certifier, folder
         )
         session.check(data)
         reports = [session.play(path) for path in data]

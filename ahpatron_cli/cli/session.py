@@ -1,33 +1,39 @@
-"""One call of `ahpatron run`: file after file is played, and what happened is told on the way."""
+"""One call of `ahpatron run`: plays file after file, and tells the user what happens."""
 
 from __future__ import annotations
 
 import time
-from collections.abc import Iterable, Sequence
-from contextlib import ExitStack
+from collections.abc import Sequence
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from ahpatron_cli import __version__
-from ahpatron_cli.cli.console import Conversation
+from ahpatron_cli.cli.console import Conversation, ProgressLine
 from ahpatron_cli.cli.parameters import settle_sigma
 from ahpatron_cli.core.errors import ParameterError
-from ahpatron_cli.core.rows import Floats, Rows
-from ahpatron_cli.data.dataset import Facts, Loaded, Piece, Preparation, Stream, load
-from ahpatron_cli.data.libsvm.scan import scan
-from ahpatron_cli.data.sigma import first_rows
+from ahpatron_cli.data.dataset import Dataset, Facts, Preparation, load, stream
 from ahpatron_cli.data.source import Source, open_source
 from ahpatron_cli.errors import usage
 from ahpatron_cli.output.predictions import PredictionWriter
-from ahpatron_cli.records import CertifiedRecord, Curve, DataRecord, Report
-from ahpatron_cli.runner import Pass, PassResult, Repetition, Setup, play_loaded, play_stream
+from ahpatron_cli.records import Curve, DataRecord, Report
+from ahpatron_cli.runner import (
+    Observer,
+    Pass,
+    PassResult,
+    Played,
+    Repetition,
+    Setup,
+    near_tie_warning,
+    play,
+    play_repeats,
+)
 
 if TYPE_CHECKING:
     from ahpatron_cli.certify import Certifier
-    from ahpatron_cli.data.libsvm.reader import SvmReader
-    from ahpatron_cli.models.checkpoint import Keeper
+    from ahpatron_cli.models.checkpoint import SavedPass
 
 
 class Session:
@@ -41,14 +47,16 @@ class Session:
         jobs: int,
         talk: Conversation,
         predictions: PredictionWriter | None,
-        keeper: Keeper | None = None,
+        saved: SavedPass | None = None,
         certifier: Certifier | None = None,
         cache: Path | None = None,
     ) -> None:
-        """Decoded files are kept in the folder `cache`, if there is one."""
-        self._keeper = keeper
-        self._setups = [keeper.setup()] if keeper and keeper.resumes else setups
-        self._preparation = keeper.prepare(preparation) if keeper else preparation
+        """Parsed files are kept in the folder `cache`, if there is one."""
+        self._saved = saved
+        self._setups = [saved.setup()] if saved and saved.resumes else setups
+        self._preparation, self._known = (
+            saved.prepared(preparation) if saved else (preparation, None)
+        )
         self._repetition = repetition
         self._jobs = jobs
         self._talk = talk
@@ -56,9 +64,6 @@ class Session:
         self._certifier = certifier
         self._cache = cache
         self._several_files = self._full_names = False
-        self._load_seconds = 0.0
-        self._playing: Sequence[Setup] = self._setups
-        """The setups for the file that is being played: its σ is in them."""
         self.curves: list[Curve] = []
         """The learning curve of each learner on each file played so far."""
 
@@ -81,95 +86,94 @@ class Session:
     def play(self, path: str) -> Report:
         """Play all learners and repeats over one file."""
         started = time.perf_counter()
-        with ExitStack() as opened:
-            source = opened.enter_context(open_source(path))
-            path = source.name
-            if self._fits_a_stream():
-                source, reader = self._kept_rows(source, opened)
-                facts, results = self._play_stream(source, reader)
-                learning = sum(result.record.seconds for result in results)
-                self._load_seconds = max(time.perf_counter() - started - learning, 0.0)
-            else:
-                facts, results = self._play_loaded(source)
-        self._remember_curves(path, results)
-        self._tell(path, facts, results)
+        with open_source(path) as source:
+            open_dataset = load if self._in_memory else stream
+            dataset = open_dataset(source, self._preparation, self._known, self._cache)
+            loaded = time.perf_counter() - started
+            setups = self._settled(dataset)
+            results = self._play(dataset, source, setups)
+            facts = dataset.facts()
+        if not self._in_memory:
+            learning = sum(result.seconds for result in results)
+            loaded = max(time.perf_counter() - started - learning, 0.0)
+        self._remember_curves(dataset.name, results)
+        self._tell(dataset.name, facts, results)
+        certified = None
+        if self._certifier:
+            kernel = setups[0].build()[1]  # the same for all
+            certified = self._certifier.certified(dataset, facts, results, kernel)
         return Report(
             version=__version__,
-            data=DataRecord(path, facts.rounds, facts.features, facts.labels, facts.sha256),
+            data=DataRecord(dataset.name, facts.rounds, facts.features, facts.labels, facts.sha256),
             runs=[result.record for result in results],
-            load_seconds=self._load_seconds,
+            load_seconds=loaded,
             shuffled=self._repetition.shuffle,
             notes=facts.notes,
-            certified=self._certified(path, facts, results),
+            certified=certified,
         )
 
-    def _certified(
-        self, path: str, facts: Facts, results: Sequence[PassResult]
-    ) -> list[CertifiedRecord] | None:
-        if self._certifier is None:
-            return None
-        kernel = self._playing[0].build()[1]  # the same for all
-        streamed = self._fits_a_stream()
-        return self._certifier.certified(path, facts, results, kernel, streamed=streamed)
+    @property
+    def _in_memory(self) -> bool:
+        """Only one pass in file order needs no row twice."""
+        return self._repetition.repeats > 1 or self._repetition.shuffle
 
-    def _fits_a_stream(self) -> bool:
-        """One pass in file order needs no row twice."""
-        return self._repetition.repeats == 1 and not self._repetition.shuffle
+    def _settled(self, dataset: Dataset) -> Sequence[Setup]:
+        """The setups with the σ that the first rows of this file suggest, if it is left to them."""
+        if not any(setup.auto_sigma for setup in self._setups):
+            return self._setups
+        setups, said = settle_sigma(self._setups, dataset.name, dataset.first_rows())
+        self._talk.note(self._prefix(dataset.name) + said)
+        return setups
 
-    def _choose_sigma(self, path: str, rows: Rows) -> None:
-        """Put the σ that these first rows suggest where it was left to them, and say it."""
-        prefix = f"{_short(path)}: " if self._several_files else ""
-        self._playing, said = settle_sigma(self._setups, path, rows)
-        self._talk.note(prefix + said)
+    def _play(self, dataset: Dataset, source: Source, setups: Sequence[Setup]) -> list[PassResult]:
+        """All passes over one file."""
+        name, repetition, saved = dataset.name, self._repetition, self._saved
+        horizon = None
+        if saved is None or not saved.resumes:
+            if dataset.in_memory or any(setup.wants_horizon for setup in setups):
+                horizon = dataset.rounds
+            setups = self._playable(setups, name, horizon)
+        total = source.size
+        if dataset.in_memory:
+            total = (dataset.rounds or 0) * len(setups) * repetition.repeats
+        with self._talk.progress(total, _short(name)) as line:
+            observers: list[Observer] = [_Progress(line, None if dataset.in_memory else source)]
+            if self._predictions:
+                observers.append(partial(self._predictions.write, name))
+            if saved is not None:
+                return self._play_saved(dataset, saved, setups[0], horizon, observers)
+            if self._in_memory:
+                jobs = self._jobs
+                repeats = play_repeats(dataset, setups, repetition, jobs=jobs, observers=observers)
+                return list(repeats)
+            passes = [Pass(setup, name, repetition.seed, 0, horizon) for setup in setups]
+            return play(dataset.batches(), passes, observers)
 
-    def _play_stream(
-        self, source: Source, reader: SvmReader | None
-    ) -> tuple[Facts, list[PassResult]]:
-        path = source.name
-        stream = Stream(source, self._preparation, reader)
-        pieces: Iterable[Piece] = stream
-        self._playing = self._setups
-        if any(setup.auto_sigma for setup in self._setups):
-            rows, pieces = first_rows(stream)
-            self._choose_sigma(path, rows)
-        seed, keeper = self._repetition.seed, self._keeper
-        horizon = None if keeper and keeper.resumes else self._horizon(source)
-        setups = self._setups if keeper and keeper.resumes else self._playable(path, horizon)
-        passes = [
-            keeper.make_pass(setup, path, seed, horizon)
-            if keeper
-            else Pass(setup, path, seed, 0, horizon)
-            for setup in setups
-        ]
-        rounds = 0
-        with self._talk.progress(source.size, _short(path)) as line:
+    def _play_saved(
+        self,
+        dataset: Dataset,
+        saved: SavedPass,
+        setup: Setup,
+        horizon: int | None,
+        observers: Sequence[Observer],
+    ) -> list[PassResult]:
+        """One pass that continues a model, or is saved."""
+        one = saved.make_pass(setup, dataset.name, self._repetition.seed, horizon)
+        order = self._repetition.order(0, dataset.rounds or 0) if self._in_memory else None
+        batches = saved.left(dataset.batches(order, saved.first_round(one)), one)
+        results = play(batches, [one], [*observers, saved.observer(one, dataset)])
+        dataset.facts()  # refuses what must not be saved
+        saved.finish(one, dataset)
+        return results
 
-            def played(one: Pass, piece: Piece, scores: Floats) -> None:
-                nonlocal rounds
-                if self._predictions:
-                    first = one.rounds - len(scores) + 1
-                    self._predictions.write(path, one.name, 0, first, piece, scores)
-                if keeper:
-                    keeper.passed(one, stream)
-                if one is passes[-1]:
-                    rounds += len(scores)
-                    line.update(source.position, passes[0].mistakes, rounds)
-
-            left = keeper.pieces(pieces) if keeper else pieces
-            results = play_stream(left, passes, played)
-        facts = stream.facts()
-        if keeper:
-            keeper.finish(passes[0], stream)
-        return facts, results
-
-    def _playable(self, path: str, horizon: int | None) -> list[Setup]:
-        """The setups that can play this stream; what the others lack is said."""
+    def _playable(self, setups: Sequence[Setup], path: str, horizon: int | None) -> list[Setup]:
+        """The setups that can play this stream; warn what the others lack."""
         playable = []
-        for setup in self._playing:
+        for setup in setups:
             try:
                 Pass(setup, path, self._repetition.seed, 0, horizon)
             except ParameterError as error:
-                if len(self._setups) == 1:
+                if len(setups) == 1:
                     hint = f"give `-p {error.name}=N`" if error.kind == "missing" else None
                     raise usage(str(error), hint) from None
                 self._talk.warn(f"{error}; left out: {setup.learner}")
@@ -178,97 +182,6 @@ class Session:
         if not playable:
             raise usage("none of the chosen learners can play this stream")
         return playable
-
-    def _horizon(self, source: Source) -> int | None:
-        """The number of rounds, where a learner asks for it and the file can be read twice."""
-        asked = any(setup.wants_horizon for setup in self._setups)
-        if not asked or source.size is None or source.is_stdin:
-            return None
-        return scan(source.name, self._preparation.limit).rows
-
-    def _play_loaded(self, source: Source) -> tuple[Facts, list[PassResult]]:
-        path = source.name
-        started = time.perf_counter()
-        loaded = self._load(source)
-        self._load_seconds = time.perf_counter() - started
-        self._playing = self._setups
-        if any(setup.auto_sigma for setup in self._setups):
-            self._choose_sigma(path, loaded.first_rows())
-        if self._keeper:
-            return loaded.facts, [self._play_kept(loaded, path, self._keeper)]
-        setups = self._playable(path, loaded.facts.rounds)
-        rounds = mistakes = 0
-        total = loaded.facts.rounds * len(setups) * self._repetition.repeats
-        results = []
-        with self._talk.progress(total, _short(path)) as line:
-
-            def watch(more_rounds: int, more_mistakes: int) -> None:
-                nonlocal rounds, mistakes
-                rounds, mistakes = rounds + more_rounds, mistakes + more_mistakes
-                line.update(rounds, mistakes, rounds)
-
-            for result in play_loaded(
-                loaded,
-                setups,
-                self._repetition,
-                path,
-                keep_scores=self._predictions is not None,
-                jobs=self._jobs,
-                watch=watch,
-            ):
-                if self._predictions and result.scores is not None:
-                    record, first = result.record, 1
-                    order = self._repetition.order(record.repeat, loaded.facts.rounds)
-                    for piece in loaded.pieces(order):
-                        scores = result.scores[first - 1 : first - 1 + len(piece.labels)]
-                        name, repeat = record.learner, record.repeat
-                        self._predictions.write(path, name, repeat, first, piece, scores)
-                        first += len(scores)
-                results.append(result)
-        return loaded.facts, results
-
-    def _cached(self, source: Source) -> bool:
-        """Only a file that can be read again is looked for in the cache."""
-        return self._cache is not None and source.size is not None and not source.is_stdin
-
-    def _kept_rows(self, source: Source, opened: ExitStack) -> tuple[Source, SvmReader | None]:
-        """With --cache, a reader that takes the rows from there, or puts them there."""
-        if self._cache is None or not self._cached(source):
-            return source, None
-        from ahpatron_cli.data.row_cache import RecordingReader, kept_reader
-
-        most = (self._preparation.max_features, self._preparation.limit)
-        found = kept_reader(source, self._cache, *most)
-        if found is not None:
-            return source, found
-        source = opened.enter_context(open_source(source.name))  # the other was read for its hash
-        return source, RecordingReader(source, self._cache, *most)
-
-    def _load(self, source: Source) -> Loaded:
-        """The whole file; a model wants what the cache does not have, the scaling."""
-        sha256 = source.sha256() if self._cached(source) and not self._keeper else None
-        if sha256 is None:
-            return load(source, self._preparation)
-        from ahpatron_cli.data.cache import decoded
-
-        return decoded(source.name, sha256, self._preparation, self._cache)
-
-    def _play_kept(self, loaded: Loaded, path: str, keeper: Keeper) -> PassResult:
-        """One pass over a file in memory that can be kept, or goes on."""
-        rounds = loaded.facts.rounds
-        horizon = None if keeper.model else rounds
-        (setup,) = self._setups if keeper.model else self._playable(path, horizon)
-        one = keeper.make_pass(setup, path, self._repetition.seed, horizon)
-        before = one.rounds
-        with self._talk.progress(rounds, _short(path)) as line:
-            for piece in loaded.pieces(self._repetition.order(0, rounds)):
-                scores = one.feed(piece)
-                if self._predictions:
-                    first = one.rounds - len(scores) + 1
-                    self._predictions.write(path, one.name, 0, first, piece, scores)
-                line.update(one.rounds - before, one.mistakes, one.rounds)
-        keeper.finish(one, loaded)
-        return one.result()
 
     def _remember_curves(self, path: str, results: Sequence[PassResult]) -> None:
         """The mean over repeats: all repeats of a file have the same rounds."""
@@ -280,15 +193,36 @@ class Session:
             self.curves.append(Curve(label, mine[0].curve[0], mistakes))
 
     def _tell(self, path: str, facts: Facts, results: Sequence[PassResult]) -> None:
-        prefix = f"{_short(path)}: " if self._several_files else ""
+        prefix = self._prefix(path)
         for note in facts.notes:
             self._talk.note(prefix + note)
         if facts.sorted_labels and not self._repetition.shuffle:
             self._talk.warn(f"{prefix}the labels come sorted; --shuffle plays a random order")
         for warning in dict.fromkeys(text for result in results for text in result.warnings):
             self._talk.warn(prefix + warning)
+        ties = near_tie_warning(result.record for result in results)
+        if ties:
+            self._talk.warn(prefix + ties)
         drift = max(result.norm_drift for result in results)
         self._talk.detail(f"{prefix}sha256 {facts.sha256}; largest drift of ‖f‖ {drift:.1e}")
+
+    def _prefix(self, path: str) -> str:
+        return f"{_short(path)}: " if self._several_files else ""
+
+
+class _Progress:
+    """Shows the share of the file, or of all rounds, that was played, and the mistake rate."""
+
+    def __init__(self, line: ProgressLine, source: Source | None) -> None:
+        self._line = line
+        self._source = source
+        self._rounds = self._mistakes = 0
+
+    def __call__(self, played: Played) -> None:
+        self._rounds += len(played.scores)
+        self._mistakes += int(np.count_nonzero(played.mistaken()))
+        done = self._source.position if self._source else self._rounds
+        self._line.update(done, self._mistakes, self._rounds)
 
 
 def _short(path: str) -> str:

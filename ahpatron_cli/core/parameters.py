@@ -83,6 +83,8 @@ class Spec:
     def _holds(self, value: float) -> bool:
         if self.kind is int and abs(value) >= LARGEST:
             return False
+        if isinstance(value, int) and abs(value) >= 2**1023:  # it may not fit a double
+            return False
         if math.isinf(value):
             return self.infinite and value > 0
         return (

@@ -91,10 +91,14 @@ class Stored:
 
     def child(self, name: str) -> Stored:
         """A state within this one."""
+        return Stored(self.mapping(name), f"{self._path}{name}.")
+
+    def mapping(self, name: str) -> Mapping[str, Any]:
+        """A group of values that the caller checks."""
         value = self._take(name)
         if not isinstance(value, Mapping):
             raise self._fault(name, "must be a group of values")
-        return Stored(value, f"{self._path}{name}.")
+        return value
 
     def is_none(self, name: str) -> bool:
         """Whether there is none; then that was the answer, else ask for the value."""

@@ -1,43 +1,36 @@
-"""Examples ready to be played: read, labelled, scaled; as a stream of pieces, or all in memory."""
+"""Examples ready to be played: labelled, scaled, dense or sparse, in batches of any order.
+
+A stream is read once, in file order. Examples in memory can be taken in any order, again and again.
+Both go through the same rules, so the same rows in the same order give the same bits.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from itertools import chain
+from pathlib import Path
 
 import numpy as np
 
 from ahpatron_cli.core import BLOCK
-from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, rows_in, rows_of
-from ahpatron_cli.data.compact import Gathered, exact_rows, small_rows
+from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, compressed
+from ahpatron_cli.data import cache
+from ahpatron_cli.data.compact import CompactRows, Traits, gather
 from ahpatron_cli.data.labels import LabelMap, describe, find_pair, is_plain
 from ahpatron_cli.data.libsvm.reader import Chunk, SvmReader
-from ahpatron_cli.data.libsvm.scan import scan
+from ahpatron_cli.data.libsvm.scan import Scan, scan
 from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler, unit_rows
 from ahpatron_cli.data.source import Source
 from ahpatron_cli.errors import ExitCode, Place, UserError
 
 DENSE_WIDTH = 4096
 DENSE_SHARE = 0.1
-"""Rows are computed densely where at most so wide, and where at least this share is stored."""
-
-
+"""Rows are computed densely if the first block stores this share, while at most so wide."""
 WARM_UP = 1000
-"""So many first rows are held back, where something is to be found from them before round one."""
-
-
-@dataclass(frozen=True)
-class Known:
-    """What a kept model knows of its stream; the stream that it goes on with must fit."""
-
-    labels: tuple[float | None, float]
-    scaler: Scaler | None
-    dense: bool | None
-    width: int
-    """Of dense rows so far."""
-    open_rounds: int = 0
-    """Rounds of the block that was open when it was kept."""
+"""Rows from which scales and σ are learned before round one."""
+BATCH = 64 * BLOCK
+"""Rows of a batch that is taken from memory."""
 
 
 @dataclass(frozen=True)
@@ -50,26 +43,43 @@ class Preparation:
     max_features: int = 10_000_000
     warm_up: bool = True
     """Scales are learned from the first `WARM_UP` rows, as in a stream; else from all rows."""
-    known: Known | None = field(default=None, compare=False)
 
     @property
     def learned(self) -> str:
-        """The scale, and what it is learned from: all that decides what becomes of the rows."""
+        """The scale, and the rows that it is learned from: what decides on the rows played."""
         early = self.warm_up and self.scale in LEARNED_SCALES
         return f"{self.scale} of the first {WARM_UP}" if early else self.scale
 
 
 @dataclass(frozen=True)
-class Piece:
-    """Consecutive examples, in the form they are computed in."""
+class Known:
+    """What is known of a stream from its earlier part, which this one continues."""
+
+    labels: tuple[float | None, float]
+    scaler: Scaler | None = None
+    dense: bool | None = None
+    width: int = 0
+    """Columns of the rows so far."""
+
+
+@dataclass(frozen=True)
+class Batch:
+    """Consecutive examples in the form they are computed in."""
 
     rows: Rows
     labels: Floats
     """-1 and +1."""
     lines: Integers
-    """Which line of the file each example stands on."""
-    stored: CsrRows | None = None
-    """The rows as they stand in the file, where a stream read them."""
+    """The line of the file that each example stands on."""
+    stored: CsrRows
+    """The rows as they stand in the file."""
+
+    def part(self, part: slice) -> Batch:
+        """Some of them."""
+        stored = self.stored.slice(part.start, part.stop)
+        rows = self.rows
+        rows = rows.slice(part.start, part.stop) if isinstance(rows, CsrRows) else rows[part]
+        return Batch(rows, self.labels[part], self.lines[part], stored)
 
 
 @dataclass(frozen=True)
@@ -86,85 +96,165 @@ class Facts:
     """Feature indices start at 0."""
 
 
-class Stream:
-    """A file's examples in pieces, read once, in file order; `facts` are known at the end.
-
-    Pieces end where blocks of the engine end, and all blocks of a piece have the same width: bits
-    then depend neither on how the bytes arrived nor on rows to come.
-    """
+class Dataset:
+    """The examples of a file, or of a stream; see `load` and `stream`."""
 
     def __init__(
-        self, source: Source, preparation: Preparation, reader: SvmReader | None = None
+        self,
+        name: str,
+        preparation: Preparation,
+        examples: CompactRows | _Reading,
+        known: Known | None = None,
     ) -> None:
-        """`reader` is where the rows come from, if not from the text of `source`."""
-        self._source = source
-        self._preparation = preparation
-        self._reader = reader or _reader(source, preparation)
-        self._map: LabelMap | None = None
-        known = preparation.known
-        self.dense: bool | None = known.dense if known else None
-        """Whether rows are computed densely; the first block decides."""
-        self.width = known.width if known else 0
-        """Of dense rows so far."""
+        self.name = name
+        self.preparation = preparation
+        self._known = known
+        self._examples = examples
+        self._labels: LabelMap | None = None
+        self._signs = np.empty(0)
+        self._rounds = 0
+        self._mostly_stored = False
         self.scaler = known.scaler if known else None
         """What is done to the features, once that is known."""
-        self._rounds = 0
+        self.dense = False
+        """Whether rows are computed densely, as of the last batch."""
+        self.width = 0
+        """Columns of the rows so far, as of the last batch."""
+        if isinstance(examples, CompactRows):
+            learns_all = preparation.scale in LEARNED_SCALES and not preparation.warm_up
+            self._settle(examples.chunk(slice(0, None if learns_all else WARM_UP)))
+            self._signs = self._map().signs(examples.labels, examples.lines)
+            self._rounds = len(examples)
 
-    def __iter__(self) -> Iterator[Piece]:
-        known = self._preparation.known
-        chunks = _aligned(iter(self._reader), known.open_rounds if known else 0)
-        if self._preparation.scale in LEARNED_SCALES and self.scaler is None:
-            chunks = self._warmed_up(chunks)
-        for chunk in chunks:
-            if self._map is None:
-                self._map = self._label_map(chunk)
-            labels = self._map.signs(chunk.labels, chunk.lines)
-            for start, stop in self._parts(chunk.rows):
-                self._rounds += stop - start
+    @property
+    def in_memory(self) -> bool:
+        """Whether batches can be taken in any order, and again."""
+        return isinstance(self._examples, CompactRows)
+
+    @property
+    def rounds(self) -> int | None:
+        """The number of rounds, if it can be known before they are played; perhaps by a scan."""
+        examples = self._examples
+        if isinstance(examples, CompactRows):
+            return len(examples)
+        found = examples.scan()
+        return None if found is None else found.rows
+
+    def batches(self, order: Integers | None = None, first_round: int = 0) -> Iterator[Batch]:
+        """The examples in file order, or those numbered in `order`.
+
+        Batches end where blocks of the engine end, if the first example is that of `first_round`
+        (from 0), and all blocks of a batch have the same width: bits then depend neither on how
+        the bytes arrived nor on rows to come.
+        """
+        self._begin(BLOCK)
+        self.dense = self._mostly_stored
+        self.width = self._known.width if self._known else 0
+        scale, open_rounds = self.preparation.scale, first_round % BLOCK
+        for chunk in _aligned(self._chunks(order), open_rounds):
+            for start, stop in self._parts(chunk.rows, open_rounds):
                 stored = chunk.rows.slice(start, stop)
-                rows = unit_rows(stored) if self._preparation.scale == "unit" else stored
-                lines = chunk.lines[start:stop]
-                yield Piece(self._in_form(rows), labels[start:stop], lines, stored)
+                rows = unit_rows(stored) if scale == "unit" else stored
+                labels, lines = chunk.labels[start:stop], chunk.lines[start:stop]
+                yield Batch(self._in_form(rows), labels, lines, stored)
+            open_rounds = 0
 
-    def _warmed_up(self, chunks: Iterator[Chunk]) -> Iterator[Chunk]:
-        """Learn the scale from the first rows, which then come like all others."""
-        held: list[Chunk] = []
-        while sum(len(chunk.labels) for chunk in held) < WARM_UP:
-            chunk = next(chunks, None)
-            if chunk is None:
-                break
-            held.append(chunk)
-        if held:
-            rows = _narrowed(CsrRows.concatenate([chunk.rows for chunk in held]), WARM_UP)
-            block = _narrowed(rows, BLOCK)
-            dense = _mostly_stored(block, block.width) and rows.width <= DENSE_WIDTH
-            self.scaler = Scaler.fitted(rows.dense() if dense else rows, self._preparation.scale)
-        return chain(held, chunks)
+    def whole(self) -> Batch:
+        """All examples at once, in file order: for programs that look at the data."""
+        batches = list(self.batches())
+        rows: Rows
+        if self.dense:  # narrower rows are widened
+            dense = [batch.rows for batch in batches if not isinstance(batch.rows, CsrRows)]
+            rows = np.concatenate(
+                [np.pad(X, ((0, 0), (0, self.width - X.shape[1]))) for X in dense]
+            )
+        else:
+            rows = CsrRows.concatenate([compressed(batch.rows) for batch in batches])
+        return Batch(
+            rows,
+            np.concatenate([batch.labels for batch in batches]),
+            np.concatenate([batch.lines for batch in batches]),
+            CsrRows.concatenate([batch.stored for batch in batches]),
+        )
 
-    def _label_map(self, first: Chunk) -> LabelMap:
-        """Labels that are not plain are looked up in a first pass, where the file allows one."""
-        source, positive = self._source, self._preparation.positive
-        known = self._preparation.known
-        if known is not None:
-            return LabelMap(source.name, positive, _pair(known.labels), from_model=True)
-        twice = source.size is not None and not source.is_stdin
-        if positive is None and twice and not is_plain(first.labels.tolist()):
-            found = scan(source.name, self._preparation.limit)
-            pair = find_pair(source.name, found.labels, found.more_labels)
-            return LabelMap(source.name, None, pair, all_known=True)
-        return LabelMap(source.name, positive)
+    def _chunks(self, order: Integers | None) -> Iterator[Chunk]:
+        """The rows as the file has them, with labels -1 and +1."""
+        examples = self._examples
+        if isinstance(examples, CompactRows):
+            for start in range(0, len(examples) if order is None else len(order), BATCH):
+                part = slice(start, start + BATCH)
+                chosen = part if order is None else order[part]
+                yield replace(examples.chunk(chosen), labels=self._signs[chosen])
+            return
+        for chunk in examples:
+            self._rounds += len(chunk.labels)
+            yield replace(chunk, labels=self._map().signs(chunk.labels, chunk.lines))
 
-    def _parts(self, rows: CsrRows) -> Iterator[tuple[int, int]]:
+    def _begin(self, rows: int) -> Chunk | None:
+        """Read the first rows of a stream, at least so many, and settle what they decide."""
+        if self._labels is not None:
+            return None
+        assert isinstance(self._examples, _Reading)
+        learns = self.preparation.scale in LEARNED_SCALES and self.scaler is None
+        head = self._examples.head(max(rows, WARM_UP if learns else BLOCK))
+        self._settle(head)
+        return head
+
+    def _settle(self, head: Chunk) -> None:
+        """Labels, form and scale, from the first rows of the file."""
+        self._labels = self._label_map(head.labels)
+        block = _first(head.rows, BLOCK)
+        stored = len(block.values) >= DENSE_SHARE * len(block) * block.width
+        known = self._known
+        self._mostly_stored = stored if known is None or known.dense is None else known.dense
+        if self.preparation.scale in LEARNED_SCALES and self.scaler is None:
+            count = WARM_UP if self.preparation.warm_up else len(head.rows)
+            rows = self._formed(_first(head.rows, count))
+            self.scaler = Scaler.fitted(rows, self.preparation.scale)
+
+    def first_rows(self) -> Rows:
+        """The first `WARM_UP` rows of the file, as they are played: what σ is chosen from."""
+        if isinstance(self._examples, CompactRows):
+            rows = self._examples.rows(slice(0, WARM_UP))
+        else:
+            head = self._begin(WARM_UP)
+            assert head is not None, "a stream is asked for its first rows before all others"
+            rows = head.rows
+        rows = _first(rows, WARM_UP)
+        formed = self._formed(unit_rows(rows) if self.preparation.scale == "unit" else rows)
+        return formed if self.scaler is None else self.scaler(formed)
+
+    def _formed(self, rows: Rows) -> Rows:
+        assert isinstance(rows, CsrRows)
+        return rows.dense() if self._mostly_stored and rows.width <= DENSE_WIDTH else rows
+
+    def _label_map(self, first: Floats) -> LabelMap:
+        """Labels that are not plain are looked up beforehand, if the file allows that."""
+        name, positive, examples = self.name, self.preparation.positive, self._examples
+        if self._known is not None:
+            negative, upper = self._known.labels
+            pair = None if negative is None else (negative, upper)
+            return LabelMap(name, positive, pair, from_model=True)
+        if positive is not None:
+            return LabelMap(name, positive)
+        if isinstance(examples, CompactRows):
+            pair = find_pair(name, np.unique(examples.labels).tolist())
+            return LabelMap(name, None, pair, all_known=True)
+        if is_plain(first) or (found := examples.scan()) is None:
+            return LabelMap(name)
+        pair = find_pair(name, found.labels, found.more_labels)
+        return LabelMap(name, None, pair, all_known=True)
+
+    def _map(self) -> LabelMap:
+        assert self._labels is not None
+        return self._labels
+
+    def _parts(self, rows: CsrRows, open_rounds: int) -> Iterator[tuple[int, int]]:
         """Runs of blocks that need no other width than the first of them; wide rows stay sparse."""
-        known = self._preparation.known
-        cut = known.open_rounds if known and not self._rounds else 0
-        starts = np.append(0, np.arange(BLOCK - cut, len(rows), BLOCK))
+        starts = np.append(0, np.arange(BLOCK - open_rounds, len(rows), BLOCK))
         tops = np.zeros(len(rows), dtype=np.int64)
         filled = np.diff(rows.indptr) > 0
         tops[filled] = rows.columns[rows.indptr[1:][filled] - 1] + 1  # columns increase
-        if self.dense is None:
-            block = _narrowed(rows, BLOCK)
-            self.dense = _mostly_stored(block, block.width)
         widths = np.maximum.accumulate(np.maximum(np.maximum.reduceat(tops, starts), self.width))
         firsts = np.flatnonzero(np.diff(widths, prepend=-1)) if self.dense else np.zeros(1, int)
         for number, first in enumerate(firsts.tolist()):
@@ -173,106 +263,163 @@ class Stream:
             yield int(starts[first]), int(starts[last]) if last < len(starts) else len(rows)
 
     def _in_form(self, rows: Rows) -> Rows:
-        """Dense or compressed, as decided; wide rows are never made dense."""
+        """Dense or compressed, and scaled; once rows are too wide to be dense, all stay sparse."""
         assert isinstance(rows, CsrRows)
-        self.dense = bool(self.dense) and self.width <= DENSE_WIDTH
-        # a slice has the width of its chunk, which rows to come may have widened
-        own = CsrRows(rows.indptr, rows.columns, rows.values, self.width)
+        self.dense = self.dense and self.width <= DENSE_WIDTH
+        own = replace(rows, width=self.width)
         formed: Rows = own.dense() if self.dense else own
         if self.scaler is None:
             return formed
         if not self.dense and self.scaler.shift.any():
-            raise _too_wide(self._source.name, self.width)
+            raise _too_wide(self.name, self.width)
         return self.scaler(formed)
-
-    @property
-    def features(self) -> int:
-        """The largest feature index so far."""
-        return max(self._reader.max_index + self._reader.zero_based, 0)
-
-    @property
-    def zero_based(self) -> bool:
-        """Whether a feature 0 was seen."""
-        return self._reader.zero_based
 
     def labels(self) -> tuple[float | None, float]:
         """The labels counted as -1 and as +1, as far as they were seen."""
-        assert self._map is not None
-        return self._map.pair()
-
-    def facts(self) -> Facts:
-        """Rows, features, labels and hash: complete once all pieces were taken."""
-        assert self._map is not None
-        return _facts(self._source, self._reader, self._map, self._rounds)
-
-
-@dataclass(frozen=True)
-class Loaded:
-    """A whole file in memory, held once: each pass takes rows from it in its own order."""
-
-    held: Piece
-    """All examples, their values perhaps as float32."""
-    facts: Facts
-    scaler: Scaler | None = None
-    """What was done to the features, where that was found from the data."""
+        return self._map().pair()
 
     @property
-    def whole(self) -> Piece:
-        """All examples in the form they are computed in; a second copy where that is another."""
-        return Piece(exact_rows(self.held.rows), self.held.labels, self.held.lines)
+    def traits(self) -> Traits:
+        """What was noted about the file so far."""
+        return self._examples.traits
 
-    def first_rows(self) -> Rows:
-        """Those that something may be found out from before the first round."""
-        count = min(len(self.held.labels), WARM_UP)
-        return exact_rows(rows_of(self.held.rows, slice(0, count)))
-
-    def pieces(self, order: Integers | None, size: int = 64 * BLOCK) -> Iterator[Piece]:
-        """The examples in file order, or those of `order`, `size` rows at a time."""
-        rows, labels, lines = self.held.rows, self.held.labels, self.held.lines
-        count = len(labels) if order is None else len(order)
-        for start in range(0, count, size):
-            stop = min(start + size, count)
-            chosen = np.arange(start, stop) if order is None else order[start:stop]
-            taken = exact_rows(rows_in(rows, chosen))
-            yield Piece(taken, labels[chosen], lines[chosen])
-
-
-def load(source: Source, preparation: Preparation) -> Loaded:
-    """Read a whole file. Any two labels will do: all are known before the first round."""
-    known = preparation.known
-    reader = _reader(source, preparation)
-    gathered = Gathered.of(reader)
-    found, lines = gathered.labels, gathered.lines
-    positive = preparation.positive
-    if known is not None:
-        pair = _pair(known.labels)
-    else:
-        pair = None if positive is not None else find_pair(source.name, found.tolist())
-    label_map = LabelMap(source.name, positive, pair, all_known=True, from_model=known is not None)
-    labels = label_map.signs(found, lines)
-    facts = _facts(source, reader, label_map, len(labels))
-    stored_width = gathered.width
-    dense = known.dense if known else None
-    if dense is None:
-        dense = gathered.values >= DENSE_SHARE * len(labels) * stored_width
-    width = max(stored_width, known.width if known else 0)
-    rows = gathered.rows(dense=dense and width <= DENSE_WIDTH, width=width)
-    scaler = known.scaler if known else None
-    if preparation.scale == "unit":
-        rows = small_rows(unit_rows(exact_rows(rows)))
-    elif preparation.scale in LEARNED_SCALES:
-        rows = exact_rows(rows)
-        seen = min(len(labels), WARM_UP) if preparation.warm_up else len(labels)
-        scaler = scaler or Scaler.fitted(rows_of(rows, slice(0, seen)), preparation.scale)
-        if isinstance(rows, CsrRows) and scaler.shift.any():
-            raise _too_wide(source.name, rows.width)
-        rows = small_rows(scaler(rows))
-    return Loaded(Piece(rows, labels, lines), facts, scaler)
+    def facts(self) -> Facts:
+        """Rows, features, labels and hash: complete once all batches of a stream were taken."""
+        labels, traits = self._map().finish(), self.traits
+        notes = (
+            describe(labels),
+            "feature indices start at 0" if traits.zero_based else None,
+            "qid fields are ignored" if traits.saw_qid else None,
+            "the last line has no line end: is the file complete?"
+            if traits.no_final_newline
+            else None,
+        )
+        return Facts(
+            rounds=self._rounds,
+            features=traits.features,
+            labels=labels,
+            sha256=self._examples.sha256,
+            notes=tuple(note for note in notes if note is not None),
+            sorted_labels=self._map().sorted,
+            zero_based=traits.zero_based,
+        )
 
 
-def _pair(labels: tuple[float | None, float]) -> tuple[float, float] | None:
-    negative, positive = labels
-    return None if negative is None else (negative, positive)
+class _Reading:
+    """The chunks of a source, read once, and what a scan of it found before."""
+
+    def __init__(
+        self,
+        source: Source,
+        preparation: Preparation,
+        folder: Path | None = None,
+        sha256: str | None = None,
+    ) -> None:
+        """`sha256` is the hash of the file, if it is known from a reading before this one."""
+        limit = preparation.limit
+        self._source = source
+        self._expected = sha256
+        self._reader = SvmReader(source, max_features=preparation.max_features, max_rows=limit)
+        self._chunks = iter(
+            cache.record(self._reader, source, folder, limit)
+            if folder is not None and source.rereadable
+            else self._reader
+        )
+        self._limit = limit
+        self._scan: Scan | None = None
+
+    def __iter__(self) -> Iterator[Chunk]:
+        return self._chunks
+
+    def head(self, rows: int) -> Chunk:
+        """The first rows, at least so many if there are; iterating gives them again."""
+        held: list[Chunk] = []
+        while sum(len(chunk.labels) for chunk in held) < rows:
+            chunk = next(self._chunks, None)
+            if chunk is None:
+                break
+            held.append(chunk)
+        self._chunks = chain(held, self._chunks)
+        return _join(held)
+
+    def gather(self) -> CompactRows:
+        """All rows that are still to come, in memory."""
+        examples = gather(self, self._reader)
+        return replace(examples, sha256=self.sha256)
+
+    def scan(self) -> Scan | None:
+        """What one look through the file finds; None if it cannot be read twice."""
+        if self._scan is None and self._source.rereadable:
+            self._scan = scan(self._source.name, self._limit)
+            if self._scan.size != self._source.size:
+                raise changed(self._source.name)
+            self._expected = self._expected or self._scan.sha256
+        return self._scan
+
+    @property
+    def traits(self) -> Traits:
+        """What was noted about the file so far."""
+        return Traits.of(self._reader)
+
+    @property
+    def sha256(self) -> str | None:
+        """Hash of the file, which must be what it was at the readings before."""
+        found = self._source.sha256()
+        if self._expected not in (None, found):
+            raise changed(self._source.name)
+        return found
+
+
+def stream(
+    source: Source,
+    preparation: Preparation,
+    known: Known | None = None,
+    folder: Path | None = None,
+) -> Dataset:
+    """The examples of a source as they are read; with a cache `folder`, from there or into it."""
+    sha256, found = _cached(source, preparation, folder)
+    examples = found or _Reading(source, preparation, folder, sha256)
+    return Dataset(source.name, preparation, examples, known)
+
+
+def load(
+    source: Source,
+    preparation: Preparation,
+    known: Known | None = None,
+    folder: Path | None = None,
+    sha256: str | None = None,
+) -> Dataset:
+    """All examples of a source in memory; with a cache `folder`, mapped from there.
+
+    `sha256` is the hash of the bytes that are expected, if the file was looked at before.
+    """
+    sha256, found = _cached(source, preparation, folder, sha256)
+    if found is None:
+        read = _Reading(source, preparation, folder, sha256).gather()
+        found = _cached(source, preparation, folder, sha256)[1] or read
+    return Dataset(source.name, preparation, found, known)
+
+
+def _cached(
+    source: Source, preparation: Preparation, folder: Path | None, sha256: str | None = None
+) -> tuple[str | None, CompactRows | None]:
+    """The hash of the file and its rows, as far as the cache `folder` has them."""
+    if folder is None or not source.rereadable:
+        return sha256, None
+    sha256 = sha256 or cache.content_hash(source.name)
+    if sha256 is None:
+        return None, None
+    return sha256, cache.find(folder, sha256, preparation.limit, preparation.max_features)
+
+
+def changed(path: str) -> UserError:
+    """The error for a file that is not what it was when it was read before."""
+    return UserError(
+        "the file changed between two readings",
+        code=ExitCode.BAD_DATA,
+        place=Place(path),
+        hint="run the same command again to play the file as it is now",
+    )
 
 
 def _too_wide(path: str, width: int) -> UserError:
@@ -285,62 +432,32 @@ def _too_wide(path: str, width: int) -> UserError:
     )
 
 
-def _facts(source: Source, reader: SvmReader, label_map: LabelMap, rounds: int) -> Facts:
-    labels = label_map.finish()
-    notes = (
-        describe(labels),
-        "feature indices start at 0" if reader.zero_based else None,
-        "qid fields are ignored" if reader.saw_qid else None,
-        "the last line has no line end: is the file complete?" if reader.no_final_newline else None,
-    )
-    return Facts(
-        rounds=rounds,
-        features=max(reader.max_index + reader.zero_based, 0),
-        labels=labels,
-        sha256=source.sha256(),
-        notes=tuple(note for note in notes if note is not None),
-        sorted_labels=label_map.sorted,
-        zero_based=reader.zero_based,
-    )
-
-
-def computed_densely(rows: CsrRows) -> bool:
-    """Whether these rows, if they are all, are better made dense."""
-    return _mostly_stored(rows, rows.width) and rows.width <= DENSE_WIDTH
-
-
-def _mostly_stored(rows: CsrRows, width: int) -> bool:
-    return len(rows.values) >= DENSE_SHARE * len(rows) * width
-
-
-def _narrowed(rows: CsrRows, count: int) -> CsrRows:
+def _first(rows: CsrRows, count: int) -> CsrRows:
     """The first rows, as wide as these alone are: a slice has the width of rows to come."""
     first = rows.slice(0, min(count, len(rows)))
     return replace(first, width=int(first.columns.max(initial=-1)) + 1)
 
 
-def _reader(source: Source, preparation: Preparation) -> SvmReader:
-    return SvmReader(source, max_features=preparation.max_features, max_rows=preparation.limit)
-
-
-def _aligned(chunks: Iterator[Chunk], open_rounds: int) -> Iterator[Chunk]:
-    """The same rows in chunks that end with a block; what is left over goes with the next one."""
+def _aligned(chunks: Iterable[Chunk], open_rounds: int) -> Iterator[Chunk]:
+    """The same rows in chunks that end with a block; the rest goes with the next chunk."""
     rest: Chunk | None = None
     for chunk in chunks:
         joined = chunk if rest is None else _join([rest, chunk])
-        whole = (len(joined.labels) + open_rounds) // BLOCK * BLOCK - open_rounds
+        count = len(joined.labels)
+        whole = (count + open_rounds) // BLOCK * BLOCK - open_rounds
         if whole <= 0:
             rest = joined
             continue
         open_rounds = 0
-        rest = _cut(joined, whole, len(joined.labels))
-        if whole:
-            yield _cut(joined, 0, whole)
-    if rest is not None and len(rest.labels):
+        rest = _cut(joined, whole, count) if whole < count else None
+        yield _cut(joined, 0, whole)
+    if rest is not None:
         yield rest
 
 
 def _join(chunks: Sequence[Chunk]) -> Chunk:
+    if len(chunks) == 1:
+        return chunks[0]
     return Chunk(
         np.concatenate([chunk.labels for chunk in chunks]),
         CsrRows.concatenate([chunk.rows for chunk in chunks]),

@@ -11,6 +11,8 @@ from ahpatron_cli.errors import ExitCode, Place, UserError
 
 PLAIN_PAIRS = ((-1.0, 1.0), (0.0, 1.0))
 """Pairs that need no look-ahead: which of the two counts as +1 is clear from either one."""
+FEWEST_SORTED = 20
+"""Rows from which on sorted labels are worth a warning."""
 
 
 class LabelMap:
@@ -38,6 +40,7 @@ class LabelMap:
         self._positive = positive
         self._pair = pair
         self._seen: dict[float, None] = {}
+        self._rows = 0
         self._changes = 0
         self._last = 0.0
 
@@ -52,6 +55,7 @@ class LabelMap:
             self._changes += int(np.count_nonzero(signs[1:] != signs[:-1]))
             self._changes += bool(self._last and self._last != signs[0])
             self._last = float(signs[-1])
+            self._rows += len(signs)
         return signs
 
     def _meet(self, label: float, line: int) -> None:
@@ -97,8 +101,8 @@ class LabelMap:
 
     @property
     def sorted(self) -> bool:
-        """Whether all rows of one class came before all rows of the other."""
-        return self._changes == 1
+        """Whether all rows of one class came before all rows of the other, and not by chance."""
+        return self._changes == 1 and self._rows >= FEWEST_SORTED
 
     def _third(self, label: float, line: int) -> UserError:
         if self._from_model:
@@ -153,9 +157,10 @@ def find_pair(path: str, labels: Iterable[float], more: bool = False) -> tuple[f
     return (distinct[0], distinct[1]) if len(distinct) == 2 else None
 
 
-def is_plain(labels: Iterable[float]) -> bool:
-    """Whether these labels are exactly one of the pairs that need no look-ahead."""
-    return tuple(sorted(set(labels))) in PLAIN_PAIRS
+def is_plain(labels: Floats) -> bool:
+    """Whether the first two different labels are a pair that needs no look-ahead."""
+    distinct, first = np.unique(labels, return_index=True)
+    return tuple(sorted(distinct[np.argsort(first)[:2]].tolist())) in PLAIN_PAIRS
 
 
 def describe(pair: tuple[float | None, float]) -> str | None:

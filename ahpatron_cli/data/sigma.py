@@ -6,14 +6,11 @@ the order they are played in, so the answer is one per file.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
-from itertools import chain
-
 import numpy as np
 
 from ahpatron_cli.core import KERNELS
-from ahpatron_cli.core.rows import CsrRows, Rows, compressed, joined_rows, rows_of
-from ahpatron_cli.data.dataset import WARM_UP, Piece
+from ahpatron_cli.core.rows import CsrRows, Rows, compressed, rows_of
+from ahpatron_cli.data.dataset import WARM_UP
 from ahpatron_cli.data.distances import measure
 
 DIGITS = 4
@@ -44,17 +41,3 @@ def _median_of_sums(rows: CsrRows) -> float | str:
         return "all rows looked at are equal, or there is only one"
     median = float(np.quantile(apart, 0.5, method="inverted_cdf"))
     return median if np.isfinite(10 * apart.max()) else "distances do not fit into a double"
-
-
-def first_rows(pieces: Iterable[Piece]) -> tuple[Rows, Iterator[Piece]]:
-    """The rows of the first pieces, as many as warming up takes; and all pieces, these again."""
-    rest = iter(pieces)
-    held: list[Piece] = []
-    rows: Rows | None = None
-    count = 0
-    while count < WARM_UP and (piece := next(rest, None)) is not None:
-        held.append(piece)
-        count += len(piece.labels)
-        rows = piece.rows if rows is None else joined_rows(rows, piece.rows)
-    assert rows is not None, "a stream has a row, or reading it was refused"
-    return rows, chain(held, rest)

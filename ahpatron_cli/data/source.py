@@ -181,6 +181,11 @@ class Source:
         """Reads standard input, which cannot be opened a second time."""
         return not self._closes
 
+    @property
+    def rereadable(self) -> bool:
+        """Reads a regular file by its name, which can be opened a second time."""
+        return self.size is not None and not self.is_stdin
+
     def read(self, size: int) -> bytes:
         """Exactly `size` unpacked bytes, fewer only at the end, however slowly a pipe delivers."""
         if len(self._unread) >= size:

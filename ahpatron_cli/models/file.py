@@ -11,8 +11,9 @@ import io
 import json
 import math
 import stat
+import sys
 import zipfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -31,11 +32,11 @@ FORMAT = 1
 KIND = "ahpatron model"
 MOST_ENTRIES = 64
 MOST_TEXT = 1 << 20
+MOST_DIGITS = 60
 _META = "meta"
 _HEAD = 128
 """Bytes of the head of an array."""
 _TYPES = ("<f8", "<i8", "<i4")
-_DAMAGED = "this is not a model of ahpatron, or it is damaged"
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,43 +144,48 @@ def looks_like_model(path: str) -> bool:
 def load_model(path: str) -> Model:
     """Read a model; anything but a whole and sound one is refused."""
     try:
-        found = Path(path).stat()
-        if not stat.S_ISREG(found.st_mode):
-            _refuse("it is not a regular file")
-        size = found.st_size
-        with zipfile.ZipFile(path) as archive:
-            entries = {entry.filename: entry for entry in archive.infolist()}
-            _check_archive(archive, entries, size)
-            meta = json.loads(_read(archive, entries, _META, "|u1", None, MOST_TEXT).tobytes())
-            return _model(meta, archive, entries)
+        meta, arrays = _contents(path)
+        return _model(meta, arrays)
     except OSError as error:
         raise UserError(
             f"the model cannot be read: {error.strerror or error}",
             code=ExitCode.NO_INPUT,
             place=Place(path),
         ) from None
+    except StateError as error:
+        raise damaged(str(error), path) from None
     except UserError as error:
         raise UserError(
             error.problem, code=error.code, place=Place(path), hint=error.hint
         ) from None
+
+
+def damaged(reason: str, path: str) -> UserError:
+    """The error for a file that no version of ahpatron can have written like this."""
+    first = reason.splitlines()[0] if reason else "no reason is known"
+    return UserError(
+        f"this is not a model of ahpatron, or it is damaged: {first[:200]}",
+        code=ExitCode.BAD_DATA,
+        place=Place(path),
+    )
+
+
+def _contents(path: str) -> tuple[Any, dict[str, np.ndarray]]:
+    """The description of a model and its arrays, as the archive has them."""
+    found = Path(path).stat()
+    if not stat.S_ISREG(found.st_mode):
+        _refuse("it is not a regular file")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            entries = {entry.filename: entry for entry in archive.infolist()}
+            _check_archive(archive, entries, found.st_size)
+            meta = json.loads(_read(archive, entries, _META, "|u1", None, MOST_TEXT).tobytes())
+            return meta, _arrays(meta, archive, entries)
     except (
-        zipfile.BadZipFile,
-        StateError,
-        ValueError,
-        KeyError,
-        TypeError,
-        AttributeError,
-        IndexError,
-        EOFError,
-        NotImplementedError,
-        RecursionError,
-        RuntimeError,
-        OverflowError,
-    ) as error:
-        reason = str(error).splitlines()[0] if str(error) else type(error).__name__
-        raise UserError(
-            f"{_DAMAGED}: {reason[:200]}", code=ExitCode.BAD_DATA, place=Place(path)
-        ) from None
+        *(zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OverflowError),
+        *(json.JSONDecodeError, UnicodeDecodeError, RecursionError),
+    ) as error:  # all that zipfile and json say of bytes that are none of theirs
+        raise StateError(str(error) or type(error).__name__) from None
 
 
 def _check_archive(
@@ -207,7 +213,9 @@ def _read(
     most: int | None = None,
 ) -> np.ndarray:
     """One array, after its head was found to say what is expected and to fit the entry."""
-    info = entries[f"{name}.npy"]
+    info = entries.get(f"{name}.npy")
+    if info is None:
+        _refuse(f"{name} is missing")
     if most is not None and info.file_size > most:
         _refuse(f"{name} is too large")
     shape = (info.file_size - _HEAD,) if shape is None else shape
@@ -219,48 +227,66 @@ def _read(
     return np.frombuffer(content, dtype=dtype, offset=_HEAD).reshape(shape)
 
 
-def _model(meta: Any, archive: zipfile.ZipFile, entries: Mapping[str, zipfile.ZipInfo]) -> Model:
-    if not isinstance(meta, dict) or meta.get("kind") != KIND or meta.get("format") != FORMAT:
+def _arrays(
+    meta: Any, archive: zipfile.ZipFile, entries: Mapping[str, zipfile.ZipInfo]
+) -> dict[str, np.ndarray]:
+    """The arrays that a description lists."""
+    listed = meta.get("arrays") if isinstance(meta, dict) else None
+    if not isinstance(listed, dict):
         _refuse("its description is not one of a model")
-    if meta["algorithm"] != ALGORITHM:
-        raise UserError(
-            f"the model was made by version {str(meta['version'])[:20]}, whose learners may count "
-            "otherwise: it cannot go on here",
-            code=ExitCode.BAD_DATA,
-            hint="learn it again from its data, or use that version",
-        )
-    listed = meta["arrays"]
     if set(entries) != {f"{name}.npy" for name in (_META, *listed)}:
         _refuse("its entries are not those it lists")
     arrays = {}
-    for name, (dtype, shape) in listed.items():
-        if dtype not in _TYPES or not all(type(size) is int and size >= 0 for size in shape):
-            _refuse(f"{name[:40]} has an unknown type")
-        arrays[name] = _read(archive, entries, name, dtype, tuple(shape))
+    for name, kind in listed.items():
+        match kind:
+            case [str(dtype), [*shape]] if dtype in _TYPES and all(
+                type(size) is int and size >= 0 for size in shape
+            ):
+                arrays[name] = _read(archive, entries, name, dtype, tuple(shape))
+            case _:
+                _refuse(f"{name[:40]} has an unknown type")
+    return arrays
+
+
+def _model(meta: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Model:
+    if meta.get("kind") != KIND or meta.get("format") != FORMAT:
+        _refuse("its description is not one of a model")
+    version = str(meta.get("version"))[:40]
+    if meta.get("algorithm") != ALGORITHM:
+        raise UserError(
+            f"the model was made by version {version[:20]}, whose learners may count otherwise: "
+            "it cannot go on here",
+            code=ExitCode.BAD_DATA,
+            hint="learn it again from its data, or use that version",
+        )
+    given = Stored({**meta, "scaler": {n[7:]: a for n, a in arrays.items() if n[:7] == "scaler."}})
     state: State = {}
-    for path, value in meta["state"].items():
+    for path, value in given.mapping("state").items():
         _put(state, path, _meant(value))
     for path, array in arrays.items():
         if path.startswith("state."):
             _put(state, path, array)
     if not isinstance(state.get("state"), dict):
         _refuse("its state is not one")
-    given = Stored({**meta, "scaler": {n[7:]: a for n, a in arrays.items() if n[:7] == "scaler."}})
-    labels = tuple(None if label is None else _label(label) for label in meta["labels"])
-    negative, positive = labels
-    if positive is None or negative == positive:
+    match meta.get("labels"):
+        case [negative, positive]:
+            labels = (None if negative is None else _label(negative), _label(positive))
+        case _:
+            _refuse("its labels are not labels")
+    if labels[0] == labels[1]:
         _refuse("its labels are not labels")
     scale = given.word("scale", SCALES)
     learner = given.word("learner", list(REGISTRY))
     kernel = given.word("kernel", list(KERNELS))
+    only = meta.get("positive")
     return Model(
         learner=learner,
-        params=_params(REGISTRY[learner].specs(), meta["params"]),
+        params=_params(REGISTRY[learner].specs(), given.mapping("params")),
         kernel=kernel,
-        kernel_params=_params(KERNELS[kernel].specs(), meta["kernel_params"]),
+        kernel_params=_params(KERNELS[kernel].specs(), given.mapping("kernel_params")),
         seed=given.integer("seed"),
-        labels=(negative, positive),
-        positive=None if meta["positive"] is None else _label(meta["positive"]),
+        labels=labels,
+        positive=None if only is None else _label(only),
         scale=scale,
         scaler=_scaler(given.child("scaler")) if scale in LEARNED_SCALES else None,
         features=given.integer("features", at_most=2**31),
@@ -269,7 +295,7 @@ def _model(meta: Any, archive: zipfile.ZipFile, entries: Mapping[str, zipfile.Zi
         played=given.integer("played"),
         digest=given.integer("digest", at_most=2**32),
         state=state["state"],
-        version=str(meta["version"])[:40],
+        version=version,
     )
 
 
@@ -284,7 +310,7 @@ def _scaler(stored: Stored) -> Scaler:
     return scaler
 
 
-def _params(specs: Mapping[str, Any], given: Any) -> dict[str, ParamValue]:
+def _params(specs: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, ParamValue]:
     """Checked when the learner is built; `plain` wrote infinity as text."""
     if set(given) - set(specs):
         _refuse("it has parameters that its learner lacks")
@@ -298,22 +324,32 @@ def _put(state: State, path: str, value: Any) -> None:
     *groups, name = path.split(".")
     for group in groups:
         state = state.setdefault(group, {})
+        if not isinstance(state, dict):
+            _refuse(f"{path[:40]} is in a group that is none")
     if name in state:
         _refuse(f"{path[:40]} is there twice")
     state[name] = value
 
 
 def _meant(value: Any) -> Any:
-    if isinstance(value, dict) and value:
-        ((kind, text),) = value.items()
-        if len(text) > 60:
-            _refuse("a number is too long")
-        return int(text) if kind == "int" else float.fromhex(text)
-    return value
+    """What `_spelled` wrote."""
+    match value:
+        case {"int": str(text)} if len(value) == 1 and len(text) <= MOST_DIGITS:
+            read: Callable[[str], Any] = int
+        case {"float": str(text)} if len(value) == 1 and len(text) <= MOST_DIGITS:
+            read = float.fromhex
+        case dict() | list() if value:
+            _refuse("a number is not spelled as numbers are")
+        case _:
+            return value
+    try:
+        return read(text)
+    except (ValueError, OverflowError):
+        _refuse(f"{text} is not a number")
 
 
 def _label(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+    if type(value) not in (int, float) or not abs(value) <= sys.float_info.max:
         _refuse("its labels are not labels")
     return float(value)
 

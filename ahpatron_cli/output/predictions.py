@@ -8,12 +8,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from ahpatron_cli.atomic import Output, format_of_suffix, open_atomically, unknown_suffix
+from ahpatron_cli.atomic import Output, format_of_suffix, open_atomically
 from ahpatron_cli.output.escape import spreadsheet_text
 
 if TYPE_CHECKING:
-    from ahpatron_cli.core.rows import Floats
-    from ahpatron_cli.data.dataset import Piece
+    from ahpatron_cli.runner import Played
 
 ROUNDS_AT_ONCE = 4096
 HEADER = "data,learner,repeat,round,line,label,score,prediction,mistake\n"
@@ -26,30 +25,27 @@ class PredictionWriter:
         self._output = output
         output.write(HEADER)
 
-    def write(
-        self, path: str, learner: str, repeat: int, first: int, piece: Piece, scores: Floats
-    ) -> None:
-        """Write the rounds of a piece, numbered from `first`."""
+    def write(self, path: str, played: Played) -> None:
+        """Write rounds that were just played over a file."""
         line = io.StringIO()
-        csv.writer(line).writerow([spreadsheet_text(path), learner, repeat])
+        csv.writer(line).writerow([spreadsheet_text(path), played.learner, played.repeat])
         start = line.getvalue().rstrip("\r\n")
-        for begin in range(0, len(scores), ROUNDS_AT_ONCE):
+        for begin in range(0, len(played.scores), ROUNDS_AT_ONCE):
             part = slice(begin, begin + ROUNDS_AT_ONCE)
-            columns = (piece.lines[part], piece.labels[part], scores[part])
+            columns = (played.lines[part], played.labels[part], played.scores[part])
             rows = zip(*(column.tolist() for column in columns), strict=True)
             self._output.write(
                 "".join(
                     f"{start},{number},{line},{label:.0f},{score!r},"
                     f"{1 if score >= 0 else -1},{int((score >= 0) != (label > 0))}\n"
-                    for number, (line, label, score) in enumerate(rows, first + begin)
+                    for number, (line, label, score) in enumerate(rows, played.first + begin)
                 )
             )
 
 
 def check_predictions_path(path: str) -> None:
     """Refuse a file name that promises another format, before a long run and not after it."""
-    if format_of_suffix(path, device_format="csv") != "csv":
-        raise unknown_suffix(path, [".csv"])
+    format_of_suffix(path, "csv", {".csv": "csv"})
 
 
 @contextmanager

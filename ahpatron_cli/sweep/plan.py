@@ -11,11 +11,11 @@ from typing import Any
 from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.core.learners import find_learner, learner_source
 from ahpatron_cli.core.rows import Rows
-from ahpatron_cli.data.cache import content_hash, decoded, default_folder
-from ahpatron_cli.data.dataset import WARM_UP, Facts, Preparation
+from ahpatron_cli.data.cache import content_hash, default_folder
+from ahpatron_cli.data.dataset import WARM_UP, Facts, Preparation, load
 from ahpatron_cli.data.scaling import SCALES
 from ahpatron_cli.data.sigma import median_sigma
-from ahpatron_cli.data.source import STDIN_NAME
+from ahpatron_cli.data.source import STDIN_NAME, open_source
 from ahpatron_cli.errors import ExitCode, Place, UserError, one_of, suggestion, usage
 from ahpatron_cli.records import DataRecord
 from ahpatron_cli.runner import LISTING, Setup
@@ -90,8 +90,9 @@ class Plan:
             twin = seen.setdefault(sha256, file.path)
             if twin != file.path:
                 note(f"{file.path} has the same content as {twin}")
-            loaded = decoded(file.path, sha256, self.preparation, default_folder())
-            facts = loaded.facts
+            with open_source(file.path) as source:
+                loaded = load(source, self.preparation, folder=default_folder(), sha256=sha256)
+            facts = loaded.facts()
             for remark in facts.notes:
                 note(f"{name}: {remark}")
             if facts.sorted_labels and not self.shuffled:

@@ -16,11 +16,12 @@ from ahpatron_cli import __version__
 from ahpatron_cli.core import ALGORITHM, BLOCK
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.learners import files_of_others, learner_source
-from ahpatron_cli.data.cache import decoded, default_folder
-from ahpatron_cli.data.dataset import Loaded, Preparation
+from ahpatron_cli.data.cache import default_folder
+from ahpatron_cli.data.dataset import Dataset, Preparation, load
+from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import ExitCode, UserError, learner_fault
 from ahpatron_cli.records import ParamValue, RunRecord, plain
-from ahpatron_cli.runner import Repetition, Setup, play_one
+from ahpatron_cli.runner import Repetition, Setup, play_repeat
 from ahpatron_cli.sweep.summary import TrialData
 
 BUILT_IN_SOURCE = "built-in"
@@ -120,15 +121,15 @@ def _play(task: Task) -> RunRecord:
         raise UserError(problem, code=ExitCode.BUG)
     sha256 = trial.data.record.sha256
     assert sha256 is not None
-    loaded = _loaded(task.path, sha256, task.preparation)
+    dataset = _dataset(task.path, sha256, task.preparation)
     repetition = Repetition(trial.repeat + 1, trial.seed, trial.data.shuffled)
-    path = trial.data.record.path
-    return play_one(loaded, trial.setup, repetition, trial.repeat, path).record
+    return play_repeat(dataset, trial.setup, repetition, trial.repeat).record
 
 
 @lru_cache(maxsize=2)  # trials come file by file
-def _loaded(path: str, sha256: str, preparation: Preparation) -> Loaded:
-    return decoded(path, sha256, preparation, default_folder())
+def _dataset(path: str, sha256: str, preparation: Preparation) -> Dataset:
+    with open_source(path) as source:
+        return load(source, preparation, folder=default_folder(), sha256=sha256)
 
 
 def environment() -> dict[str, Any]:

@@ -25,8 +25,8 @@ os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
 import numpy as np  # threads are pinned
 from paper import DATASETS, EPSILONS, FIGURES, Dataset, Figure
 
-from ahpatron_cli.core import BLOCK
-from ahpatron_cli.data.dataset import Loaded, Preparation, load
+from ahpatron_cli.data.dataset import Dataset as Loaded
+from ahpatron_cli.data.dataset import Preparation, load
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.runner import Pass, PassResult, Repetition, Setup
 
@@ -55,10 +55,10 @@ def grid(
 
 def play(loaded: Loaded, setup: Setup, path: str, repeat: int, limit: int | None) -> PassResult:
     """One pass over one permutation, or over its first rows."""
-    order = Repetition(10, 0, shuffle=True).order(repeat, loaded.facts.rounds)
+    order = Repetition(10, 0, shuffle=True).order(repeat, loaded.facts().rounds)
     assert order is not None
     one = Pass(setup, path, 0, repeat, len(order[:limit]))
-    for piece in loaded.pieces(order[:limit], 64 * BLOCK):
+    for piece in loaded.batches(order[:limit]):
         one.feed(piece)
     return one.result()
 
@@ -84,7 +84,7 @@ def main() -> None:
                 continue
             if given.learners and figure.learner not in given.learners.split(","):
                 continue
-            rounds = min(loaded.facts.rounds, given.limit or loaded.facts.rounds)
+            rounds = min(loaded.facts().rounds, given.limit or loaded.facts().rounds)
             settings = grid(figure, data, rounds, tolerances)
             show(figure, data, loaded, settings, given.permutations, given.limit)
 
@@ -98,7 +98,7 @@ def show(
     limit: int | None,
 ) -> None:
     """Play a cell and print it."""
-    rounds = min(loaded.facts.rounds, limit or loaded.facts.rounds)
+    rounds = min(loaded.facts().rounds, limit or loaded.facts().rounds)
     results: dict[str, list[PassResult]] = defaultdict(list)
     for params in settings:
         setup = Setup(figure.learner, params, "gaussian", {"sigma": data.sigma})

@@ -28,9 +28,9 @@ def main() -> None:
     for name, sigma, rounds in SETS:
         with open_source(str(folder / f"{name}.svm.xz")) as source:
             loaded = load(source, Preparation())
-        order = Repetition(1, 0, shuffle=True).order(0, loaded.facts.rounds)
+        order = Repetition(1, 0, shuffle=True).order(0, loaded.facts().rounds)
         assert order is not None
-        pieces = list(loaded.pieces(order[:rounds]))
+        pieces = list(loaded.batches(order[:rounds]))
         unit = 0.0
         for learner, kind in REGISTRY.items():
             params = {"budget": 400} if "budget" in kind.specs() else {}

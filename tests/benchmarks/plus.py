@@ -34,7 +34,8 @@ import numpy as np  # threads are pinned
 from paper import DATASETS, EPSILONS, FIGURES, Dataset
 
 from ahpatron_cli.core.rows import CsrRows
-from ahpatron_cli.data.dataset import Loaded, Piece, Preparation, load
+from ahpatron_cli.data.dataset import Batch, Preparation, load
+from ahpatron_cli.data.dataset import Dataset as Loaded
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.runner import Pass, Repetition, Setup
 
@@ -108,14 +109,14 @@ def settings(
             yield from ((*one, 5) for one in every)
 
 
-def altered(experiment: str, loaded: Loaded, repeat: int) -> Iterator[Piece]:
+def altered(experiment: str, loaded: Loaded, repeat: int) -> Iterator[Batch]:
     """The rounds of one order; what an experiment alters depends on the order, not the learner."""
-    rounds = loaded.facts.rounds
+    rounds = loaded.facts().rounds
     order = Repetition(10, 0, shuffle=True).order(repeat, rounds)
     rng = np.random.default_rng([17, repeat])
     wrong = rng.random(rounds) < NOISE
     played = 0
-    for piece in loaded.pieces(order):
+    for piece in loaded.batches(order):
         late = np.arange(played, played + len(piece.labels)) >= rounds // 2
         if experiment == "flip":
             piece = replace(piece, labels=np.where(late, -piece.labels, piece.labels))
@@ -134,7 +135,7 @@ def altered(experiment: str, loaded: Loaded, repeat: int) -> Iterator[Piece]:
 def play(trial: Trial, loaded: Loaded, sigma: float) -> dict[str, object]:
     """One line of the results."""
     setup = Setup(trial.learner, trial.params, "gaussian", {"sigma": sigma})
-    one = Pass(setup, trial.data, 0, trial.repeat, loaded.facts.rounds)
+    one = Pass(setup, trial.data, 0, trial.repeat, loaded.facts().rounds)
     for piece in altered(trial.experiment, loaded, trial.repeat):
         one.feed(piece)
     run = one.result().record
@@ -166,7 +167,7 @@ def main() -> None:
                 continue
             with open_source(str(given.folder / f"{data.name}.svm.xz")) as source:
                 loaded = load(source, Preparation())
-            for learner, params, orders in settings(wanted, data, loaded.facts.rounds):
+            for learner, params, orders in settings(wanted, data, loaded.facts().rounds):
                 for repeat in range(min(orders, given.permutations)):
                     trial = Trial(wanted, data.name, learner, params, repeat)
                     if trial.key in done:

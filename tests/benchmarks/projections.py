@@ -49,7 +49,7 @@ def main() -> None:
     rows = int(sys.argv[2]) if len(sys.argv) > 2 else 20_000
     with open_source(str(Path(sys.argv[1]) / "susy.svm.xz")) as source:
         loaded = load(source, Preparation(limit=rows))
-    X, y = loaded.whole.rows, loaded.whole.labels
+    X, y = loaded.whole().rows, loaded.whole().labels
     player = Player(ProjectronPlusPlus(tolerance=0.1), Gaussian())
     player.f.inverse = noted = Noted()
     sizes = []

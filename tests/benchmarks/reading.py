@@ -37,7 +37,7 @@ import made  # after the threads are pinned
 import numpy as np
 from sklearn.datasets import load_svmlight_file
 
-from ahpatron_cli.data.cache import content_hash, decoded
+from ahpatron_cli.data.cache import content_hash
 from ahpatron_cli.data.dataset import Preparation, load
 from ahpatron_cli.data.libsvm.reader import SvmReader
 from ahpatron_cli.data.source import open_source
@@ -73,10 +73,11 @@ def unpack(path: Path) -> None:
 def kept(path: Path, folder: Path, *, played: bool = False) -> None:
     sha256 = content_hash(str(path))
     assert sha256 is not None
-    loaded = decoded(str(path), sha256, Preparation(), folder)
+    with open_source(str(path)) as source:
+        loaded = load(source, Preparation(), folder=folder, sha256=sha256)
     if played:
-        order = np.random.default_rng(0).permutation(loaded.facts.rounds)
-        for _ in loaded.pieces(order):
+        order = np.random.default_rng(0).permutation(loaded.facts().rounds)
+        for _ in loaded.batches(order):
             pass
 
 

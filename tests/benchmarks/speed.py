@@ -64,8 +64,8 @@ def main() -> None:
 def _line(folder: Path, data: Dataset) -> tuple[float, ...]:
     with open_source(str(folder / data.name)) as source:
         loaded = load(source, Preparation())
-    order = np.random.default_rng([0, 0]).permutation(loaded.facts.rounds)
-    stored, y = loaded.whole.rows, loaded.whole.labels[order]
+    order = np.random.default_rng([0, 0]).permutation(loaded.facts().rounds)
+    stored, y = loaded.whole().rows, loaded.whole().labels[order]
     rows = stored.take(order) if isinstance(stored, CsrRows) else stored[order]
     dense = rows.dense() if isinstance(rows, CsrRows) else rows
     settings = {"budget": data.budget, "epsilon": EPSILON, "ridge": data.ridge}

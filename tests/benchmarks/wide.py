@@ -63,7 +63,7 @@ def per_value(count: int, work: Callable[[], object]) -> float:
 
 def kernels(path: Path) -> None:
     with open_source(str(path)) as source:
-        rows = load(source, Preparation()).whole.rows
+        rows = load(source, Preparation()).whole().rows
     assert isinstance(rows, CsrRows), "wide rows are never made dense"
     order = np.random.default_rng(0).permutation(len(rows))
     kept, played = rows.take(order[:KEPT]), rows.take(order[KEPT : KEPT + 40 * BLOCK])

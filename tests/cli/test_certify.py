@@ -223,4 +223,4 @@ def test_a_file_that_changes_between_its_readings(
     monkeypatch.setattr(certify, "comparators", later)
     done = ahpatron("run", path, "--certify")
     assert done.code == 65, done.err
-    assert "the file changed between its readings" in done.err
+    assert "the file changed between two readings" in done.err

@@ -29,7 +29,7 @@ def cut(ahpatron: Ahpatron, path: Path, at: int) -> None:
 
 def record(text: str) -> dict[str, object]:
     run = json.loads(text)["runs"][0]
-    del run["seconds"]
+    del run["seconds"], run["this_file"]
     assert isinstance(run, dict)
     return run
 
@@ -53,6 +53,14 @@ def test_two_parts_are_one_run(ahpatron: Ahpatron, rings: Path, learner: str, at
     assert second.code == 0
     assert f"goes on after {at:,} rounds" in second.err
     assert record(second.out) == record(whole.out)
+    parts = [json.loads(one.out)["runs"][0] for one in (whole, first, second)]
+    assert parts[0]["this_file"] is parts[1]["this_file"] is None
+    mistakes = parts[0]["mistakes"] - parts[1]["mistakes"]
+    assert parts[2]["this_file"] == {
+        "rounds": 2000 - at,
+        "mistakes": mistakes,
+        "mistake_rate": mistakes / (2000 - at),
+    }
     folder = ahpatron.folder
     assert scores(folder / "1.csv") + scores(folder / "2.csv") == scores(folder / "whole.csv")
     shown = [ahpatron("inspect", name).out.split("\n", 1)[1] for name in ("whole.npz", "m.npz")]
@@ -171,7 +179,7 @@ def test_a_frozen_model_predicts_and_stays(ahpatron: Ahpatron, rings: Path) -> N
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("--freeze",), 2, "--freeze needs --resume"),
+        (("--freeze",), 2, "--freeze requires --resume MODEL"),
         (("--resume", "m.npz", "--freeze", "--save", "n.npz"), 2, "nothing to save"),
         (("--resume", "m.npz", "-B", "40"), 2, "--budget does not go with --resume"),
         (("--resume", "m.npz", "--sigma", "1"), 2, "--sigma does not go with --resume"),

@@ -1,4 +1,4 @@
-"""The cache of decoded files: the same examples as reading gives, never stale, never damaged."""
+"""The cache of parsed rows: what a file gives is what its text gives; damage is never trusted."""
 
 from __future__ import annotations
 
@@ -9,146 +9,232 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ahpatron_cli.core.rows import CsrRows
 from ahpatron_cli.data import cache as module
-from ahpatron_cli.data.cache import content_hash, decoded, default_folder
-from ahpatron_cli.data.dataset import Loaded, Preparation, load
+from ahpatron_cli.data import dataset as readers
+from ahpatron_cli.data.cache import content_hash, default_folder, find, record
+from ahpatron_cli.data.compact import CompactRows
+from ahpatron_cli.data.dataset import Facts, Preparation, load, stream
+from ahpatron_cli.data.libsvm.reader import SvmReader
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import UserError
 
 SAMPLES = Path(__file__).resolve().parents[2] / "sample_data"
-NAMES = ["breast_cancer.svm", "sparse_text.svm"]
+TEXTS = {
+    "odd": b"# a comment\n-1 qid:3 0:1.5 7:1e-3\n\n+1\n-1 2:0 900:-0.0\r\n+1 3:4",
+    "binary": b"+1 1:1 4:1\n-1 2:1 3:1\n" * 3000,
+    "wide": b"+1 5:0.25 9999999:1\n-1 5:1\n" * 2500,
+    "labels": b"2 1:1\n1 1:2\n" * 40,
+    "no features": b"1\n-1\n" * 200,
+    "dense": b"+1 1:0.5 2:1\n-1 1:1 2:0\n" * 50_000,
+    "dense but for the last": b"+1 1:0.5 2:1\n-1 1:1 2:0\n" * 50_000 + b"+1 1:1\n",
+}
+PREPARATIONS = [
+    Preparation(),
+    Preparation(limit=70),
+    Preparation(scale="unit"),
+    Preparation(positive=1.0, scale="minmax"),
+]
+WAYS = {"stream": stream, "load": load}
+Played = tuple[list[bytes], Facts]
 
 
-def read(path: Path, preparation: Preparation) -> Loaded:
-    with open_source(str(path)) as source:
-        return load(source, preparation)
+@pytest.fixture(params=[*TEXTS, "rings.svm", "sparse_text.svm"])
+def path(request: pytest.FixtureRequest, tmp_path: Path) -> Path:
+    if request.param not in TEXTS:
+        return SAMPLES / request.param
+    file = tmp_path / "data.svm"
+    file.write_bytes(TEXTS[request.param])
+    return file
 
 
-def taken(path: Path, folder: Path | None, preparation: Preparation | None = None) -> Loaded:
+def cached(path: Path, folder: Path, preparation: Preparation) -> bool:
     sha256 = content_hash(str(path))
     assert sha256 is not None
-    return decoded(str(path), sha256, preparation or Preparation(), folder)
+    return find(folder, sha256, preparation.limit, preparation.max_features) is not None
 
 
-def same(one: Loaded, other: Loaded) -> bool:
-    def parts(loaded: Loaded) -> list[np.ndarray]:
-        rows = loaded.held.rows
-        own = [rows.indptr, rows.columns, rows.values] if isinstance(rows, CsrRows) else [rows]
-        return [*own, loaded.held.labels, loaded.held.lines]
+def played(
+    path: Path,
+    preparation: Preparation,
+    folder: Path | None,
+    *,
+    kept: bool = False,
+    way: str = "stream",
+) -> Played:
+    """All that a data set gives; `kept` says whether the cache must have it already."""
+    if folder is not None:
+        assert cached(path, folder, preparation) == kept
+    with open_source(str(path)) as source:
+        dataset = WAYS[way](source, preparation, folder=folder)
+        whole = dataset.whole()
+        parts = [whole.stored.indptr, whole.stored.columns, whole.stored.values]
+        parts += [whole.labels, whole.lines]
+        rows = whole.rows
+        parts += [rows] if isinstance(rows, np.ndarray) else [rows.indptr, rows.values]
+        return [part.tobytes() for part in parts], dataset.facts()
 
-    return one.facts == other.facts and all(
-        a.dtype == b.dtype and a.tobytes() == b.tobytes()
-        for a, b in zip(parts(one), parts(other), strict=True)
-    )
+
+@pytest.mark.parametrize("preparation", PREPARATIONS)
+def test_one_entry_gives_what_the_text_gives(
+    path: Path, preparation: Preparation, tmp_path: Path
+) -> None:
+    for first in WAYS:
+        cache = tmp_path / first
+        plain = played(path, preparation, None)
+        assert played(path, preparation, None, way="load") == plain
+        assert played(path, preparation, cache, kept=False, way=first) == plain
+        assert played(path, preparation, cache, kept=True, way="stream") == plain
+        assert played(path, preparation, cache, kept=True, way="load") == plain
+        assert len(list(cache.iterdir())) == 1
 
 
-@pytest.mark.parametrize("name", NAMES)
-@pytest.mark.parametrize(
-    "preparation",
-    [Preparation(), Preparation(limit=100, scale="unit"), Preparation(positive=1.0)],
-)
-def test_what_is_kept_is_what_was_read(tmp_path: Path, name: str, preparation: Preparation) -> None:
-    path = SAMPLES / name
-    plain = read(path, preparation)
-    first, second = (taken(path, tmp_path, preparation) for _ in range(2))
-    assert same(plain, first)
-    assert same(plain, second)
+def test_one_entry_serves_all_scales_and_labels(tmp_path: Path) -> None:
+    path = SAMPLES / "sparse_text.svm"
+    played(path, Preparation(), tmp_path, kept=False)
+    for scale in ("unit", "minmax", "standard"):
+        for positive in (None, 0.0):
+            preparation = Preparation(scale=scale, positive=positive)
+            plain = played(path, preparation, None)
+            assert played(path, preparation, tmp_path, kept=True) == plain
     assert len(list(tmp_path.iterdir())) == 1
 
 
-def test_it_is_mapped_and_not_parsed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    path = SAMPLES / NAMES[0]
-    before = taken(path, tmp_path)
+@pytest.mark.parametrize("way", WAYS)
+def test_it_is_mapped_and_not_parsed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
+) -> None:
+    path = SAMPLES / "breast_cancer.svm"
+    before = played(path, Preparation(), tmp_path, kept=False, way=way)
 
-    def never(*_: object) -> None:
+    def never(*_: object, **__: object) -> None:
         raise AssertionError("parsed again")
 
-    monkeypatch.setattr(module, "load", never)
-    after = taken(path, tmp_path)
-    assert same(before, after)
-    rows = after.held.rows
-    assert isinstance(rows, np.ndarray)
-    assert not rows.flags.owndata
-    assert not rows.flags.writeable
+    monkeypatch.setattr(readers, "SvmReader", never)
+    assert played(path, Preparation(), tmp_path, kept=True, way=way) == before
+    sha256 = content_hash(str(path))
+    assert sha256 is not None
+    found = find(tmp_path, sha256, None, 30)
+    assert isinstance(found, CompactRows)
+    assert not found.values.flags.owndata
+    assert not found.values.flags.writeable
 
 
-def test_settings_and_contents_are_kept_apart(tmp_path: Path) -> None:
-    path = tmp_path / "a.svm"
-    cache = tmp_path / "cache"
-    path.write_text("+1 1:1\n-1 1:2\n")
-    assert taken(path, cache).facts.rounds == 2
-    assert taken(path, cache, Preparation(limit=2, scale="minmax")).facts.rounds == 2
-    path.write_text("+1 1:1\n-1 1:2\n+1 1:3\n")
-    assert taken(path, cache).facts.rounds == 3
+def test_a_name_means_nothing_and_a_date_neither(tmp_path: Path) -> None:
+    one, cache = tmp_path / "one.svm", tmp_path / "cache"
+    one.write_bytes(b"+1 1:1\n-1 1:2\n")
+    os.utime(one, (7, 7))
+    played(one, Preparation(), cache, kept=False)
+    two = one.rename(tmp_path / "two.svm")
+    assert played(two, Preparation(), cache, kept=True)[1].rounds == 2
+    two.write_bytes(b"+1 1:1\n-1 1:3\n")
+    os.utime(two, (7, 7))
+    changed = played(two, Preparation(), None)
+    assert played(two, Preparation(), cache, kept=False) == changed
+    assert played(two, Preparation(limit=2), cache, kept=False)[1].rounds == 2
     assert len(list(cache.iterdir())) == 3
 
 
 def test_a_file_that_changed_since_it_was_hashed_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "a.svm"
     path.write_text("+1 1:1\n-1 1:2\n")
-    with pytest.raises(UserError, match="has changed"):
-        decoded(str(path), "0" * 64, Preparation(), tmp_path / "cache")
+    with (
+        open_source(str(path)) as source,
+        pytest.raises(UserError, match="changed between two readings"),
+    ):
+        load(source, Preparation(), folder=tmp_path / "cache", sha256="0" * 64)
 
 
-def test_a_damaged_entry_is_made_again(tmp_path: Path) -> None:
-    path = SAMPLES / NAMES[0]
-    plain = read(path, Preparation())
-    taken(path, tmp_path)
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_damaged_is_made_again(tmp_path: Path, way: str) -> None:
+    path, preparation = SAMPLES / "sparse_text.svm", Preparation(limit=300)
+    plain = played(path, preparation, tmp_path, kept=False)
     (entry,) = tmp_path.iterdir()
-    lots = random.Random(3)
-    for file in sorted(entry.iterdir()):
-        for _ in range(10):
-            content = bytearray(file.read_bytes())
-            place = lots.randrange(len(content))
-            if file.suffix == ".npy" and place < 128:
-                place += 128  # the head of .npy has blanks that mean nothing
-            content[place] ^= 1 << lots.randrange(8)
-            file.write_bytes(content)
-            assert same(taken(path, tmp_path), plain)
-        os.truncate(file, 10)
-        assert same(taken(path, tmp_path), plain)
-        file.unlink()
-        assert same(taken(path, tmp_path), plain)
-        file.write_bytes(b"\x80\x04K\x01.")  # a pickle
-        assert same(taken(path, tmp_path), plain)
+    lots = random.Random(4)
+    for name in sorted(file.name for file in entry.iterdir()):
+        for _ in range(5):
+            content = bytearray((entry / name).read_bytes())
+            content[lots.randrange(len(content))] ^= 1 << lots.randrange(8)
+            (entry / name).write_bytes(content)
+            assert played(path, preparation, tmp_path, kept=False, way=way) == plain
+        os.truncate(entry / name, 11)
+        assert played(path, preparation, tmp_path, kept=False, way=way) == plain
+        (entry / name).unlink()
+        assert played(path, preparation, tmp_path, kept=False, way=way) == plain
+        (entry / name).write_bytes(b"\x80\x04K\x01.")  # a pickle
+        assert played(path, preparation, tmp_path, kept=False, way=way) == plain
+    assert played(path, preparation, tmp_path, kept=True, way=way) == plain
 
 
-def test_what_is_refused_is_refused_from_the_cache_too(tmp_path: Path) -> None:
-    path = SAMPLES / NAMES[0]
-    taken(path, tmp_path)
-    with pytest.raises(UserError, match="must not exceed 3"):
-        taken(path, tmp_path, Preparation(max_features=3))
+@pytest.mark.parametrize("way", WAYS)
+def test_what_is_refused_is_refused_again_and_not_kept(tmp_path: Path, way: str) -> None:
+    path, cache = tmp_path / "data.svm", tmp_path / "cache"
+    path.write_bytes(b"+1 1:1 50:2\n-1 1:2\n")
+    played(path, Preparation(), cache, kept=False, way=way)
+    with pytest.raises(UserError, match="must not exceed 10"):
+        played(path, Preparation(max_features=10), cache, kept=False, way=way)
+    path.write_bytes(b"+1 1:1\n-1 1:x\n")
+    with pytest.raises(UserError, match="must be a number"):
+        played(path, Preparation(), cache, kept=False, way=way)
+    assert len(list(cache.iterdir())) == 1
 
 
-@pytest.mark.parametrize("folder", [None, Path("/proc/nowhere"), Path("/dev/null/x")])
-def test_without_a_place_to_keep_it_nothing_is_kept(folder: Path | None) -> None:
-    path = SAMPLES / NAMES[1]
-    assert same(taken(path, folder), read(path, Preparation()))
+@pytest.mark.parametrize("way", WAYS)
+def test_a_file_counted_from_0_is_served_at_the_limit_of_features(tmp_path: Path, way: str) -> None:
+    path, cache = tmp_path / "data.svm", tmp_path / "cache"
+    path.write_bytes(b"+1 0:1 9:2\n-1 0:2\n")
+    preparation = Preparation(max_features=9)
+    plain = played(path, preparation, cache, kept=False, way=way)
+    assert plain[1].features == 10
+    assert played(path, preparation, cache, kept=True, way=way) == plain
 
 
-def test_what_was_used_longest_ago_goes_first(
+def test_a_stream_that_is_not_played_to_its_end_leaves_nothing(tmp_path: Path) -> None:
+    with open_source(str(SAMPLES / "rings.svm")) as source:
+        rows = record(SvmReader(source), source, tmp_path, None)
+        next(rows)
+        rows.close()  # type: ignore[attr-defined]  # it is a generator
+    assert not list(tmp_path.iterdir())
+
+
+def test_what_is_too_large_is_given_up_at_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(module, "MOST_BYTES", 1000)
+    with open_source(str(SAMPLES / "rings.svm")) as source:
+        rows = record(SvmReader(source), source, tmp_path, None)
+        next(rows)
+        assert not list(tmp_path.iterdir())
+        assert list(rows) == []
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("folder", [Path("/proc/nowhere"), Path("/dev/null/x")])
+def test_where_nothing_can_be_kept_nothing_else_changes(folder: Path, way: str) -> None:
+    path = SAMPLES / "rings.svm"
+    plain = played(path, Preparation(), None)
+    assert played(path, Preparation(), folder, kept=False, way=way) == plain
+
+
+def test_room_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     cache = tmp_path / "cache"
-    entries = []
+    files = []
     for number in range(3):
-        path = tmp_path / f"{number}.svm"
-        path.write_text(f"+1 1:{number}\n-1 1:2\n" * 100)
-        before = set(cache.iterdir()) if cache.exists() else set()
-        taken(path, cache)
-        (entry,) = set(cache.iterdir()) - before
-        os.utime(entry, (number, number))
-        entries.append(entry)
-    taken(tmp_path / "0.svm", cache)  # now it is the youngest
-    size = sum(file.stat().st_size for file in entries[0].iterdir())
-    monkeypatch.setattr(module, "MOST_BYTES", 3 * size)
-    path = tmp_path / "new.svm"
-    path.write_text("+1 1:9\n-1 1:2\n" * 100)
-    taken(path, cache)
-    assert not entries[1].exists()
-    assert entries[0].exists()
-    assert entries[2].exists()
+        files.append(tmp_path / f"{number}.svm")
+        files[-1].write_bytes(b"+1 1:%d\n-1 1:2\n" % number * 100)
+    played(files[0], Preparation(), cache, kept=False)
+    (entry,) = cache.iterdir()
+    size = sum(file.stat().st_size for file in entry.iterdir())
+    played(files[1], Preparation(), cache, kept=False)
+    os.utime(entry, (1, 1))
+    monkeypatch.setattr(module, "MOST_BYTES", int(2.5 * size))
+    played(files[2], Preparation(), cache, kept=False)
+    assert not entry.exists()
+    for number in (1, 2):
+        played(files[number], Preparation(), cache, kept=True)
+    monkeypatch.setattr(module, "MOST_BYTES", size // 2)  # too large for any room
+    played(files[0], Preparation(), cache, kept=False)
+    assert not entry.exists()
+    assert not [file for file in cache.iterdir() if file.name.startswith(".draft")]
 
 
 def test_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

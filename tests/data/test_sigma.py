@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import io
-from functools import reduce
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from ahpatron_cli import OnlineKernelClassifier
-from ahpatron_cli.core.rows import CsrRows, Rows, compressed, joined_rows
-from ahpatron_cli.data.dataset import WARM_UP, Piece, Preparation, Stream, load
+from ahpatron_cli.core.rows import CsrRows, Rows, compressed
+from ahpatron_cli.data.dataset import WARM_UP, Preparation, load, stream
 from ahpatron_cli.data.scaling import Scaler
-from ahpatron_cli.data.sigma import first_rows, median_sigma
+from ahpatron_cli.data.sigma import median_sigma
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import UserError
 
@@ -38,8 +37,7 @@ def dense(rows: Rows) -> np.ndarray:
 
 def streamed(path: Path, scale: str) -> np.ndarray:
     with open_source(str(path)) as source:
-        pieces = Stream(source, Preparation(scale=scale))
-        return dense(reduce(joined_rows, (piece.rows for piece in pieces)))
+        return dense(stream(source, Preparation(scale=scale)).whole().rows)
 
 
 @pytest.mark.parametrize(
@@ -72,19 +70,19 @@ def test_where_nothing_can_be_said_it_is_said_why(kernel: str) -> None:
         assert isinstance(median_sigma(rows, kernel), str)
 
 
-def test_no_more_pieces_are_held_back_than_needed() -> None:
-    taken = []
-
-    def pieces() -> object:
-        for number in range(50):
-            taken.append(number)
-            labels = np.ones(64)
-            yield Piece(np.full((64, 2), float(number)), labels, np.arange(64))
-
-    rows, all_of_them = first_rows(pieces())  # type: ignore[arg-type]  # a generator, by its name an object
-    assert len(dense(rows)) == 16 * 64 >= WARM_UP
-    assert len(taken) == 16
-    assert [piece.rows[0, 0] for piece in all_of_them] == list(range(50))  # type: ignore[call-overload]  # dense
+@pytest.mark.parametrize("scale", ["none", "unit", "standard"])
+@pytest.mark.parametrize("share", [1.0, 0.05])
+def test_the_first_rows_are_those_that_are_played(tmp_path: Path, scale: str, share: float) -> None:
+    X = np.tile(example(), 10)
+    X[np.random.default_rng(1).random(X.shape) >= share] = 0.0
+    path = str(write(tmp_path / "a.svm", X))
+    for open_dataset in (stream, load):
+        with open_source(path) as source:
+            dataset = open_dataset(source, Preparation(scale=scale))
+            first = dense(dataset.first_rows())
+            played = dense(dataset.whole().rows)
+            assert first.shape == (WARM_UP, played.shape[1])
+            assert first.tobytes() == played[:WARM_UP].tobytes()
 
 
 @pytest.mark.parametrize("scale", ["minmax", "standard"])
@@ -95,7 +93,7 @@ def test_a_stream_is_scaled_by_its_first_rows(tmp_path: Path, scale: str) -> Non
     np.testing.assert_allclose(found[:, 1:], expected, rtol=1e-9, atol=1e-9)
     with open_source(str(tmp_path / "a.svm")) as source:
         loaded = load(source, Preparation(scale=scale))
-    np.testing.assert_allclose(dense(loaded.whole.rows), found, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(dense(loaded.whole().rows), found, rtol=1e-12, atol=1e-12)
 
 
 @pytest.mark.parametrize("scale", ["minmax", "standard"])
@@ -114,7 +112,7 @@ def test_a_file_that_is_shuffled_is_scaled_by_all_rows(tmp_path: Path) -> None:
     X = example()
     with open_source(str(write(tmp_path / "a.svm", X))) as source:
         loaded = load(source, Preparation(scale="standard", warm_up=False))
-    np.testing.assert_allclose(dense(loaded.whole.rows)[:, 1:].std(axis=0), 1.0)
+    np.testing.assert_allclose(dense(loaded.whole().rows)[:, 1:].std(axis=0), 1.0)
 
 
 def test_features_that_come_later_stay_as_they_are(tmp_path: Path) -> None:

@@ -124,7 +124,7 @@ def _one_of_each() -> list[Case]:
 def test_block_sizes(name: str, sigma: float, case: Case) -> None:
     scale = "standard" if name == "breast_cancer" else "none"
     with open_source(str(REPOSITORY / "sample_data" / f"{name}.svm")) as source:
-        whole = load(source, Preparation(limit=500, scale=scale)).whole
+        whole = load(source, Preparation(limit=500, scale=scale)).whole()
     tallies = []
     for block in BLOCKS:
         player = Player(case.learner(), Gaussian(sigma=sigma), block=block, horizon=500)

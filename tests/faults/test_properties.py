@@ -18,7 +18,7 @@ from hypothesis import strategies as st
 
 from ahpatron_cli.data.dataset import Preparation
 from ahpatron_cli.errors import ExitCode, UserError
-from ahpatron_cli.models.checkpoint import Keeper, Keeping
+from ahpatron_cli.models.checkpoint import ModelOptions, SavedPass
 from ahpatron_cli.runner import Setup
 from ahpatron_cli.sweep.result_lines import DamagedLineError, Header, Timing, decode, encode_trial
 from ahpatron_cli.sweep.results_file import read_results
@@ -181,9 +181,9 @@ def loads_or_refuses(path: Path, content: bytes) -> None:
 
 
 def checkpoint_of(path: Path) -> None:
-    keeper = Keeper(Keeping(checkpoint=str(path)), lambda text: None)
-    keeper.prepare(Preparation())
-    keeper.make_pass(Setup("ahpatron", {"budget": 40}, "gaussian", {}), "a.svm", 5, 600)
+    saved = SavedPass(ModelOptions(checkpoint=str(path)), lambda text: None)
+    saved.prepared(Preparation())
+    saved.make_pass(Setup("ahpatron", {"budget": 40}, "gaussian", {}), "a.svm", 5, 600)
 
 
 @given(st.sampled_from(places(META)), JSON | st.just(...))

@@ -52,10 +52,10 @@ MODEL = kept()
 
 
 def player_of(path: Path) -> Player:
-    from ahpatron_cli.models.checkpoint import Keeper, Keeping
+    from ahpatron_cli.models.checkpoint import ModelOptions, SavedPass
 
-    keeper = Keeper(Keeping(resume=str(path)), lambda text: None)
-    return keeper.make_pass(keeper.setup(), "a.svm", 0, None)  # type: ignore[return-value]  # a Pass
+    saved = SavedPass(ModelOptions(resume=str(path)), lambda text: None)
+    return saved.make_pass(saved.setup(), "a.svm", 0, None)  # type: ignore[return-value]  # a Pass
 
 
 def changed(content: bytes, change: dict[str, bytes | None], pack: int = 0) -> bytes:

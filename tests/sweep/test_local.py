@@ -12,8 +12,9 @@ from pathlib import Path
 import pytest
 
 from ahpatron_cli.core import Kernel, Learner
-from ahpatron_cli.data.cache import content_hash, decoded
-from ahpatron_cli.data.dataset import Preparation
+from ahpatron_cli.data.cache import content_hash
+from ahpatron_cli.data.dataset import Preparation, load
+from ahpatron_cli.data.source import open_source
 from ahpatron_cli.records import DataRecord
 from ahpatron_cli.runner import Setup
 from ahpatron_cli.sweep.local import play_locally
@@ -26,7 +27,8 @@ RINGS = Path(__file__).resolve().parents[2] / "sample_data" / "rings.svm"
 def tasks(count: int, learner: str = "ahpatron", **params: float) -> list[Task]:
     sha256 = content_hash(str(RINGS))
     assert sha256 is not None
-    facts = decoded(str(RINGS), sha256, Preparation(), None).facts
+    with open_source(str(RINGS)) as source:
+        facts = load(source, Preparation()).facts()
     record = DataRecord("rings", facts.rounds, facts.features, facts.labels, sha256)
     made = []
     for repeat in range(count):

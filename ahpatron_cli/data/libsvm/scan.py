@@ -21,6 +21,10 @@ class Scan:
     labels: dict[float, int] = field(default_factory=dict)
     more_labels: bool = False
     """There are more different labels than `max_labels`; the others are not in `labels`."""
+    sha256: str | None = None
+    """Hash of all bytes, by which a later reading can tell whether the file changed."""
+    size: int | None = None
+    """In bytes."""
 
 
 def scan(path: str, max_rows: int | None = None, max_labels: int = 1000) -> Scan:
@@ -34,7 +38,7 @@ def scan(path: str, max_rows: int | None = None, max_labels: int = 1000) -> Scan
         for _, text in whole_lines(source, CHUNK_BYTES):
             tokens = _FIRST_TOKEN.findall(text)
             if max_rows is not None:
-                del tokens[max(max_rows - found.rows, 0) :]
+                del tokens[max_rows - found.rows :]
             for token, count in Counter(tokens).items():
                 found.rows += count
                 label = finite_number(token)
@@ -44,4 +48,7 @@ def scan(path: str, max_rows: int | None = None, max_labels: int = 1000) -> Scan
                     found.labels[label] = found.labels.get(label, 0) + count
                 else:
                     found.more_labels = True
+            if found.rows == max_rows:
+                break
+        found.sha256, found.size = source.sha256(), source.size
     return found

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
-from typing import Any
 
 from ahpatron_cli.numbers import assignment, counted, mean_count, orders, percent
 from ahpatron_cli.output.table import (
@@ -28,6 +27,7 @@ from ahpatron_cli.records import (
     Report,
     RunRecord,
     SummaryRecord,
+    ThisFile,
 )
 
 _COUNTED = {"mistakes": "|M_T|", "failures": "|M'_T|"}
@@ -127,9 +127,9 @@ def _run_table(report: Report, lines: Sequence[_Line]) -> Table:
     return _with_this_file(table, lines) if any(map(_this_file, lines)) else table
 
 
-def _this_file(line: _Line) -> Any:
+def _this_file(line: _Line) -> ThisFile | None:
     """The part of a resumed run that belongs to this file; None if that is all of it."""
-    part = getattr(line.runs[0], "this_file", None)
+    part = line.runs[0].this_file
     return part if part and part.rounds < line.runs[0].rounds else None
 
 

@@ -47,7 +47,8 @@ ONE_REPORT = """\
       "support_size": 314,
       "norm": 1.5,
       "near_ties": 0,
-      "seconds": 0.0512
+      "seconds": 0.0512,
+      "this_file": null
     }
   ],
   "summary": [
@@ -73,11 +74,11 @@ JSONL = (
     '{"data": "a.svm", "learner": "ahpatron", "params": {"budget": 400, "epsilon": 0.5}, '
     '"seed": 0, "repeat": 0, "rounds": 1000, "mistakes": 112, "mistake_rate": 0.112, '
     '"margin_updates": 50, "updates": 162, "halvings": 3, "zeta": 0.01234, "support_size": 314, '
-    '"norm": 1.5, "near_ties": 0, "seconds": 0.0512}\n'
+    '"norm": 1.5, "near_ties": 0, "seconds": 0.0512, "this_file": null}\n'
     '{"data": "a.svm", "learner": "perceptron", "params": {"sigma": 1.0}, '
     '"seed": 0, "repeat": 0, "rounds": 1000, "mistakes": 140, "mistake_rate": 0.14, '
     '"margin_updates": 0, "updates": 162, "halvings": null, "zeta": null, "support_size": 2325, '
-    '"norm": 1.5, "near_ties": 0, "seconds": 0.0512}\n'
+    '"norm": 1.5, "near_ties": 0, "seconds": 0.0512, "this_file": null}\n'
 )
 
 CSV = """\

@@ -6,7 +6,6 @@ import subprocess
 import sys
 import textwrap
 from collections.abc import Callable
-from types import SimpleNamespace
 from typing import TypeAlias
 
 import pytest
@@ -15,7 +14,7 @@ from rich.console import Console
 from ahpatron_cli.output.formats import to_text
 from ahpatron_cli.output.run_table import run_page
 from ahpatron_cli.output.terminal import print_page
-from ahpatron_cli.records import Report, RunRecord
+from ahpatron_cli.records import Report, RunRecord, ThisFile
 
 MakeReport: TypeAlias = Callable[..., Report]
 MakeRun: TypeAlias = Callable[..., RunRecord]
@@ -220,12 +219,15 @@ def test_labels_are_mapped_only_where_it_is_news(report: MakeReport) -> None:
 
 
 def test_a_resumed_run_shows_this_file_and_all_rounds(report: MakeReport, run: MakeRun) -> None:
-    resumed = run(rounds=3000, mistakes=200, mistake_rate=2 / 30)
-    part = SimpleNamespace(rounds=1000, mistakes=50, mistake_rate=0.05)
-    object.__setattr__(resumed, "this_file", part)
+    resumed = run(
+        rounds=3000, mistakes=200, mistake_rate=2 / 30, this_file=ThisFile(1000, 50, 0.05)
+    )
     assert to_text([report(resumed)], "table") == RESUMED
-    object.__setattr__(resumed, "rounds", 1000)  # as a frozen model has
-    assert "in all" not in to_text([report(resumed)], "table")
+    header, row = to_text([report(resumed)], "csv").splitlines()
+    assert "this_file_rounds,this_file_mistakes,this_file_mistake_rate" in header
+    assert ",1000,50,0.05," in row
+    frozen = run(this_file=ThisFile(1000, 112, 0.112))  # all of its rounds are this file's
+    assert "in all" not in to_text([report(frozen)], "table")
 
 
 def test_a_closed_pipe_is_left_to_the_app(two_learners: Report) -> None:

@@ -32,6 +32,7 @@ from ahpatron_cli.data.dataset import Preparation, load
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.estimator import BLAS
 from ahpatron_cli.runner import Played, Repetition, Setup, play_repeat
+from support.command import Ahpatron
 from support.streams import make_stream
 
 REPOSITORY = Path(__file__).resolve().parents[1]
@@ -80,17 +81,11 @@ def test_the_estimator_is_imported_only_when_asked_for() -> None:
 
 
 @pytest.mark.parametrize("name", FILES)
-def test_fit_counts_what_run_counts(name: str) -> None:
+def test_fit_counts_what_run_counts(ahpatron: Ahpatron, name: str) -> None:
     plain, numbered = (load_svmlight_file(path_of(name), zero_based=z) for z in (False, True))
     sigma = FILES[name]
     arguments = ["run", path_of(name), "-l", "all", "-B", "60", "--sigma", str(sigma)]
-    done = subprocess.run(
-        [sys.executable, "-m", "ahpatron_cli", *arguments, "--seed", "3", "--format", "json"],
-        capture_output=True,
-        timeout=120,
-        check=True,
-    )
-    runs = json.loads(done.stdout)["runs"]
+    runs = json.loads(ahpatron(*arguments, "--seed", "3", "--format", "json").out)["runs"]
     assert [run["learner"] for run in runs] == list(REGISTRY)
     for run in runs:
         budget = 60 if "budget" in REGISTRY[run["learner"]].specs() else None

@@ -17,23 +17,18 @@ from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.core.theory.theorems import THEOREMS
 from ahpatron_cli.errors import ExitCode
 from ahpatron_cli.records import DataRecord, Report, RunRecord, to_json
+from support.command import REPOSITORY, Ahpatron
 
-REPOSITORY = Path(__file__).resolve().parents[1]
 README = (REPOSITORY / "README.md").read_text(encoding="utf-8")
 FIRST_STEPS = README[README.index("## First steps") : README.index("## What the numbers mean")]
 
 
 def in_repository(arguments: list[str]) -> str:
-    done = subprocess.run(
-        [sys.executable, "-m", "ahpatron_cli", *arguments],
-        cwd=REPOSITORY,
-        capture_output=True,
-        text=True,
-        encoding="utf-8",
-        timeout=60,
-        check=True,
-    )
-    return done.stdout
+    ahpatron = Ahpatron(REPOSITORY)
+    several = {"-j", "--jobs"}.intersection(arguments)
+    done = ahpatron.process(*arguments) if several else ahpatron(*arguments)
+    assert done.code == 0, done.err
+    return done.out
 
 
 def without_seconds(table: str) -> list[list[str]]:
@@ -189,19 +184,12 @@ def test_the_json_shown_has_the_names_of_the_json_written() -> None:
             assert f'"{name}"' in shown, name
 
 
-def test_the_error_shown_is_the_error_made(tmp_path: Path) -> None:
+def test_the_error_shown_is_the_error_made(ahpatron: Ahpatron) -> None:
     shown = re.search(r"```\n(error: .*?)```", README, re.DOTALL)
     assert shown
-    (tmp_path / "bad.svm").write_text("1 1:1\n-1 2:1\n" * 8 + "-1 3:0.5 2:1.25\n")
-    done = subprocess.run(
-        [sys.executable, "-m", "ahpatron_cli", "run", "bad.svm"],
-        cwd=tmp_path,
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=False,
-    )
-    assert (done.returncode, done.stderr) == (65, shown[1])
+    ahpatron.write("bad.svm", "1 1:1\n-1 2:1\n" * 8 + "-1 3:0.5 2:1.25\n")
+    done = ahpatron("run", "bad.svm")
+    assert (done.code, done.err) == (65, shown[1])
 
 
 def test_the_learner_that_the_readme_adds_works(monkeypatch: pytest.MonkeyPatch) -> None:

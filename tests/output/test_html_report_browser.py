@@ -27,9 +27,12 @@ FLAGS = (
     " --disable-background-networking --disable-component-update --disable-sync"
 )
 
-pytestmark = pytest.mark.skipif(
-    bool(MISSING), reason=f"no browser to open reports in: apt-get install {' '.join(MISSING)}"
-)
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(
+        bool(MISSING), reason=f"no browser to open reports in: apt-get install {' '.join(MISSING)}"
+    ),
+]
 
 # Every element with text of its own: the contrast of that text against what lies behind it.
 CONTRASTS = """

@@ -251,7 +251,9 @@ def test_a_fitted_text_fits(text: str, points: float) -> None:
 # The file
 
 
-@pytest.mark.parametrize("suffix", [".png", ".svg", ".pdf"])
+@pytest.mark.parametrize(
+    "suffix", [".svg", *(pytest.param(kind, marks=pytest.mark.slow) for kind in (".png", ".pdf"))]
+)
 def test_the_same_findings_give_the_same_bytes(tmp_path: Path, suffix: str) -> None:
     """In fresh processes too, where hashes are seeded differently."""
     program = (

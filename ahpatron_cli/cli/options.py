@@ -165,11 +165,7 @@ MaxFeatures = Annotated[
 MaxFaults = Annotated[
     int,
     _option(
-        DATA,
-        "--max-faults",
-        metavar="N",
-        parser=_not_negative,
-        help="Show at most N faulty lines.",
+        DATA, "--max-faults", metavar="N", parser=_not_negative, help="Show at most N faulty lines."
     ),
 ]
 Cache = Annotated[
@@ -196,8 +192,7 @@ Learners = Annotated[
     ),
 ]
 AllLearners = Annotated[
-    bool,
-    _option(LEARNING, "--learners", help="List all learners, kernels and their parameters."),
+    bool, _option(LEARNING, "--learners", help="List all learners, kernels and their parameters.")
 ]
 Budget = Annotated[
     str | None,
@@ -390,8 +385,7 @@ Resume = Annotated[
     ),
 ]
 Freeze = Annotated[
-    bool,
-    _option(MODELS, "--freeze", help="With --resume: only predict, learn nothing."),
+    bool, _option(MODELS, "--freeze", help="With --resume: only predict, learn nothing.")
 ]
 Checkpoint = Annotated[
     str | None,
@@ -427,10 +421,7 @@ Predictions = Annotated[
 CurveFile = Annotated[
     str | None,
     _option(
-        OUTPUT,
-        "--curve",
-        metavar="FILE",
-        help="Write the learning curve: .csv, .png or .svg.",
+        OUTPUT, "--curve", metavar="FILE", help="Write the learning curve: .csv, .png or .svg."
     ),
 ]
 PlotFile = Annotated[
@@ -488,8 +479,7 @@ Verbose = Annotated[
 # convert
 
 DelimitedFile = Annotated[
-    str,
-    typer.Argument(metavar="DATA.csv", help="Text with a header (plain, gz, bz2, xz), or -."),
+    str, typer.Argument(metavar="DATA.csv", help="Text with a header (plain, gz, bz2, xz), or -.")
 ]
 LabelColumn = Annotated[
     str, _option(DATA, "--label", metavar="COLUMN", help="The column that holds the labels.")

@@ -1,4 +1,4 @@
-"""`ahpatron sweep`: the command and its options. What it does is in `planning` and `sweeping`."""
+"""`ahpatron sweep`: the command and its options. What it does is in `sweep_session.py`."""
 
 import typer
 
@@ -45,7 +45,8 @@ def sweep(
     after a crash, a full disk or Ctrl-C, and only plays what is missing.
     """
     from ahpatron_cli.cli.console import Conversation
-    from ahpatron_cli.cli.sweep_session import Outputs, Running, Sweep, parse_shard
+    from ahpatron_cli.cli.findings import FindingsOutput
+    from ahpatron_cli.cli.sweep_session import Running, Sweep, parse_shard
     from ahpatron_cli.errors import usage
     from ahpatron_cli.sweep.plan import Asked, make_plan
 
@@ -73,7 +74,11 @@ def sweep(
     )
     if options.typed(context, "wait") and not scheduler:
         raise usage("--wait requires --scheduler ADDRESS")
-    outputs = Outputs(out, plot, report, format)
+    if out is None:
+        problem = "a sweep keeps its results in a file"
+        raise usage(problem, "name it: --out results.jsonl; the same command then resumes")
+    plan = make_plan(asked)
+    output = FindingsOutput(format, plot, report, [*(file.path for file in plan.files), out])
     running = Running(jobs, scheduler, parse_shard(shard), retries, wait)
-    work = Sweep(make_plan(asked), outputs, running, talk)
-    return work.foretell() if dry_run else work.play()
+    work = Sweep(plan, out, output, running, talk)
+    return work.dry_run() if dry_run else work.play()

@@ -25,16 +25,6 @@ from ahpatron_cli.sweep.trial import Outcome, Task, environment
 
 
 @dataclass(frozen=True)
-class Outputs:
-    """Where results go."""
-
-    results: str | None
-    plot: str | None
-    report: str | None
-    format: str
-
-
-@dataclass(frozen=True)
 class Running:
     """How trials are played."""
 
@@ -61,31 +51,32 @@ def parse_shard(text: str | None) -> tuple[int, int]:
 class Sweep:
     """A plan, and what it takes to carry it out."""
 
-    def __init__(self, plan: Plan, outputs: Outputs, running: Running, talk: Conversation) -> None:
+    def __init__(
+        self,
+        plan: Plan,
+        results: str,
+        output: FindingsOutput,
+        running: Running,
+        talk: Conversation,
+    ) -> None:
         """Refuse, before anything is read or played, what could not be written later."""
         self._plan = plan
+        self._results = results
+        self._output = output
         self._running = running
         self._talk = talk
-        if outputs.results is None:
-            problem = "a sweep keeps its results in a file"
-            raise usage(problem, "name it: --out results.jsonl; the same command then resumes")
-        self._results = outputs.results
         if running.scheduler:
             from ahpatron_cli.sweep.dask_cluster import check_dask
 
             check_dask()
-        inputs = [file.path for file in plan.files]
-        self._output = FindingsOutput(
-            outputs.format, outputs.plot, outputs.report, [*inputs, self._results]
-        )
-        if os.path.realpath(self._results) in map(os.path.realpath, inputs):
+        if os.path.realpath(results) in (os.path.realpath(file.path) for file in plan.files):
             raise usage("--out would overwrite the data", "choose another file name")
-        check_results_path(self._results)
+        check_results_path(results)
         for remark in plan.remarks:
             talk.warn(remark)
 
-    def foretell(self) -> Answer:
-        """What `--dry-run` says."""
+    def dry_run(self) -> Answer:
+        """Count the trials, and those that are left."""
         tasks = share(self._plan.tasks(self._talk.note, self._talk.warn), *self._running.shard)
         known = read_results(self._results).trials if Path(self._results).exists() else {}
         done = sum(task.id in known and known[task.id].run is not None for task in tasks)
@@ -140,7 +131,7 @@ class Sweep:
         with self._talk.progress(len(tasks), "sweep") as line:
             for outcome in self._outcomes(tasks):
                 if outcome is not None:
-                    trial = _record(waiting[outcome.id], outcome)
+                    trial = waiting[outcome.id].record(outcome)
                     seconds = outcome.run.seconds if outcome.run else None
                     results.add(trial, Timing(seconds, outcome.wall_seconds))
                     done += 1
@@ -173,13 +164,16 @@ class Sweep:
                 f"{trial.learner} on {trial.data.record.path}: {trial.error}"
             )
         for data in findings.datasets:
-            for learner in dict.fromkeys(one.learner for one in data.settings):
-                share = max(one.near_ties for one in data.settings if one.learner == learner)
-                if share > SUSPICIOUS_TIES:
-                    self._talk.warn(
-                        f"{data.name}: f(x) of {learner} was 0 or next to it in up to {share:.0%} "
-                        "of the rounds; often --sigma is too small for the data as they are"
-                    )
+            shares = {one.learner: one.near_ties for one in data.settings}
+            for one in data.settings:
+                shares[one.learner] = max(shares[one.learner], one.near_ties)
+            many = [learner for learner, part in shares.items() if part > SUSPICIOUS_TIES]
+            if many:
+                self._talk.warn(
+                    f"{data.name}: |f(x)| < 1e-9 in up to {max(shares.values()):.0%} of rounds of "
+                    f"{' and '.join(many)}: these predictions are essentially arbitrary; try "
+                    "`--sigma auto --scale minmax`"
+                )
 
     def _tell_damage(self, contents: Contents) -> None:
         if contents.torn:
@@ -191,22 +185,6 @@ class Sweep:
 def _done(contents: Contents, task: Task) -> bool:
     known = contents.trials.get(task.id)
     return known is not None and known.run is not None
-
-
-def _record(task: Task, outcome: Outcome) -> TrialRecord:
-    trial = task.trial
-    params = outcome.run.params if outcome.run else trial.params
-    learner = trial.setup.learner
-    return TrialRecord(
-        task.id,
-        trial.data,
-        learner,
-        params,
-        trial.seed,
-        trial.repeat,
-        outcome.run,
-        outcome.error,
-    )
 
 
 def _line(task: Task, trial: TrialRecord) -> str:

@@ -12,12 +12,14 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-from collections.abc import Mapping
-from dataclasses import dataclass, fields
-from typing import Any
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from functools import lru_cache
+from types import NoneType
+from typing import Any, cast, get_args, get_origin, get_type_hints
 
-from ahpatron_cli.records import DataRecord, Json, RunRecord, plain, whole
-from ahpatron_cli.sweep.summary import TrialData, TrialRecord
+from ahpatron_cli.records import Json, ParamValue, RunRecord, plain, whole
+from ahpatron_cli.sweep.summary import TrialRecord
 
 KIND = "ahpatron sweep results"
 SCHEMA = 1
@@ -49,7 +51,7 @@ class Timing:
 
 def encode_header(facts: Mapping[str, Any]) -> bytes:
     """A header line."""
-    return _checked({"schema": SCHEMA, "kind": KIND, **facts})
+    return _with_check({"schema": SCHEMA, "kind": KIND, **facts})
 
 
 def encode_trial(trial: TrialRecord, timing: Timing) -> bytes:
@@ -73,7 +75,7 @@ def encode_trial(trial: TrialRecord, timing: Timing) -> bytes:
         "timing": vars(timing),
         "error": trial.error,
     }
-    return _checked(line)
+    return _with_check(line)
 
 
 _RUN_FIELDS = tuple(one.name for one in fields(RunRecord) if one.name != "seconds")
@@ -86,7 +88,7 @@ def _run_json(trial: TrialRecord) -> Json:
     return {**run, "params": {name: plain(value) for name, value in source.params.items()}}
 
 
-def _checked(content: Json) -> bytes:
+def _with_check(content: Json) -> bytes:
     text = json.dumps(content, allow_nan=False, ensure_ascii=True)
     return f'{text[:-1]}, "check": "{_digest(text)}"}}\n'.encode()
 
@@ -117,68 +119,41 @@ def _header(content: Json) -> Header:
 
 
 def _trial(content: Json) -> TrialRecord:
-    data, run, timing = content["data"], content["run"], content["timing"]
-    negative, positive = data["labels"]
-    record = DataRecord(
-        _text(data["path"]),
-        _count(data["rounds"]),
-        _count(data["features"]),
-        (None if negative is None else _number(negative), _number(positive)),
-        _text(data["sha256"]),
-    )
-    trial_data = TrialData(
-        record,
-        None if data["limit"] is None else _count(data["limit"]),
-        _text(data["scale"]),
-        None if data["positive"] is None else _number(data["positive"]),
-        data["shuffled"] is True,
-    )
-    params = {_text(name): _param(value) for name, value in run["params"].items()}
-    learner, seed, repeat = _text(run["learner"]), _count(run["seed"]), _count(run["repeat"])
-    played = None
+    data = {**content["data"], "record": content["data"]}
+    run = {**content["run"], "seconds": content["timing"]["seconds"]}
+    trial = {**content, **content["run"], "data": data, "run": None}
     if content["status"] == "ok":
-        played = RunRecord(
-            learner=learner,
-            params=params,
-            seed=seed,
-            repeat=repeat,
-            rounds=_count(run["rounds"]),
-            mistakes=_count(run["mistakes"]),
-            mistake_rate=_number(run["mistake_rate"]),
-            margin_updates=_count(run["margin_updates"]),
-            updates=_count(run["updates"]),
-            halvings=None if run["halvings"] is None else _count(run["halvings"]),
-            zeta=None if run["zeta"] is None else _number(run["zeta"]),
-            support_size=None if run["support_size"] is None else _count(run["support_size"]),
-            norm=None if run["norm"] is None else _number(run["norm"]),
-            near_ties=_count(run["near_ties"]),
-            seconds=_number(timing["seconds"]),
-        )
-    error = None if content["error"] is None else _text(content["error"])
-    identity = _text(content["id"])
-    return TrialRecord(identity, trial_data, learner, params, seed, repeat, played, error)
+        trial["run"] = run
+    return cast(TrialRecord, _checked_value(TrialRecord, trial))
 
 
-def _text(value: Any) -> str:
-    if not isinstance(value, str):
+_hints: Callable[[Any], dict[str, Any]] = lru_cache(get_type_hints)
+
+
+def _checked_value(kind: Any, value: Any) -> Any:
+    """A record of this type, made of plain values; TypeError or KeyError where they do not fit.
+
+    Whole numbers are counts, and numbers are finite; but `plain` wrote an infinite parameter as
+    text.
+    """
+    origin, parts = get_origin(kind), get_args(kind)
+    if is_dataclass(kind):
+        hints = _hints(kind)
+        return kind(**{name: _checked_value(hint, value[name]) for name, hint in hints.items()})  # type: ignore[operator]  # a class
+    if kind == ParamValue:
+        if isinstance(value, bool) or not isinstance(value, int | float | str):
+            raise TypeError
+        return float(value) if value == "inf" else value
+    if NoneType in parts:
+        return None if value is None else _checked_value(parts[0], value)
+    if origin is Mapping:
+        return {name: _checked_value(parts[1], one) for name, one in value.items()}
+    if origin is tuple:
+        return tuple(_checked_value(part, one) for part, one in zip(parts, value, strict=True))
+    if kind is float and type(value) is int:
+        value = float(value)
+    if type(value) is not kind or (kind is float and not math.isfinite(value)):
+        raise TypeError
+    if kind is int and value < 0:
         raise TypeError
     return value
-
-
-def _count(value: Any) -> int:
-    if type(value) is not int or value < 0:
-        raise TypeError
-    return value
-
-
-def _number(value: Any) -> float:
-    if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-        raise TypeError
-    return float(value)
-
-
-def _param(value: Any) -> int | float | str:
-    """`plain` wrote an infinite value as text."""
-    if isinstance(value, bool) or not isinstance(value, int | float | str):
-        raise TypeError
-    return float(value) if value == "inf" else value

@@ -22,7 +22,7 @@ from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import ExitCode, UserError, learner_fault
 from ahpatron_cli.records import ParamValue, RunRecord, plain
 from ahpatron_cli.runner import Repetition, Setup, play_repeat
-from ahpatron_cli.sweep.summary import TrialData
+from ahpatron_cli.sweep.summary import TrialData, TrialRecord
 
 BUILT_IN_SOURCE = "built-in"
 
@@ -74,6 +74,13 @@ class Task:
     """Absolute."""
     preparation: Preparation
     version: str = __version__
+
+    def record(self, outcome: Outcome) -> TrialRecord:
+        """What the results file keeps of it."""
+        trial, run = self.trial, outcome.run
+        params = run.params if run else trial.params
+        who = trial.setup.learner, params, trial.seed, trial.repeat
+        return TrialRecord(self.id, trial.data, *who, run, outcome.error)
 
 
 @dataclass(frozen=True)

@@ -113,7 +113,7 @@ def test_a_renamed_file_is_shown_by_its_name_of_today(ahpatron: Ahpatron, rings:
 
 def test_a_kernel_of_zeros_is_said(ahpatron: Ahpatron, rings: Path) -> None:
     done = sweep(ahpatron, rings, "--sigma", "0.00001", "-B", "20")
-    assert "--sigma is too small" in done.err
+    assert "`--sigma auto --scale minmax`" in done.err
 
 
 def test_each_header_stands_before_its_trials(ahpatron: Ahpatron, rings: Path) -> None:

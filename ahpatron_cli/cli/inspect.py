@@ -103,12 +103,13 @@ def _inspect_data(
     talk: Conversation,
 ) -> Answer:
     """Read the file once; the exit code says whether a line is faulty."""
-    from ahpatron_cli.cli.parameters import parse, parse_label
     from ahpatron_cli.core import KERNELS
     from ahpatron_cli.data.scaling import SCALES
     from ahpatron_cli.data.source import open_source
     from ahpatron_cli.output.formats import write_profile
     from ahpatron_cli.profile.profiler import Profiler, Wanted
+    from ahpatron_cli.sweep.grid import parse
+    from ahpatron_cli.sweep.plan import parse_label
 
     _check_format(format, "data")
     width = None

@@ -51,7 +51,6 @@ def run(
     """
     from ahpatron_cli.atomic import check_outputs, format_of_suffix, write_atomically
     from ahpatron_cli.cli.console import Conversation
-    from ahpatron_cli.cli.parameters import build_setups, choose_learners, parse_label
     from ahpatron_cli.cli.session import Session
     from ahpatron_cli.data.dataset import Preparation
     from ahpatron_cli.data.scaling import SCALES
@@ -59,6 +58,8 @@ def run(
     from ahpatron_cli.output.formats import FORMATS, to_text, write_reports
     from ahpatron_cli.output.predictions import check_predictions_path, open_predictions
     from ahpatron_cli.runner import Repetition
+    from ahpatron_cli.sweep.learners import choose_learners
+    from ahpatron_cli.sweep.plan import parse_label, single_setups
 
     raise_on_signals()  # after the imports: modules half imported swallow exceptions
     talk = Conversation(quiet=quiet, verbose=verbose)
@@ -83,7 +84,7 @@ def run(
         if known:
             problem = f"--{known[0]} does not go with --resume: the model has its own"
             raise usage(problem, "`ahpatron inspect MODEL` shows it")
-    setups, remarks = build_setups(
+    setups, remarks = single_setups(
         choose_learners(learner or ["ahpatron"]),
         kernel,
         param or [],

@@ -12,7 +12,6 @@ import numpy as np
 
 from ahpatron_cli import __version__
 from ahpatron_cli.cli.console import Conversation, ProgressLine
-from ahpatron_cli.cli.parameters import settle_sigma
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.data.dataset import Dataset, Facts, Preparation, load, stream
 from ahpatron_cli.data.source import Source, open_source
@@ -30,6 +29,7 @@ from ahpatron_cli.runner import (
     play,
     play_repeats,
 )
+from ahpatron_cli.sweep.plan import settle_sigma
 
 if TYPE_CHECKING:
     from ahpatron_cli.certify import Certifier

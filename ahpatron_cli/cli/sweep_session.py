@@ -15,7 +15,7 @@ from ahpatron_cli.cli.findings import FindingsOutput, warn_of_damaged_lines
 from ahpatron_cli.errors import ExitCode, usage
 from ahpatron_cli.numbers import counted, percent
 from ahpatron_cli.records import plain
-from ahpatron_cli.runner import SUSPICIOUS_TIES
+from ahpatron_cli.runner import near_tie_warning
 from ahpatron_cli.sweep.local import play_locally
 from ahpatron_cli.sweep.plan import Plan, share
 from ahpatron_cli.sweep.result_lines import Timing
@@ -120,7 +120,7 @@ class Sweep:
                 if task.id in contents.trials
             ]
         findings = find(known, contents.headers)
-        self._tell(findings)
+        self._tell(findings, known)
         code = ExitCode.FAILED_TRIALS if findings.failed else ExitCode.OK
         return self._output.write(findings, self._talk, code)
 
@@ -154,7 +154,7 @@ class Sweep:
             return play_on_cluster(tasks, *how, self._talk.warn)
         return play_locally(tasks, running.jobs, running.retries)
 
-    def _tell(self, findings: Findings) -> None:
+    def _tell(self, findings: Findings, trials: Sequence[TrialRecord]) -> None:
         """What went wrong, on stderr, also when quiet: not every format has room for it."""
         if findings.failed:
             trial = findings.failed[0]
@@ -164,16 +164,12 @@ class Sweep:
                 f"{trial.learner} on {trial.data.record.path}: {trial.error}"
             )
         for data in findings.datasets:
-            shares = {one.learner: one.near_ties for one in data.settings}
-            for one in data.settings:
-                shares[one.learner] = max(shares[one.learner], one.near_ties)
-            many = [learner for learner, part in shares.items() if part > SUSPICIOUS_TIES]
-            if many:
-                self._talk.warn(
-                    f"{data.name}: |f(x)| < 1e-9 in up to {max(shares.values()):.0%} of rounds of "
-                    f"{' and '.join(many)}: these predictions are essentially arbitrary; try "
-                    "`--sigma auto --scale minmax`"
-                )
+            runs = (
+                one.run for one in trials if one.data.identity == data.data.identity and one.run
+            )
+            warning = near_tie_warning(runs)
+            if warning:
+                self._talk.warn(f"{data.name}: {warning}")
 
     def _tell_damage(self, contents: Contents) -> None:
         if contents.torn:

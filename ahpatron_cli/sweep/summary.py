@@ -85,8 +85,6 @@ class Setting:
     rates: Mapping[Order, float]
     """Mistake rate of each order."""
     summary: SummaryRecord
-    near_ties: float = 0.0
-    """Largest share of rounds with f(x) next to 0 in any order."""
     difference: Difference | None = None
     """To the best setting of the data set; None for that one itself, or with no order in common."""
     best_of_learner: bool = False
@@ -168,7 +166,6 @@ def _settings(trials: Sequence[TrialRecord], shuffled: bool) -> list[Setting]:
                 {name: params[name] for name in telling[learner] if name in params},
                 rates[number],
                 summary,
-                near_ties=max(run.near_ties / run.rounds for run in runs[number].values()),
                 difference=None
                 if number == best
                 else compare(rates[number], rates[best], sampled=shuffled),

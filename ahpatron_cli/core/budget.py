@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg.blas import dasum, daxpy, dsyrk
 from scipy.linalg.lapack import dposv
 
@@ -228,6 +229,19 @@ SELECT: dict[str, Selection] = {
     "nearest": lambda gram, coefficients, values, ridge: choose_nearest(gram, coefficients),
 }
 """Which examples stay, by name."""
+
+
+def oldest_smallest(values: Floats, present: NDArray[np.bool_]) -> int:
+    """The place of the smallest value; of those equal up to rounding, the oldest."""
+    chosen = np.where(present, values, np.inf)
+    least = float(chosen.min())
+    largest = float(np.abs(values[present]).max())
+    return int((chosen <= least + EQUAL * max(largest, TINY)).argmax())
+
+
+def drop_smallest(f: Expansion) -> None:
+    """Forget the example with the smallest |a|, the older of equal ones."""
+    f.drop_at(oldest_smallest(np.abs(f.weights()), f.present()))
 
 
 def drop_any(f: Expansion, rng: np.random.Generator) -> float:

@@ -16,6 +16,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+from numpy.typing import NDArray
 from scipy.linalg.blas import dasum, daxpy, ddot, idamax  # a third of the overhead of ufuncs
 
 from ahpatron_cli.core.budget import Reduction, Selection, hand_over, project_onto
@@ -331,11 +332,41 @@ class Expansion(Hypothesis):
         """κ(x, x) of the current example."""
         return self._diagonal.item(self._now)
 
-    def sizes(self) -> Floats:
-        """|a_i| up to a common factor, oldest first; 0 in places where no example is (any more).
+    # Places: settled examples in order of age, then the rounds of the block; `drop_at` takes them.
+    # Arrays by place have entries for rounds that did not join, and for examples dropped since.
 
-        `drop_at` takes these places.
-        """
+    def present(self) -> NDArray[np.bool_]:
+        """In which places there is an example."""
+        present = np.zeros(self._settled + len(self._pending), dtype=bool)
+        present[slice(self._settled) if self._alive is None else self._alive] = True
+        present[self._settled + np.array(self._newcomers, dtype=np.int64)] = True
+        return present
+
+    def weights(self) -> Floats:
+        """a_i by place; 0 where there is no example."""
+        weights: Floats = np.concatenate([self.coefficients, self._pending])
+        return weights if self._scale == 1.0 else weights * self._scale
+
+    def similarities(self) -> Floats:
+        """κ(s, x) by place, x being the current example."""
+        return np.concatenate([self._K[:, self._now], self._G[:, self._now]])
+
+    def diagonals(self) -> Floats:
+        """κ(s, s) by place, if the Gram matrix is kept."""
+        return np.concatenate([self.gram.diagonal(), self._diagonal])
+
+    def values_at_support(self) -> Floats:
+        """f(s) by place, if the Gram matrix is kept."""
+        a, b = self.coefficients, self._pending
+        values: Floats = np.concatenate([self.gram @ a + self._K @ b, self._base + b @ self._G])
+        return values if self._scale == 1.0 else values * self._scale
+
+    def gram_by_place(self) -> Floats:
+        """κ(s, s') by place, if the Gram matrix is kept."""
+        return np.block([[self.gram, self._K], [self._K.T, self._G]])
+
+    def sizes(self) -> Floats:
+        """|a_i| up to a common factor, by place; 0 where there is no example."""
         sizes: Floats = np.abs(np.concatenate([self.coefficients, self._pending]))
         return sizes
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ahpatron_cli.core import REGISTRY, Learner
-from reference import gradient_twins, projection_twins, span_twins, twins
+from reference import cited_twins, gradient_twins, projection_twins, span_twins, twins
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,12 @@ TWINS: dict[str, Callable[..., twins.Trace]] = {
     "nogd": gradient_twins.nogd,
     "skegd": gradient_twins.skegd,
     "pomdr": projection_twins.pomdr,
+    "budget-perceptron": cited_twins.budget_perceptron,
+    "tighter-perceptron": cited_twins.tighter_perceptron,
+    "norma": cited_twins.norma,
+    "silk": cited_twins.silk,
+    "bsgd": cited_twins.bsgd,
+    "bpa-s": cited_twins.bpa_s,
 }
 
 ONLY_GAUSSIAN = {"fogd"}
@@ -107,4 +113,20 @@ CASES = [
     Case("pomdr", {"budget": 20, "horizon": 100, "radius": 4.0}),
     Case("pomdr", {"budget": 60, "horizon": 50, "memory": 40}),
     Case("pomdr", {"budget": 24, "horizon": 4, "memory": 1, "radius": 1.5}),
+    Case("budget-perceptron", {"budget": 1}),
+    Case("budget-perceptron", {"budget": 7}),
+    Case("budget-perceptron", {"budget": 12, "threshold": 0.5}),
+    Case("tighter-perceptron", {"budget": 1}),
+    Case("tighter-perceptron", {"budget": 7}),
+    Case("norma", {"budget": 1}),
+    Case("norma", {"budget": 9, "step": 0.4, "shrinkage": 0.2}),
+    Case("norma", {"budget": 20, "threshold": 0.3}),
+    Case("silk", {"budget": 1}),
+    Case("silk", {"budget": 9, "step": 0.4, "shrinkage": 0.2}),
+    Case("silk", {"budget": 15, "loss_weight": 0.3, "threshold": 0.7}),
+    Case("bsgd", {"budget": 1}),
+    Case("bsgd", {"budget": 9, "regularisation": 0.1}),
+    Case("bpa-s", {"budget": 1}),
+    Case("bpa-s", {"budget": 9}),
+    Case("bpa-s", {"budget": 15, "aggressiveness": 0.3}),
 ]

@@ -24,15 +24,21 @@ from ahpatron_cli.core.learners.avp import AVP
 from ahpatron_cli.core.learners.base import Learner
 from ahpatron_cli.core.learners.bogd import Bogd
 from ahpatron_cli.core.learners.bogd_plus_plus import BogdPlusPlus
+from ahpatron_cli.core.learners.bpa_s import BpaS
+from ahpatron_cli.core.learners.bsgd import BSGD
+from ahpatron_cli.core.learners.budget_perceptron import BudgetPerceptron
 from ahpatron_cli.core.learners.fogd import FOGD
 from ahpatron_cli.core.learners.forgetron import Forgetron
 from ahpatron_cli.core.learners.nogd import NOGD
+from ahpatron_cli.core.learners.norma import Norma
 from ahpatron_cli.core.learners.perceptron import Perceptron
 from ahpatron_cli.core.learners.pomdr import POMDR
 from ahpatron_cli.core.learners.projectron import Projectron
 from ahpatron_cli.core.learners.projectron_plus_plus import ProjectronPlusPlus
 from ahpatron_cli.core.learners.rbp import RandomBudgetPerceptron
+from ahpatron_cli.core.learners.silk import Silk
 from ahpatron_cli.core.learners.skegd import SkeGD
+from ahpatron_cli.core.learners.tighter_perceptron import TighterPerceptron
 
 GROUP = "ahpatron.learners"
 _FILE_MODULE = "ahpatron_learner_"
@@ -54,6 +60,12 @@ BUILT_IN: tuple[type[Learner[Any]], ...] = (
     NOGD,
     SkeGD,
     POMDR,
+    BudgetPerceptron,
+    TighterPerceptron,
+    Norma,
+    Silk,
+    BSGD,
+    BpaS,
 )
 
 Kind: TypeAlias = type[Learner[Any]]
@@ -200,6 +212,7 @@ def _checked(kind: Any, source: str) -> Kind:
 
 __all__ = [
     "AVP",
+    "BSGD",
     "FOGD",
     "NOGD",
     "POMDR",
@@ -210,13 +223,18 @@ __all__ = [
     "Arow",
     "Bogd",
     "BogdPlusPlus",
+    "BpaS",
+    "BudgetPerceptron",
     "Forgetron",
     "Learner",
+    "Norma",
     "Perceptron",
     "Projectron",
     "ProjectronPlusPlus",
     "RandomBudgetPerceptron",
+    "Silk",
     "SkeGD",
+    "TighterPerceptron",
     "find_learner",
     "learner_source",
     "register",

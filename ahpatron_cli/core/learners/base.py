@@ -23,6 +23,10 @@ Margin: TypeAlias = float | Floats
 Trigger: TypeAlias = bool | NDArray[np.bool_]
 """Whether that round is meant; or which of them are."""
 
+REACHED = 1e-10
+"""A margin that misses what was asked for by no more than this has reached it: steps that end just
+there would else be followed by steps of rounding."""
+
 
 @dataclass
 class Learner(Declared, Generic[F]):

@@ -1,0 +1,47 @@
+"""BPA-S: passive-aggressive learning that replaces one example by the new one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ahpatron_cli.core.budget import oldest_smallest
+from ahpatron_cli.core.expansion import Expansion
+from ahpatron_cli.core.learners.base import REACHED, Learner, Margin, Trigger
+from ahpatron_cli.core.parameters import real, whole
+
+
+@dataclass
+class BpaS(Learner[Expansion]):
+    """Budgeted passive-aggressive learning, simple (Wang, Vucetic 2010, BPA-S).
+
+    If `y·f(x) < 1`, τ = min(C, 1 - y·f(x)). While |S| < B, add x with τ·y. Else, for every r in S,
+    dropping r and giving x the coefficient `β_r = a_r·κ(s_r,x) + τ·y`, the minimiser of
+    `½‖f' - f‖² + C·loss(f')` where only x may change, costs
+
+        Q_r = ½(a_r² + β_r² - 2·a_r·β_r·κ(s_r,x)) + C·max(0, 1 - y·f(x) - τ);
+
+    drop the r that costs least, the older of equal ones, and add x with β_r.
+    Symbols: B `budget`, C `aggressiveness`. κ(x,x) = 1 is assumed, as in the publication.
+    """
+
+    name = "bpa-s"
+    title = "BPA-S: passive-aggressive, replaces one example (Wang, Vucetic 2010)"
+
+    budget: int = whole("B", "most examples kept", default=400, at_least=1)
+    aggressiveness: float = real("C", "largest step", default=1.0, over=0)
+
+    def wants(self, margin: Margin, y: Margin) -> Trigger:
+        """Where the hinge loss is not zero; a step ends where it is."""
+        return margin < 1.0 - REACHED
+
+    def update(self, f: Expansion, margin: float, y: float) -> None:
+        """Add x, in place of the example that costs least if S is full."""
+        step = y * min(self.aggressiveness, 1.0 - margin)  # τ·y
+        if f.size == self.budget:
+            a, k = f.weights(), f.similarities()
+            beta = a * k + step
+            cost = 0.5 * (a * a + beta * beta) - a * beta * k  # the loss left is the same for all r
+            r = oldest_smallest(cost, f.present())
+            f.drop_at(r)
+            step = float(beta[r])
+        f.add(step)

@@ -1,0 +1,46 @@
+"""BSGD: budgeted stochastic gradient descent on the SVM objective."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ahpatron_cli.core.budget import drop_smallest
+from ahpatron_cli.core.expansion import Expansion
+from ahpatron_cli.core.learners.base import Learner, Margin, Trigger
+from ahpatron_cli.core.parameters import choice, real, whole
+from ahpatron_cli.core.state import pass_state
+
+
+@dataclass
+class BSGD(Learner[Expansion]):
+    """Stochastic gradient descent on `λ‖f‖²/2 + loss` on a budget (Wang, Crammer, Vucetic 2012).
+
+    In round t, from 1 on: `f ← (1 - 1/t)·f`; if `y·f(x) < 1` (f as predicted), add x with y/(λt).
+    If then |S| > B, budget maintenance: `remove` drops the smallest |a|, the older of equal ones.
+    Symbols: B `budget`, λ `regularisation`.
+    """
+
+    name = "bsgd"
+    title = "BSGD: stochastic gradient descent on a budget (Wang, Crammer, Vucetic 2012)"
+
+    budget: int = whole("B", "most examples kept", default=400, at_least=1)
+    regularisation: float = real("λ", "strength of the regulariser", default=0.001, over=0)
+    maintenance: str = choice("", "what makes room when |S| > B", "remove")
+
+    _rounds: int = pass_state(0)  # t
+
+    def wants(self, margin: Margin, y: Margin) -> Trigger:
+        """Where the hinge loss is not zero."""
+        return margin < 1.0
+
+    def each_round(self, f: Expansion, margin: float, y: float) -> None:
+        """Shrink; in the first round there is nothing to shrink."""
+        self._rounds += 1
+        if f.size:
+            f.scale(1 - 1 / self._rounds)
+
+    def update(self, f: Expansion, margin: float, y: float) -> None:
+        """Add x with y/(λt), and make room again."""
+        f.add(y / (self.regularisation * self._rounds))
+        if f.size > self.budget:
+            drop_smallest(f)

@@ -1,0 +1,60 @@
+"""SILK: implicit online learning with kernels."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ahpatron_cli.core.budget import drop_smallest
+from ahpatron_cli.core.expansion import Expansion
+from ahpatron_cli.core.learners.base import REACHED, Learner, Margin, Trigger
+from ahpatron_cli.core.parameters import real, whole
+
+
+@dataclass
+class Silk(Learner[Expansion]):
+    """Implicit updates, which never overshoot the margin (Cheng et al. 2006, SILK).
+
+    In every round, with `τ = ηλ/(1 + ηλ)`, `f ← (1 - τ)·f`; then, with m = y·f(x) after that,
+
+        α = min(η·C/(1 + ηλ), max(0, (ρ - m)/κ(x,x))),
+
+    and x joins with α·y if α > 0: the step goes to the margin ρ and no further, where NORMA takes a
+    full one. If |S| > B, drop the example with the smallest |a|, the older of equal ones.
+    Symbols: B `budget`, η `step`, λ `shrinkage`, C `loss_weight`, ρ `threshold`.
+    """
+
+    name = "silk"
+    title = "SILK: implicit updates, drops the smallest coefficient (Cheng et al. 2006)"
+
+    budget: int = whole("B", "most examples kept", default=400, at_least=1)
+    step: float = real("η", "size of the implicit step", default=1.0, over=0)
+    shrinkage: float = real(
+        "λ",
+        "strength of the regulariser λ‖f‖²/2",
+        at_least=0,
+        formula="0.01/B",
+        derive=lambda self: 0.01 / self.budget,
+    )
+    loss_weight: float = real("C", "weight of the hinge loss", default=1.0, over=0)
+    threshold: float = real("ρ", "margin that is asked for", default=1.0, over=0)
+
+    @property
+    def kept_share(self) -> float:
+        """1 - τ."""
+        return 1 / (1 + self.step * self.shrinkage)
+
+    def wants(self, margin: Margin, y: Margin) -> Trigger:
+        """Where the shrunken f misses the margin ρ."""
+        return self.kept_share * margin < self.threshold - REACHED
+
+    def each_round(self, f: Expansion, margin: float, y: float) -> None:
+        """Shrink."""
+        f.scale(self.kept_share)
+
+    def update(self, f: Expansion, margin: float, y: float) -> None:
+        """Add x with α·y; drop the smallest coefficient if there is one too many."""
+        missing, own = self.threshold - self.kept_share * margin, f.diagonal()
+        most = self.step * self.loss_weight * self.kept_share
+        f.add(y * (min(most, missing / own) if own > 0 else most))
+        if f.size > self.budget:
+            drop_smallest(f)

@@ -1,0 +1,328 @@
+"""The learners that the paper cites, literally: lists and loops, one example at a time."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from reference.kernels import KernelFunction, Row
+from reference.projection_twins import projection
+from reference.twins import Trace, _count_update, _predict, evaluate, sign, solve
+
+TIE = 1e-10
+"""Values this near to each other, relative to the largest, are equal: the older goes."""
+
+
+REACHED = 1e-10
+"""A margin that misses what was asked for by no more than this has reached it."""
+
+
+def first_smallest(values: list[float]) -> int:
+    """The oldest of the smallest values, equal up to rounding."""
+    largest = max(max(abs(value) for value in values), 1e-300)
+    return next(i for i, v in enumerate(values) if v <= min(values) + TIE * largest)
+
+
+def remove(trace: Trace, i: int) -> None:
+    del trace.points[i], trace.coefficients[i]
+
+
+def add(trace: Trace, x: Row, coefficient: float) -> None:
+    trace.points.append(x)
+    trace.coefficients.append(coefficient)
+
+
+def shrink(trace: Trace, factor: float) -> None:
+    trace.coefficients = [factor * a for a in trace.coefficients]
+
+
+def values_at(trace: Trace, kernel: KernelFunction) -> list[float]:
+    """f(s) at every s in S."""
+    return [evaluate(trace.points, trace.coefficients, kernel, s) for s in trace.points]
+
+
+def budget_perceptron(
+    X: list[Row], Y: list[int], kernel: KernelFunction, *, budget: int, threshold: float = 0.0
+) -> Trace:
+    trace = Trace()
+    for x, y in zip(X, Y, strict=True):
+        margin = _predict(trace, kernel, x, y)
+        mistake = sign(trace.scores[-1]) != y
+        if mistake or not trace.points or (threshold > 0 and margin <= threshold):
+            _count_update(trace, margin)
+            if len(trace.points) == budget:
+                best = [
+                    math.copysign(1.0, a) * (value - a * kernel(s, s))
+                    for s, a, value in zip(
+                        trace.points, trace.coefficients, values_at(trace, kernel), strict=True
+                    )
+                ]
+                remove(trace, first_smallest([-value for value in best]))
+            add(trace, x, float(y))
+            trace.sizes.append(len(trace.points))
+    return trace
+
+
+def tighter_perceptron(X: list[Row], Y: list[int], kernel: KernelFunction, *, budget: int) -> Trace:
+    trace = Trace()
+    for x, y in zip(X, Y, strict=True):
+        margin = _predict(trace, kernel, x, y)
+        if sign(trace.scores[-1]) != y or not trace.points:
+            _count_update(trace, margin)
+            if len(trace.points) == budget:
+                remove(trace, _fewest_errors(trace, kernel, x, y))
+            add(trace, x, float(y))
+            trace.sizes.append(len(trace.points))
+    return trace
+
+
+def _fewest_errors(trace: Trace, kernel: KernelFunction, x: Row, y: int) -> int:
+    """Which example to drop: fewest errors, then the largest own margin without it, then age."""
+    S, a = trace.points, trace.coefficients
+    everyone = [*S, x]
+    labels = [math.copysign(1.0, value) for value in a] + [float(y)]
+    f = [evaluate(S, a, kernel, s) for s in everyone]
+    errors, margins = [], []
+    for i in range(len(S)):
+        left = [
+            label * (value - a[i] * kernel(S[i], s))
+            for label, value, s in zip(labels, f, everyone, strict=True)
+        ]
+        errors.append(sum(value <= TIE * len(S) for value in left))
+        margins.append(left[i])
+    fewest = [i for i, count in enumerate(errors) if count == min(errors)]
+    return fewest[first_smallest([-margins[i] for i in fewest])]
+
+
+def norma(
+    X: list[Row],
+    Y: list[int],
+    kernel: KernelFunction,
+    *,
+    budget: int,
+    step: float = 1.0,
+    shrinkage: float | None = None,
+    threshold: float = 1.0,
+) -> Trace:
+    lam = 0.01 / budget if shrinkage is None else shrinkage
+    trace = Trace()
+    for t, (x, y) in enumerate(zip(X, Y, strict=True), 1):
+        margin = _predict(trace, kernel, x, y)
+        eta = step / math.sqrt(t)
+        shrink(trace, 1 - eta * lam)
+        if margin <= threshold or not trace.points:
+            _count_update(trace, margin)
+            add(trace, x, eta * y)
+            if len(trace.points) > budget:
+                remove(trace, 0)
+            trace.sizes.append(len(trace.points))
+    return trace
+
+
+def silk(
+    X: list[Row],
+    Y: list[int],
+    kernel: KernelFunction,
+    *,
+    budget: int,
+    step: float = 1.0,
+    shrinkage: float | None = None,
+    loss_weight: float = 1.0,
+    threshold: float = 1.0,
+) -> Trace:
+    lam = 0.01 / budget if shrinkage is None else shrinkage
+    tau = step * lam / (1 + step * lam)
+    cap = step * loss_weight / (1 + step * lam)
+    trace = Trace()
+    for x, y in zip(X, Y, strict=True):
+        margin = _predict(trace, kernel, x, y)
+        shrink(trace, 1 - tau)
+        own = kernel(x, x)
+        missing = threshold - (1 - tau) * margin
+        if missing > REACHED:
+            alpha = min(cap, missing / own) if own > 0 else cap
+            _count_update(trace, margin)
+            add(trace, x, alpha * y)
+            if len(trace.points) > budget:
+                remove(trace, first_smallest([abs(a) for a in trace.coefficients]))
+            trace.sizes.append(len(trace.points))
+    return trace
+
+
+def polk(
+    X: list[Row],
+    Y: list[int],
+    kernel: KernelFunction,
+    *,
+    step: float = 0.5,
+    shrinkage: float = 0.001,
+    tolerance: float = 0.01,
+) -> Trace:
+    trace = Trace()
+    for x, y in zip(X, Y, strict=True):
+        margin = _predict(trace, kernel, x, y)
+        shrink(trace, 1 - step * shrinkage)
+        if margin < 1 or not trace.points:
+            _count_update(trace, margin)
+            add(trace, x, step * y)
+        while trace.points:
+            a = np.array(trace.coefficients)
+            K = np.array([[kernel(s, r) for r in trace.points] for s in trace.points])
+            errors = [_removal_error(K, a, j) for j in range(len(a))]
+            j = first_smallest(errors)
+            if errors[j] > tolerance:
+                break
+            rest = [i for i in range(len(a)) if i != j]
+            moved = a[rest] + a[j] * _least_squares(K[np.ix_(rest, rest)], K[rest, j])
+            remove(trace, j)
+            trace.coefficients = moved.tolist()
+        trace.sizes.append(len(trace.points))
+    return trace
+
+
+def _least_squares(K: np.ndarray, k: np.ndarray) -> np.ndarray:
+    return np.linalg.lstsq(K, k, rcond=1e-10)[0] if len(k) else np.empty(0)
+
+
+def _removal_error(K: np.ndarray, a: np.ndarray, j: int) -> float:
+    """|a_j| times the distance of κ(s_j,·) to the span of the others: |a_j|/√((K^{-1})_jj)."""
+    rest = [i for i in range(len(a)) if i != j]
+    d = _least_squares(K[np.ix_(rest, rest)], K[rest, j])
+    squared = float(K[j, j] - 2 * (d @ K[rest, j]) + d @ K[np.ix_(rest, rest)] @ d)
+    return abs(float(a[j])) * math.sqrt(max(squared, 0.0))
+
+
+def bsgd(
+    X: list[Row],
+    Y: list[int],
+    kernel: KernelFunction,
+    *,
+    budget: int,
+    regularisation: float = 0.001,
+    maintenance: str = "remove",
+) -> Trace:
+    trace = Trace()
+    for t, (x, y) in enumerate(zip(X, Y, strict=True), 1):
+        margin = _predict(trace, kernel, x, y)
+        shrink(trace, 1 - 1 / t)
+        if margin < 1 or not trace.points:
+            _count_update(trace, margin)
+            add(trace, x, y / (regularisation * t))
+            if len(trace.points) > budget:
+                smallest = first_smallest([abs(a) for a in trace.coefficients])
+                MAINTENANCE[maintenance](trace, kernel, smallest)
+            trace.sizes.append(len(trace.points))
+    return trace
+
+
+def _project(trace: Trace, kernel: KernelFunction, i: int) -> None:
+    a, s = trace.coefficients[i], trace.points[i]
+    remove(trace, i)
+    K = np.array([[kernel(r, q) for q in trace.points] for r in trace.points])
+    k = np.array([kernel(r, s) for r in trace.points])
+    trace.coefficients = (np.array(trace.coefficients) + a * _least_squares(K, k)).tolist()
+
+
+def _merge(trace: Trace, kernel: KernelFunction, i: int) -> None:
+    """Merge i with the partner of the same sign that costs least; alone, it is removed."""
+    S, a = trace.points, trace.coefficients
+    partners = [j for j in range(len(S)) if j != i and a[j] * a[i] > 0]
+    if not partners:
+        remove(trace, i)
+        return
+    merges = [_merged(a[i], a[j], kernel(S[i], S[j])) for j in partners]
+    best = first_smallest([loss for loss, _, _ in merges])
+    j, (_, h, a_z) = partners[best], merges[best]
+    z = [h * u + (1 - h) * v for u, v in zip(S[i], S[j], strict=True)]
+    for gone in sorted((i, j), reverse=True):
+        remove(trace, gone)
+    add(trace, z, a_z)
+
+
+def _merged(a_i: float, a_j: float, k: float) -> tuple[float, float, float]:
+    """Loss, h and a_z of the best point on the line, by golden-section search over all of [0, 1].
+
+    m·κ^((1-h)²) + (1-m)·κ^(h²) may have two maxima where κ is small: one near each end.
+    """
+    m = a_i / (a_i + a_j)
+
+    def height(h: float) -> float:
+        return m * k ** ((1 - h) ** 2) + (1 - m) * k ** (h**2)
+
+    golden = (math.sqrt(5) - 1) / 2
+    candidates = []
+    for low, high in ((0.0, 0.5), (0.5, 1.0)):
+        for _ in range(80):
+            p, q = high - golden * (high - low), low + golden * (high - low)
+            if height(p) < height(q):
+                low = p
+            else:
+                high = q
+        candidates.append((low + high) / 2)
+    h = max(candidates, key=height)
+    a_z = (a_i + a_j) * height(h)
+    return a_i**2 + a_j**2 + 2 * a_i * a_j * k - a_z**2, h, a_z
+
+
+MAINTENANCE = {"remove": lambda trace, _, i: remove(trace, i), "project": _project, "merge": _merge}
+
+
+def bpa_s(
+    X: list[Row],
+    Y: list[int],
+    kernel: KernelFunction,
+    *,
+    budget: int,
+    aggressiveness: float = 1.0,
+) -> Trace:
+    C = aggressiveness
+    trace = Trace()
+    for x, y in zip(X, Y, strict=True):
+        margin = _predict(trace, kernel, x, y)
+        if margin < 1 - REACHED:
+            _count_update(trace, margin)
+            tau = min(C, 1 - margin)
+            if len(trace.points) < budget:
+                add(trace, x, y * tau)
+            else:
+                k = [kernel(s, x) for s in trace.points]
+                betas = [a * k_r + y * tau for a, k_r in zip(trace.coefficients, k, strict=True)]
+                left = C * max(0.0, 1 - margin - tau)
+                costs = [
+                    0.5 * (a**2 + beta**2 - 2 * a * beta * k_r) + left
+                    for a, beta, k_r in zip(trace.coefficients, betas, k, strict=True)
+                ]
+                r = first_smallest(costs)
+                remove(trace, r)
+                add(trace, x, betas[r])
+            trace.sizes.append(len(trace.points))
+    return trace
+
+
+def krls(X: list[Row], Y: list[int], kernel: KernelFunction, *, tolerance: float = 0.1) -> Trace:
+    """P = (AᵀA)^{-1} by the recursion of the publication; K^{-1} by elimination each time."""
+    trace = Trace()
+    P = np.empty((0, 0))
+    for x, y in zip(X, Y, strict=True):
+        margin = _predict(trace, kernel, x, y)
+        d, distance = projection(trace.points, kernel, x)
+        error = y - math.fsum(
+            a * kernel(s, x) for a, s in zip(trace.coefficients, trace.points, strict=True)
+        )
+        _count_update(trace, margin)
+        if distance**2 > tolerance:
+            step = error / distance**2
+            trace.coefficients = [a - w * step for a, w in zip(trace.coefficients, d, strict=True)]
+            add(trace, x, step)
+            P = np.pad(P, (0, 1))
+            P[-1, -1] = 1.0
+        elif trace.points:
+            w = np.array(d)
+            q = P @ w / (1 + w @ P @ w)
+            P = P - np.outer(q, w @ P)
+            K = [[kernel(s, r) for r in trace.points] for s in trace.points]
+            moved = solve(K, (q * error).tolist())
+            trace.coefficients = [a + b for a, b in zip(trace.coefficients, moved, strict=True)]
+        trace.sizes.append(len(trace.points))
+    return trace

@@ -239,11 +239,6 @@ def oldest_smallest(values: Floats, present: NDArray[np.bool_]) -> int:
     return int((chosen <= least + EQUAL * max(largest, TINY)).argmax())
 
 
-def drop_smallest(f: Expansion) -> None:
-    """Forget the example with the smallest |a|, the older of equal ones."""
-    f.drop_at(oldest_smallest(np.abs(f.weights()), f.present()))
-
-
 def drop_any(f: Expansion, rng: np.random.Generator) -> float:
     """Drop an example uniformly at random; the probability of each other one to stay."""
     size = f.size

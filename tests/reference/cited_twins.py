@@ -24,6 +24,12 @@ def first_smallest(values: list[float]) -> int:
     return next(i for i, v in enumerate(values) if v <= min(values) + TIE * largest)
 
 
+def oldest_smallest_coefficient(a: list[float]) -> int:
+    """The oldest of the smallest |a|, equal up to rounding of themselves."""
+    least = min(abs(value) for value in a)
+    return next(i for i, value in enumerate(a) if abs(value) <= least * (1 + TIE))
+
+
 def remove(trace: Trace, i: int) -> None:
     del trace.points[i], trace.coefficients[i]
 
@@ -145,7 +151,7 @@ def silk(
             _count_update(trace, margin)
             add(trace, x, alpha * y)
             if len(trace.points) > budget:
-                remove(trace, first_smallest([abs(a) for a in trace.coefficients]))
+                remove(trace, oldest_smallest_coefficient(trace.coefficients))
             trace.sizes.append(len(trace.points))
     return trace
 
@@ -210,7 +216,7 @@ def bsgd(
             _count_update(trace, margin)
             add(trace, x, y / (regularisation * t))
             if len(trace.points) > budget:
-                smallest = first_smallest([abs(a) for a in trace.coefficients])
+                smallest = oldest_smallest_coefficient(trace.coefficients)
                 MAINTENANCE[maintenance](trace, kernel, smallest)
             trace.sizes.append(len(trace.points))
     return trace

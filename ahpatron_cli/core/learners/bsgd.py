@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ahpatron_cli.core.budget import drop_smallest
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.learners.base import Learner, Margin, Trigger
 from ahpatron_cli.core.parameters import choice, real, whole
@@ -43,4 +42,4 @@ class BSGD(Learner[Expansion]):
         """Add x with y/(λt), and make room again."""
         f.add(y / (self.regularisation * self._rounds))
         if f.size > self.budget:
-            drop_smallest(f)
+            f.drop_smallest()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ahpatron_cli.core.budget import drop_smallest
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.learners.base import REACHED, Learner, Margin, Trigger
 from ahpatron_cli.core.parameters import real, whole
@@ -57,4 +56,4 @@ class Silk(Learner[Expansion]):
         most = self.step * self.loss_weight * self.kept_share
         f.add(y * (min(most, missing / own) if own > 0 else most))
         if f.size > self.budget:
-            drop_smallest(f)
+            f.drop_smallest()

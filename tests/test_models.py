@@ -270,3 +270,18 @@ def test_rows_that_come_sparse_after_dense_go_on_too(tmp_path: Path) -> None:
         second = gone_on(tmp_path / "m.npz", learner, first)
         scores.append(second.feed(rows_of(sparse, slice(400, ROUNDS)), STREAM.y[400:]))
         assert np.concatenate(scores).tobytes() == np.concatenate(wanted).tobytes()
+
+
+@pytest.mark.parametrize("bug", [TypeError, AttributeError, KeyError, IndexError])
+def test_a_bug_of_ours_is_not_called_damage(
+    tmp_path: Path, content: bytes, monkeypatch: pytest.MonkeyPatch, bug: type[Exception]
+) -> None:
+    path = tmp_path / "m.npz"
+    path.write_bytes(content)
+
+    def broken(*_: object) -> None:
+        raise bug("a bug")
+
+    monkeypatch.setattr(Player, "restore", broken)
+    with pytest.raises(bug, match="a bug"):
+        player_of(path)

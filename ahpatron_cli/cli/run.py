@@ -1,14 +1,21 @@
 """`ahpatron run`: the command and its options. What it does is in `session.py`."""
 
+import sys
+from collections.abc import Callable
 from contextlib import ExitStack
 from functools import partial
 from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
 
 import typer
 
 from ahpatron_cli.cli import options
 from ahpatron_cli.cli.answer import Answer
+from ahpatron_cli.errors import UserError
 from ahpatron_cli.signals import deferred, raise_on_signals
+
+if TYPE_CHECKING:
+    from ahpatron_cli.records import Report
 
 
 def run(
@@ -116,22 +123,36 @@ def run(
         saved = SavedPass(models, talk.note)
     if certify and (resume or checkpoint):
         raise usage("--certify needs the whole stream, from its first round, in one run")
-    with ExitStack() as last:
-        writer = last.enter_context(open_predictions(predictions))
-        certifier = Certifier(seed) if certify else None
-        folder = _cache_folder() if cache else None
-        session = Session(
-            setups, preparation, repetition, jobs, talk, writer, saved, certifier, folder
-        )
-        session.check(data)
-        reports = [session.play(path) for path in data]
-        with deferred():  # all output files, or none
-            last.close()
-            if curve:
-                write_curve(curve, session.curves)
-            if out and out_format:
-                write_atomically(out, to_text(reports, out_format))
+    reports: list[Report] = []
+    try:
+        with ExitStack() as last:
+            writer = last.enter_context(open_predictions(predictions))
+            certifier = Certifier(seed) if certify else None
+            folder = _cache_folder() if cache else None
+            session = Session(
+                setups, preparation, repetition, jobs, talk, writer, saved, certifier, folder
+            )
+            session.check(data)
+            for path in data:
+                reports.append(session.play(path))  # noqa: PERF401 - a fault leaves those before
+            with deferred():  # all output files, or none
+                last.close()
+                if curve:
+                    write_curve(curve, session.curves)
+                if out and out_format:
+                    write_atomically(out, to_text(reports, out_format))
+    except UserError as error:
+        if not 0 < len(reports) < len(data):
+            raise
+        return Answer(partial(_write_then_raise, partial(write_reports, reports, format), error))
     return Answer(partial(write_reports, reports, format))
+
+
+def _write_then_raise(write: Callable[[], None], error: UserError) -> NoReturn:
+    """Show the files before the faulty one, then the fault, whose exit code counts."""
+    write()
+    sys.stdout.flush()
+    raise error
 
 
 def _cache_folder() -> Path | None:

@@ -9,9 +9,9 @@ from __future__ import annotations
 import numpy as np
 
 from ahpatron_cli.core import KERNELS
-from ahpatron_cli.core.rows import CsrRows, Rows, compressed, rows_of
+from ahpatron_cli.core.rows import CsrRows, Floats, Rows, compressed, rows_of
 from ahpatron_cli.data.dataset import WARM_UP
-from ahpatron_cli.data.distances import measure
+from ahpatron_cli.data.geometry import distances_apart
 
 DIGITS = 4
 """Of the σ chosen: few enough to be typed, and then to give the same bits."""
@@ -25,19 +25,18 @@ def median_sigma(rows: Rows, kernel: str) -> float | str:
     """
     count = len(rows) if isinstance(rows, CsrRows) else rows.shape[0]
     first = compressed(rows_of(rows, slice(0, min(count, WARM_UP))))
-    found = _median_of_sums(first) if kernel == "laplacian" else measure(first)
-    if isinstance(found, str):
-        return found
-    return float(f"{found if isinstance(found, float) else found.sigma:.{DIGITS}g}")
+    apart = _sums(first) if kernel == "laplacian" else distances_apart(first)
+    if isinstance(apart, str):
+        return apart
+    return float(f"{np.quantile(apart[0], 0.5, method='inverted_cdf'):.{DIGITS}g}")
 
 
-def _median_of_sums(rows: CsrRows) -> float | str:
-    """The median of ‖u - v‖₁ over all pairs."""
+def _sums(rows: CsrRows) -> tuple[Floats] | str:
+    """All ‖u - v‖₁ that are not 0."""
     points = KERNELS["laplacian"]().points(rows)
     distances = points.differences(points, power=1)
     apart = distances[np.triu_indices(len(distances), 1)]
     apart = apart[apart > 0]
     if not len(apart):
         return "all rows looked at are equal, or there is only one"
-    median = float(np.quantile(apart, 0.5, method="inverted_cdf"))
-    return median if np.isfinite(10 * apart.max()) else "distances do not fit into a double"
+    return (apart,) if np.isfinite(10 * apart.max()) else "distances do not fit into a double"

@@ -7,12 +7,12 @@ from typing import TypeAlias
 from rich.console import Console
 from rich.text import Text
 
-from ahpatron_cli.data.distances import Alignment, Distances
 from ahpatron_cli.data.labels import show
 from ahpatron_cli.numbers import counted, share, short
 from ahpatron_cli.output.escape import literal
 from ahpatron_cli.output.terminal import Window, print_lines
 from ahpatron_cli.profile.advice import advice, next_commands
+from ahpatron_cli.profile.distances import Alignment, Distances
 from ahpatron_cli.profile.profile import (
     Content,
     FaultFacts,

@@ -7,11 +7,11 @@ import shlex
 import numpy as np
 
 from ahpatron_cli.core.rows import CsrRows
-from ahpatron_cli.data.distances import MOST_COMPARED
 from ahpatron_cli.data.labels import PLAIN_PAIRS, show
 from ahpatron_cli.data.libsvm.grammar import MAX_FEATURES
 from ahpatron_cli.data.source import STDIN_NAME
 from ahpatron_cli.numbers import short
+from ahpatron_cli.profile.distances import MOST_COMPARED
 from ahpatron_cli.profile.profile import FeatureFacts, LabelFacts, Profile, RowFacts
 from ahpatron_cli.profile.sketches import ColumnResult, LabelTally
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from ahpatron_cli.data.distances import Alignment, Distances
+from ahpatron_cli.profile.distances import Alignment, Distances
 
 
 @dataclass(frozen=True)

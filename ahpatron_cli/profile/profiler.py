@@ -9,13 +9,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from ahpatron_cli.core.rows import CsrRows, row_sums
-from ahpatron_cli.data.distances import MOST_COMPARED, TOO_SMALL, align, measure
+from ahpatron_cli.data.geometry import TOO_SMALL
 from ahpatron_cli.data.libsvm.grammar import MAX_FEATURES, Fault
 from ahpatron_cli.data.libsvm.reader import Chunk, SvmReader
 from ahpatron_cli.data.scaling import scaled
 from ahpatron_cli.data.source import Source
 from ahpatron_cli.numbers import short
 from ahpatron_cli.profile.advice import SPARSE_DENSITY, advise_scale, played
+from ahpatron_cli.profile.distances import MOST_COMPARED, align, measure
 from ahpatron_cli.profile.profile import (
     Content,
     FaultFacts,

@@ -8,8 +8,7 @@
 
 So the memory needed does not depend on the length of the file.
 
-Rows are compared by 64-bit hashes: `Σ mix(bits(x_ij) ⊕ key_j)` mod 2^64 over the values that are
-not 0. Two rows that differ collide with probability 2^-64: among 2 million rows any two do with
+Rows are compared by 64-bit hashes: among 2 million rows any two that differ collide with
 probability 1e-7.
 """
 
@@ -18,40 +17,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers
+from ahpatron_cli.data.geometry import row_hashes
 
 MOST_LABELS = 1000
 MOST_COLUMNS = 1 << 20
 MOST_FINGERPRINTS = 2_000_000
 MOST_SAMPLED = 4000
 MOST_SAMPLED_VALUES = 1 << 20
-
-Words = NDArray[np.uint64]
-
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_SALT = np.uint64(0x243F6A8885A308D3)
-
-
-def _mix(words: Words) -> Words:
-    """The finaliser of SplitMix64, a bijection in which every bit depends on every other."""
-    for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
-        words ^= words >> np.uint64(shift)
-        words *= np.uint64(factor)
-    words ^= words >> np.uint64(31)
-    return words
-
-
-def row_hashes(rows: CsrRows) -> Words:
-    """A hash of each row; rows that are equal as vectors have equal ones."""
-    values = np.ascontiguousarray(rows.values)
-    words = _mix(rows.columns.astype(np.uint64) * _GOLDEN + _SALT)
-    words ^= values.view(np.uint64)
-    words = np.where(values == 0, np.uint64(0), _mix(words))  # a zero counts as not stored
-    sums = np.concatenate((np.zeros(1, np.uint64), words))
-    np.cumsum(sums, out=sums)
-    return sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]
 
 
 class LabelTally:

@@ -111,6 +111,14 @@ def test_sorted_labels_are_warned_about(ahpatron: Ahpatron) -> None:
     assert "sorted" not in ahpatron("run", path, "--shuffle").err
 
 
+@pytest.mark.parametrize("rows", [2, 10, 19])
+def test_few_rows_are_sorted_by_chance(ahpatron: Ahpatron, rows: int) -> None:
+    half = rows // 2
+    path = ahpatron.write("data.svm", data(*[1] * half, *[-1] * (rows - half)))
+    done = ahpatron("run", path)
+    assert (done.code, done.err) == (0, "")
+
+
 @pytest.mark.parametrize("label", ["one", "nan", "inf", "1_0", ""])
 def test_positive_must_be_a_number(ahpatron: Ahpatron, label: str) -> None:
     refused = ahpatron("run", "x.svm", f"--positive={label}")

@@ -325,3 +325,24 @@ def test_models_and_data_are_told_apart(ahpatron: Ahpatron, rings: Path) -> None
     refused = ahpatron("run", rings, "--resume", "fifo")
     assert refused.code == 65
     assert "not a regular file" in refused.err
+
+
+@pytest.mark.parametrize("way", [[], ["--shuffle"], ["--freeze"]])
+def test_reading_takes_time_after_resuming_too(
+    ahpatron: Ahpatron, rings: Path, way: list[str]
+) -> None:
+    ahpatron("run", rings, "-B", "400", "--save", "m.npz")
+    ahpatron.write("one.svm", rings.read_bytes().splitlines(keepends=True)[0])
+    done = ahpatron("run", "one.svm", "--resume", "m.npz", "--format", "json", *way)
+    document = json.loads(done.out)
+    assert document["load_seconds"] > 0
+    assert document["runs"][0]["this_file"]["rounds"] == 1
+
+
+def test_a_checkpoint_goes_on_in_the_same_file(ahpatron: Ahpatron, rings: Path) -> None:
+    command = ["run", rings, "-B", "40", "--checkpoint", "c.npz", "--format", "json"]
+    first, again = ahpatron(*command), ahpatron(*command)
+    assert first.code == again.code == 0
+    assert "goes on after 2,000 rounds" in again.err
+    assert json.loads(again.out)["runs"][0]["this_file"] is None  # all rounds are of this file
+    assert json.loads(again.out)["load_seconds"] > 0

@@ -8,13 +8,18 @@ import gzip
 import io
 import json
 import lzma
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
+from sklearn.datasets import load_svmlight_file
 
+from ahpatron_cli import OnlineKernelClassifier
 from ahpatron_cli.core import Ahpatron as AhpatronLearner
 from ahpatron_cli.core import Gaussian, play
+from ahpatron_cli.data import dataset
 from support.command import Ahpatron
 
 DETERMINISTIC = [
@@ -302,3 +307,136 @@ def test_default_steps_know_the_length_of_a_file_but_not_of_a_pipe(
     assert step(rings, "--limit", 100) == 1.0
     assert step("-", stdin=rings.read_bytes()) == 0.1
     assert step("-", "-p", "horizon=400", stdin=rings.read_bytes()) == 0.5
+
+
+def test_what_is_done_before_a_faulty_file_is_shown(
+    ahpatron: Ahpatron, rings: Path, breast_cancer: Path
+) -> None:
+    ahpatron.write("faulty.svm", "1 1:1\n-1 1:x\n")
+    files = [rings, breast_cancer, "faulty.svm"]
+    outputs = ["--predictions", "p.csv", "--curve", "c.csv", "--out", "r.json"]
+    done = ahpatron("run", *files, "-B", 40, "--format", "json", *outputs)
+    assert done.code == 65
+    assert "faulty.svm:2" in done.err
+    names = [Path(one["data"]["path"]).name for one in json.loads(done.out)]
+    assert names == ["rings.svm", "breast_cancer.svm"]
+    assert ahpatron.files() == {"faulty.svm"}  # of the output files all, or none
+    first = ahpatron("run", "faulty.svm", rings)
+    assert (first.code, first.out) == (65, "")
+
+
+def test_predictions_are_written_as_csv_only(ahpatron: Ahpatron, rings: Path) -> None:
+    for name in ("p.parquet", "p.json"):
+        refused = ahpatron("run", rings, "--predictions", name)
+        assert refused.code == 2
+        assert refused.err.rstrip().endswith("use one of .csv")
+
+
+def test_scores_next_to_0_are_warned_about_once(ahpatron: Ahpatron) -> None:
+    lines = "".join(f"{(-1) ** i} 1:{i * 1000}\n" for i in range(100))
+    path = ahpatron.write("data.svm", lines)
+    done = ahpatron("run", path, "-l", "all", "--sigma", "0.001")
+    assert done.code == 0
+    warnings = [line for line in done.err.splitlines() if "|f(x)| < 1e-9" in line]
+    assert len(warnings) == 1
+    assert "ahpatron, ahpatron+, " in warnings[0]
+    assert "these predictions are essentially arbitrary" in warnings[0]
+    assert "`--sigma auto --scale minmax`" in warnings[0]
+    assert "`ahpatron inspect FILE`" in warnings[0]
+    helped = ahpatron("run", path, "-l", "all", "--sigma", "auto", "--scale", "minmax")
+    assert "1e-9" not in helped.err
+
+
+AGREEING = {
+    "grows wider": "".join(
+        f"{(-1) ** (i * i % 7 // 3)} {1 + i % 40}:{i % 3} {41 + i % (1 + i // 20)}:{i % 5}\n"
+        for i in range(900)
+    ),
+    "dense at first": "".join(
+        f"{(-1) ** (i * i % 7 // 3)} 1:{i % 3} 2:{i % 5}{f' {100 + i}:1' if i > 99 else ''}\n"
+        for i in range(900)
+    ),
+    "sparse at first": "".join(
+        f"{(-1) ** (i * i % 7 // 3)} 1:{i % 3}{' 200:1' if i < 99 else f' 2:{i % 5} 3:1'}\n"
+        for i in range(900)
+    ),
+    "too wide later": "".join(
+        f"{(-1) ** (i * i % 7 // 3)} 1:{i % 3} 2:{i % 5}{' 5000:1' if i == 500 else ''}\n"
+        for i in range(900)
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("name", "scale"),
+    [
+        *(("grows wider", scale) for scale in ("none", "unit", "minmax")),
+        *(("dense at first", "none"), ("dense at first", "unit")),
+        *(("sparse at first", "none"), ("sparse at first", "minmax")),
+        ("too wide later", "none"),
+    ],
+)
+def test_stream_memory_cache_sweep_and_estimator_agree(
+    ahpatron: Ahpatron, name: str, scale: str
+) -> None:
+    """The same bits of every prediction and the same records, whichever way the rows take."""
+    path = ahpatron.write("data.svm", AGREEING[name])
+    common = ["-l", "ahpatron", "-B", 40, "--scale", scale, "--format", "json"]
+    common += ["--sigma", 2, "-p", "epsilon=0.7"]
+    ways = {
+        "stream": [],
+        "memory": ["--no-shuffle", "--repeats", 2],
+        "processes": ["--no-shuffle", "--repeats", 2, "--jobs", 2],
+        "written": ["--cache"],
+        "cached": ["--cache"],
+        "mapped": ["--no-shuffle", "--repeats", 2, "--cache"],
+    }
+    if (name, scale) != ("grows wider", "none"):
+        del ways["processes"]
+    records, predictions = [], []
+    for way, options in ways.items():
+        call = ahpatron.process if "--jobs" in options else ahpatron
+        done = call("run", path, *common, *options, "--predictions", f"{way}.csv")
+        assert done.code == 0, done.err
+        records.append(runs(json.loads(done.out))[0])
+        lines = (ahpatron.folder / f"{way}.csv").read_text().splitlines()
+        predictions.append(lines[:901])
+    assert all(record == records[0] for record in records)
+    assert all(lines == predictions[0] for lines in predictions)
+    common.remove("-p"), common.remove("epsilon=0.7")
+    swept = ahpatron(
+        *("sweep", path, *common, "--no-shuffle", "-g", "epsilon=0.7", "--out", "s.jsonl")
+    )
+    assert swept.code == 0, swept.err
+    trial = json.loads((ahpatron.folder / "s.jsonl").read_text().splitlines()[1])["run"]
+    assert {key: trial[key] for key in DETERMINISTIC} == records[0]
+    if scale == "none":
+        X, y = load_svmlight_file(str(path), zero_based=True)  # columns numbered as in the file
+        model = OnlineKernelClassifier(budget=40, epsilon=0.7, sigma=2.0, random_state=0).fit(X, y)
+        scores = [row.split(",")[6] for row in predictions[0][1:]]
+        assert [repr(score) for score in model.online_scores_.tolist()] == scores
+
+
+@pytest.mark.parametrize("learner", ["pomdr", "ahpatron"])
+def test_a_file_that_changes_before_its_pass_is_refused(
+    ahpatron: Ahpatron, monkeypatch: pytest.MonkeyPatch, learner: str
+) -> None:
+    """Labels 1 and 2, or the number of rounds, are found by a scan; then the file is played."""
+    more = "#" * 30_000  # so that the file is not read in one go
+    path = ahpatron.write("data.svm", f"1 1:1 {more}\n2 1:2 {more}\n" * 50)
+    looked = dataset.scan
+    scans = []
+
+    def scan(*arguments: Any) -> Any:
+        scans.append(arguments)
+        found = looked(*arguments)
+        path.write_text(f"2 1:1 {more}\n1 1:2 {more}\n" * 50)  # of the same size
+        return found
+
+    monkeypatch.setattr(dataset, "scan", scan)
+    refused = ahpatron("run", path, "-l", learner)
+    assert (refused.code, refused.out) == (65, "")
+    assert "the file changed between two readings" in refused.err
+    assert len(scans) == 1  # for labels and rounds together
+    monkeypatch.setattr(dataset, "scan", lambda *arguments: replace(looked(*arguments), size=5))
+    assert ahpatron("run", path, "-l", learner).code == 65

@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from ahpatron_cli.data.distances import Alignment, Distances, Geometry, align, measure
+from ahpatron_cli.data.geometry import Geometry, row_hashes
 from ahpatron_cli.data.source import Source
+from ahpatron_cli.profile.distances import Alignment, Distances, align, measure
 from ahpatron_cli.profile.profiler import Profiler, Wanted
-from ahpatron_cli.profile.sketches import Columns, Fingerprints, Sample, row_hashes
+from ahpatron_cli.profile.sketches import Columns, Fingerprints, Sample
 from support.profiles import Matrix, alignment_of, content, distances_of, profile, to_csr, to_text
 
 

@@ -3,28 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 
-from ahpatron_cli.core.kernels import ROUNDING, TRUSTED
-from ahpatron_cli.core.rows import CsrRows, Floats, Integers
-from ahpatron_cli.profile.sketches import row_hashes
+from ahpatron_cli.core.rows import CsrRows, Floats
+from ahpatron_cli.data.geometry import LOST, Geometry, distances_apart
 
 MOST_COMPARED = 1000
 """Rows of the sample whose distances are looked at: half a million pairs."""
 BINS = 8
 SHARE = 0.05
 """σ is useful while so many pairs have a κ that is not nearly 0, and so many one not nearly 1."""
-TOO_SMALL = "values are too small beside others for distances to be told"
-_DENSE_SHARE = 0.25
-_DENSE_WIDTH = 4096
-_BLOCK = 256
-_PAIRS_VALUES = 1 << 20
-_LOST = 1e-140
-"""Distances below, in units of the largest value, are not known: their squares underflow."""
 
 
 @dataclass(frozen=True)
@@ -85,96 +75,12 @@ class Alignment:
     """How many rows it was computed from."""
 
 
-class Geometry:
-    """Squared distances between rows, block by block, exact to nine digits.
-
-    `‖u - v‖² = ‖u‖² + ‖v‖² - 2⟨u, v⟩`, and by subtraction where that loses digits. All is
-    computed in units of 2^e, with e such that no square overflows or underflows.
-    """
-
-    def __init__(self, rows: CsrRows) -> None:
-        largest = float(np.abs(rows.values).max(initial=0.0))
-        self.exponent = math.frexp(largest)[1]
-        values = np.ldexp(rows.values, -self.exponent)
-        self._hashes = row_hashes(rows)
-        size = len(rows) * rows.width
-        self._rows: (
-            Any  # a NumPy array, or a matrix of scipy.sparse: both are sliced and multiplied
-        )
-        self._sparse = rows.width > _DENSE_WIDTH or len(values) < _DENSE_SHARE * size
-        if self._sparse:
-            from scipy.sparse import csr_matrix
-
-            used, columns = np.unique(rows.columns, return_inverse=True)
-            shape = (len(rows), len(used))
-            self._rows = csr_matrix((values, columns, rows.indptr), shape=shape)
-            self._norms = np.asarray(self._rows.multiply(self._rows).sum(axis=1)).reshape(-1)
-        else:
-            dense = CsrRows(rows.indptr, rows.columns, values, rows.width).dense()
-            self._rows = dense - dense.mean(axis=0)  # offsets would cost digits
-            self._norms = np.einsum("ij,ij->i", self._rows, self._rows)
-        self.lost = False
-        """Whether two rows differ by less than can be told beside the largest value."""
-
-    def __len__(self) -> int:
-        return len(self._hashes)
-
-    def blocks(self) -> Iterator[tuple[int, int, Floats]]:
-        """(start, stop, squares): of rows start to stop with all rows from `start` on."""
-        for start in range(0, len(self), _BLOCK):
-            stop = min(start + _BLOCK, len(self))
-            yield start, stop, self._squares(start, stop)
-
-    def _squares(self, start: int, stop: int) -> Floats:
-        products = self._rows[start:stop] @ self._rows[start:].T
-        squares: Floats = -2.0 * (products.toarray() if self._sparse else products)
-        sums = self._norms[start:stop, None] + self._norms[start:]
-        squares += sums
-        equal = self._hashes[start:stop, None] == self._hashes[start:]
-        squares[equal] = 0.0
-        doubtful = ~equal & (TRUSTED * squares < 8 * ROUNDING * sums)
-        left, right = np.nonzero(np.triu(doubtful, 1))
-        if len(left):
-            squares[left, right] = self._by_subtraction(left + start, right + start)
-            mirrored = right < stop - start
-            left, right = left[mirrored], right[mirrored]
-            squares[right, left] = squares[left, right]
-        self.lost |= bool((~equal & (squares < _LOST**2)).any())
-        return squares
-
-    def _by_subtraction(self, left: Integers, right: Integers) -> Floats:
-        """`‖u - v‖²` of single pairs, a bounded number of values at a time."""
-        out = np.empty(len(left))
-        step = max(_PAIRS_VALUES // max(self._rows.shape[1], 1), 1)
-        if self._sparse:
-            step = max(_PAIRS_VALUES // int(np.diff(self._rows.indptr).max(initial=1)), 1)
-        for start in range(0, len(left), step):
-            part = slice(start, start + step)
-            gap = self._rows[left[part]] - self._rows[right[part]]
-            square = gap.multiply(gap) if self._sparse else gap * gap
-            out[part] = np.asarray(square.sum(axis=1)).reshape(-1)
-        return out
-
-
 def measure(rows: CsrRows) -> Distances | str:
     """The distances between all pairs of these rows, or why they say nothing."""
-    if len(rows) < 2:
-        return "there is only one row to look at"
-    geometry = Geometry(rows)
-    parts = []
-    for start, stop, squares in geometry.blocks():
-        above = np.triu(np.ones(squares.shape, dtype=bool), 1)
-        parts.append(np.sqrt(squares[above[: stop - start]]))
-    distances = np.sort(np.concatenate(parts))
-    if geometry.lost and distances[len(distances) // 20] < _LOST:
-        return TOO_SMALL
-    apart = distances[np.searchsorted(distances, 0.0, side="right") :]
-    if not len(apart):
-        return "all rows of the sample are equal"
-    with np.errstate(over="ignore"):
-        apart = np.ldexp(apart, geometry.exponent)
-    if not math.isfinite(10 * float(apart[-1])):
-        return "distances do not fit into a double"
+    found = distances_apart(rows)
+    if isinstance(found, str):
+        return found
+    apart, pairs = found
     first, low, median, high, last = np.quantile(
         apart, [0.01, 0.05, 0.5, 0.95, 0.99], method="inverted_cdf"
     )
@@ -183,8 +89,8 @@ def measure(rows: CsrRows) -> Distances | str:
     counts = np.diff(np.searchsorted(apart, edges[:-1]), append=len(apart))
     return Distances(
         rows=len(rows),
-        pairs=len(distances),
-        zero_pairs=len(distances) - len(apart),
+        pairs=pairs,
+        zero_pairs=pairs - len(apart),
         smallest=float(apart[0]),
         quantile_05=float(low),
         median=float(median),
@@ -220,7 +126,7 @@ def align(rows: CsrRows, signs: Floats, sigma: float, total: int) -> Alignment |
         np.fill_diagonal(terms, 0.0)
         sums[start:stop] += terms.sum(axis=1)
         sums[stop:] += terms[:, stop - start :].sum(axis=0)
-    if geometry.lost and width < 1e20 * _LOST:
+    if geometry.lost and width < 1e20 * LOST:
         return None
     mean = float(sums.sum()) / (count * (count - 1)) if count > 1 else 0.0
     value = (total - 1) * (1 - mean)

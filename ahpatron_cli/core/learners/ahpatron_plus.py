@@ -30,7 +30,7 @@ class AhpatronPlus(Ahpatron):
     Proved is what is proved of Ahpatron, and only with the parameters that it is proved for:
     Theorem 5 wants halves and a constant `λ = U/(2√B)`, so these defaults have no mistake bound.
     λ_t has the shape of AVP's Corollary 2, which is about AVP, without a budget and with λ = 1.
-    That the defaults make fewer mistakes is measured (tests/benchmarks/plus.py), not proved.
+    That the defaults make fewer mistakes is measured (tests/benchmarks/ours.py), not proved.
     """
 
     name = "ahpatron+"

@@ -25,6 +25,7 @@ sys.path[:0] = [str(ROOT), str(ROOT / "tests")]
 
 LABELS = [b"1", b"-1", b"+1", b"0", b"2.5", b"1e0", b"-0", b"nan", b"inf", b"1e400", b"1_0", b"x"]
 LABELS += [b"0x1", b"1,2", b"<a>", b"{", b"@r", b"|", b"", b".", b"1.", b".5", b"1e", b"--1"]
+LABELS += [b"?", b"??", b"qid:1"]
 INDICES = [b"1", b"2", b"3", b"7", b"0", b"01", b"10000000", b"10000001", b"-1", b"a", b"1.5"]
 INDICES += [b"1_0", b"9" * 30, b"", b"qid", b"+1", b"4294967297", b"18446744073709551617"]
 VALUES = [b"1", b"0.5", b"-2", b"+3", b"1e-400", b"5e-324", b"1.7976931348623157e308", b"1e309"]
@@ -40,13 +41,16 @@ PACKERS = (lambda text: gzip.compress(text, 1, mtime=0), bz2.compress, lzma.comp
 def made_up(lots: random.Random) -> bytes:
     """A text with the look of LIBSVM, good or bad."""
     hostility = lots.choice((0.0, 0.0, 0.02, 0.1, 0.5))
+    labelled = lots.random() < 0.7
 
     def pick(choices: list[bytes], good: int) -> bytes:
         return lots.choice(choices if lots.random() < hostility else choices[:good])
 
     parts = [pick(HEADS, 4)]
     for _ in range(lots.choice((1, 1, 2, 3, 8))):
-        parts.append(pick(LABELS, 7))
+        parts.append(
+            pick(LABELS, 7) if labelled or lots.random() < 0.5 else lots.choice((b"?", b""))
+        )
         index = 0
         if lots.random() < 0.1:
             parts.append(b" qid:%d" % lots.randrange(9))

@@ -8,6 +8,8 @@ it asks here. A line is
 Labels and values are decimal numbers as `float()` reads them, finite, without underscores. Indices
 are digits, increase along the line, and stay within a limit, so that one forged index cannot ask
 for gigabytes.
+
+Rows to be predicted may lack a label: the line then starts with `index:value`, or with a `?`.
 """
 
 from __future__ import annotations
@@ -38,6 +40,7 @@ _NUMBER = re.compile(_DECIMAL)
 # the next token: index and value, or else something that is not a feature
 _FEATURE = re.compile(rb"[ \t]*+(?:([0-9]++):(" + _DECIMAL + rb")(?![^ \t])|([^ \t]++))")
 _QUERY = re.compile(rb"qid:[0-9]++")
+_NO_LABEL = re.compile(rb"\?|(?:[0-9]++|qid):.*+")
 _HEX = re.compile(rb"[+-]?0[xX][0-9a-fA-F.pP+-]*")
 _INDEX = re.compile(rb"(?<![^ \t])[0-9]++:")
 _FORBIDDEN = re.compile(rb"[^\t -~]")
@@ -71,6 +74,7 @@ class Line(NamedTuple):
     """A line that holds an example."""
 
     label: float
+    """NaN if it has none."""
     indices: list[int]
     values: list[float]
     has_qid: bool
@@ -91,7 +95,11 @@ class _Token(NamedTuple):
 
 
 def parse_line(
-    text: bytes, max_features: int = MAX_FEATURES, *, in_pieces: bool = True
+    text: bytes,
+    max_features: int = MAX_FEATURES,
+    *,
+    in_pieces: bool = True,
+    may_lack_label: bool = False,
 ) -> Line | None:
     """Read one line (without its line feed); None if it is blank or a comment.
 
@@ -101,6 +109,8 @@ def parse_line(
     first = _TOKEN.search(data)
     if first is None:
         return None
+    if may_lack_label and _NO_LABEL.fullmatch(first[0]):
+        return _unlabelled(data, first.start(), max_features)
     label = _label(_Token(first[0], first.start() + 1), data)
     if in_pieces and len(data) > LONG:
         _refuse_in_pieces(data, max_features)
@@ -125,6 +135,19 @@ def parse_line(
         values.append(value)
         last = index
     return Line(label, indices, values, has_qid)
+
+
+def _unlabelled(data: bytes, start: int, max_features: int) -> Line:
+    """A line that lacks a label reads as the same line with some label in front."""
+    label = b"0" if data[start : start + 1] == b"?" else b"0 "
+    rest = data[start:].removeprefix(b"?")
+    shift = len(data) - len(rest) - len(label)
+    try:
+        line = parse_line(label + rest, max_features)
+    except Fault as fault:
+        raise replace(fault, column=fault.column + shift) from None
+    assert line is not None
+    return line._replace(label=math.nan)
 
 
 def _refuse_in_pieces(data: bytes, max_features: int) -> None:

@@ -14,6 +14,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers
 from ahpatron_cli.data.libsvm.fast import read_plain
@@ -25,6 +26,8 @@ CHUNK_BYTES = 1 << 20
 LARGEST_MAX_FEATURES = 2**31 - 2  # columns are int32, and the width is one more
 
 _COMMENT = re.compile(rb"#[^\n]*")
+_NO_LABEL = re.compile(rb"\n(?=[0-9]+:)")
+_QUESTION = re.compile(rb"\n\?(?=[ \n])")
 _QUERY = re.compile(rb"(\n[^ \n]+) qid:[0-9]+(?=[ \n])")
 
 
@@ -33,6 +36,7 @@ class Chunk:
     """Some rows of a file. A column is the index as written: column 0 is empty in 1-based files."""
 
     labels: Floats
+    """NaN for rows without one."""
     rows: CsrRows
     lines: Integers
     """The line number of each row, from 1."""
@@ -44,7 +48,7 @@ class SvmReader:
     Where one chunk ends and the next begins depends on the bytes only: `chunk_bytes` more of the
     unpacked text are read, and cut after the last complete line. The first fault is raised as a
     `UserError`, unless `on_fault` takes it: then faulty lines are skipped, as long as it answers
-    True.
+    True. Rows `may_lack_labels` if they are only to be predicted.
     """
 
     def __init__(
@@ -55,6 +59,7 @@ class SvmReader:
         chunk_bytes: int = CHUNK_BYTES,
         max_rows: int | None = None,
         on_fault: Callable[[int, Fault], bool] | None = None,
+        may_lack_labels: bool = False,
     ) -> None:
         if not 0 < chunk_bytes <= MAX_LINE:
             raise ValueError(f"chunk_bytes must be in 1..{MAX_LINE}")
@@ -65,6 +70,7 @@ class SvmReader:
         self._chunk_bytes = chunk_bytes
         self._max_rows = max_rows
         self._on_fault = on_fault
+        self._may_lack_labels = may_lack_labels
         self._saw_comment = False
         self._stopped = False
         self.rows_read = 0
@@ -122,14 +128,17 @@ class SvmReader:
         if read is not None:
             labels, rows = read
             return Chunk(labels, rows, np.arange(first_line, first_line + len(labels)))
-        tidy = _tidy(text)
+        tidy = _tidy(text, self._may_lack_labels)
         if tidy is None or tidy.text == text:
             return None
         read = read_plain(tidy.text, self._max_features)
         if read is None:
             return None
         self.saw_qid |= tidy.had_qid
-        return Chunk(*read, first_line + tidy.lines)
+        labels, rows = read
+        if tidy.unlabelled is not None:
+            labels[tidy.unlabelled] = np.nan
+        return Chunk(labels, rows, first_line + tidy.lines)
 
     def _strict(self, text: bytes, first_line: int) -> Chunk:
         """The rows of these lines, one by one; faulty lines raise, or are told to `on_fault`."""
@@ -142,7 +151,9 @@ class SvmReader:
             if not line_text:
                 continue  # at once: there may be a million of them before the fault
             try:
-                line = parse_line(line_text, self._max_features)
+                line = parse_line(
+                    line_text, self._max_features, may_lack_label=self._may_lack_labels
+                )
             except Fault as fault:
                 if self._on_fault is None:
                     raise user_error(fault, self._source.name, number, line_text) from None
@@ -218,9 +229,11 @@ class _Tidy(NamedTuple):
     lines: Integers
     """For each line kept, how many lines stood before it."""
     had_qid: bool
+    unlabelled: NDArray[np.bool_] | None
+    """Lines that lack a label; 0 stands in its place."""
 
 
-def _tidy(text: bytes) -> _Tidy | None:
+def _tidy(text: bytes, may_lack_labels: bool) -> _Tidy | None:
     """The same rows in the plainest spelling: no comments, blank lines, needless spaces or qid."""
     text = b"\n" + text.replace(b"\r\n", b"\n")
     if b"\r" in text or b"\0" in text:  # refused even inside a comment
@@ -229,8 +242,22 @@ def _tidy(text: bytes) -> _Tidy | None:
     text = _squeeze(text, b" ").replace(b" \n", b"\n").replace(b"\n ", b"\n")
     line_ends = np.flatnonzero(np.frombuffer(text, dtype=np.uint8) == ord("\n"))
     lines = np.flatnonzero(np.diff(line_ends) > 1)
-    text, queries = _QUERY.subn(rb"\1", _squeeze(text, b"\n"))
-    return _Tidy(text[1:], lines, queries > 0)
+    text = _squeeze(text, b"\n")
+    unlabelled = None
+    if may_lack_labels:
+        unlabelled = _unlabelled(text)
+        text = _NO_LABEL.sub(b"\n0 ", _QUESTION.sub(b"\n0", text))
+    text, queries = _QUERY.subn(rb"\1", text)
+    return _Tidy(text[1:], lines, queries > 0, unlabelled)
+
+
+def _unlabelled(text: bytes) -> NDArray[np.bool_]:
+    """Which lines start with an index or a question mark; each has a line end before it."""
+    letters = np.frombuffer(text, dtype=np.uint8)
+    starts = np.flatnonzero(letters == ord("\n"))[:-1] + 1
+    marks = np.flatnonzero(letters - ord("0") > 9)
+    first_marks = letters[marks[np.searchsorted(marks, starts)]]
+    return np.asarray((first_marks == ord(":")) | (letters[starts] == ord("?")))
 
 
 def _squeeze(text: bytes, byte: bytes) -> bytes:

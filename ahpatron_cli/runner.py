@@ -197,12 +197,7 @@ class Pass:
             play = self._player.judge if self._frozen else self._player.feed
             scores = play(batch.rows, batch.labels)
         except NumericalError as error:
-            raise UserError(
-                f"round {first + error.row} cannot be computed: {error}",
-                code=ExitCode.BAD_DATA,
-                place=Place(self._path, int(batch.lines[error.row])),
-                hint=NUMERICAL_HINTS[error.kind],
-            ) from None
+            raise self._not_computed(f"round {first + error.row}", batch, error) from None
         except LimitReachedError as error:
             raise UserError(
                 f"{self.setup.learner}: {error}",
@@ -213,6 +208,21 @@ class Pass:
         played = Played(name, self.repeat, first, batch.labels, batch.lines, scores)
         self._curve.extend(played.mistaken())
         return played
+
+    def score(self, batch: Batch) -> Floats:
+        """f, as it is now, at the rows of a batch: nothing is learned and nothing is counted."""
+        try:
+            return self._player.scores(batch.rows)
+        except NumericalError as error:
+            raise self._not_computed("f(x)", batch, error) from None
+
+    def _not_computed(self, what: str, batch: Batch, error: NumericalError) -> UserError:
+        return UserError(
+            f"{what} cannot be computed: {error}",
+            code=ExitCode.BAD_DATA,
+            place=Place(self._path, int(batch.lines[error.row])),
+            hint=NUMERICAL_HINTS[error.kind],
+        )
 
     def state(self) -> State:
         """What another pass can continue from."""

@@ -18,6 +18,7 @@ from ahpatron_cli import __version__
 from ahpatron_cli.cli.answer import Answer
 from ahpatron_cli.cli.convert import convert
 from ahpatron_cli.cli.inspect import inspect
+from ahpatron_cli.cli.predict import predict
 from ahpatron_cli.cli.run import run
 from ahpatron_cli.cli.sweep import sweep
 from ahpatron_cli.errors import ExitCode, UserError, learner_fault
@@ -26,7 +27,7 @@ from ahpatron_cli.signals import Terminated, leave_at_once_on_signals
 if TYPE_CHECKING:
     from ahpatron_cli.cli.console import Conversation
 
-_COMMANDS = ("run", "sweep", "inspect", "convert")
+_COMMANDS = ("run", "sweep", "inspect", "predict", "convert")
 _DISK_FAULTS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 # The base of all usage errors: of Typer's own copy of click, or of click itself in older versions.
@@ -99,6 +100,12 @@ Examples:
   ahpatron sweep --config sweep.toml --out r.jsonl --report r.html
   ahpatron inspect r.jsonl --plot r.svg
 """
+_PREDICT_EXAMPLES = """\b
+Examples:
+  ahpatron run train.svm --save model.npz
+  ahpatron predict model.npz test.svm --out scores.csv
+  zcat new.svm.gz | ahpatron predict model.npz - --format jsonl
+"""
 _CONVERT_EXAMPLES = """\b
 Examples:
   ahpatron convert bank.csv --label y --out bank.svm
@@ -107,6 +114,7 @@ Examples:
 app.command("run", cls=_Command, epilog=_RUN_EXAMPLES)(run)
 app.command("sweep", cls=_Command, epilog=_SWEEP_EXAMPLES)(sweep)
 app.command("inspect", cls=_Command)(inspect)
+app.command("predict", cls=_Command, epilog=_PREDICT_EXAMPLES)(predict)
 app.command("convert", cls=_Command, epilog=_CONVERT_EXAMPLES)(convert)
 
 

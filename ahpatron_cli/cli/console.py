@@ -75,6 +75,11 @@ class Conversation:
         """Say something that nobody may miss, also when quiet."""
         self._say(f"warning: {literal(text)}")
 
+    def show(self, text: str) -> None:
+        """Show a text that is safe to show, such as a table."""
+        if not self._quiet:
+            self._say(text.rstrip("\n"))
+
     def detail(self, text: str, level: int = 1) -> None:
         """Say something that only `-v` (level 1) or `-vv` (level 2) asks for."""
         if self._verbose >= level and not self._quiet:

@@ -415,7 +415,8 @@ Predictions = Annotated[
         OUTPUT,
         "--predictions",
         metavar="FILE",
-        help="Write every round's f(x), prediction and label to a .csv file.",
+        help="Write every round's f(x), prediction and label to a .csv file; - for stdout, and the "
+        "table to stderr.",
     ),
 ]
 CurveFile = Annotated[
@@ -474,6 +475,29 @@ Results = Annotated[
 Quiet = Annotated[bool, _option(OUTPUT, "-q", "--quiet", help="Only results and errors.")]
 Verbose = Annotated[
     int, _option(OUTPUT, "-v", "--verbose", count=True, help="Print more on stderr.")
+]
+
+# predict
+
+ModelFile = Annotated[str, typer.Argument(metavar="MODEL", help="A model that `run --save` wrote.")]
+PredictedFiles = Annotated[
+    list[str],
+    typer.Argument(
+        metavar="DATA...",
+        help="LIBSVM files (plain, gz, bz2 or xz) with or without labels, or - for standard input.",
+    ),
+]
+ScoreFormat = Annotated[
+    str, _option(OUTPUT, "--format", metavar="FORMAT", help="csv or jsonl, on stdout.")
+]
+ScoreFile = Annotated[
+    str | None,
+    _option(
+        OUTPUT,
+        "--out",
+        metavar="FILE",
+        help="Write to FILE; .csv or .jsonl decides the format. [default: to stdout]",
+    ),
 ]
 
 # convert

@@ -63,7 +63,7 @@ def run(
     from ahpatron_cli.data.scaling import SCALES
     from ahpatron_cli.errors import one_of, usage
     from ahpatron_cli.output.formats import FORMATS, to_text, write_reports
-    from ahpatron_cli.output.predictions import check_predictions_path, open_predictions
+    from ahpatron_cli.output.predictions import STDOUT, check_predictions_path, open_predictions
     from ahpatron_cli.runner import Repetition
     from ahpatron_cli.sweep.learners import choose_learners
     from ahpatron_cli.sweep.plan import parse_label, single_setups
@@ -76,9 +76,14 @@ def run(
         from ahpatron_cli.output.plots.curve import check_curve_path, write_curve
 
         check_curve_path(curve)
+    to_stdout = predictions == STDOUT
     if predictions:
         check_predictions_path(predictions)
-    outputs = {"--out": out, "--curve": curve, "--predictions": predictions}
+    if to_stdout and options.typed(context, "format"):
+        problem = f"--predictions - leaves no room on standard output for --format {format}"
+        raise usage(problem, "write the results to a file: --out FILE")
+    written = None if to_stdout else predictions
+    outputs = {"--out": out, "--curve": curve, "--predictions": written}
     check_outputs({**outputs, "--save": save, "--checkpoint": checkpoint}, data)
     if options.typed(context, "every") and not checkpoint:
         raise usage("--every is for --checkpoint FILE")
@@ -124,6 +129,13 @@ def run(
     if certify and (resume or checkpoint):
         raise usage("--certify needs the whole stream, from its first round, in one run")
     reports: list[Report] = []
+
+    def write() -> None:
+        if to_stdout:
+            talk.show(to_text(reports, format))
+        else:
+            write_reports(reports, format)
+
     try:
         with ExitStack() as last:
             writer = last.enter_context(open_predictions(predictions))
@@ -144,8 +156,8 @@ def run(
     except UserError as error:
         if not 0 < len(reports) < len(data):
             raise
-        return Answer(partial(_write_then_raise, partial(write_reports, reports, format), error))
-    return Answer(partial(write_reports, reports, format))
+        return Answer(partial(_write_then_raise, write, error))
+    return Answer(write)
 
 
 def _write_then_raise(write: Callable[[], None], error: UserError) -> NoReturn:

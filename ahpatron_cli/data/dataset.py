@@ -43,6 +43,8 @@ class Preparation:
     max_features: int = 10_000_000
     warm_up: bool = True
     """Scales are learned from the first `WARM_UP` rows, as in a stream; else from all rows."""
+    may_lack_labels: bool = False
+    """Rows are only to be predicted: their sign is NaN if they have no label."""
 
     @property
     def learned(self) -> str:
@@ -68,7 +70,7 @@ class Batch:
 
     rows: Rows
     labels: Floats
-    """-1 and +1."""
+    """-1 and +1, or NaN for rows that are only to be predicted."""
     lines: Integers
     """The line of the file that each example stands on."""
     stored: CsrRows
@@ -234,7 +236,8 @@ class Dataset:
         if self._known is not None:
             negative, upper = self._known.labels
             pair = None if negative is None else (negative, upper)
-            return LabelMap(name, positive, pair, from_model=True)
+            missing = self.preparation.may_lack_labels
+            return LabelMap(name, positive, pair, from_model=True, may_be_missing=missing)
         if positive is not None:
             return LabelMap(name, positive)
         if isinstance(examples, CompactRows):
@@ -319,7 +322,12 @@ class _Reading:
         limit = preparation.limit
         self._source = source
         self._expected = sha256
-        self._reader = SvmReader(source, max_features=preparation.max_features, max_rows=limit)
+        self._reader = SvmReader(
+            source,
+            max_features=preparation.max_features,
+            max_rows=limit,
+            may_lack_labels=preparation.may_lack_labels,
+        )
         self._chunks = iter(
             cache.record(self._reader, source, folder, limit)
             if folder is not None and source.rereadable

@@ -29,6 +29,7 @@ class LabelMap:
         *,
         all_known: bool = False,
         from_model: bool = False,
+        may_be_missing: bool = False,
     ) -> None:
         """`all_known`: all labels of the stream were looked at, and `pair` is what was found.
 
@@ -37,6 +38,7 @@ class LabelMap:
         self._path = path
         self._all_known = all_known or from_model
         self._from_model = from_model
+        self._may_be_missing = may_be_missing
         self._positive = positive
         self._pair = pair
         self._seen: dict[float, None] = {}
@@ -45,7 +47,11 @@ class LabelMap:
         self._last = 0.0
 
     def signs(self, labels: Floats, lines: Integers) -> Floats:
-        """-1 and +1 for these labels, which stand on these lines."""
+        """-1 and +1 for these labels, which stand on these lines; NaN for missing labels."""
+        if self._may_be_missing and (missing := np.isnan(labels)).any():
+            signs = np.full(len(labels), np.nan)
+            signs[~missing] = self.signs(labels[~missing], lines[~missing])
+            return signs
         fresh = [label for label in np.unique(labels).tolist() if label not in self._seen]
         for label in sorted(fresh, key=lambda label: int(np.argmax(labels == label))):
             self._meet(label, int(lines[int(np.argmax(labels == label))]))
@@ -106,11 +112,14 @@ class LabelMap:
 
     def _third(self, label: float, line: int) -> UserError:
         if self._from_model:
+            hint = f"its labels are {show_all(self._pair or ())}"
+            if self._may_be_missing:
+                hint += "; write ? in place of labels that are not known"
             return UserError(
                 f"a label that the model does not know: {show(label)}",
                 code=ExitCode.BAD_DATA,
                 place=Place(self._path, line),
-                hint=f"its labels are {show_all(self._pair or ())}",
+                hint=hint,
             )
         return UserError(
             f"a third label: {show(label)}",

@@ -1,18 +1,26 @@
-"""`--predictions`: what was predicted in every round, as CSV, written while it is played."""
+"""What was predicted, written while it is: `run --predictions` and `predict`."""
 
 from __future__ import annotations
 
 import csv
 import io
+import json
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from ahpatron_cli.atomic import Output, format_of_suffix, open_atomically
+from ahpatron_cli.data.labels import show
 from ahpatron_cli.output.escape import spreadsheet_text
 
 if TYPE_CHECKING:
+    from ahpatron_cli.core.rows import Floats, Integers
     from ahpatron_cli.runner import Played
+
+STDOUT = "-"
+OTHER = "other"
+"""The prediction of a model that knows one label, and that it is not this one."""
 
 ROUNDS_AT_ONCE = 4096
 HEADER = "data,learner,repeat,round,line,label,score,prediction,mistake\n"
@@ -45,7 +53,72 @@ class PredictionWriter:
 
 def check_predictions_path(path: str) -> None:
     """Refuse a file name that promises another format, before a long run and not after it."""
-    format_of_suffix(path, "csv", {".csv": "csv"})
+    if path != STDOUT:
+        format_of_suffix(path, "csv", {".csv": "csv"})
+
+
+class ScoreWriter:
+    """The score of each row and the label that it stands for, as CSV or JSON lines."""
+
+    def __init__(
+        self, output: Output, format: str, labels: tuple[float | None, float], *, several: bool
+    ) -> None:
+        """`labels` are those of -1 and +1 in the model's data; `several`: name the data, too."""
+        self._output = output
+        self._as_json = format == "jsonl"
+        negative, positive = (OTHER if one is None else show(one) for one in labels)
+        self._names = (
+            f'"{negative}"' if self._as_json and labels[0] is None else negative,
+            positive,
+        )
+        self._several = several
+        header = "data,line,prediction,score\n" if several else "line,prediction,score\n"
+        self._header = "" if self._as_json else header
+
+    def write(self, path: str, lines: Integers, scores: Floats) -> None:
+        """Write the scores of rows that stand on these lines of a file."""
+        if self._header:  # not before the first row: a refusal leaves standard output empty
+            self._output.write(self._header)
+            self._header = ""
+        start = self._start(path) if self._several else ""
+        for begin in range(0, len(scores), ROUNDS_AT_ONCE):
+            part = slice(begin, begin + ROUNDS_AT_ONCE)
+            rows = zip(lines[part].tolist(), scores[part].tolist(), strict=True)
+            form = self._json_line if self._as_json else self._csv_line
+            self._output.write("".join([start + form(line, score) for line, score in rows]))
+
+    def _start(self, path: str) -> str:
+        if self._as_json:
+            return f'{{"data": {json.dumps(path)}, '
+        text = io.StringIO()
+        csv.writer(text).writerow([spreadsheet_text(path)])
+        return text.getvalue().rstrip("\r\n") + ","
+
+    def _csv_line(self, line: int, score: float) -> str:
+        return f"{line},{self._names[score >= 0]},{score!r}\n"
+
+    def _json_line(self, line: int, score: float) -> str:
+        opening = "" if self._several else "{"
+        label = self._names[score >= 0]
+        return f'{opening}"line": {line}, "prediction": {label}, "score": {score!r}}}\n'
+
+
+class _StandardOutput:
+    """stdout as an `Output`; `app.py` knows what to say of its faults."""
+
+    def write(self, content: str | bytes) -> None:
+        sys.stdout.write(content if isinstance(content, str) else content.decode())
+
+
+@contextmanager
+def open_output(path: str | None) -> Iterator[Output]:
+    """A file that is complete or absent, or standard output."""
+    if path in (None, STDOUT):
+        yield _StandardOutput()
+        return
+    assert path is not None
+    with open_atomically(path) as output:
+        yield output
 
 
 @contextmanager
@@ -54,5 +127,5 @@ def open_predictions(path: str | None) -> Iterator[PredictionWriter | None]:
     if path is None:
         yield None
         return
-    with open_atomically(path) as output:
+    with open_output(path) as output:
         yield PredictionWriter(output)

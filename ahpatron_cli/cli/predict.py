@@ -1,0 +1,100 @@
+"""`ahpatron predict`: the scores of a model, without learning."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from ahpatron_cli.cli import options
+from ahpatron_cli.cli.answer import Answer
+from ahpatron_cli.errors import UserError, one_of, usage
+from ahpatron_cli.signals import raise_on_signals
+
+if TYPE_CHECKING:
+    from ahpatron_cli.cli.console import Conversation
+    from ahpatron_cli.data.dataset import Preparation
+    from ahpatron_cli.models.checkpoint import SavedPass
+    from ahpatron_cli.output.predictions import ScoreWriter
+
+_SUFFIXES = {".csv": "csv", ".jsonl": "jsonl"}
+
+
+def predict(
+    model: options.ModelFile,
+    data: options.PredictedFiles,
+    format: options.ScoreFormat = "csv",
+    out: options.ScoreFile = None,
+    max_features: options.MaxFeatures = 10_000_000,
+    quiet: options.Quiet = False,
+) -> Answer:
+    """Predict labels with a saved model, without learning.
+
+    Writes the line, the predicted label and the score f(x) of each row.
+    Rows may lack labels: they start with index:value, or with ? in place of a label.
+    If there are labels, the mistakes are counted on stderr.
+    """
+    from ahpatron_cli.atomic import check_outputs, format_of_suffix
+    from ahpatron_cli.cli.console import Conversation
+    from ahpatron_cli.data.dataset import Preparation
+    from ahpatron_cli.output.predictions import ScoreWriter, open_output
+
+    raise_on_signals()
+    talk = Conversation(quiet)
+    one_of("format", format, _SUFFIXES.values())
+    if out:
+        format = format_of_suffix(out, format, _SUFFIXES)
+    if data.count("-") > 1:
+        raise usage("standard input (-) can be read only once")
+    check_outputs({"--out": out}, [model, *data])
+    saved = _saved_pass(model, data, talk)
+    preparation = Preparation(max_features=max_features, may_lack_labels=True)
+    several = len(data) > 1
+    assert saved.model is not None
+    with open_output(out) as output:
+        writer = ScoreWriter(output, format, saved.model.labels, several=several)
+        for path in data:
+            said = _score(path, saved, preparation, writer, talk)
+            talk.note(f"{path}: {said}" if several else said)
+    return Answer(lambda: None)
+
+
+def _saved_pass(model: str, data: list[str], talk: Conversation) -> SavedPass:
+    from ahpatron_cli.models.checkpoint import ModelOptions, SavedPass
+    from ahpatron_cli.models.file import looks_like_model
+
+    try:
+        return SavedPass(ModelOptions(resume=model, freeze=True), talk.note)
+    except UserError as error:
+        if any(map(looks_like_model, data)):
+            error.hint = "name the model first: `ahpatron predict MODEL DATA`"
+        raise
+
+
+def _score(
+    path: str, saved: SavedPass, preparation: Preparation, writer: ScoreWriter, talk: Conversation
+) -> str:
+    """Score the rows of one file; what to say of them."""
+    import numpy as np
+
+    from ahpatron_cli.data.dataset import stream
+    from ahpatron_cli.data.source import open_source
+
+    preparation, known = saved.prepared(preparation)
+    rows = labelled = mistakes = 0
+    with open_source(path) as source, talk.progress(source.size, path) as line:
+        dataset = stream(source, preparation, known)
+        frozen = saved.make_pass(saved.setup(), dataset.name, 0, None)
+        for batch in dataset.batches():
+            scores = frozen.score(batch)
+            writer.write(dataset.name, batch.lines, scores)
+            has_label = ~np.isnan(batch.labels)
+            rows += len(scores)
+            labelled += int(np.count_nonzero(has_label))
+            mistaken = (scores >= 0) != (batch.labels > 0)
+            mistakes += int(np.count_nonzero(mistaken & has_label))
+            line.update(source.position, mistakes, labelled)
+        saved.finish(frozen, dataset)
+    if not labelled:
+        return f"{rows:,} rows without labels"
+    some = "" if labelled == rows else f" of {rows:,}"
+    rate = 100 * mistakes / labelled
+    return f"{mistakes:,} mistakes in {labelled:,} rows with labels{some} ({rate:.2f} %)"

@@ -1,0 +1,147 @@
+"""`ahpatron predict`: the scores of `run --freeze`, for rows with and without labels."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from support.command import Ahpatron
+
+ROWS = "".join(
+    f"{2 if (i * 7) % 11 > 4 else 1} 1:{(i * 7) % 11} 2:{i % 5 - 2}\n" for i in range(400)
+)
+UNLABELLED = re.sub(r"(?m)^\d ", "", ROWS)
+QUESTIONS = re.sub(r"(?m)^\d ", "? ", ROWS)
+
+
+@pytest.fixture
+def trained(ahpatron: Ahpatron) -> Ahpatron:
+    ahpatron.write("train.svm", ROWS)
+    options = ("--sigma", "auto", "--scale", "standard", "-B", 20, "--save", "m.npz")
+    assert ahpatron("run", "train.svm", *options).code == 0
+    return ahpatron
+
+
+def scores(text: str) -> list[tuple[int, str, float]]:
+    rows = csv.DictReader(io.StringIO(text))
+    return [(int(row["line"]), row["prediction"], float(row["score"])) for row in rows]
+
+
+def frozen(ahpatron: Ahpatron, path: str) -> tuple[list[tuple[int, str, float]], int]:
+    """What `run --freeze` predicts, and its mistakes; labels 1 and 2 as they are in the file."""
+    options = ("--resume", "m.npz", "--freeze", "--predictions", "p.csv", "--format", "json")
+    done = ahpatron("run", path, *options)
+    assert done.code == 0, done.err
+    with (ahpatron.folder / "p.csv").open() as file:
+        rows = [
+            (int(row["line"]), {"-1": "1", "1": "2"}[row["prediction"]], float(row["score"]))
+            for row in csv.DictReader(file)
+        ]
+    return rows, json.loads(done.out)["runs"][0]["mistakes"]
+
+
+@pytest.mark.parametrize("way", ["file", "pipe"])
+@pytest.mark.parametrize("content", [ROWS, UNLABELLED, QUESTIONS], ids=["labels", "none", "?"])
+def test_scores_are_those_of_a_frozen_run(trained: Ahpatron, content: str, way: str) -> None:
+    wanted, mistakes = frozen(trained, "train.svm")
+    trained.write("new.svm", content)
+    if way == "file":
+        done = trained("predict", "m.npz", "new.svm")
+    else:
+        done = trained("predict", "m.npz", "-", stdin=content.encode())
+    assert done.code == 0, done.err
+    assert scores(done.out) == wanted
+    assert 0 < mistakes < 100
+    said = f"{mistakes} mistakes in 400 rows with labels ({mistakes / 4:.2f} %)"
+    assert done.err == f"note: {said if content is ROWS else '400 rows without labels'}\n"
+
+
+def test_some_rows_with_labels(trained: Ahpatron) -> None:
+    half = ROWS.splitlines(keepends=True)[:200] + UNLABELLED.splitlines(keepends=True)[200:]
+    done = trained("predict", "m.npz", "-", stdin="".join(half).encode())
+    assert re.fullmatch(r"note: \d+ mistakes in 200 rows with labels of 400 \(.*\)\n", done.err)
+    quiet = trained("predict", "m.npz", "-", "-q", stdin="".join(half).encode())
+    assert (quiet.out, quiet.err) == (done.out, "")
+
+
+def test_json_lines_and_files(trained: Ahpatron) -> None:
+    plain = scores(trained("predict", "m.npz", "train.svm").out)
+    printed = trained("predict", "m.npz", "train.svm", "--format", "jsonl").out
+    rows = [json.loads(line) for line in printed.splitlines()]
+    assert [(row["line"], str(row["prediction"]), row["score"]) for row in rows] == plain
+    done = trained("predict", "m.npz", "train.svm", "--out", "s.jsonl")
+    assert (done.code, done.out) == (0, "")
+    assert (trained.folder / "s.jsonl").read_text() == printed
+
+
+@pytest.mark.parametrize("format", ["csv", "jsonl"])
+def test_several_files_are_named(trained: Ahpatron, format: str) -> None:
+    trained.write("b,c.svm", ROWS)
+    done = trained("predict", "m.npz", "train.svm", "b,c.svm", "--format", format)
+    if format == "csv":
+        rows = list(csv.DictReader(io.StringIO(done.out)))
+    else:
+        rows = [json.loads(line) for line in done.out.splitlines()]
+    assert [row["data"] for row in rows] == ["train.svm"] * 400 + ["b,c.svm"] * 400
+    assert "note: b,c.svm: " in done.err
+
+
+def test_one_against_the_rest_predicts_other(ahpatron: Ahpatron) -> None:
+    ahpatron.write("d.svm", "".join(f"{i % 3} 1:{i % 3} 2:{i % 2}\n" for i in range(90)))
+    assert ahpatron("run", "d.svm", "--positive", 2, "--save", "m.npz").code == 0
+    done = ahpatron("predict", "m.npz", "d.svm")
+    assert {prediction for _, prediction, _ in scores(done.out)} == {"2", "other"}
+    rows = ahpatron("predict", "m.npz", "d.svm", "--format", "jsonl").out.splitlines()
+    assert {json.loads(row)["prediction"] for row in rows} == {2, "other"}
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "problem"),
+    [
+        (("m.npz", "none.svm"), 66, "no such file"),
+        (("none.npz", "train.svm"), 66, "the model cannot be read"),
+        (("train.svm", "m.npz"), 65, "name the model first: `ahpatron predict MODEL DATA`"),
+        (("m.npz", "empty.svm"), 65, "there are no rows"),
+        (("m.npz", "word.svm"), 65, "word.svm:2"),
+        (("m.npz", "third.svm"), 65, "write ? in place of labels that are not known"),
+        (("m.npz", "huge.svm"), 65, "f(x) cannot be computed"),
+        (("m.npz", "data.csv"), 65, "this is CSV, not LIBSVM text"),
+        (("m.npz", "-", "-"), 2, "standard input (-) can be read only once"),
+        (("m.npz", "train.svm", "--format", "json"), 2, "unknown format 'json'"),
+        (("m.npz", "train.svm", "--out", "s.txt"), 2, "files ending in .txt cannot be written"),
+        (("m.npz", "train.svm", "--out", "no/s.csv"), 73, "the output cannot be created"),
+        (("m.npz", "train.svm", "--out", "/dev/full"), 74, "the output cannot be written"),
+    ],
+)
+def test_refusal(trained: Ahpatron, arguments: tuple[str, ...], code: int, problem: str) -> None:
+    trained.write("empty.svm", "# nothing\n")
+    trained.write("word.svm", "? 1:2\nx 1:2\n")
+    trained.write("third.svm", "1 1:2\n0 1:2\n")
+    trained.write("huge.svm", "1:1e308 2:-1e308\n")
+    trained.write("data.csv", "a,b\n1,2\n")
+    before = trained.files()
+    done = trained("predict", *arguments)
+    assert done.code == code, done.err
+    assert problem in done.err
+    assert "Traceback" not in done.err
+    assert done.out == ""
+    assert trained.files() == before
+
+
+def test_run_writes_predictions_to_stdout_and_the_table_to_stderr(ahpatron: Ahpatron) -> None:
+    ahpatron.write("d.svm", ROWS)
+    filed = ahpatron("run", "d.svm", "--predictions", "p.csv", "-B", 20)
+    done = ahpatron("run", "d.svm", "--predictions", "-", "-B", 20)
+    assert done.code == 0
+    assert done.out == Path(ahpatron.folder / "p.csv").read_text()
+    assert "AMR %" in done.err
+    assert "AMR %" in filed.out
+    assert "AMR %" not in ahpatron("run", "d.svm", "--predictions", "-", "-q").err
+    refused = ahpatron("run", "d.svm", "--predictions", "-", "--format", "json")
+    assert (refused.code, refused.out) == (2, "")
+    assert "--out FILE" in refused.err

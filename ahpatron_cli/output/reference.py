@@ -15,7 +15,17 @@ from ahpatron_cli.records import SCHEMA, Json, ParamValue, plain
 
 _ASCII = {
     **{"α": "alpha", "β": "beta", "γ": "gamma", "ε": "epsilon", "η": "eta", "κ": "k"},
-    **{"λ": "lambda", "σ": "sigma", "τ": "tau", "√": "sqrt", "·": "*", "²": "^2", "₁": "_1"},
+    **{
+        "δ": "delta",
+        "ρ": "rho",
+        "λ": "lambda",
+        "σ": "sigma",
+        "τ": "tau",
+        "√": "sqrt",
+        "·": "*",
+        "²": "^2",
+        "₁": "_1",
+    },
     **{"‖": "||", "⟨": "<", "⟩": ">"},
 }
 

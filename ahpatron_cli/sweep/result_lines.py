@@ -13,7 +13,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, fields, is_dataclass
+from dataclasses import MISSING, dataclass, fields, is_dataclass
 from functools import lru_cache
 from types import NoneType
 from typing import Any, cast, get_args, get_origin, get_type_hints
@@ -133,13 +133,15 @@ _hints: Callable[[Any], dict[str, Any]] = lru_cache(get_type_hints)
 def _checked_value(kind: Any, value: Any) -> Any:
     """A record of this type, made of plain values; TypeError or KeyError where they do not fit.
 
+    Fields that have a default may be absent: older versions did not write them.
     Whole numbers are counts, and numbers are finite; but `plain` wrote an infinite parameter as
     text.
     """
     origin, parts = get_origin(kind), get_args(kind)
     if is_dataclass(kind):
         hints = _hints(kind)
-        return kind(**{name: _checked_value(hint, value[name]) for name, hint in hints.items()})  # type: ignore[operator]  # a class
+        given = {one.name for one in fields(kind) if one.default is MISSING or one.name in value}
+        return kind(**{name: _checked_value(hints[name], value[name]) for name in given})  # type: ignore[operator]  # a class
     if kind == ParamValue:
         if isinstance(value, bool) or not isinstance(value, int | float | str):
             raise TypeError

@@ -49,6 +49,12 @@ def test_the_contract() -> None:
     assert failed["run"]["params"]["budget"] == 400
 
 
+def test_a_line_of_an_older_version_is_read() -> None:
+    content = json.loads(encode_trial(trial(3), TIMING))
+    del content["check"], content["run"]["this_file"]
+    assert decode(signed(json.dumps(content))) == trial(3)
+
+
 def test_a_header_is_read_back() -> None:
     line = encode_header({"version": "1", "numpy": "2"})
     assert line.startswith(OPENING)

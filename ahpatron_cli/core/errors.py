@@ -27,7 +27,10 @@ class NumericalError(CoreError, ArithmeticError):
     """A value that cannot be computed with; `row` counts from 0 within what was handed over."""
 
     def __init__(
-        self, message: str, row: int, kind: Literal["features", "score", "norm"] = "features"
+        self,
+        message: str,
+        row: int,
+        kind: Literal["features", "score", "norm", "width"] = "features",
     ) -> None:
         super().__init__(message, row, kind)
         self.row = row

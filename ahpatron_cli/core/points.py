@@ -153,6 +153,13 @@ class DensePoints(Points):
         self._rows[: len(kept)] = self._rows[kept]
         self._size, self._turned = len(kept), None
 
+    def replace(self, place: int, other: Self) -> None:
+        """Put the one point of `other` in this place."""
+        self._rows[place] = other._rows[0]
+        if self._turned is not None:
+            self._turned[place] = other._turned_rows()[0]
+        self.largest = max(self.largest, other.largest)
+
     def widened(self, width: int) -> Self:
         if width <= self._width:
             return self
@@ -256,6 +263,10 @@ class SparsePoints(Points):
         self._csr = self._csr.take(kept)
         self._table = None
         self._half_norms = self._half_norms[kept]
+
+    def to_dense(self) -> DensePoints:
+        """The same points with all their coordinates."""
+        return DensePoints(self._csr.dense())
 
     def state(self) -> State:
         rows = self._csr

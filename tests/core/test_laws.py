@@ -15,7 +15,7 @@ from ahpatron_cli.core.learners.base import Margin, Trigger
 from ahpatron_cli.core.parameters import real, whole
 from ahpatron_cli.testing import LAWS, Stream, check_learner, equals_twin
 from reference import kernels as formulas
-from support.cases import CASES, ONLY_GAUSSIAN, TWINS, Case
+from support.cases import CASES, TWINS, Case
 from support.effort import examples
 from support.streams import Example, make_stream, streams
 
@@ -67,7 +67,7 @@ def test_engine_equals_twin(case: Case, stream: Example) -> None:
 @pytest.mark.parametrize("kernel_name", [name for name in KERNEL_PAIRS if name != "gaussian"])
 def test_engine_equals_twin_with_every_kernel(case: Case, kernel_name: str) -> None:
     kernel, formula = KERNEL_PAIRS[kernel_name]
-    if case.name in ONLY_GAUSSIAN:
+    if case.only_gaussian:
         with pytest.raises(ParameterError, match="gaussian kernel only"):
             Player(case.learner(), kernel)
         return

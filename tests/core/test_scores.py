@@ -10,7 +10,7 @@ import pytest
 from ahpatron_cli.core import KERNELS, Gaussian, Player
 from ahpatron_cli.core.errors import NumericalError
 from ahpatron_cli.core.expansion import Expansion
-from support.cases import CASES, ONLY_GAUSSIAN, Case
+from support.cases import CASES, Case
 from support.streams import compress, make_stream
 
 STREAM = make_stream(seed=5, rounds=300, features=3)
@@ -65,7 +65,7 @@ def test_rows_may_be_read_in_any_form(case: Case) -> None:
 @pytest.mark.parametrize("kernel", KERNELS)
 @every_case
 def test_every_kernel(case: Case, kernel: str) -> None:
-    if kernel != "gaussian" and case.name in ONLY_GAUSSIAN:
+    if kernel != "gaussian" and case.only_gaussian:
         pytest.skip("knows one kernel")
     player = Player(case.learner(), KERNELS[kernel]())
     player.feed(STREAM.X, STREAM.y)

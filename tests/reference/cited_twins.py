@@ -240,34 +240,25 @@ def _merge(trace: Trace, kernel: KernelFunction, i: int) -> None:
     merges = [_merged(a[i], a[j], kernel(S[i], S[j])) for j in partners]
     best = first_smallest([loss for loss, _, _ in merges])
     j, (_, h, a_z) = partners[best], merges[best]
-    z = [h * u + (1 - h) * v for u, v in zip(S[i], S[j], strict=True)]
-    for gone in sorted((i, j), reverse=True):
-        remove(trace, gone)
-    add(trace, z, a_z)
+    S[j], a[j] = [h * u + (1 - h) * v for u, v in zip(S[i], S[j], strict=True)], a_z
+    remove(trace, i)
 
 
 def _merged(a_i: float, a_j: float, k: float) -> tuple[float, float, float]:
-    """Loss, h and a_z of the best point on the line, by golden-section search over all of [0, 1].
+    """Loss, h and a_z of the best point z = h·s_i + (1-h)·s_j, |a_i| <= |a_j|, by bisection.
 
-    m·κ^((1-h)²) + (1-m)·κ^(h²) may have two maxima where κ is small: one near each end.
+    g = m·κ^((1-h)²) + (1-m)·κ^(h²) rises where m(1-h)·κ^((1-h)²) > (1-m)h·κ^(h²).
     """
     m = a_i / (a_i + a_j)
-
-    def height(h: float) -> float:
-        return m * k ** ((1 - h) ** 2) + (1 - m) * k ** (h**2)
-
-    golden = (math.sqrt(5) - 1) / 2
-    candidates = []
-    for low, high in ((0.0, 0.5), (0.5, 1.0)):
-        for _ in range(80):
-            p, q = high - golden * (high - low), low + golden * (high - low)
-            if height(p) < height(q):
-                low = p
-            else:
-                high = q
-        candidates.append((low + high) / 2)
-    h = max(candidates, key=height)
-    a_z = (a_i + a_j) * height(h)
+    low, high = 0.0, 0.5
+    for _ in range(200):
+        h = (low + high) / 2
+        if m * (1 - h) * k ** ((1 - h) ** 2) > (1 - m) * h * k ** (h**2):
+            low = h
+        else:
+            high = h
+    h = (low + high) / 2
+    a_z = (a_i + a_j) * (m * k ** ((1 - h) ** 2) + (1 - m) * k ** (h**2))
     return a_i**2 + a_j**2 + 2 * a_i * a_j * k - a_z**2, h, a_z
 
 

@@ -23,6 +23,11 @@ class Case:
     def twin(self, *stream: Any) -> twins.Trace:
         return TWINS[self.name](*stream, **self.params)
 
+    @property
+    def only_gaussian(self) -> bool:
+        """Whether it knows one kernel and refuses the others."""
+        return self.name == "fogd" or self.params.get("maintenance") == "merge"
+
     def __str__(self) -> str:
         settings = ",".join(f"{name}={value}" for name, value in self.params.items())
         return f"{self.name}({settings})"
@@ -53,8 +58,6 @@ TWINS: dict[str, Callable[..., twins.Trace]] = {
     "bpa-s": cited_twins.bpa_s,
 }
 
-ONLY_GAUSSIAN = {"fogd"}
-"""Learners that know one kernel and refuse the others."""
 
 CASES = [
     Case("perceptron"),
@@ -126,6 +129,9 @@ CASES = [
     Case("silk", {"budget": 15, "loss_weight": 0.3, "threshold": 0.7}),
     Case("bsgd", {"budget": 1}),
     Case("bsgd", {"budget": 9, "regularisation": 0.1}),
+    Case("bsgd", {"budget": 1, "maintenance": "merge"}),
+    Case("bsgd", {"budget": 8, "regularisation": 0.1, "maintenance": "merge"}),
+    Case("bsgd", {"budget": 20, "maintenance": "merge"}),
     Case("bpa-s", {"budget": 1}),
     Case("bpa-s", {"budget": 9}),
     Case("bpa-s", {"budget": 15, "aggressiveness": 0.3}),

@@ -64,6 +64,8 @@ class RunRecord:
     seconds: float
     this_file: ThisFile | None = None
     """After `--resume` all other counts are those of the whole stream since its first round."""
+    restarts: int | None = None
+    """How often learning started anew; null for learners that never do that."""
 
 
 @dataclass(frozen=True)

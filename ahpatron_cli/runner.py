@@ -93,6 +93,10 @@ def check(setup: Setup) -> None:
         raise usage(f"{setup.learner}: {error}", LISTING) from None
 
 
+def _count(statistic: float | None) -> int | None:
+    return None if statistic is None else int(statistic)
+
+
 def lots(seed: int, repeat: int, learner: str) -> tuple[int, ...]:
     """The seed of what a learner draws in one pass, of which other learners know nothing."""
     return seed, repeat, zlib.crc32(learner.encode())
@@ -249,7 +253,8 @@ class Pass:
             mistake_rate=tally.mistakes / max(tally.rounds, 1),
             margin_updates=tally.margin_updates,
             updates=tally.updates,
-            halvings=None if (J := found.get("halvings")) is None else int(J),
+            halvings=_count(found.get("halvings")),
+            restarts=_count(found.get("restarts")),
             zeta=found.get("zeta"),
             support_size=player.f.size,
             norm=player.f.norm,

@@ -123,6 +123,8 @@ def _run_table(report: Report, lines: Sequence[_Line]) -> Table:
         (Column("ζ̂"), lambda line: _fixed(line.mean("zeta"), 4)),
         (Column("Seconds"), lambda line: seconds_cell(line.summary)),
     ]
+    if any(run.restarts for line in lines for run in line.runs):
+        fields.insert(-1, (Column("Restarts"), lambda line: _count(line.mean("restarts"))))
     table = table_of(lines, fields, name=report.data.path, about=about)
     return _with_this_file(table, lines) if any(map(_this_file, lines)) else table
 

@@ -237,6 +237,25 @@ def test_room_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Non
     assert not [file for file in cache.iterdir() if file.name.startswith(".draft")]
 
 
+def test_what_was_used_longest_ago_goes_first(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache, entries, files = tmp_path / "cache", [], []
+    for number in range(3):
+        files.append(tmp_path / f"{number}.svm")
+        files[-1].write_bytes(b"+1 1:%d\n-1 1:2\n" % number * 100)
+    for number, file in enumerate(files[:2]):
+        played(file, Preparation(), cache, kept=False)
+        entries += set(cache.iterdir()) - set(entries)
+        os.utime(entries[-1], (number, number))
+    played(files[0], Preparation(), cache, kept=True)  # now it is the youngest
+    size = sum(file.stat().st_size for file in entries[0].iterdir())
+    monkeypatch.setattr(module, "MOST_BYTES", int(2.5 * size))
+    played(files[2], Preparation(), cache, kept=False)
+    assert entries[0].exists()
+    assert not entries[1].exists()
+
+
 def test_where_it_is(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
     assert default_folder() == tmp_path / "ahpatron"

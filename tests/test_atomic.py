@@ -135,7 +135,7 @@ def test_a_disk_that_fills_up_leaves_nothing_behind(tmp_path: Path, existing: bo
         env={name: v for name, v in os.environ.items() if not name.startswith("COVERAGE")},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
     )
     assert done.stderr == ""
     assert done.stdout.startswith("74 the output cannot be written: File too large / ")
@@ -178,7 +178,7 @@ def test_a_fifo_is_written_and_stays_a_fifo(tmp_path: Path) -> None:
     reader = threading.Thread(target=lambda: read.append(fifo.read_text()))
     reader.start()
     write_atomically(fifo, "through the pipe")
-    reader.join(timeout=10)
+    reader.join(timeout=120)
     assert read == ["through the pipe"]
     assert fifo.is_fifo()
 
@@ -192,7 +192,9 @@ def test_standard_output_is_not_replaced_under_the_shells_feet(tmp_path: Path, n
         "print('before', flush=True); write_atomically(sys.argv[1], 'between\\n'); print('after')"
     )
     with target.open("a") as stream:
-        subprocess.run([sys.executable, "-c", program, name], stdout=stream, check=True, timeout=60)
+        subprocess.run(
+            [sys.executable, "-c", program, name], stdout=stream, check=True, timeout=120
+        )
     assert target.read_text() == "before\nbetween\nafter\n"
 
 

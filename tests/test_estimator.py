@@ -72,7 +72,7 @@ def test_the_estimator_is_imported_only_when_asked_for() -> None:
         "assert ahpatron_cli.OnlineKernelClassifier.__name__ == 'OnlineKernelClassifier'\n"
         "assert 'sklearn' in sys.modules"
     )
-    subprocess.run([sys.executable, "-c", code], timeout=60, check=True)
+    subprocess.run([sys.executable, "-c", code], timeout=120, check=True)
     with pytest.raises(AttributeError, match="has no attribute 'Nothing'"):
         _ = ahpatron_cli.Nothing
 

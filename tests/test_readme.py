@@ -109,7 +109,7 @@ def test_the_cron_example_as_written(tmp_path: Path) -> None:
     job.write_text(script[1])
     job.chmod(0o755)
     for _ in range(2):
-        done = subprocess.run([job], cwd="/", env={}, capture_output=True, timeout=60, check=False)
+        done = subprocess.run([job], cwd="/", env={}, capture_output=True, timeout=120, check=False)
         assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
     assert (tmp_path / "nightly.csv").read_text().count("\n") == 11
     assert "</html>" in (tmp_path / "nightly.html").read_text()

@@ -88,14 +88,14 @@ def test_a_bar_that_is_updated_all_the_time_costs_little_and_draws_seldom(
     terminal: io.StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TERM", "xterm")
-    start = time.perf_counter()
+    start, busy = time.perf_counter(), time.process_time()
     with Conversation(stream=terminal).progress(200_000, "a.svm") as line:
         for completed in range(200_000):
             line.update(completed, completed // 10, completed + 1)
     seconds = time.perf_counter() - start
     drawn = terminal.getvalue().count("a.svm")
     assert drawn <= 10 * seconds + 4
-    assert seconds < 5
+    assert time.process_time() - busy < 5
 
 
 def test_a_bar_inside_a_bar_is_left_out(
@@ -130,7 +130,7 @@ def test_the_bar_leaves_stdout_alone(tmp_path: Path) -> None:
     (tmp_path / "script.py").write_text(SCRIPT)
     command = f"{sys.executable} {tmp_path}/script.py known > {tmp_path}/out.txt"
     environment = {**os.environ, "TERM": "xterm", "PYTHONPATH": os.pathsep.join(sys.path)}
-    pexpect.run(shlex.join(["/bin/bash", "-c", command]), env=environment, timeout=60)
+    pexpect.run(shlex.join(["/bin/bash", "-c", command]), env=environment, timeout=120)
     assert (tmp_path / "out.txt").read_text() == "data\n"
 
 
@@ -139,7 +139,7 @@ def on_a_terminal(mode: str, columns: int = 120) -> str:
         f"{sys.executable} -c '{SCRIPT}' {mode}",
         withexitstatus=True,
         env={**os.environ, "TERM": "xterm", "COLUMNS": str(columns), "NO_COLOR": "1"},
-        timeout=60,
+        timeout=120,
     )
     return screen.decode()
 
@@ -187,6 +187,6 @@ def test_a_broken_stderr_stops_nothing(redirection: str) -> None:
         ["/bin/bash", "-c", f'exec "$0" -c "$1" {redirection}', sys.executable, program],
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
     )
     assert (done.returncode, done.stdout) == (0, "alive\n")

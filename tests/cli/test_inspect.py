@@ -325,7 +325,7 @@ def peak_kilobytes(rows: int) -> int:
         stderr=subprocess.PIPE,
         env={**os.environ, "OPENBLAS_NUM_THREADS": "1"},
     )
-    out, err = child.communicate(block.encode() * (rows // 1000), timeout=60)
+    out, err = child.communicate(block.encode() * (rows // 1000), timeout=120)
     assert f"{rows:,} rows" in out.decode()
     assert "(of the first 20,000)" in out.decode()
     return int(err)

@@ -77,7 +77,7 @@ def test_an_ascii_table_says_plus_minus_in_ascii(ahpatron: Ahpatron, rings: Path
 def test_a_closed_pipe_is_quiet(rings: Path) -> None:
     command = " ".join(COMMAND)
     shell = f"{command} run {rings} -l all --repeats 20 -B 4 --limit 20 --format jsonl | head -1"
-    done = subprocess.run(["sh", "-c", shell], capture_output=True, timeout=60, check=False)
+    done = subprocess.run(["sh", "-c", shell], capture_output=True, timeout=120, check=False)
     assert done.stderr == b""
     assert len(done.stdout.splitlines()) == 1
 
@@ -98,7 +98,7 @@ IN_PROCESSES = [
 
 def in_shell(command: str, redirection: str) -> subprocess.CompletedProcess[bytes]:
     line = f"{' '.join(COMMAND)} {command} {redirection}"
-    return subprocess.run(["bash", "-c", line], capture_output=True, timeout=60, check=False)
+    return subprocess.run(["bash", "-c", line], capture_output=True, timeout=120, check=False)
 
 
 @pytest.mark.parametrize("command", IN_PROCESSES)
@@ -129,7 +129,7 @@ def test_an_ascii_locale_is_no_reason_to_fail(
 
 def test_closed_stderr_is_no_reason_to_fail(sparse_text: Path) -> None:
     shell = f"{' '.join(COMMAND)} run {sparse_text} -B 4 --format csv 2>&-"
-    done = subprocess.run(["sh", "-c", shell], capture_output=True, timeout=60, check=False)
+    done = subprocess.run(["sh", "-c", shell], capture_output=True, timeout=120, check=False)
     assert done.returncode == 0
     assert done.stdout.startswith(b"data,")
 
@@ -152,7 +152,7 @@ def test_signals(ahpatron: Ahpatron, number: signal.Signals, code: int, way: lis
         while len(ahpatron.files()) < 2 and time.monotonic() < deadline:
             time.sleep(0.02)  # until it has begun to write
         child.send_signal(number)
-        out, err = child.communicate(timeout=30)
+        out, err = child.communicate(timeout=120)
     assert child.returncode == code
     assert out == b""
     assert err == (b"ahpatron: interrupted\n" if code == 130 else b"ahpatron: terminated\n")

@@ -36,7 +36,7 @@ def test_the_same_bytes_also_if_a_worker_is_killed(
         time.sleep(0.01)
     assert out.read_bytes().count(b"\n") <= TRIALS
     cluster.workers[0].kill()
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=120)
     assert process.returncode == 0, said.decode()
     assert len(lines(out)) == TRIALS
     assert essence(out) == essence(ahpatron.folder / "local.jsonl")

@@ -3,6 +3,7 @@
 # ruff: noqa: E501 - the tables below are read by row
 
 import gzip
+import os
 import subprocess
 import sys
 import time
@@ -322,17 +323,23 @@ BOMBS = [
 ]
 
 
-@pytest.mark.parametrize(("block", "times", "problem"), BOMBS, ids=[row[2] for row in BOMBS])
+@pytest.mark.parametrize(
+    ("block", "times", "problem"),
+    [
+        pytest.param(*bomb, id=bomb[2], marks=[pytest.mark.slow] if number else [])
+        for number, bomb in enumerate(BOMBS)
+    ],
+)
 def test_endless_line_in_little_memory(path: Path, block: bytes, times: int, problem: str) -> None:
     with gzip.open(path, "wb", compresslevel=1) as file:
         file.write(GOOD)
         for _ in range(times):
             file.write(block)
-    started = time.perf_counter()
+    started = children_seconds()
     shown = limited_read(path, megabytes=128)
     assert shown.startswith(f"65 {path}:3:")
     assert shown.endswith(problem)
-    assert time.perf_counter() - started < 10  # mostly the start of Python on a busy machine
+    assert children_seconds() - started < 10
 
 
 def test_line_of_just_16_mib_is_read_and_one_more_byte_is_not(path: Path) -> None:
@@ -383,10 +390,16 @@ except UserError as error:
 """
 
 
+def children_seconds() -> float:
+    """CPU time, which does not grow on a busy machine."""
+    times = os.times()
+    return times.children_user + times.children_system
+
+
 def limited_read(path: Path, megabytes: int) -> str:
     """Read a file in a process that may map only so much memory beyond that of bare NumPy."""
     command = [sys.executable, "-c", LIMITED_READ, str(path), str(megabytes)]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

@@ -273,8 +273,8 @@ def test_fifo_and_stdin_with_a_slow_writer(tmp_path: Path, kind: str) -> None:
             stdout=subprocess.PIPE,
             text=True,
         ) as reader:
-            writer.communicate(data, timeout=20)
-            shown, _ = reader.communicate(timeout=20)
+            writer.communicate(data, timeout=120)
+            shown, _ = reader.communicate(timeout=120)
         assert shown == f"{name} None {digest} {rows}\n"
 
 
@@ -282,6 +282,6 @@ def test_stdin_from_a_file(tmp_path: Path) -> None:
     path = write(tmp_path, TEXT)
     with Path(path).open("rb") as file:
         command = [sys.executable, "-c", READ_AND_TELL, "-"]
-        shown = subprocess.check_output(command, cwd=ROOT, stdin=file, text=True, timeout=20)
+        shown = subprocess.check_output(command, cwd=ROOT, stdin=file, text=True, timeout=120)
     digest = hashlib.sha256(TEXT).hexdigest()
     assert shown == f"<stdin> {len(TEXT)} {digest} {expected_rows(path)}\n"

@@ -104,7 +104,7 @@ def test_one_blas_thread_whatever_the_user_says(rings: Path) -> None:
         env={**os.environ, **many},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=True,
     )
     assert done.stderr == "{1}\n"

@@ -253,7 +253,7 @@ def test_a_real_terminal_of_40_columns() -> None:
         write_reports([Report("0", data, runs, 0.0)], "table")
     """)
     leader, follower = pty.openpty()
-    subprocess.run([sys.executable, "-c", program], stdout=follower, check=True, timeout=60)
+    subprocess.run([sys.executable, "-c", program], stdout=follower, check=True, timeout=120)
     os.close(follower)
     text = os.read(leader, 10_000).decode()
     os.close(leader)

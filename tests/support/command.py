@@ -150,6 +150,6 @@ def modules_after(*arguments: object) -> set[str]:
         "print('\\n'.join(sorted({name.split('.')[0] for name in sys.modules})), file=sys.stderr)"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=True
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=True
     )
     return set(done.stderr.split())

@@ -30,7 +30,7 @@ def in_terminal(*arguments: object, columns: int = 80, **environment: str) -> tu
         dimensions=(24, columns),
         env={**surroundings, "TERM": "xterm-256color", **environment},
         encoding="utf-8",
-        timeout=60,
+        timeout=120,
     )
     child.expect(pexpect.EOF)
     child.close()

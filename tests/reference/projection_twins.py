@@ -21,11 +21,17 @@ def move(trace: Trace, factor: float, d: list[float]) -> None:
 
 
 def project_or_add(
-    trace: Trace, kernel: KernelFunction, x: Row, y: int, margin: float, tolerance: float
+    trace: Trace,
+    kernel: KernelFunction,
+    x: Row,
+    y: int,
+    margin: float,
+    tolerance: float,
+    budget: int | None,
 ) -> None:
     _count_update(trace, margin)
     d, distance = projection(trace.points, kernel, x)
-    if distance <= tolerance:
+    if distance <= tolerance or len(trace.points) == budget:
         move(trace, y, d)
     else:
         trace.points.append(x)
@@ -34,13 +40,18 @@ def project_or_add(
 
 
 def projectron(
-    X: list[Row], Y: list[int], kernel: KernelFunction, *, tolerance: float = 0.1
+    X: list[Row],
+    Y: list[int],
+    kernel: KernelFunction,
+    *,
+    tolerance: float = 0.1,
+    budget: int | None = None,
 ) -> Trace:
     trace = Trace()
     for x, y in zip(X, Y, strict=True):
         margin = _predict(trace, kernel, x, y)
         if sign(trace.scores[-1]) != y or not trace.points:
-            project_or_add(trace, kernel, x, y, margin, tolerance)
+            project_or_add(trace, kernel, x, y, margin, tolerance, budget)
     return trace
 
 
@@ -51,13 +62,14 @@ def projectron_pp(
     *,
     tolerance: float = 0.1,
     rule: str = "published",
+    budget: int | None = None,
 ) -> Trace:
     trace = Trace()
     for x, y in zip(X, Y, strict=True):
         margin = _predict(trace, kernel, x, y)
         mistake = sign(trace.scores[-1]) != y or not trace.points
         if mistake or (rule == "full" and margin < 1):
-            project_or_add(trace, kernel, x, y, margin, tolerance)
+            project_or_add(trace, kernel, x, y, margin, tolerance, budget)
         elif 0 < margin < 1:
             d, distance = projection(trace.points, kernel, x)
             loss = 1 - margin

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 from ahpatron_cli.core.errors import LimitReachedError
@@ -26,7 +27,8 @@ class Projectron(Learner[SpanExpansion]):
     Symbols: η `tolerance`. There is no budget, but where the data lie in a bounded region S stays
     finite; `max_support` ends a run, with a message, before S outgrows it. Every update costs
     O(|S|²). δ² below 1e-10 is taken as 0, and an example whose δ cannot be told from rounding does
-    not join, whatever η is.
+    not join, whatever η is. With `budget` B, once |S| = B every update is projected, whatever δ:
+    not of the publication, but known from later comparisons.
     """
 
     name = "projectron"
@@ -39,6 +41,19 @@ class Projectron(Learner[SpanExpansion]):
         "|S|", "end the run before S is larger than this", at_least=1, optional=True
     )
 
+    budget: int | None = whole(
+        "B",
+        "once S has so many examples, every update is projected",
+        at_least=1,
+        optional=True,
+        words=("none",),
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if vars(self)["budget"] == "none":
+            self.__dict__["budget"] = None
+
     def hypothesis(self, kernel: Kernel) -> SpanExpansion:
         """The empty f."""
         return SpanExpansion(kernel)
@@ -49,7 +64,8 @@ class Projectron(Learner[SpanExpansion]):
 
     def update(self, f: SpanExpansion, margin: float, y: float) -> bool | None:
         """Stay in the span of S, or let x join."""
-        d = f.in_span(self.tolerance)  # δ <= η
+        full = f.size == self.budget
+        d = f.in_span(math.inf if full else self.tolerance)  # δ <= η
         if d is not None:
             f.move(y, d)
         else:
@@ -65,8 +81,8 @@ class Projectron(Learner[SpanExpansion]):
 
     @property
     def most_kept(self) -> int | None:
-        """The limit, if there is one."""
-        return self.max_support
+        """The lower limit, if there is any."""
+        return min((n for n in (self.max_support, self.budget) if n is not None), default=None)
 
     def warnings(self, f: SpanExpansion) -> list[str]:
         """Examples that are nearly dependent, which cost digits."""

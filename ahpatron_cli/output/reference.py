@@ -17,6 +17,7 @@ _ASCII = {
     **{"α": "alpha", "β": "beta", "γ": "gamma", "ε": "epsilon", "η": "eta", "κ": "k"},
     **{
         "δ": "delta",
+        "ν": "nu",
         "ρ": "rho",
         "λ": "lambda",
         "σ": "sigma",

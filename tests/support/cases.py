@@ -56,6 +56,7 @@ TWINS: dict[str, Callable[..., twins.Trace]] = {
     "silk": cited_twins.silk,
     "bsgd": cited_twins.bsgd,
     "bpa-s": cited_twins.bpa_s,
+    "krls": cited_twins.krls,
 }
 
 
@@ -139,4 +140,7 @@ CASES = [
     Case("bpa-s", {"budget": 1}),
     Case("bpa-s", {"budget": 9}),
     Case("bpa-s", {"budget": 15, "aggressiveness": 0.3}),
+    Case("krls"),
+    Case("krls", {"tolerance": 0.01}),
+    Case("krls", {"tolerance": 0.6}),
 ]

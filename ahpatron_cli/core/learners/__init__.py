@@ -29,6 +29,7 @@ from ahpatron_cli.core.learners.bsgd import BSGD
 from ahpatron_cli.core.learners.budget_perceptron import BudgetPerceptron
 from ahpatron_cli.core.learners.fogd import FOGD
 from ahpatron_cli.core.learners.forgetron import Forgetron
+from ahpatron_cli.core.learners.krls import KRLS
 from ahpatron_cli.core.learners.nogd import NOGD
 from ahpatron_cli.core.learners.norma import Norma
 from ahpatron_cli.core.learners.perceptron import Perceptron
@@ -66,6 +67,7 @@ BUILT_IN: tuple[type[Learner[Any]], ...] = (
     Silk,
     BSGD,
     BpaS,
+    KRLS,
 )
 
 Kind: TypeAlias = type[Learner[Any]]
@@ -214,6 +216,7 @@ __all__ = [
     "AVP",
     "BSGD",
     "FOGD",
+    "KRLS",
     "NOGD",
     "POMDR",
     "REGISTRY",

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar, cast, overl
 import numpy as np
 from numpy.typing import NDArray
 
+from ahpatron_cli.core.errors import LimitReachedError
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.hypothesis import Hypothesis
 from ahpatron_cli.core.kernels import Kernel
@@ -113,6 +114,13 @@ class Learner(Declared, Generic[F]):
 
 def _pass_fields(learner: Learner[Any]) -> list[dataclasses.Field[Any]]:
     return [field for field in dataclasses.fields(learner) if "pass_state" in field.metadata]
+
+
+def check_support(f: Expansion, most: int | None) -> None:
+    """End the run rather than let S outgrow `max_support`."""
+    if most is not None and f.size >= most:
+        message = f"one more example would make S larger than max_support={most}"
+        raise LimitReachedError(message, "max_support")
 
 
 @overload

@@ -5,10 +5,9 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ahpatron_cli.core.errors import LimitReachedError
 from ahpatron_cli.core.gram_inverse import DRIFT
 from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.learners.base import Learner, Margin, Trigger, wrong
+from ahpatron_cli.core.learners.base import Learner, Margin, Trigger, check_support, wrong
 from ahpatron_cli.core.parameters import real, whole
 from ahpatron_cli.core.span import SpanExpansion
 
@@ -69,15 +68,9 @@ class Projectron(Learner[SpanExpansion]):
         if d is not None:
             f.move(y, d)
         else:
-            self.check_limit(f)
+            check_support(f, self.max_support)
             f.join(y)
         return None
-
-    def check_limit(self, f: SpanExpansion) -> None:
-        """End the run rather than let S outgrow `max_support`."""
-        if self.max_support is not None and f.size >= self.max_support:
-            message = f"one more example would make S larger than max_support={self.max_support}"
-            raise LimitReachedError(message, "max_support")
 
     @property
     def most_kept(self) -> int | None:

@@ -20,6 +20,7 @@ def arow(
     floor: float = 0.001,
     tolerance: float = 0.001,
     alarm: float = 12.0,
+    caution: float = 0.0,
 ) -> Trace:
     trace = Trace()
     Q = C = np.zeros((0, 0))
@@ -29,7 +30,10 @@ def arow(
         mistake = sign(trace.scores[-1]) != y
         loss += max(0.0, 1 - m) ** 2
         rounds += 1
-        r = max(floor, noise * (loss / rounds) ** 2)
+        e = loss / rounds
+        share = min(1.0, len(trace.points) / rounds)
+        more = caution * min(1.0, 8 * e**6 * math.sqrt(share))
+        r = max(floor, noise * e**2 + more)
         p = wrong / seen
         q = p + (1 - p) / 4
         g = max(0.0, g + math.log(q / p if mistake else (1 - q) / (1 - p)))
@@ -43,7 +47,7 @@ def arow(
         elif m < 1:
             n = len(trace.points)
             k = np.array([kernel(s, x) for s in trace.points])
-            if n < budget and m < 1 - n / budget:
+            if n < budget and m < (1 - n / budget) * (1 - 0.8 * caution * e**4):
                 d = Q @ k
                 delta = kernel(x, x) - float(k @ d)
                 if delta > tolerance:

@@ -83,6 +83,7 @@ CASES = [
     Case("arow", {"budget": 6}),
     Case("arow", {"budget": 20, "noise": 1.0, "floor": 0.1, "tolerance": 0.1}),
     Case("arow", {"budget": 12, "alarm": 1.5}),
+    Case("arow", {"budget": 12, "caution": 1.0}),
     Case("alma2"),
     Case("alma2", {"alpha": 0.6, "beta": 2.0, "gain": 0.5}),
     Case("forgetron", {"budget": 1}),

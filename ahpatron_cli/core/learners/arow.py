@@ -32,6 +32,10 @@ class Arow(Learner[SecondOrder]):
     q = p + (1-p)/4 and p from the rounds before. If g > alarm, everything starts anew, and the
     round teaches nothing. Symbols: B `budget`, η `noise`, δ_0 `tolerance`, g_0 `alarm`.
 
+    `caution` c > 0 is for noisy streams that are short beside B: t rounds into the stream,
+
+        r = max(floor, noise·e² + c·min(1, 8e⁶·√(|S|/t)));  joins if m < (1 - |S|/B)·(1 - 0.8·c·e⁴).
+
     In a fixed span this is AROW, and its mistake bound holds there. How S grows, the noise and the
     restart are ours: that they make fewer mistakes is measured (tests/benchmarks), not proved.
     """
@@ -47,6 +51,10 @@ class Arow(Learner[SecondOrder]):
     )
     alarm: float = real(
         "g_0", "Page's statistic that starts learning anew", 12.0, over=0, infinite=True
+    )
+
+    caution: float = real(
+        "c", "more noise and slower growth where the loss is large", 0.0, at_least=0, at_most=1
     )
 
     _birth: int = pass_state(0)  # the first round that the counts below are about
@@ -66,19 +74,27 @@ class Arow(Learner[SecondOrder]):
 
     def update(self, f: SecondOrder, margin: float, y: float) -> bool:
         """Let x join if there is room and need, and learn from it; or start anew."""
-        r = self._noise_with(1.0 - margin, f.age)
+        e = self._mean_loss(1.0 - margin, f.age)
         if self._alarmed(wrong(margin, y), f.age):
             self._restart(f)
             return False
-        if f.size < self.budget and margin < f.room:
+        r = self._noise_at(e, f)
+        if f.size < self.budget and margin < f.room * (1.0 - 0.8 * self.caution * e**4):
             f.join(self.tolerance)
         return f.teach((1.0 - margin) * y, r)
 
-    def _noise_with(self, hinge: float, age: int) -> float:
-        """r, this round included; the rounds since the last update have a loss of 0."""
+    def _mean_loss(self, hinge: float, age: int) -> float:
+        """e, this round included; the rounds since the last update have a loss of 0."""
         self._loss += hinge * hinge
-        e = self._loss / (age + 2 - self._birth)
-        return max(self.floor, self.noise * e * e)
+        return self._loss / (age + 2 - self._birth)
+
+    def _noise_at(self, e: float, f: SecondOrder) -> float:
+        """r."""
+        r = self.noise * e * e
+        if self.caution:
+            share = min(1.0, f.size / (f.age + 2 - self._birth))
+            r += self.caution * min(1.0, 8.0 * e**6 * math.sqrt(share))
+        return max(self.floor, r)
 
     def _alarmed(self, mistake: bool, age: int) -> bool:
         """Page's test. A right round adds log ¾ whatever p is: those passed over are caught up."""

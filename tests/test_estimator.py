@@ -60,8 +60,20 @@ def path_of(name: str) -> str:
 # Conventions ------------------------------------------------------------------------------------
 
 
-@parametrize_with_checks([OnlineKernelClassifier(), *map(small, REGISTRY)])
+UNLIKE = ("ahpatron", "fogd", "nogd", "skegd", "pomdr")
+"""Learners with a hypothesis each of their own kind."""
+
+
+@parametrize_with_checks([OnlineKernelClassifier(), *map(small, UNLIKE)])
 def test_conventions_of_scikit_learn(estimator: Any, check: Callable[[Any], None]) -> None:
+    check(estimator)
+
+
+@pytest.mark.slow
+@parametrize_with_checks([small(learner) for learner in REGISTRY if learner not in UNLIKE])
+def test_conventions_of_scikit_learn_for_the_others(
+    estimator: Any, check: Callable[[Any], None]
+) -> None:
     check(estimator)
 
 

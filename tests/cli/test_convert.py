@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
 from pathlib import Path
@@ -127,10 +128,14 @@ def test_a_fault_late_in_a_pipe_leaves_no_file(ahpatron: Ahpatron) -> None:
     assert ahpatron.files() == set()
 
 
-def command_of(hint: str) -> str:
+def hinted(hint: str) -> str:
     found = re.search(r"`(ahpatron convert .*?)`", hint)
     assert found, hint
-    return found[1].replace("ahpatron", f"{sys.executable} -m ahpatron_cli")
+    return found[1]
+
+
+def command_of(hint: str) -> str:
+    return hinted(hint).replace("ahpatron", f"{sys.executable} -m ahpatron_cli")
 
 
 # name, content, what the error calls it
@@ -157,8 +162,20 @@ def test_the_hint_for_delimited_text_is_a_command_that_works(
         refused = ahpatron(command, name)
         assert refused.code == 65
         assert f"this is {kind}, not LIBSVM text" in refused.out + refused.err
-    refused = ahpatron("run", name)
-    done = shell(command_of(refused.err), ahpatron.folder)
+    convert, play = hinted(ahpatron("run", name).err).split(" | ahpatron ")
+    converted = ahpatron(*shlex.split(convert)[1:])
+    assert converted.code == 0, converted.err
+    done = ahpatron(*shlex.split(play), stdin=converted.out.encode())
+    assert done.code == 0, done.err
+    assert re.search(r"^ahpatron +\d", done.out, re.MULTILINE)
+
+
+@pytest.mark.parametrize(("name", "content", "kind"), DELIMITED[4:5] + DELIMITED[7:8])
+def test_the_hint_for_delimited_text_works_in_a_shell(
+    ahpatron: Ahpatron, name: str, content: str, kind: str
+) -> None:
+    ahpatron.write(name, content)
+    done = shell(command_of(ahpatron("run", name).err), ahpatron.folder)
     assert done.returncode == 0, done.stderr
     assert re.search(r"^ahpatron +\d", done.stdout, re.MULTILINE)
 

@@ -42,7 +42,7 @@ def untimed(text: str) -> Any:
 
 
 def test_runs_in_other_surroundings(ahpatron: Ahpatron, rings: Path) -> None:
-    options = ("-l", "all", "-B", 40, "--sigma", 0.3, "--limit", 600, "--repeats", 2)
+    options = ("-l", "all", "-B", 40, "--sigma", 0.3, "--limit", 300, "--repeats", 2)
     found = [
         ahpatron.process("run", rings, *options, "--format", "json", "--jobs", jobs, **environment)
         for jobs, environment in zip((1, 2, 2), ENVIRONMENTS, strict=True)
@@ -124,10 +124,10 @@ def _one_of_each() -> list[Case]:
 def test_block_sizes(name: str, sigma: float, case: Case) -> None:
     scale = "standard" if name == "breast_cancer" else "none"
     with open_source(str(REPOSITORY / "sample_data" / f"{name}.svm")) as source:
-        whole = load(source, Preparation(limit=500, scale=scale)).whole()
+        whole = load(source, Preparation(limit=300, scale=scale)).whole()
     tallies = []
     for block in BLOCKS:
-        player = Player(case.learner(), Gaussian(sigma=sigma), block=block, horizon=500)
+        player = Player(case.learner(), Gaussian(sigma=sigma), block=block, horizon=300)
         player.feed(whole.rows, whole.labels)
         tallies.append(player.tally)
     if not any(tally.near_ties for tally in tallies):

@@ -38,6 +38,7 @@ def shell(folder: Path, rings: Path, call: str, more: str) -> subprocess.Complet
     return subprocess.run(["bash", "-c", line], capture_output=True, timeout=120, check=False)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", CALLS)
 def test_stderr_is_never_the_reason_to_fail(tmp_path: Path, rings: Path, call: str) -> None:
     """Closed, full, or a pipe that nobody reads: stdout and the exit code stay as they are."""
@@ -53,6 +54,7 @@ def test_stderr_is_never_the_reason_to_fail(tmp_path: Path, rings: Path, call: s
         assert shell(tmp_path, rings, BAD, more).returncode == 66
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("call", CALLS)
 def test_stdout_that_is_closed_or_full(tmp_path: Path, rings: Path, call: str) -> None:
     done = shell(tmp_path, rings, call, "| head -1; exit ${PIPESTATUS[0]}")

@@ -50,7 +50,7 @@ def test_any_number_of_processes_gives_the_same() -> None:
     chosen = tasks(5)
     here = {task.id: play(task) for task in chosen}
     assert all(one.run is not None for one in here.values())
-    for jobs in (1, 2, 9):
+    for jobs in (1, 3):
         assert essence(outcomes(play_locally(chosen, jobs, 0))) == essence(here)
 
 
@@ -129,9 +129,14 @@ class DeadlyOnce(Setup):
 
 
 @pytest.mark.parametrize(
-    ("kind", "said"), [(Deadly, "killed by SIGKILL"), (Leaving, "exit code 7")]
+    ("kind", "said", "retries"),
+    [
+        (Deadly, "killed by SIGKILL", 2),
+        (Leaving, "exit code 7", 0),
+        pytest.param(Deadly, "killed by SIGKILL", 0, marks=pytest.mark.slow),
+        pytest.param(Leaving, "exit code 7", 2, marks=pytest.mark.slow),
+    ],
 )
-@pytest.mark.parametrize("retries", [0, 2])
 def test_a_trial_that_kills_its_process_fails_alone(
     kind: type[Setup], said: str, retries: int
 ) -> None:

@@ -21,6 +21,12 @@ FACTS = {"version": "1", "command": "ahpatron sweep"}
 TIMING = Timing(0.25, 0.5)
 
 
+@pytest.fixture
+def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Thousands of lines are written, and none of them has to outlive a power cut."""
+    monkeypatch.setattr(os, "fsync", lambda descriptor: None)
+
+
 def filled(path: Path, count: int = 3) -> bytes:
     with ResultsFile(str(path), FACTS) as results:
         for number in range(count):
@@ -47,6 +53,7 @@ def test_a_new_version_gets_a_header_of_its_own(tmp_path: Path) -> None:
     assert len(read_results(str(path)).trials) == 4
 
 
+@pytest.mark.usefixtures("_no_waiting_for_the_disk")
 def test_truncated_at_every_byte_it_keeps_every_whole_line_and_goes_on(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     content = filled(path)
@@ -87,6 +94,7 @@ def test_reading_alone_changes_nothing(tmp_path: Path) -> None:
     assert path.read_bytes() == content[:-5]
 
 
+@pytest.mark.usefixtures("_no_waiting_for_the_disk")
 def test_flipped_bytes_are_reported_and_stay(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     content = filled(path, 20)

@@ -62,6 +62,13 @@ class RunRecord:
     norm: float | None
     near_ties: int
     seconds: float
+    true_positives: int | None = None
+    """Null in what earlier versions wrote, like the other counts by class."""
+    false_positives: int | None = None
+    true_negatives: int | None = None
+    false_negatives: int | None = None
+    baseline_mistakes: int | None = None
+    """Mistakes of always predicting the more frequent label so far."""
     this_file: ThisFile | None = None
     """After `--resume` all other counts are those of the whole stream since its first round."""
     restarts: int | None = None

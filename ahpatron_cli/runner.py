@@ -260,6 +260,11 @@ class Pass:
             norm=player.f.norm,
             near_ties=tally.near_ties,
             seconds=tally.seconds,
+            true_positives=tally.positives - tally.mistakes + tally.false_positives,
+            false_positives=tally.false_positives,
+            true_negatives=tally.rounds - tally.positives - tally.false_positives,
+            false_negatives=tally.mistakes - tally.false_positives,
+            baseline_mistakes=tally.baseline_mistakes,
             this_file=ThisFile(rounds, mistakes, mistakes / max(rounds, 1))
             if self._resumed
             else None,

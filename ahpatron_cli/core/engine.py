@@ -49,6 +49,12 @@ class Tally:
     margin_updates: int = 0
     """|N_T|: rounds that updated although y·f(x) > 0."""
     near_ties: int = 0
+    positives: int = 0
+    """Rounds with y = +1."""
+    false_positives: int = 0
+    """Mistakes with y = -1."""
+    baseline_mistakes: int = 0
+    """Mistakes of always predicting the more frequent label so far; +1 if both are as frequent."""
     seconds: float = 0.0
     """Time spent learning."""
 
@@ -144,8 +150,14 @@ class Player:
         margins = scores * labels
         tally = self.tally
         close = np.abs(margins[spared:]) < NEAR_TIE
+        mistaken = wrong(margins, labels)
+        positive = labels > 0
+        before = np.cumsum(labels) - labels + (2 * tally.positives - tally.rounds)  # Σ y_s, s < t
+        tally.baseline_mistakes += int(np.count_nonzero((before >= 0) != positive))
+        tally.positives += int(np.count_nonzero(positive))
+        tally.false_positives += int(np.count_nonzero(mistaken & ~positive))
         tally.rounds += len(labels)
-        tally.mistakes += int(np.count_nonzero(wrong(margins, labels)))
+        tally.mistakes += int(np.count_nonzero(mistaken))
         tally.failures += int(np.count_nonzero(margins <= 0))
         tally.near_ties += int(np.count_nonzero(close))
 
@@ -308,6 +320,9 @@ class Player:
             counts.mistakes <= counts.failures <= counts.rounds <= 2**60
             and counts.margin_updates <= counts.updates <= counts.rounds
             and counts.near_ties <= counts.rounds
+            and counts.false_positives <= min(counts.mistakes, counts.rounds - counts.positives)
+            and counts.mistakes - counts.false_positives <= counts.positives <= counts.rounds
+            and counts.baseline_mistakes <= counts.rounds
             and counts.seconds >= 0
         ):
             raise stored.refuse("tally", "does not add up")

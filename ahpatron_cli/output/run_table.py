@@ -35,6 +35,7 @@ _CERTIFICATE_NOTES = (
     "By the theorem, Made is at most Bound. Trivial is what it cannot exceed anyway.",
     "|M'_T| counts the rounds with y f(x) at most 0; all mistakes are among them.",
 )
+_WORSE_NOTE = "Worse (*) than the baseline: always the more frequent label so far."
 _VACUOUS_NOTE = "Vacuous (*): the bound is not below the trivial one, so it says nothing."
 
 
@@ -52,6 +53,19 @@ class _Line:
         values = [getattr(run, field) for run in self.runs]
         known = [value for value in values if value is not None]
         return fmean(known) if known else None
+
+    @property
+    def baseline_rate(self) -> float | None:
+        """Mistake rate of always predicting the more frequent label so far."""
+        mistakes = self.mean("baseline_mistakes")
+        return None if mistakes is None else mistakes / max(self.runs[0].rounds, 1)
+
+    @property
+    def worse(self) -> bool:
+        """Than this baseline."""
+        return (
+            self.baseline_rate is not None and self.summary.mistake_rate_mean > self.baseline_rate
+        )
 
     @property
     def worst(self) -> CertificateRecord | None:
@@ -106,6 +120,9 @@ def _run_table(report: Report, lines: Sequence[_Line]) -> Table:
     repeats = max((line.summary.repeats for line in lines), default=0)
     if repeats > 1:
         about += f"; mean ± sd over {orders(repeats, report.shuffled)}"
+    baseline = lines[0].baseline_rate if lines else None
+    if baseline is not None:
+        about += f"; baseline {percent(baseline)} %"
     # the lowest rate as shown; nothing is best without a rival
     lowest = percent(min(line.summary.mistake_rate_mean for line in lines)) if lines[1:] else None
     fields: list[Field[_Line]] = [
@@ -113,7 +130,10 @@ def _run_table(report: Report, lines: Sequence[_Line]) -> Table:
         (
             Column("AMR %"),
             lambda line: rate_cell(
-                line.summary.mistake_rate_mean, line.summary.mistake_rate_sd, lowest
+                line.summary.mistake_rate_mean,
+                line.summary.mistake_rate_sd,
+                lowest,
+                mark=line.worse,
             ),
         ),
         (Column("|M_T|"), lambda line: _count(line.mean("mistakes"))),
@@ -125,7 +145,8 @@ def _run_table(report: Report, lines: Sequence[_Line]) -> Table:
     ]
     if any(run.restarts for line in lines for run in line.runs):
         fields.insert(-1, (Column("Restarts"), lambda line: _count(line.mean("restarts"))))
-    table = table_of(lines, fields, name=report.data.path, about=about)
+    notes = [_WORSE_NOTE] if any(line.worse for line in lines) else []
+    table = table_of(lines, fields, name=report.data.path, about=about, notes=notes)
     return _with_this_file(table, lines) if any(map(_this_file, lines)) else table
 
 

@@ -26,6 +26,10 @@ DETERMINISTIC = [
     *("learner", "params", "seed", "repeat", "rounds", "mistakes", "mistake_rate"),
     *("margin_updates", "updates", "halvings", "zeta", "support_size", "norm", "near_ties"),
 ]
+CLASS_COUNTS = [
+    *("true_positives", "false_positives", "true_negatives", "false_negatives"),
+    "baseline_mistakes",
+]
 SUMMARY = [
     *("learner", "params", "repeats", "mistake_rate_mean", "mistake_rate_sd"),
     *("margin_updates_mean", "support_size_mean", "seconds_mean"),
@@ -34,7 +38,8 @@ SUMMARY = [
 
 def runs(document: dict) -> list[dict]:
     """The runs without their timings."""
-    return [{name: run[name] for name in DETERMINISTIC} for run in document["runs"]]
+    names = [*DETERMINISTIC, *CLASS_COUNTS]
+    return [{name: run[name] for name in names} for run in document["runs"]]
 
 
 def table(path: Path) -> list[dict[str, str]]:
@@ -48,7 +53,7 @@ def test_json_follows_the_contract(ahpatron: Ahpatron, rings: Path) -> None:
     document = json.loads(done.out)
     assert list(document) == ["schema", "version", "data", "runs", "summary", "load_seconds"]
     assert list(document["data"]) == ["path", "rounds", "features", "labels", "sha256"]
-    assert list(document["runs"][0]) == [*DETERMINISTIC, "seconds", "this_file"]
+    assert list(document["runs"][0]) == [*DETERMINISTIC, "seconds", *CLASS_COUNTS, "this_file"]
     assert list(document["summary"][0]) == SUMMARY
     assert document["data"]["labels"] == [-1, 1]
     assert document["summary"][0]["mistake_rate_sd"] is None
@@ -409,7 +414,7 @@ def test_stream_memory_cache_sweep_and_estimator_agree(
     )
     assert swept.code == 0, swept.err
     trial = json.loads((ahpatron.folder / "s.jsonl").read_text().splitlines()[1])["run"]
-    assert {key: trial[key] for key in DETERMINISTIC} == records[0]
+    assert {key: trial[key] for key in [*DETERMINISTIC, *CLASS_COUNTS]} == records[0]
     if scale == "none":
         X, y = load_svmlight_file(str(path), zero_based=True)  # columns numbered as in the file
         model = OnlineKernelClassifier(budget=40, epsilon=0.7, sigma=2.0, random_state=0).fit(X, y)

@@ -48,6 +48,11 @@ ONE_REPORT = """\
       "norm": 1.5,
       "near_ties": 0,
       "seconds": 0.0512,
+      "true_positives": null,
+      "false_positives": null,
+      "true_negatives": null,
+      "false_negatives": null,
+      "baseline_mistakes": null,
       "this_file": null,
       "restarts": null
     }
@@ -75,20 +80,25 @@ JSONL = (
     '{"data": "a.svm", "learner": "ahpatron", "params": {"budget": 400, "epsilon": 0.5}, '
     '"seed": 0, "repeat": 0, "rounds": 1000, "mistakes": 112, "mistake_rate": 0.112, '
     '"margin_updates": 50, "updates": 162, "halvings": 3, "zeta": 0.01234, "support_size": 314, '
-    '"norm": 1.5, "near_ties": 0, "seconds": 0.0512, "this_file": null, '
+    '"norm": 1.5, "near_ties": 0, "seconds": 0.0512, '
+    '"true_positives": null, "false_positives": null, "true_negatives": null, '
+    '"false_negatives": null, "baseline_mistakes": null, "this_file": null, '
     '"restarts": null}\n'
     '{"data": "a.svm", "learner": "perceptron", "params": {"sigma": 1.0}, '
     '"seed": 0, "repeat": 0, "rounds": 1000, "mistakes": 140, "mistake_rate": 0.14, '
     '"margin_updates": 0, "updates": 162, "halvings": null, "zeta": null, "support_size": 2325, '
-    '"norm": 1.5, "near_ties": 0, "seconds": 0.0512, "this_file": null, '
+    '"norm": 1.5, "near_ties": 0, "seconds": 0.0512, '
+    '"true_positives": null, "false_positives": null, "true_negatives": null, '
+    '"false_negatives": null, "baseline_mistakes": null, "this_file": null, '
     '"restarts": null}\n'
 )
 
 CSV = """\
 data,learner,seed,repeat,rounds,mistakes,mistake_rate,margin_updates,updates,halvings,zeta,\
-support_size,norm,near_ties,seconds,restarts,param_budget,param_epsilon,param_sigma
-a.svm,ahpatron,0,0,1000,112,0.112,50,162,3,0.01234,314,1.5,0,0.0512,,400,0.5,
-a.svm,perceptron,0,0,1000,140,0.14,0,162,,,2325,1.5,0,0.0512,,,,1.0
+support_size,norm,near_ties,seconds,true_positives,false_positives,true_negatives,\
+false_negatives,baseline_mistakes,restarts,param_budget,param_epsilon,param_sigma
+a.svm,ahpatron,0,0,1000,112,0.112,50,162,3,0.01234,314,1.5,0,0.0512,,,,,,,400,0.5,
+a.svm,perceptron,0,0,1000,140,0.14,0,162,,,2325,1.5,0,0.0512,,,,,,,,,1.0
 """
 
 

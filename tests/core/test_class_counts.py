@@ -1,0 +1,75 @@
+"""True and false positives and negatives, and the baseline, against counting one by one."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ahpatron_cli.core import Ahpatron, Perceptron, Player
+from ahpatron_cli.core.engine import Tally
+from ahpatron_cli.core.state import Stored
+from support.streams import Example, make_stream, streams
+
+
+def counted(scores: list[float], labels: list[int]) -> tuple[int, int, int]:
+    """Positives, false positives, and mistakes of the more frequent label so far."""
+    positives = false_positives = baseline = 0
+    seen = {1: 0, -1: 0}
+    for score, y in zip(scores, labels, strict=True):
+        baseline += (1 if seen[1] >= seen[-1] else -1) != y
+        seen[y] += 1
+        positives += y == 1
+        false_positives += score >= 0 and y == -1
+    return positives, false_positives, baseline
+
+
+def counts(tally: Tally) -> tuple[int, int, int]:
+    return tally.positives, tally.false_positives, tally.baseline_mistakes
+
+
+@given(streams(), st.sampled_from([Ahpatron(budget=4), Perceptron()]), st.integers(1, 80))
+def test_counts_are_those_of_a_loop_however_the_stream_is_cut(
+    example: Example, learner: Ahpatron, piece: int
+) -> None:
+    player = Player(learner)
+    scores = [
+        player.feed(example.X[start : start + piece], example.y[start : start + piece])
+        for start in range(0, len(example.y), piece)
+    ]
+    assert counts(player.tally) == counted(np.concatenate(scores).tolist(), example.labels)
+
+
+def test_counts_go_on_after_a_restart() -> None:
+    example = make_stream(seed=3, rounds=200, features=2)
+    whole, first, second = (Player(Ahpatron(budget=10)) for _ in range(3))
+    whole.feed(example.X, example.y)
+    first.feed(example.X[:77], example.y[:77])
+    second.restore(Stored(first.state()))
+    second.feed(example.X[77:], example.y[77:])
+    assert counts(second.tally) == counts(whole.tally)
+
+
+def test_a_frozen_model_is_counted_too() -> None:
+    example = make_stream(seed=3, rounds=200, features=2)
+    player = Player(Ahpatron(budget=10))
+    player.feed(example.X, example.y)
+    player.tally = Tally()
+    scores = player.judge(example.X, example.y)
+    assert counts(player.tally) == counted(scores.tolist(), example.labels)
+
+
+@pytest.mark.parametrize(
+    ("labels", "mistakes"),
+    [
+        ([1, 1, 1], 0),
+        ([-1, -1, -1], 1),  # +1 before anything was seen
+        ([1, -1, -1, -1], 2),  # +1 while both are as frequent
+        ([-1, 1, -1, 1], 4),
+    ],
+)
+def test_the_baseline_by_hand(labels: list[int], mistakes: int) -> None:
+    player = Player(Perceptron())
+    player.feed(np.ones((len(labels), 1)), np.array(labels, dtype=float))
+    assert player.tally.baseline_mistakes == mistakes

@@ -43,6 +43,23 @@ class ThisFile:
 
 
 @dataclass(frozen=True)
+class Metrics:
+    """What `--metrics` adds; null where it is undefined, as precision without a predicted +1."""
+
+    precision: float | None
+    recall: float | None
+    f1: float | None
+    balanced_error: float | None
+    """Mean of the mistake rates of both classes."""
+    kappa: float | None
+    """Cohen's κ."""
+    auc: float | None
+    """Area under the ROC curve of f(x) as it was when it was predicted; null after `--resume`."""
+    auc_error: float | None
+    """How far off `auc` may be; 0 if it is exact."""
+
+
+@dataclass(frozen=True)
 class RunRecord:
     """One learner, one pass."""
 
@@ -73,6 +90,8 @@ class RunRecord:
     """After `--resume` all other counts are those of the whole stream since its first round."""
     restarts: int | None = None
     """How often learning started anew; null for learners that never do that."""
+    metrics: Metrics | None = None
+    """Only if they were asked for."""
 
 
 @dataclass(frozen=True)
@@ -216,9 +235,11 @@ def runs_to_json(report: Report) -> list[Json]:
 
 
 def run_to_json(run: RunRecord) -> Json:
-    """One element of `runs`."""
-    part = run.this_file
-    return {**_as_json(run), "this_file": None if part is None else dict(vars(part))}
+    """One element of `runs`; metrics only if they were asked for."""
+    part, metrics = run.this_file, run.metrics
+    document = {**_as_json(run), "this_file": None if part is None else dict(vars(part))}
+    del document["metrics"]
+    return document if metrics is None else {**document, "metrics": dict(vars(metrics))}
 
 
 def _as_json(record: RunRecord | SummaryRecord) -> Json:

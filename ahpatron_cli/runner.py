@@ -21,6 +21,7 @@ from ahpatron_cli.core.state import State, Stored
 from ahpatron_cli.core.theory.theorems import Outcome, outcome_of
 from ahpatron_cli.data.dataset import Batch, Dataset
 from ahpatron_cli.errors import ExitCode, Place, UserError, usage
+from ahpatron_cli.metrics import Ranking, metrics_of
 from ahpatron_cli.records import ParamValue, RunRecord, ThisFile
 
 CURVE_POINTS = 2000
@@ -184,6 +185,8 @@ class Pass:
             self._player.tally = Tally()
         self._before = replace(self._player.tally)
         self._curve = _CurvePoints(self.rounds, self.mistakes)
+        self._measured = False
+        self._ranking: Ranking | None = None
 
     @property
     def mistakes(self) -> int:
@@ -194,6 +197,15 @@ class Pass:
     def rounds(self) -> int:
         """Rounds so far."""
         return self._player.tally.rounds
+
+    def measure(self, *, exactly: bool) -> None:
+        """Compute metrics, too; `exactly`: AUC without error, in memory that grows with the rounds.
+
+        The scores of rounds before a model was saved are not known, so AUC is not either.
+        """
+        self._measured = True
+        if not self._before.rounds:
+            self._ranking = Ranking(None) if exactly else Ranking()
 
     def feed(self, batch: Batch) -> Played:
         """Play a batch."""
@@ -212,6 +224,8 @@ class Pass:
         name = self.setup.learner
         played = Played(name, self.repeat, first, batch.labels, batch.lines, scores)
         self._curve.extend(played.mistaken())
+        if self._ranking is not None:
+            self._ranking.add(scores, batch.labels)
         return played
 
     def score(self, batch: Batch) -> Floats:
@@ -243,6 +257,13 @@ class Pass:
         learner = player.learner
         found = {} if self._frozen else learner.statistics()
         rounds, mistakes = tally.rounds - before.rounds, tally.mistakes - before.mistakes
+        false_negatives = tally.mistakes - tally.false_positives
+        classes = {
+            "true_positives": tally.positives - false_negatives,
+            "false_positives": tally.false_positives,
+            "true_negatives": tally.rounds - tally.positives - tally.false_positives,
+            "false_negatives": false_negatives,
+        }
         record = RunRecord(
             learner=self.setup.learner,
             params={"kernel": player.kernel.name, **player.kernel.params(), **learner.params()},
@@ -260,14 +281,12 @@ class Pass:
             norm=player.f.norm,
             near_ties=tally.near_ties,
             seconds=tally.seconds,
-            true_positives=tally.positives - tally.mistakes + tally.false_positives,
-            false_positives=tally.false_positives,
-            true_negatives=tally.rounds - tally.positives - tally.false_positives,
-            false_negatives=tally.mistakes - tally.false_positives,
+            **classes,
             baseline_mistakes=tally.baseline_mistakes,
             this_file=ThisFile(rounds, mistakes, mistakes / max(rounds, 1))
             if self._resumed
             else None,
+            metrics=metrics_of(**classes, ranking=self._ranking) if self._measured else None,
         )
         return PassResult(
             record,
@@ -354,6 +373,8 @@ class Repetition:
     repeats: int
     seed: int
     shuffle: bool
+    metrics: bool = False
+    """Whether metrics are computed for each pass."""
 
     def order(self, repeat: int, rounds: int) -> Integers | None:
         """The permutation of this repeat: from seed and repeat alone, the same for all learners."""
@@ -373,6 +394,8 @@ def play_repeat(
     rounds = dataset.rounds
     assert rounds is not None
     one = Pass(setup, dataset.name, repetition.seed, repeat, rounds)
+    if repetition.metrics:
+        one.measure(exactly=True)
     (result,) = play(dataset.batches(repetition.order(repeat, rounds)), [one], observers)
     return result
 

@@ -419,6 +419,14 @@ Predictions = Annotated[
         "table to stderr.",
     ),
 ]
+MetricsFlag = Annotated[
+    bool,
+    _option(
+        OUTPUT,
+        "--metrics",
+        help="Add precision, recall, F1, balanced error, Cohen's κ and AUC.",
+    ),
+]
 CurveFile = Annotated[
     str | None,
     _option(

@@ -45,6 +45,7 @@ def run(
     every: options.Every = 100_000,
     predictions: options.Predictions = None,
     curve: options.CurveFile = None,
+    metrics: options.MetricsFlag = False,
     format: options.Format = "table",
     out: options.Out = None,
     quiet: options.Quiet = False,
@@ -110,7 +111,8 @@ def run(
     setups = meet(theorem, setups) if theorem else setups
     for remark in remarks:
         talk.warn(remark)
-    repetition = Repetition(repeats, seed, repeats > 1 if shuffle is None else shuffle)
+    permuted = repeats > 1 if shuffle is None else shuffle
+    repetition = Repetition(repeats, seed, permuted, metrics)
     preparation = Preparation(
         limit,
         one_of("scale", scale, SCALES),

@@ -147,6 +147,9 @@ class Session:
                 repeats = play_repeats(dataset, setups, repetition, jobs=jobs, observers=observers)
                 return list(repeats)
             passes = [Pass(setup, name, repetition.seed, 0, horizon) for setup in setups]
+            if repetition.metrics:
+                for one in passes:
+                    one.measure(exactly=False)
             return play(dataset.batches(), passes, observers)
 
     def _play_saved(
@@ -159,6 +162,8 @@ class Session:
     ) -> list[PassResult]:
         """One pass that continues a model, or is saved."""
         one = saved.make_pass(setup, dataset.name, self._repetition.seed, horizon)
+        if self._repetition.metrics:
+            one.measure(exactly=self._in_memory)
         order = self._repetition.order(0, dataset.rounds or 0) if self._in_memory else None
         batches = saved.left(dataset.batches(order, saved.first_round(one)), one)
         results = play(batches, [one], [*observers, saved.observer(one, dataset)])

@@ -23,6 +23,7 @@ from ahpatron_cli.records import (
     SCHEMA,
     CertificateRecord,
     Json,
+    Metrics,
     ParamValue,
     Report,
     data_to_json,
@@ -247,9 +248,11 @@ def _csv(rows: Iterable[Json]) -> str:
 
 
 def _flat_run(row: Json) -> Json:
-    """Parts in columns of their own: `this_file_NAME`, `certificate_NAME`; reasons as one text."""
+    """Parts in columns of their own, such as `this_file_NAME`; reasons as one text."""
     part = row.pop("this_file", None) or {}
     row |= {f"this_file_{name}": value for name, value in part.items()}
+    if "metrics" in row:
+        row |= _columns("metrics", row.pop("metrics"), Metrics)
     if "certificate" in row:
         row |= _columns("certificate", row.pop("certificate"), CertificateRecord)
         row["uncertified"] = "; ".join(row.pop("uncertified"))

@@ -54,6 +54,12 @@ class _Line:
         known = [value for value in values if value is not None]
         return fmean(known) if known else None
 
+    def mean_metric(self, name: str) -> float | None:
+        """Over the repeats that have it."""
+        values = [getattr(run.metrics, name, None) for run in self.runs]
+        known = [value for value in values if value is not None]
+        return fmean(known) if known else None
+
     @property
     def baseline_rate(self) -> float | None:
         """Mistake rate of always predicting the more frequent label so far."""
@@ -83,6 +89,8 @@ def run_page(reports: Sequence[Report]) -> Page:
     for report in reports:
         lines = _lines(report)
         tables.append(_run_table(report, lines))
+        if any(run.metrics for run in report.runs):
+            tables.append(_metrics_table(report, lines))
         if report.certified is not None:
             tables.append(_certificate_table(report, lines))
             uncertified += [reason for line in lines for reason in _uncertified(line)]
@@ -178,6 +186,29 @@ def _count(value: float | None) -> Cell | None:
 
 def _fixed(value: float | None, decimals: int) -> Cell | None:
     return None if value is None else Cell(f"{value:.{decimals}f}")
+
+
+def _metrics_table(report: Report, lines: Sequence[_Line]) -> Table:
+    """Means over the repeats."""
+    about = "metrics of label +1"
+    if len(report.runs) > len(lines):
+        about += f"; mean over {orders(max(len(line.runs) for line in lines), report.shuffled)}"
+    fields: list[Field[_Line]] = [
+        (Column("Learner", words=True), lambda line: Cell(line.name)),
+        (Column("Precision %"), lambda line: _rate(line.mean_metric("precision"))),
+        (Column("Recall %"), lambda line: _rate(line.mean_metric("recall"))),
+        (Column("F1 %"), lambda line: _rate(line.mean_metric("f1"))),
+        (Column("Balanced error %"), lambda line: _rate(line.mean_metric("balanced_error"))),
+        (Column("Kappa"), lambda line: _fixed(line.mean_metric("kappa"), 4)),
+        (Column("AUC"), lambda line: _fixed(line.mean_metric("auc"), 4)),
+    ]
+    error = max((line.mean_metric("auc_error") or 0.0 for line in lines), default=0.0)
+    notes = [f"AUC was computed in bounded memory: off by at most {error:.1g}."] if error else []
+    return table_of(lines, fields, name=report.data.path, about=about, notes=notes)
+
+
+def _rate(value: float | None) -> Cell | None:
+    return None if value is None else Cell(percent(value))
 
 
 def _certificate_table(report: Report, lines: Sequence[_Line]) -> Table:

@@ -78,7 +78,8 @@ def encode_trial(trial: TrialRecord, timing: Timing) -> bytes:
     return _with_check(line)
 
 
-_RUN_FIELDS = tuple(one.name for one in fields(RunRecord) if one.name != "seconds")
+_NOT_STORED = ("seconds", "metrics")
+_RUN_FIELDS = tuple(one.name for one in fields(RunRecord) if one.name not in _NOT_STORED)
 
 
 def _run_json(trial: TrialRecord) -> Json:

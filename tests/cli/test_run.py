@@ -53,7 +53,8 @@ def test_json_follows_the_contract(ahpatron: Ahpatron, rings: Path) -> None:
     document = json.loads(done.out)
     assert list(document) == ["schema", "version", "data", "runs", "summary", "load_seconds"]
     assert list(document["data"]) == ["path", "rounds", "features", "labels", "sha256"]
-    assert list(document["runs"][0]) == [*DETERMINISTIC, "seconds", *CLASS_COUNTS, "this_file"]
+    others = ["seconds", *CLASS_COUNTS, "this_file", "restarts"]
+    assert list(document["runs"][0]) == [*DETERMINISTIC, *others]
     assert list(document["summary"][0]) == SUMMARY
     assert document["data"]["labels"] == [-1, 1]
     assert document["summary"][0]["mistake_rate_sd"] is None

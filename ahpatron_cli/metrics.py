@@ -1,0 +1,117 @@
+"""What `run --metrics` adds to a run: AUC from f(x), precision and so on from its counts."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ahpatron_cli.core.rows import Floats
+from ahpatron_cli.records import Metrics
+
+MOST_KEYS = 1 << 17
+"""Different scores that are told apart in bounded memory, 3 MB."""
+PENDING_SCORES = 1 << 16
+"""Scores that are sorted together."""
+
+Keys: TypeAlias = NDArray[np.uint64]
+Counts: TypeAlias = NDArray[np.int64]
+
+
+class Ranking:
+    """How often each class got each score: what AUC is computed from.
+
+    A score is keyed by its bits, rearranged so that keys order as scores do. If there are more than
+    `most_keys` of them, keys drop low bits until they are few enough. Scores with equal keys count
+    as tied, so AUC is exact as long as no bit was dropped; after that its error is at most half of
+    the share of pairs with equal keys. Neither depends on the order of the rounds.
+    """
+
+    def __init__(self, most_keys: int | None = MOST_KEYS) -> None:
+        """Without `most_keys` AUC is exact, and memory grows with the rounds."""
+        self._most_keys = most_keys
+        self._dropped_bits = 0
+        self._keys: Keys = np.empty(0, dtype=np.uint64)
+        self._counts: Counts = np.empty((0, 2), dtype=np.int64)
+        self._pending: list[tuple[Floats, Floats]] = []
+        self._pending_scores = 0
+
+    def add(self, scores: Floats, labels: Floats) -> None:
+        """Count these rounds."""
+        self._pending.append((scores.copy(), labels.copy()))
+        self._pending_scores += len(scores)
+        if self._pending_scores >= PENDING_SCORES:
+            self._merge()
+
+    def auc(self) -> tuple[float, float] | None:
+        """P(f(x) > f(x')) + P(f(x) = f(x'))/2 for y = +1, y' = -1, and how far off it may be.
+
+        None if one of the classes is missing.
+        """
+        self._merge()
+        negatives, positives = self._counts.T
+        pairs = int(positives.sum()) * int(negatives.sum())
+        if not pairs:
+            return None
+        below = np.cumsum(negatives) - negatives
+        tied = int(positives @ negatives)
+        won = int(positives @ below)
+        error = tied / (2 * pairs) if self._dropped_bits else 0.0
+        return (2 * won + tied) / (2 * pairs), error
+
+    def _merge(self) -> None:
+        if not self._pending:
+            return
+        scores, labels = (np.concatenate(parts) for parts in zip(*self._pending, strict=True))
+        self._pending, self._pending_scores = [], 0
+        fresh = np.stack([labels < 0, labels > 0], axis=1).astype(np.int64)
+        keys = np.append(self._keys, _ordered_bits(scores) >> np.uint64(self._dropped_bits))
+        order = np.argsort(keys, kind="stable")
+        counts = np.concatenate([self._counts, fresh])[order]
+        self._keys, self._counts = _joined(keys[order], counts)
+        while self._most_keys is not None and len(self._keys) > self._most_keys:
+            self._dropped_bits += 1
+            self._keys, self._counts = _joined(self._keys >> np.uint64(1), self._counts)
+
+
+def _ordered_bits(scores: Floats) -> Keys:
+    """The bits of each number, negative ones inverted: they order as the numbers do."""
+    bits = (scores + 0.0).view(np.uint64)  # -0 becomes 0
+    sign = np.uint64(1 << 63)
+    return np.where(bits & sign, ~bits, bits | sign)
+
+
+def _joined(keys: Keys, counts: Counts) -> tuple[Keys, Counts]:
+    """Each key once; `keys` are in order."""
+    starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
+    return keys[starts], np.add.reduceat(counts, starts, axis=0)
+
+
+def metrics_of(
+    true_positives: int,
+    false_positives: int,
+    true_negatives: int,
+    false_negatives: int,
+    ranking: Ranking | None,
+) -> Metrics:
+    """All metrics; None for those that these counts leave undefined, or without a ranking."""
+    tp, fp, tn, fn = true_positives, false_positives, true_negatives, false_negatives
+    rounds = tp + fp + tn + fn
+    miss_rates = _ratio(fn, tp + fn), _ratio(fp, fp + tn)
+    known = [rate for rate in miss_rates if rate is not None]
+    by_chance = (tp + fp) * (tp + fn) + (tn + fn) * (tn + fp)  # of rounds²
+    area = None if ranking is None else ranking.auc()
+    return Metrics(
+        precision=_ratio(tp, tp + fp),
+        recall=_ratio(tp, tp + fn),
+        f1=_ratio(2 * tp, 2 * tp + fp + fn),
+        balanced_error=sum(known) / 2 if len(known) == 2 else None,
+        kappa=_ratio((tp + tn) * rounds - by_chance, rounds**2 - by_chance),
+        auc=None if area is None else area[0],
+        auc_error=None if area is None else area[1],
+    )
+
+
+def _ratio(part: int, whole: int) -> float | None:
+    return part / whole if whole else None

@@ -1,0 +1,109 @@
+"""Metrics against scikit-learn's; AUC in bounded memory within the error that it states."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.metrics import (
+    balanced_accuracy_score,
+    cohen_kappa_score,
+    f1_score,
+    precision_score,
+    recall_score,
+    roc_auc_score,
+)
+
+from ahpatron_cli.metrics import MOST_KEYS, Ranking, metrics_of
+from ahpatron_cli.records import Metrics
+
+scores = st.one_of(
+    st.floats(allow_nan=False, allow_infinity=False),
+    st.sampled_from([0.0, -0.0, 5e-324, -5e-324, 1.0, -1.0]),
+)
+rounds = st.lists(st.tuples(scores, st.sampled_from([-1.0, 1.0])), min_size=1, max_size=60)
+
+
+def measured(f: np.ndarray, y: np.ndarray, most_keys: int | None = None) -> Metrics:
+    ranking = Ranking(most_keys)
+    for start in range(0, len(f), 7):
+        ranking.add(f[start : start + 7], y[start : start + 7])
+    said = f >= 0
+    counts = [int(np.sum(said & (y > 0))), int(np.sum(said & (y < 0)))]
+    counts += [int(np.sum(~said & (y < 0))), int(np.sum(~said & (y > 0)))]
+    return metrics_of(*counts, ranking)
+
+
+def pairs_won(f: list[float], y: list[float]) -> Fraction | None:
+    """AUC by its definition, over all pairs."""
+    above = [a for a, label in zip(f, y, strict=True) if label > 0]
+    below = [b for b, label in zip(f, y, strict=True) if label < 0]
+    if not above or not below:
+        return None
+    won = sum(2 * (a > b) + (a == b) for a in above for b in below)
+    return Fraction(won, 2 * len(above) * len(below))
+
+
+@given(rounds, st.sampled_from([None, 100, 4, 1]))
+def test_auc_by_its_definition(stream: list[tuple[float, float]], most_keys: int | None) -> None:
+    f, y = (list(column) for column in zip(*stream, strict=True))
+    found = measured(np.array(f), np.array(y), most_keys)
+    wanted = pairs_won(f, y)
+    if wanted is None:
+        assert (found.auc, found.auc_error) == (None, None)
+        return
+    assert found.auc is not None
+    assert found.auc_error is not None
+    assert abs(found.auc - wanted) <= found.auc_error + 1e-15
+    if most_keys in (None, 100):
+        assert found.auc_error == 0
+
+
+@pytest.mark.parametrize("share", [0.5, 0.03])
+def test_scikit_learn_agrees(share: float) -> None:
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(3000) < share, 1.0, -1.0)
+    f = (0.7 * y + rng.normal(size=3000)).round(2) - (0.5 - share)
+    found, said = measured(f, y), np.where(f >= 0, 1, -1)
+    assert found.precision == pytest.approx(precision_score(y, said), abs=1e-14)
+    assert found.recall == pytest.approx(recall_score(y, said), abs=1e-14)
+    assert found.f1 == pytest.approx(f1_score(y, said), abs=1e-14)
+    assert found.balanced_error == pytest.approx(1 - balanced_accuracy_score(y, said), abs=1e-14)
+    assert found.kappa == pytest.approx(cohen_kappa_score(y, said), abs=1e-14)
+    assert found.auc == pytest.approx(roc_auc_score(y, f), abs=1e-14)
+    assert found.auc_error == 0
+
+
+def test_a_long_stream_is_ranked_in_bounded_memory_within_the_stated_error() -> None:
+    rng = np.random.default_rng(1)
+    bounded, exact = Ranking(), Ranking(None)
+    for _ in range(40):
+        y = np.where(rng.random(10_000) < 0.1, 1.0, -1.0)
+        f = 0.8 * y + rng.normal(size=10_000)
+        bounded.add(f, y)
+        exact.add(f, y)
+    found, wanted = bounded.auc(), exact.auc()
+    assert found is not None
+    assert wanted is not None
+    assert wanted[1] == 0
+    assert abs(found[0] - wanted[0]) <= found[1]
+    assert 0 < found[1] < 1e-4
+    assert len(bounded._keys) <= MOST_KEYS
+
+
+def test_the_order_of_rounds_does_not_matter() -> None:
+    rng = np.random.default_rng(2)
+    f, y = rng.normal(size=5000), np.where(rng.random(5000) < 0.5, 1.0, -1.0)
+    order = rng.permutation(5000)
+    assert measured(f, y, 64) == measured(f[order], y[order], 64)
+
+
+def test_what_is_undefined_is_none() -> None:
+    nothing_said = metrics_of(0, 0, 5, 5, None)
+    assert (nothing_said.precision, nothing_said.recall, nothing_said.auc) == (None, 0, None)
+    one_class = metrics_of(0, 2, 8, 0, None)
+    assert (one_class.recall, one_class.balanced_error) == (None, None)
+    assert metrics_of(0, 0, 7, 0, None) == Metrics(None, None, None, None, None, None, None)

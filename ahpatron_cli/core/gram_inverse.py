@@ -94,7 +94,7 @@ class Inverse:
         """Compute K^{-1} anew from K, if it has drifted."""
         if self._probe(gram) > max(DRIFT, 10 * self.drift):
             below = np.tri(self.size, dtype=bool)  # row by row: the upper triangle by columns
-            self._packed[: _entries(self.size)] = _inverse(gram)[below]
+            self._packed[: _entries(self.size)] = inverse_of(gram)[below]
             self.refreshes += 1
             self.drift = self._probe(gram)
 
@@ -135,8 +135,8 @@ def _entries(size: int) -> int:
     return size * (size + 1) // 2
 
 
-def _inverse(gram: Floats) -> Floats:
-    """By Cholesky; where K is singular but for rounding, the pseudo-inverse."""
+def inverse_of(gram: Floats) -> Floats:
+    """K^{-1} (its lower triangle) by Cholesky; if K is singular but for rounding, K^+."""
     factor, info = dpotrf(gram, lower=1)
     if info == 0:
         inverse, info = dpotri(factor, lower=1)

@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from reference.kernels import KernelFunction, Row
-from reference.projection_twins import projection
+from reference.projection_twins import move, projection
 from reference.twins import Trace, _count_update, _predict, evaluate, sign, solve
 
 TIE = 1e-10
@@ -214,20 +214,41 @@ def bsgd(
         shrink(trace, 1 - 1 / t)
         if margin < 1 or not trace.points:
             _count_update(trace, margin)
-            add(trace, x, y / (regularisation * t))
-            if len(trace.points) > budget:
-                smallest = oldest_smallest_coefficient(trace.coefficients)
-                MAINTENANCE[maintenance](trace, kernel, smallest)
+            MAINTENANCE[maintenance](trace, kernel, x, y / (regularisation * t), budget)
             trace.sizes.append(len(trace.points))
     return trace
 
 
-def _project(trace: Trace, kernel: KernelFunction, i: int) -> None:
-    a, s = trace.coefficients[i], trace.points[i]
-    remove(trace, i)
-    K = np.array([[kernel(r, q) for q in trace.points] for r in trace.points])
-    k = np.array([kernel(r, s) for r in trace.points])
-    trace.coefficients = (np.array(trace.coefficients) + a * _least_squares(K, k)).tolist()
+def _add_and_remove(trace: Trace, _: KernelFunction, x: Row, step: float, budget: int) -> None:
+    add(trace, x, step)
+    if len(trace.points) > budget:
+        remove(trace, oldest_smallest_coefficient(trace.coefficients))
+
+
+def _add_and_merge(trace: Trace, kernel: KernelFunction, x: Row, step: float, budget: int) -> None:
+    add(trace, x, step)
+    if len(trace.points) > budget:
+        _merge(trace, kernel, oldest_smallest_coefficient(trace.coefficients))
+
+
+def _add_and_project(
+    trace: Trace, kernel: KernelFunction, x: Row, step: float, budget: int
+) -> None:
+    """Who is in the span of S is projected; who joins a full S takes the place of who leaves."""
+    S = trace.points
+    d, distance = projection(S, kernel, x)
+    if distance**2 <= 1e-4:
+        move(trace, step, d)
+    elif len(S) < budget:
+        add(trace, x, step)
+    else:
+        i = oldest_smallest_coefficient([*trace.coefficients, step])
+        if i == len(S):
+            move(trace, step, d)
+        else:
+            a, s = trace.coefficients[i], S[i]
+            S[i], trace.coefficients[i] = x, step
+            move(trace, a, projection(S, kernel, s)[0])
 
 
 def _merge(trace: Trace, kernel: KernelFunction, i: int) -> None:
@@ -262,7 +283,7 @@ def _merged(a_i: float, a_j: float, k: float) -> tuple[float, float, float]:
     return a_i**2 + a_j**2 + 2 * a_i * a_j * k - a_z**2, h, a_z
 
 
-MAINTENANCE = {"remove": lambda trace, _, i: remove(trace, i), "project": _project, "merge": _merge}
+MAINTENANCE = {"remove": _add_and_remove, "project": _add_and_project, "merge": _add_and_merge}
 
 
 def bpa_s(

@@ -171,7 +171,11 @@ def polk(
         shrink(trace, 1 - step * shrinkage)
         if margin < 1 or not trace.points:
             _count_update(trace, margin)
-            add(trace, x, step * y)
+            d, distance = projection(trace.points, kernel, x)
+            if distance**2 <= 1e-5:
+                move(trace, step * y, d)
+            else:
+                add(trace, x, step * y)
         while trace.points:
             a = np.array(trace.coefficients)
             K = np.array([[kernel(s, r) for r in trace.points] for s in trace.points])

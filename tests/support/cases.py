@@ -57,6 +57,7 @@ TWINS: dict[str, Callable[..., twins.Trace]] = {
     "bsgd": cited_twins.bsgd,
     "bpa-s": cited_twins.bpa_s,
     "krls": cited_twins.krls,
+    "polk": cited_twins.polk,
 }
 
 
@@ -147,4 +148,7 @@ CASES = [
     Case("krls"),
     Case("krls", {"tolerance": 0.01}),
     Case("krls", {"tolerance": 0.6}),
+    Case("polk"),
+    Case("polk", {"step": 0.3, "shrinkage": 0.2, "tolerance": 0.05}),
+    Case("polk", {"tolerance": 0.6}),
 ]

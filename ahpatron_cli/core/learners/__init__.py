@@ -33,6 +33,7 @@ from ahpatron_cli.core.learners.krls import KRLS
 from ahpatron_cli.core.learners.nogd import NOGD
 from ahpatron_cli.core.learners.norma import Norma
 from ahpatron_cli.core.learners.perceptron import Perceptron
+from ahpatron_cli.core.learners.polk import Polk
 from ahpatron_cli.core.learners.pomdr import POMDR
 from ahpatron_cli.core.learners.projectron import Projectron
 from ahpatron_cli.core.learners.projectron_plus_plus import ProjectronPlusPlus
@@ -68,6 +69,7 @@ BUILT_IN: tuple[type[Learner[Any]], ...] = (
     BSGD,
     BpaS,
     KRLS,
+    Polk,
 )
 
 Kind: TypeAlias = type[Learner[Any]]
@@ -232,6 +234,7 @@ __all__ = [
     "Learner",
     "Norma",
     "Perceptron",
+    "Polk",
     "Projectron",
     "ProjectronPlusPlus",
     "RandomBudgetPerceptron",

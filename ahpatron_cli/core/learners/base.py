@@ -116,9 +116,9 @@ def _pass_fields(learner: Learner[Any]) -> list[dataclasses.Field[Any]]:
     return [field for field in dataclasses.fields(learner) if "pass_state" in field.metadata]
 
 
-def check_support(f: Expansion, most: int | None) -> None:
-    """End the run rather than let S outgrow `max_support`."""
-    if most is not None and f.size >= most:
+def check_support(size: int, most: int | None) -> None:
+    """End the run rather than let S grow to a size above `max_support`."""
+    if most is not None and size > most:
         message = f"one more example would make S larger than max_support={most}"
         raise LimitReachedError(message, "max_support")
 

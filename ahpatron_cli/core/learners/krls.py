@@ -52,7 +52,7 @@ class KRLS(Learner[LeastSquaresExpansion]):
         if f.near(math.sqrt(self.tolerance)):
             f.refit(error)
         else:
-            check_support(f, self.max_support)
+            check_support(f.size + 1, self.max_support)
             f.expand(error)
 
     @property

@@ -68,7 +68,7 @@ class Projectron(Learner[SpanExpansion]):
         if d is not None:
             f.move(y, d)
         else:
-            check_support(f, self.max_support)
+            check_support(f.size + 1, self.max_support)
             f.join(y)
         return None
 

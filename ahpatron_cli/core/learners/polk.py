@@ -1,0 +1,69 @@
+"""POLK: gradient descent that prunes f as long as it stays near."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from ahpatron_cli.core.errors import ParameterError
+from ahpatron_cli.core.kernels import Kernel
+from ahpatron_cli.core.learners.base import Learner, Margin, Trigger, check_support
+from ahpatron_cli.core.parameters import real, whole
+from ahpatron_cli.core.pruning import PrunedExpansion
+
+
+@dataclass
+class Polk(Learner[PrunedExpansion]):
+    """Gradient descent, then destructive matching pursuit (Koppel et al. 2019, POLK).
+
+    In every round `f ← (1 - ηλ)·f`, and if `y·f(x) < 1` (f as predicted) add x with η·y. Then, with
+    `γ_j = |a_j|/√((K^{-1})_jj)`, the distance of f to the span of S without j: while the smallest γ
+    is at most ε, drop that j (the older of equal ones) and project f onto the others.
+    Symbols: η `step`, λ `shrinkage`, ε `tolerance`. There is no budget; `max_support` ends a run,
+    with a message, before S outgrows it. An update costs O(|S|²).
+
+    The publication compares the distance to f before the pruning began with ε; here each removal
+    is compared by itself. An x in the span of S (δ² <= 1e-5) never joins. Its theorems are on the
+    expected risk for suitable η and ε, and give no bound on mistakes.
+    """
+
+    name = "polk"
+    title = "POLK: gradient descent, pruned as long as f stays near (Koppel et al. 2019)"
+
+    step: float = real("η", "step of the gradient descent", default=0.5, over=0)
+    shrinkage: float = real("λ", "strength of the regulariser λ‖f‖²/2", default=0.001, at_least=0)
+    tolerance: float = real("ε", "how far a removal may move f", default=0.01, over=0)
+    max_support: int | None = whole(
+        "|S|", "end the run before S is larger than this", at_least=1, optional=True
+    )
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.step * self.shrinkage >= 1:
+            message = f"shrinkage must be a number below 1/step = {1 / self.step:g}"
+            raise ParameterError(f"{message}, got {self.shrinkage}", "shrinkage")
+
+    def hypothesis(self, kernel: Kernel) -> PrunedExpansion:
+        """The empty f."""
+        return PrunedExpansion(kernel)
+
+    def wants(self, margin: Margin, y: Margin) -> Trigger:
+        """Where the hinge loss is not zero."""
+        return margin < 1.0
+
+    def each_round(self, f: PrunedExpansion, margin: float, y: float) -> None:
+        """Shrink; prune, unless an update is to come first."""
+        if f.size:
+            f.scale(1 - self.step * self.shrinkage)
+            if not self.wants(margin, y):
+                f.prune(self.tolerance)
+
+    def update(self, f: PrunedExpansion, margin: float, y: float) -> None:
+        """Add x, and prune."""
+        f.join(self.step * y)
+        f.prune(self.tolerance)
+        check_support(f.size, self.max_support)
+
+    @property
+    def most_kept(self) -> int | None:
+        """The limit, if there is one."""
+        return self.max_support

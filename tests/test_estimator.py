@@ -325,7 +325,10 @@ def test_duplicates_and_unsorted_columns_are_brought_in_order() -> None:
 
 REFUSED = [
     ({"params": ["ridge"]}, "params must be a dict"),
-    ({"learner": "ahpatrom"}, "unknown learner 'ahpatrom': one of ahpatron, ahpatron+, arow, avp, "),
+    (
+        {"learner": "ahpatrom"},
+        "unknown learner 'ahpatrom': one of ahpatron, ahpatron+, arow, ",
+    ),
     ({"kernel": "rbf"}, "unknown kernel 'rbf': one of gaussian, laplacian, polynomial, linear"),
     ({"budget": 3}, "ahpatron: budget must be an even whole number >= 2, got 3"),
     ({"sigma": -1.0}, "sigma must be a number > 0, got -1.0"),

@@ -28,7 +28,7 @@ class BSGD(Learner[Expansion]):
     For `project`, an x that is in the span of S (δ² <= 1e-4) is projected itself and never joins:
     f hardly changes, and K stays far from singular. The publication has no such rule.
     All that never merged have |a| = 1/(λt), so `remove` forgets the oldest. The authors' program
-    (BudgetedSVM) compares without a tolerance, so that rounding chooses among equals, and its counts
+    (BudgetedSVM) compares without a tolerance, so that rounding chooses among equals; its counts
     differ from these by up to 16 %. It also keeps a coefficient per class, so that its margin is
     2·y·f(x) and its λ is 2λ here; starts with coefficient 1; lets x replace or join an equal point
     of S first; and merges across signs. No theorem for one pass on a budget applies without

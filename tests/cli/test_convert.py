@@ -212,7 +212,7 @@ def test_the_hint_for_arff_works(ahpatron: Ahpatron) -> None:
     assert shell(making[1], ahpatron.folder).returncode == 0
     done = shell(command_of(refused.err).replace("COLUMN", "class"), ahpatron.folder)
     assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("<stdin>: 10 rounds, 1 feature\n")
+    assert done.stdout.startswith("<stdin>: 10 rounds, 1 feature;")
 
 
 def test_a_closed_pipe_ends_quietly_and_a_full_disk_does_not(ahpatron: Ahpatron) -> None:

@@ -61,6 +61,11 @@ class Conversation:
         self._stream: TextIO | None = sys.stderr if stream is None else stream
         self._bar: Progress | None = None
 
+    @property
+    def verbose(self) -> bool:
+        """Whether details are shown."""
+        return self._verbose > 0 and not self._quiet
+
     def note(self, text: str) -> None:
         """Say something worth knowing, like how labels were mapped."""
         if not self._quiet:

@@ -36,6 +36,9 @@ if TYPE_CHECKING:
     from ahpatron_cli.models.checkpoint import SavedPass
 
 
+_FIRST_MILESTONE = 1000
+
+
 class Session:
     """The settings that all files of a call share."""
 
@@ -138,6 +141,8 @@ class Session:
             total = (dataset.rounds or 0) * len(setups) * repetition.repeats
         with self._talk.progress(total, _short(name)) as line:
             observers: list[Observer] = [_Progress(line, None if dataset.in_memory else source)]
+            if self._talk.verbose:
+                observers.append(_Milestones(self._talk, self._prefix(name)))
             if self._predictions:
                 observers.append(partial(self._predictions.write, name))
             if saved is not None:
@@ -228,6 +233,31 @@ class _Progress:
         self._mistakes += int(np.count_nonzero(played.mistaken()))
         done = self._source.position if self._source else self._rounds
         self._line.update(done, self._mistakes, self._rounds)
+
+
+class _Milestones:
+    """Prints the mistakes so far at 1,000, 2,000, 4,000, … rounds of each pass."""
+
+    def __init__(self, talk: Conversation, prefix: str) -> None:
+        self._talk = talk
+        self._prefix = prefix
+        self._passes: dict[tuple[str, int], tuple[int, int]] = {}
+        """Rounds and mistakes of this file so far."""
+
+    def __call__(self, played: Played) -> None:
+        key = played.learner, played.repeat
+        rounds, mistakes = self._passes.get(key, (0, 0))
+        so_far = mistakes + np.cumsum(played.mistaken())
+        due = _FIRST_MILESTONE << (rounds // _FIRST_MILESTONE).bit_length()
+        while due <= rounds + len(so_far):
+            made = int(so_far[due - rounds - 1])
+            which = f"{played.learner}, repeat {played.repeat}" if played.repeat else played.learner
+            self._talk.detail(
+                f"{self._prefix}{which}: {due:,} rounds, {made:,} mistakes "
+                f"({100 * made / due:.2f} %)"
+            )
+            due *= 2
+        self._passes[key] = rounds + len(so_far), int(so_far[-1])
 
 
 def _short(path: str) -> str:

@@ -59,10 +59,6 @@ class Points(ABC):
         """Forget all points but the `kept` ones."""
 
     @abstractmethod
-    def replace(self, place: int, other: Self) -> None:
-        """Put the one point of `other` in this place."""
-
-    @abstractmethod
     def widened(self, width: int) -> Self:
         """The same points with at least so many coordinates; these, where they have enough."""
 
@@ -156,12 +152,6 @@ class DensePoints(Points):
     def keep(self, kept: Integers) -> None:
         self._rows[: len(kept)] = self._rows[kept]
         self._size, self._turned = len(kept), None
-
-    def replace(self, place: int, other: Self) -> None:
-        self._rows[place] = other._rows[0]
-        if self._turned is not None:
-            self._turned[place] = other._turned_rows()[0]
-        self.largest = max(self.largest, other.largest)
 
     def widened(self, width: int) -> Self:
         if width <= self._width:
@@ -266,18 +256,6 @@ class SparsePoints(Points):
         self._csr = self._csr.take(kept)
         self._table = None
         self._half_norms = self._half_norms[kept]
-
-    def replace(self, place: int, other: Self) -> None:
-        before, after = self._csr.slice(0, place), self._csr.slice(place + 1, self.size)
-        self._csr = CsrRows.concatenate([before, other._csr, after])
-        self._table = None
-        self._half_norms = self._half_norms.copy()
-        self._half_norms[place] = other._half_norms[0]
-        self.largest = max(self.largest, other.largest)
-
-    def to_dense(self) -> DensePoints:
-        """The same points with all their coordinates."""
-        return DensePoints(self._csr.dense())
 
     def state(self) -> State:
         rows = self._csr

@@ -130,7 +130,7 @@ def _repeated(block: bytes, times: int) -> bytes:
 
 def _faulty_at_its_end() -> tuple[bytes, str, str]:
     """A line of nearly 16 MiB that is fine but for its last feature."""
-    line = b"1 " + b" ".join(b"%d:1" % index for index in range(1, 1_750_000))
+    line = b"1 " + b" ".join(map(b"%d:1".__mod__, range(1, 1_750_000)))
     return line + b" 5:1\n", "feature indices must increase along a line", f":1:{len(line) + 2}"
 
 

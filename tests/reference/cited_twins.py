@@ -229,65 +229,7 @@ def _add_and_remove(trace: Trace, _: KernelFunction, x: Row, step: float, budget
         remove(trace, oldest_smallest_coefficient(trace.coefficients))
 
 
-def _add_and_merge(trace: Trace, kernel: KernelFunction, x: Row, step: float, budget: int) -> None:
-    add(trace, x, step)
-    if len(trace.points) > budget:
-        _merge(trace, kernel, oldest_smallest_coefficient(trace.coefficients))
-
-
-def _add_and_project(
-    trace: Trace, kernel: KernelFunction, x: Row, step: float, budget: int
-) -> None:
-    """Who is in the span of S is projected; who joins a full S takes the place of who leaves."""
-    S = trace.points
-    d, distance = projection(S, kernel, x)
-    if distance**2 <= 1e-4:
-        move(trace, step, d)
-    elif len(S) < budget:
-        add(trace, x, step)
-    else:
-        i = oldest_smallest_coefficient([*trace.coefficients, step])
-        if i == len(S):
-            move(trace, step, d)
-        else:
-            a, s = trace.coefficients[i], S[i]
-            S[i], trace.coefficients[i] = x, step
-            move(trace, a, projection(S, kernel, s)[0])
-
-
-def _merge(trace: Trace, kernel: KernelFunction, i: int) -> None:
-    """Merge i with the partner of the same sign that costs least; alone, it is removed."""
-    S, a = trace.points, trace.coefficients
-    partners = [j for j in range(len(S)) if j != i and a[j] * a[i] > 0]
-    if not partners:
-        remove(trace, i)
-        return
-    merges = [_merged(a[i], a[j], kernel(S[i], S[j])) for j in partners]
-    best = first_smallest([loss for loss, _, _ in merges])
-    j, (_, h, a_z) = partners[best], merges[best]
-    S[j], a[j] = [h * u + (1 - h) * v for u, v in zip(S[i], S[j], strict=True)], a_z
-    remove(trace, i)
-
-
-def _merged(a_i: float, a_j: float, k: float) -> tuple[float, float, float]:
-    """Loss, h and a_z of the best point z = h·s_i + (1-h)·s_j, |a_i| <= |a_j|, by bisection.
-
-    g = m·κ^((1-h)²) + (1-m)·κ^(h²) rises where m(1-h)·κ^((1-h)²) > (1-m)h·κ^(h²).
-    """
-    m = a_i / (a_i + a_j)
-    low, high = 0.0, 0.5
-    for _ in range(200):
-        h = (low + high) / 2
-        if m * (1 - h) * k ** ((1 - h) ** 2) > (1 - m) * h * k ** (h**2):
-            low = h
-        else:
-            high = h
-    h = (low + high) / 2
-    a_z = (a_i + a_j) * (m * k ** ((1 - h) ** 2) + (1 - m) * k ** (h**2))
-    return a_i**2 + a_j**2 + 2 * a_i * a_j * k - a_z**2, h, a_z
-
-
-MAINTENANCE = {"remove": _add_and_remove, "project": _add_and_project, "merge": _add_and_merge}
+MAINTENANCE = {"remove": _add_and_remove}
 
 
 def bpa_s(

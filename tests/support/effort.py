@@ -12,7 +12,7 @@ import os
 from hypothesis import HealthCheck, settings
 
 _SHARES = {"dev": 0.2, "ci": 1.0, "nightly": 20.0}
-_FEWEST = 3
+_FEWEST = 2
 _USUAL = 100
 
 

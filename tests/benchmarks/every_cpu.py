@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import signal
 import subprocess
 import sys
 import time
@@ -53,7 +54,11 @@ def cores_under(environment: dict[str, str]) -> str | None:
     done = subprocess.run(
         [sys.executable, "-c", PROBE], env=environment, capture_output=True, text=True, check=False
     )
-    return done.stdout.strip() if done.returncode == 0 else None
+    if done.returncode == -signal.SIGILL:
+        return None
+    if done.returncode:  # an environment without NumPy, say: no setting was tested
+        sys.exit(f"the probe failed:\n{done.stderr}")
+    return done.stdout.strip()
 
 
 def main() -> int:

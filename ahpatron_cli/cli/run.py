@@ -66,7 +66,7 @@ def run(
     from ahpatron_cli.output.formats import FORMATS, to_text, write_reports
     from ahpatron_cli.output.predictions import STDOUT, check_predictions_path, open_predictions
     from ahpatron_cli.runner import Repetition
-    from ahpatron_cli.sweep.learners import choose_learners
+    from ahpatron_cli.sweep.grid import choose_learners
     from ahpatron_cli.sweep.plan import parse_label, single_setups
 
     raise_on_signals()  # after the imports: modules half imported swallow exceptions

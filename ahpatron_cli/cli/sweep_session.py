@@ -18,8 +18,13 @@ from ahpatron_cli.records import plain
 from ahpatron_cli.runner import near_tie_warning
 from ahpatron_cli.sweep.local import play_locally
 from ahpatron_cli.sweep.plan import Plan, share
-from ahpatron_cli.sweep.result_lines import Timing
-from ahpatron_cli.sweep.results_file import Contents, ResultsFile, check_results_path, read_results
+from ahpatron_cli.sweep.results_file import (
+    Contents,
+    ResultsFile,
+    Timing,
+    check_results_path,
+    read_results,
+)
 from ahpatron_cli.sweep.summary import Findings, TrialRecord, find
 from ahpatron_cli.sweep.trial import Outcome, Task, environment
 

@@ -14,8 +14,7 @@ from ahpatron_cli.atomic import unknown_suffix, write_atomically
 from ahpatron_cli.numbers import counted, percent
 from ahpatron_cli.output.escape import literal
 from ahpatron_cli.output.markup import html_ours, html_table, html_text
-from ahpatron_cli.output.plots.drawing import INSTALL, Pen, has_matplotlib, picture
-from ahpatron_cli.output.plots.inline_svg import inline_svg
+from ahpatron_cli.output.plots.drawing import INSTALL, Pen, has_matplotlib, inline_svg, picture
 from ahpatron_cli.output.plots.panels import all_learners, parameter_panel, pareto_front
 from ahpatron_cli.output.plots.sweep import draw_parameter, draw_tradeoff, learner_pens
 from ahpatron_cli.output.sweep_table import best_table, failures_table, notes_of, settings_table

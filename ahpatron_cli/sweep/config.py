@@ -30,8 +30,7 @@ from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.core.learners import is_path
 from ahpatron_cli.data.scaling import SCALES
 from ahpatron_cli.errors import ExitCode, Place, UserError, suggestion, usage
-from ahpatron_cli.sweep.grid import Choice, Layer
-from ahpatron_cli.sweep.learners import learner_name, own_learner
+from ahpatron_cli.sweep.grid import Choice, Layer, learner_name, own_learner
 
 _TYPES: Mapping[str, tuple[type, str]] = {
     "kernel": (str, "a word"),

@@ -2,23 +2,28 @@
 
 What a process was playing when it died is known, so that trial alone is played again, by a new
 process; after some attempts its death is its outcome. Processes are spawned, not forked: they
-inherit no lock, no open file and no threads. They end when their parent does, however that ends.
+inherit no lock, no open file and no threads. They end when their parent does, however that ends;
+so nothing heavy is imported here: a process watches its parent before it loads NumPy.
 """
 
 from __future__ import annotations
 
 import multiprocessing
+import os
 import signal
+import threading
 from collections import deque
 from collections.abc import Iterator, Sequence
 from contextlib import suppress
-from multiprocessing.connection import wait
+from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
+from typing import TYPE_CHECKING, cast
 
 from ahpatron_cli.errors import ExitCode, UserError
 from ahpatron_cli.signals import deferred
-from ahpatron_cli.sweep.trial import Outcome, Task
-from ahpatron_cli.sweep.worker import serve
+
+if TYPE_CHECKING:
+    from ahpatron_cli.sweep.trial import Outcome, Task
 
 HEARTBEAT = 0.5
 """Seconds after which a caller hears that nothing is new."""
@@ -27,6 +32,8 @@ _SPAWN = multiprocessing.get_context("spawn")
 
 def play_locally(tasks: Sequence[Task], jobs: int, retries: int) -> Iterator[Outcome | None]:
     """Outcomes as they arrive; None now and then, when there is none."""
+    from ahpatron_cli.sweep.trial import Outcome
+
     queue = deque((task, 0) for task in tasks)
     workers: list[_Worker] = []
     try:
@@ -79,7 +86,7 @@ class _Worker:
 
     def __init__(self) -> None:
         self.connection, theirs = _SPAWN.Pipe()
-        self._process: SpawnProcess = _SPAWN.Process(target=serve, args=(theirs,), daemon=True)
+        self._process: SpawnProcess = _SPAWN.Process(target=_serve, args=(theirs,), daemon=True)
         blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
         try:  # Ctrl-C is not for a process that is just starting: it inherits the mask
             self._process.start()
@@ -99,9 +106,8 @@ class _Worker:
             answer = self.connection.recv()
         except (EOFError, OSError):
             return None
-        assert isinstance(answer, Outcome)
         self.busy = False
-        return answer
+        return cast("Outcome", answer)
 
     def death(self) -> str:
         """How the process ended."""
@@ -116,3 +122,25 @@ class _Worker:
         self._process.kill()
         self._process.join()
         self.connection.close()
+
+
+def _serve(connection: Connection) -> None:
+    """Play the trials that come through the pipe, until it is closed."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then ends us
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    threading.Thread(target=_end_with_parent, daemon=True).start()
+    from ahpatron_cli.sweep.trial import play
+
+    while True:
+        try:
+            task = connection.recv()
+        except EOFError:
+            return
+        connection.send(play(task))
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+    parent.join()
+    os._exit(1)

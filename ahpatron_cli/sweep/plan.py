@@ -20,8 +20,14 @@ from ahpatron_cli.errors import ExitCode, Place, UserError, one_of, suggestion, 
 from ahpatron_cli.records import DataRecord
 from ahpatron_cli.runner import LISTING, Setup
 from ahpatron_cli.sweep.config import Config, File, read_config
-from ahpatron_cli.sweep.grid import Choice, Layer, expand, size_of
-from ahpatron_cli.sweep.learners import choose_learners, learner_name
+from ahpatron_cli.sweep.grid import (
+    Choice,
+    Layer,
+    choose_learners,
+    expand,
+    learner_name,
+    size_of,
+)
 from ahpatron_cli.sweep.summary import TrialData
 from ahpatron_cli.sweep.trial import Task, Trial, all_params
 
@@ -265,10 +271,6 @@ def check_names(layer: Layer, learners: Sequence[str], kernel: str, *, every: bo
         raise usage(
             f"{' and '.join(map(learner_name, among))} has no parameter {choice.name!r}{has}", hint
         )
-
-
-def _names(learners: Iterable[str]) -> str:
-    return " and ".join(map(learner_name, learners))
 
 
 def _owners(name: str, learners: Iterable[str]) -> list[str]:

@@ -20,8 +20,14 @@ from ahpatron_cli.data.dataset import Preparation
 from ahpatron_cli.errors import ExitCode, UserError
 from ahpatron_cli.models.checkpoint import ModelOptions, SavedPass
 from ahpatron_cli.runner import Setup
-from ahpatron_cli.sweep.result_lines import DamagedLineError, Header, Timing, decode, encode_trial
-from ahpatron_cli.sweep.results_file import read_results
+from ahpatron_cli.sweep.results_file import (
+    DamagedLineError,
+    Header,
+    Timing,
+    decode,
+    encode_trial,
+    read_results,
+)
 from faults.fuzz_reader import made_up
 from faults.reading import check
 from support.effort import examples

@@ -10,7 +10,7 @@ from itertools import product
 
 import pytest
 
-from ahpatron_cli.sweep.result_lines import (
+from ahpatron_cli.sweep.results_file import (
     OPENING,
     DamagedLineError,
     Header,

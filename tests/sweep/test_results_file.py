@@ -13,8 +13,13 @@ import pytest
 
 from ahpatron_cli.errors import ExitCode, UserError
 from ahpatron_cli.sweep import results_file as store
-from ahpatron_cli.sweep.result_lines import OPENING, Timing
-from ahpatron_cli.sweep.results_file import ResultsFile, parse_results, read_results
+from ahpatron_cli.sweep.results_file import (
+    OPENING,
+    ResultsFile,
+    Timing,
+    parse_results,
+    read_results,
+)
 from support.stored_trials import trial
 
 FACTS = {"version": "1", "command": "ahpatron sweep"}

@@ -6,7 +6,7 @@ import math
 
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.state import State, Stored
+from ahpatron_cli.core.state import Stored
 
 
 class CappedExpansion(Expansion):
@@ -51,9 +51,7 @@ class CappedExpansion(Expansion):
             super().clip_coefficients(limit)
             self._low, self._high = min(self._low, limit), limit
 
-    def state(self) -> State:
-        return {**super().state(), "low": self._low, "high": self._high}
-
-    def restore(self, stored: Stored) -> None:
-        super().restore(stored)
-        self._low, self._high = stored.number("low", infinite=True), stored.number("high")
+    def exchange(self, stored: Stored) -> None:
+        super().exchange(stored)
+        self._low = stored.number("low", self._low, infinite=True)
+        self._high = stored.number("high", self._high)

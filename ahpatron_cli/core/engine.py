@@ -290,10 +290,8 @@ class Player:
 
     def restore(self, stored: Stored) -> None:
         """Go on from a state, in a fresh player of the same learner, kernel and parameters."""
-        for name in ("learner", "f"):
-            part = stored.child(name)
-            getattr(self, name).restore(part)
-            part.finish()
+        stored.part("learner", self.learner)
+        stored.part("f", self.f)
         lots = stored.child("lots")
         self._rng.bit_generator.state = {
             "bit_generator": "PCG64",

@@ -23,9 +23,9 @@ from ahpatron_cli.core.budget import Reduction, Selection, hand_over, project_on
 from ahpatron_cli.core.errors import NumericalError
 from ahpatron_cli.core.hypothesis import Hypothesis
 from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.points import DensePoints, Points, points_from
+from ahpatron_cli.core.points import DensePoints, Points, exchange_points
 from ahpatron_cli.core.rows import Floats, Integers
-from ahpatron_cli.core.state import State, Stored
+from ahpatron_cli.core.state import Stored
 
 SMALLEST_SCALE = 1e-100
 SMALLEST_SQUARE = float(np.finfo(np.float64).tiny)
@@ -125,33 +125,17 @@ class Expansion(Hypothesis):
         if isinstance(self.points, DensePoints):
             self.points = self.points.to_sparse(origin)
 
-    def state(self) -> State:
-        known = not math.isnan(self.norm_squared)
-        return {
-            "norm_squared": self.norm_squared if known else None,
-            "norm_drift": self.norm_drift,
-            "points": None if self.points is None else self.points.state(),
-            "coefficients": self.coefficients,
-            "gram": None if self._gram is None else self.gram,
-        }
-
-    def restore(self, stored: Stored) -> None:
-        unknown = stored.is_none("norm_squared")
-        self.norm_squared = math.nan if unknown else stored.number("norm_squared")
-        self.norm_drift = stored.number("norm_drift")
-        self.points = None if stored.is_none("points") else points_from(stored.child("points"))
+    def exchange(self, stored: Stored) -> None:
+        self.norm_squared = stored.number("norm_squared", self.norm_squared, unknown=True)
+        self.norm_drift = stored.number("norm_drift", self.norm_drift)
+        self.points = exchange_points(stored, "points", self.points)
         size = 0 if self.points is None else self.points.size
-        coefficients = stored.array("coefficients", (size,))
-        gram = None if stored.is_none("gram") else stored.array("gram", (size, size))
-        if (gram is None) != (self._gram is None):
-            raise stored.refuse("gram", "does not belong to this learner")
-        self._settled, self._coefficients = 0, np.empty(0)
-        self._gram = None if gram is None else np.empty((0, 0))
-        self._grow(size)
+        self._coefficients = stored.array("coefficients", (size,), self.coefficients)
+        if self._gram is None:
+            stored.none("gram")
+        else:
+            self._gram = stored.array("gram", (size, size), self.gram)
         self.size = self._settled = size
-        self._coefficients[:size] = coefficients
-        if self._gram is not None and gram is not None:
-            self._gram[:size, :size] = gram
         self._scale = 1.0
 
     # What learners do ---------------------------------------------------------------------------

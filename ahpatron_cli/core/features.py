@@ -15,16 +15,21 @@ from scipy.linalg.blas import daxpy, ddot
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.hypothesis import Hypothesis
 from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.points import DensePoints, Points, points_from
+from ahpatron_cli.core.points import DensePoints, Points, exchange_points
 from ahpatron_cli.core.rows import Floats, Integers
-from ahpatron_cli.core.state import State, Stored
+from ahpatron_cli.core.state import Saved, Stored
 
 SOLID = 1e-8
 """Eigenvalues below this share of the largest are dropped: half the digits of 1/λ are noise."""
 
 
-class FeatureMap(ABC):
+class FeatureMap(Saved, ABC):
     """z: a vector for each example."""
+
+    @property
+    @abstractmethod
+    def length(self) -> int:
+        """Number of entries of z(x)."""
 
     @abstractmethod
     def vectors(self, block: Points) -> Floats:
@@ -33,14 +38,6 @@ class FeatureMap(ABC):
     @abstractmethod
     def compress(self, origin: Floats | None, weights: Floats) -> None:
         """Go on with sparse points, as `Hypothesis.compress` does; keeps f by mending w."""
-
-    @abstractmethod
-    def state(self) -> State:
-        """What `restore` reads back."""
-
-    @abstractmethod
-    def restore(self, stored: Stored) -> int:
-        """Go on from a state; the length of z."""
 
 
 class Featured(Hypothesis):
@@ -82,14 +79,9 @@ class Featured(Hypothesis):
     def compress(self, origin: Floats | None) -> None:
         self.features.compress(origin, self.weights)
 
-    def state(self) -> State:
-        return {"features": self.features.state(), "weights": self.weights}
-
-    def restore(self, stored: Stored) -> None:
-        features = stored.child("features")
-        length = self.features.restore(features)
-        features.finish()
-        self.weights = stored.array("weights", (length,))
+    def exchange(self, stored: Stored) -> None:
+        stored.part("features", self.features)
+        self.weights = stored.array("weights", (self.features.length,), self.weights)
 
     @property
     def norm(self) -> float:
@@ -111,6 +103,10 @@ class FourierMap(FeatureMap):
         self._size = 0
         self._place = np.empty(0, dtype=np.int64)  # where a column's frequencies are; -1: not drawn
 
+    @property
+    def length(self) -> int:
+        return 2 * self.count
+
     def vectors(self, block: Points) -> Floats:
         # one tangent, t = tan(θ/2), in place of two: cos θ = 2/(1+t²) - 1, sin θ = 2t/(1+t²)
         tangents = block.times(self.frequencies)
@@ -131,15 +127,9 @@ class FourierMap(FeatureMap):
             weights[: self.count] = cosines * np.cos(phases) - sines * np.sin(phases)
             weights[self.count :] = cosines * np.sin(phases) + sines * np.cos(phases)
 
-    def state(self) -> State:
-        """The seed is enough: frequencies are drawn again when they are needed."""
-        return {"seed": self._seed}
-
-    def restore(self, stored: Stored) -> int:
-        self._seed = stored.integer("seed", at_most=2**63)
-        self._drawn, self._size = np.empty((0, self.count)), 0
-        self._place = np.empty(0, dtype=np.int64)
-        return 2 * self.count
+    def exchange(self, stored: Stored) -> None:
+        """The seed is enough: frequencies are drawn when they are needed."""
+        self._seed = stored.integer("seed", self._seed, at_most=2**63)
 
     def frequencies(self, columns: Integers) -> Floats:
         """The D frequencies of these columns, one column a row."""
@@ -175,6 +165,13 @@ class Anchors:
         if isinstance(self.points, DensePoints):
             self.points = self.points.to_sparse(origin)
 
+    def exchange(self, stored: Stored, name: str) -> None:
+        """Write the points into a state, or go on with those that were written."""
+        points = exchange_points(stored, name, self.points)
+        if points is None:
+            raise stored.refuse(name, "must be a group of values")
+        self.points = points
+
 
 def no_anchors(kernel: Kernel) -> Anchors:
     """Anchors whose points are still to come."""
@@ -188,19 +185,19 @@ class KernelMap(FeatureMap):
         self.anchors = anchors
         self.matrix = np.ascontiguousarray(matrix)  # one layout, so that products keep their bits
 
+    @property
+    def length(self) -> int:
+        return int(self.matrix.shape[1])
+
     def vectors(self, block: Points) -> Floats:
         return self.anchors.columns(block) @ self.matrix
 
     def compress(self, origin: Floats | None, weights: Floats) -> None:
         self.anchors.compress(origin)
 
-    def state(self) -> State:
-        return {"anchors": self.anchors.points.state(), "matrix": self.matrix}
-
-    def restore(self, stored: Stored) -> int:
-        self.anchors.points = points_from(stored.child("anchors"))
-        self.matrix = stored.array("matrix", (self.anchors.points.size, None))
-        return int(self.matrix.shape[1])
+    def exchange(self, stored: Stored) -> None:
+        self.anchors.exchange(stored, "anchors")
+        self.matrix = stored.array("matrix", (self.anchors.points.size, None), self.matrix)
 
 
 class Staged(Hypothesis):
@@ -247,17 +244,12 @@ class Staged(Hypothesis):
     def compress(self, origin: Floats | None) -> None:
         self.stage.compress(origin)
 
-    def state(self) -> State:
+    def exchange(self, stored: Stored) -> None:
+        self.size = stored.integer("size", self.size)
         kind = "expansion" if isinstance(self.stage, Expansion) else "features"
-        return {"size": self.size, "kind": kind, "stage": self.stage.state()}
-
-    def restore(self, stored: Stored) -> None:
-        self.size = stored.integer("size")
-        if stored.word("kind", ("expansion", "features")) == "features":
+        if stored.word("kind", ("expansion", "features"), kind) != kind:
             self.stage = Featured(self._blank, np.empty(0))
-        stage = stored.child("stage")
-        self.stage.restore(stage)
-        stage.finish()
+        stored.part("stage", self.stage)
 
     @property
     def norm(self) -> float:

@@ -19,7 +19,7 @@ from scipy.linalg.blas import ddot, dspmv, dspr
 from scipy.linalg.lapack import dpotrf, dpotri
 
 from ahpatron_cli.core.rows import Floats
-from ahpatron_cli.core.state import State, Stored
+from ahpatron_cli.core.state import Saved, Stored
 
 IN_SPAN = 1e-10
 """δ² below this is taken as 0: the example is in the span of S, as a duplicate is."""
@@ -36,7 +36,7 @@ NOISE = 1e3 * ROUNDING
 """Error of δ² for each unit of the largest entry of K^{-1}, with a margin."""
 
 
-class Inverse:
+class Inverse(Saved):
     """K^{-1} of the active set S, for learners that project onto its span."""
 
     def __init__(self) -> None:
@@ -98,25 +98,13 @@ class Inverse:
             self.refreshes += 1
             self.drift = self._probe(gram)
 
-    def state(self) -> State:
-        """What `restore` reads back."""
-        return {
-            "size": self.size,
-            "refreshes": self.refreshes,
-            "drift": self.drift,
-            "largest": self._largest,
-            "packed": self._packed[: _entries(self.size)],
-        }
-
-    def restore(self, stored: Stored) -> None:
-        """Go on from a state."""
-        self.size = stored.integer("size", at_most=2**31)
-        self.refreshes = stored.integer("refreshes")
-        self.drift = stored.number("drift", infinite=True)
-        self._largest = stored.number("largest")
-        packed = stored.array("packed", (_entries(self.size),))
-        self._packed = np.zeros(max(64, len(packed)))
-        self._packed[: len(packed)] = packed
+    def exchange(self, stored: Stored) -> None:
+        self.size = stored.integer("size", self.size, at_most=2**31)
+        self.refreshes = stored.integer("refreshes", self.refreshes)
+        self.drift = stored.number("drift", self.drift, infinite=True)
+        self._largest = stored.number("largest", self._largest)
+        entries = _entries(self.size)
+        self._packed = stored.array("packed", (entries,), self._packed[:entries])
 
     def _probe(self, gram: Floats) -> float:
         """The largest entry of `K·(K^{-1}v) - v` for a v with entries of size one."""

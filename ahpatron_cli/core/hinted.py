@@ -6,10 +6,10 @@ import numpy as np
 from scipy.linalg.blas import ddot
 
 from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.points import DensePoints, Points, points_from
+from ahpatron_cli.core.points import DensePoints, Points, exchange_points
 from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.core.span import SpanExpansion
-from ahpatron_cli.core.state import State, Stored
+from ahpatron_cli.core.state import Stored
 
 
 class HintedExpansion(SpanExpansion):
@@ -67,20 +67,12 @@ class HintedExpansion(SpanExpansion):
         if isinstance(self._recent, DensePoints):
             self._recent = self._recent.to_sparse(origin)
 
-    def state(self) -> State:
-        return {
-            **super().state(),
-            "hint_weight": self.hint_weight,
-            "recent": None if self._recent is None else self._recent.state(),
-            "recent_labels": self._recent_labels,
-        }
-
-    def restore(self, stored: Stored) -> None:
-        super().restore(stored)
-        self.hint_weight = stored.number("hint_weight")
-        self._recent = None if stored.is_none("recent") else points_from(stored.child("recent"))
+    def exchange(self, stored: Stored) -> None:
+        super().exchange(stored)
+        self.hint_weight = stored.number("hint_weight", self.hint_weight)
+        self._recent = exchange_points(stored, "recent", self._recent)
         size = 0 if self._recent is None else self._recent.size
-        self._recent_labels = stored.array("recent_labels", (size,))
+        self._recent_labels = stored.array("recent_labels", (size,), self._recent_labels)
         if size > self._memory:
             raise stored.refuse("recent", "holds more rounds than the memory")
 

@@ -6,11 +6,14 @@ from abc import ABC, abstractmethod
 
 from ahpatron_cli.core.points import Points
 from ahpatron_cli.core.rows import Floats
-from ahpatron_cli.core.state import State, Stored
+from ahpatron_cli.core.state import Saved
 
 
-class Hypothesis(ABC):
-    """f over one block of examples at a time: opened, read round by round, changed, closed."""
+class Hypothesis(Saved, ABC):
+    """f over one block of examples at a time: opened, read round by round, changed, closed.
+
+    Its state is asked for and given back between two blocks.
+    """
 
     size: int | None = 0
     """|S|: the examples that f keeps in memory; None where it is not made of examples."""
@@ -46,14 +49,6 @@ class Hypothesis(ABC):
 
         `origin` is what had been subtracted from dense points.
         """
-
-    @abstractmethod
-    def state(self) -> State:
-        """All of f between two blocks."""
-
-    @abstractmethod
-    def restore(self, stored: Stored) -> None:
-        """Go on from a state that another f of this kind was in."""
 
     @property
     @abstractmethod

@@ -10,7 +10,7 @@ from scipy.linalg.blas import ddot, dspmv, dspr
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.core.span import SpanExpansion
-from ahpatron_cli.core.state import State, Stored
+from ahpatron_cli.core.state import Stored
 
 
 class LeastSquaresExpansion(SpanExpansion):
@@ -57,13 +57,10 @@ class LeastSquaresExpansion(SpanExpansion):
             self.value(self._now)
             self.norm_squared = math.nan
 
-    def state(self) -> State:
-        return {**super().state(), "covariance": self._P[: _entries(self.size)]}
-
-    def restore(self, stored: Stored) -> None:
-        super().restore(stored)
-        packed = stored.array("covariance", (_entries(self.size),))
-        self._P = np.concatenate([packed, np.zeros(64)])
+    def exchange(self, stored: Stored) -> None:
+        super().exchange(stored)
+        entries = _entries(self.size)
+        self._P = stored.array("covariance", (entries,), self._P[:entries])
 
 
 def _entries(size: int) -> int:

@@ -360,6 +360,14 @@ def _numbers(width: int) -> NDArray[np.int32]:
     return numbers
 
 
+def exchange_points(stored: Stored, name: str, points: Points | None) -> Points | None:
+    """Write points, or none, into a state, or read them back from there."""
+    if stored.writes:
+        stored.note(name, None if points is None else points.state())
+        return points
+    return None if stored.is_none(name) else points_from(stored.child(name))
+
+
 def points_from(stored: Stored) -> Points:
     """Points that were kept with `state`."""
     kind: type[DensePoints] | type[SparsePoints]
@@ -371,8 +379,8 @@ def points_from(stored: Stored) -> Points:
 
 def csr_from(stored: Stored) -> CsrRows:
     """Compressed rows, with every index where it may be."""
-    indptr = stored.array("indptr", (None,), np.int64)
-    columns = stored.array("columns", (None,), np.int32)
+    indptr = stored.array("indptr", (None,), dtype=np.int64)
+    columns = stored.array("columns", (None,), dtype=np.int32)
     width = stored.integer("width", at_most=2**31 - 1)
     values = stored.array("values", (len(columns),))
     whole = len(indptr) > 0 and indptr[0] == 0 and indptr[-1] == len(columns)

@@ -15,7 +15,7 @@ from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.gram_inverse import DRIFT, inverse_of
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.rows import Floats
-from ahpatron_cli.core.state import State, Stored
+from ahpatron_cli.core.state import Stored
 
 IN_SPAN = 1e-5
 """An example whose δ² is at most this is in the span of S: K stays far from singular."""
@@ -75,10 +75,7 @@ class PrunedExpansion(Expansion):
             lower = np.tril(inverse_of(self.gram))
             self._Q = lower + np.tril(lower, -1).T
 
-    def state(self) -> State:
-        return {**super().state(), "inverse": self._Q, "joined": self._joined}
-
-    def restore(self, stored: Stored) -> None:
-        super().restore(stored)
-        self._Q = stored.array("inverse", (self.size, self.size))
-        self._joined = stored.integer("joined")
+    def exchange(self, stored: Stored) -> None:
+        super().exchange(stored)
+        self._Q = stored.array("inverse", (self.size, self.size), self._Q)
+        self._joined = stored.integer("joined", self._joined)

@@ -27,9 +27,9 @@ from scipy.linalg.lapack import dpotrf
 from ahpatron_cli.core.expansion import CANCELLED
 from ahpatron_cli.core.hypothesis import Hypothesis
 from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.points import DensePoints, Points, points_from
+from ahpatron_cli.core.points import DensePoints, Points, exchange_points
 from ahpatron_cli.core.rows import Floats
-from ahpatron_cli.core.state import State, Stored
+from ahpatron_cli.core.state import Stored
 
 DOUBTFUL = 1e4 * CANCELLED
 """Values of f this small beside Σ|a|·max κ are computed anew from kernel values."""
@@ -144,30 +144,17 @@ class SecondOrder(Hypothesis):
         if isinstance(self.points, DensePoints):
             self.points = self.points.to_sparse(origin)
 
-    def state(self) -> State:
-        return {
-            "rounds": self.rounds,
-            "cleared": np.array(self.cleared, dtype=np.int64),
-            "mended": self.mended,
-            "since_watch": self._since_watch,
-            "points": None if self.points is None else self.points.state(),
-            "coefficients": self._a,
-            "covariance": _packed(self._C),
-            "inverse": _packed(self._Q),
-        }
-
-    def restore(self, stored: Stored) -> None:
-        self.rounds = stored.integer("rounds")
-        self.cleared = stored.array("cleared", (None,), np.int64).tolist()
-        self.mended = stored.integer("mended")
-        self._since_watch = stored.integer("since_watch")
-        self.points = None if stored.is_none("points") else points_from(stored.child("points"))
+    def exchange(self, stored: Stored) -> None:
+        self.rounds = stored.integer("rounds", self.rounds)
+        cleared = np.array(self.cleared, dtype=np.int64)
+        self.cleared = stored.array("cleared", (None,), cleared, np.int64).tolist()
+        self.mended = stored.integer("mended", self.mended)
+        self._since_watch = stored.integer("since_watch", self._since_watch)
+        self.points = exchange_points(stored, "points", self.points)
         self.size = size = 0 if self.points is None else self.points.size
-        self._a = stored.array("coefficients", (size,))
-        entries = size * (size + 1) // 2
-        self._C = _unpacked(stored.array("covariance", (entries,)), size)
-        rest = 0 if size == self.budget else size
-        self._Q = _unpacked(stored.array("inverse", (rest * (rest + 1) // 2,)), rest)
+        self._a = stored.array("coefficients", (size,), self._a)
+        self._C = _exchange_lower(stored, "covariance", self._C, size)
+        self._Q = _exchange_lower(stored, "inverse", self._Q, 0 if size == self.budget else size)
 
     def __getstate__(self) -> dict[str, Any]:
         """What a copy takes along between two blocks: buffers are views of each other."""
@@ -405,12 +392,9 @@ def _grown(A: Floats, own: Floats) -> Floats:
     return np.asarray(dsyrk(1.0, own.T, beta=1.0, c=grown, lower=1, overwrite_c=1))
 
 
-def _packed(A: Floats) -> Floats:
-    """The lower triangle, row by row."""
-    return np.asarray(A[np.tril_indices(len(A))])
-
-
-def _unpacked(entries: Floats, size: int) -> Floats:
-    A = np.zeros((size, size), order="F")
-    A[np.tril_indices(size)] = entries
-    return A
+def _exchange_lower(stored: Stored, name: str, A: Floats, size: int) -> Floats:
+    """Write the lower triangle of A, row by row, or read back what was written."""
+    entries = stored.array(name, (size * (size + 1) // 2,), A[np.tril_indices(len(A))])
+    lower = np.zeros((size, size), order="F")
+    lower[np.tril_indices(size)] = entries
+    return lower

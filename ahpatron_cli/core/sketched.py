@@ -6,9 +6,9 @@ import numpy as np
 
 from ahpatron_cli.core.features import Anchors, KernelMap, leading, no_anchors
 from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.points import Points, points_from
+from ahpatron_cli.core.points import Points
 from ahpatron_cli.core.rows import Floats
-from ahpatron_cli.core.state import State, Stored
+from ahpatron_cli.core.state import Stored
 
 SOLID = 1e-3
 """Singular values below this share of the largest are not inverted, lest w grow at every fit."""
@@ -48,31 +48,21 @@ class Sketches(KernelMap):
         blank = cls.__new__(cls)
         blank._rng, blank._sketch, blank._rank = rng, sketch, rank
         blank.admitted, blank.anchors = no_anchors(kernel), no_anchors(kernel)
+        blank.columns = blank.sampled = np.empty(0, dtype=np.int64)
+        blank.signs = blank.pp = blank.pm = blank.matrix = np.empty((0, 0))
         return blank
 
-    def state(self) -> State:
-        return {
-            **super().state(),
-            "admitted": self.admitted.points.state(),
-            "columns": self.columns,
-            "signs": self.signs,
-            "sampled": self.sampled,
-            "pp": self.pp,
-            "pm": self.pm,
-        }
-
-    def restore(self, stored: Stored) -> int:
-        length = super().restore(stored)
-        self.admitted.points = points_from(stored.child("admitted"))
+    def exchange(self, stored: Stored) -> None:
+        super().exchange(stored)
+        self.admitted.exchange(stored, "admitted")
         size, samples = self.admitted.points.size, self.anchors.points.size
-        self.columns = stored.array("columns", (size,), np.int64)
-        self.signs = stored.array("signs", (size,))
-        self.sampled = stored.array("sampled", (samples,), np.int64)
-        self.pp = stored.array("pp", (self._sketch, self._sketch))
-        self.pm = stored.array("pm", (self._sketch, samples))
+        self.columns = stored.array("columns", (size,), self.columns, np.int64)
+        self.signs = stored.array("signs", (size,), self.signs)
+        self.sampled = stored.array("sampled", (samples,), self.sampled, np.int64)
+        self.pp = stored.array("pp", (self._sketch, self._sketch), self.pp)
+        self.pm = stored.array("pm", (self._sketch, samples), self.pm)
         if size and not 0 <= self.columns.min() <= self.columns.max() < self._sketch:
             raise stored.refuse("columns", "go beyond the sketch")
-        return length
 
     def admit(self, x: Points) -> None:
         """E gets one example more."""

@@ -10,7 +10,7 @@ from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.gram_inverse import Inverse
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.rows import Floats
-from ahpatron_cli.core.state import State, Stored
+from ahpatron_cli.core.state import Stored
 
 
 class SpanExpansion(Expansion):
@@ -50,13 +50,8 @@ class SpanExpansion(Expansion):
             self.settle()
             self.inverse.grow(self._d, self._squared, self.gram)
 
-    def state(self) -> State:
-        return {**super().state(), "inverse": self.inverse.state()}
-
-    def restore(self, stored: Stored) -> None:
-        super().restore(stored)
-        inverse = stored.child("inverse")
-        self.inverse.restore(inverse)
-        inverse.finish()
+    def exchange(self, stored: Stored) -> None:
+        super().exchange(stored)
+        stored.part("inverse", self.inverse)
         if self.inverse.size != min(self.size, self._most):
             raise stored.refuse("inverse", "is not that of S")

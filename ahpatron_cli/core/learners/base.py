@@ -15,7 +15,7 @@ from ahpatron_cli.core.hypothesis import Hypothesis
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.parameters import Declared
 from ahpatron_cli.core.rows import Floats
-from ahpatron_cli.core.state import State, Stored
+from ahpatron_cli.core.state import Saved, Stored
 
 F = TypeVar("F", bound=Hypothesis)
 """What the learner's f is made of."""
@@ -30,7 +30,7 @@ there would else be followed by steps of rounding."""
 
 
 @dataclass
-class Learner(Declared, Generic[F]):
+class Learner(Declared, Saved, Generic[F]):
     """An online learner: `wants` says which rounds change f, `update` changes it.
 
     The engine predicts, sees the label, and calls `update` where `wants` is true; while f is empty
@@ -89,27 +89,14 @@ class Learner(Declared, Generic[F]):
         """What the user must know about the numbers of this pass."""
         return []
 
-    def state(self) -> State:
-        """All that the pass has counted so far, besides f."""
-        values = {field.name.lstrip("_"): getattr(self, field.name) for field in _pass_fields(self)}
-        plain = (int, float)
-        return {
-            name: value if isinstance(value, plain) else value.state()
-            for name, value in values.items()
-        }
-
-    def restore(self, stored: Stored) -> None:
-        """Go on from a state; parameters are the same, and the pass has begun."""
+    def exchange(self, stored: Stored) -> None:
+        """Write all that the pass has counted so far, besides f, or go on from it."""
         for field in _pass_fields(self):
             key, value = field.name.lstrip("_"), getattr(self, field.name)
             if isinstance(value, int):
-                self.__dict__[field.name] = stored.integer(key)
-            elif isinstance(value, float):
-                self.__dict__[field.name] = stored.number(key, infinite=True)
+                self.__dict__[field.name] = stored.integer(key, value)
             else:
-                part = stored.child(key)
-                value.restore(part)
-                part.finish()
+                self.__dict__[field.name] = stored.number(key, value, infinite=True)
 
 
 def _pass_fields(learner: Learner[Any]) -> list[dataclasses.Field[Any]]:

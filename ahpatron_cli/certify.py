@@ -9,9 +9,15 @@ from pathlib import Path
 
 from ahpatron_cli.core import Kernel
 from ahpatron_cli.core.rows import Floats, Rows
-from ahpatron_cli.core.theory.certificates import Certificate, certify
 from ahpatron_cli.core.theory.comparators import comparators
-from ahpatron_cli.core.theory.theorems import THEOREMS, Theorem, radii_of, theorems_of
+from ahpatron_cli.core.theory.theorems import (
+    THEOREMS,
+    Certificate,
+    Theorem,
+    certify,
+    radii_of,
+    theorems_of,
+)
 from ahpatron_cli.data.dataset import Dataset, Facts, changed, stream
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import one_of, usage

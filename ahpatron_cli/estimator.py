@@ -21,7 +21,7 @@ from ahpatron_cli.core.parameters import Value
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows
 from ahpatron_cli.data.compact import CompactRows
 from ahpatron_cli.data.dataset import DENSE_WIDTH, Dataset, Known, Preparation
-from ahpatron_cli.data.sigma import median_sigma
+from ahpatron_cli.data.geometry import median_sigma
 from ahpatron_cli.runner import Repetition, Setup, lots
 
 BLAS = ThreadpoolController().select(user_api="blas")

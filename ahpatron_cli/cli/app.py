@@ -1,4 +1,4 @@
-"""The command line: its commands and their help; errors and answers become text only here."""
+"""The command line: its commands and their help; errors become text only here."""
 
 from __future__ import annotations
 
@@ -15,7 +15,6 @@ import typer
 from typer.core import TyperCommand, TyperGroup
 
 from ahpatron_cli import __version__
-from ahpatron_cli.cli.answer import Answer
 from ahpatron_cli.cli.convert import convert
 from ahpatron_cli.cli.inspect import inspect
 from ahpatron_cli.cli.predict import predict
@@ -188,7 +187,7 @@ def run_command(arguments: list[str]) -> int:
 
 
 def _answer(arguments: list[str]) -> int:
-    """Run a command, write its answer to stdout, and see that it arrived."""
+    """Run a command, which writes to stdout, and see that all of it arrived."""
     if sys.stdout is None:
         raise UserError("standard output is closed", code=ExitCode.IO_ERROR)
     if isinstance(sys.stdout, io.TextIOWrapper):
@@ -196,19 +195,15 @@ def _answer(arguments: list[str]) -> int:
     try:
         bare = arguments in ([], *([name] for name in _COMMANDS))
         asked = [*arguments, "--help"] if bare else arguments
-        answer = app(asked, prog_name="ahpatron", standalone_mode=False)
+        code = app(asked, prog_name="ahpatron", standalone_mode=False)
     except SystemExit as ended:
         if isinstance(ended.__context__, BrokenPipeError):  # which Typer had caught
             raise ended.__context__ from None
         return _exit_code(ended)
-    if answer == ExitCode.INTERRUPTED:
+    if code == ExitCode.INTERRUPTED:
         raise KeyboardInterrupt  # which Typer had caught
-    code = ExitCode.USAGE if bare else ExitCode.OK
-    if isinstance(answer, Answer):
-        answer.write()
-        code = answer.code
     sys.stdout.flush()
-    return code
+    return ExitCode.USAGE if bare else code or ExitCode.OK
 
 
 def _exit_code(ended: SystemExit) -> int:

@@ -9,7 +9,6 @@ from itertools import chain
 from typing import TYPE_CHECKING
 
 from ahpatron_cli.cli import options
-from ahpatron_cli.cli.answer import Answer
 from ahpatron_cli.errors import one_of, usage
 from ahpatron_cli.signals import raise_on_signals
 
@@ -30,7 +29,7 @@ def convert(
     map_file: options.MapFile = None,
     out: options.LibsvmFile = None,
     quiet: options.Quiet = False,
-) -> Answer:
+) -> None:
     """Convert CSV, TSV or `;` text with a header to LIBSVM text.
 
     Numbers stay as they are. A column of words becomes one feature per word; a first pass over the
@@ -65,7 +64,6 @@ def convert(
                 _write(Table(again), layout, wanted, out, commented=not map_file)
     if map_file:
         write_atomically(map_file, json.dumps(layout.describe(), indent=1) + "\n")
-    return Answer(lambda: None)
 
 
 def _notes(layout: Layout) -> Iterator[str]:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import sys
-from functools import partial
 from typing import TYPE_CHECKING
 
 import typer
 
 from ahpatron_cli.cli import options
-from ahpatron_cli.cli.answer import Answer
 from ahpatron_cli.errors import ExitCode, Place, UserError, one_of, usage
 from ahpatron_cli.signals import raise_on_signals
 
@@ -35,7 +32,7 @@ def inspect(
     plot: options.PlotFile = None,
     report: options.ReportFile = None,
     quiet: options.Quiet = False,
-) -> Answer:
+) -> ExitCode:
     """Look at data, a model, the results of a sweep, or the list of learners.
 
     Data: size, labels, ranges, duplicates, distances, which σ and scaling fit, every faulty line;
@@ -57,13 +54,16 @@ def inspect(
     talk = Conversation(quiet=quiet)
     if path is None:
         _refuse_others(context, "the list of learners", ("format",))
-        return _list_learners(format)
+        _list_learners(format)
+        return ExitCode.OK
     if looks_like_model(path):
         _refuse_others(context, "a model", ())
-        return _inspect_model(path)
+        _inspect_model(path)
+        return ExitCode.OK
     if looks_like_json(path):
         _refuse_others(context, "a results file", _RESULTS)
-        return _inspect_results(path, format, plot, report, talk)
+        _inspect_results(path, format, plot, report, talk)
+        return ExitCode.OK
     _refuse_others(context, "data", _DATA)
     return _inspect_data(path, max_faults, max_features, positive, scale, sigma, seed, format, talk)
 
@@ -84,11 +84,11 @@ def _check_format(format: str, what: str) -> None:
         raise usage(f"{what} cannot be shown as {format}", hint)
 
 
-def _list_learners(format: str) -> Answer:
+def _list_learners(format: str) -> None:
     _check_format(format, "the list of learners")
     from ahpatron_cli.output.formats import write_reference
 
-    return Answer(partial(write_reference, format))
+    write_reference(format)
 
 
 def _inspect_data(
@@ -101,7 +101,7 @@ def _inspect_data(
     seed: int,
     format: str,
     talk: Conversation,
-) -> Answer:
+) -> ExitCode:
     """Read the file once; the exit code says whether a line is faulty."""
     from ahpatron_cli.core import KERNELS
     from ahpatron_cli.data.scaling import SCALES
@@ -122,11 +122,11 @@ def _inspect_data(
         profile = Profiler(source, asked).run(
             lambda rows: line.show(source.position, f"{rows:,} rows", "")
         )
-    code = ExitCode.BAD_DATA if profile.faults.count else ExitCode.OK
-    return Answer(partial(write_profile, profile, format), code)
+    write_profile(profile, format)
+    return ExitCode.BAD_DATA if profile.faults.count else ExitCode.OK
 
 
-def _inspect_model(path: str) -> Answer:
+def _inspect_model(path: str) -> None:
     """The learner, its parameters and its state; the file is read in full."""
     from ahpatron_cli.data.labels import describe, show
     from ahpatron_cli.models.checkpoint import ModelOptions, SavedPass
@@ -154,15 +154,14 @@ def _inspect_model(path: str) -> Answer:
         "  parameters",
     ]
     lines += [f"    {name:<10} {plain(value)}" for name, value in params.items()]
-    text = "\n".join(lines) + "\n"
-    return Answer(lambda: print(text, end="", file=sys.stdout))
+    print("\n".join(lines))
 
 
 def _inspect_results(
     path: str, format: str, plot: str | None, report: str | None, talk: Conversation
-) -> Answer:
+) -> None:
     """Everything that a results file says, without running anything."""
-    from ahpatron_cli.cli.findings import FindingsOutput, warn_of_damaged_lines
+    from ahpatron_cli.cli.sweep_session import FindingsOutput, warn_of_damaged_lines
     from ahpatron_cli.sweep.results_file import read_results
     from ahpatron_cli.sweep.summary import find
 
@@ -174,4 +173,4 @@ def _inspect_results(
     findings = find(contents.latest(), contents.headers)
     if not findings.trials and not findings.failed:
         raise UserError("no trial was finished yet", code=ExitCode.BAD_DATA, place=Place(path))
-    return output.write(findings, talk, ExitCode.OK)
+    output.write(findings, talk)

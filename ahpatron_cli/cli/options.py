@@ -5,12 +5,67 @@ Nothing heavy is imported here: `ahpatron --help` must answer at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Annotated, Any
 
 import typer
 
-from ahpatron_cli.cli import completion
+# What the shell offers after TAB: names from the registries, imported only when asked for
+
+Offer = tuple[str, str]
+"""A word, and what it means."""
+
+
+def _learners(incomplete: str) -> Iterator[Offer]:
+    """Names for -l."""
+    from ahpatron_cli.core import REGISTRY
+
+    titles = {name: kind.title for name, kind in REGISTRY.items()} | {"all": "every learner"}
+    return (offer for offer in titles.items() if offer[0].startswith(incomplete))
+
+
+def _kernels(incomplete: str) -> list[str]:
+    """Names for --kernel."""
+    from ahpatron_cli.core import KERNELS
+
+    return [name for name in KERNELS if name.startswith(incomplete)]
+
+
+def _formats(incomplete: str) -> list[str]:
+    """Names for --format."""
+    from ahpatron_cli.output.formats import FORMATS
+
+    return [name for name in FORMATS if name.startswith(incomplete)]
+
+
+def _scales(incomplete: str) -> list[str]:
+    """Names for --scale."""
+    from ahpatron_cli.data.scaling import SCALES
+
+    return [name for name in SCALES if name.startswith(incomplete)]
+
+
+def _parameters(context: typer.Context, incomplete: str) -> Iterator[Offer]:
+    """`NAME=` for -p and -g: of the learners and the kernel chosen so far; else of all.
+
+    After `LEARNER.` only those of that learner.
+    """
+    from ahpatron_cli.core import KERNELS, REGISTRY
+
+    owner, dot, _ = incomplete.rpartition(".")
+    if dot:
+        specs = REGISTRY[owner].specs() if owner in REGISTRY else {}
+    else:
+        chosen = [name for name in context.params.get("learner") or () if name in REGISTRY]
+        kernel = context.params.get("kernel")
+        kinds = [REGISTRY[name] for name in chosen or REGISTRY]
+        specs = {name: spec for kind in kinds for name, spec in kind.specs().items()}
+        specs |= KERNELS[kernel].specs() if kernel in KERNELS else {}
+    for name, spec in specs.items():
+        word = f"{owner}{dot}{name}="
+        if word.startswith(incomplete):
+            yield word, spec.meaning
+
 
 DATA = "Data"
 LEARNING = "Learning"
@@ -25,7 +80,7 @@ def typed(context: typer.Context, name: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
-def _whole(low: int = 0, below: int = 10**18) -> Callable[[str | int], int]:
+def _whole(low: int, below: int) -> Callable[[str | int], int]:
     """A parser of whole numbers as people write them: no underscores, no spaces.
 
     Parsers and not callbacks: Typer looks into the signature of every callback whenever it starts.
@@ -49,131 +104,95 @@ def _whole(low: int = 0, below: int = 10**18) -> Callable[[str | int], int]:
     return parse
 
 
-_positive = _whole(low=1)
-_not_negative = _whole()
+def _option(panel: str, names: str, help: str, **more: Any) -> Any:
+    """An option by its names and metavar; without one it is a flag. For its help see `app.py`."""
+    *flags, last = names.split()
+    metavar = None if last.startswith("-") else last
+    flags += [last] if metavar is None else []
+    return typer.Option(*flags, help=help, metavar=metavar, rich_help_panel=panel, **more)
 
 
-def _option(panel: str, *names: str, help: str, metavar: str | None = None, **more: Any) -> Any:
-    """An option; without a metavar it is a flag. The help of all has one form: see `app.py`."""
-    return typer.Option(*names, help=help, metavar=metavar, rich_help_panel=panel, **more)
+def _number(panel: str, names: str, help: str, low: int = 0, below: int = 10**18) -> Any:
+    """An option that takes a whole number."""
+    return _option(panel, names, help, parser=_whole(low, below))
+
+
+def _argument(metavar: str, help: str) -> Any:
+    return typer.Argument(metavar=metavar, help=help)
 
 
 # Data
 
 DataFiles = Annotated[
-    list[str],
-    typer.Argument(
-        metavar="DATA...", help="LIBSVM files (plain, gz, bz2 or xz), or - for standard input."
-    ),
+    list[str], _argument("DATA...", "LIBSVM files (plain, gz, bz2 or xz), or - for standard input.")
 ]
 SweptFiles = Annotated[
-    list[str] | None,
-    typer.Argument(metavar="[DATA...]", help="LIBSVM files (plain, gz, bz2 or xz)."),
+    list[str] | None, _argument("[DATA...]", "LIBSVM files (plain, gz, bz2 or xz).")
 ]
 InspectedPath = Annotated[
     str | None,
-    typer.Argument(
-        metavar="[PATH]", help="A LIBSVM file, - for standard input, a model, or a results file."
-    ),
+    _argument("[PATH]", "A LIBSVM file, - for standard input, a model, or a results file."),
 ]
 Repeats = Annotated[
     int,
-    _option(
+    _number(
         DATA,
-        "--repeats",
-        metavar="R",
-        parser=_positive,
-        help="Play R times; if R > 1, each time in a random order of its own.",
+        "--repeats R",
+        "Play R times; if R > 1, each time in a random order of its own.",
+        low=1,
     ),
 ]
 Seed = Annotated[
     int,
-    _option(
-        DATA,
-        "--seed",
-        metavar="S",
-        parser=_not_negative,
-        help="Seed of the random orders and of the learners' random generators.",
-    ),
+    _number(DATA, "--seed S", "Seed of the random orders and of the learners' random generators."),
 ]
 SampleSeed = Annotated[
     int,
-    _option(
-        DATA,
-        "--seed",
-        metavar="S",
-        parser=_not_negative,
-        help="Seed of the sample of rows between which distances are computed.",
-    ),
+    _number(DATA, "--seed S", "Seed of the sample of rows between which distances are computed."),
 ]
 Shuffle = Annotated[
     bool | None,
-    _option(DATA, "--shuffle/--no-shuffle", help="Permute the rows. [default: only if R > 1]"),
+    _option(DATA, "--shuffle/--no-shuffle", "Permute the rows. [default: only if R > 1]"),
 ]
 Limit = Annotated[
-    int | None,
-    _option(
-        DATA,
-        "--limit",
-        metavar="N",
-        parser=_positive,
-        help="Take only the first N rows of each file.",
-    ),
+    int | None, _number(DATA, "--limit N", "Take only the first N rows of each file.", low=1)
 ]
 Scale = Annotated[
     str,
     _option(
         DATA,
-        "--scale",
-        metavar="HOW",
-        autocompletion=completion.scales,
-        help="none, minmax (features to 0..1), standard (mean 0, deviation 1) or unit (rows to "
-        "length 1). minmax and standard are learned from the first 1,000 rows of a pass in file "
-        "order, from all rows with --shuffle or --repeats.",
+        "--scale HOW",
+        "none, minmax (features to 0..1), standard (mean 0, deviation 1) or unit (rows to "
+        "length 1). minmax and standard are learned from the first 1,000 rows of a pass in file"
+        " order, from all rows with --shuffle or --repeats.",
+        autocompletion=_scales,
     ),
 ]
 InspectedScale = Annotated[
     str | None,
     _option(
         DATA,
-        "--scale",
-        metavar="HOW",
-        autocompletion=completion.scales,
-        help="Compute distances after this scaling: none, minmax, standard or unit. "
-        "[default: as advised]",
+        "--scale HOW",
+        "Compute distances after this scaling: none, minmax, standard or unit. [default: as "
+        "advised]",
+        autocompletion=_scales,
     ),
 ]
 Positive = Annotated[
     str | None,
-    _option(
-        DATA,
-        "--positive",
-        metavar="LABEL",
-        help="Play this label as +1 and every other label as -1.",
-    ),
+    _option(DATA, "--positive LABEL", "Play this label as +1 and every other label as -1."),
 ]
 MaxFeatures = Annotated[
     int,
-    _option(
-        DATA,
-        "--max-features",
-        metavar="N",
-        parser=_whole(low=1, below=2**31 - 1),
-        help="Refuse feature indices above N.",
-    ),
+    _number(DATA, "--max-features N", "Refuse feature indices above N.", low=1, below=2**31 - 1),
 ]
-MaxFaults = Annotated[
-    int,
-    _option(
-        DATA, "--max-faults", metavar="N", parser=_not_negative, help="Show at most N faulty lines."
-    ),
-]
+MaxFaults = Annotated[int, _number(DATA, "--max-faults N", "Show at most N faulty lines.")]
 Cache = Annotated[
     bool,
     _option(
         DATA,
         "--cache",
-        help="Keep the decoded files in the user's cache folder, and read them from there.",
+        "Keep the decoded files in the user's cache folder, and read them from there.",
     ),
 ]
 
@@ -183,96 +202,81 @@ Learners = Annotated[
     list[str] | None,
     _option(
         LEARNING,
-        "-l",
-        "--learner",
-        metavar="NAME",
-        autocompletion=completion.learners,
-        help="A learner to play; repeat for several, all for every one; "
-        "FILE.py:CLASS for one of your own. [default: ahpatron]",
+        "-l --learner NAME",
+        "A learner to play; repeat for several, all for every one; FILE.py:CLASS for one of "
+        "your own. [default: ahpatron]",
+        autocompletion=_learners,
     ),
 ]
 AllLearners = Annotated[
-    bool, _option(LEARNING, "--learners", help="List all learners, kernels and their parameters.")
+    bool, _option(LEARNING, "--learners", "List all learners, kernels and their parameters.")
 ]
 Budget = Annotated[
     str | None,
     _option(
-        LEARNING,
-        "-B",
-        "--budget",
-        metavar="N",
-        help="B, the largest size of the active set; even. [default: 400]",
+        LEARNING, "-B --budget N", "B, the largest size of the active set; even. [default: 400]"
     ),
 ]
 KernelName = Annotated[
     str,
     _option(
         LEARNING,
-        "--kernel",
-        metavar="NAME",
-        autocompletion=completion.kernels,
-        help="gaussian, laplacian, polynomial or linear (the last two normalised).",
+        "--kernel NAME",
+        "gaussian, laplacian, polynomial or linear (the last two normalised).",
+        autocompletion=_kernels,
     ),
 ]
 Sigma = Annotated[
     str | None,
     _option(
         LEARNING,
-        "--sigma",
-        metavar="S",
-        help="σ, width of the gaussian exp(-‖u-v‖²/2σ²) or laplacian exp(-‖u-v‖₁/σ) kernel; "
-        "auto: the median distance between the first 1,000 rows. [default: 1.0]",
+        "--sigma S",
+        "σ, width of the gaussian exp(-‖u-v‖²/2σ²) or laplacian exp(-‖u-v‖₁/σ) kernel; auto: "
+        "the median distance between the first 1,000 rows. [default: 1.0]",
     ),
 ]
 AlignmentSigma = Annotated[
     str | None,
     _option(
         DATA,
-        "--sigma",
-        metavar="S",
-        help="Also compute the kernel alignment A_T of the gaussian kernel of this width.",
+        "--sigma S",
+        "Also compute the kernel alignment A_T of the gaussian kernel of this width.",
     ),
 ]
 Epsilon = Annotated[
     str | None,
     _option(
         LEARNING,
-        "--epsilon",
-        metavar="E",
-        help="ε: update where y·f(x) < 1 - ε; between 0 and 1. [default: 0.5; ahpatron+: 0.75]",
+        "--epsilon E",
+        "ε: update where y·f(x) < 1 - ε; between 0 and 1. [default: 0.5; ahpatron+: 0.75]",
     ),
 ]
 Params = Annotated[
     list[str] | None,
     _option(
         LEARNING,
-        "-p",
-        "--param",
-        metavar="NAME=VALUE",
-        autocompletion=completion.parameters,
-        help="Any other parameter, of every chosen learner that has it; LEARNER.NAME=VALUE for "
-        "one. `ahpatron inspect --learners` lists them.",
+        "-p --param NAME=VALUE",
+        "Any other parameter, of every chosen learner that has it; LEARNER.NAME=VALUE for one. "
+        "`ahpatron inspect --learners` lists them.",
+        autocompletion=_parameters,
     ),
 ]
 Grid = Annotated[
     list[str] | None,
     _option(
         LEARNING,
-        "-g",
-        "--grid",
-        metavar="NAME=VALUES",
-        autocompletion=completion.parameters,
-        help="Values to try: 0.5,0.6 or 100:400:100 or log:50:3200:7 or 10^[-3:3]/sqrt(T); of "
-        "every chosen learner that has NAME, LEARNER.NAME=VALUES for one.",
+        "-g --grid NAME=VALUES",
+        "Values to try: 0.5,0.6 or 100:400:100 or log:50:3200:7 or 10^[-3:3]/sqrt(T); of every "
+        "chosen learner that has NAME, LEARNER.NAME=VALUES for one.",
+        autocompletion=_parameters,
     ),
 ]
 ConfigFile = Annotated[
     str | None,
     _option(
         LEARNING,
-        "--config",
-        metavar="FILE",
-        help="Read the sweep from a .toml file; command-line options take precedence.",
+        "--config FILE",
+        "Read the sweep from a .toml file; command-line options take precedence.",
     ),
 ]
 Certify = Annotated[
@@ -280,7 +284,7 @@ Certify = Annotated[
     _option(
         LEARNING,
         "--certify",
-        help="Also show the bound that the learner's theorem guarantees on these very data; reads "
+        "Also show the bound that the learner's theorem guarantees on these very data; reads "
         "them again.",
     ),
 ]
@@ -288,9 +292,8 @@ TheoremName = Annotated[
     str | None,
     _option(
         LEARNING,
-        "--theorem",
-        metavar="NAME",
-        help="Set parameters that meet the conditions of a theorem: 1, 2 (perceptron), 3, "
+        "--theorem NAME",
+        "Set parameters that meet the conditions of a theorem: 1, 2 (perceptron), 3, "
         "corollary-1, corollary-2 (avp), 4, 5 (ahpatron) or forgetron.",
     ),
 ]
@@ -299,69 +302,46 @@ TheoremName = Annotated[
 
 Jobs = Annotated[
     int,
-    _option(
+    _number(
         RUNNING,
-        "-j",
-        "--jobs",
-        metavar="N",
-        parser=_positive,
-        help="Processes for repeats and learners; one pass in file order needs only one.",
+        "-j --jobs N",
+        "Processes for repeats and learners; one pass in file order needs only one.",
+        low=1,
     ),
 ]
 SweepJobs = Annotated[
-    int,
-    _option(
-        RUNNING,
-        "-j",
-        "--jobs",
-        metavar="N",
-        parser=_positive,
-        help="Processes; each plays one trial at a time.",
-    ),
+    int, _number(RUNNING, "-j --jobs N", "Processes; each plays one trial at a time.", low=1)
 ]
 Scheduler = Annotated[
     str | None,
     _option(
         RUNNING,
-        "--scheduler",
-        metavar="ADDRESS",
-        help="Play on a Dask cluster, such as tcp://host:8786; its workers read the same paths.",
+        "--scheduler ADDRESS",
+        "Play on a Dask cluster, such as tcp://host:8786; its workers read the same paths.",
     ),
 ]
 Wait = Annotated[
     int,
-    _option(
+    _number(
         RUNNING,
-        "--wait",
-        metavar="SECONDS",
-        parser=_not_negative,
-        help="With --scheduler: end the sweep if the cluster has no worker for so long.",
+        "--wait SECONDS",
+        "With --scheduler: end the sweep if the cluster has no worker for so long.",
     ),
 ]
 Shard = Annotated[
     str | None,
     _option(
         RUNNING,
-        "--shard",
-        metavar="I/N",
-        help="Play only the I-th of N parts, for job arrays; `cat` merges the results files.",
+        "--shard I/N",
+        "Play only the I-th of N parts, for job arrays; `cat` merges the results files.",
     ),
 ]
 Retries = Annotated[
-    int,
-    _option(
-        RUNNING,
-        "--retries",
-        metavar="N",
-        parser=_not_negative,
-        help="Play a trial whose process died up to N more times.",
-    ),
+    int, _number(RUNNING, "--retries N", "Play a trial whose process died up to N more times.")
 ]
 DryRun = Annotated[
     bool,
-    _option(
-        RUNNING, "--dry-run", help="Only print how many trials there are, and how many are left."
-    ),
+    _option(RUNNING, "--dry-run", "Only print how many trials there are, and how many are left."),
 ]
 
 # Models
@@ -369,42 +349,26 @@ DryRun = Annotated[
 Save = Annotated[
     str | None,
     _option(
-        MODELS,
-        "--save",
-        metavar="MODEL",
-        help="Save the learner, as it is after the last round, in an .npz file.",
+        MODELS, "--save MODEL", "Save the learner, as it is after the last round, in an .npz file."
     ),
 ]
 Resume = Annotated[
     str | None,
     _option(
-        MODELS,
-        "--resume",
-        metavar="MODEL",
-        help="Continue with a saved learner, as if its stream had never ended.",
+        MODELS, "--resume MODEL", "Continue with a saved learner, as if its stream had never ended."
     ),
 ]
-Freeze = Annotated[
-    bool, _option(MODELS, "--freeze", help="With --resume: only predict, learn nothing.")
-]
+Freeze = Annotated[bool, _option(MODELS, "--freeze", "With --resume: only predict, learn nothing.")]
 Checkpoint = Annotated[
     str | None,
     _option(
         MODELS,
-        "--checkpoint",
-        metavar="FILE",
-        help="Save the learner in an .npz file now and then; the same command continues from it.",
+        "--checkpoint FILE",
+        "Save the learner in an .npz file now and then; the same command continues from it.",
     ),
 ]
 Every = Annotated[
-    int,
-    _option(
-        MODELS,
-        "--every",
-        metavar="N",
-        parser=_positive,
-        help="Rounds from one checkpoint to the next.",
-    ),
+    int, _number(MODELS, "--every N", "Rounds from one checkpoint to the next.", low=1)
 ]
 
 # Output
@@ -413,149 +377,111 @@ Predictions = Annotated[
     str | None,
     _option(
         OUTPUT,
-        "--predictions",
-        metavar="FILE",
-        help="Write every round's f(x), prediction and label to a .csv file; - for stdout, and the "
+        "--predictions FILE",
+        "Write every round's f(x), prediction and label to a .csv file; - for stdout, and the "
         "table to stderr.",
     ),
 ]
 MetricsFlag = Annotated[
     bool,
-    _option(
-        OUTPUT,
-        "--metrics",
-        help="Add precision, recall, F1, balanced error, Cohen's κ and AUC.",
-    ),
+    _option(OUTPUT, "--metrics", "Add precision, recall, F1, balanced error, Cohen's κ and AUC."),
 ]
 CurveFile = Annotated[
-    str | None,
-    _option(
-        OUTPUT, "--curve", metavar="FILE", help="Write the learning curve: .csv, .png or .svg."
-    ),
+    str | None, _option(OUTPUT, "--curve FILE", "Write the learning curve: .csv, .png or .svg.")
 ]
 PlotFile = Annotated[
     str | None,
     _option(
         OUTPUT,
-        "--plot",
-        metavar="FILE",
-        help="Draw mistakes against budget, ε or another parameter, and against time: .png, .svg "
-        "or .pdf.",
+        "--plot FILE",
+        "Draw mistakes against budget, ε or another parameter, and against time: .png, .svg or "
+        ".pdf.",
     ),
 ]
 ReportFile = Annotated[
     str | None,
-    _option(
-        OUTPUT,
-        "--report",
-        metavar="FILE",
-        help="Write tables and plots as one self-contained .html page.",
-    ),
+    _option(OUTPUT, "--report FILE", "Write tables and plots as one self-contained .html page."),
 ]
 Format = Annotated[
     str,
     _option(
         OUTPUT,
-        "--format",
-        metavar="FORMAT",
-        autocompletion=completion.formats,
-        help="What stdout shows: table, json, jsonl, csv, markdown or latex.",
+        "--format FORMAT",
+        "What stdout shows: table, json, jsonl, csv, markdown or latex.",
+        autocompletion=_formats,
     ),
 ]
 Out = Annotated[
     str | None,
     _option(
-        OUTPUT,
-        "--out",
-        metavar="FILE",
-        help="Also write the result to a file: .json .jsonl .csv .md .tex .txt.",
+        OUTPUT, "--out FILE", "Also write the result to a file: .json .jsonl .csv .md .tex .txt."
     ),
 ]
 Results = Annotated[
     str | None,
     _option(
         OUTPUT,
-        "--out",
-        metavar="FILE.jsonl",
-        help="The results file. The same command again continues where it ended.",
+        "--out FILE.jsonl",
+        "The results file. The same command again continues where it ended.",
     ),
 ]
-Quiet = Annotated[bool, _option(OUTPUT, "-q", "--quiet", help="Only results and errors.")]
-Verbose = Annotated[
-    int, _option(OUTPUT, "-v", "--verbose", count=True, help="Print more on stderr.")
-]
+Quiet = Annotated[bool, _option(OUTPUT, "-q --quiet", "Only results and errors.")]
+Verbose = Annotated[int, _option(OUTPUT, "-v --verbose", "Print more on stderr.", count=True)]
 
 # predict
 
-ModelFile = Annotated[str, typer.Argument(metavar="MODEL", help="A model that `run --save` wrote.")]
+ModelFile = Annotated[str, _argument("MODEL", "A model that `run --save` wrote.")]
 PredictedFiles = Annotated[
     list[str],
-    typer.Argument(
-        metavar="DATA...",
-        help="LIBSVM files (plain, gz, bz2 or xz) with or without labels, or - for standard input.",
+    _argument(
+        "DATA...",
+        "LIBSVM files (plain, gz, bz2 or xz) with or without labels, or - for standard input.",
     ),
 ]
-ScoreFormat = Annotated[
-    str, _option(OUTPUT, "--format", metavar="FORMAT", help="csv or jsonl, on stdout.")
-]
+ScoreFormat = Annotated[str, _option(OUTPUT, "--format FORMAT", "csv or jsonl, on stdout.")]
 ScoreFile = Annotated[
     str | None,
     _option(
         OUTPUT,
-        "--out",
-        metavar="FILE",
-        help="Write to FILE; .csv or .jsonl decides the format. [default: to stdout]",
+        "--out FILE",
+        "Write to FILE; .csv or .jsonl decides the format. [default: to stdout]",
     ),
 ]
 
 # convert
 
 DelimitedFile = Annotated[
-    str, typer.Argument(metavar="DATA.csv", help="Text with a header (plain, gz, bz2, xz), or -.")
+    str, _argument("DATA.csv", "Text with a header (plain, gz, bz2, xz), or -.")
 ]
-LabelColumn = Annotated[
-    str, _option(DATA, "--label", metavar="COLUMN", help="The column that holds the labels.")
-]
+LabelColumn = Annotated[str, _option(DATA, "--label COLUMN", "The column that holds the labels.")]
 PositiveValue = Annotated[
-    str | None,
-    _option(
-        DATA, "--positive", metavar="VALUE", help="Write this label as +1 and every other as -1."
-    ),
+    str | None, _option(DATA, "--positive VALUE", "Write this label as +1 and every other as -1.")
 ]
 DroppedColumns = Annotated[
-    list[str] | None,
-    _option(DATA, "--drop", metavar="COLUMN", help="Leave out a column (repeatable)."),
+    list[str] | None, _option(DATA, "--drop COLUMN", "Leave out a column (repeatable).")
 ]
 WordColumns = Annotated[
     list[str] | None,
     _option(
-        DATA,
-        "--words",
-        metavar="COLUMN",
-        help="Take a column as words although it holds numbers (repeatable).",
+        DATA, "--words COLUMN", "Take a column as words although it holds numbers (repeatable)."
     ),
 ]
 Missing = Annotated[
     str,
     _option(
         DATA,
-        "--missing",
-        metavar="HOW",
-        help="Empty cells, NA and ?: zero writes them as 0, refuse stops at the first.",
+        "--missing HOW",
+        "Empty cells, NA and ?: zero writes them as 0, refuse stops at the first.",
     ),
 ]
 MapFile = Annotated[
     str | None,
     _option(
         OUTPUT,
-        "--map",
-        metavar="FILE.json",
-        help="Write which column and word each index stands for, in place of the comment lines.",
+        "--map FILE.json",
+        "Write which column and word each index stands for, in place of the comment lines.",
     ),
 ]
 LibsvmFile = Annotated[
-    str | None,
-    _option(
-        OUTPUT, "--out", metavar="FILE", help="Write LIBSVM text to FILE. [default: to stdout]"
-    ),
+    str | None, _option(OUTPUT, "--out FILE", "Write LIBSVM text to FILE. [default: to stdout]")
 ]

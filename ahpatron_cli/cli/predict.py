@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ahpatron_cli.cli import options
-from ahpatron_cli.cli.answer import Answer
 from ahpatron_cli.errors import UserError, one_of, usage
 from ahpatron_cli.signals import raise_on_signals
 
@@ -25,7 +24,7 @@ def predict(
     out: options.ScoreFile = None,
     max_features: options.MaxFeatures = 10_000_000,
     quiet: options.Quiet = False,
-) -> Answer:
+) -> None:
     """Predict labels with a saved model, without learning.
 
     Writes the line, the predicted label and the score f(x) of each row.
@@ -54,7 +53,6 @@ def predict(
         for path in data:
             said = _score(path, saved, preparation, writer, talk)
             talk.note(f"{path}: {said}" if several else said)
-    return Answer(lambda: None)
 
 
 def _saved_pass(model: str, data: list[str], talk: Conversation) -> SavedPass:

@@ -1,16 +1,12 @@
 """`ahpatron run`: the command and its options. What it does is in `session.py`."""
 
 import sys
-from collections.abc import Callable
 from contextlib import ExitStack
-from functools import partial
-from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING
 
 import typer
 
 from ahpatron_cli.cli import options
-from ahpatron_cli.cli.answer import Answer
 from ahpatron_cli.errors import UserError
 from ahpatron_cli.signals import deferred, raise_on_signals
 
@@ -50,7 +46,7 @@ def run(
     out: options.Out = None,
     quiet: options.Quiet = False,
     verbose: options.Verbose = 0,
-) -> Answer:
+) -> None:
     """Play learners over LIBSVM files and count their mistakes.
 
     Each example is predicted before its label is seen.
@@ -60,6 +56,7 @@ def run(
     from ahpatron_cli.atomic import check_outputs, format_of_suffix, write_atomically
     from ahpatron_cli.cli.console import Conversation
     from ahpatron_cli.cli.session import Session
+    from ahpatron_cli.data.cache import default_folder
     from ahpatron_cli.data.dataset import Preparation
     from ahpatron_cli.data.scaling import SCALES
     from ahpatron_cli.errors import one_of, usage
@@ -142,7 +139,7 @@ def run(
         with ExitStack() as last:
             writer = last.enter_context(open_predictions(predictions))
             certifier = Certifier(seed) if certify else None
-            folder = _cache_folder() if cache else None
+            folder = default_folder() if cache else None
             session = Session(
                 setups, preparation, repetition, jobs, talk, writer, saved, certifier, folder
             )
@@ -155,21 +152,9 @@ def run(
                     write_curve(curve, session.curves)
                 if out and out_format:
                     write_atomically(out, to_text(reports, out_format))
-    except UserError as error:
-        if not 0 < len(reports) < len(data):
-            raise
-        return Answer(partial(_write_then_raise, write, error))
-    return Answer(write)
-
-
-def _write_then_raise(write: Callable[[], None], error: UserError) -> NoReturn:
-    """Show the files before the faulty one, then the fault, whose exit code counts."""
+    except UserError:
+        if 0 < len(reports) < len(data):  # show the files before the faulty one
+            write()
+            sys.stdout.flush()
+        raise
     write()
-    sys.stdout.flush()
-    raise error
-
-
-def _cache_folder() -> Path | None:
-    from ahpatron_cli.data.cache import default_folder
-
-    return default_folder()

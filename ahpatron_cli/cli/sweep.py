@@ -3,7 +3,7 @@
 import typer
 
 from ahpatron_cli.cli import options
-from ahpatron_cli.cli.answer import Answer
+from ahpatron_cli.errors import ExitCode
 from ahpatron_cli.signals import raise_on_signals
 
 
@@ -37,7 +37,7 @@ def sweep(
     format: options.Format = "table",
     quiet: options.Quiet = False,
     verbose: options.Verbose = 0,
-) -> Answer:
+) -> ExitCode:
     """Play many trials: files x learners x settings x random orders.
 
     All learners and settings play the same orders, so they are compared order by order.
@@ -45,8 +45,7 @@ def sweep(
     after a crash, a full disk or Ctrl-C, and only plays what is missing.
     """
     from ahpatron_cli.cli.console import Conversation
-    from ahpatron_cli.cli.findings import FindingsOutput
-    from ahpatron_cli.cli.sweep_session import Running, Sweep, parse_shard
+    from ahpatron_cli.cli.sweep_session import FindingsOutput, Running, Sweep, parse_shard
     from ahpatron_cli.errors import usage
     from ahpatron_cli.sweep.plan import Asked, make_plan
 

@@ -1,4 +1,7 @@
-"""One call of `ahpatron sweep`: read the files, play what is missing, keep and show the results."""
+"""One call of `ahpatron sweep`: read the files, play what is missing, keep and show the results.
+
+`ahpatron inspect RESULTS` shows them in the same way.
+"""
 
 from __future__ import annotations
 
@@ -9,11 +12,11 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ahpatron_cli.cli.answer import Answer
+from ahpatron_cli.atomic import check_outputs
 from ahpatron_cli.cli.console import Conversation
-from ahpatron_cli.cli.findings import FindingsOutput, warn_of_damaged_lines
-from ahpatron_cli.errors import ExitCode, usage
+from ahpatron_cli.errors import ExitCode, one_of, usage
 from ahpatron_cli.numbers import counted, percent
+from ahpatron_cli.output.formats import FORMATS, write_findings
 from ahpatron_cli.records import plain
 from ahpatron_cli.runner import near_tie_warning
 from ahpatron_cli.sweep.local import play_locally
@@ -80,7 +83,7 @@ class Sweep:
         for remark in plan.remarks:
             talk.warn(remark)
 
-    def dry_run(self) -> Answer:
+    def dry_run(self) -> ExitCode:
         """Count the trials, and those that are left."""
         tasks = share(self._plan.tasks(self._talk.note, self._talk.warn), *self._running.shard)
         known = read_results(self._results).trials if Path(self._results).exists() else {}
@@ -95,9 +98,10 @@ class Sweep:
             f"{counted(len(tasks), 'trial')}: {parts[0]} on {parts[1]}, {parts[2]}; "
             f"{done:,} done, {len(tasks) - done:,} left"
         )
-        return Answer(lambda: print(text))
+        print(text)
+        return ExitCode.OK
 
-    def play(self) -> Answer:
+    def play(self) -> ExitCode:
         """Play what is not in the results file yet, and show all of it."""
         tasks = self._plan.tasks(self._talk.note, self._talk.warn)
         facts = {**environment(), "command": shlex.join(["ahpatron", *sys.argv[1:]])}
@@ -126,8 +130,8 @@ class Sweep:
             ]
         findings = find(known, contents.headers)
         self._tell(findings, known)
-        code = ExitCode.FAILED_TRIALS if findings.failed else ExitCode.OK
-        return self._output.write(findings, self._talk, code)
+        self._output.write(findings, self._talk)
+        return ExitCode.FAILED_TRIALS if findings.failed else ExitCode.OK
 
     def _play(self, tasks: Sequence[Task], results: ResultsFile) -> None:
         waiting = {task.id: task for task in tasks}
@@ -197,3 +201,50 @@ def _line(task: Task, trial: TrialRecord) -> str:
     if trial.run is None:
         return f"{where}: failed: {trial.error}"
     return f"{where}: {percent(trial.run.mistake_rate)} % in {trial.run.seconds:.2f} s"
+
+
+MOST_WARNINGS = 5
+"""Damaged lines that are named one by one."""
+
+
+class FindingsOutput:
+    """Where findings go: stdout in some format, and the files of `--plot` and `--report`."""
+
+    def __init__(
+        self, format: str, plot: str | None, report: str | None, inputs: Sequence[str]
+    ) -> None:
+        """Refuse, before a long run, what could not be written after it."""
+        self._format = one_of("format", format, FORMATS)
+        self._plot = plot
+        self._report = report
+        if plot:
+            from ahpatron_cli.output.plots.sweep import check_plot_path
+
+            check_plot_path(plot)
+        if report:
+            from ahpatron_cli.output.html_report import check_report_path
+
+            check_report_path(report)
+        check_outputs({"--plot": plot, "--report": report}, inputs)
+
+    def write(self, findings: Findings, talk: Conversation) -> None:
+        """Write the files, then what goes to stdout."""
+        if self._plot and not findings.datasets:
+            talk.warn(f"there is nothing to draw, so {self._plot} was not written")
+        elif self._plot:
+            from ahpatron_cli.output.plots.sweep import write_plot
+
+            write_plot(self._plot, findings)
+        if self._report:
+            from ahpatron_cli.output.html_report import write_report
+
+            write_report(self._report, findings)
+        write_findings(findings, self._format)
+
+
+def warn_of_damaged_lines(talk: Conversation, path: str, contents: Contents) -> None:
+    """Name the lines that cannot be used; nothing deletes them."""
+    for number, reason in contents.damaged[:MOST_WARNINGS]:
+        talk.warn(f"{path}:{number}: this line is damaged and not used: {reason}")
+    if len(contents.damaged) > MOST_WARNINGS:
+        talk.warn(f"{path}: {len(contents.damaged) - MOST_WARNINGS} more lines are damaged")

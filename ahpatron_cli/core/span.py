@@ -1,16 +1,151 @@
-"""An expansion that knows K^{-1}, and so the distance of an example to the span of S."""
+"""Expansions that know K^{-1}, and so the distance of an example to the span of S.
+
+With `d = K^{-1} k`, k = κ(S, x), the projection of κ(x,·) onto the span of S is `Σ d_i κ(s_i,·)`,
+and `δ² = κ(x,x) - k·d` is its squared distance to the span. When x joins,
+
+    K^{-1} ← [ K^{-1} + d·dᵀ/δ²   -d/δ² ]
+             [      -dᵀ/δ²         1/δ² ]
+
+which costs O(|S|²).
+"""
 
 from __future__ import annotations
 
 import math
 
-from scipy.linalg.blas import ddot
+import numpy as np
+from scipy.linalg.blas import ddot, dspmv, dspr
+from scipy.linalg.lapack import dpotrf, dpotri
 
+from ahpatron_cli.core.budget import oldest_smallest
 from ahpatron_cli.core.expansion import Expansion
-from ahpatron_cli.core.gram_inverse import Inverse
 from ahpatron_cli.core.kernels import Kernel
+from ahpatron_cli.core.points import DensePoints, Points, exchange_points
 from ahpatron_cli.core.rows import Floats
-from ahpatron_cli.core.state import Stored
+from ahpatron_cli.core.state import Saved, Stored
+
+IN_SPAN = 1e-10
+"""δ² below this is taken as 0: the example is in the span of S, as a duplicate is."""
+NEAR_SPAN = 1e-4
+"""δ² below this is computed with greater care."""
+DRIFT = 1e-8
+"""How far K·K^{-1} may be from I."""
+PROBE_EVERY = 50
+"""Growths between two probes."""
+PRUNED_IN_SPAN = 1e-5
+"""The same where examples leave S again: K then stays far from singular."""
+DOUBTFUL = 1e-2
+"""δ² below this is computed with greater care there."""
+LARGE = 1e3
+"""Entries of K^{-1} from which on every growth is looked after."""
+ROUNDING = float(np.finfo(np.float64).eps)
+NOISE = 1e3 * ROUNDING
+"""Error of δ² for each unit of the largest entry of K^{-1}, with a margin."""
+
+
+class Inverse(Saved):
+    """K^{-1} of the active set S, for learners that project onto its span.
+
+    Only one triangle is kept, packed column by column: a new column goes to the end, and nothing
+    moves. Rounding adds up over the growths, the faster the larger K^{-1} is: it is probed against
+    K every few growths, and where it has drifted it is computed anew; where it is large, d is
+    corrected once before a growth, and every growth is probed.
+    """
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.refreshes = 0
+        """How often it had drifted and was computed anew."""
+        self.drift = 0.0
+        """The drift that was left after the last time; above 1e-8 if K is nearly singular."""
+        self._largest = 1.0  # entry of K^{-1}
+        self._packed: Floats = np.zeros(64)  # the upper triangle, column by column
+
+    def project(self, column: Floats, diagonal: float, gram: Floats) -> tuple[Floats, float]:
+        """d and δ² of an example, given κ(S, x), κ(x, x) and K."""
+        d = self.times(column)
+        if not self.size:
+            return d, diagonal
+        squared = diagonal - ddot(column, d)
+        if (
+            squared < NEAR_SPAN
+        ):  # of few digits; `κ(x,x) - 2k·d + dᵀKd` is least at d, so it has more
+            squared -= ddot(d, column - gram @ d)
+        return d, squared if squared >= IN_SPAN else 0.0
+
+    def holds(self, squared: float, tolerance: float) -> bool:
+        """Whether δ <= tolerance; also where δ² is too small to be told from rounding."""
+        return squared <= max(tolerance * tolerance, NOISE * self._largest)
+
+    def times(self, vector: Floats) -> Floats:
+        """`K^{-1}·vector`."""
+        if not self.size:
+            return np.empty(0)
+        return np.asarray(dspmv(self.size, 1.0, self._packed, vector))
+
+    def grow(self, d: Floats, squared: float, gram: Floats) -> None:
+        """Let the example join of which `project` gave d and δ² > 0; `gram` is K with it."""
+        if squared < IN_SPAN:
+            raise ValueError("an example in the span of S would make K singular")
+        old, begin = self.size, _entries(self.size)
+        if self._largest > LARGE:
+            column = gram[:old, old]
+            d = d + self.times(column - gram[:old, :old] @ d)
+            squared = max(float(gram[old, old] - column @ d), IN_SPAN)
+        self._make_room(begin + old + 1)
+        if old:
+            dspr(old, 1.0 / squared, d, self._packed, overwrite_ap=1)
+            self._packed[begin : begin + old] = d / -squared
+        self._packed[begin + old] = 1.0 / squared
+        self.size += 1
+        i = np.arange(self.size)
+        self._largest = float(self._packed[i * (i + 3) // 2].max())  # it is on the diagonal
+        if self.size % PROBE_EVERY == 0 or self._largest > LARGE:
+            self.mend(gram)
+
+    def mend(self, gram: Floats) -> None:
+        """Compute K^{-1} anew from K, if it has drifted."""
+        if self._probe(gram) > max(DRIFT, 10 * self.drift):
+            below = np.tri(self.size, dtype=bool)  # row by row: the upper triangle by columns
+            self._packed[: _entries(self.size)] = inverse_of(gram)[below]
+            self.refreshes += 1
+            self.drift = self._probe(gram)
+
+    def exchange(self, stored: Stored) -> None:
+        self.size = stored.integer("size", self.size, at_most=2**31)
+        self.refreshes = stored.integer("refreshes", self.refreshes)
+        self.drift = stored.number("drift", self.drift, infinite=True)
+        self._largest = stored.number("largest", self._largest)
+        entries = _entries(self.size)
+        self._packed = stored.array("packed", (entries,), self._packed[:entries])
+
+    def _probe(self, gram: Floats) -> float:
+        """The largest entry of `K·(K^{-1}v) - v` for a v with entries of size one."""
+        v = np.random.default_rng(self.size).choice([-1.0, 1.0], self.size)
+        worst = float(np.abs(gram @ self.times(v) - v).max())
+        return worst if np.isfinite(worst) else np.inf
+
+    def _make_room(self, entries: int) -> None:
+        if entries > len(self._packed):
+            grown = np.zeros(2 * entries)
+            grown[: len(self._packed)] = self._packed
+            self._packed = grown
+
+
+def _entries(size: int) -> int:
+    return size * (size + 1) // 2
+
+
+def inverse_of(gram: Floats) -> Floats:
+    """K^{-1} (its lower triangle) by Cholesky; if K is singular but for rounding, K^+."""
+    factor, info = dpotrf(gram, lower=1)
+    if info == 0:
+        inverse, info = dpotri(factor, lower=1)
+        if info == 0:
+            return np.asarray(inverse)  # its lower triangle; the upper one is not meant
+    eigenvalues, vectors = np.linalg.eigh(gram)
+    solid = eigenvalues > len(gram) ** 2 * ROUNDING
+    return np.asarray((vectors * (solid / np.where(solid, eigenvalues, 1.0))) @ vectors.T)
 
 
 class SpanExpansion(Expansion):
@@ -55,3 +190,187 @@ class SpanExpansion(Expansion):
         stored.part("inverse", self.inverse)
         if self.inverse.size != min(self.size, self._most):
             raise stored.refuse("inverse", "is not that of S")
+
+
+class LeastSquaresExpansion(SpanExpansion):
+    """`f = Σ_i a_i κ(s_i,·)` with `P = (AᵀA)^{-1}`, row t of A being `d_t = K^{-1} κ(S, x_t)`.
+
+    Columns that A got later are 0 in the rows before. Of P one triangle is kept, packed column by
+    column: what S gains goes to the end.
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        super().__init__(kernel)
+        self._P: Floats = np.zeros(64)
+
+    def expand(self, error: float) -> None:
+        """Let the current example join, so that f(x) = y, and f stays as it is at S.
+
+        d and δ² are those that `projection` gave last, and `error` is y - f(x).
+        """
+        step = error / self._squared
+        self._shift(-step * self._d)
+        self.join(step)
+        self.norm_squared = math.nan
+        entries = _entries(self.size)
+        if entries > len(self._P):
+            self._P = np.concatenate([self._P, np.zeros(2 * entries - len(self._P))])
+        self._P[entries - self.size : entries - 1] = 0.0
+        self._P[entries - 1] = 1.0
+
+    def refit(self, error: float) -> None:
+        """One step of recursive least squares for the current example, which stays outside S."""
+        if not self.size:
+            return
+        Pd = dspmv(self.size, 1.0, self._P, self._d)
+        scale = 1 / (1 + ddot(self._d, Pd))
+        self._P = dspr(self.size, -scale, Pd, self._P, overwrite_ap=1)
+        self._shift((error * scale) * self.inverse.times(Pd))
+
+    def _shift(self, by: Floats) -> None:
+        """`a ← a + by`, for a settled f."""
+        if self._settled:
+            scaled = by / self._scale
+            self.coefficients[:] += scaled
+            self._set_base(self._base + scaled @ self._K)
+            self.value(self._now)
+            self.norm_squared = math.nan
+
+    def exchange(self, stored: Stored) -> None:
+        super().exchange(stored)
+        entries = _entries(self.size)
+        self._P = stored.array("covariance", (entries,), self._P[:entries])
+
+
+class PrunedExpansion(Expansion):
+    """Examples join at once, and leave where projecting them onto the others costs little.
+
+    With `Q = K^{-1}`, the part of `a_j κ(s_j,·)` outside the span of the others has the norm
+    `γ_j = |a_j|/√Q_jj`. Without j, the coefficients of the projection of f are
+    `a_r - a_j·Q_rj/Q_jj`, and K^{-1} is `Q - q·qᵀ/Q_jj`, q = Q·e_j, less its row and column j.
+    """
+
+    def __init__(self, kernel: Kernel) -> None:
+        super().__init__(kernel, keep_gram=True)
+        self._Q: Floats = np.empty((0, 0))
+        self._joined = 0
+
+    def join(self, coefficient: float) -> None:
+        """`f ← f + coefficient·κ(x,·)`; if x is in the span of S, in the span."""
+        k, squared = self.column(), self.diagonal()
+        d = self._Q @ k
+        if self.size:
+            squared -= ddot(k, d)
+            if squared < DOUBTFUL:  # κ(x,x) - 2k·d + dᵀKd is least at d, so it has more digits
+                squared -= ddot(d, k - self.gram @ d)
+        if squared <= PRUNED_IN_SPAN:
+            self.move(coefficient, d)
+        else:
+            self.add(coefficient)
+            self.settle()
+            u = np.append(d, -1.0)
+            self._Q = np.pad(self._Q, (0, 1)) + u[:, None] * (u / squared)
+            self._joined += 1
+            if self._joined % PROBE_EVERY == 0:
+                self._mend()
+
+    def prune(self, tolerance: float) -> None:
+        """While the smallest γ is at most `tolerance`, project f onto the others."""
+        while self.size:
+            diagonal = self._Q.diagonal()
+            gamma = (abs(self._scale) * np.abs(self.coefficients)) / np.sqrt(diagonal)
+            if gamma.item(gamma.argmin()) > tolerance:
+                return
+            j = oldest_smallest(gamma, np.ones(self.size, dtype=bool))
+            q = self._Q[:, j].copy()
+            stays = np.flatnonzero(np.arange(self.size) != j)
+            self.coefficients[stays] -= (self.coefficients.item(j) / q.item(j)) * q[stays]
+            q_s = q[stays]
+            self._Q = self._Q[np.ix_(stays, stays)] - q_s[:, None] * (q_s / q.item(j))
+            self.drop_at(j)
+            self.settle()
+
+    def _mend(self) -> None:
+        """Compute Q anew from K, if it has drifted."""
+        v = np.where(np.arange(self.size) % 2, 1.0, -1.0)
+        if not np.abs(self.gram @ (self._Q @ v) - v).max() <= DRIFT:
+            lower = np.tril(inverse_of(self.gram))
+            self._Q = lower + np.tril(lower, -1).T
+
+    def exchange(self, stored: Stored) -> None:
+        super().exchange(stored)
+        self._Q = stored.array("inverse", (self.size, self.size), self._Q)
+        self._joined = stored.integer("joined", self._joined)
+
+
+class HintedExpansion(SpanExpansion):
+    """`F = f + λ·h`, where the hint h is the mean of `y_τ κ(x_τ,·)` over the last M rounds.
+
+    The M rounds before a block are opened along with it, placed after its own: all kernel values
+    that the hints of the block need are then in K and G.
+    """
+
+    def __init__(self, kernel: Kernel, memory: int, most: int, weight: float) -> None:
+        """`memory` is M; K^{-1} is known until S has `most` examples; `weight` is the first λ."""
+        super().__init__(kernel, most)
+        self.hint_weight = weight
+        """λ."""
+        self._memory = memory
+        self._recent: Points | None = None
+        self._recent_labels: Floats = np.empty(0)
+
+    def open(self, block: Points, labels: Floats) -> None:
+        self._recent = (self._recent or block.slice(0, 0)).widened(block.width)
+        now, before = np.arange(block.size), np.arange(self._recent.size)
+        together = block.subset(now)
+        together.append(self._recent, before)
+        super().open(together, labels)
+        rounds = np.concatenate([now, before - len(before)])  # the block begins with round 0
+        unplayed = np.zeros(block.size - len(labels))  # what a short block is filled up with
+        self._labels = np.concatenate([labels, unplayed, self._recent_labels])
+        self._played = len(labels)
+        age = now - rounds[:, None]
+        seen = (age >= 1) & (age <= self._memory)  # column t: the rounds that round t looks back to
+        self._shares = seen * self._labels[:, None] / np.maximum(seen.sum(axis=0), 1)
+        self._hints: Floats = (self._shares * self._G[:, now]).sum(axis=0)
+
+    def values(self) -> Floats:
+        return super().values()[: len(self._hints)] + self.hint_weight * self._hints
+
+    def value(self, round_: int) -> float:
+        return super().value(round_) + self.hint_weight * self._hints.item(round_)
+
+    def close(self) -> None:
+        super().close()
+        before = np.arange(len(self._hints), self._block.size)
+        last = np.concatenate([before, np.arange(self._played)])[-self._memory :]
+        self._recent, self._recent_labels = self._block.subset(last), self._labels[last]
+
+    def at(self, points: Points) -> Floats:
+        values = super().at(points)
+        if self._recent is None:
+            return values
+        near = self.kernel.between(self._recent.widened(points.width), points)
+        return values + self.hint_weight * (self._recent_labels @ near) / self._recent.size
+
+    def compress(self, origin: Floats | None) -> None:
+        super().compress(origin)
+        if isinstance(self._recent, DensePoints):
+            self._recent = self._recent.to_sparse(origin)
+
+    def exchange(self, stored: Stored) -> None:
+        super().exchange(stored)
+        self.hint_weight = stored.number("hint_weight", self.hint_weight)
+        self._recent = exchange_points(stored, "recent", self._recent)
+        size = 0 if self._recent is None else self._recent.size
+        self._recent_labels = stored.array("recent_labels", (size,), self._recent_labels)
+        if size > self._memory:
+            raise stored.refuse("recent", "holds more rounds than the memory")
+
+    def hint(self) -> float:
+        """h(x) of the current example."""
+        return self._hints.item(self._now)
+
+    def hint_of(self, d: Floats) -> float:
+        """The inner product of h and `Σ d_i κ(s_i,·)`, for a settled f."""
+        return ddot(d @ self._K, self._shares[:, self._now]) if len(d) else 0.0

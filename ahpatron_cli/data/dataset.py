@@ -18,8 +18,7 @@ from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, compressed
 from ahpatron_cli.data import cache
 from ahpatron_cli.data.compact import CompactRows, Traits, gather
 from ahpatron_cli.data.labels import LabelMap, describe, find_pair, is_plain
-from ahpatron_cli.data.libsvm.reader import Chunk, SvmReader
-from ahpatron_cli.data.libsvm.scan import Scan, scan
+from ahpatron_cli.data.libsvm.reader import Chunk, Scan, SvmReader, scan
 from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler, unit_rows
 from ahpatron_cli.data.source import Source
 from ahpatron_cli.errors import ExitCode, Place, UserError

@@ -1,4 +1,4 @@
-"""Distances between rows, exact to nine digits, and hashes that find the rows that are equal."""
+"""Distances between rows, exact to nine digits, hashes that find equal rows, and `--sigma auto`."""
 
 from __future__ import annotations
 
@@ -9,8 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ahpatron_cli.core import KERNELS
 from ahpatron_cli.core.kernels import ROUNDING, TRUSTED
-from ahpatron_cli.core.rows import CsrRows, Floats, Integers
+from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, compressed, rows_of
+from ahpatron_cli.data.dataset import WARM_UP
 
 TOO_SMALL = "values are too small beside others for distances to be told"
 _DENSE_SHARE = 0.25
@@ -19,6 +21,8 @@ _BLOCK = 256
 _PAIRS_VALUES = 1 << 20
 LOST = 1e-140
 """Distances below, in units of the largest value, are not known: their squares underflow."""
+DIGITS = 4
+"""Of the σ chosen: few enough to be typed, and then to give the same bits."""
 
 Words = NDArray[np.uint64]
 
@@ -144,3 +148,31 @@ def distances_apart(rows: CsrRows) -> tuple[Floats, int] | str:
     if not math.isfinite(10 * float(apart[-1])):
         return "distances do not fit into a double"
     return apart, len(distances)
+
+
+def median_sigma(rows: Rows, kernel: str) -> float | str:
+    """The median distance between two of the first rows, leaving out those that are 0; or why not.
+
+    The rows are those that come first in the file, whatever the order they are played in, and no
+    label is looked at: so the answer is one per file.
+
+    The distance is the kernel's own: `‖u - v‖` for the Gaussian, half of whose values are then
+    above `exp(-1/2) = 0.61`, and `‖u - v‖₁` for the Laplacian, half above `exp(-1) = 0.37`.
+    """
+    count = len(rows) if isinstance(rows, CsrRows) else rows.shape[0]
+    first = compressed(rows_of(rows, slice(0, min(count, WARM_UP))))
+    apart = _sums(first) if kernel == "laplacian" else distances_apart(first)
+    if isinstance(apart, str):
+        return apart
+    return float(f"{np.quantile(apart[0], 0.5, method='inverted_cdf'):.{DIGITS}g}")
+
+
+def _sums(rows: CsrRows) -> tuple[Floats] | str:
+    """All ‖u - v‖₁ that are not 0."""
+    points = KERNELS["laplacian"]().points(rows)
+    distances = points.differences(points, power=1)
+    apart = distances[np.triu_indices(len(distances), 1)]
+    apart = apart[apart > 0]
+    if not len(apart):
+        return "all rows looked at are equal, or there is only one"
+    return (apart,) if np.isfinite(10 * apart.max()) else "distances do not fit into a double"

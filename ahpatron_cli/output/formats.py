@@ -203,8 +203,7 @@ def _failed(trial: TrialRecord) -> Json:
 
 def profile_to_json(profile: Profile) -> Json:
     """Plain values only; null for what is not known."""
-    from ahpatron_cli.profile.advice import advice, next_commands
-    from ahpatron_cli.profile.profile import Content
+    from ahpatron_cli.profile.profile import Content, advice, next_commands
 
     document = dataclasses.asdict(profile)
     content = document.pop("content") or dict.fromkeys(_field_names(Content))

@@ -11,7 +11,6 @@ from ahpatron_cli.data.labels import show
 from ahpatron_cli.numbers import counted, share, short
 from ahpatron_cli.output.escape import literal
 from ahpatron_cli.output.terminal import Window, print_lines
-from ahpatron_cli.profile.advice import advice, next_commands
 from ahpatron_cli.profile.distances import Alignment, Distances
 from ahpatron_cli.profile.profile import (
     Content,
@@ -20,6 +19,8 @@ from ahpatron_cli.profile.profile import (
     LabelFacts,
     Profile,
     RowFacts,
+    advice,
+    next_commands,
 )
 
 _MOST_LABELS = 10

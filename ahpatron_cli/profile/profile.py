@@ -1,13 +1,22 @@
-"""What a data file is like: the record that `ahpatron inspect DATA` makes.
+"""What a data file is like, what to do about it: the record that `ahpatron inspect DATA` makes.
 
 Field names are the public contract of its `--format json`; they change only with `SCHEMA`.
 """
 
 from __future__ import annotations
 
+import shlex
 from dataclasses import dataclass
 
-from ahpatron_cli.profile.distances import Alignment, Distances
+import numpy as np
+
+from ahpatron_cli.core.rows import CsrRows
+from ahpatron_cli.data.labels import PLAIN_PAIRS, show
+from ahpatron_cli.data.libsvm.grammar import MAX_FEATURES
+from ahpatron_cli.data.source import STDIN_NAME
+from ahpatron_cli.numbers import short
+from ahpatron_cli.profile.distances import MOST_COMPARED, Alignment, Distances
+from ahpatron_cli.profile.sketches import ColumnResult, LabelTally
 
 
 @dataclass(frozen=True)
@@ -138,3 +147,137 @@ class Profile:
     faults: FaultFacts
     content: Content | None
     """None where no row could be read."""
+
+
+SPARSE_DENSITY = 0.1
+"""Data with a smaller share of stored values get rows of length 1, not features of a range."""
+_COMPARABLE_RATIO = 10.0
+"""Ranges that differ by at most this factor need no scaling."""
+_UNIT_TOLERANCE = 1e-3
+"""Rows of a length this near to 1 are scaled already."""
+_TAIL_SHARE = 0.1
+"""A feature has a tail if its middle 98 % fill less than this share of its range."""
+_DENSE_COLUMNS = 4096
+
+
+def played(tally: LabelTally, positive: float | None) -> LabelFacts:
+    """How `run` would play these labels; `positive` is the one after --positive."""
+    counts = tuple(sorted(tally.counts.items()))
+    labels, complete = [label for label, _ in counts], not tally.overflowed
+    pair: tuple[float | None, float | None] = None, None
+    problem = None
+    if positive is not None:
+        others = [label for label in labels if label != positive]
+        pair = others[0] if len(others) == 1 and complete else None, positive
+        if positive not in labels and complete:
+            pair = None, None
+            problem = f"no row has the label {show(positive)} that --positive names"
+    elif len(labels) > 2:
+        problem = "more than two labels: --positive LABEL plays one against all others"
+    elif len(labels) == 1:
+        problem = "all rows have the same label: nothing to tell apart"
+    else:
+        pair = labels[0], labels[1]
+    return LabelFacts(counts, complete, *pair, problem, tally.grouped)
+
+
+def advise_scale(
+    sparse: bool,
+    rows: RowFacts,
+    features: FeatureFacts,
+    columns: ColumnResult,
+    sample: CsrRows,
+) -> tuple[str, str]:
+    """A value of --scale, and why.
+
+    None is needed if all values are within -1..1, if all rows have length 1, or if features are of
+    comparable size: the largest range is at most ten times the lower quartile of the ranges.
+    Otherwise sparse rows (under 10 % stored) are scaled to length 1, and features of dense rows to
+    0..1. Features are scaled to deviation 1 instead if 0..1 would squeeze many of them: more than a
+    tenth of the features outside of -1..1 have their middle 98 % (of the sample) in a tenth of
+    their range.
+    """
+    if features.low is None or features.high is None:
+        return "none", "there are no features"
+    if features.within_1_1 == features.examined:
+        return "none", "all values lie between -1 and 1"
+    shortest, longest = rows.shortest, rows.longest
+    if shortest and longest and max(1 - shortest, longest - 1) < _UNIT_TOLERANCE:
+        return "none", "all rows have length 1"
+    spreads = columns.spreads()
+    varying = spreads[spreads > 0]
+    if not len(varying):
+        return "none", "all features are constant"
+    quartile = float(np.quantile(varying, 0.25, method="lower"))
+    if varying.max() <= _COMPARABLE_RATIO * quartile:
+        return "none", "the features are of comparable size"
+    if sparse:
+        return "unit", "the data are sparse, and the features are of very different size"
+    why = "the features are of very different size"
+    if sample.width <= _DENSE_COLUMNS and _has_tails(columns, sample):
+        return "standard", f"{why}, and many of them have a few far larger values"
+    return "minmax", why
+
+
+def _has_tails(columns: ColumnResult, sample: CsrRows) -> bool:
+    some = sample.slice(0, min(len(sample), MOST_COMPARED))
+    dense = some.dense(columns.first + len(columns.low))[:, columns.first :]
+    wide = np.maximum(-columns.low, columns.high) > 1.0
+    half_low, half_high = np.quantile(dense[:, wide] / 2, [0.01, 0.99], axis=0)
+    half_ranges = columns.high[wide] / 2 - columns.low[wide] / 2
+    return bool(np.mean(half_high - half_low < _TAIL_SHARE * half_ranges) > _TAIL_SHARE)
+
+
+def advice(profile: Profile) -> list[str]:
+    """What to do before a run, and what to expect of it."""
+    content, faults = profile.content, profile.faults
+    items = []
+    if faults.stopped:
+        items.append("the file cannot be read beyond the last fault")
+    elif faults.count:
+        items.append("correct the faulty lines: `ahpatron run` stops at the first of them")
+    if content is None:
+        return items
+    labels, rows, scaling = content.labels, content.row_facts, content.scaling
+    if labels.problem:
+        items.append(labels.problem)
+    if labels.grouped:
+        items.append("use --shuffle: the rows are grouped by label, online learners need a mix")
+    if rows.contradictory:
+        items.append(
+            f"{rows.contradictory:,} rows contradict others: no learner gets all of them right"
+        )
+    if scaling.advised != "none":
+        items.append(f"use --scale {scaling.advised}: {scaling.reason}")
+    elif content.distances:
+        items.append(f"no scaling is needed: {scaling.reason}")
+    return items
+
+
+def next_commands(profile: Profile) -> list[str]:
+    """Commands to continue with; none if the file cannot be played, or not to any use."""
+    content = profile.content
+    if profile.faults.count or content is None:
+        return []
+    labels, scale, found = content.labels, content.scaling.applied, content.distances
+    positive = labels.positive
+    if positive is None or found is None:
+        return []
+    from_stdin = profile.path == STDIN_NAME
+    words = ["-" if from_stdin else profile.path]
+    plain = (labels.negative, positive) in PLAIN_PAIRS
+    if labels.negative is None or (profile.from_pipe and not plain):
+        words += ["--positive", show(positive)]
+    if profile.features > MAX_FEATURES:
+        words += ["--max-features", str(profile.features)]
+    if scale != "none":
+        words += ["--scale", scale]
+    shuffle = ["--shuffle"] if labels.grouped else []
+    commands = [
+        shlex.join(["ahpatron", "run", *words, "--sigma", short(found.sigma), *shuffle]),
+    ]
+    if not profile.from_pipe:
+        grid = f"sigma=log:{short(found.sigma_low)}:{short(found.sigma_high)}:7"
+        more = ["-g", grid, "--repeats", "5", "--out", "sigma.jsonl"]
+        commands.append(shlex.join(["ahpatron", "sweep", *words, *more]))
+    return commands

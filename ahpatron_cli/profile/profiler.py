@@ -15,9 +15,9 @@ from ahpatron_cli.data.libsvm.reader import Chunk, SvmReader
 from ahpatron_cli.data.scaling import scaled
 from ahpatron_cli.data.source import Source
 from ahpatron_cli.numbers import short
-from ahpatron_cli.profile.advice import SPARSE_DENSITY, advise_scale, played
 from ahpatron_cli.profile.distances import MOST_COMPARED, align, measure
 from ahpatron_cli.profile.profile import (
+    SPARSE_DENSITY,
     Content,
     FaultFacts,
     FaultyLine,
@@ -26,6 +26,8 @@ from ahpatron_cli.profile.profile import (
     Profile,
     RowFacts,
     Scaling,
+    advise_scale,
+    played,
 )
 from ahpatron_cli.profile.sketches import ColumnResult, Columns, Fingerprints, LabelTally, Sample
 

@@ -13,8 +13,8 @@ from ahpatron_cli.core.learners import find_learner, learner_source
 from ahpatron_cli.core.rows import Rows
 from ahpatron_cli.data.cache import content_hash, default_folder
 from ahpatron_cli.data.dataset import WARM_UP, Facts, Preparation, load
+from ahpatron_cli.data.geometry import median_sigma
 from ahpatron_cli.data.scaling import SCALES
-from ahpatron_cli.data.sigma import median_sigma
 from ahpatron_cli.data.source import STDIN_NAME, open_source
 from ahpatron_cli.errors import ExitCode, Place, UserError, one_of, suggestion, usage
 from ahpatron_cli.records import DataRecord

@@ -21,9 +21,9 @@ import numpy as np  # after the threads are pinned
 from scipy.linalg.blas import dspmv, dspr
 
 from ahpatron_cli.core import BLOCK, Gaussian, Player
-from ahpatron_cli.core.gram_inverse import Inverse
 from ahpatron_cli.core.learners.projectron_plus_plus import ProjectronPlusPlus
 from ahpatron_cli.core.rows import Floats
+from ahpatron_cli.core.span import Inverse
 from ahpatron_cli.data.dataset import Preparation, load
 from ahpatron_cli.data.source import open_source
 

@@ -12,12 +12,14 @@ from hypothesis import strategies as st
 
 from ahpatron_cli.core import REGISTRY, Gaussian, play
 from ahpatron_cli.core.theory import bounds, certificates
-from ahpatron_cli.core.theory.certificates import BrokenTheoremError, Certificate, certify
 from ahpatron_cli.core.theory.comparators import Comparator, comparators
 from ahpatron_cli.core.theory.theorems import (
     THEOREMS,
+    BrokenTheoremError,
+    Certificate,
     Outcome,
     Theorem,
+    certify,
     outcome_of,
     radii_of,
     theorems_of,

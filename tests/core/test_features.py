@@ -8,9 +8,8 @@ import pytest
 
 from ahpatron_cli.core import REGISTRY, Gaussian, Learner, Linear, Player
 from ahpatron_cli.core.errors import ParameterError
-from ahpatron_cli.core.features import Featured, FourierMap, Staged
+from ahpatron_cli.core.features import Featured, FourierMap, Sketches, Staged
 from ahpatron_cli.core.rows import CsrRows
-from ahpatron_cli.core.sketched import Sketches
 from support.streams import compress, make_stream
 
 SETTINGS: list[tuple[str, dict[str, Any]]] = [

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ahpatron_cli.core import Gaussian
-from ahpatron_cli.core.gram_inverse import DRIFT, IN_SPAN, PROBE_EVERY, Inverse
+from ahpatron_cli.core.span import DRIFT, IN_SPAN, PROBE_EVERY, Inverse
 from support.streams import make_stream
 
 

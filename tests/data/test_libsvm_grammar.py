@@ -15,8 +15,7 @@ import pytest
 import ahpatron_cli
 from ahpatron_cli.data.libsvm import grammar as strict
 from ahpatron_cli.data.libsvm.grammar import Fault, parse_line
-from ahpatron_cli.data.libsvm.reader import Chunk, SvmReader, faults
-from ahpatron_cli.data.libsvm.scan import scan
+from ahpatron_cli.data.libsvm.reader import Chunk, SvmReader, faults, scan
 from ahpatron_cli.data.source import MAX_LINE, open_source
 from ahpatron_cli.errors import ExitCode, UserError
 

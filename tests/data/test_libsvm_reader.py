@@ -19,8 +19,7 @@ from sklearn.datasets import load_svmlight_file
 from ahpatron_cli.core.rows import CsrRows
 from ahpatron_cli.data.libsvm import fast as plain
 from ahpatron_cli.data.libsvm.grammar import Fault, parse_line
-from ahpatron_cli.data.libsvm.reader import SvmReader
-from ahpatron_cli.data.libsvm.scan import scan
+from ahpatron_cli.data.libsvm.reader import SvmReader, scan
 from ahpatron_cli.data.source import Source
 from ahpatron_cli.errors import UserError
 from support.effort import examples

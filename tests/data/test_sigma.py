@@ -11,8 +11,8 @@ import pytest
 from ahpatron_cli import OnlineKernelClassifier
 from ahpatron_cli.core.rows import CsrRows, Rows, compressed
 from ahpatron_cli.data.dataset import WARM_UP, Preparation, load, stream
+from ahpatron_cli.data.geometry import median_sigma
 from ahpatron_cli.data.scaling import Scaler
-from ahpatron_cli.data.sigma import median_sigma
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import UserError
 

@@ -4,7 +4,6 @@ import re
 import pytest
 from rich.console import Console
 
-from ahpatron_cli.cli.answer import Answer
 from ahpatron_cli.errors import ExitCode
 from ahpatron_cli.output.formats import FORMATS, findings_to_text, write_findings
 from ahpatron_cli.output.sweep_table import findings_page
@@ -344,7 +343,10 @@ def test_the_app_writes_what_a_command_found_and_returns_its_code(
 ) -> None:
     from ahpatron_cli.cli import app
 
-    answer = Answer(lambda: write_findings(findings, "table"), ExitCode.FAILED_TRIALS)
-    monkeypatch.setattr(app, "app", lambda *_, **__: answer)
+    def command(*_: object, **__: object) -> ExitCode:
+        write_findings(findings, "table")
+        return ExitCode.FAILED_TRIALS
+
+    monkeypatch.setattr(app, "app", command)
     assert app.run_command(["sweep", "x"]) == ExitCode.FAILED_TRIALS
     assert capsys.readouterr().out == TABLE

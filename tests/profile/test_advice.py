@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from ahpatron_cli.profile.advice import advice, next_commands
+from ahpatron_cli.profile.profile import advice, next_commands
 from ahpatron_cli.profile.profiler import Wanted
 from ahpatron_cli.profile.sketches import LabelTally
 from support.profiles import Matrix, content, profile, to_text

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.learners.base import Learner, Margin, Trigger, check_support
-from ahpatron_cli.core.least_squares import LeastSquaresExpansion
 from ahpatron_cli.core.parameters import real, whole
+from ahpatron_cli.core.span import LeastSquaresExpansion
 
 
 @dataclass

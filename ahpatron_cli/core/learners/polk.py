@@ -8,7 +8,7 @@ from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.learners.base import Learner, Margin, Trigger, check_support
 from ahpatron_cli.core.parameters import real, whole
-from ahpatron_cli.core.pruning import PrunedExpansion
+from ahpatron_cli.core.span import PrunedExpansion
 
 
 @dataclass

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 from typing import Self
 
 from ahpatron_cli.core.errors import ParameterError
-from ahpatron_cli.core.hinted import HintedExpansion
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.learners.base import Learner, Margin, Trigger
 from ahpatron_cli.core.learners.gradient import horizon_parameter
 from ahpatron_cli.core.parameters import real, whole
+from ahpatron_cli.core.span import HintedExpansion
 from ahpatron_cli.core.state import pass_state
 
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from ahpatron_cli.core.gram_inverse import DRIFT
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.learners.base import Learner, Margin, Trigger, check_support, wrong
 from ahpatron_cli.core.parameters import real, whole
-from ahpatron_cli.core.span import SpanExpansion
+from ahpatron_cli.core.span import DRIFT, SpanExpansion
 
 
 @dataclass

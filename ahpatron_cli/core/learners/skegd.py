@@ -8,7 +8,7 @@ from typing import Self
 
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.expansion import Expansion
-from ahpatron_cli.core.features import Anchors, Featured, Staged
+from ahpatron_cli.core.features import Anchors, Featured, Sketches, Staged, fit
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.learners.gradient import (
     GradientLearner,
@@ -16,7 +16,6 @@ from ahpatron_cli.core.learners.gradient import (
     step_parameter,
 )
 from ahpatron_cli.core.parameters import whole
-from ahpatron_cli.core.sketched import Sketches, fit
 from ahpatron_cli.core.state import pass_state
 
 

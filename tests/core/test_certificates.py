@@ -11,7 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ahpatron_cli.core import REGISTRY, Gaussian, play
-from ahpatron_cli.core.theory import bounds, certificates
+from ahpatron_cli.core.theory import bounds, theorems
 from ahpatron_cli.core.theory.comparators import Comparator, comparators
 from ahpatron_cli.core.theory.theorems import (
     THEOREMS,
@@ -264,7 +264,7 @@ def test_a_broken_theorem_is_our_fault_and_is_said_with_all_figures(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     broken = dataclasses.replace(BY_KEY["1"], bound=lambda known, loss, norm: 41.0)
-    monkeypatch.setattr(certificates, "theorems_of", lambda learner: [broken])
+    monkeypatch.setattr(theorems, "theorems_of", lambda learner: [broken])
     outcome = Outcome(rounds=100, mistakes=42, failures=42)
     with pytest.raises(BrokenTheoremError) as caught:
         certify("perceptron", {"a": 1}, outcome, [Comparator("0", 100.0, 0.0)])

@@ -27,12 +27,12 @@ from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from functools import lru_cache
 from pathlib import Path
 from types import NoneType, TracebackType
-from typing import Any, cast, get_args, get_origin, get_type_hints
+from typing import Any, TypeAlias, cast, get_args, get_origin, get_type_hints
 
 from ahpatron_cli.atomic import sync_folder
 from ahpatron_cli.errors import ExitCode, Place, UserError, usage
 from ahpatron_cli.records import Json, ParamValue, RunRecord, plain, whole
-from ahpatron_cli.sweep.summary import TrialRecord
+from ahpatron_cli.sweep.summary import TrialData, TrialRecord
 
 SUFFIX = ".jsonl"
 KIND = "ahpatron sweep results"
@@ -134,46 +134,106 @@ def _header(content: Json) -> Header:
 
 
 def _trial(content: Json) -> TrialRecord:
-    data = {**content["data"], "record": content["data"]}
-    run = {**content["run"], "seconds": content["timing"]["seconds"]}
-    trial = {**content, **content["run"], "data": data, "run": None}
+    """A trial whose parts all have the right types; a failed one has only what was asked for."""
+    run = None
     if content["status"] == "ok":
-        trial["run"] = run
-    return cast(TrialRecord, _checked_value(TrialRecord, trial))
+        run = _check_of(RunRecord)({**content["run"], "seconds": content["timing"]["seconds"]})
+    asked = run or _check_of(_Asked)(content["run"])
+    error = _check_of(str | None)(content["error"])
+    identity = _check_of(str)(content["id"])
+    data = _data(json.dumps(content["data"]))  # of which a file has few
+    who = asked.learner, asked.params, asked.seed, asked.repeat
+    return TrialRecord(identity, data, *who, run, error)
 
 
-_hints: Callable[[Any], dict[str, Any]] = lru_cache(get_type_hints)
+@dataclass(frozen=True)
+class _Asked:
+    """What a failed trial was to play."""
+
+    learner: str
+    params: Mapping[str, ParamValue]
+    seed: int
+    repeat: int
 
 
-def _checked_value(kind: Any, value: Any) -> Any:
-    """A record of this type, made of plain values; TypeError or KeyError where they do not fit.
+@lru_cache
+def _data(text: str) -> TrialData:
+    content = json.loads(text)
+    return cast(TrialData, _check_of(TrialData)({**content, "record": content}))
+
+
+Check: TypeAlias = Callable[[Any], Any]
+
+
+@lru_cache
+def _check_of(kind: Any) -> Check:
+    """What makes a value of this type of plain values; TypeError or KeyError if they do not fit.
 
     Fields that have a default may be absent: older versions did not write them.
     Whole numbers are counts, and numbers are finite; but `plain` wrote an infinite parameter as
-    text.
+    text. Types are looked up once, for a results file has many lines.
     """
     origin, parts = get_origin(kind), get_args(kind)
     if is_dataclass(kind):
-        hints = _hints(kind)
-        given = {one.name for one in fields(kind) if one.default is MISSING or one.name in value}
-        return kind(**{name: _checked_value(hints[name], value[name]) for name in given})  # type: ignore[operator]  # a class
+        return _record_check(cast(type, kind))
     if kind == ParamValue:
-        if isinstance(value, bool) or not isinstance(value, int | float | str):
-            raise TypeError
-        return float(value) if value == "inf" else value
+        return _checked_param
     if NoneType in parts:
-        return None if value is None else _checked_value(parts[0], value)
+        inner = _check_of(parts[0])
+        return lambda value: None if value is None else inner(value)
     if origin is Mapping:
-        return {name: _checked_value(parts[1], one) for name, one in value.items()}
+        inner = _check_of(parts[1])
+        return lambda value: {name: inner(one) for name, one in value.items()}
     if origin is tuple:
-        return tuple(_checked_value(part, one) for part, one in zip(parts, value, strict=True))
-    if kind is float and type(value) is int:
-        value = float(value)
-    if type(value) is not kind or (kind is float and not math.isfinite(value)):
+        every = [_check_of(part) for part in parts]
+        return lambda value: tuple(check(one) for check, one in zip(every, value, strict=True))
+    return {int: _checked_count, float: _checked_number}.get(kind) or _exactly(kind)
+
+
+def _record_check(kind: type) -> Check:
+    hints = get_type_hints(kind)
+    needed = [
+        (one.name, _check_of(hints[one.name])) for one in fields(kind) if one.default is MISSING
+    ]
+    others = [
+        (one.name, _check_of(hints[one.name])) for one in fields(kind) if one.default is not MISSING
+    ]
+
+    def check(value: Any) -> Any:
+        given = {name: check(value[name]) for name, check in needed}
+        given |= {name: check(value[name]) for name, check in others if name in value}
+        return kind(**given)
+
+    return check
+
+
+def _checked_param(value: Any) -> ParamValue:
+    if type(value) not in (int, float, str):
         raise TypeError
-    if kind is int and value < 0:
+    return math.inf if value == "inf" else cast(ParamValue, value)
+
+
+def _checked_count(value: Any) -> int:
+    if type(value) is not int or value < 0:
         raise TypeError
     return value
+
+
+def _checked_number(value: Any) -> float:
+    if type(value) is int:
+        value = float(value)
+    if type(value) is not float or not math.isfinite(value):
+        raise TypeError
+    return value
+
+
+def _exactly(kind: type) -> Check:
+    def check(value: Any) -> Any:
+        if type(value) is not kind:
+            raise TypeError
+        return value
+
+    return check
 
 
 _BUSY = (errno.EAGAIN, errno.EACCES)

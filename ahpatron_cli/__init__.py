@@ -2,14 +2,26 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from ahpatron_cli.estimator import OnlineKernelClassifier
 
-__all__ = ["OnlineKernelClassifier", "__version__"]
+__all__ = ["OnlineKernelClassifier", "__version__", "read_results"]
 
 __version__ = "0.1.0"
+
+
+def read_results(path: str) -> list[dict[str, Any]]:
+    """The trials of a results file of `ahpatron sweep`, each a flat dict of plain values.
+
+    `pandas.DataFrame(ahpatron_cli.read_results("results.jsonl"))` is a table of them. Parameters
+    are keys `param_NAME`; what a failed trial lacks is None, and `error` says why it failed.
+    """
+    from ahpatron_cli.sweep.results_file import flat_trial
+    from ahpatron_cli.sweep.results_file import read_results as read
+
+    return [flat_trial(trial) for trial in read(str(path)).trials.values()]
 
 
 def __getattr__(name: str) -> type[OnlineKernelClassifier]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import typer
@@ -12,15 +13,20 @@ from ahpatron_cli.signals import raise_on_signals
 
 if TYPE_CHECKING:
     from ahpatron_cli.cli.console import Conversation
+    from ahpatron_cli.cli.sweep_session import FindingsOutput
+    from ahpatron_cli.sweep.summary import Criterion
 
 _DATA = ("max_faults", "max_features", "positive", "scale", "sigma", "seed", "format")
-_RESULTS = ("format", "plot", "report")
+_RESULTS = (
+    *("format", "plot", "report", "out", "learner", "data", "metric", "tune_orders"),
+    *("matrix", "trials", "merge"),
+)
 _OPTIONS = dict.fromkeys((*_DATA, *_RESULTS))
 
 
 def inspect(
     context: typer.Context,
-    path: options.InspectedPath = None,
+    paths: options.InspectedPaths = None,
     learners: options.AllLearners = False,
     max_faults: options.MaxFaults = 20,
     max_features: options.MaxFeatures = 10_000_000,
@@ -31,6 +37,14 @@ def inspect(
     format: options.Format = "table",
     plot: options.PlotFile = None,
     report: options.ReportFile = None,
+    out: options.Out = None,
+    learner: options.ShownLearners = None,
+    data: options.ShownData = None,
+    metric: options.MetricName = "mistake_rate",
+    tune_orders: options.TuneOrders = 0,
+    matrix: options.OnlyMatrix = False,
+    trials: options.EveryTrial = False,
+    merge: options.MergedFile = None,
     quiet: options.Quiet = False,
 ) -> ExitCode:
     """Look at data, a model, the results of a sweep, or the list of learners.
@@ -40,7 +54,7 @@ def inspect(
 
     Model: what it is, its parameters, its active set.
 
-    Results: the tables and pictures again, without running anything.
+    Results: the tables and pictures again, without running anything; several files together.
     """
     from ahpatron_cli.cli.console import Conversation
     from ahpatron_cli.models.file import looks_like_model
@@ -48,6 +62,7 @@ def inspect(
     from ahpatron_cli.sweep.results_file import looks_like_json
 
     raise_on_signals()
+    path = paths[0] if paths else None
     if learners == (path is not None):
         raise usage("give a PATH, or --learners", "for example `ahpatron inspect data.svm`")
     one_of("format", format, FORMATS)
@@ -56,13 +71,19 @@ def inspect(
         _refuse_others(context, "the list of learners", ("format",))
         _list_learners(format)
         return ExitCode.OK
+    if looks_like_json(path):
+        _refuse_others(context, "a results file", _RESULTS)
+        from ahpatron_cli.cli.sweep_session import FindingsOutput, criterion_of
+
+        output = FindingsOutput(format, plot, report, out, matrix, trials)
+        criterion = criterion_of(metric, tune_orders)
+        _inspect_results(paths or [], output, criterion, learner or [], data or [], merge, talk)
+        return ExitCode.OK
+    if len(paths or []) > 1:
+        raise usage("only results files can be shown together", "give one PATH")
     if looks_like_model(path):
         _refuse_others(context, "a model", ())
         _inspect_model(path)
-        return ExitCode.OK
-    if looks_like_json(path):
-        _refuse_others(context, "a results file", _RESULTS)
-        _inspect_results(path, format, plot, report, talk)
         return ExitCode.OK
     _refuse_others(context, "data", _DATA)
     return _inspect_data(path, max_faults, max_features, positive, scale, sigma, seed, format, talk)
@@ -158,19 +179,39 @@ def _inspect_model(path: str) -> None:
 
 
 def _inspect_results(
-    path: str, format: str, plot: str | None, report: str | None, talk: Conversation
+    paths: list[str],
+    output: FindingsOutput,
+    criterion: Criterion,
+    learners: list[str],
+    data: list[str],
+    merge: str | None,
+    talk: Conversation,
 ) -> None:
-    """Everything that a results file says, without running anything."""
-    from ahpatron_cli.cli.sweep_session import FindingsOutput, warn_of_damaged_lines
-    from ahpatron_cli.sweep.results_file import read_results
-    from ahpatron_cli.sweep.summary import find
+    """Everything that results files say, without running anything."""
+    from ahpatron_cli.atomic import check_outputs, write_atomically
+    from ahpatron_cli.cli.sweep_session import warn_of_damaged_lines
+    from ahpatron_cli.sweep.results_file import check_results_path, merge_results, read_results
+    from ahpatron_cli.sweep.summary import choose_trials, find
 
-    output = FindingsOutput(format, plot, report, [path])
-    contents = read_results(path)
-    if contents.torn:
-        talk.warn(f"{path}: the last line is torn: a sweep is still writing, or was killed")
-    warn_of_damaged_lines(talk, path, contents)
-    findings = find(contents.latest(), contents.headers)
+    output.check(paths)
+    if merge:
+        check_results_path(merge, "--merge")
+        if Path(merge).exists():
+            raise usage(f"{merge} exists already", "name a new file: --merge FILE.jsonl")
+        check_outputs({"--merge": merge}, paths)
+    each = [read_results(path) for path in paths]
+    for path, contents in zip(paths, each, strict=True):
+        if contents.torn:
+            talk.warn(f"{path}: the last line is torn: a sweep is still writing, or was killed")
+        warn_of_damaged_lines(talk, path, contents)
+    contents = each[0]
+    if len(paths) > 1 or merge:
+        content, contents = merge_results(paths)
+        if merge:
+            write_atomically(merge, content)
+    trials = choose_trials(contents.latest(), learners, data)
+    findings = find(trials, contents.headers, criterion)
     if not findings.trials and not findings.failed:
-        raise UserError("no trial was finished yet", code=ExitCode.BAD_DATA, place=Place(path))
-    output.write(findings, talk)
+        place = Place(paths[0])
+        raise UserError("no trial was finished yet", code=ExitCode.BAD_DATA, place=place)
+    output.write(findings, trials, talk)

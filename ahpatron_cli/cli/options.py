@@ -38,6 +38,13 @@ def _formats(incomplete: str) -> list[str]:
     return [name for name in FORMATS if name.startswith(incomplete)]
 
 
+def _metrics(incomplete: str) -> list[str]:
+    """Names for --metric."""
+    from ahpatron_cli.sweep.summary import METRICS
+
+    return [name for name in METRICS if name.startswith(incomplete)]
+
+
 def _scales(incomplete: str) -> list[str]:
     """Names for --scale."""
     from ahpatron_cli.data.scaling import SCALES
@@ -72,6 +79,7 @@ LEARNING = "Learning"
 RUNNING = "Running"
 MODELS = "Models"
 OUTPUT = "Output"
+RESULTS = "Results"
 
 
 def typed(context: typer.Context, name: str) -> bool:
@@ -129,9 +137,9 @@ DataFiles = Annotated[
 SweptFiles = Annotated[
     list[str] | None, _argument("[DATA...]", "LIBSVM files (plain, gz, bz2 or xz).")
 ]
-InspectedPath = Annotated[
-    str | None,
-    _argument("[PATH]", "A LIBSVM file, - for standard input, a model, or a results file."),
+InspectedPaths = Annotated[
+    list[str] | None,
+    _argument("[PATH...]", "A LIBSVM file, - for standard input, a model, or results files."),
 ]
 Repeats = Annotated[
     int,
@@ -333,7 +341,7 @@ Shard = Annotated[
     _option(
         RUNNING,
         "--shard I/N",
-        "Play only the I-th of N parts, for job arrays; `cat` merges the results files.",
+        "Play only the I-th of N parts, for job arrays; `inspect --merge` joins the results.",
     ),
 ]
 Retries = Annotated[
@@ -427,6 +435,48 @@ Results = Annotated[
 ]
 Quiet = Annotated[bool, _option(OUTPUT, "-q --quiet", "Only results and errors.")]
 Verbose = Annotated[int, _option(OUTPUT, "-v --verbose", "Print more on stderr.", count=True)]
+
+# Results of sweeps
+
+ShownLearners = Annotated[
+    list[str] | None,
+    _option(
+        RESULTS,
+        "-l --learner NAME",
+        "Of results show only this learner; repeat for several.",
+        autocompletion=_learners,
+    ),
+]
+ShownData = Annotated[
+    list[str] | None,
+    _option(RESULTS, "--data NAME", "Of results show only this data set; repeat for several."),
+]
+MetricName = Annotated[
+    str,
+    _option(
+        RESULTS,
+        "--metric NAME",
+        "What the best is best in: mistake_rate, balanced_error, precision, recall, f1, kappa or "
+        "auc.",
+        autocompletion=_metrics,
+    ),
+]
+TuneOrders = Annotated[
+    int,
+    _number(
+        RESULTS, "--tune-orders K", "Choose settings on the first K orders; report on the others."
+    ),
+]
+OnlyMatrix = Annotated[
+    bool, _option(RESULTS, "--matrix", "Show only the matrix learners x data sets.")
+]
+EveryTrial = Annotated[
+    bool, _option(RESULTS, "--trials", "Show one row per trial, as csv, jsonl or json.")
+]
+MergedFile = Annotated[
+    str | None,
+    _option(RESULTS, "--merge FILE.jsonl", "Write all given results files as one: shards, say."),
+]
 
 # predict
 

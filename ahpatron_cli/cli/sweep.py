@@ -34,6 +34,9 @@ def sweep(
     out: options.Results = None,
     plot: options.PlotFile = None,
     report: options.ReportFile = None,
+    metric: options.MetricName = "mistake_rate",
+    tune_orders: options.TuneOrders = 0,
+    matrix: options.OnlyMatrix = False,
     format: options.Format = "table",
     quiet: options.Quiet = False,
     verbose: options.Verbose = 0,
@@ -45,7 +48,13 @@ def sweep(
     after a crash, a full disk or Ctrl-C, and only plays what is missing.
     """
     from ahpatron_cli.cli.console import Conversation
-    from ahpatron_cli.cli.sweep_session import FindingsOutput, Running, Sweep, parse_shard
+    from ahpatron_cli.cli.sweep_session import (
+        FindingsOutput,
+        Running,
+        Sweep,
+        criterion_of,
+        parse_shard,
+    )
     from ahpatron_cli.errors import usage
     from ahpatron_cli.sweep.plan import Asked, make_plan
 
@@ -77,7 +86,14 @@ def sweep(
         problem = "a sweep keeps its results in a file"
         raise usage(problem, "name it: --out results.jsonl; the same command then resumes")
     plan = make_plan(asked)
-    output = FindingsOutput(format, plot, report, [*(file.path for file in plan.files), out])
+    output = FindingsOutput(format, plot, report, only_matrix=matrix)
+    output.check([*(file.path for file in plan.files), out])
+    criterion = criterion_of(metric, tune_orders)
+    if tune_orders >= plan.repeats and tune_orders:
+        raise usage(
+            f"--tune-orders {tune_orders} leaves no order to report on",
+            f"play more than {tune_orders}: --repeats {2 * tune_orders}",
+        )
     running = Running(jobs, scheduler, parse_shard(shard), retries, wait)
-    work = Sweep(plan, out, output, running, talk)
+    work = Sweep(plan, criterion, out, output, running, talk)
     return work.dry_run() if dry_run else work.play()

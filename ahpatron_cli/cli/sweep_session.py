@@ -12,11 +12,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from ahpatron_cli.atomic import check_outputs
+from ahpatron_cli.atomic import check_outputs, format_of_suffix, write_atomically
 from ahpatron_cli.cli.console import Conversation
 from ahpatron_cli.errors import ExitCode, one_of, usage
 from ahpatron_cli.numbers import counted, percent
-from ahpatron_cli.output.formats import FORMATS, write_findings
+from ahpatron_cli.output.formats import (
+    FORMATS,
+    findings_to_text,
+    trials_to_text,
+    write_findings,
+)
 from ahpatron_cli.records import plain
 from ahpatron_cli.runner import near_tie_warning
 from ahpatron_cli.sweep.local import play_locally
@@ -28,7 +33,7 @@ from ahpatron_cli.sweep.results_file import (
     check_results_path,
     read_results,
 )
-from ahpatron_cli.sweep.summary import Findings, TrialRecord, find
+from ahpatron_cli.sweep.summary import METRICS, Criterion, Findings, TrialRecord, find
 from ahpatron_cli.sweep.trial import Outcome, Task, environment
 
 
@@ -62,6 +67,7 @@ class Sweep:
     def __init__(
         self,
         plan: Plan,
+        criterion: Criterion,
         results: str,
         output: FindingsOutput,
         running: Running,
@@ -69,6 +75,7 @@ class Sweep:
     ) -> None:
         """Refuse, before anything is read or played, what could not be written later."""
         self._plan = plan
+        self._criterion = criterion
         self._results = results
         self._output = output
         self._running = running
@@ -128,9 +135,9 @@ class Sweep:
                 for task in tasks
                 if task.id in contents.trials
             ]
-        findings = find(known, contents.headers)
+        findings = find(known, contents.headers, self._criterion)
         self._tell(findings, known)
-        self._output.write(findings, self._talk)
+        self._output.write(findings, known, self._talk)
         return ExitCode.FAILED_TRIALS if findings.failed else ExitCode.OK
 
     def _play(self, tasks: Sequence[Task], results: ResultsFile) -> None:
@@ -207,39 +214,69 @@ MOST_WARNINGS = 5
 """Damaged lines that are named one by one."""
 
 
+@dataclass(frozen=True)
 class FindingsOutput:
-    """Where findings go: stdout in some format, and the files of `--plot` and `--report`."""
+    """Where findings go: stdout in some format, and files."""
 
-    def __init__(
-        self, format: str, plot: str | None, report: str | None, inputs: Sequence[str]
-    ) -> None:
+    format: str
+    plot: str | None = None
+    report: str | None = None
+    out: str | None = None
+    only_matrix: bool = False
+    trials: bool = False
+    """One row per trial in place of tables."""
+
+    def check(self, inputs: Sequence[str]) -> None:
         """Refuse, before a long run, what could not be written after it."""
-        self._format = one_of("format", format, FORMATS)
-        self._plot = plot
-        self._report = report
-        if plot:
+        one_of("format", self.format, FORMATS)
+        if self.trials and self.only_matrix:
+            raise usage("--trials and --matrix do not go together", "choose one of them")
+        for format in filter(None, (self.format, self._out_format)):
+            if self.trials:
+                trials_to_text([], format)
+        if self.plot:
             from ahpatron_cli.output.plots.sweep import check_plot_path
 
-            check_plot_path(plot)
-        if report:
+            check_plot_path(self.plot)
+        if self.report:
             from ahpatron_cli.output.html_report import check_report_path
 
-            check_report_path(report)
-        check_outputs({"--plot": plot, "--report": report}, inputs)
+            check_report_path(self.report)
+        outputs = {"--plot": self.plot, "--report": self.report, "--out": self.out}
+        check_outputs(outputs, inputs)
 
-    def write(self, findings: Findings, talk: Conversation) -> None:
+    @property
+    def _out_format(self) -> str | None:
+        return format_of_suffix(self.out, self.format) if self.out else None
+
+    def write(self, findings: Findings, trials: Sequence[TrialRecord], talk: Conversation) -> None:
         """Write the files, then what goes to stdout."""
-        if self._plot and not findings.datasets:
-            talk.warn(f"there is nothing to draw, so {self._plot} was not written")
-        elif self._plot:
+        if self.plot and not findings.datasets:
+            talk.warn(f"there is nothing to draw, so {self.plot} was not written")
+        elif self.plot:
             from ahpatron_cli.output.plots.sweep import write_plot
 
-            write_plot(self._plot, findings)
-        if self._report:
+            write_plot(self.plot, findings)
+        if self.report:
             from ahpatron_cli.output.html_report import write_report
 
-            write_report(self._report, findings)
-        write_findings(findings, self._format)
+            write_report(self.report, findings)
+        if self.out and self._out_format:
+            write_atomically(self.out, self._text(findings, trials, self._out_format))
+        if self.trials:
+            sys.stdout.write(self._text(findings, trials, self.format))
+        else:
+            write_findings(findings, self.format, only_matrix=self.only_matrix)
+
+    def _text(self, findings: Findings, trials: Sequence[TrialRecord], format: str) -> str:
+        if self.trials:
+            return trials_to_text(trials, format)
+        return findings_to_text(findings, format, only_matrix=self.only_matrix)
+
+
+def criterion_of(metric: str, tune_orders: int) -> Criterion:
+    """What --metric and --tune-orders ask for."""
+    return Criterion(METRICS[one_of("metric", metric, METRICS)], tune_orders)
 
 
 def warn_of_damaged_lines(talk: Conversation, path: str, contents: Contents) -> None:

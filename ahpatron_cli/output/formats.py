@@ -16,6 +16,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ahpatron_cli import __version__
+from ahpatron_cli.errors import usage
 from ahpatron_cli.output.escape import literal, spreadsheet_text
 from ahpatron_cli.output.markup import to_latex, to_markdown
 from ahpatron_cli.output.run_table import run_page
@@ -46,11 +47,15 @@ def write_reports(reports: Sequence[Report], format: str) -> None:
     _write(run_page(reports) if format == "table" else to_text(reports, format))
 
 
-def write_findings(findings: Findings, format: str) -> None:
+def write_findings(findings: Findings, format: str, *, only_matrix: bool = False) -> None:
     """Write what a sweep found to standard output."""
     from ahpatron_cli.output.sweep_table import findings_page
 
-    _write(findings_page(findings) if format == "table" else findings_to_text(findings, format))
+    _write(
+        findings_page(findings, only_matrix=only_matrix)
+        if format == "table"
+        else findings_to_text(findings, format, only_matrix=only_matrix)
+    )
 
 
 def write_profile(profile: Profile, format: str) -> None:
@@ -103,18 +108,36 @@ def to_text(reports: Sequence[Report], format: str) -> str:
     return _page_to_text(run_page(reports), format)
 
 
-def findings_to_text(findings: Findings, format: str) -> str:
+def findings_to_text(findings: Findings, format: str, *, only_matrix: bool = False) -> str:
     """What a sweep found in one of `FORMATS`."""
     from ahpatron_cli.output.sweep_table import findings_page
 
     match format:
         case "json":
-            return _document(_findings_to_json(findings))
+            return _document(_findings_to_json(findings, only_matrix))
         case "jsonl":
-            return _jsonl(_setting_rows(findings))
+            rows = _matrix_rows(findings) if only_matrix else _setting_rows(findings)
+            return _jsonl(rows)
         case "csv":
-            return _csv(map(_flat_setting, _setting_rows(findings)))
-    return _page_to_text(findings_page(findings, paper=format != "table"), format)
+            flat = map(_flat_setting, _setting_rows(findings))
+            return _csv(_matrix_rows(findings) if only_matrix else flat)
+    page = findings_page(findings, paper=format != "table", only_matrix=only_matrix)
+    return _page_to_text(page, format)
+
+
+def trials_to_text(trials: Sequence[TrialRecord], format: str) -> str:
+    """One flat row per trial, as json, jsonl or csv."""
+    from ahpatron_cli.sweep.results_file import flat_trial
+
+    rows = [flat_trial(trial) for trial in trials]
+    match format:
+        case "json":
+            return _document(rows)
+        case "jsonl":
+            return _jsonl(rows)
+        case "csv":
+            return _csv(rows)
+    raise usage(f"--trials cannot be shown as {format}", "use --format csv, jsonl or json")
 
 
 def _page_to_text(page: Page, format: str) -> str:
@@ -137,21 +160,69 @@ def _run_rows(reports: Sequence[Report]) -> Iterator[Json]:
             yield {"data": report.data.path, **run}
 
 
-def _findings_to_json(findings: Findings) -> Json:
-    return {
+def _findings_to_json(findings: Findings, only_matrix: bool) -> Json:
+    criterion = findings.criterion
+    wide = findings.datasets and (only_matrix or len(findings.datasets) > 1)
+    document: Json = {
         "schema": SCHEMA,
         "version": __version__,
+        "metric": criterion.metric.name,
+        "tune_orders": criterion.tune_orders,
+        "matrix": _matrix_to_json(findings) if wide else None,
+    }
+    if only_matrix:
+        return document
+    return document | {
         "trials": findings.trials,
         "failed": [_failed(trial) for trial in findings.failed],
         "datasets": [
             {
                 "data": data_to_json(found.data.record) | _preparation(found.data),
                 "settings": [_setting(setting) for setting in found.settings],
+                "best": [
+                    _setting(setting) | {"verdict": found.verdict(setting)}
+                    for setting in found.best
+                ],
             }
             for found in findings.datasets
         ],
         "origins": [dict(origin) for origin in findings.origins],
     }
+
+
+def _matrix_to_json(findings: Findings) -> Json:
+    """Learners x data sets, and the tests over data sets; null where there is no value."""
+    matrix = findings.matrix()
+    ranks = matrix.ranks
+    return {
+        "data": [found.data.record.path for found in matrix.datasets],
+        "learners": list(matrix.learners),
+        "mean": [[one and one.mean for one in row] for row in matrix.rows],
+        "sd": [[one and one.sd for one in row] for row in matrix.rows],
+        "verdict": [
+            [one and found.verdict(one) for one, found in zip(row, matrix.datasets, strict=True)]
+            for row in matrix.rows
+        ],
+        "mean_ranks": [ranks.mean_ranks.get(learner) for learner in matrix.learners],
+        "friedman": ranks.friedman,
+        "friedman_p_value": ranks.p_value,
+        "critical_difference": ranks.critical_difference,
+        "groups": [list(group) for group in ranks.groups],
+        "wilcoxon": [dataclasses.asdict(pair) for pair in ranks.pairs],
+    }
+
+
+def _matrix_rows(findings: Findings) -> Iterator[Json]:
+    """One per learner."""
+    matrix = findings.matrix()
+    for learner, row in zip(matrix.learners, matrix.rows, strict=True):
+        line: Json = {"learner": learner}
+        for found, one in zip(matrix.datasets, row, strict=True):
+            name = literal(found.short)
+            line[name] = one and one.mean
+            line[f"{name} sd"] = one and one.sd
+            line[f"{name} verdict"] = one and found.verdict(one)
+        yield line | {"mean_rank": matrix.ranks.mean_ranks.get(learner)}
 
 
 def _setting_rows(findings: Findings) -> Iterator[Json]:
@@ -183,6 +254,8 @@ def _setting(setting: Setting) -> Json:
         "margin_updates_mean": summary.margin_updates_mean,
         "support_size_mean": summary.support_size_mean,
         "seconds_mean": summary.seconds_mean,
+        "metric_mean": setting.mean,
+        "metric_sd": setting.sd,
         "best_of_learner": setting.best_of_learner,
         "best_of_data": setting.best_of_data,
         "difference": setting.difference and dict(vars(setting.difference)),
@@ -236,12 +309,12 @@ def _csv(rows: Iterable[Json]) -> str:
     """
     flat = []
     for row in rows:
-        params = row.pop("params")
+        params = row.pop("params", {})
         flat.append(row | {f"param_{literal(name)}": value for name, value in params.items()})
     columns = list(dict.fromkeys(name for row in flat for name in row))
     target = io.StringIO()
     writer = csv.DictWriter(target, columns, restval="", lineterminator="\n")
-    writer.writeheader()
+    writer.writerow({name: spreadsheet_text(name) for name in columns})
     writer.writerows({name: _csv_cell(value) for name, value in row.items()} for row in flat)
     return target.getvalue()
 
@@ -260,7 +333,7 @@ def _flat_run(row: Json) -> Json:
 
 def _flat_setting(row: Json) -> Json:
     """The difference in columns `difference_NAME`; the params show what varied."""
-    from ahpatron_cli.sweep.summary import Difference
+    from ahpatron_cli.sweep.statistics import Difference
 
     del row["varied"]
     return row | _columns("difference", row.pop("difference"), Difference)

@@ -11,13 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from ahpatron_cli.atomic import unknown_suffix, write_atomically
-from ahpatron_cli.numbers import counted, percent
+from ahpatron_cli.numbers import counted, measure
 from ahpatron_cli.output.escape import literal
 from ahpatron_cli.output.markup import html_ours, html_table, html_text
 from ahpatron_cli.output.plots.drawing import INSTALL, Pen, has_matplotlib, inline_svg, picture
 from ahpatron_cli.output.plots.panels import all_learners, parameter_panel, pareto_front
 from ahpatron_cli.output.plots.sweep import draw_parameter, draw_tradeoff, learner_pens
-from ahpatron_cli.output.sweep_table import best_table, failures_table, notes_of, settings_table
+from ahpatron_cli.output.sweep_table import (
+    best_table,
+    failures_table,
+    matrix_table,
+    notes_of,
+    settings_table,
+)
 from ahpatron_cli.records import whole
 from ahpatron_cli.sweep.summary import DataFindings, Findings, TrialRecord
 
@@ -98,6 +104,9 @@ def _overview(findings: Findings) -> str:
         + ".</p>"
     ]
     if len(findings.datasets) > 1:
+        matrix = matrix_table(findings.matrix())
+        notes = html_ours(" ".join(matrix.notes))
+        parts += [html_table(matrix), f'<p class="notes">{notes}</p>']
         links = "".join(
             f'<li><a href="#data-{number}">{html_text(data.name)}</a>: {_winner(data)}</li>'
             for number, data in enumerate(findings.datasets, 1)
@@ -113,12 +122,14 @@ def _overview(findings: Findings) -> str:
 
 def _winner(data: DataFindings) -> str:
     """`lowest AMR 6.17 ± 0.15 % by ahpatron (budget=800)`."""
-    best = next(setting for setting in data.settings if setting.best_of_data)
-    rate, sd = percent(best.summary.mistake_rate_mean), best.summary.mistake_rate_sd
-    rate += "" if sd is None else f" ± {percent(sd)}"
-    return f"lowest AMR {rate} % by <strong>{html_text(best.learner)}</strong>" + (
-        f" ({html_text(best.label)})" if best.label else ""
-    )
+    best, metric = data.winner, data.criterion.metric
+    value = measure(best.mean, metric.in_percent)
+    value += "" if best.sd is None else f" ± {measure(best.sd, metric.in_percent)}"
+    value += " %" if metric.in_percent else ""
+    which = "highest" if metric.larger_is_better else "lowest"
+    setting = f" ({html_text(best.label)})" if best.label else ""
+    name = metric.head.removesuffix(" %")
+    return f"{which} {name} {value} by <strong>{html_text(best.learner)}</strong>{setting}"
 
 
 def _rivals(data: DataFindings) -> str:
@@ -139,7 +150,7 @@ def _datasets(findings: Findings) -> str:
 
 
 def _dataset(data: DataFindings, number: int, by_learner: Mapping[str, Pen]) -> str:
-    anchor = f"data-{number}"
+    anchor, winner = f"data-{number}", _winner(data)
     count = len(data.settings)
     pictures = _pictures(data, anchor, by_learner) if has_matplotlib() else ""
     best = best_table(data, "The best setting of each learner, lowest rate first", by_rate=True)
@@ -147,7 +158,7 @@ def _dataset(data: DataFindings, number: int, by_learner: Mapping[str, Pen]) -> 
     return f"""\
 <section aria-labelledby="{anchor}">
 <h2 id="{anchor}">{html_text(data.name)}</h2>
-<p>{_winner(data).replace("lowest", "Lowest", 1)}.{_rivals(data)}</p>
+<p>{winner[0].upper()}{winner[1:]}.{_rivals(data)}</p>
 {_facts(data)}
 {pictures}
 {html_table(best)}

@@ -5,11 +5,12 @@ that the target language gives a meaning to.
 """
 
 import html
+import math
 import re
 from collections.abc import Sequence
 
 from ahpatron_cli.output.escape import literal
-from ahpatron_cli.output.table import Cell, Column, Page, Table, spelled
+from ahpatron_cli.output.table import NO_SIGN, Cell, Column, Page, Table, spelled
 
 _MARKDOWN_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|&~$#!])")
 
@@ -29,6 +30,9 @@ _LATEX_ESCAPES = {
     **{character: "\\" + character for character in "&%$#_{}"},
 }
 
+_LATEX_COLUMNS = 5
+"""Columns of numbers with their spread that fit side by side on a page of a paper."""
+
 _MARKDOWN_SIGNS = {"|": r"\|", "*": r"\*", "−": "-"}
 _LATEX_SIGNS = {
     "AMR %": r"AMR (\%)",
@@ -41,6 +45,10 @@ _LATEX_SIGNS = {
     "±": r"$\pm$",
     "→": r"$\to$",
     "−": "$-$",
+    "≈": r"$\approx$",
+    "•": r"$\bullet$",
+    "χ²": r"$\chi^2$",
+    "√": r"$\surd$",
     "*": "{*}",
     "%": r"\%",
 }
@@ -61,12 +69,16 @@ def to_markdown(page: Page) -> str:
 
 def _markdown_table(table: Table) -> str:
     rows = [
-        [spelled(column.head, _MARKDOWN_SIGNS) for column in table.columns],
+        [
+            _markdown(column.head) if column.outside else spelled(column.head, _MARKDOWN_SIGNS)
+            for column in table.columns
+        ],
         [":--" if column.words else "--:" for column in table.columns],
         *([_markdown_cell(cell) for cell in row] for row in table.rows),
     ]
+    name = f"Data: **{_markdown(table.name)}**, " if table.name else ""
     paragraphs = [
-        f"Data: **{_markdown(table.name)}**, {spelled(table.about, _MARKDOWN_SIGNS)}\n",
+        f"{name}{spelled(table.about, _MARKDOWN_SIGNS)}\n",
         "".join(f"| {' | '.join(row)} |\n" for row in rows),
     ]
     if table.notes:
@@ -79,7 +91,9 @@ def _markdown_cell(cell: Cell | None) -> str:
         return "–"
     text = _markdown(cell.text)
     shown = f"**{text}**" if cell.bold else text
-    return (r"\* " if cell.mark else "") + shown + (f" ± {cell.spread}" if cell.spread else "")
+    sign = f" {cell.sign}".rstrip()
+    spread = f" ± {cell.spread}" if cell.spread else ""
+    return (r"\* " if cell.mark else "") + shown + spread + sign
 
 
 def to_latex(page: Page) -> str:
@@ -93,20 +107,19 @@ def to_latex(page: Page) -> str:
 
 
 def _latex_table(table: Table) -> str:
-    caption = rf"\texttt{{{_latex(table.name)}}}: {spelled(table.about, _LATEX_SIGNS)}"
+    name = rf"\texttt{{{_latex(table.name)}}}: " if table.name else ""
     notes = spelled(" ".join(table.notes), _LATEX_SIGNS)
+    parts = [table]
+    if table.alike:
+        columns = len(table.columns) - 1
+        count = math.ceil(columns / math.ceil(columns / _LATEX_COLUMNS))
+        parts = [table.part(start, count) for start in range(0, columns, count)]
     return "\n".join(
         [
             r"\begin{table}",
             r"  \centering",
-            rf"  \caption{{{caption}}}",
-            rf"  \begin{{tabular}}{{{''.join('rl'[column.words] for column in table.columns)}}}",
-            r"    \toprule",
-            _latex_row([spelled(column.head, _LATEX_SIGNS) for column in table.columns]),
-            r"    \midrule",
-            *(_latex_row([_latex_cell(cell) for cell in row]) for row in table.rows),
-            r"    \bottomrule",
-            r"  \end{tabular}",
+            rf"  \caption{{{name}{spelled(table.about, _LATEX_SIGNS)}}}",
+            "\n  \\par\\smallskip\n".join(map(_latex_tabular, parts)),
             *(
                 [rf"  \par\smallskip\parbox{{\linewidth}}{{\footnotesize {notes}}}"]
                 if notes
@@ -114,6 +127,24 @@ def _latex_table(table: Table) -> str:
             ),
             r"\end{table}",
             "",
+        ]
+    )
+
+
+def _latex_tabular(table: Table) -> str:
+    heads = [
+        _latex(column.head) if column.outside else spelled(column.head, _LATEX_SIGNS)
+        for column in table.columns
+    ]
+    return "\n".join(
+        [
+            rf"  \begin{{tabular}}{{{''.join('rl'[column.words] for column in table.columns)}}}",
+            r"    \toprule",
+            _latex_row(heads),
+            r"    \midrule",
+            *(_latex_row([_latex_cell(cell) for cell in row]) for row in table.rows),
+            r"    \bottomrule",
+            r"  \end{tabular}",
         ]
     )
 
@@ -128,14 +159,17 @@ def _latex_cell(cell: Cell | None) -> str:
     text = _NEGATIVE.sub("$-$", _latex(cell.text))
     shown = rf"\textbf{{{text}}}" if cell.bold else text
     mark = "{*}" if cell.mark else ""
-    return mark + shown + (rf" $\pm$ {cell.spread}" if cell.spread else "")
+    sign = spelled(cell.sign, _LATEX_SIGNS).replace(NO_SIGN, r"\phantom{$\bullet$}")
+    sign = f" {sign}" if sign else ""
+    return mark + shown + (rf" $\pm$ {cell.spread}" if cell.spread else "") + sign
 
 
 def html_table(table: Table) -> str:
     """A table in a box that scrolls; rows with something bold are shaded, notes are left out."""
     caption = html_ours(table.about)
     heads = "".join(
-        f'<th scope="col"{_html_class(column)}>{html_ours(column.head)}</th>'
+        f'<th scope="col"{_html_class(column)}>'
+        f"{html_text(column.head) if column.outside else html_ours(column.head)}</th>"
         for column in table.columns
     )
     body = []
@@ -166,7 +200,8 @@ def _html_cell(cell: Cell | None) -> str:
         return "–"
     text = _NEGATIVE.sub("−", html_text(cell.text))
     shown = f"<strong>{text}</strong>" if cell.bold else text
-    return ("*" if cell.mark else "") + shown + (f" ± {cell.spread}" if cell.spread else "")
+    sign = f' <span class="sign">{cell.sign}</span>' if cell.sign else ""
+    return ("*" if cell.mark else "") + shown + (f" ± {cell.spread}" if cell.spread else "") + sign
 
 
 def html_ours(text: str) -> str:

@@ -1,8 +1,8 @@
 """A table before any output format: what it contains, not how it is set.
 
 The terminal, Markdown, LaTeX and HTML set the same tables. Our own texts (`about`, heads, notes)
-may contain the signs ± → − ζ̂ – and *, which each format spells in its own way. Names and cells may
-come from outside, and each format escapes them.
+may contain the signs ± → − ζ̂ – ≈ • χ² and *, which each format spells in its own way. Names and
+cells may come from outside, and each format escapes them.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
-from ahpatron_cli.numbers import counted, mean_count, percent, seconds, short
+from ahpatron_cli.numbers import counted, mean_count, measure, seconds, short
 from ahpatron_cli.records import DataRecord, SummaryRecord, whole
 
 
@@ -25,8 +25,14 @@ class Column:
     """Set flush left; numbers are set flush right."""
     long: bool = False
     """Sentences, which a page may fold."""
+    outside: bool = False
+    """Whether the head is a name from outside."""
     spare: bool = False
     """Left out if a window is too narrow for all columns; another table has the same values."""
+
+
+NO_SIGN = " "
+"""In a column whose other cells have signs: as wide as one, so that numbers line up."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +45,8 @@ class Cell:
     bold: bool = False
     mark: bool = False
     """A star before the text: bold type does not show in a pipe."""
+    sign: str = ""
+    """A sign of ours at the end."""
 
 
 T = TypeVar("T")
@@ -56,6 +64,17 @@ class Table:
     columns: Sequence[Column]
     rows: Sequence[Sequence[Cell | None]]
     notes: Sequence[str] = ()
+    alike: bool = False
+    """Whether all columns but the first mean the same: if there are too many, some go below."""
+
+    def part(self, start: int, count: int) -> Table:
+        """The first column, and so many others from `start` (0: the second) on."""
+        kept = [0, *range(len(self.columns))[1 + start : 1 + start + count]]
+        return replace(
+            self,
+            columns=[self.columns[number] for number in kept],
+            rows=[[row[number] for number in kept] for row in self.rows],
+        )
 
     def without_spare(self) -> Table:
         """The table without its spare columns."""
@@ -76,6 +95,8 @@ class Page:
     """Ours, without signs."""
     items: Sequence[str] = ()
     """What the remark lists; may quote text from outside."""
+    commands: Sequence[tuple[str, str]] = ()
+    """What to do next, for people at a terminal: why, and the command."""
 
 
 def table_of(
@@ -85,11 +106,12 @@ def table_of(
     name: str = "",
     about: str,
     notes: Sequence[str] = (),
+    alike: bool = False,
 ) -> Table:
     """One row per item, one column per field."""
     columns = [column for column, _ in fields]
     rows = [[cell(item) for _, cell in fields] for item in items]
-    return Table(name, about, columns, rows, notes)
+    return Table(name, about, columns, rows, notes, alike)
 
 
 def spelled(text: str, signs: Mapping[str, str]) -> str:
@@ -115,11 +137,18 @@ def optional(text: str | None) -> Cell | None:
 
 
 def rate_cell(
-    mean: float, sd: float | None, lowest: str | None = None, *, mark: bool = False
+    mean: float,
+    sd: float | None,
+    lowest: str | None = None,
+    *,
+    in_percent: bool = True,
+    mark: bool = False,
+    sign: str = "",
 ) -> Cell:
-    """A mistake rate in percent; bold if it reads like the lowest."""
-    rate = percent(mean)
-    return Cell(rate, None if sd is None else percent(sd), bold=rate == lowest, mark=mark)
+    """A mistake rate in percent, or another metric; bold if it reads like the best."""
+    text = measure(mean, in_percent)
+    spread = None if sd is None else measure(sd, in_percent)
+    return Cell(text, spread, bold=text == lowest, mark=mark, sign=sign)
 
 
 def margin_updates_cell(line: SummaryRecord) -> Cell:

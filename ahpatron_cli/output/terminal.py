@@ -24,10 +24,13 @@ _UNLIMITED = 1_000_000
 """Columns of a pipe or a file."""
 
 _ASCII = {"±": "+-", "ζ̂": "zeta", "–": "-", "→": "->", "─": "-", "−": "-", "‖": "||"}
+_ASCII |= {"≈": "~", "•": "!", "χ²": "chi2", "√": "sqrt"}
 _HYPHEN = {"−": "-"}
 """A terminal shows a minus as it is typed."""
 
 _NO_BREAK = "\N{NO-BREAK SPACE}"
+_FILLER = "\N{BRAILLE PATTERN BLANK}"
+"""For a blank at the end of a cell, where rich strips blanks."""
 _CLOSE = re.compile(r" (?=[%→])|(?<=→) ")
 """Blanks at which no line breaks: `5 %`, `0 → -1`."""
 
@@ -57,6 +60,9 @@ class Window:
 
     def title(self, name: str, about: str) -> Iterator[Text]:
         """A name from outside, in bold, and a text of ours; on lines of their own if need be."""
+        if not name:
+            yield from self.folded(about)
+            return
         shown, ours = literal(name), self.ours(about)
         if cells(shown) + 2 + cells(ours) <= self.width:
             yield Text.assemble((shown, "bold"), f": {ours}")
@@ -84,7 +90,8 @@ def print_lines(
         for line in lines(window):
             # soft_wrap: a long file name runs on into the next terminal line, it is never cut
             console.print(line, soft_wrap=True)
-    text = "".join(line.rstrip() + "\n" for line in capture.get().splitlines())
+    lines_written = capture.get().replace(_FILLER, " ").splitlines()
+    text = "".join(line.rstrip() + "\n" for line in lines_written)
     console.file.write(encodable(text, console.encoding))
     console.file.flush()
 
@@ -119,21 +126,47 @@ def _page_lines(page: Page, window: Window, console: Console) -> Iterator[Render
         yield Text(page.remark)
         for item in page.items:
             yield Text(f"  {literal(item)}")
+    if page.commands:
+        yield ""
+    for why, command in page.commands:
+        yield from window.folded(literal(why))
+        if command:
+            yield Text(f"  {literal(command)}")
 
 
 def _table_lines(table: Table, window: Window, console: Console) -> Iterator[RenderableType]:
-    """The table; if it is too wide, without its spare columns, or as a list."""
+    """The table; if it is too wide, without its spare columns, in blocks, or as a list."""
     unlimited = console.options.update(width=_UNLIMITED)
     for shown in (table, table.without_spare()):
         set_table = _rich_table(shown, window)
         if Measurement.get(console, unlimited, set_table).maximum <= window.width:
             yield set_table
             return
+    if table.alike:
+        yield from _column_blocks(table, window, console)
+        return
     for row in shown.rows:
         first, *values = (_cell_text(cell, window) for cell in row)
         yield first
         for column, value in zip(shown.columns[1:], values, strict=True):
             yield Text.assemble(f"  {window.ours(column.head)}: ", value)
+
+
+def _column_blocks(table: Table, window: Window, console: Console) -> Iterator[RenderableType]:
+    """As many columns side by side as fit, the others below them."""
+    unlimited = console.options.update(width=_UNLIMITED)
+    start, last = 0, len(table.columns) - 1
+    while start < last:
+        count = last - start
+        while True:
+            block = _rich_table(table.part(start, count), window)
+            if count == 1 or Measurement.get(console, unlimited, block).maximum <= window.width:
+                break
+            count -= 1
+        if start:
+            yield ""
+        yield block
+        start += count
 
 
 def _rich_table(table: Table, window: Window) -> RichTable:
@@ -142,7 +175,7 @@ def _rich_table(table: Table, window: Window) -> RichTable:
     rule = box.Box(blank * 2 + f" {stroke * 2} \n" + blank * 5, ascii=stroke.isascii())
     made = RichTable(box=rule, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
     for column in table.columns:
-        head = Text(window.ours(column.head))
+        head = Text(literal(column.head) if column.outside else window.ours(column.head))
         made.add_column(head, justify="left" if column.words else "right", no_wrap=True)
     for row in table.rows:
         made.add_row(*(_cell_text(cell, window) for cell in row))
@@ -155,4 +188,5 @@ def _cell_text(cell: Cell | None, window: Window) -> Text:
         return Text(window.ours("–"))
     spread = "" if cell.spread is None else window.ours(f" ± {cell.spread}")
     value = (literal(cell.text), "bold" if cell.bold else "")
-    return Text.assemble("*" if cell.mark else "", value, spread)
+    sign = window.ours(f" {cell.sign}").replace(" ", _FILLER) if cell.sign else ""
+    return Text.assemble("*" if cell.mark else "", value, spread, sign)

@@ -21,9 +21,9 @@ import math
 import os
 import shlex
 import stat
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from types import NoneType, TracebackType
@@ -63,6 +63,34 @@ class Timing:
     wall_seconds: float
 
 
+_NO_TIME = Timing(None, 0.0)
+
+
+def flat_trial(trial: TrialRecord) -> Json:
+    """A trial as one row of a table: plain values, each parameter a column `param_NAME`."""
+    data, record = trial.data, trial.data.record
+    run: Json = dict.fromkeys(_FLAT_FIELDS) if trial.run is None else dict(vars(trial.run))
+    metrics = run.get("metrics")
+    row = {
+        "id": trial.id,
+        "status": "failed" if trial.run is None else "ok",
+        "data": record.path,
+        "sha256": record.sha256,
+        "features": record.features,
+        "limit": data.limit,
+        "scale": data.scale,
+        "positive": data.positive,
+        "shuffled": data.shuffled,
+        "learner": trial.learner,
+        "seed": trial.seed,
+        "repeat": trial.repeat,
+        **{f"param_{name}": plain(value) for name, value in trial.params.items()},
+        **{name: run[name] for name in _FLAT_FIELDS},
+        "error": trial.error,
+    }
+    return row if metrics is None else row | vars(metrics)
+
+
 def encode_header(facts: Mapping[str, Any]) -> bytes:
     """A header line."""
     return _with_check({"schema": SCHEMA, "kind": KIND, **facts})
@@ -93,6 +121,11 @@ def encode_trial(trial: TrialRecord, timing: Timing) -> bytes:
 
 
 _NOT_STORED = ("seconds", "metrics")
+_FLAT_FIELDS = tuple(
+    one.name
+    for one in fields(RunRecord)
+    if one.name not in ("learner", "params", "seed", "repeat", "this_file", "metrics")
+)
 _RUN_FIELDS = tuple(one.name for one in fields(RunRecord) if one.name not in _NOT_STORED)
 
 
@@ -100,7 +133,10 @@ def _run_json(trial: TrialRecord) -> Json:
     """The fields of `runs[]` without seconds; of a failed trial only what was asked for."""
     source = trial if trial.run is None else trial.run
     run = {name: getattr(source, name, None) for name in _RUN_FIELDS}
-    return {**run, "params": {name: plain(value) for name, value in source.params.items()}}
+    run["params"] = {name: plain(value) for name, value in source.params.items()}
+    if trial.run is not None and trial.run.metrics is not None:
+        run["metrics"] = dict(vars(trial.run.metrics))
+    return run
 
 
 def _with_check(content: Json) -> bytes:
@@ -316,6 +352,50 @@ def parse_results(content: bytes) -> Contents | None:
     return found if ours or head == OPENING[: len(head)] else None
 
 
+def merge_results(paths: Sequence[str]) -> tuple[bytes, Contents]:
+    """The lines of several results files as one, and what they hold; each trial once.
+
+    Refused: files of one name but of unlike content, and a trial that came out in two ways.
+    """
+    merged = Contents()
+    lines: dict[str, bytes] = {}
+    headers: dict[bytes, Mapping[str, Any]] = {}
+    hashes: dict[str, tuple[str | None, str]] = {}
+    outcomes: dict[str, tuple[bytes, str]] = {}
+    for path in paths:
+        contents = read_results(path)
+        merged.damaged += contents.damaged
+        for line in Path(path).read_bytes().split(b"\n")[:-1]:
+            try:
+                item = decode(line)
+            except DamagedLineError:
+                continue
+            if isinstance(item, Header):
+                headers[line] = item.facts
+                continue
+            record = item.data.record
+            sha256, where = hashes.setdefault(record.path, (record.sha256, path))
+            if sha256 != record.sha256:
+                problem = f"{record.path} has another content in {where}"
+                raise _conflict(path, problem, "merge results of the same data only")
+            if item.run is not None:
+                essence = encode_trial(replace(item, run=replace(item.run, seconds=0.0)), _NO_TIME)
+                known, where = outcomes.setdefault(item.id, (essence, path))
+                if known != essence:
+                    problem = f"trial {item.id} ({item.learner}) came out otherwise in {where}"
+                    hint = "`ahpatron inspect` of each shows the versions; merge those alike only"
+                    raise _conflict(path, problem, hint)
+            merged.add(item)
+            if merged.trials[item.id] is item:
+                lines[item.id] = line
+    merged.headers = list(headers.values())
+    return b"".join(line + b"\n" for line in (*headers, *lines.values())), merged
+
+
+def _conflict(path: str, problem: str, hint: str) -> UserError:
+    return UserError(problem, code=ExitCode.BAD_DATA, place=Place(path), hint=hint)
+
+
 class ResultsFile:
     """An open results file, ours alone; use with `with`."""
 
@@ -418,13 +498,13 @@ class ResultsFile:
         os.fsync(self._descriptor)
 
 
-def check_results_path(path: str) -> None:
+def check_results_path(path: str, option: str = "--out") -> None:
     """Refuse what cannot hold results, before anything is read or played."""
     target = Path(path)
     if target.suffix != SUFFIX and not target.is_dir():
         raise usage(
-            f"--out must end in {SUFFIX}, got {path!r}",
-            f"use --out {shlex.quote(str(target.with_suffix(SUFFIX)))}; "
+            f"{option} must end in {SUFFIX}, got {path!r}",
+            f"use {option} {shlex.quote(str(target.with_suffix(SUFFIX)))}; "
             "`ahpatron inspect FILE.jsonl --format csv` shows the results in other formats",
         )
     if target.exists() and not target.is_file():
@@ -460,7 +540,8 @@ def _lock(path: str, descriptor: int) -> None:
             "another sweep is writing to this results file",
             code=ExitCode.LOCKED,
             place=Place(path),
-            hint="wait for it, or give this one a file of its own; `cat` merges them later",
+            hint="wait for it, or give this one a file of its own; "
+            "`ahpatron inspect A.jsonl B.jsonl --merge C.jsonl` puts them together later",
         ) from None
 
 

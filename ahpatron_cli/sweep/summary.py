@@ -6,27 +6,93 @@ the difference of a pair has far less noise than the two rates.
 
 from __future__ import annotations
 
-import math
+import re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import PurePath
-from statistics import fmean, stdev
-from typing import Any, TypeAlias
+from typing import Any
 
+from ahpatron_cli.errors import one_of, usage
 from ahpatron_cli.numbers import assignment
 from ahpatron_cli.records import (
     DataRecord,
     ParamValue,
     RunRecord,
     SummaryRecord,
+    mean_sd,
     summarise,
     whole,
 )
+from ahpatron_cli.sweep.statistics import (
+    SIGNIFICANCE,
+    Difference,
+    Order,
+    OverDatasets,
+    compare,
+    holm,
+    over_datasets,
+)
 
-CONFIDENCE = 0.95
 
-Order: TypeAlias = tuple[int, int]
-"""Seed and repeat, which fix a permutation."""
+@dataclass(frozen=True)
+class Metric:
+    """What settings are compared by."""
+
+    name: str
+    head: str
+    """Of its column; with a % the values are shown in percent."""
+    larger_is_better: bool = False
+
+    @property
+    def in_percent(self) -> bool:
+        """Whether it is shown in percent."""
+        return "%" in self.head
+
+    def of(self, run: RunRecord) -> float | None:
+        """Its value; None if the run was not measured so.
+
+        Where the counts leave it undefined, as precision without a predicted +1, it is the worst.
+        """
+        if self.name == MISTAKE_RATE.name:
+            return run.mistake_rate
+        measured = run.metrics
+        if measured is None:
+            from ahpatron_cli.metrics import metrics_of  # which imports NumPy
+
+            counts = run.true_positives, run.false_positives, run.true_negatives
+            known = [count for count in (*counts, run.false_negatives) if count is not None]
+            if self.name == "auc" or len(known) < 4:
+                return None
+            measured = metrics_of(known[0], known[1], known[2], known[3], None)
+        value: float | None = getattr(measured, self.name)
+        return value if value is not None else 0.0 if self.larger_is_better else 1.0
+
+
+_SUFFIXES = re.compile(r"(?<=[^/])(\.(svm|libsvm|svmlight|txt|dat|gz|bz2|xz))+$")
+
+MISTAKE_RATE = Metric("mistake_rate", "AMR %")
+METRICS = {
+    metric.name: metric
+    for metric in (
+        MISTAKE_RATE,
+        Metric("balanced_error", "Balanced error %"),
+        Metric("precision", "Precision %", larger_is_better=True),
+        Metric("recall", "Recall %", larger_is_better=True),
+        Metric("f1", "F1 %", larger_is_better=True),
+        Metric("kappa", "Kappa", larger_is_better=True),
+        Metric("auc", "AUC", larger_is_better=True),
+    )
+}
+
+
+@dataclass(frozen=True)
+class Criterion:
+    """How the best setting of a learner is chosen."""
+
+    metric: Metric = MISTAKE_RATE
+    tune_orders: int = 0
+    """Settings are chosen on repeats below this and reported on the others; 0: on the same."""
 
 
 @dataclass(frozen=True)
@@ -62,18 +128,6 @@ class TrialRecord:
 
 
 @dataclass(frozen=True)
-class Difference:
-    """Mistake rate of a setting minus that of the best, over the orders that both played."""
-
-    mean: float
-    se: float | None
-    """Standard error of the mean; None for a single order."""
-    orders: int
-    more_than_noise: bool | None
-    """Whether 0 lies outside the 95 % interval (Student's t); None where that cannot be said."""
-
-
-@dataclass(frozen=True)
 class Setting:
     """One learner with one choice of parameters on one data set, over its orders."""
 
@@ -82,8 +136,12 @@ class Setting:
     """All of them, also the kernel's."""
     varied: Mapping[str, ParamValue]
     """Those of them that tell it from the other settings of this learner on this data set."""
-    rates: Mapping[Order, float]
-    """Mistake rate of each order."""
+    values: Mapping[Order, float]
+    """The metric on each order."""
+    mean: float
+    sd: float | None
+    cost: float
+    """The mean with the sign that makes the lowest the best."""
     summary: SummaryRecord
     difference: Difference | None = None
     """To the best setting of the data set; None for that one itself, or with no order in common."""
@@ -102,14 +160,51 @@ class DataFindings:
 
     name: str
     """The file's name, with as much of its folder as tells it from the others."""
+    short: str
+    """As a column's head: without suffixes, and without what all data sets have in common."""
     data: TrialData
     settings: Sequence[Setting]
     """Learners in the order of the registry, the settings of each by value."""
+    best: Sequence[Setting]
+    """The best setting of each learner; with tuning orders, as it did on the other orders."""
+    criterion: Criterion = Criterion()
 
     @property
-    def best(self) -> list[Setting]:
-        """The best setting of each learner, in the order in which the learners were asked for."""
-        return [setting for setting in self.settings if setting.best_of_learner]
+    def winner(self) -> Setting:
+        """The best of the best."""
+        return next(setting for setting in self.best if setting.best_of_data)
+
+    @property
+    def several_settings(self) -> bool:
+        """Whether any learner was played with more than one."""
+        return len(self.settings) > len(self.best)
+
+    def verdict(self, setting: Setting) -> str | None:
+        """What the difference to the best says; None if the orders played allow no verdict."""
+        if setting.best_of_data:
+            return "best"
+        gap = setting.difference
+        if gap is None:
+            return f"no common {'order' if self.data.shuffled else 'pass'}"
+        if gap.more_than_noise is None:
+            several = max(one.summary.repeats for one in self.best) > 1
+            return "one common order" if self.data.shuffled and several else None
+        if not gap.more_than_noise:
+            return "n.s."
+        # A setting that lacks orders is never the best, yet may win on those shared with the best.
+        return "worse" if (gap.mean > 0) != self.criterion.metric.larger_is_better else "better"
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """Learners x data sets: the best setting of each learner on each."""
+
+    learners: Sequence[str]
+    datasets: Sequence[DataFindings]
+    rows: Sequence[Sequence[Setting | None]]
+    """For each learner; None: it was not played on that data set."""
+    ranks: OverDatasets
+    """Of the learners that were played on all data sets."""
 
 
 @dataclass(frozen=True)
@@ -123,60 +218,161 @@ class Findings:
     """Trials that ended with an error and were not played to the end since."""
     origins: Sequence[Mapping[str, Any]] = field(default=())
     """The header lines: versions, BLAS and the command of each sweep that wrote to the file."""
+    criterion: Criterion = Criterion()
+
+    def matrix(self) -> Matrix:
+        """All data sets side by side."""
+        found = [{one.learner: one for one in data.best} for data in self.datasets]
+        learners = sorted({name for data in found for name in data}, key=_rank)
+        rows = [[data.get(learner) for data in found] for learner in learners]
+        complete = {
+            learner: [one.mean for one in row if one]
+            for learner, row in zip(learners, rows, strict=True)
+            if all(row)
+        }
+        larger = self.criterion.metric.larger_is_better
+        ranks = over_datasets(complete, larger_is_better=larger)
+        return Matrix(learners, self.datasets, rows, ranks)
 
 
-def find(trials: Sequence[TrialRecord], origins: Sequence[Mapping[str, Any]] = ()) -> Findings:
+def choose_trials(
+    trials: Sequence[TrialRecord], learners: Sequence[str], data: Sequence[str]
+) -> list[TrialRecord]:
+    """Those of these learners on these data sets; no names stand for all."""
+    groups = _grouped(trials, lambda trial: trial.data.identity)
+    names = _names([group[0].data for group in groups])
+    known = [_legal_names(group[0].data, *pair) for group, pair in zip(groups, names, strict=True)]
+    for name in data:
+        one_of("data set", name, [one for legal in known for one in legal])
+    wanted = {trial.data.identity for trial in trials}
+    if data:
+        wanted = {
+            group[0].data.identity
+            for group, legal in zip(groups, known, strict=True)
+            if set(data) & set(legal)
+        }
+    for name in learners:
+        one_of("learner", name, dict.fromkeys(trial.learner for trial in trials))
+    return [
+        trial
+        for trial in trials
+        if trial.data.identity in wanted and (not learners or trial.learner in learners)
+    ]
+
+
+def _legal_names(data: TrialData, name: str, short: str) -> list[str]:
+    """What a data set may be called on the command line."""
+    return list(dict.fromkeys((short, name, data.record.path)))
+
+
+def find(
+    trials: Sequence[TrialRecord],
+    origins: Sequence[Mapping[str, Any]] = (),
+    criterion: Criterion = Criterion(),  # noqa: B008 - it is frozen
+) -> Findings:
     """Fold trials (each id once) into findings."""
     groups = _grouped(trials, lambda trial: trial.data.identity)
     names = _names([group[0].data for group in groups])
     datasets = [
-        DataFindings(name, group[0].data, _settings(played, group[0].data.shuffled))
+        _data_findings(*name, played, criterion)
         for name, group in zip(names, groups, strict=True)
         if (played := [trial for trial in group if trial.run is not None])
     ]
     failed = [trial for trial in trials if trial.run is None]
-    return Findings(datasets, len(trials) - len(failed), failed, origins)
+    return Findings(datasets, len(trials) - len(failed), failed, origins, criterion)
 
 
-def _settings(trials: Sequence[TrialRecord], shuffled: bool) -> list[Setting]:
+def _data_findings(
+    name: str, short: str, trials: Sequence[TrialRecord], criterion: Criterion
+) -> DataFindings:
+    data, tune = trials[0].data, criterion.tune_orders
+    chosen_on = [trial for trial in trials if trial.repeat < tune] if tune else trials
+    settings = _settings(chosen_on, criterion.metric, data.shuffled)
+    best = [setting for setting in settings if setting.best_of_learner]
+    if tune:
+        wanted = {_key(one): one.varied for one in best}
+        others = [one for one in trials if one.repeat >= tune and _key(one) in wanted]
+        if not chosen_on or not others:
+            which = "on which to choose" if others else "to report on"
+            raise usage(f"--tune-orders {tune}: {name} has no order {which}", "play more --repeats")
+        best = [
+            replace(one, varied=wanted[_key(one)])
+            for one in _settings(others, criterion.metric, data.shuffled)
+        ]
+    best = _corrected(best)
+    if not tune:
+        by_key = {_key(one): one for one in best}
+        settings = [by_key.get(_key(one), one) for one in settings]
+    return DataFindings(name, short, data, settings, best, criterion)
+
+
+def _corrected(best: Sequence[Setting]) -> list[Setting]:
+    """With p-values that are corrected for the number of learners."""
+    known = [one.difference.p_value for one in best if one.difference]
+    corrected = iter(holm([p_value for p_value in known if p_value is not None]))
+    made = []
+    for one in best:
+        if one.difference and one.difference.p_value is not None:
+            p_holm = next(corrected)
+            gap = replace(one.difference, p_holm=p_holm, more_than_noise=p_holm < SIGNIFICANCE)
+            one = replace(one, difference=gap)
+        made.append(one)
+    return made
+
+
+def _key(played: Setting | TrialRecord) -> tuple[Any, ...]:
+    """Equal for trials of one setting."""
+    return played.learner, *sorted(played.params.items())
+
+
+def _settings(trials: Sequence[TrialRecord], metric: Metric, shuffled: bool) -> list[Setting]:
     """The settings of one data set, compared with the best of them."""
-    groups = _grouped(trials, lambda trial: (trial.learner, *sorted(trial.params.items())))
-    # by order, so that none counts twice
-    runs = [
-        {(trial.seed, trial.repeat): trial.run for trial in group if trial.run} for group in groups
+    by_learner = _grouped(trials, lambda trial: (trial.learner,))
+    found = [one for group in by_learner for one in _settings_of_learner(group, metric)]
+    best = best_of(found)
+    best_of_learner = [
+        best_of([one for one in found if one.learner == group[0].learner]) for group in by_learner
     ]
-    summaries = [summarise(list(played.values())) for played in runs]
-    rates = [{order: run.mistake_rate for order, run in played.items()} for played in runs]
-    numbers: dict[str, list[int]] = {}
-    for number, summary in enumerate(summaries):
-        numbers.setdefault(summary.learner, []).append(number)
-    best = best_of(summaries, range(len(summaries)))
-    best_of_learner = {learner: best_of(summaries, own) for learner, own in numbers.items()}
-    telling = {
-        learner: _telling([summaries[number].params for number in own])
-        for learner, own in numbers.items()
-    }
-    settings = []
-    for number, summary in enumerate(summaries):
-        learner, params = summary.learner, summary.params
-        settings.append(
-            Setting(
-                learner,
-                params,
-                {name: params[name] for name in telling[learner] if name in params},
-                rates[number],
-                summary,
-                difference=None
-                if number == best
-                else compare(rates[number], rates[best], sampled=shuffled),
-                best_of_learner=number == best_of_learner[learner],
-                best_of_data=number == best,
-            )
+    settings = [
+        replace(
+            one,
+            difference=None if one is best else compare(one.values, best.values, sampled=shuffled),
+            best_of_learner=any(one is other for other in best_of_learner),
+            best_of_data=one is best,
         )
+        for one in found
+    ]
     # by value, and not by which process happened to be the first to finish
     return sorted(
         settings, key=lambda one: (_rank(one.learner), *map(_sortable, one.varied.values()))
     )
+
+
+def _settings_of_learner(trials: Sequence[TrialRecord], metric: Metric) -> list[Setting]:
+    groups = _grouped(trials, _key)
+    telling = _telling([group[0].params for group in groups])
+    settings = []
+    for group in groups:
+        # by order, so that none counts twice
+        runs = {(trial.seed, trial.repeat): trial.run for trial in group if trial.run}
+        values, params = _values(runs, metric), group[0].params
+        mean, sd = mean_sd(list(values.values()))
+        cost = -mean if metric.larger_is_better else mean
+        varied = {name: params[name] for name in telling if name in params}
+        summary = summarise(list(runs.values()))
+        settings.append(Setting(group[0].learner, params, varied, values, mean, sd, cost, summary))
+    return settings
+
+
+def _values(runs: Mapping[Order, RunRecord], metric: Metric) -> dict[Order, float]:
+    values = {order: metric.of(run) for order, run in runs.items()}
+    known = {order: value for order, value in values.items() if value is not None}
+    if len(known) < len(values):
+        raise usage(
+            f"--metric {metric.name}: {len(values) - len(known)} trials were not measured by it",
+            f"`ahpatron sweep` with --metric {metric.name} plays them again",
+        )
+    return known
 
 
 def _rank(learner: str) -> tuple[int, str]:
@@ -207,40 +403,18 @@ def _telling(settings: Sequence[Mapping[str, ParamValue]]) -> list[str]:
     return names
 
 
-def best_of(summaries: Sequence[SummaryRecord], among: Sequence[int]) -> int:
-    """The number of the lowest mean among the settings with the most orders.
+def best_of(settings: Sequence[Setting]) -> Setting:
+    """The lowest cost among the settings with the most orders.
 
     Of equals it is the one with the smaller parameters, whichever was played first.
     """
-    complete = max(summaries[number].repeats for number in among)
-    full = [number for number in among if summaries[number].repeats == complete]
+    complete = max(one.summary.repeats for one in settings)
 
-    def rank(number: int) -> tuple[Any, ...]:
-        line = summaries[number]
-        params = [(name, _sortable(value)) for name, value in sorted(line.params.items())]
-        return line.mistake_rate_mean, _rank(line.learner), params
+    def rank(one: Setting) -> tuple[Any, ...]:
+        params = [(name, _sortable(value)) for name, value in sorted(one.params.items())]
+        return one.cost, _rank(one.learner), params
 
-    return min(full, key=rank)
-
-
-def compare(
-    rates: Mapping[Order, float], best: Mapping[Order, float], *, sampled: bool = True
-) -> Difference | None:
-    """The paired difference over the orders that both have.
-
-    Passes that all went in file order are not a sample of orders: nothing can be said of noise.
-    """
-    gaps = [rate - best[order] for order, rate in rates.items() if order in best]
-    if not gaps:
-        return None
-    mean = fmean(gaps)
-    if len(gaps) == 1 or not sampled:
-        return Difference(mean, None, len(gaps), None)
-    from scipy.special import stdtrit  # Student's t without the weight of scipy.stats
-
-    se = stdev(gaps) / math.sqrt(len(gaps))
-    limit = float(stdtrit(len(gaps) - 1, (1 + CONFIDENCE) / 2))
-    return Difference(mean, se, len(gaps), abs(mean) > limit * se)
+    return min((one for one in settings if one.summary.repeats == complete), key=rank)
 
 
 def distinct_names(paths: Sequence[str]) -> list[str]:
@@ -253,21 +427,39 @@ def distinct_names(paths: Sequence[str]) -> list[str]:
     return names
 
 
-def _names(files: Sequence[TrialData]) -> list[str]:
-    """What each data set is called: its file, what was done to it, and a number if need be."""
-    shown = []
-    for data, name in zip(files, distinct_names([one.record.path for one in files]), strict=True):
-        done = [
+def _names(files: Sequence[TrialData]) -> list[tuple[str, str]]:
+    """What each data set is called: its file and what was done to it; and in short."""
+    bases = distinct_names([one.record.path for one in files])
+    stems = [_SUFFIXES.sub("", base) for base in bases]
+    done = [
+        [
             f"limit={data.limit}" if data.limit is not None else "",
             f"scale={data.scale}" if data.scale != "none" else "",
             f"positive={whole(data.positive)}" if data.positive is not None else "",
         ]
-        shown.append(", ".join([name, *filter(None, done)]))
-    seen: dict[str, int] = {}
-    for number, name in enumerate(shown):
-        seen[name] = seen.get(name, 0) + 1
-        if seen[name] > 1:
-            shown[number] = f"{name} ({seen[name]})"
+        for data in files
+    ]
+    common = {part for part in done[0] if all(part in parts for parts in done)} if done else set()
+    names = _numbered([_with(base, parts) for base, parts in zip(bases, done, strict=True)])
+    short = [
+        _with(stem, [part for part in parts if part not in common])
+        for stem, parts in zip(stems, done, strict=True)
+    ]
+    distinct = len(set(stems)) == len(set(bases))
+    return list(zip(names, _numbered(short) if distinct else names, strict=True))
+
+
+def _with(name: str, parts: Sequence[str]) -> str:
+    return ", ".join([name, *filter(None, parts)])
+
+
+def _numbered(names: Sequence[str]) -> list[str]:
+    """With a number after a name that was there before."""
+    seen: Counter[str] = Counter()
+    shown = []
+    for name in names:
+        seen[name] += 1
+        shown.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
     return shown
 
 

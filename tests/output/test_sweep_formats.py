@@ -14,9 +14,9 @@ from support.trials import make_data, make_trial, make_trials, sweep
 
 CSV_COLUMNS = (
     "data,sha256,limit,scale,positive,shuffled,learner,repeats,mistake_rate_mean,"
-    "mistake_rate_sd,margin_updates_mean,support_size_mean,seconds_mean,best_of_learner,"
-    "best_of_data,difference_mean,difference_se,difference_orders,"
-    "difference_more_than_noise,param_budget,param_epsilon"
+    "mistake_rate_sd,margin_updates_mean,support_size_mean,seconds_mean,metric_mean,metric_sd,"
+    "best_of_learner,best_of_data,difference_mean,difference_se,difference_orders,"
+    "difference_p_value,difference_p_holm,difference_more_than_noise,param_budget,param_epsilon"
 )
 
 
@@ -40,9 +40,13 @@ def test_json_is_one_document() -> None:
     findings = find(trials, [{"version": "0.0.9"}])
     document = json.loads(findings_to_text(findings, "json"))
     settings = document["datasets"][0].pop("settings")
+    best = document["datasets"][0].pop("best")
     assert document == {
         "schema": 1,
         "version": __version__,
+        "metric": "mistake_rate",
+        "tune_orders": 0,
+        "matrix": None,
         "trials": 4,
         "failed": [
             {
@@ -84,6 +88,8 @@ def test_json_is_one_document() -> None:
         "margin_updates_mean": 50.0,
         "support_size_mean": 314.0,
         "seconds_mean": 0.0512,
+        "metric_mean": summary.mistake_rate_mean,
+        "metric_sd": summary.mistake_rate_sd,
         "best_of_learner": True,
         "best_of_data": True,
         "difference": None,
@@ -92,6 +98,7 @@ def test_json_is_one_document() -> None:
     assert difference is not None
     assert second["difference"] == vars(difference)
     assert (second["best_of_learner"], second["best_of_data"]) == (True, False)
+    assert best == [first | {"verdict": "best"}, second | {"verdict": "worse"}]
 
 
 def test_infinite_parameters_are_shown_everywhere() -> None:

@@ -42,7 +42,8 @@ def texts(axes: Axes) -> list[str]:
 
 
 def made(rate: float, seconds: float) -> Setting:
-    return Setting("a", {}, {}, {}, SummaryRecord("a", {}, 1, rate, None, 0.0, None, seconds))
+    summary = SummaryRecord("a", {}, 1, rate, None, 0.0, None, seconds)
+    return Setting("a", {}, {}, {}, rate, None, rate, summary)
 
 
 # What is drawn

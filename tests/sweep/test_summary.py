@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 from scipy.stats import ttest_rel
 
-from ahpatron_cli.sweep.summary import DataFindings, Setting, compare, distinct_names, find
+from ahpatron_cli.sweep.statistics import compare
+from ahpatron_cli.sweep.summary import DataFindings, Setting, distinct_names, find
 from support.trials import make_data, make_trial, make_trials
 
 
@@ -31,8 +32,8 @@ def test_a_difference_worked_out_by_hand() -> None:
     assert gap.mean == 2.0
     assert gap.se == pytest.approx(1 / math.sqrt(3))
     assert gap.orders == 3
-    # t = 3.46 with two degrees of freedom, where 4.30 is needed
-    assert gap.more_than_noise is False
+    # t = 2√3 with two degrees of freedom, whose tails are known: p = 1 - t/√(2 + t²)
+    assert gap.p_value == pytest.approx(1 - 2 * math.sqrt(3 / 14))
 
 
 @pytest.mark.parametrize(
@@ -51,7 +52,7 @@ def test_noise_is_judged_as_by_the_paired_t_test(others: Sequence[float]) -> Non
     assert gap is not None
     assert gap.se is not None
     assert gap.mean / gap.se == pytest.approx(test.statistic)
-    assert gap.more_than_noise == (test.pvalue < 0.05)
+    assert gap.p_value == pytest.approx(test.pvalue)
 
 
 def test_orders_are_paired_by_seed_and_repeat_not_by_place() -> None:
@@ -65,7 +66,7 @@ def test_orders_are_paired_by_seed_and_repeat_not_by_place() -> None:
 def test_one_order_says_nothing_about_noise() -> None:
     gap = compare(rates([0.2]), rates([0.1]))
     assert gap is not None
-    assert (gap.mean, gap.se, gap.orders, gap.more_than_noise) == (0.1, None, 1, None)
+    assert (gap.mean, gap.se, gap.orders, gap.p_value) == (0.1, None, 1, None)
 
 
 def test_no_order_in_common_is_no_difference() -> None:
@@ -75,13 +76,13 @@ def test_no_order_in_common_is_no_difference() -> None:
 def test_the_same_rates_are_within_noise() -> None:
     gap = compare(rates([0.1, 0.2]), rates([0.1, 0.2]))
     assert gap is not None
-    assert (gap.mean, gap.se, gap.more_than_noise) == (0.0, 0.0, False)
+    assert (gap.mean, gap.se, gap.p_value) == (0.0, 0.0, 1.0)
 
 
 def test_a_gap_that_is_always_the_same_is_more_than_noise() -> None:
     gap = compare(rates([0.5, 0.75]), rates([0.25, 0.5]))
     assert gap is not None
-    assert (gap.mean, gap.se, gap.more_than_noise) == (0.25, 0.0, True)
+    assert (gap.mean, gap.se, gap.p_value) == (0.25, 0.0, 0.0)
 
 
 def test_means_and_the_best() -> None:
@@ -156,7 +157,7 @@ def test_what_varies_is_a_matter_of_one_learner() -> None:
 def test_an_order_counts_once() -> None:
     twice = [make_trial("ahpatron", 0.1), make_trial("ahpatron", 0.1)]
     (setting,) = found(*twice).settings
-    assert setting.summary.repeats == len(setting.rates) == 1
+    assert setting.summary.repeats == len(setting.values) == 1
 
 
 def test_failed_trials_are_kept_apart() -> None:

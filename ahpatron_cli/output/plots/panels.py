@@ -100,12 +100,8 @@ def _series(learner: str, settings: Sequence[Setting], parameter: str) -> Series
         value = _number(setting.params.get(parameter))
         if value is not None:
             by_value.setdefault(value, []).append(setting)
-    points = [(value, _best(by_value[value])) for value in sorted(by_value)]
-    return Series(learner, points, level=None if points else _best(settings))
-
-
-def _best(settings: Sequence[Setting]) -> Setting:
-    return settings[best_of([setting.summary for setting in settings], range(len(settings)))]
+    points = [(value, best_of(by_value[value])) for value in sorted(by_value)]
+    return Series(learner, points, level=None if points else best_of(settings))
 
 
 def _number(value: ParamValue | None) -> float | None:
@@ -120,16 +116,13 @@ def axis_name(parameter: str) -> str:
 
 
 def pareto_front(settings: Sequence[Setting]) -> list[Setting]:
-    """The settings that no other beats in time or rate without losing in the other, fastest first.
+    """The settings that no other beats in time or metric without losing in the other.
 
-    Of settings equal in both the first is taken.
+    The fastest first. Of settings equal in both the first is taken.
     """
     front: list[Setting] = []
-    for setting in sorted(
-        settings, key=lambda each: (each.summary.seconds_mean, each.summary.mistake_rate_mean)
-    ):
-        rate = setting.summary.mistake_rate_mean
-        if not front or rate < front[-1].summary.mistake_rate_mean:
+    for setting in sorted(settings, key=lambda each: (each.summary.seconds_mean, each.cost)):
+        if not front or setting.cost < front[-1].cost:
             front.append(setting)
     return front
 

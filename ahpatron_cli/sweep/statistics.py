@@ -1,0 +1,199 @@
+"""Which differences are more than noise: over the orders of one data set, and over data sets.
+
+scipy does the arithmetic. It is imported where it is used: `scipy.stats` takes half a second.
+"""
+
+from __future__ import annotations
+
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from itertools import combinations
+from statistics import fmean, stdev
+from typing import TypeAlias
+
+SIGNIFICANCE = 0.05
+FEWEST_DATASETS, FEWEST_LEARNERS = 3, 3
+"""For a test over data sets."""
+
+Order: TypeAlias = tuple[int, int]
+"""Seed and repeat, which fix a permutation."""
+
+
+@dataclass(frozen=True)
+class Difference:
+    """A value of a setting minus that of the best, over the orders that both played."""
+
+    mean: float
+    se: float | None
+    """Standard error of the mean; None for a single order."""
+    orders: int
+    p_value: float | None = None
+    """Of Student's paired t-test; None where nothing can be said of noise."""
+    p_holm: float | None = None
+    """Corrected for the number of learners; None for settings that are not their learner's best."""
+    more_than_noise: bool | None = None
+    """Whether `p_holm` is below 0.05."""
+
+
+def compare(
+    values: Mapping[Order, float], best: Mapping[Order, float], *, sampled: bool = True
+) -> Difference | None:
+    """The paired difference over the orders that both have.
+
+    Passes that all went in file order are not a sample of orders: nothing can be said of noise.
+    """
+    gaps = [value - best[order] for order, value in values.items() if order in best]
+    if not gaps:
+        return None
+    mean = fmean(gaps)
+    if len(gaps) == 1 or not sampled:
+        return Difference(mean, None, len(gaps))
+    from scipy.special import stdtr  # Student's t without the weight of scipy.stats
+
+    se = stdev(gaps) / math.sqrt(len(gaps))
+    if se == 0:
+        return Difference(mean, se, len(gaps), 1.0 if mean == 0 else 0.0)
+    p_value = 2 * float(stdtr(len(gaps) - 1, -abs(mean) / se))
+    return Difference(mean, se, len(gaps), p_value)
+
+
+def holm(p_values: Sequence[float]) -> list[float]:
+    """Holm's step-down correction: the i-th smallest of m times m - i + 1, never falling."""
+    order = sorted(range(len(p_values)), key=lambda number: p_values[number])
+    corrected = [0.0] * len(p_values)
+    largest = 0.0
+    for rank, number in enumerate(order):
+        largest = max(largest, min((len(p_values) - rank) * p_values[number], 1.0))
+        corrected[number] = largest
+    return corrected
+
+
+@dataclass(frozen=True)
+class McNemar:
+    """Two learners in the same rounds: McNemar's exact test on the rounds that one got wrong."""
+
+    learner: str
+    other: str
+    only_learner: int
+    """Rounds in which only it was wrong."""
+    only_other: int
+    p_value: float
+    p_holm: float
+
+
+def mcnemar(
+    learners: Sequence[str], only: Sequence[Sequence[int]], mistakes: Sequence[int]
+) -> list[McNemar]:
+    """The learner with the fewest mistakes against every other.
+
+    `only[i][j]` are the rounds in which learner i was wrong and learner j was not.
+    """
+    from scipy.stats import binomtest
+
+    best = min(range(len(learners)), key=lambda number: mistakes[number])
+    rivals = [number for number in range(len(learners)) if number != best]
+    counts = [(only[number][best], only[best][number]) for number in rivals]
+    p_values = [
+        float(binomtest(theirs, theirs + ours).pvalue) if theirs + ours else 1.0
+        for theirs, ours in counts
+    ]
+    return [
+        McNemar(learners[number], learners[best], *count, p_value, p_holm)
+        for number, count, p_value, p_holm in zip(
+            rivals, counts, p_values, holm(p_values), strict=True
+        )
+    ]
+
+
+@dataclass(frozen=True)
+class Pair:
+    """Two learners over all data sets: Wilcoxon's signed-rank test."""
+
+    learners: tuple[str, str]
+    p_value: float
+    p_holm: float
+    """Corrected for the number of pairs."""
+
+
+@dataclass(frozen=True)
+class OverDatasets:
+    """Ranks of learners over data sets, and which differences of ranks are more than noise."""
+
+    mean_ranks: Mapping[str, float]
+    """1 is best; equal values share the mean of their ranks."""
+    datasets: int
+    friedman: float | None = None
+    """Friedman's χ², corrected for ties; None for fewer than three learners or data sets."""
+    p_value: float | None = None
+    critical_difference: float | None = None
+    """Nemenyi: mean ranks that differ by less are not told apart."""
+    groups: Sequence[Sequence[str]] = ()
+    """The largest groups of learners that Nemenyi does not tell apart, by rank."""
+    pairs: Sequence[Pair] = ()
+
+
+def over_datasets(
+    values: Mapping[str, Sequence[float]], *, larger_is_better: bool = False
+) -> OverDatasets:
+    """Compare learners by their means on the same data sets."""
+    from scipy.stats import friedmanchisquare, rankdata, studentized_range
+
+    sign = -1 if larger_is_better else 1
+    learners = list(values)
+    table = [
+        [sign * values[learner][column] for learner in learners] for column in _columns(values)
+    ]
+    ranks = [rankdata(row) for row in table]
+    count, datasets = len(learners), len(table)
+    mean_ranks = {
+        learner: fmean(float(row[number]) for row in ranks)
+        for number, learner in enumerate(learners)
+    }
+    if count < FEWEST_LEARNERS or datasets < FEWEST_DATASETS:
+        return OverDatasets(mean_ranks, datasets)
+    statistic, p_value = 0.0, 1.0
+    if any(len(set(row)) > 1 for row in table):
+        test = friedmanchisquare(*(values[learner] for learner in learners))
+        statistic, p_value = float(test.statistic), float(test.pvalue)
+    quantile = float(studentized_range.ppf(1 - SIGNIFICANCE, count, math.inf)) / math.sqrt(2)
+    difference = quantile * math.sqrt(count * (count + 1) / (6 * datasets))
+    groups = _groups(mean_ranks, difference)
+    return OverDatasets(
+        mean_ranks, datasets, statistic, p_value, difference, groups, _pairs(values)
+    )
+
+
+def _columns(values: Mapping[str, Sequence[float]]) -> range:
+    return range(len(next(iter(values.values()), ())))
+
+
+def _groups(mean_ranks: Mapping[str, float], difference: float) -> list[list[str]]:
+    """Runs of neighbours in the order of ranks, none inside another."""
+    learners = sorted(mean_ranks, key=lambda learner: mean_ranks[learner])
+    groups: list[list[str]] = []
+    for start, first in enumerate(learners):
+        group = [
+            learner
+            for learner in learners[start:]
+            if mean_ranks[learner] - mean_ranks[first] < difference
+        ]
+        if len(group) > 1 and not (groups and group[-1] == groups[-1][-1]):
+            groups.append(group)
+    return groups
+
+
+def _pairs(values: Mapping[str, Sequence[float]]) -> list[Pair]:
+    from scipy.stats import wilcoxon
+
+    found = []
+    for one, other in combinations(values, 2):
+        gaps = [a - b for a, b in zip(values[one], values[other], strict=True)]
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of a normal approximation, where values are equal
+            # of equal values nothing is left to rank
+            p_value = float(wilcoxon(gaps).pvalue) if any(gaps) else 1.0
+        found.append(((one, other), p_value))
+    corrected = holm([p_value for _, p_value in found])
+    return [Pair(*pair, p_holm) for pair, p_holm in zip(found, corrected, strict=True)]

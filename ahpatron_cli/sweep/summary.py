@@ -262,7 +262,7 @@ def choose_trials(
 
 def _legal_names(data: TrialData, name: str, short: str) -> list[str]:
     """What a data set may be called on the command line."""
-    return list(dict.fromkeys((short, name, data.record.path)))
+    return list(dict.fromkeys((short, name, PurePath(data.record.path).name, data.record.path)))
 
 
 def find(

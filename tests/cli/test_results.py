@@ -1,0 +1,209 @@
+"""Results that travel: filters, files, one row per trial, merged shards, and bad input to each."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from pathlib import Path
+
+import pytest
+
+import ahpatron_cli
+from support.command import Ahpatron
+from support.sweep_command import essence, lines, sweep
+
+
+@pytest.fixture
+def results(ahpatron: Ahpatron, rings: Path, sparse_text: Path) -> Path:
+    """Two files, two learners, two budgets, three orders."""
+    limited = ("-l", "ahpatron", "-l", "rbp", "-g", "budget=10,20", "--repeats", "3")
+    done = sweep(ahpatron, rings, sparse_text, *limited, "--limit", "100")
+    assert done.code == 0
+    return ahpatron.folder / "r.jsonl"
+
+
+def test_the_matrix_and_its_files(ahpatron: Ahpatron, results: Path) -> None:
+    shown = ahpatron("inspect", results, "--matrix", "--out", "m.tex")
+    assert shown.out.splitlines()[1].split() == ["Learner", "rings", "sparse_text", "Rank"]
+    assert r"\begin{tabular}{lrrr}" in (ahpatron.folder / "m.tex").read_text()
+    assert ahpatron("inspect", results).out.startswith(shown.out.split("\n\n")[0])
+
+
+@pytest.mark.parametrize("name", ["rings", "rings.svm"])
+def test_filters(ahpatron: Ahpatron, results: Path, name: str) -> None:
+    document = json.loads(
+        ahpatron("inspect", results, "-l", "rbp", "--data", name, "--format", "json").out
+    )
+    (data,) = document["datasets"]
+    assert data["data"]["path"].endswith("rings.svm")
+    assert {one["learner"] for one in data["settings"]} == {"rbp"}
+    assert document["trials"] == 6
+
+
+def test_one_row_per_trial(ahpatron: Ahpatron, results: Path) -> None:
+    shown = ahpatron("inspect", results, "--trials", "--format", "csv", "--out", "t.json")
+    rows = list(csv.DictReader(io.StringIO(shown.out)))
+    stored = lines(results)
+    assert len(rows) == len(stored) == 24
+    by_id = {one["id"]: one for one in stored}
+    for row in rows:
+        run = by_id[row["id"]]["run"]
+        assert isinstance(run, dict)
+        assert int(row["mistakes"]) == run["mistakes"]
+        assert row["param_budget"] == str(run["params"]["budget"])
+        assert row["status"] == "ok"
+    flat = ahpatron_cli.read_results(str(results))
+    assert json.loads((ahpatron.folder / "t.json").read_text()) == flat
+    assert all(
+        value is None or isinstance(value, str | int | float)
+        for row in flat
+        for value in row.values()
+    )
+
+
+def test_one_line_to_a_data_frame(results: Path) -> None:
+    import pandas
+
+    frame = pandas.DataFrame(ahpatron_cli.read_results(str(results)))
+    means = frame.groupby(["data", "learner", "param_budget"]).mistake_rate.mean()
+    assert len(means) == 8
+
+
+def test_metric_and_tuning_of_results(ahpatron: Ahpatron, results: Path) -> None:
+    shown = ahpatron("inspect", results, "--metric", "f1", "--tune-orders", "2", "--format", "json")
+    document = json.loads(shown.out)
+    assert (document["metric"], document["tune_orders"]) == ("f1", 2)
+    for data in document["datasets"]:
+        assert {one["repeats"] for one in data["settings"]} == {2}
+        assert {one["repeats"] for one in data["best"]} == {1}
+
+
+def test_shards_are_merged(ahpatron: Ahpatron, rings: Path, results: Path) -> None:
+    small = (rings, "-l", "ahpatron", "-l", "rbp", "-g", "budget=10,20", "--repeats", "2")
+    sweep(ahpatron, *small, out="whole.jsonl")
+    for part in (1, 2, 3):
+        sweep(ahpatron, *small, "--shard", f"{part}/3", out=f"s{part}.jsonl")
+    shards = ("s1.jsonl", "s2.jsonl", "s3.jsonl")
+    together = ahpatron("inspect", *shards)
+    merged = ahpatron("inspect", *shards, "s2.jsonl", "--merge", "all.jsonl")
+    assert merged.code == 0
+    assert essence(ahpatron.folder / "all.jsonl") == essence(ahpatron.folder / "whole.jsonl")
+    timeless = ("--format", "markdown", "--matrix")
+    tables = {ahpatron("inspect", *which, *timeless).out for which in (("all.jsonl",), shards)}
+    assert tables == {ahpatron("inspect", "whole.jsonl", *timeless).out}
+    assert together.out == ahpatron("inspect", "all.jsonl").out
+    go_on = sweep(ahpatron, *small, out="all.jsonl")
+    assert "8 of 8 trials" in go_on.err
+
+
+def test_a_trial_that_came_out_in_two_ways_is_not_merged(ahpatron: Ahpatron, results: Path) -> None:
+    from dataclasses import replace
+
+    from ahpatron_cli.sweep.results_file import Timing, encode_trial, read_results
+
+    trial = next(iter(read_results(str(results)).trials.values()))
+    assert trial.run is not None
+    other = replace(trial, run=replace(trial.run, mistakes=trial.run.mistakes + 1))
+    ahpatron.write("other.jsonl", encode_trial(other, Timing(0.1, 0.1)))
+    refused = ahpatron("inspect", results, "other.jsonl", "--merge", "all.jsonl")
+    assert refused.code == 65
+    assert f"trial {trial.id}" in refused.err
+    assert "came out otherwise" in refused.err
+    assert "all.jsonl" not in ahpatron.files()
+    # of one file the later line counts, as ever
+    slower = replace(trial, run=replace(trial.run, seconds=9.0))
+    ahpatron.write("other.jsonl", encode_trial(slower, Timing(9.0, 9.0)))
+    assert ahpatron("inspect", results, "other.jsonl").code == 0
+
+
+def test_files_of_one_name_and_unlike_content_are_not_merged(
+    ahpatron: Ahpatron, rings: Path
+) -> None:
+    text = rings.read_text().splitlines(keepends=True)
+    ahpatron.write("a.svm", "".join(text[:200]))
+    sweep(ahpatron, "a.svm", out="one.jsonl")
+    ahpatron.write("a.svm", "".join(text[:210]))
+    sweep(ahpatron, "a.svm", out="two.jsonl")
+    refused = ahpatron("inspect", "one.jsonl", "two.jsonl", "--merge", "all.jsonl")
+    assert refused.code == 65
+    assert "a.svm has another content in one.jsonl" in refused.err
+    assert "two.jsonl" in refused.err
+
+
+REFUSED = [
+    (("--data", "ring"), 2, "unknown data set 'ring'", "did you mean rings?"),
+    (("-l", "ahptron"), 2, "unknown learner 'ahptron'", "did you mean ahpatron?"),
+    (("-l", "avp"), 2, "unknown learner 'avp'", "one of ahpatron, rbp"),
+    (("--metric", "F1"), 2, "unknown metric 'F1'", "did you mean f1?"),
+    (("--metric", "auc"), 2, "not measured by it", "--metric auc plays them again"),
+    (("--tune-orders", "3"), 2, "has no order to report on", "play more --repeats"),
+    (("--tune-orders", "-1"), 2, "too small", ""),
+    (("--trials",), 2, "--trials cannot be shown as table", "--format csv"),
+    (("--trials", "--matrix", "--format", "csv"), 2, "do not go together", ""),
+    (("--trials", "--format", "csv", "--out", "x.md"), 2, "cannot be shown as markdown", ""),
+    (("--out", "x.pdf"), 2, "files ending in .pdf cannot be written", ".tex"),
+    (("--out", "r.jsonl"), 2, "would overwrite", ""),
+    (("--merge", "x.csv"), 2, "--merge must end in .jsonl", "--merge x.jsonl"),
+    (("--merge", "r.jsonl"), 2, "exists already", ""),
+    (("--merge", "no/x.jsonl"), 73, "No such file", ""),
+    (("--scale", "unit"), 2, "no effect on a results file", "--tune-orders"),
+    (("missing.jsonl",), 66, "No such file", ""),
+    (("notes.json",), 65, "neither a results file", ""),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "problem", "hint"), REFUSED)
+def test_refused(
+    ahpatron: Ahpatron,
+    results: Path,
+    arguments: tuple[str, ...],
+    code: int,
+    problem: str,
+    hint: str,
+) -> None:
+    ahpatron.write("notes.json", '{"a": 1}\n')
+    before = ahpatron.files()
+    done = ahpatron("inspect", "r.jsonl", *arguments)
+    assert done.code == code, done.err
+    assert problem in done.err
+    assert hint in done.err
+    assert done.out == ""
+    assert ahpatron.files() == before
+
+
+def test_only_results_are_shown_together(ahpatron: Ahpatron, rings: Path) -> None:
+    done = ahpatron("inspect", rings, rings)
+    assert (done.code, done.out) == (2, "")
+    assert "only results files" in done.err
+
+
+def test_a_sweep_refuses_tuning_orders_that_leave_none(ahpatron: Ahpatron, rings: Path) -> None:
+    done = sweep(ahpatron, rings, "--repeats", "2", "--tune-orders", "2")
+    assert done.code == 2
+    assert "leaves no order to report on" in done.err
+    assert ahpatron.files() == set()
+
+
+def test_read_results_refuses_what_inspect_refuses(tmp_path: Path) -> None:
+    from ahpatron_cli.errors import UserError
+
+    (tmp_path / "x.jsonl").write_text('{"a": 1}\n')
+    for name in ("x.jsonl", "missing.jsonl"):
+        with pytest.raises(UserError):
+            ahpatron_cli.read_results(str(tmp_path / name))
+
+
+def test_ten_thousand_trials_are_read_with_little_work(tmp_path: Path) -> None:
+    """Lines are checked by functions that are made once: calls per line, which no load changes."""
+    import cProfile
+    import pstats
+
+    from ahpatron_cli.sweep.results_file import Timing, encode_trial, parse_results
+    from support.stored_trials import trial
+
+    content = b"".join(encode_trial(trial(number), Timing(0.25, 0.5)) for number in range(500))
+    parse_results(content)  # types are looked up now
+    profile = cProfile.Profile()
+    profile.runcall(parse_results, content)
+    assert pstats.Stats(profile).total_calls < 100 * 500  # type: ignore[attr-defined]

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from ahpatron_cli.core.rows import Floats, Integers
-from ahpatron_cli.errors import ExitCode, Place, UserError
+from ahpatron_cli.errors import UserError, bad_data
 
 PLAIN_PAIRS = ((-1.0, 1.0), (0.0, 1.0))
 """Pairs that need no look-ahead: which of the two counts as +1 is clear from either one."""
@@ -97,12 +97,8 @@ class LabelMap:
                 raise self._one_class()
             return self.pair()
         if self._positive not in self._seen and not self._from_model:
-            raise UserError(
-                f"no row has the label {show(self._positive)} that --positive names",
-                code=ExitCode.BAD_DATA,
-                place=Place(self._path),
-                hint=f"the labels are {show_all(self._seen)}",
-            )
+            problem = f"no row has the label {show(self._positive)} that --positive names"
+            raise bad_data(problem, self._path, hint=f"the labels are {show_all(self._seen)}")
         return self.pair()
 
     @property
@@ -115,37 +111,24 @@ class LabelMap:
             hint = f"its labels are {show_all(self._pair or ())}"
             if self._may_be_missing:
                 hint += "; write ? in place of labels that are not known"
-            return UserError(
-                f"a label that the model does not know: {show(label)}",
-                code=ExitCode.BAD_DATA,
-                place=Place(self._path, line),
-                hint=hint,
-            )
-        return UserError(
-            f"a third label: {show(label)}",
-            code=ExitCode.BAD_DATA,
-            place=Place(self._path, line),
-            hint=f"two classes are played; `--positive {show(label)}` plays this label as +1 "
-            "against all others",
+            problem = f"a label that the model does not know: {show(label)}"
+            return bad_data(problem, self._path, line, hint)
+        hint = f"two classes are played; `--positive {show(label)}` plays this label as +1 "
+        return bad_data(
+            f"a third label: {show(label)}", self._path, line, hint + "against all others"
         )
 
     def _unclear(self, label: float, line: int) -> UserError:
-        return UserError(
-            f"it is not clear which label counts as +1: {show_all(self._seen)}",
-            code=ExitCode.BAD_DATA,
-            place=Place(self._path, line),
-            hint="a pipe cannot be looked through beforehand: give `--positive "
-            f"{show(max(self._seen))}`, or a file",
-        )
+        problem = f"it is not clear which label counts as +1: {show_all(self._seen)}"
+        option = f"`--positive {show(max(self._seen))}`"
+        hint = f"a pipe cannot be looked through beforehand: give {option}, or a file"
+        return bad_data(problem, self._path, line, hint)
 
     def _one_class(self) -> UserError:
         only = next(iter(self._seen))
-        return UserError(
-            f"all rows have the same label, {show(only)}: nothing to tell apart",
-            code=ExitCode.BAD_DATA,
-            place=Place(self._path),
-            hint=f"if that is meant, `--positive {show(only)}` plays the file all the same",
-        )
+        problem = f"all rows have the same label, {show(only)}: nothing to tell apart"
+        hint = f"if that is meant, `--positive {show(only)}` plays the file all the same"
+        return bad_data(problem, self._path, hint=hint)
 
 
 def find_pair(path: str, labels: Iterable[float], more: bool = False) -> tuple[float, float] | None:
@@ -156,13 +139,10 @@ def find_pair(path: str, labels: Iterable[float], more: bool = False) -> tuple[f
     distinct = sorted(set(labels))
     if len(distinct) > 2:
         count = f"more than {len(distinct)}" if more else f"{len(distinct)}"
-        raise UserError(
-            f"{count} different labels: {show_all(distinct, more)}",
-            code=ExitCode.BAD_DATA,
-            place=Place(path),
-            hint=f"two classes are played; `--positive {show(distinct[-1])}` plays that label as "
-            "+1 against all others",
-        )
+        problem = f"{count} different labels: {show_all(distinct, more)}"
+        option = f"`--positive {show(distinct[-1])}`"
+        hint = f"two classes are played; {option} plays that label as +1 against all others"
+        raise bad_data(problem, path, hint=hint)
     return (distinct[0], distinct[1]) if len(distinct) == 2 else None
 
 

@@ -17,6 +17,7 @@ from threadpoolctl import ThreadpoolController
 
 from ahpatron_cli.core import KERNELS, REGISTRY, Player
 from ahpatron_cli.core.errors import LimitReachedError, NumericalError, ParameterError
+from ahpatron_cli.core.multiclass import MAX_CLASSES, make_player, predicted
 from ahpatron_cli.core.parameters import Value
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows
 from ahpatron_cli.data.compact import CompactRows
@@ -32,10 +33,12 @@ NEED_HORIZON = {"horizon", "cycle"}
 
 
 class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
-    """A budgeted online kernel learner for two classes.
+    """A budgeted online kernel learner for two classes, or for up to 1,000.
 
     `fit` plays the rows once, in the order given: predict, see the label, update. What
-    `ahpatron run` counts on the same rows with the same parameters and seed is `mistakes_`.
+    `ahpatron run` counts on the same rows with the same parameters and seed is `mistakes_`. More
+    than two classes are played as there: one learner per class against the rest, each with its own
+    budget; the class with the largest f(x) is predicted.
 
     Parameters
     ----------
@@ -59,9 +62,10 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
     Attributes
     ----------
-    classes_ : the two labels; the second one is played as +1.
+    classes_ : the labels; of two, the second one is played as +1.
     player_ : the core's `Player`: learner, hypothesis `f` and `tally`.
-    online_scores_ : f(x) of each round of the last `fit` or `partial_fit`, as it was predicted.
+    online_scores_ : f(x) of each round of the last `fit` or `partial_fit`, as it was predicted;
+        with a column per class if there are more than two.
     mistakes_, mistake_rate_, n_updates_, support_size_ : the record of all rounds so far.
     sigma_ : σ of the kernel, as given or as chosen.
     n_features_in_, feature_names_in_ : as everywhere in scikit-learn.
@@ -97,23 +101,21 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any) -> Self:
         """Forget everything, then play these rows."""
         rows, labels = self._examples(X, y, first=True)
-        classes = np.unique(labels)
-        if len(classes) < 2:
-            raise ValueError(f"y has one class only, {classes.tolist()[0]!r}: nothing to learn")
+        classes = _classes(labels)
         if not isinstance(self.n_passes, int | np.integer) or self.n_passes < 1:
             raise ValueError(f"n_passes must be a whole number >= 1, got {self.n_passes!r}")
         passes = int(self.n_passes)
-        signs = _signs(labels, classes)
+        played = _played(labels, classes)
         seed = self._begin(classes, rows, horizon=len(labels) * passes)
         orders = Repetition(passes, seed, bool(self.shuffle))
-        scores = [self._play(rows, signs, orders.order(i, len(signs))) for i in range(passes)]
+        scores = [self._play(rows, played, orders.order(i, len(played))) for i in range(passes)]
         self.online_scores_: Floats = np.concatenate(scores)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: ArrayLike | None = None) -> Self:
         """Play these rows once, in this order, after all that were played before.
 
-        `classes`, the two labels, must be given the first time. Pieces give the predictions of one
+        `classes`, all labels, must be given the first time. Pieces give the predictions of one
         long `fit`, but perhaps not its last bits, unless their lengths are multiples of 64; and
         learners whose defaults depend on the number of rounds have others unless `horizon` is set.
         A piece that cannot be played is an error, after which all begins anew.
@@ -123,23 +125,21 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         if first:
             if classes is None:
                 raise ValueError("classes must be passed on the first call to partial_fit.")
-            both = _two_classes(classes)
-            signs = _signs(labels, both)
-            self._begin(both, rows, horizon=None)
+            known = _classes(classes)
+            played = _played(labels, known)
+            self._begin(known, rows, horizon=None)
         else:
             if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
                 raise ValueError(f"classes={classes!r} are not those of before, {self.classes_!r}")
-            signs = _signs(labels, self.classes_)
-        self.online_scores_ = self._play(rows, signs)
+            played = _played(labels, self.classes_)
+        self.online_scores_ = self._play(rows, played)
         return self
 
     def _examples(self, X: Any, y: Any, first: bool) -> tuple[Rows, NDArray[Any]]:
         X, y = validate_data(self, X, y, reset=first, accept_sparse="csr", dtype=np.float64)
         kind = type_of_target(y, input_name="y", raise_unknown=True)
-        if kind != "binary":
-            raise ValueError(
-                f"Only binary classification is supported. The type of the target is {kind}."
-            )
+        if kind not in ("binary", "multiclass"):
+            raise ValueError(f"Unknown label type: {kind}. Labels must be those of classes.")
         return _rows(X), y
 
     def _begin(self, classes: NDArray[Any], rows: Rows, horizon: int | None) -> int:
@@ -157,7 +157,9 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         try:
             learner, kernel = setup.build()
             own = lots(seed, 0, setup.learner)
-            self.player_ = Player(learner, kernel, seed=own, horizon=horizon)
+            self.player_: Player = make_player(
+                learner, kernel, classes=len(classes), seed=own, horizon=horizon
+            )
         except ParameterError as error:
             if horizon is None and error.name in NEED_HORIZON:
                 raise ValueError(
@@ -166,7 +168,8 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
                 ) from None
             raise ValueError(f"{setup.learner}: {error}") from None
         self.classes_ = classes
-        self._form = Known((-1.0, 1.0), dense=None if isinstance(rows, CsrRows) else True)
+        numbers = (-1.0, 1.0) if len(classes) == 2 else tuple(map(float, range(len(classes))))
+        self._form = Known(numbers, dense=None if isinstance(rows, CsrRows) else True)
         return seed
 
     def _setup(self) -> Setup:
@@ -200,11 +203,11 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             {name: given[name] for name in kernel_specs if given.get(name) is not None},
         )
 
-    def _play(self, rows: Rows, signs: Floats, order: Integers | None = None) -> Floats:
+    def _play(self, rows: Rows, played: Floats, order: Integers | None = None) -> Floats:
         """Play these rows, in this order; f(x) of each round."""
         scores = []
         try:
-            for part, labels, numbers in self._batches(rows, signs, order):
+            for part, labels, numbers in self._batches(rows, played, order):
                 with _computing(numbers):
                     scores.append(self.player_.feed(part, labels))
         except BaseException:
@@ -213,14 +216,14 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         return np.concatenate(scores)
 
     def _batches(
-        self, rows: Rows, signs: Floats, order: Integers | None
+        self, rows: Rows, played: Floats, order: Integers | None
     ) -> Iterator[tuple[Rows, Floats, Integers]]:
         """Rows, labels and row numbers; sparse rows in the form in which `run` would play them."""
         if not isinstance(rows, CsrRows):
-            numbers = np.arange(len(signs)) if order is None else order
-            yield rows if order is None else rows[order], signs[numbers], numbers
+            numbers = np.arange(len(played)) if order is None else order
+            yield rows if order is None else rows[order], played[numbers], numbers
             return
-        dataset = Dataset("X", Preparation(), CompactRows.of_rows(rows, signs), self._form)
+        dataset = Dataset("X", Preparation(), CompactRows.of_rows(rows, played), self._form)
         for batch in dataset.batches(order, self.player_.tally.rounds):
             yield batch.rows, batch.labels, batch.lines
         self._form = replace(self._form, dense=dataset.dense, width=dataset.width)
@@ -228,7 +231,10 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
     # Predicting ---------------------------------------------------------------------------------
 
     def decision_function(self, X: Any) -> Floats:
-        """f, as it is now, at each row; nothing is learned."""
+        """f, as it is now, at each row; nothing is learned.
+
+        More than two classes have a column each, in the order of `classes_`.
+        """
         check_is_fitted(self)
         X = validate_data(self, X, reset=False, accept_sparse="csr", dtype=np.float64)
         with _computing():
@@ -238,9 +244,10 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             return self.player_.scores(rows)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The class of each row: the second one where f(x) >= 0."""
+        """The class of each row: of two, the second if f(x) >= 0; else that of the largest f(x)."""
         scores = self.decision_function(X)
-        labels: NDArray[Any] = self.classes_[(scores >= 0).astype(int)]
+        chosen = (scores >= 0).astype(int) if scores.ndim == 1 else predicted(scores)
+        labels: NDArray[Any] = self.classes_[chosen]
         return labels
 
     # What was counted ---------------------------------------------------------------------------
@@ -267,7 +274,10 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def support_size_(self) -> int | None:
-        """|S|: the examples that f keeps; None where it is not made of examples."""
+        """|S|: the examples that f keeps, for several classes the largest number of one of them.
+
+        None where f is not made of examples.
+        """
         return self.player_.f.size
 
     def __sklearn_is_fitted__(self) -> bool:
@@ -275,7 +285,6 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.classifier_tags.multi_class = False
         tags.input_tags.sparse = True
         return tags
 
@@ -293,19 +302,22 @@ def _computing(numbers: Integers | None = None) -> Iterator[None]:
         raise ValueError(str(error)) from None
 
 
-def _two_classes(classes: ArrayLike) -> NDArray[Any]:
-    distinct = np.unique(classes)
-    if len(distinct) != 2:
-        raise ValueError(
-            f"Only binary classification is supported. classes has {len(distinct)} labels."
-        )
+def _classes(labels: ArrayLike) -> NDArray[Any]:
+    distinct = np.unique(labels)
+    if len(distinct) < 2:
+        raise ValueError(f"y has one class only, {distinct.tolist()[0]!r}: nothing to learn")
+    if len(distinct) > MAX_CLASSES:
+        raise ValueError(f"at most {MAX_CLASSES:,} classes are played, got {len(distinct):,}")
     return distinct
 
 
-def _signs(labels: NDArray[Any], classes: NDArray[Any]) -> Floats:
+def _played(labels: NDArray[Any], classes: NDArray[Any]) -> Floats:
+    """-1 and +1, or the numbers of the classes."""
     unseen = np.setdiff1d(labels, classes)
     if len(unseen):
         raise ValueError(f"y has labels that are not among the classes {classes!r}: {unseen!r}")
+    if len(classes) > 2:
+        return np.searchsorted(classes, labels).astype(np.float64)
     return np.where(labels == classes[1], 1.0, -1.0)
 
 

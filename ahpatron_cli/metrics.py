@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TypeAlias
 
 import numpy as np
@@ -88,26 +89,30 @@ def _joined(keys: Keys, counts: Counts) -> tuple[Keys, Counts]:
     return keys[starts], np.add.reduceat(counts, starts, axis=0)
 
 
-def metrics_of(
-    true_positives: int,
-    false_positives: int,
-    true_negatives: int,
-    false_negatives: int,
-    ranking: Ranking | None,
-) -> Metrics:
-    """All metrics; None for those that these counts leave undefined, or without a ranking."""
-    tp, fp, tn, fn = true_positives, false_positives, true_negatives, false_negatives
-    rounds = tp + fp + tn + fn
-    miss_rates = _ratio(fn, tp + fn), _ratio(fp, fp + tn)
+def metrics_of(confusion: Sequence[Sequence[int]], ranking: Ranking | None = None) -> Metrics:
+    """All metrics; None for those that these counts leave undefined, or without a ranking.
+
+    `confusion` has the rounds by true class (rows) and predicted class (columns); of two classes
+    the second one is +1, and precision, recall and F1 are about it.
+    """
+    totals = [sum(row) for row in confusion]
+    right = [row[number] for number, row in enumerate(confusion)]
+    rounds = sum(totals)
+    miss_rates = [_ratio(all_ - ok, all_) for all_, ok in zip(totals, right, strict=True)]
     known = [rate for rate in miss_rates if rate is not None]
-    by_chance = (tp + fp) * (tp + fn) + (tn + fn) * (tn + fp)  # of rounds²
+    found = [sum(column) for column in zip(*confusion, strict=True)]
+    by_chance = sum(a * b for a, b in zip(totals, found, strict=True))  # of rounds²
     area = None if ranking is None else ranking.auc()
+    precision = recall = f1 = None
+    if len(confusion) == 2:
+        precision, recall = _ratio(right[1], found[1]), _ratio(right[1], totals[1])
+        f1 = _ratio(2 * right[1], found[1] + totals[1])
     return Metrics(
-        precision=_ratio(tp, tp + fp),
-        recall=_ratio(tp, tp + fn),
-        f1=_ratio(2 * tp, 2 * tp + fp + fn),
-        balanced_error=sum(known) / 2 if len(known) == 2 else None,
-        kappa=_ratio((tp + tn) * rounds - by_chance, rounds**2 - by_chance),
+        precision=precision,
+        recall=recall,
+        f1=f1,
+        balanced_error=sum(known) / len(known) if len(known) == len(confusion) else None,
+        kappa=_ratio(sum(right) * rounds - by_chance, rounds**2 - by_chance),
         auc=None if area is None else area[0],
         auc_error=None if area is None else area[1],
     )

@@ -28,8 +28,8 @@ class DataRecord:
     path: str
     rounds: int
     features: int
-    labels: tuple[float | None, float]
-    """The label counted as -1 (None: every other label) and the one counted as +1."""
+    labels: tuple[float | None, ...]
+    """The labels counted as -1 (None: every other label) and as +1; or of all classes, if more."""
     sha256: str | None
 
 
@@ -49,8 +49,9 @@ class Metrics:
     precision: float | None
     recall: float | None
     f1: float | None
+    """These three and `auc` are about two classes; null where there are more."""
     balanced_error: float | None
-    """Mean of the mistake rates of both classes."""
+    """Mean of the mistake rates of the classes."""
     kappa: float | None
     """Cohen's κ."""
     auc: float | None
@@ -76,11 +77,13 @@ class RunRecord:
     """Null for learners that never halve, like `zeta`."""
     zeta: float | None
     support_size: int | None
+    """Of one learner per class the largest; then updates and halvings are sums over the classes."""
     norm: float | None
     near_ties: int
     seconds: float
     true_positives: int | None = None
-    """Null in what earlier versions wrote, like the other counts by class."""
+    """Null in what earlier versions wrote, like the other counts by class; and if there are more
+    than two classes."""
     false_positives: int | None = None
     true_negatives: int | None = None
     false_negatives: int | None = None
@@ -92,6 +95,10 @@ class RunRecord:
     """How often learning started anew; null for learners that never do that."""
     metrics: Metrics | None = None
     """Only if they were asked for."""
+    classes: tuple[float, ...] | None = None
+    """The labels of all classes, if there are more than two."""
+    confusion: tuple[tuple[int, ...], ...] | None = None
+    """Rounds by true class (rows) and predicted class (columns), in the order of `classes`."""
 
 
 @dataclass(frozen=True)
@@ -235,11 +242,17 @@ def runs_to_json(report: Report) -> list[Json]:
 
 
 def run_to_json(run: RunRecord) -> Json:
-    """One element of `runs`; metrics only if they were asked for."""
+    """One element of `runs`; metrics only if they were asked for, classes if there are several."""
     part, metrics = run.this_file, run.metrics
     document = {**_as_json(run), "this_file": None if part is None else dict(vars(part))}
-    del document["metrics"]
-    return document if metrics is None else {**document, "metrics": dict(vars(metrics))}
+    if metrics is not None:
+        document["metrics"] = dict(vars(metrics))
+    if run.classes is not None:
+        document["classes"] = [whole(label) for label in run.classes]
+    optional = ("metrics", "classes", "confusion")
+    return {
+        name: value for name, value in document.items() if name not in optional or value is not None
+    }
 
 
 def _as_json(record: RunRecord | SummaryRecord) -> Json:

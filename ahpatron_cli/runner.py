@@ -11,14 +11,15 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ahpatron_cli.core import KERNELS, Kernel, Learner, Player, Tally
+from ahpatron_cli.core import KERNELS, Kernel, Learner
 from ahpatron_cli.core.engine import NEAR_TIE
 from ahpatron_cli.core.errors import LimitReachedError, NumericalError, ParameterError
 from ahpatron_cli.core.learners import find_learner
 from ahpatron_cli.core.learners.base import wrong
+from ahpatron_cli.core.multiclass import ClassTally, make_player, predicted
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.core.state import State, Stored
-from ahpatron_cli.core.theorems import Outcome, outcome_of
+from ahpatron_cli.core.theory.theorems import Outcome, outcome_of
 from ahpatron_cli.data.dataset import Batch, Dataset
 from ahpatron_cli.errors import ExitCode, Place, UserError, usage
 from ahpatron_cli.metrics import Ranking, metrics_of
@@ -111,12 +112,18 @@ class Played:
     first: int
     """The number of the first of them, from 1."""
     labels: Floats
+    """-1 and +1, or numbers of classes."""
     lines: Integers
     scores: Floats
-    """f(x) of each round, as it was when it was predicted."""
+    """f(x) of each round, as it was when it was predicted; a column per class if there are more
+    than two."""
+    classes: tuple[float, ...] | None = None
+    """The labels of all classes, if there are more than two."""
 
     def mistaken(self) -> NDArray[np.bool_]:
         """Which of the rounds were mistakes."""
+        if self.classes is not None:
+            return np.asarray(predicted(self.scores) != self.labels)
         return np.asarray(wrong(self.scores * self.labels, self.labels))
 
     @classmethod
@@ -160,11 +167,14 @@ class Pass:
         repeat: int,
         horizon: int | None,
         *,
+        classes: tuple[float, ...] | None = None,
         state: State | None = None,
         same_file: bool = False,
         frozen: bool = False,
     ) -> None:
         """`horizon` is the number of rounds, if it is known beforehand.
+
+        `classes` are the labels of all classes, if there are more than two.
 
         With `state`, that of an earlier pass, this one continues it, perhaps in the `same_file`;
         or, if it is `frozen`, only predicts with it.
@@ -175,13 +185,16 @@ class Pass:
         self.repeat = repeat
         self._path = path
         own = lots(seed, repeat, setup.learner)
-        self._player = Player(*setup.build(), seed=own, horizon=horizon)
+        self._classes = classes
+        self._player = make_player(
+            *setup.build(), classes=len(classes or (-1, 1)), seed=own, horizon=horizon
+        )
         if state is not None:
             self._player.restore(Stored(state))
         self._resumed = state is not None and not same_file
         self._frozen = frozen
         if frozen:
-            self._player.tally = Tally()
+            self._player.forget_counts()
         self._before = replace(self._player.tally)
         self._curve = _CurvePoints(self.rounds, self.mistakes)
         self._measured = False
@@ -203,7 +216,7 @@ class Pass:
         The scores of rounds before a model was saved are not known, so AUC is not either.
         """
         self._measured = True
-        if not self._before.rounds:
+        if not self._before.rounds and self._classes is None:
             self._ranking = Ranking(None) if exactly else Ranking()
 
     def feed(self, batch: Batch) -> Played:
@@ -221,7 +234,8 @@ class Pass:
                 hint="allow more with `-p max_support=N`, or demand less with a larger tolerance",
             ) from None
         name = self.setup.learner
-        played = Played(name, self.repeat, first, batch.labels, batch.lines, scores)
+        rounds = batch.labels, batch.lines, scores, self._classes
+        played = Played(name, self.repeat, first, *rounds)
         self._curve.extend(played.mistaken())
         if self._ranking is not None:
             self._ranking.add(scores, batch.labels)
@@ -254,15 +268,26 @@ class Pass:
         """What came out."""
         player, tally, before = self._player, self._player.tally, self._before
         learner = player.learner
-        found = {} if self._frozen else learner.statistics()
+        found = {} if self._frozen else player.statistics()
         rounds, mistakes = tally.rounds - before.rounds, tally.mistakes - before.mistakes
-        false_negatives = tally.mistakes - tally.false_positives
-        classes = {
-            "true_positives": tally.positives - false_negatives,
-            "false_positives": tally.false_positives,
-            "true_negatives": tally.rounds - tally.positives - tally.false_positives,
-            "false_negatives": false_negatives,
-        }
+        by_class: dict[str, Any]
+        if isinstance(tally, ClassTally):
+            confusion = tuple(map(tuple, tally.confusion.tolist()))
+            by_class = {"classes": self._classes, "confusion": confusion}
+        else:
+            false_negatives = tally.mistakes - tally.false_positives
+            true_negatives = tally.rounds - tally.positives - tally.false_positives
+            true_positives = tally.positives - false_negatives
+            confusion = (
+                (true_negatives, tally.false_positives),
+                (false_negatives, true_positives),
+            )
+            by_class = {
+                "true_positives": true_positives,
+                "false_positives": tally.false_positives,
+                "true_negatives": true_negatives,
+                "false_negatives": false_negatives,
+            }
         record = RunRecord(
             learner=self.setup.learner,
             params={"kernel": player.kernel.name, **player.kernel.params(), **learner.params()},
@@ -280,12 +305,12 @@ class Pass:
             norm=player.f.norm,
             near_ties=tally.near_ties,
             seconds=tally.seconds,
-            **classes,
+            **by_class,
             baseline_mistakes=tally.baseline_mistakes,
             this_file=ThisFile(rounds, mistakes, mistakes / max(rounds, 1))
             if self._resumed
             else None,
-            metrics=metrics_of(**classes, ranking=self._ranking) if self._measured else None,
+            metrics=metrics_of(confusion, self._ranking) if self._measured else None,
         )
         return PassResult(
             record,
@@ -293,12 +318,12 @@ class Pass:
             tally.seconds - before.seconds,
             tuple(self._warnings()),
             player.f.norm_drift,
-            outcome_of(player),
+            outcome_of(player) if self._classes is None else Outcome(),
         )
 
     def _warnings(self) -> Iterator[str]:
         player = self._player
-        for warning in player.learner.warnings(player.f):
+        for warning in player.warnings():
             yield f"{self.setup.learner}: {warning}"
         drift = player.f.norm_drift
         if drift > SUSPICIOUS_DRIFT:
@@ -309,7 +334,10 @@ class Pass:
 def near_tie_warning(records: Iterable[RunRecord]) -> str | None:
     """One warning for all learners whose f(x) was next to 0 in many rounds."""
     shares: dict[str, float] = {}
+    what = "|f(x)|"
     for record in records:
+        if record.classes is not None:
+            what = "the difference of the two largest f(x)"
         if record.near_ties > max(SUSPICIOUS_TIES * record.rounds, 10):
             share = record.near_ties / record.rounds
             shares[record.learner] = max(share, shares.get(record.learner, 0.0))
@@ -319,7 +347,7 @@ def near_tie_warning(records: Iterable[RunRecord]) -> str | None:
     limit = f"{NEAR_TIE:g}".replace("e-0", "e-")
     span = low if low == high else f"{low} to {high}"
     return (
-        f"{', '.join(shares)}: |f(x)| < {limit} in {span} % of rounds: these predictions are "
+        f"{', '.join(shares)}: {what} < {limit} in {span} % of rounds: these predictions are "
         "essentially arbitrary; try `--sigma auto --scale minmax`, or see `ahpatron inspect FILE`"
     )
 
@@ -392,7 +420,7 @@ def play_repeat(
     """One pass over one order of a file in memory."""
     rounds = dataset.rounds
     assert rounds is not None
-    one = Pass(setup, dataset.name, repetition.seed, repeat, rounds)
+    one = Pass(setup, dataset.name, repetition.seed, repeat, rounds, classes=dataset.classes)
     if repetition.metrics:
         one.measure(exactly=True)
     (result,) = play(dataset.batches(repetition.order(repeat, rounds)), [one], observers)

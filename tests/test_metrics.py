@@ -32,9 +32,8 @@ def measured(f: np.ndarray, y: np.ndarray, most_keys: int | None = None) -> Metr
     for start in range(0, len(f), 7):
         ranking.add(f[start : start + 7], y[start : start + 7])
     said = f >= 0
-    counts = [int(np.sum(said & (y > 0))), int(np.sum(said & (y < 0)))]
-    counts += [int(np.sum(~said & (y < 0))), int(np.sum(~said & (y > 0)))]
-    return metrics_of(*counts, ranking)
+    confusion = [[int(np.sum((said == p) & (y == t))) for p in (False, True)] for t in (-1, 1)]
+    return metrics_of(confusion, ranking)
 
 
 def pairs_won(f: list[float], y: list[float]) -> Fraction | None:
@@ -102,8 +101,8 @@ def test_the_order_of_rounds_does_not_matter() -> None:
 
 
 def test_what_is_undefined_is_none() -> None:
-    nothing_said = metrics_of(0, 0, 5, 5, None)
+    nothing_said = metrics_of([[5, 0], [5, 0]])
     assert (nothing_said.precision, nothing_said.recall, nothing_said.auc) == (None, 0, None)
-    one_class = metrics_of(0, 2, 8, 0, None)
+    one_class = metrics_of([[8, 2], [0, 0]])
     assert (one_class.recall, one_class.balanced_error) == (None, None)
-    assert metrics_of(0, 0, 7, 0, None) == Metrics(None, None, None, None, None, None, None)
+    assert metrics_of([[7, 0], [0, 0]]) == Metrics(None, None, None, None, None, None, None)

@@ -10,6 +10,7 @@ from ahpatron_cli.signals import raise_on_signals
 
 if TYPE_CHECKING:
     from ahpatron_cli.cli.console import Conversation
+    from ahpatron_cli.core.rows import Floats
     from ahpatron_cli.data.dataset import Preparation
     from ahpatron_cli.models.checkpoint import SavedPass
     from ahpatron_cli.output.predictions import ScoreWriter
@@ -67,6 +68,16 @@ def _saved_pass(model: str, data: list[str], talk: Conversation) -> SavedPass:
         raise
 
 
+def _found(scores: Floats) -> Floats:
+    """What is predicted, as labels are played."""
+    import numpy as np
+
+    from ahpatron_cli.core.multiclass import predicted
+
+    found = np.where(scores >= 0, 1, -1) if scores.ndim == 1 else predicted(scores)
+    return found.astype(np.float64)
+
+
 def _score(
     path: str, saved: SavedPass, preparation: Preparation, writer: ScoreWriter, talk: Conversation
 ) -> str:
@@ -87,7 +98,7 @@ def _score(
             has_label = ~np.isnan(batch.labels)
             rows += len(scores)
             labelled += int(np.count_nonzero(has_label))
-            mistaken = (scores >= 0) != (batch.labels > 0)
+            mistaken = _found(scores) != batch.labels
             mistakes += int(np.count_nonzero(mistaken & has_label))
             line.update(source.position, mistakes, labelled)
         saved.finish(frozen, dataset)

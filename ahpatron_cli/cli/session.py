@@ -94,6 +94,8 @@ class Session:
             dataset = open_dataset(source, self._preparation, self._known, self._cache)
             loaded = time.perf_counter() - started
             setups = self._settled(dataset)
+            if self._certifier and dataset.classes:
+                raise usage("--certify is about two classes", "--positive LABEL plays one of them")
             results = self._play(dataset, source, setups)
             facts = dataset.facts()
         if not self._in_memory:
@@ -135,7 +137,7 @@ class Session:
         if saved is None or not saved.resumes:
             if dataset.in_memory or any(setup.wants_horizon for setup in setups):
                 horizon = dataset.rounds
-            setups = self._playable(setups, name, horizon)
+            setups = self._playable(setups, dataset, horizon)
         total = source.size
         if dataset.in_memory:
             total = (dataset.rounds or 0) * len(setups) * repetition.repeats
@@ -151,7 +153,10 @@ class Session:
                 jobs = self._jobs
                 repeats = play_repeats(dataset, setups, repetition, jobs=jobs, observers=observers)
                 return list(repeats)
-            passes = [Pass(setup, name, repetition.seed, 0, horizon) for setup in setups]
+            classes = dataset.classes
+            passes = [
+                Pass(setup, name, repetition.seed, 0, horizon, classes=classes) for setup in setups
+            ]
             if repetition.metrics:
                 for one in passes:
                     one.measure(exactly=False)
@@ -166,7 +171,7 @@ class Session:
         observers: Sequence[Observer],
     ) -> list[PassResult]:
         """One pass that continues a model, or is saved."""
-        one = saved.make_pass(setup, dataset.name, self._repetition.seed, horizon)
+        one = saved.make_pass(setup, dataset.name, self._repetition.seed, horizon, dataset.classes)
         if self._repetition.metrics:
             one.measure(exactly=self._in_memory)
         order = self._repetition.order(0, dataset.rounds or 0) if self._in_memory else None
@@ -176,12 +181,15 @@ class Session:
         saved.finish(one, dataset)
         return results
 
-    def _playable(self, setups: Sequence[Setup], path: str, horizon: int | None) -> list[Setup]:
+    def _playable(
+        self, setups: Sequence[Setup], dataset: Dataset, horizon: int | None
+    ) -> list[Setup]:
         """The setups that can play this stream; warn what the others lack."""
         playable = []
         for setup in setups:
             try:
-                Pass(setup, path, self._repetition.seed, 0, horizon)
+                seed, classes = self._repetition.seed, dataset.classes
+                Pass(setup, dataset.name, seed, 0, horizon, classes=classes)
             except ParameterError as error:
                 if len(setups) == 1:
                     hint = f"give `-p {error.name}=N`" if error.kind == "missing" else None

@@ -11,18 +11,18 @@ import copy
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 from numpy.typing import ArrayLike
 
 from ahpatron_cli.core.errors import NumericalError
-from ahpatron_cli.core.hypothesis import Hypothesis
+from ahpatron_cli.core.hypothesis import Hypothesis, Standing
 from ahpatron_cli.core.kernels import Gaussian, Kernel
 from ahpatron_cli.core.learners.base import Learner, wrong
 from ahpatron_cli.core.points import DensePoints, Points, csr_from
 from ahpatron_cli.core.rows import CsrRows, Floats, Rows, as_double, joined_rows, rows_from, rows_of
-from ahpatron_cli.core.state import State, Stored
+from ahpatron_cli.core.state import State, Stored, generator_state
 
 ALGORITHM = 3
 """Raised whenever a learner or the engine may count otherwise than before on the same stream."""
@@ -62,6 +62,10 @@ class Tally:
 class Player:
     """One learner's pass over a stream that arrives in pieces."""
 
+    tally: Tally
+    _columns: tuple[int, ...] = ()
+    """The shape of what is predicted for a round."""
+
     def __init__(
         self,
         learner: Learner[Any],
@@ -80,8 +84,8 @@ class Player:
         self.learner = learner.resolved(horizon)
         """The pass's own copy: what depends on T is filled in, and its counts are of this pass."""
         self.kernel = kernel if kernel is not None else Gaussian()
-        self._rng = np.random.default_rng(seed)
-        self.f: Hypothesis = self.learner.begin(self.kernel, self._rng)
+        self.rng = np.random.default_rng(seed)
+        self.f: Standing = self.learner.begin(self.kernel, self.rng)
         self.tally = Tally()
         self._each_round = type(learner).each_round is not Learner.each_round
         self._block = block
@@ -96,7 +100,7 @@ class Player:
         Pieces of any length give the same bits as one long piece; pieces of whole blocks take the
         least time, because the rounds of an open block are played again with those that follow.
         """
-        rows, labels = _checked(rows, labels)
+        rows, labels = self._checked(rows, labels)
         start = time.perf_counter()
         replayed = 0
         if self._open is not None:
@@ -111,7 +115,7 @@ class Player:
                 done = whole
                 rest = rows_of(rows, slice(whole, len(labels)))
                 self._before, self._open = self._memory(), (rest, labels[whole:])
-                scores = np.append(scores, self._count(rest, labels[whole:]))
+                scores = np.concatenate((scores, self._count(rest, labels[whole:])))
         except NumericalError as error:
             raise error.later(done - replayed) from None
         self.tally.seconds += time.perf_counter() - start
@@ -119,7 +123,7 @@ class Player:
 
     def judge(self, rows: Rows, labels: Floats) -> Floats:
         """Predict these rounds and count the mistakes, without learning."""
-        rows, labels = _checked(rows, labels)
+        rows, labels = self._checked(rows, labels)
         start = time.perf_counter()
         scores = self.scores(rows)
         self._judge(scores, labels)
@@ -128,7 +132,7 @@ class Player:
 
     def _memory(self) -> dict[str, Any]:
         """A copy of all that a round can change."""
-        names = ("learner", "f", "_rng", "tally", "_centre", "_sparse")
+        names = ("learner", "f", "rng", "tally", "_centre", "_sparse")
         return copy.deepcopy({name: getattr(self, name) for name in names})
 
     def _go_back(self) -> None:
@@ -173,7 +177,7 @@ class Player:
             )
 
     def _feed(self, rows: Rows, labels: Floats) -> Floats:
-        return self._in_blocks(rows, lambda block, part: self._play_block(block, labels[part]))
+        return self._in_blocks(rows, lambda block, part: self.play_block(block, labels[part]))
 
     def _in_blocks(self, rows: Rows, score: Callable[[Points, slice], ArrayLike]) -> Floats:
         """`score` of each block of rows, and of where it stands among them, joined and checked."""
@@ -181,7 +185,7 @@ class Player:
             centre = self._centre
             self.f.compress(None if centre is None else centre / self.kernel.unit())
             self._centre, self._sparse = None, True
-        scores = np.empty(len(rows))
+        scores = np.empty((len(rows), *self._columns))
         for first, points in self._chunks(rows):
             for begin in range(0, points.size, self._block):
                 end = min(begin + self._block, points.size)
@@ -192,7 +196,7 @@ class Player:
                     raise error.later(part.start) from None
                 finite = np.isfinite(scores[part])
                 if not finite.all():
-                    row = part.start + int(np.argmin(finite))
+                    row = part.start + int(np.argmin(finite.reshape(len(finite), -1).all(axis=1)))
                     raise NumericalError("f(x) is not a finite number", row, "score")
         return scores
 
@@ -209,11 +213,12 @@ class Player:
                 points = points.to_sparse(None)
             yield first, points
 
-    def _play_block(self, block: Points, labels: Floats) -> list[float]:
+    def play_block(self, block: Points, labels: Floats) -> ArrayLike:
         """A block from opening to closing."""
-        self.f.open(block, labels)
-        scores = self._play_rounds(labels)
-        self.f.close()
+        f = cast("Hypothesis", self.f)
+        f.open(block, labels)
+        scores = self._play_rounds(f, labels)
+        f.close()
         return scores
 
     def _full_block(self, points: Points, begin: int, end: int) -> Points:
@@ -225,9 +230,9 @@ class Player:
             return points.slice(begin, end)
         return points.subset(np.minimum(np.arange(begin, begin + self._block), end - 1))
 
-    def _play_rounds(self, labels: Floats) -> list[float]:
+    def _play_rounds(self, f: Hypothesis, labels: Floats) -> list[float]:
         """The rounds of the open block: predict, see the label, update."""
-        f, learner, tally = self.f, self.learner, self.tally
+        learner, tally = self.learner, self.tally
         rounds, signs = len(labels), labels.tolist()
         scores = [0.0] * rounds
         now, wanted, empty = 0, 0, f.empty
@@ -274,12 +279,11 @@ class Player:
     def state(self) -> State:
         """The whole pass, to be kept: as it stood when the open block began, and that block."""
         then = self._before or self._memory()
-        bits = then["_rng"].bit_generator.state
         rows, labels = self._open or (np.empty((0, 0)), np.empty(0))
         return {
             "learner": then["learner"].state(),
             "f": then["f"].state(),
-            "lots": {**bits["state"], "has": bits["has_uint32"], "half": bits["uinteger"]},
+            "lots": generator_state(then["rng"]),
             "tally": {**vars(then["tally"]), "seconds": self.tally.seconds},
             "centre": then["_centre"],
             "sparse": then["_sparse"],
@@ -292,37 +296,24 @@ class Player:
         """Go on from a state, in a fresh player of the same learner, kernel and parameters."""
         stored.part("learner", self.learner)
         stored.part("f", self.f)
-        lots = stored.child("lots")
-        self._rng.bit_generator.state = {
-            "bit_generator": "PCG64",
-            "state": {name: lots.integer(name, at_most=2**128 - 1) for name in ("state", "inc")},
-            "has_uint32": lots.integer("has", at_most=1),
-            "uinteger": lots.integer("half", at_most=2**32 - 1),
-        }
+        stored.generator("lots", self.rng)
         tally = stored.child("tally")
-        for name, value in vars(self.tally).items():
-            read = tally.integer if isinstance(value, int) else tally.number
-            setattr(self.tally, name, read(name))
+        self._restore_tally(tally)
         self._centre = None if stored.is_none("centre") else stored.array("centre", (None,))
         self._sparse = stored.flag("sparse")
         labels = stored.array("open_labels", (None,))
         form = stored.word("open_form", ("dense", "sparse"))
         rows = stored.child("open")
         opened = csr_from(rows) if form == "sparse" else rows.array("dense", (len(labels), None))
-        for part in (lots, tally, rows, stored):
+        for part in (tally, rows, stored):
             part.finish()
-        if len(opened) != len(labels) or len(labels) >= self._block or (abs(labels) != 1).any():
-            raise stored.refuse("open_labels", "do not fit an open block")
-        counts = self.tally
-        if not (
-            counts.mistakes <= counts.failures <= counts.rounds <= 2**60
-            and counts.margin_updates <= counts.updates <= counts.rounds
-            and counts.near_ties <= counts.rounds
-            and counts.false_positives <= min(counts.mistakes, counts.rounds - counts.positives)
-            and counts.mistakes - counts.false_positives <= counts.positives <= counts.rounds
-            and counts.baseline_mistakes <= counts.rounds
-            and counts.seconds >= 0
+        if (
+            len(opened) != len(labels)
+            or len(labels) >= self._block
+            or self._label_fault(labels) is not None
         ):
+            raise stored.refuse("open_labels", "do not fit an open block")
+        if not self._adds_up():
             raise stored.refuse("tally", "does not add up")
         budget = self.learner.most_kept
         if budget is not None and self.f.size is not None and self.f.size > budget:
@@ -331,15 +322,50 @@ class Player:
             self._before, self._open = self._memory(), (opened, labels)
             self._count(opened, labels)
 
+    def _restore_tally(self, stored: Stored) -> None:
+        for name, value in vars(self.tally).items():
+            read = stored.integer if isinstance(value, int) else stored.number
+            setattr(self.tally, name, read(name))
 
-def _checked(rows: Any, labels: Any) -> tuple[Rows, Floats]:
-    """Rows and labels in the form that a pass takes, if they go together."""
-    rows, labels = rows_from(rows), np.asarray(labels, dtype=np.float64)
-    if labels.shape != (len(rows),):
-        raise ValueError(f"there must be a label for each of {len(rows)} rows, got {labels.shape}")
-    if not (np.abs(labels) == 1).all():
-        raise ValueError("labels must be -1 and +1")
-    return rows, labels
+    def _adds_up(self) -> bool:
+        """Whether a pass can have counted this."""
+        counts = self.tally
+        return (
+            counts.mistakes <= counts.failures <= counts.rounds <= 2**60
+            and counts.margin_updates <= counts.updates <= counts.rounds
+            and counts.near_ties <= counts.rounds
+            and counts.false_positives <= min(counts.mistakes, counts.rounds - counts.positives)
+            and counts.mistakes - counts.false_positives <= counts.positives <= counts.rounds
+            and counts.baseline_mistakes <= counts.rounds
+            and counts.seconds >= 0
+        )
+
+    def forget_counts(self) -> None:
+        """Count from here on."""
+        self.tally = Tally()
+
+    def statistics(self) -> dict[str, int | float | None]:
+        """What the learner reports beyond the common counts, by name."""
+        return self.learner.statistics()
+
+    def warnings(self) -> list[str]:
+        """What the user must know about the numbers of this pass."""
+        return self.learner.warnings(self.f)
+
+    def _checked(self, rows: Any, labels: Any) -> tuple[Rows, Floats]:
+        """Rows and labels in the form that a pass takes, if they go together."""
+        rows, labels = rows_from(rows), np.asarray(labels, dtype=np.float64)
+        if labels.shape != (len(rows),):
+            message = f"there must be a label for each of {len(rows)} rows, got {labels.shape}"
+            raise ValueError(message)
+        fault = self._label_fault(labels)
+        if fault is not None:
+            raise ValueError(fault)
+        return rows, labels
+
+    def _label_fault(self, labels: Floats) -> str | None:
+        """What is wrong with these labels, if anything is."""
+        return None if (np.abs(labels) == 1).all() else "labels must be -1 and +1"
 
 
 def play(
@@ -354,7 +380,7 @@ def play(
 
     Rows are a dense array, a matrix or array of `scipy.sparse`, or `CsrRows`; labels are ±1.
     """
-    checked = _checked(rows, labels)
-    player = Player(learner, kernel, seed=seed, horizon=len(checked[1]))
-    player.feed(*checked)
+    given = np.asarray(labels, dtype=np.float64)
+    player = Player(learner, kernel, seed=seed, horizon=given.size)
+    player.feed(rows, given)
     return player

@@ -9,16 +9,33 @@ from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.core.state import Saved
 
 
-class Hypothesis(Saved, ABC):
-    """f over one block of examples at a time: opened, read round by round, changed, closed.
-
-    Its state is asked for and given back between two blocks.
-    """
+class Standing(Saved, ABC):
+    """f between two blocks of examples: that is when its state is asked for and given back."""
 
     size: int | None = 0
     """|S|: the examples that f keeps in memory; None where it is not made of examples."""
     norm_drift: float = 0.0
     """Largest relative difference seen between a tracked norm and the exact one."""
+
+    @abstractmethod
+    def at(self, points: Points) -> Floats:
+        """f at any points while no block is open: what it would predict next. Changes nothing."""
+
+    @abstractmethod
+    def compress(self, origin: Floats | None) -> None:
+        """Go on with sparse points: the stream has become too wide for dense ones.
+
+        `origin` is what had been subtracted from dense points.
+        """
+
+    @property
+    @abstractmethod
+    def norm(self) -> float:
+        """‖f‖."""
+
+
+class Hypothesis(Standing):
+    """f over one block of examples at a time: opened, read round by round, changed, closed."""
 
     looks_ahead: bool = False
     """Whether `values` may be asked at any time, for little."""
@@ -38,22 +55,6 @@ class Hypothesis(Saved, ABC):
     @abstractmethod
     def close(self) -> None:
         """End the block: what it holds and the learner did not take is forgotten."""
-
-    @abstractmethod
-    def at(self, points: Points) -> Floats:
-        """f at any points while no block is open: what it would predict next. Changes nothing."""
-
-    @abstractmethod
-    def compress(self, origin: Floats | None) -> None:
-        """Go on with sparse points: the stream has become too wide for dense ones.
-
-        `origin` is what had been subtracted from dense points.
-        """
-
-    @property
-    @abstractmethod
-    def norm(self) -> float:
-        """‖f‖."""
 
     @property
     def empty(self) -> bool:

@@ -125,6 +125,20 @@ class Stored:
             of.exchange(child)
             child.finish()
 
+    def generator(self, name: str, rng: np.random.Generator) -> None:
+        """All that the next draws of a random generator depend on."""
+        if self.writes:
+            self.note(name, generator_state(rng))
+            return
+        stored = self.child(name)
+        rng.bit_generator.state = {
+            "bit_generator": "PCG64",
+            "state": {part: stored.integer(part, at_most=2**128 - 1) for part in ("state", "inc")},
+            "has_uint32": stored.integer("has", at_most=1),
+            "uinteger": stored.integer("half", at_most=2**32 - 1),
+        }
+        stored.finish()
+
     def child(self, name: str) -> Stored:
         """A state within this one, to read."""
         return Stored(self.mapping(name), f"{self._path}{name}.")
@@ -169,6 +183,12 @@ class Stored:
             return self.content.pop(name)
         except KeyError:
             raise self.refuse(name, "is missing") from None
+
+
+def generator_state(rng: np.random.Generator) -> State:
+    """All that the next draws of a random generator depend on."""
+    bits: Any = rng.bit_generator.state
+    return {**bits["state"], "has": bits["has_uint32"], "half": bits["uinteger"]}
 
 
 class Saved:

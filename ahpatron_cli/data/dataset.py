@@ -17,11 +17,11 @@ from ahpatron_cli.core import BLOCK
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, compressed
 from ahpatron_cli.data import cache
 from ahpatron_cli.data.compact import CompactRows, Traits, gather
-from ahpatron_cli.data.labels import LabelMap, describe, find_pair, is_plain
+from ahpatron_cli.data.labels import LabelMap, Labels, describe, find_labels, is_plain
 from ahpatron_cli.data.libsvm.reader import Chunk, Scan, SvmReader, scan
 from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler, unit_rows
 from ahpatron_cli.data.source import Source
-from ahpatron_cli.errors import UserError, bad_data
+from ahpatron_cli.errors import ExitCode, Place, UserError
 
 DENSE_WIDTH = 4096
 DENSE_SHARE = 0.1
@@ -56,7 +56,7 @@ class Preparation:
 class Known:
     """What is known of a stream from its earlier part, which this one continues."""
 
-    labels: tuple[float | None, float]
+    labels: Labels
     scaler: Scaler | None = None
     dense: bool | None = None
     width: int = 0
@@ -69,7 +69,7 @@ class Batch:
 
     rows: Rows
     labels: Floats
-    """-1 and +1, or NaN for rows that are only to be predicted."""
+    """-1 and +1, or numbers of classes; NaN for rows that are only to be predicted."""
     lines: Integers
     """The line of the file that each example stands on."""
     stored: CsrRows
@@ -89,7 +89,7 @@ class Facts:
 
     rounds: int
     features: int
-    labels: tuple[float | None, float]
+    labels: Labels
     sha256: str | None
     notes: tuple[str, ...]
     sorted_labels: bool
@@ -112,7 +112,7 @@ class Dataset:
         self._known = known
         self._examples = examples
         self._labels: LabelMap | None = None
-        self._signs = np.empty(0)
+        self._played = np.empty(0)
         self._rounds = 0
         self._mostly_stored = False
         self.scaler = known.scaler if known else None
@@ -124,7 +124,7 @@ class Dataset:
         if isinstance(examples, CompactRows):
             learns_all = preparation.scale in LEARNED_SCALES and not preparation.warm_up
             self._settle(examples.chunk(slice(0, None if learns_all else WARM_UP)))
-            self._signs = self._map().signs(examples.labels, examples.lines)
+            self._played = self._map().played(examples.labels, examples.lines)
             self._rounds = len(examples)
 
     @property
@@ -179,17 +179,17 @@ class Dataset:
         )
 
     def _chunks(self, order: Integers | None) -> Iterator[Chunk]:
-        """The rows as the file has them, with labels -1 and +1."""
+        """The rows as the file has them, with labels as they are played."""
         examples = self._examples
         if isinstance(examples, CompactRows):
             for start in range(0, len(examples) if order is None else len(order), BATCH):
                 part = slice(start, start + BATCH)
                 chosen = part if order is None else order[part]
-                yield replace(examples.chunk(chosen), labels=self._signs[chosen])
+                yield replace(examples.chunk(chosen), labels=self._played[chosen])
             return
         for chunk in examples:
             self._rounds += len(chunk.labels)
-            yield replace(chunk, labels=self._map().signs(chunk.labels, chunk.lines))
+            yield replace(chunk, labels=self._map().played(chunk.labels, chunk.lines))
 
     def _begin(self, rows: int) -> Chunk | None:
         """Read the first rows of a stream, at least so many, and settle what they decide."""
@@ -233,19 +233,19 @@ class Dataset:
         """Labels that are not plain are looked up beforehand, if the file allows that."""
         name, positive, examples = self.name, self.preparation.positive, self._examples
         if self._known is not None:
-            negative, upper = self._known.labels
-            pair = None if negative is None else (negative, upper)
+            labels = tuple(label for label in self._known.labels if label is not None)
+            known = labels if len(labels) > 1 else None
             missing = self.preparation.may_lack_labels
-            return LabelMap(name, positive, pair, from_model=True, may_be_missing=missing)
+            return LabelMap(name, positive, known, from_model=True, may_be_missing=missing)
         if positive is not None:
             return LabelMap(name, positive)
         if isinstance(examples, CompactRows):
-            pair = find_pair(name, np.unique(examples.labels).tolist())
-            return LabelMap(name, None, pair, all_known=True)
-        if is_plain(first) or (found := examples.scan()) is None:
+            known = find_labels(name, np.unique(examples.labels).tolist(), len(examples))
+            return LabelMap(name, None, known, all_known=True)
+        if is_plain(first[:WARM_UP]) or (found := examples.scan()) is None:
             return LabelMap(name)
-        pair = find_pair(name, found.labels, found.more_labels)
-        return LabelMap(name, None, pair, all_known=True)
+        known = find_labels(name, found.labels, found.rows, found.more_labels)
+        return LabelMap(name, None, known, all_known=True)
 
     def _map(self) -> LabelMap:
         assert self._labels is not None
@@ -273,17 +273,18 @@ class Dataset:
         if self.scaler is None:
             return formed
         if not self.dense and self.scaler.shift.any():
-            raise bad_data(
-                f"feature {self.width - 1} turned up where the scale was learned from rows of at "
-                f"most {DENSE_WIDTH - 1} features; rows so wide cannot be shifted as these were",
-                self.name,
-                hint="--shuffle learns the scale from all rows; or leave out --scale",
-            )
+            raise _too_wide(self.name, self.width)
         return self.scaler(formed)
 
-    def labels(self) -> tuple[float | None, float]:
-        """The labels counted as -1 and as +1, as far as they were seen."""
-        return self._map().pair()
+    def labels(self) -> Labels:
+        """The labels by how they are played, as far as they were seen."""
+        return self._map().labels()
+
+    @property
+    def classes(self) -> tuple[float, ...] | None:
+        """The labels of all classes, if there are more than two; known before the first round."""
+        self._begin(BLOCK)
+        return self._map().classes
 
     @property
     def traits(self) -> Traits:
@@ -293,13 +294,20 @@ class Dataset:
     def facts(self) -> Facts:
         """Rows, features, labels and hash: complete once all batches of a stream were taken."""
         labels, traits = self._map().finish(), self.traits
-        mapped = describe(labels)
+        notes = (
+            describe(labels),
+            "feature indices start at 0" if traits.zero_based else None,
+            "qid fields are ignored" if traits.saw_qid else None,
+            "the last line has no line end: is the file complete?"
+            if traits.no_final_newline
+            else None,
+        )
         return Facts(
             rounds=self._rounds,
             features=traits.features,
             labels=labels,
             sha256=self._examples.sha256,
-            notes=traits.notes if mapped is None else (mapped, *traits.notes),
+            notes=tuple(note for note in notes if note is not None),
             sorted_labels=self._map().sorted,
             zero_based=traits.zero_based,
         )
@@ -419,8 +427,22 @@ def _cached(
 
 def changed(path: str) -> UserError:
     """The error for a file that is not what it was when it was read before."""
-    hint = "run the same command again to play the file as it is now"
-    return bad_data("the file changed between two readings", path, hint=hint)
+    return UserError(
+        "the file changed between two readings",
+        code=ExitCode.BAD_DATA,
+        place=Place(path),
+        hint="run the same command again to play the file as it is now",
+    )
+
+
+def _too_wide(path: str, width: int) -> UserError:
+    return UserError(
+        f"feature {width - 1} turned up where the scale was learned from rows of at most "
+        f"{DENSE_WIDTH - 1} features; rows so wide cannot be shifted as these were",
+        code=ExitCode.BAD_DATA,
+        place=Place(path),
+        hint="--shuffle learns the scale from all rows; or leave out --scale",
+    )
 
 
 def _first(rows: CsrRows, count: int) -> CsrRows:

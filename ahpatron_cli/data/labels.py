@@ -1,37 +1,42 @@
-"""From the labels of a file to -1 and +1, said aloud and never guessed."""
+"""From the labels of a file to -1 and +1, or to classes; said aloud and never guessed."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
+from typing import TypeAlias
 
 import numpy as np
 
+from ahpatron_cli.core.multiclass import MAX_CLASSES
 from ahpatron_cli.core.rows import Floats, Integers
-from ahpatron_cli.errors import UserError, bad_data
+from ahpatron_cli.errors import ExitCode, Place, UserError
 
 PLAIN_PAIRS = ((-1.0, 1.0), (0.0, 1.0))
 """Pairs that need no look-ahead: which of the two counts as +1 is clear from either one."""
+Labels: TypeAlias = tuple[float | None, ...]
+"""The labels played as -1 (None: every other one) and +1; or those of at least three classes."""
 FEWEST_SORTED = 20
 """Rows from which on sorted labels are worth a warning."""
 
 
 class LabelMap:
-    """Maps labels as they arrive. The pair is given, found beforehand, or one of `PLAIN_PAIRS`.
+    """Maps labels as they arrive: two to -1 and +1, more to the numbers of their classes, from 0.
 
-    With `positive`, that label counts as +1 and every other as -1.
+    They are given, found beforehand, or one of `PLAIN_PAIRS`. With `positive`, that label counts as
+    +1 and every other as -1.
     """
 
     def __init__(
         self,
         path: str,
         positive: float | None = None,
-        pair: tuple[float, float] | None = None,
+        known: tuple[float, ...] | None = None,
         *,
         all_known: bool = False,
         from_model: bool = False,
         may_be_missing: bool = False,
     ) -> None:
-        """`all_known`: all labels of the stream were looked at, and `pair` is what was found.
+        """`known` are the labels in order, at least two; `all_known`: all of them were looked at.
 
         `from_model`: they are those of a stream that this one goes on with, in whatever part.
         """
@@ -40,39 +45,47 @@ class LabelMap:
         self._from_model = from_model
         self._may_be_missing = may_be_missing
         self._positive = positive
-        self._pair = pair
+        self._known = known
         self._seen: dict[float, None] = {}
         self._rows = 0
         self._changes = 0
-        self._last = 0.0
+        self._last: float | None = None
 
-    def signs(self, labels: Floats, lines: Integers) -> Floats:
-        """-1 and +1 for these labels, which stand on these lines; NaN for missing labels."""
+    @property
+    def classes(self) -> tuple[float, ...] | None:
+        """The labels of all classes, if there are more than two."""
+        return self._known if self._known and len(self._known) > 2 else None
+
+    def played(self, labels: Floats, lines: Integers) -> Floats:
+        """-1 and +1, or numbers of classes, for these labels on these lines; NaN if missing."""
         if self._may_be_missing and (missing := np.isnan(labels)).any():
-            signs = np.full(len(labels), np.nan)
-            signs[~missing] = self.signs(labels[~missing], lines[~missing])
-            return signs
+            played = np.full(len(labels), np.nan)
+            played[~missing] = self.played(labels[~missing], lines[~missing])
+            return played
         fresh = [label for label in np.unique(labels).tolist() if label not in self._seen]
         for label in sorted(fresh, key=lambda label: int(np.argmax(labels == label))):
             self._meet(label, int(lines[int(np.argmax(labels == label))]))
-        top = self._positive if self._positive is not None else self._pair_or_plain()[1]
-        signs = np.where(labels == top, 1.0, -1.0)
-        if len(signs):
-            self._changes += int(np.count_nonzero(signs[1:] != signs[:-1]))
-            self._changes += bool(self._last and self._last != signs[0])
-            self._last = float(signs[-1])
-            self._rows += len(signs)
-        return signs
+        if self.classes:
+            played = np.searchsorted(self.classes, labels).astype(np.float64)
+        else:
+            top = self._positive if self._positive is not None else self._known_or_plain()[1]
+            played = np.where(labels == top, 1.0, -1.0)
+        if len(played):
+            self._changes += int(np.count_nonzero(played[1:] != played[:-1]))
+            self._changes += self._last not in (None, played[0])
+            self._last = float(played[-1])
+            self._rows += len(played)
+        return played
 
     def _meet(self, label: float, line: int) -> None:
         """Take note of a label not seen before, or refuse it."""
         self._seen[label] = None
         if self._positive is not None:
             return
-        if self._pair is None and len(self._seen) == 2:
-            self._pair = next((p for p in PLAIN_PAIRS if self._seen.keys() == set(p)), None)
-        if self._pair is not None:
-            if label not in self._pair:
+        if self._known is None and len(self._seen) == 2:
+            self._known = next((p for p in PLAIN_PAIRS if self._seen.keys() == set(p)), None)
+        if self._known is not None:
+            if label not in self._known:
                 raise self._third(label, line)
         elif not self._all_known and not self._fitting_pairs():
             raise self._unclear(label, line)
@@ -80,81 +93,118 @@ class LabelMap:
     def _fitting_pairs(self) -> list[tuple[float, float]]:
         return [pair for pair in PLAIN_PAIRS if self._seen.keys() <= set(pair)]
 
-    def _pair_or_plain(self) -> tuple[float, float]:
-        return self._pair or next(iter(self._fitting_pairs()), PLAIN_PAIRS[0])
+    def _known_or_plain(self) -> tuple[float, ...]:
+        return self._known or next(iter(self._fitting_pairs()), PLAIN_PAIRS[0])
 
-    def pair(self) -> tuple[float | None, float]:
-        """What counts as -1 (None: every other label) and as +1, by what was seen so far."""
+    def labels(self) -> Labels:
+        """The labels by how they are played, as far as they were seen."""
         if self._positive is None:
-            return self._pair_or_plain()
+            return self._known_or_plain()
         others = [label for label in self._seen if label != self._positive]
         return (others[0] if len(others) == 1 else None), self._positive
 
-    def finish(self) -> tuple[float | None, float]:
-        """The label counted as -1 (None where it is several) and the one counted as +1."""
+    def finish(self) -> Labels:
+        """The labels by how they were played; refused if there was nothing to tell apart."""
         if self._positive is None:
             if len(self._seen) < 2 and not self._from_model:
                 raise self._one_class()
-            return self.pair()
+            return self.labels()
         if self._positive not in self._seen and not self._from_model:
-            problem = f"no row has the label {show(self._positive)} that --positive names"
-            raise bad_data(problem, self._path, hint=f"the labels are {show_all(self._seen)}")
-        return self.pair()
+            raise UserError(
+                f"no row has the label {show(self._positive)} that --positive names",
+                code=ExitCode.BAD_DATA,
+                place=Place(self._path),
+                hint=f"the labels are {show_all(self._seen)}",
+            )
+        return self.labels()
 
     @property
     def sorted(self) -> bool:
-        """Whether all rows of one class came before all rows of the other, and not by chance."""
-        return self._changes == 1 and self._rows >= FEWEST_SORTED
+        """Whether all rows of each class came together, and not by chance."""
+        classes = len(self._seen) if self.classes else 2
+        return self._changes == classes - 1 and self._rows >= FEWEST_SORTED
 
     def _third(self, label: float, line: int) -> UserError:
         if self._from_model:
-            hint = f"its labels are {show_all(self._pair or ())}"
+            hint = f"its labels are {show_all(self._known or ())}"
             if self._may_be_missing:
                 hint += "; write ? in place of labels that are not known"
-            problem = f"a label that the model does not know: {show(label)}"
-            return bad_data(problem, self._path, line, hint)
-        hint = f"two classes are played; `--positive {show(label)}` plays this label as +1 "
-        return bad_data(
-            f"a third label: {show(label)}", self._path, line, hint + "against all others"
+            return UserError(
+                f"a label that the model does not know: {show(label)}",
+                code=ExitCode.BAD_DATA,
+                place=Place(self._path, line),
+                hint=hint,
+            )
+        return UserError(
+            f"a third label: {show(label)}",
+            code=ExitCode.BAD_DATA,
+            place=Place(self._path, line),
+            hint=f"`--positive {show(label)}` plays this label as +1 against all others; "
+            "`--shuffle` reads all rows first, and plays all labels as classes",
         )
 
     def _unclear(self, label: float, line: int) -> UserError:
-        problem = f"it is not clear which label counts as +1: {show_all(self._seen)}"
-        option = f"`--positive {show(max(self._seen))}`"
-        hint = f"a pipe cannot be looked through beforehand: give {option}, or a file"
-        return bad_data(problem, self._path, line, hint)
+        return UserError(
+            f"it is not clear which label counts as +1: {show_all(self._seen)}",
+            code=ExitCode.BAD_DATA,
+            place=Place(self._path, line),
+            hint="a pipe cannot be looked through beforehand: give `--positive "
+            f"{show(max(self._seen))}`, or a file, or hold all rows in memory with `--shuffle`",
+        )
 
     def _one_class(self) -> UserError:
         only = next(iter(self._seen))
-        problem = f"all rows have the same label, {show(only)}: nothing to tell apart"
-        hint = f"if that is meant, `--positive {show(only)}` plays the file all the same"
-        return bad_data(problem, self._path, hint=hint)
+        return UserError(
+            f"all rows have the same label, {show(only)}: nothing to tell apart",
+            code=ExitCode.BAD_DATA,
+            place=Place(self._path),
+            hint=f"if that is meant, `--positive {show(only)}` plays the file all the same",
+        )
 
 
-def find_pair(path: str, labels: Iterable[float], more: bool = False) -> tuple[float, float] | None:
-    """The two labels of a file, smaller first; None where there are not two yet.
+def find_labels(
+    path: str, labels: Collection[float], rows: int, more: bool = False
+) -> tuple[float, ...] | None:
+    """The labels of a file in order; None where there are not two yet.
 
     `more`: there are others, which nobody counted.
     """
     distinct = sorted(set(labels))
-    if len(distinct) > 2:
+    if len(distinct) < 2:
+        return None
+    fault = class_fault(distinct, rows, more)
+    if fault is not None:
         count = f"more than {len(distinct)}" if more else f"{len(distinct)}"
-        problem = f"{count} different labels: {show_all(distinct, more)}"
-        option = f"`--positive {show(distinct[-1])}`"
-        hint = f"two classes are played; {option} plays that label as +1 against all others"
-        raise bad_data(problem, path, hint=hint)
-    return (distinct[0], distinct[1]) if len(distinct) == 2 else None
+        raise UserError(
+            f"{count} different labels: {show_all(distinct, more)}",
+            code=ExitCode.BAD_DATA,
+            place=Place(path),
+            hint=f"{fault}; `--positive {show(distinct[-1])}` plays that label as +1 against all "
+            "others",
+        )
+    return tuple(distinct)
+
+
+def class_fault(labels: Collection[float], rows: int, more: bool) -> str | None:
+    """Why these labels are not played as classes, if they are not."""
+    if more or len(labels) > MAX_CLASSES:
+        return f"at most {MAX_CLASSES:,} classes are played"
+    if len(labels) > 2 and 2 * len(labels) > rows and any(label % 1 for label in labels):
+        return "fractions that hardly repeat are a regression, which is not played"
+    return None
 
 
 def is_plain(labels: Floats) -> bool:
-    """Whether the first two different labels are a pair that needs no look-ahead."""
-    distinct, first = np.unique(labels, return_index=True)
-    return tuple(sorted(distinct[np.argsort(first)[:2]].tolist())) in PLAIN_PAIRS
+    """Whether these labels are a pair that needs no look-ahead, as far as they show."""
+    return tuple(np.unique(labels).tolist()) in PLAIN_PAIRS
 
 
-def describe(pair: tuple[float | None, float]) -> str | None:
+def describe(labels: Labels) -> str | None:
     """How the labels were mapped, where that is not plain."""
-    negative, positive = pair
+    if len(labels) > 2:
+        return f"{len(labels)} classes: {show_all(one for one in labels if one is not None)}"
+    negative, positive = labels
+    assert positive is not None
     if (negative, positive) == PLAIN_PAIRS[0]:
         return None
     if negative is None:

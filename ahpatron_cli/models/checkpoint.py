@@ -93,13 +93,22 @@ class SavedPass:
         known = Known(model.labels, model.scaler, model.dense, model.width)
         return replace(preparation, scale=model.scale, positive=model.positive), known
 
-    def make_pass(self, setup: Setup, path: str, seed: int, horizon: int | None) -> Pass:
+    def make_pass(
+        self,
+        setup: Setup,
+        path: str,
+        seed: int,
+        horizon: int | None,
+        classes: tuple[float, ...] | None = None,
+    ) -> Pass:
         """A pass that can be saved; if there is a model, one that continues it."""
         model, frozen = self.model, self._options.freeze
         if model is None:
-            return Pass(setup, path, seed, 0, horizon)
-        if self._restarts and not _same_run(model, Pass(setup, path, seed, 0, horizon)):
-            raise self._other_run()
+            return Pass(setup, path, seed, 0, horizon, classes=classes)
+        if self._restarts:
+            fresh = Pass(setup, path, seed, 0, horizon, classes=classes)
+            if not _same_run(model, fresh):
+                raise self._other_run()
         try:
             made = Pass(
                 self.setup(),
@@ -107,6 +116,7 @@ class SavedPass:
                 model.seed,
                 0,
                 None,
+                classes=model.classes,
                 state=model.state,
                 same_file=self._restarts,
                 frozen=frozen,

@@ -23,15 +23,16 @@ import numpy as np
 from ahpatron_cli import __version__
 from ahpatron_cli.core import ALGORITHM, KERNELS, REGISTRY
 from ahpatron_cli.core.errors import StateError
+from ahpatron_cli.core.multiclass import MAX_CLASSES
 from ahpatron_cli.core.state import State, Stored
 from ahpatron_cli.data.scaling import LEARNED_SCALES, SCALES, Scaler
-from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data
+from ahpatron_cli.errors import ExitCode, Place, UserError
 from ahpatron_cli.records import ParamValue, plain
 
 FORMAT = 1
 KIND = "ahpatron model"
-MOST_ENTRIES = 64
-MOST_TEXT = 1 << 20
+MOST_ENTRIES = 64 * MAX_CLASSES
+MOST_TEXT = 1 << 24
 MOST_DIGITS = 60
 _META = "meta"
 _HEAD = 128
@@ -49,7 +50,7 @@ class Model:
     kernel: str
     kernel_params: Mapping[str, ParamValue]
     seed: int
-    labels: tuple[float | None, float]
+    labels: tuple[float | None, ...]
     positive: float | None
     """What --positive said."""
     scale: str
@@ -62,6 +63,12 @@ class Model:
     digest: int
     state: State
     version: str = __version__
+
+    @property
+    def classes(self) -> tuple[float, ...] | None:
+        """The labels of all classes, if there are more than two."""
+        known = tuple(label for label in self.labels if label is not None)
+        return known if len(known) > 2 else None
 
 
 def to_bytes(model: Model) -> bytes:
@@ -145,18 +152,29 @@ def load_model(path: str) -> Model:
     """Read a model; anything but a whole and sound one is refused."""
     try:
         meta, arrays = _contents(path)
-        return _model(meta, arrays, path)
+        return _model(meta, arrays)
     except OSError as error:
-        problem = f"the model cannot be read: {error.strerror or error}"
-        raise UserError(problem, code=ExitCode.NO_INPUT, place=Place(path)) from None
+        raise UserError(
+            f"the model cannot be read: {error.strerror or error}",
+            code=ExitCode.NO_INPUT,
+            place=Place(path),
+        ) from None
     except StateError as error:
         raise damaged(str(error), path) from None
+    except UserError as error:
+        raise UserError(
+            error.problem, code=error.code, place=Place(path), hint=error.hint
+        ) from None
 
 
 def damaged(reason: str, path: str) -> UserError:
     """The error for a file that no version of ahpatron can have written like this."""
     first = reason.splitlines()[0] if reason else "no reason is known"
-    return bad_data(f"this is not a model of ahpatron, or it is damaged: {first[:200]}", path)
+    return UserError(
+        f"this is not a model of ahpatron, or it is damaged: {first[:200]}",
+        code=ExitCode.BAD_DATA,
+        place=Place(path),
+    )
 
 
 def _contents(path: str) -> tuple[Any, dict[str, np.ndarray]]:
@@ -237,14 +255,17 @@ def _arrays(
     return arrays
 
 
-def _model(meta: dict[str, Any], arrays: Mapping[str, np.ndarray], file: str) -> Model:
+def _model(meta: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Model:
     if meta.get("kind") != KIND or meta.get("format") != FORMAT:
         _refuse("its description is not one of a model")
     version = str(meta.get("version"))[:40]
     if meta.get("algorithm") != ALGORITHM:
-        problem = f"the model was made by version {version[:20]}, whose learners may count "
-        hint = "learn it again from its data, or use that version"
-        raise bad_data(problem + "otherwise: it cannot go on here", file, hint=hint)
+        raise UserError(
+            f"the model was made by version {version[:20]}, whose learners may count otherwise: "
+            "it cannot go on here",
+            code=ExitCode.BAD_DATA,
+            hint="learn it again from its data, or use that version",
+        )
     given = Stored({**meta, "scaler": {n[7:]: a for n, a in arrays.items() if n[:7] == "scaler."}})
     state: State = {}
     for path, value in given.mapping("state").items():
@@ -254,12 +275,15 @@ def _model(meta: dict[str, Any], arrays: Mapping[str, np.ndarray], file: str) ->
             _put(state, path, array)
     if not isinstance(state.get("state"), dict):
         _refuse("its state is not one")
+    labels: tuple[float | None, ...]
     match meta.get("labels"):
-        case [negative, positive]:
-            labels = (None if negative is None else _label(negative), _label(positive))
+        case [None, positive]:
+            labels = (None, _label(positive))
+        case [*several] if 2 <= len(several) <= MAX_CLASSES:
+            labels = tuple(map(_label, several))
         case _:
             _refuse("its labels are not labels")
-    if labels[0] == labels[1]:
+    if labels[0] == labels[1] or (len(labels) > 2 and (np.diff(np.array(labels)) <= 0).any()):
         _refuse("its labels are not labels")
     scale = given.word("scale", SCALES)
     learner = given.word("learner", list(REGISTRY))

@@ -172,9 +172,12 @@ def _dataset(data: DataFindings, number: int, by_learner: Mapping[str, Pen]) -> 
 
 def _facts(data: DataFindings) -> str:
     record, played = data.data.record, data.data
-    negative, positive = record.labels
-    minus = "every other label" if negative is None else str(whole(negative))
-    usual = (negative, positive) == (-1, 1)
+    minus, plus = (
+        "every other label" if one is None else str(whole(one)) for one in record.labels[:2]
+    )
+    labels = "−1 and +1" if record.labels == (-1, 1) else f"{minus} as −1, {plus} as +1"
+    if len(record.labels) > 2:
+        labels = f"{len(record.labels)} classes"
     rounds = f"{record.rounds:,}"
     if played.limit is not None:
         rounds += f" (limited to the first {played.limit:,} rows)"
@@ -182,7 +185,7 @@ def _facts(data: DataFindings) -> str:
         {
             "Rounds": rounds,
             "Features": f"{record.features:,}" + _scaling(played.scale),
-            "Labels": "−1 and +1" if usual else f"{minus} as −1, {whole(positive)} as +1",
+            "Labels": labels,
             "Orders": "random permutations" if played.shuffled else "as in the file",
             "File": record.path,
             "SHA-256": record.sha256 or "not known: the file was not read to its end",

@@ -10,8 +10,11 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from ahpatron_cli.atomic import Output, format_of_suffix, open_atomically
-from ahpatron_cli.data.labels import show
+from ahpatron_cli.core.multiclass import predicted
+from ahpatron_cli.data.labels import Labels, show
 from ahpatron_cli.output.escape import spreadsheet_text
 
 if TYPE_CHECKING:
@@ -27,7 +30,11 @@ HEADER = "data,learner,repeat,round,line,label,score,prediction,mistake\n"
 
 
 class PredictionWriter:
-    """Appends rounds to an open file. Labels are as played: -1 and +1."""
+    """Appends rounds to an open file.
+
+    Two labels are as played, -1 and +1. Of several classes labels are those of the file, and the
+    score is that of the predicted class.
+    """
 
     def __init__(self, output: Output) -> None:
         self._output = output
@@ -40,6 +47,9 @@ class PredictionWriter:
         start = line.getvalue().rstrip("\r\n")
         for begin in range(0, len(played.scores), ROUNDS_AT_ONCE):
             part = slice(begin, begin + ROUNDS_AT_ONCE)
+            if played.classes is not None:
+                self._output.write(_class_lines(start, played, begin, part))
+                continue
             columns = (played.lines[part], played.labels[part], played.scores[part])
             rows = zip(*(column.tolist() for column in columns), strict=True)
             self._output.write(
@@ -51,6 +61,20 @@ class PredictionWriter:
             )
 
 
+def _class_lines(start: str, played: Played, begin: int, part: slice) -> str:
+    assert played.classes is not None
+    scores = played.scores[part]
+    found = predicted(scores)
+    labels = [show(label) for label in played.classes]
+    best = np.take_along_axis(scores, found[:, None], axis=1)[:, 0]
+    columns = played.lines[part], played.labels[part].astype(int), best, found
+    rows = zip(*(column.tolist() for column in columns), strict=True)
+    return "".join(
+        f"{start},{number},{line},{labels[true]},{score!r},{labels[guess]},{int(guess != true)}\n"
+        for number, (line, true, score, guess) in enumerate(rows, played.first + begin)
+    )
+
+
 def check_predictions_path(path: str) -> None:
     """Refuse a file name that promises another format, before a long run and not after it."""
     if path != STDOUT:
@@ -58,22 +82,21 @@ def check_predictions_path(path: str) -> None:
 
 
 class ScoreWriter:
-    """The score of each row and the label that it stands for, as CSV or JSON lines."""
+    """The score of each row and the label that it stands for, as CSV or JSON lines.
 
-    def __init__(
-        self, output: Output, format: str, labels: tuple[float | None, float], *, several: bool
-    ) -> None:
-        """`labels` are those of -1 and +1 in the model's data; `several`: name the data, too."""
+    Several classes have a score each: CSV in a column `score_LABEL`, JSON as `scores`.
+    """
+
+    def __init__(self, output: Output, format: str, labels: Labels, *, several: bool) -> None:
+        """`labels` are those of the model's data; `several`: name the data, too."""
         self._output = output
         self._as_json = format == "jsonl"
-        negative, positive = (OTHER if one is None else show(one) for one in labels)
-        self._names = (
-            f'"{negative}"' if self._as_json and labels[0] is None else negative,
-            positive,
-        )
+        other = f'"{OTHER}"' if self._as_json else OTHER
+        self._names = [other if one is None else show(one) for one in labels]
         self._several = several
-        header = "data,line,prediction,score\n" if several else "line,prediction,score\n"
-        self._header = "" if self._as_json else header
+        scores = ["score"] if len(labels) == 2 else [f"score_{name}" for name in self._names]
+        columns = [*(["data"] if several else []), "line", "prediction", *scores]
+        self._header = "" if self._as_json else ",".join(columns) + "\n"
 
     def write(self, path: str, lines: Integers, scores: Floats) -> None:
         """Write the scores of rows that stand on these lines of a file."""
@@ -83,9 +106,12 @@ class ScoreWriter:
         start = self._start(path) if self._several else ""
         for begin in range(0, len(scores), ROUNDS_AT_ONCE):
             part = slice(begin, begin + ROUNDS_AT_ONCE)
-            rows = zip(lines[part].tolist(), scores[part].tolist(), strict=True)
+            values = scores[part]
+            found = values >= 0 if values.ndim == 1 else predicted(values)
+            columns = lines[part].tolist(), found.tolist(), values.tolist()
             form = self._json_line if self._as_json else self._csv_line
-            self._output.write("".join([start + form(line, score) for line, score in rows]))
+            rows = zip(*columns, strict=True)
+            self._output.write("".join([start + form(*row) for row in rows]))
 
     def _start(self, path: str) -> str:
         if self._as_json:
@@ -94,13 +120,14 @@ class ScoreWriter:
         csv.writer(text).writerow([spreadsheet_text(path)])
         return text.getvalue().rstrip("\r\n") + ","
 
-    def _csv_line(self, line: int, score: float) -> str:
-        return f"{line},{self._names[score >= 0]},{score!r}\n"
+    def _csv_line(self, line: int, found: int, score: float | list[float]) -> str:
+        shown = ",".join(map(repr, score)) if isinstance(score, list) else repr(score)
+        return f"{line},{self._names[found]},{shown}\n"
 
-    def _json_line(self, line: int, score: float) -> str:
-        opening = "" if self._several else "{"
-        label = self._names[score >= 0]
-        return f'{opening}"line": {line}, "prediction": {label}, "score": {score!r}}}\n'
+    def _json_line(self, line: int, found: int, score: float | list[float]) -> str:
+        opening, label = "" if self._several else "{", self._names[found]
+        name = "scores" if isinstance(score, list) else "score"
+        return f'{opening}"line": {line}, "prediction": {label}, "{name}": {score!r}}}\n'
 
 
 class _StandardOutput:

@@ -122,6 +122,8 @@ def _labels(labels: LabelFacts, rows: int) -> Iterator[_Entry]:
         count = dict(labels.counts).get(labels.positive, 0)
         rarer = min(count, rows - count) / rows
         yield "baseline", f"{share(rarer)} mistakes, by always predicting the more frequent label"
+    elif not labels.problem:
+        yield "played", f"as {len(labels.counts):,} classes"
     if len(labels.counts) > 1:
         yield "order", "grouped by label" if labels.grouped else "mixed"
 

@@ -28,14 +28,20 @@ from ahpatron_cli.records import (
     RunRecord,
     SummaryRecord,
     ThisFile,
+    whole,
 )
 
+MAX_SHOWN_CLASSES = 20
+"""Confusion matrices of more classes are in JSON only."""
 _COUNTED = {"mistakes": "|M_T|", "failures": "|M'_T|"}
 _CERTIFICATE_NOTES = (
     "By the theorem, Made is at most Bound. Trivial is what it cannot exceed anyway.",
     "|M'_T| counts the rounds with y f(x) at most 0; all mistakes are among them.",
 )
 _WORSE_NOTE = "Worse (*) than the baseline: always the more frequent label so far."
+_PER_CLASS_NOTE = (
+    "Support and budget are those of one class; |N_T| and halvings are sums over the classes."
+)
 _VACUOUS_NOTE = "Vacuous (*): the bound is not below the trivial one, so it says nothing."
 
 
@@ -89,6 +95,8 @@ def run_page(reports: Sequence[Report]) -> Page:
     for report in reports:
         lines = _lines(report)
         tables.append(_run_table(report, lines))
+        if 2 < len(report.data.labels) <= MAX_SHOWN_CLASSES:
+            tables += [_confusion_table(report, line) for line in lines]
         if any(run.metrics for run in report.runs):
             tables.append(_metrics_table(report, lines))
         if report.certified is not None:
@@ -154,6 +162,8 @@ def _run_table(report: Report, lines: Sequence[_Line]) -> Table:
     if any(run.restarts for line in lines for run in line.runs):
         fields.insert(-1, (Column("Restarts"), lambda line: _count(line.mean("restarts"))))
     notes = [_WORSE_NOTE] if any(line.worse for line in lines) else []
+    if len(report.data.labels) > 2:
+        notes.append(_PER_CLASS_NOTE)
     table = table_of(lines, fields, name=report.data.path, about=about, notes=notes)
     return _with_this_file(table, lines) if any(map(_this_file, lines)) else table
 
@@ -188,9 +198,27 @@ def _fixed(value: float | None, decimals: int) -> Cell | None:
     return None if value is None else Cell(f"{value:.{decimals}f}")
 
 
+def _confusion_table(report: Report, line: _Line) -> Table:
+    """Rounds by true class (rows) and predicted class (columns), summed over the repeats."""
+    names = [str(whole(label)) for label in line.runs[0].classes or ()]
+    matrices = [run.confusion or () for run in line.runs]
+    sums = [
+        [sum(entries) for entries in zip(*rows, strict=True)]
+        for rows in zip(*matrices, strict=True)
+    ]
+    about = f"confusion of {line.name}; rows are true, columns predicted labels"
+    if len(line.runs) > 1:
+        about += f"; sum over {orders(len(line.runs), report.shuffled)}"
+    columns = [Column("Label", words=True), *map(Column, names)]
+    cells = [
+        [Cell(name), *(Cell(str(n)) for n in row)] for name, row in zip(names, sums, strict=True)
+    ]
+    return Table(report.data.path, about, columns, cells)
+
+
 def _metrics_table(report: Report, lines: Sequence[_Line]) -> Table:
     """Means over the repeats."""
-    about = "metrics of label +1"
+    about = "metrics" if len(report.data.labels) > 2 else "metrics of label +1"
     if len(report.runs) > len(lines):
         about += f"; mean over {orders(max(len(line.runs) for line in lines), report.shuffled)}"
     fields: list[Field[_Line]] = [

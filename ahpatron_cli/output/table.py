@@ -123,12 +123,19 @@ def spelled(text: str, signs: Mapping[str, str]) -> str:
 
 def data_facts(data: DataRecord) -> str:
     """Rounds, features, and how labels were mapped unless they are -1 and +1."""
+    mapped = label_facts(data)
     parts = [counted(data.rounds, "round"), counted(data.features, "feature")]
-    negative, positive = data.labels
-    if (negative, positive) != (-1, 1):
-        others = "others" if negative is None else whole(negative)
-        parts.append(f"labels {others} → -1, {whole(positive)} → +1")
-    return ", ".join(parts).replace("-", "−")
+    return ", ".join(parts + ([mapped] if mapped else [])).replace("-", "−")
+
+
+def label_facts(data: DataRecord) -> str | None:
+    """How labels are played, unless they are -1 and +1."""
+    if len(data.labels) > 2:
+        return f"{len(data.labels)} classes"
+    if data.labels == (-1, 1):
+        return None
+    negative, positive = ("others" if one is None else str(whole(one)) for one in data.labels)
+    return f"labels {negative} → -1, {positive} → +1"
 
 
 def optional(text: str | None) -> Cell | None:

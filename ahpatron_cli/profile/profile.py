@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ahpatron_cli.core.rows import CsrRows
-from ahpatron_cli.data.labels import PLAIN_PAIRS, show
+from ahpatron_cli.data.labels import PLAIN_PAIRS, class_fault, show
 from ahpatron_cli.data.libsvm.grammar import MAX_FEATURES
 from ahpatron_cli.data.source import STDIN_NAME
 from ahpatron_cli.numbers import short
@@ -30,7 +30,7 @@ class LabelFacts:
     negative: float | None
     """Played as -1; None: every other label, or nothing."""
     positive: float | None
-    """Played as +1; None where `problem` says why."""
+    """Played as +1; None if all are played as classes, or where `problem` says why."""
     problem: str | None
     grouped: bool
     """Whether all rows of each label stand together."""
@@ -172,11 +172,11 @@ def played(tally: LabelTally, positive: float | None) -> LabelFacts:
         if positive not in labels and complete:
             pair = None, None
             problem = f"no row has the label {show(positive)} that --positive names"
-    elif len(labels) > 2:
-        problem = "more than two labels: --positive LABEL plays one against all others"
+    elif fault := class_fault(labels, sum(tally.counts.values()), not complete):
+        problem = f"{fault}: --positive LABEL plays one label against all others"
     elif len(labels) == 1:
         problem = "all rows have the same label: nothing to tell apart"
-    else:
+    elif len(labels) == 2:
         pair = labels[0], labels[1]
     return LabelFacts(counts, complete, *pair, problem, tally.grouped)
 
@@ -261,18 +261,18 @@ def next_commands(profile: Profile) -> list[str]:
         return []
     labels, scale, found = content.labels, content.scaling.applied, content.distances
     positive = labels.positive
-    if positive is None or found is None:
+    if labels.problem or found is None:
         return []
     from_stdin = profile.path == STDIN_NAME
     words = ["-" if from_stdin else profile.path]
     plain = (labels.negative, positive) in PLAIN_PAIRS
-    if labels.negative is None or (profile.from_pipe and not plain):
+    if positive is not None and (labels.negative is None or (profile.from_pipe and not plain)):
         words += ["--positive", show(positive)]
     if profile.features > MAX_FEATURES:
         words += ["--max-features", str(profile.features)]
     if scale != "none":
         words += ["--scale", scale]
-    shuffle = ["--shuffle"] if labels.grouped else []
+    shuffle = ["--shuffle"] if labels.grouped or (profile.from_pipe and positive is None) else []
     commands = [
         shlex.join(["ahpatron", "run", *words, "--sigma", short(found.sigma), *shuffle]),
     ]

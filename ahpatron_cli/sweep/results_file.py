@@ -120,11 +120,12 @@ def encode_trial(trial: TrialRecord, timing: Timing) -> bytes:
     return _with_check(line)
 
 
-_NOT_STORED = ("seconds", "metrics")
+_NOT_STORED = ("seconds", "metrics", "classes", "confusion")
+"""The labels of the classes are with the data; a confusion matrix may have a million entries."""
 _FLAT_FIELDS = tuple(
     one.name
     for one in fields(RunRecord)
-    if one.name not in ("learner", "params", "seed", "repeat", "this_file", "metrics")
+    if one.name not in ("learner", "params", "seed", "repeat", "this_file", *_NOT_STORED[1:])
 )
 _RUN_FIELDS = tuple(one.name for one in fields(RunRecord) if one.name not in _NOT_STORED)
 
@@ -220,6 +221,9 @@ def _check_of(kind: Any) -> Check:
     if origin is Mapping:
         inner = _check_of(parts[1])
         return lambda value: {name: inner(one) for name, one in value.items()}
+    if origin is tuple and Ellipsis in parts:
+        inner = _check_of(parts[0])
+        return lambda value: tuple(map(inner, value))
     if origin is tuple:
         every = [_check_of(part) for part in parts]
         return lambda value: tuple(check(one) for check, one in zip(every, value, strict=True))

@@ -64,7 +64,8 @@ class Metric:
             known = [count for count in (*counts, run.false_negatives) if count is not None]
             if self.name == "auc" or len(known) < 4:
                 return None
-            measured = metrics_of(known[0], known[1], known[2], known[3], None)
+            tp, fp, tn, fn = known
+            measured = metrics_of(((tn, fp), (fn, tp)))
         value: float | None = getattr(measured, self.name)
         return value if value is not None else 0.0 if self.larger_is_better else 1.0
 

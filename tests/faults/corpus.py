@@ -322,7 +322,12 @@ FILES = [
         "",
         "all rows have the same label, 2: nothing to tell apart",
     ),
-    ("three-classes", b"1 1:2\n2 1:3\n3 1:4\n", "", "3 different labels: 1, 2, 3"),
+    (
+        "a-short-regression",
+        b"0.5 1:2\n1.5 1:3\n2.5 1:4\n",
+        "",
+        "3 different labels: 0.5, 1.5, 2.5",
+    ),
     ("a-third-class-late", b"1 1:2\n-1 1:3\n" * 20_000 + b"2 1:5\n", ":40001", "a third label: 2"),
     (
         "a-regression",
@@ -355,9 +360,9 @@ OPTIONS = [
         options=("--shuffle",),
     ),
     Case(
-        "three-classes-in-memory",
-        b"1 1:2\n2 1:3\n3 1:4\n",
-        "3 different labels: 1, 2, 3",
+        "1001-classes-in-memory",
+        b"".join(b"%d 1:2\n" % i for i in range(1001)),
+        "1001 different labels: 0, 1, 2, 3, 4, … (1001 in all)",
         options=("--repeats", "2"),
     ),
     Case(

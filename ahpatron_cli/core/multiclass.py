@@ -1,0 +1,244 @@
+"""More than two classes: a pass whose f(x) has a value f_c(x) for each class c.
+
+Labels are the numbers of the classes, 0 to k - 1, in the order of their labels. The prediction is
+the class with the largest value; of classes that are equal up to rounding, the first.
+"""
+
+from __future__ import annotations
+
+import math
+from abc import abstractmethod
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from ahpatron_cli.core.engine import BLOCK, NEAR_TIE, Player, Tally
+from ahpatron_cli.core.hypothesis import Standing
+from ahpatron_cli.core.kernels import Kernel
+from ahpatron_cli.core.learners.base import Learner
+from ahpatron_cli.core.points import Points
+from ahpatron_cli.core.rows import Floats, Integers
+from ahpatron_cli.core.state import Saved, Stored
+
+MAX_CLASSES = 1000
+EQUAL_VALUES = 1e-12
+"""Values that differ by this share of the largest |f_c(x)| are equal but for rounding."""
+
+
+def predicted(scores: Floats) -> Integers:
+    """The class with the largest value in each row; of those equal up to rounding, the first."""
+    slack = EQUAL_VALUES * np.abs(scores).max(axis=1, keepdims=True)
+    return np.asarray((scores >= scores.max(axis=1, keepdims=True) - slack).argmax(axis=1))
+
+
+def class_margins(scores: Floats, labels: Floats) -> Floats:
+    """f_y(x) - max_{c≠y} f_c(x) of each row."""
+    rounds, own = np.arange(len(labels)), labels.astype(np.int64)
+    others = scores.copy()
+    others[rounds, own] = -np.inf
+    return np.asarray(scores[rounds, own] - others.max(axis=1))
+
+
+@dataclass
+class ClassTally(Tally):
+    """What is counted over the rounds of a pass with several classes.
+
+    `failures` are rounds whose margin f_y - max f_c is at most 0; `updates` and `margin_updates`
+    are summed over the learners.
+    """
+
+    confusion: Integers = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
+    """Rounds by true class (rows) and predicted class (columns)."""
+
+
+class ClassHypothesis(Standing):
+    """f with a value for each class."""
+
+    @abstractmethod
+    def play(self, block: Points, labels: Floats, learner: Learner[Any], tally: Tally) -> Floats:
+        """Play a block: f_c(x) of each round and class, as it was when it was predicted."""
+
+    @abstractmethod
+    def statistics(self, learner: Learner[Any]) -> dict[str, int | float | None]:
+        """What the pass reports beyond the common counts, by name."""
+
+    @abstractmethod
+    def warnings(self, learner: Learner[Any]) -> list[str]:
+        """What the user must know about the numbers of the pass."""
+
+
+class MulticlassPlayer(Player):
+    """A learner's pass over a stream of k classes: one against the rest, or on one shared S."""
+
+    f: ClassHypothesis
+    tally: ClassTally
+
+    def __init__(
+        self,
+        learner: Learner[Any],
+        kernel: Kernel | None = None,
+        *,
+        classes: int,
+        seed: Sequence[int] = (0,),
+        horizon: int | None = None,
+        block: int = BLOCK,
+    ) -> None:
+        super().__init__(learner, kernel, seed=seed, horizon=horizon, block=block)
+        self._columns = (classes,)
+        self.f = OneAgainstRest(
+            [
+                Player(learner, kernel, seed=(*seed, c), horizon=horizon, block=block)
+                for c in range(classes)
+            ]
+        )
+        self.forget_counts()
+
+    def play_block(self, block: Points, labels: Floats) -> ArrayLike:
+        """A block from opening to closing."""
+        return self.f.play(block, labels, self.learner, self.tally)
+
+    def _judge(self, scores: Floats, labels: Floats, spared: int = 0) -> None:
+        tally, true, found = self.tally, labels.astype(np.int64), predicted(scores)
+        tally.baseline_mistakes += self._baseline(true)
+        tally.confusion = tally.confusion.copy()
+        np.add.at(tally.confusion, (true, found), 1)
+        mistaken = found != true
+        tally.rounds += len(labels)
+        tally.mistakes += int(np.count_nonzero(mistaken))
+        failed = mistaken | (class_margins(scores, labels) <= 0)
+        tally.failures += int(np.count_nonzero(failed))
+        two = np.partition(scores[spared:], -2, axis=1)[:, -2:]
+        tally.near_ties += int(np.count_nonzero(two[:, 1] - two[:, 0] < NEAR_TIE))
+
+    def _baseline(self, true: Integers) -> int:
+        """Mistakes of always the most frequent class so far; the first of equally frequent ones."""
+        counts: list[int] = self.tally.confusion.sum(axis=1).tolist()
+        leader, mistakes = counts.index(max(counts)), 0
+        for y in true.tolist():
+            mistakes += y != leader
+            counts[y] += 1
+            if (-counts[y], y) < (-counts[leader], leader):
+                leader = y
+        return mistakes
+
+    def forget_counts(self) -> None:
+        """Count from here on."""
+        self.tally = ClassTally(confusion=np.zeros(2 * self._columns, dtype=np.int64))
+
+    def statistics(self) -> dict[str, int | float | None]:
+        """What the learners report beyond the common counts, by name."""
+        return self.f.statistics(self.learner)
+
+    def warnings(self) -> list[str]:
+        """What the user must know about the numbers of this pass."""
+        return self.f.warnings(self.learner)
+
+    def _label_fault(self, labels: Floats) -> str | None:
+        (k,) = self._columns
+        whole = (labels >= 0) & (labels < k) & (labels == np.floor(labels))
+        return None if whole.all() else f"labels must be the numbers of classes, 0 to {k - 1}"
+
+    def _restore_tally(self, stored: Stored) -> None:
+        shape = self.tally.confusion.shape
+        confusion = stored.array("confusion", shape, dtype=np.int64)
+        del self.tally.confusion
+        super()._restore_tally(stored)
+        self.tally.confusion = confusion
+
+    def _adds_up(self) -> bool:
+        counts, confusion = self.tally, self.tally.confusion
+        return (
+            bool((confusion >= 0).all())
+            and int(confusion.sum()) == counts.rounds <= 2**60
+            and counts.rounds - int(confusion.trace()) == counts.mistakes <= counts.failures
+            and counts.margin_updates <= counts.updates <= counts.rounds * len(confusion)
+            and max(counts.failures, counts.near_ties, counts.baseline_mistakes) <= counts.rounds
+            and counts.seconds >= 0
+        )
+
+
+class OneAgainstRest(ClassHypothesis):
+    """One learner for each class, for which that class is +1 and every other one -1."""
+
+    def __init__(self, players: Sequence[Player]) -> None:
+        """Each has its own f, budget and random generator; rows are prepared once, for all."""
+        self.players = players
+
+    def play(self, block: Points, labels: Floats, learner: Learner[Any], tally: Tally) -> Floats:
+        scores = np.empty((len(labels), len(self.players)))
+        for c, player in enumerate(self.players):
+            player.tally = tally  # where updates are counted
+            scores[:, c] = player.play_block(block, np.where(labels == c, 1.0, -1.0))
+        return scores
+
+    def at(self, points: Points) -> Floats:
+        return np.stack([player.f.at(points) for player in self.players], axis=1)
+
+    @property
+    def size(self) -> int | None:  # type: ignore[override]  # computed
+        """The largest |S| of the learners."""
+        sizes = [player.f.size for player in self.players]
+        return None if None in sizes else max(size or 0 for size in sizes)
+
+    @property
+    def norm(self) -> float:
+        """√(Σ ‖f_c‖²)."""
+        return math.hypot(*(player.f.norm for player in self.players))
+
+    @property
+    def norm_drift(self) -> float:  # type: ignore[override]  # computed
+        """The largest of the learners."""
+        return max(player.f.norm_drift for player in self.players)
+
+    def compress(self, origin: Floats | None) -> None:
+        for player in self.players:
+            player.f.compress(origin)
+
+    def statistics(self, learner: Learner[Any]) -> dict[str, int | float | None]:
+        """Counts are summed; what is not a count belongs to two classes, and is left out."""
+        found = [player.learner.statistics() for player in self.players]
+        return {
+            name: sum(int(one[name] or 0) for one in found)
+            for name, value in found[0].items()
+            if isinstance(value, int)
+        }
+
+    def warnings(self, learner: Learner[Any]) -> list[str]:
+        return [
+            f"class {number} of {len(self.players)}: {text}"
+            for number, player in enumerate(self.players, 1)
+            for text in player.warnings()
+        ]
+
+    def exchange(self, stored: Stored) -> None:
+        for c, player in enumerate(self.players):
+            stored.part(str(c), _Rival(player))
+
+
+class _Rival(Saved):
+    """What a player in `OneAgainstRest` has of its own."""
+
+    def __init__(self, player: Player) -> None:
+        self._player = player
+
+    def exchange(self, stored: Stored) -> None:
+        stored.part("learner", self._player.learner)
+        stored.part("f", self._player.f)
+        stored.generator("lots", self._player.rng)
+
+
+def make_player(
+    learner: Learner[Any],
+    kernel: Kernel,
+    *,
+    classes: int,
+    seed: Sequence[int],
+    horizon: int | None,
+) -> Player:
+    """A fresh pass over a stream of so many classes; two are played as -1 and +1."""
+    if classes == 2:
+        return Player(learner, kernel, seed=seed, horizon=horizon)
+    return MulticlassPlayer(learner, kernel, classes=classes, seed=seed, horizon=horizon)

@@ -1,0 +1,1 @@
+"""Theorems, their bounds, and certificates from them."""

@@ -1,0 +1,146 @@
+"""More than two classes: one learner per class against the rest."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+
+from ahpatron_cli.core import REGISTRY, Gaussian, Player
+from ahpatron_cli.core.errors import NumericalError, StateError
+from ahpatron_cli.core.multiclass import MulticlassPlayer, predicted
+from ahpatron_cli.core.rows import Floats, compressed
+from ahpatron_cli.core.state import Stored
+
+CLASSES, ROUNDS = 4, 300
+_rng = np.random.default_rng(8)
+X = _rng.uniform(-1, 1, (ROUNDS, 3))
+Y = np.digitize(X[:, 0] + 0.3 * np.sin(5 * X[:, 1]), [-0.5, 0.0, 0.4]).astype(float)
+Y[_rng.random(ROUNDS) < 0.1] = 2.0
+KERNEL = Gaussian(sigma=0.5)
+
+some_learners = pytest.mark.parametrize("name", ["ahpatron", "rbp", "fogd", "arow"])
+
+
+def player(name: str, block: int = 64) -> MulticlassPlayer:
+    budget = {"budget": 20} if "budget" in REGISTRY[name].specs() else {}
+    learner = REGISTRY[name](**budget)
+    return MulticlassPlayer(
+        learner, KERNEL, classes=CLASSES, seed=(3,), horizon=ROUNDS, block=block
+    )
+
+
+def same_counts(one: Player, other: Player) -> bool:
+    first, second = ({**vars(each.tally), "seconds": 0} for each in (one, other))
+    confusions = first.pop("confusion"), second.pop("confusion")
+    return first == second and np.array_equal(*confusions)
+
+
+@some_learners
+def test_each_class_has_the_binary_learner_of_its_own(name: str) -> None:
+    """Bit by bit, at any block size; updates are sums, and the largest value decides."""
+    for block in (1, 64):
+        ours = player(name, block)
+        scores = ours.feed(X, Y)
+        updates = margin_updates = 0
+        for c in range(CLASSES):
+            alone = Player(ours.learner, KERNEL, seed=(3, c), horizon=ROUNDS, block=block)
+            signs = np.where(c == Y, 1.0, -1.0)
+            np.testing.assert_array_equal(scores[:, c], alone.feed(X, signs))
+            updates += alone.tally.updates
+            margin_updates += alone.tally.margin_updates
+        assert (ours.tally.updates, ours.tally.margin_updates) == (updates, margin_updates)
+        assert ours.tally.mistakes == np.count_nonzero(scores.argmax(axis=1) != Y)
+
+
+def test_counts_by_class_and_the_baseline() -> None:
+    ours = player("ahpatron")
+    scores = np.concatenate([ours.feed(X[i : i + 37], Y[i : i + 37]) for i in range(0, ROUNDS, 37)])
+    wanted = np.zeros((CLASSES, CLASSES), int)
+    baseline, seen = 0, [0] * CLASSES
+    for y, found in zip(Y.astype(int).tolist(), predicted(scores).tolist(), strict=True):
+        wanted[y, found] += 1
+        baseline += seen.index(max(seen)) != y  # the first of equally frequent ones
+        seen[y] += 1
+    np.testing.assert_array_equal(ours.tally.confusion, wanted)
+    assert ours.tally.baseline_mistakes == baseline
+    assert ours.tally.mistakes == ROUNDS - wanted.trace()
+
+
+@some_learners
+def test_pieces_are_one_stream_and_resumed_is_uninterrupted(name: str) -> None:
+    whole = player(name)
+    expected = whole.feed(X, Y)
+    for cut in (1, 100, 128):
+        first = player(name)
+        scores = first.feed(X[:cut], Y[:cut])
+        second = player(name)
+        second.restore(Stored(copy.deepcopy(first.state())))
+        for one in (first, second):
+            rest = one.feed(X[cut:], Y[cut:])
+            np.testing.assert_array_equal(np.concatenate((scores, rest)), expected)
+            assert same_counts(one, whole)
+            assert one.statistics() == whole.statistics()
+
+
+@some_learners
+def test_no_round_sees_a_later_one_and_sparse_is_dense(name: str) -> None:
+    before = player(name).feed(X, Y)
+    altered = Y.copy()
+    altered[150:] = (Y[150:] + 1) % CLASSES
+    np.testing.assert_array_equal(player(name).feed(X, altered)[:151], before[:151])
+    thin = np.where(np.abs(X) < 0.5, 0.0, X)
+    sparse = player(name).feed(compressed(thin), Y)
+    np.testing.assert_allclose(sparse, player(name).feed(thin, Y), rtol=1e-7, atol=1e-9)
+
+
+def test_the_first_class_wins_a_tie() -> None:
+    scores: Floats = np.array([[0.0, 0.0, 0.0], [-1.0, 0.3, 0.1 + 0.2], [1.0, 2.0, 2.0 + 1e-9]])
+    assert predicted(scores).tolist() == [0, 1, 2]
+    assert predicted(np.array([[-2.0, 0.1 + 0.2, 0.3]])).tolist() == [1]
+
+
+def test_reading_scores_changes_nothing_and_judging_learns_nothing() -> None:
+    ours = player("ahpatron")
+    ours.feed(X[:200], Y[:200])
+    scores = ours.scores(X[200:])
+    assert scores.shape == (100, CLASSES)
+    state = copy.deepcopy(ours.state())
+    ours.forget_counts()
+    np.testing.assert_array_equal(ours.judge(X[200:], Y[200:]), scores)
+    assert ours.tally.confusion.sum() == ours.tally.rounds == 100
+    restored = player("ahpatron")
+    restored.restore(Stored(state))
+    np.testing.assert_array_equal(restored.scores(X[200:]), scores)
+
+
+@pytest.mark.parametrize("label", [-1.0, 4.0, 0.5, np.nan])
+def test_labels_are_numbers_of_classes(label: float) -> None:
+    with pytest.raises(ValueError, match="labels must be the numbers of classes, 0 to 3"):
+        player("ahpatron").feed(X[:1], [label])
+
+
+def test_the_row_that_cannot_be_computed_is_named() -> None:
+    wild = X.copy()
+    wild[123] = 1e200
+    with pytest.raises(NumericalError) as caught:
+        player("ahpatron").feed(wild, Y)
+    assert caught.value.row == 123
+
+
+@pytest.mark.parametrize("change", ["rounds", "confusion", "shape", "class"])
+def test_a_state_that_does_not_add_up_is_refused(change: str) -> None:
+    ours = player("ahpatron")
+    ours.feed(X[:100], Y[:100])
+    state = copy.deepcopy(ours.state())
+    if change == "rounds":
+        state["tally"]["rounds"] += 1
+    elif change == "confusion":
+        state["tally"]["confusion"][0, 1] += 1
+    elif change == "shape":
+        state["tally"]["confusion"] = np.zeros((3, 3), dtype=np.int64)
+    else:
+        del state["f"]["2"]
+    with pytest.raises(StateError):
+        player("ahpatron").restore(Stored(state))

@@ -8,7 +8,7 @@ point    a row in kernel-ready form: scaled by σ, centred if dense, its squared
 block    64 consecutive rounds whose kernel values are computed together; no result depends on it
 round    one example: predict with f, see the label, update f if the learner wants to
 S        the active set: the examples that f is made of; |S| is the support size, B the budget
-settled  in the arrays of S; newcomers of the open block join them when it closes, or on `settle`
+place    a row of the open block's table of kernel values: the examples of S, then its rounds
 """
 
 from ahpatron_cli.core.engine import ALGORITHM, BLOCK, Player, Tally, play

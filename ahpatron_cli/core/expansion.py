@@ -1,14 +1,13 @@
-"""The hypothesis `f = Σ_i a_i κ(s_i, ·)`, played one block of examples at a time.
+"""The hypothesis `f = Σ_i a_i κ(s_i,·)`, played one block of examples at a time.
 
-When a block opens, one matrix product gives all kernel values that it can need: `K = κ(S, X)` and
-the block's own Gram matrix `G`. Within the block
+When a block opens, one matrix product gives all kernel values that it can need: κ of the examples
+in S, and of the block's own, at the block's examples. Each row of this table is a *place*: first
+those of S in order of age, then the rounds of the block. Within the block
 
-    f(x_i) = c · (base_i + b · G_i),      base = a·K,
+    f(x_i) = c·g_i,      g = a·table,
 
-where b holds the coefficients of the block's newcomers and c is a lazy scale: reading f is one dot
-product, adding an example writes one number into b, shrinking f multiplies c. Newcomers join the
-arrays in one go when the block closes, or when a learner needs them there ("settle"). The arrays
-are in order of age: the oldest example first.
+where a holds the coefficients by place and c is a lazy scale. Reading f is one number of g; adding
+an example writes one number into a and adds a row of the table to g; shrinking f multiplies c.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import dasum, daxpy, ddot, idamax  # a third of the overhead of ufuncs
+from scipy.linalg.blas import dasum, daxpy, ddot  # a third of the overhead of ufuncs
 
 from ahpatron_cli.core.budget import Reduction, Selection, hand_over, project_onto
 from ahpatron_cli.core.errors import NumericalError
@@ -48,11 +47,12 @@ class Expansion(Hypothesis):
         self.norm_squared = 0.0
         """‖f‖², tracked: `‖f + cκ(x,·)‖² = ‖f‖² + 2c·f(x) + c²κ(x,x)`; NaN if not known."""
         self.points: Points | None = None
-        """The settled examples of S; None before the first block."""
-        self._coefficients: Floats = np.empty(0)
-        self._gram: Floats | None = np.empty((0, 0)) if keep_gram else None
-        self._settled = 0
+        """S as it was when the block opened; None before the first block."""
+        self._a: Floats = np.empty(0)
         self._scale = 1.0
+        self._places: Integers = np.empty(0, dtype=np.int64)
+        self._gram: Floats | None = np.empty((0, 0)) if keep_gram else None
+        self._gram_places = self._places
         self._is_open = False
 
     # What the engine does -----------------------------------------------------------------------
@@ -61,57 +61,67 @@ class Expansion(Hypothesis):
         # the stream may use features that it did not use so far
         self.points = (self.points or block.slice(0, 0)).widened(block.width)
         self._block, self._is_open = block, True
+        self._first = self.size  # the place of the block's first round
         self._table = self.kernel.between(self.points.followed_by(block), block)
-        self._K = self._table[: self._settled]
-        self._G = self._table[self._settled :].copy()  # newcomers will join K in its place
+        self._flat = self._table.ravel()
+        self._width = block.size
         self._diagonal = self.kernel.diagonal(block)
-        self._pending = np.zeros(block.size)  # b
-        self._newcomers: list[int] = []
-        self._alive: list[int] | None = None  # the settled examples not dropped; None: all
-        self._set_base(self.coefficients @ self._K)
+        places = self._first + block.size
+        self._places = np.arange(places)  # of S in order of age; only the first |S| count
+        self._gram_places = self._places[: self._first].copy()
+        coefficients = self._a
+        self._a = np.zeros(places)
+        self._a[: self._first] = coefficients
+        self._evaluate()
 
-    def _set_base(self, base: Floats) -> None:
-        self._base = base
-        self._terms: Floats | None = None  # Σ |a_i κ(s_i, x)|, when somebody asks
+    def _evaluate(self) -> None:
+        """g from the coefficients."""
+        self._g: Floats = self._a @ self._table
         # |f(x)| up to this may be a sum that cancelled: κ <= 1, so Σ|a| bounds the terms
-        self._noise = CANCELLED * dasum(self.coefficients) if self._settled else 0.0
+        self._noise = CANCELLED * dasum(self._a)
 
     def values(self) -> Floats:
-        values: Floats = self._base
-        if self._newcomers:
-            values = values + self._pending @ self._G
-        doubtful = np.abs(values) <= self._noise
+        values: Floats = self._g * self._scale
+        doubtful = np.abs(self._g) <= self._noise
         if doubtful.any():
-            values = values.copy()
             for round_ in np.flatnonzero(doubtful).tolist():
-                values[round_] = self._unless_cancelled(round_, values.item(round_))
-        return values if self._scale == 1.0 else values * self._scale
+                values[round_] = self._careful_value(round_) * self._scale
+        return values
 
     def value(self, round_: int) -> float:
-        value = self._base.item(round_)
-        if self._newcomers:
-            value += ddot(self._pending, self._G[round_])
+        value = self._g.item(round_)
         if -self._noise <= value <= self._noise:
-            value = self._unless_cancelled(round_, value)
+            value = self._careful_value(round_)
         value *= self._scale
         self._now, self._value = round_, value
         return value
 
-    def _unless_cancelled(self, round_: int, value: float) -> float:
-        """The value of f, or exactly 0 where its terms cancel but for rounding.
+    def _careful_value(self, round_: int) -> float:
+        """g anew, or exactly 0 where its terms cancel but for rounding.
 
-        Duplicates with opposite labels do that; then sign(0) = +1 is to decide, not rounding.
+        Duplicates with opposite labels do that; then sign(0) = +1 is to decide, not rounding. And g
+        may carry the rounding of what was dropped.
         """
-        if self._terms is None:
-            self._terms = np.abs(self.coefficients) @ np.abs(self._K)
-        terms = self._terms.item(round_)
-        if self._newcomers:
-            terms += ddot(np.abs(self._pending), np.abs(self._G[round_]))
-        return 0.0 if abs(value) <= CANCELLED * terms else value
+        terms = self._a * self._table[:, round_]
+        value = float(terms.sum())
+        return 0.0 if abs(value) <= CANCELLED * float(np.abs(terms).sum()) else value
 
     def close(self) -> None:
-        self._settle()
+        assert self.points is not None
+        if self._gram is not None:
+            self._complete_gram()
+        members = self.members
+        old = int(np.searchsorted(members, self._first))
+        if old < self._first:
+            self.points.keep(members[:old])
+        if old < self.size:
+            self.points.append(self._block, members[old:] - self._first)
+        self._a = self._a.take(members)
+        if self._scale != 1.0:
+            self._a *= self._scale
+            self._scale = 1.0
         self._is_open = False
+        self._table = self._flat = self._g = np.empty(0)  # copies of a pass need not carry them
 
     def at(self, points: Points) -> Floats:
         if self.points is None:
@@ -129,39 +139,46 @@ class Expansion(Hypothesis):
         self.norm_squared = stored.number("norm_squared", self.norm_squared, unknown=True)
         self.norm_drift = stored.number("norm_drift", self.norm_drift)
         self.points = exchange_points(stored, "points", self.points)
-        size = 0 if self.points is None else self.points.size
-        self._coefficients = stored.array("coefficients", (size,), self.coefficients)
+        self.size = size = 0 if self.points is None else self.points.size
+        self._a = stored.array("coefficients", (size,), self._a)
         if self._gram is None:
             stored.none("gram")
         else:
-            self._gram = stored.array("gram", (size, size), self.gram)
-        self.size = self._settled = size
+            self._gram = stored.array("gram", (size, size), self._gram[:size, :size])
         self._scale = 1.0
 
     # What learners do ---------------------------------------------------------------------------
 
     def add(self, coefficient: float) -> None:
         """`f ← f + coefficient·κ(x,·)` for the current example x."""
-        now = self._now
-        self._newcomers.append(now)
+        now, width = self._now, self._width
+        place = self._first + now
         stored = coefficient / self._scale
-        self._pending[now] = stored
-        self._noise += CANCELLED * abs(stored)
+        self._a[place] = stored
+        self._places[self.size] = place
         self.size += 1
+        daxpy(self._flat, self._g, width, stored, place * width)  # in place
+        self._noise += CANCELLED * abs(stored)
         self.norm_squared += coefficient * (
             2.0 * self._value + coefficient * self._diagonal.item(now)
         )
 
+    def shift(self, by: Floats) -> None:
+        """`f ← f + Σ by_i κ(s_i,·)`, in order of age. ‖f‖ is left as it was."""
+        moved = np.zeros(len(self._a))
+        moved[self.members] = by / self._scale
+        self._a += moved
+        self._g += moved @ self._table
+        self._noise = CANCELLED * dasum(self._a)
+
     def move(self, coefficient: float, d: Floats) -> None:
-        """`f ← f + coefficient·Σ d_i κ(s_i,·)` for a settled f, where `d = K^{-1} κ(S, x)`.
+        """`f ← f + coefficient·Σ d_i κ(s_i,·)`, where `d = K^{-1} κ(S, x)`.
 
         The sum is the projection of κ(x,·) onto the span of S. So it has the same inner product
         with f, namely f(x), and its squared norm is `d·κ(S, x)`.
         """
-        if self._settled:
-            scaled = (coefficient / self._scale) * d
-            self.coefficients[:] += scaled
-            self._set_base(self._base + scaled @ self._K)
+        if self.size:
+            self.shift(coefficient * d)
             explained = ddot(d, self.column())
             self.norm_squared += coefficient * (2.0 * self._value + coefficient * explained)
 
@@ -172,6 +189,13 @@ class Expansion(Hypothesis):
         self.norm_squared *= factor * factor
         if self._scale < SMALLEST_SCALE:
             self._fold_scale()
+
+    def _fold_scale(self) -> None:
+        """Apply the lazy scale before it underflows."""
+        self._a *= self._scale
+        self._g *= self._scale
+        self._noise *= self._scale
+        self._scale = 1.0
 
     def project(self, radius: float) -> None:
         """`f ← min(1, U/‖f‖)·f`: onto the ball of radius U."""
@@ -187,37 +211,26 @@ class Expansion(Hypothesis):
             self.norm_squared = square
 
     def _refuse_square(self, square: float) -> None:
-        """Zero is a norm like any other, and so is what cancelled to zero; lost digits are not."""
+        """A norm of exactly zero is fine; one that underflowed or overflowed is refused."""
         if math.isinf(square):
             raise NumericalError("‖f‖² overflows a double", self._now, "norm")
-        newest = self._pending.item(self._now)
-        if not newest and self._settled:  # it has settled already
-            newest = self._coefficients.item(self._settled - 1)
+        newest = self._a.item(self._places.item(self.size - 1)) if self.size else 0.0
         if square > 0 or 0 < abs(newest * self._scale) < math.sqrt(SMALLEST_SQUARE):
             raise NumericalError("‖f‖² is too small for a double", self._now, "norm")
 
     def drop(self, age: int) -> None:
         """Forget one example, 0 being the oldest: `f ← f - a_s·κ(s,·)`."""
-        settled = self._settled if self._alive is None else len(self._alive)
-        if age >= settled:
-            self.drop_at(self._settled + self._newcomers[age - settled])
-        else:
-            self.drop_at(age if self._alive is None else self._alive[age])
+        place = self._places.item(age)
+        self._places[age : self.size - 1] = self._places[age + 1 : self.size]
+        self.size -= 1
+        width = self._width
+        daxpy(self._flat, self._g, width, -self._a.item(place), place * width)  # in place
+        self._a[place] = 0.0
+        self.norm_squared = math.nan
 
     def drop_at(self, place: int) -> None:
-        """Forget the example in this place of `sizes`."""
-        if self._alive is None:
-            self._alive = list(range(self._settled))
-        if place < self._settled:
-            self._alive.remove(place)
-            self._base = daxpy(self._K[place], self._base, a=-self._coefficients.item(place))
-            self._coefficients[place] = 0.0
-            self._terms = None
-        else:
-            self._newcomers.remove(place - self._settled)
-            self._pending[place - self._settled] = 0.0
-        self.size -= 1
-        self.norm_squared = math.nan
+        """Forget the example in this place."""
+        self.drop(int(self.members.searchsorted(place)))
 
     def drop_smallest(self) -> None:
         """Forget the example with the smallest |a|; where equal but for rounding, the oldest."""
@@ -228,54 +241,36 @@ class Expansion(Hypothesis):
     def clip_coefficients(self, limit: float) -> None:
         """Bring every |a_i| that is above `limit` down to it."""
         bound = limit / self._scale
-        settled = self.coefficients
-        if len(settled) and abs(settled.item(idamax(settled))) > bound:
-            np.minimum(settled, bound, out=settled)
-            np.maximum(settled, -bound, out=settled)
-            self._base, self._terms = settled @ self._K, None
+        clipped = np.clip(self._a, -bound, bound)
+        if not np.array_equal(clipped, self._a):
+            self._a = clipped
+            self._evaluate()
             self.norm_squared = math.nan
-        if abs(self._pending.item(idamax(self._pending))) > bound:
-            np.clip(self._pending, -bound, bound, out=self._pending)
-            self.norm_squared = math.nan
-
-    def settle(self) -> None:
-        """Bring S, a and K up to date within a block: newcomers in, dropped ones out."""
-        kept, new = self._settle()
-        if kept is not None:
-            self._table[: len(kept)] = self._K[kept]
-        self._table[self._settled - len(new) : self._settled] = self._G[new]
-        self._K = self._table[: self._settled]
-        self._set_base(self.coefficients @ self._K)
-        self._pending[:] = 0.0
-        self._newcomers.clear()
-        self._alive = None
 
     def reduce(self, select: Selection, ridge: float, norm: float | None) -> Reduction:
         """Project f onto the examples that `select` keeps; rescale it to `norm` (None: its own)."""
-        self.settle()
         return self._replace(project_onto(self.gram, self.coefficients, select, ridge, norm))
 
     def merge_into_oldest(self, kept: int, norm: float) -> Reduction:
         """Keep the oldest; the others hand their coefficients over; rescale f to `norm`."""
-        self.settle()
         return self._replace(hand_over(self.gram, self.coefficients, kept, norm))
 
     def _replace(self, new: Reduction) -> Reduction:
-        """Go on with f̄ in place of a settled f; note how far the tracked norm had drifted."""
-        assert self.points is not None
+        """Go on with f̄ in place of f; note how far the tracked norm had drifted."""
         assert self._gram is not None
         if new.norm_before > 0:
             drift = abs(self.norm - new.norm_before) / new.norm_before
             self.norm_drift = max(self.norm_drift, drift)
-        size = len(new.kept)
-        self.points.keep(new.kept)
-        self._coefficients[:size] = new.coefficients
-        self._gram[:size, :size] = new.gram
-        self.size = self._settled = size
+        members = self.members.take(new.kept)
+        self.size = len(members)
+        self._places[: self.size] = members
+        self._gram[: self.size, : self.size] = new.gram
+        self._gram_places = members
+        self._a[:] = 0.0
+        self._a[members] = new.coefficients
+        self._scale = 1.0
         self.norm_squared = new.norm * new.norm
-        self._table[:size] = self._K[new.kept]
-        self._K = self._table[:size]
-        self._set_base(new.coefficients @ self._K)
+        self._evaluate()
         self.value(self._now)
         return new
 
@@ -288,146 +283,121 @@ class Expansion(Hypothesis):
         return math.sqrt(max(self.norm_squared, 0.0))
 
     def _squared_norm(self) -> float:
-        """‖f‖² from the kernel: `c²·(aᵀK(S,S)a + 2aᵀK(S,X)b + bᵀGb)`; b = 0 between blocks."""
+        """‖f‖² from the kernel: `c²·(aᵀK(S,S)a + (2·aᵀK(S,X) + bᵀG)·b)`; b: the block's own a."""
         assert self.points is not None
-        a = self.coefficients
+        if not self._is_open:
+            return float(self._a @ self.kernel.between(self.points, self.points) @ self._a)
+        a, b = self._a[: self._first], self._a[self._first :]
+        K, G = self._table[: self._first], self._table[self._first :]
         squared = float(a @ self.kernel.between(self.points, self.points) @ a)
-        if self._is_open:
-            b = self._pending
-            squared += 2 * float(a @ (self._K @ b)) + float(b @ (self._G @ b))
+        squared += float((2 * (a @ K) + b @ G) @ b)
         return squared * self._scale * self._scale
 
     @property
+    def members(self) -> Integers:
+        """The places of S while a block is open, in order of age."""
+        return self._places[: self.size]
+
+    @property
     def coefficients(self) -> Floats:
-        """The settled coefficients a, up to the lazy scale while a block is open."""
-        return self._coefficients[: self._settled]
+        """a, in order of age."""
+        return self._a.take(self.members) * self._scale if self._is_open else self._a
 
     @property
     def gram(self) -> Floats:
-        """K(S, S) of the settled examples."""
+        """K(S, S), in order of age."""
+        self._complete_gram()
         assert self._gram is not None
-        return self._gram[: self._settled, : self._settled]
+        return self._gram[: self.size, : self.size]
+
+    def _complete_gram(self) -> None:
+        """Bring the kept Gram matrix up to date: without those dropped, with those added."""
+        assert self._gram is not None
+        before, members, size = self._gram_places, self.members, self.size
+        if not self._is_open or (len(before) == size and (not size or before[-1] == members[-1])):
+            return
+        known = int(members.searchsorted(before[-1], side="right")) if len(before) else 0
+        if known < len(before):
+            rows = before.searchsorted(members[:known])
+            self._gram[:known, :known] = self._gram[rows].take(rows, axis=1)
+        self._make_room(size, known)
+        new = members[known:]
+        columns = self._table.take(new - self._first, axis=1).take(members, axis=0)
+        self._gram[:size, known:size] = columns
+        self._gram[known:size, :known] = columns[:known].T
+        self._gram_places = members.copy()
+
+    def _make_room(self, size: int, known: int) -> None:
+        """A Gram matrix of `size` examples; its room is doubled when it runs out."""
+        assert self._gram is not None
+        if size > len(self._gram):
+            room = max(size, 2 * len(self._gram), 64)
+            gram = np.zeros((room, room))
+            gram[:known, :known] = self._gram[:known, :known]
+            self._gram = gram
 
     def column(self) -> Floats:
-        """κ(S, x) of the settled examples and the current one."""
-        return self._K[:, self._now]
+        """κ(S, x), x being the current example, in order of age."""
+        return self._table[:, self._now].take(self.members)
 
     def diagonal(self) -> float:
         """κ(x, x) of the current example."""
         return self._diagonal.item(self._now)
 
-    # Places: settled examples in order of age, then the rounds of the block; `drop_at` takes them.
     # Arrays by place have entries for rounds that did not join, and for examples dropped since.
 
     def present(self) -> NDArray[np.bool_]:
         """In which places there is an example."""
-        present = np.zeros(self._settled + len(self._pending), dtype=bool)
-        present[slice(self._settled) if self._alive is None else self._alive] = True
-        present[self._settled + np.array(self._newcomers, dtype=np.int64)] = True
+        present = np.zeros(len(self._a), dtype=bool)
+        present[self.members] = True
         return present
 
     def weights(self) -> Floats:
         """a_i by place; 0 where there is no example."""
-        weights: Floats = np.concatenate([self.coefficients, self._pending])
-        return weights if self._scale == 1.0 else weights * self._scale
+        return self._a * self._scale
 
     def similarities(self) -> Floats:
         """κ(s, x) by place, x being the current example."""
-        return np.concatenate([self._K[:, self._now], self._G[:, self._now]])
+        return self._table[:, self._now]
 
     def diagonals(self) -> Floats:
         """κ(s, s) by place, if the Gram matrix is kept."""
-        return np.concatenate([self.gram.diagonal(), self._diagonal])
-
-    def values_at_support(self) -> Floats:
-        """f(s) by place, if the Gram matrix is kept."""
-        a, b = self.coefficients, self._pending
-        values: Floats = np.concatenate([self.gram @ a + self._K @ b, self._base + b @ self._G])
-        return values if self._scale == 1.0 else values * self._scale
+        assert self._gram is not None
+        return np.concatenate([self._gram.diagonal()[: self._first], self._diagonal])
 
     def gram_by_place(self) -> Floats:
-        """κ(s, s') by place, if the Gram matrix is kept."""
-        return np.block([[self.gram, self._K], [self._K.T, self._G]])
+        """κ(s, s') by place, if the Gram matrix is kept and was not asked for in this block."""
+        assert self._gram is not None
+        n = self._first
+        K, G = self._table[:n], self._table[n:]
+        return np.block([[self._gram[:n, :n], K], [K.T, G]])
+
+    def values_at_support(self) -> Floats:
+        """f(s) by place, if the Gram matrix is kept and was not asked for in this block."""
+        assert self._gram is not None
+        n = self._first
+        a, b = self._a[:n], self._a[n:]
+        old = self._gram[:n, :n] @ a + self._table[:n] @ b
+        return np.concatenate([old, self._g]) * self._scale
 
     def sizes(self) -> Floats:
         """|a_i| up to a common factor, by place; 0 where there is no example."""
-        sizes: Floats = np.abs(np.concatenate([self.coefficients, self._pending]))
+        sizes: Floats = np.abs(self._a)
         return sizes
 
     def oldest_coefficient(self) -> float:
         """a_s of the oldest example s in S."""
-        settled = self._oldest_settled()
-        stored = (
-            self._pending[self._newcomers[0]] if settled is None else self._coefficients[settled]
-        )
-        return float(self._scale * stored)
+        return self._scale * self._a.item(self._places.item(0))
 
     def value_at_oldest(self) -> float:
         """f(s) at the oldest example s in S."""
-        settled = self._oldest_settled()
-        if settled is not None:
+        place, n = self._places.item(0), self._first
+        if place < n:
             assert self.points is not None
-            oldest = self.points.slice(settled, settled + 1)
-            row = self.kernel.between(self.points, oldest)[:, 0]
-            value = ddot(self.coefficients, row) + ddot(self._pending, self._K[settled])
+            row = self.kernel.between(self.points, self.points.slice(place, place + 1))[:, 0]
+            value = ddot(self._a[:n], row) + ddot(self._a[n:], self._table[place])
             return float(self._scale * value)
-        now = self._now
-        value = self.value(self._newcomers[0])
-        self.value(now)
-        return value
-
-    def _oldest_settled(self) -> int | None:
-        """Where the oldest example stands in the arrays; None if it joined in this block."""
-        if self._alive is None:
-            return 0 if self._settled else None
-        return self._alive[0] if self._alive else None
-
-    # Housekeeping -------------------------------------------------------------------------------
-
-    def _settle(self) -> tuple[Integers | None, Integers]:
-        """The arrays without those dropped and with the newcomers; which rows stayed and came."""
-        assert self.points is not None
-        kept = None if self._alive is None else np.array(self._alive, dtype=np.int64)
-        if kept is not None:
-            self.points.keep(kept)
-            self._coefficients[: len(kept)] = self._coefficients[kept]
-            if self._gram is not None:
-                self._gram[: len(kept), : len(kept)] = self._gram[kept].take(kept, axis=1)
-            self._settled = len(kept)
-        new = np.array(self._newcomers, dtype=np.int64)
-        old, size = self._settled, self._settled + len(new)
-        if len(new):
-            self.points.append(self._block, new)
-            self._grow(size)
-            self._coefficients[old:size] = self._pending[new]
-            if self._gram is not None:
-                columns = (self._K if kept is None else self._K[kept]).take(new, axis=1)
-                self._gram[:old, old:size] = columns
-                self._gram[old:size, :old] = columns.T
-                self._gram[old:size, old:size] = self._G[new].take(new, axis=1)
-            self._settled = size
-        if self._scale != 1.0:
-            self._coefficients[:size] *= self._scale
-            self._scale = 1.0
-        return kept, new
-
-    def _fold_scale(self) -> None:
-        """Apply the lazy scale before it underflows."""
-        self._coefficients[: self._settled] *= self._scale
-        self._pending *= self._scale
-        self._base, self._terms = self._base * self._scale, None
-        self._noise *= self._scale
-        self._scale = 1.0
-
-    def _grow(self, size: int) -> None:
-        """Room for `size` coefficients, doubled when it runs out."""
-        if size <= len(self._coefficients):
-            return
-        room = max(size, 2 * len(self._coefficients), 64)
-        coefficients = np.zeros(room)
-        coefficients[: self._settled] = self.coefficients
-        if self._gram is not None:
-            gram = np.zeros((room, room))
-            gram[: self._settled, : self._settled] = self.gram
-            self._gram = gram
-        self._coefficients = coefficients
+        value = self._g.item(place - n)
+        if abs(value) <= self._noise:
+            value = self._careful_value(place - n)
+        return self._scale * value

@@ -182,7 +182,6 @@ class SpanExpansion(Expansion):
         grows = self.size < self._most
         self.add(coefficient)
         if grows:
-            self.settle()
             self.inverse.grow(self._d, self._squared, self.gram)
 
     def exchange(self, stored: Stored) -> None:
@@ -228,11 +227,9 @@ class LeastSquaresExpansion(SpanExpansion):
         self._shift((error * scale) * self.inverse.times(Pd))
 
     def _shift(self, by: Floats) -> None:
-        """`a ← a + by`, for a settled f."""
-        if self._settled:
-            scaled = by / self._scale
-            self.coefficients[:] += scaled
-            self._set_base(self._base + scaled @ self._K)
+        """`a ← a + by`."""
+        if self.size:
+            self.shift(by)
             self.value(self._now)
             self.norm_squared = math.nan
 
@@ -267,7 +264,6 @@ class PrunedExpansion(Expansion):
             self.move(coefficient, d)
         else:
             self.add(coefficient)
-            self.settle()
             u = np.append(d, -1.0)
             self._Q = np.pad(self._Q, (0, 1)) + u[:, None] * (u / squared)
             self._joined += 1
@@ -278,17 +274,17 @@ class PrunedExpansion(Expansion):
         """While the smallest γ is at most `tolerance`, project f onto the others."""
         while self.size:
             diagonal = self._Q.diagonal()
-            gamma = (abs(self._scale) * np.abs(self.coefficients)) / np.sqrt(diagonal)
+            a = self.coefficients
+            gamma = np.abs(a) / np.sqrt(diagonal)
             if gamma.item(gamma.argmin()) > tolerance:
                 return
             j = oldest_smallest(gamma, np.ones(self.size, dtype=bool))
             q = self._Q[:, j].copy()
             stays = np.flatnonzero(np.arange(self.size) != j)
-            self.coefficients[stays] -= (self.coefficients.item(j) / q.item(j)) * q[stays]
             q_s = q[stays]
             self._Q = self._Q[np.ix_(stays, stays)] - q_s[:, None] * (q_s / q.item(j))
-            self.drop_at(j)
-            self.settle()
+            self.drop(j)
+            self.shift(-(a.item(j) / q.item(j)) * q_s)
 
     def _mend(self) -> None:
         """Compute Q anew from K, if it has drifted."""
@@ -332,7 +328,7 @@ class HintedExpansion(SpanExpansion):
         age = now - rounds[:, None]
         seen = (age >= 1) & (age <= self._memory)  # column t: the rounds that round t looks back to
         self._shares = seen * self._labels[:, None] / np.maximum(seen.sum(axis=0), 1)
-        self._hints: Floats = (self._shares * self._G[:, now]).sum(axis=0)
+        self._hints: Floats = (self._shares * self._table[now, self._first :].T).sum(axis=0)
 
     def values(self) -> Floats:
         return super().values()[: len(self._hints)] + self.hint_weight * self._hints
@@ -372,5 +368,5 @@ class HintedExpansion(SpanExpansion):
         return self._hints.item(self._now)
 
     def hint_of(self, d: Floats) -> float:
-        """The inner product of h and `Σ d_i κ(s_i,·)`, for a settled f."""
-        return ddot(d @ self._K, self._shares[:, self._now]) if len(d) else 0.0
+        """The inner product of h and `Σ d_i κ(s_i,·)`."""
+        return ddot(self._table[:, self.members] @ d, self._shares[:, self._now]) if len(d) else 0.0

@@ -69,13 +69,13 @@ def observed(settings: dict[str, Any], rows: Rows, labels: Floats, sigma: float)
         Gaussian.between,
         Gaussian.points,
         expansion.project_onto,
-        expansion.Expansion._settle,
+        expansion.Expansion.close,
     )
     try:
         Gaussian.between = watched(original[0], "kernel")  # type: ignore[method-assign]  # a watch
         Gaussian.points = watched(original[1], "kernel")  # type: ignore[method-assign]  # a watch
         expansion.project_onto = watched(original[2], "halving")
-        expansion.Expansion._settle = watched(  # type: ignore[method-assign]  # a watch
+        expansion.Expansion.close = watched(  # type: ignore[method-assign]  # a watch
             original[3], "settling"
         )
         learner = Ahpatron(**settings)
@@ -93,7 +93,7 @@ def observed(settings: dict[str, Any], rows: Rows, labels: Floats, sigma: float)
     finally:
         Gaussian.between, Gaussian.points = original[:2]  # type: ignore[method-assign]  # undone
         expansion.project_onto = original[2]
-        expansion.Expansion._settle = original[3]  # type: ignore[method-assign]  # undone
+        expansion.Expansion.close = original[3]  # type: ignore[method-assign]  # undone
     work.halvings = int(player.learner.statistics()["halvings"] or 0)
     work.mistakes, work.margin_updates = player.tally.mistakes, player.tally.margin_updates
     spent["rounds"] = work.seconds - sum(spent.values())

@@ -63,7 +63,7 @@ class NOGD(GradientLearner[Staged]):
         """A step along κ(x,·), or φ(x); and the switch, once there are B examples."""
         f.add(self.step * y)
         if f.size == self.budget and isinstance(f.stage, Expansion):
-            f.stage.settle()
+            f.stage.close()
             assert f.stage.points is not None
             values, vectors = leading(f.stage.gram, self.rank)
             roots = np.sqrt(values)

@@ -120,7 +120,7 @@ class SkeGD(GradientLearner[Staged]):
             self._switch(f, f.stage)
 
     def _switch(self, f: Staged, old: Expansion) -> None:
-        old.settle()
+        old.close()
         assert old.points is not None
         sketches = Sketches(
             Anchors(f.kernel, old.points), old.gram, self.sketch, self.samples, self.rank, self._rng

@@ -236,6 +236,7 @@ class Player:
         rounds, signs = len(labels), labels.tolist()
         scores = [0.0] * rounds
         now, wanted, empty = 0, 0, f.empty
+        updates = margin_updates = 0
         each_round = self._each_round
         leap = not each_round
         while now < rounds:
@@ -261,9 +262,11 @@ class Player:
                 # worth it where updates are rare
                 leap = LEAP * wanted <= now and f.looks_ahead and not each_round
                 if changed is not False:
-                    tally.updates += 1
-                    tally.margin_updates += margin > 0
+                    updates += 1
+                    margin_updates += margin > 0
             now += 1
+        tally.updates += updates
+        tally.margin_updates += margin_updates
         return scores
 
     def _centre_for(self, rows: Rows) -> Floats | None:

@@ -1,10 +1,10 @@
 """The hypothesis `f = Σ_i a_i κ(s_i,·)`, played one block of examples at a time.
 
 When a block opens, one matrix product gives all kernel values that it can need: κ of the examples
-in S, and of the block's own, at the block's examples. Each row of this table is a *place*: first
-those of S in order of age, then the rounds of the block. Within the block
+in S, and of the block's own, at the block's examples. Each row of this table is a round, each
+column a *place*: first those of S in order of age, then the rounds of the block. Within the block
 
-    f(x_i) = c·g_i,      g = a·table,
+    f(x_i) = c·g_i,      g = table·a,
 
 where a holds the coefficients by place and c is a lazy scale. Reading f is one number of g; adding
 an example writes one number into a and adds a row of the table to g; shrinking f multiplies c.
@@ -62,11 +62,10 @@ class Expansion(Hypothesis):
         self.points = (self.points or block.slice(0, 0)).widened(block.width)
         self._block, self._is_open = block, True
         self._first = self.size  # the place of the block's first round
-        self._table = self.kernel.between(self.points.followed_by(block), block)
+        self._table = self.kernel.between(block, self.points.followed_by(block))
         self._flat = self._table.ravel()
-        self._width = block.size
-        self._diagonal = self.kernel.diagonal(block)
-        places = self._first + block.size
+        self._diagonal: list[float] = self.kernel.diagonal(block).tolist()
+        self._rounds, places = self._table.shape
         self._places = np.arange(places)  # of S in order of age; only the first |S| count
         self._gram_places = self._places[: self._first].copy()
         coefficients = self._a
@@ -76,7 +75,7 @@ class Expansion(Hypothesis):
 
     def _evaluate(self) -> None:
         """g from the coefficients."""
-        self._g: Floats = self._a @ self._table
+        self._g: Floats = self._table @ self._a
         # |f(x)| up to this may be a sum that cancelled: κ <= 1, so Σ|a| bounds the terms
         self._noise = CANCELLED * dasum(self._a)
 
@@ -84,13 +83,13 @@ class Expansion(Hypothesis):
         values: Floats = self._g * self._scale
         doubtful = np.abs(self._g) <= self._noise
         if doubtful.any():
-            for round_ in np.flatnonzero(doubtful).tolist():
+            for round_ in np.flatnonzero(doubtful & (self._g != 0.0)).tolist():
                 values[round_] = self._careful_value(round_) * self._scale
         return values
 
     def value(self, round_: int) -> float:
         value = self._g.item(round_)
-        if -self._noise <= value <= self._noise:
+        if -self._noise <= value <= self._noise and value:
             value = self._careful_value(round_)
         value *= self._scale
         self._now, self._value = round_, value
@@ -102,9 +101,9 @@ class Expansion(Hypothesis):
         Duplicates with opposite labels do that; then sign(0) = +1 is to decide, not rounding. And g
         may carry the rounding of what was dropped.
         """
-        terms = self._a * self._table[:, round_]
-        value = float(terms.sum())
-        return 0.0 if abs(value) <= CANCELLED * float(np.abs(terms).sum()) else value
+        a, row = self._a, self._table[round_]
+        value: float = ddot(a, row)
+        return 0.0 if abs(value) <= CANCELLED * ddot(np.abs(a), np.abs(row)) else value
 
     def close(self) -> None:
         assert self.points is not None
@@ -151,25 +150,23 @@ class Expansion(Hypothesis):
 
     def add(self, coefficient: float) -> None:
         """`f ← f + coefficient·κ(x,·)` for the current example x."""
-        now, width = self._now, self._width
-        place = self._first + now
+        now, first = self._now, self._first
+        place = first + now
         stored = coefficient / self._scale
         self._a[place] = stored
         self._places[self.size] = place
         self.size += 1
-        daxpy(self._flat, self._g, width, stored, place * width)  # in place
+        # κ(x, ·) at the block's examples stands in x's own row, too; g changes in place
+        daxpy(self._flat, self._g, self._rounds, stored, now * len(self._a) + first)
         self._noise += CANCELLED * abs(stored)
-        self.norm_squared += coefficient * (
-            2.0 * self._value + coefficient * self._diagonal.item(now)
-        )
+        self.norm_squared += coefficient * (2.0 * self._value + coefficient * self._diagonal[now])
 
     def shift(self, by: Floats) -> None:
         """`f ← f + Σ by_i κ(s_i,·)`, in order of age. ‖f‖ is left as it was."""
-        moved = np.zeros(len(self._a))
-        moved[self.members] = by / self._scale
+        moved = self.by_place(by / self._scale)
         self._a += moved
-        self._g += moved @ self._table
-        self._noise = CANCELLED * dasum(self._a)
+        self._g += self._table @ moved
+        self._noise += CANCELLED * dasum(moved)
 
     def move(self, coefficient: float, d: Floats) -> None:
         """`f ← f + coefficient·Σ d_i κ(s_i,·)`, where `d = K^{-1} κ(S, x)`.
@@ -223,8 +220,8 @@ class Expansion(Hypothesis):
         place = self._places.item(age)
         self._places[age : self.size - 1] = self._places[age + 1 : self.size]
         self.size -= 1
-        width = self._width
-        daxpy(self._flat, self._g, width, -self._a.item(place), place * width)  # in place
+        # a column: every len(a)-th number of the table; g changes in place
+        daxpy(self._flat, self._g, self._rounds, -self._a.item(place), place, len(self._a))
         self._a[place] = 0.0
         self.norm_squared = math.nan
 
@@ -283,14 +280,14 @@ class Expansion(Hypothesis):
         return math.sqrt(max(self.norm_squared, 0.0))
 
     def _squared_norm(self) -> float:
-        """‖f‖² from the kernel: `c²·(aᵀK(S,S)a + (2·aᵀK(S,X) + bᵀG)·b)`; b: the block's own a."""
+        """‖f‖² from the kernel: `c²·(aᵀK(S,S)a + bᵀ(2·K(X,S)a + Gb))`; b: the block's own a."""
         assert self.points is not None
         if not self._is_open:
             return float(self._a @ self.kernel.between(self.points, self.points) @ self._a)
         a, b = self._a[: self._first], self._a[self._first :]
-        K, G = self._table[: self._first], self._table[self._first :]
+        K, G = self._table[:, : self._first], self._table[:, self._first :]
         squared = float(a @ self.kernel.between(self.points, self.points) @ a)
-        squared += float((2 * (a @ K) + b @ G) @ b)
+        squared += float(b @ (2 * (K @ a) + G @ b))
         return squared * self._scale * self._scale
 
     @property
@@ -318,13 +315,16 @@ class Expansion(Hypothesis):
             return
         known = int(members.searchsorted(before[-1], side="right")) if len(before) else 0
         if known < len(before):
-            rows = before.searchsorted(members[:known])
-            self._gram[:known, :known] = self._gram[rows].take(rows, axis=1)
+            still = before.searchsorted(members[:known])
+            self._gram[:known, :known] = self._gram[still].take(still, axis=1)
         self._make_room(size, known)
-        new = members[known:]
-        columns = self._table.take(new - self._first, axis=1).take(members, axis=0)
-        self._gram[:size, known:size] = columns
-        self._gram[known:size, :known] = columns[:known].T
+        rows = self._table.take(members[known:] - self._first, axis=0)
+        if known != self._first:  # some of the first places are empty, or some rounds in use
+            rows = rows.take(members, axis=1)
+        else:
+            rows[:, known:size] = rows.take(members[known:], axis=1)
+        self._gram[known:size, :size] = rows[:, :size]
+        self._gram[:known, known:size] = rows[:, :known].T
         self._gram_places = members.copy()
 
     def _make_room(self, size: int, known: int) -> None:
@@ -338,13 +338,19 @@ class Expansion(Hypothesis):
 
     def column(self) -> Floats:
         """κ(S, x), x being the current example, in order of age."""
-        return self._table[:, self._now].take(self.members)
+        return self._table[self._now].take(self.members)
 
     def diagonal(self) -> float:
         """κ(x, x) of the current example."""
-        return self._diagonal.item(self._now)
+        return self._diagonal[self._now]
 
     # Arrays by place have entries for rounds that did not join, and for examples dropped since.
+
+    def by_place(self, weights: Floats) -> Floats:
+        """Weights of the examples in order of age, by place; 0 where there is none."""
+        placed = np.zeros(len(self._a))
+        placed[self.members] = weights
+        return placed
 
     def present(self) -> NDArray[np.bool_]:
         """In which places there is an example."""
@@ -358,7 +364,7 @@ class Expansion(Hypothesis):
 
     def similarities(self) -> Floats:
         """κ(s, x) by place, x being the current example."""
-        return self._table[:, self._now]
+        return self._table[self._now]
 
     def diagonals(self) -> Floats:
         """κ(s, s) by place, if the Gram matrix is kept."""
@@ -369,15 +375,15 @@ class Expansion(Hypothesis):
         """κ(s, s') by place, if the Gram matrix is kept and was not asked for in this block."""
         assert self._gram is not None
         n = self._first
-        K, G = self._table[:n], self._table[n:]
-        return np.block([[self._gram[:n, :n], K], [K.T, G]])
+        K, G = self._table[:, :n], self._table[:, n:]
+        return np.block([[self._gram[:n, :n], K.T], [K, G]])
 
     def values_at_support(self) -> Floats:
         """f(s) by place, if the Gram matrix is kept and was not asked for in this block."""
         assert self._gram is not None
         n = self._first
         a, b = self._a[:n], self._a[n:]
-        old = self._gram[:n, :n] @ a + self._table[:n] @ b
+        old = self._gram[:n, :n] @ a + b @ self._table[:, :n]
         return np.concatenate([old, self._g]) * self._scale
 
     def sizes(self) -> Floats:
@@ -395,7 +401,7 @@ class Expansion(Hypothesis):
         if place < n:
             assert self.points is not None
             row = self.kernel.between(self.points, self.points.slice(place, place + 1))[:, 0]
-            value = ddot(self._a[:n], row) + ddot(self._a[n:], self._table[place])
+            value = ddot(self._a[:n], row) + ddot(self._a[n:], self._table[:, place])
             return float(self._scale * value)
         value = self._g.item(place - n)
         if abs(value) <= self._noise:

@@ -131,7 +131,7 @@ class Declared:
     def __setattr__(self, name: str, value: Any) -> None:
         if name[0] != "_" and name in self.__dict__:
             raise dataclasses.FrozenInstanceError(f"{name} is fixed: make a new object")
-        object.__setattr__(self, name, value)
+        self.__dict__[name] = value
 
     def __post_init__(self) -> None:
         for name, spec in self.specs().items():

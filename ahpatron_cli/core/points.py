@@ -130,7 +130,7 @@ class DensePoints(Points):
     def append(self, other: Self, chosen: Integers) -> None:
         needed = self._size + len(chosen)
         self._make_room(needed)
-        self._rows[self._size : needed] = other._rows[chosen]
+        np.take(other._rows, chosen, axis=0, out=self._rows[self._size : needed], mode="clip")
         self._size, self._turned = needed, None
         self.largest = max(self.largest, other.largest)
 
@@ -190,7 +190,7 @@ class DensePoints(Points):
         return product
 
     def exponents(self, other: Self) -> Floats:
-        product: Floats = self._rows[: self._size] @ other._turned_rows().T
+        product: Floats = self._turned_rows() @ other._rows[: other._size].T
         return product
 
     def _turned_rows(self) -> Floats:
@@ -201,6 +201,8 @@ class DensePoints(Points):
         return self._turned
 
     def differences(self, other: Self, power: int) -> Floats:
+        if other._size > self._size:  # the loop is over the fewer
+            return np.ascontiguousarray(other.differences(self, power).T)
         mine = self.coordinates
         out = np.empty((self._size, other._size))
         for i, point in enumerate(other.coordinates):
@@ -284,6 +286,8 @@ class SparsePoints(Points):
     def products(self, other: Self) -> Floats:
         from scipy.sparse import csr_matrix
 
+        if other.size > self.size:  # the table is made of the fewer
+            return np.ascontiguousarray(other.products(self).T)
         mine, table = other._meet(self._csr, only_shared=True)
         indptr = mine.indptr.astype(np.int32)  # spares SciPy the search for a fitting type
         matrix = csr_matrix((mine.values, mine.columns, indptr), shape=(self.size, len(table)))
@@ -296,6 +300,8 @@ class SparsePoints(Points):
         return out
 
     def differences(self, other: Self, power: int) -> Floats:
+        if other.size > self.size:  # as above
+            return np.ascontiguousarray(other.differences(self, power).T)
         # by subtraction on x's own columns, plus what s has elsewhere: nothing cancels
         mine, table = other._meet(self._csr)
         meeting = mine.dense(len(table))

@@ -80,11 +80,7 @@ class SecondOrder(Hypothesis):
         self.points = (self.points or block.slice(0, 0)).widened(block.width)
         self._block, self._played = block, len(labels)
         n, m = self.points.size, block.size
-        both = self.points.followed_by(block)
-        if isinstance(block, DensePoints):  # one row per round
-            table = self.kernel.between(block, both)
-        else:
-            table = np.ascontiguousarray(self.kernel.between(both, block).T)
+        table = self.kernel.between(block, self.points.followed_by(block))
         self._K, self._G = table[:, :n], table[:, n:]
         self._make_room(m)
         self._begin()

@@ -369,4 +369,4 @@ class HintedExpansion(SpanExpansion):
 
     def hint_of(self, d: Floats) -> float:
         """The inner product of h and `Σ d_i κ(s_i,·)`."""
-        return ddot(self._table[:, self.members] @ d, self._shares[:, self._now]) if len(d) else 0.0
+        return ddot(self._table @ self.by_place(d), self._shares[:, self._now]) if len(d) else 0.0

@@ -77,7 +77,8 @@ class Ahpatron(Aggressive):
         """Make room if there is none; then add and project as AVP does."""
         if f.size == self.budget:  # |S_t| = B
             self.note(f.reduce(SELECT[self.selection], self.ridge, self.norm_after()))
-        super().update(f, margin, y)
+        f.add(self.step_at(margin) * y)  # f + λ_t·y·κ(x,·)
+        f.project(self.radius)
 
     def norm_after(self) -> float | None:
         """`c_t·U`; None: as it was."""

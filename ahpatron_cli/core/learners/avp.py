@@ -50,7 +50,7 @@ class Aggressive(Learner[Expansion]):
             self._failures += margin <= 0
             step /= math.sqrt(1.0 + self._failures / self.radius / self.radius)
         if margin > 0:
-            self._margin_steps += step
+            self.__dict__["_margin_steps"] += step  # half of the time, past the guard of parameters
         return step
 
 

@@ -63,15 +63,9 @@ def project_onto(
     values = gram @ coefficients  # f at its own examples
     kept = select(gram, coefficients, values, ridge)
     K2 = _submatrix(gram, kept)
-    a2, f2 = coefficients[kept], values[kept]
-    solution = _ridge_solve(K2, f2 + ridge * a2, ridge)
-    if solution is None:
-        a2 = a2 + _least_solution(K2, f2 - K2 @ a2, ridge)  # K_21 a_1: what a_2 leaves of f
-        squared = float(a2 @ (K2 @ a2))
-    else:  # (K_2 + ηI)(a_2 + θ) = K_2 a_2 + ηa_2 + K_21 a_1 = f(S_2) + ηa_2: no product is needed
-        squared = float(solution @ (f2 + ridge * (a2 - solution)))
-        a2 = solution
-    return _rescaled(kept, K2, a2, squared, coefficients, values, norm)
+    a2 = coefficients[kept]
+    a2 = a2 + _ridge_solve(K2, values[kept] - K2 @ a2, ridge)  # K_21 a_1: what a_2 leaves of f
+    return _rescaled(kept, K2, a2, float(a2 @ (K2 @ a2)), coefficients, values, norm)
 
 
 def _submatrix(gram: Floats, kept: Integers) -> Floats:
@@ -221,26 +215,18 @@ def choose_nearest(gram: Floats, coefficients: Floats) -> Integers:
     return np.flatnonzero(stays)
 
 
-def _noise(K: Floats) -> float:
-    """The rounding of K's eigenvalues: κ <= 1, so none is above len(K)."""
-    return len(K) ** 2 * ROUNDING
-
-
-def _ridge_solve(K: Floats, right: Floats, ridge: float) -> Floats | None:
-    """`(K + ηI)^{-1} right`; None where η is lost in the rounding of K."""
-    if ridge <= _noise(K):
-        return None
-    regular = K.copy()
-    regular.reshape(-1)[:: len(K) + 1] += ridge
-    # K is symmetric: its transpose is the same matrix, in the order that LAPACK reads.
-    _, solution, info = dposv(regular.T, right, lower=1, overwrite_a=1)
-    return np.asarray(solution) if info == 0 else None
-
-
-def _least_solution(K: Floats, right: Floats, ridge: float) -> Floats:
-    """`(K + ηI)^{-1} right` by pseudo-inverse: nothing along eigenvectors that are rounding."""
+def _ridge_solve(K: Floats, right: Floats, ridge: float) -> Floats:
+    """`(K + ηI)^{-1} right`; where η is lost in the rounding of K, by pseudo-inverse."""
+    noise = len(K) ** 2 * ROUNDING  # κ <= 1: no eigenvalue is above len(K)
+    if ridge > noise:
+        regular = K.copy()
+        regular.reshape(-1)[:: len(K) + 1] += ridge
+        # K is symmetric: its transpose is the same matrix, in the order that LAPACK reads.
+        _, solution, info = dposv(regular.T, right, lower=1, overwrite_a=1)
+        if info == 0:
+            return np.asarray(solution)
     eigenvalues, vectors = np.linalg.eigh(K)
-    solid = eigenvalues > _noise(K)
+    solid = eigenvalues > noise
     inverse = solid / np.where(solid, eigenvalues + ridge, 1.0)
     return np.asarray(vectors @ (inverse * (vectors.T @ right)))
 

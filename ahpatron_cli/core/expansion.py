@@ -338,7 +338,7 @@ class Expansion(Hypothesis):
 
     def column(self) -> Floats:
         """κ(S, x), x being the current example, in order of age."""
-        return self._table[self._now].take(self.members)
+        return self.similarities().take(self.members)
 
     def diagonal(self) -> float:
         """κ(x, x) of the current example."""
@@ -364,7 +364,8 @@ class Expansion(Hypothesis):
 
     def similarities(self) -> Floats:
         """κ(s, x) by place, x being the current example."""
-        return self._table[self._now]
+        row: Floats = self._table[self._now]
+        return row
 
     def diagonals(self) -> Floats:
         """κ(s, s) by place, if the Gram matrix is kept."""

@@ -319,7 +319,7 @@ class Expansion(Hypothesis):
             self._gram[:known, :known] = self._gram[still].take(still, axis=1)
         self._make_room(size, known)
         rows = self._table.take(members[known:] - self._first, axis=0)
-        if known != self._first:  # some of the first places are empty, or some rounds in use
+        if known and members[known - 1] != known - 1:  # some places before it are empty
             rows = rows.take(members, axis=1)
         else:
             rows[:, known:size] = rows.take(members[known:], axis=1)

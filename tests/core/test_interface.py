@@ -214,6 +214,32 @@ def test_project_works_after_any_change(change: str) -> None:
     assert difference == pytest.approx(0.0, abs=1e-12)
 
 
+@pytest.mark.parametrize("seed", range(20))
+def test_the_gram_matrix_is_right_whatever_was_added_and_dropped(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    kernel = Gaussian()
+    f = Expansion(kernel, keep_gram=True)
+    points = kernel.points(STREAM.X[:192])
+    kept: list[int] = []
+    for start in range(0, 192, 64):
+        f.open(points.slice(start, start + 64), STREAM.y[start : start + 64])
+        for now in range(64):
+            f.value(now)
+            if rng.random() < 0.3:
+                f.add(1.0)
+                kept.append(start + now)
+            if kept and rng.random() < 0.2:
+                age = int(rng.integers(len(kept)))
+                f.drop(age)
+                del kept[age]
+            if rng.random() < 0.1:
+                here = points.subset(np.array(kept, dtype=np.int64))
+                np.testing.assert_allclose(f.gram, kernel.between(here, here), atol=1e-12)
+        f.close()
+    here = points.subset(np.array(kept, dtype=np.int64))
+    np.testing.assert_allclose(f.gram, kernel.between(here, here), atol=1e-12)
+
+
 # A frozen pass ---------------------------------------------------------------------------------
 
 

@@ -402,12 +402,14 @@ class Repetition:
     shuffle: bool
     metrics: bool = False
     """Whether metrics are computed for each pass."""
+    prefix: int | None = None
+    """Play only so many rounds of each order."""
 
     def order(self, repeat: int, rounds: int) -> Integers | None:
         """The permutation of this repeat: from seed and repeat alone, the same for all learners."""
         if not self.shuffle:
-            return None
-        return np.random.default_rng([self.seed, repeat]).permutation(rounds)
+            return None if self.prefix is None else np.arange(rounds)[: self.prefix]
+        return np.random.default_rng([self.seed, repeat]).permutation(rounds)[: self.prefix]
 
 
 def play_repeat(

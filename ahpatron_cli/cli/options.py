@@ -467,6 +467,14 @@ TuneOrders = Annotated[
         RESULTS, "--tune-orders K", "Choose settings on the first K orders; report on the others."
     ),
 ]
+SearchName = Annotated[
+    str,
+    _option(
+        RUNNING,
+        "--search HOW",
+        "grid plays all settings; halving plays them on the first rounds, and the best on more.",
+    ),
+]
 OnlyMatrix = Annotated[
     bool, _option(RESULTS, "--matrix", "Show only the matrix learners x data sets.")
 ]

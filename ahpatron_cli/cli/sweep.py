@@ -29,6 +29,7 @@ def sweep(
     scheduler: options.Scheduler = None,
     wait: options.Wait = 120,
     shard: options.Shard = None,
+    search: options.SearchName = "grid",
     retries: options.Retries = 2,
     dry_run: options.DryRun = False,
     out: options.Results = None,
@@ -55,8 +56,9 @@ def sweep(
         criterion_of,
         parse_shard,
     )
-    from ahpatron_cli.errors import usage
+    from ahpatron_cli.errors import one_of, usage
     from ahpatron_cli.sweep.plan import Asked, make_plan
+    from ahpatron_cli.sweep.search import SEARCHES
 
     raise_on_signals()
     talk = Conversation(quiet=quiet, verbose=verbose)
@@ -94,6 +96,11 @@ def sweep(
             f"--tune-orders {tune_orders} leaves no order to report on",
             f"play more than {tune_orders}: --repeats {2 * tune_orders}",
         )
+    if one_of("search", search, SEARCHES) == "halving" and shard:
+        raise usage(
+            "--search halving compares all settings, so it does not go with --shard",
+            "use --jobs N or --scheduler ADDRESS",
+        )
     running = Running(jobs, scheduler, parse_shard(shard), retries, wait)
-    work = Sweep(plan, criterion, out, output, running, talk)
+    work = Sweep(plan, criterion, search == "halving", out, output, running, talk)
     return work.dry_run() if dry_run else work.play()

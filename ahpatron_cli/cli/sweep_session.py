@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -16,6 +16,7 @@ from ahpatron_cli.atomic import check_outputs, format_of_suffix, write_atomicall
 from ahpatron_cli.cli.console import Conversation
 from ahpatron_cli.errors import ExitCode, one_of, usage
 from ahpatron_cli.numbers import counted, percent
+from ahpatron_cli.numbers import share as part_of_whole
 from ahpatron_cli.output.formats import (
     FORMATS,
     findings_to_text,
@@ -33,6 +34,7 @@ from ahpatron_cli.sweep.results_file import (
     check_results_path,
     read_results,
 )
+from ahpatron_cli.sweep.search import Search, spared
 from ahpatron_cli.sweep.summary import METRICS, Criterion, Findings, TrialRecord, find
 from ahpatron_cli.sweep.trial import Outcome, Task, environment
 
@@ -68,6 +70,7 @@ class Sweep:
         self,
         plan: Plan,
         criterion: Criterion,
+        halving: bool,
         results: str,
         output: FindingsOutput,
         running: Running,
@@ -76,6 +79,7 @@ class Sweep:
         """Refuse, before anything is read or played, what could not be written later."""
         self._plan = plan
         self._criterion = criterion
+        self._halving = halving
         self._results = results
         self._output = output
         self._running = running
@@ -90,11 +94,19 @@ class Sweep:
         for remark in plan.remarks:
             talk.warn(remark)
 
+    def _search(self) -> Search:
+        """The trials of the plan, and how the best settings are sought among them."""
+        metrics = self._criterion.metric.name == "auc"
+        tasks = self._plan.tasks(self._talk.note, self._talk.warn, metrics=metrics)
+        # the parts of a job array cannot wait for each other
+        return Search(tasks, self._criterion, self._halving, staged=self._running.shard[1] == 1)
+
     def dry_run(self) -> ExitCode:
-        """Count the trials, and those that are left."""
-        tasks = share(self._plan.tasks(self._talk.note, self._talk.warn), *self._running.shard)
+        """Count the trials, and those that are left; of a search in stages, all that may come."""
+        search = self._search()
+        tasks = share(search.tasks, *self._running.shard)
         known = read_results(self._results).trials if Path(self._results).exists() else {}
-        done = sum(task.id in known and known[task.id].run is not None for task in tasks)
+        done = sum(_done(known, task) for task in tasks)
         orders = self._plan.repeats
         parts = (
             counted(len(tasks) // orders, "setting"),
@@ -105,26 +117,34 @@ class Sweep:
             f"{counted(len(tasks), 'trial')}: {parts[0]} on {parts[1]}, {parts[2]}; "
             f"{done:,} done, {len(tasks) - done:,} left"
         )
+        if len(search.needed({})) < len(search.tasks) or self._halving:
+            text += "; not all of them are played, because settings that lose are dropped"
         print(text)
         return ExitCode.OK
 
     def play(self) -> ExitCode:
         """Play what is not in the results file yet, and show all of it."""
-        tasks = self._plan.tasks(self._talk.note, self._talk.warn)
+        search = self._search()
         facts = {**environment(), "command": shlex.join(["ahpatron", *sys.argv[1:]])}
         with ResultsFile(self._results, facts) as results:
             contents = results.contents
             self._tell_damage(contents)
-            mine = share(tasks, *self._running.shard)
-            left = [task for task in mine if not _done(contents, task)]
-            if len(left) < len(mine):
-                self._talk.note(
-                    f"{len(mine) - len(left)} of {len(mine)} trials are in {self._results} already"
-                )
+            mine = share(search.needed(contents.trials), *self._running.shard)
+            done = sum(_done(contents.trials, task) for task in mine)
+            if done:
+                self._talk.note(f"{done} of {len(mine)} trials are in {self._results} already")
+            attempted: set[str] = set()
             try:
-                self._play(left, results)
+                while left := [
+                    task
+                    for task in mine
+                    if not _done(contents.trials, task) and task.id not in attempted
+                ]:
+                    self._play(left, results)
+                    attempted.update(task.id for task in left)
+                    mine = share(search.needed(contents.trials), *self._running.shard)
             except BaseException:  # a signal, a full disk: in any case
-                done = sum(_done(contents, task) for task in mine)
+                done = sum(_done(contents.trials, task) for task in mine)
                 self._talk.note(
                     f"{done} of {len(mine)} trials are in {self._results}; "
                     "the same command goes on from there"
@@ -132,10 +152,19 @@ class Sweep:
                 raise
             known = [
                 replace(contents.trials[task.id], data=task.trial.data)  # by its name of today
-                for task in tasks
+                for task in search.needed(contents.trials)
                 if task.id in contents.trials
             ]
-        findings = find(known, contents.headers, self._criterion)
+        share_spared = spared(search, contents.trials)
+        if share_spared > 0:
+            self._talk.note(
+                f"{part_of_whole(share_spared)} of the rounds of the whole grid were spared"
+            )
+        criterion = self._criterion
+        if self._running.shard[1] > 1 and criterion.tune_orders:
+            self._talk.note("--tune-orders takes effect on the merged results of all parts")
+            criterion = replace(criterion, tune_orders=0)
+        findings = find(known, contents.headers, criterion)
         self._tell(findings, known)
         self._output.write(findings, known, self._talk)
         return ExitCode.FAILED_TRIALS if findings.failed else ExitCode.OK
@@ -194,9 +223,12 @@ class Sweep:
         warn_of_damaged_lines(self._talk, self._results, contents)
 
 
-def _done(contents: Contents, task: Task) -> bool:
-    known = contents.trials.get(task.id)
-    return known is not None and known.run is not None
+def _done(trials: Mapping[str, TrialRecord], task: Task) -> bool:
+    """Whether it was played, and measured if that is asked for."""
+    known = trials.get(task.id)
+    return (
+        known is not None and known.run is not None and bool(known.run.metrics or not task.metrics)
+    )
 
 
 def _line(task: Task, trial: TrialRecord) -> str:

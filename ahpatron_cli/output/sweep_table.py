@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import TypeAlias
 
 from ahpatron_cli.numbers import (
@@ -61,7 +61,30 @@ def findings_page(findings: Findings, *, paper: bool = False, only_matrix: bool 
         tables.append(matrix_table(findings.matrix(), paper=paper))
     if not only_matrix:
         tables += [table for found in findings.datasets for table in _tables(found, paper)]
-    return Page(tables, _remark(findings), _reasons(findings))
+    commands = [] if only_matrix else [one for found in findings.datasets for one in _next(found)]
+    return Page(tables, _remark(findings), _reasons(findings), commands)
+
+
+def _next(found: DataFindings) -> Iterator[tuple[str, str]]:
+    """The command that plays the best setting again, and whether the grid ends there."""
+    from ahpatron_cli.sweep.plan import run_command  # which imports NumPy
+
+    best = found.winner
+    command = run_command(found.data, best)
+    if command and found.settings[1:]:
+        yield f"Best on {found.name}:", command
+    for name, value in best.varied.items():
+        tried = {params.get(name) for params in found.tried[best.learner]}
+        numbers = [one for one in tried if isinstance(one, int | float)]
+        if len(numbers) > 1 and value in (min(numbers), max(numbers)):
+            end, beyond = (
+                ("smallest", "smaller") if value == min(numbers) else ("largest", "larger")
+            )
+            yield (
+                f"{best.learner}: {assignment(name, value)} is the {end} of {len(numbers)} values "
+                f"tried; {beyond} ones may do better.",
+                "",
+            )
 
 
 def matrix_table(matrix: Matrix, *, paper: bool = False) -> Table:
@@ -325,6 +348,11 @@ def notes_of(found: DataFindings, *, differences: bool, stars: bool = False) -> 
         )
         notes.append(f"vs best: difference to the best{points}; {why}.")
     notes += _choice_notes([found], stars=stars)
+    if found.dropped:
+        notes.append(
+            f"{counted(found.dropped, 'setting')} more played the first rounds only and lost there "
+            "(--search halving)."
+        )
     if _unlike_orders(found.settings):
         notes.append("The best is sought among the settings with the most orders.")
     return notes

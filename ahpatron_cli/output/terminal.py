@@ -129,7 +129,7 @@ def _page_lines(page: Page, window: Window, console: Console) -> Iterator[Render
     if page.commands:
         yield ""
     for why, command in page.commands:
-        yield from window.folded(literal(why))
+        yield from window.folded(literal(why), rest="  ")
         if command:
             yield Text(f"  {literal(command)}")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import shlex
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,6 +11,7 @@ from typing import Any
 
 from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.core.learners import find_learner, learner_source
+from ahpatron_cli.core.parameters import Declared
 from ahpatron_cli.core.rows import Rows
 from ahpatron_cli.data.cache import content_hash, default_folder
 from ahpatron_cli.data.dataset import WARM_UP, Facts, Preparation, load
@@ -17,7 +19,7 @@ from ahpatron_cli.data.geometry import median_sigma
 from ahpatron_cli.data.scaling import SCALES
 from ahpatron_cli.data.source import STDIN_NAME, open_source
 from ahpatron_cli.errors import ExitCode, Place, UserError, one_of, suggestion, usage
-from ahpatron_cli.records import DataRecord
+from ahpatron_cli.records import DataRecord, ParamValue, whole
 from ahpatron_cli.runner import LISTING, Setup
 from ahpatron_cli.sweep.config import Config, File, read_config
 from ahpatron_cli.sweep.grid import (
@@ -28,7 +30,7 @@ from ahpatron_cli.sweep.grid import (
     learner_name,
     size_of,
 )
-from ahpatron_cli.sweep.summary import TrialData
+from ahpatron_cli.sweep.summary import Setting, TrialData
 from ahpatron_cli.sweep.trial import Task, Trial, all_params
 
 MOST_TRIALS = 1_000_000
@@ -79,8 +81,13 @@ class Plan:
             for setup, params, source in whole:
                 yield Trial(data, setup, self.seed, repeat, params, source)
 
-    def tasks(self, note: Callable[[str], None], warn: Callable[[str], None]) -> list[Task]:
-        """Every trial once, file by file; files of equal content give equal trials."""
+    def tasks(
+        self, note: Callable[[str], None], warn: Callable[[str], None], *, metrics: bool = False
+    ) -> list[Task]:
+        """Every trial once, file by file; files of equal content give equal trials.
+
+        With `metrics`, trials are to measure them.
+        """
         tasks: dict[str, Task] = {}
         seen: dict[str, str] = {}
         for file in self.files:
@@ -110,7 +117,8 @@ class Plan:
             path = str(Path(file.path).absolute())
             for trial in self._trials(file, facts, setups):
                 identity = trial.id
-                tasks.setdefault(identity, Task(identity, trial, path, self.preparation))
+                task = Task(identity, trial, path, self.preparation, metrics)
+                tasks.setdefault(identity, task)
         return list(tasks.values())
 
     def check_size(self) -> None:
@@ -276,6 +284,43 @@ def check_names(layer: Layer, learners: Sequence[str], kernel: str, *, every: bo
 def _owners(name: str, learners: Iterable[str]) -> list[str]:
     """Those of the learners that have a parameter of this name."""
     return [learner for learner in learners if name in find_learner(learner).specs()]
+
+
+def run_command(data: TrialData, setting: Setting) -> str | None:
+    """The `ahpatron run` that plays a setting of a sweep again; None for a learner in a file."""
+    params = dict(setting.params)
+    kernel = str(params.pop("kernel", ""))
+    if setting.learner not in REGISTRY or kernel not in KERNELS:
+        return None
+    words = ["ahpatron", "run", data.record.path, "-l", setting.learner]
+    words += ["--kernel", kernel] if kernel != "gaussian" else []
+    if params.get("horizon") == data.record.rounds:
+        del params["horizon"]  # `run` finds it, too
+    for kind in (KERNELS[kernel], REGISTRY[setting.learner]):
+        for name, value in _chosen_params(kind, params).items():
+            words += [f"--{name}", str(value)] if name in _NAMED else ["-p", f"{name}={value}"]
+    words += ["--limit", str(data.limit)] if data.limit is not None else []
+    words += ["--scale", data.scale] if data.scale != "none" else []
+    words += ["--positive", str(whole(data.positive))] if data.positive is not None else []
+    seeds, repeats = (set(part) for part in zip(*setting.values, strict=True))
+    words += ["--repeats", str(max(repeats) + 1)] if max(repeats) else []
+    words += ["--seed", str(min(seeds))] if min(seeds) else []
+    if data.shuffled != (max(repeats) > 0):
+        words.append("--shuffle" if data.shuffled else "--no-shuffle")
+    return shlex.join(words)
+
+
+_NAMED = ("budget", "sigma", "epsilon")
+"""Parameters with an option of their own."""
+
+
+def _chosen_params(kind: type[Declared], params: Mapping[str, ParamValue]) -> dict[str, ParamValue]:
+    """Those that are neither a default nor follow from the others."""
+    chosen: dict[str, ParamValue] = {}
+    for name in kind.specs():
+        if name in params and kind(**chosen).params().get(name) != params[name]:
+            chosen[name] = params[name]
+    return chosen
 
 
 def settle_sigma(setups: Sequence[Setup], path: str, rows: Rows) -> tuple[list[Setup], str]:

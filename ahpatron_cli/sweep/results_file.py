@@ -81,6 +81,7 @@ def flat_trial(trial: TrialRecord) -> Json:
         "scale": data.scale,
         "positive": data.positive,
         "shuffled": data.shuffled,
+        "prefix": data.prefix,
         "learner": trial.learner,
         "seed": trial.seed,
         "repeat": trial.repeat,
@@ -112,6 +113,7 @@ def encode_trial(trial: TrialRecord, timing: Timing) -> bytes:
             "scale": data.scale,
             "positive": data.positive,
             "shuffled": data.shuffled,
+            **({} if data.prefix is None else {"prefix": data.prefix}),
         },
         "run": _run_json(trial),
         "timing": vars(timing),
@@ -302,7 +304,8 @@ class Contents:
         found = {}
         for trial in self.trials.values():
             params = tuple(sorted(trial.params.items()))
-            key = trial.data.identity, trial.learner, params, trial.seed, trial.repeat
+            data = *trial.data.identity, trial.data.prefix
+            key = data, trial.learner, params, trial.seed, trial.repeat
             found[key] = trial
         return list(found.values())
 

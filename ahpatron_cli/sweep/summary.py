@@ -105,10 +105,12 @@ class TrialData:
     scale: str = "none"
     positive: float | None = None
     shuffled: bool = True
+    prefix: int | None = None
+    """Only so many rounds of each order were played, to choose between settings."""
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """Equal for trials that are comparable, whatever the file is called."""
+        """Equal for trials of the same data set, whatever the file is called."""
         file = self.record.sha256 or self.record.path
         return file, self.limit, self.scale, self.positive, self.shuffled
 
@@ -168,6 +170,8 @@ class DataFindings:
     """Learners in the order of the registry, the settings of each by value."""
     best: Sequence[Setting]
     """The best setting of each learner; with tuning orders, as it did on the other orders."""
+    tried: Mapping[str, Sequence[Mapping[str, ParamValue]]]
+    """The parameters of all settings of each learner, also of those that played prefixes only."""
     criterion: Criterion = Criterion()
 
     @property
@@ -178,7 +182,12 @@ class DataFindings:
     @property
     def several_settings(self) -> bool:
         """Whether any learner was played with more than one."""
-        return len(self.settings) > len(self.best)
+        return any(len(some) > 1 for some in self.tried.values())
+
+    @property
+    def dropped(self) -> int:
+        """Settings that played prefixes only."""
+        return sum(map(len, self.tried.values())) - len(self.settings)
 
     def verdict(self, setting: Setting) -> str | None:
         """What the difference to the best says; None if the orders played allow no verdict."""
@@ -278,6 +287,7 @@ def find(
         _data_findings(*name, played, criterion)
         for name, group in zip(names, groups, strict=True)
         if (played := [trial for trial in group if trial.run is not None])
+        and any(trial.data.prefix is None for trial in played)
     ]
     failed = [trial for trial in trials if trial.run is None]
     return Findings(datasets, len(trials) - len(failed), failed, origins, criterion)
@@ -286,25 +296,28 @@ def find(
 def _data_findings(
     name: str, short: str, trials: Sequence[TrialRecord], criterion: Criterion
 ) -> DataFindings:
-    data, tune = trials[0].data, criterion.tune_orders
+    tune, metric = criterion.tune_orders, criterion.metric
+    tried = {
+        group[0].learner: [some[0].params for some in _grouped(group, _key)]
+        for group in _grouped(trials, lambda trial: (trial.learner,))
+    }
+    trials = [trial for trial in trials if trial.data.prefix is None]
+    data = trials[0].data
     chosen_on = [trial for trial in trials if trial.repeat < tune] if tune else trials
-    settings = _settings(chosen_on, criterion.metric, data.shuffled)
+    settings = _settings(chosen_on, metric, tried, data.shuffled) if chosen_on else []
     best = [setting for setting in settings if setting.best_of_learner]
     if tune:
-        wanted = {_key(one): one.varied for one in best}
+        wanted = set(map(_key, best))
         others = [one for one in trials if one.repeat >= tune and _key(one) in wanted]
-        if not chosen_on or not others:
-            which = "on which to choose" if others else "to report on"
+        if not others:
+            which = "to report on" if chosen_on else "on which to choose"
             raise usage(f"--tune-orders {tune}: {name} has no order {which}", "play more --repeats")
-        best = [
-            replace(one, varied=wanted[_key(one)])
-            for one in _settings(others, criterion.metric, data.shuffled)
-        ]
+        best = _settings(others, metric, tried, data.shuffled)
     best = _corrected(best)
     if not tune:
         by_key = {_key(one): one for one in best}
         settings = [by_key.get(_key(one), one) for one in settings]
-    return DataFindings(name, short, data, settings, best, criterion)
+    return DataFindings(name, short, data, settings, best, tried, criterion)
 
 
 def _corrected(best: Sequence[Setting]) -> list[Setting]:
@@ -326,10 +339,17 @@ def _key(played: Setting | TrialRecord) -> tuple[Any, ...]:
     return played.learner, *sorted(played.params.items())
 
 
-def _settings(trials: Sequence[TrialRecord], metric: Metric, shuffled: bool) -> list[Setting]:
+def _settings(
+    trials: Sequence[TrialRecord],
+    metric: Metric,
+    tried: Mapping[str, Sequence[Mapping[str, ParamValue]]],
+    shuffled: bool,
+) -> list[Setting]:
     """The settings of one data set, compared with the best of them."""
     by_learner = _grouped(trials, lambda trial: (trial.learner,))
-    found = [one for group in by_learner for one in _settings_of_learner(group, metric)]
+    found = [
+        one for group in by_learner for one in settings_of(group, metric, tried[group[0].learner])
+    ]
     best = best_of(found)
     best_of_learner = [
         best_of([one for one in found if one.learner == group[0].learner]) for group in by_learner
@@ -349,9 +369,14 @@ def _settings(trials: Sequence[TrialRecord], metric: Metric, shuffled: bool) -> 
     )
 
 
-def _settings_of_learner(trials: Sequence[TrialRecord], metric: Metric) -> list[Setting]:
+def settings_of(
+    trials: Sequence[TrialRecord],
+    metric: Metric,
+    tried: Sequence[Mapping[str, ParamValue]] = (),
+) -> list[Setting]:
+    """The settings of one learner on one data set, told apart from all that were `tried`."""
     groups = _grouped(trials, _key)
-    telling = _telling([group[0].params for group in groups])
+    telling = _telling(tried or [group[0].params for group in groups])
     settings = []
     for group in groups:
         # by order, so that none counts twice
@@ -405,17 +430,21 @@ def _telling(settings: Sequence[Mapping[str, ParamValue]]) -> list[str]:
 
 
 def best_of(settings: Sequence[Setting]) -> Setting:
-    """The lowest cost among the settings with the most orders.
+    """The lowest cost among the settings with the most orders."""
+    return ranked(settings)[0]
 
-    Of equals it is the one with the smaller parameters, whichever was played first.
+
+def ranked(settings: Sequence[Setting]) -> list[Setting]:
+    """The lowest cost first, settings with fewer orders last.
+
+    Of equals the one with the smaller parameters comes first, whichever was played first.
     """
-    complete = max(one.summary.repeats for one in settings)
 
     def rank(one: Setting) -> tuple[Any, ...]:
         params = [(name, _sortable(value)) for name, value in sorted(one.params.items())]
-        return one.cost, _rank(one.learner), params
+        return -one.summary.repeats, one.cost, _rank(one.learner), params
 
-    return min((one for one in settings if one.summary.repeats == complete), key=rank)
+    return sorted(settings, key=rank)
 
 
 def distinct_names(paths: Sequence[str]) -> list[str]:

@@ -7,7 +7,7 @@ import json
 import time
 import traceback
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
@@ -52,6 +52,8 @@ class Trial:
             "params": {name: plain(value) for name, value in self.params.items()},
             "order": [self.seed, self.repeat],
         }
+        if data.prefix is not None:
+            decides["prefix"] = data.prefix
         if self.source != BUILT_IN_SOURCE:  # the others change with the algorithm's version
             decides["source"] = self.source
         text = json.dumps(decides, sort_keys=True, allow_nan=False)
@@ -73,7 +75,14 @@ class Task:
     path: str
     """Absolute."""
     preparation: Preparation
+    metrics: bool = False
+    """Whether to measure what counts alone do not tell."""
     version: str = __version__
+
+    def on_prefix(self, rounds: int) -> Task:
+        """The same on the first rounds only; steps that depend on T are those of all rounds."""
+        trial = replace(self.trial, data=replace(self.trial.data, prefix=rounds))
+        return replace(self, id=trial.id, trial=trial)
 
     def record(self, outcome: Outcome) -> TrialRecord:
         """What the results file keeps of it."""
@@ -129,7 +138,10 @@ def _play(task: Task) -> RunRecord:
     sha256 = trial.data.record.sha256
     assert sha256 is not None
     dataset = _dataset(task.path, sha256, task.preparation)
-    repetition = Repetition(trial.repeat + 1, trial.seed, trial.data.shuffled)
+    data = trial.data
+    repetition = Repetition(
+        trial.repeat + 1, trial.seed, data.shuffled, task.metrics, prefix=data.prefix
+    )
     return play_repeat(dataset, trial.setup, repetition, trial.repeat).record
 
 

@@ -296,3 +296,114 @@ def test_pictures_and_page(ahpatron: Ahpatron, rings: Path) -> None:
     assert ahpatron("inspect", "r.jsonl", *pictures).code == 0
     for name, content in first.items():
         assert (ahpatron.folder / name).read_bytes() == content
+
+
+HALVING = ("-g", "epsilon=0.1:0.9:0.1", "-g", "sigma=0.1,1", "-B", "20", "--repeats", "2")
+
+
+def test_halving_ends_like_the_grid_and_goes_on(ahpatron: Ahpatron, breast_cancer: Path) -> None:
+    doubled = ahpatron.write("d.svm", breast_cancer.read_bytes() * 3)
+    arguments = (doubled, *HALVING, "--scale", "minmax")
+    grid = sweep(ahpatron, *arguments, out="grid.jsonl")
+    halving = sweep(ahpatron, *arguments, "--search", "halving", out="h.jsonl")
+    assert "of the rounds of the whole grid were spared" in halving.err
+    assert "settings more played the first rounds only" in halving.out
+    runs = {json.dumps(one["run"]) for one in lines(ahpatron.folder / "grid.jsonl")}
+    stored = lines(ahpatron.folder / "h.jsonl")
+    full = [one for one in stored if "prefix" not in one["data"]]  # type: ignore[operator]
+    assert 0 < len(full) < len(runs)
+    assert {json.dumps(one["run"]) for one in full} <= runs
+    short = [one["run"] for one in stored if one not in full]
+    assert {run["rounds"] for run in short} == {569}  # type: ignore[index]
+    assert grid.code == halving.code == 0
+    # torn in the middle, it plays the same again
+    results = ahpatron.folder / "h.jsonl"
+    content = results.read_bytes()
+    whole = essence(results)
+    results.write_bytes(content[: len(content) // 2])
+    again = sweep(ahpatron, *arguments, "--search", "halving", out="h.jsonl")
+    assert essence(results) == whole
+    assert again.out.split("Best on")[1] == halving.out.split("Best on")[1]
+    assert "trials are in h.jsonl already" in again.err
+
+
+def test_the_prefix_of_an_order_is_what_run_counts_so_far(ahpatron: Ahpatron, rings: Path) -> None:
+    sweep(ahpatron, rings, "-g", "epsilon=0.3,0.5,0.7", "--shuffle", "--search", "halving")
+    (one,) = [
+        line["run"]
+        for line in lines(ahpatron.folder / "r.jsonl")
+        if "prefix" in line["data"] and line["run"]["params"]["epsilon"] == 0.5  # type: ignore[index, operator]
+    ]
+    ahpatron("run", rings, "--shuffle", "--epsilon", "0.5", "--curve", "c.csv")
+    rounds = one["rounds"]  # type: ignore[index]
+    with (ahpatron.folder / "c.csv").open() as stream:
+        (at,) = [row for row in csv.DictReader(stream) if int(row["round"]) == rounds]
+    assert int(at["mistakes"]) == one["mistakes"]  # type: ignore[index]
+
+
+@pytest.mark.parametrize("learner", ["ahpatron", "nogd", "pomdr", "bogd++"])
+def test_the_command_at_the_end_plays_the_best_again(
+    ahpatron: Ahpatron, rings: Path, learner: str
+) -> None:
+    done = sweep(
+        *(ahpatron, rings, "-l", learner, "-l", "rbp", "-g", "budget=10,20", "--sigma", "0.1"),
+        *("--limit", "300", "--scale", "standard", "--repeats", "2", "--seed", "3"),
+    )
+    end = done.out[done.out.index("Best on") :]
+    assert "is the largest of 2 values tried; larger ones may do better" in " ".join(end.split())
+    command = end.splitlines()[1].split()
+    assert command[:2] == ["ahpatron", "run"]
+    report = json.loads(ahpatron(*command[1:], "--format", "json").out)
+    found = json.loads(ahpatron("inspect", "r.jsonl", "--format", "json").out)["datasets"][0]
+    (best,) = [one for one in found["best"] if one["best_of_data"]]
+    (played,) = report["summary"]
+    assert played["params"] == best["params"]
+    assert played["mistake_rate_mean"] == best["mistake_rate_mean"]
+
+
+def test_auc_is_measured_when_it_is_asked_for(ahpatron: Ahpatron, rings: Path) -> None:
+    arguments = (rings, "-l", "ahpatron", "-l", "rbp", "-B", "20", "--repeats", "2")
+    sweep(ahpatron, *arguments)
+    done = sweep(ahpatron, *arguments, "--metric", "auc")
+    assert "already" not in done.err  # all were played again, measured
+    assert " AUC  " in done.out
+    again = sweep(ahpatron, *arguments, "--metric", "auc")
+    assert "4 of 4 trials" in again.err
+    report = json.loads(ahpatron("run", *arguments, "--metrics", "--format", "json").out)
+    measured = {(run["learner"], run["repeat"]): run["metrics"]["auc"] for run in report["runs"]}
+    rows = csv.DictReader(
+        ahpatron("inspect", "r.jsonl", "--trials", "--format", "csv").out.splitlines()
+    )
+    assert {(row["learner"], int(row["repeat"])): float(row["auc"]) for row in rows} == measured
+
+
+def test_tuning_orders_play_only_the_best_on_the_others(ahpatron: Ahpatron, rings: Path) -> None:
+    tuned = ("-g", "budget=10,20,40", "--repeats", "4", "--tune-orders", "2")
+    done = sweep(ahpatron, rings, *tuned)
+    assert len(lines(ahpatron.folder / "r.jsonl")) == 3 * 2 + 2
+    assert "hindsight" not in done.out
+    shards = [
+        sweep(ahpatron, rings, *tuned, "--shard", f"{part}/2", out=f"{part}.jsonl")
+        for part in (1, 2)
+    ]
+    assert {one.code for one in shards} == {0}
+    assert "--tune-orders takes effect on the merged results" in shards[0].err
+    stored = [one for part in (1, 2) for one in lines(ahpatron.folder / f"{part}.jsonl")]
+    assert len(stored) == 12
+
+
+@pytest.mark.parametrize(
+    ("arguments", "problem"),
+    [
+        (("--search", "halvng"), "unknown search 'halvng'"),
+        (("--search", "halving", "--shard", "1/2"), "does not go with --shard"),
+        (("--metric", "accuracy"), "unknown metric 'accuracy'"),
+    ],
+)
+def test_searches_that_are_refused(
+    ahpatron: Ahpatron, rings: Path, arguments: tuple[str, ...], problem: str
+) -> None:
+    done = sweep(ahpatron, rings, *arguments)
+    assert (done.code, done.out) == (2, "")
+    assert problem in done.err
+    assert ahpatron.files() == set()

@@ -1,0 +1,130 @@
+"""Search in stages: what is played follows from the results alone, and the best survive."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+import pytest
+
+from ahpatron_cli.data.dataset import Preparation
+from ahpatron_cli.records import DataRecord
+from ahpatron_cli.runner import Setup
+from ahpatron_cli.sweep.search import Search, rungs, spared
+from ahpatron_cli.sweep.summary import Criterion, TrialData, TrialRecord, find
+from ahpatron_cli.sweep.trial import Outcome, Task, Trial
+from support.trials import make_trial
+
+ROUNDS = 9000
+DATA = TrialData(DataRecord("a.svm", ROUNDS, 2, (-1.0, 1.0), "c0ffee"))
+
+
+def grid(settings: int, orders: int = 2) -> list[Task]:
+    tasks = []
+    for repeat in range(orders):
+        for number in range(1, settings + 1):
+            params = {"kernel": "gaussian", "epsilon": number / (settings + 1)}
+            trial = Trial(DATA, Setup("avp", {}, "gaussian", {}), 0, repeat, params)
+            tasks.append(Task(trial.id, trial, "/a.svm", Preparation()))
+    return tasks
+
+
+def play(
+    search: Search, rate: Callable[[Task], float | None], stop: int | None = None
+) -> tuple[dict[str, TrialRecord], list[Task]]:
+    """Play what is needed until nothing is left, or `stop` trials; results, and trials in order."""
+    known: dict[str, TrialRecord] = {}
+    played: list[Task] = []
+    while left := [task for task in search.needed(known) if task.id not in known]:
+        for task in left:
+            if len(played) == stop:
+                return known, played
+            value, trial = rate(task), task.trial
+            made = make_trial("avp", value, trial.repeat, params=trial.params, data=trial.data)
+            known[task.id] = task.record(Outcome(task.id, made.run, made.error, 0.0))
+            played.append(task)
+    return known, played
+
+
+def epsilon(task: Task) -> float:
+    return float(task.trial.params["epsilon"])
+
+
+def rate_of(task: Task) -> float:
+    """Best near 0.7, more clearly so after more rounds."""
+    rounds = task.trial.data.prefix or ROUNDS
+    return 0.1 + (epsilon(task) - 0.7) ** 2 * rounds / ROUNDS + 0.001 * task.trial.repeat
+
+
+@pytest.mark.parametrize(
+    ("settings", "rounds", "stages"),
+    [
+        (27, 27_000, [(1000, 9), (3000, 3), (9000, 1)]),
+        (25, 9000, [(1000, 9), (3000, 3)]),
+        (9, 9000, [(1000, 3), (3000, 1)]),
+        (9, 1500, [(500, 3)]),  # shorter prefixes say little
+        (9, 1499, []),
+        (3, 9000, [(3000, 1)]),
+        (2, 9000, []),
+        (1, 9000, []),
+    ],
+)
+def test_rungs(settings: int, rounds: int, stages: list[tuple[int, int]]) -> None:
+    assert list(rungs(settings, rounds)) == stages
+
+
+def test_halving_finds_what_the_grid_finds() -> None:
+    full = Search(grid(9), Criterion())
+    halving = Search(grid(9), Criterion(), halving=True)
+    every, _ = play(full, rate_of)
+    some, played = play(halving, rate_of)
+    assert len(every) == 18
+    prefixes = [task.trial.data.prefix for task in played]
+    assert prefixes == [1000] * 18 + [3000] * 6 + [None] * 2
+    assert spared(full, every) == 0
+    assert spared(halving, some) == pytest.approx(1 - 3 / 9)
+    (best,), (found,) = (find(list(known.values())).datasets for known in (every, some))
+    assert found.winner.params == best.winner.params
+    assert found.winner.label == best.winner.label == "epsilon=0.7"
+    assert found.winner.summary == best.winner.summary
+    assert (found.dropped, best.dropped) == (8, 0)
+    assert found.several_settings
+
+
+@pytest.mark.parametrize("stop", range(0, 26, 3))
+def test_a_search_cut_short_goes_on_where_it_was(stop: int) -> None:
+    search = Search(grid(9), Criterion(tune_orders=1), halving=True)
+    whole, played = play(search, rate_of)
+    known, before = play(search, rate_of, stop)
+    assert played[: len(before)] == before
+    left = [task for task in search.needed(known) if task.id not in known]
+    assert all(task.id in whole for task in left)
+    assert bool(left) == (len(known) < len(whole))
+
+
+def test_tuning_plays_only_the_best_on_the_other_orders() -> None:
+    search = Search(grid(5, orders=3), Criterion(tune_orders=2))
+    _, played = play(search, rate_of)
+    assert len(played) == 5 * 2 + 1
+    assert (played[-1].trial.repeat, epsilon(played[-1])) == (2, pytest.approx(4 / 6))
+    everything = Search(grid(5, orders=3), Criterion(tune_orders=2), staged=False)
+    assert len(play(everything, rate_of)[1]) == 15
+
+
+def test_settings_that_fail_are_dropped_first() -> None:
+    search = Search(grid(9), Criterion(), halving=True)
+    known, played = play(search, lambda task: None if epsilon(task) < 0.75 else rate_of(task))
+    survivors = {epsilon(task) for task in played if task.trial.data.prefix is None}
+    assert survivors == {0.8}
+    assert sum(trial.run is None for trial in known.values()) == 14 + 2  # one of the three kept
+    nothing, played = play(search, lambda task: None)
+    assert len(played) == 18 + 6 + 2  # it ends all the same
+    assert find(list(nothing.values())).datasets == []
+
+
+def test_a_prefix_is_a_trial_of_its_own() -> None:
+    (task,) = grid(1, orders=1)
+    short = task.on_prefix(1000)
+    assert short.id != task.id
+    assert short.on_prefix(1000).id == short.id
+    assert replace(short.trial, data=task.trial.data).id == task.id

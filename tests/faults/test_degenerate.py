@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ahpatron_cli.core import AVP, Ahpatron, Gaussian, Learner, Player
+from ahpatron_cli.core import AVP, Ahpatron, Arow, Gaussian, Learner, Player
 from ahpatron_cli.core.errors import NumericalError
 from reference import precise
 from support.command import Ahpatron as Command
@@ -85,6 +85,38 @@ def test_right_to_the_digits_of_a_double(
         if wanted.closest > 1e-9:  # no threshold was within reach of rounding
             assert player.tally.updates == wanted.updates
             assert player.learner.statistics()["halvings"] == wanted.halvings
+
+
+AROW: list[tuple[str, np.ndarray, float, dict[str, Any]]] = [
+    *(setting for setting in PLAYED if not setting[3]),
+    *((f"η {eta:g}", X, 1.0, {"noise": eta}) for eta in (1e-300, 1e-10, 1.0, 1e10, 1e300)),
+    *((f"r_0 {r:g}", X, 1.0, {"floor": r}) for r in (1e-5, 1.0, 1e10, 1e300)),
+    *((f"δ_0 {delta:g}", X, 1.0, {"tolerance": delta}) for delta in (1e-4, 0.1, 0.9, 1e10)),
+    *((f"g_0 {alarm:g}", X, 1.0, {"alarm": alarm}) for alarm in (1e-300, 0.5, 2.0, math.inf)),
+    *((f"B {budget}", X, 1.0, {"budget": budget}) for budget in (1, 2, 1000)),
+    ("a small budget and duplicates", np.round(X), 1.0, {"budget": 3}),
+]
+
+
+@pytest.mark.parametrize(("name", "rows", "sigma", "params"), AROW, ids=lambda v: str(v)[:40])
+def test_arow_to_the_digits_of_a_double(
+    name: str, rows: np.ndarray, sigma: float, params: dict[str, Any]
+) -> None:
+    labels = [1, -1] * 30 if name == ALTERNATING else STREAM.labels[: len(rows)]
+    settings = {"budget": 8, **params}
+    wanted = precise.arow(rows.tolist(), labels, sigma, **settings)
+    size = max(map(abs, wanted.scores)) or 1.0
+    for form in (rows, compress(rows)):
+        player = Player(Arow(**settings), Gaussian(sigma=sigma))
+        scores = player.feed(form, np.array(labels, float))
+        assert np.isfinite(scores).all()
+        assert math.isfinite(player.f.norm)
+        if wanted.closest > 1e-9:  # nothing was left to rounding
+            np.testing.assert_allclose(scores, wanted.scores, rtol=0, atol=2e-9 * size)
+            assert player.f.norm == pytest.approx(wanted.norm, rel=1e-6)
+            assert player.tally.mistakes == wanted.mistakes
+            assert player.tally.updates == wanted.updates
+            assert player.learner.statistics()["restarts"] == wanted.halvings
 
 
 @pytest.mark.parametrize("form", ["dense", "sparse"])

@@ -1,4 +1,4 @@
-"""AVP and Ahpatron once more, in decimal arithmetic of 60 digits: rounding plays no part.
+"""AVP, Ahpatron and arow once more, in decimal arithmetic of 60 digits: rounding plays no part.
 
 As literal as `twins`, and for where doubles lose digits: offsets, tiny and huge values, radii,
 ridges. Doubles go in exactly; what comes out is rounded once. Two rules of the learners are about
@@ -89,6 +89,92 @@ def ahpatron(
                 a = [one * U / size for one in a]
         found.norm = float(_norm(points, a, kernel))
         return found
+
+
+def arow(
+    X: Sequence[Sequence[float]],
+    Y: Sequence[int],
+    sigma: float,
+    *,
+    budget: int,
+    noise: float = 0.3,
+    floor: float = 0.001,
+    tolerance: float = 0.001,
+    alarm: float = 12.0,
+) -> Precise:
+    """Its box. `closest` is about all that decides: margins, δ and g."""
+    with localcontext(PRECISION):
+        kernel = gaussian(sigma)
+        found = Precise()
+        points: list[Row] = []
+        a: list[Decimal] = []
+        Q: list[list[Decimal]] = []
+        C: list[list[Decimal]] = []
+        loss, rounds, wrong, seen, g = ONE, 1, ONE, 2, ZERO
+        decisions: list[Decimal] = []
+        for row, y in zip(X, Y, strict=True):
+            x = [Decimal(value) for value in row]
+            score = _score(points, a, kernel, x)
+            m = y * score
+            mistake = (1 if score >= 0 else -1) != y
+            found.scores.append(float(score))
+            found.mistakes += mistake
+            if score:
+                decisions.append(score)
+            loss += max(ZERO, ONE - m) ** 2
+            rounds += 1
+            r = max(Decimal(floor), Decimal(noise) * (loss / rounds) ** 2)
+            p = wrong / seen
+            q = p + (1 - p) / 4
+            g = max(ZERO, g + (q / p if mistake else (1 - q) / (1 - p)).ln())
+            wrong += mistake
+            seen += 1
+            decisions += [g - Decimal(alarm), m - 1]
+            if g > Decimal(alarm):
+                points, a, Q, C = [], [], [], []
+                loss, rounds, wrong, seen, g = ONE, 1, ONE, 2, ZERO
+                found.halvings += 1
+            elif m < 1:
+                k = [kernel(s, x) for s in points]
+                decisions.append(m - (1 - Decimal(len(points)) / budget))
+                if len(points) < budget and m < 1 - Decimal(len(points)) / budget:
+                    d = _times(Q, k)
+                    delta = ONE - _dot(k, d)
+                    decisions.append(delta - Decimal(tolerance))
+                    if delta > Decimal(tolerance):
+                        D = [*d, -ONE]
+                        Q, C = _bordered(Q, D, delta), _bordered(C, D, delta)
+                        points, a, k = [*points, x], [*a, ZERO], [*k, ONE]
+                u = _times(C, k)
+                v = _dot(k, u)
+                if v > Decimal("1e-250"):
+                    found.updates += 1
+                    b = 1 / (v + r)
+                    a = [one + (1 - m) * y * b * w for one, w in zip(a, u, strict=True)]
+                    C = [
+                        [c - b * w * z for c, z in zip(line, u, strict=True)]
+                        for line, w in zip(C, u, strict=True)
+                    ]
+        found.closest = float(min(map(abs, decisions)))
+        found.norm = float(_norm(points, a, kernel))
+        return found
+
+
+def _dot(u: Sequence[Decimal], v: Sequence[Decimal]) -> Decimal:
+    return sum((p * q for p, q in zip(u, v, strict=True)), ZERO)
+
+
+def _times(matrix: list[list[Decimal]], v: Sequence[Decimal]) -> list[Decimal]:
+    return [_dot(line, v) for line in matrix]
+
+
+def _bordered(matrix: list[list[Decimal]], D: list[Decimal], delta: Decimal) -> list[list[Decimal]]:
+    """The matrix with a row and a column of zeros more, plus D·Dᵀ/δ."""
+    padded = [*([*line, ZERO] for line in matrix), [ZERO] * len(D)]
+    return [
+        [c + p * q / delta for c, q in zip(line, D, strict=True)]
+        for line, p in zip(padded, D, strict=True)
+    ]
 
 
 def _score(points: list[Row], a: list[Decimal], kernel: Kernel, x: Row) -> Decimal:

@@ -86,6 +86,7 @@ app = typer.Typer(
 _RUN_EXAMPLES = """\b
 Examples:
   ahpatron run data.svm --budget 200 --sigma auto
+  ahpatron run data.svm -l arow -l ahpatron+ --sigma auto --scale minmax
   ahpatron run data.svm.gz -l all --repeats 10 --jobs 4
   ahpatron run data.svm -l nogd -p step=0.1 -p rank=50 --format csv
   zcat data.svm.gz | ahpatron run - --scale unit --save model.npz

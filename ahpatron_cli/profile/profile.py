@@ -273,11 +273,11 @@ def next_commands(profile: Profile) -> list[str]:
     if scale != "none":
         words += ["--scale", scale]
     shuffle = ["--shuffle"] if labels.grouped or (profile.from_pipe and positive is None) else []
-    commands = [
-        shlex.join(["ahpatron", "run", *words, "--sigma", short(found.sigma), *shuffle]),
-    ]
+    # arow makes the fewest mistakes; ahpatron+ is quicker, and a sweep plays it many times
+    options = ["-l", "arow", "--sigma", short(found.sigma), *shuffle]
+    commands = [shlex.join(["ahpatron", "run", *words, *options])]
     if not profile.from_pipe:
         grid = f"sigma=log:{short(found.sigma_low)}:{short(found.sigma_high)}:7"
-        more = ["-g", grid, "--repeats", "5", "--out", "sigma.jsonl"]
+        more = ["-l", "ahpatron+", "-g", grid, "--repeats", "5", "--out", "sigma.jsonl"]
         commands.append(shlex.join(["ahpatron", "sweep", *words, *more]))
     return commands

@@ -200,7 +200,7 @@ def test_help(ahpatron: Ahpatron, command: str) -> None:
             "": "Usage: ahpatron [OPTIONS] COMMAND [ARGS]...",
             "run": "Usage: ahpatron run [OPTIONS] DATA...",
             "sweep": "Usage: ahpatron sweep [OPTIONS] [DATA...]",
-            "inspect": "Usage: ahpatron inspect [OPTIONS] [PATH]",
+            "inspect": "Usage: ahpatron inspect [OPTIONS] [PATH...]",
         }[command]
     )
     assert not re.search(r"<\w|None|\[bold|\[/|\x1b|\.\.\.$", "\n".join(lines[1:])), done.out

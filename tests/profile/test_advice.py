@@ -60,14 +60,14 @@ def test_labels_are_grouped_or_not_however_they_arrive() -> None:
 
 def test_the_command_to_go_on_with() -> None:
     plain = profile(b"1 1:1\n-1 1:2\n1 1:3\n", Wanted())
-    assert next_commands(plain) == ["ahpatron run data.svm --sigma 1"]
+    assert next_commands(plain) == ["ahpatron run data.svm -l arow --sigma 1"]
     file = replace(plain, from_pipe=False, path="my data.svm")
     assert next_commands(file)[1].startswith(
-        "ahpatron sweep 'my data.svm' -g sigma=log:0.409:6.24:7"
+        "ahpatron sweep 'my data.svm' -l ahpatron+ -g sigma=log:0.409:6.24:7"
     )
     other = profile(b"2 1:1 2:900\n4 1:2 2:1\n4 1:3 2:5000\n", Wanted())
     assert next_commands(other) == [
-        "ahpatron run data.svm --positive 4 --scale minmax --sigma 1.12 --shuffle"
+        "ahpatron run data.svm --positive 4 --scale minmax -l arow --sigma 1.12 --shuffle"
     ]
     assert next_commands(profile(b"1 1:1\nx\n-1 1:2\n")) == []
     assert next_commands(profile(b"1 1:1\n1 1:2\n")) == []

@@ -12,6 +12,7 @@ import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from enum import IntEnum
+from functools import partial
 
 
 class ExitCode(IntEnum):
@@ -34,9 +35,8 @@ class ExitCode(IntEnum):
 class Place:
     """Where a fault is: a file, and as far as known line and column (from 1) and the line's text.
 
-    `width` characters from `column` on are underlined; `note` stands beside the underline.
-    A long line is shown in part: `offset` characters are cut off at the left of `text`, so the
-    underline starts under `text[column - 1 - offset]`.
+    `width` characters from `column` on are underlined; `note` stands beside the underline. What
+    comes long after that need not be in `text`.
     """
 
     path: str
@@ -45,7 +45,6 @@ class Place:
     width: int = 1
     text: str | None = None
     note: str | None = None
-    offset: int = 0
 
     def __str__(self) -> str:
         parts = (self.path, self.line, self.column)
@@ -74,13 +73,15 @@ class UserError(Exception):
 
     def __reduce__(self) -> tuple[Callable[..., UserError], tuple[object, ...]]:
         """Errors travel from worker processes, and pickle knows no keyword arguments."""
-        return _rebuild, (self.problem, self.code, self.place, self.hint, self.details)
+        known = {"code": self.code, "place": self.place, "hint": self.hint, "details": self.details}
+        return partial(type(self), **known), (self.problem,)  # type: ignore[arg-type]
 
 
-def _rebuild(
-    problem: str, code: ExitCode, place: Place | None, hint: str | None, details: str | None
+def bad_data(
+    problem: str, path: str, line: int | None = None, hint: str | None = None
 ) -> UserError:
-    return UserError(problem, code=code, place=place, hint=hint, details=details)
+    """A fault of an input file."""
+    return UserError(problem, code=ExitCode.BAD_DATA, place=Place(path, line), hint=hint)
 
 
 def usage(problem: str, hint: str | None = None) -> UserError:

@@ -6,13 +6,14 @@ went away), the run goes on and its exit code stays that of the run.
 
 from __future__ import annotations
 
+import math
 import os
 import sys
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, TextIO, TypeAlias
+from typing import TYPE_CHECKING, TextIO, TypeAlias
 
 from ahpatron_cli.errors import Place, UserError
 from ahpatron_cli.numbers import percent
@@ -40,16 +41,6 @@ _BLUE = "\x1b[1;34m"
 _RESET = "\x1b[0m"
 
 _Paint: TypeAlias = Callable[[str, str], str]
-
-
-class ProgressLine(Protocol):
-    """How far a run has come."""
-
-    def update(self, completed: int, mistakes: int = 0, rounds: int = 0) -> None:
-        """Say how much of the total is done, and the mistakes made in the rounds played so far."""
-
-    def show(self, completed: int, count: str, news: str) -> None:
-        """The same in words of the caller's own."""
 
 
 class Conversation:
@@ -103,7 +94,7 @@ class Conversation:
         stream = self._stream
         hidden = self._quiet or self._bar is not None  # one bar is enough
         if hidden or stream is None or not _is_live_terminal(stream):
-            yield _NoBar()
+            yield ProgressLine()
             return
         bar = _make_bar(stream, known_total=total is not None)
         task = bar.add_task(_shorten(literal(description)), total=total, played="", rate="")
@@ -111,7 +102,7 @@ class Conversation:
             bar.start()
         self._bar = bar
         try:
-            yield _Bar(bar, task)
+            yield ProgressLine(bar, task)
         finally:
             self._bar = None
             with suppress(OSError, ValueError):
@@ -130,31 +121,28 @@ class Conversation:
             self._stream = None  # nobody listens any more
 
 
-class _NoBar:
-    def update(self, completed: int, mistakes: int = 0, rounds: int = 0) -> None:
-        """Nobody is looking."""
+class ProgressLine:
+    """How far a run has come; shown only where there is a bar."""
 
-    def show(self, completed: int, count: str, news: str) -> None:
-        """Nobody is looking."""
-
-
-class _Bar:
-    def __init__(self, bar: Progress, task: TaskID) -> None:
+    def __init__(self, bar: Progress | None = None, task: TaskID | None = None) -> None:
         self._bar = bar
         self._task = task
-        self._next_refresh = 0.0
+        self._next_refresh = 0.0 if bar else math.inf
 
     def update(self, completed: int, mistakes: int = 0, rounds: int = 0) -> None:
-        """How a run goes: called between redraws this costs next to nothing."""
+        """Say how much of the total is done, and the mistakes made in the rounds played so far.
+
+        Called between redraws this costs next to nothing.
+        """
         if time.monotonic() >= self._next_refresh:
             played = f"{rounds:,} rounds" if rounds else ""
             rate = f"{percent(mistakes / rounds)} % mistakes" if rounds else ""
             self.show(completed, played, rate)
 
     def show(self, completed: int, count: str, news: str) -> None:
-        """Redraw, at most ten times a second."""
+        """The same in words of the caller's own; redraws at most ten times a second."""
         now = time.monotonic()
-        if now < self._next_refresh:
+        if now < self._next_refresh or self._bar is None or self._task is None:
             return
         self._next_refresh = now + _SECONDS_BETWEEN_REFRESHES
         with suppress(OSError, ValueError):
@@ -280,12 +268,10 @@ class _Excerpt:
 
 def _excerpt(place: Place) -> _Excerpt:
     text = place.text or ""
-    # Where the fault is in `text`: the reader may already have cut characters from its left.
-    already_cut = place.offset
-    fault = min(max((place.column or 1) - 1 - already_cut, 0), len(text))
+    fault = min((place.column or 1) - 1, len(text))
     begin = max(fault - _BEFORE, 0) if len(text) > _EXCERPT else 0
     end = min(begin + _EXCERPT, len(text))
-    left = _CUT if begin or already_cut else ""
+    left = _CUT if begin else ""
     right = _CUT if end < len(text) else ""
     before, marked = _shown(text[begin:fault]), _shown(text[fault : min(fault + place.width, end)])
     return _Excerpt(

@@ -53,7 +53,7 @@ def convert(
     conversation = Conversation(quiet)
     with open_source(data, KIND) as source:
         table = Table(source)
-        if source.is_stdin or source.size is None:
+        if not source.rereadable:
             layout = layout_of_numbers(table, wanted)
             _write(table, layout, wanted, out, commented=not map_file)
         else:

@@ -39,6 +39,16 @@ class Traits:
         """The number of features: the largest index, and one more if indices start at 0."""
         return max(self.max_index + self.zero_based, 0)
 
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know."""
+        notes = {
+            "feature indices start at 0": self.zero_based,
+            "qid fields are ignored": self.saw_qid,
+            "the last line has no line end: is the file complete?": self.no_final_newline,
+        }
+        return tuple(note for note, holds in notes.items() if holds)
+
 
 @dataclass(frozen=True, eq=False)
 class CompactRows:

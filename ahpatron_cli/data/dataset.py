@@ -21,7 +21,7 @@ from ahpatron_cli.data.labels import LabelMap, Labels, describe, find_labels, is
 from ahpatron_cli.data.libsvm.reader import Chunk, Scan, SvmReader, scan
 from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler, unit_rows
 from ahpatron_cli.data.source import Source
-from ahpatron_cli.errors import ExitCode, Place, UserError
+from ahpatron_cli.errors import UserError, bad_data
 
 DENSE_WIDTH = 4096
 DENSE_SHARE = 0.1
@@ -273,7 +273,12 @@ class Dataset:
         if self.scaler is None:
             return formed
         if not self.dense and self.scaler.shift.any():
-            raise _too_wide(self.name, self.width)
+            raise bad_data(
+                f"feature {self.width - 1} turned up where the scale was learned from rows of at "
+                f"most {DENSE_WIDTH - 1} features; rows so wide cannot be shifted as these were",
+                self.name,
+                hint="--shuffle learns the scale from all rows; or leave out --scale",
+            )
         return self.scaler(formed)
 
     def labels(self) -> Labels:
@@ -294,20 +299,13 @@ class Dataset:
     def facts(self) -> Facts:
         """Rows, features, labels and hash: complete once all batches of a stream were taken."""
         labels, traits = self._map().finish(), self.traits
-        notes = (
-            describe(labels),
-            "feature indices start at 0" if traits.zero_based else None,
-            "qid fields are ignored" if traits.saw_qid else None,
-            "the last line has no line end: is the file complete?"
-            if traits.no_final_newline
-            else None,
-        )
+        mapped = describe(labels)
         return Facts(
             rounds=self._rounds,
             features=traits.features,
             labels=labels,
             sha256=self._examples.sha256,
-            notes=tuple(note for note in notes if note is not None),
+            notes=traits.notes if mapped is None else (mapped, *traits.notes),
             sorted_labels=self._map().sorted,
             zero_based=traits.zero_based,
         )
@@ -427,22 +425,8 @@ def _cached(
 
 def changed(path: str) -> UserError:
     """The error for a file that is not what it was when it was read before."""
-    return UserError(
-        "the file changed between two readings",
-        code=ExitCode.BAD_DATA,
-        place=Place(path),
-        hint="run the same command again to play the file as it is now",
-    )
-
-
-def _too_wide(path: str, width: int) -> UserError:
-    return UserError(
-        f"feature {width - 1} turned up where the scale was learned from rows of at most "
-        f"{DENSE_WIDTH - 1} features; rows so wide cannot be shifted as these were",
-        code=ExitCode.BAD_DATA,
-        place=Place(path),
-        hint="--shuffle learns the scale from all rows; or leave out --scale",
-    )
+    hint = "run the same command again to play the file as it is now"
+    return bad_data("the file changed between two readings", path, hint=hint)
 
 
 def _first(rows: CsrRows, count: int) -> CsrRows:

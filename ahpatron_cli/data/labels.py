@@ -9,7 +9,7 @@ import numpy as np
 
 from ahpatron_cli.core.multiclass import MAX_CLASSES
 from ahpatron_cli.core.rows import Floats, Integers
-from ahpatron_cli.errors import ExitCode, Place, UserError
+from ahpatron_cli.errors import UserError, bad_data
 
 PLAIN_PAIRS = ((-1.0, 1.0), (0.0, 1.0))
 """Pairs that need no look-ahead: which of the two counts as +1 is clear from either one."""
@@ -110,12 +110,8 @@ class LabelMap:
                 raise self._one_class()
             return self.labels()
         if self._positive not in self._seen and not self._from_model:
-            raise UserError(
-                f"no row has the label {show(self._positive)} that --positive names",
-                code=ExitCode.BAD_DATA,
-                place=Place(self._path),
-                hint=f"the labels are {show_all(self._seen)}",
-            )
+            problem = f"no row has the label {show(self._positive)} that --positive names"
+            raise bad_data(problem, self._path, hint=f"the labels are {show_all(self._seen)}")
         return self.labels()
 
     @property
@@ -129,37 +125,23 @@ class LabelMap:
             hint = f"its labels are {show_all(self._known or ())}"
             if self._may_be_missing:
                 hint += "; write ? in place of labels that are not known"
-            return UserError(
-                f"a label that the model does not know: {show(label)}",
-                code=ExitCode.BAD_DATA,
-                place=Place(self._path, line),
-                hint=hint,
-            )
-        return UserError(
-            f"a third label: {show(label)}",
-            code=ExitCode.BAD_DATA,
-            place=Place(self._path, line),
-            hint=f"`--positive {show(label)}` plays this label as +1 against all others; "
-            "`--shuffle` reads all rows first, and plays all labels as classes",
-        )
+            problem = f"a label that the model does not know: {show(label)}"
+            return bad_data(problem, self._path, line, hint)
+        hint = f"`--positive {show(label)}` plays this label as +1 against all others; "
+        hint += "`--shuffle` reads all rows first, and plays all labels as classes"
+        return bad_data(f"a third label: {show(label)}", self._path, line, hint)
 
     def _unclear(self, label: float, line: int) -> UserError:
-        return UserError(
-            f"it is not clear which label counts as +1: {show_all(self._seen)}",
-            code=ExitCode.BAD_DATA,
-            place=Place(self._path, line),
-            hint="a pipe cannot be looked through beforehand: give `--positive "
-            f"{show(max(self._seen))}`, or a file, or hold all rows in memory with `--shuffle`",
-        )
+        problem = f"it is not clear which label counts as +1: {show_all(self._seen)}"
+        hint = f"a pipe cannot be looked through beforehand: give `--positive {show(max(self._seen))}`"
+        hint += ", or a file, or hold all rows in memory with `--shuffle`"
+        return bad_data(problem, self._path, line, hint)
 
     def _one_class(self) -> UserError:
         only = next(iter(self._seen))
-        return UserError(
-            f"all rows have the same label, {show(only)}: nothing to tell apart",
-            code=ExitCode.BAD_DATA,
-            place=Place(self._path),
-            hint=f"if that is meant, `--positive {show(only)}` plays the file all the same",
-        )
+        problem = f"all rows have the same label, {show(only)}: nothing to tell apart"
+        hint = f"if that is meant, `--positive {show(only)}` plays the file all the same"
+        return bad_data(problem, self._path, hint=hint)
 
 
 def find_labels(
@@ -175,12 +157,10 @@ def find_labels(
     fault = class_fault(distinct, rows, more)
     if fault is not None:
         count = f"more than {len(distinct)}" if more else f"{len(distinct)}"
-        raise UserError(
-            f"{count} different labels: {show_all(distinct, more)}",
-            code=ExitCode.BAD_DATA,
-            place=Place(path),
-            hint=f"{fault}; `--positive {show(distinct[-1])}` plays that label as +1 against all "
-            "others",
+        problem = f"{count} different labels: {show_all(distinct, more)}"
+        option = f"`--positive {show(distinct[-1])}`"
+        raise bad_data(
+            problem, path, hint=f"{fault}; {option} plays that label as +1 against all others"
         )
     return tuple(distinct)
 

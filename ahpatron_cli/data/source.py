@@ -19,11 +19,11 @@ import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
-from types import TracebackType
-from typing import Protocol
+from typing import Protocol, TypeAlias
 
-from ahpatron_cli.errors import ExitCode, Place, UserError
+from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data
 
 STDIN_NAME = "<stdin>"
 MAX_LINE = 16 << 20
@@ -74,59 +74,26 @@ class Bytes(Protocol):
         """At most `size` bytes."""
 
 
-class Decompressor(Protocol):
-    """What `bz2` and `lzma` offer to unpack one member of a compressed stream."""
-
-    @property
-    def eof(self) -> bool:
-        """The end of the member was reached."""
-
-    @property
-    def needs_input(self) -> bool:
-        """No output can be made before more bytes are given."""
-
-    @property
-    def unused_data(self) -> bytes:
-        """The bytes after the end of the member."""
-
-    def decompress(self, data: bytes, max_length: int) -> bytes:
-        """At most `max_length` unpacked bytes; unused input is kept for the next call."""
-
-
-class GzipDecompressor:
+class _Gzip:
     """`zlib` behind the interface of `bz2` and `lzma`; checks the CRC at the end of a member."""
 
     def __init__(self) -> None:
         self._zlib = zlib.decompressobj(wbits=31)
-
-    @property
-    def eof(self) -> bool:
-        """The end of the member was reached."""
-        return self._zlib.eof
-
-    @property
-    def needs_input(self) -> bool:
-        """No output can be made before more bytes are given."""
-        return not self._zlib.unconsumed_tail
-
-    @property
-    def unused_data(self) -> bytes:
-        """The bytes after the end of the member."""
-        return self._zlib.unused_data
+        self.eof, self.needs_input, self.unused_data = False, True, b""
 
     def decompress(self, data: bytes, max_length: int) -> bytes:
-        """At most `max_length` unpacked bytes; unused input is kept for the next call."""
-        return self._zlib.decompress(self._zlib.unconsumed_tail + data, max_length)
+        unpacked = self._zlib.decompress(self._zlib.unconsumed_tail + data, max_length)
+        self.eof, self.unused_data = self._zlib.eof, self._zlib.unused_data
+        self.needs_input = not self._zlib.unconsumed_tail
+        return unpacked
 
 
-def _xz() -> Decompressor:
-    return lzma.LZMADecompressor(memlimit=XZ_MEMORY)
-
-
+Decompressor: TypeAlias = _Gzip | bz2.BZ2Decompressor | lzma.LZMADecompressor
+"""Unpacks one member of a compressed stream."""
 COMPRESSIONS: tuple[tuple[bytes, str, Callable[[], Decompressor]], ...] = (
-    (b"\x1f\x8b", "gzip", GzipDecompressor),
+    (b"\x1f\x8b", "gzip", _Gzip),
     (b"BZh", "bzip2", bz2.BZ2Decompressor),
-    (b"\xfd7zXZ\0", "xz", _xz),
+    (b"\xfd7zXZ\0", "xz", partial(lzma.LZMADecompressor, memlimit=XZ_MEMORY)),
 )
 UNPACK = {"gzip": "gzip -dc <", "bzip2": "bzip2 -dc <", "xz": "xz -dc <"}
 
@@ -220,12 +187,7 @@ class Source:
     def __enter__(self) -> Source:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         self.close()
 
     def _raw(self, size: int) -> bytes:
@@ -234,11 +196,8 @@ class Source:
         try:
             data = self._file.read(size) or b""
         except OSError as error:
-            raise UserError(
-                f"reading failed: {error.strerror or error}",
-                code=ExitCode.IO_ERROR,
-                place=Place(self.name),
-            ) from error
+            problem = f"reading failed: {error.strerror or error}"
+            raise UserError(problem, code=ExitCode.IO_ERROR, place=Place(self.name)) from error
         self._ended = not data
         self.position += len(data)
         self._hash.update(data)
@@ -266,12 +225,7 @@ class Source:
         if command is not None and not self.is_stdin:
             form = PIPE_HINT if self._kind == LIBSVM else UNPACK_HINT
             hint = form.format(command=command, file=shlex.quote(self.name))
-        raise UserError(
-            f"{verb} {kind}, not {self._kind}",
-            code=ExitCode.BAD_DATA,
-            place=Place(self.name),
-            hint=hint,
-        )
+        raise bad_data(f"{verb} {kind}, not {self._kind}", self.name, hint=hint)
 
 
 class _Unpacker:
@@ -324,12 +278,8 @@ class _Unpacker:
             raise self._damaged(problem, "is it a broken download") from None
 
     def _damaged(self, problem: str, guess: str) -> UserError:
-        return UserError(
-            problem,
-            code=ExitCode.BAD_DATA,
-            place=Place(self._source.name),
-            hint=f"{guess}? fetch or pack the file again",
-        )
+        hint = f"{guess}? fetch or pack the file again"
+        return bad_data(problem, self._source.name, hint=hint)
 
 
 def whole_lines(source: Source, block_bytes: int) -> Iterator[tuple[int, bytes]]:

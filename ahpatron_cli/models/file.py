@@ -26,7 +26,7 @@ from ahpatron_cli.core.errors import StateError
 from ahpatron_cli.core.multiclass import MAX_CLASSES
 from ahpatron_cli.core.state import State, Stored
 from ahpatron_cli.data.scaling import LEARNED_SCALES, SCALES, Scaler
-from ahpatron_cli.errors import ExitCode, Place, UserError
+from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data
 from ahpatron_cli.records import ParamValue, plain
 
 FORMAT = 1
@@ -152,29 +152,18 @@ def load_model(path: str) -> Model:
     """Read a model; anything but a whole and sound one is refused."""
     try:
         meta, arrays = _contents(path)
-        return _model(meta, arrays)
+        return _model(meta, arrays, path)
     except OSError as error:
-        raise UserError(
-            f"the model cannot be read: {error.strerror or error}",
-            code=ExitCode.NO_INPUT,
-            place=Place(path),
-        ) from None
+        problem = f"the model cannot be read: {error.strerror or error}"
+        raise UserError(problem, code=ExitCode.NO_INPUT, place=Place(path)) from None
     except StateError as error:
         raise damaged(str(error), path) from None
-    except UserError as error:
-        raise UserError(
-            error.problem, code=error.code, place=Place(path), hint=error.hint
-        ) from None
 
 
 def damaged(reason: str, path: str) -> UserError:
     """The error for a file that no version of ahpatron can have written like this."""
     first = reason.splitlines()[0] if reason else "no reason is known"
-    return UserError(
-        f"this is not a model of ahpatron, or it is damaged: {first[:200]}",
-        code=ExitCode.BAD_DATA,
-        place=Place(path),
-    )
+    return bad_data(f"this is not a model of ahpatron, or it is damaged: {first[:200]}", path)
 
 
 def _contents(path: str) -> tuple[Any, dict[str, np.ndarray]]:
@@ -255,17 +244,14 @@ def _arrays(
     return arrays
 
 
-def _model(meta: dict[str, Any], arrays: Mapping[str, np.ndarray]) -> Model:
+def _model(meta: dict[str, Any], arrays: Mapping[str, np.ndarray], file: str) -> Model:
     if meta.get("kind") != KIND or meta.get("format") != FORMAT:
         _refuse("its description is not one of a model")
     version = str(meta.get("version"))[:40]
     if meta.get("algorithm") != ALGORITHM:
-        raise UserError(
-            f"the model was made by version {version[:20]}, whose learners may count otherwise: "
-            "it cannot go on here",
-            code=ExitCode.BAD_DATA,
-            hint="learn it again from its data, or use that version",
-        )
+        problem = f"the model was made by version {version[:20]}, whose learners may count "
+        hint = "learn it again from its data, or use that version"
+        raise bad_data(problem + "otherwise: it cannot go on here", file, hint=hint)
     given = Stored({**meta, "scaler": {n[7:]: a for n, a in arrays.items() if n[:7] == "scaler."}})
     state: State = {}
     for path, value in given.mapping("state").items():

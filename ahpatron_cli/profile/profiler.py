@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from ahpatron_cli.core.rows import CsrRows, row_sums
+from ahpatron_cli.data.compact import Traits
 from ahpatron_cli.data.geometry import TOO_SMALL
 from ahpatron_cli.data.libsvm.grammar import MAX_FEATURES, Fault
 from ahpatron_cli.data.libsvm.reader import Chunk, SvmReader
@@ -82,18 +83,16 @@ class Profiler:
         self._sample.add(chunk.rows, chunk.labels)
         self._lengths.add(chunk.rows)
 
-    def _take_fault(self, line: int, fault: Fault) -> bool:
+    def _take_fault(self, line: int, fault: Fault) -> None:
         self._kinds[fault.kind] = self._kinds.get(fault.kind, 0) + 1
         if len(self._faults) < self._wanted.max_faults:
             told = FaultyLine(line, fault.column, fault.kind, fault.problem, fault.note)
             self._faults.append(told)
         self._stopped = fault.whole_file
-        return True
 
     def _profile(self) -> Profile:
-        reader, source = self._reader, self._source
-        rows, features = reader.rows_read, max(reader.max_index + reader.zero_based, 0)
-        stored = reader.counts["values"]
+        reader, source, traits = self._reader, self._source, Traits.of(self._reader)
+        rows, features, stored = reader.rows_read, traits.features, reader.counts["values"]
         return Profile(
             path=source.name,
             sha256=source.sha256(),
@@ -101,9 +100,9 @@ class Profiler:
             features=features,
             stored=stored,
             density=stored / rows / features if rows and features else None,
-            from_pipe=source.is_stdin or source.size is None,
+            from_pipe=not source.rereadable,
             seed=self._wanted.seed,
-            notes=self._notes(),
+            notes=traits.notes,
             faults=FaultFacts(
                 count=reader.counts["faults"],
                 kinds=dict(sorted(self._kinds.items(), key=lambda one: (-one[1], one[0]))),
@@ -112,15 +111,6 @@ class Profiler:
             ),
             content=self._content(features) if rows else None,
         )
-
-    def _notes(self) -> tuple[str, ...]:
-        reader = self._reader
-        notes = (
-            ("feature indices start at 0", reader.zero_based),
-            ("qid fields are ignored", reader.saw_qid),
-            ("the last line has no line end: is the file complete?", reader.no_final_newline),
-        )
-        return tuple(note for note, holds in notes if holds)
 
     def _content(self, features: int) -> Content:
         wanted, rows, sample = self._wanted, self._reader.rows_read, self._sample.rows

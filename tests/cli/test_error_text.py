@@ -104,13 +104,6 @@ def test_a_huge_token_is_underlined_as_far_as_it_is_shown() -> None:
     assert len(text) < 400
 
 
-def test_a_text_that_the_reader_cut_already() -> None:
-    place = Place("a", line=1, column=1003, width=2, text="ab cd", offset=999)
-    text = render_error(UserError("x", code=ExitCode.BAD_DATA, place=place))
-    assert text.splitlines()[3] == " 1 | ...ab cd"
-    assert underlined(text) == "cd"
-
-
 def test_everything_from_outside_is_literal() -> None:
     text = shown(
         "bad \x1b[2J\nhint: run rm",

@@ -15,8 +15,8 @@ import pytest
 import ahpatron_cli
 from ahpatron_cli.data.libsvm import grammar as strict
 from ahpatron_cli.data.libsvm.grammar import Fault, parse_line
-from ahpatron_cli.data.libsvm.reader import Chunk, SvmReader, faults, scan
-from ahpatron_cli.data.source import MAX_LINE, open_source
+from ahpatron_cli.data.libsvm.reader import Chunk, SvmReader, scan
+from ahpatron_cli.data.source import MAX_LINE, Source, open_source
 from ahpatron_cli.errors import ExitCode, UserError
 
 ROOT = Path(ahpatron_cli.__file__).parents[1]
@@ -71,7 +71,7 @@ LINES = [
     ("index-limit", b"1 2000000000:1", "feature indices must not exceed 10,000,000", 3, 10, "`2000000000` is over the limit"),
     ("index-limit", b"1 99999999999:1", "feature indices must not exceed 10,000,000", 3, 11, "`99999999999` is over the limit"),
     ("index-limit", b"1 18446744073709551617:1", "feature indices must not exceed 10,000,000", 3, 20, "`18446744073709551617` is over the limit"),
-    ("index-limit", b"1 " + b"9" * 5000 + b":1", "feature indices must not exceed 10,000,000", 3, 98, f"`{'9' * 24}...` is over the limit"),
+    ("index-limit", b"1 " + b"9" * 5000 + b":1", "feature indices must not exceed 10,000,000", 3, 100, f"`{'9' * 24}...` is over the limit"),
     ("qid", b"1 1:1 qid:3", "qid must be a whole number, right after the label", 7, 5, "`qid:3` is not"),
     ("qid", b"1 qid:a 1:1", "qid must be a whole number, right after the label", 3, 5, "`qid:a` is not"),
     ("qid", b"1 qid:1 qid:2 1:1", "qid must be a whole number, right after the label", 9, 5, "`qid:2` is not"),
@@ -105,6 +105,14 @@ FILES = [
 def read(path: Path, chunk_bytes: int = 1 << 20) -> list[Chunk]:
     with open_source(str(path)) as source:
         return list(SvmReader(source, chunk_bytes=chunk_bytes))
+
+
+def faults(source: Source) -> list[tuple[int, Fault]]:
+    """Every faulty line and what is wrong with it."""
+    found: list[tuple[int, Fault]] = []
+    reader = SvmReader(source, on_fault=lambda line, fault: found.append((line, fault)))
+    assert all(isinstance(chunk, Chunk) for chunk in reader)
+    return found
 
 
 def refusal(path: Path, chunk_bytes: int = 1 << 20) -> UserError:
@@ -254,9 +262,8 @@ def test_excerpt_of_a_long_line(path: Path) -> None:
     assert place is not None
     assert place.text is not None
     assert place.column == line.index(" 7:1", 100) + 2
-    assert len(place.text) == 100
-    shown = place.column - 1 - place.offset
-    assert place.text[shown : shown + place.width] == "7:1"
+    assert len(place.text) < place.column + 110
+    assert place.text[place.column - 1 :][: place.width] == "7:1"
 
 
 @pytest.mark.parametrize("at", [3, 40, 150, 299])
@@ -303,8 +310,6 @@ def test_every_faulty_line_is_listed(path: Path) -> None:
     with open_source(str(path)) as source:
         found = [(line, fault.kind) for line, fault in faults(source)]
     assert found == [(3, "index-word"), (100_004, "index-order"), (100_005, "label-word")]
-    with open_source(str(path)) as source:
-        assert len(faults(source, limit=2)) == 2
 
 
 def test_only_faulty_lines(path: Path) -> None:

@@ -1,6 +1,6 @@
 """What a line of LIBSVM text is: the slow, exact definition, which can say what is wrong and where.
 
-The fast reader in `svm_format` must agree with `parse_line` on every byte; wherever it is not sure
+The fast reader in `fast` must agree with `parse_line` on every byte; wherever it is not sure
 it asks here. A line is
 
     label [qid:N] index:value index:value ...   [# comment]
@@ -191,21 +191,10 @@ def finite_number(text: bytes) -> float | None:
 def user_error(fault: Fault, path: str, line: int, text: bytes) -> UserError:
     """The fault as the user sees it: with its place, a piece of the line, and what to try."""
     before = text[: fault.column - 1].decode("utf-8", "replace")
-    marked = text[fault.column - 1 :][: fault.width].decode("utf-8", "replace")
+    marked = text[fault.column - 1 :][: fault.width].decode("utf-8", "replace")[:EXCERPT]
     after = text[fault.column - 1 + fault.width :][:EXCERPT].rstrip(b"\r")
     shown = before + marked + after.decode("utf-8", "replace")
-    offset = 0
-    if len(shown) > EXCERPT:
-        offset = max(0, min(len(before) - CONTEXT, len(shown) - EXCERPT))
-    place = Place(
-        path,
-        line,
-        len(before) + 1,
-        max(1, min(len(marked), offset + EXCERPT - len(before))),
-        shown[offset : offset + EXCERPT],
-        fault.note,
-        offset,
-    )
+    place = Place(path, line, len(before) + 1, max(1, len(marked)), shown, fault.note)
     hints = []
     from_stdin = path == STDIN_NAME
     if fault.hint:

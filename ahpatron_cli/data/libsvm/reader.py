@@ -27,7 +27,7 @@ from ahpatron_cli.data.libsvm.grammar import (
     user_error,
 )
 from ahpatron_cli.data.source import MAX_LINE, Source, open_source, whole_lines
-from ahpatron_cli.errors import ExitCode, Place, UserError
+from ahpatron_cli.errors import UserError, bad_data
 
 CHUNK_BYTES = 1 << 20
 LARGEST_MAX_FEATURES = 2**31 - 2  # columns are int32, and the width is one more
@@ -54,8 +54,8 @@ class SvmReader:
 
     Where one chunk ends and the next begins depends on the bytes only: `chunk_bytes` more of the
     unpacked text are read, and cut after the last complete line. The first fault is raised as a
-    `UserError`, unless `on_fault` takes it: then faulty lines are skipped, as long as it answers
-    True. Rows `may_lack_labels` if they are only to be predicted.
+    `UserError`, unless `on_fault` takes it: then faulty lines are skipped. Rows `may_lack_labels`
+    if they are only to be predicted.
     """
 
     def __init__(
@@ -65,7 +65,7 @@ class SvmReader:
         max_features: int = MAX_FEATURES,
         chunk_bytes: int = CHUNK_BYTES,
         max_rows: int | None = None,
-        on_fault: Callable[[int, Fault], bool] | None = None,
+        on_fault: Callable[[int, Fault], None] | None = None,
         may_lack_labels: bool = False,
     ) -> None:
         if not 0 < chunk_bytes <= MAX_LINE:
@@ -165,7 +165,8 @@ class SvmReader:
                 if self._on_fault is None:
                     raise user_error(fault, self._source.name, number, line_text) from None
                 self.counts["faults"] += 1
-                if self._on_fault(number, fault) and not fault.whole_file:
+                self._on_fault(number, fault)
+                if not fault.whole_file:
                     continue
                 self._stopped = True
                 break
@@ -186,33 +187,11 @@ class SvmReader:
         return Chunk(np.array(labels, dtype=np.float64), rows, np.array(lines, dtype=np.int64))
 
     def _no_rows(self) -> UserError:
+        holds = "holds only blank lines" if self.counts["lines"] else "is empty"
         if self._saw_comment:
-            problem = "there are no rows: the file holds only comments"
-        elif self.counts["lines"]:
-            problem = "there are no rows: the file holds only blank lines"
-        else:
-            problem = "there are no rows: the file is empty"
-        return UserError(
-            problem,
-            code=ExitCode.BAD_DATA,
-            place=Place(self._source.name),
-            hint="a row is one line, `label index:value index:value ...`",
-        )
-
-
-def faults(
-    source: Source, *, max_features: int = MAX_FEATURES, limit: int = 1000
-) -> list[tuple[int, Fault]]:
-    """Every faulty line and what is wrong with it, in one pass, `limit` of them at most."""
-    found: list[tuple[int, Fault]] = []
-
-    def keep(line: int, fault: Fault) -> bool:
-        found.append((line, fault))
-        return len(found) < limit
-
-    for _ in SvmReader(source, max_features=max_features, on_fault=keep):
-        pass
-    return found
+            holds = "holds only comments"
+        hint = "a row is one line, `label index:value index:value ...`"
+        return bad_data(f"there are no rows: the file {holds}", self._source.name, hint=hint)
 
 
 def _keep_freed_memory() -> None:

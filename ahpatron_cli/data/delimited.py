@@ -12,11 +12,13 @@ import io
 import math
 import re
 import shlex
-from collections.abc import Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field
+from functools import partial
+from itertools import chain
 
 from ahpatron_cli.data.source import MAX_LINE, STDIN_NAME, Source, foreign_encoding, whole_lines
-from ahpatron_cli.errors import ExitCode, Place, UserError, suggestion
+from ahpatron_cli.errors import UserError, bad_data, suggestion
 
 KIND = "delimited text"
 BLOCK_BYTES = 1 << 18
@@ -127,6 +129,7 @@ class Table:
 
     def __init__(self, source: Source) -> None:
         self._path = source.name
+        self._file = "FILE" if source.name == STDIN_NAME else shlex.quote(source.name)
         self._line = 1
         self._characters = 0
         """Read so far."""
@@ -134,7 +137,10 @@ class Table:
         first = next(lines, "")
         self.delimiter = delimiter_of(first)
         self._cells = csv.reader(
-            _chain(first, lines), delimiter=self.delimiter, strict=True, skipinitialspace=True
+            chain([first] if first else [], lines),
+            delimiter=self.delimiter,
+            strict=True,
+            skipinitialspace=True,
         )
         self.header = [name.strip() for name in self._next() or []]
         self._check_header()
@@ -172,7 +178,7 @@ class Table:
 
     def error(self, line: int, problem: str, hint: str | None = None) -> UserError:
         """A fault of this text."""
-        return UserError(problem, code=ExitCode.BAD_DATA, place=Place(self._path, line), hint=hint)
+        return bad_data(problem, self._path, line, hint)
 
     def no_value(self, line: int, place: int) -> UserError:
         """The error for an empty cell."""
@@ -206,8 +212,7 @@ class Table:
         problem = f"column {name!r} holds {_short(cell)}: numbers must have a decimal point"
         hint = f"or take it as words: --words {shlex.quote(name)}"
         if self.delimiter != ",":
-            path = "FILE" if self._path == STDIN_NAME else shlex.quote(self._path)
-            hint = f"convert them with `tr , . < {path} > fixed.csv`, {hint}"
+            hint = f"convert them with `tr , . < {self._file} > fixed.csv`, {hint}"
         return self.error(line, problem, hint)
 
     def _next(self) -> list[str] | None:
@@ -219,8 +224,7 @@ class Table:
 
     def _not_delimited(self, fault: str) -> UserError:
         if "new-line" in fault:
-            path = "FILE" if self._path == STDIN_NAME else shlex.quote(self._path)
-            hint = rf"convert it with `tr '\r' '\n' < {path} > fixed.csv`"
+            hint = rf"convert it with `tr '\r' '\n' < {self._file} > fixed.csv`"
             return self.error(self._line, "lines must end in LF or CRLF, not in CR alone", hint)
         if "unexpected end" in fault or "field limit" in fault:
             hint = "close it, or double it if it is part of the text"
@@ -235,22 +239,18 @@ class Table:
             hint = "part the names by a comma, a semicolon, a tab or a |"
             raise self.error(1, problem, hint)
         if nameless(names):
-            raise self.error(1, "the first line must hold names, not numbers", self._naming_hint())
+            hint = naming_hint(names, self.delimiter, self._file)
+            raise self.error(1, "the first line must hold names, not numbers", hint)
         if twice := [name for name in names if names.count(name) > 1]:
             raise self.error(1, f"two columns have the name {twice[0]!r}", "rename one of them")
-
-    def _naming_hint(self) -> str:
-        path = "FILE" if self._path == STDIN_NAME else shlex.quote(self._path)
-        return naming_hint(self.header, self.delimiter).replace("FILE", path, 1)
 
     def _lines(self, source: Source) -> Iterator[str]:
         for number, text in whole_lines(source, BLOCK_BYTES):
             if len(text) > MAX_LINE and b"\n" not in text:
                 raise self.error(number, f"a line may hold {MAX_LINE >> 20} MiB at most")
             if (encoding := foreign_encoding(text)) is not None:
-                hint = f"convert it with `iconv -f {encoding} -t UTF-8 FILE > fixed.csv`"
-                problem = f"the text must be UTF-8, not {encoding[:6]}"
-                raise self.error(number, problem, self._with_path(hint))
+                hint = f"convert it with `iconv -f {encoding} -t UTF-8 {self._file} > fixed.csv`"
+                raise self.error(number, f"the text must be UTF-8, not {encoding[:6]}", hint)
             if (nul := text.find(b"\0")) >= 0:
                 line = number + text.count(b"\n", 0, nul)
                 raise self.error(line, "this is a binary file: it holds NUL bytes")
@@ -258,20 +258,12 @@ class Table:
                 decoded = text.decode("utf-8")
             except UnicodeDecodeError as fault:
                 line = number + text.count(b"\n", 0, fault.start)
-                hint = "convert it with `iconv -f WINDOWS-1252 -t UTF-8 FILE > fixed.csv`"
-                raise self.error(line, "the text must be UTF-8", self._with_path(hint)) from None
+                command = f"iconv -f WINDOWS-1252 -t UTF-8 {self._file} > fixed.csv"
+                hint = f"convert it with `{command}`"
+                raise self.error(line, "the text must be UTF-8", hint) from None
             for line_text in io.StringIO(decoded, newline="\n"):
                 self._characters += len(line_text)
                 yield line_text
-
-    def _with_path(self, hint: str) -> str:
-        return hint if self._path == STDIN_NAME else hint.replace("FILE", shlex.quote(self._path))
-
-
-def _chain(first: str, rest: Iterator[str]) -> Iterator[str]:
-    if first:
-        yield first
-    yield from rest
 
 
 def delimiter_of(header: str) -> str:
@@ -286,10 +278,10 @@ def nameless(header: list[str]) -> bool:
     return not any(header == [str(i + start) for i in range(len(header))] for start in (0, 1))
 
 
-def naming_hint(header: list[str], delimiter: str) -> str:
-    """How to put names before the rows; FILE stands for the path."""
+def naming_hint(header: list[str], delimiter: str, file: str = "FILE") -> str:
+    """How to put names before the rows of a file."""
     names = shlex.quote(delimiter.join(f"c{i + 1}" for i in range(len(header))))
-    return f"name the columns first: `(echo {names}; cat FILE) > named.csv`"
+    return f"name the columns first: `(echo {names}; cat {file}) > named.csv`"
 
 
 def playing_hint(header: str) -> str:
@@ -365,38 +357,39 @@ def layout_of_numbers(table: Table, wanted: Wanted) -> Layout:
 
 def libsvm_lines(table: Table, layout: Layout, wanted: Wanted) -> Iterator[str]:
     """A line of LIBSVM text for each row; the lines of a batch come together."""
-    labels = _Labels(layout)
-    columns: list[_Texts] = [labels]
-    columns += [
-        (_Numbers if column.words is None else _Words)(column, wanted) for column in layout.columns
-    ]
+    columns = [_Texts(layout.label_place, partial(_label_text, layout.label_texts))]
+    columns += [_Texts(one.place, _feature_text(one, wanted), one) for one in layout.columns]
+    positive = wanted.positive
     for batch in table.batches():
-        try:
-            texts = [column.texts(batch.cells[column.place]) for column in columns]
-        except _NotWritable:
-            raise _refusal(table, columns, batch) from None
+        labels = batch.cells[layout.label_place]
+        if positive is not None and positive in map(str.strip, labels):
+            positive = None  # it was met
+        texts = [column.texts(batch.cells[column.place]) for column in columns]
+        if any(None in some for some in texts):
+            raise _refusal(table, layout, columns, batch)
         yield "\n".join(map("".join, zip(*texts, strict=True))) + "\n"
-    if wanted.positive is not None and wanted.positive not in labels.met:
-        raise table.error(1, f"no row has the label {wanted.positive!r} that --positive names")
-
-
-class _NotWritable(Exception):  # noqa: N818 - caught in this file, it never reaches the user
-    """A cell that has no text in LIBSVM."""
+    if positive is not None:
+        raise table.error(1, f"no row has the label {positive!r} that --positive names")
 
 
 class _Texts:
-    """What the cells of a column are written as."""
+    """What the cells of a column are written as; None for a cell that cannot be written."""
 
-    def __init__(self, place: int) -> None:
+    def __init__(
+        self, place: int, text: Callable[[str], str | None], column: Column | None = None
+    ) -> None:
         self.place = place
-        self._remembered: dict[str, str] = {}
+        self.text = text
+        self._prefix = f" {column.index}:" if column and column.words is None else None
+        self._remembered: dict[str, str | None] = {}
 
-    def text(self, cell: str) -> str:
-        """What this cell is written as, stripped of blanks."""
-        raise NotImplementedError
-
-    def texts(self, cells: Sequence[str]) -> list[str]:
-        """The same for many cells, most of which were met before."""
+    def texts(self, cells: Sequence[str]) -> list[str | None]:
+        """The texts of many cells: all numbers, or cells most of which were met before."""
+        prefix = self._prefix
+        if prefix is not None and (values := plain_numbers(cells)) is not None:
+            if 0.0 in values:
+                return [prefix + c if value else "" for c, value in zip(cells, values, strict=True)]
+            return [prefix + cell for cell in cells]
         remembered = self._remembered
         for cell in set(cells).difference(remembered):
             remembered[cell] = self.text(cell.strip())
@@ -405,100 +398,50 @@ class _Texts:
             remembered.clear()
         return written
 
-    def refusal(self, table: Table, line: int, cell: str) -> UserError:
-        """Why this cell cannot be written."""
-        raise NotImplementedError
+
+def _label_text(texts: dict[str, str] | None, cell: str) -> str | None:
+    """Labels come first in the line."""
+    if cell in MISSING or (texts is None and number(cell) is None):
+        return None
+    return cell if texts is None else texts.get(cell, "-1")
 
 
-class _Words(_Texts):
-    """One feature per word: ` 7:1`."""
+def _feature_text(column: Column, wanted: Wanted) -> Callable[[str], str | None]:
+    """A number as it is spelled, but for zero: ` 7:0.5`; or one feature per word: ` 7:1`."""
+    of_word = {word: f" {column.index + i}:1" for i, word in enumerate(column.words or ())}
 
-    def __init__(self, column: Column, wanted: Wanted) -> None:
-        super().__init__(column.place)
-        self._missing_is_zero = wanted.missing_is_zero
-        words = enumerate(column.words or ())
-        self._of_word = {word: f" {column.index + i}:1" for i, word in words}
-
-    def text(self, cell: str) -> str:
-        if cell in self._of_word:
-            return self._of_word[cell]
-        if cell in MISSING and self._missing_is_zero:
-            return ""
-        raise _NotWritable
-
-    def refusal(self, table: Table, line: int, cell: str) -> UserError:
+    def text(cell: str) -> str | None:
+        if cell in of_word:
+            return of_word[cell]
         if cell in MISSING:
-            return table.no_value(line, self.place)
-        problem = f"column {table.header[self.place]!r} holds {_short(cell)}, which is new"
-        return table.error(line, problem, "the file changed meanwhile: start again")
-
-
-class _Numbers(_Texts):
-    """A number as it is spelled, but for zero: ` 7:0.5`."""
-
-    def __init__(self, column: Column, wanted: Wanted) -> None:
-        super().__init__(column.place)
-        self._missing_is_zero = wanted.missing_is_zero
-        self._prefix = f" {column.index}:"
-
-    def text(self, cell: str) -> str:
-        if cell in MISSING and self._missing_is_zero:
-            return ""
-        value = number(cell)
+            return "" if wanted.missing_is_zero else None
+        value = number(cell) if column.words is None else None
         if value is None:
-            raise _NotWritable
-        return self._prefix + cell if value else ""
+            return None
+        return f" {column.index}:{cell}" if value else ""
 
-    def texts(self, cells: Sequence[str]) -> list[str]:
-        values = plain_numbers(cells)
-        if values is None:
-            return [self.text(cell.strip()) for cell in cells]
-        prefix = self._prefix
-        if 0.0 in values:
-            return [prefix + c if value else "" for c, value in zip(cells, values, strict=True)]
-        return [prefix + cell for cell in cells]
-
-    def refusal(self, table: Table, line: int, cell: str) -> UserError:
-        if cell in MISSING:
-            return table.no_value(line, self.place)
-        return table.no_number(line, self.place, cell)
+    return text
 
 
-class _Labels(_Texts):
-    """Labels, first in the line."""
-
-    def __init__(self, layout: Layout) -> None:
-        super().__init__(layout.label_place)
-        self._texts = layout.label_texts
-        self.met: set[str] = set()
-        """Those of `label_texts` that were met."""
-
-    def text(self, cell: str) -> str:
-        if cell in MISSING or (self._texts is None and number(cell) is None):
-            raise _NotWritable
-        if self._texts is None:
-            return cell
-        if cell in self._texts:
-            self.met.add(cell)
-        return self._texts.get(cell, "-1")
-
-    def refusal(self, table: Table, line: int, cell: str) -> UserError:
+def _refusal(table: Table, layout: Layout, columns: list[_Texts], batch: Batch) -> UserError:
+    """The error for the first cell that cannot be written, row by row."""
+    line, place, cell = next(
+        (line, column.place, cell)
+        for i, line in enumerate(batch.lines)
+        for column in columns
+        if column.text(cell := batch.cells[column.place][i].strip()) is None
+    )
+    if place == layout.label_place:
         if cell in MISSING:
             return _no_label(table, line)
         problem = f"the label {_short(cell)} is not a number, and a pipe cannot be read twice"
         return table.error(line, problem, f"give a file, or `--positive {shlex.quote(cell)}`")
-
-
-def _refusal(table: Table, columns: list[_Texts], batch: Batch) -> UserError:
-    """The error for the first cell that cannot be written, row by row."""
-    for i, line in enumerate(batch.lines):
-        for column in columns:
-            cell = batch.cells[column.place][i].strip()
-            try:
-                column.text(cell)
-            except _NotWritable:
-                return column.refusal(table, line, cell)
-    raise AssertionError("all cells of these rows can be written")
+    if cell in MISSING:
+        return table.no_value(line, place)
+    if any(column.place == place and column.words is None for column in layout.columns):
+        return table.no_number(line, place, cell)
+    problem = f"column {table.header[place]!r} holds {_short(cell)}, which is new"
+    return table.error(line, problem, "the file changed meanwhile: start again")
 
 
 def _places(table: Table, wanted: Wanted) -> tuple[int, list[int]]:

@@ -8,9 +8,9 @@ from functools import partial
 from pathlib import Path
 
 from ahpatron_cli.core import Kernel
+from ahpatron_cli.core.comparators import comparators
 from ahpatron_cli.core.rows import Floats, Rows
-from ahpatron_cli.core.theory.comparators import comparators
-from ahpatron_cli.core.theory.theorems import (
+from ahpatron_cli.core.theorems import (
     THEOREMS,
     Certificate,
     Theorem,

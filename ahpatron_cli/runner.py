@@ -19,7 +19,7 @@ from ahpatron_cli.core.learners.base import wrong
 from ahpatron_cli.core.multiclass import ClassTally, make_player, predicted
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.core.state import State, Stored
-from ahpatron_cli.core.theory.theorems import Outcome, outcome_of
+from ahpatron_cli.core.theorems import Outcome, outcome_of
 from ahpatron_cli.data.dataset import Batch, Dataset
 from ahpatron_cli.errors import ExitCode, Place, UserError, usage
 from ahpatron_cli.metrics import Ranking, metrics_of

@@ -14,7 +14,7 @@ import typer.main
 
 from ahpatron_cli.cli.app import app
 from ahpatron_cli.core import KERNELS, REGISTRY
-from ahpatron_cli.core.theory.theorems import THEOREMS
+from ahpatron_cli.core.theorems import THEOREMS
 from ahpatron_cli.errors import ExitCode
 from ahpatron_cli.records import DataRecord, Report, RunRecord, to_json
 from support.command import REPOSITORY, Ahpatron

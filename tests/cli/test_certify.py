@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from ahpatron_cli import certify
-from ahpatron_cli.core.theory import bounds
+from ahpatron_cli.core import theorems
 from support.command import Ahpatron
 
 SIGMAS = {"rings": "0.1", "breast_cancer": "1", "sparse_text": "1"}
@@ -201,7 +201,7 @@ def test_a_broken_bound_ends_with_exit_code_1(
     ahpatron: Ahpatron, rings: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The formula of Theorem 1 forgets the norm, and half of the loss."""
-    monkeypatch.setattr(bounds, "perceptron", lambda loss, norm: loss / 2)
+    monkeypatch.setattr(theorems, "perceptron_bound", lambda loss, norm: loss / 2)
     done = ahpatron("run", rings, "-l", "perceptron", "--sigma", "0.1", "--certify")
     assert (done.code, done.out) == (1, "")
     assert "this is a bug in ahpatron, please report" in done.err

@@ -10,10 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ahpatron_cli.core import REGISTRY, Gaussian, play
-from ahpatron_cli.core.theory import bounds, theorems
-from ahpatron_cli.core.theory.comparators import Comparator, comparators
-from ahpatron_cli.core.theory.theorems import (
+from ahpatron_cli.core import REGISTRY, Gaussian, play, theorems
+from ahpatron_cli.core.comparators import Comparator, comparators
+from ahpatron_cli.core.theorems import (
     THEOREMS,
     BrokenTheoremError,
     Certificate,
@@ -154,7 +153,7 @@ def test_theorem_5_literally(loss: int, norm: int, zeta: str, N: int) -> None:
         + (1 - 2 * ζ) / γ * norm**2 * root_B / U
         + N / (1 - share) * (share - ε)
     )
-    found = bounds.ahpatron_refined(loss, norm, 100, 2.0, 0.9, N, float(ζ))
+    found = theorems.ahpatron_refined_bound(loss, norm, 100, 2.0, 0.9, N, float(ζ))
     assert found == pytest.approx(float(expected), rel=1e-12)
     smaller = γ * Fraction(4, 5)  # any smaller γ is legal, and gives more
     other = loss + share / smaller * loss + (1 - 2 * ζ) / smaller * norm**2 * root_B / U
@@ -163,8 +162,8 @@ def test_theorem_5_literally(loss: int, norm: int, zeta: str, N: int) -> None:
 
 def test_theorem_3_at_step_1_is_corollary_1() -> None:
     for loss, norm, N in ((10.0, 3.0, 5), (0.0, 1.0, 0), (123.4, 0.0, 77)):
-        assert bounds.avp_step(loss, norm, 1.0, 0.7, N) == pytest.approx(
-            bounds.avp_constant(loss, norm, 0.7, N)
+        assert theorems.avp_step_bound(loss, norm, 1.0, 0.7, N) == pytest.approx(
+            theorems.avp_constant_bound(loss, norm, 0.7, N)
         )
 
 
@@ -232,7 +231,7 @@ def test_without_halvings_zeta_is_0_and_theorem_5_is_theorem_3() -> None:
     assert certificate is not None
     assert outcome.halvings == 0
     one = certificate.comparator
-    same = bounds.avp_step(one.loss, one.norm, 0.25, 0.5, outcome.margin_updates)
+    same = theorems.avp_step_bound(one.loss, one.norm, 0.25, 0.5, outcome.margin_updates)
     assert certificate.bound == pytest.approx(same, rel=1e-6)
 
 

@@ -6,11 +6,10 @@ from collections.abc import Iterator
 import numpy as np
 import pytest
 
-from ahpatron_cli.core import KERNELS, Gaussian, Kernel, Linear
+from ahpatron_cli.core import KERNELS, Gaussian, Kernel, Linear, theorems
+from ahpatron_cli.core import comparators as module
+from ahpatron_cli.core.comparators import Comparator, Pieces, comparators, minimisers
 from ahpatron_cli.core.rows import Floats, Rows
-from ahpatron_cli.core.theory import bounds
-from ahpatron_cli.core.theory import comparators as module
-from ahpatron_cli.core.theory.comparators import Comparator, Pieces, comparators, minimisers
 from reference import kernels as formulas
 from support.streams import Example, compress, make_stream
 
@@ -141,7 +140,11 @@ def test_the_best_length_is_the_best_of_any() -> None:
     margins = stream.y * (gram @ stream.y) / norm
     grid = np.geomspace(1 / 64, 20, 5000)
     found = comparators(whole(stream), 200, kernel)
-    for bound in (bounds.perceptron, bounds.perceptron_root, bounds.forgetron):
+    for bound in (
+        theorems.perceptron_bound,
+        theorems.perceptron_root_bound,
+        theorems.forgetron_bound,
+    ):
         on_grid = min(bound(float(np.maximum(0, 1 - s * margins).sum()), float(s)) for s in grid)
         assert min(bound(one.loss, one.norm) for one in found) <= on_grid * 1.001
 

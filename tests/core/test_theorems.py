@@ -7,9 +7,8 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ahpatron_cli.core import AVP, Ahpatron, Gaussian, Perceptron, play
+from ahpatron_cli.core import AVP, Ahpatron, Gaussian, Perceptron, play, theorems
 from ahpatron_cli.core.learners import Forgetron
-from ahpatron_cli.core.theory import bounds
 from support.effort import examples
 from support.streams import Example, make_stream, streams
 
@@ -43,8 +42,8 @@ def comparators(
 def test_perceptron_theorems_1_and_2(stream: Example, seed: int) -> None:
     tally = play(Perceptron(), stream.X, stream.y, Gaussian(sigma=0.8)).tally
     for loss, norm in comparators(stream, 0.8, math.inf, seed):
-        assert tally.mistakes <= bounds.perceptron(loss, norm) + 1e-6
-        assert tally.mistakes <= bounds.perceptron_root(loss, norm) + 1e-6
+        assert tally.mistakes <= theorems.perceptron_bound(loss, norm) + 1e-6
+        assert tally.mistakes <= theorems.perceptron_root_bound(loss, norm) + 1e-6
 
 
 @examples(60)
@@ -52,7 +51,7 @@ def test_perceptron_theorems_1_and_2(stream: Example, seed: int) -> None:
 def test_avp_corollary_1(stream: Example, seed: int, epsilon: float) -> None:
     tally = play(AVP(epsilon=epsilon), stream.X, stream.y, Gaussian(sigma=0.8)).tally
     for loss, norm in comparators(stream, 0.8, math.inf, seed):
-        bound = bounds.avp_constant(loss, norm, epsilon, tally.margin_updates)
+        bound = theorems.avp_constant_bound(loss, norm, epsilon, tally.margin_updates)
         assert tally.failures <= bound + 1e-6
 
 
@@ -70,7 +69,7 @@ def test_avp_corollary_2(stream: Example, seed: int, epsilon: float, radius: flo
     tally = play(learner, stream.X, stream.y, Gaussian(sigma=0.8)).tally
     gain = sum(step / 2 - epsilon for step, margin in learner.made if margin > 0)
     for loss, _ in comparators(stream, 0.8, radius, seed):
-        assert tally.failures <= bounds.avp_adaptive(loss, radius, gain) + 1e-6
+        assert tally.failures <= theorems.avp_adaptive_bound(loss, radius, gain) + 1e-6
 
 
 class _RecordingAVP(AVP):
@@ -113,7 +112,7 @@ def test_ahpatron_theorem_4(
     )
     tally = play(learner, stream.X, stream.y, Gaussian(sigma=0.8)).tally
     for loss, norm in comparators(stream, 0.8, radius, seed):
-        bound = bounds.ahpatron(loss, norm, budget, radius, epsilon, tally.margin_updates)
+        bound = theorems.ahpatron_bound(loss, norm, budget, radius, epsilon, tally.margin_updates)
         assert tally.failures <= bound + 1e-6
 
 
@@ -128,7 +127,7 @@ def test_lemma_1(stream: Example, budget: int, epsilon: float, selection: str) -
     learner = Ahpatron(budget=budget, epsilon=epsilon, selection=selection)
     player = play(learner, stream.X, stream.y, Gaussian(sigma=0.5))
     tally, halvings = player.tally, player.learner.statistics()["halvings"]
-    most = bounds.halvings(tally.failures, tally.margin_updates, budget)
+    most = theorems.halvings_bound(tally.failures, tally.margin_updates, budget)
     assert halvings <= most
     assert halvings == max(0, math.ceil((tally.updates - budget) / (budget / 2)))
 
@@ -137,8 +136,8 @@ def test_lemma_1(stream: Example, budget: int, epsilon: float, selection: str) -
 @given(stream=streams(max_rounds=300), seed=st.integers(0, 1000), budget=st.integers(1, 60))
 def test_forgetron(stream: Example, seed: int, budget: int) -> None:
     tally = play(Forgetron(budget=budget), stream.X, stream.y, Gaussian(sigma=0.8)).tally
-    for loss, norm in comparators(stream, 0.8, bounds.forgetron_radius(budget), seed):
-        assert tally.mistakes <= bounds.forgetron(loss, norm) + 1e-6
+    for loss, norm in comparators(stream, 0.8, theorems.forgetron_radius(budget), seed):
+        assert tally.mistakes <= theorems.forgetron_bound(loss, norm) + 1e-6
 
 
 def test_the_halving_count_is_exercised() -> None:

@@ -1,1 +1,0 @@
-"""Theorems, their bounds, and certificates from them."""

@@ -69,12 +69,8 @@ def unknown_suffix(path: str | Path, legal: Iterable[str]) -> UserError:
     """The error for a file name that does not say what to write."""
     suffix = Path(path).suffix
     problem = f"files ending in {suffix} cannot be written" if suffix else "the file has no suffix"
-    return UserError(
-        problem,
-        code=ExitCode.USAGE,
-        place=Place(str(path)),
-        hint=f"the suffix decides the format; use one of {' '.join(legal)}",
-    )
+    hint = f"the suffix decides the format; use one of {' '.join(legal)}"
+    return UserError(problem, code=ExitCode.USAGE, place=Place(str(path)), hint=hint)
 
 
 def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str]) -> None:
@@ -82,27 +78,19 @@ def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str]) -> N
 
     `outputs` maps options to paths.
     """
-    taken = {_identity(path): "the data" for path in inputs}
+    taken = {os.path.realpath(path): "the data" for path in inputs}  # links are followed
     for option, path in outputs.items():
         if path is None or _is_device(Path(path)):
             continue
-        other = taken.setdefault(_identity(path), option)
+        other = taken.setdefault(os.path.realpath(path), option)
         if other != option:
-            raise UserError(
-                f"{option} would overwrite the data"
-                if other == "the data"
-                else f"{option} and {other} name the same file",
-                code=ExitCode.USAGE,
-                place=Place(path),
-                hint="choose another file name",
-            )
+            problem = f"{option} and {other} name the same file"
+            if other == "the data":
+                problem = f"{option} would overwrite the data"
+            hint = "choose another file name"
+            raise UserError(problem, code=ExitCode.USAGE, place=Place(path), hint=hint)
         with open_atomically(path, trial=True):
             pass
-
-
-def _identity(path: str) -> str:
-    """The same for all names of a file: links are followed."""
-    return os.path.realpath(path)
 
 
 def write_atomically(path: str | Path, content: str | bytes) -> None:

@@ -6,6 +6,7 @@ Nothing heavy is imported here: `ahpatron --help` must answer at once.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from importlib import import_module
 from typing import Annotated, Any
 
 import typer
@@ -24,32 +25,14 @@ def _learners(incomplete: str) -> Iterator[Offer]:
     return (offer for offer in titles.items() if offer[0].startswith(incomplete))
 
 
-def _kernels(incomplete: str) -> list[str]:
-    """Names for --kernel."""
-    from ahpatron_cli.core import KERNELS
+def _names(module: str, table: str) -> Callable[[str], list[str]]:
+    """All names in a table of a module of ours."""
 
-    return [name for name in KERNELS if name.startswith(incomplete)]
+    def offer(incomplete: str) -> list[str]:
+        names = getattr(import_module(f"ahpatron_cli.{module}"), table)
+        return [name for name in names if name.startswith(incomplete)]
 
-
-def _formats(incomplete: str) -> list[str]:
-    """Names for --format."""
-    from ahpatron_cli.output.formats import FORMATS
-
-    return [name for name in FORMATS if name.startswith(incomplete)]
-
-
-def _metrics(incomplete: str) -> list[str]:
-    """Names for --metric."""
-    from ahpatron_cli.sweep.summary import METRICS
-
-    return [name for name in METRICS if name.startswith(incomplete)]
-
-
-def _scales(incomplete: str) -> list[str]:
-    """Names for --scale."""
-    from ahpatron_cli.data.scaling import SCALES
-
-    return [name for name in SCALES if name.startswith(incomplete)]
+    return offer
 
 
 def _parameters(context: typer.Context, incomplete: str) -> Iterator[Offer]:
@@ -173,7 +156,7 @@ Scale = Annotated[
         "none, minmax (features to 0..1), standard (mean 0, deviation 1) or unit (rows to "
         "length 1). minmax and standard are learned from the first 1,000 rows of a pass in file"
         " order, from all rows with --shuffle or --repeats.",
-        autocompletion=_scales,
+        autocompletion=_names("data.scaling", "SCALES"),
     ),
 ]
 InspectedScale = Annotated[
@@ -183,7 +166,7 @@ InspectedScale = Annotated[
         "--scale HOW",
         "Compute distances after this scaling: none, minmax, standard or unit. [default: as "
         "advised]",
-        autocompletion=_scales,
+        autocompletion=_names("data.scaling", "SCALES"),
     ),
 ]
 Positive = Annotated[
@@ -231,7 +214,7 @@ KernelName = Annotated[
         LEARNING,
         "--kernel NAME",
         "gaussian, laplacian, polynomial or linear (the last two normalised).",
-        autocompletion=_kernels,
+        autocompletion=_names("core", "KERNELS"),
     ),
 ]
 Sigma = Annotated[
@@ -416,7 +399,7 @@ Format = Annotated[
         OUTPUT,
         "--format FORMAT",
         "What stdout shows: table, json, jsonl, csv, markdown or latex.",
-        autocompletion=_formats,
+        autocompletion=_names("output.formats", "FORMATS"),
     ),
 ]
 Out = Annotated[
@@ -458,7 +441,7 @@ MetricName = Annotated[
         "--metric NAME",
         "What the best is best in: mistake_rate, balanced_error, precision, recall, f1, kappa or "
         "auc.",
-        autocompletion=_metrics,
+        autocompletion=_names("sweep.summary", "METRICS"),
     ),
 ]
 TuneOrders = Annotated[

@@ -155,10 +155,7 @@ class Profiler:
             shortest=lengths.shortest if math.isfinite(lengths.shortest) else None,
             longest=lengths.longest if 0 < lengths.longest < math.inf else None,
             compared=self._fingerprints.count,
-            duplicates=repeats.duplicates,
-            duplicate_lines=repeats.duplicate_lines,
-            contradictory=repeats.contradictory,
-            contradictory_lines=repeats.contradictory_lines,
+            **vars(repeats),
         )
 
 

@@ -16,7 +16,9 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from functools import cache
+from inspect import signature
+from typing import Any, Literal, TypeAlias
 
 from ahpatron_cli.core.comparators import Comparator
 from ahpatron_cli.core.engine import Player
@@ -51,11 +53,14 @@ def avp_constant_bound(loss: float, norm: float, epsilon: float, margin_updates:
     return 2 * loss + norm**2 + (1 - 2 * epsilon) * margin_updates
 
 
-def avp_adaptive_bound(loss: float, radius: float, gain: float) -> float:
-    """Corollary 2 (`λ_t = U/√(U² + M'_t)`), Δ_T = Σ_{t∈N_T}(λ_t/2 - ε) given as `gain`:
+def avp_adaptive_bound(
+    loss: float, radius: float, epsilon: float, margin_steps: float, margin_updates: int
+) -> float:
+    """Corollary 2 (`λ_t = U/√(U² + M'_t)`), with Δ_T = Σ_{t∈N_T}(λ_t/2 - ε):
 
     `|M'_T| <= max(L + 2U² + Δ_T, 0) + 9U² + 3U·√max(L + 2U² + Δ_T, 0)`.
     """
+    gain = margin_steps / 2 - epsilon * margin_updates
     base = max(loss + 2 * radius**2 + gain, 0.0)
     return base + 9 * radius**2 + 3 * radius * math.sqrt(base)
 
@@ -153,47 +158,39 @@ def outcome_of(player: Player) -> Outcome:
     )
 
 
-class Known:
-    """A learner's parameters by name and what its pass counted, as numbers to calculate with."""
+def _known(params: Params, outcome: Outcome) -> dict[str, Any]:
+    """A learner's parameters and what its pass counted, by name, to calculate with.
 
-    def __init__(self, params: Params, outcome: Outcome) -> None:
-        self.params = params
-        self.outcome = outcome
+    ζ is such that `Σ ‖f_t - f̄_t‖ <= ζ·U·J`, rounding included.
+    """
+    numbers = {name: math.inf if value == "inf" else value for name, value in params.items()}
+    zeta = outcome.zeta + ZETA_ROUNDING if outcome.halvings else 0.0
+    return {**vars(outcome), **numbers, "zeta": zeta}
 
-    def __getitem__(self, name: str) -> float:
-        return self.zeta if name == "zeta" else float(self.params[name])
 
-    @property
-    def zeta(self) -> float:
-        """ζ such that `Σ ‖f_t - f̄_t‖ <= ζ·U·J`, rounding included."""
-        return self.outcome.zeta + ZETA_ROUNDING if self.outcome.halvings else 0.0
+@cache
+def _names(formula: Callable[..., Any]) -> tuple[str, ...]:
+    """What a formula speaks of: the names of its parameters."""
+    return tuple(signature(formula).parameters)
 
-    @property
-    def ratio(self) -> float:
-        """U/√B."""
-        return self["radius"] / math.sqrt(self["budget"])
 
-    @property
-    def first_step(self) -> float:
-        """λ_1 of Corollary 2, the largest: y·f(x) <= 0 in the first round, where f = 0."""
-        return self["radius"] / math.hypot(self["radius"], 1.0)
+def _value(formula: Callable[..., Any], known: Mapping[str, Any]) -> Any:
+    return formula(*(known[name] for name in _names(formula)))
 
 
 @dataclass(frozen=True)
 class Condition:
-    """What a theorem wants; `names` are the parameters that it speaks of."""
+    """What a theorem wants of the parameters that `holds` names."""
 
     text: str
-    names: tuple[str, ...]
-    holds: Callable[[Known], bool]
+    holds: Callable[..., bool]
 
-    def complaint(self, learner: str, known: Known) -> str:
+    def complaint(self, learner: str, known: Mapping[str, Any]) -> str:
         """The condition, and the values that fail it: `λ < 2 (here λ = 3)`."""
         specs = REGISTRY[learner].specs()
         shown = []
-        for name in self.names:
-            value = known.zeta if name == "zeta" else known.params[name]
-            symbol = "ζ" if name == "zeta" else specs[name].symbol
+        for name in _names(self.holds):
+            value, symbol = known[name], "ζ" if name == "zeta" else specs[name].symbol
             shown.append(f"{symbol} = {value if isinstance(value, str) else format(value, '.6g')}")
         return f"{self.text} (here {', '.join(shown)})"
 
@@ -208,11 +205,11 @@ class Theorem:
     learner: str
     counts: Literal["mistakes", "failures"]
     """What is bounded: |M_T| or |M'_T|."""
-    bound: Callable[[Known, float, float], float]
-    """From what is known, L_T(f) and ‖f‖."""
+    bound: Callable[..., float]
+    """A formula of L_T(f) `loss`, ‖f‖ `norm`, and whatever is known: parameters and counts."""
     conditions: tuple[Condition, ...] = ()
-    radius: Callable[[Known], float] = lambda known: math.inf
-    """Comparators must not be longer than this."""
+    radius: Callable[..., float] = lambda: math.inf
+    """Comparators must not be longer than this, by parameters."""
     settings: Callable[[Params], Params] = lambda given: {}
     """Parameters that meet the conditions, chosen to go with those that are given."""
     compositions: tuple[str, ...] = ()
@@ -224,11 +221,11 @@ class Theorem:
 
     def failing(self, params: Params, outcome: Outcome | None = None) -> list[str]:
         """The conditions that fail; before a pass, those that no outcome could mend."""
-        known = Known(params, outcome or Outcome())
+        known = _known(params, outcome or Outcome())
         return [
             condition.complaint(self.learner, known)
             for condition in self.conditions
-            if not condition.holds(known)
+            if not _value(condition.holds, known)
         ]
 
     def trivial(self, outcome: Outcome) -> int:
@@ -244,13 +241,19 @@ def _near(left: float, right: float) -> bool:
     return math.isclose(left, right, rel_tol=1e-9)
 
 
-_CONSTANT = Condition(
-    "a constant λ_t", ("schedule",), lambda known: known.params["schedule"] == "constant"
-)
+def _ratio(radius: float, budget: int) -> float:
+    """U/√B."""
+    return radius / math.sqrt(budget)
 
-_HALVES = Condition(
-    "half of S to stay", ("selection",), lambda known: known.params["selection"] != "nearest"
-)
+
+def _radius(radius: float) -> float:
+    """U."""
+    return radius
+
+
+_CONSTANT = Condition("a constant λ_t", lambda schedule: schedule == "constant")
+_HALVES = Condition("half of S to stay", lambda selection: selection != "nearest")
+_STEP_1 = Condition("λ = 1", lambda step: _near(step, 1.0))
 
 
 def _avp_any_step(given: Params) -> Params:
@@ -279,33 +282,19 @@ def _ahpatron(step: float, rescale: Value) -> Callable[[Params], Params]:
 
 
 THEOREMS: tuple[Theorem, ...] = (
-    Theorem(
-        "1",
-        "Theorem 1",
-        "perceptron",
-        "mistakes",
-        lambda _, loss, norm: perceptron_bound(loss, norm),
-    ),
-    Theorem(
-        "2",
-        "Theorem 2",
-        "perceptron",
-        "mistakes",
-        lambda _, loss, norm: perceptron_root_bound(loss, norm),
-    ),
+    Theorem("1", "Theorem 1", "perceptron", "mistakes", perceptron_bound),
+    Theorem("2", "Theorem 2", "perceptron", "mistakes", perceptron_root_bound),
     Theorem(
         "corollary-1",
         "Corollary 1",
         "avp",
         "failures",
-        lambda known, loss, norm: avp_constant_bound(
-            loss, norm, known["epsilon"], known.outcome.margin_updates
-        ),
+        avp_constant_bound,
         (
             _CONSTANT,
-            Condition("λ = 1", ("step",), lambda known: _near(known["step"], 1.0)),
-            Condition("U = ∞", ("radius",), lambda known: math.isinf(known["radius"])),
-            Condition("1/2 < ε < 1", ("epsilon",), lambda known: 1 / 2 < known["epsilon"] < 1),
+            _STEP_1,
+            Condition("U = ∞", lambda radius: math.isinf(radius)),
+            Condition("1/2 < ε < 1", lambda epsilon: 1 / 2 < epsilon < 1),
         ),
         settings=lambda given: {
             "epsilon": 0.75,
@@ -319,26 +308,18 @@ THEOREMS: tuple[Theorem, ...] = (
         "Corollary 2",
         "avp",
         "failures",
-        lambda known, loss, _: avp_adaptive_bound(
-            loss,
-            known["radius"],
-            known.outcome.margin_steps / 2 - known["epsilon"] * known.outcome.margin_updates,
-        ),
+        avp_adaptive_bound,
         (
-            Condition(
-                "an adaptive λ_t",
-                ("schedule",),
-                lambda known: known.params["schedule"] == "adaptive",
-            ),
-            Condition("λ = 1", ("step",), lambda known: _near(known["step"], 1.0)),
-            Condition("U < ∞", ("radius",), lambda known: math.isfinite(known["radius"])),
+            Condition("an adaptive λ_t", lambda schedule: schedule == "adaptive"),
+            _STEP_1,
+            Condition("U < ∞", lambda radius: math.isfinite(radius)),
+            # λ_1 is the largest: y·f(x) <= 0 in the first round, where f = 0
             Condition(
                 "U/(2√(U² + 1)) < ε < 1",
-                ("radius", "epsilon"),
-                lambda known: known.first_step / 2 < known["epsilon"] < 1,
+                lambda radius, epsilon: radius / math.hypot(radius, 1.0) / 2 < epsilon < 1,
             ),
         ),
-        radius=lambda known: known["radius"],
+        _radius,
         settings=lambda given: {"radius": 5.0, "step": 1.0, "schedule": "adaptive"},
     ),
     Theorem(
@@ -346,19 +327,13 @@ THEOREMS: tuple[Theorem, ...] = (
         "Theorem 3",
         "avp",
         "failures",
-        lambda known, loss, norm: avp_step_bound(
-            loss, norm, known["step"], known["epsilon"], known.outcome.margin_updates
-        ),
+        avp_step_bound,
         (
             _CONSTANT,
-            Condition("λ < 2", ("step",), lambda known: known["step"] < 2),
-            Condition(
-                "λ/2 < ε < 1",
-                ("step", "epsilon"),
-                lambda known: known["step"] / 2 < known["epsilon"] < 1,
-            ),
+            Condition("λ < 2", lambda step: step < 2),
+            Condition("λ/2 < ε < 1", lambda step, epsilon: step / 2 < epsilon < 1),
         ),
-        radius=lambda known: known["radius"],
+        _radius,
         settings=_avp_any_step,
     ),
     Theorem(
@@ -366,36 +341,23 @@ THEOREMS: tuple[Theorem, ...] = (
         "Theorem 4",
         "ahpatron",
         "failures",
-        lambda known, loss, norm: ahpatron_bound(
-            loss,
-            norm,
-            int(known["budget"]),
-            known["radius"],
-            known["epsilon"],
-            known.outcome.margin_updates,
-        ),
+        ahpatron_bound,
         (
-            Condition(
-                "c_t = 0.6",
-                ("rescale",),
-                lambda known: known.params["rescale"] != "keep" and _near(known["rescale"], 0.6),
-            ),
+            Condition("c_t = 0.6", lambda rescale: rescale != "keep" and _near(rescale, 0.6)),
             _CONSTANT,
             _HALVES,
             Condition(
                 "λ = √2·U/√B",
-                ("step", "radius", "budget"),
-                lambda known: _near(known["step"], math.sqrt(2) * known.ratio),
+                lambda step, radius, budget: _near(step, math.sqrt(2) * _ratio(radius, budget)),
             ),
-            Condition("B >= 50", ("budget",), lambda known: known["budget"] >= 50),
-            Condition("U <= √B/4", ("radius", "budget"), lambda known: known.ratio <= 1 / 4),
+            Condition("B >= 50", lambda budget: budget >= 50),
+            Condition("U <= √B/4", lambda radius, budget: _ratio(radius, budget) <= 1 / 4),
             Condition(
                 "3U/√B < ε < 1",
-                ("radius", "budget", "epsilon"),
-                lambda known: 3 * known.ratio < known["epsilon"] < 1,
+                lambda radius, budget, epsilon: 3 * _ratio(radius, budget) < epsilon < 1,
             ),
         ),
-        radius=lambda known: known["radius"],
+        _radius,
         settings=_ahpatron(math.sqrt(2), 0.6),
         compositions=("ahpatron+",),
     ),
@@ -404,38 +366,23 @@ THEOREMS: tuple[Theorem, ...] = (
         "Theorem 5",
         "ahpatron",
         "failures",
-        lambda known, loss, norm: ahpatron_refined_bound(
-            loss,
-            norm,
-            int(known["budget"]),
-            known["radius"],
-            known["epsilon"],
-            known.outcome.margin_updates,
-            known.zeta,
-        ),
+        ahpatron_refined_bound,
         (
-            Condition(
-                "c_t = ‖f_t‖/U", ("rescale",), lambda known: known.params["rescale"] == "keep"
-            ),
+            Condition("c_t = ‖f_t‖/U", lambda rescale: rescale == "keep"),
             _CONSTANT,
             _HALVES,
             Condition(
-                "λ = U/(2√B)",
-                ("step", "radius", "budget"),
-                lambda known: _near(known["step"], known.ratio / 2),
+                "λ = U/(2√B)", lambda step, radius, budget: _near(step, _ratio(radius, budget) / 2)
             ),
-            Condition("B >= 16", ("budget",), lambda known: known["budget"] >= 16),
+            Condition("B >= 16", lambda budget: budget >= 16),
             Condition(
                 "(1/4 + 9ζ/2)·U/√B < ε < 1",
-                ("zeta", "radius", "budget", "epsilon"),
-                lambda known: (
-                    refined_share(int(known["budget"]), known["radius"], known.zeta)
-                    < known["epsilon"]
-                    < 1
+                lambda zeta, radius, budget, epsilon: (
+                    refined_share(budget, radius, zeta) < epsilon < 1
                 ),
             ),
         ),
-        radius=lambda known: known["radius"],
+        _radius,
         settings=_ahpatron(1 / 2, "keep"),
         compositions=("ahpatron+",),
     ),
@@ -444,9 +391,9 @@ THEOREMS: tuple[Theorem, ...] = (
         "Dekel et al. 2008",
         "forgetron",
         "mistakes",
-        lambda _, loss, norm: forgetron_bound(loss, norm),
-        (Condition("B >= 84", ("budget",), lambda known: known["budget"] >= 84),),
-        radius=lambda known: forgetron_radius(int(known["budget"])),
+        forgetron_bound,
+        (Condition("B >= 84", lambda budget: budget >= 84),),
+        forgetron_radius,
     ),
 )
 
@@ -458,8 +405,8 @@ def theorems_of(learner: str) -> list[Theorem]:
 
 def radii_of(learner: str, params: Params) -> list[float]:
     """The balls that the learner's theorems have: comparators of these lengths are wanted."""
-    known = Known(params, Outcome())
-    return [theorem.radius(known) for theorem in theorems_of(learner)]
+    known = _known(params, Outcome())
+    return [_value(theorem.radius, known) for theorem in theorems_of(learner)]
 
 
 class BrokenTheoremError(AssertionError):
@@ -499,11 +446,11 @@ def certify(
 def _tightest(
     theorem: Theorem, params: Params, outcome: Outcome, comparators: Sequence[Comparator]
 ) -> Certificate:
-    known = Known(params, outcome)
-    radius = theorem.radius(known)
+    known = _known(params, outcome)
+    radius = _value(theorem.radius, known)
     bound, comparator = min(
         (
-            (theorem.bound(known, one.loss, one.norm), one)
+            (_value(theorem.bound, {**known, "loss": one.loss, "norm": one.norm}), one)
             for one in comparators
             if one.norm <= radius
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import dataclasses
 import io
 import json
 import os
@@ -201,7 +202,8 @@ def test_a_broken_bound_ends_with_exit_code_1(
     ahpatron: Ahpatron, rings: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The formula of Theorem 1 forgets the norm, and half of the loss."""
-    monkeypatch.setattr(theorems, "perceptron_bound", lambda loss, norm: loss / 2)
+    broken = dataclasses.replace(theorems.THEOREMS[0], bound=lambda loss: loss / 2)
+    monkeypatch.setattr(theorems, "theorems_of", lambda learner: [broken])
     done = ahpatron("run", rings, "-l", "perceptron", "--sigma", "0.1", "--certify")
     assert (done.code, done.out) == (1, "")
     assert "this is a bug in ahpatron, please report" in done.err

@@ -262,7 +262,7 @@ def test_vacuous_means_not_below_what_is_clear_anyway() -> None:
 def test_a_broken_theorem_is_our_fault_and_is_said_with_all_figures(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    broken = dataclasses.replace(BY_KEY["1"], bound=lambda known, loss, norm: 41.0)
+    broken = dataclasses.replace(BY_KEY["1"], bound=lambda loss: 41.0)
     monkeypatch.setattr(theorems, "theorems_of", lambda learner: [broken])
     outcome = Outcome(rounds=100, mistakes=42, failures=42)
     with pytest.raises(BrokenTheoremError) as caught:

@@ -67,9 +67,10 @@ def test_avp_corollary_2(stream: Example, seed: int, epsilon: float, radius: flo
     learner = _RecordingAVP(epsilon=epsilon, radius=radius, schedule="adaptive")
     learner.made.clear()
     tally = play(learner, stream.X, stream.y, Gaussian(sigma=0.8)).tally
-    gain = sum(step / 2 - epsilon for step, margin in learner.made if margin > 0)
+    steps = [step for step, margin in learner.made if margin > 0]
     for loss, _ in comparators(stream, 0.8, radius, seed):
-        assert tally.failures <= theorems.avp_adaptive_bound(loss, radius, gain) + 1e-6
+        bound = theorems.avp_adaptive_bound(loss, radius, epsilon, sum(steps), len(steps))
+        assert tally.failures <= bound + 1e-6
 
 
 class _RecordingAVP(AVP):

@@ -133,7 +133,9 @@ class LabelMap:
 
     def _unclear(self, label: float, line: int) -> UserError:
         problem = f"it is not clear which label counts as +1: {show_all(self._seen)}"
-        hint = f"a pipe cannot be looked through beforehand: give `--positive {show(max(self._seen))}`"
+        hint = (
+            f"a pipe cannot be looked through beforehand: give `--positive {show(max(self._seen))}`"
+        )
         hint += ", or a file, or hold all rows in memory with `--shuffle`"
         return bad_data(problem, self._path, line, hint)
 

@@ -16,8 +16,9 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import ThreadpoolController
 
 from ahpatron_cli.core import KERNELS, REGISTRY, Player
+from ahpatron_cli.core.classwise import MAX_CLASSES, predicted
 from ahpatron_cli.core.errors import LimitReachedError, NumericalError, ParameterError
-from ahpatron_cli.core.multiclass import MAX_CLASSES, make_player, predicted
+from ahpatron_cli.core.multiclass import make_player
 from ahpatron_cli.core.parameters import Value
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows
 from ahpatron_cli.data.compact import CompactRows

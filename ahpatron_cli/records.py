@@ -77,7 +77,7 @@ class RunRecord:
     """Null for learners that never halve, like `zeta`."""
     zeta: float | None
     support_size: int | None
-    """Of one learner per class the largest; then updates and halvings are sums over the classes."""
+    """Of one learner per class the largest; updates, halvings and restarts are then sums."""
     norm: float | None
     near_ties: int
     seconds: float

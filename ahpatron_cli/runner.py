@@ -12,11 +12,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ahpatron_cli.core import KERNELS, Kernel, Learner
+from ahpatron_cli.core.classwise import predicted
 from ahpatron_cli.core.engine import NEAR_TIE
 from ahpatron_cli.core.errors import LimitReachedError, NumericalError, ParameterError
 from ahpatron_cli.core.learners import find_learner
 from ahpatron_cli.core.learners.base import wrong
-from ahpatron_cli.core.multiclass import ClassTally, make_player, predicted
+from ahpatron_cli.core.multiclass import ClassTally, make_player
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.core.state import State, Stored
 from ahpatron_cli.core.theorems import Outcome, outcome_of

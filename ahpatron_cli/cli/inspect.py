@@ -162,7 +162,8 @@ def _inspect_model(path: str) -> None:
     record = one.result().record
     params = {**model.params, **model.kernel_params}
     kept = "no examples" if record.support_size is None else f"{record.support_size:,} examples"
-    kept += " per class, at most" if model.classes and record.support_size is not None else ""
+    if model.classes and record.support_size and model.params.get("multiclass") != "shared":
+        kept += " per class, at most"
     lines = [
         f"{literal(path)}: {model.learner}, {model.kernel} kernel, "
         f"by ahpatron {literal(model.version)}",

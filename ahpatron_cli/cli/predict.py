@@ -72,7 +72,7 @@ def _found(scores: Floats) -> Floats:
     """What is predicted, as labels are played."""
     import numpy as np
 
-    from ahpatron_cli.core.multiclass import predicted
+    from ahpatron_cli.core.classwise import predicted
 
     found = np.where(scores >= 0, 1, -1) if scores.ndim == 1 else predicted(scores)
     return found.astype(np.float64)

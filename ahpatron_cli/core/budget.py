@@ -76,6 +76,25 @@ def _submatrix(gram: Floats, kept: Integers) -> Floats:
     return np.asarray(room.reshape(-1).take(kept[:, None] * room.shape[1] + kept))
 
 
+def project_classes(
+    gram: Floats, coefficients: Floats, select: Selection, ridge: float, norm: float | None
+) -> tuple[Integers, Floats, list[Reduction]]:
+    """`project_onto` for each class, a row of coefficients each, on one S2 for all.
+
+    `select` sees the norms of the examples' coefficients over the classes in place of |a|; it must
+    not be one that looks at values of f. Each class is rescaled to its own norm, or to `norm`.
+    """
+    values = coefficients @ gram
+    sizes = np.sqrt((coefficients * coefficients).sum(axis=0))
+    kept = select(gram, sizes, sizes, ridge)
+    K2 = gram[kept].take(kept, axis=1)
+    a2 = coefficients[:, kept]
+    a2 = a2 + _ridge_solve(K2, (values[:, kept] - a2 @ K2).T, ridge).T
+    squares = np.einsum("ci,ci->c", a2, a2 @ K2).tolist()
+    rows = zip(a2, squares, coefficients, values, strict=True)
+    return kept, K2, [_rescaled(kept, K2, *row, norm) for row in rows]
+
+
 def hand_over(gram: Floats, coefficients: Floats, kept: int, norm: float) -> Reduction:
     """Keep the oldest; each other one hands its coefficient to the most similar that stays.
 
@@ -228,7 +247,7 @@ def _ridge_solve(K: Floats, right: Floats, ridge: float) -> Floats:
     eigenvalues, vectors = np.linalg.eigh(K)
     solid = eigenvalues > noise
     inverse = solid / np.where(solid, eigenvalues + ridge, 1.0)
-    return np.asarray(vectors @ (inverse * (vectors.T @ right)))
+    return np.asarray(vectors @ (inverse * (vectors.T @ right).T).T)
 
 
 SELECT: dict[str, Selection] = {

@@ -1,13 +1,11 @@
 """More than two classes: a pass whose f(x) has a value f_c(x) for each class c.
 
-Labels are the numbers of the classes, 0 to k - 1, in the order of their labels. The prediction is
-the class with the largest value; of classes that are equal up to rounding, the first.
+Labels are the numbers of the classes, 0 to k - 1, in the order of their labels.
 """
 
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -15,31 +13,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ahpatron_cli.core.classwise import (
+    SHARED,
+    ClassHypothesis,
+    SharingLearner,
+    class_margins,
+    predicted,
+)
 from ahpatron_cli.core.engine import BLOCK, NEAR_TIE, Player, Tally
-from ahpatron_cli.core.hypothesis import Standing
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.learners.base import Learner
 from ahpatron_cli.core.points import Points
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.core.state import Saved, Stored
-
-MAX_CLASSES = 1000
-EQUAL_VALUES = 1e-12
-"""Values that differ by this share of the largest |f_c(x)| are equal but for rounding."""
-
-
-def predicted(scores: Floats) -> Integers:
-    """The class with the largest value in each row; of those equal up to rounding, the first."""
-    slack = EQUAL_VALUES * np.abs(scores).max(axis=1, keepdims=True)
-    return np.asarray((scores >= scores.max(axis=1, keepdims=True) - slack).argmax(axis=1))
-
-
-def class_margins(scores: Floats, labels: Floats) -> Floats:
-    """f_y(x) - max_{c≠y} f_c(x) of each row."""
-    rounds, own = np.arange(len(labels)), labels.astype(np.int64)
-    others = scores.copy()
-    others[rounds, own] = -np.inf
-    return np.asarray(scores[rounds, own] - others.max(axis=1))
 
 
 @dataclass
@@ -52,22 +38,6 @@ class ClassTally(Tally):
 
     confusion: Integers = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
     """Rounds by true class (rows) and predicted class (columns)."""
-
-
-class ClassHypothesis(Standing):
-    """f with a value for each class."""
-
-    @abstractmethod
-    def play(self, block: Points, labels: Floats, learner: Learner[Any], tally: Tally) -> Floats:
-        """Play a block: f_c(x) of each round and class, as it was when it was predicted."""
-
-    @abstractmethod
-    def statistics(self, learner: Learner[Any]) -> dict[str, int | float | None]:
-        """What the pass reports beyond the common counts, by name."""
-
-    @abstractmethod
-    def warnings(self, learner: Learner[Any]) -> list[str]:
-        """What the user must know about the numbers of the pass."""
 
 
 class MulticlassPlayer(Player):
@@ -88,12 +58,15 @@ class MulticlassPlayer(Player):
     ) -> None:
         super().__init__(learner, kernel, seed=seed, horizon=horizon, block=block)
         self._columns = (classes,)
-        self.f = OneAgainstRest(
-            [
-                Player(learner, kernel, seed=(*seed, c), horizon=horizon, block=block)
-                for c in range(classes)
-            ]
-        )
+        if isinstance(self.learner, SharingLearner) and self.learner.multiclass == SHARED:
+            self.f = self.learner.shared(self.kernel, classes)
+        else:
+            self.f = OneAgainstRest(
+                [
+                    Player(learner, kernel, seed=(*seed, c), horizon=horizon, block=block)
+                    for c in range(classes)
+                ]
+            )
         self.forget_counts()
 
     def play_block(self, block: Points, labels: Floats) -> ArrayLike:
@@ -108,8 +81,7 @@ class MulticlassPlayer(Player):
         mistaken = found != true
         tally.rounds += len(labels)
         tally.mistakes += int(np.count_nonzero(mistaken))
-        failed = mistaken | (class_margins(scores, labels) <= 0)
-        tally.failures += int(np.count_nonzero(failed))
+        tally.failures += int(np.count_nonzero(class_margins(scores, labels)[0] <= 0))
         two = np.partition(scores[spared:], -2, axis=1)[:, -2:]
         tally.near_ties += int(np.count_nonzero(two[:, 1] - two[:, 0] < NEAR_TIE))
 

@@ -50,8 +50,10 @@ class SecondOrder(Hypothesis):
     size: int
     looks_ahead = True
 
-    def __init__(self, kernel: Kernel, budget: int) -> None:
+    def __init__(self, kernel: Kernel, budget: int, columns: tuple[int, ...] = ()) -> None:
+        """`columns` are those of a: none, or one per class."""
         self.kernel = kernel
+        self._columns = columns
         self.budget = budget
         self.size = 0
         """|S|, this block's newcomers included."""
@@ -62,7 +64,7 @@ class SecondOrder(Hypothesis):
         self.mended = 0
         """How often C had lost positive semidefiniteness to rounding, and was mended."""
         self.points: Points | None = None
-        self._a: Floats = np.zeros(0)
+        self._a: Floats = np.zeros((0, *columns))
         self._C: Floats = np.zeros((0, 0), order="F")  # lower triangle
         self._Q: Floats = np.zeros((0, 0), order="F")  # lower triangle; empty once S is full
         self._since_watch = 0
@@ -108,11 +110,11 @@ class SecondOrder(Hypothesis):
 
     def at(self, points: Points) -> Floats:
         if self.points is None:
-            return np.zeros(points.size)
+            return np.zeros((points.size, *self._columns))
         K = self.kernel.between(self.points.widened(points.width), points)
-        values = self._a @ K
-        cancelled = np.abs(values) <= CANCELLED * (np.abs(self._a) @ np.abs(K))
-        return np.where(cancelled, 0.0, values)
+        values = self._a.T @ K
+        cancelled = np.abs(values) <= CANCELLED * (np.abs(self._a.T) @ np.abs(K))
+        return np.where(cancelled, 0.0, values).T
 
     def variance_at(self, points: Points) -> Floats:
         """k·C·k at any points while no block is open."""
@@ -130,7 +132,9 @@ class SecondOrder(Hypothesis):
             return 0.0
         assert self.points is not None
         gram = self.kernel.between(self.points, self.points)
-        return math.sqrt(max(float(self._a @ gram @ self._a), 0.0))
+        a = self._a
+        squared = np.sum(a * (gram @ a)) if self._columns else a @ gram @ a
+        return math.sqrt(max(float(squared), 0.0))
 
     @property
     def empty(self) -> bool:
@@ -148,14 +152,14 @@ class SecondOrder(Hypothesis):
         self._since_watch = stored.integer("since_watch", self._since_watch)
         self.points = exchange_points(stored, "points", self.points)
         self.size = size = 0 if self.points is None else self.points.size
-        self._a = stored.array("coefficients", (size,), self._a)
+        self._a = stored.array("coefficients", (size, *self._columns), self._a)
         self._C = _exchange_lower(stored, "covariance", self._C, size)
         self._Q = _exchange_lower(stored, "inverse", self._Q, 0 if size == self.budget else size)
 
     def __getstate__(self) -> dict[str, Any]:
         """What a copy takes along between two blocks: buffers are views of each other."""
         names = ("kernel", "budget", "size", "rounds", "cleared", "mended", "points")
-        own = ("_a", "_C", "_Q", "_since_watch", "_suspect")
+        own = ("_columns", "_a", "_C", "_Q", "_since_watch", "_suspect")
         return {name: getattr(self, name) for name in names + own} | {"_room": 0, "_now": 0}
 
     # What the learner does ----------------------------------------------------------------------
@@ -176,7 +180,7 @@ class SecondOrder(Hypothesis):
         self.cleared.append(self.age)
         self.points = self.points.slice(0, 0)
         self.size = 0
-        self._a = np.zeros(0)
+        self._a = np.zeros((0, *self._columns))
         self._C, self._Q = np.zeros((0, 0), order="F"), np.zeros((0, 0), order="F")
         self._K = np.empty((self._G.shape[0], 0))
         self._since_watch, self._suspect = 0, False
@@ -196,12 +200,12 @@ class SecondOrder(Hypothesis):
         np.divide(rho, delta, out=self._RX[j])
         self._Z[i], self._X[i] = rho, self._RX[j]
         self._joined.append((now, slot, delta, i))
-        self._log.append((now, -1, 0.0, 0.0))
+        self._log.append((now, -1, self._no_step, 0.0))
         self._events = i + 1
         self.size += 1
         return True
 
-    def teach(self, step: float, noise: float) -> bool:
+    def teach(self, step: Any, noise: float) -> bool:
         """`a += step·b·u`, `C -= b·u·uᵀ`, u = C·k, b = 1/(k·u + noise), for the current example.
 
         False: k·u is 0, and nothing changed.
@@ -219,12 +223,16 @@ class SecondOrder(Hypothesis):
             self._suspect = self._suspect or v < 0.0
             return False
         b = 1.0 / (v + noise)
-        step *= b
+        step = step * b
         np.multiply(w, -b, out=self._Xrows[i])
-        daxpy(w, self._f, a=step)
+        self._move(w, step)
         self._log.append((now, slot, step, b))
         self._events = i + 1
         return True
+
+    def _move(self, w: Floats, step: Any) -> None:
+        """`f += step·w`, in place."""
+        daxpy(w, self._f, a=step)
 
     def variance(self) -> float:
         """k·C·k of the current example, as C is now."""
@@ -251,12 +259,18 @@ class SecondOrder(Hypothesis):
         """No event yet in this block, or none since everything was settled."""
         n, m = len(self._a), self._room
         self._events = 0
-        self._log: list[tuple[int, int, float, float]] = []  # round, slot in C or -1, c, b
+        self._log: list[tuple[int, int, Any, float]] = []  # round, slot in C or -1, c, b
         self._joined: list[tuple[int, int, float, int]] = []  # round, slot in Q, δ, event
-        self._f = self._K @ self._a if n else np.zeros(m)
-        self._noise = DOUBTFUL * (1.0 + dasum(self._a)) if n else DOUBTFUL
-        self._in_C = _Products(self._C, self._K, self._f, 1.0 + MARGIN_SLACK)
-        self._in_Q = _Products(self._Q, self._K, self._f, self.room)
+        self._f = self._K @ self._a if n else np.zeros((m, *self._columns))
+        self._no_step = np.zeros(self._columns) if self._columns else 0.0
+        self._noise = DOUBTFUL * (1.0 + dasum(self._a.ravel())) if n else DOUBTFUL
+        near = self._distances()
+        self._in_C = _Products(self._C, self._K, near, 1.0 + MARGIN_SLACK)
+        self._in_Q = _Products(self._Q, self._K, near, self.room)
+
+    def _distances(self) -> Floats:
+        """|f| of each round, by which it is seen whether the round is likely to teach."""
+        return np.abs(self._f)
 
     def _exact(self, t: int) -> float:
         """f at a round of the block from kernel values, and exactly 0 where its terms cancel.
@@ -301,14 +315,14 @@ class SecondOrder(Hypothesis):
             mix[:, rows] = 0.0
             own *= scales[:, None]
             self._C, self._Q = _grown(self._C, own), _grown(self._Q, own)
-            self._a = np.concatenate((self._a, np.zeros(J)))
+            self._a = np.concatenate((self._a, np.zeros((J, *self._columns))))
             self.points.append(self._block, rounds)
             self._K = np.concatenate((self._K, self._G[:, rounds]), axis=1)
             if n == self.budget:
                 self._Q = np.zeros((0, 0), order="F")
         if len(taught):
             g = _unmixed(g, mix)
-            self._a = self._a + steps @ g
+            self._a = self._a + (g.T @ steps if self._columns else steps @ g)
             g *= np.sqrt(shrinks)[:, None]
             self._C = dsyrk(-1.0, g.T, beta=1.0, c=self._C, lower=1, overwrite_c=1)
             self._since_watch += len(taught)
@@ -340,11 +354,11 @@ class _Products:
     a round gets depends on no other round, and on no label.
     """
 
-    def __init__(self, A: Floats, K: Floats, f: Floats, limit: float) -> None:
-        """A has its lower triangle; K is m x n, one row per round."""
+    def __init__(self, A: Floats, K: Floats, near: Floats, limit: float) -> None:
+        """A has its lower triangle; K is m x n, one row per round; `near` is |f| of the rounds."""
         self._A, self._K = A, K
-        self._likely = (np.abs(f) < limit).nonzero()[0]  # f will move
-        self.slots = [-1] * len(f)
+        self._likely = (near < limit).nonzero()[0]  # f will move
+        self.slots = [-1] * len(near)
         self._count = -1
 
     def slot(self, now: int) -> int:

@@ -22,8 +22,8 @@ import numpy as np
 
 from ahpatron_cli import __version__
 from ahpatron_cli.core import ALGORITHM, KERNELS, REGISTRY
+from ahpatron_cli.core.classwise import MAX_CLASSES
 from ahpatron_cli.core.errors import StateError
-from ahpatron_cli.core.multiclass import MAX_CLASSES
 from ahpatron_cli.core.state import State, Stored
 from ahpatron_cli.data.scaling import LEARNED_SCALES, SCALES, Scaler
 from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data

@@ -40,8 +40,9 @@ _CERTIFICATE_NOTES = (
 )
 _WORSE_NOTE = "Worse (*) than the baseline: always the more frequent label so far."
 _PER_CLASS_NOTE = (
-    "Support and budget are those of one class; |N_T| and halvings are sums over the classes."
+    "one learner per class; support and budget are those of one, |N_T| and halvings sums over all."
 )
+_SHARED_NOTE = "support and budget are those of all classes together."
 _VACUOUS_NOTE = "Vacuous (*): the bound is not below the trivial one, so it says nothing."
 
 
@@ -163,7 +164,10 @@ def _run_table(report: Report, lines: Sequence[_Line]) -> Table:
         fields.insert(-1, (Column("Restarts"), lambda line: _count(line.mean("restarts"))))
     notes = [_WORSE_NOTE] if any(line.worse for line in lines) else []
     if len(report.data.labels) > 2:
-        notes.append(_PER_CLASS_NOTE)
+        alone = [line.name for line in lines if line.runs[0].params.get("multiclass") != "shared"]
+        shared = [line.name for line in lines if line.name not in alone]
+        notes += [f"{', '.join(alone)}: {_PER_CLASS_NOTE}"] if alone else []
+        notes += [f"{', '.join(shared)}: {_SHARED_NOTE}"] if shared else []
     table = table_of(lines, fields, name=report.data.path, about=about, notes=notes)
     return _with_this_file(table, lines) if any(map(_this_file, lines)) else table
 

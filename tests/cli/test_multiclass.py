@@ -69,7 +69,9 @@ def test_the_table(ahpatron: Ahpatron, four: str) -> None:
     done = ahpatron("run", four, *OPTIONS)
     assert done.err == "note: 4 classes: -3, 2.5, 7, 10\n"
     assert "500 rounds, 2 features, 4 classes; baseline" in done.out
-    assert "Support and budget are those of one class" in done.out
+    assert "ahpatron: one learner per class; support and budget are those of one," in done.out
+    shared = ahpatron("run", four, *OPTIONS, "-p", "multiclass=shared")
+    assert "ahpatron: support and budget are those of all classes together." in shared.out
     assert "confusion of ahpatron; rows are true, columns predicted labels" in done.out
     many = "".join(f"{i % 21} 1:{i % 21} 2:{i % 5}\n" for i in range(210))
     ahpatron.write("many.svm", many)
@@ -77,12 +79,13 @@ def test_the_table(ahpatron: Ahpatron, four: str) -> None:
     assert (done.code, "confusion" in done.out) == (0, False)
 
 
-@pytest.mark.parametrize("name", ["ahpatron", "arow"])
+@pytest.mark.parametrize("name", ["ahpatron", "ahpatron+ -p multiclass=shared", "arow"])
 def test_saved_and_resumed_is_uninterrupted(ahpatron: Ahpatron, four: str, name: str) -> None:
-    whole = run(ahpatron, four, *OPTIONS, "-l", name, "--save", "whole.npz")["runs"][0]
+    learner = ("-l", *name.split())
+    whole = run(ahpatron, four, *OPTIONS, *learner, "--save", "whole.npz")["runs"][0]
     ahpatron.write("a.svm", text(201))
     ahpatron.write("b.svm", text(first=201))
-    run(ahpatron, "a.svm", *OPTIONS, "-l", name, "--save", "a.npz")
+    run(ahpatron, "a.svm", *OPTIONS, *learner, "--save", "a.npz")
     resumed = run(ahpatron, "b.svm", "--resume", "a.npz", "--save", "b.npz")["runs"][0]
     assert without_time(resumed) == without_time(whole)
     frozen = run(ahpatron, four, "--resume", "b.npz", "--freeze")["runs"][0]

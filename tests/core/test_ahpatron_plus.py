@@ -20,6 +20,7 @@ def test_the_defaults_are_those_of_the_definition() -> None:
             "ridge": 0.0005,
             "selection": "nearest",
             "rescale": "keep",
+            "multiclass": "rest",
         }
     assert list(AhpatronPlus.specs()) == list(Ahpatron.specs())
     assert next(iter(REGISTRY)) == "ahpatron", "the default learner stays the paper's"

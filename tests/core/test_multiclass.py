@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import copy
+import math
+from typing import Any
 
 import numpy as np
 import pytest
 
 from ahpatron_cli.core import REGISTRY, Gaussian, Player
-from ahpatron_cli.core.errors import NumericalError, StateError
-from ahpatron_cli.core.multiclass import MulticlassPlayer, predicted
+from ahpatron_cli.core.classwise import predicted
+from ahpatron_cli.core.errors import NumericalError, ParameterError, StateError
+from ahpatron_cli.core.multiclass import MulticlassPlayer
 from ahpatron_cli.core.rows import Floats, compressed
 from ahpatron_cli.core.state import Stored
+from reference import class_twins
 
 CLASSES, ROUNDS = 4, 300
 _rng = np.random.default_rng(8)
@@ -20,12 +24,15 @@ Y = np.digitize(X[:, 0] + 0.3 * np.sin(5 * X[:, 1]), [-0.5, 0.0, 0.4]).astype(fl
 Y[_rng.random(ROUNDS) < 0.1] = 2.0
 KERNEL = Gaussian(sigma=0.5)
 
-some_learners = pytest.mark.parametrize("name", ["ahpatron", "rbp", "fogd", "arow"])
+SHARED = ("ahpatron shared", "ahpatron+ shared", "arow shared")
+on_their_own = pytest.mark.parametrize("name", ["ahpatron", "rbp", "fogd", "arow"])
+some_learners = pytest.mark.parametrize("name", ["ahpatron", "rbp", "fogd", "arow", *SHARED])
 
 
-def player(name: str, block: int = 64) -> MulticlassPlayer:
-    budget = {"budget": 20} if "budget" in REGISTRY[name].specs() else {}
-    learner = REGISTRY[name](**budget)
+def player(name: str, block: int = 64, **params: Any) -> MulticlassPlayer:
+    kind = REGISTRY[name.split()[0]]
+    given = {"budget": 20, "multiclass": "shared" if name in SHARED else "rest", **params}
+    learner = kind(**{name: value for name, value in given.items() if name in kind.specs()})
     return MulticlassPlayer(
         learner, KERNEL, classes=CLASSES, seed=(3,), horizon=ROUNDS, block=block
     )
@@ -37,7 +44,7 @@ def same_counts(one: Player, other: Player) -> bool:
     return first == second and np.array_equal(*confusions)
 
 
-@some_learners
+@on_their_own
 def test_each_class_has_the_binary_learner_of_its_own(name: str) -> None:
     """Bit by bit, at any block size; updates are sums, and the largest value decides."""
     for block in (1, 64):
@@ -93,6 +100,59 @@ def test_no_round_sees_a_later_one_and_sparse_is_dense(name: str) -> None:
     thin = np.where(np.abs(X) < 0.5, 0.0, X)
     sparse = player(name).feed(compressed(thin), Y)
     np.testing.assert_allclose(sparse, player(name).feed(thin, Y), rtol=1e-7, atol=1e-9)
+
+
+def gaussian(u: list[float], v: list[float]) -> float:
+    return math.exp(-2 * math.fsum((a - b) ** 2 for a, b in zip(u, v, strict=True)))
+
+
+FLIPPED = np.where(np.arange(ROUNDS) < 150, Y, (Y + 1) % CLASSES)
+DOUBLED = np.repeat(X[:150].round(1), 2, axis=0)
+
+
+@pytest.mark.parametrize("block", [1, 7, 64])
+@pytest.mark.parametrize(("rows", "labels"), [(X, Y), (X, FLIPPED), (DOUBLED, Y)])
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [
+        ("ahpatron shared", {}),
+        ("ahpatron shared", {"rescale": 0.6, "epsilon": 0.9, "radius": 0.7}),
+        ("ahpatron+ shared", {}),
+        ("ahpatron+ shared", {"budget": 7 * 2, "selection": "magnitude"}),
+        ("arow shared", {}),
+        ("arow shared", {"budget": 300, "alarm": 3.0}),
+    ],
+)
+def test_shared_learners_equal_their_twins(
+    name: str, params: dict[str, Any], rows: Floats, labels: Floats, block: int
+) -> None:
+    """Twins know nothing of blocks, so block sizes do not matter either."""
+    ours = player(name, block, **params)
+    scores = ours.feed(rows, labels)
+    own = {key: value for key, value in ours.learner.params().items() if key != "multiclass"}
+    own.pop("caution", None)
+    play = class_twins.arow if name.startswith("arow") else class_twins.ahpatron
+    trace = play(rows.tolist(), labels.astype(int).tolist(), gaussian, CLASSES, **own)
+    np.testing.assert_allclose(scores, trace.scores, rtol=1e-7, atol=1e-9)
+    for count in ("mistakes", "updates", "margin_updates"):
+        assert getattr(ours.tally, count) == getattr(trace, count), count
+    statistic = "restarts" if name.startswith("arow") else "halvings"
+    assert ours.statistics()[statistic] == getattr(trace, statistic)
+    assert ours.f.size == len(trace.points) <= own["budget"]
+    assert math.isclose(ours.f.norm, math.hypot(*trace.norms(gaussian)), rel_tol=1e-6)
+
+
+def test_two_classes_of_shared_arow_are_the_binary_learner() -> None:
+    signs = np.where(Y > 1, 1.0, -1.0)
+    learner = REGISTRY["arow"](budget=20)
+    both = MulticlassPlayer(learner, KERNEL, classes=2).feed(X, (signs + 1) / 2)
+    np.testing.assert_allclose(both[:, 1], Player(learner, KERNEL).feed(X, signs), atol=1e-9)
+    np.testing.assert_allclose(both[:, 0], -both[:, 1], atol=1e-9)
+
+
+def test_greedy_selection_is_about_one_f() -> None:
+    with pytest.raises(ParameterError, match="selection must be magnitude or nearest"):
+        REGISTRY["ahpatron"](multiclass="shared", selection="greedy")
 
 
 def test_the_first_class_wins_a_tie() -> None:

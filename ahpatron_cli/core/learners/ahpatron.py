@@ -5,8 +5,20 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ahpatron_cli.core.budget import SELECT, Reduction
+from ahpatron_cli.core.classwise import (
+    MULTICLASS_MEANING,
+    REST,
+    SHARED,
+    SharedExpansion,
+    SharingLearner,
+)
+from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.expansion import Expansion
+from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.learners.avp import (
     EPSILON_MEANING,
     MARGIN_STEPS_MEANING,
@@ -16,13 +28,14 @@ from ahpatron_cli.core.learners.avp import (
     Aggressive,
 )
 from ahpatron_cli.core.parameters import choice, real, whole
+from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.core.state import pass_state
 
 SELECTION_MEANING = "which half stays at a halving; nearest: three quarters stay"
 
 
 @dataclass
-class Ahpatron(Aggressive):
+class Ahpatron(Aggressive, SharingLearner):
     """AVP on at most B examples, by halving and projecting (Liao et al. 2024, Algorithm 2).
 
     When an update is due and |S| = B, half of S is removed first; the half that stays takes over
@@ -37,6 +50,11 @@ class Ahpatron(Aggressive):
     forward projection, after the paper's Remark that the best f̄ is the closest one. By
     `selection=nearest` only a quarter goes, those examples that a neighbour best stands in for;
     that is no halving, and the theorems are not about it.
+
+    Several classes with `multiclass=shared`: f_c = Σ_i A_ic κ(s_i,·) on one S. If
+    `f_y(x) - max_{c≠y} f_c(x) < 1 - ε`, x joins with +λ_t for y and -λ_t for the class of the
+    maximum, and each f_c is projected onto the ball of radius U. Halvings go by the norms of the
+    rows of A, project each class and keep its norm. M'_t counts margins of at most 0.
     """
 
     name = "ahpatron"
@@ -66,6 +84,7 @@ class Ahpatron(Aggressive):
         over=0,
         at_most=1,
     )
+    multiclass: str = choice("", MULTICLASS_MEANING, REST, SHARED)
 
     _failures: int = pass_state(0)  # M'_t
     _margin_steps: float = pass_state(0.0, MARGIN_STEPS_MEANING)
@@ -78,6 +97,32 @@ class Ahpatron(Aggressive):
         if f.size == self.budget:  # |S_t| = B
             self.note(f.reduce(SELECT[self.selection], self.ridge, self.norm_after()))
         f.add(self.step_at(margin) * y)  # f + λ_t·y·κ(x,·)
+        f.project(self.radius)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.multiclass == SHARED and self.selection == "greedy":
+            message = (
+                "selection must be magnitude or nearest where multiclass is shared, got greedy"
+            )
+            raise ParameterError(message, "selection")
+
+    def shared(self, kernel: Kernel, classes: int) -> SharedExpansion:
+        """The empty f."""
+        return SharedExpansion(kernel, classes)
+
+    def wants_class(self, margins: Floats) -> NDArray[np.bool_]:
+        """Where the margin is below 1 - ε."""
+        return margins < 1.0 - self.epsilon
+
+    def update_class(
+        self, f: SharedExpansion, values: Floats, y: int, rival: int, margin: float
+    ) -> None:
+        """Make room if there is none; then add x for y, subtract it for the rival, and project."""
+        if f.size == self.budget:
+            f.reduce(SELECT[self.selection], self.ridge, self.norm_after())
+            self._halvings += 1
+        f.add(self.step_at(margin), y, rival)
         f.project(self.radius)
 
     def norm_after(self) -> float | None:

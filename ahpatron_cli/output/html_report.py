@@ -6,17 +6,24 @@ Every text from outside passes `html_text`; all else is our own text or a number
 import base64
 import hashlib
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from ahpatron_cli import __version__
 from ahpatron_cli.atomic import unknown_suffix, write_atomically
 from ahpatron_cli.numbers import counted, measure
 from ahpatron_cli.output.escape import literal
 from ahpatron_cli.output.markup import html_ours, html_table, html_text
 from ahpatron_cli.output.plots.drawing import INSTALL, Pen, has_matplotlib, inline_svg, picture
 from ahpatron_cli.output.plots.panels import all_learners, parameter_panel, pareto_front
-from ahpatron_cli.output.plots.sweep import draw_parameter, draw_tradeoff, learner_pens
+from ahpatron_cli.output.plots.sweep import (
+    draw_parameter,
+    draw_ranks,
+    draw_tradeoff,
+    learner_pens,
+)
 from ahpatron_cli.output.sweep_table import (
     best_table,
     failures_table,
@@ -53,17 +60,18 @@ def check_report_path(path: str | Path) -> None:
 
 
 def write_report(path: str | Path, findings: Findings) -> None:
-    """Write the page."""
+    """Write the page, with the date."""
     check_report_path(path)
-    write_atomically(path, to_html(findings))
+    written = datetime.now(UTC).strftime("%Y-%m-%d")
+    write_atomically(path, to_html(findings, written))
 
 
-def to_html(findings: Findings) -> str:
+def to_html(findings: Findings, written: str = "") -> str:
     """The page; without pictures where there is no matplotlib."""
     style = files("ahpatron_cli.output").joinpath("report.css").read_text("utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    title = f"ahpatron sweep: {_enumerated([data.name for data in findings.datasets])}"
+    title = f"ahpatron sweep: {_enumerated([data.short for data in findings.datasets])}"
     return f"""\
 <!DOCTYPE html>
 <html lang="en">
@@ -88,6 +96,7 @@ def to_html(findings: Findings) -> str:
 {_MEANING}</section>
 {_origins(findings.origins)}
 </main>
+{f"<footer><p>Written on {written} by ahpatron {__version__}.</p></footer>" if written else ""}
 </body>
 </html>
 """
@@ -104,9 +113,14 @@ def _overview(findings: Findings) -> str:
         + ".</p>"
     ]
     if len(findings.datasets) > 1:
-        matrix = matrix_table(findings.matrix())
+        found = findings.matrix()
+        matrix, ranks = matrix_table(found), found.ranks
         notes = html_ours(" ".join(matrix.notes))
         parts += [html_table(matrix), f'<p class="notes">{notes}</p>']
+        if ranks.critical_difference is not None and has_matplotlib():
+            caption = "Mean ranks; bars join learners that Nemenyi's test does not tell apart."
+            drawn = picture(lambda: draw_ranks(ranks), "svg", transparent=True)
+            parts.append(_figure(drawn, "ranks-", caption))
         links = "".join(
             f'<li><a href="#data-{number}">{html_text(data.name)}</a>: {_winner(data)}</li>'
             for number, data in enumerate(findings.datasets, 1)
@@ -153,7 +167,7 @@ def _dataset(data: DataFindings, number: int, by_learner: Mapping[str, Pen]) -> 
     anchor, winner = f"data-{number}", _winner(data)
     count = len(data.settings)
     pictures = _pictures(data, anchor, by_learner) if has_matplotlib() else ""
-    best = best_table(data, "The best setting of each learner, lowest rate first", by_rate=True)
+    best = best_table(data, "The best setting of each learner, lowest rate first", page=True)
     notes = " ".join(notes_of(data, differences=count > 1, stars=True))
     return f"""\
 <section aria-labelledby="{anchor}">
@@ -198,12 +212,12 @@ def _scaling(scale: str) -> str:
 
 
 def _pictures(data: DataFindings, anchor: str, by_learner: Mapping[str, Pen]) -> str:
-    figures = []
+    figures, name = [], data.criterion.metric.head.removesuffix(" %")
     panel = parameter_panel(data)
     if panel is not None:
         several = max(setting.summary.repeats for setting in data.settings) > 1
         caption = (
-            f"AMR against {literal(panel.parameter)}"
+            f"{name} against {literal(panel.parameter)}"
             + (", other parameters at their best" if panel.others else "")
             + ("; bands: ± standard deviation" if several else "")
             + (
@@ -215,7 +229,7 @@ def _pictures(data: DataFindings, anchor: str, by_learner: Mapping[str, Pen]) ->
         )
         drawn = picture(lambda: draw_parameter(data, panel, by_learner), "svg", transparent=True)
         figures.append((drawn, caption))
-    caption = "AMR against learning time, each setting a dot" + (
+    caption = f"{name} against learning time, each setting a dot" + (
         "; on the line: no other is both faster and better."
         if len(pareto_front(data.settings)) > 1
         else "."
@@ -223,12 +237,15 @@ def _pictures(data: DataFindings, anchor: str, by_learner: Mapping[str, Pen]) ->
     drawn = picture(lambda: draw_tradeoff(data, by_learner), "svg", transparent=True)
     figures.append((drawn, caption))
     inside = "\n".join(
-        "<figure>"
-        + inline_svg(svg, prefix=f"{anchor}-{number}-", description=f"{caption} See the tables.")
-        + f"<figcaption>{html_text(caption)}</figcaption></figure>"
+        _figure(svg, f"{anchor}-{number}-", caption)
         for number, (svg, caption) in enumerate(figures, 1)
     )
     return f'<div class="pictures">\n{inside}\n</div>'
+
+
+def _figure(svg: bytes, prefix: str, caption: str) -> str:
+    drawn = inline_svg(svg, prefix=prefix, description=f"{caption} See the tables.")
+    return f"<figure>{drawn}<figcaption>{html_text(caption)}</figcaption></figure>"
 
 
 def _failures(failed: Sequence[TrialRecord]) -> str:

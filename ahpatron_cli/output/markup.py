@@ -117,7 +117,7 @@ def _latex_table(table: Table) -> str:
     return "\n".join(
         [
             r"\begin{table}",
-            r"  \centering",
+            r"  \centering\small\setlength{\tabcolsep}{4pt}",
             rf"  \caption{{{name}{spelled(table.about, _LATEX_SIGNS)}}}",
             "\n  \\par\\smallskip\n".join(map(_latex_tabular, parts)),
             *(
@@ -160,7 +160,6 @@ def _latex_cell(cell: Cell | None) -> str:
     shown = rf"\textbf{{{text}}}" if cell.bold else text
     mark = "{*}" if cell.mark else ""
     sign = spelled(cell.sign, _LATEX_SIGNS).replace(NO_SIGN, r"\phantom{$\bullet$}")
-    sign = f" {sign}" if sign else ""
     return mark + shown + (rf" $\pm$ {cell.spread}" if cell.spread else "") + sign
 
 

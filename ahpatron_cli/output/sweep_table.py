@@ -182,14 +182,15 @@ def _tables(found: DataFindings, paper: bool) -> list[Table]:
 
 
 def settings_table(found: DataFindings, *, notes: Sequence[str] = (), full: bool = False) -> Table:
-    """Every setting; `full`: with its difference to the best, and all its parameters."""
+    """Every setting; `full`, for a page: with its difference to the best, and all parameters."""
     rivals, stars = len(found.settings) > 1, found.several_settings
     best = next((_shown(setting, found) for setting in found.settings if setting.best_of_data), "")
     lowest = best if rivals else None
+    rates = _rates(found, lowest, stars=stars)
     fields: list[_SettingField] = [
         _LEARNER,
-        _SETTING,
-        *_rates(found, lowest, stars=stars),
+        # a narrow window shows the rate first, and a page scrolls
+        *([*rates, _SETTING] if full else [_SETTING, *rates]),
         *([(Column("vs best"), _difference(found))] if full and rivals else []),
         *_costs(spare=False),
         # the title has it if it is the same for all
@@ -206,22 +207,19 @@ def settings_table(found: DataFindings, *, notes: Sequence[str] = (), full: bool
 
 
 def best_table(
-    found: DataFindings, about: str, *, by_rate: bool = False, notes: Sequence[str] = ()
+    found: DataFindings, about: str, *, page: bool = False, notes: Sequence[str] = ()
 ) -> Table:
-    """The best setting of each learner, in the learners' order or the best first."""
+    """The best setting of each learner; on a page the best learner and the rate come first."""
     several, rivals = found.several_settings, len(found.best) > 1
-    fields: list[_SettingField] = [
-        _LEARNER,
-        *([_SETTING] if several else []),
-        *_rates(found, _lowest(found) if rivals else None),
-    ]
+    rates, setting = _rates(found, _lowest(found) if rivals else None), [_SETTING] * several
+    fields: list[_SettingField] = [_LEARNER, *([*rates, *setting] if page else [*setting, *rates])]
     if rivals:
         fields += [
             (Column("vs best"), _difference(found)),
             (Column("Verdict", words=True), lambda setting: optional(found.verdict(setting))),
         ]
     fields += _costs(spare=several)
-    settings = sorted(found.best, key=lambda one: one.cost) if by_rate else found.best
+    settings = sorted(found.best, key=lambda one: one.cost) if page else found.best
     return table_of(settings, fields, name=found.name, about=about, notes=notes)
 
 

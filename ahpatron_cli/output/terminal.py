@@ -188,5 +188,5 @@ def _cell_text(cell: Cell | None, window: Window) -> Text:
         return Text(window.ours("–"))
     spread = "" if cell.spread is None else window.ours(f" ± {cell.spread}")
     value = (literal(cell.text), "bold" if cell.bold else "")
-    sign = window.ours(f" {cell.sign}").replace(" ", _FILLER) if cell.sign else ""
+    sign = window.ours(cell.sign).replace(" ", _FILLER)
     return Text.assemble("*" if cell.mark else "", value, spread, sign)

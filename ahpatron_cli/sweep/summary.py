@@ -143,13 +143,17 @@ class Setting:
     """The metric on each order."""
     mean: float
     sd: float | None
-    cost: float
-    """The mean with the sign that makes the lowest the best."""
+    metric: Metric
     summary: SummaryRecord
     difference: Difference | None = None
     """To the best setting of the data set; None for that one itself, or with no order in common."""
     best_of_learner: bool = False
     best_of_data: bool = False
+
+    @property
+    def cost(self) -> float:
+        """The mean with the sign that makes the lowest the best."""
+        return -self.mean if self.metric.larger_is_better else self.mean
 
     @property
     def label(self) -> str:
@@ -383,10 +387,11 @@ def settings_of(
         runs = {(trial.seed, trial.repeat): trial.run for trial in group if trial.run}
         values, params = _values(runs, metric), group[0].params
         mean, sd = mean_sd(list(values.values()))
-        cost = -mean if metric.larger_is_better else mean
         varied = {name: params[name] for name in telling if name in params}
         summary = summarise(list(runs.values()))
-        settings.append(Setting(group[0].learner, params, varied, values, mean, sd, cost, summary))
+        settings.append(
+            Setting(group[0].learner, params, varied, values, mean, sd, metric, summary)
+        )
     return settings
 
 

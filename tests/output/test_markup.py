@@ -29,7 +29,7 @@ MARKDOWN_REPEATED = r"""Data: **a.svm**, 1,000 rounds, 18 features; mean ± sd o
 
 LATEX = r"""% needs \usepackage{booktabs}
 \begin{table}
-  \centering
+  \centering\small\setlength{\tabcolsep}{4pt}
   \caption{\texttt{a.svm}: 1,000 rounds, 18 features, labels 0 $\to$ $-$1, 1 $\to$ +1}
   \begin{tabular}{lrrrrrrr}
     \toprule

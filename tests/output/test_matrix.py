@@ -48,9 +48,9 @@ def test_the_matrix_comes_first(findings: Findings) -> None:
     text = findings_to_text(findings, "table")
     assert matrix(text) == [
         ["Learner", "a", "b", "c", "Rank"],
-        ["ahpatron", "*10.00 ± 1.00", "9.10 ± 0.10 ≈", "*10.00 ± 1.00", "1.33"],
-        ["avp", "12.03 ± 1.05 •", "*9.00 ± 0.10", "13.00 ± 1.00 •", "1.67"],
-        ["perceptron", "14.00 ± 1.00 •", "–", "14.00 ± 1.00 •", "–"],
+        ["ahpatron", "*10.00 ± 1.00", "9.10 ± 0.10≈", "*10.00 ± 1.00", "1.33"],
+        ["avp", "12.03 ± 1.05•", "*9.00 ± 0.10", "13.00 ± 1.00•", "1.67"],
+        ["perceptron", "14.00 ± 1.00•", "–", "14.00 ± 1.00•", "–"],
     ]
     assert "Rank: mean rank over the data sets of the learners that were played on all" in text
     assert "• significantly worse than the best, ≈ not significantly worse: paired t-test" in text
@@ -79,10 +79,10 @@ def test_latex_and_markdown_show_the_best_in_bold_alone(findings: Findings) -> N
     latex = findings_to_text(findings, "latex", only_matrix=True)
     assert r"\begin{tabular}{lrrrr}" in latex
     assert (
-        r"ahpatron & \textbf{10.00} $\pm$ 1.00 \phantom{$\bullet$} & 9.10 $\pm$ 0.10 $\approx$"
+        r"ahpatron & \textbf{10.00} $\pm$ 1.00\phantom{$\bullet$} & 9.10 $\pm$ 0.10$\approx$"
         in latex
     )
-    assert r"avp & 12.03 $\pm$ 1.05 $\bullet$ & \textbf{9.00}" in latex
+    assert r"avp & 12.03 $\pm$ 1.05$\bullet$ & \textbf{9.00}" in latex
     markdown = findings_to_text(findings, "markdown", only_matrix=True)
     assert "| perceptron | 14.00 ± 1.00 • | – | 14.00 ± 1.00 • | – |" in markdown
     assert "Bold: the best of its column." in markdown

@@ -1,6 +1,7 @@
 import subprocess
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from xml.etree import ElementTree
@@ -18,9 +19,18 @@ from ahpatron_cli.errors import ExitCode, UserError
 from ahpatron_cli.output.escape import literal
 from ahpatron_cli.output.plots.drawing import fitted, text_width
 from ahpatron_cli.output.plots.panels import parameter_panel, pareto_front, short_label, telling
-from ahpatron_cli.output.plots.sweep import check_plot_path, draw_sweep, write_plot
+from ahpatron_cli.output.plots.sweep import check_plot_path, draw_ranks, draw_sweep, write_plot
 from ahpatron_cli.records import SummaryRecord
-from ahpatron_cli.sweep.summary import DataFindings, Findings, Setting, find
+from ahpatron_cli.sweep.statistics import over_datasets
+from ahpatron_cli.sweep.summary import (
+    METRICS,
+    MISTAKE_RATE,
+    Criterion,
+    DataFindings,
+    Findings,
+    Setting,
+    find,
+)
 from support import sweeps
 
 HOSTILE = "<script>x</script> a[/red].svm \x1b[31m $x$ $\\frac{"
@@ -43,7 +53,7 @@ def texts(axes: Axes) -> list[str]:
 
 def made(rate: float, seconds: float) -> Setting:
     summary = SummaryRecord("a", {}, 1, rate, None, 0.0, None, seconds)
-    return Setting("a", {}, {}, {}, rate, None, rate, summary)
+    return Setting("a", {}, {}, {}, rate, None, MISTAKE_RATE, summary)
 
 
 # What is drawn
@@ -148,8 +158,10 @@ def test_the_front_is_what_brute_force_finds(points: list[tuple[int, int]]) -> N
 
 def test_one_row_per_data_set_and_a_line_per_learner() -> None:
     figure = draw_sweep(sweeps.sweep(paths=["a.svm", "b.svm", "c.svm"]))
-    assert len(figure.axes) == 6
-    for parameter, time in zip(figure.axes[::2], figure.axes[1::2], strict=True):
+    ranks, *panels = figure.axes
+    assert len(panels) == 6
+    assert {text.split()[0] for text in texts(ranks)} >= set(sweeps.FIVE)
+    for parameter, time in zip(panels[::2], panels[1::2], strict=True):
         assert parameter.get_xlabel() == "budget B"
         assert sorted(map(len, lines(parameter))) == [2, 5, 5, 5, 5]
         assert len(parameter.collections) == 4  # bands
@@ -232,10 +244,10 @@ def test_no_time_at_all_can_be_drawn(tmp_path: Path) -> None:
 
 
 def test_names_are_shown_as_they_are(tmp_path: Path) -> None:
-    findings = sweeps.sweep(["$x$", "_hidden", "\x1b[31m<b>"], paths=["$\\frac{.svm", "数据.svm"])
+    findings = sweeps.sweep(["$x$", "_hidden", "\x1b[31m<b>"], paths=["$\\frac{", "数据.svm"])
     figure = draw_sweep(findings)
     assert sorted(texts(figure.axes[0])) == ["$x$", "\\x1b[31m<b>", "_hidden"]
-    assert "$\\frac{.svm" in [text.get_text() for text in figure.texts]
+    assert "$\\frac{" in [text.get_text() for text in figure.texts]
     write_plot(tmp_path / "p.svg", findings)
     root = ElementTree.fromstring((tmp_path / "p.svg").read_bytes())
     assert not [element for element in root.iter() if element.tag.endswith(("}b", "}script"))]
@@ -289,3 +301,29 @@ def test_nothing_played_is_nothing_to_draw(tmp_path: Path) -> None:
         write_plot(tmp_path / "p.png", find([sweeps.trial(error="no memory")]))
     assert caught.value.code is ExitCode.FAILED_TRIALS
     assert list(tmp_path.iterdir()) == []
+
+
+def test_a_critical_difference_diagram() -> None:
+    values = {"a": [1.0] * 8, "b": [2.0] * 8, "c": [3.0] * 8}
+    (axes,) = draw_ranks(over_datasets(values)).axes
+    shown = texts(axes)
+    assert {"a  1.00", "b  2.00", "c  3.00", "1", "2", "3", "critical difference 1.17"} == set(
+        shown
+    )
+    bars = [line.get_xdata() for line in axes.lines if line.get_linewidth() > 2]
+    assert [[round(float(end), 2) for end in bar] for bar in bars] == [[0.96, 2.04], [1.96, 3.04]]
+
+
+def test_a_metric_that_is_better_when_larger_is_drawn_better_below() -> None:
+    trials = [
+        replace(one, run=replace(one.run, true_positives=hits, false_negatives=100 - hits,
+                false_positives=5, true_negatives=5))
+        for budget, hits in ((4, 50), (8, 80))
+        if (one := sweeps.trial("a", {"budget": budget})).run
+    ]  # fmt: skip
+    figure = draw_sweep(find(trials, criterion=Criterion(METRICS["recall"])))
+    axes = figure.axes[0]
+    assert axes.get_ylabel() == "Recall (%)"
+    assert [list(line.get_ydata()) for line in axes.lines[:1]] == [[-50.0, -80.0]]
+    figure.canvas.draw()
+    assert "60" in [label.get_text() for label in axes.get_yticklabels()]

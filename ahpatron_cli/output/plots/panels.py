@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ahpatron_cli.numbers import short
 from ahpatron_cli.output.escape import literal
 from ahpatron_cli.records import ParamValue
-from ahpatron_cli.sweep.summary import DataFindings, Findings, Setting, best_of
+from ahpatron_cli.sweep.summary import DataFindings, Findings, Metric, Setting, best_of
 
 _SYMBOLS = {"budget": "B", "epsilon": "ε", "sigma": "σ"}
 _FIRST_CHOICES = ("budget", "epsilon")
@@ -26,6 +26,11 @@ class Series:
     points: Sequence[tuple[float, Setting]]
     level: Setting | None
     """The best setting of a learner that does not have the parameter, which has no points."""
+
+    @property
+    def metric(self) -> Metric:
+        """What is drawn."""
+        return (self.level or self.points[0][1]).metric
 
 
 @dataclass(frozen=True)

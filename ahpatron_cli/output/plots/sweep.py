@@ -1,4 +1,4 @@
-"""Pictures of a sweep: mistake rate against what was varied, and against learning time."""
+"""Pictures of a sweep: a metric against what was varied and against time; ranks of learners."""
 
 from __future__ import annotations
 
@@ -39,7 +39,8 @@ from ahpatron_cli.output.plots.panels import (
     pareto_front,
     short_label,
 )
-from ahpatron_cli.sweep.summary import DataFindings, Findings, Setting
+from ahpatron_cli.sweep.statistics import OverDatasets
+from ahpatron_cli.sweep.summary import DataFindings, Findings, Metric, Setting
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -95,22 +96,32 @@ def learner_pens(findings: Findings) -> dict[str, Pen]:
 
 
 def draw_sweep(findings: Findings) -> Figure:
-    """One row per data set: on the left the parameter that was varied, on the right time."""
+    """One row per data set: on the left the parameter that was varied, on the right time.
+
+    Above them the ranks over all data sets, if these are enough for a test.
+    """
     by_learner = learner_pens(findings)
+    ranks = findings.matrix().ranks
+    ranked = ranks_height(ranks) + _ABOVE if ranks.groups or ranks.p_value is not None else 0.0
     panels = [parameter_panel(data) for data in findings.datasets]
     heights = [_height(data) for data in findings.datasets]
     names = max(name_width(_name(learner), _SIZE) for learner in by_learner)
     second = _LEFT + _WIDTH + names + _GAP + _LEFT if any(panels) else _LEFT
     across = second + _WIDTH + (0 if all(panels) else names) + _GAP
-    up = sum(heights) + len(heights) * (_ABOVE + _BELOW)
+    up = ranked + sum(heights) + len(heights) * (_ABOVE + _BELOW)
     figure = _figure(across, up)
-    top = up
+    if ranked:
+        width = across - 2 * _GAP
+        box = _GAP / across, 1 - (ranked - _ABOVE / 2) / up, width / across, (ranked - _ABOVE) / up
+        _draw_ranks(figure.add_axes(box), ranks, width)
+    top = up - ranked
     for data, panel, height in zip(findings.datasets, panels, heights, strict=True):
         bottom = top - _ABOVE - height
         left = _LEFT if panel else second
+        metric = data.criterion.metric
         if panel:
-            _draw_parameter(_axes(figure, _LEFT, bottom, height), panel, by_learner)
-        axes = _axes(figure, second, bottom, height)
+            _draw_parameter(_axes(figure, _LEFT, bottom, height, metric), panel, by_learner)
+        axes = _axes(figure, second, bottom, height, metric)
         _draw_tradeoff(axes, data, by_learner, named=panel is None)
         _title(figure, data, left, top, width=across - left - _GAP, bands=panel is not None)
         top = bottom - _BELOW
@@ -129,6 +140,65 @@ def draw_tradeoff(data: DataFindings, by_learner: Mapping[str, Pen]) -> Figure:
     return _alone(data, by_learner, lambda axes: _draw_tradeoff(axes, data, by_learner, named=True))
 
 
+def ranks_height(ranks: OverDatasets) -> float:
+    """Inches that a critical-difference diagram needs."""
+    rows = math.ceil(len(ranks.mean_ranks) / 2)
+    return 0.55 + 0.09 * len(ranks.groups) + rows * inches_per_name(_SIZE)
+
+
+def draw_ranks(ranks: OverDatasets) -> Figure:
+    """The critical-difference diagram alone."""
+    width, height = 2 * _WIDTH, ranks_height(ranks)
+    figure = _figure(width, height)
+    _draw_ranks(figure.add_axes((0, 0, 1, 1)), ranks, width)
+    return figure
+
+
+def _draw_ranks(axes: Axes, ranks: OverDatasets, width: float) -> None:
+    """Mean ranks on a line, the best on the left; bars join learners that are not told apart.
+
+    The y axis is in inches below the line.
+    """
+    learners = sorted(ranks.mean_ranks, key=lambda learner: ranks.mean_ranks[learner])
+    names = [f"{_name(learner)}  {ranks.mean_ranks[learner]:.2f}" for learner in learners]
+    room = max(text_width(name, _SIZE) for name in names) / POINTS_PER_INCH + 0.15
+    per_rank = (width - 2 * room) / (len(learners) - 1)
+    axes.set_axis_off()
+    axes.set_xlim(1 - room / per_rank, len(learners) + room / per_rank)
+    axes.set_ylim(ranks_height(ranks) - 0.4, -0.4)
+    line: dict[str, Any] = {"color": INK, "linewidth": 0.8, "solid_capstyle": "butt"}
+    axes.plot([1, len(learners)], [0, 0], **line)
+    for tick in range(1, len(learners) + 1):
+        axes.plot([tick, tick], [-0.05, 0], **line)
+        axes.text(tick, -0.08, str(tick), fontsize=_SIZE, color=INK, ha="center", va="bottom")
+    if ranks.critical_difference is not None:
+        end = min(1 + ranks.critical_difference, axes.get_xlim()[1])
+        axes.plot([1, end], [-0.27, -0.27], **line | {"linewidth": LINE_WIDTH})
+        text = f"critical difference {ranks.critical_difference:.2f}"
+        axes.text(1, -0.3, text, fontsize=_LABEL_SIZE, color=PALE, ha="left", va="bottom")
+    for number, group in enumerate(ranks.groups):
+        ends = [ranks.mean_ranks[group[0]] - 0.04, ranks.mean_ranks[group[-1]] + 0.04]
+        axes.plot(ends, [0.08 + 0.09 * number] * 2, **line | {"linewidth": 2.4})
+    half = math.ceil(len(learners) / 2)
+    for number, (learner, name) in enumerate(zip(learners, names, strict=True)):
+        left = number < half
+        row = number if left else len(learners) - 1 - number
+        down = 0.15 + 0.09 * len(ranks.groups) + row * inches_per_name(_SIZE)
+        edge = 1 - 0.1 / per_rank if left else len(learners) + 0.1 / per_rank
+        rank = ranks.mean_ranks[learner]
+        axes.plot([rank, rank, edge], [0, down, down], **line | {"linewidth": 0.6})
+        axes.text(
+            edge + (-0.04 if left else 0.04) / per_rank,
+            down,
+            name,
+            fontsize=_SIZE,
+            color=INK,
+            ha="right" if left else "left",
+            va="center",
+            parse_math=False,
+        )
+
+
 def _alone(
     data: DataFindings, by_learner: Mapping[str, Pen], draw: Callable[[Axes], None]
 ) -> Figure:
@@ -136,7 +206,7 @@ def _alone(
     names = max(name_width(_name(learner), _SIZE) for learner in by_learner)
     height = _height(data)
     figure = _figure(_LEFT + _WIDTH + names, _BELOW + height + _GAP)
-    draw(_axes(figure, _LEFT, _BELOW, height))
+    draw(_axes(figure, _LEFT, _BELOW, height, data.criterion.metric))
     return figure
 
 
@@ -146,14 +216,17 @@ def _figure(across: float, up: float) -> Figure:
     return Figure(figsize=(across, up))
 
 
-def _axes(figure: Figure, left: float, bottom: float, height: float) -> Axes:
+def _axes(figure: Figure, left: float, bottom: float, height: float, metric: Metric) -> Axes:
     """A panel at a place in inches."""
+    from matplotlib.ticker import FuncFormatter
+
     across, up = figure.get_size_inches()
     axes = figure.add_axes((left / across, bottom / up, _WIDTH / across, height / up))
     axes.tick_params(labelsize=_SIZE, colors=INK)
     axes.spines[["left", "bottom"]].set_color(INK)
     axes.spines[["top", "right"]].set_visible(False)
-    axes.set_ylabel("AMR (%)", fontsize=_SIZE, color=INK)
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{abs(value):.6g}"))
+    axes.set_ylabel(metric.head.replace(" %", " (%)"), fontsize=_SIZE, color=INK)
     return axes
 
 
@@ -179,7 +252,7 @@ def _title(
     if repeats > 1:
         facts += f", mean{' ± sd' if bands else ''} over {orders(repeats, data.data.shuffled)}"
     room = width * POINTS_PER_INCH - text_width(facts, _SIZE) - 10
-    name = fitted(literal(data.name), room, _SIZE + 1)
+    name = fitted(literal(data.short), room, _SIZE + 1)
     beside = left + (text_width(name, _SIZE + 1) + 10) / POINTS_PER_INCH
     height = (top - 0.2) / up
     figure.text(left / across, height, name, fontsize=_SIZE + 1, color=INK, parse_math=False)
@@ -198,7 +271,8 @@ def _draw_parameter(axes: Axes, panel: ParameterPanel, by_learner: Mapping[str, 
     across = axis_name(panel.parameter) + (", others at their best" if panel.others else "")
     axes.set_xlabel(across, fontsize=_SIZE, color=INK, parse_math=False)
     axes.margins(x=0.04, y=0.06)
-    axes.set_ylim(bottom=max(axes.get_ylim()[0], 0.0))
+    if not panel.series[0].metric.larger_is_better:
+        axes.set_ylim(bottom=max(axes.get_ylim()[0], 0.0))
     rule(axes)
     name_lines(axes, names, size=_SIZE)
 
@@ -207,12 +281,12 @@ def _draw_series(axes: Axes, series: Series, look: Mapping[str, Any]) -> float:
     """Draw one learner; returns the height at which it ends."""
     colour = look["color"]
     if series.level is not None:
-        rate, sd = _percent(series.level)
+        rate, sd = _level(series.level)
         axes.axhspan(rate - sd, rate + sd, color=colour, alpha=0.08, linewidth=0)
         axes.axhline(rate, **{**look, "marker": None})
         return rate
     values = [value for value, _ in series.points]
-    rates, sds = zip(*(_percent(setting) for _, setting in series.points), strict=True)
+    rates, sds = zip(*(_level(setting) for _, setting in series.points), strict=True)
     lows = [rate - sd for rate, sd in zip(rates, sds, strict=True)]
     highs = [rate + sd for rate, sd in zip(rates, sds, strict=True)]
     if len(values) > 1:
@@ -233,15 +307,15 @@ def _draw_tradeoff(
         look = _look(by_learner[learner]) | {"linestyle": "none", "markersize": 5}
         axes.plot(
             [_seconds(setting) for setting in own],
-            [_percent(setting)[0] for setting in own],
+            [_level(setting)[0] for setting in own],
             markeredgewidth=0,
             **look,
         )
-        names.append(Name(_name(learner), min(_percent(setting)[0] for setting in own), look))
+        names.append(Name(_name(learner), min(_level(setting)[0] for setting in own), look))
     front = pareto_front(data.settings)
     axes.plot(
         [_seconds(setting) for setting in front],
-        [_percent(setting)[0] for setting in front],
+        [_level(setting)[0] for setting in front],
         color=INK,
         linewidth=0.8,
         zorder=1.5,  # under the dots
@@ -273,7 +347,7 @@ def _label_front(axes: Axes, front: Sequence[Setting], data: DataFindings) -> No
         room = (math.log10(_seconds(setting)) * across - width * high) / (across - width)
         low = min(low, room)
     axes.set_xlim(left=10**low)
-    rates = [_percent(setting)[0] for setting in front]
+    rates = [_level(setting)[0] for setting in front]
     bottom, top = axes.get_ylim()
     lowest = bottom
     while True:
@@ -298,7 +372,9 @@ def _label_front(axes: Axes, front: Sequence[Setting], data: DataFindings) -> No
             color=INK,
             parse_math=False,
         )
-    axes.set_yticks([tick for tick in axes.get_yticks() if max(lowest, 0) <= tick <= top])
+    axes.set_yticks(
+        [tick for tick in axes.get_yticks() if lowest <= tick <= top and (tick >= 0 or top <= 0)]
+    )
 
 
 def _hang(rates: Sequence[float], point: float) -> list[float]:
@@ -350,10 +426,13 @@ def _look(pen: Pen, *, flat: bool = False) -> dict[str, Any]:
     }
 
 
-def _percent(setting: Setting) -> tuple[float, float]:
-    """Mean and standard deviation of the mistake rate; of a single pass the latter is no width."""
-    summary = setting.summary
-    return 100 * summary.mistake_rate_mean, 100 * (summary.mistake_rate_sd or 0.0)
+def _level(setting: Setting) -> tuple[float, float]:
+    """Height and half the width of its band; lower is better, also where larger values are.
+
+    Of a single pass the standard deviation is no width.
+    """
+    scale = 100 if setting.metric.in_percent else 1
+    return scale * setting.cost, scale * (setting.sd or 0.0)
 
 
 def _seconds(setting: Setting) -> float:

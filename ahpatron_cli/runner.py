@@ -22,7 +22,7 @@ from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.core.state import State, Stored
 from ahpatron_cli.core.theorems import Outcome, outcome_of
 from ahpatron_cli.data.dataset import Batch, Dataset
-from ahpatron_cli.errors import ExitCode, Place, UserError, usage
+from ahpatron_cli.errors import ExitCode, UserError, bad_data, usage
 from ahpatron_cli.metrics import Ranking, metrics_of
 from ahpatron_cli.records import ParamValue, RunRecord, ThisFile
 
@@ -250,12 +250,8 @@ class Pass:
             raise self._not_computed("f(x)", batch, error) from None
 
     def _not_computed(self, what: str, batch: Batch, error: NumericalError) -> UserError:
-        return UserError(
-            f"{what} cannot be computed: {error}",
-            code=ExitCode.BAD_DATA,
-            place=Place(self._path, int(batch.lines[error.row])),
-            hint=NUMERICAL_HINTS[error.kind],
-        )
+        problem, line = f"{what} cannot be computed: {error}", int(batch.lines[error.row])
+        return bad_data(problem, self._path, line, NUMERICAL_HINTS[error.kind])
 
     def state(self) -> State:
         """What another pass can continue from."""

@@ -13,7 +13,7 @@ import math
 import re
 import shlex
 from collections.abc import Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
 from itertools import chain
 
@@ -100,20 +100,6 @@ class Layout:
             for i, word in enumerate(column.words or (None,))
         )
         yield from _comments("features", names)
-
-
-@dataclass
-class _Contents:
-    """What the first pass has seen of a column."""
-
-    forced_to_words: bool
-    cells: set[str] = field(default_factory=set)
-    """Different ones; no more are added once there are many."""
-    words: set[str] = field(default_factory=set)
-    numbers: int = 0
-    """How many of `cells` are numbers."""
-    first_word: tuple[str, int] | None = None
-    """The first cell that is no number, and its line."""
 
 
 @dataclass(frozen=True)
@@ -328,20 +314,110 @@ def find_layout(table: Table, wanted: Wanted) -> Layout:
     """Look at every row: which columns hold numbers, which words, and which labels there are."""
     label_place, places = _places(table, wanted)
     forced = {table.place(name) for name in wanted.words}
-    seen = {place: _Contents(place in forced) for place in places}
-    labels: set[str] = set()
+    labels = _LabelsSeen(table, wanted, label_place)
+    seen = [_CellsSeen(table, wanted, place, place in forced) for place in places]
+    columns: list[_LabelsSeen | _CellsSeen] = [labels, *seen]
     has_rows = False
     for batch in table.batches():
         has_rows = True
-        faults = [_note_labels(table, wanted, labels, batch)]
-        faults += [_note_cells(table, wanted, place, seen[place], batch) for place in places]
-        if found := [fault for fault in faults if fault is not None]:
-            raise min(found, key=_line_of)
+        faults = []
+        for column in columns:
+            try:
+                column.add(batch)
+            except UserError as fault:
+                faults.append(fault)
+        if faults:
+            raise min(faults, key=lambda fault: (fault.place and fault.place.line) or 0)
     if not has_rows:
         raise table.error(1, "there are no rows after the header")
-    words = {place: _words(table, place, contents) for place, contents in seen.items()}
-    texts = _label_texts(table, labels, wanted)
+    words = {column.place: column.words() for column in seen}
+    texts = _label_texts(table, labels.met, wanted)
     return Layout(wanted.label, label_place, texts, _columns(table, words))
+
+
+class _CellsSeen:
+    """What the first pass has seen of a column of features."""
+
+    def __init__(self, table: Table, wanted: Wanted, place: int, forced_to_words: bool) -> None:
+        self._table = table
+        self._missing_is_zero = wanted.missing_is_zero
+        self.place = place
+        self._forced_to_words = forced_to_words
+        self._cells: set[str] = set()  # different ones; no more are added once there are many
+        self._words: set[str] = set()
+        self._numbers = 0  # how many of these cells are numbers
+        self._first_word: tuple[int, str] | None = None  # the line of the first cell that is none
+
+    def add(self, batch: Batch) -> None:
+        """Look at the cells that were not met before; the first fault of them is raised."""
+        cells = batch.cells[self.place]
+        saturated = self._numbers > MAX_WORDS and not self._forced_to_words
+        if saturated and plain_numbers(cells) is not None:
+            return
+        fresh = set(cells).difference(self._cells)
+        for line, cell in zip(batch.lines, cells, strict=True) if fresh else ():
+            if cell in fresh:
+                fresh.discard(cell)
+                self._add_cell(line, cell)
+
+    def _add_cell(self, line: int, cell: str) -> None:
+        table, bare = self._table, cell.strip()
+        if bare in MISSING:
+            if not self._missing_is_zero:
+                raise table.no_value(line, self.place)
+            return
+        is_number = not self._forced_to_words and number(bare) is not None
+        if is_number and self._numbers > MAX_WORDS:
+            return
+        if not is_number:
+            if not self._forced_to_words and _DECIMAL_COMMA.fullmatch(bare):
+                raise table.decimal_comma(line, self.place, bare)
+            self._first_word = self._first_word or (line, bare)
+            self._words.add(bare)
+            if len(self._words) > MAX_WORDS:
+                raise table.too_many_words(self._first_word[0], self.place)
+        if len(bare) > MAX_WORD_CHARACTERS:
+            raise table.too_long(line, self.place)
+        self._numbers += is_number
+        if len(self._cells) < MAX_REMEMBERED_CELLS:
+            self._cells.add(cell)
+
+    def words(self) -> tuple[str, ...] | None:
+        """The words of the column, numbers among them; None: it holds numbers.
+
+        A word among more numbers than words is a slip, and not a category.
+        """
+        if self._first_word is None:
+            return None
+        if self._numbers > len(self._words):
+            line, word = self._first_word
+            raise self._table.no_number(line, self.place, word)
+        return tuple(sorted({*self._words, *(cell.strip() for cell in self._cells)}))
+
+
+class _LabelsSeen:
+    """The labels that the first pass has met; with --positive, that one and a few others."""
+
+    def __init__(self, table: Table, wanted: Wanted, place: int) -> None:
+        self._table, self._wanted, self._place = table, wanted, place
+        self.met: set[str] = set()
+
+    def add(self, batch: Batch) -> None:
+        """Look at labels that were not met before; the first fault of them is raised."""
+        table, wanted, cells = self._table, self._wanted, batch.cells[self._place]
+        fresh = set(cells).difference(self.met)
+        for line, cell in zip(batch.lines, cells, strict=True) if fresh else ():
+            label = cell.strip()
+            if label in MISSING:
+                raise _no_label(table, line)
+            if len(label) > MAX_WORD_CHARACTERS:
+                raise table.too_long(line, self._place)
+            if wanted.positive in (None, label) or len(self.met) < MAX_NAMED_IN_HINT:
+                self.met.add(label)
+            if len(self.met) > MAX_WORDS:
+                problem = f"column {wanted.label!r} holds more than {MAX_WORDS:,} different labels"
+                hint = "choose the column of labels, or play one against all others: "
+                raise table.error(line, problem, hint + "--positive VALUE")
 
 
 def layout_of_numbers(table: Table, wanted: Wanted) -> Layout:
@@ -453,61 +529,6 @@ def _places(table: Table, wanted: Wanted) -> tuple[int, list[int]]:
     return table.place(wanted.label), places
 
 
-def _note_cells(
-    table: Table, wanted: Wanted, place: int, contents: _Contents, batch: Batch
-) -> UserError | None:
-    """Look at the cells of a column that were not met before; the first fault of them."""
-    cells = batch.cells[place]
-    saturated = contents.numbers > MAX_WORDS and not contents.forced_to_words
-    if saturated and plain_numbers(cells) is not None:
-        return None
-    fresh = set(cells).difference(contents.cells)
-    if fresh:
-        for line, cell in zip(batch.lines, cells, strict=True):
-            if cell in fresh:
-                fresh.discard(cell)
-                fault = _note_cell(table, wanted, place, contents, cell, line)
-                if fault is not None:
-                    return fault
-    return None
-
-
-def _note_cell(
-    table: Table, wanted: Wanted, place: int, contents: _Contents, cell: str, line: int
-) -> UserError | None:
-    bare = cell.strip()
-    if bare in MISSING:
-        return None if wanted.missing_is_zero else table.no_value(line, place)
-    is_number = not contents.forced_to_words and number(bare) is not None
-    if is_number and contents.numbers > MAX_WORDS:
-        return None
-    if not is_number:
-        if not contents.forced_to_words and _DECIMAL_COMMA.fullmatch(bare):
-            return table.decimal_comma(line, place, bare)
-        contents.first_word = contents.first_word or (bare, line)
-        contents.words.add(bare)
-        if len(contents.words) > MAX_WORDS:
-            return table.too_many_words(contents.first_word[1], place)
-    if len(bare) > MAX_WORD_CHARACTERS:
-        return table.too_long(line, place)
-    contents.numbers += is_number
-    if len(contents.cells) < MAX_REMEMBERED_CELLS:
-        contents.cells.add(cell)
-    return None
-
-
-def _words(table: Table, place: int, contents: _Contents) -> tuple[str, ...] | None:
-    """The words of a column, numbers among them; None: it holds numbers.
-
-    A word among more numbers than words is a slip, and not a category.
-    """
-    if contents.first_word is None:
-        return None
-    if contents.numbers > len(contents.words):
-        raise table.no_number(contents.first_word[1], place, contents.first_word[0])
-    return tuple(sorted({*contents.words, *(cell.strip() for cell in contents.cells)}))
-
-
 def _columns(table: Table, words: dict[int, tuple[str, ...] | None]) -> tuple[Column, ...]:
     """Indices from 1 on, in the order of the columns."""
     columns: list[Column] = []
@@ -516,31 +537,6 @@ def _columns(table: Table, words: dict[int, tuple[str, ...] | None]) -> tuple[Co
         columns.append(Column(table.header[place], place, index, some))
         index += 1 if some is None else len(some)
     return tuple(columns)
-
-
-def _note_labels(table: Table, wanted: Wanted, labels: set[str], batch: Batch) -> UserError | None:
-    """Look at labels that were not met before; the first fault of them."""
-    place = table.place(wanted.label)
-    cells = batch.cells[place]
-    fresh = set(cells).difference(labels)
-    for line, cell in zip(batch.lines, cells, strict=True) if fresh else ():
-        label = cell.strip()
-        if label in MISSING:
-            return _no_label(table, line)
-        if len(label) > MAX_WORD_CHARACTERS:
-            return table.too_long(line, place)
-        if wanted.positive in (None, label) or len(labels) < MAX_NAMED_IN_HINT:
-            labels.add(label)
-        if len(labels) > MAX_WORDS:
-            problem = f"column {wanted.label!r} holds more than {MAX_WORDS:,} different labels"
-            hint = "choose the column of labels, or play one against all others: --positive VALUE"
-            return table.error(line, problem, hint)
-    return None
-
-
-def _line_of(fault: UserError) -> int:
-    assert fault.place is not None
-    return fault.place.line or 0
 
 
 def _no_label(table: Table, line: int) -> UserError:

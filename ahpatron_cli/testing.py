@@ -23,7 +23,6 @@ from ahpatron_cli.core.rows import Floats, compressed
 from ahpatron_cli.core.state import Stored
 
 Row: TypeAlias = list[float]
-Formula: TypeAlias = Callable[[Row, Row], float]
 Twin: TypeAlias = Callable[..., Any]
 """From rows, labels, κ and the learner's parameters to f(x) of each round.
 
@@ -33,6 +32,7 @@ an object that has them as `scores`, and any of the counts of a `Tally` beside.
 
 RELATIVE, ABSOLUTE = 1e-7, 1e-9
 """How near scores must be that are computed in two ways."""
+SIGMA = 0.7
 COUNTS = ("mistakes", "failures", "updates", "margin_updates")
 
 
@@ -52,27 +52,18 @@ def check_learner(kind: type[Learner[Any]], twin: Twin | None = None, **params: 
     learner = kind(**params)
     for stream in _streams():
         for law in LAWS.values():
-            law(learner, stream, Gaussian(sigma=0.7))
+            law(learner, stream, Gaussian(sigma=SIGMA))
         if twin is not None:
             equals_twin(learner, stream, twin, params)
 
 
 def equals_twin(
-    learner: Learner[Any],
-    stream: Stream,
-    twin: Twin,
-    params: Mapping[str, Value],
-    kernel: Kernel | None = None,
-    formula: Formula | None = None,
+    learner: Learner[Any], stream: Stream, twin: Twin, params: Mapping[str, Value]
 ) -> None:
     """The engine computes what the twin computes, and counts what it counts."""
-    player, scores = _played(learner, stream, kernel or Gaussian(sigma=0.7), block=16)
-    trace = twin(
-        stream.X.tolist(),
-        [int(label) for label in stream.y],
-        formula or _gaussian(0.7),
-        **params,
-    )
+    player, scores = _played(learner, stream, Gaussian(sigma=SIGMA), block=16)
+    rows, labels = stream.X.tolist(), [int(label) for label in stream.y]
+    trace = twin(rows, labels, _gaussian, **params)
     _agree("equals its twin", learner, scores, np.array(getattr(trace, "scores", trace)))
     for name in COUNTS:
         ours = getattr(player.tally, name)
@@ -242,9 +233,7 @@ def _same(left: Any, right: Any) -> bool:
     return left is right or bool(np.all(left == right))
 
 
-def _gaussian(sigma: float) -> Formula:
-    def kernel(u: Row, v: Row) -> float:
-        distance = math.fsum((a - b) ** 2 for a, b in zip(u, v, strict=True))
-        return math.exp(-distance / (2 * sigma * sigma))
-
-    return kernel
+def _gaussian(u: Row, v: Row) -> float:
+    """κ(u, v) by its definition, for twins."""
+    distance = math.fsum((a - b) ** 2 for a, b in zip(u, v, strict=True))
+    return math.exp(-distance / (2 * SIGMA * SIGMA))

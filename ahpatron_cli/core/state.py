@@ -52,15 +52,13 @@ class Stored:
         self.content: State = dict(content or {})
         self._path = path
 
-    def integer(
-        self, name: str, value: int = 0, *, at_least: int = 0, at_most: int = LARGEST
-    ) -> int:
-        """A whole number in these bounds."""
+    def integer(self, name: str, value: int = 0, *, at_most: int = LARGEST) -> int:
+        """A whole number from 0 on."""
         if self.writes:
             return self.note(name, value)
         value = self._take(name)
-        if type(value) is not int or not at_least <= value <= at_most:
-            raise self.refuse(name, f"must be a whole number from {at_least} to {at_most}")
+        if type(value) is not int or not 0 <= value <= at_most:
+            raise self.refuse(name, f"must be a whole number from 0 to {at_most}")
         return value
 
     def number(

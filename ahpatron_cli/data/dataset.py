@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import reduce
 from itertools import chain
 from pathlib import Path
 
 import numpy as np
 
 from ahpatron_cli.core import BLOCK
-from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, compressed
+from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, joined_rows
 from ahpatron_cli.data import cache
 from ahpatron_cli.data.compact import CompactRows, Traits, gather
 from ahpatron_cli.data.labels import LabelMap, Labels, describe, find_labels, is_plain
@@ -93,8 +94,6 @@ class Facts:
     sha256: str | None
     notes: tuple[str, ...]
     sorted_labels: bool
-    zero_based: bool = False
-    """Feature indices start at 0."""
 
 
 class Dataset:
@@ -163,16 +162,8 @@ class Dataset:
     def whole(self) -> Batch:
         """All examples at once, in file order: for programs that look at the data."""
         batches = list(self.batches())
-        rows: Rows
-        if self.dense:  # narrower rows are widened
-            dense = [batch.rows for batch in batches if not isinstance(batch.rows, CsrRows)]
-            rows = np.concatenate(
-                [np.pad(X, ((0, 0), (0, self.width - X.shape[1]))) for X in dense]
-            )
-        else:
-            rows = CsrRows.concatenate([compressed(batch.rows) for batch in batches])
         return Batch(
-            rows,
+            reduce(joined_rows, [batch.rows for batch in batches]),
             np.concatenate([batch.labels for batch in batches]),
             np.concatenate([batch.lines for batch in batches]),
             CsrRows.concatenate([batch.stored for batch in batches]),
@@ -307,7 +298,6 @@ class Dataset:
             sha256=self._examples.sha256,
             notes=traits.notes if mapped is None else (mapped, *traits.notes),
             sorted_labels=self._map().sorted,
-            zero_based=traits.zero_based,
         )
 
 

@@ -88,7 +88,7 @@ class LabelMap:
             if label not in self._known:
                 raise self._third(label, line)
         elif not self._all_known and not self._fitting_pairs():
-            raise self._unclear(label, line)
+            raise self._unclear(line)
 
     def _fitting_pairs(self) -> list[tuple[float, float]]:
         return [pair for pair in PLAIN_PAIRS if self._seen.keys() <= set(pair)]
@@ -131,7 +131,7 @@ class LabelMap:
         hint += "`--shuffle` reads all rows first, and plays all labels as classes"
         return bad_data(f"a third label: {show(label)}", self._path, line, hint)
 
-    def _unclear(self, label: float, line: int) -> UserError:
+    def _unclear(self, line: int) -> UserError:
         problem = f"it is not clear which label counts as +1: {show_all(self._seen)}"
         hint = (
             f"a pipe cannot be looked through beforehand: give `--positive {show(max(self._seen))}`"

@@ -39,6 +39,7 @@ NUMERICAL_HINTS = {
     "norm": "choose another `-p step=` or `-p radius=`",
     "score": _SCALE_HINT,
     "features": _SCALE_HINT,
+    "width": "use `-p maintenance=remove`",
 }
 AUTO = "auto"
 """In place of σ: to be chosen from the first rows of each file."""

@@ -30,7 +30,7 @@ class NumericalError(CoreError, ArithmeticError):
         self,
         message: str,
         row: int,
-        kind: Literal["features", "score", "norm"] = "features",
+        kind: Literal["features", "score", "norm", "width"] = "features",
     ) -> None:
         super().__init__(message, row, kind)
         self.row = row

@@ -153,6 +153,12 @@ class DensePoints(Points):
         self._rows[: len(kept)] = self._rows[kept]
         self._size, self._turned = len(kept), None
 
+    def replace(self, place: int, other: Self) -> None:
+        """Put the one point of `other`, no longer than the longest of these, in this place."""
+        self._rows[place] = other._rows[0]
+        if self._turned is not None:
+            self._turned[place] = other._turned_rows()[0]
+
     def widened(self, width: int) -> Self:
         if width <= self._width:
             return self
@@ -282,6 +288,10 @@ class SparsePoints(Points):
 
     def widened(self, width: int) -> Self:
         return self  # sparse points of any width meet
+
+    def to_dense(self) -> DensePoints:
+        """The same points with all their coordinates."""
+        return DensePoints(self._csr.dense())
 
     def products(self, other: Self) -> Floats:
         from scipy.sparse import csr_matrix

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from functools import cache
 
 import numpy as np
 
@@ -229,7 +230,62 @@ def _add_and_remove(trace: Trace, _: KernelFunction, x: Row, step: float, budget
         remove(trace, oldest_smallest_coefficient(trace.coefficients))
 
 
-MAINTENANCE = {"remove": _add_and_remove}
+def _add_and_merge(trace: Trace, kernel: KernelFunction, x: Row, step: float, budget: int) -> None:
+    add(trace, x, step)
+    S, a = trace.points, trace.coefficients
+    if len(S) <= budget:
+        return
+    i = oldest_smallest_coefficient(a)
+    partners = [j for j in range(len(a)) if j != i and (a[j] > 0) == (a[i] > 0)]
+    if partners:
+        m = [a[i] / (a[i] + a[j]) for j in partners]
+        k = [kernel(S[i], S[j]) for j in partners]
+        losses = [_interpolated(0, *pair) for pair in zip(m, k, strict=True)]
+        best = next(p for p, loss in enumerate(losses) if loss <= min(losses) + 1e-10)
+        j, h = partners[best], _interpolated(1, m[best], k[best])
+        g = m[best] * k[best] ** ((1 - h) ** 2) + (1 - m[best]) * k[best] ** (h**2)
+        a[j] = (a[i] + a[j]) * g
+        S[j] = [h * u + (1 - h) * v for u, v in zip(S[i], S[j], strict=True)]
+    remove(trace, i)
+
+
+CELLS = 256
+
+
+def _interpolated(which: int, m: float, k: float) -> float:
+    """Bilinear, from the four nodes around (m, √κ)."""
+    x, y = 2 * CELLS * m, CELLS * math.sqrt(k)
+    row, column = min(int(x), CELLS), min(int(y), CELLS)
+    total = 0.0
+    for dx in (0, 1):
+        for dy in (0, 1):
+            share = abs(1 - dx - (x - row)) * abs(1 - dy - (y - column))
+            if share > 0:
+                total += share * _node(min(row + dx, CELLS), min(column + dy, CELLS))[which]
+    return total
+
+
+@cache
+def _node(row: int, column: int) -> tuple[float, float]:
+    """Loss in units of a_i², and h by bisection: g rises where m(1-h)κ^((1-h)²) > (1-m)hκ^(h²)."""
+    m, k = row / CELLS / 2, (column / CELLS) ** 2
+    if k == 0:
+        return 1.0, 0.0
+    if m == 0:
+        return 1 - k * k * (1 - 2 * math.log(k)), 0.0
+    low, high = 0.0, 0.5
+    for _ in range(100):
+        h = (low + high) / 2
+        if m * (1 - h) * k ** ((1 - h) ** 2) > (1 - m) * h * k ** (h**2):
+            low = h
+        else:
+            high = h
+    h, r = (low + high) / 2, (1 - m) / m
+    loss = 1 - k ** (2 * (1 - h) ** 2) + r * r * (1 - k ** (2 * h * h))
+    return loss + 2 * r * (k - k ** (1 - 2 * h * (1 - h))), h
+
+
+MAINTENANCE = {"remove": _add_and_remove, "merge": _add_and_merge}
 
 
 def bpa_s(

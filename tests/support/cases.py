@@ -26,7 +26,7 @@ class Case:
     @property
     def only_gaussian(self) -> bool:
         """Whether it knows one kernel and refuses the others."""
-        return self.name == "fogd"
+        return self.name == "fogd" or self.params.get("maintenance") == "merge"
 
     def __str__(self) -> str:
         settings = ",".join(f"{name}={value}" for name, value in self.params.items())
@@ -136,6 +136,9 @@ CASES = [
     Case("silk", {"budget": 15, "loss_weight": 0.3, "threshold": 0.7}),
     Case("bsgd", {"budget": 1}),
     Case("bsgd", {"budget": 9, "regularisation": 0.1}),
+    Case("bsgd", {"budget": 1, "maintenance": "merge"}),
+    Case("bsgd", {"budget": 8, "regularisation": 0.1, "maintenance": "merge"}),
+    Case("bsgd", {"budget": 20, "maintenance": "merge"}),
     Case("bpa-s", {"budget": 1}),
     Case("bpa-s", {"budget": 9}),
     Case("bpa-s", {"budget": 15, "aggressiveness": 0.3}),

@@ -1,0 +1,104 @@
+"""Merging two examples into a point between them: the tables, the point, what is refused."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ahpatron_cli.core import BSGD, Gaussian, Player
+from ahpatron_cli.core.errors import NumericalError
+from ahpatron_cli.core.merging import best_point, read_losses
+from ahpatron_cli.core.points import NARROW
+from ahpatron_cli.core.rows import compressed
+from support.effort import examples
+from support.streams import make_stream
+
+GOLDEN = (math.sqrt(5) - 1) / 2
+
+
+def height(m: float, k: float, h: float) -> float:
+    """g: the coefficient of the merged point in units of a_i + a_j."""
+    return m * k ** ((1 - h) ** 2) + (1 - m) * k ** (h * h)
+
+
+def golden_section(m: float, k: float) -> float:
+    """The largest g over all of [0, 1], which may have two maxima: one on each side of ½."""
+    found = []
+    for low, high in ((0.0, 0.5), (0.5, 1.0)):
+        for _ in range(80):
+            p, q = high - GOLDEN * (high - low), low + GOLDEN * (high - low)
+            low, high = (p, high) if height(m, k, p) < height(m, k, q) else (low, q)
+        found.append(height(m, k, (low + high) / 2))
+    return max(found)
+
+
+def relative_loss(m: float, k: float, g: float) -> float:
+    """`(a_i² + a_j² + 2·a_i·a_j·κ - a_z²)/a_i²`."""
+    return (m * m + (1 - m) ** 2 + 2 * m * (1 - m) * k - g * g) / (m * m)
+
+
+@examples(300)
+@given(m=st.floats(0.001, 0.5), k=st.floats(1e-9, 1))
+def test_the_point_is_as_good_as_that_of_golden_section_search(m: float, k: float) -> None:
+    h, g = best_point(m, k)
+    best = golden_section(m, k)
+    assert 0 <= h <= 0.5
+    assert g == pytest.approx(height(m, k, h), rel=1e-13)
+    assert best - 2e-4 <= g <= best + 1e-15
+    loss = float(read_losses(np.array([m]), np.array([k]))[0])
+    assert loss == pytest.approx(relative_loss(m, k, best), abs=4e-3)
+
+
+def test_the_tables_are_close_away_from_where_two_maxima_become_one() -> None:
+    rng = np.random.default_rng(0)
+    m, k = 0.01 + 0.44 * rng.random(2000), 0.01 + 0.99 * rng.random(2000)
+    best = np.array([golden_section(*pair) for pair in zip(m.tolist(), k.tolist(), strict=True)])
+    exact = relative_loss(m, k, best)
+    error = np.abs(read_losses(m, k) - exact)
+    assert error.max() < 1e-3
+    assert error.max() > 1e-7  # it is a table
+    found = np.array([best_point(*pair)[1] for pair in zip(m.tolist(), k.tolist(), strict=True)])
+    assert (best - found).max() < 2e-5
+
+
+def test_two_equal_examples_meet_half_way_if_near_and_stay_apart_if_far() -> None:
+    assert best_point(0.5, 0.5)[0] == pytest.approx(0.5)
+    assert best_point(0.5, 0.1)[0] < 0.4  # κ < e^(-2): g has two maxima
+    assert best_point(0.2, 0.0) == (0.0, 0.8)
+    assert float(read_losses(np.array([0.2]), np.array([1.0]))[0]) == pytest.approx(0.0)
+
+
+def test_a_merge_loses_what_the_table_says() -> None:
+    x, y = np.array([0.3, -0.2]), np.array([-0.4, 0.1])
+    kernel = Gaussian(sigma=0.7)
+    k = math.exp(-0.5 * float((x - y) @ (x - y)) / 0.49)
+    m = 1.0 / 3.5
+    h, g = best_point(m, k)
+    points = kernel.points(np.array([x, y, h * x + (1 - h) * y]))
+    a = np.array([1.0, 2.5, -3.5 * g])
+    loss = float(read_losses(np.array([m]), np.array([k]))[0])
+    assert a @ kernel.between(points, points) @ a == pytest.approx(loss, abs=1e-3)
+
+
+def test_narrow_sparse_rows_merge_and_wide_ones_are_refused() -> None:
+    stream = make_stream(seed=3, rounds=60, features=3)
+    wide = compressed(np.pad(stream.X, ((0, 0), (0, NARROW - 2))))
+    learner = BSGD(budget=4, maintenance="merge")
+    with pytest.raises(NumericalError, match=r"4,096 features are the most, got 4,097") as caught:
+        Player(learner).feed(wide, stream.y)
+    assert caught.value.kind == "width"
+    Player(BSGD(budget=4)).feed(wide, stream.y)
+
+
+def test_rows_that_become_sparse_go_on() -> None:
+    stream = make_stream(seed=4, rounds=128, features=3)
+    learner = BSGD(budget=6, regularisation=0.1, maintenance="merge")
+    expected = Player(learner).feed(stream.X, stream.y)
+    player = Player(learner)
+    first = player.feed(stream.X[:64], stream.y[:64])
+    rest = player.feed(compressed(stream.X[64:]), stream.y[64:])
+    np.testing.assert_allclose(np.append(first, rest), expected, rtol=1e-7, atol=1e-9)

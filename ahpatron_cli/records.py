@@ -129,6 +129,21 @@ class CertifiedRecord:
 
 
 @dataclass(frozen=True)
+class McNemarRecord:
+    """A learner beside the best of one pass: McNemar's exact test on rounds that differ."""
+
+    learner: str
+    other: str
+    """The best."""
+    only_learner: int
+    """Rounds in which only the learner was wrong."""
+    only_other: int
+    p_value: float
+    p_holm: float
+    """Corrected for the number of learners."""
+
+
+@dataclass(frozen=True)
 class SummaryRecord:
     """One learner over its repeats. Standard deviations are those of a sample (n - 1)."""
 
@@ -172,6 +187,8 @@ class Report:
     """What the user should know: how labels were mapped, learners left out. Shown on stderr."""
     certified: Sequence[CertifiedRecord] | None = None
     """For each run its certificate, where certificates were asked for."""
+    mcnemar: Sequence[McNemarRecord] | None = None
+    """Every learner beside the best, where that was asked for."""
 
     def by_learner(self) -> list[list[RunRecord]]:
         """Runs of equal learner and parameters together, in order of first appearance."""
@@ -214,6 +231,11 @@ def to_json(report: Report) -> Json:
         "data": data_to_json(report.data),
         "runs": runs_to_json(report),
         "summary": [_as_json(line) for line in report.summary()],
+        **(
+            {}
+            if report.mcnemar is None
+            else {"mcnemar": [dict(vars(one)) for one in report.mcnemar]}
+        ),
         "load_seconds": report.load_seconds,
     }
 

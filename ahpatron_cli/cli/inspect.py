@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -82,8 +83,8 @@ def inspect(
     if len(paths or []) > 1:
         raise usage("only results files can be shown together", "give one PATH")
     if looks_like_model(path):
-        _refuse_others(context, "a model", ())
-        _inspect_model(path)
+        _refuse_others(context, "a model", ("format",))
+        _inspect_model(path, format)
         return ExitCode.OK
     _refuse_others(context, "data", _DATA)
     return _inspect_data(path, max_faults, max_features, positive, scale, sigma, seed, format, talk)
@@ -147,8 +148,9 @@ def _inspect_data(
     return ExitCode.BAD_DATA if profile.faults.count else ExitCode.OK
 
 
-def _inspect_model(path: str) -> None:
+def _inspect_model(path: str, format: str) -> None:
     """The learner, its parameters and its state; the file is read in full."""
+    _check_format(format, "a model")
     from ahpatron_cli.data.labels import describe, show
     from ahpatron_cli.models.checkpoint import ModelOptions, SavedPass
     from ahpatron_cli.numbers import percent
@@ -161,12 +163,18 @@ def _inspect_model(path: str) -> None:
     one = saved.make_pass(saved.setup(), path, model.seed, None)
     record = one.result().record
     params = {**model.params, **model.kernel_params}
+    written = datetime.fromtimestamp(Path(path).stat().st_mtime, UTC).isoformat(timespec="seconds")
+    if format == "json":
+        from ahpatron_cli.output.formats import model_to_json, write_document
+
+        write_document(model_to_json(model, record, path, written))
+        return
     kept = "no examples" if record.support_size is None else f"{record.support_size:,} examples"
     if model.classes and record.support_size and model.params.get("multiclass") != "shared":
         kept += " per class, at most"
     lines = [
         f"{literal(path)}: {model.learner}, {model.kernel} kernel, "
-        f"by ahpatron {literal(model.version)}",
+        f"by ahpatron {literal(model.version)}, written {written}",
         f"  rounds     {record.rounds:,}, of which {record.mistakes:,} were mistakes"
         f" ({percent(record.mistake_rate)} %)",
         f"  keeps      {kept}, ‖f‖ = {record.norm:.6g}",

@@ -377,6 +377,10 @@ MetricsFlag = Annotated[
     bool,
     _option(OUTPUT, "--metrics", "Add precision, recall, F1, balanced error, Cohen's κ and AUC."),
 ]
+McNemarFlag = Annotated[
+    bool,
+    _option(OUTPUT, "--mcnemar", "Compare each learner with the best round by round (McNemar)."),
+]
 CurveFile = Annotated[
     str | None, _option(OUTPUT, "--curve FILE", "Write the learning curve: .csv, .png or .svg.")
 ]

@@ -42,6 +42,7 @@ def run(
     predictions: options.Predictions = None,
     curve: options.CurveFile = None,
     metrics: options.MetricsFlag = False,
+    mcnemar: options.McNemarFlag = False,
     format: options.Format = "table",
     out: options.Out = None,
     quiet: options.Quiet = False,
@@ -127,6 +128,9 @@ def run(
         saved = SavedPass(models, talk.note)
     if certify and (resume or checkpoint):
         raise usage("--certify needs the whole stream, from its first round, in one run")
+    if mcnemar and (repeats > 1 or len(setups) < 2):
+        problem = "--mcnemar compares several learners on one order"
+        raise usage(problem, "use several -l; for several orders use `ahpatron sweep`")
     reports: list[Report] = []
 
     def write() -> None:
@@ -141,7 +145,8 @@ def run(
             certifier = Certifier(seed) if certify else None
             folder = default_folder() if cache else None
             session = Session(
-                setups, preparation, repetition, jobs, talk, writer, saved, certifier, folder
+                *(setups, preparation, repetition, jobs, talk, writer, saved, certifier, folder),
+                paired=mcnemar,
             )
             session.check(data)
             for path in data:

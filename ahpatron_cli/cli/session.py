@@ -17,7 +17,7 @@ from ahpatron_cli.data.dataset import Dataset, Facts, Preparation, load, stream
 from ahpatron_cli.data.source import Source, open_source
 from ahpatron_cli.errors import usage
 from ahpatron_cli.output.predictions import PredictionWriter
-from ahpatron_cli.records import Curve, DataRecord, Report
+from ahpatron_cli.records import Curve, DataRecord, McNemarRecord, Report
 from ahpatron_cli.runner import (
     Observer,
     Pass,
@@ -30,6 +30,7 @@ from ahpatron_cli.runner import (
     play_repeats,
 )
 from ahpatron_cli.sweep.plan import settle_sigma
+from ahpatron_cli.sweep.statistics import mcnemar
 
 if TYPE_CHECKING:
     from ahpatron_cli.certify import Certifier
@@ -53,8 +54,14 @@ class Session:
         saved: SavedPass | None = None,
         certifier: Certifier | None = None,
         cache: Path | None = None,
+        *,
+        paired: bool = False,
     ) -> None:
-        """Parsed files are kept in the folder `cache`, if there is one."""
+        """Parsed files are kept in the folder `cache`, if there is one.
+
+        With `paired`, learners are compared round by round.
+        """
+        self._paired = _PairedMistakes() if paired else None
         self._saved = saved
         self._setups = [saved.setup()] if saved and saved.resumes else setups
         self._preparation, self._known = (
@@ -115,6 +122,7 @@ class Session:
             shuffled=self._repetition.shuffle,
             notes=facts.notes,
             certified=certified,
+            mcnemar=self._paired.tests() if self._paired else None,
         )
 
     @property
@@ -145,6 +153,9 @@ class Session:
             observers: list[Observer] = [_Progress(line, None if dataset.in_memory else source)]
             if self._talk.verbose:
                 observers.append(_Milestones(self._talk, self._prefix(name)))
+            if self._paired:
+                self._paired.begin([setup.learner for setup in setups])
+                observers.append(self._paired)
             if self._predictions:
                 observers.append(partial(self._predictions.write, name))
             if saved is not None:
@@ -241,6 +252,31 @@ class _Progress:
         self._mistakes += int(np.count_nonzero(played.mistaken()))
         done = self._source.position if self._source else self._rounds
         self._line.update(done, self._mistakes, self._rounds)
+
+
+class _PairedMistakes:
+    """Counts the rounds in which one learner was wrong and another was not, for all pairs."""
+
+    def begin(self, learners: Sequence[str]) -> None:
+        """A new file."""
+        self._waiting: dict[str, list[np.ndarray]] = {learner: [] for learner in learners}
+        self._only = np.zeros((len(learners), len(learners)), dtype=np.int64)
+        self._mistakes = np.zeros(len(learners), dtype=np.int64)
+
+    def __call__(self, played: Played) -> None:
+        """Learners come batch by batch, or each with all its rounds at once."""
+        self._waiting[played.learner].append(played.mistaken())
+        if len({sum(map(len, parts)) for parts in self._waiting.values()}) == 1:
+            wrong = np.stack([np.concatenate(parts) for parts in self._waiting.values()])
+            wrong = wrong.astype(np.int64)
+            self._only += wrong @ (1 - wrong).T
+            self._mistakes += wrong.sum(axis=1)
+            self._waiting = {learner: [] for learner in self._waiting}
+
+    def tests(self) -> list[McNemarRecord]:
+        """The best against every other."""
+        names = list(self._waiting)
+        return mcnemar(names, self._only.tolist(), self._mistakes.tolist())
 
 
 class _Milestones:

@@ -35,7 +35,7 @@ from ahpatron_cli.sweep.results_file import (
     read_results,
 )
 from ahpatron_cli.sweep.search import Search, spared
-from ahpatron_cli.sweep.summary import METRICS, Criterion, Findings, TrialRecord, find
+from ahpatron_cli.sweep.summary import METRICS, MISTAKE_RATE, Criterion, Findings, TrialRecord, find
 from ahpatron_cli.sweep.trial import Outcome, Task, environment
 
 
@@ -96,17 +96,28 @@ class Sweep:
 
     def _search(self) -> Search:
         """The trials of the plan, and how the best settings are sought among them."""
-        metrics = self._criterion.metric.name == "auc"
-        tasks = self._plan.tasks(self._talk.note, self._talk.warn, metrics=metrics)
+        metric = self._criterion.metric
+        measured = metric is not MISTAKE_RATE
+        tasks = self._plan.tasks(self._talk.note, self._talk.warn, metrics=measured)
+        many = next((task for task in tasks if len(task.trial.data.record.labels) > 2), None)
+        if metric.of_two_classes and many:
+            problem = f"--metric {metric.name} is about two classes, and {many.path} has more"
+            raise usage(problem, "use --metric balanced_error or kappa, or --positive LABEL")
         # the parts of a job array cannot wait for each other
         return Search(tasks, self._criterion, self._halving, staged=self._running.shard[1] == 1)
+
+    def _done(self, trials: Mapping[str, TrialRecord], task: Task) -> bool:
+        """Whether it was played, and measured by what is asked for."""
+        known = trials.get(task.id)
+        run = None if known is None else known.run
+        return run is not None and self._criterion.metric.of(run) is not None
 
     def dry_run(self) -> ExitCode:
         """Count the trials, and those that are left; of a search in stages, all that may come."""
         search = self._search()
         tasks = share(search.tasks, *self._running.shard)
         known = read_results(self._results).trials if Path(self._results).exists() else {}
-        done = sum(_done(known, task) for task in tasks)
+        done = sum(self._done(known, task) for task in tasks)
         orders = self._plan.repeats
         parts = (
             counted(len(tasks) // orders, "setting"),
@@ -130,7 +141,7 @@ class Sweep:
             contents = results.contents
             self._tell_damage(contents)
             mine = share(search.needed(contents.trials), *self._running.shard)
-            done = sum(_done(contents.trials, task) for task in mine)
+            done = sum(self._done(contents.trials, task) for task in mine)
             if done:
                 self._talk.note(f"{done} of {len(mine)} trials are in {self._results} already")
             attempted: set[str] = set()
@@ -138,13 +149,13 @@ class Sweep:
                 while left := [
                     task
                     for task in mine
-                    if not _done(contents.trials, task) and task.id not in attempted
+                    if not self._done(contents.trials, task) and task.id not in attempted
                 ]:
                     self._play(left, results)
                     attempted.update(task.id for task in left)
                     mine = share(search.needed(contents.trials), *self._running.shard)
             except BaseException:  # a signal, a full disk: in any case
-                done = sum(_done(contents.trials, task) for task in mine)
+                done = sum(self._done(contents.trials, task) for task in mine)
                 self._talk.note(
                     f"{done} of {len(mine)} trials are in {self._results}; "
                     "the same command goes on from there"
@@ -221,14 +232,6 @@ class Sweep:
             size = counted(contents.torn, "byte")
             self._talk.warn(f"{self._results}: the last line was torn: {size} cut off")
         warn_of_damaged_lines(self._talk, self._results, contents)
-
-
-def _done(trials: Mapping[str, TrialRecord], task: Task) -> bool:
-    """Whether it was played, and measured if that is asked for."""
-    known = trials.get(task.id)
-    return (
-        known is not None and known.run is not None and bool(known.run.metrics or not task.metrics)
-    )
 
 
 def _line(task: Task, trial: TrialRecord) -> str:

@@ -27,14 +27,17 @@ from ahpatron_cli.records import (
     Metrics,
     ParamValue,
     Report,
+    RunRecord,
     data_to_json,
     plain_params,
+    run_to_json,
     runs_to_json,
     to_json,
     whole,
 )
 
 if TYPE_CHECKING:  # rich, numpy and the modules that need them are imported when they are used
+    from ahpatron_cli.models.file import Model
     from ahpatron_cli.output.table import Page
     from ahpatron_cli.profile.profile import Profile
     from ahpatron_cli.sweep.summary import Findings, Setting, TrialData, TrialRecord
@@ -289,6 +292,35 @@ def profile_to_json(profile: Profile) -> Json:
             labels[name] = None if labels[name] is None else whole(labels[name])
     follows = {"advice": advice(profile), "next": next_commands(profile)}
     return {"schema": SCHEMA, "version": __version__, **document, **content, **follows}
+
+
+def model_to_json(model: Model, record: RunRecord, path: str, written: str) -> Json:
+    """What a model is. It does not know the names of its files, but a checksum of the last one."""
+    run = run_to_json(record)
+    del run["this_file"], run["params"]
+    return {
+        "schema": SCHEMA,
+        "version": __version__,
+        "kind": "model",
+        "path": path,
+        "written": written,
+        "made_by": model.version,
+        "data": {
+            "rounds": model.played,
+            "checksum": f"{model.digest:08x}",
+            "features": model.features,
+            "labels": [None if label is None else whole(label) for label in model.labels],
+            "scale": model.scale,
+        },
+        "kernel": model.kernel,
+        "params": plain_params({**model.kernel_params, **model.params}),
+        **run,
+    }
+
+
+def write_document(document: Json) -> None:
+    """Write one JSON document to standard output."""
+    _write(_document(document))
 
 
 def _document(value: Json | Sequence[Json]) -> str:

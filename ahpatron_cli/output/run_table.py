@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
 
-from ahpatron_cli.numbers import assignment, counted, mean_count, orders, percent
+from ahpatron_cli.numbers import assignment, counted, mean_count, orders, p_value, percent
+from ahpatron_cli.output.escape import literal
 from ahpatron_cli.output.table import (
     Cell,
     Column,
@@ -24,6 +25,7 @@ from ahpatron_cli.output.table import (
 from ahpatron_cli.records import (
     CertificateRecord,
     CertifiedRecord,
+    McNemarRecord,
     Report,
     RunRecord,
     SummaryRecord,
@@ -100,6 +102,8 @@ def run_page(reports: Sequence[Report]) -> Page:
             tables += [_confusion_table(report, line) for line in lines]
         if any(run.metrics for run in report.runs):
             tables.append(_metrics_table(report, lines))
+        if report.mcnemar:
+            tables.append(_mcnemar_table(report))
         if report.certified is not None:
             tables.append(_certificate_table(report, lines))
             uncertified += [reason for line in lines for reason in _uncertified(line)]
@@ -241,6 +245,21 @@ def _metrics_table(report: Report, lines: Sequence[_Line]) -> Table:
 
 def _rate(value: float | None) -> Cell | None:
     return None if value is None else Cell(percent(value))
+
+
+def _mcnemar_table(report: Report) -> Table:
+    """Every learner beside the best."""
+    pairs = report.mcnemar or ()
+    fields: list[Field[McNemarRecord]] = [
+        (Column("Learner", words=True), lambda one: Cell(one.learner)),
+        (Column("Only it wrong"), lambda one: Cell(str(one.only_learner))),
+        (Column("Only the best wrong"), lambda one: Cell(str(one.only_other))),
+        (Column("p"), lambda one: Cell(p_value(one.p_value))),
+        (Column("p (Holm)"), lambda one: Cell(p_value(one.p_holm))),
+    ]
+    about = f"McNemar's exact test, round by round, beside the best: {literal(pairs[0].other)}"
+    note = "It takes rounds as independent, and speaks of this order alone."
+    return table_of(pairs, fields, name=report.data.path, about=about, notes=[note])
 
 
 def _certificate_table(report: Report, lines: Sequence[_Line]) -> Table:

@@ -13,6 +13,8 @@ from itertools import combinations
 from statistics import fmean, stdev
 from typing import TypeAlias
 
+from ahpatron_cli.records import McNemarRecord
+
 SIGNIFICANCE = 0.05
 FEWEST_DATASETS, FEWEST_LEARNERS = 3, 3
 """For a test over data sets."""
@@ -70,22 +72,9 @@ def holm(p_values: Sequence[float]) -> list[float]:
     return corrected
 
 
-@dataclass(frozen=True)
-class McNemar:
-    """Two learners in the same rounds: McNemar's exact test on the rounds that one got wrong."""
-
-    learner: str
-    other: str
-    only_learner: int
-    """Rounds in which only it was wrong."""
-    only_other: int
-    p_value: float
-    p_holm: float
-
-
 def mcnemar(
     learners: Sequence[str], only: Sequence[Sequence[int]], mistakes: Sequence[int]
-) -> list[McNemar]:
+) -> list[McNemarRecord]:
     """The learner with the fewest mistakes against every other.
 
     `only[i][j]` are the rounds in which learner i was wrong and learner j was not.
@@ -100,7 +89,7 @@ def mcnemar(
         for theirs, ours in counts
     ]
     return [
-        McNemar(learners[number], learners[best], *count, p_value, p_holm)
+        McNemarRecord(learners[number], learners[best], *count, p_value, p_holm)
         for number, count, p_value, p_holm in zip(
             rivals, counts, p_values, holm(p_values), strict=True
         )

@@ -44,6 +44,8 @@ class Metric:
     """Of its column; with a % the values are shown in percent."""
     larger_is_better: bool = False
 
+    of_two_classes: bool = False
+
     @property
     def in_percent(self) -> bool:
         """Whether it is shown in percent."""
@@ -67,6 +69,8 @@ class Metric:
             tp, fp, tn, fn = known
             measured = metrics_of(((tn, fp), (fn, tp)))
         value: float | None = getattr(measured, self.name)
+        if value is None and self.of_two_classes and run.true_positives is None:
+            return None
         return value if value is not None else 0.0 if self.larger_is_better else 1.0
 
 
@@ -78,11 +82,11 @@ METRICS = {
     for metric in (
         MISTAKE_RATE,
         Metric("balanced_error", "Balanced error %"),
-        Metric("precision", "Precision %", larger_is_better=True),
-        Metric("recall", "Recall %", larger_is_better=True),
-        Metric("f1", "F1 %", larger_is_better=True),
+        Metric("precision", "Precision %", larger_is_better=True, of_two_classes=True),
+        Metric("recall", "Recall %", larger_is_better=True, of_two_classes=True),
+        Metric("f1", "F1 %", larger_is_better=True, of_two_classes=True),
         Metric("kappa", "Kappa", larger_is_better=True),
-        Metric("auc", "AUC", larger_is_better=True),
+        Metric("auc", "AUC", larger_is_better=True, of_two_classes=True),
     )
 }
 

@@ -213,7 +213,7 @@ def test_formats_that_data_do_not_have(ahpatron: Ahpatron, rings: Path) -> None:
     ("path", "options", "what"),
     [
         ("rings.svm", ["--report", "x.html"], "data"),
-        ("model.npz", ["--format", "json"], "a model"),
+        ("model.npz", ["--out", "x.json"], "a model"),
         ("model.npz", ["--sigma", "1"], "a model"),
         ("model.npz", ["--seed", "0"], "a model"),
         ("model.npz", ["--max-faults", "3"], "a model"),

@@ -6,8 +6,10 @@ import csv
 import gzip
 import json
 import os
+import re
 import subprocess
 import time
+from datetime import datetime
 from pathlib import Path
 
 import pytest
@@ -320,7 +322,7 @@ def test_a_length_that_was_guessed_is_said(ahpatron: Ahpatron, rings: Path) -> N
 def test_models_and_data_are_told_apart(ahpatron: Ahpatron, rings: Path) -> None:
     ahpatron("run", rings, "--save", "m.npz")
     assert "--resume m.npz goes on with it" in ahpatron("run", "m.npz").err
-    assert ahpatron("inspect", "m.npz", "--format", "json").code == 2
+    assert ahpatron("inspect", "m.npz", "--format", "csv").code == 2
     os.mkfifo(ahpatron.folder / "fifo")
     refused = ahpatron("run", rings, "--resume", "fifo")
     assert refused.code == 65
@@ -346,3 +348,18 @@ def test_a_checkpoint_goes_on_in_the_same_file(ahpatron: Ahpatron, rings: Path) 
     assert "goes on after 2,000 rounds" in again.err
     assert json.loads(again.out)["runs"][0]["this_file"] is None  # all rounds are of this file
     assert json.loads(again.out)["load_seconds"] > 0
+
+
+def test_a_model_as_json(ahpatron: Ahpatron, rings: Path) -> None:
+    run = json.loads(ahpatron("run", rings, "--save", "m.npz", "--format", "json").out)["runs"][0]
+    shown = ahpatron("inspect", "m.npz", "--format", "json")
+    document = json.loads(shown.out)
+    for name in ("learner", "rounds", "mistakes", "support_size", "seed"):
+        assert document[name] == run[name]
+    assert document["params"].items() <= run["params"].items()
+    assert document["data"]["rounds"] == run["rounds"]
+    assert document["data"]["labels"] == [-1, 1]
+    assert re.fullmatch(r"[0-9a-f]{8}", document["data"]["checksum"])
+    written = datetime.fromisoformat(document["written"])
+    assert abs(written.timestamp() - (ahpatron.folder / "m.npz").stat().st_mtime) <= 1
+    assert document["written"] in ahpatron("inspect", "m.npz").out

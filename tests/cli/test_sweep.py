@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import json
 import os
+import re
 import subprocess
 from collections import Counter
 from pathlib import Path
@@ -398,12 +399,30 @@ def test_tuning_orders_play_only_the_best_on_the_others(ahpatron: Ahpatron, ring
         (("--search", "halvng"), "unknown search 'halvng'"),
         (("--search", "halving", "--shard", "1/2"), "does not go with --shard"),
         (("--metric", "accuracy"), "unknown metric 'accuracy'"),
+        (("three.svm", "--metric", "f1"), "--metric f1 is about two classes"),
     ],
 )
 def test_searches_that_are_refused(
     ahpatron: Ahpatron, rings: Path, arguments: tuple[str, ...], problem: str
 ) -> None:
+    ahpatron.write("three.svm", "1 1:1\n2 1:2\n3 1:3\n" * 10)
     done = sweep(ahpatron, rings, *arguments)
     assert (done.code, done.out) == (2, "")
     assert problem in done.err
-    assert ahpatron.files() == set()
+    assert ahpatron.files() == {"three.svm"}
+
+
+def test_metrics_of_several_classes(ahpatron: Ahpatron) -> None:
+    ahpatron.write("three.svm", "1 1:1\n2 1:2\n3 1:3\n" * 40)
+    arguments = ("three.svm", "-l", "ahpatron", "-l", "rbp", "--repeats", "2")
+    sweep(ahpatron, *arguments)
+    done = sweep(ahpatron, *arguments, "--metric", "kappa")
+    assert re.search(r"Kappa +AMR %", done.out)
+    report = json.loads(ahpatron("run", *arguments, "--metrics", "--format", "json").out)
+    kappas = [run["metrics"]["kappa"] for run in report["runs"] if run["learner"] == "rbp"]
+    found = json.loads(ahpatron("inspect", "r.jsonl", "--metric", "kappa", "--format", "json").out)[
+        "datasets"
+    ][0]
+    assert [one["metric_mean"] for one in found["best"] if one["learner"] == "rbp"] == [
+        pytest.approx(sum(kappas) / 2)
+    ]

@@ -70,6 +70,7 @@ def test_json_follows_the_contract(ahpatron: Ahpatron, rings: Path) -> None:
         "ridge": 0.0005,
         "selection": "magnitude",
         "rescale": "keep",
+        "multiclass": "rest",
     }
 
 

@@ -1,8 +1,10 @@
-"""What `run --metrics` adds to a run: AUC from f(x), precision and so on from its counts."""
+"""What `--metrics` and `--window` add to a run: AUC, precision and so on; recent mistakes."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
@@ -11,8 +13,19 @@ from numpy.typing import NDArray
 from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.records import Metrics
 
+
+@dataclass(frozen=True)
+class Recent:
+    """Which rounds a recent mistake rate is about: the last N, or all with older ones fading."""
+
+    window: int | None = None
+    fading: float | None = None
+
+
 MOST_KEYS = 1 << 17
 """Different scores that are told apart in bounded memory, 3 MB."""
+DRIFT_ALARM = 12.0
+"""Page's statistic from which on the mistake rate is said to have risen."""
 PENDING_SCORES = 1 << 16
 """Scores that are sorted together."""
 
@@ -87,6 +100,78 @@ def _joined(keys: Keys, counts: Counts) -> tuple[Keys, Counts]:
     """Each key once; `keys` are in order."""
     starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
     return keys[starts], np.add.reduceat(counts, starts, axis=0)
+
+
+class RecentMistakes:
+    """The mistake rate of the last N rounds, or with older rounds fading; and where it rose.
+
+    With a fading factor α the rate is Σ α^{t-s} e_s / Σ α^{t-s} over the rounds s so far, e_s = 1
+    for a mistake. Page's test watches the mistakes, with p their rate so far and q = p + (1-p)/4:
+    g = max(0, g + log(q/p)) on a mistake, else g + log((1-q)/(1-p)). If g > 12, the rate has risen:
+    the round is marked, and the test starts anew.
+    """
+
+    def __init__(self, recent: Recent, rounds: int) -> None:
+        """After so many rounds that are not looked at."""
+        self._recent = recent
+        self._rounds = rounds
+        self._before = np.zeros(1)
+        """Mistakes up to each of the last N rounds; or the faded sums of mistakes and rounds."""
+        self._faded = np.zeros(2)
+        self._wrong, self._seen, self._page = 1, 2, 0.0
+        self.drifts: list[int] = []
+        """The rounds, from 1, in which the rate was found to have risen."""
+        self.rate = 0.0
+
+    def extend(self, mistaken: NDArray[np.bool_]) -> Floats:
+        """The recent rate at each of these rounds."""
+        rates = self._in_window(mistaken) if self._recent.window else self._fading(mistaken)
+        self._watch(mistaken)
+        self._rounds += len(mistaken)
+        self.rate = float(rates[-1])
+        return rates
+
+    @property
+    def rounds(self) -> int:
+        """Rounds of the window so far."""
+        return len(self._before) - 1
+
+    def _in_window(self, mistaken: NDArray[np.bool_]) -> Floats:
+        size = self._recent.window
+        assert size is not None
+        known = len(self._before)
+        totals = np.append(self._before, self._before[-1] + np.cumsum(mistaken))
+        last = np.arange(known, len(totals))
+        first = np.maximum(last - size, 0)
+        self._before = totals[-size - 1 :]
+        return np.asarray((totals[last] - totals[first]) / (last - first))
+
+    def _fading(self, mistaken: NDArray[np.bool_]) -> Floats:
+        factor, sums = self._recent.fading, self._faded
+        assert factor is not None
+        rates = np.empty(len(mistaken))
+        for number, mistake in enumerate(mistaken.tolist()):
+            sums = factor * sums + (mistake, 1.0)
+            rates[number] = sums[0] / sums[1]
+        self._faded = sums
+        return rates
+
+    def _watch(self, mistaken: NDArray[np.bool_]) -> None:
+        """Page's test. A right round adds log ¾ whatever p is."""
+        past = -1
+        for now in np.flatnonzero(mistaken).tolist():
+            self._seen += now - past - 1
+            self._page = max(0.0, self._page + (now - past - 1) * math.log(0.75))
+            self._page += math.log(0.75 + 0.25 * self._seen / self._wrong)  # q/p
+            self._wrong += 1
+            self._seen += 1
+            past = now
+            if self._page > DRIFT_ALARM:
+                self.drifts.append(self._rounds + now + 1)
+                self._wrong, self._seen, self._page = 1, 2, 0.0
+        left = len(mistaken) - past - 1
+        self._seen += left
+        self._page = max(0.0, self._page + left * math.log(0.75))
 
 
 def metrics_of(confusion: Sequence[Sequence[int]], ranking: Ranking | None = None) -> Metrics:

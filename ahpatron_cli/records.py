@@ -61,6 +61,22 @@ class Metrics:
 
 
 @dataclass(frozen=True)
+class Window:
+    """The mistake rate of the last `rounds` rounds of this run."""
+
+    rounds: int
+    mistake_rate: float
+
+
+@dataclass(frozen=True)
+class Fading:
+    """The mistake rate in which a round counts `factor` times what the next one counts."""
+
+    factor: float
+    mistake_rate: float
+
+
+@dataclass(frozen=True)
 class RunRecord:
     """One learner, one pass."""
 
@@ -99,6 +115,12 @@ class RunRecord:
     """The labels of all classes, if there are more than two."""
     confusion: tuple[tuple[int, ...], ...] | None = None
     """Rounds by true class (rows) and predicted class (columns), in the order of `classes`."""
+    window: Window | None = None
+    """Only with `--window`."""
+    fading: Fading | None = None
+    """Only with `--fading`."""
+    drifts: tuple[int, ...] | None = None
+    """The rounds in which the mistake rate was found to have risen; only with one of these."""
 
 
 @dataclass(frozen=True)
@@ -166,6 +188,8 @@ class Curve:
     """The rounds t (from 1, increasing) at which the curve is known."""
     mistakes: NDArray[np.float64]
     """|M_t|, the mistakes up to and including round t; the mean where repeats were averaged."""
+    recent_rate: NDArray[np.float64] | None = None
+    """The rate of the last rounds, with `--window` or `--fading`."""
 
     @property
     def mistake_rate(self) -> NDArray[np.float64]:
@@ -265,13 +289,14 @@ def runs_to_json(report: Report) -> list[Json]:
 
 def run_to_json(run: RunRecord) -> Json:
     """One element of `runs`; metrics only if they were asked for, classes if there are several."""
-    part, metrics = run.this_file, run.metrics
+    part = run.this_file
     document = {**_as_json(run), "this_file": None if part is None else dict(vars(part))}
-    if metrics is not None:
-        document["metrics"] = dict(vars(metrics))
+    for name in ("metrics", "window", "fading"):
+        if document[name] is not None:
+            document[name] = dict(vars(document[name]))
     if run.classes is not None:
         document["classes"] = [whole(label) for label in run.classes]
-    optional = ("metrics", "classes", "confusion")
+    optional = ("metrics", "classes", "confusion", "window", "fading", "drifts")
     return {
         name: value for name, value in document.items() if name not in optional or value is not None
     }

@@ -23,8 +23,8 @@ from ahpatron_cli.core.state import State, Stored
 from ahpatron_cli.core.theorems import Outcome, outcome_of
 from ahpatron_cli.data.dataset import Batch, Dataset
 from ahpatron_cli.errors import ExitCode, UserError, bad_data, usage
-from ahpatron_cli.metrics import Ranking, metrics_of
-from ahpatron_cli.records import ParamValue, RunRecord, ThisFile
+from ahpatron_cli.metrics import Ranking, Recent, RecentMistakes, metrics_of
+from ahpatron_cli.records import Fading, ParamValue, RunRecord, ThisFile, Window
 
 CURVE_POINTS = 2000
 SUSPICIOUS_TIES = 0.2
@@ -121,6 +121,10 @@ class Played:
     than two."""
     classes: tuple[float, ...] | None = None
     """The labels of all classes, if there are more than two."""
+    recent_rate: float | None = None
+    """The mistake rate of the last rounds, if it is asked for."""
+    drifts: tuple[int, ...] = ()
+    """Those of the rounds in which the mistake rate was found to have risen."""
 
     def mistaken(self) -> NDArray[np.bool_]:
         """Which of the rounds were mistakes."""
@@ -133,6 +137,8 @@ class Played:
         """All rounds of consecutive parts."""
         return replace(
             parts[0],
+            recent_rate=parts[-1].recent_rate,
+            drifts=tuple(round_ for one in parts for round_ in one.drifts),
             labels=np.concatenate([one.labels for one in parts]),
             lines=np.concatenate([one.lines for one in parts]),
             scores=np.concatenate([one.scores for one in parts]),
@@ -148,8 +154,8 @@ class PassResult:
     """One pass: its record, and what only some callers ask for."""
 
     record: RunRecord
-    curve: tuple[Integers, Integers]
-    """Rounds, and the mistakes up to each of them; thinned."""
+    curve: tuple[Integers, Integers, Floats | None]
+    """Rounds, the mistakes up to each of them, and the recent rate if asked for; thinned."""
     seconds: float
     """Learning time of this pass alone; that of the record includes earlier files."""
     warnings: tuple[str, ...]
@@ -199,6 +205,8 @@ class Pass:
             self._player.forget_counts()
         self._before = replace(self._player.tally)
         self._curve = _CurvePoints(self.rounds, self.mistakes)
+        self._recent: RecentMistakes | None = None
+        self._asked: Recent | None = None
         self._measured = False
         self._ranking: Ranking | None = None
 
@@ -211,6 +219,11 @@ class Pass:
     def rounds(self) -> int:
         """Rounds so far."""
         return self._player.tally.rounds
+
+    def watch(self, recent: Recent) -> None:
+        """Compute the recent mistake rate, too, from here on."""
+        self._asked = recent
+        self._recent = RecentMistakes(recent, self.rounds)
 
     def measure(self, *, exactly: bool) -> None:
         """Compute metrics, too; `exactly`: AUC without error, in memory that grows with the rounds.
@@ -238,7 +251,13 @@ class Pass:
         name = self.setup.learner
         rounds = batch.labels, batch.lines, scores, self._classes
         played = Played(name, self.repeat, first, *rounds)
-        self._curve.extend(played.mistaken())
+        mistaken, rates = played.mistaken(), None
+        if self._recent is not None:
+            known = len(self._recent.drifts)
+            rates = self._recent.extend(mistaken)
+            drifts = tuple(self._recent.drifts[known:])
+            played = replace(played, recent_rate=self._recent.rate, drifts=drifts)
+        self._curve.extend(mistaken, rates)
         if self._ranking is not None:
             self._ranking.add(scores, batch.labels)
         return played
@@ -309,6 +328,7 @@ class Pass:
             if self._resumed
             else None,
             metrics=metrics_of(confusion, self._ranking) if self._measured else None,
+            **self._recent_facts(),
         )
         return PassResult(
             record,
@@ -318,6 +338,16 @@ class Pass:
             player.f.norm_drift,
             outcome_of(player) if self._classes is None else Outcome(),
         )
+
+    def _recent_facts(self) -> dict[str, Any]:
+        asked, found = self._asked, self._recent
+        if asked is None or found is None:
+            return {}
+        return {
+            "window": Window(found.rounds, found.rate) if asked.window else None,
+            "fading": Fading(asked.fading, found.rate) if asked.fading else None,
+            "drifts": tuple(found.drifts),
+        }
 
     def _warnings(self) -> Iterator[str]:
         player = self._player
@@ -360,23 +390,34 @@ class _CurvePoints:
         self._mistakes = mistakes
         self._at: list[int] = []
         self._so_far: list[int] = []
+        self._recent: list[float] = []
+        self._last_recent: float | None = None
 
-    def extend(self, mistaken: np.ndarray) -> None:
+    def extend(self, mistaken: np.ndarray, rates: Floats | None = None) -> None:
         totals = self._mistakes + np.cumsum(mistaken)
         first = -self._rounds % self._spacing or self._spacing
         self._at.extend(range(self._rounds + first, self._rounds + len(totals) + 1, self._spacing))
         self._so_far.extend(totals[first - 1 :: self._spacing].tolist())
+        if rates is not None:
+            self._recent.extend(rates[first - 1 :: self._spacing].tolist())
+            self._last_recent = float(rates[-1])
         self._rounds += len(totals)
         self._mistakes = int(totals[-1])
         while len(self._at) > CURVE_POINTS:
             self._spacing *= 2
             self._at, self._so_far = self._at[1::2], self._so_far[1::2]
+            self._recent = self._recent[1::2]
 
-    def points(self) -> tuple[Integers, Integers]:
-        at, so_far = self._at, self._so_far
+    def points(self) -> tuple[Integers, Integers, Floats | None]:
+        at, so_far, recent = self._at, self._so_far, self._recent
         if not at or at[-1] != self._rounds:
             at, so_far = [*at, self._rounds], [*so_far, self._mistakes]
-        return np.array(at), np.array(so_far)
+            recent = [*recent, self._last_recent or 0.0]
+        return (
+            np.array(at),
+            np.array(so_far),
+            None if self._last_recent is None else np.array(recent),
+        )
 
 
 def play(
@@ -400,6 +441,16 @@ class Repetition:
     shuffle: bool
     metrics: bool = False
     """Whether metrics are computed for each pass."""
+    recent: Recent | None = None
+    """The recent mistake rate that is computed for each pass, if any."""
+
+    def prepare(self, one: Pass, *, exactly: bool) -> None:
+        """Let a pass compute what is asked for beyond the mistakes; see `Pass.measure`."""
+        if self.metrics:
+            one.measure(exactly=exactly)
+        if self.recent:
+            one.watch(self.recent)
+
     prefix: int | None = None
     """Play only so many rounds of each order."""
 
@@ -421,8 +472,7 @@ def play_repeat(
     rounds = dataset.rounds
     assert rounds is not None
     one = Pass(setup, dataset.name, repetition.seed, repeat, rounds, classes=dataset.classes)
-    if repetition.metrics:
-        one.measure(exactly=True)
+    repetition.prepare(one, exactly=True)
     (result,) = play(dataset.batches(repetition.order(repeat, rounds)), [one], observers)
     return result
 

@@ -86,9 +86,12 @@ class Conversation:
         self._say(render_error(error, colour=_shows_colour(self._stream)).removesuffix("\n"))
 
     @contextmanager
-    def progress(self, total: int | None, description: str) -> Iterator[ProgressLine]:
+    def progress(
+        self, total: int | None, description: str, *, ticks: bool = False
+    ) -> Iterator[ProgressLine]:
         """A progress bar while the block runs, where somebody can see one.
 
+        `ticks`: updates are rare, so the clock is redrawn by itself.
         `total` is in the unit of `update(completed)`, bytes or rounds; None if it is not known.
         """
         stream = self._stream
@@ -96,7 +99,7 @@ class Conversation:
         if hidden or stream is None or not _is_live_terminal(stream):
             yield ProgressLine()
             return
-        bar = _make_bar(stream, known_total=total is not None)
+        bar = _make_bar(stream, known_total=total is not None, ticks=ticks)
         task = bar.add_task(_shorten(literal(description)), total=total, played="", rate="")
         with suppress(OSError, ValueError):
             bar.start()
@@ -129,14 +132,18 @@ class ProgressLine:
         self._task = task
         self._next_refresh = 0.0 if bar else math.inf
 
-    def update(self, completed: int, mistakes: int = 0, rounds: int = 0) -> None:
+    def update(
+        self, completed: int, mistakes: int = 0, rounds: int = 0, recent: float | None = None
+    ) -> None:
         """Say how much of the total is done, and the mistakes made in the rounds played so far.
 
+        `recent` is the mistake rate of the last rounds, if it is asked for.
         Called between redraws this costs next to nothing.
         """
         if time.monotonic() >= self._next_refresh:
             played = f"{rounds:,} rounds" if rounds else ""
             rate = f"{percent(mistakes / rounds)} % mistakes" if rounds else ""
+            rate += "" if recent is None else f", now {percent(recent)} %"
             self.show(completed, played, rate)
 
     def show(self, completed: int, count: str, news: str) -> None:
@@ -165,10 +172,11 @@ def _is_terminal(stream: TextIO | None) -> bool:
         return False
 
 
-def _make_bar(stream: TextIO, *, known_total: bool) -> Progress:
+def _make_bar(stream: TextIO, *, known_total: bool, ticks: bool) -> Progress:
     """A bar with percent and time left, or a spinner where nobody knows how long it will take.
 
-    It redraws only when told to: a refreshing thread would be one thread too many before a fork.
+    Unless it `ticks`, it redraws only when told to: a refreshing thread would be one too many
+    before a fork. (joblib starts its processes anew.)
     It leaves no trace when done, and keeps its hands off stdout, which belongs to the data.
     """
     from rich.console import Console  # rich takes 0.1 s to load
@@ -178,7 +186,9 @@ def _make_bar(stream: TextIO, *, known_total: bool) -> Progress:
     return Progress(
         *_columns(console.width, known_total=known_total),
         console=console,
-        auto_refresh=False,
+        auto_refresh=ticks,
+        refresh_per_second=2,
+        speed_estimate_period=3600.0,  # passes end together: the last seconds say little
         transient=True,
         expand=known_total,
         redirect_stdout=False,

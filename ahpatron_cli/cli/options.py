@@ -381,6 +381,24 @@ McNemarFlag = Annotated[
     bool,
     _option(OUTPUT, "--mcnemar", "Compare each learner with the best round by round (McNemar)."),
 ]
+WindowSize = Annotated[
+    int | None,
+    _number(
+        OUTPUT,
+        "--window N",
+        "Add the mistake rate of the last N rounds, and mark where it rises.",
+        low=1,
+        below=10_000_001,
+    ),
+]
+FadingFactor = Annotated[
+    float | None,
+    _option(
+        OUTPUT,
+        "--fading A",
+        "Add the mistake rate in which each round counts A times what the next one counts.",
+    ),
+]
 CurveFile = Annotated[
     str | None, _option(OUTPUT, "--curve FILE", "Write the learning curve: .csv, .png or .svg.")
 ]

@@ -43,6 +43,8 @@ def run(
     curve: options.CurveFile = None,
     metrics: options.MetricsFlag = False,
     mcnemar: options.McNemarFlag = False,
+    window: options.WindowSize = None,
+    fading: options.FadingFactor = None,
     format: options.Format = "table",
     out: options.Out = None,
     quiet: options.Quiet = False,
@@ -61,6 +63,7 @@ def run(
     from ahpatron_cli.data.dataset import Preparation
     from ahpatron_cli.data.scaling import SCALES
     from ahpatron_cli.errors import one_of, usage
+    from ahpatron_cli.metrics import Recent
     from ahpatron_cli.output.formats import FORMATS, to_text, write_reports
     from ahpatron_cli.output.predictions import STDOUT, check_predictions_path, open_predictions
     from ahpatron_cli.runner import Repetition
@@ -110,7 +113,12 @@ def run(
     for remark in remarks:
         talk.warn(remark)
     permuted = repeats > 1 if shuffle is None else shuffle
-    repetition = Repetition(repeats, seed, permuted, metrics)
+    if window and fading is not None:
+        raise usage("--window and --fading are two ways to say what is recent", "give one of them")
+    if fading is not None and not 0 < fading < 1:
+        raise usage(f"--fading must be a number > 0 and < 1, got {fading:g}")
+    recent = Recent(window, fading) if window or fading else None
+    repetition = Repetition(repeats, seed, permuted, metrics, recent)
     preparation = Preparation(
         limit,
         one_of("scale", scale, SCALES),

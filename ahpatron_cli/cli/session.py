@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +30,7 @@ from ahpatron_cli.runner import (
     play,
     play_repeats,
 )
+from ahpatron_cli.signals import Terminated
 from ahpatron_cli.sweep.plan import settle_sigma
 from ahpatron_cli.sweep.statistics import mcnemar
 
@@ -149,10 +151,18 @@ class Session:
         total = source.size
         if dataset.in_memory:
             total = (dataset.rounds or 0) * len(setups) * repetition.repeats
-        with self._talk.progress(total, _short(name)) as line:
-            observers: list[Observer] = [_Progress(line, None if dataset.in_memory else source)]
-            if self._talk.verbose:
-                observers.append(_Milestones(self._talk, self._prefix(name)))
+        ticks = self._in_memory and self._jobs > 1  # then observers hear of whole passes only
+        figures = _Figures(self._talk, self._prefix(name))
+        with (
+            self._talk.progress(total, _short(name), ticks=ticks) as line,
+            figures.if_stopped(
+                None if saved or self._in_memory else "--checkpoint FILE keeps what was learned"
+            ),
+        ):
+            observers: list[Observer] = [
+                _Progress(line, None if dataset.in_memory else source),
+                figures,
+            ]
             if self._paired:
                 self._paired.begin([setup.learner for setup in setups])
                 observers.append(self._paired)
@@ -168,9 +178,8 @@ class Session:
             passes = [
                 Pass(setup, name, repetition.seed, 0, horizon, classes=classes) for setup in setups
             ]
-            if repetition.metrics:
-                for one in passes:
-                    one.measure(exactly=False)
+            for one in passes:
+                repetition.prepare(one, exactly=False)
             return play(dataset.batches(), passes, observers)
 
     def _play_saved(
@@ -183,8 +192,7 @@ class Session:
     ) -> list[PassResult]:
         """One pass that continues a model, or is saved."""
         one = saved.make_pass(setup, dataset.name, self._repetition.seed, horizon, dataset.classes)
-        if self._repetition.metrics:
-            one.measure(exactly=self._in_memory)
+        self._repetition.prepare(one, exactly=self._in_memory)
         order = self._repetition.order(0, dataset.rounds or 0) if self._in_memory else None
         batches = saved.left(dataset.batches(order, saved.first_round(one)), one)
         results = play(batches, [one], [*observers, saved.observer(one, dataset)])
@@ -219,7 +227,9 @@ class Session:
             shown = path if self._full_names else _short(path)
             label = f"{shown}: {learner}" if self._several_files else learner
             mistakes = np.mean([result.curve[1] for result in mine], axis=0)
-            self.curves.append(Curve(label, mine[0].curve[0], mistakes))
+            rates = [result.curve[2] for result in mine if result.curve[2] is not None]
+            recent = np.mean(rates, axis=0) if rates else None
+            self.curves.append(Curve(label, mine[0].curve[0], mistakes, recent))
 
     def _tell(self, path: str, facts: Facts, results: Sequence[PassResult]) -> None:
         prefix = self._prefix(path)
@@ -251,7 +261,7 @@ class _Progress:
         self._rounds += len(played.scores)
         self._mistakes += int(np.count_nonzero(played.mistaken()))
         done = self._source.position if self._source else self._rounds
-        self._line.update(done, self._mistakes, self._rounds)
+        self._line.update(done, self._mistakes, self._rounds, played.recent_rate)
 
 
 class _PairedMistakes:
@@ -279,8 +289,11 @@ class _PairedMistakes:
         return mcnemar(names, self._only.tolist(), self._mistakes.tolist())
 
 
-class _Milestones:
-    """Prints the mistakes so far at 1,000, 2,000, 4,000, … rounds of each pass."""
+class _Figures:
+    """The mistakes so far of each pass, printed at 1,000, 2,000, 4,000, … rounds with -v.
+
+    Also printed when the run is stopped; and rounds in which the mistake rate rose, as they come.
+    """
 
     def __init__(self, talk: Conversation, prefix: str) -> None:
         self._talk = talk
@@ -288,18 +301,34 @@ class _Milestones:
         self._passes: dict[tuple[str, int], tuple[int, int]] = {}
         """Rounds and mistakes of this file so far."""
 
+    @contextmanager
+    def if_stopped(self, hint: str | None) -> Iterator[None]:
+        """Print all figures, with a hint, if a signal ends the run."""
+        try:
+            yield
+        except (KeyboardInterrupt, Terminated):
+            for (learner, repeat), (rounds, mistakes) in self._passes.items():
+                self._talk.note(f"stopped: {self._line(learner, repeat, rounds, mistakes)}")
+            if self._passes and hint:
+                self._talk.note(hint)
+            raise
+
+    def _line(self, learner: str, repeat: int, rounds: int, mistakes: int) -> str:
+        which = f"{learner}, repeat {repeat}" if repeat else learner
+        rate = f"{100 * mistakes / rounds:.2f} %"
+        return f"{self._prefix}{which}: {rounds:,} rounds, {mistakes:,} mistakes ({rate})"
+
     def __call__(self, played: Played) -> None:
+        for number in played.drifts:
+            self._talk.warn(
+                f"{self._prefix}{played.learner}: the mistake rate rose, as of round {number:,}"
+            )
         key = played.learner, played.repeat
         rounds, mistakes = self._passes.get(key, (0, 0))
         so_far = mistakes + np.cumsum(played.mistaken())
         due = _FIRST_MILESTONE << (rounds // _FIRST_MILESTONE).bit_length()
         while due <= rounds + len(so_far):
-            made = int(so_far[due - rounds - 1])
-            which = f"{played.learner}, repeat {played.repeat}" if played.repeat else played.learner
-            self._talk.detail(
-                f"{self._prefix}{which}: {due:,} rounds, {made:,} mistakes "
-                f"({100 * made / due:.2f} %)"
-            )
+            self._talk.detail(self._line(*key, due, int(so_far[due - rounds - 1])))
             due *= 2
         self._passes[key] = rounds + len(so_far), int(so_far[-1])
 

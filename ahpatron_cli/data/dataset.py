@@ -243,13 +243,18 @@ class Dataset:
         return self._labels
 
     def _parts(self, rows: CsrRows, open_rounds: int) -> Iterator[tuple[int, int]]:
-        """Runs of blocks that need no other width than the first of them; wide rows stay sparse."""
+        """Runs of blocks that need no other width than the first of them; wide rows stay sparse.
+
+        None is longer than `BATCH`: whoever looks on hears of it soon.
+        """
         starts = np.append(0, np.arange(BLOCK - open_rounds, len(rows), BLOCK))
         tops = np.zeros(len(rows), dtype=np.int64)
         filled = np.diff(rows.indptr) > 0
         tops[filled] = rows.columns[rows.indptr[1:][filled] - 1] + 1  # columns increase
         widths = np.maximum.accumulate(np.maximum(np.maximum.reduceat(tops, starts), self.width))
-        firsts = np.flatnonzero(np.diff(widths, prepend=-1)) if self.dense else np.zeros(1, int)
+        firsts = np.arange(0, len(starts), BATCH // BLOCK)
+        if self.dense:
+            firsts = np.union1d(firsts, np.flatnonzero(np.diff(widths, prepend=-1)))
         for number, first in enumerate(firsts.tolist()):
             last = firsts[number + 1] if number + 1 < len(firsts) else len(starts)
             self.width = int(widths[last - 1])

@@ -355,6 +355,8 @@ def _flat_run(row: Json) -> Json:
     """Parts in columns of their own, such as `this_file_NAME`; reasons as one text."""
     part = row.pop("this_file", None) or {}
     row |= {f"this_file_{name}": value for name, value in part.items()}
+    for name in ("window", "fading"):
+        row |= {f"{name}_{key}": value for key, value in row.pop(name, {}).items()}
     if "metrics" in row:
         row |= _columns("metrics", row.pop("metrics"), Metrics)
     if "certificate" in row:

@@ -164,6 +164,13 @@ def _run_table(report: Report, lines: Sequence[_Line]) -> Table:
         (Column("ζ̂"), lambda line: _fixed(line.mean("zeta"), 4)),
         (Column("Seconds"), lambda line: seconds_cell(line.summary)),
     ]
+    first = lines[0].runs[0] if lines else None
+    if first and first.window:
+        head = Column(f"Last {max(run.window.rounds for run in report.runs if run.window):,} %")
+        fields.insert(2, (head, lambda line: _recent_rate(line)))
+    if first and first.fading:
+        head = Column(f"Fading {first.fading.factor:g} %")
+        fields.insert(2, (head, lambda line: _recent_rate(line)))
     if any(run.restarts for line in lines for run in line.runs):
         fields.insert(-1, (Column("Restarts"), lambda line: _count(line.mean("restarts"))))
     notes = [_WORSE_NOTE] if any(line.worse for line in lines) else []
@@ -174,6 +181,12 @@ def _run_table(report: Report, lines: Sequence[_Line]) -> Table:
         notes += [f"{', '.join(shared)}: {_SHARED_NOTE}"] if shared else []
     table = table_of(lines, fields, name=report.data.path, about=about, notes=notes)
     return _with_this_file(table, lines) if any(map(_this_file, lines)) else table
+
+
+def _recent_rate(line: _Line) -> Cell | None:
+    """Of the last rounds; mean over the repeats."""
+    found = [run.window or run.fading for run in line.runs]
+    return _rate(fmean(one.mistake_rate for one in found if one)) if any(found) else None
 
 
 def _this_file(line: _Line) -> ThisFile | None:

@@ -56,12 +56,16 @@ def write_curve(path: str | Path, curves: Sequence[Curve]) -> None:
 def _as_csv(curves: Sequence[Curve]) -> str:
     target = io.StringIO()
     writer = csv.writer(target, lineterminator="\n")
-    writer.writerow(("learner", "round", "mistakes", "mistake_rate"))
+    recent = any(curve.recent_rate is not None for curve in curves)
+    head = ["learner", "round", "mistakes", "mistake_rate", *(["recent_rate"] if recent else [])]
+    writer.writerow(head)
     for curve in curves:
-        columns = (curve.rounds.tolist(), curve.mistakes.tolist(), curve.mistake_rate.tolist())
-        for number, mistakes, rate in zip(*columns, strict=True):
+        columns = [curve.rounds.tolist(), curve.mistakes.tolist(), curve.mistake_rate.tolist()]
+        if curve.recent_rate is not None:
+            columns.append(curve.recent_rate.tolist())
+        for number, mistakes, *rates in zip(*columns, strict=True):
             shown = int(mistakes) if mistakes == int(mistakes) else mistakes
-            writer.writerow((spreadsheet_text(curve.label), number, shown, rate))
+            writer.writerow((spreadsheet_text(curve.label), number, shown, *rates))
     return target.getvalue()
 
 
@@ -82,6 +86,9 @@ def draw_curves(curves: Sequence[Curve]) -> Figure:
             "linewidth": LINE_WIDTH,
         }
         axes.plot(curve.rounds[drawn], 100 * curve.mistake_rate[drawn], **look)
+        if curve.recent_rate is not None:
+            thin = {**look, "linewidth": LINE_WIDTH / 3}
+            axes.plot(curve.rounds[drawn], 100 * curve.recent_rate[drawn], **thin)
         rate = float(curve.mistake_rate[-1])
         names.append(Name(f"{literal(curve.label)}  {percent(rate)} %", 100 * rate, look))
     axes.set_xlabel("round $t$")

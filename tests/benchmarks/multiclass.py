@@ -1,0 +1,104 @@
+"""Several classes: one learner per class or one for all, beside scikit-learn's linear learners.
+
+    python tests/benchmarks/multiclass.py
+
+Progressive mistakes in per cent, mean over three orders: each row is predicted before its label is
+seen. `rest` is one learner per class with B examples each, `rest, B in all` with B/k each, `shared`
+one learner with B. The same σ for all: of the median distance times 1, 1/2, 1/4 and 1/8 the one
+that is best for `ahpatron+`, one learner per class, on a fourth order.
+"""
+
+from __future__ import annotations
+
+import os
+
+os.environ["OPENBLAS_NUM_THREADS"] = "1"
+
+import time
+import warnings
+from collections.abc import Iterator
+
+import numpy as np
+from sklearn.datasets import load_digits, make_blobs
+from sklearn.linear_model import PassiveAggressiveClassifier, SGDClassifier
+
+from ahpatron_cli.core import REGISTRY, Gaussian
+from ahpatron_cli.core.multiclass import MulticlassPlayer
+from ahpatron_cli.core.rows import Floats, Integers
+from ahpatron_cli.data.geometry import median_sigma
+
+ORDERS, CHOICE_ORDER = 3, 3
+LEARNERS = ("ahpatron", "ahpatron+", "arow")
+
+
+def datasets() -> Iterator[tuple[str, Floats, Integers, int]]:
+    """Name, rows, classes and budget."""
+    X, y = load_digits(return_X_y=True)
+    yield "digits", X / 16, y, 400
+    rng = np.random.default_rng(1)
+    arm, along = rng.integers(0, 5, 4000), rng.uniform(0.1, 1, 4000)
+    angle = 2 * np.pi * (arm / 5 + 1.2 * along)
+    X = along[:, None] * np.stack((np.cos(angle), np.sin(angle)), axis=1)
+    X += rng.normal(0, 0.02, X.shape)
+    noisy = rng.random(4000) < 0.05
+    yield "spirals", X, np.where(noisy, rng.integers(0, 5, 4000), arm), 200
+    X, cluster = make_blobs(6000, n_features=10, centers=36, cluster_std=2.5, random_state=2)
+    yield "mixtures", X, cluster % 12, 480
+
+
+def order(number: int, rows: int) -> Integers:
+    return np.random.default_rng([0, number]).permutation(rows)
+
+
+def mistakes(
+    name: str, multiclass: str, budget: int, sigma: float, X: Floats, y: Integers, orders: range
+) -> tuple[float, float]:
+    """In per cent, and µs per round."""
+    rates, started = [], time.perf_counter()
+    for number in orders:
+        chosen = order(number, len(y))
+        learner = REGISTRY[name](budget=budget, multiclass=multiclass)
+        k = int(y.max()) + 1
+        player = MulticlassPlayer(learner, Gaussian(sigma=sigma), classes=k, horizon=len(y))
+        player.feed(X[chosen], y[chosen].astype(float))
+        rates.append(100 * player.tally.mistakes / len(y))
+    spent = (time.perf_counter() - started) / len(orders) / len(y)
+    return float(np.mean(rates)), 1e6 * spent
+
+
+def linear(kind: type, X: Floats, y: Integers) -> float:
+    """Progressive mistakes of a learner of scikit-learn, row by row, on standardised features."""
+    X = (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1)
+    rates = []
+    for number in range(ORDERS):
+        chosen, model, wrong = order(number, len(y)), kind(random_state=0), 0
+        model.partial_fit(X[chosen[:1]], y[chosen[:1]], classes=np.unique(y))
+        for row in chosen[1:]:
+            wrong += model.predict(X[row : row + 1])[0] != y[row]
+            model.partial_fit(X[row : row + 1], y[row : row + 1])
+        rates.append(100 * (wrong + 1) / len(y))
+    return float(np.mean(rates))
+
+
+def main() -> None:
+    warnings.filterwarnings("ignore", category=FutureWarning)
+    for title, X, y, budget in datasets():
+        k, median = int(y.max()) + 1, median_sigma(X[:1000], "gaussian")
+        assert isinstance(median, float)
+        tried = range(CHOICE_ORDER, CHOICE_ORDER + 1)
+        widths = [median / 2**power for power in range(4)]
+        sigma = min(widths, key=lambda s: mistakes("ahpatron+", "rest", budget, s, X, y, tried)[0])
+        print(f"{title}: {len(y)} rows, {k} classes, B = {budget}, σ = {sigma:.3g}")
+        print(f"  {'':10}{'rest':>16}{'rest, B in all':>18}{'shared':>16}   (AMR %, µs a round)")
+        for name in LEARNERS:
+            fewer = 2 * max(budget // k // 2, 1)
+            ways = (("rest", budget), ("rest", fewer), ("shared", budget))
+            found = [mistakes(name, way, b, sigma, X, y, range(ORDERS)) for way, b in ways]
+            cells = "".join(f"{rate:9.2f}{time:7.0f}  " for rate, time in found)
+            print(f"  {name:10}{cells}")
+        for kind in (SGDClassifier, PassiveAggressiveClassifier):
+            print(f"  {kind.__name__}: {linear(kind, X, y):.2f} %")
+
+
+if __name__ == "__main__":
+    main()

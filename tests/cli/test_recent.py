@@ -1,0 +1,117 @@
+"""What is happening now: recent mistake rates, drift, and figures when a run is stopped."""
+
+from __future__ import annotations
+
+import csv
+import json
+import random
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ahpatron_cli.cli.console import Conversation
+from ahpatron_cli.cli.session import _Figures
+from ahpatron_cli.metrics import Recent, RecentMistakes
+from ahpatron_cli.runner import Played
+from support.command import Ahpatron
+
+TURN = 3000
+
+
+def turning() -> str:
+    """Labels that turn into their opposite."""
+    rng = random.Random(1)
+    lines = []
+    for t in range(TURN + 1000):
+        a, b = rng.uniform(-1, 1), rng.uniform(-1, 1)
+        label = 1 if (a * b > 0) == (t < TURN) else -1
+        lines.append(f"{label} 1:{a:.3f} 2:{b:.3f}\n")
+    return "".join(lines)
+
+
+def run(ahpatron: Ahpatron, *args: object) -> tuple[dict[str, Any], str]:
+    done = ahpatron("run", "d.svm", "--sigma", 0.4, "--format", "json", *args)
+    assert done.code == 0, done.err
+    return json.loads(done.out)["runs"][0], done.err
+
+
+def mistakes(ahpatron: Ahpatron) -> list[int]:
+    with (ahpatron.folder / "p.csv").open() as file:
+        return [int(row["mistake"]) for row in csv.DictReader(file)]
+
+
+@pytest.mark.parametrize("way", [(), ("--shuffle",)])
+def test_the_window_and_the_curve(ahpatron: Ahpatron, way: tuple[str, ...]) -> None:
+    ahpatron.write("d.svm", turning())
+    files = ("--predictions", "p.csv", "--curve", "c.csv")
+    record, said = run(ahpatron, "--window", 300, *files, *way)
+    made = mistakes(ahpatron)
+    assert record["window"] == {"rounds": 300, "mistake_rate": sum(made[-300:]) / 300}
+    with (ahpatron.folder / "c.csv").open() as file:
+        for row in csv.DictReader(file):
+            last = made[max(int(row["round"]) - 300, 0) : int(row["round"])]
+            assert float(row["recent_rate"]) == pytest.approx(sum(last) / len(last), abs=1e-12)
+    if way:
+        assert record["drifts"] == []
+    else:
+        (drift,) = record["drifts"]
+        assert TURN < drift < TURN + 30
+        assert f"ahpatron: the mistake rate rose, as of round {drift:,}" in said
+
+
+def test_fading(ahpatron: Ahpatron) -> None:
+    ahpatron.write("d.svm", turning())
+    record, _ = run(ahpatron, "--fading", 0.99, "--predictions", "p.csv")
+    made = mistakes(ahpatron)
+    weights = [0.99**age for age in range(len(made))][::-1]
+    rate = sum(w * e for w, e in zip(weights, made, strict=True)) / sum(weights)
+    assert record["fading"] == {"factor": 0.99, "mistake_rate": pytest.approx(rate, abs=1e-12)}
+    table = ahpatron("run", "d.svm", "--sigma", 0.4, "--fading", 0.99)
+    assert "Fading 0.99 %" in table.out
+    plain, _ = run(ahpatron)
+    assert not plain.keys() & {"window", "fading", "drifts"}
+
+
+def test_how_rounds_are_cut_does_not_matter() -> None:
+    mistaken = np.random.default_rng(3).random(5000) < np.repeat([0.05, 0.5], 2500)
+    for recent in (Recent(window=100), Recent(fading=0.9)):
+        whole = RecentMistakes(recent, 0)
+        rates = whole.extend(mistaken)
+        pieces = RecentMistakes(recent, 0)
+        parts = [pieces.extend(mistaken[i : i + 7]) for i in range(0, 5000, 7)]
+        np.testing.assert_array_equal(np.concatenate(parts), rates)
+        assert pieces.drifts == whole.drifts
+        assert 2500 < whole.drifts[0] < 2560
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--window", "0"), "0 is too small"),
+        (("--fading", "1"), "--fading must be a number > 0 and < 1, got 1"),
+        (("--fading", "nan"), "--fading must be a number > 0 and < 1"),
+        (("--window", "5", "--fading", "0.5"), "give one of them"),
+    ],
+)
+def test_what_is_refused(ahpatron: Ahpatron, options: tuple[str, ...], said: str) -> None:
+    refused = ahpatron("run", "d.svm", *options)
+    assert (refused.code, refused.out) == (2, "")
+    assert said in refused.err
+
+
+def test_a_run_that_is_stopped_says_how_far_it_was(capsys: pytest.CaptureFixture[str]) -> None:
+    figures = _Figures(Conversation(), "")
+
+    def stopped() -> None:
+        with figures.if_stopped("--checkpoint FILE keeps what was learned"):
+            labels = np.array([1.0, -1.0, -1.0, 1.0])
+            figures(Played("ahpatron", 0, 1, labels, np.arange(4), np.ones(4)))
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        stopped()
+    assert capsys.readouterr().err == (
+        "note: stopped: ahpatron: 4 rounds, 2 mistakes (50.00 %)\n"
+        "note: --checkpoint FILE keeps what was learned\n"
+    )

@@ -236,6 +236,7 @@ def test_defaults_by_formula() -> None:
         "ridge": 0.0005,
         "selection": "magnitude",
         "rescale": "keep",
+        "multiclass": "rest",
     }
     assert Ahpatron(budget=100, radius=8).step == 0.4
 

@@ -116,15 +116,6 @@ class SecondOrder(Hypothesis):
         cancelled = np.abs(values) <= CANCELLED * (np.abs(self._a.T) @ np.abs(K))
         return np.where(cancelled, 0.0, values).T
 
-    def variance_at(self, points: Points) -> Floats:
-        """k·C·k at any points while no block is open."""
-        if not self.size:
-            return np.zeros(points.size)
-        assert self.points is not None
-        K = self.kernel.between(self.points.widened(points.width), points)
-        CK = dsymm(1.0, self._C, np.asfortranarray(K), lower=1)
-        return np.asarray(np.maximum(np.einsum("ij,ij->j", K, CK), 0.0))
-
     @property
     def norm(self) -> float:
         """‖f‖."""
@@ -233,14 +224,6 @@ class SecondOrder(Hypothesis):
     def _move(self, w: Floats, step: Any) -> None:
         """`f += step·w`, in place."""
         daxpy(w, self._f, a=step)
-
-    def variance(self) -> float:
-        """k·C·k of the current example, as C is now."""
-        now, i = self._now, self._events
-        v = self._in_C.products.item(self._in_C.slot(now), now)
-        if i:
-            v += float(self._Z[:i, now] @ self._X[:i, now])
-        return float(max(v, 0.0))
 
     # Housekeeping -------------------------------------------------------------------------------
 

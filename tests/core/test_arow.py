@@ -84,15 +84,3 @@ def test_a_covariance_that_lost_its_digits_is_mended_and_told() -> None:
     assert np.isfinite(scores).all()
     assert f.mended == 1
     assert any("mended" in text for text in player.learner.warnings(f))
-
-
-def test_the_variance_of_a_point_is_that_of_its_round() -> None:
-    stream = make_stream(seed=6, rounds=128, features=3)
-    player = Player(Arow(budget=30), Gaussian())
-    player.feed(stream.X, stream.y)
-    f = second_order(player)
-    points = player.kernel.points(stream.X[:10], player._centre)
-    C = np.tril(f._C) + np.tril(f._C, -1).T
-    assert f.points is not None
-    K = player.kernel.between(f.points, points)
-    np.testing.assert_allclose(f.variance_at(points), np.einsum("ij,ij->j", K, C @ K), atol=1e-12)

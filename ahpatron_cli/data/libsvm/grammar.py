@@ -214,15 +214,12 @@ def _data_part(text: bytes) -> bytes:
     _refuse_other_encodings(text)
     text = text.removesuffix(b"\r")
     if (at := text.find(b"\r")) >= 0:
-        raise Fault(
-            at + 1,
-            1,
-            "cr-only",
+        problem, note = (
             "lines must end in LF or CRLF, not in CR alone",
             "a carriage return inside the line",
-            r"convert it with `tr '\r' '\n' < FILE > fixed.svm`",
-            whole_file=True,
         )
+        hint = r"convert it with `tr '\r' '\n' < FILE > fixed.svm`"
+        raise Fault(at + 1, 1, "cr-only", problem, note, hint, whole_file=True)
     data = text.partition(b"#")[0]
     if match := _FORBIDDEN.search(data):
         _refuse_delimited(data)  # other alphabets are common in its header
@@ -247,25 +244,15 @@ def _refuse_other_encodings(text: bytes) -> None:
     encoding = foreign_encoding(text)
     if encoding is not None:
         name = encoding[:6]
-        raise Fault(
-            1,
-            2,
-            name.lower(),
-            f"the text must be ASCII or UTF-8, not {name}",
-            f"{name} text",
-            f"convert it with `iconv -f {encoding} -t UTF-8 FILE > fixed.svm`",
-            whole_file=True,
-        )
+        problem = f"the text must be ASCII or UTF-8, not {name}"
+        hint = f"convert it with `iconv -f {encoding} -t UTF-8 FILE > fixed.svm`"
+        raise Fault(1, 2, name.lower(), problem, f"{name} text", hint, whole_file=True)
     if (nul := text.find(b"\0")) >= 0:
-        raise Fault(
-            nul + 1,
-            1,
-            "nul",
+        problem, hint = (
             "this is a binary file, not LIBSVM text",
-            "a NUL byte",
             "is it damaged, or the wrong file?",
-            whole_file=True,
         )
+        raise Fault(nul + 1, 1, "nul", problem, "a NUL byte", hint, whole_file=True)
 
 
 def _refuse_byte(data: bytes, at: int) -> NoReturn:
@@ -334,25 +321,16 @@ def _refuse_index(
 ) -> NoReturn:
     index = digits.lstrip(b"0") or b"0"
     if _long_index(digits) > max_features:
-        raise _Token(digits, column).fault(
-            "index-limit",
-            f"feature indices must not exceed {max_features:,}",
-            f"{_show(index)} is over the limit",
-            "if it is meant, raise --max-features",
-        )
+        problem = f"feature indices must not exceed {max_features:,}"
+        note, hint = f"{_show(index)} is over the limit", "if it is meant, raise --max-features"
+        raise _Token(digits, column).fault("index-limit", problem, note, hint)
     token = _Token(digits + b":" + number, column)
     if int(index) == last:
-        raise token.fault(
-            "index-duplicate",
-            "a feature index must appear once per line",
-            f"index {last} appears again",
-        )
-    raise token.fault(
-        "index-order",
-        "feature indices must increase along a line",
-        f"index {int(index)} comes after index {last}",
-        "sort the features of each line by index",
-    )
+        problem, note = "a feature index must appear once per line", f"index {last} appears again"
+        raise token.fault("index-duplicate", problem, note)
+    note = f"index {int(index)} comes after index {last}"
+    hint = "sort the features of each line by index"
+    raise token.fault("index-order", "feature indices must increase along a line", note, hint)
 
 
 def _refuse_feature(token: _Token, data: bytes, *, first_feature: bool) -> NoReturn:

@@ -33,18 +33,13 @@ class ModelOptions:
     checkpoint: str | None = None
     every: int = 100_000
 
-    @property
-    def wanted(self) -> bool:
-        """Whether any of them was given."""
-        return bool(self.save or self.resume or self.freeze or self.checkpoint)
-
     def check(self, files: int, learners: int, repeats: int, streamed: bool, traced: bool) -> None:
-        """Refuse contradictions. `traced`: --predictions or --curve is given."""
+        """Refuse contradictions, if any is given. `traced`: with --predictions or --curve."""
         if self.freeze and not self.resume:
             raise usage("--freeze requires --resume MODEL")
         if self.freeze and (self.save or self.checkpoint):
             raise usage("--freeze learns nothing, so there is nothing to save")
-        if self.wanted and (files != 1 or learners != 1 or repeats != 1):
+        if files != 1 or learners != 1 or repeats != 1:
             problem = "a model is one learner's on its way through one file"
             raise usage(problem, "use one DATA, one -l and --repeats 1")
         if self.checkpoint and self.resume:

@@ -76,9 +76,9 @@ class Conversation:
         if not self._quiet:
             self._say(text.rstrip("\n"))
 
-    def detail(self, text: str, level: int = 1) -> None:
-        """Say something that only `-v` (level 1) or `-vv` (level 2) asks for."""
-        if self._verbose >= level and not self._quiet:
+    def detail(self, text: str) -> None:
+        """Say something that only `-v` asks for."""
+        if self.verbose:
             self._say(literal(text))
 
     def error(self, error: UserError) -> None:

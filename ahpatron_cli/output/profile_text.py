@@ -188,6 +188,10 @@ def _kernel(content: Content) -> Iterator[_Entry]:
         low, high = short(distances.sigma_low), short(distances.sigma_high)
         why = "at least 5 % of pairs have κ >= 0.05, at least 5 % κ <= 0.95"
         yield "useful σ", f"{low} to {high}: {why}"
+    if content.tried:
+        rates = ", ".join(f"{short(one.sigma)}: {share(one.mistake_rate)}" for one in content.tried)
+        rows = counted(content.tried[0].rounds, "row")
+        yield "tried σ", f"{rates} mistakes of ahpatron+ (B = 100) on {rows} drawn at random"
     for alignment in content.alignments:
         yield "alignment A_T", _alignment(alignment)
 

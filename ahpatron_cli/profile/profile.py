@@ -114,6 +114,15 @@ class Scaling:
 
 
 @dataclass(frozen=True)
+class TriedSigma:
+    """One pass of `ahpatron+` over some of the rows, in a random order."""
+
+    sigma: float
+    rounds: int
+    mistake_rate: float
+
+
+@dataclass(frozen=True)
 class Content:
     """What the rows of a file are like."""
 
@@ -126,6 +135,8 @@ class Content:
     """A_T at the σ of the median heuristic, and at a σ that was asked for."""
     unknown: tuple[str, ...]
     """What could not be computed, and why."""
+    tried: tuple[TriedSigma, ...] = ()
+    """Values of σ that were played, the best first."""
 
 
 @dataclass(frozen=True)
@@ -274,7 +285,8 @@ def next_commands(profile: Profile) -> list[str]:
         words += ["--scale", scale]
     shuffle = ["--shuffle"] if labels.grouped or (profile.from_pipe and positive is None) else []
     # arow makes the fewest mistakes; ahpatron+ is quicker, and a sweep plays it many times
-    options = ["-l", "arow", "--sigma", short(found.sigma), *shuffle]
+    sigma = content.tried[0].sigma if content.tried else found.sigma
+    options = ["-l", "arow", "--sigma", short(sigma), *shuffle]
     commands = [shlex.join(["ahpatron", "run", *words, *options])]
     if not profile.from_pipe:
         grid = f"sigma=log:{short(found.sigma_low)}:{short(found.sigma_high)}:7"

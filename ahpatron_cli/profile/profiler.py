@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from ahpatron_cli.core.rows import CsrRows, row_sums
+from ahpatron_cli.core.rows import CsrRows, Floats, row_sums
 from ahpatron_cli.data.compact import Traits
+from ahpatron_cli.data.dataset import DENSE_WIDTH
 from ahpatron_cli.data.geometry import TOO_SMALL
 from ahpatron_cli.data.libsvm.grammar import MAX_FEATURES, Fault
 from ahpatron_cli.data.libsvm.reader import Chunk, SvmReader
@@ -27,11 +28,17 @@ from ahpatron_cli.profile.profile import (
     Profile,
     RowFacts,
     Scaling,
+    TriedSigma,
     advise_scale,
     played,
 )
 from ahpatron_cli.profile.sketches import ColumnResult, Columns, Fingerprints, LabelTally, Sample
 
+TRIED_FACTORS = (1.0, 0.5, 0.25, 0.125, 2.0)
+"""Values of σ that are played, as multiples of the median distance."""
+FEWEST_TRIED_ROWS, MOST_TRIED_ROWS = 200, 1000
+"""Rows that they are played on: in all at most a second."""
+MOST_TRIED_CLASSES = 100
 MOST_LISTED = 5
 """Features named singly: those of the largest range."""
 
@@ -144,9 +151,12 @@ class Profiler:
                 unknown.append(f"A_T at σ = {short(sigma)}: {TOO_SMALL}")
             else:
                 alignments.append(found)
-        return Content(
-            labels, row_facts, feature_facts, scaling, distances, tuple(alignments), tuple(unknown)
-        )
+        tried: tuple[TriedSigma, ...] = ()
+        if distances and not labels.problem:
+            played_as = signs if labels.positive is not None else self._sample.labels
+            tried = _tried(sample, played_as, distances.sigma)
+        facts = labels, row_facts, feature_facts, scaling, distances
+        return Content(*facts, tuple(alignments), tuple(unknown), tried)
 
     def _row_facts(self) -> RowFacts:
         lengths, repeats = self._lengths, self._fingerprints.result()
@@ -178,6 +188,39 @@ class _Lengths:
         self.empty += len(rows) - len(lengths)
         self.shortest = min(self.shortest, float(lengths.min(initial=math.inf)))
         self.longest = max(self.longest, float(lengths.max(initial=0.0)))
+
+
+def _tried(sample: CsrRows, labels: Floats, median: float) -> tuple[TriedSigma, ...]:
+    """Play some values of σ around the median distance; the best first, then the nearest to it."""
+    from ahpatron_cli.core.errors import NumericalError
+    from ahpatron_cli.core.kernels import Gaussian
+    from ahpatron_cli.core.learners import AhpatronPlus
+    from ahpatron_cli.core.multiclass import make_player
+
+    names, numbers = np.unique(labels, return_inverse=True)
+    rounds = min(len(sample), MOST_TRIED_ROWS)
+    if rounds < FEWEST_TRIED_ROWS or not 2 <= len(names) <= MOST_TRIED_CLASSES:
+        return ()
+    rows = sample.slice(0, rounds)
+    dense = rows.width <= DENSE_WIDTH and len(rows.values) >= SPARSE_DENSITY * rounds * rows.width
+    played = numbers.astype(np.float64)
+    if len(names) == 2:
+        played = 2 * played - 1
+    found = []
+    for factor in TRIED_FACTORS:
+        learner = AhpatronPlus(budget=100, multiclass="shared")
+        sigma = factor * median
+        player = make_player(
+            learner, Gaussian(sigma=sigma), classes=len(names), seed=(0,), horizon=rounds
+        )
+        try:
+            player.feed(rows.dense() if dense else rows, played[:rounds])
+        except NumericalError:
+            return ()
+        found.append(TriedSigma(sigma, rounds, player.tally.mistakes / rounds))
+    return tuple(
+        sorted(found, key=lambda one: (one.mistake_rate, abs(math.log(one.sigma / median))))
+    )
 
 
 def _feature_facts(columns: ColumnResult) -> FeatureFacts:

@@ -1,6 +1,6 @@
 """Several classes: one learner per class or one for all, beside scikit-learn's linear learners.
 
-    python tests/benchmarks/multiclass.py
+    python tests/benchmarks/multiclass.py [digits] [spirals] [mixtures]
 
 Progressive mistakes in per cent, mean over three orders: each row is predicted before its label is
 seen. `rest` is one learner per class with B examples each, `rest, B in all` with B/k each, `shared`
@@ -14,6 +14,7 @@ import os
 
 os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
+import sys
 import time
 import warnings
 from collections.abc import Iterator
@@ -83,6 +84,8 @@ def linear(kind: type, X: Floats, y: Integers) -> float:
 def main() -> None:
     warnings.filterwarnings("ignore", category=FutureWarning)
     for title, X, y, budget in datasets():
+        if sys.argv[1:] and title not in sys.argv[1:]:
+            continue
         k, median = int(y.max()) + 1, median_sigma(X[:1000], "gaussian")
         assert isinstance(median, float)
         tried = range(CHOICE_ORDER, CHOICE_ORDER + 1)

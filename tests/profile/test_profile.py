@@ -12,7 +12,9 @@ from numpy.typing import NDArray
 
 from ahpatron_cli.data.geometry import Geometry, row_hashes
 from ahpatron_cli.data.source import Source
+from ahpatron_cli.numbers import short
 from ahpatron_cli.profile.distances import Alignment, Distances, align, measure
+from ahpatron_cli.profile.profile import next_commands
 from ahpatron_cli.profile.profiler import Profiler, Wanted
 from ahpatron_cli.profile.sketches import Columns, Fingerprints, Sample
 from support.profiles import Matrix, alignment_of, content, distances_of, profile, to_csr, to_text
@@ -320,3 +322,23 @@ def peak_while_reading(rows: int) -> int:
 
 def test_memory_while_reading_does_not_grow() -> None:
     assert peak_while_reading(300_000) < peak_while_reading(30_000) + (1 << 20)
+
+
+def test_the_best_of_the_tried_widths_comes_first_and_is_suggested() -> None:
+    rng = np.random.default_rng(5)
+    X = rng.uniform(-1, 1, (300, 2))
+    y = 2 * (np.floor(4 * X).sum(axis=1) % 2) - 1  # a chequerboard: the median σ sees nothing of it
+    found = profile(to_text(X, y))
+    assert found.content is not None
+    assert found.content.distances is not None
+    tried = found.content.tried
+    rates = [one.mistake_rate for one in tried]
+    assert len(rates) == 5
+    assert rates == sorted(rates)
+    assert tried[0].sigma < found.content.distances.sigma
+    assert f"--sigma {short(tried[0].sigma)}" in next_commands(found)[0]
+    assert profile(to_text(X, y)) == found
+    few = content(to_text(X[:150], y[:150]))
+    assert few.tried == ()
+    several = content(to_text(X, np.digitize(X[:, 0], [-0.3, 0.3]).astype(float)))
+    assert several.tried[0].mistake_rate < 0.2

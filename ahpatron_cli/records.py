@@ -190,6 +190,12 @@ class Curve:
     """|M_t|, the mistakes up to and including round t; the mean where repeats were averaged."""
     recent_rate: NDArray[np.float64] | None = None
     """The rate of the last rounds, with `--window` or `--fading`."""
+    sd: NDArray[np.float64] | None = None
+    """Standard deviation of |M_t| over the repeats."""
+    baseline: float | None = None
+    """Mistake rate of always predicting the more frequent label so far, after the last round."""
+    about: str = ""
+    """The file and the parameters that all its learners share."""
 
     @property
     def mistake_rate(self) -> NDArray[np.float64]:

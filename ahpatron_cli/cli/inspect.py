@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 _DATA = ("max_faults", "max_features", "positive", "scale", "sigma", "seed", "format")
 _RESULTS = (
     *("format", "plot", "report", "out", "learner", "data", "metric", "tune_orders"),
-    *("matrix", "trials", "merge"),
+    *("matrix", "trials", "merge", "x"),
 )
 _OPTIONS = dict.fromkeys((*_DATA, *_RESULTS))
 
@@ -38,6 +38,7 @@ def inspect(
     format: options.Format = "table",
     plot: options.PlotFile = None,
     report: options.ReportFile = None,
+    x: options.PlotAxis = None,
     out: options.Out = None,
     learner: options.ShownLearners = None,
     data: options.ShownData = None,
@@ -76,7 +77,7 @@ def inspect(
         _refuse_others(context, "a results file", _RESULTS)
         from ahpatron_cli.cli.sweep_session import FindingsOutput, criterion_of
 
-        output = FindingsOutput(format, plot, report, out, matrix, trials)
+        output = FindingsOutput(format, plot, report, out, matrix, trials, x)
         criterion = criterion_of(metric, tune_orders)
         _inspect_results(paths or [], output, criterion, learner or [], data or [], merge, talk)
         return ExitCode.OK

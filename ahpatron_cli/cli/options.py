@@ -400,7 +400,8 @@ FadingFactor = Annotated[
     ),
 ]
 CurveFile = Annotated[
-    str | None, _option(OUTPUT, "--curve FILE", "Write the learning curve: .csv, .png or .svg.")
+    str | None,
+    _option(OUTPUT, "--curve FILE", "Write the learning curve: .csv, .png, .svg or .pdf."),
 ]
 PlotFile = Annotated[
     str | None,
@@ -410,6 +411,10 @@ PlotFile = Annotated[
         "Draw mistakes against budget, ε or another parameter, and against time: .png, .svg or "
         ".pdf.",
     ),
+]
+PlotAxis = Annotated[
+    str | None,
+    _option(OUTPUT, "--x NAME", "With --plot or --report: the parameter to draw against."),
 ]
 ReportFile = Annotated[
     str | None,

@@ -17,6 +17,7 @@ from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.data.dataset import Dataset, Facts, Preparation, load, stream
 from ahpatron_cli.data.source import Source, open_source
 from ahpatron_cli.errors import usage
+from ahpatron_cli.numbers import short
 from ahpatron_cli.output.predictions import PredictionWriter
 from ahpatron_cli.records import Curve, DataRecord, McNemarRecord, Report
 from ahpatron_cli.runner import (
@@ -221,15 +222,27 @@ class Session:
         return playable
 
     def _remember_curves(self, path: str, results: Sequence[PassResult]) -> None:
-        """The mean over repeats: all repeats of a file have the same rounds."""
+        """Mean and deviation over repeats: all repeats of a file have the same rounds."""
+        about = [_short(path)]
+        for name, symbol in (("budget", "B"), ("sigma", "σ")):
+            values = {result.record.params.get(name) for result in results} - {None}
+            if len(values) == 1:
+                auto = " (auto)" if name == "sigma" and self._setups[0].auto_sigma else ""
+                about.append(f"{symbol} = {short(values.pop() or 0)}{auto}")
         for learner in dict.fromkeys(result.record.learner for result in results):
             mine = [result for result in results if result.record.learner == learner]
             shown = path if self._full_names else _short(path)
             label = f"{shown}: {learner}" if self._several_files else learner
-            mistakes = np.mean([result.curve[1] for result in mine], axis=0)
+            counts = np.stack([result.curve[1] for result in mine])
+            sd = counts.std(axis=0, ddof=1) if len(mine) > 1 else None
             rates = [result.curve[2] for result in mine if result.curve[2] is not None]
             recent = np.mean(rates, axis=0) if rates else None
-            self.curves.append(Curve(label, mine[0].curve[0], mistakes, recent))
+            record = mine[0].record
+            baseline = (record.baseline_mistakes or 0) / max(record.rounds, 1)
+            known = None if record.baseline_mistakes is None else baseline
+            mean = counts.mean(axis=0)
+            curve = Curve(label, mine[0].curve[0], mean, recent, sd, known, ", ".join(about))
+            self.curves.append(curve)
 
     def _tell(self, path: str, facts: Facts, results: Sequence[PassResult]) -> None:
         prefix = self._prefix(path)

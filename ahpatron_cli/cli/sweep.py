@@ -35,6 +35,7 @@ def sweep(
     out: options.Results = None,
     plot: options.PlotFile = None,
     report: options.ReportFile = None,
+    x: options.PlotAxis = None,
     metric: options.MetricName = "mistake_rate",
     tune_orders: options.TuneOrders = 0,
     matrix: options.OnlyMatrix = False,
@@ -88,7 +89,7 @@ def sweep(
         problem = "a sweep keeps its results in a file"
         raise usage(problem, "name it: --out results.jsonl; the same command then resumes")
     plan = make_plan(asked)
-    output = FindingsOutput(format, plot, report, only_matrix=matrix)
+    output = FindingsOutput(format, plot, report, only_matrix=matrix, x=x)
     output.check([*(file.path for file in plan.files), out])
     criterion = criterion_of(metric, tune_orders)
     if tune_orders >= plan.repeats and tune_orders:

@@ -260,10 +260,14 @@ class FindingsOutput:
     only_matrix: bool = False
     trials: bool = False
     """One row per trial in place of tables."""
+    x: str | None = None
+    """The parameter that pictures draw against."""
 
     def check(self, inputs: Sequence[str]) -> None:
         """Refuse, before a long run, what could not be written after it."""
         one_of("format", self.format, FORMATS)
+        if self.x and not (self.plot or self.report):
+            raise usage("--x requires --plot FILE or --report FILE")
         if self.trials and self.only_matrix:
             raise usage("--trials and --matrix do not go together", "choose one of them")
         for format in filter(None, (self.format, self._out_format)):
@@ -291,11 +295,11 @@ class FindingsOutput:
         elif self.plot:
             from ahpatron_cli.output.plots.sweep import write_plot
 
-            write_plot(self.plot, findings)
+            write_plot(self.plot, findings, self.x)
         if self.report:
             from ahpatron_cli.output.html_report import write_report
 
-            write_report(self.report, findings)
+            write_report(self.report, findings, self.x)
         if self.out and self._out_format:
             write_atomically(self.out, self._text(findings, trials, self._out_format))
         if self.trials:

@@ -19,6 +19,7 @@ from ahpatron_cli.output.markup import html_ours, html_table, html_text
 from ahpatron_cli.output.plots.drawing import INSTALL, Pen, has_matplotlib, inline_svg, picture
 from ahpatron_cli.output.plots.panels import all_learners, parameter_panel, pareto_front
 from ahpatron_cli.output.plots.sweep import (
+    check_axis,
     draw_parameter,
     draw_ranks,
     draw_tradeoff,
@@ -59,14 +60,16 @@ def check_report_path(path: str | Path) -> None:
         raise unknown_suffix(path, REPORT_SUFFIXES)
 
 
-def write_report(path: str | Path, findings: Findings) -> None:
+def write_report(path: str | Path, findings: Findings, x: str | None = None) -> None:
     """Write the page, with the date."""
     check_report_path(path)
+    if has_matplotlib():
+        check_axis(x, findings)
     written = datetime.now(UTC).strftime("%Y-%m-%d")
-    write_atomically(path, to_html(findings, written))
+    write_atomically(path, to_html(findings, written, x))
 
 
-def to_html(findings: Findings, written: str = "") -> str:
+def to_html(findings: Findings, written: str = "", x: str | None = None) -> str:
     """The page; without pictures where there is no matplotlib."""
     style = files("ahpatron_cli.output").joinpath("report.css").read_text("utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
@@ -89,7 +92,7 @@ def to_html(findings: Findings, written: str = "") -> str:
 {_overview(findings)}
 </header>
 <main>
-{_datasets(findings)}
+{_datasets(findings, x)}
 {_failures(findings.failed)}
 <section aria-labelledby="meaning">
 <h2 id="meaning">How to read the numbers</h2>
@@ -156,17 +159,17 @@ def _rivals(data: DataFindings) -> str:
     return f" Not significantly worse: {', '.join(names)}." if names else ""
 
 
-def _datasets(findings: Findings) -> str:
+def _datasets(findings: Findings, x: str | None) -> str:
     by_learner = learner_pens(findings)
     return "\n".join(
-        _dataset(data, number, by_learner) for number, data in enumerate(findings.datasets, 1)
+        _dataset(data, number, by_learner, x) for number, data in enumerate(findings.datasets, 1)
     )
 
 
-def _dataset(data: DataFindings, number: int, by_learner: Mapping[str, Pen]) -> str:
+def _dataset(data: DataFindings, number: int, by_learner: Mapping[str, Pen], x: str | None) -> str:
     anchor, winner = f"data-{number}", _winner(data)
     count = len(data.settings)
-    pictures = _pictures(data, anchor, by_learner) if has_matplotlib() else ""
+    pictures = _pictures(data, anchor, by_learner, x) if has_matplotlib() else ""
     best = best_table(data, "The best setting of each learner, lowest rate first", page=True)
     notes = " ".join(notes_of(data, differences=count > 1, stars=True))
     return f"""\
@@ -211,9 +214,9 @@ def _scaling(scale: str) -> str:
     return "" if scale == "none" else f", scaled ({scale})"
 
 
-def _pictures(data: DataFindings, anchor: str, by_learner: Mapping[str, Pen]) -> str:
+def _pictures(data: DataFindings, anchor: str, by_learner: Mapping[str, Pen], x: str | None) -> str:
     figures, name = [], data.criterion.metric.head.removesuffix(" %")
-    panel = parameter_panel(data)
+    panel = parameter_panel(data, x)
     if panel is not None:
         several = max(setting.summary.repeats for setting in data.settings) > 1
         caption = (

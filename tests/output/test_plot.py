@@ -126,12 +126,12 @@ def test_labels_with_room_stay_where_they_are() -> None:
     assert spread([50.0, 50.0], gap=4, low=0, high=100) == [48.0, 52.0]
 
 
-@pytest.mark.parametrize("path", ["c.pdf", "curve", "c.jpg"])
+@pytest.mark.parametrize("path", ["c.eps", "curve", "c.jpg"])
 def test_other_suffixes_are_refused(tmp_path: Path, path: str) -> None:
     with pytest.raises(UserError) as caught:
         write_curve(tmp_path / path, [make_curve()])
     assert caught.value.code is ExitCode.USAGE
-    assert caught.value.hint == "the suffix decides the format; use one of .csv .png .svg"
+    assert caught.value.hint == "the suffix decides the format; use one of .csv .png .svg .pdf"
     assert list(tmp_path.iterdir()) == []
 
 
@@ -151,3 +151,19 @@ def test_a_missing_folder_is_refused(tmp_path: Path) -> None:
     with pytest.raises(UserError) as caught:
         write_curve(tmp_path / "nowhere" / "c.csv", [make_curve()])
     assert caught.value.code is ExitCode.CANNOT_CREATE
+
+
+def test_title_band_and_baseline(tmp_path: Path) -> None:
+    rounds, mistakes = np.arange(1, 101), np.arange(1, 101) / 4
+    about = "a$b$.svm, B = 100, σ = 0.44 (auto)"
+    curve = Curve("avp", rounds, mistakes, sd=np.ones(100), baseline=0.4, about=about)
+    figure = draw_curves([curve])
+    (axes,) = figure.axes
+    assert axes.get_title(loc="left") == "a$b$.svm, B = 100, σ = 0.44 (auto), mean ± sd"
+    assert labels(figure) == ["avp  25.00 %", "baseline  40.00 %"]
+    (band,) = axes.collections
+    assert band.get_datalim(axes.transData).ymax == pytest.approx(125)  # 1/4 + 1 in the first round
+    write_curve(tmp_path / "c.pdf", [curve])
+    assert (tmp_path / "c.pdf").read_bytes().startswith(b"%PDF")
+    two = draw_curves([curve, make_curve("rbp", rounds, mistakes)])
+    assert labels(two)[-1].startswith("rbp")  # files differ in their baselines

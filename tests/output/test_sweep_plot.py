@@ -1,3 +1,4 @@
+import math
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -89,9 +90,10 @@ def test_a_setting_that_lacks_orders_is_not_the_best_of_its_value() -> None:
 
 
 @pytest.mark.parametrize(
-    ("budgets", "log"), [((50, 400), False), ((50, 402), True), ((2, 4, 8), False)]
+    ("budgets", "log"),
+    [((50, 400), False), ((50, 402), True), ((2, 4, 8), True), ((2, 4, 6), False)],
 )
-def test_budgets_over_a_factor_of_8_need_a_logarithmic_axis(
+def test_budgets_over_a_factor_of_8_and_geometric_ones_need_a_logarithmic_axis(
     budgets: Sequence[int], log: bool
 ) -> None:
     figure = draw_sweep(sweeps.sweep(budgets=budgets))
@@ -111,7 +113,9 @@ def test_then_any_number() -> None:
     steps = [sweeps.trial("a", {"rule": "x", "step": 10.0**k}) for k in range(-3, 1)]
     words = [sweeps.trial("b", {"rule": word, "step": "auto"}) for word in ("x", "y")]
     endless = sweeps.trial("a", {"rule": "x", "step": float("inf")})
-    panel = parameter_panel(only(find([*words, *steps, endless])))
+    found = only(find([*words, *steps, endless]))
+    assert parameter_panel(found) is None  # not all learners were varied in it
+    panel = parameter_panel(found, "step")
     assert panel is not None
     assert (panel.parameter, panel.log, panel.others) == ("step", True, False)
     assert [[value for value, _ in line.points] for line in panel.series] == [
@@ -327,3 +331,33 @@ def test_a_metric_that_is_better_when_larger_is_drawn_better_below() -> None:
     assert [list(line.get_ydata()) for line in axes.lines[:1]] == [[-50.0, -80.0]]
     figure.canvas.draw()
     assert "60" in [label.get_text() for label in axes.get_yticklabels()]
+
+
+def test_the_axis_that_is_asked_for(tmp_path: Path) -> None:
+    root = math.sqrt(30_000)
+    findings = find(
+        [
+            *(
+                sweeps.trial("a", {"step": 10.0**k / root, "budget": b})
+                for k in (-1, 0, 1)
+                for b in (4, 8)
+            ),
+            sweeps.trial("b", {"step": 0.25, "budget": 4}),
+        ]
+    )
+    axes = draw_sweep(findings, "step").axes[0]
+    assert [label.get_text() for label in axes.get_xticklabels()] == [
+        "10^-1/√T",
+        "10^0/√T",
+        "10^1/√T",
+    ]
+    assert axes.get_xscale() == "log"
+    panel = parameter_panel(only(findings), "step")
+    assert panel is not None
+    assert [bool(line.level) for line in panel.series] == [False, True]
+    assert draw_sweep(findings).axes[0].get_xlabel().startswith("budget")
+    for x, problem in (("stp", "did you mean step"), ("sigma", "one of")):
+        with pytest.raises(UserError) as refused:
+            write_plot(tmp_path / "x.svg", findings, x)
+        assert problem in str(refused.value.hint)
+    assert list(tmp_path.iterdir()) == []

@@ -1,4 +1,4 @@
-"""Learning curves: the mistake rate round by round, as numbers (.csv) or a picture (.png, .svg)."""
+"""Learning curves: the mistake rate round by round, as numbers (.csv) or a picture."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ from ahpatron_cli.atomic import unknown_suffix, write_atomically
 from ahpatron_cli.numbers import percent
 from ahpatron_cli.output.escape import literal, spreadsheet_text
 from ahpatron_cli.output.plots.drawing import (
+    INK,
     LINE_WIDTH,
+    PALE,
     Name,
     inches_per_name,
     name_lines,
@@ -26,7 +28,7 @@ from ahpatron_cli.records import Curve
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-CURVE_SUFFIXES = (".csv", ".png", ".svg")
+CURVE_SUFFIXES = (".csv", ".png", ".svg", ".pdf")
 
 _FIRST_DRAWN = 0.01
 """The share of rounds that is left out on the left: one mistake in one round is 100 %, and such
@@ -70,7 +72,10 @@ def _as_csv(curves: Sequence[Curve]) -> str:
 
 
 def draw_curves(curves: Sequence[Curve]) -> Figure:
-    """One line per learner, each named at its right end: no legend to look up."""
+    """One line per learner, each named at its right end: no legend to look up.
+
+    Bands are ± one standard deviation over the repeats; a grey line is the baseline.
+    """
     from matplotlib.figure import Figure
     from matplotlib.ticker import StrMethodFormatter
 
@@ -89,8 +94,23 @@ def draw_curves(curves: Sequence[Curve]) -> Figure:
         if curve.recent_rate is not None:
             thin = {**look, "linewidth": LINE_WIDTH / 3}
             axes.plot(curve.rounds[drawn], 100 * curve.recent_rate[drawn], **thin)
+        if curve.sd is not None:
+            low, high = (curve.mistakes + sign * curve.sd for sign in (-1, 1))
+            edges = [100 * (edge / curve.rounds)[drawn] for edge in (low, high)]
+            band: dict[str, Any] = {"color": pen.colour, "alpha": 0.15, "linewidth": 0}
+            axes.fill_between(curve.rounds[drawn], *edges, **band)
         rate = float(curve.mistake_rate[-1])
         names.append(Name(f"{literal(curve.label)}  {percent(rate)} %", 100 * rate, look))
+    baselines = {curve.baseline for curve in curves}
+    baseline = baselines.pop() if len(baselines) == 1 else None
+    if baseline is not None:
+        look = {"color": PALE, "linestyle": ":", "linewidth": 1.0}
+        axes.axhline(100 * baseline, **look)
+        names.append(Name(f"baseline  {percent(baseline)} %", 100 * baseline, look))
+    abouts = [about for about in dict.fromkeys(curve.about for curve in curves) if about]
+    if len(abouts) == 1:
+        text = literal(abouts[0]) + (", mean ± sd" if curves[0].sd is not None else "")
+        axes.set_title(text, loc="left", fontsize=_NAME_SIZE + 1, color=INK, parse_math=False)
     axes.set_xlabel("round $t$")
     axes.set_ylabel("mistake rate $|M_t|\\;/\\;t$ (%)")
     axes.set_xlim(0, max(int(curve.rounds[-1]) for curve in curves))

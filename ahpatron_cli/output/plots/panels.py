@@ -4,8 +4,9 @@ The parameter that was varied decides the picture: the budget before ε before a
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 
 from ahpatron_cli.numbers import short
 from ahpatron_cli.output.escape import literal
@@ -13,7 +14,7 @@ from ahpatron_cli.records import ParamValue
 from ahpatron_cli.sweep.summary import DataFindings, Findings, Metric, Setting, best_of
 
 _SYMBOLS = {"budget": "B", "epsilon": "ε", "sigma": "σ"}
-_FIRST_CHOICES = ("budget", "epsilon")
+_FIRST_CHOICES = ("budget", "epsilon", "sigma")
 _LOG_OVER = {"budget": 8.0}
 """A logarithmic axis where the ratio of largest to smallest value is above this; else above 50."""
 
@@ -42,6 +43,8 @@ class ParameterPanel:
     log: bool
     others: bool
     """Whether other parameters varied too, so that each point is a choice among settings."""
+    rounds: int = 0
+    """T of the data set."""
 
     @property
     def values(self) -> list[float]:
@@ -64,39 +67,68 @@ def telling(settings: Sequence[Setting]) -> list[str]:
     return list(dict.fromkeys(name for setting in settings for name in setting.varied))
 
 
-def parameter_panel(data: DataFindings) -> ParameterPanel | None:
-    """Rates against what was varied; None if every learner was played with one setting."""
+def parameter_panel(data: DataFindings, x: str | None = None) -> ParameterPanel | None:
+    """Rates against what was varied, or against `x`; None if that was not varied."""
     groups = {
         learner: [setting for setting in data.settings if setting.learner == learner]
         for learner in learners(data.settings)
     }
-    parameter = _varied(list(groups.values()))
+    counts = _varied(list(groups.values()))
+    parameter = _choice(counts, len(groups)) if x is None else x if x in counts else None
     if parameter is None:
         return None
     series = [_series(learner, group, parameter) for learner, group in groups.items()]
-    values = [value for line in series for value, _ in line.points]
-    ratio = max(values) / min(values) if min(values) > 0 else 0.0
+    values = sorted({value for line in series for value, _ in line.points})
     return ParameterPanel(
         parameter,
         series,
-        log=ratio > _LOG_OVER.get(parameter, 50.0),
+        log=_is_log(values, _LOG_OVER.get(parameter, 50.0)),
         others=any(
             set(telling(groups[line.learner])) - {parameter} for line in series if line.points
         ),
+        rounds=data.data.record.rounds,
     )
 
 
-def _varied(groups: Sequence[Sequence[Setting]]) -> str | None:
-    """The parameter to draw against: of several, the one that most learners were varied in."""
+def _is_log(values: Sequence[float], limit: float) -> bool:
+    """Whether values spread widely, or each is the same multiple of the one before."""
+    if values[0] <= 0:
+        return False
+    ratios = [high / low for low, high in pairwise(values)]
+    even = len(ratios) > 1 and max(ratios) < 1.05 * min(ratios) and max(ratios) > 1.2
+    return even or values[-1] / values[0] > limit
+
+
+def drawable(findings: Findings) -> list[str]:
+    """The parameters that could be drawn against."""
+    found: dict[str, None] = {}
+    for data in findings.datasets:
+        found |= dict.fromkeys(
+            _varied(
+                [
+                    [one for one in data.settings if one.learner == learner]
+                    for learner in learners(data.settings)
+                ]
+            )
+        )
+    return list(found)
+
+
+def _varied(groups: Sequence[Sequence[Setting]]) -> dict[str, int]:
+    """The parameters that were varied over numbers, and for how many learners."""
     counts: dict[str, int] = {}
     for group in groups:
         for name in telling(group):
             if len({_number(setting.params.get(name)) for setting in group} - {None}) > 1:
                 counts[name] = counts.get(name, 0) + 1
-    for name in _FIRST_CHOICES:
-        if name in counts:
-            return name
-    return max(counts, key=lambda name: counts[name], default=None)
+    return counts
+
+
+def _choice(counts: Mapping[str, int], count: int) -> str | None:
+    """What most learners have first; a parameter of some only if all that are shown varied it."""
+    shared = [name for name in _FIRST_CHOICES if name in counts]
+    own = [name for name in counts if counts[name] == count]
+    return next(iter([*shared, *own]), None)
 
 
 def _series(learner: str, settings: Sequence[Setting], parameter: str) -> Series:
@@ -105,6 +137,8 @@ def _series(learner: str, settings: Sequence[Setting], parameter: str) -> Series
         value = _number(setting.params.get(parameter))
         if value is not None:
             by_value.setdefault(value, []).append(setting)
+    if len(by_value) == 1 and parameter not in _FIRST_CHOICES:
+        by_value = {}  # it was not varied
     points = [(value, best_of(by_value[value])) for value in sorted(by_value)]
     return Series(learner, points, level=None if points else best_of(settings))
 
@@ -112,6 +146,15 @@ def _series(learner: str, settings: Sequence[Setting], parameter: str) -> Series
 def _number(value: ParamValue | None) -> float | None:
     """A place on an axis; words such as "keep" and infinity have none."""
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+
+
+def value_text(value: ParamValue, rounds: int = 0) -> str:
+    """`0.312`; `10^-1/√T` for a power of ten divided by √T."""
+    if isinstance(value, float) and value > 0 and rounds > 1:
+        exponent = math.log10(value * math.sqrt(rounds))
+        if abs(exponent - round(exponent)) < 1e-6 and abs(math.log10(value) % 1) > 1e-6:
+            return f"10^{round(exponent)}/√T"
+    return short(value)
 
 
 def axis_name(parameter: str) -> str:
@@ -132,9 +175,10 @@ def pareto_front(settings: Sequence[Setting]) -> list[Setting]:
     return front
 
 
-def short_label(setting: Setting) -> str:
+def short_label(setting: Setting, rounds: int = 0) -> str:
     """`ahpatron B=400, ε=0.5`: the learner, and what tells the setting from its others."""
     varied = ", ".join(
-        f"{_SYMBOLS.get(name, name)}={short(value)}" for name, value in setting.varied.items()
+        f"{_SYMBOLS.get(name, name)}={value_text(value, rounds)}"
+        for name, value in setting.varied.items()
     )
     return literal(f"{setting.learner} {varied}".rstrip())

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ahpatron_cli.atomic import unknown_suffix, write_atomically
-from ahpatron_cli.errors import ExitCode, UserError
+from ahpatron_cli.errors import ExitCode, UserError, one_of, usage
 from ahpatron_cli.numbers import counted, orders, short
 from ahpatron_cli.output.escape import literal
 from ahpatron_cli.output.plots.drawing import (
@@ -34,10 +34,12 @@ from ahpatron_cli.output.plots.panels import (
     Series,
     all_learners,
     axis_name,
+    drawable,
     learners,
     parameter_panel,
     pareto_front,
     short_label,
+    value_text,
 )
 from ahpatron_cli.sweep.statistics import OverDatasets
 from ahpatron_cli.sweep.summary import DataFindings, Findings, Metric, Setting
@@ -77,7 +79,16 @@ def check_plot_path(path: str | Path) -> None:
     require_matplotlib(suffix)
 
 
-def write_plot(path: str | Path, findings: Findings) -> None:
+def check_axis(x: str | None, findings: Findings) -> None:
+    """Refuse to draw against what was not varied."""
+    names = drawable(findings)
+    if x is not None and not names:
+        raise usage(f"--x {x}: no parameter was varied")
+    if x is not None:
+        one_of("parameter on the axis", x, names)
+
+
+def write_plot(path: str | Path, findings: Findings, x: str | None = None) -> None:
     """Write one row of panels per data set to a file whose suffix decides the format."""
     check_plot_path(path)
     if not findings.datasets:
@@ -86,7 +97,8 @@ def write_plot(path: str | Path, findings: Findings) -> None:
             code=ExitCode.FAILED_TRIALS,
         )
     format = Path(path).suffix.lower().removeprefix(".")
-    write_atomically(path, picture(lambda: draw_sweep(findings), format))
+    check_axis(x, findings)
+    write_atomically(path, picture(lambda: draw_sweep(findings, x), format))
 
 
 def learner_pens(findings: Findings) -> dict[str, Pen]:
@@ -95,7 +107,7 @@ def learner_pens(findings: Findings) -> dict[str, Pen]:
     return dict(zip(names, pens(len(names)), strict=True))
 
 
-def draw_sweep(findings: Findings) -> Figure:
+def draw_sweep(findings: Findings, x: str | None = None) -> Figure:
     """One row per data set: on the left the parameter that was varied, on the right time.
 
     Above them the ranks over all data sets, if these are enough for a test.
@@ -103,7 +115,7 @@ def draw_sweep(findings: Findings) -> Figure:
     by_learner = learner_pens(findings)
     ranks = findings.matrix().ranks
     ranked = ranks_height(ranks) + _ABOVE if ranks.groups or ranks.p_value is not None else 0.0
-    panels = [parameter_panel(data) for data in findings.datasets]
+    panels = [parameter_panel(data, x) for data in findings.datasets]
     heights = [_height(data) for data in findings.datasets]
     names = max(name_width(_name(learner), _SIZE) for learner in by_learner)
     second = _LEFT + _WIDTH + names + _GAP + _LEFT if any(panels) else _LEFT
@@ -267,7 +279,7 @@ def _draw_parameter(axes: Axes, panel: ParameterPanel, by_learner: Mapping[str, 
         names.append(Name(_name(series.learner), _draw_series(axes, series, look), look))
     if panel.log:
         axes.set_xscale("log")
-    _ticks_at(axes, panel.values, log=panel.log)
+    _ticks_at(axes, panel.values, panel.rounds, log=panel.log)
     across = axis_name(panel.parameter) + (", others at their best" if panel.others else "")
     axes.set_xlabel(across, fontsize=_SIZE, color=INK, parse_math=False)
     axes.margins(x=0.04, y=0.06)
@@ -340,7 +352,10 @@ def _label_front(axes: Axes, front: Sequence[Setting], data: DataFindings) -> No
     the dots cross none of them.
     """
     across, up = (inches * POINTS_PER_INCH for inches in size_in_inches(axes))
-    texts = [fitted(short_label(each), _WIDEST_LABEL * across, _LABEL_SIZE) for each in front]
+    texts = [
+        fitted(short_label(each, data.data.record.rounds), _WIDEST_LABEL * across, _LABEL_SIZE)
+        for each in front
+    ]
     widths = [text_width(text, _LABEL_SIZE) + _LABEL_OFFSET for text in texts]
     low, high = (math.log10(limit) for limit in axes.get_xlim())
     for setting, width in zip(front, widths, strict=True):
@@ -400,20 +415,27 @@ def _ticks_of_time(axes: Axes) -> None:
     axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
 
 
-def _ticks_at(axes: Axes, values: Sequence[float], *, log: bool) -> None:
+def _ticks_at(axes: Axes, values: Sequence[float], rounds: int, *, log: bool) -> None:
     """Ticks at values that were played, as many as there is room for, the outermost first."""
     from matplotlib.ticker import NullLocator
 
     places = [math.log(value) if log else value for value in values]
-    gap = _TICK_GAP * (places[-1] - places[0])
+    longest = max(text_width(_tick_text(value, rounds), _SIZE) for value in values)
+    apart = max(_TICK_GAP, 1.2 * longest / (_WIDTH * POINTS_PER_INCH))
+    gap = apart * (places[-1] - places[0])
     chosen = [0]
     for number in range(1, len(places) - 1):
         if min(places[number] - places[chosen[-1]], places[-1] - places[number]) >= gap:
             chosen.append(number)
     chosen += [len(places) - 1] if len(places) > 1 else []
     ticks = [values[number] for number in chosen]
-    axes.set_xticks(ticks, [short(tick, 4) for tick in ticks])
+    axes.set_xticks(ticks, [_tick_text(tick, rounds) for tick in ticks])
     axes.xaxis.set_minor_locator(NullLocator())
+
+
+def _tick_text(tick: float, rounds: int) -> str:
+    text = value_text(tick, rounds)
+    return text if "√" in text else short(tick, 4 if tick >= 1000 else 3)
 
 
 def _look(pen: Pen, *, flat: bool = False) -> dict[str, Any]:

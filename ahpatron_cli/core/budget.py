@@ -16,9 +16,8 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import dasum, daxpy, dsyrk
-from scipy.linalg.lapack import dposv
 
+from ahpatron_cli.core.blas import dasum, daxpy, dposv, dsyrk
 from ahpatron_cli.core.rows import Floats, Integers
 
 if TYPE_CHECKING:

@@ -22,8 +22,8 @@ from dataclasses import dataclass
 from typing import TypeAlias
 
 import numpy as np
-from scipy.linalg.blas import daxpy
 
+from ahpatron_cli.core.blas import daxpy
 from ahpatron_cli.core.kernels import ROUNDING, TRUSTED, Kernel
 from ahpatron_cli.core.points import DensePoints, Points
 from ahpatron_cli.core.rows import CsrRows, Floats, Rows

@@ -16,8 +16,8 @@ import math
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import dasum, daxpy, ddot  # a third of the overhead of ufuncs
 
+from ahpatron_cli.core.blas import dasum, daxpy, ddot
 from ahpatron_cli.core.budget import Reduction, Selection, hand_over, project_onto
 from ahpatron_cli.core.errors import NumericalError
 from ahpatron_cli.core.hypothesis import Hypothesis

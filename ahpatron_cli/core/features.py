@@ -10,8 +10,8 @@ import math
 from abc import ABC, abstractmethod
 
 import numpy as np
-from scipy.linalg.blas import daxpy, ddot
 
+from ahpatron_cli.core.blas import daxpy, ddot
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.hypothesis import Hypothesis
 from ahpatron_cli.core.kernels import Kernel

@@ -26,8 +26,8 @@ import math
 from functools import cache
 
 import numpy as np
-from scipy.linalg.blas import daxpy
 
+from ahpatron_cli.core.blas import daxpy
 from ahpatron_cli.core.errors import NumericalError
 from ahpatron_cli.core.expansion import CANCELLED, EQUAL_SIZE, Expansion
 from ahpatron_cli.core.points import NARROW, DensePoints, Points, SparsePoints

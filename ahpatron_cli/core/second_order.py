@@ -21,9 +21,8 @@ import math
 from typing import Any
 
 import numpy as np
-from scipy.linalg.blas import dasum, daxpy, dgemv, dsymm, dsymv, dsyrk, dtrsm
-from scipy.linalg.lapack import dpotrf
 
+from ahpatron_cli.core.blas import dasum, daxpy, dgemv, dpotrf, dsymm, dsymv, dsyrk, dtrsm
 from ahpatron_cli.core.expansion import CANCELLED
 from ahpatron_cli.core.hypothesis import Hypothesis
 from ahpatron_cli.core.kernels import Kernel

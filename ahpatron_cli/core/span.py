@@ -14,9 +14,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from scipy.linalg.blas import ddot, dspmv, dspr
-from scipy.linalg.lapack import dpotrf, dpotri
 
+from ahpatron_cli.core.blas import ddot, dpotrf, dpotri, dspmv, dspr
 from ahpatron_cli.core.budget import oldest_smallest
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.kernels import Kernel

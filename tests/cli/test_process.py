@@ -165,10 +165,10 @@ def test_help_imports_nothing_heavy(rings: Path) -> None:
         assert not modules_after(*arguments) & heavy
 
 
-def test_run_does_not_import_scikit_learn(rings: Path) -> None:
+def test_run_imports_neither_scipy_nor_scikit_learn(rings: Path) -> None:
     modules = modules_after("run", rings, "-B", 40, "--format", "json")
     assert "numpy" in modules
-    assert not modules & {"sklearn", "matplotlib", "joblib", "dask"}
+    assert not modules & {"sklearn", "matplotlib", "joblib", "dask", "scipy"}
 
 
 def test_an_exit_code_of_1_is_no_success(

@@ -161,6 +161,24 @@ def test_on_a_phone_tables_scroll_inside_their_own_box(browser: Chrome, report: 
     assert max(widths) <= 360
 
 
+def test_no_column_is_cut_on_a_desk_and_the_rate_is_seen_on_a_phone(
+    browser: Chrome, tmp_path: Path
+) -> None:
+    path = tmp_path / "usual.html"
+    findings = sweeps.sweep(paths=["a9a.svm", "w8a.svm", "ijcnn1.svm"], epsilons=(0.3, 0.5))
+    write_report(path, findings)
+    look(browser, path.as_uri(), 1280, "light")
+    boxes = "return [...document.querySelectorAll('.scroll')]"
+    cut = browser.execute_script(f"{boxes}.map(box => box.scrollWidth - box.clientWidth)")
+    assert len(cut) == 7
+    assert max(cut) == 0
+    look(browser, path.as_uri(), 390, "light")
+    ends = browser.execute_script(
+        f"{boxes}.map(box => box.querySelector('td.number').getBoundingClientRect().right)"
+    )
+    assert max(ends) < 390
+
+
 def test_the_style_sheet_applies_under_the_page_s_own_policy(browser: Chrome, report: str) -> None:
     colours = []
     for scheme in ("light", "dark"):

@@ -361,3 +361,13 @@ def test_the_axis_that_is_asked_for(tmp_path: Path) -> None:
             write_plot(tmp_path / "x.svg", findings, x)
         assert problem in str(refused.value.hint)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_what_all_were_varied_in_is_drawn_before_what_some_have() -> None:
+    trials = [
+        *(sweeps.trial("a", {"epsilon": e, "sigma": s}) for e in (0.3, 0.5) for s in (1.0, 2.0)),
+        *(sweeps.trial("b", {"sigma": s}) for s in (1.0, 2.0)),
+    ]
+    both, one = only(find(trials)), only(find(trials[:4]))
+    assert getattr(parameter_panel(both), "parameter", None) == "sigma"
+    assert getattr(parameter_panel(one), "parameter", None) == "epsilon"

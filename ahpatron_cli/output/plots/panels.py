@@ -1,6 +1,6 @@
 """What there is to see in a sweep, before anything is drawn.
 
-The parameter that was varied decides the picture: the budget before ε before any other.
+The parameter that was varied decides the picture: the budget first.
 """
 
 import math
@@ -125,10 +125,10 @@ def _varied(groups: Sequence[Sequence[Setting]]) -> dict[str, int]:
 
 
 def _choice(counts: Mapping[str, int], count: int) -> str | None:
-    """What most learners have first; a parameter of some only if all that are shown varied it."""
-    shared = [name for name in _FIRST_CHOICES if name in counts]
-    own = [name for name in counts if counts[name] == count]
-    return next(iter([*shared, *own]), None)
+    """The budget; else what all learners were varied in; else ε or σ, of those that have it."""
+    known = [name for name in _FIRST_CHOICES if name in counts]
+    of_all = [name for name in (*known, *counts) if counts[name] == count]
+    return next(iter([*(name for name in known if name == "budget"), *of_all, *known]), None)
 
 
 def _series(learner: str, settings: Sequence[Setting], parameter: str) -> Series:

@@ -119,6 +119,8 @@ class RunRecord:
     """Only with `--window`."""
     fading: Fading | None = None
     """Only with `--fading`."""
+    costs: tuple[float, ...] | None = None
+    """Of examples, in the order of the labels of the data; only with `--cost`."""
     drifts: tuple[int, ...] | None = None
     """The rounds in which the mistake rate was found to have risen; only with one of these."""
 
@@ -302,7 +304,7 @@ def run_to_json(run: RunRecord) -> Json:
             document[name] = dict(vars(document[name]))
     if run.classes is not None:
         document["classes"] = [whole(label) for label in run.classes]
-    optional = ("metrics", "classes", "confusion", "window", "fading", "drifts")
+    optional = ("metrics", "classes", "confusion", "window", "fading", "drifts", "costs")
     return {
         name: value for name, value in document.items() if name not in optional or value is not None
     }

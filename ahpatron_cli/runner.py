@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from itertools import product
 from typing import Any, TypeAlias
 
@@ -176,13 +176,15 @@ class Pass:
         horizon: int | None,
         *,
         classes: tuple[float, ...] | None = None,
+        costs: tuple[float, ...] | None = None,
         state: State | None = None,
         same_file: bool = False,
         frozen: bool = False,
     ) -> None:
         """`horizon` is the number of rounds, if it is known beforehand.
 
-        `classes` are the labels of all classes, if there are more than two.
+        `classes` are the labels of all classes, if there are more than two; `costs` those of
+        examples, in the order of the labels.
 
         With `state`, that of an earlier pass, this one continues it, perhaps in the `same_file`;
         or, if it is `frozen`, only predicts with it.
@@ -195,8 +197,13 @@ class Pass:
         own = lots(seed, repeat, setup.learner)
         self._classes = classes
         self._player = make_player(
-            *setup.build(), classes=len(classes or (-1, 1)), seed=own, horizon=horizon
+            *setup.build(),
+            classes=len(classes or (-1, 1)),
+            seed=own,
+            horizon=horizon,
+            costs=costs,
         )
+        self.costs = costs
         if state is not None:
             self._player.restore(Stored(state))
         self._resumed = state is not None and not same_file
@@ -329,6 +336,7 @@ class Pass:
             else None,
             metrics=metrics_of(confusion, self._ranking) if self._measured else None,
             **self._recent_facts(),
+            costs=self.costs,
         )
         return PassResult(
             record,
@@ -443,6 +451,8 @@ class Repetition:
     """Whether metrics are computed for each pass."""
     recent: Recent | None = None
     """The recent mistake rate that is computed for each pass, if any."""
+    costs: Mapping[float, float] = field(default_factory=dict)
+    """Of examples, by label; others have the cost 1."""
 
     def prepare(self, one: Pass, *, exactly: bool) -> None:
         """Let a pass compute what is asked for beyond the mistakes; see `Pass.measure`."""
@@ -471,7 +481,16 @@ def play_repeat(
     """One pass over one order of a file in memory."""
     rounds = dataset.rounds
     assert rounds is not None
-    one = Pass(setup, dataset.name, repetition.seed, repeat, rounds, classes=dataset.classes)
+    costs = dataset.costs(repetition.costs)
+    one = Pass(
+        setup,
+        dataset.name,
+        repetition.seed,
+        repeat,
+        rounds,
+        classes=dataset.classes,
+        costs=costs,
+    )
     repetition.prepare(one, exactly=True)
     (result,) = play(dataset.batches(repetition.order(repeat, rounds)), [one], observers)
     return result

@@ -362,6 +362,15 @@ Every = Annotated[
     int, _number(MODELS, "--every N", "Rounds from one checkpoint to the next.", low=1)
 ]
 
+Costs = Annotated[
+    list[str] | None,
+    _option(
+        DATA,
+        "--cost LABEL=W",
+        "Let examples of this label weigh W; repeatable. [default: 1]",
+    ),
+]
+
 # Output
 
 Predictions = Annotated[

@@ -32,6 +32,7 @@ def run(
     limit: options.Limit = None,
     scale: options.Scale = "none",
     positive: options.Positive = None,
+    cost: options.Costs = None,
     max_features: options.MaxFeatures = 10_000_000,
     cache: options.Cache = False,
     save: options.Save = None,
@@ -59,6 +60,7 @@ def run(
     from ahpatron_cli.atomic import check_outputs, format_of_suffix, write_atomically
     from ahpatron_cli.cli.console import Conversation
     from ahpatron_cli.cli.session import Session
+    from ahpatron_cli.core import REGISTRY
     from ahpatron_cli.data.cache import default_folder
     from ahpatron_cli.data.dataset import Preparation
     from ahpatron_cli.data.scaling import SCALES
@@ -68,7 +70,7 @@ def run(
     from ahpatron_cli.output.predictions import STDOUT, check_predictions_path, open_predictions
     from ahpatron_cli.runner import Repetition
     from ahpatron_cli.sweep.grid import choose_learners
-    from ahpatron_cli.sweep.plan import parse_label, single_setups
+    from ahpatron_cli.sweep.plan import parse_costs, parse_label, single_setups
 
     raise_on_signals()  # after the imports: modules half imported swallow exceptions
     talk = Conversation(quiet=quiet, verbose=verbose)
@@ -113,12 +115,20 @@ def run(
     for remark in remarks:
         talk.warn(remark)
     permuted = repeats > 1 if shuffle is None else shuffle
+    costs = parse_costs(cost or [])
+    unable = [setup.learner for setup in setups if not setup.kind.takes_costs]
+    if costs and unable:
+        able = [name for name, kind in REGISTRY.items() if kind.takes_costs]
+        hint = f"these can: {', '.join(able)}"
+        raise usage(f"--cost: {unable[0]} cannot weigh examples", hint)
+    if costs and (certify or theorem):
+        raise usage("--certify and --theorem are about examples of equal cost: leave out --cost")
     if window and fading is not None:
         raise usage("--window and --fading are two ways to say what is recent", "give one of them")
     if fading is not None and not 0 < fading < 1:
         raise usage(f"--fading must be a number > 0 and < 1, got {fading:g}")
     recent = Recent(window, fading) if window or fading else None
-    repetition = Repetition(repeats, seed, permuted, metrics, recent)
+    repetition = Repetition(repeats, seed, permuted, metrics, recent, costs)
     preparation = Preparation(
         limit,
         one_of("scale", scale, SCALES),

@@ -175,9 +175,10 @@ class Session:
                 jobs = self._jobs
                 repeats = play_repeats(dataset, setups, repetition, jobs=jobs, observers=observers)
                 return list(repeats)
-            classes = dataset.classes
+            classes, costs = dataset.classes, dataset.costs(repetition.costs)
             passes = [
-                Pass(setup, name, repetition.seed, 0, horizon, classes=classes) for setup in setups
+                Pass(setup, name, repetition.seed, 0, horizon, classes=classes, costs=costs)
+                for setup in setups
             ]
             for one in passes:
                 repetition.prepare(one, exactly=False)
@@ -192,7 +193,14 @@ class Session:
         observers: Sequence[Observer],
     ) -> list[PassResult]:
         """One pass that continues a model, or is saved."""
-        one = saved.make_pass(setup, dataset.name, self._repetition.seed, horizon, dataset.classes)
+        one = saved.make_pass(
+            setup,
+            dataset.name,
+            self._repetition.seed,
+            horizon,
+            dataset.classes,
+            dataset.costs(self._repetition.costs),
+        )
         self._repetition.prepare(one, exactly=self._in_memory)
         order = self._repetition.order(0, dataset.rounds or 0) if self._in_memory else None
         batches = saved.left(dataset.batches(order, saved.first_round(one)), one)

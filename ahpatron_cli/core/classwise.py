@@ -58,8 +58,18 @@ class ClassHypothesis(Standing):
     """f with a value for each class."""
 
     @abstractmethod
-    def play(self, block: Points, labels: Floats, learner: Learner[Any], tally: Tally) -> Floats:
-        """Play a block: f_c(x) of each round and class, as it was when it was predicted."""
+    def play(
+        self,
+        block: Points,
+        labels: Floats,
+        learner: Learner[Any],
+        tally: Tally,
+        costs: Floats | None,
+    ) -> Floats:
+        """Play a block: f_c(x) of each round and class, as it was when it was predicted.
+
+        `costs` are those of the rounds' examples, if they are not all 1.
+        """
 
     @abstractmethod
     def statistics(self, learner: Learner[Any]) -> dict[str, int | float | None]:
@@ -116,7 +126,14 @@ class Shared(ClassHypothesis):
     def close(self) -> None:
         """End the block."""
 
-    def play(self, block: Points, labels: Floats, learner: Learner[Any], tally: Tally) -> Floats:
+    def play(
+        self,
+        block: Points,
+        labels: Floats,
+        learner: Learner[Any],
+        tally: Tally,
+        costs: Floats | None,
+    ) -> Floats:
         assert isinstance(learner, SharingLearner)
         self.open(block, labels)
         rounds, now = len(labels), 0
@@ -132,6 +149,8 @@ class Shared(ClassHypothesis):
                 break
             self._now, margin = now, margins.item(ahead)
             y, rival = int(labels[now]), rivals.item(ahead)
+            if costs is not None:
+                learner.__dict__["_weight"] = costs.item(now)
             if learner.update_class(self, values[ahead], y, rival, margin) is not False:
                 tally.updates += 1
                 tally.margin_updates += margin > 0

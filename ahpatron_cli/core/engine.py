@@ -16,7 +16,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ahpatron_cli.core.errors import NumericalError
+from ahpatron_cli.core.errors import NumericalError, ParameterError
 from ahpatron_cli.core.hypothesis import Hypothesis, Standing
 from ahpatron_cli.core.kernels import Gaussian, Kernel
 from ahpatron_cli.core.learners.base import Learner, wrong
@@ -74,8 +74,11 @@ class Player:
         seed: Sequence[int] = (0,),
         horizon: int | None = None,
         block: int = BLOCK,
+        costs: Sequence[float] | None = None,
     ) -> None:
         """`seed` is for what is drawn at random; `horizon` is T, where it is known beforehand.
+
+        `costs` are those of examples with the label -1 and +1, if they are not all 1.
 
         A piece that ends within a block leaves it open: how the pass stood when the block began is
         remembered, and what comes later is played as if the block had never been cut. So pieces of
@@ -88,6 +91,9 @@ class Player:
         self.f: Standing = self.learner.begin(self.kernel, self.rng)
         self.tally = Tally()
         self._each_round = type(learner).each_round is not Learner.each_round
+        self._costs = None if costs is None else np.array(costs, dtype=np.float64)
+        if costs is not None and not learner.takes_costs:
+            raise ParameterError(f"{learner.name} cannot weigh examples", "costs")
         self._block = block
         self._centre: Floats | None = None
         self._sparse = False  # once a stream was sparse, it stays so
@@ -213,11 +219,13 @@ class Player:
                 points = points.to_sparse(None)
             yield first, points
 
-    def play_block(self, block: Points, labels: Floats) -> ArrayLike:
+    def play_block(self, block: Points, labels: Floats, costs: Floats | None = None) -> ArrayLike:
         """A block from opening to closing."""
         f = cast("Hypothesis", self.f)
         f.open(block, labels)
-        scores = self._play_rounds(f, labels)
+        if self._costs is not None:
+            costs = self._costs[(labels > 0).astype(int)]
+        scores = self._play_rounds(f, labels, None if costs is None else costs.tolist())
         f.close()
         return scores
 
@@ -230,7 +238,7 @@ class Player:
             return points.slice(begin, end)
         return points.subset(np.minimum(np.arange(begin, begin + self._block), end - 1))
 
-    def _play_rounds(self, f: Hypothesis, labels: Floats) -> list[float]:
+    def _play_rounds(self, f: Hypothesis, labels: Floats, costs: list[float] | None) -> list[float]:
         """The rounds of the open block: predict, see the label, update."""
         learner, tally = self.learner, self.tally
         rounds, signs = len(labels), labels.tolist()
@@ -256,6 +264,8 @@ class Player:
             if each_round:
                 learner.each_round(f, margin, y)
             if empty or learner.wants(margin, y):
+                if costs is not None:
+                    learner.__dict__["_weight"] = costs[now]
                 changed = learner.update(f, margin, y)
                 empty = f.empty
                 wanted += 1

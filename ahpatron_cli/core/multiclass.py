@@ -55,8 +55,10 @@ class MulticlassPlayer(Player):
         seed: Sequence[int] = (0,),
         horizon: int | None = None,
         block: int = BLOCK,
+        costs: Sequence[float] | None = None,
     ) -> None:
-        super().__init__(learner, kernel, seed=seed, horizon=horizon, block=block)
+        """`costs` are those of the examples of each class, if they are not all 1."""
+        super().__init__(learner, kernel, seed=seed, horizon=horizon, block=block, costs=costs)
         self._columns = (classes,)
         if isinstance(self.learner, SharingLearner) and self.learner.multiclass == SHARED:
             self.f = self.learner.shared(self.kernel, classes)
@@ -69,9 +71,11 @@ class MulticlassPlayer(Player):
             )
         self.forget_counts()
 
-    def play_block(self, block: Points, labels: Floats) -> ArrayLike:
+    def play_block(self, block: Points, labels: Floats, costs: Floats | None = None) -> ArrayLike:
         """A block from opening to closing."""
-        return self.f.play(block, labels, self.learner, self.tally)
+        if self._costs is not None:
+            costs = self._costs[labels.astype(np.int64)]
+        return self.f.play(block, labels, self.learner, self.tally, costs)
 
     def _judge(self, scores: Floats, labels: Floats, spared: int = 0) -> None:
         tally, true, found = self.tally, labels.astype(np.int64), predicted(scores)
@@ -139,11 +143,18 @@ class OneAgainstRest(ClassHypothesis):
         """Each has its own f, budget and random generator; rows are prepared once, for all."""
         self.players = players
 
-    def play(self, block: Points, labels: Floats, learner: Learner[Any], tally: Tally) -> Floats:
+    def play(
+        self,
+        block: Points,
+        labels: Floats,
+        learner: Learner[Any],
+        tally: Tally,
+        costs: Floats | None,
+    ) -> Floats:
         scores = np.empty((len(labels), len(self.players)))
         for c, player in enumerate(self.players):
             player.tally = tally  # where updates are counted
-            scores[:, c] = player.play_block(block, np.where(labels == c, 1.0, -1.0))
+            scores[:, c] = player.play_block(block, np.where(labels == c, 1.0, -1.0), costs)
         return scores
 
     def at(self, points: Points) -> Floats:
@@ -209,8 +220,11 @@ def make_player(
     classes: int,
     seed: Sequence[int],
     horizon: int | None,
+    costs: Sequence[float] | None = None,
 ) -> Player:
     """A fresh pass over a stream of so many classes; two are played as -1 and +1."""
     if classes == 2:
-        return Player(learner, kernel, seed=seed, horizon=horizon)
-    return MulticlassPlayer(learner, kernel, classes=classes, seed=seed, horizon=horizon)
+        return Player(learner, kernel, seed=seed, horizon=horizon, costs=costs)
+    return MulticlassPlayer(
+        learner, kernel, classes=classes, seed=seed, horizon=horizon, costs=costs
+    )

@@ -6,7 +6,7 @@ Both go through the same rules, so the same rows in the same order give the same
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import chain
@@ -18,11 +18,11 @@ from ahpatron_cli.core import BLOCK
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, joined_rows
 from ahpatron_cli.data import cache
 from ahpatron_cli.data.compact import CompactRows, Traits, gather
-from ahpatron_cli.data.labels import LabelMap, Labels, describe, find_labels, is_plain
+from ahpatron_cli.data.labels import LabelMap, Labels, describe, find_labels, is_plain, show
 from ahpatron_cli.data.libsvm.reader import Chunk, Scan, SvmReader, scan
 from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler, unit_rows
 from ahpatron_cli.data.source import Source
-from ahpatron_cli.errors import UserError, bad_data
+from ahpatron_cli.errors import UserError, bad_data, usage
 
 DENSE_WIDTH = 4096
 DENSE_SHARE = 0.1
@@ -280,6 +280,17 @@ class Dataset:
     def labels(self) -> Labels:
         """The labels by how they are played, as far as they were seen."""
         return self._map().labels()
+
+    def costs(self, by_label: Mapping[float, float]) -> tuple[float, ...] | None:
+        """The costs of examples in the order of `labels`; None if there are none."""
+        if not by_label:
+            return None
+        labels = self.classes or self.labels()
+        unknown = [label for label in by_label if label not in labels]
+        if unknown:
+            known = ", ".join("others" if one is None else show(one) for one in labels[:5])
+            raise usage(f"--cost {show(unknown[0])}: no such label", f"the labels are {known}")
+        return tuple(1.0 if one is None else by_label.get(one, 1.0) for one in labels)
 
     @property
     def classes(self) -> tuple[float, ...] | None:

@@ -18,7 +18,7 @@ from ahpatron_cli.runner import Observer, Pass, Played, Setup
 
 MODEL_OPTIONS = (
     *("learner", "budget", "kernel", "sigma", "epsilon", "param"),
-    *("scale", "positive", "theorem"),
+    *("scale", "positive", "theorem", "cost"),
 )
 """Options that a model has its own answers to."""
 
@@ -95,13 +95,14 @@ class SavedPass:
         seed: int,
         horizon: int | None,
         classes: tuple[float, ...] | None = None,
+        costs: tuple[float, ...] | None = None,
     ) -> Pass:
         """A pass that can be saved; if there is a model, one that continues it."""
         model, frozen = self.model, self._options.freeze
         if model is None:
-            return Pass(setup, path, seed, 0, horizon, classes=classes)
+            return Pass(setup, path, seed, 0, horizon, classes=classes, costs=costs)
         if self._restarts:
-            fresh = Pass(setup, path, seed, 0, horizon, classes=classes)
+            fresh = Pass(setup, path, seed, 0, horizon, classes=classes, costs=costs)
             if not _same_run(model, fresh):
                 raise self._other_run()
         try:
@@ -112,6 +113,7 @@ class SavedPass:
                 0,
                 None,
                 classes=model.classes,
+                costs=model.costs,
                 state=model.state,
                 same_file=self._restarts,
                 frozen=frozen,
@@ -193,6 +195,7 @@ class SavedPass:
             kernel_params=kernel_params,
             seed=one.seed,
             labels=dataset.labels(),
+            costs=one.costs,
             positive=dataset.preparation.positive,
             scale=dataset.preparation.scale,
             scaler=dataset.scaler,
@@ -220,7 +223,8 @@ def _same_run(model: Model, fresh: Pass) -> bool:
     saved = (model.learner, model.kernel, model.seed)
     params = (dict(model.params), dict(model.kernel_params))
     setup = fresh.setup
-    return (setup.learner, setup.kernel, fresh.seed) == saved and fresh.params() == params
+    same = (setup.learner, setup.kernel, fresh.seed) == saved and fresh.costs == model.costs
+    return same and fresh.params() == params
 
 
 def _greeting(one: Pass) -> str:

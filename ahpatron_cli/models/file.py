@@ -63,6 +63,8 @@ class Model:
     digest: int
     state: State
     version: str = __version__
+    costs: tuple[float, ...] | None = None
+    """Of examples, in the order of `labels`."""
 
     @property
     def classes(self) -> tuple[float, ...] | None:
@@ -94,6 +96,7 @@ def to_bytes(model: Model) -> bytes:
         "seed": model.seed,
         "labels": list(model.labels),
         "positive": model.positive,
+        "costs": None if model.costs is None else list(model.costs),
         "scale": model.scale,
         "features": model.features,
         "dense": model.dense,
@@ -271,6 +274,16 @@ def _model(meta: dict[str, Any], arrays: Mapping[str, np.ndarray], file: str) ->
             _refuse("its labels are not labels")
     if labels[0] == labels[1] or (len(labels) > 2 and (np.diff(np.array(labels)) <= 0).any()):
         _refuse("its labels are not labels")
+    costs: tuple[float, ...] | None = None
+    match meta.get("costs"):
+        case None:
+            pass
+        case [*several] if len(several) == len(labels):
+            costs = tuple(map(_label, several))
+            if min(costs) <= 0:
+                _refuse("its costs are not costs")
+        case _:
+            _refuse("its costs are not costs")
     scale = given.word("scale", SCALES)
     learner = given.word("learner", list(REGISTRY))
     kernel = given.word("kernel", list(KERNELS))
@@ -292,6 +305,7 @@ def _model(meta: dict[str, Any], arrays: Mapping[str, np.ndarray], file: str) ->
         digest=given.integer("digest", at_most=2**32),
         state=state["state"],
         version=version,
+        costs=costs,
     )
 
 

@@ -34,6 +34,7 @@ from ahpatron_cli.sweep.summary import Setting, TrialData
 from ahpatron_cli.sweep.trial import Task, Trial, all_params
 
 MOST_TRIALS = 1_000_000
+MIN_COST = 1e-6
 
 
 @dataclass(frozen=True)
@@ -341,13 +342,34 @@ def parse_label(text: str | None) -> float | None:
     """The label after --positive."""
     if text is None:
         return None
-    try:
-        label = float(text) if "_" not in text else math.nan
-    except ValueError:
-        label = math.nan
-    if not math.isfinite(label):
+    label = _finite(text)
+    if label is None:
         raise usage(f"--positive takes a label, which is a number, got {text!r}")
     return label
+
+
+def parse_costs(words: Sequence[str]) -> dict[float, float]:
+    """The costs of examples by label, from words LABEL=W."""
+    costs: dict[float, float] = {}
+    for word in words:
+        left, _, right = word.partition("=")
+        label, cost = _finite(left), _finite(right)
+        if label is None or cost is None or not MIN_COST <= cost <= 1 / MIN_COST:
+            problem = f"--cost takes LABEL=W, W from {MIN_COST:g} to {1 / MIN_COST:g}, got {word!r}"
+            raise usage(problem, "for example --cost 1=5")
+        if label in costs:
+            raise usage(f"--cost {left} is given twice")
+        costs[label] = cost
+    return costs
+
+
+def _finite(text: str) -> float | None:
+    """The finite number that a text spells, if any."""
+    try:
+        number = float(text) if "_" not in text else math.nan
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None
 
 
 def share(tasks: Sequence[Task], part: int, parts: int) -> list[Task]:

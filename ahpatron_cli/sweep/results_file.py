@@ -122,7 +122,7 @@ def encode_trial(trial: TrialRecord, timing: Timing) -> bytes:
     return _with_check(line)
 
 
-_NOT_STORED = ("seconds", "metrics", "classes", "confusion", "window", "fading", "drifts")
+_NOT_STORED = ("seconds", "metrics", "classes", "confusion", "window", "fading", "drifts", "costs")
 """The labels of the classes are with the data; a confusion matrix may have a million entries."""
 _FLAT_FIELDS = tuple(
     one.name

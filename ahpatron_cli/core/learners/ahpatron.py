@@ -96,7 +96,7 @@ class Ahpatron(Aggressive, SharingLearner):
         """Make room if there is none; then add and project as AVP does."""
         if f.size == self.budget:  # |S_t| = B
             self.note(f.reduce(SELECT[self.selection], self.ridge, self.norm_after()))
-        f.add(self.step_at(margin) * y)  # f + λ_t·y·κ(x,·)
+        f.add(self._weight * self.step_at(margin) * y)  # f + λ_t·y·κ(x,·)
         f.project(self.radius)
 
     def __post_init__(self) -> None:
@@ -122,7 +122,7 @@ class Ahpatron(Aggressive, SharingLearner):
         if f.size == self.budget:
             f.reduce(SELECT[self.selection], self.ridge, self.norm_after())
             self._halvings += 1
-        f.add(self.step_at(margin), y, rival)
+        f.add(self._weight * self.step_at(margin), y, rival)
         f.project(self.radius)
 
     def norm_after(self) -> float | None:

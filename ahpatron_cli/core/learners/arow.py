@@ -58,6 +58,8 @@ class Arow(Learner[SecondOrder], SharingLearner):
     restart are ours: that they make fewer mistakes is measured (tests/benchmarks), not proved.
     """
 
+    takes_costs = True
+    """An example of cost w has the noise r/w: it counts as w examples would."""
     name = "arow"
     title = "arow: second-order learning in the span of at most B examples (ours, after AROW 2009)"
 
@@ -106,7 +108,7 @@ class Arow(Learner[SecondOrder], SharingLearner):
         r = self._noise_at(e, f)
         if f.size < self.budget and margin < f.room * (1.0 - 0.8 * self.caution * e**4):
             f.join(self.tolerance)
-        return f.teach(step, r)
+        return f.teach(step, r / self._weight)
 
     def shared(self, kernel: Kernel, classes: int) -> SharedSecondOrder:
         """The empty span."""

@@ -19,7 +19,12 @@ MARGIN_STEPS_MEANING = "Σ λ_t over N_T, of which Corollary 2's Δ_T is made"
 
 
 class Aggressive(Learner[Expansion]):
-    """The rule that AVP and Ahpatron share: `f ← Proj_U(f + λ_t·y·κ(x,·))` if `y·f(x) < 1 - ε`."""
+    """The rule that AVP and Ahpatron share: `f ← Proj_U(f + λ_t·y·κ(x,·))` if `y·f(x) < 1 - ε`.
+
+    An example of cost w gets w·λ_t.
+    """
+
+    takes_costs = True
 
     epsilon: float
     radius: float
@@ -40,7 +45,7 @@ class Aggressive(Learner[Expansion]):
 
     def update(self, f: Expansion, margin: float, y: float) -> None:
         """Add x with λ_t·y, then project onto the ball of radius U."""
-        f.add(self.step_at(margin) * y)
+        f.add(self._weight * self.step_at(margin) * y)
         f.project(self.radius)
 
     def step_at(self, margin: float) -> float:

@@ -42,6 +42,9 @@ class Learner(Declared, Saved, Generic[F]):
     name: ClassVar[str]
     title: ClassVar[str]
     """One line for tables: what it is and where it comes from."""
+    takes_costs: ClassVar[bool] = False
+    """Whether examples may weigh more or less than others: `_weight` is that of the current one."""
+    _weight: ClassVar[float] = 1.0  # a pass with costs sets its own
     keeps_gram: ClassVar[bool] = False
     """Whether the Gram matrix of the active set is needed."""
 

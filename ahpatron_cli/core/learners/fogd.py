@@ -30,6 +30,7 @@ class FOGD(GradientLearner[Featured]):
     is written without the factor 1/√D, a step D times as small does the same.
     """
 
+    takes_costs = True  # w·η
     name = "fogd"
     title = "FOGD: gradient descent on D random Fourier features (Lu et al. 2016)"
 
@@ -51,4 +52,4 @@ class FOGD(GradientLearner[Featured]):
 
     def update(self, f: Featured, margin: float, y: float) -> None:
         """A step along z(x)."""
-        f.add(self.step * y)
+        f.add(self._weight * self.step * y)

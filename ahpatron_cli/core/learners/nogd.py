@@ -35,6 +35,7 @@ class NOGD(GradientLearner[Staged]):
     there may be fewer than r.
     """
 
+    takes_costs = True  # w·η
     name = "nogd"
     title = "NOGD: gradient descent on Nyström features of B examples (Lu et al. 2016)"
 
@@ -61,7 +62,7 @@ class NOGD(GradientLearner[Staged]):
 
     def update(self, f: Staged, margin: float, y: float) -> None:
         """A step along κ(x,·), or φ(x); and the switch, once there are B examples."""
-        f.add(self.step * y)
+        f.add(self._weight * self.step * y)
         if f.size == self.budget and isinstance(f.stage, Expansion):
             f.stage.close()
             assert f.stage.points is not None

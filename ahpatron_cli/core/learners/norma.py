@@ -24,6 +24,7 @@ class Norma(Learner[Expansion]):
     whatever its age. Its offset b and its adaptive ρ (the ν-trick) are left out.
     """
 
+    takes_costs = True  # w·η_t
     name = "norma"
     title = "NORMA: gradient descent that forgets the oldest (Kivinen et al. 2004)"
 
@@ -57,7 +58,7 @@ class Norma(Learner[Expansion]):
 
     def update(self, f: Expansion, margin: float, y: float) -> None:
         """Add x with η_t·y; drop the oldest if there is one too many."""
-        f.add(self._step() * y)
+        f.add(self._weight * self._step() * y)
         if f.size > self.budget:
             f.drop(0)
 

@@ -44,6 +44,7 @@ class SkeGD(GradientLearner[Staged]):
     every change of Z; once |E| = 2B no more are admitted. Z is computed anew from the sketches.
     """
 
+    takes_costs = True  # w·η
     name = "skegd"
     title = "SkeGD: gradient descent on sketched kernel features (Zhang, Liao 2019)"
 
@@ -115,7 +116,7 @@ class SkeGD(GradientLearner[Staged]):
 
     def update(self, f: Staged, margin: float, y: float) -> None:
         """A step along κ(x,·), or φ(x); and the switch, once there are B examples."""
-        f.add(self.step * y)
+        f.add(self._weight * self.step * y)
         if f.size == self.budget and isinstance(f.stage, Expansion):
             self._switch(f, f.stage)
 

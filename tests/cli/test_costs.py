@@ -1,0 +1,117 @@
+"""`--cost LABEL=W`: examples of some labels weigh more."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ahpatron_cli.core import REGISTRY, Gaussian
+from ahpatron_cli.core.multiclass import MulticlassPlayer
+from support.command import Ahpatron
+
+BOTH = ("--cost", "-1=2", "--cost", "1=2")
+
+
+def run(ahpatron: Ahpatron, *args: object) -> dict[str, Any]:
+    done = ahpatron("run", *args, "--sigma", 0.3, "--format", "json")
+    assert done.code == 0, done.err
+    record: dict[str, Any] = json.loads(done.out)["runs"][0]
+    return record
+
+
+def outcome(record: dict[str, Any]) -> list[Any]:
+    return [record[name] for name in ("mistakes", "updates", "margin_updates", "support_size")]
+
+
+@pytest.mark.parametrize(
+    ("learner", "doubled"),
+    [
+        ("ahpatron", ("-p", "step=0.5")),
+        ("avp", ("-p", "step=2")),
+        ("fogd", ("-p", "step=0.25")),
+        ("nogd", ("-p", "step=0.25")),
+        ("arow", ("-p", "noise=0.15", "-p", "floor=0.0005")),
+    ],
+)
+@pytest.mark.parametrize("way", [(), ("--shuffle",)])
+def test_equal_costs_are_a_larger_step(
+    ahpatron: Ahpatron, rings: Path, learner: str, doubled: tuple[str, ...], way: tuple[str, ...]
+) -> None:
+    step = ("-p", "step=0.125") if learner in ("fogd", "nogd") else ()
+    weighed = run(ahpatron, rings, "-l", learner, *step, *BOTH, *way)
+    assert weighed["costs"] == [2, 2]
+    plain = run(ahpatron, rings, "-l", learner, *doubled, *way)
+    assert "costs" not in plain
+    assert (outcome(weighed), weighed["norm"]) == (outcome(plain), plain["norm"])
+
+
+@pytest.mark.parametrize("learner", ["ahpatron+", "arow", "fogd", "norma"])
+def test_the_costly_class_is_missed_less_often(
+    ahpatron: Ahpatron, rings: Path, learner: str
+) -> None:
+    plain = run(ahpatron, rings, "-l", learner)
+    weighed = run(ahpatron, rings, "-l", learner, "--cost", "1=20")
+    assert weighed["false_negatives"] < plain["false_negatives"]
+    assert weighed["false_positives"] > plain["false_positives"]
+
+
+@pytest.mark.parametrize("name", ["ahpatron", "ahpatron shared", "arow shared"])
+def test_each_class_has_its_cost(name: str) -> None:
+    rng = np.random.default_rng(4)
+    X = rng.uniform(-1, 1, (300, 2))
+    y = np.digitize(X[:, 0] + rng.normal(0, 0.3, 300), [-0.3, 0.3]).astype(float)
+    multiclass = "shared" if "shared" in name else "rest"
+
+    def confusion(*costs: float, **params: float) -> Any:
+        learner = REGISTRY[name.split()[0]](budget=30, multiclass=multiclass, **params)
+        player = MulticlassPlayer(learner, Gaussian(sigma=0.5), classes=3, costs=costs or None)
+        player.feed(X, y)
+        return player.tally.confusion
+
+    plain = confusion()
+    np.testing.assert_array_equal(confusion(1, 1, 1), plain)
+    doubled = {"noise": 0.15, "floor": 0.0005} if "arow" in name else {"step": 0.5}
+    np.testing.assert_array_equal(confusion(2, 2, 2), confusion(**doubled))
+    assert confusion(1, 20, 1)[1, 1] > plain[1, 1]
+
+
+def test_a_model_keeps_its_costs(ahpatron: Ahpatron, rings: Path) -> None:
+    lines = rings.read_text().splitlines(keepends=True)
+    ahpatron.write("a.svm", "".join(lines[:900]))
+    ahpatron.write("b.svm", "".join(lines[900:]))
+    costs = ("--cost", "1=3")
+    whole = run(ahpatron, rings, *costs)
+    run(ahpatron, "a.svm", *costs, "--save", "m.npz")
+    done = ahpatron("run", "b.svm", "--resume", "m.npz", "--format", "json")
+    resumed = json.loads(done.out)["runs"][0]
+    assert (outcome(resumed), resumed["costs"]) == (outcome(whole), [1, 3])
+    refused = ahpatron("run", "b.svm", "--resume", "m.npz", *costs)
+    assert "--cost does not go with --resume: the model has its own" in refused.err
+    run(ahpatron, "a.svm", *costs, "--checkpoint", "c.npz")
+    other = ahpatron("run", "a.svm", "--sigma", 0.3, "--checkpoint", "c.npz", "--cost", "1=4")
+    assert "this checkpoint is of another run" in other.err
+
+
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--cost", "1"), "--cost takes LABEL=W, W from 1e-06 to 1e+06, got '1'"),
+        (("--cost", "1=0"), "--cost takes LABEL=W"),
+        (("--cost", "1=nan"), "--cost takes LABEL=W"),
+        (("--cost", "one=2"), "--cost takes LABEL=W"),
+        (("--cost", "1=2", "--cost", "1.0=3"), "is given twice"),
+        (("--cost", "7=2"), "--cost 7: no such label"),
+        (("--cost", "1=2", "-l", "forgetron"), "forgetron cannot weigh examples"),
+        (("--cost", "1=2", "--certify"), "leave out --cost"),
+    ],
+)
+def test_what_is_refused(
+    ahpatron: Ahpatron, rings: Path, options: tuple[str, ...], said: str
+) -> None:
+    refused = ahpatron("run", rings, *options)
+    assert (refused.code, refused.out) == (2, "")
+    assert said in refused.err

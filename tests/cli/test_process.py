@@ -208,7 +208,7 @@ def test_help(ahpatron: Ahpatron, command: str) -> None:
     if command:
         params = vars(__import__("ahpatron_cli.cli.app", fromlist=["app"]))[command].__annotations__
         assert len(params) > 10
-        for name in set(params) - {"context", "return", "data", "path"}:
+        for name in set(params) - {"context", "return", "data", "paths"}:
             assert f"--{name.replace('_', '-')}" in done.out
     bare = ahpatron(*words)
     assert (bare.code, bare.out, bare.err) == (2, done.out, "")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from os import PathLike
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
@@ -12,7 +13,7 @@ __all__ = ["OnlineKernelClassifier", "__version__", "read_results"]
 __version__ = "0.1.0"
 
 
-def read_results(path: str) -> list[dict[str, Any]]:
+def read_results(path: str | PathLike[str]) -> list[dict[str, Any]]:
     """The trials of a results file of `ahpatron sweep`, each a flat dict of plain values.
 
     `pandas.DataFrame(ahpatron_cli.read_results("results.jsonl"))` is a table of them. Parameters

@@ -32,7 +32,7 @@ from ahpatron_cli.runner import (
     play_repeats,
 )
 from ahpatron_cli.signals import Terminated
-from ahpatron_cli.sweep.plan import settle_sigma
+from ahpatron_cli.sweep.plan import suggested_sigma
 from ahpatron_cli.sweep.statistics import mcnemar
 
 if TYPE_CHECKING:
@@ -135,11 +135,12 @@ class Session:
 
     def _settled(self, dataset: Dataset) -> Sequence[Setup]:
         """The setups with the σ that the first rows of this file suggest, if it is left to them."""
-        if not any(setup.auto_sigma for setup in self._setups):
+        auto = next((setup for setup in self._setups if setup.auto_sigma), None)
+        if auto is None:
             return self._setups
-        setups, said = settle_sigma(self._setups, dataset.name, dataset.first_rows())
+        sigma, said = suggested_sigma(auto, dataset.name, dataset.first_rows())
         self._talk.note(self._prefix(dataset.name) + said)
-        return setups
+        return [setup.with_sigma(sigma) for setup in self._setups]
 
     def _play(self, dataset: Dataset, source: Source, setups: Sequence[Setup]) -> list[PassResult]:
         """All passes over one file."""
@@ -235,8 +236,9 @@ class Session:
         for name, symbol in (("budget", "B"), ("sigma", "σ")):
             values = {result.record.params.get(name) for result in results} - {None}
             if len(values) == 1:
-                auto = " (auto)" if name == "sigma" and self._setups[0].auto_sigma else ""
-                about.append(f"{symbol} = {short(values.pop() or 0)}{auto}")
+                text = short(values.pop() or 0)
+                auto = name == "sigma" and self._setups[0].auto_sigma
+                about.append(f"{symbol} = {f'auto ({text})' if auto else text}")
         for learner in dict.fromkeys(result.record.learner for result in results):
             mine = [result for result in results if result.record.learner == learner]
             shown = path if self._full_names else _short(path)

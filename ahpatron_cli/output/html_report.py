@@ -11,7 +11,6 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from ahpatron_cli import __version__
 from ahpatron_cli.atomic import unknown_suffix, write_atomically
 from ahpatron_cli.numbers import counted, measure
 from ahpatron_cli.output.escape import literal
@@ -38,7 +37,7 @@ from ahpatron_cli.sweep.summary import DataFindings, Findings, TrialRecord
 REPORT_SUFFIXES = (".html", ".htm")
 
 _MAX_NAMES = 3
-"""Data sets that the title names."""
+"""Data sets that the title names; of more it has the number."""
 
 _MEANING = """\
 <ul>
@@ -89,6 +88,7 @@ def to_html(findings: Findings, written: str = "", x: str | None = None) -> str:
 <body>
 <header>
 <h1>{html_text(title)}</h1>
+{_made(findings.origins, written)}
 {_overview(findings)}
 </header>
 <main>
@@ -99,10 +99,22 @@ def to_html(findings: Findings, written: str = "", x: str | None = None) -> str:
 {_MEANING}</section>
 {_origins(findings.origins)}
 </main>
-{f"<footer><p>Written on {written} by ahpatron {__version__}.</p></footer>" if written else ""}
 </body>
 </html>
 """
+
+
+def _made(origins: Sequence[Mapping[str, Any]], written: str) -> str:
+    """The date, and the version and machine of the latest sweep."""
+    last = origins[-1] if origins else {}
+    machine = last.get("processor") or last.get("machine")
+    facts = [
+        f"written on {written}" if written else "",
+        f"played by ahpatron {last['version']}" if "version" in last else "",
+        f"on {machine}" if machine else "",
+    ]
+    text = ", ".join(filter(None, facts))
+    return f'<p class="notes">{html_text(text[:1].upper() + text[1:])}.</p>' if text else ""
 
 
 def _overview(findings: Findings) -> str:
@@ -121,7 +133,7 @@ def _overview(findings: Findings) -> str:
         notes = html_ours(" ".join(matrix.notes))
         parts += [html_table(matrix), f'<p class="notes">{notes}</p>']
         if ranks.critical_difference is not None and has_matplotlib():
-            caption = "Mean ranks; bars join learners that Nemenyi's test does not tell apart."
+            caption = "Mean ranks; bars join learners that do not differ significantly (Nemenyi)."
             drawn = picture(lambda: draw_ranks(ranks), "svg", transparent=True)
             parts.append(_figure(drawn, "ranks-", caption))
         links = "".join(
@@ -290,5 +302,4 @@ def _definitions(facts: Mapping[str, Any]) -> str:
 def _enumerated(names: Sequence[str]) -> str:
     if not names:
         return "nothing was played to the end"
-    rest = len(names) - _MAX_NAMES
-    return ", ".join(names[:_MAX_NAMES]) + (f" and {rest} more" if rest > 0 else "")
+    return ", ".join(names) if len(names) <= _MAX_NAMES else counted(len(names), "data set")

@@ -30,6 +30,9 @@ _LATEX_ESCAPES = {
     **{character: "\\" + character for character in "&%$#_{}"},
 }
 
+_LATEX_STEP = re.compile(r"10\\textasciicircum\{\}(-?\d+)/√T")
+"""A step such as 10^-1/√T, escaped."""
+
 _LATEX_COLUMNS = 5
 """Columns of numbers with their spread that fit side by side on a page of a paper."""
 
@@ -48,7 +51,6 @@ _LATEX_SIGNS = {
     "≈": r"$\approx$",
     "•": r"$\bullet$",
     "χ²": r"$\chi^2$",
-    "√": r"$\surd$",
     "*": "{*}",
     "%": r"\%",
 }
@@ -218,4 +220,5 @@ def _markdown(text: str) -> str:
 
 
 def _latex(text: str) -> str:
-    return "".join(_LATEX_ESCAPES.get(character, character) for character in literal(text))
+    escaped = "".join(_LATEX_ESCAPES.get(character, character) for character in literal(text))
+    return _LATEX_STEP.sub(r"$10^{\1}/\\sqrt{T}$", escaped)

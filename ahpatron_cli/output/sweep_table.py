@@ -81,7 +81,7 @@ def _next(found: DataFindings) -> Iterator[tuple[str, str]]:
                 ("smallest", "smaller") if value == min(numbers) else ("largest", "larger")
             )
             yield (
-                f"{best.learner}: {assignment(name, value)} is the {end} of {len(numbers)} values "
+                f"{best.learner}: {name}={best.texts[name]} is the {end} of {len(numbers)} values "
                 f"tried; {beyond} ones may do better.",
                 "",
             )
@@ -153,7 +153,7 @@ def _matrix_notes(matrix: Matrix, paper: bool) -> list[str]:
         notes.append(
             f"Friedman: χ² = {ranks.friedman:.2f}, p {_p(ranks.p_value)} over "
             f"{counted(ranks.datasets, 'data set')}. Mean ranks that differ by less than "
-            f"{ranks.critical_difference:.2f} are not told apart (Nemenyi, 5 %)."
+            f"{ranks.critical_difference:.2f} do not differ significantly (Nemenyi, 5 %)."
         )
     return notes + _choice_notes(datasets)
 

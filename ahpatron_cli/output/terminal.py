@@ -24,7 +24,7 @@ _UNLIMITED = 1_000_000
 """Columns of a pipe or a file."""
 
 _ASCII = {"±": "+-", "ζ̂": "zeta", "–": "-", "→": "->", "─": "-", "−": "-", "‖": "||"}
-_ASCII |= {"≈": "~", "•": "!", "χ²": "chi2", "√": "sqrt"}
+_ASCII |= {"≈": "~", "•": "!", "χ²": "chi2", "√T": "sqrt(T)"}
 _HYPHEN = {"−": "-"}
 """A terminal shows a minus as it is typed."""
 
@@ -187,6 +187,7 @@ def _cell_text(cell: Cell | None, window: Window) -> Text:
     if cell is None:
         return Text(window.ours("–"))
     spread = "" if cell.spread is None else window.ours(f" ± {cell.spread}")
-    value = (literal(cell.text), "bold" if cell.bold else "")
+    text = literal(cell.text).replace("√T", window.ours("√T"))
+    value = (text, "bold" if cell.bold else "")
     sign = window.ours(cell.sign).replace(" ", _FILLER)
     return Text.assemble("*" if cell.mark else "", value, spread, sign)

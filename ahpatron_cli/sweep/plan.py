@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -14,7 +14,7 @@ from ahpatron_cli.core.learners import find_learner, learner_source
 from ahpatron_cli.core.parameters import Declared
 from ahpatron_cli.core.rows import Rows
 from ahpatron_cli.data.cache import content_hash, default_folder
-from ahpatron_cli.data.dataset import WARM_UP, Facts, Preparation, load
+from ahpatron_cli.data.dataset import WARM_UP, Preparation, load
 from ahpatron_cli.data.geometry import median_sigma
 from ahpatron_cli.data.scaling import SCALES
 from ahpatron_cli.data.source import STDIN_NAME, open_source
@@ -72,16 +72,6 @@ class Plan:
     """Choices on the command line; they take precedence over those of a file, too."""
     remarks: Sequence[str] = ()
 
-    def _trials(self, file: File, facts: Facts, setups: Sequence[Setup]) -> Iterator[Trial]:
-        """All trials on one file: order by order, so that a sweep cut short is comparable."""
-        record = DataRecord(file.path, facts.rounds, facts.features, facts.labels, facts.sha256)
-        done = self.preparation
-        data = TrialData(record, done.limit, done.scale, done.positive, self.shuffled)
-        whole = [(setup, all_params(setup), learner_source(setup.kind)) for setup in setups]
-        for repeat in range(self.repeats):
-            for setup, params, source in whole:
-                yield Trial(data, setup, self.seed, repeat, params, source)
-
     def tasks(
         self, note: Callable[[str], None], warn: Callable[[str], None], *, metrics: bool = False
     ) -> list[Task]:
@@ -112,14 +102,23 @@ class Plan:
             if facts.sorted_labels and not self.shuffled:
                 warn(f"{name}: the labels come sorted; --shuffle plays a random order")
             setups = self.setups(file, facts.rounds)
-            if any(setup.auto_sigma for setup in setups):
-                setups, remark = settle_sigma(setups, file.path, loaded.first_rows())
+            auto = next((setup for setup in setups if setup.auto_sigma), None)
+            sigma = None
+            if auto:
+                sigma, remark = suggested_sigma(auto, file.path, loaded.first_rows())
+                setups = [setup.with_sigma(sigma) for setup in setups]
                 note(f"{name}: {remark}")
-            path = str(Path(file.path).absolute())
-            for trial in self._trials(file, facts, setups):
-                identity = trial.id
-                task = Task(identity, trial, path, self.preparation, metrics)
-                tasks.setdefault(identity, task)
+            record = DataRecord(file.path, facts.rounds, facts.features, facts.labels, sha256)
+            done, path = self.preparation, str(Path(file.path).absolute())
+            prepared = done.limit, done.scale, done.positive, self.shuffled
+            data = TrialData(record, *prepared, auto_sigma=sigma)
+            whole = [(setup, all_params(setup), learner_source(setup.kind)) for setup in setups]
+            # order by order, so that a sweep cut short is comparable
+            for repeat in range(self.repeats):
+                for setup, params, source_of in whole:
+                    trial = Trial(data, setup, self.seed, repeat, params, source_of)
+                    task = Task(trial.id, trial, path, done, metrics)
+                    tasks.setdefault(task.id, task)
         return list(tasks.values())
 
     def check_size(self) -> None:
@@ -324,9 +323,9 @@ def _chosen_params(kind: type[Declared], params: Mapping[str, ParamValue]) -> di
     return chosen
 
 
-def settle_sigma(setups: Sequence[Setup], path: str, rows: Rows) -> tuple[list[Setup], str]:
-    """The setups with the σ that the first of these rows suggest, and a note on it."""
-    found = median_sigma(rows, setups[0].kernel)
+def suggested_sigma(setup: Setup, path: str, rows: Rows) -> tuple[float, str]:
+    """The σ that the first of these rows suggest (--sigma auto), and a note on it."""
+    found = median_sigma(rows, setup.kernel)
     if isinstance(found, str):
         raise UserError(
             f"--sigma auto cannot choose: {found}",
@@ -335,7 +334,7 @@ def settle_sigma(setups: Sequence[Setup], path: str, rows: Rows) -> tuple[list[S
             hint="give a number: --sigma S",
         )
     note = f"σ = {found:g}, the median distance between the first {WARM_UP:,} rows (--sigma auto)"
-    return [setup.with_sigma(found) for setup in setups], note
+    return found, note
 
 
 def parse_label(text: str | None) -> float | None:

@@ -114,6 +114,7 @@ def encode_trial(trial: TrialRecord, timing: Timing) -> bytes:
             "positive": data.positive,
             "shuffled": data.shuffled,
             **({} if data.prefix is None else {"prefix": data.prefix}),
+            **({} if data.auto_sigma is None else {"auto_sigma": data.auto_sigma}),
         },
         "run": _run_json(trial),
         "timing": vars(timing),
@@ -386,7 +387,8 @@ def merge_results(paths: Sequence[str]) -> tuple[bytes, Contents]:
                 problem = f"{record.path} has another content in {where}"
                 raise _conflict(path, problem, "merge results of the same data only")
             if item.run is not None:
-                essence = encode_trial(replace(item, run=replace(item.run, seconds=0.0)), _NO_TIME)
+                played = replace(item.data, auto_sigma=None), replace(item.run, seconds=0.0)
+                essence = encode_trial(replace(item, data=played[0], run=played[1]), _NO_TIME)
                 known, where = outcomes.setdefault(item.id, (essence, path))
                 if known != essence:
                     problem = f"trial {item.id} ({item.learner}) came out otherwise in {where}"

@@ -117,7 +117,7 @@ class OverDatasets:
     """Friedman's χ², corrected for ties; None for fewer than three learners or data sets."""
     p_value: float | None = None
     critical_difference: float | None = None
-    """Nemenyi: mean ranks that differ by less are not told apart."""
+    """Nemenyi: mean ranks that differ by less do not differ significantly."""
     groups: Sequence[Sequence[str]] = ()
     """The largest groups of learners that Nemenyi does not tell apart, by rank."""
     pairs: Sequence[Pair] = ()

@@ -14,7 +14,7 @@ from pathlib import PurePath
 from typing import Any
 
 from ahpatron_cli.errors import one_of, usage
-from ahpatron_cli.numbers import assignment
+from ahpatron_cli.numbers import short, value_text
 from ahpatron_cli.records import (
     DataRecord,
     ParamValue,
@@ -111,6 +111,8 @@ class TrialData:
     shuffled: bool = True
     prefix: int | None = None
     """Only so many rounds of each order were played, to choose between settings."""
+    auto_sigma: float | None = None
+    """The σ that the data suggest, where it was left to them."""
 
     @property
     def identity(self) -> tuple[Any, ...]:
@@ -153,6 +155,8 @@ class Setting:
     """To the best setting of the data set; None for that one itself, or with no order in common."""
     best_of_learner: bool = False
     best_of_data: bool = False
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """The values of `varied` as people read them: `10^0/√T`, `auto (0.44)`."""
 
     @property
     def cost(self) -> float:
@@ -162,7 +166,7 @@ class Setting:
     @property
     def label(self) -> str:
         """`epsilon=0.5, budget=400`: what tells it from the learner's other settings."""
-        return ", ".join(assignment(name, value) for name, value in self.varied.items())
+        return ", ".join(f"{name}={text}" for name, text in self.texts.items())
 
 
 @dataclass(frozen=True)
@@ -384,7 +388,9 @@ def settings_of(
 ) -> list[Setting]:
     """The settings of one learner on one data set, told apart from all that were `tried`."""
     groups = _grouped(trials, _key)
-    telling = _telling(tried or [group[0].params for group in groups])
+    tried = tried or [group[0].params for group in groups]
+    telling = _telling(tried)
+    texts = {name: _texts(name, [params.get(name) for params in tried], trials) for name in telling}
     settings = []
     for group in groups:
         # by order, so that none counts twice
@@ -393,10 +399,25 @@ def settings_of(
         mean, sd = mean_sd(list(values.values()))
         varied = {name: params[name] for name in telling if name in params}
         summary = summarise(list(runs.values()))
-        settings.append(
-            Setting(group[0].learner, params, varied, values, mean, sd, metric, summary)
-        )
+        one = Setting(group[0].learner, params, varied, values, mean, sd, metric, summary)
+        shown = {name: texts[name][value] for name, value in varied.items()}
+        settings.append(replace(one, texts=shown))
     return settings
+
+
+def _texts(
+    name: str, values: Sequence[ParamValue | None], trials: Sequence[TrialRecord]
+) -> dict[ParamValue, str]:
+    """The values of a parameter as people read them, with as many digits as tell them apart."""
+    data = trials[0].data
+    known = list(dict.fromkeys(value for value in values if value is not None))
+    for digits in (3, 6, 17):
+        texts = {value: value_text(value, data.record.rounds, digits) for value in known}
+        if len(set(texts.values())) == len(known):
+            break
+    if name == "sigma" and data.auto_sigma in texts:
+        texts[data.auto_sigma] = f"auto ({short(data.auto_sigma)})"
+    return texts
 
 
 def _values(runs: Mapping[Order, RunRecord], metric: Metric) -> dict[Order, float]:

@@ -172,4 +172,15 @@ def environment() -> dict[str, Any]:
         "blas_core": ", ".join(sorted({pool.get("architecture", "?") for pool in pools})),
         "blas_threads": max((pool["num_threads"] for pool in pools), default=1),
         "machine": platform.machine(),
+        "processor": _processor(),
     }
+
+
+def _processor() -> str | None:
+    """The name that Linux gives it; None if there is none."""
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return None
+    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
+    return next(names, None)

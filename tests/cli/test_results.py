@@ -97,6 +97,24 @@ def test_shards_are_merged(ahpatron: Ahpatron, rings: Path, results: Path) -> No
     assert "8 of 8 trials" in go_on.err
 
 
+def test_steps_and_widths_are_named_by_where_they_come_from(
+    ahpatron: Ahpatron, rings: Path
+) -> None:
+    grid = ("-l", "nogd", "-g", "step=10^[-1:0]/sqrt(T)", "--limit", "90", "--repeats", "2")
+    shown = sweep(ahpatron, rings, *grid, "-g", "sigma=auto,2")
+    rows = ahpatron_cli.read_results(ahpatron.folder / "r.jsonl")
+    (sigma,) = {one["param_sigma"] for one in rows} - {2.0}
+    assert f"sigma=auto ({sigma:.3g}), step=10^-1/√T" in shown.out
+    assert "sigma=2, step=10^0/√T" in shown.out
+    paper = ahpatron("inspect", "r.jsonl", "--format", "latex").out
+    assert f"sigma=auto ({sigma:.3g}), step=$10^{{-1}}/\\sqrt{{T}}$" in paper
+    assert paper.isascii() or "√" not in paper
+    assert "step=10^0/sqrt(T)" in ahpatron("inspect", "r.jsonl", PYTHONIOENCODING="ascii").out
+    # the same trials with the width typed: no conflict
+    sweep(ahpatron, rings, *grid, "-g", f"sigma={sigma},2", out="typed.jsonl")
+    assert ahpatron("inspect", "r.jsonl", "typed.jsonl").code == 0
+
+
 def test_a_trial_that_came_out_in_two_ways_is_not_merged(ahpatron: Ahpatron, results: Path) -> None:
     from dataclasses import replace
 

@@ -63,6 +63,9 @@ def test_the_page_is_whole_and_says_what_it_is() -> None:
     page = Page(to_html(sweeps.sweep(paths=["a.svm", "b.svm"])))
     assert page.all("html") == [{"lang": "en"}]
     assert page.said("title") == page.said("h1") == ["ahpatron sweep: a, b"]
+    many = to_html(sweeps.sweep(paths=["a.svm", "b.svm", "c.svm", "d.svm"]), "2026-11-16")
+    assert "<h1>ahpatron sweep: 4 data sets</h1>" in many
+    assert "Written on 2026-11-16, played by ahpatron 0.2.0." in many
     assert {"name": "viewport", "content": "width=device-width, initial-scale=1"} in page.all(
         "meta"
     )

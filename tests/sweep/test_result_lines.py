@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 import random
+from dataclasses import replace
 from itertools import product
 
 import pytest
@@ -25,7 +26,9 @@ TIMING = Timing(0.25, 0.5)
 
 
 def test_a_trial_is_read_back() -> None:
-    for one in (trial(3), trial(4, radius=math.inf), trial(5, error="no\nmemory \x1b[0m")):
+    plain = trial(3)
+    auto = replace(plain, data=replace(plain.data, auto_sigma=0.4375))
+    for one in (plain, auto, trial(4, radius=math.inf), trial(5, error="no\nmemory \x1b[0m")):
         line = encode_trial(one, TIMING)
         assert line.endswith(b"}\n")
         assert line.count(b"\n") == 1

@@ -8,7 +8,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
-from ahpatron_cli.numbers import short
 from ahpatron_cli.output.escape import literal
 from ahpatron_cli.records import ParamValue
 from ahpatron_cli.sweep.summary import DataFindings, Findings, Metric, Setting, best_of
@@ -148,15 +147,6 @@ def _number(value: ParamValue | None) -> float | None:
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
-def value_text(value: ParamValue, rounds: int = 0) -> str:
-    """`0.312`; `10^-1/√T` for a power of ten divided by √T."""
-    if isinstance(value, float) and value > 0 and rounds > 1:
-        exponent = math.log10(value * math.sqrt(rounds))
-        if abs(exponent - round(exponent)) < 1e-6 and abs(math.log10(value) % 1) > 1e-6:
-            return f"10^{round(exponent)}/√T"
-    return short(value)
-
-
 def axis_name(parameter: str) -> str:
     """`budget B`, `epsilon ε`, `step`."""
     symbol = _SYMBOLS.get(parameter)
@@ -175,10 +165,7 @@ def pareto_front(settings: Sequence[Setting]) -> list[Setting]:
     return front
 
 
-def short_label(setting: Setting, rounds: int = 0) -> str:
+def short_label(setting: Setting) -> str:
     """`ahpatron B=400, ε=0.5`: the learner, and what tells the setting from its others."""
-    varied = ", ".join(
-        f"{_SYMBOLS.get(name, name)}={value_text(value, rounds)}"
-        for name, value in setting.varied.items()
-    )
+    varied = ", ".join(f"{_SYMBOLS.get(name, name)}={text}" for name, text in setting.texts.items())
     return literal(f"{setting.learner} {varied}".rstrip())

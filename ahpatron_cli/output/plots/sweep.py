@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from ahpatron_cli.atomic import unknown_suffix, write_atomically
 from ahpatron_cli.errors import ExitCode, UserError, one_of, usage
-from ahpatron_cli.numbers import counted, orders, short
+from ahpatron_cli.numbers import counted, orders, short, value_text
 from ahpatron_cli.output.escape import literal
 from ahpatron_cli.output.plots.drawing import (
     INK,
@@ -39,7 +39,6 @@ from ahpatron_cli.output.plots.panels import (
     parameter_panel,
     pareto_front,
     short_label,
-    value_text,
 )
 from ahpatron_cli.sweep.statistics import OverDatasets
 from ahpatron_cli.sweep.summary import DataFindings, Findings, Metric, Setting
@@ -167,7 +166,7 @@ def draw_ranks(ranks: OverDatasets) -> Figure:
 
 
 def _draw_ranks(axes: Axes, ranks: OverDatasets, width: float) -> None:
-    """Mean ranks on a line, the best on the left; bars join learners that are not told apart.
+    """Mean ranks on a line, the best on the left; bars join those that do not differ significantly.
 
     The y axis is in inches below the line.
     """
@@ -352,10 +351,7 @@ def _label_front(axes: Axes, front: Sequence[Setting], data: DataFindings) -> No
     the dots cross none of them.
     """
     across, up = (inches * POINTS_PER_INCH for inches in size_in_inches(axes))
-    texts = [
-        fitted(short_label(each, data.data.record.rounds), _WIDEST_LABEL * across, _LABEL_SIZE)
-        for each in front
-    ]
+    texts = [fitted(short_label(each), _WIDEST_LABEL * across, _LABEL_SIZE) for each in front]
     widths = [text_width(text, _LABEL_SIZE) + _LABEL_OFFSET for text in texts]
     low, high = (math.log10(limit) for limit in axes.get_xlim())
     for setting, width in zip(front, widths, strict=True):

@@ -176,6 +176,7 @@ def _inspect_model(path: str, format: str) -> None:
     lines = [
         f"{literal(path)}: {model.learner}, {model.kernel} kernel, "
         f"by ahpatron {literal(model.version)}, written {written}",
+        f"  data       {literal(model.data or 'not recorded')}",
         f"  rounds     {record.rounds:,}, of which {record.mistakes:,} were mistakes"
         f" ({percent(record.mistake_rate)} %)",
         f"  keeps      {kept}, ‖f‖ = {record.norm:.6g}",

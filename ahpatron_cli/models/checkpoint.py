@@ -205,6 +205,7 @@ class SavedPass:
             played=self._trail.rounds,
             digest=self._trail.digest,
             state=one.state(),
+            data=dataset.name,
         )
         write_atomically(path, to_bytes(model))
 

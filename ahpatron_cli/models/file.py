@@ -65,6 +65,8 @@ class Model:
     version: str = __version__
     costs: tuple[float, ...] | None = None
     """Of examples, in the order of `labels`."""
+    data: str | None = None
+    """The file that it learned from last; None in what earlier versions wrote."""
 
     @property
     def classes(self) -> tuple[float, ...] | None:
@@ -103,6 +105,7 @@ def to_bytes(model: Model) -> bytes:
         "width": model.width,
         "played": model.played,
         "digest": model.digest,
+        "data": model.data,
         "state": {path: _spelled(value) for path, value in scalars.items()},
         "arrays": {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()},
     }
@@ -306,6 +309,7 @@ def _model(meta: dict[str, Any], arrays: Mapping[str, np.ndarray], file: str) ->
         state=state["state"],
         version=version,
         costs=costs,
+        data=meta.get("data") and str(meta["data"]),
     )
 
 

@@ -295,7 +295,7 @@ def profile_to_json(profile: Profile) -> Json:
 
 
 def model_to_json(model: Model, record: RunRecord, path: str, written: str) -> Json:
-    """What a model is. It does not know the names of its files, but a checksum of the last one."""
+    """What a model is; of its data, the file that it learned from last and a checksum of that."""
     run = run_to_json(record)
     del run["this_file"], run["params"]
     return {
@@ -306,6 +306,7 @@ def model_to_json(model: Model, record: RunRecord, path: str, written: str) -> J
         "written": written,
         "made_by": model.version,
         "data": {
+            "path": model.data,
             "rounds": model.played,
             "checksum": f"{model.digest:08x}",
             "features": model.features,

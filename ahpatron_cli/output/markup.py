@@ -36,6 +36,9 @@ _LATEX_STEP = re.compile(r"10\\textasciicircum\{\}(-?\d+)/√T")
 _LATEX_COLUMNS = 5
 """Columns of numbers with their spread that fit side by side on a page of a paper."""
 
+_LATEX_WIDTH = 80
+"""Characters across, with two between columns, that fit a page of a paper in \\small."""
+
 _MARKDOWN_SIGNS = {"|": r"\|", "*": r"\*", "−": "-"}
 _LATEX_SIGNS = {
     "AMR %": r"AMR (\%)",
@@ -111,6 +114,9 @@ def to_latex(page: Page) -> str:
 def _latex_table(table: Table) -> str:
     name = rf"\texttt{{{_latex(table.name)}}}: " if table.name else ""
     notes = spelled(" ".join(table.notes), _LATEX_SIGNS)
+    size = r"\small\setlength{\tabcolsep}{4pt}"
+    if not table.alike and _characters(table) > _LATEX_WIDTH:
+        size = r"\footnotesize\setlength{\tabcolsep}{2pt}"
     parts = [table]
     if table.alike:
         columns = len(table.columns) - 1
@@ -119,7 +125,7 @@ def _latex_table(table: Table) -> str:
     return "\n".join(
         [
             r"\begin{table}",
-            r"  \centering\small\setlength{\tabcolsep}{4pt}",
+            rf"  \centering{size}",
             rf"  \caption{{{name}{spelled(table.about, _LATEX_SIGNS)}}}",
             "\n  \\par\\smallskip\n".join(map(_latex_tabular, parts)),
             *(
@@ -131,6 +137,17 @@ def _latex_table(table: Table) -> str:
             "",
         ]
     )
+
+
+def _characters(table: Table) -> int:
+    """The width of a table: of the longest cells, and of two blanks between columns."""
+    heads = [len(column.head) for column in table.columns]
+    widths = zip(heads, *(map(_length, row) for row in table.rows), strict=True)
+    return sum(max(some) + 2 for some in widths)
+
+
+def _length(cell: Cell | None) -> int:
+    return 0 if cell is None else len(cell.text) + (len(cell.spread) + 3 if cell.spread else 0)
 
 
 def _latex_tabular(table: Table) -> str:

@@ -5,6 +5,8 @@ from typing import TypeAlias
 import pytest
 
 from ahpatron_cli.output.formats import to_text
+from ahpatron_cli.output.markup import to_latex
+from ahpatron_cli.output.table import Cell, Column, Page, Table
 from ahpatron_cli.records import Report, RunRecord
 
 MakeReport: TypeAlias = Callable[..., Report]
@@ -130,3 +132,10 @@ def test_markdown_rows_cannot_be_broken(report: MakeReport, run: MakeRun) -> Non
     assert len(re.findall(r"(?<!\\)\|", row)) == 9
     assert r"a\|b\\nc\\r\| d" in row
     assert text.startswith(r"Data: **e\\n\\n\# f**")
+
+
+@pytest.mark.parametrize(("digits", "size"), [(8, r"\small"), (20, r"\footnotesize")])
+def test_wide_latex_tables_are_set_smaller(digits: int, size: str) -> None:
+    columns = [Column("Learner", words=True), *([Column("AMR %")] * 4)]
+    row = [Cell("ahpatron"), *([Cell("1" * digits, "0.01")] * 4)]
+    assert rf"\centering{size}\setlength" in to_latex(Page([Table("", "", columns, [row])]))

@@ -29,6 +29,8 @@ if TYPE_CHECKING:
 REST, SHARED = "rest", "shared"
 MULTICLASS_MEANING = "several classes: one learner for each against the rest, or one S for all"
 MAX_CLASSES = 1000
+LOOK_AHEAD = 8
+"""Rounds whose margins are looked at together, if the last round was an update; else more."""
 EQUAL_VALUES = 1e-12
 """Values that differ by this share of the largest |f_c(x)| are equal but for rounding."""
 
@@ -111,8 +113,6 @@ class Shared(ClassHypothesis):
     """f_c = Σ_i A_ic κ(s_i,·): one S for all classes, with a column of coefficients for each."""
 
     classes: int
-    _now: int
-    """The current round of the block."""
 
     @abstractmethod
     def open(self, block: Points, labels: Floats) -> None:
@@ -120,7 +120,11 @@ class Shared(ClassHypothesis):
 
     @abstractmethod
     def values(self) -> Floats:
-        """f_c at all examples of the block, a row for each, as it is now."""
+        """f_c at all examples of the block, a row for each, as it is now and up to rounding."""
+
+    @abstractmethod
+    def value(self, round_: int) -> Floats:
+        """f_c at one of them, the current one from here on; exactly 0 where terms cancel."""
 
     @abstractmethod
     def close(self) -> None:
@@ -136,24 +140,28 @@ class Shared(ClassHypothesis):
     ) -> Floats:
         assert isinstance(learner, SharingLearner)
         self.open(block, labels)
-        rounds, now = len(labels), 0
+        rounds, now, look = len(labels), 0, LOOK_AHEAD
         scores = np.empty((rounds, self.classes))
         while now < rounds:  # from one update to the next f stays the same
-            scores[now:] = values = self.values()[now:rounds]
-            margins, rivals = class_margins(values, labels[now:])
+            values = self.values()[now : min(now + look, rounds)]
+            margins, _ = class_margins(values, labels[now : now + len(values)])
             due = learner.wants_class(margins).nonzero()[0]
             ahead = due.item(0) if len(due) else len(values)
+            scores[now : now + ahead] = values[:ahead]
             learner.pass_over(values[:ahead], labels[now : now + ahead])
             now += ahead
-            if now == rounds:
-                break
-            self._now, margin = now, margins.item(ahead)
-            y, rival = int(labels[now]), rivals.item(ahead)
+            if not len(due):
+                look *= 2
+                continue
+            look = LOOK_AHEAD
+            scores[now] = value = self.value(now)
+            (margin,), (rival,) = class_margins(value[None], labels[now : now + 1])
             if costs is not None:
                 learner.__dict__["_weight"] = costs.item(now)
-            if learner.update_class(self, values[ahead], y, rival, margin) is not False:
+            y = int(labels[now])
+            if learner.update_class(self, value, y, int(rival), float(margin)) is not False:
                 tally.updates += 1
-                tally.margin_updates += margin > 0
+                tally.margin_updates += bool(margin > 0)
             now += 1
         self.close()
         return scores
@@ -198,17 +206,13 @@ class SharedExpansion(Shared):
         return self._A[:, : self.size]
 
     def values(self) -> Floats:
-        """Exactly 0 where terms cancel but for rounding."""
-        F, A = self._F, np.abs(self.coefficients)
-        doubtful = (np.abs(F) <= CANCELLED * A.sum(axis=1)[:, None]).any(axis=0).nonzero()[0]
-        if not len(doubtful) or not self.size:
-            return F.T
-        F = F.copy()
-        kernel_values = np.concatenate((self._K, self._G[self._newcomers]))[:, doubtful]
-        terms = A @ np.abs(kernel_values)
-        part = F[:, doubtful]
-        F[:, doubtful] = np.where(np.abs(part) <= CANCELLED * terms, 0.0, part)
-        return F.T
+        return self._F.T
+
+    def value(self, round_: int) -> Floats:
+        self._now, values = round_, self._F[:, round_]
+        kernel_values = np.concatenate((self._K, self._G[self._newcomers]))[:, round_]
+        terms = np.abs(self.coefficients) @ np.abs(kernel_values)
+        return np.where(np.abs(values) <= CANCELLED * terms, 0.0, values)
 
     def add(self, coefficient: float, y: int, rival: int) -> None:
         """`f_y ← f_y + cκ(x,·)`, `f_rival ← f_rival - cκ(x,·)` for the current example x."""
@@ -297,27 +301,23 @@ class SharedSecondOrder(SecondOrder, Shared):
     def classes(self) -> int:  # type: ignore[override]  # computed
         return self._columns[0]
 
-    def values(self) -> Floats:
-        """f_c of all rounds; computed anew where the two largest differ by little but rounding."""
-        gap = _gap(self._f)
-        doubtful = np.flatnonzero((gap > 0) & (gap <= self._noise)).tolist()
-        rows = [(t, self._exact_values(t)) for t in doubtful]
-        values = self._f
-        if rows:
-            values = values.copy()
-            for t, row in rows:
-                values[t] = row
-        return values
-
-    def _exact_values(self, t: int) -> Floats:
+    def value(self, round_: int) -> Floats:  # type: ignore[override]  # one for each class
+        """Computed anew if the two largest differ by little but rounding."""
+        self._now = t = round_
+        gap = _gap(self._f[t : t + 1]).item()
+        if gap == 0.0 or gap > self._noise:
+            return np.asarray(self._f[t])
         new = [s for s, _, _, _ in self._joined]
         largest = max(np.abs(self._K[t]).max(initial=0.0), np.abs(self._G[t, new]).max(initial=0.0))
-        if _gap(self._f[t : t + 1]).item() > self._noise * largest:
+        if gap > self._noise * largest:
             return np.asarray(self._f[t])
         self._settle()
         self._begin()
         terms = np.abs(self._K[t]) @ np.abs(self._a)
         return np.asarray(np.where(np.abs(self._f[t]) <= CANCELLED * terms, 0.0, self._f[t]))
+
+    def values(self) -> Floats:
+        return self._f
 
     def _distances(self) -> Floats:
         """Half the margin of each round, if its label is the predicted one."""

@@ -162,12 +162,17 @@ def test_many_classes_settle_at_most_once_per_update(monkeypatch: pytest.MonkeyP
     assert settled <= ours.tally.updates + ROUNDS // 64 + 1
 
 
-def test_two_classes_of_shared_arow_are_the_binary_learner() -> None:
-    signs = np.where(Y > 1, 1.0, -1.0)
-    learner = REGISTRY["arow"](budget=20)
-    both = MulticlassPlayer(learner, KERNEL, classes=2).feed(X, (signs + 1) / 2)
-    np.testing.assert_allclose(both[:, 1], Player(learner, KERNEL).feed(X, signs), atol=1e-9)
-    np.testing.assert_allclose(both[:, 0], -both[:, 1], atol=1e-9)
+@pytest.mark.parametrize("classes", [Y, FLIPPED], ids=["steady", "restarts"])
+def test_two_classes_of_shared_arow_are_the_binary_learner(classes: Floats) -> None:
+    """+1 is the first class, which wins ties as sign(0) = +1 does."""
+    signs = np.where(classes > 1, 1.0, -1.0)
+    learner = REGISTRY["arow"](budget=20, alarm=5.0)
+    both, alone = MulticlassPlayer(learner, KERNEL, classes=2), Player(learner, KERNEL)
+    scores = both.feed(X, (1 - signs) / 2)
+    np.testing.assert_allclose(scores[:, 0], alone.feed(X, signs), atol=1e-9)
+    np.testing.assert_allclose(scores[:, 1], -scores[:, 0], atol=1e-9)
+    assert (both.tally.mistakes, both.tally.updates) == (alone.tally.mistakes, alone.tally.updates)
+    assert both.statistics() == alone.statistics() == {"restarts": int(classes is FLIPPED)}
 
 
 def test_greedy_selection_is_about_one_f() -> None:

@@ -1,3 +1,4 @@
+import csv
 import re
 from pathlib import Path
 
@@ -10,6 +11,10 @@ from sklearn.datasets import load_svmlight_file
 README = (FOLDER / "README.md").read_text(encoding="utf-8")
 ROW = re.compile(r"^\| `(\S+)` \| .+? \| (\d+) \| (\d+) \| (\S+), (\S+) \| ([\d.]+) \|", re.M)
 DESCRIBED = {match[1]: match for match in ROW.finditer(README)}
+TABLE = re.compile(r"^\| `(\S+\.csv)` \| .+? \| (\d+) \| (\d+) \| `(\w+)` \|", re.M)
+TABLES = {match[1]: match for match in TABLE.finditer(README)}
+SVM = [name for name in MAKERS if name.endswith(".svm")]
+CSV = [name for name in MAKERS if name.endswith(".csv")]
 
 
 @pytest.fixture(scope="module")
@@ -20,16 +25,16 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 def test_every_file_is_made_by_the_script_and_told_of_in_the_readme() -> None:
-    kept = {path.name for path in FOLDER.glob("*.svm")}
-    assert kept == set(MAKERS) == set(DESCRIBED)
+    kept = {path.name for suffix in ("svm", "csv") for path in FOLDER.glob(f"*.{suffix}")}
+    assert kept == set(MAKERS) == set(DESCRIBED) | set(TABLES)
 
 
-@pytest.mark.parametrize("name", ["rings.svm", "sparse_text.svm"])
+@pytest.mark.parametrize("name", ["rings.svm", "sparse_text.svm", *CSV])
 def test_synthetic_files_come_out_byte_for_byte(made: Path, name: str) -> None:
     assert (made / name).read_bytes() == (FOLDER / name).read_bytes()
 
 
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("name", SVM)
 def test_values_come_out_the_same(made: Path, name: str) -> None:
     examples, labels = load_svmlight_file(str(made / name))
     kept_examples, kept_labels = load_svmlight_file(str(FOLDER / name))
@@ -37,7 +42,7 @@ def test_values_come_out_the_same(made: Path, name: str) -> None:
     np.testing.assert_array_equal(examples.toarray(), kept_examples.toarray())
 
 
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("name", SVM)
 def test_the_readme_tells_the_truth(name: str) -> None:
     _, rows, features, negative, positive, sigma = DESCRIBED[name].groups()
     examples, labels = load_svmlight_file(str(FOLDER / name))
@@ -46,7 +51,7 @@ def test_the_readme_tells_the_truth(name: str) -> None:
     assert float(sigma) > 0
 
 
-@pytest.mark.parametrize("name", MAKERS)
+@pytest.mark.parametrize("name", SVM)
 def test_files_are_small_and_their_labels_come_mixed(name: str) -> None:
     assert (FOLDER / name).stat().st_size < 600_000
     _, labels = load_svmlight_file(str(FOLDER / name))
@@ -73,3 +78,17 @@ def test_no_straight_line_parts_the_rings() -> None:
     columns = np.column_stack((examples.toarray(), np.ones(len(labels))))
     weights, *_ = np.linalg.lstsq(columns, labels, rcond=None)
     assert np.mean(np.sign(columns @ weights) != labels) > 0.3
+
+
+@pytest.mark.parametrize("name", CSV)
+def test_the_readme_tells_the_truth_of_tables(name: str) -> None:
+    _, rows, columns, label = TABLES[name].groups()
+    with (FOLDER / name).open(newline="") as file:
+        lines = list(csv.DictReader(file))
+    assert (len(lines), len(lines[0])) == (int(rows), int(columns))
+    assert 2 <= len({line[label] for line in lines}) <= 3
+
+
+def test_fraud_is_rare() -> None:
+    frauds = (FOLDER / "payments.csv").read_text().count(",yes\n")
+    assert frauds / 3000 == pytest.approx(0.028)

@@ -9,8 +9,8 @@ show. Two real files, three made up:
 - breast_cancer.svm: 569 tumours, 30 features scaled to [0, 1] (scikit-learn brings the data)
 - iris.csv: 150 flowers of three kinds (scikit-learn brings the data)
 - payments.csv: 3,000 card payments, numbers and words, 2.8 % of them fraud
-- rings.svm: two open, noisy rings, interlocked: the arms of a double spiral; no line parts them, and
-  5 % of the labels are wrong
+- rings.svm: two open, noisy rings, interlocked: the arms of a double spiral; no line parts them,
+  and 5 % of the labels are wrong
 - sparse_text.svm: bags of words about two topics; sparse, labels 0 and 1
 """
 

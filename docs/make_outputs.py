@@ -1,0 +1,47 @@
+"""Run the commands of README and docs/ and write what they print into the block after them.
+
+    python docs/make_outputs.py [PAGE...]
+
+`tests/test_docs.py` runs them too and compares. Look at `git diff` before you commit.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import tempfile
+from pathlib import Path
+
+for library in ("OPENBLAS", "OMP", "MKL", "VECLIB", "BLIS"):  # before NumPy: as the command does
+    os.environ[f"{library}_NUM_THREADS"] = "1"
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(REPOSITORY / "tests"))
+
+from support.documents import PAGES, blocks, commands, furnish, masked, play, read  # noqa: E402
+
+
+def refresh(page: str, folder: Path) -> None:
+    """Write a page anew whose outputs have changed."""
+    furnish(folder)
+    text = read(page)
+    for block, shown in blocks(page):
+        if not block.runs or block.kind != "sh":
+            continue
+        done = [play(command, folder) for command in commands(block.text)]
+        out = "".join(one.out for one in done)
+        err = "".join(one.err for one in done)
+        if shown is None:
+            continue
+        if not shown or masked(shown) not in (masked(out), masked(err), masked(err + out)):
+            printed = err + out if block.mark == "with notes" else out or err
+            before = f"{block.text}```\n\n```\n"
+            text = text.replace(f"{before}{shown}", f"{before}{printed}")
+            print(f"{page}:{block.line} has changed")
+    (REPOSITORY / page).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    for name in sys.argv[1:] or PAGES:
+        with tempfile.TemporaryDirectory() as made:
+            refresh(name, Path(made))

@@ -1,0 +1,315 @@
+"""Draw the pictures of README and docs/ into docs/pictures.
+
+    python docs/make_pictures.py [budget | certificate | session | data_way]...
+    python docs/make_pictures.py budget RESULTS.jsonl
+
+- budget: AMR against B, from docs/pictures/budget.csv. With RESULTS.jsonl, which
+  `python tests/benchmarks/ours.py FOLDER RESULTS.jsonl --only curve` writes, that is made anew.
+- certificate: mistakes made and certified on longer and longer beginnings of rings
+- session: the README's first session as a terminal
+- data_way: from bytes to a table
+
+SVG is written by hand: small, its text is text, and it has colours for dark pages, too.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+import math
+import os
+import sys
+import tempfile
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Sequence
+from html import escape
+from pathlib import Path
+from statistics import fmean
+
+for library in ("OPENBLAS", "OMP", "MKL", "VECLIB", "BLIS"):  # before NumPy: as the command does
+    os.environ[f"{library}_NUM_THREADS"] = "1"
+
+REPOSITORY = Path(__file__).resolve().parents[1]
+FOLDER = REPOSITORY / "docs/pictures"
+BUDGETS = FOLDER / "budget.csv"
+sys.path.insert(0, str(REPOSITORY / "tests"))
+
+SHOWN = ("phishing", "ijcnn1")
+"""The data sets of the picture of budgets."""
+LEARNERS = ("arow", "ahpatron+", "ahpatron", "projectron++", "nogd", "pomdr", "bogd++")
+COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#999999")
+"""Okabe and Ito's, which stand on white and on black."""
+STYLE = """
+  text { font: 13px system-ui, sans-serif; fill: #1f2328 }
+  .pale { fill: #59636e }
+  .page { fill: #ffffff } .grid { stroke: #d1d9e0 } .axis { stroke: #59636e }
+  .box { fill: #f6f8fa; stroke: #59636e } .arrow { stroke: #59636e; fill: none }
+  .mono { font: 13px ui-monospace, "DejaVu Sans Mono", Menlo, monospace; white-space: pre }
+  .small { font-size: 11.5px } .bold { font-weight: 600 }
+  @media (prefers-color-scheme: dark) {
+    text { fill: #f0f6fc } .pale { fill: #9198a1 } .page { fill: #0d1117 } .grid { stroke: #3d444d }
+    .axis, .arrow { stroke: #9198a1 } .box { fill: #151b23; stroke: #9198a1 }
+  }
+"""
+
+
+class Canvas:
+    """Shapes on a page of this size, in pixels."""
+
+    def __init__(self, width: float, height: float, description: str) -> None:
+        self.size = (width, height)
+        self.parts = [
+            f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width:g} {height:g}" '
+            f'width="{width:g}" height="{height:g}" role="img">',
+            f"<title>{escape(description)}</title><style>{STYLE}</style>",
+            f'<rect class="page" width="{width:g}" height="{height:g}" rx="6"/>',
+        ]
+
+    def text(self, x: float, y: float, text: str, kind: str = "", **more: str) -> None:
+        rest = "".join(f' {name.replace("_", "-")}="{value}"' for name, value in more.items())
+        self.parts.append(
+            f'<text x="{x:.1f}" y="{y:.1f}" class="{kind}"{rest}>{escape(text)}</text>'
+        )
+
+    def line(self, points: Sequence[tuple[float, float]], kind: str = "", **more: str) -> None:
+        rest = "".join(f' {name.replace("_", "-")}="{value}"' for name, value in more.items())
+        path = " ".join(f"{x:.1f},{y:.1f}" for x, y in points)
+        self.parts.append(f'<polyline points="{path}" fill="none" class="{kind}"{rest}/>')
+
+    def box(self, x: float, y: float, width: float, height: float) -> None:
+        self.parts.append(
+            f'<rect class="box" x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="6"/>'
+        )
+
+    def dot(self, x: float, y: float, colour: str) -> None:
+        self.parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>')
+
+    def write(self, name: str) -> None:
+        (FOLDER / name).write_text("\n".join([*self.parts, "</svg>", ""]), encoding="utf-8")
+
+
+class Axes:
+    """A panel of a canvas, and where data lie in it."""
+
+    def __init__(
+        self,
+        canvas: Canvas,
+        place: tuple[float, float, float, float],
+        x: tuple[float, float],
+        y: tuple[float, float],
+        *,
+        logarithmic: bool = False,
+    ) -> None:
+        self.canvas, self.place, self.x, self.y = canvas, place, x, y
+        self.scale: Callable[[float], float] = math.log if logarithmic else float
+
+    def at(self, x: float, y: float) -> tuple[float, float]:
+        left, top, width, height = self.place
+        low, high = map(self.scale, self.x)
+        across = (self.scale(x) - low) / (high - low)
+        up = (y - self.y[0]) / (self.y[1] - self.y[0])
+        return left + across * width, top + (1 - up) * height
+
+    def frame(self, title: str, label: str, xs: Iterable[float], ys: Iterable[float]) -> None:
+        left, top, width, height = self.place
+        self.canvas.text(left, top - 12, title, "bold")
+        for y in ys:
+            _, level = self.at(self.x[0], y)
+            self.canvas.line([(left, level), (left + width, level)], "grid")
+            self.canvas.text(left - 6, level + 4, f"{y:g}", "small pale", text_anchor="end")
+        for x in xs:
+            across, _ = self.at(x, self.y[0])
+            middle = {"text_anchor": "middle"}
+            self.canvas.text(across, top + height + 16, f"{x:g}", "small pale", **middle)
+        self.canvas.line([(left, top + height), (left + width, top + height)], "axis")
+        place = (left + width / 2, top + height + 34)
+        self.canvas.text(*place, label, "small pale", text_anchor="middle")
+
+    def curve(self, points: Sequence[tuple[float, float]], colour: str, width: float) -> None:
+        seen = [self.at(x, y) for x, y in points if self.y[0] <= y <= self.y[1]]
+        self.canvas.line(seen, stroke=colour, stroke_width=f"{width:g}")
+        for place in seen:
+            self.canvas.dot(*place, colour)
+
+
+def spread(wanted: Sequence[float], gap: float) -> list[float]:
+    """Heights near the wanted ones, no two closer than the gap; from the top down."""
+    placed: dict[int, float] = {}
+    last = -math.inf
+    for number in sorted(range(len(wanted)), key=wanted.__getitem__):
+        last = placed[number] = max(wanted[number], last + gap)
+    return [placed[number] for number in range(len(wanted))]
+
+
+def aggregate(results: Path) -> None:
+    """Means over orders, the best setting of each learner in hindsight, as a small CSV."""
+    rates = defaultdict(list)
+    for line in results.read_text().splitlines():
+        one = json.loads(line)
+        if one["experiment"] == "curve" and one["data"] in SHOWN:
+            kept = one["params"].get("budget")  # projectron++ keeps what it keeps
+            settings = json.dumps(one["params"], sort_keys=True)
+            key = (one["data"], one["learner"], kept, settings)
+            rates[key].append((100 * one["mistakes"] / one["rounds"], one["support_size"]))
+    best: dict[tuple[str, str, float], tuple[float, int]] = {}
+    for (data, learner, budget, _), found in rates.items():
+        size = budget or round(fmean(support for _, support in found))
+        row = (fmean(rate for rate, _ in found), len(found))
+        place = (data, learner, size)
+        best[place] = min(best.get(place, row), row)
+    with BUDGETS.open("w", newline="") as file:
+        writer = csv.writer(file, lineterminator="\n")
+        writer.writerow(["data", "learner", "budget", "amr", "orders"])
+        for (data, learner, size), (rate, orders) in sorted(best.items()):
+            writer.writerow([data, learner, size, f"{rate:.3f}", orders])
+
+
+def budget() -> None:
+    """AMR against the budget on two data sets, a line per learner."""
+    curves: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
+    with BUDGETS.open(newline="") as file:
+        for row in csv.DictReader(file):
+            place = (float(row["budget"]), float(row["amr"]))
+            curves[row["data"], row["learner"]].append(place)
+    title = "Mistakes against the budget: arow and ahpatron+ beside learners of the paper"
+    canvas = Canvas(870, 330, title)
+    for panel, data in enumerate(SHOWN):
+        mine = {name: sorted(curves[data, name]) for name in LEARNERS if curves[data, name]}
+        budgets = sorted({x for points in mine.values() for x, _ in points})
+        lowest = min(y for points in mine.values() for _, y in points)
+        highest = {"phishing": 12, "ijcnn1": 10}[data]
+        low = 2 * math.floor(0.4 * lowest)
+        place = (45 + 425 * panel, 40, 275, 230)
+        axes = Axes(canvas, place, (budgets[0], budgets[-1]), (low, highest), logarithmic=True)
+        ticks = [x for x in (50, 100, 200, 400, 800, 1500, 3000) if x <= budgets[-1]]
+        head = f"{data}: mistakes, %"
+        axes.frame(head, "budget B", ticks, range(low, highest + 1, 2))
+        ends = {}
+        for name, points in mine.items():
+            colour = COLOURS[LEARNERS.index(name)]
+            axes.curve(points, colour, 3 if name in ("arow", "ahpatron+") else 1.5)
+            ends[name] = axes.at(points[-1][0], min(max(points[-1][1], low), highest))
+        heights = spread([y for _, y in ends.values()], 15)
+        bottom = heights[-1] if heights else 0
+        shift = min(0.0, 274 - max(heights, default=bottom))
+        for (name, (_, y)), height in zip(ends.items(), heights, strict=True):
+            colour = COLOURS[LEARNERS.index(name)]
+            right = place[0] + place[2]
+            path = [(right + 4, y), (right + 12, height + shift), (right + 22, height + shift)]
+            canvas.line(path, stroke=colour, stroke_width="1.5")
+            bold = "bold" if name in ("arow", "ahpatron+") else ""
+            canvas.text(right + 26, height + shift + 4, name, bold)
+    canvas.write("budget.svg")
+
+
+def certificate() -> None:
+    """Mistakes made and certified on the first N rows of rings."""
+    from support.command import Ahpatron
+
+    sizes = range(200, 2001, 150)
+    made: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for size in sizes:
+        done = Ahpatron(REPOSITORY)(
+            *("run", "sample_data/rings.svm", "-l", "ahpatron", "-l", "perceptron"),
+            *("--sigma", "0.1", "--limit", size, "--certify", "--format", "json"),
+        )
+        for run in json.loads(done.out)["runs"]:
+            found = run["certificate"]
+            made[f"{run['learner']}: made"].append((size, found["count"]))
+            made[f"{run['learner']}: certified"].append((size, found["bound"]))
+            if run["learner"] == "perceptron":
+                made["trivial: all rounds"].append((size, size))
+    canvas = Canvas(760, 330, "Mistakes made and certified on rings, as the stream grows")
+    axes = Axes(canvas, (50, 40, 470, 230), (sizes[0], sizes[-1]), (0, 800))
+    ticks = range(200, 2001, 600)
+    axes.frame("rings: mistakes, made and certified", "rounds", ticks, range(0, 801, 200))
+    looks = {
+        "trivial: all rounds": ("#999999", 1.5),
+        "ahpatron: certified": (COLOURS[0], 1.5),
+        "ahpatron: made": (COLOURS[0], 3),
+        "perceptron: certified": (COLOURS[1], 1.5),
+        "perceptron: made": (COLOURS[1], 3),
+    }
+    ends = {}
+    for name, (colour, width) in looks.items():
+        axes.curve(made[name], colour, width)
+        if made[name][-1][1] <= 800:
+            ends[name] = axes.at(*made[name][-1])
+        else:  # it leaves the picture
+            x, y = axes.at(*[point for point in made[name] if point[1] <= 800][-1])
+            canvas.text(x + 8, y + 14, name, "pale")
+    heights = spread([y for _, y in ends.values()], 16)
+    for (name, (x, y)), height in zip(ends.items(), heights, strict=True):
+        colour = looks[name][0]
+        path = [(x + 5, y), (530, y), (538, height), (548, height)]
+        canvas.line(path, stroke=colour, stroke_width="1", stroke_dasharray="2 3")
+        canvas.text(552, height + 4, name, "bold" if name.endswith("made") else "")
+    canvas.write("certificate.svg")
+
+
+def session() -> None:
+    """The commands of the README's first session, and what they print."""
+    from support.documents import blocks, commands, furnish, play
+
+    lines: list[tuple[str, str]] = []
+    with tempfile.TemporaryDirectory() as made:
+        furnish(Path(made))
+        first = [block for block, _ in blocks("README.md") if block.mark == "the first session"]
+        for command in (command for block in first for command in commands(block.text)):
+            lines.append(("$ ", command))
+            done = play(command, Path(made))
+            lines += [("", line) for line in (done.err + done.out).rstrip("\n").splitlines()]
+            lines.append(("", ""))
+    wide = max(len(mark + line) for mark, line in lines[:-1])
+    canvas = Canvas(7.85 * wide + 40, 18 * len(lines) + 50, "A first session in a terminal")
+    for number, colour in enumerate(("#ff5f57", "#febc2e", "#28c840")):
+        canvas.parts.append(f'<circle cx="{20 + 18 * number}" cy="18" r="6" fill="{colour}"/>')
+    for number, (mark, line) in enumerate(lines):
+        if mark or line:
+            kind = "mono bold" if mark else "mono"
+            canvas.text(16, 54 + 18 * number, mark + line, kind)
+    canvas.write("session.svg")
+
+
+def data_way() -> None:
+    """Boxes and arrows: what becomes of an example."""
+    canvas = Canvas(860, 250, "From bytes to a table")
+    steps = (
+        ("bytes", "data/source.py", "unpack, hash"),
+        ("rows", "data/libsvm/", "parse, diagnose"),
+        ("batches", "data/dataset.py", "label, scale, order"),
+        ("points", "core/points.py", "dense or sparse"),
+        ("block", "core/engine.py", "64 examples, one K"),
+        ("round", "core/learners/", "predict, label, update"),
+        ("record", "records.py", "frozen counts"),
+        ("table", "output/", "table, JSON, CSV, …"),
+    )
+    for number, (name, module, text) in enumerate(steps):
+        row, column = divmod(number, 4)
+        x, y = 20 + 212 * column, 20 + 125 * row
+        canvas.box(x, y, 180, 84)
+        middle = {"text_anchor": "middle"}
+        canvas.text(x + 90, y + 26, name, "bold", **middle)
+        canvas.text(x + 90, y + 48, module, "small mono pale", **middle)
+        canvas.text(x + 90, y + 69, text, "small", **middle)
+        if column < 3:
+            path = [(x + 182, y + 42), (x + 209, y + 42)]
+            head = [(x + 202, y + 37), (x + 209, y + 42), (x + 202, y + 47)]
+        elif row == 0:
+            path = [(x + 90, y + 86), (x + 90, y + 105), (110, y + 105), (110, y + 122)]
+            head = [(105, y + 115), (110, y + 122), (115, y + 115)]
+        else:
+            continue
+        canvas.line(path, "arrow", stroke_width="1.5")
+        canvas.line(head, "arrow", stroke_width="1.5")
+    canvas.write("data_way.svg")
+
+
+PICTURES = {one.__name__: one for one in (budget, certificate, session, data_way)}
+
+if __name__ == "__main__":
+    asked = sys.argv[1:]
+    for given in [word for word in asked if word.endswith(".jsonl")]:
+        aggregate(Path(given))
+    for wanted in [word for word in asked if not word.endswith(".jsonl")] or PICTURES:
+        PICTURES[wanted]()

@@ -1,0 +1,186 @@
+"""Write what the documentation takes from declarations: tables of options, learners and kernels,
+and the man page.
+
+    python docs/make_reference.py
+
+Each table stands between `<!-- made: NAME -->` and `<!-- end -->` in a page; the man page is
+docs/ahpatron.1. `tests/test_docs.py` fails if one of them is not what this script writes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import typer.main
+
+from ahpatron_cli import __version__
+from ahpatron_cli.cli.app import app
+from ahpatron_cli.core import KERNELS
+from ahpatron_cli.core.learners import BUILT_IN
+from ahpatron_cli.errors import ExitCode
+from ahpatron_cli.output.reference import reference_to_json
+
+FOLDER = Path(__file__).parent
+MAN_PAGE = FOLDER / "ahpatron.1"
+MADE = re.compile(r"(<!-- made: ([\w ]+) -->\n)(.*?)(<!-- end -->)", re.DOTALL)
+
+EXIT_CODES = {
+    ExitCode.OK: "done; also if the reader of a pipe closed it",
+    ExitCode.BUG: "a bug of ours, with a traceback and the version: please report it. Also: "
+    "not enough memory, and faults in a learner of your own",
+    ExitCode.USAGE: "wrong options",
+    ExitCode.FAILED_TRIALS: "a sweep ended with failed trials; the others are in the results file",
+    ExitCode.BAD_DATA: "bad data",
+    ExitCode.NO_INPUT: "input cannot be opened",
+    ExitCode.CANNOT_CREATE: "output cannot be created",
+    ExitCode.IO_ERROR: "I/O error, such as a full disk",
+    ExitCode.LOCKED: "the results file is in use by another sweep",
+    ExitCode.INTERRUPTED: "interrupted (Ctrl-C)",
+    ExitCode.TERMINATED: "terminated (SIGTERM)",
+}
+
+Row = tuple[str, ...]
+
+
+def commands() -> dict[str, Any]:
+    """The commands by name, as click has them."""
+    group: Any = typer.main.get_command(app)
+    return dict(group.commands)
+
+
+def options(command: Any) -> Iterator[tuple[str, str, str]]:
+    """Heading, names with metavar, and help of each argument and option, as `--help` has them."""
+    for param in command.params:
+        argument = param.param_type_name == "argument"
+        names = [] if argument else [", ".join(sorted(param.opts, key=len)), *param.secondary_opts]
+        left = " ".join(filter(None, [" / ".join(names), param.metavar]))
+        text = param.help or ""
+        if param.metavar and isinstance(param.default, int | str):
+            text += f" [default: {param.default}]"
+        yield ("Arguments" if argument else param.rich_help_panel or "Options"), left, text
+
+
+def markdown(head: Row, rows: list[Row]) -> str:
+    """A table; bars within cells are escaped."""
+    lines = [head, ("---",) * len(head), *rows]
+    cells = ([cell.replace("|", "\\|") for cell in line] for line in lines)
+    return "".join(f"| {' | '.join(line)} |\n" for line in cells)
+
+
+def options_table(name: str) -> str:
+    """All options of one command."""
+    rows: list[Row] = []
+    for heading, names, text in options(commands()[name]):
+        meaning, _, default = text.removesuffix("]").partition(" [default: ")
+        rows.append((heading, f"`{names}`", meaning, default))
+    return markdown(("group", "option", "meaning", "default"), rows)
+
+
+def parameters_table(kinds: list[Any]) -> str:
+    """All parameters of learners or kernels; those of the first column are declared below them."""
+    rows: list[Row] = []
+    named = {kind.name for kind in kinds}
+    for one in (*reference_to_json()["learners"], *reference_to_json()["kernels"]):
+        if one["name"] not in named:
+            continue
+        shown = f"`{one['name']}`"
+        for spec in one["parameters"]:
+            default = spec["default_formula"] or spec["default"]
+            default = "none" if default is None else str(default)
+            rows.append(
+                (
+                    shown,
+                    f"`{spec['name']}`",
+                    spec["symbol"],
+                    spec["meaning"],
+                    spec["legal"],
+                    default,
+                )
+            )
+            shown = ""
+        if not one["parameters"]:
+            rows.append((shown, "", "", "no parameters", "", ""))
+    return markdown(("name", "parameter", "symbol", "meaning", "legal values", "default"), rows)
+
+
+def exit_codes_table() -> str:
+    """The exit codes."""
+    return markdown(("code", "meaning"), [(str(int(code)), EXIT_CODES[code]) for code in ExitCode])
+
+
+def table(name: str) -> str:
+    """The table of this name."""
+    if name.startswith("options "):
+        return options_table(name.removeprefix("options "))
+    if name == "exit codes":
+        return exit_codes_table()
+    return parameters_table({"learners": list(BUILT_IN), "kernels": list(KERNELS.values())}[name])
+
+
+def with_tables(page: str) -> str:
+    """A page with its tables as the declarations have them now."""
+    return MADE.sub(lambda found: found[1] + table(found[2]) + found[4], page)
+
+
+def roff(text: str) -> str:
+    """Text that troff prints as it is."""
+    escaped = text.replace("\\", "\\e").replace("-", "\\-").replace("`", "")
+    return re.sub(r"^([.'])", r"\\&\1", escaped, flags=re.MULTILINE)
+
+
+def man_page() -> str:
+    """The manual in the language of man(7)."""
+    group: Any = typer.main.get_command(app)
+    lines = [
+        f'.TH AHPATRON 1 "" "ahpatron {__version__}" "User Commands"',
+        ".SH NAME",
+        "ahpatron \\- play budgeted online kernel learners over LIBSVM files and count mistakes",
+        ".SH SYNOPSIS",
+    ]
+    for name, command in group.commands.items():
+        arguments = " ".join(
+            param.metavar for param in command.params if param.param_type_name == "argument"
+        )
+        lines += [f".B ahpatron {name}", roff(f"[OPTIONS] {arguments}"), ".br"]
+    lines += [".SH DESCRIPTION", roff(group.help)]
+    for name, command in group.commands.items():
+        lines += [f".SH AHPATRON {name.upper()}"]
+        for paragraph in re.split(r"\n\s*\n", command.help):
+            lines += [".PP", roff(" ".join(paragraph.split()))]
+        last = ""
+        for heading, names, text in options(command):
+            if heading != last:
+                lines += [f".SS {heading}"]
+                last = heading
+            lines += [".TP", f".B {roff(names)}", roff(text)]
+        if command.epilog:
+            examples = [line.strip() for line in command.epilog.splitlines()[2:]]
+            lines += [".SS Examples", ".nf", *map(roff, examples), ".fi"]
+    lines += [".SH EXIT STATUS"]
+    for code in ExitCode:
+        lines += [".TP", f".B {int(code)}", roff(EXIT_CODES[code])]
+    lines += [
+        ".SH FILES",
+        ".TP",
+        ".I $XDG_CACHE_HOME/ahpatron",
+        "Decoded files, if sweeps or \\fB\\-\\-cache\\fP kept any; safe to delete. "
+        "Without the variable: \\fI~/.cache/ahpatron\\fP.",
+        ".SH SEE ALSO",
+        "\\fBahpatron inspect \\-\\-learners\\fP lists all learners, kernels and parameters.",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def main() -> None:
+    """Write all tables and the man page anew."""
+    for path in sorted(FOLDER.glob("*.md")):
+        page = path.read_text(encoding="utf-8")
+        path.write_text(with_tables(page), encoding="utf-8")
+    MAN_PAGE.write_text(man_page(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

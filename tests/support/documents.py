@@ -1,0 +1,172 @@
+"""The pages of the documentation: their commands and programs, and playing them.
+
+A block of `sh` is a list of commands, one per line; the plain block after it is what they print,
+on standard error or output. A block of `python` is a program; `print(…)  # text` tells what is
+printed. `<!-- not run: REASON -->` before a block excuses it; `<!-- exit 65 -->` tells how its last
+command ends. All blocks of a page are played in
+one folder, in order, with the stand-ins of `furnish` for the reader's own files.
+"""
+
+from __future__ import annotations
+
+import gzip
+import re
+import shlex
+import shutil
+import subprocess
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from support.command import REPOSITORY, Ahpatron, Outcome
+
+PAGES = ["README.md", *sorted(f"docs/{path.name}" for path in (REPOSITORY / "docs").glob("*.md"))]
+BLOCK = re.compile(
+    r"(?:<!-- (?P<mark>[^\n]*) -->\n)?^```(?P<kind>\w*)\n(?P<text>.*?)^```$", re.DOTALL | re.M
+)
+
+INSTALLING = ("python3 -m venv ", ".venv/bin/pip ", ".venv/bin/pytest ")
+"""What `.ci/run` does, and tests/test_packaging.py."""
+
+
+def read(page: str) -> str:
+    return (REPOSITORY / page).read_text(encoding="utf-8")
+
+
+@dataclass(frozen=True)
+class Block:
+    """Commands, a program or some output of a page."""
+
+    kind: str
+    text: str
+    mark: str
+    line: int
+
+    @property
+    def runs(self) -> bool:
+        """Whether the page is to be believed at once; a script has a test of its own."""
+        excused = self.mark.startswith("not run: ") or self.text.startswith("#!")
+        return self.kind in ("sh", "python") and not excused
+
+
+def blocks(page: str) -> Iterator[tuple[Block, str | None]]:
+    """Each block of a page, and the output shown right after it, if any."""
+    text = read(page)
+    found = list(BLOCK.finditer(text))
+    for number, match in enumerate(found):
+        block = Block(
+            *(match["kind"], match["text"], match["mark"] or ""),
+            line=text.count("\n", 0, match.start("kind")) + 1,
+        )
+        after = found[number + 1] if number + 1 < len(found) else None
+        shown = None
+        if after and not after["kind"] and not text[match.end() : after.start()].strip():
+            shown = after["text"]
+        yield block, shown
+
+
+def furnish(folder: Path) -> None:
+    """What pages may name: the sample data, the examples, and stand-ins for files of the reader."""
+    (folder / "sample_data").symlink_to(REPOSITORY / "sample_data")
+    (folder / "docs").symlink_to(REPOSITORY / "docs")
+    rows = (REPOSITORY / "sample_data/rings.svm").read_text().splitlines(keepends=True)
+    pieces = {
+        "data.svm": rows[:400],
+        "a.svm": rows[:200],
+        "b.svm": rows[200:400],
+        "train.svm": rows[:400],
+        "test.svm": rows[400:600],
+        "monday.svm": rows[:200],
+        "tuesday.svm": rows[200:400],
+    }
+    for name, lines in pieces.items():
+        (folder / name).write_text("".join(lines))
+    (folder / "new.svm").write_text("".join(row.split(" ", 1)[1] for row in rows[600:800]))
+    (folder / "bad.svm").write_text("1 1:1\n-1 2:1\n" * 8 + "-1 3:0.5 2:1.25\n")
+    for number in (1, 2):
+        day = "".join(rows[200 * number : 200 * number + 200]).encode()
+        (folder / f"day{number}.svm.gz").write_bytes(gzip.compress(day))
+    shutil.copy(REPOSITORY / "sample_data/payments.csv", folder / "bank.csv")
+
+
+def commands(text: str) -> Iterator[str]:
+    """The commands of a block, without comments."""
+    for line in text.replace("\\\n", " ").splitlines():
+        command = re.sub(r"(^|\s\s)#.*", "", line).strip()
+        if command:
+            yield command
+
+
+def play(command: str, folder: Path) -> Outcome:
+    """Run a command line of pipes, `&&` and `>`: `ahpatron` in this process, the rest by sh."""
+    out = err = ""
+    for pipeline in _split(command, "&&"):
+        if pipeline.startswith(INSTALLING):
+            continue
+        stdin = ""
+        for stage in _split(pipeline, "|"):
+            words, *targets = _split(stage, ">")
+            done = _stage(words, stdin, folder)
+            err += done.err
+            stdin = done.out
+            if done.code:
+                return Outcome(done.code, out + stdin, err)
+            for target in targets:
+                (folder / target).write_text(stdin)
+                stdin = ""
+        out += stdin
+    return Outcome(0, out, err)
+
+
+def _stage(words: str, stdin: str, folder: Path) -> Outcome:
+    arguments = shlex.split(words)
+    if arguments[0].endswith("ahpatron"):
+        found = [sorted(map(str, folder.glob(word))) if "*" in word else [] for word in arguments]
+        given = [
+            name
+            for word, names in zip(arguments, found, strict=True)
+            for name in ([str(Path(one).relative_to(folder)) for one in names] or [word])
+        ][1:]
+        ahpatron = Ahpatron(folder)
+        run = ahpatron.process if {"-j", "--jobs"} & {*given} else ahpatron
+        return run(*given, stdin=stdin.encode())
+    done = subprocess.run(
+        ["sh", "-c", words],
+        input=stdin,
+        capture_output=True,
+        text=True,
+        cwd=folder,
+        timeout=60,
+        check=False,
+    )
+    return Outcome(done.returncode, done.stdout, done.stderr)
+
+
+def _split(text: str, mark: str) -> list[str]:
+    """Cut at a mark outside of quotes."""
+    parts = [""]
+    for token in re.findall(r"'[^']*'|\"[^\"]*\"|&&|[|>&]|[^'\"&|>]+", text):
+        if token == mark:
+            parts.append("")
+        else:
+            parts[-1] += token
+    return [part.strip() for part in parts]
+
+
+def masked(output: str) -> list[str]:
+    """Lines of output without seconds, trailing blanks and digits that rounding decides."""
+    lines = []
+    end = None
+    for line in output.strip("\n").splitlines():
+        at = re.search(r"\bSeconds\b", line)
+        if at:
+            end = at.end()
+        elif not line.strip():
+            end = None
+        elif end is not None and "─" not in line:
+            line = re.sub(r"[\d.]+$", "s", line[:end]) + line[end:]
+            line = re.sub(r" +s", " s", line)
+        line = re.sub(r"\d+(\.\d+)? s\b", "N s", line)
+        line = re.sub(r"\d+\.\d{9,}", lambda found: f"{float(found[0]):.6f}", line)
+        lines.append(line.rstrip())
+    return lines

@@ -1,0 +1,226 @@
+"""README and docs/: every command and every program is run, and prints what is shown."""
+
+from __future__ import annotations
+
+import contextlib
+import importlib.util
+import io
+import json
+import re
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from ahpatron_cli.core import KERNELS
+from ahpatron_cli.core.learners import BUILT_IN
+from ahpatron_cli.core.theorems import THEOREMS
+from ahpatron_cli.errors import ExitCode
+from ahpatron_cli.records import DataRecord, Report, RunRecord, to_json
+from support.command import REPOSITORY, Ahpatron
+from support.documents import PAGES, blocks, commands, furnish, masked, play, read
+
+
+def load_script(name: str) -> ModuleType:
+    spec = importlib.util.spec_from_file_location(name, REPOSITORY / f"docs/{name}.py")
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture(scope="module")
+def reference() -> ModuleType:
+    return load_script("make_reference")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_what_a_page_shows_is_what_happens(
+    page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    furnish(tmp_path)
+    monkeypatch.chdir(tmp_path)
+    names: dict[str, object] = {}
+    for block, shown in blocks(page):
+        where = f"{page}:{block.line}"
+        if not block.runs:
+            continue
+        if block.kind == "python":
+            printed = io.StringIO()
+            with contextlib.redirect_stdout(printed):
+                exec(compile(block.text, where, "exec"), names)
+            expected = re.findall(r"^print\(.*\)  # (.*)$", block.text, re.MULTILINE)
+            assert printed.getvalue().splitlines() == expected, where
+            continue
+        out = err = ""
+        for command in commands(block.text):
+            done = play(command, tmp_path)
+            assert done.code == 0 or block.mark == f"exit {done.code}", f"{where}: {done.err}"
+            out += done.out
+            err += done.err
+        if shown is not None:
+            want = masked(shown)
+            assert want in (masked(out), masked(err), masked(err + out)), (
+                f"{where} shows\n{shown}\nprinted was\n{err}{out}"
+            )
+
+
+def test_blocks_that_are_not_run_say_why() -> None:
+    """And there are few."""
+    excused = [
+        f"{page}:{block.line}: {block.mark}"
+        for page in PAGES
+        for block, _ in blocks(page)
+        if block.mark.startswith("not run: ")
+    ]
+    assert len(excused) < 12, excused
+
+
+@pytest.mark.parametrize("page", [page for page in PAGES if page != "README.md"])
+def test_tables_are_those_of_the_declarations(page: str, reference: ModuleType) -> None:
+    """If not: `python docs/make_reference.py`."""
+    assert reference.with_tables(read(page)) == read(page)
+
+
+def test_every_command_and_declaration_has_its_table(reference: ModuleType) -> None:
+    made = {found[1] for page in PAGES for found in reference.MADE.findall(read(page))}
+    wanted = {f"options {name}" for name in reference.commands()}
+    assert made == wanted | {"learners", "kernels", "exit codes"}
+    assert set(reference.EXIT_CODES) == set(ExitCode)
+
+
+def test_the_man_page_is_that_of_the_declarations(reference: ModuleType) -> None:
+    """If not: `python docs/make_reference.py`."""
+    assert reference.man_page() == reference.MAN_PAGE.read_text(encoding="utf-8")
+
+
+def test_every_learner_and_kernel_has_a_rule() -> None:
+    page = read("docs/learners.md")
+    rules = set(re.findall(r"^\| `([\w+-]+)` \|", page, re.MULTILINE))
+    assert rules >= {kind.name for kind in (*BUILT_IN, *KERNELS.values())}
+
+
+def test_every_theorem_has_its_row() -> None:
+    page = read("docs/certificates.md")
+    for theorem in THEOREMS:
+        assert f"`{theorem.key}`" in page
+        for learner in (theorem.learner, *theorem.compositions):
+            assert f"`{learner}`" in page
+
+
+def test_the_fields_of_a_profile_are_described(tmp_path: Path) -> None:
+    done = Ahpatron(REPOSITORY)("inspect", "sample_data/rings.svm", "--format", "json")
+    for name in json.loads(done.out):
+        assert f"`{name}`" in read("docs/inspect.md"), name
+
+
+def test_the_json_shown_has_the_names_of_the_json_written() -> None:
+    run = RunRecord("ahpatron", {}, 0, 0, 1, 0, 0.0, 0, 0, 0, 0.0, 0, 0.0, 0, 0.0)
+    document = to_json(Report("", DataRecord("", 0, 0, (-1, 1), ""), [run], 0.0))
+    shown = read("docs/output.md")
+    for part in (document, document["data"], document["runs"][0], document["summary"][0]):
+        for name in part:
+            assert f'"{name}"' in shown, name
+
+
+def test_the_cron_example_as_written(tmp_path: Path) -> None:
+    script = next(
+        block.text for block, _ in blocks("docs/sweeps.md") if block.text.startswith("#!")
+    )
+    shutil.copytree(REPOSITORY / "sample_data", tmp_path / "sample_data")
+    (tmp_path / ".venv").symlink_to(Path(sys.executable).parents[1])
+    job = tmp_path / "nightly.sh"
+    job.write_text(script)
+    job.chmod(0o755)
+    for _ in range(2):
+        done = subprocess.run([job], cwd="/", env={}, capture_output=True, timeout=120, check=False)
+        assert (done.returncode, done.stdout, done.stderr) == (0, b"", b"")
+    assert (tmp_path / "nightly.csv").read_text().count("\n") == 11
+    assert "</html>" in (tmp_path / "nightly.html").read_text()
+    assert (tmp_path / "nightly.jsonl").read_text().count('"status": "ok"') == 50
+
+
+def test_the_papers_table_is_a_sweep(tmp_path: Path) -> None:
+    names = re.findall(r'path = "(.*)"', (REPOSITORY / "sample_data/paper.toml").read_text())
+    assert len(names) == 6
+    for number, name in enumerate(names):
+        (tmp_path / name).write_text(f"+1 1:{number}\n-1 1:2\n" * 50)
+    ahpatron = Ahpatron(REPOSITORY)
+    files = [tmp_path / name for name in names]
+    config = ["--config", "sample_data/paper.toml", "--out", tmp_path / "r.jsonl", "--dry-run"]
+    learners = ("ahpatron", "pomdr", "nogd", "bogd++", "fogd", "projectron", "projectron++")
+    settings = 5 + 1 + 3 * 7
+    printed = ahpatron("sweep", *files, *config).out
+    assert printed.startswith(f"{60 * settings:,} trials: {6 * settings} settings on 6 files")
+    every = [word for name in learners for word in ("-l", name)]
+    printed = ahpatron("sweep", *files, *config, *every).out
+    assert printed.startswith(f"{60 * (settings + 4):,} trials")
+
+
+def links() -> list[tuple[str, str]]:
+    return [
+        (page, target)
+        for page in PAGES
+        for target in re.findall(r"\]\(([^)\s]+)\)|src(?:set)?=\"([^\"]+)\"", read(page))
+        for target in target
+        if target and not target.startswith("http")
+    ]
+
+
+def anchors(page: str) -> set[str]:
+    titles = re.findall(r"^#+ (.*)$", read(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", title).lower().replace(" ", "-") for title in titles}
+
+
+def test_links_lead_somewhere() -> None:
+    assert len(links()) > 30
+    for page, target in links():
+        path, _, anchor = target.partition("#")
+        file = (REPOSITORY / page).parent / path if path else REPOSITORY / page
+        assert file.exists(), f"{page}: {target}"
+        if anchor:
+            name = str(file.resolve().relative_to(REPOSITORY))
+            assert anchor in anchors(name), f"{page}: {target}"
+
+
+def test_every_page_is_reached_from_the_readme() -> None:
+    reached = {target.partition("#")[0] for page, target in links() if page == "README.md"}
+    assert {page for page in PAGES if page.startswith("docs/")} <= reached
+
+
+def test_the_readme_is_short() -> None:
+    assert len(read("README.md").splitlines()) <= 200
+
+
+def prose(page: str) -> str:
+    """A page without blocks of code, tables, comments and links' targets."""
+    text = re.sub(r"^```.*?^```$|<!--.*?-->|<[^>]+>", "", read(page), flags=re.DOTALL | re.M)
+    text = re.sub(r"^\|.*$|^#.*$", ".", text, flags=re.MULTILINE)
+    return re.sub(r"\]\([^)]*\)", "]", text)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_sentences_have_at_most_25_words(page: str) -> None:
+    paragraphs = re.split(r"\n\s*\n|\n\s*[-\d]+\.? ", prose(page))
+    for paragraph in paragraphs:
+        for sentence in re.split(r"(?<=[.!?:;])\s", " ".join(paragraph.split())):
+            words = [word for word in sentence.split() if re.search(r"\w", word)]
+            assert len(words) <= 25, f"{len(words)} words: {sentence}"
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_tables_have_at_most_seven_columns(page: str) -> None:
+    for line in read(page).splitlines():
+        if line.startswith("|"):
+            assert len(re.findall(r"(?<!\\)\|", line)) <= 8, line
+
+
+@pytest.mark.parametrize("picture", sorted((REPOSITORY / "docs/pictures").glob("*.svg")))
+def test_pictures_are_small_and_used(picture: Path) -> None:
+    assert picture.stat().st_size < 60_000
+    targets = {Path(target).name for _, target in links()}
+    assert picture.name in targets

@@ -5,6 +5,7 @@ Nothing heavy is imported here: `ahpatron --help` must answer at once.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterator
 from importlib import import_module
 from typing import Annotated, Any
@@ -57,14 +58,6 @@ def _parameters(context: typer.Context, incomplete: str) -> Iterator[Offer]:
             yield word, spec.meaning
 
 
-DATA = "Data"
-LEARNING = "Learning"
-RUNNING = "Running"
-MODELS = "Models"
-OUTPUT = "Output"
-RESULTS = "Results"
-
-
 def typed(context: typer.Context, name: str) -> bool:
     """Whether an option was given on the command line, and is not just a default."""
     source = context.get_parameter_source(name)
@@ -95,470 +88,219 @@ def _whole(low: int, below: int) -> Callable[[str | int], int]:
     return parse
 
 
-def _option(panel: str, names: str, help: str, **more: Any) -> Any:
-    """An option by its names and metavar; without one it is a flag. For its help see `app.py`."""
+_TEXTS = """
+Arguments
+  DataFiles  DATA...  LIBSVM files (plain, gz, bz2 or xz), or - for standard input.
+  SweptFiles  [DATA...]  LIBSVM files (plain, gz, bz2 or xz).
+  InspectedPaths  [PATH...]  A LIBSVM file, - for standard input, a model, or results files.
+  ModelFile  MODEL  A model that `run --save` wrote.
+  PredictedFiles  DATA...  LIBSVM files (plain, gz, bz2 or xz) with or without labels, or - for
+      standard input.
+  DelimitedFile  DATA.csv  Text with a header (plain, gz, bz2, xz), or -.
+Data
+  Repeats  --repeats R  Play R times; if R > 1, each time in a random order of its own.
+  Seed  --seed S  Seed of the random orders and of the learners' random generators.
+  SampleSeed  --seed S  Seed of the sample of rows between which distances are computed.
+  Shuffle  --shuffle/--no-shuffle  Permute the rows. [default: only if R > 1]
+  Limit  --limit N  Take only the first N rows of each file.
+  Scale  --scale HOW  none, minmax (features to 0..1), standard (mean 0, deviation 1) or unit (rows
+      to length 1). minmax and standard are learned from the first 1,000 rows of a pass in file
+      order, from all rows with --shuffle or --repeats.
+  InspectedScale  --scale HOW  Compute distances after this scaling: none, minmax, standard or unit.
+      [default: as advised]
+  Positive  --positive LABEL  Play this label as +1 and every other label as -1.
+  MaxFeatures  --max-features N  Refuse feature indices above N.
+  MaxFaults  --max-faults N  Show at most N faulty lines.
+  Cache  --cache  Keep the decoded files in the user's cache folder, and read them from there.
+  AlignmentSigma  --sigma S  Also compute the kernel alignment A_T of the gaussian kernel of this
+      width.
+  Costs  --cost LABEL=W  Let examples of this label weigh W; repeatable. [default: 1]
+  LabelColumn  --label COLUMN  The column that holds the labels.
+  PositiveValue  --positive VALUE  Write this label as +1 and every other as -1.
+  DroppedColumns  --drop COLUMN  Leave out a column (repeatable).
+  WordColumns  --words COLUMN  Take a column as words although it holds numbers (repeatable).
+  Missing  --missing HOW  Empty cells, NA and ?: zero writes them as 0, refuse stops at the first.
+Learning
+  Learners  -l --learner NAME  A learner to play; repeat for several, all for every one;
+      FILE.py:CLASS for one of your own. [default: ahpatron]
+  AllLearners  --learners  List all learners, kernels and their parameters.
+  Budget  -B --budget N  B, the largest size of the active set; even. [default: 400]
+  KernelName  --kernel NAME  gaussian, laplacian, polynomial or linear (the last two normalised).
+  Sigma  --sigma S  σ, width of the gaussian exp(-‖u-v‖²/2σ²) or laplacian exp(-‖u-v‖₁/σ) kernel;
+      auto: the median distance between the first 1,000 rows. [default: 1.0]
+  Epsilon  --epsilon E  ε: update where y·f(x) < 1 - ε; between 0 and 1. [default: 0.5; ahpatron+:
+      0.75]
+  Params  -p --param NAME=VALUE  Any other parameter, of every chosen learner that has it;
+      LEARNER.NAME=VALUE for one. `ahpatron inspect --learners` lists them.
+  Grid  -g --grid NAME=VALUES  Values to try: 0.5,0.6 or 100:400:100 or log:50:3200:7 or
+      10^[-3:3]/sqrt(T); of every chosen learner that has NAME, LEARNER.NAME=VALUES for one.
+  ConfigFile  --config FILE  Read the sweep from a .toml file; command-line options take precedence.
+  Certify  --certify  Also show the bound that the learner's theorem guarantees on these very data;
+      reads them again.
+  TheoremName  --theorem NAME  Set parameters that meet the conditions of a theorem: 1, 2
+      (perceptron), 3, corollary-1, corollary-2 (avp), 4, 5 (ahpatron) or forgetron.
+Running
+  Jobs  -j --jobs N  Processes for repeats and learners; one pass in file order needs only one.
+  SweepJobs  -j --jobs N  Processes; each plays one trial at a time.
+  Scheduler  --scheduler ADDRESS  Play on a Dask cluster, such as tcp://host:8786; its workers read
+      the same paths.
+  Wait  --wait SECONDS  With --scheduler: end the sweep if the cluster has no worker for so long.
+  Shard  --shard I/N  Play only the I-th of N parts, for job arrays; `inspect --merge` joins the
+      results.
+  Retries  --retries N  Play a trial whose process died up to N more times.
+  DryRun  --dry-run  Only print how many trials there are, and how many are left.
+  SearchName  --search HOW  grid plays all settings; halving plays them on the first rounds, and the
+      best on more.
+Models
+  Save  --save MODEL  Save the learner, as it is after the last round, in an .npz file.
+  Resume  --resume MODEL  Continue with a saved learner, as if its stream had never ended.
+  Freeze  --freeze  With --resume: only predict, learn nothing.
+  Checkpoint  --checkpoint FILE  Save the learner in an .npz file now and then; the same command
+      continues from it.
+  Every  --every N  Rounds from one checkpoint to the next.
+Output
+  Predictions  --predictions FILE  Write every round's f(x), prediction and label to a .csv file; -
+      for stdout, and the table to stderr.
+  MetricsFlag  --metrics  Add precision, recall, F1, balanced error, Cohen's κ and AUC.
+  McNemarFlag  --mcnemar  Compare each learner with the best round by round (McNemar).
+  WindowSize  --window N  Add the mistake rate of the last N rounds, and mark where it rises.
+  FadingFactor  --fading A  Add the mistake rate in which each round counts A times what the next
+      one counts.
+  CurveFile  --curve FILE  Write the learning curve: .csv, .png, .svg or .pdf.
+  PlotFile  --plot FILE  Draw mistakes against budget, ε or another parameter, and against time:
+      .png, .svg or .pdf.
+  PlotAxis  --x NAME  With --plot or --report: the parameter to draw against.
+  ReportFile  --report FILE  Write tables and plots as one self-contained .html page.
+  Format  --format FORMAT  What stdout shows: table, json, jsonl, csv, markdown or latex.
+  Out  --out FILE  Also write the result to a file: .json .jsonl .csv .md .tex .txt.
+  Results  --out FILE.jsonl  The results file. The same command again continues where it ended.
+  Quiet  -q --quiet  Only results and errors.
+  Verbose  -v --verbose  Print more on stderr.
+  ScoreFormat  --format FORMAT  csv or jsonl, on stdout.
+  ScoreFile  --out FILE  Write to FILE; .csv or .jsonl decides the format. [default: to stdout]
+  MapFile  --map FILE.json  Write which column and word each index stands for, in place of the
+      comment lines.
+  LibsvmFile  --out FILE  Write LIBSVM text to FILE. [default: to stdout]
+Results
+  ShownLearners  -l --learner NAME  Of results show only this learner; repeat for several.
+  ShownData  --data NAME  Of results show only this data set; repeat for several.
+  MetricName  --metric NAME  What the best is best in: mistake_rate, balanced_error, precision,
+      recall, f1, kappa or auc.
+  TuneOrders  --tune-orders K  Choose settings on the first K orders; report on the others.
+  OnlyMatrix  --matrix  Show only the matrix learners x data sets.
+  EveryTrial  --trials  Show one row per trial, as csv, jsonl or json.
+  MergedFile  --merge FILE.jsonl  Write all given results files as one: shards, say.
+"""
+"""By panels of the help: the name of each option here, its flags with its metavar, and its help."""
+
+
+def _entries() -> Iterator[tuple[str, tuple[str, str, str]]]:
+    """The table: panel, flags and help of each option by its name."""
+    panel = ""
+    for entry in re.split(r"\n(?! {6})", _TEXTS.strip()):
+        if not entry.startswith(" "):
+            panel = entry
+            continue
+        name, flags, help = re.sub(r"\n +", " ", entry).strip().split("  ", 2)
+        yield name, (panel, flags, help)
+
+
+_ENTRIES = dict(_entries())
+
+
+def _option(name: str, **more: Any) -> Any:
+    """An option; without a metavar it is a flag. For its help see `app.py`."""
+    panel, names, help = _ENTRIES[name]
     *flags, last = names.split()
     metavar = None if last.startswith("-") else last
     flags += [last] if metavar is None else []
     return typer.Option(*flags, help=help, metavar=metavar, rich_help_panel=panel, **more)
 
 
-def _number(panel: str, names: str, help: str, low: int = 0, below: int = 10**18) -> Any:
+def _number(name: str, low: int = 0, below: int = 10**18) -> Any:
     """An option that takes a whole number."""
-    return _option(panel, names, help, parser=_whole(low, below))
+    return _option(name, parser=_whole(low, below))
 
 
-def _argument(metavar: str, help: str) -> Any:
+def _argument(name: str) -> Any:
+    _, metavar, help = _ENTRIES[name]
     return typer.Argument(metavar=metavar, help=help)
 
 
-# Data
-
-DataFiles = Annotated[
-    list[str], _argument("DATA...", "LIBSVM files (plain, gz, bz2 or xz), or - for standard input.")
-]
-SweptFiles = Annotated[
-    list[str] | None, _argument("[DATA...]", "LIBSVM files (plain, gz, bz2 or xz).")
-]
-InspectedPaths = Annotated[
-    list[str] | None,
-    _argument("[PATH...]", "A LIBSVM file, - for standard input, a model, or results files."),
-]
-Repeats = Annotated[
-    int,
-    _number(
-        DATA,
-        "--repeats R",
-        "Play R times; if R > 1, each time in a random order of its own.",
-        low=1,
-    ),
-]
-Seed = Annotated[
-    int,
-    _number(DATA, "--seed S", "Seed of the random orders and of the learners' random generators."),
-]
-SampleSeed = Annotated[
-    int,
-    _number(DATA, "--seed S", "Seed of the sample of rows between which distances are computed."),
-]
-Shuffle = Annotated[
-    bool | None,
-    _option(DATA, "--shuffle/--no-shuffle", "Permute the rows. [default: only if R > 1]"),
-]
-Limit = Annotated[
-    int | None, _number(DATA, "--limit N", "Take only the first N rows of each file.", low=1)
-]
-Scale = Annotated[
-    str,
-    _option(
-        DATA,
-        "--scale HOW",
-        "none, minmax (features to 0..1), standard (mean 0, deviation 1) or unit (rows to "
-        "length 1). minmax and standard are learned from the first 1,000 rows of a pass in file"
-        " order, from all rows with --shuffle or --repeats.",
-        autocompletion=_names("data.scaling", "SCALES"),
-    ),
-]
+DataFiles = Annotated[list[str], _argument("DataFiles")]
+SweptFiles = Annotated[list[str] | None, _argument("SweptFiles")]
+InspectedPaths = Annotated[list[str] | None, _argument("InspectedPaths")]
+Repeats = Annotated[int, _number("Repeats", low=1)]
+Seed = Annotated[int, _number("Seed")]
+SampleSeed = Annotated[int, _number("SampleSeed")]
+Shuffle = Annotated[bool | None, _option("Shuffle")]
+Limit = Annotated[int | None, _number("Limit", low=1)]
+Scale = Annotated[str, _option("Scale", autocompletion=_names("data.scaling", "SCALES"))]
 InspectedScale = Annotated[
-    str | None,
-    _option(
-        DATA,
-        "--scale HOW",
-        "Compute distances after this scaling: none, minmax, standard or unit. [default: as "
-        "advised]",
-        autocompletion=_names("data.scaling", "SCALES"),
-    ),
+    str | None, _option("InspectedScale", autocompletion=_names("data.scaling", "SCALES"))
 ]
-Positive = Annotated[
-    str | None,
-    _option(DATA, "--positive LABEL", "Play this label as +1 and every other label as -1."),
-]
-MaxFeatures = Annotated[
-    int,
-    _number(DATA, "--max-features N", "Refuse feature indices above N.", low=1, below=2**31 - 1),
-]
-MaxFaults = Annotated[int, _number(DATA, "--max-faults N", "Show at most N faulty lines.")]
-Cache = Annotated[
-    bool,
-    _option(
-        DATA,
-        "--cache",
-        "Keep the decoded files in the user's cache folder, and read them from there.",
-    ),
-]
-
-# Learning
-
-Learners = Annotated[
-    list[str] | None,
-    _option(
-        LEARNING,
-        "-l --learner NAME",
-        "A learner to play; repeat for several, all for every one; FILE.py:CLASS for one of "
-        "your own. [default: ahpatron]",
-        autocompletion=_learners,
-    ),
-]
-AllLearners = Annotated[
-    bool, _option(LEARNING, "--learners", "List all learners, kernels and their parameters.")
-]
-Budget = Annotated[
-    str | None,
-    _option(
-        LEARNING, "-B --budget N", "B, the largest size of the active set; even. [default: 400]"
-    ),
-]
-KernelName = Annotated[
-    str,
-    _option(
-        LEARNING,
-        "--kernel NAME",
-        "gaussian, laplacian, polynomial or linear (the last two normalised).",
-        autocompletion=_names("core", "KERNELS"),
-    ),
-]
-Sigma = Annotated[
-    str | None,
-    _option(
-        LEARNING,
-        "--sigma S",
-        "σ, width of the gaussian exp(-‖u-v‖²/2σ²) or laplacian exp(-‖u-v‖₁/σ) kernel; auto: "
-        "the median distance between the first 1,000 rows. [default: 1.0]",
-    ),
-]
-AlignmentSigma = Annotated[
-    str | None,
-    _option(
-        DATA,
-        "--sigma S",
-        "Also compute the kernel alignment A_T of the gaussian kernel of this width.",
-    ),
-]
-Epsilon = Annotated[
-    str | None,
-    _option(
-        LEARNING,
-        "--epsilon E",
-        "ε: update where y·f(x) < 1 - ε; between 0 and 1. [default: 0.5; ahpatron+: 0.75]",
-    ),
-]
-Params = Annotated[
-    list[str] | None,
-    _option(
-        LEARNING,
-        "-p --param NAME=VALUE",
-        "Any other parameter, of every chosen learner that has it; LEARNER.NAME=VALUE for one. "
-        "`ahpatron inspect --learners` lists them.",
-        autocompletion=_parameters,
-    ),
-]
-Grid = Annotated[
-    list[str] | None,
-    _option(
-        LEARNING,
-        "-g --grid NAME=VALUES",
-        "Values to try: 0.5,0.6 or 100:400:100 or log:50:3200:7 or 10^[-3:3]/sqrt(T); of every "
-        "chosen learner that has NAME, LEARNER.NAME=VALUES for one.",
-        autocompletion=_parameters,
-    ),
-]
-ConfigFile = Annotated[
-    str | None,
-    _option(
-        LEARNING,
-        "--config FILE",
-        "Read the sweep from a .toml file; command-line options take precedence.",
-    ),
-]
-Certify = Annotated[
-    bool,
-    _option(
-        LEARNING,
-        "--certify",
-        "Also show the bound that the learner's theorem guarantees on these very data; reads "
-        "them again.",
-    ),
-]
-TheoremName = Annotated[
-    str | None,
-    _option(
-        LEARNING,
-        "--theorem NAME",
-        "Set parameters that meet the conditions of a theorem: 1, 2 (perceptron), 3, "
-        "corollary-1, corollary-2 (avp), 4, 5 (ahpatron) or forgetron.",
-    ),
-]
-
-# Running
-
-Jobs = Annotated[
-    int,
-    _number(
-        RUNNING,
-        "-j --jobs N",
-        "Processes for repeats and learners; one pass in file order needs only one.",
-        low=1,
-    ),
-]
-SweepJobs = Annotated[
-    int, _number(RUNNING, "-j --jobs N", "Processes; each plays one trial at a time.", low=1)
-]
-Scheduler = Annotated[
-    str | None,
-    _option(
-        RUNNING,
-        "--scheduler ADDRESS",
-        "Play on a Dask cluster, such as tcp://host:8786; its workers read the same paths.",
-    ),
-]
-Wait = Annotated[
-    int,
-    _number(
-        RUNNING,
-        "--wait SECONDS",
-        "With --scheduler: end the sweep if the cluster has no worker for so long.",
-    ),
-]
-Shard = Annotated[
-    str | None,
-    _option(
-        RUNNING,
-        "--shard I/N",
-        "Play only the I-th of N parts, for job arrays; `inspect --merge` joins the results.",
-    ),
-]
-Retries = Annotated[
-    int, _number(RUNNING, "--retries N", "Play a trial whose process died up to N more times.")
-]
-DryRun = Annotated[
-    bool,
-    _option(RUNNING, "--dry-run", "Only print how many trials there are, and how many are left."),
-]
-
-# Models
-
-Save = Annotated[
-    str | None,
-    _option(
-        MODELS, "--save MODEL", "Save the learner, as it is after the last round, in an .npz file."
-    ),
-]
-Resume = Annotated[
-    str | None,
-    _option(
-        MODELS, "--resume MODEL", "Continue with a saved learner, as if its stream had never ended."
-    ),
-]
-Freeze = Annotated[bool, _option(MODELS, "--freeze", "With --resume: only predict, learn nothing.")]
-Checkpoint = Annotated[
-    str | None,
-    _option(
-        MODELS,
-        "--checkpoint FILE",
-        "Save the learner in an .npz file now and then; the same command continues from it.",
-    ),
-]
-Every = Annotated[
-    int, _number(MODELS, "--every N", "Rounds from one checkpoint to the next.", low=1)
-]
-
-Costs = Annotated[
-    list[str] | None,
-    _option(
-        DATA,
-        "--cost LABEL=W",
-        "Let examples of this label weigh W; repeatable. [default: 1]",
-    ),
-]
-
-# Output
-
-Predictions = Annotated[
-    str | None,
-    _option(
-        OUTPUT,
-        "--predictions FILE",
-        "Write every round's f(x), prediction and label to a .csv file; - for stdout, and the "
-        "table to stderr.",
-    ),
-]
-MetricsFlag = Annotated[
-    bool,
-    _option(OUTPUT, "--metrics", "Add precision, recall, F1, balanced error, Cohen's κ and AUC."),
-]
-McNemarFlag = Annotated[
-    bool,
-    _option(OUTPUT, "--mcnemar", "Compare each learner with the best round by round (McNemar)."),
-]
-WindowSize = Annotated[
-    int | None,
-    _number(
-        OUTPUT,
-        "--window N",
-        "Add the mistake rate of the last N rounds, and mark where it rises.",
-        low=1,
-        below=10_000_001,
-    ),
-]
-FadingFactor = Annotated[
-    float | None,
-    _option(
-        OUTPUT,
-        "--fading A",
-        "Add the mistake rate in which each round counts A times what the next one counts.",
-    ),
-]
-CurveFile = Annotated[
-    str | None,
-    _option(OUTPUT, "--curve FILE", "Write the learning curve: .csv, .png, .svg or .pdf."),
-]
-PlotFile = Annotated[
-    str | None,
-    _option(
-        OUTPUT,
-        "--plot FILE",
-        "Draw mistakes against budget, ε or another parameter, and against time: .png, .svg or "
-        ".pdf.",
-    ),
-]
-PlotAxis = Annotated[
-    str | None,
-    _option(OUTPUT, "--x NAME", "With --plot or --report: the parameter to draw against."),
-]
-ReportFile = Annotated[
-    str | None,
-    _option(OUTPUT, "--report FILE", "Write tables and plots as one self-contained .html page."),
-]
-Format = Annotated[
-    str,
-    _option(
-        OUTPUT,
-        "--format FORMAT",
-        "What stdout shows: table, json, jsonl, csv, markdown or latex.",
-        autocompletion=_names("output.formats", "FORMATS"),
-    ),
-]
-Out = Annotated[
-    str | None,
-    _option(
-        OUTPUT, "--out FILE", "Also write the result to a file: .json .jsonl .csv .md .tex .txt."
-    ),
-]
-Results = Annotated[
-    str | None,
-    _option(
-        OUTPUT,
-        "--out FILE.jsonl",
-        "The results file. The same command again continues where it ended.",
-    ),
-]
-Quiet = Annotated[bool, _option(OUTPUT, "-q --quiet", "Only results and errors.")]
-Verbose = Annotated[int, _option(OUTPUT, "-v --verbose", "Print more on stderr.", count=True)]
-
-# Results of sweeps
-
-ShownLearners = Annotated[
-    list[str] | None,
-    _option(
-        RESULTS,
-        "-l --learner NAME",
-        "Of results show only this learner; repeat for several.",
-        autocompletion=_learners,
-    ),
-]
-ShownData = Annotated[
-    list[str] | None,
-    _option(RESULTS, "--data NAME", "Of results show only this data set; repeat for several."),
-]
+Positive = Annotated[str | None, _option("Positive")]
+MaxFeatures = Annotated[int, _number("MaxFeatures", low=1, below=2**31 - 1)]
+MaxFaults = Annotated[int, _number("MaxFaults")]
+Cache = Annotated[bool, _option("Cache")]
+Learners = Annotated[list[str] | None, _option("Learners", autocompletion=_learners)]
+AllLearners = Annotated[bool, _option("AllLearners")]
+Budget = Annotated[str | None, _option("Budget")]
+KernelName = Annotated[str, _option("KernelName", autocompletion=_names("core", "KERNELS"))]
+Sigma = Annotated[str | None, _option("Sigma")]
+AlignmentSigma = Annotated[str | None, _option("AlignmentSigma")]
+Epsilon = Annotated[str | None, _option("Epsilon")]
+Params = Annotated[list[str] | None, _option("Params", autocompletion=_parameters)]
+Grid = Annotated[list[str] | None, _option("Grid", autocompletion=_parameters)]
+ConfigFile = Annotated[str | None, _option("ConfigFile")]
+Certify = Annotated[bool, _option("Certify")]
+TheoremName = Annotated[str | None, _option("TheoremName")]
+Jobs = Annotated[int, _number("Jobs", low=1)]
+SweepJobs = Annotated[int, _number("SweepJobs", low=1)]
+Scheduler = Annotated[str | None, _option("Scheduler")]
+Wait = Annotated[int, _number("Wait")]
+Shard = Annotated[str | None, _option("Shard")]
+Retries = Annotated[int, _number("Retries")]
+DryRun = Annotated[bool, _option("DryRun")]
+Save = Annotated[str | None, _option("Save")]
+Resume = Annotated[str | None, _option("Resume")]
+Freeze = Annotated[bool, _option("Freeze")]
+Checkpoint = Annotated[str | None, _option("Checkpoint")]
+Every = Annotated[int, _number("Every", low=1)]
+Costs = Annotated[list[str] | None, _option("Costs")]
+Predictions = Annotated[str | None, _option("Predictions")]
+MetricsFlag = Annotated[bool, _option("MetricsFlag")]
+McNemarFlag = Annotated[bool, _option("McNemarFlag")]
+WindowSize = Annotated[int | None, _number("WindowSize", low=1, below=10_000_001)]
+FadingFactor = Annotated[float | None, _option("FadingFactor")]
+CurveFile = Annotated[str | None, _option("CurveFile")]
+PlotFile = Annotated[str | None, _option("PlotFile")]
+PlotAxis = Annotated[str | None, _option("PlotAxis")]
+ReportFile = Annotated[str | None, _option("ReportFile")]
+Format = Annotated[str, _option("Format", autocompletion=_names("output.formats", "FORMATS"))]
+Out = Annotated[str | None, _option("Out")]
+Results = Annotated[str | None, _option("Results")]
+Quiet = Annotated[bool, _option("Quiet")]
+Verbose = Annotated[int, _option("Verbose", count=True)]
+ShownLearners = Annotated[list[str] | None, _option("ShownLearners", autocompletion=_learners)]
+ShownData = Annotated[list[str] | None, _option("ShownData")]
 MetricName = Annotated[
-    str,
-    _option(
-        RESULTS,
-        "--metric NAME",
-        "What the best is best in: mistake_rate, balanced_error, precision, recall, f1, kappa or "
-        "auc.",
-        autocompletion=_names("sweep.summary", "METRICS"),
-    ),
+    str, _option("MetricName", autocompletion=_names("sweep.summary", "METRICS"))
 ]
-TuneOrders = Annotated[
-    int,
-    _number(
-        RESULTS, "--tune-orders K", "Choose settings on the first K orders; report on the others."
-    ),
-]
-SearchName = Annotated[
-    str,
-    _option(
-        RUNNING,
-        "--search HOW",
-        "grid plays all settings; halving plays them on the first rounds, and the best on more.",
-    ),
-]
-OnlyMatrix = Annotated[
-    bool, _option(RESULTS, "--matrix", "Show only the matrix learners x data sets.")
-]
-EveryTrial = Annotated[
-    bool, _option(RESULTS, "--trials", "Show one row per trial, as csv, jsonl or json.")
-]
-MergedFile = Annotated[
-    str | None,
-    _option(RESULTS, "--merge FILE.jsonl", "Write all given results files as one: shards, say."),
-]
-
-# predict
-
-ModelFile = Annotated[str, _argument("MODEL", "A model that `run --save` wrote.")]
-PredictedFiles = Annotated[
-    list[str],
-    _argument(
-        "DATA...",
-        "LIBSVM files (plain, gz, bz2 or xz) with or without labels, or - for standard input.",
-    ),
-]
-ScoreFormat = Annotated[str, _option(OUTPUT, "--format FORMAT", "csv or jsonl, on stdout.")]
-ScoreFile = Annotated[
-    str | None,
-    _option(
-        OUTPUT,
-        "--out FILE",
-        "Write to FILE; .csv or .jsonl decides the format. [default: to stdout]",
-    ),
-]
-
-# convert
-
-DelimitedFile = Annotated[
-    str, _argument("DATA.csv", "Text with a header (plain, gz, bz2, xz), or -.")
-]
-LabelColumn = Annotated[str, _option(DATA, "--label COLUMN", "The column that holds the labels.")]
-PositiveValue = Annotated[
-    str | None, _option(DATA, "--positive VALUE", "Write this label as +1 and every other as -1.")
-]
-DroppedColumns = Annotated[
-    list[str] | None, _option(DATA, "--drop COLUMN", "Leave out a column (repeatable).")
-]
-WordColumns = Annotated[
-    list[str] | None,
-    _option(
-        DATA, "--words COLUMN", "Take a column as words although it holds numbers (repeatable)."
-    ),
-]
-Missing = Annotated[
-    str,
-    _option(
-        DATA,
-        "--missing HOW",
-        "Empty cells, NA and ?: zero writes them as 0, refuse stops at the first.",
-    ),
-]
-MapFile = Annotated[
-    str | None,
-    _option(
-        OUTPUT,
-        "--map FILE.json",
-        "Write which column and word each index stands for, in place of the comment lines.",
-    ),
-]
-LibsvmFile = Annotated[
-    str | None, _option(OUTPUT, "--out FILE", "Write LIBSVM text to FILE. [default: to stdout]")
-]
+TuneOrders = Annotated[int, _number("TuneOrders")]
+SearchName = Annotated[str, _option("SearchName")]
+OnlyMatrix = Annotated[bool, _option("OnlyMatrix")]
+EveryTrial = Annotated[bool, _option("EveryTrial")]
+MergedFile = Annotated[str | None, _option("MergedFile")]
+ModelFile = Annotated[str, _argument("ModelFile")]
+PredictedFiles = Annotated[list[str], _argument("PredictedFiles")]
+ScoreFormat = Annotated[str, _option("ScoreFormat")]
+ScoreFile = Annotated[str | None, _option("ScoreFile")]
+DelimitedFile = Annotated[str, _argument("DelimitedFile")]
+LabelColumn = Annotated[str, _option("LabelColumn")]
+PositiveValue = Annotated[str | None, _option("PositiveValue")]
+DroppedColumns = Annotated[list[str] | None, _option("DroppedColumns")]
+WordColumns = Annotated[list[str] | None, _option("WordColumns")]
+Missing = Annotated[str, _option("Missing")]
+MapFile = Annotated[str | None, _option("MapFile")]
+LibsvmFile = Annotated[str | None, _option("LibsvmFile")]

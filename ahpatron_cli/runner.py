@@ -25,6 +25,7 @@ from ahpatron_cli.data.dataset import Batch, Dataset
 from ahpatron_cli.errors import ExitCode, UserError, bad_data, usage
 from ahpatron_cli.metrics import Ranking, Recent, RecentMistakes, metrics_of
 from ahpatron_cli.records import Fading, ParamValue, RunRecord, ThisFile, Window
+from ahpatron_cli.signals import unreachable_children
 
 CURVE_POINTS = 2000
 SUSPICIOUS_TIES = 0.2
@@ -514,12 +515,17 @@ def play_repeats(
         for setup, repeat in tasks:
             yield play_repeat(dataset, setup, repetition, repeat, observers)
         return
+    from multiprocessing import resource_tracker
+
     from joblib import Parallel, delayed
 
     parallel = Parallel(n_jobs=min(jobs, len(tasks)), return_as="generator", max_nbytes="1M")
-    for result, played in parallel(
-        delayed(_play_apart)(dataset, setup, repetition, repeat) for setup, repeat in tasks
-    ):
+    resource_tracker.ensure_running()  # it lifts the mask when it starts
+    with unreachable_children():
+        results = parallel(
+            delayed(_play_apart)(dataset, setup, repetition, repeat) for setup, repeat in tasks
+        )
+    for result, played in results:
         for observer in observers:
             observer(played)
         yield result

@@ -47,6 +47,19 @@ def deferred() -> Iterator[None]:
         signal.raise_signal(arrived[0])
 
 
+@contextmanager
+def unreachable_children() -> Iterator[None]:
+    """Start processes in the block that Ctrl-C never reaches: it is for us, and we end them.
+
+    They inherit the mask, so not even one that is still importing prints a traceback.
+    """
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
 def _answer(interrupted: _Handler, terminated: _Handler) -> None:
     """A SIGINT that is ignored, as in a background job of a shell script, stays ignored."""
     if signal.getsignal(signal.SIGINT) is not signal.SIG_IGN:

@@ -20,7 +20,7 @@ from multiprocessing.context import SpawnProcess
 from typing import TYPE_CHECKING, cast
 
 from ahpatron_cli.errors import ExitCode, UserError
-from ahpatron_cli.signals import deferred
+from ahpatron_cli.signals import deferred, unreachable_children
 
 if TYPE_CHECKING:
     from ahpatron_cli.sweep.trial import Outcome, Task
@@ -87,11 +87,8 @@ class _Worker:
     def __init__(self) -> None:
         self.connection, theirs = _SPAWN.Pipe()
         self._process: SpawnProcess = _SPAWN.Process(target=_serve, args=(theirs,), daemon=True)
-        blocked = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
-        try:  # Ctrl-C is not for a process that is just starting: it inherits the mask
+        with unreachable_children():
             self._process.start()
-        finally:
-            signal.pthread_sigmask(signal.SIG_SETMASK, blocked)
         theirs.close()  # so that we notice when the process closes it by dying
         self.busy = False
 
@@ -126,7 +123,6 @@ class _Worker:
 
 def _serve(connection: Connection) -> None:
     """Play the trials that come through the pipe, until it is closed."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the parent, which then ends us
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     threading.Thread(target=_end_with_parent, daemon=True).start()
     from ahpatron_cli.sweep.trial import play

@@ -2,10 +2,11 @@
 
     python tests/benchmarks/multiclass.py [digits] [spirals] [mixtures]
 
-Progressive mistakes in per cent, mean over three orders: each row is predicted before its label is
-seen. `rest` is one learner per class with B examples each, `rest, B in all` with B/k each, `shared`
-one learner with B. The same σ for all: of the median distance times 1, 1/2, 1/4 and 1/8 the one
-that is best for `ahpatron+`, one learner per class, on a fourth order.
+Prints Markdown: progressive mistakes in per cent, mean over three orders; each row is predicted
+before its label is seen. `rest` is one learner per class, with B examples each or with B/k each
+(the memory of `shared`), `shared` one learner with B. The same σ for all: of the median distance
+times 1, 1/2, 1/4 and 1/8 the one that is best for `ahpatron+`, one learner per class, on a fourth
+order.
 """
 
 from __future__ import annotations
@@ -54,8 +55,8 @@ def order(number: int, rows: int) -> Integers:
 def mistakes(
     name: str, multiclass: str, budget: int, sigma: float, X: Floats, y: Integers, orders: range
 ) -> tuple[float, float]:
-    """In per cent, and µs per round."""
-    rates, started = [], time.perf_counter()
+    """In per cent, and µs of processor time per round."""
+    rates, started = [], time.process_time()
     for number in orders:
         chosen = order(number, len(y))
         learner = REGISTRY[name](budget=budget, multiclass=multiclass)
@@ -63,7 +64,7 @@ def mistakes(
         player = MulticlassPlayer(learner, Gaussian(sigma=sigma), classes=k, horizon=len(y))
         player.feed(X[chosen], y[chosen].astype(float))
         rates.append(100 * player.tally.mistakes / len(y))
-    spent = (time.perf_counter() - started) / len(orders) / len(y)
+    spent = (time.process_time() - started) / len(orders) / len(y)
     return float(np.mean(rates)), 1e6 * spent
 
 
@@ -91,16 +92,18 @@ def main() -> None:
         tried = range(CHOICE_ORDER, CHOICE_ORDER + 1)
         widths = [median / 2**power for power in range(4)]
         sigma = min(widths, key=lambda s: mistakes("ahpatron+", "rest", budget, s, X, y, tried)[0])
-        print(f"{title}: {len(y)} rows, {k} classes, B = {budget}, σ = {sigma:.3g}")
-        print(f"  {'':10}{'rest':>16}{'rest, B in all':>18}{'shared':>16}   (AMR %, µs a round)")
+        fewer = 2 * max(budget // k // 2, 1)
+        print(f"**{title}**: {len(y):,} rows, {k} classes, σ = {sigma:.3g}; AMR % (µs a round)\n")
+        print(f"| | rest, B = {budget} each | rest, B = {fewer} each | shared, B = {budget} |")
+        print("|---|---|---|---|")
         for name in LEARNERS:
-            fewer = 2 * max(budget // k // 2, 1)
             ways = (("rest", budget), ("rest", fewer), ("shared", budget))
             found = [mistakes(name, way, b, sigma, X, y, range(ORDERS)) for way, b in ways]
-            cells = "".join(f"{rate:9.2f}{time:7.0f}  " for rate, time in found)
-            print(f"  {name:10}{cells}")
-        for kind in (SGDClassifier, PassiveAggressiveClassifier):
-            print(f"  {kind.__name__}: {linear(kind, X, y):.2f} %")
+            cells = " | ".join(f"{rate:.2f} ({time:.0f})" for rate, time in found)
+            print(f"| {name} | {cells} |", flush=True)
+        kinds = (SGDClassifier, PassiveAggressiveClassifier)
+        rates = [f"{kind.__name__} {linear(kind, X, y):.2f} %" for kind in kinds]
+        print(f"\nscikit-learn, linear, `partial_fit` row by row: {', '.join(rates)}\n", flush=True)
 
 
 if __name__ == "__main__":

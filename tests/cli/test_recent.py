@@ -4,7 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import random
+import signal
+import subprocess
+import time
+from contextlib import suppress
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -14,7 +20,7 @@ from ahpatron_cli.cli.console import Conversation
 from ahpatron_cli.cli.session import _Figures
 from ahpatron_cli.metrics import Recent, RecentMistakes
 from ahpatron_cli.runner import Played
-from support.command import Ahpatron
+from support.command import COMMAND, Ahpatron
 
 TURN = 3000
 
@@ -115,3 +121,33 @@ def test_a_run_that_is_stopped_says_how_far_it_was(capsys: pytest.CaptureFixture
         "note: stopped: ahpatron: 4 rounds, 2 mistakes (50.00 %)\n"
         "note: --checkpoint FILE keeps what was learned\n"
     )
+
+
+def worker_answers(parent: int) -> bool:
+    """Whether a process of joblib has come so far that Python's handler of SIGINT stands."""
+    for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
+        with suppress(FileNotFoundError):
+            status = Path(f"/proc/{child}/status").read_text()
+            caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
+            is_worker = b"popen_loky" in Path(f"/proc/{child}/cmdline").read_bytes()
+            if is_worker and int(caught.split()[1], 16) & 1 << (signal.SIGINT - 1):
+                return True
+    return False
+
+
+def test_no_process_prints_a_traceback_on_ctrl_c(ahpatron: Ahpatron, rings: Path) -> None:
+    """A terminal sends SIGINT to all of them, here while those of `-j 2` import NumPy."""
+    command = [*COMMAND, "run", str(rings), "--repeats", "40", "-l", "avp", "-j", "2"]
+    with subprocess.Popen(
+        command,
+        cwd=ahpatron.folder,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
+    ) as process:
+        while not worker_answers(process.pid) and process.poll() is None:
+            time.sleep(0.001)
+        os.killpg(process.pid, signal.SIGINT)
+        _, err = process.communicate(timeout=120)
+    assert (process.returncode, err) == (130, "ahpatron: interrupted\n")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -157,9 +157,7 @@ class Session:
         figures = _Figures(self._talk, self._prefix(name))
         with (
             self._talk.progress(total, _short(name), ticks=ticks) as line,
-            figures.if_stopped(
-                None if saved or self._in_memory else "--checkpoint FILE keeps what was learned"
-            ),
+            figures.if_stopped(partial(self._how_to_go_on, setups)),
         ):
             observers: list[Observer] = [
                 _Progress(line, None if dataset.in_memory else source),
@@ -184,6 +182,14 @@ class Session:
             for one in passes:
                 repetition.prepare(one, exactly=False)
             return play(dataset.batches(), passes, observers)
+
+    def _how_to_go_on(self, setups: Sequence[Setup]) -> str | None:
+        """What helps if a signal ends the run: --checkpoint, if it is possible here."""
+        if self._saved is not None:
+            kept = self._saved.checkpointed
+            return f"the same command goes on after round {kept:,}" if kept else None
+        one_pass = not self._in_memory and len(setups) == 1 and not self._several_files
+        return "--checkpoint FILE keeps what was learned" if one_pass else None
 
     def _play_saved(
         self,
@@ -325,15 +331,17 @@ class _Figures:
         """Rounds and mistakes of this file so far."""
 
     @contextmanager
-    def if_stopped(self, hint: str | None) -> Iterator[None]:
+    def if_stopped(self, hint: Callable[[], str | None]) -> Iterator[None]:
         """Print all figures, with a hint, if a signal ends the run."""
         try:
             yield
         except (KeyboardInterrupt, Terminated):
             for (learner, repeat), (rounds, mistakes) in self._passes.items():
                 self._talk.note(f"stopped: {self._line(learner, repeat, rounds, mistakes)}")
-            if self._passes and hint:
-                self._talk.note(hint)
+            if not self._passes:
+                self._talk.note(f"{self._prefix}stopped before the first figures")
+            elif said := hint():
+                self._talk.note(said)
             raise
 
     def _line(self, learner: str, repeat: int, rounds: int, mistakes: int) -> str:

@@ -70,6 +70,11 @@ class SavedPass:
         """Whether the model, not the command line, decides what is played."""
         return self.model is not None and not self._restarts
 
+    @property
+    def checkpointed(self) -> int:
+        """The rounds that the checkpoint has; 0 without one."""
+        return self._saved_at if self._options.checkpoint else 0
+
     def setup(self) -> Setup:
         """The model's learner and kernel."""
         assert self.model is not None

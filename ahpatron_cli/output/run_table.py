@@ -40,7 +40,6 @@ _CERTIFICATE_NOTES = (
     "By the theorem, Made is at most Bound. Trivial is what it cannot exceed anyway.",
     "|M'_T| counts the rounds with y f(x) at most 0; all mistakes are among them.",
 )
-_WORSE_NOTE = "Worse (*) than the baseline: always the more frequent label so far."
 _PER_CLASS_NOTE = (
     "one learner per class; support and budget are those of one, |N_T| and halvings sums over all."
 )
@@ -173,7 +172,7 @@ def _run_table(report: Report, lines: Sequence[_Line]) -> Table:
         fields.insert(2, (head, lambda line: _recent_rate(line)))
     if any(run.restarts for line in lines for run in line.runs):
         fields.insert(-1, (Column("Restarts"), lambda line: _count(line.mean("restarts"))))
-    notes = [_WORSE_NOTE] if any(line.worse for line in lines) else []
+    notes = [_worse_note(report)] if any(line.worse for line in lines) else []
     if len(report.data.labels) > 2:
         alone = [line.name for line in lines if line.runs[0].params.get("multiclass") != "shared"]
         shared = [line.name for line in lines if line.name not in alone]
@@ -254,6 +253,19 @@ def _metrics_table(report: Report, lines: Sequence[_Line]) -> Table:
     error = max((line.mean_metric("auc_error") or 0.0 for line in lines), default=0.0)
     notes = [f"AUC was computed in bounded memory: off by at most {error:.1g}."] if error else []
     return table_of(lines, fields, name=report.data.path, about=about, notes=notes)
+
+
+def _worse_note(report: Report) -> str:
+    """What marked learners are worse than, with the label that it ended up with."""
+    run = report.runs[0]
+    if run.confusion is not None:
+        seen = [sum(row) for row in run.confusion]
+    else:
+        negatives = (run.true_negatives or 0) + (run.false_positives or 0)
+        seen = [negatives, (run.true_positives or 0) + (run.false_negatives or 0)]
+    label = report.data.labels[seen.index(max(seen))]
+    known = "" if label is None else f" ({whole(label)})"
+    return f"Worse (*) than the baseline: always predicting the more frequent label so far{known}."
 
 
 def _rate(value: float | None) -> Cell | None:

@@ -9,6 +9,7 @@ import random
 import signal
 import subprocess
 import time
+from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -106,21 +107,69 @@ def test_what_is_refused(ahpatron: Ahpatron, options: tuple[str, ...], said: str
     assert said in refused.err
 
 
-def test_a_run_that_is_stopped_says_how_far_it_was(capsys: pytest.CaptureFixture[str]) -> None:
+PLAYED = Played("ahpatron", 0, 1, np.array([1.0, -1.0, -1.0, 1.0]), np.arange(4), np.ones(4))
+HINT = "--checkpoint FILE keeps what was learned"
+
+
+@pytest.mark.parametrize(
+    ("played", "hint", "said"),
+    [
+        ([PLAYED], HINT, ["stopped: ahpatron: 4 rounds, 2 mistakes (50.00 %)", HINT]),
+        ([PLAYED], None, ["stopped: ahpatron: 4 rounds, 2 mistakes (50.00 %)"]),
+        ([], HINT, ["stopped before the first figures"]),
+    ],
+)
+def test_a_run_that_is_stopped_says_how_far_it_was(
+    capsys: pytest.CaptureFixture[str], played: list[Played], hint: str | None, said: list[str]
+) -> None:
     figures = _Figures(Conversation(), "")
 
     def stopped() -> None:
-        with figures.if_stopped("--checkpoint FILE keeps what was learned"):
-            labels = np.array([1.0, -1.0, -1.0, 1.0])
-            figures(Played("ahpatron", 0, 1, labels, np.arange(4), np.ones(4)))
+        with figures.if_stopped(lambda: hint):
+            for one in played:
+                figures(one)
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         stopped()
-    assert capsys.readouterr().err == (
-        "note: stopped: ahpatron: 4 rounds, 2 mistakes (50.00 %)\n"
-        "note: --checkpoint FILE keeps what was learned\n"
-    )
+    assert capsys.readouterr().err == "".join(f"note: {text}\n" for text in said)
+
+
+def stop_at(round_: int) -> Callable[[_Figures, Played], None]:
+    """A signal that arrives when so many rounds were played."""
+    observe = _Figures.__call__
+
+    def observed(figures: _Figures, played: Played) -> None:
+        observe(figures, played)
+        if played.first + len(played.labels) > round_:
+            raise KeyboardInterrupt
+
+    return observed
+
+
+@pytest.mark.parametrize(
+    ("options", "hint"),
+    [
+        ((), "note: --checkpoint FILE keeps what was learned\n"),
+        (("-l", "ahpatron", "-l", "avp"), ""),  # --checkpoint is for one learner
+        (("--shuffle",), ""),  # and for file order
+        (("--checkpoint", "c.npz"), ""),  # nothing is saved yet
+        (("--checkpoint", "c.npz", "--every", 1000), "note: the same command goes on after round "),
+    ],
+)
+def test_the_hint_when_a_run_is_stopped(
+    ahpatron: Ahpatron,
+    monkeypatch: pytest.MonkeyPatch,
+    options: tuple[object, ...],
+    hint: str,
+) -> None:
+    ahpatron.write("d.svm", 3 * turning())
+    monkeypatch.setattr(_Figures, "__call__", stop_at(9000))
+    stopped = ahpatron("run", "d.svm", "--sigma", 0.4, *options)
+    assert stopped.code == 130
+    figures, _, rest = stopped.err.rpartition(" %)\n")
+    assert figures.startswith("note: stopped: ahpatron: ")
+    assert rest.startswith(hint + ("" if "round" in hint else "ahpatron: interrupted"))
 
 
 def worker_answers(parent: int) -> bool:

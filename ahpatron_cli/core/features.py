@@ -124,7 +124,8 @@ class FourierMap(FeatureMap):
     def compress(self, origin: Floats | None, weights: Floats) -> None:
         """Points lose their shift, so phases grow by that of the origin: w is turned back by it."""
         if origin is not None:
-            phases = origin @ self.frequencies(np.arange(len(origin)))
+            places, table = self.frequencies(np.arange(len(origin)))
+            phases = origin @ table[places]
             cosines, sines = weights[: self.count].copy(), weights[self.count :].copy()
             weights[: self.count] = cosines * np.cos(phases) - sines * np.sin(phases)
             weights[self.count :] = cosines * np.sin(phases) + sines * np.cos(phases)
@@ -133,13 +134,13 @@ class FourierMap(FeatureMap):
         """The seed is enough: frequencies are drawn when they are needed."""
         self._seed = stored.integer("seed", self._seed, at_most=2**63)
 
-    def frequencies(self, columns: Integers) -> Floats:
-        """The D frequencies of these columns, one column a row."""
+    def frequencies(self, columns: Integers) -> tuple[Integers, Floats]:
+        """A table of D frequencies a row, and the row of each of these columns in it."""
         width = int(columns.max(initial=-1)) + 1
         if width > len(self._place):
             more = max(width, 2 * len(self._place)) - len(self._place)
             self._place = np.concatenate([self._place, np.full(more, -1)])
-        for column in columns[self._place[columns] < 0].tolist():
+        for column in np.unique(columns[self._place[columns] < 0]).tolist():
             if self._size == len(self._drawn):
                 room = np.empty((max(2 * self._size, 16), self.count))
                 room[: self._size] = self._drawn
@@ -148,7 +149,7 @@ class FourierMap(FeatureMap):
             generator.standard_normal(out=self._drawn[self._size])
             self._place[column] = self._size
             self._size += 1
-        return self._drawn[self._place[columns]]
+        return self._place[columns], self._drawn[: self._size]
 
 
 class Anchors:

@@ -231,7 +231,8 @@ class Table:
             raise self.error(1, f"two columns have the name {twice[0]!r}", "rename one of them")
 
     def _lines(self, source: Source) -> Iterator[str]:
-        for number, text in whole_lines(source, BLOCK_BYTES):
+        number = 1
+        for text in whole_lines(source, BLOCK_BYTES):
             if len(text) > MAX_LINE and b"\n" not in text:
                 raise self.error(number, f"a line may hold {MAX_LINE >> 20} MiB at most")
             if (encoding := foreign_encoding(text)) is not None:
@@ -249,6 +250,7 @@ class Table:
                 raise self.error(line, "the text must be UTF-8", hint) from None
             for line_text in io.StringIO(decoded, newline="\n"):
                 self._characters += len(line_text)
+                number += 1
                 yield line_text
 
 

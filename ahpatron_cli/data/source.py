@@ -282,26 +282,23 @@ class _Unpacker:
         return bad_data(problem, self._source.name, hint=hint)
 
 
-def whole_lines(source: Source, block_bytes: int) -> Iterator[tuple[int, bytes]]:
-    """Pieces of text that end where a line ends, each with the number of its first line.
+def whole_lines(source: Source, block_bytes: int) -> Iterator[bytes]:
+    """Pieces of text that end where a line ends.
 
     A line without end stops the reading: what was read of it comes last.
     """
-    carried = bytearray(source.read(len(BYTE_ORDER_MARK)).removeprefix(BYTE_ORDER_MARK))
-    line = 1
+    carried = source.read(len(BYTE_ORDER_MARK)).removeprefix(BYTE_ORDER_MARK)
     while block := source.read(block_bytes):
         cut = block.rfind(b"\n") + 1
-        if not cut:
-            carried += block
-            if len(carried) > MAX_LINE:
-                break
+        if cut:
+            yield carried + block[:cut]
+            carried = block[cut:]
             continue
-        text = bytes(carried) + block[:cut]
-        carried = bytearray(block[cut:])
-        yield line, text
-        line += text.count(b"\n")
+        carried += block
+        if len(carried) > MAX_LINE:
+            break
     if carried:
-        yield line, bytes(carried)
+        yield carried
 
 
 def foreign_encoding(text: bytes) -> str | None:

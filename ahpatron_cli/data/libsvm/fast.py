@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers
 
 _OF_NUMBERS = b"0123456789+-.eE"
-_PLAIN = _OF_NUMBERS + b": \n"
-_MARGIN = b"0" * 24  # so that 24 bytes can be taken before any mark
+_MARKS = b"+-.eE: \n"
+_MARGIN = b"0" * 24 + b"\n"  # so that 24 bytes can be taken before any mark
 _MOST_DIGITS = 18  # what an int64 can always hold
 _POWERS = 10 ** np.arange(_MOST_DIGITS + 1)
 _HAS_64_BIT_FLOATS = np.finfo(np.longdouble).nmant == 63  # x86; elsewhere `float()` does the work
@@ -25,107 +25,86 @@ _KEEP_LAST = np.array(
 )
 
 
-class _Marked(NamedTuple):
-    """A text and its marks."""
+class _Numbers(NamedTuple):
+    """Where numbers stand in a text, and the marks inside of each."""
 
-    text: bytes
-    letters: NDArray[np.uint8]
-    """The bytes of the text."""
-    at: Integers
-    """Where each mark stands."""
-    kind: NDArray[np.uint8]
-    """Which mark it is."""
+    begins: Integers
+    ends: Integers
+    marks: Integers
+    """How many there are."""
+    last: Integers
+    """Where the last one stands; before the number if it has none."""
+    has_point: NDArray[np.bool_]
+    """Whether that is a point."""
 
 
 def read_plain(text: bytes, max_features: int) -> tuple[Floats, CsrRows] | None:
     """Read lines spelled `label index:value index:value`, with single spaces; None if in doubt."""
-    if text.translate(None, _PLAIN):  # before anything large is made of it
-        return None
-    text = _MARGIN + b"\n" + text
-    if b"\n\n" in text:  # a line without a label; a million of them would take 200 MB to find out
-        return None
+    text = _MARGIN + text
     letters = np.frombuffer(text, dtype=np.uint8)
     at = np.flatnonzero(letters - ord("0") > 9)
     kind = letters[at]
-    marked = _Marked(text, letters, at, kind)
-    line_end, space, colon = kind == ord("\n"), kind == ord(" "), kind == ord(":")
-    if not np.array_equal(space[:-1], colon[1:]):
+    if kind.tobytes().translate(None, _MARKS):
+        return None
+    space = kind == ord(" ")
+    if not np.array_equal(space[:-1], kind[1:] == ord(":")):
         return None
     # From here on each line is a label and pairs of ` digits:`, each with a value behind it; only
     # whether anything at all stands in these places, and how labels and values look, is open.
-    opens = np.flatnonzero(line_end | colon)[:-1]
-    closes = np.flatnonzero(line_end | space)[1:]
-    labels = np.flatnonzero(line_end[opens])
-    features = np.flatnonzero(colon[opens])
-    indptr = np.append(labels - np.arange(len(labels)), len(features))
-    indices = _indices(marked, opens[features], indptr)
-    if indices is None or indices.max(initial=-1) > max_features:
+    # A number ends at a space or line end. It begins at the colon after the last space, which has
+    # an index before it, or at the last line end: then it is a label, and its index is -1 long.
+    gaps = np.flatnonzero(kind <= ord(" "))
+    has_index = space[gaps[:-1]]
+    opens, closes = gaps[:-1] + has_index, gaps[1:]
+    at_gaps = at[gaps]
+    begins, ends = at[opens] + 1, at_gaps[1:]
+    lengths = begins - at_gaps[:-1] - 2
+    if not lengths.all() or lengths.max(initial=0) > _MOST_DIGITS:
         return None
+    if (begins == ends).any():  # no number, as in a blank line
+        return None
+    indices = _digits_before(text, begins - 1, lengths)[has_index]
+    width = int(indices.max(initial=-1)) + 1
+    if width - 1 > max_features:
+        return None
+    labels = np.flatnonzero(~has_index)
+    indptr = np.append(labels - np.arange(len(labels)), len(indices))
     rising = indices[1:] > indices[:-1]
-    rising[indptr[(indptr > 0) & (indptr < len(features))] - 1] = True  # not from row to row
+    rising[indptr[(indptr > 0) & (indptr < len(indices))] - 1] = True  # not from row to row
     if not rising.all():
         return None
-    numbers = _numbers(marked, opens, closes)
+    places = _Numbers(
+        begins, ends, closes - opens - 1, at[closes - 1], kind[closes - 1] == ord(".")
+    )
+    numbers = _numbers(text, letters, places)
     if numbers is None:
         return None
-    width = int(indices.max(initial=-1)) + 1
-    rows = CsrRows(indptr, indices.astype(np.int32), numbers[features], width)
+    rows = CsrRows(indptr, indices.astype(np.int32), numbers[has_index], width)
     return numbers[labels], rows
 
 
-def _indices(marked: _Marked, colons: Integers, indptr: Integers) -> Integers | None:
-    """The number before each of these colons, from the space before it on; None if one is missing.
-
-    Where every line spells the same indices, as in dense data, one line is read and the others are
-    compared with it.
-    """
-    ends = marked.at[colons]
-    lengths = ends - marked.at[colons - 1] - 1
-    if not len(colons):
-        return colons
-    if lengths.min() == 0 or lengths.max() > _MOST_DIGITS:
-        return None
-    rows, first = len(indptr) - 1, int(indptr[1])
-    if rows * first == len(colons) and _alike(marked.letters, ends, lengths, first):
-        return np.tile(_digits_before(marked.text, ends[:first], lengths[:first]), rows)
-    return _digits_before(marked.text, ends, lengths)
-
-
-def _alike(letters: NDArray[np.uint8], ends: Integers, lengths: Integers, period: int) -> bool:
-    """Whether what ends at `ends` repeats itself, letter for letter, after every `period`."""
-    spelled = lengths.reshape(-1, period)
-    if (spelled != spelled[0]).any():
-        return False
-    for back in range(1, int(spelled[0].max()) + 1):
-        letter = letters[ends - back].reshape(-1, period)
-        if ((letter != letter[0]) & (spelled[0] >= back)).any():
-            return False
-    return True
-
-
-def _numbers(marked: _Marked, opens: Integers, closes: Integers) -> Floats | None:
-    """The decimal number between the marks `opens[i]` and `closes[i]`, for each i.
+def _numbers(text: bytes, letters: NDArray[np.uint8], places: _Numbers) -> Floats | None:
+    """The decimal numbers at these places.
 
     `-12.5` is 125 / 10**1 with a sign. Most spellings are such a fraction of whole numbers that
     `_divide` can round as `float()` does; all others `float()` reads itself.
     """
-    text, at, kind = marked.text, marked.at, marked.kind
-    begins, ends, last = at[opens] + 1, at[closes], at[closes - 1]
-    sign = kind[opens + 1]
-    minus = sign == ord("-")
-    signed = (minus | (sign == ord("+"))) & (at[opens + 1] == begins)
-    has_point = kind[closes - 1] == ord(".")
-    # the digits behind the last mark, and those between sign and point
-    behind = ends - last - 1
-    before = (last - begins - signed) * has_point
-    simple = closes - opens == has_point + signed.astype(np.int64) + 1
-    simple &= behind + before - 1 < _MOST_DIGITS
-    simple &= behind + before > 0
+    begins, ends, marks, last, has_point = places
+    first = letters[begins]
+    minus = first == ord("-")
+    signed = minus | (first == ord("+"))
+    digits = ends - begins - marks
+    simple = marks == has_point.view(np.int8) + signed.view(np.int8)
+    simple &= (digits - 1).view(np.uint64) < _MOST_DIGITS  # at least one
+    behind = ends - last - 1  # digits behind the last mark
     numerator = _digits_before(text, ends, behind)
-    power = _POWERS.take(behind * has_point, mode="clip")
-    numerator += _whole_parts(marked, last, before) * power
-    numbers = _divide(numerator, power, simple)
-    np.negative(numbers, out=numbers, where=signed & minus)
+    if has_point.any():
+        power = _POWERS.take(behind * has_point, mode="clip")
+        numerator += _whole_parts(text, last, digits - behind) * power
+        numbers = _divide(numerator, power, simple)
+    else:
+        numbers = _divide(numerator, _POWERS[:1], simple)
+    numbers.view(np.uint64)[:] ^= minus.astype(np.uint64) << np.uint64(63)  # the sign bit
     others = np.flatnonzero(~simple)
     if len(others):
         spans = zip(begins[others].tolist(), ends[others].tolist(), strict=True)
@@ -141,11 +120,12 @@ def _numbers(marked: _Marked, opens: Integers, closes: Integers) -> Floats | Non
     return numbers
 
 
-def _whole_parts(marked: _Marked, points: Integers, lengths: Integers) -> Integers:
+def _whole_parts(text: bytes, points: Integers, lengths: Integers) -> Integers:
     """What the `lengths` digits before each of `points` write: mostly a single digit, or none."""
-    whole: Integers = (marked.letters[points - 1] & 0x0F) * (lengths == 1).astype(np.int64)
+    whole = _short_numbers(text, points, lengths, 1)
     longer = np.flatnonzero(lengths > 1)
-    whole[longer] = _digits_before(marked.text, points[longer], lengths[longer])
+    if len(longer):
+        whole[longer] = _digits_before(text, points[longer], lengths[longer])
     return whole
 
 
@@ -156,8 +136,11 @@ def _divide(numerator: Integers, power: Integers, simple: NDArray[np.bool_]) -> 
     Larger ones are divided with 64 bits, and rounding these to 53 is right unless they lie exactly
     half-way between two doubles: then the first rounding may have moved them there.
     """
-    quotient: Floats = numerator / power
+    quotient: Floats = numerator.astype(np.float64) / power.astype(np.float64)
+    if numerator.max(initial=0) <= 2**53:
+        return quotient
     wide = np.flatnonzero(simple & (numerator > 2**53))
+    power = np.broadcast_to(power, numerator.shape)
     if len(wide) and _HAS_64_BIT_FLOATS:
         longer = numerator[wide].astype(np.longdouble) / power[wide].astype(np.longdouble)
         quotient[wide] = longer
@@ -169,12 +152,24 @@ def _divide(numerator: Integers, power: Integers, simple: NDArray[np.bool_]) -> 
 
 def _digits_before(text: bytes, at: Integers, run: Integers) -> Integers:
     """The number written by the `run` digits before each place `at`, if there are 18 at most."""
+    longest = run.max(initial=0)
+    if longest <= 2:  # twice as quick as by words
+        return _short_numbers(text, at, run, int(longest))
     numbers = _eight_digits(text, at, run)
     for done in (8, 16):
-        more = np.flatnonzero(run > done)
-        if len(more):
+        if longest > done:
+            more = np.flatnonzero(run > done)
             numbers[more] += 10**done * _eight_digits(text, at[more] - done, run[more] - done)
     return numbers
+
+
+def _short_numbers(text: bytes, at: Integers, run: Integers, longest: int) -> Integers:
+    """The number written by the last `run` digits, of `longest` (1 or 2) at most."""
+    letters = np.frombuffer(text, dtype=np.uint8)
+    short = (letters[at - 1] & 0x0F) * (run > 0)
+    if longest == 2:
+        short += (letters[at - 2] & 0x0F) * (run > 1) * np.uint8(10)
+    return short.astype(np.int64)
 
 
 def _eight_digits(text: bytes, at: Integers, count: Integers) -> Integers:
@@ -186,12 +181,8 @@ def _eight_digits(text: bytes, at: Integers, count: Integers) -> Integers:
     words = np.ndarray((len(text) - 7,), dtype="<u8", buffer=text, strides=(1,))
     word = words[at - 8]
     word &= _KEEP_LAST.take(count, mode="clip")
-    word *= np.uint64(10 * 2**8 + 1)
-    word >>= np.uint64(8)
-    word &= np.uint64(0x00FF00FF00FF00FF)
-    word *= np.uint64(100 * 2**16 + 1)
-    word >>= np.uint64(16)
-    word &= np.uint64(0x0000FFFF0000FFFF)
-    word *= np.uint64(10000 * 2**32 + 1)
-    word >>= np.uint64(32)
+    for bits, unit in ((16, 10), (32, 100), (64, 10_000)):
+        pair = word.view(f"<u{bits // 8}")  # the low half is worth `unit` times the high half
+        pair *= pair.dtype.type(unit * 2 ** (bits // 2) + 1)
+        pair >>= pair.dtype.type(bits // 2)
     return word.view(np.int64)

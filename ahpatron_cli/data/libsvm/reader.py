@@ -89,15 +89,16 @@ class SvmReader:
 
     def __iter__(self) -> Iterator[Chunk]:
         _keep_freed_memory()
-        for first_line, text in self._portions():
+        for text in self._portions():
             if not text.endswith(b"\n"):
                 self.no_final_newline = True
                 text += b"\n"
             self._saw_comment |= b"#" in text
+            first_line = self.counts["lines"] + 1
             chunk = self._fast(text, first_line)
             if chunk is None:
                 chunk = self._strict(text, first_line)
-            self.counts["lines"] += text.count(b"\n")
+            self.counts["lines"] += int(np.count_nonzero(_line_ends(text)))
             if len(chunk.labels):
                 self._note(chunk)
                 yield chunk
@@ -106,16 +107,15 @@ class SvmReader:
         if not self.rows_read and not self.counts["faults"]:
             raise self._no_rows()
 
-    def _portions(self) -> Iterator[tuple[int, bytes]]:
+    def _portions(self) -> Iterator[bytes]:
         """Whole lines, never more of them than rows are still wanted: the rest is none of ours."""
-        for first_line, text in whole_lines(self._source, self._chunk_bytes):
+        for text in whole_lines(self._source, self._chunk_bytes):
             if self._max_rows is None:
-                yield first_line, text
+                yield text
                 continue
             while text and self.rows_read < self._max_rows:
                 end = _after_lines(text, self._max_rows - self.rows_read)
-                yield first_line, text[:end]
-                first_line += text.count(b"\n", 0, end)
+                yield text[:end]
                 text = text[end:]
 
     def _note(self, chunk: Chunk) -> None:
@@ -129,8 +129,11 @@ class SvmReader:
 
     def _fast(self, text: bytes, first_line: int) -> Chunk | None:
         """The rows of these lines, or None if a single byte of them cannot be vouched for."""
-        if text.find(b"\n") > MAX_LINE:  # only the first line can be carried over from before
+        first_end = text.find(b"\n")
+        if first_end > MAX_LINE:  # only the first line can be carried over from before
             return None
+        if text[:first_end].endswith(b" "):  # LIBSVM's own files end every line so
+            text = text.replace(b" \n", b"\n")
         read = read_plain(text, self._max_features)
         if read is not None:
             labels, rows = read
@@ -204,9 +207,15 @@ def _keep_freed_memory() -> None:
     np.empty(31 << 20, dtype=np.uint8)
 
 
+def _line_ends(text: bytes) -> NDArray[np.bool_]:
+    """Which bytes are line ends."""
+    ends: NDArray[np.bool_] = np.frombuffer(text, dtype=np.uint8) == ord("\n")
+    return ends
+
+
 def _after_lines(text: bytes, count: int) -> int:
     """Where the first `count` lines of a text end."""
-    ends = np.flatnonzero(np.frombuffer(text, dtype=np.uint8) == ord("\n"))
+    ends = np.flatnonzero(_line_ends(text))
     return int(ends[count - 1]) + 1 if count <= len(ends) else len(text)
 
 
@@ -226,8 +235,7 @@ def _tidy(text: bytes, may_lack_labels: bool) -> _Tidy | None:
         return None
     text = _COMMENT.sub(b"", text).replace(b"\t", b" ")
     text = _squeeze(text, b" ").replace(b" \n", b"\n").replace(b"\n ", b"\n")
-    line_ends = np.flatnonzero(np.frombuffer(text, dtype=np.uint8) == ord("\n"))
-    lines = np.flatnonzero(np.diff(line_ends) > 1)
+    lines = np.flatnonzero(np.diff(np.flatnonzero(_line_ends(text))) > 1)
     text = _squeeze(text, b"\n")
     unlabelled = None
     if may_lack_labels:
@@ -278,7 +286,7 @@ def scan(path: str, max_rows: int | None = None, max_labels: int = 1000) -> Scan
     """
     found = Scan()
     with open_source(path) as source:
-        for _, text in whole_lines(source, CHUNK_BYTES):
+        for text in whole_lines(source, CHUNK_BYTES):
             tokens = _FIRST_TOKEN.findall(text)
             if max_rows is not None:
                 del tokens[max_rows - found.rows :]

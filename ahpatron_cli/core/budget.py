@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ahpatron_cli.core.blas import dasum, daxpy, dposv, dsyrk
+from ahpatron_cli.core.blas import dasum, daxpy, ddot, dposv, dsyrk
 from ahpatron_cli.core.rows import Floats, Integers
 
 if TYPE_CHECKING:
@@ -62,9 +62,9 @@ def project_onto(
     values = gram @ coefficients  # f at its own examples
     kept = select(gram, coefficients, values, ridge)
     K2 = _submatrix(gram, kept)
-    a2 = coefficients[kept]
-    a2 = a2 + _ridge_solve(K2, values[kept] - K2 @ a2, ridge)  # K_21 a_1: what a_2 leaves of f
-    return _rescaled(kept, K2, a2, float(a2 @ (K2 @ a2)), coefficients, values, norm)
+    a2 = coefficients.take(kept)
+    a2 += _ridge_solve(K2, values.take(kept) - K2 @ a2, ridge)  # K_21 a_1: what a_2 leaves of f
+    return _rescaled(kept, K2, a2, ddot(a2, K2 @ a2), coefficients, values, norm)
 
 
 def _submatrix(gram: Floats, kept: Integers) -> Floats:
@@ -122,11 +122,11 @@ def _rescaled(
 
     `before` are the coefficients of f, and `values` what it is at its own examples.
     """
-    norm_before = math.sqrt(max(float(before @ values), 0.0))
-    overlap = float(a2 @ values[kept])
+    norm_before = math.sqrt(max(ddot(before, values), 0.0))
+    overlap = ddot(a2, values.take(kept))
     target = norm_before if norm is None else norm
     # Below this, ‖f̄‖² is nothing but the rounding of its sum (κ <= 1).
-    rescaled = squared > 4 * ROUNDING * float(np.abs(a2).sum()) ** 2
+    rescaled = squared > 4 * ROUNDING * dasum(a2) ** 2
     factor = target / math.sqrt(squared) if rescaled else 1.0
     squared, overlap = factor * factor * max(squared, 0.0), factor * overlap
     return Reduction(
@@ -146,9 +146,17 @@ def choose_largest(coefficients: Floats) -> Integers:
     Equal means to ten digits of the largest: examples far from all others keep equal coefficients
     but for the rounding of θ, and rounding must not decide who stays.
     """
+    half = len(coefficients) // 2
     sizes = np.abs(coefficients)
-    by_size = np.argsort(-np.round(sizes / max(float(sizes.max()), TINY), 10), kind="stable")
-    return np.sort(by_size[: len(coefficients) // 2])
+    order = sizes.argsort()
+    largest = max(sizes.item(order.item(-1)), TINY)
+    if sizes.item(order.item(-half)) - sizes.item(order.item(-half - 1)) <= 2 * EQUAL * largest:
+        # equal ones from the youngest on, so that the older are among the last half
+        order = np.round(sizes / largest, DIGITS)[::-1].argsort(kind="stable")
+        order = len(sizes) - 1 - order
+    kept = order[len(order) - half :]
+    kept.sort()
+    return kept
 
 
 def choose_greedily(gram: Floats, values: Floats, ridge: float) -> Integers:
@@ -208,29 +216,52 @@ def choose_nearest(gram: Floats, coefficients: Floats) -> Integers:
     """
     size = len(coefficients)
     diagonal = gram.diagonal()
-    shared = gram * gram
-    if (diagonal != 1).any():
-        shared /= np.where(diagonal > 0, diagonal, np.inf)  # row i: κ_ij²/κ_jj
-    np.fill_diagonal(shared, -1.0)
-    closest = shared.max(axis=1)
-    neighbours = (shared >= closest[:, None] - EQUAL).argmax(axis=1)
+    neighbours, closest = _neighbours(gram, diagonal)
     squares = coefficients * coefficients
-    losses = squares * np.maximum(diagonal - np.maximum(closest, 0.0), 0.0)
-    largest = max(float(losses.max()), NOISE * float(squares.max()), TINY)
+    losses = squares * np.maximum(diagonal - closest, 0.0)
+    largest = max(losses.max(), NOISE * squares.max(), TINY)
     losses = np.round(losses / largest, DIGITS)
-    younger_first = size - 1 - np.argsort(losses[::-1], kind="stable")
+    younger_first: list[int] = (size - 1 - losses[::-1].argsort(kind="stable")).tolist()
     left = max(size // SHARE, 1)
     stays, needed = [True] * size, [False] * size
     nearest: list[int] = neighbours.tolist()
-    for one in younger_first.tolist():
-        if left and not needed[one] and stays[nearest[one]]:
+    for one in younger_first:
+        if not needed[one] and stays[nearest[one]]:
             stays[one], needed[nearest[one]] = False, True
             left -= 1
-    for one in younger_first.tolist():
+            if not left:
+                break
+    for one in younger_first[: size if left else 0]:
         if left and stays[one]:
             stays[one] = False
             left -= 1
     return np.flatnonzero(stays)
+
+
+def _neighbours(gram: Floats, diagonal: Floats) -> tuple[Integers, Floats]:
+    """For each i the j ≠ i with the largest `κ_ij²/κ_jj`, the oldest of equal ones; and that."""
+    if (np.abs(diagonal - 1.0) <= EQUAL).all() and gram.min() >= 0:
+        shared = gram.copy()  # the square has the same order, but denormals, which are slow
+        lengths = diagonal
+    else:
+        shared = np.abs(gram) / np.sqrt(np.where(diagonal > 0, diagonal, np.inf))
+        lengths = np.ones(len(gram))
+    np.fill_diagonal(shared, -1.0)
+    rows = np.arange(len(shared))
+    neighbours = shared.argmax(axis=1)
+    most = shared[rows, neighbours]
+    shared[rows, neighbours] = -1.0
+    second = np.maximum(shared.max(axis=1), 0.0)
+    shared[rows, neighbours] = most
+    squares = np.maximum(most, 0.0) ** 2 / lengths.take(neighbours)
+    enough = squares - EQUAL
+    tied = np.flatnonzero((second * second >= enough) & (enough > 0))
+    if len(tied):
+        neighbours[tied] = (shared[tied] >= np.sqrt(enough[tied])[:, None]).argmax(axis=1)
+    neighbours[enough <= 0] = 0  # far from all: the oldest
+    if enough[0] <= 0:
+        neighbours[0] = min(1, len(rows) - 1)
+    return neighbours, squares
 
 
 def _ridge_solve(K: Floats, right: Floats, ridge: float) -> Floats:

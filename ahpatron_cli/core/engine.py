@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from ahpatron_cli.core.errors import NumericalError, ParameterError
+from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.hypothesis import Hypothesis, Standing
 from ahpatron_cli.core.kernels import Gaussian, Kernel
 from ahpatron_cli.core.learners.base import Learner, wrong
@@ -91,6 +92,7 @@ class Player:
         self.f: Standing = self.learner.begin(self.kernel, self.rng)
         self.tally = Tally()
         self._each_round = type(learner).each_round is not Learner.each_round
+        self._sweeps = _defined_together(type(learner), "steps", "wants", "update", "each_round")
         self._costs = None if costs is None else np.array(costs, dtype=np.float64)
         if costs is not None and not learner.takes_costs:
             raise ParameterError(f"{learner.name} cannot weigh examples", "costs")
@@ -247,8 +249,16 @@ class Player:
         updates = margin_updates = 0
         each_round = self._each_round
         leap = not each_round
+        steps = learner.steps() if self._sweeps and costs is None else None
         while now < rounds:
-            if leap and not empty:
+            if steps is not None:
+                expansion = cast("Expansion", f)
+                size = expansion.size
+                now, near = expansion.sweep(now, steps, signs, scores)
+                updates, margin_updates = updates + expansion.size - size, margin_updates + near
+                if now == rounds:
+                    break
+            elif leap and not empty:
                 # Until the next update f stays the same: all rounds up to it are read at once.
                 values = f.values()[now:rounds]
                 scores[now:] = values.tolist()
@@ -379,6 +389,15 @@ class Player:
     def _label_fault(self, labels: Floats) -> str | None:
         """What is wrong with these labels, if anything is."""
         return None if (np.abs(labels) == 1).all() else "labels must be -1 and +1"
+
+
+def _defined_together(kind: type, first: str, *others: str) -> bool:
+    """Whether no subclass changed one of the other methods and left the first as it was."""
+    depth = {
+        name: next(depth for depth, cls in enumerate(kind.__mro__) if name in vars(cls))
+        for name in (first, *others)
+    }
+    return all(depth[first] <= depth[name] for name in others)
 
 
 def play(

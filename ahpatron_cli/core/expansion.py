@@ -13,6 +13,8 @@ an example writes one number into a and adds a row of the table to g; shrinking 
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -33,6 +35,19 @@ EQUAL_SIZE = 1e-10
 """Coefficients that differ by this share of their size are equal but for rounding."""
 CANCELLED = 1e-12
 """A sum this small beside its terms is rounding, and counts as 0."""
+
+
+class Steps(NamedTuple):
+    """An update that f makes by itself: `f ← Proj_U(f + λ_t·y·κ(x,·))` if `y·f(x) < θ`."""
+
+    threshold: float
+    """θ."""
+    step_at: Callable[[float], float]
+    """λ_t of a round that updates, by its margin; asked for once in each, in order."""
+    radius: float
+    """U."""
+    budget: int | None
+    """B: where S is full, an update is left to the learner. None: S may grow."""
 
 
 class Expansion(Hypothesis):
@@ -94,6 +109,53 @@ class Expansion(Hypothesis):
         value *= self._scale
         self._now, self._value = round_, value
         return value
+
+    def sweep(
+        self, begin: int, steps: Steps, labels: list[float], scores: list[float]
+    ) -> tuple[int, int]:
+        """Play the rounds from `begin` on by `steps`, and note each f(x) as it was predicted.
+
+        It ends at a round that is left to the learner, because it has to update a full S, or after
+        the last. Returns that round, and how many updated although y·f(x) > 0. The arithmetic is
+        that of `value`, `add` and `project`: their calls would take most of the time.
+        """
+        g, flat, diagonal, first = self._g, self._flat, self._diagonal, self._first
+        views: Any = memoryview  # quicker by one number at a time
+        a, places, values = views(self._a), views(self._places), views(g)
+        rounds, width, margin_updates = self._rounds, len(a), 0
+        threshold, step_at, budget = steps.threshold, steps.step_at, steps.budget
+        radius, square, sqrt = steps.radius, steps.radius**2, math.sqrt
+        scale, noise, squared, size = self._scale, self._noise, self.norm_squared, self.size
+        for now in range(begin, len(labels)):
+            value = values[now]
+            if -noise <= value <= noise and value:
+                value = self._careful_value(now)
+            scores[now] = value = value * scale
+            y = labels[now]
+            margin = y * value
+            if margin < threshold:
+                if size == budget:
+                    break
+                coefficient = step_at(margin) * y
+                margin_updates += margin > 0
+                stored = coefficient / scale
+                a[first + now], places[size] = stored, first + now
+                size += 1
+                daxpy(flat, g, rounds, stored, now * width + first)
+                noise += CANCELLED * abs(stored)
+                squared += coefficient * (2.0 * value + coefficient * diagonal[now])
+                if SMALLEST_SQUARE <= square < squared < math.inf and scale > SMALLEST_SCALE:
+                    scale *= radius / sqrt(squared)
+                    squared = square
+                elif not SMALLEST_SQUARE <= squared <= square:
+                    self._now, self._value, self.size = now, value, size
+                    self._scale, self._noise, self.norm_squared = scale, noise, squared
+                    self.project(radius)
+                    scale, noise, squared = self._scale, self._noise, self.norm_squared
+        else:
+            now = len(labels)
+        self._scale, self._noise, self.norm_squared, self.size = scale, noise, squared, size
+        return now, margin_updates
 
     def _careful_value(self, round_: int) -> float:
         """g anew, or exactly 0 where its terms cancel but for rounding.

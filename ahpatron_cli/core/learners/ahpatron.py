@@ -17,7 +17,7 @@ from ahpatron_cli.core.classwise import (
     SharingLearner,
 )
 from ahpatron_cli.core.errors import ParameterError
-from ahpatron_cli.core.expansion import Expansion
+from ahpatron_cli.core.expansion import Expansion, Steps
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.learners.avp import (
     EPSILON_MEANING,
@@ -98,6 +98,10 @@ class Ahpatron(Aggressive, SharingLearner):
             self.note(f.reduce(SELECT[self.selection], self.ridge, self.norm_after()))
         f.add(self._weight * self.step_at(margin) * y)  # f + λ_t·y·κ(x,·)
         f.project(self.radius)
+
+    def steps(self) -> Steps:
+        """The same while |S| < B."""
+        return super().steps()
 
     def __post_init__(self) -> None:
         super().__post_init__()

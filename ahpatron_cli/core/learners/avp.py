@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 
 from ahpatron_cli.core.errors import ParameterError
-from ahpatron_cli.core.expansion import Expansion
+from ahpatron_cli.core.expansion import Expansion, Steps
 from ahpatron_cli.core.learners.base import Learner, Margin, Trigger
 from ahpatron_cli.core.parameters import choice, real
 from ahpatron_cli.core.state import pass_state
@@ -47,6 +47,10 @@ class Aggressive(Learner[Expansion]):
         """Add x with λ_t·y, then project onto the ball of radius U."""
         f.add(self._weight * self.step_at(margin) * y)
         f.project(self.radius)
+
+    def steps(self) -> Steps:
+        """The same in numbers."""
+        return Steps(1.0 - self.epsilon, self.step_at, self.radius, self.most_kept)
 
     def step_at(self, margin: float) -> float:
         """λ_t of a round that updates; every round with `y·f(x) <= 0` does."""

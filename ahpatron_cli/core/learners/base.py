@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ahpatron_cli.core.errors import LimitReachedError
-from ahpatron_cli.core.expansion import Expansion
+from ahpatron_cli.core.expansion import Expansion, Steps
 from ahpatron_cli.core.hypothesis import Hypothesis
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.parameters import Declared
@@ -71,6 +71,13 @@ class Learner(Declared, Saved, Generic[F]):
         False says that nothing changed after all, and the round does not count as an update.
         """
         raise NotImplementedError
+
+    def steps(self) -> Steps | None:
+        """What `wants` and `update` do, if it is no more than steps: f then plays by itself.
+
+        Ignored where a subclass has a `wants` or `update` of its own, and no `steps`.
+        """
+        return None
 
     def each_round(self, f: F, margin: float, y: float) -> None:
         """What happens in every round after the prediction, before any update."""

@@ -140,7 +140,7 @@ class FourierMap(FeatureMap):
         if width > len(self._place):
             more = max(width, 2 * len(self._place)) - len(self._place)
             self._place = np.concatenate([self._place, np.full(more, -1)])
-        for column in np.unique(columns[self._place[columns] < 0]).tolist():
+        for column in sorted(set(columns[self._place[columns] < 0].tolist())):
             if self._size == len(self._drawn):
                 room = np.empty((max(2 * self._size, 16), self.count))
                 room[: self._size] = self._drawn

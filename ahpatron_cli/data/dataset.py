@@ -18,7 +18,15 @@ from ahpatron_cli.core import BLOCK
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, joined_rows
 from ahpatron_cli.data import cache
 from ahpatron_cli.data.compact import CompactRows, Traits, gather
-from ahpatron_cli.data.labels import LabelMap, Labels, describe, find_labels, is_plain, show
+from ahpatron_cli.data.labels import (
+    LabelMap,
+    Labels,
+    describe,
+    distinct,
+    find_labels,
+    is_plain,
+    show,
+)
 from ahpatron_cli.data.libsvm.reader import Chunk, Scan, SvmReader, scan
 from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler, unit_rows
 from ahpatron_cli.data.source import Source
@@ -231,7 +239,7 @@ class Dataset:
         if positive is not None:
             return LabelMap(name, positive)
         if isinstance(examples, CompactRows):
-            known = find_labels(name, np.unique(examples.labels).tolist(), len(examples))
+            known = find_labels(name, distinct(examples.labels), len(examples))
             return LabelMap(name, None, known, all_known=True)
         if is_plain(first[:WARM_UP]) or (found := examples.scan()) is None:
             return LabelMap(name)
@@ -252,9 +260,10 @@ class Dataset:
         filled = np.diff(rows.indptr) > 0
         tops[filled] = rows.columns[rows.indptr[1:][filled] - 1] + 1  # columns increase
         widths = np.maximum.accumulate(np.maximum(np.maximum.reduceat(tops, starts), self.width))
-        firsts = np.arange(0, len(starts), BATCH // BLOCK)
+        cut = np.arange(len(starts)) % (BATCH // BLOCK) == 0
         if self.dense:
-            firsts = np.union1d(firsts, np.flatnonzero(np.diff(widths, prepend=-1)))
+            cut |= np.diff(widths, prepend=-1) != 0
+        firsts = np.flatnonzero(cut)
         for number, first in enumerate(firsts.tolist()):
             last = firsts[number + 1] if number + 1 < len(firsts) else len(starts)
             self.width = int(widths[last - 1])

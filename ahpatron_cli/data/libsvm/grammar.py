@@ -22,7 +22,6 @@ from typing import NamedTuple, NoReturn
 
 import numpy as np
 
-from ahpatron_cli.data.delimited import DELIMITERS, delimiter_of, playing_hint
 from ahpatron_cli.data.libsvm.fast import read_plain
 from ahpatron_cli.data.source import MAX_LINE, STDIN_NAME, foreign_encoding
 from ahpatron_cli.errors import ExitCode, Place, UserError
@@ -300,6 +299,8 @@ def _label(token: _Token, data: bytes) -> float:
 
 def _refuse_delimited(data: bytes) -> None:
     """Name CSV and its kin: a delimiter, no `index:`, and no number at the start of the line."""
+    from ahpatron_cli.data.delimited import DELIMITERS, delimiter_of, playing_hint
+
     header = data[:PIECE].decode("utf-8", "replace").rstrip()
     first = _TOKEN.search(data)
     delimiter = delimiter_of(header)

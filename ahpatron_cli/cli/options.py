@@ -36,6 +36,20 @@ def _names(module: str, table: str) -> Callable[[str], list[str]]:
     return offer
 
 
+def _words(*words: str) -> Callable[[str], list[str]]:
+    """Just these words."""
+    return lambda incomplete: [word for word in words if word.startswith(incomplete)]
+
+
+def _theorems(incomplete: str) -> Iterator[Offer]:
+    """Names for --theorem."""
+    from ahpatron_cli.core.theorems import THEOREMS
+
+    for theorem in THEOREMS:
+        if theorem.key.startswith(incomplete):
+            yield theorem.key, f"about {theorem.learner}"
+
+
 def _parameters(context: typer.Context, incomplete: str) -> Iterator[Offer]:
     """`NAME=` for -p and -g: of the learners and the kernel chosen so far; else of all.
 
@@ -254,7 +268,7 @@ Params = Annotated[list[str] | None, _option("Params", autocompletion=_parameter
 Grid = Annotated[list[str] | None, _option("Grid", autocompletion=_parameters)]
 ConfigFile = Annotated[str | None, _option("ConfigFile")]
 Certify = Annotated[bool, _option("Certify")]
-TheoremName = Annotated[str | None, _option("TheoremName")]
+TheoremName = Annotated[str | None, _option("TheoremName", autocompletion=_theorems)]
 Jobs = Annotated[int, _number("Jobs", low=1)]
 SweepJobs = Annotated[int, _number("SweepJobs", low=1)]
 Scheduler = Annotated[str | None, _option("Scheduler")]
@@ -288,19 +302,21 @@ MetricName = Annotated[
     str, _option("MetricName", autocompletion=_names("sweep.summary", "METRICS"))
 ]
 TuneOrders = Annotated[int, _number("TuneOrders")]
-SearchName = Annotated[str, _option("SearchName")]
+SearchName = Annotated[
+    str, _option("SearchName", autocompletion=_names("sweep.search", "SEARCHES"))
+]
 OnlyMatrix = Annotated[bool, _option("OnlyMatrix")]
 EveryTrial = Annotated[bool, _option("EveryTrial")]
 MergedFile = Annotated[str | None, _option("MergedFile")]
 ModelFile = Annotated[str, _argument("ModelFile")]
 PredictedFiles = Annotated[list[str], _argument("PredictedFiles")]
-ScoreFormat = Annotated[str, _option("ScoreFormat")]
+ScoreFormat = Annotated[str, _option("ScoreFormat", autocompletion=_words("csv", "jsonl"))]
 ScoreFile = Annotated[str | None, _option("ScoreFile")]
 DelimitedFile = Annotated[str, _argument("DelimitedFile")]
 LabelColumn = Annotated[str, _option("LabelColumn")]
 PositiveValue = Annotated[str | None, _option("PositiveValue")]
 DroppedColumns = Annotated[list[str] | None, _option("DroppedColumns")]
 WordColumns = Annotated[list[str] | None, _option("WordColumns")]
-Missing = Annotated[str, _option("Missing")]
+Missing = Annotated[str, _option("Missing", autocompletion=_words("refuse", "zero"))]
 MapFile = Annotated[str | None, _option("MapFile")]
 LibsvmFile = Annotated[str | None, _option("LibsvmFile")]

@@ -40,6 +40,11 @@ def offered(ahpatron: Ahpatron, *words: str) -> list[str]:
         (["sweep", "x", "-g", "avp.s"], ["avp.step=", "avp.schedule="]),
         (["sweep", "x", "-g", "nobody."], []),
         (["run", "x", "--kernel", "nothing"], []),
+        (["run", "x", "--theorem", "c"], ["corollary-1", "corollary-2"]),
+        (["sweep", "x", "--search", ""], ["grid", "halving"]),
+        (["sweep", "x", "--metric", "b"], ["balanced_error"]),
+        (["predict", "m", "x", "--format", ""], ["csv", "jsonl"]),
+        (["convert", "x", "--missing", ""], ["refuse", "zero"]),
     ],
     ids=" ".join,
 )

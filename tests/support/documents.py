@@ -91,7 +91,7 @@ def furnish(folder: Path) -> None:
 
 def commands(text: str) -> Iterator[str]:
     """The commands of a block, without comments."""
-    for line in text.replace("\\\n", " ").splitlines():
+    for line in re.sub(r"\s*\\\n\s*", " ", text).splitlines():
         command = re.sub(r"(^|\s\s)#.*", "", line).strip()
         if command:
             yield command

@@ -45,7 +45,7 @@ def _met(theorem: Theorem, setup: Setup) -> Setup:
     failing = theorem.failing(met.build()[0].params())
     if failing:
         raise usage(
-            f"--theorem {theorem.key} wants {' and '.join(failing)}",
+            f"--theorem {theorem.key} requires {' and '.join(failing)}",
             "change or leave out what contradicts it",
         )
     return met
@@ -122,7 +122,7 @@ def _reasons(result: PassResult) -> Iterable[str]:
     """Which condition of which theorem fails, and what would meet it."""
     learner, params = result.record.learner, result.record.params
     if not theorems_of(learner):
-        yield "no theorem about it is known here"
+        yield "no theorem covers it"
     for theorem in theorems_of(learner):
         failing = theorem.failing(params, result.outcome)
         settings = theorem.settings({"budget": params["budget"]} if "budget" in params else {})
@@ -131,4 +131,4 @@ def _reasons(result: PassResult) -> Iterable[str]:
             assignment(name, value) for name, value in settings.items() if params[name] != value
         ]
         remedy = f"; --theorem {theorem.key} sets {', '.join(changes)}" if met else ""
-        yield f"{theorem.title} wants {' and '.join(failing)}{remedy}"
+        yield f"{theorem.title} requires {' and '.join(failing)}{remedy}"

@@ -10,14 +10,13 @@ docs/ahpatron.1. `tests/test_docs.py` fails if one of them is not what this scri
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import typer.main
 
 from ahpatron_cli import __version__
-from ahpatron_cli.cli.app import app
+from ahpatron_cli.cli.app import app, describe
 from ahpatron_cli.core import KERNELS
 from ahpatron_cli.core.learners import BUILT_IN
 from ahpatron_cli.errors import ExitCode
@@ -51,18 +50,6 @@ def commands() -> dict[str, Any]:
     return dict(group.commands)
 
 
-def options(command: Any) -> Iterator[tuple[str, str, str]]:
-    """Heading, names with metavar, and help of each argument and option, as `--help` has them."""
-    for param in command.params:
-        argument = param.param_type_name == "argument"
-        names = [] if argument else [", ".join(sorted(param.opts, key=len)), *param.secondary_opts]
-        left = " ".join(filter(None, [" / ".join(names), param.metavar]))
-        text = param.help or ""
-        if param.metavar and isinstance(param.default, int | str):
-            text += f" [default: {param.default}]"
-        yield ("Arguments" if argument else param.rich_help_panel or "Options"), left, text
-
-
 def markdown(head: Row, rows: list[Row]) -> str:
     """A table; bars within cells are escaped."""
     lines = [head, ("---",) * len(head), *rows]
@@ -73,7 +60,7 @@ def markdown(head: Row, rows: list[Row]) -> str:
 def options_table(name: str) -> str:
     """All options of one command."""
     rows: list[Row] = []
-    for heading, names, text in options(commands()[name]):
+    for heading, names, text in describe(commands()[name].params):
         meaning, _, default = text.removesuffix("]").partition(" [default: ")
         rows.append((heading, f"`{names}`", meaning, default))
     return markdown(("group", "option", "meaning", "default"), rows)
@@ -151,7 +138,7 @@ def man_page() -> str:
         for paragraph in re.split(r"\n\s*\n", command.help):
             lines += [".PP", roff(" ".join(paragraph.split()))]
         last = ""
-        for heading, names, text in options(command):
+        for heading, names, text in describe(command.params):
             if heading != last:
                 lines += [f".SS {heading}"]
                 last = heading

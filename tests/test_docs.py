@@ -98,6 +98,13 @@ def test_the_man_page_is_that_of_the_declarations(reference: ModuleType) -> None
     assert reference.man_page() == reference.MAN_PAGE.read_text(encoding="utf-8")
 
 
+def test_help_fits_80_columns_and_has_examples(reference: ModuleType) -> None:
+    for name in reference.commands():
+        printed = Ahpatron(REPOSITORY)(name, "--help").out
+        assert max(map(len, printed.splitlines())) <= 80
+        assert "Examples:\n    ahpatron " in printed, name
+
+
 def test_every_learner_and_kernel_has_a_rule() -> None:
     page = read("docs/learners.md")
     rules = set(re.findall(r"^\| `([\w+-]+)` \|", page, re.MULTILINE))

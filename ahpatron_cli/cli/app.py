@@ -8,6 +8,7 @@ import os
 import shlex
 import sys
 import traceback
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
 
@@ -36,10 +37,9 @@ _UsageError = cast(
 )
 
 
-def _write_options(command: Any, context: typer.Context, formatter: Any) -> None:
-    """Options under their headings, in one form for all versions of Typer."""
-    panels: dict[str, list[tuple[str, str]]] = {}
-    for param in command.get_params(context):
+def describe(params: Iterable[Any]) -> Iterator[tuple[str, str, str]]:
+    """Heading, names with metavar, and help of each argument and option."""
+    for param in params:
         argument = param.param_type_name == "argument"
         heading = "Arguments" if argument else getattr(param, "rich_help_panel", None) or "Options"
         names = [] if argument else [", ".join(sorted(param.opts, key=len)), *param.secondary_opts]
@@ -47,6 +47,13 @@ def _write_options(command: Any, context: typer.Context, formatter: Any) -> None
         text = param.help or ""
         if param.metavar and isinstance(param.default, int | str):
             text += f" [default: {param.default}]"
+        yield heading, left, text
+
+
+def _write_options(command: Any, context: typer.Context, formatter: Any) -> None:
+    """Options under their headings, in one form for all versions of Typer."""
+    panels: dict[str, list[tuple[str, str]]] = {}
+    for heading, left, text in describe(command.get_params(context)):
         panels.setdefault(heading, []).append((left, text))
     panels["Options"] = panels.pop("Options", [])  # last: --help
     for heading, rows in panels.items():
@@ -100,6 +107,14 @@ Examples:
   ahpatron sweep --config sweep.toml --out r.jsonl --report r.html
   ahpatron inspect r.jsonl --plot r.svg
 """
+_INSPECT_EXAMPLES = """\b
+Examples:
+  ahpatron inspect data.svm
+  ahpatron inspect model.npz
+  ahpatron inspect r.jsonl --plot r.svg --report r.html
+  ahpatron inspect 1.jsonl 2.jsonl --merge all.jsonl
+  ahpatron inspect --learners
+"""
 _PREDICT_EXAMPLES = """\b
 Examples:
   ahpatron run train.svm --save model.npz
@@ -109,11 +124,11 @@ Examples:
 _CONVERT_EXAMPLES = """\b
 Examples:
   ahpatron convert bank.csv --label y --out bank.svm
-  ahpatron convert bank.csv --label y --positive yes --drop id | ahpatron run -
+  ahpatron convert bank.csv --label y --drop id | ahpatron run - --sigma auto
 """
 app.command("run", cls=_Command, epilog=_RUN_EXAMPLES)(run)
 app.command("sweep", cls=_Command, epilog=_SWEEP_EXAMPLES)(sweep)
-app.command("inspect", cls=_Command)(inspect)
+app.command("inspect", cls=_Command, epilog=_INSPECT_EXAMPLES)(inspect)
 app.command("predict", cls=_Command, epilog=_PREDICT_EXAMPLES)(predict)
 app.command("convert", cls=_Command, epilog=_CONVERT_EXAMPLES)(convert)
 
@@ -254,7 +269,7 @@ def _out_of_memory() -> UserError:
     return UserError(
         "not enough memory",
         code=ExitCode.BUG,
-        hint="a smaller --budget needs less, and so does one pass in file order, without --shuffle",
+        hint="use a smaller --budget, or one pass in file order, without --shuffle",
     )
 
 

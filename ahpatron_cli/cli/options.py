@@ -125,14 +125,14 @@ Data
   Positive  --positive LABEL  Play this label as +1 and every other label as -1.
   MaxFeatures  --max-features N  Refuse feature indices above N.
   MaxFaults  --max-faults N  Show at most N faulty lines.
-  Cache  --cache  Keep the decoded files in the user's cache folder, and read them from there.
+  Cache  --cache  Keep decoded files in the cache folder, and read them from there.
   AlignmentSigma  --sigma S  Also compute the kernel alignment A_T of the gaussian kernel of this
       width.
   Costs  --cost LABEL=W  Let examples of this label weigh W; repeatable. [default: 1]
   LabelColumn  --label COLUMN  The column that holds the labels.
   PositiveValue  --positive VALUE  Write this label as +1 and every other as -1.
   DroppedColumns  --drop COLUMN  Leave out a column (repeatable).
-  WordColumns  --words COLUMN  Take a column as words although it holds numbers (repeatable).
+  WordColumns  --words COLUMN  Treat a column of numbers as words (repeatable).
   Missing  --missing HOW  Empty cells, NA and ?: zero writes them as 0, refuse stops at the first.
 Learning
   Learners  -l --learner NAME  A learner to play; repeat for several, all for every one;
@@ -142,14 +142,14 @@ Learning
   KernelName  --kernel NAME  gaussian, laplacian, polynomial or linear (the last two normalised).
   Sigma  --sigma S  σ, width of the gaussian exp(-‖u-v‖²/2σ²) or laplacian exp(-‖u-v‖₁/σ) kernel;
       auto: the median distance between the first 1,000 rows. [default: 1.0]
-  Epsilon  --epsilon E  ε: update where y·f(x) < 1 - ε; between 0 and 1. [default: 0.5; ahpatron+:
+  Epsilon  --epsilon E  ε: update if y·f(x) < 1 - ε; between 0 and 1. [default: 0.5; ahpatron+:
       0.75]
   Params  -p --param NAME=VALUE  Any other parameter, of every chosen learner that has it;
       LEARNER.NAME=VALUE for one. `ahpatron inspect --learners` lists them.
   Grid  -g --grid NAME=VALUES  Values to try: 0.5,0.6 or 100:400:100 or log:50:3200:7 or
       10^[-3:3]/sqrt(T); of every chosen learner that has NAME, LEARNER.NAME=VALUES for one.
   ConfigFile  --config FILE  Read the sweep from a .toml file; command-line options take precedence.
-  Certify  --certify  Also show the bound that the learner's theorem guarantees on these very data;
+  Certify  --certify  Also show the bound that the learner's theorem guarantees on these data;
       reads them again.
   TheoremName  --theorem NAME  Set parameters that meet the conditions of a theorem: 1, 2
       (perceptron), 3, corollary-1, corollary-2 (avp), 4, 5 (ahpatron) or forgetron.
@@ -158,7 +158,7 @@ Running
   SweepJobs  -j --jobs N  Processes; each plays one trial at a time.
   Scheduler  --scheduler ADDRESS  Play on a Dask cluster, such as tcp://host:8786; its workers read
       the same paths.
-  Wait  --wait SECONDS  With --scheduler: end the sweep if the cluster has no worker for so long.
+  Wait  --wait SECONDS  With --scheduler: end the sweep if the cluster has no worker for this long.
   Shard  --shard I/N  Play only the I-th of N parts, for job arrays; `inspect --merge` joins the
       results.
   Retries  --retries N  Play a trial whose process died up to N more times.
@@ -169,7 +169,7 @@ Models
   Save  --save MODEL  Save the learner, as it is after the last round, in an .npz file.
   Resume  --resume MODEL  Continue with a saved learner, as if its stream had never ended.
   Freeze  --freeze  With --resume: only predict, learn nothing.
-  Checkpoint  --checkpoint FILE  Save the learner in an .npz file now and then; the same command
+  Checkpoint  --checkpoint FILE  Save the learner in an .npz file at intervals; the same command
       continues from it.
   Every  --every N  Rounds from one checkpoint to the next.
 Output
@@ -177,7 +177,7 @@ Output
       for stdout, and the table to stderr.
   MetricsFlag  --metrics  Add precision, recall, F1, balanced error, Cohen's κ and AUC.
   McNemarFlag  --mcnemar  Compare each learner with the best round by round (McNemar).
-  WindowSize  --window N  Add the mistake rate of the last N rounds, and mark where it rises.
+  WindowSize  --window N  Add the mistake rate of the last N rounds, and report when it rises.
   FadingFactor  --fading A  Add the mistake rate in which each round counts A times what the next
       one counts.
   CurveFile  --curve FILE  Write the learning curve: .csv, .png, .svg or .pdf.
@@ -196,14 +196,14 @@ Output
       comment lines.
   LibsvmFile  --out FILE  Write LIBSVM text to FILE. [default: to stdout]
 Results
-  ShownLearners  -l --learner NAME  Of results show only this learner; repeat for several.
-  ShownData  --data NAME  Of results show only this data set; repeat for several.
-  MetricName  --metric NAME  What the best is best in: mistake_rate, balanced_error, precision,
-      recall, f1, kappa or auc.
+  ShownLearners  -l --learner NAME  Show only results of this learner; repeat for several.
+  ShownData  --data NAME  Show only results on this data set; repeat for several.
+  MetricName  --metric NAME  The metric that decides which setting is best: mistake_rate,
+      balanced_error, precision, recall, f1, kappa or auc.
   TuneOrders  --tune-orders K  Choose settings on the first K orders; report on the others.
   OnlyMatrix  --matrix  Show only the matrix learners x data sets.
   EveryTrial  --trials  Show one row per trial, as csv, jsonl or json.
-  MergedFile  --merge FILE.jsonl  Write all given results files as one: shards, say.
+  MergedFile  --merge FILE.jsonl  Write all given results files, such as shards, as one.
 """
 """By panels of the help: the name of each option here, its flags with its metavar, and its help."""
 

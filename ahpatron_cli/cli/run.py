@@ -84,21 +84,21 @@ def run(
     if predictions:
         check_predictions_path(predictions)
     if to_stdout and options.typed(context, "format"):
-        problem = f"--predictions - leaves no room on standard output for --format {format}"
+        problem = f"--predictions - and --format {format} cannot share standard output"
         raise usage(problem, "write the results to a file: --out FILE")
     written = None if to_stdout else predictions
     outputs = {"--out": out, "--curve": curve, "--predictions": written}
     check_outputs({**outputs, "--save": save, "--checkpoint": checkpoint}, data)
     if options.typed(context, "every") and not checkpoint:
-        raise usage("--every is for --checkpoint FILE")
+        raise usage("--every requires --checkpoint FILE")
     if resume and options.typed(context, "seed") and not shuffle:
-        raise usage("--seed does not go with --resume: the model has its own, but for --shuffle")
+        raise usage("--seed with --resume requires --shuffle: the model has its own seed")
     if resume:
         from ahpatron_cli.models.checkpoint import MODEL_OPTIONS
 
         known = [name for name in MODEL_OPTIONS if options.typed(context, name)]
         if known:
-            problem = f"--{known[0]} does not go with --resume: the model has its own"
+            problem = f"--{known[0]} cannot be combined with --resume: the model has its own"
             raise usage(problem, "`ahpatron inspect MODEL` shows it")
     setups, remarks = single_setups(
         choose_learners(learner or ["ahpatron"]),
@@ -119,12 +119,12 @@ def run(
     unable = [setup.learner for setup in setups if not setup.kind.takes_costs]
     if costs and unable:
         able = [name for name, kind in REGISTRY.items() if kind.takes_costs]
-        hint = f"these can: {', '.join(able)}"
+        hint = f"use one of these: {', '.join(able)}"
         raise usage(f"--cost: {unable[0]} cannot weigh examples", hint)
     if costs and (certify or theorem):
-        raise usage("--certify and --theorem are about examples of equal cost: leave out --cost")
+        raise usage("--certify and --theorem require equal costs: leave out --cost")
     if window and fading is not None:
-        raise usage("--window and --fading are two ways to say what is recent", "give one of them")
+        raise usage("--window and --fading cannot be combined", "give one of them")
     if fading is not None and not 0 < fading < 1:
         raise usage(f"--fading must be a number > 0 and < 1, got {fading:g}")
     recent = Recent(window, fading) if window or fading else None
@@ -145,7 +145,7 @@ def run(
         models.check(len(data), len(setups), repeats, not repetition.shuffle, traced)
         saved = SavedPass(models, talk.note)
     if certify and (resume or checkpoint):
-        raise usage("--certify needs the whole stream, from its first round, in one run")
+        raise usage("--certify requires the whole stream, from its first round, in one run")
     if mcnemar and (repeats > 1 or len(setups) < 2):
         problem = "--mcnemar compares several learners on one order"
         raise usage(problem, "use several -l; for several orders use `ahpatron sweep`")

@@ -89,7 +89,9 @@ class Session:
                 from ahpatron_cli.models.file import looks_like_model
 
                 if looks_like_model(path):
-                    raise usage(f"{path} is a model, not data", f"--resume {path} goes on with it")
+                    raise usage(
+                        f"{path} is a model, not data", f"--resume {path} continues with it"
+                    )
         if self._certifier:
             self._certifier.check(paths)
         names = [Path(path).name for path in paths]
@@ -105,7 +107,7 @@ class Session:
             loaded = time.perf_counter() - started
             setups = self._settled(dataset)
             if self._certifier and dataset.classes:
-                raise usage("--certify is about two classes", "--positive LABEL plays one of them")
+                raise usage("--certify requires two classes", "--positive LABEL plays one of them")
             results = self._play(dataset, source, setups)
             facts = dataset.facts()
         if not self._in_memory:
@@ -187,7 +189,7 @@ class Session:
         """What helps if a signal ends the run: --checkpoint, if it is possible here."""
         if self._saved is not None:
             kept = self._saved.checkpointed
-            return f"the same command goes on after round {kept:,}" if kept else None
+            return f"the same command continues after round {kept:,}" if kept else None
         one_pass = not self._in_memory and len(setups) == 1 and not self._several_files
         return "--checkpoint FILE keeps what was learned" if one_pass else None
 

@@ -46,8 +46,8 @@ def sweep(
     """Play many trials: files x learners x settings x random orders.
 
     All learners and settings play the same orders, so they are compared order by order.
-    Every result is on the disk before the next is counted: the same command again goes on
-    after a crash, a full disk or Ctrl-C, and only plays what is missing.
+    Every result is on the disk before the next is counted: the same command again
+    continues after a crash, a full disk or Ctrl-C, and only plays what is missing.
     """
     from ahpatron_cli.cli.console import Conversation
     from ahpatron_cli.cli.sweep_session import (
@@ -86,8 +86,8 @@ def sweep(
     if options.typed(context, "wait") and not scheduler:
         raise usage("--wait requires --scheduler ADDRESS")
     if out is None:
-        problem = "a sweep keeps its results in a file"
-        raise usage(problem, "name it: --out results.jsonl; the same command then resumes")
+        problem = "a sweep requires --out FILE.jsonl"
+        raise usage(problem, "add --out results.jsonl; the same command then continues")
     plan = make_plan(asked)
     output = FindingsOutput(format, plot, report, only_matrix=matrix, x=x)
     output.check([*(file.path for file in plan.files), out])
@@ -99,7 +99,7 @@ def sweep(
         )
     if one_of("search", search, SEARCHES) == "halving" and shard:
         raise usage(
-            "--search halving compares all settings, so it does not go with --shard",
+            "--search halving compares all settings, so it cannot be combined with --shard",
             "use --jobs N or --scheduler ADDRESS",
         )
     running = Running(jobs, scheduler, parse_shard(shard), retries, wait)

@@ -101,7 +101,7 @@ class Sweep:
         tasks = self._plan.tasks(self._talk.note, self._talk.warn, metrics=measured)
         many = next((task for task in tasks if len(task.trial.data.record.labels) > 2), None)
         if metric.of_two_classes and many:
-            problem = f"--metric {metric.name} is about two classes, and {many.path} has more"
+            problem = f"--metric {metric.name} requires two classes, and {many.path} has more"
             raise usage(problem, "use --metric balanced_error or kappa, or --positive LABEL")
         # the parts of a job array cannot wait for each other
         return Search(tasks, self._criterion, self._halving, staged=self._running.shard[1] == 1)
@@ -158,7 +158,7 @@ class Sweep:
                 done = sum(self._done(contents.trials, task) for task in mine)
                 self._talk.note(
                     f"{done} of {len(mine)} trials are in {self._results}; "
-                    "the same command goes on from there"
+                    "the same command continues from there"
                 )
                 raise
             known = [
@@ -269,7 +269,7 @@ class FindingsOutput:
         if self.x and not (self.plot or self.report):
             raise usage("--x requires --plot FILE or --report FILE")
         if self.trials and self.only_matrix:
-            raise usage("--trials and --matrix do not go together", "choose one of them")
+            raise usage("--trials and --matrix cannot be combined", "choose one of them")
         for format in filter(None, (self.format, self._out_format)):
             if self.trials:
                 trials_to_text([], format)

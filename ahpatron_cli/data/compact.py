@@ -45,7 +45,7 @@ class Traits:
         notes = {
             "feature indices start at 0": self.zero_based,
             "qid fields are ignored": self.saw_qid,
-            "the last line has no line end: is the file complete?": self.no_final_newline,
+            "the last line has no line end: the file may be incomplete": self.no_final_newline,
         }
         return tuple(note for note, holds in notes.items() if holds)
 

@@ -279,8 +279,8 @@ class Dataset:
             return formed
         if not self.dense and self.scaler.shift.any():
             raise bad_data(
-                f"feature {self.width - 1} turned up where the scale was learned from rows of at "
-                f"most {DENSE_WIDTH - 1} features; rows so wide cannot be shifted as these were",
+                f"--scale was learned from rows of at most {DENSE_WIDTH - 1} features, and rows "
+                f"with feature {self.width - 1} are too wide to be shifted",
                 self.name,
                 hint="--shuffle learns the scale from all rows; or leave out --scale",
             )

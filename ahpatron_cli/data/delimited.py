@@ -222,7 +222,7 @@ class Table:
         names = self.header
         if len(names) < 2:
             problem = "the first line must name at least two columns"
-            hint = "part the names by a comma, a semicolon, a tab or a |"
+            hint = "separate the names by a comma, a semicolon, a tab or a |"
             raise self.error(1, problem, hint)
         if nameless(names):
             hint = naming_hint(names, self.delimiter, self._file)

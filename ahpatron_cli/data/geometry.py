@@ -14,7 +14,7 @@ from ahpatron_cli.core.kernels import ROUNDING, TRUSTED
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, compressed, rows_of
 from ahpatron_cli.data.dataset import WARM_UP
 
-TOO_SMALL = "values are too small beside others for distances to be told"
+TOO_SMALL = "some values are too small beside others to compute distances"
 _DENSE_SHARE = 0.25
 _DENSE_WIDTH = 4096
 _BLOCK = 256
@@ -131,7 +131,7 @@ def distances_apart(rows: CsrRows) -> tuple[Floats, int] | str:
     Or why they say nothing.
     """
     if len(rows) < 2:
-        return "there is only one row to look at"
+        return "there is only one row"
     geometry = Geometry(rows)
     parts = []
     for start, stop, squares in geometry.blocks():
@@ -174,5 +174,5 @@ def _sums(rows: CsrRows) -> tuple[Floats] | str:
     apart = distances[np.triu_indices(len(distances), 1)]
     apart = apart[apart > 0]
     if not len(apart):
-        return "all rows looked at are equal, or there is only one"
+        return "all rows of the sample are equal, or there is only one"
     return (apart,) if np.isfinite(10 * apart.max()) else "distances do not fit into a double"

@@ -132,17 +132,15 @@ class LabelMap:
         return bad_data(f"a third label: {show(label)}", self._path, line, hint)
 
     def _unclear(self, line: int) -> UserError:
-        problem = f"it is not clear which label counts as +1: {show_all(self._seen)}"
-        hint = (
-            f"a pipe cannot be looked through beforehand: give `--positive {show(max(self._seen))}`"
-        )
+        problem = f"no rule decides which label counts as +1: {show_all(self._seen)}"
+        hint = f"a pipe cannot be read ahead: give `--positive {show(max(self._seen))}`"
         hint += ", or a file, or hold all rows in memory with `--shuffle`"
         return bad_data(problem, self._path, line, hint)
 
     def _one_class(self) -> UserError:
         only = next(iter(self._seen))
-        problem = f"all rows have the same label, {show(only)}: nothing to tell apart"
-        hint = f"if that is meant, `--positive {show(only)}` plays the file all the same"
+        problem = f"all rows have the same label, {show(only)}: there is nothing to learn"
+        hint = f"if that is intended, `--positive {show(only)}` plays the file anyway"
         return bad_data(problem, self._path, hint=hint)
 
 
@@ -172,7 +170,7 @@ def class_fault(labels: Collection[float], rows: int, more: bool) -> str | None:
     if more or len(labels) > MAX_CLASSES:
         return f"at most {MAX_CLASSES:,} classes are played"
     if len(labels) > 2 and 2 * len(labels) > rows and any(label % 1 for label in labels):
-        return "fractions that hardly repeat are a regression, which is not played"
+        return "fractions that hardly repeat suggest regression, which is not supported"
     return None
 
 

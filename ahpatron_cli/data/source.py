@@ -263,7 +263,7 @@ class _Unpacker:
             return False
         if not rest.startswith(self._magic):
             problem = f"the {self._kind} data are followed by something else"
-            raise self._damaged(problem, "is it damaged")
+            raise self._damaged(problem, "it may be damaged")
         self._member, self._rest = self._new(), rest
         return True
 
@@ -273,12 +273,12 @@ class _Unpacker:
         except (zlib.error, lzma.LZMAError, OSError, ValueError) as error:
             if isinstance(error, lzma.LZMAError) and "Memory usage limit" in str(error):
                 problem = f"unpacking needs more than {XZ_MEMORY >> 20} MiB of memory"
-                raise self._damaged(problem, "was it packed with a giant dictionary") from None
+                raise self._damaged(problem, "its dictionary is too large") from None
             problem = f"the {self._kind} data are damaged"
-            raise self._damaged(problem, "is it a broken download") from None
+            raise self._damaged(problem, "the download may be broken") from None
 
     def _damaged(self, problem: str, guess: str) -> UserError:
-        hint = f"{guess}? fetch or pack the file again"
+        hint = f"fetch or pack the file again: {guess}"
         return bad_data(problem, self._source.name, hint=hint)
 
 

@@ -40,7 +40,7 @@ class ModelOptions:
         if self.freeze and (self.save or self.checkpoint):
             raise usage("--freeze learns nothing, so there is nothing to save")
         if files != 1 or learners != 1 or repeats != 1:
-            problem = "a model is one learner's on its way through one file"
+            problem = "a model requires one file, one learner and one pass"
             raise usage(problem, "use one DATA, one -l and --repeats 1")
         if self.checkpoint and self.resume:
             raise usage("a checkpoint resumes by itself; leave out --resume")
@@ -173,8 +173,8 @@ class SavedPass:
             self._say(f"the data have {traits.features:,} features, where the model knew {known}")
         if model and traits.zero_based and model.features < model.width:
             self._say(
-                "the data have a feature 0, which the model never saw; if its features are counted "
-                "from 1 and these from 0, every feature was taken for another"
+                "the data have a feature 0, which the model never saw: if its features count "
+                "from 1 and these from 0, every feature is mistaken for another"
             )
         horizon = one.params()[0].get("horizon")
         if (
@@ -184,8 +184,8 @@ class SavedPass:
             and "horizon" not in one.setup.learner_params
         ):
             self._say(
-                f"T = {horizon} is the length of this file; if the stream goes on, "
-                "-p horizon=N says how long all of it is"
+                f"T = {horizon} is the length of this file; if the stream continues, "
+                "set the length of all of it with -p horizon=N"
             )
         for path in (self._options.save, self._options.checkpoint):
             if path:
@@ -216,8 +216,8 @@ class SavedPass:
 
     def _other_run(self) -> UserError:
         return UserError(
-            "this checkpoint is of another run: other data, learner, parameters, number of rounds "
-            "or seed",
+            "this checkpoint belongs to another run: other data, learner, parameters, number of "
+            "rounds or seed",
             code=ExitCode.USAGE,
             place=Place(self._path),
             hint="repeat the command that made it, or delete the file to begin anew",
@@ -234,7 +234,7 @@ def _same_run(model: Model, fresh: Pass) -> bool:
 
 
 def _greeting(one: Pass) -> str:
-    return f"goes on after {one.rounds:,} rounds with {one.mistakes:,} mistakes"
+    return f"continues after {one.rounds:,} rounds with {one.mistakes:,} mistakes"
 
 
 class _Trail:

@@ -37,14 +37,14 @@ MAX_SHOWN_CLASSES = 20
 """Confusion matrices of more classes are in JSON only."""
 _COUNTED = {"mistakes": "|M_T|", "failures": "|M'_T|"}
 _CERTIFICATE_NOTES = (
-    "By the theorem, Made is at most Bound. Trivial is what it cannot exceed anyway.",
+    "The theorem guarantees Made <= Bound. Made cannot exceed Trivial in any case.",
     "|M'_T| counts the rounds with y f(x) at most 0; all mistakes are among them.",
 )
 _PER_CLASS_NOTE = (
     "one learner per class; support and budget are those of one, |N_T| and halvings sums over all."
 )
 _SHARED_NOTE = "support and budget are those of all classes together."
-_VACUOUS_NOTE = "Vacuous (*): the bound is not below the trivial one, so it says nothing."
+_VACUOUS_NOTE = "Vacuous (*): the bound is not below the trivial one."
 
 
 @dataclass(frozen=True)
@@ -283,7 +283,7 @@ def _mcnemar_table(report: Report) -> Table:
         (Column("p (Holm)"), lambda one: Cell(p_value(one.p_holm))),
     ]
     about = f"McNemar's exact test, round by round, beside the best: {literal(pairs[0].other)}"
-    note = "It takes rounds as independent, and speaks of this order alone."
+    note = "The test assumes independent rounds and concerns this order only."
     return table_of(pairs, fields, name=report.data.path, about=about, notes=[note])
 
 

@@ -352,7 +352,7 @@ def notes_of(found: DataFindings, *, differences: bool, stars: bool = False) -> 
             "(--search halving)."
         )
     if _unlike_orders(found.settings):
-        notes.append("The best is sought among the settings with the most orders.")
+        notes.append("The best is one of the settings with the most orders.")
     return notes
 
 
@@ -363,7 +363,7 @@ def _choice_notes(datasets: Sequence[DataFindings], *, stars: bool = False) -> l
     tune = datasets[0].criterion.tune_orders
     star = "(*) " if stars else ""
     if tune:
-        others = f"on {counted(tune, 'order')} that no value here is taken over"
+        others = f"on {counted(tune, 'order')} that do not count here"
         if stars:
             others = f"on {counted(tune, 'order')}, and the best are shown on others"
         return [f"The best of several settings {star}was chosen {others}."]

@@ -186,7 +186,7 @@ def played(tally: LabelTally, positive: float | None) -> LabelFacts:
     elif fault := class_fault(labels, sum(tally.counts.values()), not complete):
         problem = f"{fault}: --positive LABEL plays one label against all others"
     elif len(labels) == 1:
-        problem = "all rows have the same label: nothing to tell apart"
+        problem = "all rows have the same label: there is nothing to learn"
     elif len(labels) == 2:
         pair = labels[0], labels[1]
     return LabelFacts(counts, complete, *pair, problem, tally.grouped)

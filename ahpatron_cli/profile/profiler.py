@@ -139,7 +139,7 @@ class Profiler:
         if labels.problem:
             unknown.append(f"A_T: {labels.problem}")
         elif labels.positive is None:
-            unknown.append("A_T: it is about two classes; --positive LABEL plays one of these")
+            unknown.append("A_T: requires two classes; --positive LABEL plays one of these")
         alignments = []
         signs = np.where(self._sample.labels == labels.positive, 1.0, -1.0)
         widths = [distances.sigma if distances else None, wanted.sigma]

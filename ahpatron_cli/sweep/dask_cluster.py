@@ -75,7 +75,7 @@ def play_on_cluster(
         raise UserError(
             f"the connection to the scheduler at {scheduler} was lost",
             code=ExitCode.IO_ERROR,
-            hint="all results so far are kept; the same command goes on",
+            hint="all results so far are kept; the same command continues",
         ) from None
 
 

@@ -238,9 +238,7 @@ def typed_layer(
     seen = set()
     for choice in made:
         if (choice.learner, choice.name) in seen:
-            raise usage(
-                f"{choice.name} is given twice", "put all its values into one -g NAME=V1,V2"
-            )
+            raise usage(f"{choice.name} is given twice", "give all its values in one -g NAME=V1,V2")
         seen.add((choice.learner, choice.name))
     return made, remarks
 
@@ -354,7 +352,9 @@ def parse_costs(words: Sequence[str]) -> dict[float, float]:
         left, _, right = word.partition("=")
         label, cost = _finite(left), _finite(right)
         if label is None or cost is None or not MIN_COST <= cost <= 1 / MIN_COST:
-            problem = f"--cost takes LABEL=W, W from {MIN_COST:g} to {1 / MIN_COST:g}, got {word!r}"
+            problem = (
+                f"--cost requires LABEL=W, W from {MIN_COST:g} to {1 / MIN_COST:g}, got {word!r}"
+            )
             raise usage(problem, "for example --cost 1=5")
         if label in costs:
             raise usage(f"--cost {left} is given twice")

@@ -158,7 +158,7 @@ def decode(line: bytes) -> Header | TrialRecord:
         text = line.decode("ascii")
         body, _, tail = text.rpartition(', "check": "')
         if tail != f'{_digest(body + "}")}"}}':
-            raise DamagedLineError("its checksum does not fit")
+            raise DamagedLineError("its checksum does not match")
         content = json.loads(body + "}")
         return _header(content) if line.startswith(OPENING) else _trial(content)
     except DamagedLineError:
@@ -391,7 +391,7 @@ def merge_results(paths: Sequence[str]) -> tuple[bytes, Contents]:
                 essence = encode_trial(replace(item, data=played[0], run=played[1]), _NO_TIME)
                 known, where = outcomes.setdefault(item.id, (essence, path))
                 if known != essence:
-                    problem = f"trial {item.id} ({item.learner}) came out otherwise in {where}"
+                    problem = f"trial {item.id} ({item.learner}) has a different result in {where}"
                     hint = "`ahpatron inspect` of each shows the versions; merge those alike only"
                     raise _conflict(path, problem, hint)
             merged.add(item)
@@ -487,7 +487,7 @@ class ResultsFile:
         except OSError as error:
             self._undo()
             problem = f"the results cannot be written: {error.strerror}"
-            hint = "every result before this one is kept; make room, and the same command goes on"
+            hint = "every result before this one is kept; make room, and the same command continues"
             raise UserError(
                 problem, code=ExitCode.IO_ERROR, place=Place(self._path), hint=hint
             ) from None

@@ -93,10 +93,11 @@ def test_which_condition_fails_and_what_would_meet_it(ahpatron: Ahpatron, rings:
     (run,) = runs_of(ahpatron, rings, "--sigma", "0.1", "-B", "100", "--certify")
     assert run["certificate"] is None
     four, five = run["uncertified"]
-    assert four.startswith("Theorem 4 wants c_t = 0.6 (here c_t = keep) and λ = √2·U/√B (here ")
+    assert four.startswith("Theorem 4 requires c_t = 0.6 (here c_t = keep) and λ = √2·U/√B (here ")
     assert four.endswith("; --theorem 4 sets epsilon=0.9, radius=2.5, step=0.353553, rescale=0.6")
     assert five == (
-        "Theorem 5 wants (1/4 + 9ζ/2)·U/√B < ε < 1 (here ζ = 0.297644, U = 5, B = 100, ε = 0.5); "
+        "Theorem 5 requires (1/4 + 9ζ/2)·U/√B < ε < 1 "
+        "(here ζ = 0.297644, U = 5, B = 100, ε = 0.5); "
         "--theorem 5 sets epsilon=0.9, radius=2.5, step=0.125"
     )
 
@@ -111,7 +112,7 @@ def test_the_table(ahpatron: Ahpatron, rings: Path) -> None:
     assert rows[4] == ["rbp", *["–"] * 8]
     assert rows[5][3].startswith("*")
     assert "Vacuous (*)" in table
-    assert table.endswith("Not certified:\n  rbp: no theorem about it is known here\n")
+    assert table.endswith("Not certified:\n  rbp: no theorem covers it\n")
 
 
 @pytest.mark.parametrize("format", ["markdown", "latex", "csv", "jsonl"])
@@ -124,7 +125,7 @@ def test_other_formats(ahpatron: Ahpatron, rings: Path, format: str) -> None:
         assert {f"certificate_{name}" for name in FIELDS} <= set(first)
         assert (first["certificate_count"], first["certificate_vacuous"]) == ("236", "false")
         assert (second["certificate_count"], second["certificate_bound"]) == ("", "")
-        assert second["uncertified"] == "no theorem about it is known here"
+        assert second["uncertified"] == "no theorem covers it"
     elif format == "jsonl":
         first, second = map(json.loads, done.out.splitlines())
         assert set(first["certificate"]) == FIELDS
@@ -177,10 +178,10 @@ def test_standard_input_and_pipes_are_refused(ahpatron: Ahpatron) -> None:
 def test_contradictions_are_refused(ahpatron: Ahpatron, rings: Path) -> None:
     done = ahpatron("run", rings, "--theorem", "4", "-p", "radius=9")
     assert done.code == 2
-    assert "--theorem 4 wants U <= √B/4 (here U = 9, B = 400) and 3U/√B < ε < 1" in done.err
+    assert "--theorem 4 requires U <= √B/4 (here U = 9, B = 400) and 3U/√B < ε < 1" in done.err
     done = ahpatron("run", rings, "--theorem", "4", "-p", "rescale=keep")
     assert done.code == 2
-    assert "--theorem 4 wants c_t = 0.6 (here c_t = keep)" in done.err
+    assert "--theorem 4 requires c_t = 0.6 (here c_t = keep)" in done.err
     done = ahpatron("run", rings, "--theorem", "2")
     assert done.code == 2
     assert "--theorem 2 is about perceptron, which is not among the chosen learners" in done.err

@@ -90,7 +90,7 @@ def test_a_model_keeps_its_costs(ahpatron: Ahpatron, rings: Path) -> None:
     resumed = json.loads(done.out)["runs"][0]
     assert (outcome(resumed), resumed["costs"]) == (outcome(whole), [1, 3])
     refused = ahpatron("run", "b.svm", "--resume", "m.npz", *costs)
-    assert "--cost does not go with --resume: the model has its own" in refused.err
+    assert "--cost cannot be combined with --resume: the model has its own" in refused.err
     run(ahpatron, "a.svm", *costs, "--checkpoint", "c.npz")
     other = ahpatron("run", "a.svm", "--sigma", 0.3, "--checkpoint", "c.npz", "--cost", "1=4")
     assert "this checkpoint is of another run" in other.err
@@ -99,10 +99,10 @@ def test_a_model_keeps_its_costs(ahpatron: Ahpatron, rings: Path) -> None:
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--cost", "1"), "--cost takes LABEL=W, W from 1e-06 to 1e+06, got '1'"),
-        (("--cost", "1=0"), "--cost takes LABEL=W"),
-        (("--cost", "1=nan"), "--cost takes LABEL=W"),
-        (("--cost", "one=2"), "--cost takes LABEL=W"),
+        (("--cost", "1"), "--cost requires LABEL=W, W from 1e-06 to 1e+06, got '1'"),
+        (("--cost", "1=0"), "--cost requires LABEL=W"),
+        (("--cost", "1=nan"), "--cost requires LABEL=W"),
+        (("--cost", "one=2"), "--cost requires LABEL=W"),
         (("--cost", "1=2", "--cost", "1.0=3"), "is given twice"),
         (("--cost", "7=2"), "--cost 7: no such label"),
         (("--cost", "1=2", "-l", "forgetron"), "forgetron cannot weigh examples"),

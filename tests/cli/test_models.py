@@ -53,7 +53,7 @@ def test_two_parts_are_one_run(ahpatron: Ahpatron, rings: Path, learner: str, at
         *("--predictions", "2.csv"),
     )
     assert second.code == 0
-    assert f"goes on after {at:,} rounds" in second.err
+    assert f"continues after {at:,} rounds" in second.err
     assert record(second.out) == record(whole.out)
     parts = [json.loads(one.out)["runs"][0] for one in (whole, first, second)]
     assert parts[0]["this_file"] is parts[1]["this_file"] is None
@@ -263,7 +263,7 @@ def test_a_killed_run_goes_on_from_its_checkpoint(ahpatron: Ahpatron, rings: Pat
     out, err = process.communicate()
     assert process.returncode == 0
     assert kills > 2
-    assert b"goes on after" in err
+    assert b"continues after" in err
     assert record(out.decode()) == record(whole.out)
     again = ahpatron(*options, "--checkpoint", "c.npz")
     assert record(again.out) == record(whole.out)
@@ -292,7 +292,7 @@ def test_a_file_that_grew_goes_on(ahpatron: Ahpatron) -> None:
         ahpatron.write("g.svm", whole)
         grown = ahpatron(*options)
         assert grown.code == 0, grown.err
-        assert f"goes on after {at} rounds" in grown.err
+        assert f"continues after {at} rounds" in grown.err
         assert record(grown.out) == record(
             ahpatron("run", "g.svm", *options[2:4], *options[6:]).out
         )
@@ -307,7 +307,7 @@ def test_values_that_moved_to_another_row_are_other_data(ahpatron: Ahpatron) -> 
     )
     done = ahpatron("run", "s.svm", "--checkpoint", "c.npz")
     assert done.code == 2
-    assert "goes on" not in done.err
+    assert "continues" not in done.err
 
 
 def test_a_length_that_was_guessed_is_said(ahpatron: Ahpatron, rings: Path) -> None:
@@ -321,7 +321,7 @@ def test_a_length_that_was_guessed_is_said(ahpatron: Ahpatron, rings: Path) -> N
 
 def test_models_and_data_are_told_apart(ahpatron: Ahpatron, rings: Path) -> None:
     ahpatron("run", rings, "--save", "m.npz")
-    assert "--resume m.npz goes on with it" in ahpatron("run", "m.npz").err
+    assert "--resume m.npz continues with it" in ahpatron("run", "m.npz").err
     assert ahpatron("inspect", "m.npz", "--format", "csv").code == 2
     os.mkfifo(ahpatron.folder / "fifo")
     refused = ahpatron("run", rings, "--resume", "fifo")
@@ -345,7 +345,7 @@ def test_a_checkpoint_goes_on_in_the_same_file(ahpatron: Ahpatron, rings: Path) 
     command = ["run", rings, "-B", "40", "--checkpoint", "c.npz", "--format", "json"]
     first, again = ahpatron(*command), ahpatron(*command)
     assert first.code == again.code == 0
-    assert "goes on after 2,000 rounds" in again.err
+    assert "continues after 2,000 rounds" in again.err
     assert json.loads(again.out)["runs"][0]["this_file"] is None  # all rounds are of this file
     assert json.loads(again.out)["load_seconds"] > 0
 

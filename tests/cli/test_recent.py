@@ -154,7 +154,10 @@ def stop_at(round_: int) -> Callable[[_Figures, Played], None]:
         (("-l", "ahpatron", "-l", "avp"), ""),  # --checkpoint is for one learner
         (("--shuffle",), ""),  # and for file order
         (("--checkpoint", "c.npz"), ""),  # nothing is saved yet
-        (("--checkpoint", "c.npz", "--every", 1000), "note: the same command goes on after round "),
+        (
+            ("--checkpoint", "c.npz", "--every", 1000),
+            "note: the same command continues after round ",
+        ),
     ],
 )
 def test_the_hint_when_a_run_is_stopped(

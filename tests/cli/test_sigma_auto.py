@@ -81,7 +81,7 @@ def test_a_checkpoint_goes_on_with_scale_and_sigma(ahpatron: Ahpatron, breast_ca
     ahpatron.write("a.svm", b"".join(3 * lines))
     done = ahpatron("run", "a.svm", *kept)
     assert only_run(done) == whole
-    assert "goes on after 1,138 rounds" in done.err
+    assert "continues after 1,138 rounds" in done.err
 
 
 def test_several_files_have_a_sigma_each_and_certificates_know_it(

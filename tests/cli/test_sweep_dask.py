@@ -58,7 +58,7 @@ def test_a_lost_scheduler_leaves_a_file_that_resumes(
     assert process.returncode == 74, said.decode()
     assert shown == b""
     assert b"the connection to the scheduler" in said
-    assert b"the same command goes on" in said
+    assert b"the same command continues" in said
     assert b"Traceback" not in said
     done = len(lines(out))
     assert 0 < done < TRIALS

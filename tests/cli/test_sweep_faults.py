@@ -55,7 +55,7 @@ def test_signals(
     assert process.returncode == code
     assert out == b""
     assert said in err
-    assert b"the same command goes on" in err
+    assert b"the same command continues" in err
     assert b"Traceback" not in err
     content = (ahpatron.folder / "r.jsonl").read_bytes()
     assert content.endswith(b"\n")

@@ -315,12 +315,17 @@ FILES = [
         ":1000001:1",
         "a label must be a number",
     ),
-    ("one-class", b"1 1:2\n1 1:3\n", "", "all rows have the same label, 1: nothing to tell apart"),
+    (
+        "one-class",
+        b"1 1:2\n1 1:3\n",
+        "",
+        "all rows have the same label, 1: there is nothing to learn",
+    ),
     (
         "one-class-of-2",
         b"2 1:2\n2 1:3\n",
         "",
-        "all rows have the same label, 2: nothing to tell apart",
+        "all rows have the same label, 2: there is nothing to learn",
     ),
     (
         "a-short-regression",
@@ -368,7 +373,7 @@ OPTIONS = [
     Case(
         "one-class-in-memory",
         b"1 1:2\n1 1:3\n",
-        "all rows have the same label, 1: nothing to tell apart",
+        "all rows have the same label, 1: there is nothing to learn",
         options=("--scale", "standard"),
     ),
     Case(

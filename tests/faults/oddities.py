@@ -31,7 +31,7 @@ def _member(text: bytes) -> bytes:
     return gzip.compress(text, mtime=0)
 
 
-NO_LINE_END = "note: the last line has no line end: is the file complete?"
+NO_LINE_END = "note: the last line has no line end: the file may be incomplete"
 QID = "note: qid fields are ignored"
 
 

@@ -217,7 +217,7 @@ STREAMS = [
     (b"", 65, "there are no rows: the file is empty", "<stdin>"),
     (b"1 1:x\n", 65, "a value must be a number", "<stdin>:1:5"),
     ("1 1:1\n".encode("utf-16"), 65, "the text must be ASCII or UTF-8, not UTF-16", "<stdin>:1:1"),
-    (b"1 1:1\n2 1:2\n", 65, "it is not clear which label counts as +1: 1, 2", "<stdin>:2"),
+    (b"1 1:1\n2 1:2\n", 65, "no rule decides which label counts as +1: 1, 2", "<stdin>:2"),
     (b"-1 1:1\n1 1:2\n2 1:3\n", 65, "a third label: 2", "<stdin>:3"),
     (b"\x1f\x8b\x08", 65, "the gzip data end too early", "<stdin>"),
     (b"1" * (17 << 20), 65, "a line may hold 16 MiB at most", "<stdin>:1:1"),

@@ -32,13 +32,13 @@ def test_of_repeats_the_largest_bound_and_how_many_have_none(
 ) -> None:
     runs = [run(repeat=repeat) for repeat in range(3)]
     vacuous = replace(CERTIFICATE, bound=950.0, vacuous=True)
-    none = CertifiedRecord(None, ("Theorem 5 wants luck",))
+    none = CertifiedRecord(None, ("Theorem 5 requires luck",))
     certified = [CertifiedRecord(CERTIFICATE), none, CertifiedRecord(vacuous)]
     text = to_text([replace(report(*runs), certified=certified)], "table")
     assert "a.svm: certified; the largest bound of 3 permutations\n" in text
     assert " *950 " in text
-    assert "Vacuous (*): the bound is not below the trivial one, so it says nothing.\n" in text
-    assert text.endswith("Not certified:\n  ahpatron (1 of 3 repeats): Theorem 5 wants luck\n")
+    assert "Vacuous (*): the bound is not below the trivial one.\n" in text
+    assert text.endswith("Not certified:\n  ahpatron (1 of 3 repeats): Theorem 5 requires luck\n")
 
 
 def test_several_learners_and_files_keep_their_own(

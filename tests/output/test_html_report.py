@@ -143,7 +143,7 @@ def test_a_better_rate_over_fewer_orders_is_no_best() -> None:
     lucky = [sweeps.trial("b", repeat=number, rate=0.1) for number in (0, 1)]
     text = to_html(find([*full, *lucky]))
     assert [row[3] for row in rows(text)[:2]] == ["better", "best"]
-    assert "The best is sought among the settings with the most orders." in text
+    assert "The best is one of the settings with the most orders." in text
 
 
 def test_what_plus_minus_means_is_said() -> None:

@@ -208,7 +208,7 @@ def test_unlike_numbers_of_orders_are_shown(terminal: io.StringIO) -> None:
     text = without_style(on_terminal(find(sweep()[:-2]), terminal, 80))
     assert "all settings, up to 3 permutations" in text
     assert re.search(r"^perceptron .* 1$", text, re.M)
-    assert "The best is sought among the settings with the most orders." in text
+    assert "The best is one of the settings with the most orders." in text
 
 
 def test_a_setting_that_lacks_orders_may_be_better() -> None:

@@ -280,7 +280,7 @@ def test_what_cannot_be_told_is_said() -> None:
     same = content(b"1 1:1\n-1 1:1\n", Wanted(sigma=1.0))
     assert same.distances is None
     assert same.alignments[0].value == 2.0
-    assert content(b"1 1:1\n").unknown[0] == "distances and σ: there is only one row to look at"
+    assert content(b"1 1:1\n").unknown[0] == "distances and σ: there is only one row"
 
 
 def test_values_that_are_not_stored_count_as_zeros() -> None:

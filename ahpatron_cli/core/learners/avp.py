@@ -11,7 +11,7 @@ from ahpatron_cli.core.learners.base import Learner, Margin, Trigger
 from ahpatron_cli.core.parameters import choice, real
 from ahpatron_cli.core.state import pass_state
 
-EPSILON_MEANING = "update where y·f(x) < 1 - ε"
+EPSILON_MEANING = "update if y·f(x) < 1 - ε"
 RADIUS_MEANING = "f is kept in the ball of this radius"
 STEP_MEANING = "coefficient of a new example; the first one, if adaptive"
 SCHEDULE_MEANING = "constant: λ; adaptive: λ_t = λ/√(1 + M'_t/U²), M'_t = rounds with y·f(x) <= 0"

@@ -29,7 +29,7 @@ class BudgetPerceptron(Learner[Expansion]):
     keeps_gram = True
 
     budget: int = whole("B", "most examples kept", default=400, at_least=1)
-    threshold: float = real("β", "update where y·f(x) <= β", default=0.0, at_least=0)
+    threshold: float = real("β", "update if y·f(x) <= β", default=0.0, at_least=0)
 
     def wants(self, margin: Margin, y: Margin) -> Trigger:
         """On a mistake; with β > 0, up to that margin."""

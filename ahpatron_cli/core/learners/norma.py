@@ -37,7 +37,7 @@ class Norma(Learner[Expansion]):
         formula="0.01/B",
         derive=lambda self: 0.01 / self.budget,
     )
-    threshold: float = real("ρ", "update where y·f(x) <= ρ", default=1.0, over=0)
+    threshold: float = real("ρ", "update if y·f(x) <= ρ", default=1.0, over=0)
 
     _rounds: int = pass_state(0)  # t
 

@@ -249,7 +249,7 @@ def _refuse_other_encodings(text: bytes) -> None:
     if (nul := text.find(b"\0")) >= 0:
         problem, hint = (
             "this is a binary file, not LIBSVM text",
-            "is it damaged, or the wrong file?",
+            "check whether the file is damaged, or the wrong one",
         )
         raise Fault(nul + 1, 1, "nul", problem, "a NUL byte", hint, whole_file=True)
 
@@ -280,7 +280,7 @@ def _label(token: _Token, data: bytes) -> float:
         note = "both versions of some lines are in the file"
         raise token.fault("conflict", "a merge conflict must be resolved first", note)
     if text.startswith(b"<"):
-        raise token.foreign("html", "an HTML or XML page", "was the download link wrong?")
+        raise token.foreign("html", "an HTML or XML page", "check the download link")
     if text.startswith((b"{", b"[")):
         raise token.foreign("json", "JSON", "convert it: one line per example")
     if text.startswith((b"@", b"%")):
@@ -323,7 +323,7 @@ def _refuse_index(
     index = digits.lstrip(b"0") or b"0"
     if _long_index(digits) > max_features:
         problem = f"feature indices must not exceed {max_features:,}"
-        note, hint = f"{_show(index)} is over the limit", "if it is meant, raise --max-features"
+        note, hint = f"{_show(index)} is over the limit", "raise --max-features if that is intended"
         raise _Token(digits, column).fault("index-limit", problem, note, hint)
     token = _Token(digits + b":" + number, column)
     if int(index) == last:

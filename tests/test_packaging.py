@@ -1,0 +1,47 @@
+"""What a distribution holds, and what it says of itself."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+import tomllib
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from ahpatron_cli import __version__
+from support.command import REPOSITORY
+
+PROJECT = tomllib.loads((REPOSITORY / "pyproject.toml").read_text())
+
+
+def test_the_citation_is_of_this_version() -> None:
+    citation = (REPOSITORY / "CITATION.cff").read_text()
+    assert re.search(r"^version: (.*)$", citation, re.MULTILINE)[1] == __version__  # type: ignore[index]  # there is one
+
+
+def test_what_the_build_names_is_there() -> None:
+    build = PROJECT["tool"]["hatch"]["build"]["targets"]
+    for name in (*build["sdist"]["include"], *build["wheel"]["shared-data"]):
+        assert (REPOSITORY / name.lstrip("/")).exists(), name
+
+
+@pytest.mark.slow
+def test_the_wheel_holds_the_package_and_the_man_page_only(tmp_path: Path) -> None:
+    """Needs hatchling, which pip fetches."""
+    pytest.importorskip("pip")
+    command = [sys.executable, "-m", "pip", "wheel", "-q", "--no-deps", "-w", tmp_path, REPOSITORY]
+    subprocess.run(command, check=True, timeout=300)
+    (wheel,) = tmp_path.glob("*.whl")
+    names = zipfile.ZipFile(wheel).namelist()
+    modules = {
+        str(path.relative_to(REPOSITORY)) for path in REPOSITORY.glob("ahpatron_cli/**/*.py")
+    }
+    assert modules <= set(names)
+    others = {name for name in names if not name.startswith("ahpatron_cli/")}
+    about = f"ahpatron_cli-{__version__}"
+    files = ("METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE")
+    man_page = f"{about}.data/data/share/man/man1/ahpatron.1"
+    assert others == {man_page, *(f"{about}.dist-info/{name}" for name in files)}

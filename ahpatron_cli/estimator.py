@@ -1,4 +1,4 @@
-"""The learners as a scikit-learn classifier: the same core, the same lots, the same mistakes."""
+"""The learners as a scikit-learn classifier: the same core, the same seeds, the same mistakes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows
 from ahpatron_cli.data.compact import CompactRows
 from ahpatron_cli.data.dataset import DENSE_WIDTH, Dataset, Known, Preparation
 from ahpatron_cli.data.geometry import median_sigma
-from ahpatron_cli.runner import Repetition, Setup, lots
+from ahpatron_cli.runner import Repetition, Setup, generator_seed
 
 BLAS = ThreadpoolController().select(user_api="blas")
 """Found once: to look for it in every call would take longer than a round."""
@@ -57,7 +57,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
     shuffle : bool
         Whether `fit` plays each pass in a random order of its own.
     random_state : int, RandomState or None
-        For these orders, and for learners that draw lots. An int is what `--seed` is. (`fogd`
+        For these orders, and for learners that draw at random. An int is what `--seed` is. (`fogd`
         draws by column number, and in files columns count from 1: it plays as `ahpatron run`
         does where X was loaded with `zero_based=True`.)
 
@@ -144,7 +144,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         return _rows(X), y
 
     def _begin(self, classes: NDArray[Any], rows: Rows, horizon: int | None) -> int:
-        """A new player, with nothing played; the seed of all lots."""
+        """A new player, with nothing played; the seed of all that is random."""
         setup = self._setup()
         if setup.auto_sigma:
             found = median_sigma(rows, setup.kernel)
@@ -157,7 +157,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         try:
             learner, kernel = setup.build()
-            own = lots(seed, 0, setup.learner)
+            own = generator_seed(seed, 0, setup.learner)
             self.player_: Player = make_player(
                 learner, kernel, classes=len(classes), seed=own, horizon=horizon
             )

@@ -5,13 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ahpatron_cli.core.rows import Floats
-from ahpatron_cli.records import Metrics
+from ahpatron_cli.records import Fading, Metrics, Window
 
 
 @dataclass(frozen=True)
@@ -131,10 +131,12 @@ class RecentMistakes:
         self.rate = float(rates[-1])
         return rates
 
-    @property
-    def rounds(self) -> int:
-        """Rounds of the window so far."""
-        return len(self._before) - 1
+    def facts(self) -> dict[str, Any]:
+        """The fields of a record that are about this."""
+        drifts, factor = tuple(self.drifts), self._recent.fading
+        if factor:
+            return {"fading": Fading(factor, self.rate), "drifts": drifts}
+        return {"window": Window(len(self._before) - 1, self.rate), "drifts": drifts}
 
     def _in_window(self, mistaken: NDArray[np.bool_]) -> Floats:
         size = self._recent.window

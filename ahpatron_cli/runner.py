@@ -24,7 +24,7 @@ from ahpatron_cli.core.theorems import Outcome, outcome_of
 from ahpatron_cli.data.dataset import Batch, Dataset
 from ahpatron_cli.errors import ExitCode, UserError, bad_data, usage
 from ahpatron_cli.metrics import Ranking, Recent, RecentMistakes, metrics_of
-from ahpatron_cli.records import Fading, ParamValue, RunRecord, ThisFile, Window
+from ahpatron_cli.records import ParamValue, RunRecord, ThisFile
 from ahpatron_cli.signals import unreachable_children
 
 CURVE_POINTS = 2000
@@ -101,8 +101,8 @@ def _count(statistic: float | None) -> int | None:
     return None if statistic is None else int(statistic)
 
 
-def lots(seed: int, repeat: int, learner: str) -> tuple[int, ...]:
-    """The seed of what a learner draws in one pass, of which other learners know nothing."""
+def generator_seed(seed: int, repeat: int, learner: str) -> tuple[int, ...]:
+    """The seed of a learner's random generator in one pass; each learner has its own."""
     return seed, repeat, zlib.crc32(learner.encode())
 
 
@@ -195,7 +195,7 @@ class Pass:
         self.seed = seed
         self.repeat = repeat
         self._path = path
-        own = lots(seed, repeat, setup.learner)
+        own = generator_seed(seed, repeat, setup.learner)
         self._classes = classes
         self._player = make_player(
             *setup.build(),
@@ -214,7 +214,6 @@ class Pass:
         self._before = replace(self._player.tally)
         self._curve = _CurvePoints(self.rounds, self.mistakes)
         self._recent: RecentMistakes | None = None
-        self._asked: Recent | None = None
         self._measured = False
         self._ranking: Ranking | None = None
 
@@ -228,18 +227,16 @@ class Pass:
         """Rounds so far."""
         return self._player.tally.rounds
 
-    def watch(self, recent: Recent) -> None:
-        """Compute the recent mistake rate, too, from here on."""
-        self._asked = recent
-        self._recent = RecentMistakes(recent, self.rounds)
+    def measure(self, repetition: Repetition, *, exactly: bool) -> None:
+        """Compute from here on what is asked for beyond the mistakes: metrics, the recent rate.
 
-    def measure(self, *, exactly: bool) -> None:
-        """Compute metrics, too; `exactly`: AUC without error, in memory that grows with the rounds.
-
-        The scores of rounds before a model was saved are not known, so AUC is not either.
+        `exactly`: AUC without error, in memory that grows with the rounds. The scores of rounds
+        before a model was saved are not known, so AUC is not either.
         """
-        self._measured = True
-        if not self._before.rounds and self._classes is None:
+        if repetition.recent:
+            self._recent = RecentMistakes(repetition.recent, self.rounds)
+        self._measured = repetition.metrics
+        if self._measured and not self._before.rounds and self._classes is None:
             self._ranking = Ranking(None) if exactly else Ranking()
 
     def feed(self, batch: Batch) -> Played:
@@ -300,19 +297,12 @@ class Pass:
             confusion = tuple(map(tuple, tally.confusion.tolist()))
             by_class = {"classes": self._classes, "confusion": confusion}
         else:
-            false_negatives = tally.mistakes - tally.false_positives
-            true_negatives = tally.rounds - tally.positives - tally.false_positives
-            true_positives = tally.positives - false_negatives
-            confusion = (
-                (true_negatives, tally.false_positives),
-                (false_negatives, true_positives),
-            )
-            by_class = {
-                "true_positives": true_positives,
-                "false_positives": tally.false_positives,
-                "true_negatives": true_negatives,
-                "false_negatives": false_negatives,
-            }
+            positives, false_positives = tally.positives, tally.false_positives
+            false_negatives = tally.mistakes - false_positives
+            negatives = tally.rounds - positives - false_positives, false_positives
+            confusion = negatives, (false_negatives, positives - false_negatives)
+            names = "true_negatives", "false_positives", "false_negatives", "true_positives"
+            by_class = dict(zip(names, (*confusion[0], *confusion[1]), strict=True))
         record = RunRecord(
             learner=self.setup.learner,
             params={"kernel": player.kernel.name, **player.kernel.params(), **learner.params()},
@@ -336,36 +326,20 @@ class Pass:
             if self._resumed
             else None,
             metrics=metrics_of(confusion, self._ranking) if self._measured else None,
-            **self._recent_facts(),
+            **(self._recent.facts() if self._recent else {}),
             costs=self.costs,
         )
+        warnings, drift = player.warnings(), player.f.norm_drift
+        if drift > SUSPICIOUS_DRIFT:
+            warnings.append(f"the tracked norm of f was off by {drift:.1e} before a halving")
         return PassResult(
             record,
             self._curve.points(),
             tally.seconds - before.seconds,
-            tuple(self._warnings()),
-            player.f.norm_drift,
+            tuple(f"{self.setup.learner}: {warning}" for warning in warnings),
+            drift,
             outcome_of(player) if self._classes is None else Outcome(),
         )
-
-    def _recent_facts(self) -> dict[str, Any]:
-        asked, found = self._asked, self._recent
-        if asked is None or found is None:
-            return {}
-        return {
-            "window": Window(found.rounds, found.rate) if asked.window else None,
-            "fading": Fading(asked.fading, found.rate) if asked.fading else None,
-            "drifts": tuple(found.drifts),
-        }
-
-    def _warnings(self) -> Iterator[str]:
-        player = self._player
-        for warning in player.warnings():
-            yield f"{self.setup.learner}: {warning}"
-        drift = player.f.norm_drift
-        if drift > SUSPICIOUS_DRIFT:
-            name = self.setup.learner
-            yield f"{name}: the tracked norm of f was off by {drift:.1e} before a halving"
 
 
 def near_tie_warning(records: Iterable[RunRecord]) -> str | None:
@@ -395,38 +369,29 @@ class _CurvePoints:
     def __init__(self, rounds: int, mistakes: int) -> None:
         """After so many rounds and mistakes that are not part of the curve."""
         self._spacing = 1
-        self._rounds = rounds
-        self._mistakes = mistakes
-        self._at: list[int] = []
-        self._so_far: list[int] = []
-        self._recent: list[float] = []
-        self._last_recent: float | None = None
+        self._points: list[tuple[int, int, float | None]] = []
+        """Rounds, mistakes, and the recent rate if it is asked for."""
+        self._last: tuple[int, int, float | None] = (rounds, mistakes, None)
 
-    def extend(self, mistaken: np.ndarray, rates: Floats | None = None) -> None:
-        totals = self._mistakes + np.cumsum(mistaken)
-        first = -self._rounds % self._spacing or self._spacing
-        self._at.extend(range(self._rounds + first, self._rounds + len(totals) + 1, self._spacing))
-        self._so_far.extend(totals[first - 1 :: self._spacing].tolist())
-        if rates is not None:
-            self._recent.extend(rates[first - 1 :: self._spacing].tolist())
-            self._last_recent = float(rates[-1])
-        self._rounds += len(totals)
-        self._mistakes = int(totals[-1])
-        while len(self._at) > CURVE_POINTS:
+    def extend(self, mistaken: NDArray[np.bool_], rates: Floats | None = None) -> None:
+        rounds, mistakes, _ = self._last
+        totals = mistakes + np.cumsum(mistaken)
+        recent = [None] * len(totals) if rates is None else rates.tolist()
+        first = -rounds % self._spacing or self._spacing
+        chosen = slice(first - 1, None, self._spacing)
+        at = range(rounds + first, rounds + len(totals) + 1, self._spacing)
+        self._points += zip(at, totals[chosen].tolist(), recent[chosen], strict=True)
+        self._last = rounds + len(totals), int(totals[-1]), recent[-1]
+        while len(self._points) > CURVE_POINTS:
             self._spacing *= 2
-            self._at, self._so_far = self._at[1::2], self._so_far[1::2]
-            self._recent = self._recent[1::2]
+            self._points = self._points[1::2]
 
     def points(self) -> tuple[Integers, Integers, Floats | None]:
-        at, so_far, recent = self._at, self._so_far, self._recent
-        if not at or at[-1] != self._rounds:
-            at, so_far = [*at, self._rounds], [*so_far, self._mistakes]
-            recent = [*recent, self._last_recent or 0.0]
-        return (
-            np.array(at),
-            np.array(so_far),
-            None if self._last_recent is None else np.array(recent),
-        )
+        points = self._points
+        if not points or points[-1][0] != self._last[0]:
+            points = [*points, self._last]
+        at, mistakes, recent = (np.array(column) for column in zip(*points, strict=True))
+        return at, mistakes, None if self._last[2] is None else recent
 
 
 def play(
@@ -454,13 +419,6 @@ class Repetition:
     """The recent mistake rate that is computed for each pass, if any."""
     costs: Mapping[float, float] = field(default_factory=dict)
     """Of examples, by label; others have the cost 1."""
-
-    def prepare(self, one: Pass, *, exactly: bool) -> None:
-        """Let a pass compute what is asked for beyond the mistakes; see `Pass.measure`."""
-        if self.metrics:
-            one.measure(exactly=exactly)
-        if self.recent:
-            one.watch(self.recent)
 
     prefix: int | None = None
     """Play only so many rounds of each order."""
@@ -492,7 +450,7 @@ def play_repeat(
         classes=dataset.classes,
         costs=costs,
     )
-    repetition.prepare(one, exactly=True)
+    one.measure(repetition, exactly=True)
     (result,) = play(dataset.batches(repetition.order(repeat, rounds)), [one], observers)
     return result
 

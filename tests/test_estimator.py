@@ -199,7 +199,7 @@ def test_several_passes(shuffle: bool) -> None:
 
 
 @pytest.mark.parametrize("learner", ["rbp", "bogd", "fogd", "skegd"])
-def test_lots_come_from_the_random_state(learner: str) -> None:
+def test_all_randomness_comes_from_the_random_state(learner: str) -> None:
     def scores(state: Any) -> list[float]:
         return small(learner, random_state=state).fit(X, Y).online_scores_.tolist()
 

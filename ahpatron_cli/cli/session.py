@@ -182,7 +182,7 @@ class Session:
                 for setup in setups
             ]
             for one in passes:
-                repetition.prepare(one, exactly=False)
+                one.measure(repetition, exactly=False)
             return play(dataset.batches(), passes, observers)
 
     def _how_to_go_on(self, setups: Sequence[Setup]) -> str | None:
@@ -210,7 +210,7 @@ class Session:
             dataset.classes,
             dataset.costs(self._repetition.costs),
         )
-        self._repetition.prepare(one, exactly=self._in_memory)
+        one.measure(self._repetition, exactly=self._in_memory)
         order = self._repetition.order(0, dataset.rounds or 0) if self._in_memory else None
         batches = saved.left(dataset.batches(order, saved.first_round(one)), one)
         results = play(batches, [one], [*observers, saved.observer(one, dataset)])

@@ -45,7 +45,7 @@ from ahpatron_cli.core.rows import CsrRows, Floats, Rows, compressed, rows_in
 from ahpatron_cli.data.dataset import Dataset as Loaded
 from ahpatron_cli.data.dataset import Preparation, load
 from ahpatron_cli.data.source import open_source
-from ahpatron_cli.runner import Repetition, lots
+from ahpatron_cli.runner import Repetition, generator_seed
 
 OURS = ("arow", "ahpatron+")
 BUDGETS = (50, 100, 200, 400, 800, 1500, 3000)
@@ -166,7 +166,7 @@ def play(trial: Trial, loaded: Loaded, sigma: float) -> dict[str, object]:
         sigma *= float(trial.experiment.removeprefix("sigma"))
     rows, labels = stream(trial, loaded)
     learner = REGISTRY[trial.learner](**trial.params)
-    seed = lots(0, trial.repeat, trial.learner)
+    seed = generator_seed(0, trial.repeat, trial.learner)
     player = Player(learner, Gaussian(sigma=sigma), seed=seed, horizon=len(labels))
     start = time.process_time()
     player.feed(rows, labels)

@@ -11,36 +11,37 @@ import hashlib
 import importlib.util
 import sys
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from ahpatron_cli.core.errors import LearnerLoadError
-from ahpatron_cli.core.learners.ahpatron import Ahpatron
-from ahpatron_cli.core.learners.ahpatron_plus import AhpatronPlus
-from ahpatron_cli.core.learners.alma2 import Alma
-from ahpatron_cli.core.learners.arow import Arow
-from ahpatron_cli.core.learners.avp import AVP
-from ahpatron_cli.core.learners.base import Learner
-from ahpatron_cli.core.learners.bogd import Bogd
-from ahpatron_cli.core.learners.bogd_plus_plus import BogdPlusPlus
-from ahpatron_cli.core.learners.bpa_s import BpaS
-from ahpatron_cli.core.learners.bsgd import BSGD
-from ahpatron_cli.core.learners.budget_perceptron import BudgetPerceptron
-from ahpatron_cli.core.learners.fogd import FOGD
-from ahpatron_cli.core.learners.forgetron import Forgetron
-from ahpatron_cli.core.learners.krls import KRLS
-from ahpatron_cli.core.learners.nogd import NOGD
-from ahpatron_cli.core.learners.norma import Norma
-from ahpatron_cli.core.learners.perceptron import Perceptron
-from ahpatron_cli.core.learners.polk import Polk
-from ahpatron_cli.core.learners.pomdr import POMDR
-from ahpatron_cli.core.learners.projectron import Projectron
-from ahpatron_cli.core.learners.projectron_plus_plus import ProjectronPlusPlus
-from ahpatron_cli.core.learners.rbp import RandomBudgetPerceptron
-from ahpatron_cli.core.learners.silk import Silk
-from ahpatron_cli.core.learners.skegd import SkeGD
-from ahpatron_cli.core.learners.tighter_perceptron import TighterPerceptron
+from ahpatron_cli.core.learners.ahpatron import Ahpatron as Ahpatron
+from ahpatron_cli.core.learners.ahpatron_plus import AhpatronPlus as AhpatronPlus
+from ahpatron_cli.core.learners.alma2 import Alma as Alma
+from ahpatron_cli.core.learners.arow import Arow as Arow
+from ahpatron_cli.core.learners.avp import AVP as AVP
+from ahpatron_cli.core.learners.base import Learner as Learner
+from ahpatron_cli.core.learners.bogd import Bogd as Bogd
+from ahpatron_cli.core.learners.bogd_plus_plus import BogdPlusPlus as BogdPlusPlus
+from ahpatron_cli.core.learners.bpa_s import BpaS as BpaS
+from ahpatron_cli.core.learners.bsgd import BSGD as BSGD
+from ahpatron_cli.core.learners.budget_perceptron import BudgetPerceptron as BudgetPerceptron
+from ahpatron_cli.core.learners.fogd import FOGD as FOGD
+from ahpatron_cli.core.learners.forgetron import Forgetron as Forgetron
+from ahpatron_cli.core.learners.krls import KRLS as KRLS
+from ahpatron_cli.core.learners.nogd import NOGD as NOGD
+from ahpatron_cli.core.learners.norma import Norma as Norma
+from ahpatron_cli.core.learners.perceptron import Perceptron as Perceptron
+from ahpatron_cli.core.learners.polk import Polk as Polk
+from ahpatron_cli.core.learners.pomdr import POMDR as POMDR
+from ahpatron_cli.core.learners.projectron import Projectron as Projectron
+from ahpatron_cli.core.learners.projectron_plus_plus import ProjectronPlusPlus as ProjectronPlusPlus
+from ahpatron_cli.core.learners.rbp import RandomBudgetPerceptron as RandomBudgetPerceptron
+from ahpatron_cli.core.learners.silk import Silk as Silk
+from ahpatron_cli.core.learners.skegd import SkeGD as SkeGD
+from ahpatron_cli.core.learners.tighter_perceptron import TighterPerceptron as TighterPerceptron
 
 GROUP = "ahpatron.learners"
 _FILE_MODULE = "ahpatron_learner_"
@@ -163,21 +164,27 @@ def files_of_others() -> set[str]:
     return {file for file in files if file}
 
 
-def _load_point(point: metadata.EntryPoint) -> Kind:
-    source = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
+@contextmanager
+def _loading(what: str, source: str) -> Iterator[None]:
+    """Tell whatever the code of others raises as a fault of theirs."""
     try:
-        return _checked(point.load(), source)
+        yield
     except LearnerLoadError:
         raise
     except Exception as error:
-        problem = f"{type(error).__name__}: {error}"
-        message = f"the learner {point.name!r} of {source} cannot be loaded: {problem}"
+        message = f"{what} cannot be loaded: {type(error).__name__}: {error}"
         raise LearnerLoadError(message, source) from error
+
+
+def _load_point(point: metadata.EntryPoint) -> Kind:
+    source = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
+    with _loading(f"the learner {point.name!r} of {source}", source):
+        return _checked(point.load(), source)
 
 
 def _load_file(path: str, class_name: str) -> Kind:
     """The class, from a module that is imported once for each content of the file."""
-    try:
+    with _loading(f"{path}:{class_name}", path):
         content = Path(path).read_bytes()
         module_name = f"{_FILE_MODULE}{hashlib.sha256(content).hexdigest()[:16]}"
         module = sys.modules.get(module_name)
@@ -192,11 +199,6 @@ def _load_file(path: str, class_name: str) -> Kind:
                 del sys.modules[module_name]
                 raise
         return _checked(getattr(module, class_name), path)
-    except LearnerLoadError:
-        raise
-    except Exception as error:
-        problem = f"{type(error).__name__}: {error}"
-        raise LearnerLoadError(f"{path}:{class_name} cannot be loaded: {problem}", path) from error
 
 
 def _checked(kind: Any, source: str) -> Kind:
@@ -212,36 +214,3 @@ def _checked(kind: Any, source: str) -> Kind:
         shown = getattr(kind, "__name__", repr(kind))
         raise LearnerLoadError(f"{shown} of {source} {problem}", source)
     return kind  # type: ignore[no-any-return]  # it was checked
-
-
-__all__ = [
-    "AVP",
-    "BSGD",
-    "FOGD",
-    "KRLS",
-    "NOGD",
-    "POMDR",
-    "REGISTRY",
-    "Ahpatron",
-    "AhpatronPlus",
-    "Alma",
-    "Arow",
-    "Bogd",
-    "BogdPlusPlus",
-    "BpaS",
-    "BudgetPerceptron",
-    "Forgetron",
-    "Learner",
-    "Norma",
-    "Perceptron",
-    "Polk",
-    "Projectron",
-    "ProjectronPlusPlus",
-    "RandomBudgetPerceptron",
-    "Silk",
-    "SkeGD",
-    "TighterPerceptron",
-    "find_learner",
-    "learner_source",
-    "register",
-]

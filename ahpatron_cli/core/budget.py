@@ -61,18 +61,10 @@ def project_onto(
     """Project f onto the examples that `select` keeps; rescale to `norm` (None: that of f)."""
     values = gram @ coefficients  # f at its own examples
     kept = select(gram, coefficients, values, ridge)
-    K2 = _submatrix(gram, kept)
+    K2 = gram[kept].take(kept, axis=1)
     a2 = coefficients.take(kept)
     a2 += _ridge_solve(K2, values.take(kept) - K2 @ a2, ridge)  # K_21 a_1: what a_2 leaves of f
     return _rescaled(kept, K2, a2, ddot(a2, K2 @ a2), coefficients, values, norm)
-
-
-def _submatrix(gram: Floats, kept: Integers) -> Floats:
-    """K(S_2, S_2), in one gather where rows lie at equal distances in memory."""
-    room = gram.base
-    if room is None or room.ndim != 2 or not room.flags.c_contiguous or len(gram) == 0:
-        return gram[kept].take(kept, axis=1)
-    return np.asarray(room.reshape(-1).take(kept[:, None] * room.shape[1] + kept))
 
 
 def project_classes(

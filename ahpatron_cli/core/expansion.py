@@ -69,6 +69,11 @@ class Expansion(Hypothesis):
         self._gram: Floats | None = np.empty((0, 0)) if keep_gram else None
         self._gram_places = self._places
         self._is_open = False
+        self._room: Floats = np.empty(0)
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy takes along between two blocks: not the table."""
+        return {**vars(self), "_room": np.empty(0)}
 
     # What the engine does -----------------------------------------------------------------------
 
@@ -77,7 +82,8 @@ class Expansion(Hypothesis):
         self.points = (self.points or block.slice(0, 0)).widened(block.width)
         self._block, self._is_open = block, True
         self._first = self.size  # the place of the block's first round
-        self._table = self.kernel.between(block, self.points.followed_by(block))
+        both = self.points.followed_by(block)
+        self._table = self.kernel.between(block, both, self._room_for(block.size, both.size))
         self._flat = self._table.ravel()
         self._diagonal: list[float] = self.kernel.diagonal(block).tolist()
         self._rounds, places = self._table.shape
@@ -87,6 +93,12 @@ class Expansion(Hypothesis):
         self._a = np.zeros(places)
         self._a[: self._first] = coefficients
         self._evaluate()
+
+    def _room_for(self, rows: int, columns: int) -> Floats:
+        """Where the table goes: fresh memory for each block would take a third of its product."""
+        if rows * columns > len(self._room):
+            self._room = np.empty(2 * rows * columns)
+        return self._room[: rows * columns].reshape(rows, columns)
 
     def _evaluate(self) -> None:
         """g from the coefficients."""
@@ -124,7 +136,8 @@ class Expansion(Hypothesis):
         a, places, values = views(self._a), views(self._places), views(g)
         rounds, width, margin_updates = self._rounds, len(a), 0
         threshold, step_at, budget = steps.threshold, steps.step_at, steps.budget
-        radius, square, sqrt = steps.radius, steps.radius**2, math.sqrt
+        radius, sqrt = steps.radius, math.sqrt
+        square = radius * radius  # infinite where ** would raise
         scale, noise, squared, size = self._scale, self._noise, self.norm_squared, self.size
         for now in range(begin, len(labels)):
             value = values[now]
@@ -380,7 +393,7 @@ class Expansion(Hypothesis):
             still = before.searchsorted(members[:known])
             self._gram[:known, :known] = self._gram[still].take(still, axis=1)
         self._make_room(size, known)
-        rows = self._table.take(members[known:] - self._first, axis=0)
+        rows = self._table[members[known:] - self._first]
         if known and members[known - 1] != known - 1:  # some places before it are empty
             rows = rows.take(members, axis=1)
         else:

@@ -55,8 +55,8 @@ class Kernel(Declared):
             raise NumericalError(message, int(np.argmin(points.half_norms < HUGE)))
         return points
 
-    def between(self, left: Points, right: Points) -> Floats:
-        """κ(s, x) for every s in `left` and every x in `right`."""
+    def between(self, left: Points, right: Points, out: Floats | None = None) -> Floats:
+        """κ(s, x) for every s in `left` and every x in `right`; perhaps in `out`."""
         raise NotImplementedError
 
     def diagonal(self, points: Points) -> Floats:
@@ -77,9 +77,9 @@ class Gaussian(Kernel):
         """Coordinates are divided by σ, so the exponent is `-‖u - v‖²/2`."""
         return self.sigma
 
-    def between(self, left: Points, right: Points) -> Floats:
+    def between(self, left: Points, right: Points, out: Floats | None = None) -> Floats:
         """One product gives the exponents; those that lost digits are computed again."""
-        exponents = left.exponents(right)
+        exponents = left.exponents(right, out)
         if 4 * ROUNDING * (left.largest + right.largest) > TRUSTED:
             _mend(exponents, left, right)
         np.minimum(exponents, 0.0, out=exponents)
@@ -126,7 +126,7 @@ class Laplacian(Kernel):
         """Coordinates are divided by σ."""
         return self.sigma
 
-    def between(self, left: Points, right: Points) -> Floats:
+    def between(self, left: Points, right: Points, out: Floats | None = None) -> Floats:
         """Sums of absolute differences; no product helps here."""
         distances = left.differences(right, power=1)
         return _exp(np.negative(distances, out=distances), lowest=-np.inf)
@@ -141,7 +141,7 @@ class Polynomial(Kernel):
     degree: int = whole("p", "degree of the polynomial", default=2, at_least=1, at_most=100)
     offset: float = real("c", "constant added to the inner product", default=1.0, over=0)
 
-    def between(self, left: Points, right: Points) -> Floats:
+    def between(self, left: Points, right: Points, out: Floats | None = None) -> Floats:
         """Products, normalised."""
         cosines = left.products(right)
         cosines += self.offset
@@ -160,7 +160,7 @@ class Linear(Kernel):
         """Rows are brought to length one here, whatever their scale."""
         return super().points(unit_rows(as_double(rows)), centre)
 
-    def between(self, left: Points, right: Points) -> Floats:
+    def between(self, left: Points, right: Points, out: Floats | None = None) -> Floats:
         """Products of rows that already have length one."""
         return np.clip(left.products(right), -1.0, 1.0)
 

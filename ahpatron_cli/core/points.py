@@ -67,8 +67,11 @@ class Points(ABC):
         """`⟨s, x⟩`."""
 
     @abstractmethod
-    def exponents(self, other: Self) -> Floats:
-        """`-‖s - x‖²/2`, up to rounding of the norms' size (so perhaps a little above 0)."""
+    def exponents(self, other: Self, out: Floats | None = None) -> Floats:
+        """`-‖s - x‖²/2`, up to rounding of the norms' size (so perhaps a little above 0).
+
+        `out` is a place for them, which need not be taken.
+        """
 
     @abstractmethod
     def differences(self, other: Self, power: int) -> Floats:
@@ -195,9 +198,8 @@ class DensePoints(Points):
         product: Floats = self.coordinates @ other.coordinates.T
         return product
 
-    def exponents(self, other: Self) -> Floats:
-        product: Floats = self._turned_rows() @ other._rows[: other._size].T
-        return product
+    def exponents(self, other: Self, out: Floats | None = None) -> Floats:
+        return np.dot(self._turned_rows(), other._rows[: other._size].T, out=out)
 
     def _turned_rows(self) -> Floats:
         """`[x, 1, -‖x‖²/2]`, made once for all blocks that are cut from these points."""
@@ -306,7 +308,7 @@ class SparsePoints(Points):
         matrix = csr_matrix((mine.values, mine.columns, indptr), shape=(self.size, len(table)))
         return np.asarray(matrix @ table)
 
-    def exponents(self, other: Self) -> Floats:
+    def exponents(self, other: Self, out: Floats | None = None) -> Floats:
         out = self.products(other)
         out -= self.half_norms[:, None]
         out -= other.half_norms

@@ -21,7 +21,7 @@ from ahpatron_cli.cli.inspect import inspect
 from ahpatron_cli.cli.predict import predict
 from ahpatron_cli.cli.run import run
 from ahpatron_cli.cli.sweep import sweep
-from ahpatron_cli.errors import ExitCode, UserError, learner_fault
+from ahpatron_cli.errors import ExitCode, UserError, learner_fault, suggestion
 from ahpatron_cli.signals import Terminated, leave_at_once_on_signals
 
 if TYPE_CHECKING:
@@ -243,11 +243,24 @@ def _console() -> Conversation:
 
 
 def _report_usage_error(error: Exception, arguments: list[str]) -> int:
-    message = error.format_message()  # type: ignore[attr-defined]  # all of click's have it
-    command = arguments[0] if arguments[0] in _COMMANDS else ""
+    """What click says, in our words for the two most frequent slips."""
+    message: str = error.format_message()  # type: ignore[attr-defined]  # all of click's have it
+    message = message[:1].lower() + message[1:].removesuffix(".")
+    first = arguments[0]
+    command = first if first in _COMMANDS else ""
     hint = f"`{' '.join(filter(None, ('ahpatron', command)))} --help` shows what is possible"
-    if not command and Path(arguments[0]).is_file():
-        hint = f"did you mean `ahpatron run {shlex.join(arguments)}`?"
+    option, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
+    if option and context:
+        message = f"unknown option {option}"
+        known = [
+            name for one in context.command.params for name in (*one.opts, *one.secondary_opts)
+        ]
+        hint = suggestion(option, [name for name in known if name.startswith("--")]) or hint
+    elif not command and not first.startswith("-"):
+        message = f"unknown command {first!r}"
+        hint = suggestion(first, _COMMANDS) or hint
+        if Path(first).is_file():
+            hint = f"did you mean `ahpatron run {shlex.join(arguments)}`?"
     _console().error(UserError(message, code=ExitCode.USAGE, hint=hint))
     return ExitCode.USAGE
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 import os
 import sys
+import textwrap
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn, TaskID
 
 _SECONDS_BETWEEN_REFRESHES = 0.1
+_NARROWEST = 20
+"""Columns; a terminal that says 0 has no size."""
 _LONGEST_DESCRIPTION = 20
 # Terminals narrower than this go without the times, then without the description.
 _ROOM_FOR_TIMES = 78
@@ -60,16 +63,16 @@ class Conversation:
     def note(self, text: str) -> None:
         """Say something worth knowing, like how labels were mapped."""
         if not self._quiet:
-            self._say(f"note: {literal(text)}")
+            self._say(self._folded(f"note: {literal(text)}"))
 
     def warn(self, text: str) -> None:
         """Say something that may spoil the result."""
         if not self._quiet:
-            self._say(f"warning: {literal(text)}")
+            self.insist(text)
 
     def insist(self, text: str) -> None:
         """Say something that nobody may miss, also when quiet."""
-        self._say(f"warning: {literal(text)}")
+        self._say(self._folded(f"warning: {literal(text)}"))
 
     def show(self, text: str) -> None:
         """Show a text that is safe to show, such as a table."""
@@ -110,6 +113,21 @@ class Conversation:
             self._bar = None
             with suppress(OSError, ValueError):
                 bar.stop()
+
+    def _folded(self, text: str) -> str:
+        """In lines of a terminal's width, which would break words; as it is elsewhere."""
+        if self._stream is None or not _is_live_terminal(self._stream):
+            return text
+        with suppress(OSError, ValueError):
+            width = max(os.get_terminal_size(self._stream.fileno()).columns, _NARROWEST)
+            return textwrap.fill(
+                text,
+                width,
+                subsequent_indent="  ",
+                break_long_words=False,
+                break_on_hyphens=False,
+            )
+        return text
 
     def _say(self, text: str) -> None:
         if self._stream is None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -109,9 +110,10 @@ def _check_format(format: str, what: str) -> None:
 
 def _list_learners(format: str) -> None:
     _check_format(format, "the list of learners")
-    from ahpatron_cli.output.formats import write_reference
+    from ahpatron_cli.output.formats import write_inspected
+    from ahpatron_cli.output.inspect_text import print_reference, reference_to_json
 
-    write_reference(format)
+    write_inspected(format, print_reference, reference_to_json)
 
 
 def _inspect_data(
@@ -129,7 +131,8 @@ def _inspect_data(
     from ahpatron_cli.core import KERNELS
     from ahpatron_cli.data.scaling import SCALES
     from ahpatron_cli.data.source import open_source
-    from ahpatron_cli.output.formats import write_profile
+    from ahpatron_cli.output.formats import write_inspected
+    from ahpatron_cli.output.inspect_text import print_profile, profile_to_json
     from ahpatron_cli.profile.profiler import Profiler, Wanted
     from ahpatron_cli.sweep.grid import parse
     from ahpatron_cli.sweep.plan import parse_label
@@ -145,49 +148,25 @@ def _inspect_data(
         profile = Profiler(source, asked).run(
             lambda rows: line.show(source.position, f"{rows:,} rows", "")
         )
-    write_profile(profile, format)
+    write_inspected(format, partial(print_profile, profile), partial(profile_to_json, profile))
     return ExitCode.BAD_DATA if profile.faults.count else ExitCode.OK
 
 
 def _inspect_model(path: str, format: str) -> None:
     """The learner, its parameters and its state; the file is read in full."""
     _check_format(format, "a model")
-    from ahpatron_cli.data.labels import describe, show
     from ahpatron_cli.models.checkpoint import ModelOptions, SavedPass
-    from ahpatron_cli.numbers import percent
-    from ahpatron_cli.output.escape import literal
-    from ahpatron_cli.records import plain
+    from ahpatron_cli.output.formats import write_inspected
+    from ahpatron_cli.output.inspect_text import model_to_json, print_model
 
     saved = SavedPass(ModelOptions(resume=path), lambda text: None)
     model = saved.model
     assert model is not None
     one = saved.make_pass(saved.setup(), path, model.seed, None)
     record = one.result().record
-    params = {**model.params, **model.kernel_params}
     written = datetime.fromtimestamp(Path(path).stat().st_mtime, UTC).isoformat(timespec="seconds")
-    if format == "json":
-        from ahpatron_cli.output.formats import model_to_json, write_document
-
-        write_document(model_to_json(model, record, path, written))
-        return
-    kept = "no examples" if record.support_size is None else f"{record.support_size:,} examples"
-    if model.classes and record.support_size and model.params.get("multiclass") != "shared":
-        kept += " per class, at most"
-    lines = [
-        f"{literal(path)}: {model.learner}, {model.kernel} kernel, "
-        f"by ahpatron {literal(model.version)}, written {written}",
-        f"  data       {literal(model.data or 'not recorded')}",
-        f"  rounds     {record.rounds:,}, of which {record.mistakes:,} were mistakes"
-        f" ({percent(record.mistake_rate)} %)",
-        f"  keeps      {kept}, ‖f‖ = {record.norm:.6g}",
-        f"  features   {model.features:,}, computed {'densely' if model.dense else 'sparsely'}",
-        f"  labels     {describe(model.labels) or f'{show(-1.0)} and {show(1.0)}'}",
-        f"  scaling    {model.scale}",
-        f"  seed       {model.seed}",
-        "  parameters",
-    ]
-    lines += [f"    {name:<10} {plain(value)}" for name, value in params.items()]
-    print("\n".join(lines))
+    shown = model, record, path, written
+    write_inspected(format, partial(print_model, *shown), partial(model_to_json, *shown))
 
 
 def _inspect_results(
@@ -202,10 +181,18 @@ def _inspect_results(
     """Everything that results files say, without running anything."""
     from ahpatron_cli.atomic import check_outputs, write_atomically
     from ahpatron_cli.cli.sweep_session import warn_of_damaged_lines
-    from ahpatron_cli.sweep.results_file import check_results_path, merge_results, read_results
+    from ahpatron_cli.sweep.results_file import (
+        check_results_path,
+        looks_like_json,
+        merge_results,
+        read_results,
+    )
     from ahpatron_cli.sweep.summary import choose_trials, find
 
     output.check(paths)
+    for path in paths:
+        if Path(path).is_file() and Path(path).stat().st_size and not looks_like_json(path):
+            raise usage(f"{path} is not a results file: only these are shown together")
     if merge:
         check_results_path(merge, "--merge")
         if Path(merge).exists():

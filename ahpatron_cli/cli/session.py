@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -43,42 +44,33 @@ if TYPE_CHECKING:
 _FIRST_MILESTONE = 1000
 
 
+@dataclass
 class Session:
     """The settings that all files of a call share."""
 
-    def __init__(
-        self,
-        setups: Sequence[Setup],
-        preparation: Preparation,
-        repetition: Repetition,
-        jobs: int,
-        talk: Conversation,
-        predictions: PredictionWriter | None,
-        saved: SavedPass | None = None,
-        certifier: Certifier | None = None,
-        cache: Path | None = None,
-        *,
-        paired: bool = False,
-    ) -> None:
-        """Parsed files are kept in the folder `cache`, if there is one.
+    setups: Sequence[Setup]
+    preparation: Preparation
+    repetition: Repetition
+    jobs: int
+    talk: Conversation
+    predictions: PredictionWriter | None
+    saved: SavedPass | None = None
+    certifier: Certifier | None = None
+    cache: Path | None = None
+    """The folder in which parsed files are kept, if there is one."""
+    paired: bool = False
+    """Whether learners are compared round by round."""
+    curves: list[Curve] = field(default_factory=list, init=False)
+    """The learning curve of each learner on each file played so far."""
 
-        With `paired`, learners are compared round by round.
-        """
-        self._paired = _PairedMistakes() if paired else None
-        self._saved = saved
-        self._setups = [saved.setup()] if saved and saved.resumes else setups
-        self._preparation, self._known = (
-            saved.prepared(preparation) if saved else (preparation, None)
-        )
-        self._repetition = repetition
-        self._jobs = jobs
-        self._talk = talk
-        self._predictions = predictions
-        self._certifier = certifier
-        self._cache = cache
+    def __post_init__(self) -> None:
+        """Take what a model fixes from it."""
+        self._paired = _PairedMistakes() if self.paired else None
+        self._known = None
+        if self.saved:
+            self.setups = [self.saved.setup()] if self.saved.resumes else self.setups
+            self.preparation, self._known = self.saved.prepared(self.preparation)
         self._several_files = self._full_names = False
-        self.curves: list[Curve] = []
-        """The learning curve of each learner on each file played so far."""
 
     def check(self, paths: Sequence[str]) -> None:
         """Refuse what cannot be played, before anything is."""
@@ -92,8 +84,8 @@ class Session:
                     raise usage(
                         f"{path} is a model, not data", f"--resume {path} continues with it"
                     )
-        if self._certifier:
-            self._certifier.check(paths)
+        if self.certifier:
+            self.certifier.check(paths)
         names = [Path(path).name for path in paths]
         self._several_files = len(paths) > 1
         self._full_names = len(set(names)) < len(names)
@@ -103,10 +95,10 @@ class Session:
         started = time.perf_counter()
         with open_source(path) as source:
             open_dataset = load if self._in_memory else stream
-            dataset = open_dataset(source, self._preparation, self._known, self._cache)
+            dataset = open_dataset(source, self.preparation, self._known, self.cache)
             loaded = time.perf_counter() - started
             setups = self._settled(dataset)
-            if self._certifier and dataset.classes:
+            if self.certifier and dataset.classes:
                 raise usage("--certify requires two classes", "--positive LABEL plays one of them")
             results = self._play(dataset, source, setups)
             facts = dataset.facts()
@@ -116,15 +108,15 @@ class Session:
         self._remember_curves(dataset.name, results)
         self._tell(dataset.name, facts, results)
         certified = None
-        if self._certifier:
+        if self.certifier:
             kernel = setups[0].build()[1]  # the same for all
-            certified = self._certifier.certified(dataset, facts, results, kernel)
+            certified = self.certifier.certified(dataset, facts, results, kernel)
         return Report(
             version=__version__,
             data=DataRecord(dataset.name, facts.rounds, facts.features, facts.labels, facts.sha256),
             runs=[result.record for result in results],
             load_seconds=loaded,
-            shuffled=self._repetition.shuffle,
+            shuffled=self.repetition.shuffle,
             notes=facts.notes,
             certified=certified,
             mcnemar=self._paired.tests() if self._paired else None,
@@ -133,20 +125,20 @@ class Session:
     @property
     def _in_memory(self) -> bool:
         """Only one pass in file order needs no row twice."""
-        return self._repetition.repeats > 1 or self._repetition.shuffle
+        return self.repetition.repeats > 1 or self.repetition.shuffle
 
     def _settled(self, dataset: Dataset) -> Sequence[Setup]:
         """The setups with the σ that the first rows of this file suggest, if it is left to them."""
-        auto = next((setup for setup in self._setups if setup.auto_sigma), None)
+        auto = next((setup for setup in self.setups if setup.auto_sigma), None)
         if auto is None:
-            return self._setups
+            return self.setups
         sigma, said = suggested_sigma(auto, dataset.name, dataset.first_rows())
-        self._talk.note(self._prefix(dataset.name) + said)
-        return [setup.with_sigma(sigma) for setup in self._setups]
+        self.talk.note(self._prefix(dataset.name) + said)
+        return [setup.with_sigma(sigma) for setup in self.setups]
 
     def _play(self, dataset: Dataset, source: Source, setups: Sequence[Setup]) -> list[PassResult]:
         """All passes over one file."""
-        name, repetition, saved = dataset.name, self._repetition, self._saved
+        name, repetition, saved = dataset.name, self.repetition, self.saved
         horizon = None
         if saved is None or not saved.resumes:
             if dataset.in_memory or any(setup.wants_horizon for setup in setups):
@@ -155,10 +147,10 @@ class Session:
         total = source.size
         if dataset.in_memory:
             total = (dataset.rounds or 0) * len(setups) * repetition.repeats
-        ticks = self._in_memory and self._jobs > 1  # then observers hear of whole passes only
-        figures = _Figures(self._talk, self._prefix(name))
+        ticks = self._in_memory and self.jobs > 1  # then observers hear of whole passes only
+        figures = _Figures(self.talk, self._prefix(name))
         with (
-            self._talk.progress(total, _short(name), ticks=ticks) as line,
+            self.talk.progress(total, _short(name), ticks=ticks) as line,
             figures.if_stopped(partial(self._how_to_go_on, setups)),
         ):
             observers: list[Observer] = [
@@ -168,12 +160,12 @@ class Session:
             if self._paired:
                 self._paired.begin([setup.learner for setup in setups])
                 observers.append(self._paired)
-            if self._predictions:
-                observers.append(partial(self._predictions.write, name))
+            if self.predictions:
+                observers.append(partial(self.predictions.write, name))
             if saved is not None:
                 return self._play_saved(dataset, saved, setups[0], horizon, observers)
             if self._in_memory:
-                jobs = self._jobs
+                jobs = self.jobs
                 repeats = play_repeats(dataset, setups, repetition, jobs=jobs, observers=observers)
                 return list(repeats)
             classes, costs = dataset.classes, dataset.costs(repetition.costs)
@@ -187,8 +179,8 @@ class Session:
 
     def _how_to_go_on(self, setups: Sequence[Setup]) -> str | None:
         """What helps if a signal ends the run: --checkpoint, if it is possible here."""
-        if self._saved is not None:
-            kept = self._saved.checkpointed
+        if self.saved is not None:
+            kept = self.saved.checkpointed
             return f"the same command continues after round {kept:,}" if kept else None
         one_pass = not self._in_memory and len(setups) == 1 and not self._several_files
         return "--checkpoint FILE keeps what was learned" if one_pass else None
@@ -205,13 +197,13 @@ class Session:
         one = saved.make_pass(
             setup,
             dataset.name,
-            self._repetition.seed,
+            self.repetition.seed,
             horizon,
             dataset.classes,
-            dataset.costs(self._repetition.costs),
+            dataset.costs(self.repetition.costs),
         )
-        one.measure(self._repetition, exactly=self._in_memory)
-        order = self._repetition.order(0, dataset.rounds or 0) if self._in_memory else None
+        one.measure(self.repetition, exactly=self._in_memory)
+        order = self.repetition.order(0, dataset.rounds or 0) if self._in_memory else None
         batches = saved.left(dataset.batches(order, saved.first_round(one)), one)
         results = play(batches, [one], [*observers, saved.observer(one, dataset)])
         dataset.facts()  # refuses what must not be saved
@@ -225,13 +217,13 @@ class Session:
         playable = []
         for setup in setups:
             try:
-                seed, classes = self._repetition.seed, dataset.classes
+                seed, classes = self.repetition.seed, dataset.classes
                 Pass(setup, dataset.name, seed, 0, horizon, classes=classes)
             except ParameterError as error:
                 if len(setups) == 1:
                     hint = f"give `-p {error.name}=N`" if error.kind == "missing" else None
                     raise usage(str(error), hint) from None
-                self._talk.warn(f"{error}; left out: {setup.learner}")
+                self.talk.warn(f"{error}; left out: {setup.learner}")
             else:
                 playable.append(setup)
         if not playable:
@@ -245,7 +237,7 @@ class Session:
             values = {result.record.params.get(name) for result in results} - {None}
             if len(values) == 1:
                 text = short(values.pop() or 0)
-                auto = name == "sigma" and self._setups[0].auto_sigma
+                auto = name == "sigma" and self.setups[0].auto_sigma
                 about.append(f"{symbol} = {f'auto ({text})' if auto else text}")
         for learner in dict.fromkeys(result.record.learner for result in results):
             mine = [result for result in results if result.record.learner == learner]
@@ -265,16 +257,16 @@ class Session:
     def _tell(self, path: str, facts: Facts, results: Sequence[PassResult]) -> None:
         prefix = self._prefix(path)
         for note in facts.notes:
-            self._talk.note(prefix + note)
-        if facts.sorted_labels and not self._repetition.shuffle:
-            self._talk.warn(f"{prefix}the labels come sorted; --shuffle plays a random order")
+            self.talk.note(prefix + note)
+        if facts.sorted_labels and not self.repetition.shuffle:
+            self.talk.warn(f"{prefix}the labels come sorted; --shuffle plays a random order")
         for warning in dict.fromkeys(text for result in results for text in result.warnings):
-            self._talk.warn(prefix + warning)
+            self.talk.warn(prefix + warning)
         ties = near_tie_warning(result.record for result in results)
         if ties:
-            self._talk.warn(prefix + ties)
+            self.talk.warn(prefix + ties)
         drift = max(result.norm_drift for result in results)
-        self._talk.detail(f"{prefix}sha256 {facts.sha256}; largest drift of ‖f‖ {drift:.1e}")
+        self.talk.detail(f"{prefix}sha256 {facts.sha256}; largest drift of ‖f‖ {drift:.1e}")
 
     def _prefix(self, path: str) -> str:
         return f"{_short(path)}: " if self._several_files else ""

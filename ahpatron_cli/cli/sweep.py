@@ -50,15 +50,9 @@ def sweep(
     continues after a crash, a full disk or Ctrl-C, and only plays what is missing.
     """
     from ahpatron_cli.cli.console import Conversation
-    from ahpatron_cli.cli.sweep_session import (
-        FindingsOutput,
-        Running,
-        Sweep,
-        criterion_of,
-        parse_shard,
-    )
+    from ahpatron_cli.cli.sweep_session import FindingsOutput, Sweep, criterion_of, parse_shard
     from ahpatron_cli.errors import one_of, usage
-    from ahpatron_cli.sweep.plan import Asked, make_plan
+    from ahpatron_cli.sweep.plan import make_plan
     from ahpatron_cli.sweep.search import SEARCHES
 
     raise_on_signals()
@@ -72,23 +66,21 @@ def sweep(
         "scale": scale,
         "positive": positive,
     }
-    asked = Asked(
-        data=data or [],
-        learners=learner or [],
-        grid=grid or [],
-        params=param or [],
-        named={"budget": budget, "sigma": sigma, "epsilon": epsilon},
-        config=config,
-        options=given,
-        typed={name for name in given if options.typed(context, name)},
-        max_features=max_features,
-    )
     if options.typed(context, "wait") and not scheduler:
         raise usage("--wait requires --scheduler ADDRESS")
     if out is None:
         problem = "a sweep requires --out FILE.jsonl"
         raise usage(problem, "add --out results.jsonl; the same command then continues")
-    plan = make_plan(asked)
+    plan = make_plan(
+        data or [],
+        learner or [],
+        {"-p": param or [], "-g": grid or []},
+        {"budget": budget, "sigma": sigma, "epsilon": epsilon},
+        config,
+        given,
+        typed={name for name in given if options.typed(context, name)},
+        max_features=max_features,
+    )
     output = FindingsOutput(format, plot, report, only_matrix=matrix, x=x)
     output.check([*(file.path for file in plan.files), out])
     criterion = criterion_of(metric, tune_orders)
@@ -102,6 +94,6 @@ def sweep(
             "--search halving compares all settings, so it cannot be combined with --shard",
             "use --jobs N or --scheduler ADDRESS",
         )
-    running = Running(jobs, scheduler, parse_shard(shard), retries, wait)
-    work = Sweep(plan, criterion, search == "halving", out, output, running, talk)
+    how = jobs, scheduler, parse_shard(shard), retries, wait
+    work = Sweep(plan, criterion, search == "halving", out, output, talk, *how)
     return work.dry_run() if dry_run else work.play()

@@ -39,19 +39,6 @@ from ahpatron_cli.sweep.summary import METRICS, MISTAKE_RATE, Criterion, Finding
 from ahpatron_cli.sweep.trial import Outcome, Task, environment
 
 
-@dataclass(frozen=True)
-class Running:
-    """How trials are played."""
-
-    jobs: int
-    scheduler: str | None
-    shard: tuple[int, int]
-    """The I-th (from 0) of N parts."""
-    retries: int
-    wait: int
-    """Seconds that a cluster may have no worker."""
-
-
 def parse_shard(text: str | None) -> tuple[int, int]:
     """`I/N`, I from 1 to N."""
     if text is None:
@@ -63,62 +50,62 @@ def parse_shard(text: str | None) -> tuple[int, int]:
     return int(part) - 1, int(parts)
 
 
+@dataclass(frozen=True)
 class Sweep:
     """A plan, and what it takes to carry it out."""
 
-    def __init__(
-        self,
-        plan: Plan,
-        criterion: Criterion,
-        halving: bool,
-        results: str,
-        output: FindingsOutput,
-        running: Running,
-        talk: Conversation,
-    ) -> None:
+    plan: Plan
+    criterion: Criterion
+    halving: bool
+    results: str
+    output: FindingsOutput
+    talk: Conversation
+    jobs: int
+    scheduler: str | None
+    shard: tuple[int, int]
+    """The I-th (from 0) of N parts."""
+    retries: int
+    wait: int
+    """Seconds that a cluster may have no worker."""
+
+    def __post_init__(self) -> None:
         """Refuse, before anything is read or played, what could not be written later."""
-        self._plan = plan
-        self._criterion = criterion
-        self._halving = halving
-        self._results = results
-        self._output = output
-        self._running = running
-        self._talk = talk
-        if running.scheduler:
+        if self.scheduler:
             from ahpatron_cli.sweep.dask_cluster import check_dask
 
             check_dask()
-        if os.path.realpath(results) in (os.path.realpath(file.path) for file in plan.files):
+        data = (os.path.realpath(file.path) for file in self.plan.files)
+        if os.path.realpath(self.results) in data:
             raise usage("--out would overwrite the data", "choose another file name")
-        check_results_path(results)
-        for remark in plan.remarks:
-            talk.warn(remark)
+        check_results_path(self.results)
+        for remark in self.plan.remarks:
+            self.talk.warn(remark)
 
     def _search(self) -> Search:
         """The trials of the plan, and how the best settings are sought among them."""
-        metric = self._criterion.metric
+        metric = self.criterion.metric
         measured = metric is not MISTAKE_RATE
-        tasks = self._plan.tasks(self._talk.note, self._talk.warn, metrics=measured)
+        tasks = self.plan.tasks(self.talk.note, self.talk.warn, metrics=measured)
         many = next((task for task in tasks if len(task.trial.data.record.labels) > 2), None)
         if metric.of_two_classes and many:
             problem = f"--metric {metric.name} requires two classes, and {many.path} has more"
             raise usage(problem, "use --metric balanced_error or kappa, or --positive LABEL")
         # the parts of a job array cannot wait for each other
-        return Search(tasks, self._criterion, self._halving, staged=self._running.shard[1] == 1)
+        return Search(tasks, self.criterion, self.halving, staged=self.shard[1] == 1)
 
     def _done(self, trials: Mapping[str, TrialRecord], task: Task) -> bool:
         """Whether it was played, and measured by what is asked for."""
         known = trials.get(task.id)
         run = None if known is None else known.run
-        return run is not None and self._criterion.metric.of(run) is not None
+        return run is not None and self.criterion.metric.of(run) is not None
 
     def dry_run(self) -> ExitCode:
         """Count the trials, and those that are left; of a search in stages, all that may come."""
         search = self._search()
-        tasks = share(search.tasks, *self._running.shard)
-        known = read_results(self._results).trials if Path(self._results).exists() else {}
+        tasks = share(search.tasks, *self.shard)
+        known = read_results(self.results).trials if Path(self.results).exists() else {}
         done = sum(self._done(known, task) for task in tasks)
-        orders = self._plan.repeats
+        orders = self.plan.repeats
         parts = (
             counted(len(tasks) // orders, "setting"),
             counted(len({task.path for task in tasks}), "file"),
@@ -128,7 +115,7 @@ class Sweep:
             f"{counted(len(tasks), 'trial')}: {parts[0]} on {parts[1]}, {parts[2]}; "
             f"{done:,} done, {len(tasks) - done:,} left"
         )
-        if len(search.needed({})) < len(search.tasks) or self._halving:
+        if len(search.needed({})) < len(search.tasks) or self.halving:
             text += "; not all of them are played, because settings that lose are dropped"
         print(text)
         return ExitCode.OK
@@ -137,13 +124,13 @@ class Sweep:
         """Play what is not in the results file yet, and show all of it."""
         search = self._search()
         facts = {**environment(), "command": shlex.join(["ahpatron", *sys.argv[1:]])}
-        with ResultsFile(self._results, facts) as results:
+        with ResultsFile(self.results, facts) as results:
             contents = results.contents
             self._tell_damage(contents)
-            mine = share(search.needed(contents.trials), *self._running.shard)
+            mine = share(search.needed(contents.trials), *self.shard)
             done = sum(self._done(contents.trials, task) for task in mine)
             if done:
-                self._talk.note(f"{done} of {len(mine)} trials are in {self._results} already")
+                self.talk.note(f"{done} of {len(mine)} trials are in {self.results} already")
             attempted: set[str] = set()
             try:
                 while left := [
@@ -153,11 +140,11 @@ class Sweep:
                 ]:
                     self._play(left, results)
                     attempted.update(task.id for task in left)
-                    mine = share(search.needed(contents.trials), *self._running.shard)
+                    mine = share(search.needed(contents.trials), *self.shard)
             except BaseException:  # a signal, a full disk: in any case
                 done = sum(self._done(contents.trials, task) for task in mine)
-                self._talk.note(
-                    f"{done} of {len(mine)} trials are in {self._results}; "
+                self.talk.note(
+                    f"{done} of {len(mine)} trials are in {self.results}; "
                     "the same command continues from there"
                 )
                 raise
@@ -168,23 +155,23 @@ class Sweep:
             ]
         share_spared = spared(search, contents.trials)
         if share_spared > 0:
-            self._talk.note(
+            self.talk.note(
                 f"{part_of_whole(share_spared)} of the rounds of the whole grid were spared"
             )
-        criterion = self._criterion
-        if self._running.shard[1] > 1 and criterion.tune_orders:
-            self._talk.note("--tune-orders takes effect on the merged results of all parts")
+        criterion = self.criterion
+        if self.shard[1] > 1 and criterion.tune_orders:
+            self.talk.note("--tune-orders takes effect on the merged results of all parts")
             criterion = replace(criterion, tune_orders=0)
         findings = find(known, contents.headers, criterion)
         self._tell(findings, known)
-        self._output.write(findings, known, self._talk)
+        self.output.write(findings, known, self.talk)
         return ExitCode.FAILED_TRIALS if findings.failed else ExitCode.OK
 
     def _play(self, tasks: Sequence[Task], results: ResultsFile) -> None:
         waiting = {task.id: task for task in tasks}
         best: tuple[float, str] | None = None
         done = failed = 0
-        with self._talk.progress(len(tasks), "sweep") as line:
+        with self.talk.progress(len(tasks), "sweep") as line:
             for outcome in self._outcomes(tasks):
                 if outcome is not None:
                     trial = waiting[outcome.id].record(outcome)
@@ -192,7 +179,7 @@ class Sweep:
                     results.add(trial, Timing(seconds, outcome.wall_seconds))
                     done += 1
                     failed += trial.run is None
-                    self._talk.detail(_line(waiting[outcome.id], trial))
+                    self.talk.detail(_line(waiting[outcome.id], trial))
                     if trial.run is not None and (best is None or trial.run.mistake_rate < best[0]):
                         best = trial.run.mistake_rate, trial.learner
                 news = f"best {percent(best[0])} % {best[1]}" if best else ""
@@ -200,22 +187,19 @@ class Sweep:
                 line.show(done, count, news)
 
     def _outcomes(self, tasks: Sequence[Task]) -> Iterator[Outcome | None]:
-        running = self._running
-        if not tasks:
-            return iter(())
-        if running.scheduler:
-            from ahpatron_cli.sweep.dask_cluster import play_on_cluster
+        if not self.scheduler:
+            return play_locally(tasks, self.jobs, self.retries)
+        from ahpatron_cli.sweep.dask_cluster import play_on_cluster
 
-            how = running.scheduler, running.retries, running.wait
-            return play_on_cluster(tasks, *how, self._talk.warn)
-        return play_locally(tasks, running.jobs, running.retries)
+        how = self.scheduler, self.retries, self.wait
+        return play_on_cluster(tasks, *how, self.talk.warn)
 
     def _tell(self, findings: Findings, trials: Sequence[TrialRecord]) -> None:
         """What went wrong, on stderr, also when quiet: not every format has room for it."""
         if findings.failed:
             trial = findings.failed[0]
             total = len(findings.failed) + findings.trials
-            self._talk.insist(
+            self.talk.insist(
                 f"{len(findings.failed):,} of {counted(total, 'trial')} failed; the first, "
                 f"{trial.learner} on {trial.data.record.path}: {trial.error}"
             )
@@ -225,13 +209,13 @@ class Sweep:
             )
             warning = near_tie_warning(runs)
             if warning:
-                self._talk.warn(f"{data.name}: {warning}")
+                self.talk.warn(f"{data.name}: {warning}")
 
     def _tell_damage(self, contents: Contents) -> None:
         if contents.torn:
             size = counted(contents.torn, "byte")
-            self._talk.warn(f"{self._results}: the last line was torn: {size} cut off")
-        warn_of_damaged_lines(self._talk, self._results, contents)
+            self.talk.warn(f"{self.results}: the last line was torn: {size} cut off")
+        warn_of_damaged_lines(self.talk, self.results, contents)
 
 
 def _line(task: Task, trial: TrialRecord) -> str:

@@ -12,7 +12,7 @@ import io
 import json
 import math
 import sys
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 from ahpatron_cli import __version__
@@ -27,19 +27,17 @@ from ahpatron_cli.records import (
     Metrics,
     ParamValue,
     Report,
-    RunRecord,
     data_to_json,
     plain_params,
-    run_to_json,
     runs_to_json,
     to_json,
     whole,
 )
 
 if TYPE_CHECKING:  # rich, numpy and the modules that need them are imported when they are used
-    from ahpatron_cli.models.file import Model
+    from rich.console import Console
+
     from ahpatron_cli.output.table import Page
-    from ahpatron_cli.profile.profile import Profile
     from ahpatron_cli.sweep.summary import Findings, Setting, TrialData, TrialRecord
 
 FORMATS = ("table", "json", "jsonl", "csv", "markdown", "latex")
@@ -59,30 +57,6 @@ def write_findings(findings: Findings, format: str, *, only_matrix: bool = False
         if format == "table"
         else findings_to_text(findings, format, only_matrix=only_matrix)
     )
-
-
-def write_profile(profile: Profile, format: str) -> None:
-    """Write what a data file is like to standard output, as "table" or "json"."""
-    if format == "table":
-        from rich.console import Console
-
-        from ahpatron_cli.output.profile_text import print_profile
-
-        print_profile(profile, Console())
-    else:
-        _write(_document(profile_to_json(profile)))
-
-
-def write_reference(format: str) -> None:
-    """Write all learners, kernels and parameters to standard output, as "table" or "json"."""
-    from ahpatron_cli.output.reference import print_reference, reference_to_json
-
-    if format == "table":
-        from rich.console import Console
-
-        print_reference(Console())
-    else:
-        _write(_document(reference_to_json()))
 
 
 def _write(shown: Page | str) -> None:
@@ -277,51 +251,16 @@ def _failed(trial: TrialRecord) -> Json:
     }
 
 
-def profile_to_json(profile: Profile) -> Json:
-    """Plain values only; null for what is not known."""
-    from ahpatron_cli.profile.profile import Content, advice, next_commands
+def write_inspected(
+    format: str, text: Callable[[Console], None], document: Callable[[], Json]
+) -> None:
+    """Write to standard output what `text` prints for people, or a JSON document."""
+    if format == "json":
+        _write(_document(document()))
+        return
+    from rich.console import Console
 
-    document = dataclasses.asdict(profile)
-    content = document.pop("content") or dict.fromkeys(_field_names(Content))
-    labels = content["labels"]
-    if labels:
-        labels["counts"] = [
-            {"label": whole(label), "rows": count} for label, count in labels["counts"]
-        ]
-        for name in ("negative", "positive"):
-            labels[name] = None if labels[name] is None else whole(labels[name])
-    follows = {"advice": advice(profile), "next": next_commands(profile)}
-    return {"schema": SCHEMA, "version": __version__, **document, **content, **follows}
-
-
-def model_to_json(model: Model, record: RunRecord, path: str, written: str) -> Json:
-    """What a model is; of its data, the file that it learned from last and a checksum of that."""
-    run = run_to_json(record)
-    del run["this_file"], run["params"]
-    return {
-        "schema": SCHEMA,
-        "version": __version__,
-        "kind": "model",
-        "path": path,
-        "written": written,
-        "made_by": model.version,
-        "data": {
-            "path": model.data,
-            "rounds": model.played,
-            "checksum": f"{model.digest:08x}",
-            "features": model.features,
-            "labels": [None if label is None else whole(label) for label in model.labels],
-            "scale": model.scale,
-        },
-        "kernel": model.kernel,
-        "params": plain_params({**model.kernel_params, **model.params}),
-        **run,
-    }
-
-
-def write_document(document: Json) -> None:
-    """Write one JSON document to standard output."""
-    _write(_document(document))
+    text(Console())
 
 
 def _document(value: Json | Sequence[Json]) -> str:

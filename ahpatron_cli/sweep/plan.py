@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -38,24 +38,6 @@ MIN_COST = 1e-6
 
 
 @dataclass(frozen=True)
-class Asked:
-    """The command line."""
-
-    data: Sequence[str]
-    learners: Sequence[str]
-    grid: Sequence[str]
-    params: Sequence[str]
-    named: Mapping[str, str | None]
-    """--budget and the like; they take grids too."""
-    config: str | None
-    options: Mapping[str, Any]
-    """Options that a configuration may also set, with their defaults."""
-    typed: set[str]
-    """Those of them that were given."""
-    max_features: int
-
-
-@dataclass(frozen=True)
 class Plan:
     """What a sweep is to play, before any file was read."""
 
@@ -66,10 +48,10 @@ class Plan:
     repeats: int
     seed: int
     shuffled: bool
-    layers: Sequence[Layer]
-    """Choices for all files; later ones take precedence."""
+    layer: Layer
+    """Choices for all files; those for one file take precedence."""
     typed: Layer
-    """Choices on the command line; they take precedence over those of a file, too."""
+    """Choices on the command line, which take precedence over both."""
     remarks: Sequence[str] = ()
 
     def tasks(
@@ -132,7 +114,7 @@ class Plan:
             raise usage(f"{trials:,} trials; at most {MOST_TRIALS:,}", "try fewer values at once")
 
     def _layers(self, file: File) -> list[Layer]:
-        return [*self.layers, file.layer, self.typed]
+        return [self.layer, file.layer, self.typed]
 
     def setups(self, file: File, rounds: int) -> list[Setup]:
         """Every learner and setting for a file of so many rounds."""
@@ -143,24 +125,38 @@ class Plan:
         ]
 
 
-def make_plan(asked: Asked) -> Plan:
-    """Put command line and configuration together; whatever is wrong with them is said now."""
-    config = read_config(asked.config) if asked.config else Config()
+def make_plan(
+    data: Sequence[str],
+    learners: Sequence[str],
+    words: Mapping[str, Sequence[str]],
+    named: Mapping[str, str | None],
+    config_file: str | None,
+    options: Mapping[str, Any],
+    *,
+    typed: Collection[str],
+    max_features: int,
+) -> Plan:
+    """Put command line and configuration together; refuse whatever is wrong with them.
+
+    `words` are those after -p and -g; `named` are --budget and the like, which take grids, too.
+    Of `options`, a configuration decides those that were not `typed`.
+    """
+    config = read_config(config_file) if config_file else Config()
     options = {
-        name: config.options.get(name, value) if name not in asked.typed else value
-        for name, value in asked.options.items()
+        name: config.options.get(name, value) if name not in typed else value
+        for name, value in options.items()
     }
-    files, remarks = config.choose_files(asked.data)
+    files, remarks = config.choose_files(data)
     if not files:
         raise usage("no data files", "name some, or list them in --config FILE")
     if any(file.path in ("-", STDIN_NAME) for file in files):
         hint = "save it to a file first"
         raise usage("a sweep reads its data more than once, so not from standard input", hint)
-    learners = choose_learners(asked.learners or config.learners or ["ahpatron"])
+    learners = choose_learners(learners or config.learners or ["ahpatron"])
     kernel = one_of("kernel", options["kernel"], KERNELS)
     for layer in (config.layer, *(file.layer for file in config.files)):
         check_names(layer, list(REGISTRY), kernel, every=True)  # also of learners not played now
-    typed, more = typed_layer(asked.named, {"-p": asked.params, "-g": asked.grid}, learners, kernel)
+    typed_choices, more = typed_layer(named, words, learners, kernel)
     positive = options["positive"]
     repeats, shuffle = options["repeats"], options["shuffle"]
     shuffled = repeats > 1 if shuffle is None else shuffle
@@ -168,7 +164,7 @@ def make_plan(asked: Asked) -> Plan:
         options["limit"],
         one_of("scale", options["scale"], SCALES),
         parse_label(positive) if isinstance(positive, str) else positive,
-        asked.max_features,
+        max_features,
         warm_up=not shuffled,
     )
     plan = Plan(
@@ -179,8 +175,8 @@ def make_plan(asked: Asked) -> Plan:
         repeats=repeats,
         seed=options["seed"],
         shuffled=shuffled,
-        layers=[config.layer],
-        typed=typed,
+        layer=config.layer,
+        typed=typed_choices,
         remarks=[*remarks, *more],
     )
     plan.check_size()

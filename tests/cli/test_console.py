@@ -187,3 +187,15 @@ def test_a_broken_stderr_stops_nothing(redirection: str) -> None:
         timeout=120,
     )
     assert (done.returncode, done.stdout) == (0, "alive\n")
+
+
+def test_notes_fold_at_the_width_of_a_terminal(
+    terminal: io.StringIO, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("TERM", "xterm")
+    monkeypatch.setattr(terminal, "fileno", lambda: 2)
+    monkeypatch.setattr(os, "get_terminal_size", lambda _: os.terminal_size((30, 24)))
+    Conversation(stream=terminal).note("the median distance (--sigma auto) of a-very-long-name.svm")
+    assert terminal.getvalue() == (
+        "note: the median distance\n  (--sigma auto) of\n  a-very-long-name.svm\n"
+    )

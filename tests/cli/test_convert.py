@@ -90,7 +90,7 @@ def test_the_mapping_goes_to_a_file_in_place_of_comments(ahpatron: Ahpatron) -> 
 @pytest.mark.parametrize(
     ("options", "code", "problem"),
     [
-        (("bank.csv",), 2, "Missing option '--label'"),
+        (("bank.csv",), 2, "missing option '--label'"),
         (("bank.csv", "--label", "y", "--missing", "mean"), 2, "unknown word after --missing"),
         (("bank.csv", "--label", "y", "--drop", "y"), 2, "--drop y names the column of the labels"),
         (("bank.csv", "--label", "y", "--words", "y"), 2, "--words y names the column of the"),

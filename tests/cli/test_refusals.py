@@ -201,3 +201,20 @@ def test_a_limit_on_the_support_is_kept(ahpatron: Ahpatron, rings: Path) -> None
     done = ahpatron("run", rings, "-l", "projectron", "-p", "max_support=5", "--sigma", "0.1")
     assert (done.code, done.out) == (65, "")
     assert "max_support=5" in done.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (
+            ("run", "a.svm", "--bugdet", "9"),
+            "unknown option --bugdet\nhint: did you mean --bu",
+        ),
+        (("swep", "a.svm"), "unknown command 'swep'\nhint: did you mean sweep?"),
+        (("run", "a.svm", "--zzz"), "unknown option --zzz\nhint: `ahpatron run --help` shows"),
+    ],
+)
+def test_slips_of_the_finger(ahpatron: Ahpatron, words: tuple[str, ...], message: str) -> None:
+    done = ahpatron(*words)
+    assert done.code == 2
+    assert done.err.startswith(f"error: {message}")

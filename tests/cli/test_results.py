@@ -228,3 +228,9 @@ def test_ten_thousand_trials_are_read_with_little_work(tmp_path: Path) -> None:
     profile = cProfile.Profile()
     profile.runcall(parse_results, content)
     assert pstats.Stats(profile).total_calls < 100 * 500  # type: ignore[attr-defined]
+
+
+def test_data_are_not_shown_with_results(ahpatron: Ahpatron, results: Path, rings: Path) -> None:
+    refused = ahpatron("inspect", results, rings)
+    assert refused.code == 2
+    assert f"{rings} is not a results file: only these are shown together" in refused.err

@@ -1,14 +1,18 @@
-"""The profile of a data file as people read it: in sections, at any width."""
+"""What `inspect` shows of data, a model and the list of learners: in sections, and as JSON."""
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import TypeAlias
+from dataclasses import asdict, dataclass, fields
+from typing import Any, TypeAlias
 
 from rich.console import Console
 from rich.text import Text
 
-from ahpatron_cli.data.labels import show
-from ahpatron_cli.numbers import counted, share, short
+from ahpatron_cli import __version__
+from ahpatron_cli.core import KERNELS, REGISTRY, Kernel, Learner
+from ahpatron_cli.core.parameters import Spec
+from ahpatron_cli.data.labels import describe, show
+from ahpatron_cli.models.file import Model
+from ahpatron_cli.numbers import counted, percent, share, short
 from ahpatron_cli.output.escape import literal
 from ahpatron_cli.output.terminal import Window, print_lines
 from ahpatron_cli.profile.distances import Alignment, Distances
@@ -22,14 +26,30 @@ from ahpatron_cli.profile.profile import (
     advice,
     next_commands,
 )
+from ahpatron_cli.records import (
+    SCHEMA,
+    Json,
+    ParamValue,
+    RunRecord,
+    plain,
+    plain_params,
+    run_to_json,
+    whole,
+)
 
 _MOST_LABELS = 10
 _WIDE, _NAMES = 60, 14
 """Windows from `_WIDE` columns on have a column of `_NAMES` for names."""
 _BAR = 40
 _FULL, _TRACE = "█", "▏"
-_ASCII = {"σ": "sigma", "κ": "k", "²": "^2", "±": "+-", _FULL: "#", _TRACE: ":"}
+_ASCII = {
+    **{"α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "epsilon", "η": "eta"},
+    **{"κ": "k", "λ": "lambda", "ν": "nu", "ρ": "rho", "σ": "sigma", "τ": "tau", "√": "sqrt"},
+    **{"·": "*", "²": "^2", "₁": "_1", "±": "+-", "‖": "||", "⟨": "<", "⟩": ">"},
+    **{_FULL: "#", _TRACE: ":"},
+}
 
+_Kind: TypeAlias = type[Learner[Any]] | type[Kernel]
 _Entry: TypeAlias = tuple[str, str]
 """A name and a text."""
 
@@ -46,26 +66,63 @@ class _Section:
 
 
 def print_profile(profile: Profile, console: Console) -> None:
-    """Write it to the console's stream."""
-    print_lines(lambda window: _lines(profile, window), _ASCII, console)
+    """Write what a data file is like to the console's stream."""
+
+    def lines(window: Window) -> Iterator[Text]:
+        yield from window.title(profile.path, _size(profile))
+        for note in profile.notes:
+            yield from window.folded(note, "  ", "  ")
+        for section in _sections(profile):
+            yield from _section_lines(section, window)
+
+    print_lines(lines, _ASCII, console)
 
 
-def _lines(profile: Profile, window: Window) -> Iterator[Text]:
-    yield from window.title(profile.path, _size(profile))
-    for note in profile.notes:
-        yield from window.folded(note, "  ", "  ")
-    for section in _sections(profile):
-        yield Text()
-        yield from window.folded(section.head, "", "  ", style="bold")
-        for name, text in section.entries:
-            first, rest = f"  {window.ours(name):<{_NAMES}}  ", " " * (_NAMES + 4)
-            if window.width < _WIDE:
-                first, rest = f"  {window.ours(name)}: ", "    "
-            yield from window.folded(text, first, rest)
-        yield from _bars(section.bars, window)
-        for item in section.items:
-            yield from window.folded(item, "  - ", "    ")
-        yield from map(Text, section.verbatim)
+def print_model(model: Model, record: RunRecord, path: str, written: str, console: Console) -> None:
+    """Write what a model is to the console's stream."""
+    file = f"; last learned from {literal(model.data)}" if model.data else ""
+    about = f"{model.learner}, {model.kernel} kernel{file}; written {written} by ahpatron "
+    about += literal(model.version)
+    kept = "no examples"
+    if record.support_size is not None:
+        kept = counted(record.support_size, "example")
+        if model.classes and model.params.get("multiclass") != "shared":
+            kept += " per class, at most"
+    rate = f"{percent(record.mistake_rate)} %"
+    learned = [
+        ("rounds", f"{record.rounds:,}, with {record.mistakes:,} mistakes ({rate})"),
+        ("features", f"{model.features:,}, computed {'densely' if model.dense else 'sparsely'}"),
+        ("labels", describe(model.labels) or f"{show(-1.0)} and {show(1.0)}"),
+        ("scaling", model.scale),
+        ("seed", str(model.seed)),
+        ("active set", f"{kept}, ‖f‖ = {record.norm:.6g}"),
+    ]
+    params = {**model.params, **model.kernel_params}
+    sections = [
+        _Section("Stream", learned),
+        _Section("Parameters", [(name, str(plain(value))) for name, value in params.items()]),
+    ]
+
+    def lines(window: Window) -> Iterator[Text]:
+        yield from window.title(path, about)
+        for section in sections:
+            yield from _section_lines(section, window)
+
+    print_lines(lines, _ASCII, console)
+
+
+def _section_lines(section: _Section, window: Window) -> Iterator[Text]:
+    yield Text()
+    yield from window.folded(section.head, "", "  ", style="bold")
+    for name, text in section.entries:
+        first, rest = f"  {window.ours(name):<{_NAMES}}  ", " " * (_NAMES + 4)
+        if window.width < _WIDE:
+            first, rest = f"  {window.ours(name)}: ", "    "
+        yield from window.folded(text, first, rest)
+    yield from _bars(section.bars, window)
+    for item in section.items:
+        yield from window.folded(item, "  - ", "    ")
+    yield from map(Text, section.verbatim)
 
 
 def _bars(bars: Sequence[tuple[str, float]], window: Window) -> Iterator[Text]:
@@ -221,3 +278,114 @@ def _faults(faults: FaultFacts, name: str) -> _Section:
     if faults.stopped:
         head += "; the rest was not read"
     return _Section(head, verbatim=lines)
+
+
+def print_reference(console: Console) -> None:
+    """Every learner and kernel, from their declarations."""
+    print_lines(_reference_lines, _ASCII, console)
+
+
+def reference_to_json() -> Json:
+    """The same as a document."""
+    return {
+        "schema": SCHEMA,
+        "version": __version__,
+        "learners": [_kind_to_json(kind) for kind in REGISTRY.values()],
+        "kernels": [_kind_to_json(kind) for kind in KERNELS.values()],
+    }
+
+
+def _reference_lines(window: Window) -> Iterator[Text]:
+    yield from window.folded("Learners (-l NAME, -p PARAMETER=VALUE)", style="bold")
+    for learner in REGISTRY.values():
+        yield from _describe(window, learner)
+    yield Text()
+    yield from window.folded("Kernels (--kernel NAME)", style="bold")
+    for kernel in KERNELS.values():
+        yield from _describe(window, kernel)
+
+
+def _describe(window: Window, kind: _Kind) -> Iterator[Text]:
+    yield Text()
+    yield Text(kind.name, style="bold")
+    yield from window.folded(_title(kind), "  ", "  ")
+    for name, spec in kind.specs().items():
+        first = f"    {name:<11} {window.ours(spec.symbol):<4} "
+        yield from window.folded(spec.meaning, first, " " * 16)
+        default = spec.formula or _default(kind, name)
+        legal = f"{spec.legal()}; default {'none' if default is None else default}"
+        yield from window.folded(legal, " " * 16, " " * 16)
+
+
+def _title(kind: _Kind) -> str:
+    if issubclass(kind, Learner):
+        return kind.title
+    return (kind.__doc__ or "").splitlines()[0].replace("`", "")
+
+
+def _default(kind: _Kind, name: str) -> ParamValue | None:
+    values: dict[str, Any] = {field.name: field.default for field in fields(kind)}
+    return None if values[name] is None else plain(values[name])
+
+
+def _kind_to_json(kind: _Kind) -> Json:
+    parameters = [_parameter(kind, name, spec) for name, spec in kind.specs().items()]
+    return {"name": kind.name, "title": _title(kind), "parameters": parameters}
+
+
+def _parameter(kind: _Kind, name: str, spec: Spec) -> Json:
+    return {
+        "name": name,
+        "symbol": spec.symbol,
+        "meaning": spec.meaning,
+        "type": spec.kind.__name__,
+        "legal": spec.legal(),
+        "over": spec.over,
+        "at_least": spec.at_least,
+        "under": spec.under,
+        "at_most": spec.at_most,
+        "even": spec.even,
+        "words": [*spec.words, *(["inf"] if spec.infinite else [])],
+        "default": _default(kind, name),
+        "default_formula": spec.formula,
+    }
+
+
+def profile_to_json(profile: Profile) -> Json:
+    """Plain values only; null for what is not known."""
+    document = asdict(profile)
+    content = document.pop("content") or dict.fromkeys(one.name for one in fields(Content))
+    labels = content["labels"]
+    if labels:
+        labels["counts"] = [
+            {"label": whole(label), "rows": count} for label, count in labels["counts"]
+        ]
+        for name in ("negative", "positive"):
+            labels[name] = None if labels[name] is None else whole(labels[name])
+    follows = {"advice": advice(profile), "next": next_commands(profile)}
+    return {"schema": SCHEMA, "version": __version__, **document, **content, **follows}
+
+
+def model_to_json(model: Model, record: RunRecord, path: str, written: str) -> Json:
+    """What a model is; of its data, the file that it learned from last and a checksum of that."""
+    run = run_to_json(record)
+    del run["this_file"], run["params"]
+    return {
+        "schema": SCHEMA,
+        "version": __version__,
+        "kind": "model",
+        "path": path,
+        "written": written,
+        "made_by": model.version,
+        "data": {
+            "path": model.data,
+            "rounds": model.played,
+            "checksum": f"{model.digest:08x}",
+            "features": model.features,
+            "labels": [None if label is None else whole(label) for label in model.labels],
+            "scale": model.scale,
+        },
+        "kernel": model.kernel,
+        "params": plain_params({**model.kernel_params, **model.params}),
+        **run,
+    }

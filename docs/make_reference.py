@@ -20,7 +20,7 @@ from ahpatron_cli.cli.app import app, describe
 from ahpatron_cli.core import KERNELS
 from ahpatron_cli.core.learners import BUILT_IN
 from ahpatron_cli.errors import ExitCode
-from ahpatron_cli.output.reference import reference_to_json
+from ahpatron_cli.output.inspect_text import reference_to_json
 
 FOLDER = Path(__file__).parent
 MAN_PAGE = FOLDER / "ahpatron.1"

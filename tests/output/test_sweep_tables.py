@@ -49,7 +49,7 @@ AMR: mean ± standard deviation over 3 permutations. vs best: mean ± standard e
 
 LATEX = r"""% needs \usepackage{booktabs}
 \begin{table}
-  \centering\small\setlength{\tabcolsep}{4pt}
+  \centering\footnotesize\setlength{\tabcolsep}{2pt}
   \caption{\texttt{a.svm}: 1,000 rounds, 18 features; the best setting of each learner, 3 permutations}
   \begin{tabular}{llrrlrrr}
     \toprule

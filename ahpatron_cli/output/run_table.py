@@ -56,15 +56,9 @@ class _Line:
     runs: Sequence[RunRecord]
     certified: Sequence[CertifiedRecord]
 
-    def mean(self, field: str) -> float | None:
-        """Over the repeats that have it."""
-        values = [getattr(run, field) for run in self.runs]
-        known = [value for value in values if value is not None]
-        return fmean(known) if known else None
-
-    def mean_metric(self, name: str) -> float | None:
-        """Over the repeats that have it."""
-        values = [getattr(run.metrics, name, None) for run in self.runs]
+    def mean(self, name: str) -> float | None:
+        """A count or a metric, over the repeats that have it."""
+        values = [getattr(run, name, getattr(run.metrics, name, None)) for run in self.runs]
         known = [value for value in values if value is not None]
         return fmean(known) if known else None
 
@@ -243,14 +237,14 @@ def _metrics_table(report: Report, lines: Sequence[_Line]) -> Table:
         about += f"; mean over {orders(max(len(line.runs) for line in lines), report.shuffled)}"
     fields: list[Field[_Line]] = [
         (Column("Learner", words=True), lambda line: Cell(line.name)),
-        (Column("Precision %"), lambda line: _rate(line.mean_metric("precision"))),
-        (Column("Recall %"), lambda line: _rate(line.mean_metric("recall"))),
-        (Column("F1 %"), lambda line: _rate(line.mean_metric("f1"))),
-        (Column("Balanced error %"), lambda line: _rate(line.mean_metric("balanced_error"))),
-        (Column("Kappa"), lambda line: _fixed(line.mean_metric("kappa"), 4)),
-        (Column("AUC"), lambda line: _fixed(line.mean_metric("auc"), 4)),
+        (Column("Precision %"), lambda line: _rate(line.mean("precision"))),
+        (Column("Recall %"), lambda line: _rate(line.mean("recall"))),
+        (Column("F1 %"), lambda line: _rate(line.mean("f1"))),
+        (Column("Balanced error %"), lambda line: _rate(line.mean("balanced_error"))),
+        (Column("Kappa"), lambda line: _fixed(line.mean("kappa"), 4)),
+        (Column("AUC"), lambda line: _fixed(line.mean("auc"), 4)),
     ]
-    error = max((line.mean_metric("auc_error") or 0.0 for line in lines), default=0.0)
+    error = max((line.mean("auc_error") or 0.0 for line in lines), default=0.0)
     notes = [f"AUC was computed in bounded memory: off by at most {error:.1g}."] if error else []
     return table_of(lines, fields, name=report.data.path, about=about, notes=notes)
 

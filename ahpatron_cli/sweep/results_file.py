@@ -31,7 +31,7 @@ from typing import Any, TypeAlias, cast, get_args, get_origin, get_type_hints
 
 from ahpatron_cli.atomic import sync_folder
 from ahpatron_cli.errors import ExitCode, Place, UserError, usage
-from ahpatron_cli.records import Json, ParamValue, RunRecord, plain, whole
+from ahpatron_cli.records import Json, ParamValue, RunRecord, data_to_json, plain
 from ahpatron_cli.sweep.summary import TrialData, TrialRecord
 
 SUFFIX = ".jsonl"
@@ -99,16 +99,12 @@ def encode_header(facts: Mapping[str, Any]) -> bytes:
 
 def encode_trial(trial: TrialRecord, timing: Timing) -> bytes:
     """A trial's line."""
-    data, record = trial.data, trial.data.record
+    data = trial.data
     line = {
         "id": trial.id,
         "status": "failed" if trial.run is None else "ok",
         "data": {
-            "path": record.path,
-            "rounds": record.rounds,
-            "features": record.features,
-            "labels": [label if label is None else whole(label) for label in record.labels],
-            "sha256": record.sha256,
+            **data_to_json(data.record),
             "limit": data.limit,
             "scale": data.scale,
             "positive": data.positive,

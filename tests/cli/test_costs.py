@@ -93,7 +93,7 @@ def test_a_model_keeps_its_costs(ahpatron: Ahpatron, rings: Path) -> None:
     assert "--cost cannot be combined with --resume: the model has its own" in refused.err
     run(ahpatron, "a.svm", *costs, "--checkpoint", "c.npz")
     other = ahpatron("run", "a.svm", "--sigma", 0.3, "--checkpoint", "c.npz", "--cost", "1=4")
-    assert "this checkpoint is of another run" in other.err
+    assert "this checkpoint belongs to another run" in other.err
 
 
 @pytest.mark.parametrize(

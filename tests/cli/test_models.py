@@ -183,9 +183,9 @@ def test_a_frozen_model_predicts_and_stays(ahpatron: Ahpatron, rings: Path) -> N
     [
         (("--freeze",), 2, "--freeze requires --resume MODEL"),
         (("--resume", "m.npz", "--freeze", "--save", "n.npz"), 2, "nothing to save"),
-        (("--resume", "m.npz", "-B", "40"), 2, "--budget does not go with --resume"),
-        (("--resume", "m.npz", "--sigma", "1"), 2, "--sigma does not go with --resume"),
-        (("--resume", "m.npz", "--scale", "unit"), 2, "--scale does not go with --resume"),
+        (("--resume", "m.npz", "-B", "40"), 2, "--budget cannot be combined with --resume"),
+        (("--resume", "m.npz", "--sigma", "1"), 2, "--sigma cannot be combined with --resume"),
+        (("--resume", "m.npz", "--scale", "unit"), 2, "--scale cannot be combined with --resume"),
         (("--resume", "none.npz"), 66, "none.npz"),
         (("--resume", "DATA"), 65, "not a model"),
         (("--save", "none/m.npz"), 73, "none/m.npz"),
@@ -195,9 +195,9 @@ def test_a_frozen_model_predicts_and_stays(ahpatron: Ahpatron, rings: Path) -> N
         (("--checkpoint", "c.npz", "--shuffle"), 2, "in file order"),
         (("--checkpoint", "c.npz", "--curve", "c.csv"), 2, "before a restart"),
         (("--checkpoint", "c.npz", "--every", "0"), 2, "at least 1"),
-        (("--every", "5"), 2, "--every is for --checkpoint"),
-        (("--resume", "m.npz", "--seed", "3"), 2, "--seed does not go with --resume"),
-        (("--resume", "m.npz", "--theorem", "5"), 2, "--theorem does not go with --resume"),
+        (("--every", "5"), 2, "--every requires --checkpoint"),
+        (("--resume", "m.npz", "--seed", "3"), 2, "--seed with --resume requires --shuffle"),
+        (("--resume", "m.npz", "--theorem", "5"), 2, "--theorem cannot be combined with --resume"),
         (("--resume", "m.npz", "--certify"), 2, "the whole stream"),
     ],
 )
@@ -270,7 +270,7 @@ def test_a_killed_run_goes_on_from_its_checkpoint(ahpatron: Ahpatron, rings: Pat
     ahpatron.write("long.svm.gz", gzip.compress(b"+1 1:9\n" + rings.read_bytes() * 60, 1))
     other = ahpatron(*options, "--checkpoint", "c.npz")
     assert other.code == 2
-    assert "of another run" in other.err
+    assert "belongs to another run" in other.err
 
 
 def test_a_checkpoint_of_other_settings_is_refused(ahpatron: Ahpatron, rings: Path) -> None:
@@ -279,7 +279,7 @@ def test_a_checkpoint_of_other_settings_is_refused(ahpatron: Ahpatron, rings: Pa
         given = ("-B", "40", *changed) if changed else ()  # left out is another setting, too
         done = ahpatron("run", rings, *given, "--checkpoint", "c.npz")
         assert done.code == 2, changed
-        assert "of another run" in done.err
+        assert "belongs to another run" in done.err
 
 
 def test_a_file_that_grew_goes_on(ahpatron: Ahpatron) -> None:

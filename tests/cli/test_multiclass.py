@@ -142,12 +142,12 @@ def test_inspect_says_how_to_go_on(ahpatron: Ahpatron, four: str) -> None:
     ("content", "options", "code", "said"),
     [
         ("".join(f"{i} 1:{i}\n" for i in range(1001)), (), 65, "at most 1,000 classes are played"),
-        ("".join(f"{i}.5 1:{i}\n" for i in range(40)), (), 65, "a regression"),
-        ("".join(f"{i}.5 1:{i}\n" for i in range(40)), ("--shuffle",), 65, "a regression"),
+        ("".join(f"{i}.5 1:{i}\n" for i in range(40)), (), 65, "suggest regression"),
+        ("".join(f"{i}.5 1:{i}\n" for i in range(40)), ("--shuffle",), 65, "suggest regression"),
         ("1 1:1\n2 1:2\n3 1:3\n" * 9, ("--certify",), 2, "--certify requires two classes"),
         ("1 1:1\n-1 1:2\n" * 600 + "2 1:5\n", (), 65, "`--shuffle` reads all rows first"),
     ],
-    ids=["1001 classes", "a regression", "in memory", "certify", "a class late in a stream"],
+    ids=["1001 classes", "suggest regression", "in memory", "certify", "a class late in a stream"],
 )
 def test_what_is_refused(
     ahpatron: Ahpatron, content: str, options: tuple[str, ...], code: int, said: str

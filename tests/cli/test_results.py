@@ -127,7 +127,7 @@ def test_a_trial_that_came_out_in_two_ways_is_not_merged(ahpatron: Ahpatron, res
     refused = ahpatron("inspect", results, "other.jsonl", "--merge", "all.jsonl")
     assert refused.code == 65
     assert f"trial {trial.id}" in refused.err
-    assert "came out otherwise" in refused.err
+    assert "has a different result" in refused.err
     assert "all.jsonl" not in ahpatron.files()
     # of one file the later line counts, as ever
     slower = replace(trial, run=replace(trial.run, seconds=9.0))
@@ -158,7 +158,7 @@ REFUSED = [
     (("--tune-orders", "3"), 2, "has no order to report on", "play more --repeats"),
     (("--tune-orders", "-1"), 2, "too small", ""),
     (("--trials",), 2, "--trials cannot be shown as table", "--format csv"),
-    (("--trials", "--matrix", "--format", "csv"), 2, "do not go together", ""),
+    (("--trials", "--matrix", "--format", "csv"), 2, "cannot be combined", ""),
     (("--trials", "--format", "csv", "--out", "x.md"), 2, "cannot be shown as markdown", ""),
     (("--out", "x.pdf"), 2, "files ending in .pdf cannot be written", ".tex"),
     (("--out", "r.jsonl"), 2, "would overwrite", ""),

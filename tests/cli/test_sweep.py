@@ -187,7 +187,7 @@ def test_equal_files_are_played_once(ahpatron: Ahpatron, rings: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "code", "said"),
     [
-        (("DATA",), 2, "keeps its results in a file"),
+        (("DATA",), 2, "requires --out FILE.jsonl"),
         (("--out", "r.jsonl"), 2, "no data files"),
         (("-", "--out", "r.jsonl"), 2, "not from standard input"),
         (("DATA", "--out", "r.jsonl", "-g", "epsilo=1"), 2, "did you mean epsilon?"),
@@ -397,9 +397,9 @@ def test_tuning_orders_play_only_the_best_on_the_others(ahpatron: Ahpatron, ring
     ("arguments", "problem"),
     [
         (("--search", "halvng"), "unknown search 'halvng'"),
-        (("--search", "halving", "--shard", "1/2"), "does not go with --shard"),
+        (("--search", "halving", "--shard", "1/2"), "cannot be combined with --shard"),
         (("--metric", "accuracy"), "unknown metric 'accuracy'"),
-        (("three.svm", "--metric", "f1"), "--metric f1 is about two classes"),
+        (("three.svm", "--metric", "f1"), "--metric f1 requires two classes"),
     ],
 )
 def test_searches_that_are_refused(

@@ -34,6 +34,8 @@ FOLDER = REPOSITORY / "docs/pictures"
 BUDGETS = FOLDER / "budget.csv"
 sys.path.insert(0, str(REPOSITORY / "tests"))
 
+from ahpatron_cli.output.plots.drawing import spread  # noqa: E402
+
 SHOWN = ("phishing", "ijcnn1")
 """The data sets of the picture of budgets."""
 LEARNERS = ("arow", "ahpatron+", "ahpatron", "projectron++", "nogd", "pomdr", "bogd++")
@@ -132,15 +134,6 @@ class Axes:
             self.canvas.dot(*place, colour)
 
 
-def spread(wanted: Sequence[float], gap: float) -> list[float]:
-    """Heights near the wanted ones, no two closer than the gap; from the top down."""
-    placed: dict[int, float] = {}
-    last = -math.inf
-    for number in sorted(range(len(wanted)), key=wanted.__getitem__):
-        last = placed[number] = max(wanted[number], last + gap)
-    return [placed[number] for number in range(len(wanted))]
-
-
 def aggregate(results: Path) -> None:
     """Means over orders, the best setting of each learner in hindsight, as a small CSV."""
     rates = defaultdict(list)
@@ -174,14 +167,18 @@ def budget() -> None:
     title = "Mistakes against the budget: arow and ahpatron+ beside learners of the paper"
     canvas = Canvas(870, 330, title)
     for panel, data in enumerate(SHOWN):
-        mine = {name: sorted(curves[data, name]) for name in LEARNERS if curves[data, name]}
-        budgets = sorted({x for points in mine.values() for x, _ in points})
+        budgets = sorted({x for x, _ in curves[data, "arow"]})
+        mine = {
+            name: sorted(point for point in curves[data, name] if point[0] >= budgets[0])
+            for name in LEARNERS
+            if curves[data, name]
+        }
         lowest = min(y for points in mine.values() for _, y in points)
         highest = {"phishing": 12, "ijcnn1": 10}[data]
         low = 2 * math.floor(0.4 * lowest)
         place = (45 + 425 * panel, 40, 275, 230)
         axes = Axes(canvas, place, (budgets[0], budgets[-1]), (low, highest), logarithmic=True)
-        ticks = [x for x in (50, 100, 200, 400, 800, 1500, 3000) if x <= budgets[-1]]
+        ticks = [x for x in (50, 200, 800, 3000) if x <= budgets[-1]]
         head = f"{data}: mistakes, %"
         axes.frame(head, "budget B", ticks, range(low, highest + 1, 2))
         ends = {}
@@ -189,16 +186,14 @@ def budget() -> None:
             colour = COLOURS[LEARNERS.index(name)]
             axes.curve(points, colour, 3 if name in ("arow", "ahpatron+") else 1.5)
             ends[name] = axes.at(points[-1][0], min(max(points[-1][1], low), highest))
-        heights = spread([y for _, y in ends.values()], 15)
-        bottom = heights[-1] if heights else 0
-        shift = min(0.0, 274 - max(heights, default=bottom))
+        heights = spread([y for _, y in ends.values()], gap=15, low=place[1], high=place[1] + 230)
         for (name, (_, y)), height in zip(ends.items(), heights, strict=True):
             colour = COLOURS[LEARNERS.index(name)]
             right = place[0] + place[2]
-            path = [(right + 4, y), (right + 12, height + shift), (right + 22, height + shift)]
+            path = [(right + 4, y), (right + 12, height), (right + 22, height)]
             canvas.line(path, stroke=colour, stroke_width="1.5")
             bold = "bold" if name in ("arow", "ahpatron+") else ""
-            canvas.text(right + 26, height + shift + 4, name, bold)
+            canvas.text(right + 26, height + 4, name, bold)
     canvas.write("budget.svg")
 
 
@@ -238,7 +233,7 @@ def certificate() -> None:
         else:  # it leaves the picture
             x, y = axes.at(*[point for point in made[name] if point[1] <= 800][-1])
             canvas.text(x + 8, y + 14, name, "pale")
-    heights = spread([y for _, y in ends.values()], 16)
+    heights = spread([y for _, y in ends.values()], gap=16, low=40, high=270)
     for (name, (x, y)), height in zip(ends.items(), heights, strict=True):
         colour = looks[name][0]
         path = [(x + 5, y), (530, y), (538, height), (548, height)]

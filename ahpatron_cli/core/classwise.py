@@ -238,7 +238,7 @@ class SharedExpansion(Shared):
     def reduce(self, select: Selection, ridge: float, norm: float | None) -> None:
         """Project each f_c onto the examples that `select` keeps, by the norms of rows of A."""
         assert self.points is not None
-        self._settle()
+        self.close()
         kept, self._gram, parts = project_classes(
             self._gram, self.coefficients, select, ridge, norm
         )
@@ -251,10 +251,7 @@ class SharedExpansion(Shared):
         self._F = self.coefficients @ self._K
 
     def close(self) -> None:
-        self._settle()
-
-    def _settle(self) -> None:
-        """Points and Gram matrix, with the newcomers."""
+        """Bring points and Gram matrix up to date with the newcomers."""
         if not self._newcomers:
             return
         assert self.points is not None

@@ -213,18 +213,8 @@ class _Rival(Saved):
         stored.generator("lots", self._player.rng)
 
 
-def make_player(
-    learner: Learner[Any],
-    kernel: Kernel,
-    *,
-    classes: int,
-    seed: Sequence[int],
-    horizon: int | None,
-    costs: Sequence[float] | None = None,
-) -> Player:
+def make_player(learner: Learner[Any], kernel: Kernel, *, classes: int, **others: Any) -> Player:
     """A fresh pass over a stream of so many classes; two are played as -1 and +1."""
     if classes == 2:
-        return Player(learner, kernel, seed=seed, horizon=horizon, costs=costs)
-    return MulticlassPlayer(
-        learner, kernel, classes=classes, seed=seed, horizon=horizon, costs=costs
-    )
+        return Player(learner, kernel, **others)
+    return MulticlassPlayer(learner, kernel, classes=classes, **others)

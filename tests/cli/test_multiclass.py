@@ -98,7 +98,7 @@ def test_saved_and_resumed_is_uninterrupted(ahpatron: Ahpatron, four: str, name:
     as_json = ahpatron("predict", "b.npz", four, "--format", "jsonl").out.splitlines()
     assert [json.loads(line)["scores"] for line in as_json] == scores
     shown = ahpatron("inspect", "b.npz")
-    assert "labels     4 classes: -3, 2.5, 7, 10" in shown.out
+    assert "  labels          4 classes: -3, 2.5, 7, 10\n" in shown.out
 
 
 def test_a_checkpoint_goes_on(ahpatron: Ahpatron, four: str) -> None:

@@ -6,6 +6,7 @@ import csv
 import json
 import os
 import random
+import re
 import signal
 import subprocess
 import time
@@ -205,3 +206,22 @@ def test_no_process_prints_a_traceback_on_ctrl_c(ahpatron: Ahpatron, rings: Path
     assert process.returncode == 130
     assert "ahpatron: interrupted\n" in err
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize("way", [(), ("--shuffle",)])
+def test_mistakes_so_far_are_printed_with_v(
+    ahpatron: Ahpatron, rings: Path, way: tuple[str, ...]
+) -> None:
+    content = rings.read_text()
+    ahpatron.write("d.svm", content * 4 + content[: content.index("\n") + 1])  # 8,001 rounds
+    done = ahpatron("run", "d.svm", "-v", "-B", 20, "--predictions", "p.csv", *way)
+    with (ahpatron.folder / "p.csv").open() as file:
+        mistaken = [int(row["mistake"]) for row in csv.DictReader(file)]
+    made = {t: sum(mistaken[:t]) for t in (1000, 2000, 4000, 8000)}
+    wanted = [
+        f"ahpatron: {t:,} rounds, {count:,} mistakes ({100 * count / t:.2f} %)"
+        for t, count in made.items()
+    ]
+    assert re.findall(r"^ahpatron: .* rounds, .*$", done.err, re.MULTILINE) == wanted
+    quiet = ahpatron("run", "d.svm", "-B", 20, *way)
+    assert "rounds," not in quiet.err

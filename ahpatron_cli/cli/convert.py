@@ -58,7 +58,7 @@ def convert(
             _write(table, layout, wanted, out, commented=not map_file)
         else:
             layout = find_layout(table, wanted)
-            for note in _notes(layout):
+            for note in _notes(layout, positive):
                 conversation.note(note)
             with open_source(data, KIND) as again:
                 _write(Table(again), layout, wanted, out, commented=not map_file)
@@ -66,12 +66,12 @@ def convert(
         write_atomically(map_file, json.dumps(layout.describe(), indent=1) + "\n")
 
 
-def _notes(layout: Layout) -> Iterator[str]:
+def _notes(layout: Layout, positive: str | None) -> Iterator[str]:
     """What became of labels and words."""
     texts = layout.label_texts
     if texts is not None:
         shown = [f"{label} → {text}" for label, text in list(texts.items())[:_NAMED]]
-        others = "all others → -1" if len(texts) == 1 else "…" if len(texts) > _NAMED else ""
+        others = "all others → -1" if positive is not None else "…" if len(texts) > _NAMED else ""
         yield f"labels {', '.join(filter(None, [*shown, others]))}"
     words = [column for column in layout.columns if column.words is not None]
     if words:

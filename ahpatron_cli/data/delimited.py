@@ -435,7 +435,8 @@ def layout_of_numbers(table: Table, wanted: Wanted) -> Layout:
 
 def libsvm_lines(table: Table, layout: Layout, wanted: Wanted) -> Iterator[str]:
     """A line of LIBSVM text for each row; the lines of a batch come together."""
-    columns = [_Texts(layout.label_place, partial(_label_text, layout.label_texts))]
+    others = None if wanted.positive is None else "-1"
+    columns = [_Texts(layout.label_place, partial(_label_text, layout.label_texts, others))]
     columns += [_Texts(one.place, _feature_text(one, wanted), one) for one in layout.columns]
     positive = wanted.positive
     for batch in table.batches():
@@ -477,11 +478,11 @@ class _Texts:
         return written
 
 
-def _label_text(texts: dict[str, str] | None, cell: str) -> str | None:
+def _label_text(texts: dict[str, str] | None, others: str | None, cell: str) -> str | None:
     """Labels come first in the line."""
     if cell in MISSING or (texts is None and number(cell) is None):
         return None
-    return cell if texts is None else texts.get(cell, "-1")
+    return cell if texts is None else texts.get(cell, others)
 
 
 def _feature_text(column: Column, wanted: Wanted) -> Callable[[str], str | None]:
@@ -509,9 +510,9 @@ def _refusal(table: Table, layout: Layout, columns: list[_Texts], batch: Batch) 
         for column in columns
         if column.text(cell := batch.cells[column.place][i].strip()) is None
     )
-    if place == layout.label_place:
-        if cell in MISSING:
-            return _no_label(table, line)
+    if place == layout.label_place and cell in MISSING:
+        return _no_label(table, line)
+    if place == layout.label_place and layout.label_texts is None:
         problem = f"the label {_short(cell)} is not a number, and a pipe cannot be read twice"
         return table.error(line, problem, f"give a file, or `--positive {shlex.quote(cell)}`")
     if cell in MISSING:

@@ -109,9 +109,14 @@ class ScoreWriter:
             values = scores[part]
             found = values >= 0 if values.ndim == 1 else predicted(values)
             columns = lines[part].tolist(), found.tolist(), values.tolist()
-            form = self._json_line if self._as_json else self._csv_line
             rows = zip(*columns, strict=True)
-            self._output.write("".join([start + form(*row) for row in rows]))
+            if self._as_json or values.ndim > 1:
+                form = self._json_line if self._as_json else self._csv_line
+                text = "".join([start + form(*row) for row in rows])
+            else:  # the usual case, without a call per row
+                names = self._names
+                text = "".join([f"{start}{line},{names[i]},{f!r}\n" for line, i, f in rows])
+            self._output.write(text)
 
     def _start(self, path: str) -> str:
         if self._as_json:
@@ -120,9 +125,8 @@ class ScoreWriter:
         csv.writer(text).writerow([spreadsheet_text(path)])
         return text.getvalue().rstrip("\r\n") + ","
 
-    def _csv_line(self, line: int, found: int, score: float | list[float]) -> str:
-        shown = ",".join(map(repr, score)) if isinstance(score, list) else repr(score)
-        return f"{line},{self._names[found]},{shown}\n"
+    def _csv_line(self, line: int, found: int, scores: list[float]) -> str:
+        return f"{line},{self._names[found]},{','.join(map(repr, scores))}\n"
 
     def _json_line(self, line: int, found: int, score: float | list[float]) -> str:
         opening, label = "" if self._several else "{", self._names[found]

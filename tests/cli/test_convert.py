@@ -119,6 +119,13 @@ def test_refusal(ahpatron: Ahpatron, options: tuple[str, ...], code: int, proble
     assert ahpatron.files() == {"bank.csv"}
 
 
+def test_a_single_label_has_no_others(ahpatron: Ahpatron) -> None:
+    ahpatron.write("one.csv", "a,y\n1,x\n2,x\n")
+    done = ahpatron("convert", "one.csv", "--label", "y")
+    assert (done.code, done.err) == (0, "note: labels x → 0\n")
+    assert "→ -1" in ahpatron("convert", "one.csv", "--label", "y", "--positive", "x").err
+
+
 def test_a_fault_late_in_a_pipe_leaves_no_file(ahpatron: Ahpatron) -> None:
     text = "a,y\n" + "1,1\n2,0\n" * 5000 + "oops,1\n"
     done = ahpatron("convert", "-", "--label", "y", "--out", "d.svm", stdin=text.encode())

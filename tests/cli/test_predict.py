@@ -8,6 +8,7 @@ import json
 import re
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from support.command import Ahpatron
@@ -100,12 +101,21 @@ def test_one_against_the_rest_predicts_other(ahpatron: Ahpatron) -> None:
     assert {json.loads(row)["prediction"] for row in rows} == {2, "other"}
 
 
+def test_more_features_than_the_model_knew_are_noted(trained: Ahpatron) -> None:
+    done = trained("predict", "m.npz", trained.write("wide.svm", "1:1 500:2\n"))
+    assert done.code == 0
+    assert "the data have 500 features, where the model knew" in done.err
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "problem"),
     [
         (("m.npz", "none.svm"), 66, "no such file"),
         (("none.npz", "train.svm"), 66, "the model cannot be read"),
         (("train.svm", "m.npz"), 65, "name the model first: `ahpatron predict MODEL DATA`"),
+        (("cut.npz", "train.svm"), 65, "this is not a model of ahpatron, or it is damaged"),
+        (("flipped.npz", "train.svm"), 65, "or it is damaged: Bad CRC-32"),
+        (("zip.npz", "train.svm"), 65, "or it is damaged: meta is missing"),
         (("m.npz", "empty.svm"), 65, "there are no rows"),
         (("m.npz", "word.svm"), 65, "word.svm:2"),
         (("m.npz", "third.svm"), 65, "write ? in place of labels that are not known"),
@@ -124,6 +134,12 @@ def test_refusal(trained: Ahpatron, arguments: tuple[str, ...], code: int, probl
     trained.write("third.svm", "1 1:2\n0 1:2\n")
     trained.write("huge.svm", "1:1e308 2:-1e308\n")
     trained.write("data.csv", "a,b\n1,2\n")
+    whole = (trained.folder / "m.npz").read_bytes()
+    (trained.folder / "cut.npz").write_bytes(whole[: len(whole) // 2])
+    middle = len(whole) // 2
+    flipped = whole[:middle] + bytes([whole[middle] ^ 0xFF]) + whole[middle + 1 :]
+    (trained.folder / "flipped.npz").write_bytes(flipped)
+    np.savez(trained.folder / "zip.npz", x=np.zeros(3))
     before = trained.files()
     done = trained("predict", *arguments)
     assert done.code == code, done.err

@@ -234,6 +234,21 @@ def test_refusal(content: bytes, line: int, problem: str, hint: str) -> None:
     assert hint in found[2]
 
 
+@pytest.mark.parametrize(
+    ("later", "problem"),
+    [
+        ("a,y\nred,yes\ngreen,no\n", "column 'a' holds 'green', which is new"),
+        ("a,y\nred,yes\nblue,maybe\n", "column 'y' holds 'maybe', which is new"),
+        ("a,y\nred,yes\nblue\n", "this row has 1 cells, the header has 2"),
+    ],
+)
+def test_a_file_that_changes_between_the_passes_is_refused(later: str, problem: str) -> None:
+    wanted = Wanted("y")
+    layout = layout_of("a,y\nred,yes\nblue,no\n", wanted)
+    lines = libsvm_lines(Table(of(later)), layout, wanted)
+    assert refusal(lambda: "".join(lines))[:2] == (3, problem)
+
+
 def test_a_line_without_end_is_refused() -> None:
     found = refusal(converted, b"a,y\n" + b"x" * (17 << 20))
     assert found[:2] == (2, "a line may hold 16 MiB at most")

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf
 from scipy.sparse import csr_matrix
 
-from ahpatron_cli.core import BLOCK, Ahpatron, Gaussian, Player, expansion
+from ahpatron_cli.core import BLOCK, Ahpatron, Gaussian, Learner, Player, expansion
 from ahpatron_cli.core.rows import CsrRows, Rows
 
 Floats = NDArray[np.float64]
@@ -40,9 +40,9 @@ class Work:
     """CPU time by part."""
 
 
-def learning(settings: dict[str, Any], rows: Rows, labels: Floats, sigma: float) -> Work:
-    """A pass of Ahpatron, timed as a whole and undisturbed."""
-    player = Player(Ahpatron(**settings), Gaussian(sigma=sigma), horizon=len(labels))
+def learning(learner: Learner[Any], rows: Rows, labels: Floats, sigma: float) -> Work:
+    """A pass, timed as a whole and undisturbed."""
+    player = Player(learner, Gaussian(sigma=sigma), horizon=len(labels))
     start = time.process_time()
     player.feed(rows, labels)
     spent = time.process_time() - start

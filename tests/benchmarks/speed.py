@@ -75,8 +75,8 @@ def main() -> None:
 
 
 def _numpy_features() -> list[str]:
-    found: dict[str, list[str]] = np.show_config(mode="dicts")["SIMD Extensions"]  # type: ignore[call-overload]
-    return found["baseline"] + found.get("found", [])
+    found: Any = np.show_config(mode="dicts")["SIMD Extensions"]
+    return list(found["baseline"]) + list(found.get("found", []))
 
 
 def _blas_core() -> str:

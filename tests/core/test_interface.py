@@ -160,6 +160,39 @@ def test_what_is_no_matrix_is_refused(rows: Any) -> None:
         play(Perceptron(), rows, [1.0])
 
 
+# Steps that f makes by itself ----------------------------------------------------------------
+
+
+class ByCalls(Ahpatron):
+    """The same learner; with an `update` of its own, the engine calls it in every round."""
+
+    def update(self, f: Expansion, margin: float, y: float) -> None:
+        super().update(f, margin, y)
+
+
+@pytest.mark.parametrize("schedule", ["constant", "adaptive"])
+@pytest.mark.parametrize("radius", [0.3, 3.0, 1e-60])
+def test_steps_that_f_makes_by_itself_are_those_of_the_learner(
+    schedule: str, radius: float
+) -> None:
+    parameters: dict[str, Any] = {"budget": 20, "schedule": schedule, "radius": radius}
+    swept, called = Player(Ahpatron(**parameters)), Player(ByCalls(**parameters))
+    np.testing.assert_array_equal(swept.feed(STREAM.X, STREAM.y), called.feed(STREAM.X, STREAM.y))
+    assert dataclasses.replace(swept.tally, seconds=0) == dataclasses.replace(
+        called.tally, seconds=0
+    )
+    assert swept.statistics() == called.statistics()
+
+
+def test_a_subclass_that_updates_otherwise_is_asked() -> None:
+    class Lazy(Ahpatron):
+        def update(self, f: Expansion, margin: float, y: float) -> None:
+            if f.size < 3:
+                f.add(y)
+
+    assert play(Lazy(), STREAM.X, STREAM.y).f.size == 3
+
+
 # The norm ------------------------------------------------------------------------------------
 
 

@@ -306,9 +306,12 @@ class Expansion(Hypothesis):
 
     def drop_smallest(self) -> None:
         """Forget the example with the smallest |a|; where equal but for rounding, the oldest."""
-        sizes = self.sizes()
-        sizes[sizes == 0] = math.inf
-        self.drop_at(int((sizes <= sizes.min() * (1 + EQUAL_SIZE)).argmax()))
+        self.drop(self.smallest())
+
+    def smallest(self) -> int:
+        """The age of the smallest |a|; where equal but for rounding, the oldest."""
+        sizes = np.abs(self._a.take(self.members))
+        return int((sizes <= sizes.item(sizes.argmin()) * (1 + EQUAL_SIZE)).argmax())
 
     def clip_coefficients(self, limit: float) -> None:
         """Bring every |a_i| that is above `limit` down to it."""

@@ -29,7 +29,7 @@ import numpy as np
 
 from ahpatron_cli.core.blas import daxpy
 from ahpatron_cli.core.errors import NumericalError
-from ahpatron_cli.core.expansion import CANCELLED, EQUAL_SIZE, Expansion
+from ahpatron_cli.core.expansion import CANCELLED, Expansion
 from ahpatron_cli.core.points import NARROW, DensePoints, Points, SparsePoints
 from ahpatron_cli.core.rows import Floats
 
@@ -69,9 +69,7 @@ class MergingExpansion(Expansion):
         Partners have the same sign. The merged point takes the partner's place. Where equal but for
         rounding, the older is the smallest, and the older is the partner.
         """
-        a, members = self._a.take(self.members), self.members
-        sizes = np.abs(a)
-        i = int((sizes <= sizes.item(sizes.argmin()) * (1 + EQUAL_SIZE)).argmax())
+        a, members, i = self._a.take(self.members), self.members, self.smallest()
         a_i = a.item(i)
         partners = np.flatnonzero(a > 0.0 if a_i > 0 else a < 0.0)
         partners = partners[partners != i]

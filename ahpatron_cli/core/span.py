@@ -12,6 +12,7 @@ which costs O(|S|²).
 from __future__ import annotations
 
 import math
+from typing import overload
 
 import numpy as np
 
@@ -20,7 +21,7 @@ from ahpatron_cli.core.budget import oldest_smallest
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.points import DensePoints, Points, exchange_points
-from ahpatron_cli.core.rows import Floats
+from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.core.state import Saved, Stored
 
 IN_SPAN = 1e-10
@@ -31,10 +32,8 @@ DRIFT = 1e-8
 """How far K·K^{-1} may be from I."""
 PROBE_EVERY = 50
 """Growths between two probes."""
-PRUNED_IN_SPAN = 1e-5
-"""The same where examples leave S again: K then stays far from singular."""
 DOUBTFUL = 1e-2
-"""δ² below this is computed with greater care there."""
+"""The same where examples leave S again."""
 LARGE = 1e3
 """Entries of K^{-1} from which on every growth is looked after."""
 ROUNDING = float(np.finfo(np.float64).eps)
@@ -82,12 +81,15 @@ class Inverse(Saved):
             return np.empty(0)
         return np.asarray(dspmv(self.size, 1.0, self._packed, vector))
 
-    def grow(self, d: Floats, squared: float, gram: Floats) -> None:
-        """Let the example join of which `project` gave d and δ² > 0; `gram` is K with it."""
+    def grow(self, d: Floats, squared: float, gram: Floats | None = None) -> None:
+        """Let the example join of which `project` gave d and δ² > 0; `gram` is K with it.
+
+        Without K, nothing is looked after.
+        """
         if squared < IN_SPAN:
             raise ValueError("an example in the span of S would make K singular")
         old, begin = self.size, _entries(self.size)
-        if self._largest > LARGE:
+        if gram is not None and self._largest > LARGE:
             column = gram[:old, old]
             d = d + self.times(column - gram[:old, :old] @ d)
             squared = max(float(gram[old, old] - column @ d), IN_SPAN)
@@ -97,10 +99,32 @@ class Inverse(Saved):
             self._packed[begin : begin + old] = d / -squared
         self._packed[begin + old] = 1.0 / squared
         self.size += 1
+        if gram is not None:
+            self._largest = float(self.diagonal().max())  # it is there
+            if self.size % PROBE_EVERY == 0 or self._largest > LARGE:
+                self.mend(gram)
+
+    def leave(self, j: int) -> Floats:
+        """Let an example leave; the coefficients of its projection onto the others.
+
+        With q = K^{-1}·e_j, these are `-q/q_j`, and theirs is `K^{-1} - q·qᵀ/q_j`; both without j.
+        """
+        begin, later = _entries(j), np.arange(j + 1, self.size)
+        row = _entries(later) + j  # where the columns after j cross row j
+        q = np.concatenate([self._packed[begin : begin + j + 1], self._packed[row]])
+        dspr(self.size, -1.0 / q.item(j), q, self._packed, overwrite_ap=1)
+        stays = np.ones(_entries(self.size) - begin, dtype=bool)
+        stays[: j + 1] = stays[row - begin] = False
+        left = self._packed[begin : _entries(self.size)][stays]
+        self._packed[begin : begin + len(left)] = left
+        self.size -= 1
+        share: Floats = np.concatenate([q[:j], q[j + 1 :]]) / -q.item(j)
+        return share
+
+    def diagonal(self) -> Floats:
+        """That of K^{-1}."""
         i = np.arange(self.size)
-        self._largest = float(self._packed[i * (i + 3) // 2].max())  # it is on the diagonal
-        if self.size % PROBE_EVERY == 0 or self._largest > LARGE:
-            self.mend(gram)
+        return self._packed.take(_entries(i) + i)
 
     def mend(self, gram: Floats) -> None:
         """Compute K^{-1} anew from K, if it has drifted."""
@@ -131,7 +155,12 @@ class Inverse(Saved):
             self._packed = grown
 
 
-def _entries(size: int) -> int:
+@overload
+def _entries(size: int) -> int: ...
+@overload
+def _entries(size: Integers) -> Integers: ...
+def _entries(size: int | Integers) -> int | Integers:
+    """Of a triangle; where its column `size` begins."""
     return size * (size + 1) // 2
 
 
@@ -238,63 +267,62 @@ class LeastSquaresExpansion(SpanExpansion):
         self._P = stored.array("covariance", (entries,), self._P[:entries])
 
 
-class PrunedExpansion(Expansion):
-    """Examples join at once, and leave where projecting them onto the others costs little.
+class PrunedExpansion(SpanExpansion):
+    """Examples join at once, and leave by projecting f onto the span of the others.
 
     With `Q = K^{-1}`, the part of `a_j κ(s_j,·)` outside the span of the others has the norm
-    `γ_j = |a_j|/√Q_jj`. Without j, the coefficients of the projection of f are
-    `a_r - a_j·Q_rj/Q_jj`, and K^{-1} is `Q - q·qᵀ/Q_jj`, q = Q·e_j, less its row and column j.
+    `γ_j = |a_j|/√Q_jj`. An x in the span of S, δ² <= `in_span`·κ(x,x), never joins: f moves within
+    the span, and K stays far from singular.
     """
 
-    def __init__(self, kernel: Kernel) -> None:
-        super().__init__(kernel, keep_gram=True)
-        self._Q: Floats = np.empty((0, 0))
+    def __init__(self, kernel: Kernel, in_span: float) -> None:
+        super().__init__(kernel)
+        self._in_span = in_span
         self._joined = 0
 
-    def join(self, coefficient: float) -> None:
-        """`f ← f + coefficient·κ(x,·)`; if x is in the span of S, in the span."""
+    def projection(self) -> tuple[Floats, float]:
         k, squared = self.column(), self.diagonal()
-        d = self._Q @ k
+        d = self.inverse.times(k)
         if self.size:
             squared -= ddot(k, d)
             if squared < DOUBTFUL:  # κ(x,x) - 2k·d + dᵀKd is least at d, so it has more digits
                 squared -= ddot(d, k - self.gram @ d)
-        if squared <= PRUNED_IN_SPAN:
+        self._d, self._squared = d, squared
+        return d, squared
+
+    def add(self, coefficient: float) -> None:
+        """`f ← f + coefficient·κ(x,·)`; if x is in the span of S, in the span."""
+        d, squared = self.projection()
+        if squared <= self._in_span * self.diagonal():
             self.move(coefficient, d)
-        else:
-            self.add(coefficient)
-            u = np.append(d, -1.0)
-            self._Q = np.pad(self._Q, (0, 1)) + u[:, None] * (u / squared)
-            self._joined += 1
-            if self._joined % PROBE_EVERY == 0:
-                self._mend()
+            return
+        super().add(coefficient)
+        self.inverse.grow(d, squared)
+        self._joined += 1
+        if self._joined % PROBE_EVERY == 0:
+            self.inverse.mend(self.gram)
 
     def prune(self, tolerance: float) -> None:
         """While the smallest γ is at most `tolerance`, project f onto the others."""
         while self.size:
-            diagonal = self._Q.diagonal()
-            a = self.coefficients
-            gamma = np.abs(a) / np.sqrt(diagonal)
+            gamma = np.abs(self.coefficients) / np.sqrt(self.inverse.diagonal())
             if gamma.item(gamma.argmin()) > tolerance:
                 return
-            j = oldest_smallest(gamma, np.ones(self.size, dtype=bool))
-            q = self._Q[:, j].copy()
-            stays = np.flatnonzero(np.arange(self.size) != j)
-            q_s = q[stays]
-            self._Q = self._Q[np.ix_(stays, stays)] - q_s[:, None] * (q_s / q.item(j))
-            self.drop(j)
-            self.shift(-(a.item(j) / q.item(j)) * q_s)
+            self._leave(gamma)
 
-    def _mend(self) -> None:
-        """Compute Q anew from K, if it has drifted."""
-        v = np.where(np.arange(self.size) % 2, 1.0, -1.0)
-        if not np.abs(self.gram @ (self._Q @ v) - v).max() <= DRIFT:
-            lower = np.tril(inverse_of(self.gram))
-            self._Q = lower + np.tril(lower, -1).T
+    def project_smallest(self) -> None:
+        """Project the example with the smallest |a| onto the others."""
+        self._leave(np.abs(self.coefficients))
+
+    def _leave(self, sizes: Floats) -> None:
+        """Let the smallest go; where equal but for rounding of the largest, the oldest."""
+        age = oldest_smallest(sizes, np.ones(self.size, dtype=bool))
+        share = self._scale * self._a.item(self._places.item(age)) * self.inverse.leave(age)
+        self.drop(age)
+        self.shift(share)
 
     def exchange(self, stored: Stored) -> None:
         super().exchange(stored)
-        self._Q = stored.array("inverse", (self.size, self.size), self._Q)
         self._joined = stored.integer("joined", self._joined)
 
 

@@ -1,31 +1,43 @@
 #!/usr/bin/env bash
-# Every learner on the paper's six data sets, at its budgets and σ: AMR, support and time, one table.
+# Every learner on the paper's six data sets, at its budgets and σ: AMR, support and time.
 #
-#     tests/benchmarks/everyone.sh FOLDER RESULTS [AHPATRON]
+#     tests/benchmarks/everyone.sh FOLDER RESULTS [AHPATRON [ROWS]]
 #
-# FOLDER holds NAME.svm.xz; RESULTS is a folder for one results file per data set. The same command
-# again plays only what is missing. Three orders of the first 20,000 rows (of cod-rna, whose rows are
-# sorted, 20,000 at random); steps, λ, C and tolerances from small grids, the best chosen in hindsight
-# on these orders.
+# FOLDER holds NAME.svm.xz; RESULTS is a folder for two results files per data set: whole files for
+# learners with a budget, 20,000 rows for those without; or ROWS for all. These are the first ones;
+# of cod-rna, whose rows are sorted, some at random. Three orders; steps, λ, C and ε from small
+# grids, the best chosen in hindsight on these orders. The same command again plays what is missing.
 set -euo pipefail
-folder=$1 results=$2 ahpatron=${3:-ahpatron}
+folder=$1 results=$2 ahpatron=${3:-ahpatron} rows=${4:-}
 mkdir -p "$results"
-play() {
-    "$ahpatron" sweep "$1" -l all -B "$2" --sigma "$3" --limit 20000 --repeats 3 \
-        -g ahpatron.epsilon=0.5,0.7,0.9 -g avp.epsilon=0.5,0.9 \
-        -g 'nogd.step=10^[0:2]/sqrt(T)' -g 'fogd.step=10^[0:2]/sqrt(T)' \
-        -g 'skegd.step=10^[0:2]/sqrt(T)' -g 'bogd.step=10^[0:2]/sqrt(T)' \
-        -g 'bogd++.step=10^[0:2]/sqrt(T)' -g norma.step=0.1,1,10 -g silk.loss_weight=0.1,0.3,1 \
-        -g bsgd.maintenance=remove,merge -g bsgd.regularisation=1e-4,1e-3,1e-2 \
-        -g bpa-s.aggressiveness=0.1,0.3,1 -g krls.tolerance=0.5 -g polk.tolerance=0.05,0.2 \
-        --out "$results/$(basename "${1%%.svm*}").jsonl" --quiet > /dev/null
+unbudgeted=(avp perceptron alma2 krls polk)
+budgeted=(ahpatron ahpatron+ arow forgetron rbp projectron projectron++ bogd bogd++ fogd nogd skegd
+    pomdr budget-perceptron tighter-perceptron norma silk bsgd bpa-s)
+sweep() { # OUT OPTIONS...
+    "$ahpatron" sweep "${@:2}" --repeats 3 --out "$results/$1.jsonl" --quiet > /dev/null
 }
-play "$folder/phishing.svm.xz" 400 1
-play "$folder/a9a.svm.xz" 150 2
-play "$folder/w8a.svm.xz" 300 2
-play "$folder/ijcnn1.svm.xz" 600 1
-play "$folder/susy.svm.xz" 400 1
-xz -dc "$folder/cod-rna.svm.xz" | shuf --random-source=<(yes) -n 20000 > "$results/cod-rna.svm"
-play "$results/cod-rna.svm" 600 1
+play() { # NAME BUDGET SIGMA
+    local all="$folder/$1.svm.xz" some="$folder/$1.svm.xz"
+    if [ "$1" = cod-rna ]; then
+        some="$results/$1.svm"
+        xz -dc "$all" | shuf --random-source=<(yes) -n 20000 > "$some"
+    fi
+    [ -z "$rows" ] || all=$some
+    sweep "$1" "$all" "${budgeted[@]/#/-l}" -B "$2" --sigma "$3" \
+        ${rows:+--limit "$rows"} \
+        -g ahpatron.epsilon=0.5,0.7,0.9 -g 'fogd.step=10^[0:1]/sqrt(T)' \
+        -g 'nogd.step=10^[0:1]/sqrt(T)' -g 'bogd.step=10^[0:1]/sqrt(T)' \
+        -g 'bogd++.step=10^[0:1]/sqrt(T)' -g norma.step=1,10 -g silk.loss_weight=0.1,1 \
+        -g bsgd.maintenance=remove,merge -g bsgd.regularisation=1e-4,1e-3 \
+        -g bpa-s.aggressiveness=0.1,1 -p skegd.cycle=200
+    sweep "$1-unbudgeted" "$some" "${unbudgeted[@]/#/-l}" --sigma "$3" --limit "${rows:-20000}" \
+        -g avp.epsilon=0.5,0.9 -p krls.tolerance=0.7 -p polk.tolerance=0.3
+}
+play phishing 400 1
+play susy 400 1
+play a9a 150 2
+play w8a 300 2
+play ijcnn1 600 1
+play cod-rna 600 1
 "$ahpatron" inspect "$results"/*.jsonl --matrix --format markdown
 "$ahpatron" inspect "$results"/*.jsonl --format markdown

@@ -285,7 +285,22 @@ def _node(row: int, column: int) -> tuple[float, float]:
     return loss + 2 * r * (k - k ** (1 - 2 * h * (1 - h))), h
 
 
-MAINTENANCE = {"remove": _add_and_remove, "merge": _add_and_merge}
+def _add_and_project(
+    trace: Trace, kernel: KernelFunction, x: Row, step: float, budget: int
+) -> None:
+    d, distance = projection(trace.points, kernel, x)
+    if distance**2 <= 1e-3 * kernel(x, x):  # in the span of S
+        move(trace, step, d)
+        return
+    add(trace, x, step)
+    if len(trace.points) > budget:
+        i = first_smallest([abs(a) for a in trace.coefficients])
+        s, a = trace.points[i], trace.coefficients[i]
+        remove(trace, i)
+        move(trace, a, projection(trace.points, kernel, s)[0])
+
+
+MAINTENANCE = {"remove": _add_and_remove, "project": _add_and_project, "merge": _add_and_merge}
 
 
 def bpa_s(

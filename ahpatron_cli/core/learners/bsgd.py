@@ -12,10 +12,14 @@ from ahpatron_cli.core.kernels import Gaussian, Kernel
 from ahpatron_cli.core.learners.base import Learner, Margin, Trigger
 from ahpatron_cli.core.merging import MergingExpansion
 from ahpatron_cli.core.parameters import choice, real, whole
+from ahpatron_cli.core.span import PrunedExpansion
 from ahpatron_cli.core.state import pass_state
 
-MAINTENANCE: dict[str, tuple[type[Expansion], Callable[[Any], None]]] = {
+IN_SPAN = 1e-3
+"""An x with δ² up to this, in units of κ(x,x), is in the span of S."""
+MAINTENANCE: dict[str, tuple[Callable[[Kernel], Expansion], Callable[[Any], None]]] = {
     "remove": (Expansion, Expansion.drop_smallest),
+    "project": (lambda kernel: PrunedExpansion(kernel, IN_SPAN), PrunedExpansion.project_smallest),
     "merge": (MergingExpansion, MergingExpansion.merge_smallest),
 }
 """By name, what f is made of and how it makes room."""
@@ -27,17 +31,21 @@ class BSGD(Learner[Expansion]):
 
     In round t, from 1 on: `f ← (1 - 1/t)·f`; if `y·f(x) < 1` (f as predicted), add x with y/(λt).
     If then |S| > B, budget maintenance, for the example i with the smallest |a|, the older of equal
-    ones: `remove` drops it; `merge` puts the best point between i and the example of the same sign
-    for which that costs least in the place of that example (Gaussian kernel; rows of at most 4,096
-    features). Symbols: B `budget`, λ `regularisation`.
+    ones: `remove` drops it; `project` adds its projection onto their span to the others; `merge`
+    puts the best point between i and the example of the same sign for which that costs least in the
+    place of that example (Gaussian kernel; rows of at most 4,096 features).
+    Symbols: B `budget`, λ `regularisation`.
 
-    All that never merged have |a| = 1/(λt), so `remove` forgets the oldest. The authors' program
-    (BudgetedSVM) compares without a tolerance, so that rounding chooses among equals; its counts
-    differ from these by up to 16 %. It also keeps a coefficient per class, so that its margin is
-    2·y·f(x) and its λ is 2λ here; starts with coefficient 1; lets x replace or join an equal point
-    of S first. Its projection is not here. The publication also merges across signs, with h outside
-    [0, 1]; the program does not. No theorem for one pass on a budget applies without knowing what
-    maintenance loses.
+    For `project`, K must not be singular: an x in the span of S (δ² <= 1e-3·κ(x,x)) is projected
+    itself and never joins. Coefficients equal to ten digits of the largest are equal there.
+    All that never merged have |a| = 1/(λt), so `remove` forgets the oldest.
+
+    The authors' program (BudgetedSVM) keeps a coefficient per class, so that its margin is 2·y·f(x)
+    and its λ is 2λ here; it merges across signs as well, and equal points first. Its kernel is
+    exp(-γ‖u-v‖²/2), so that it plays σ√2 with γ = 1/(2σ²); there, `merge` differs from it by less
+    than 1 %. It removes by |a| without a tolerance, so that rounding chooses among equals: on
+    phishing its rules give 932 to 2375 mistakes from order to order, these give 1377 to 1463.
+    No theorem for one pass on a budget applies without knowing what maintenance loses.
     """
 
     name = "bsgd"
@@ -68,7 +76,6 @@ class BSGD(Learner[Expansion]):
 
     def update(self, f: Expansion, margin: float, y: float) -> None:
         """Add x with y/(λt), and make room again."""
-        step = y / (self.regularisation * self._rounds)
-        f.add(step)
+        f.add(y / (self.regularisation * self._rounds))
         if f.size > self.budget:
             MAINTENANCE[self.maintenance][1](f)

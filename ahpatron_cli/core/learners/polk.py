@@ -10,6 +10,9 @@ from ahpatron_cli.core.learners.base import Learner, Margin, Trigger, check_supp
 from ahpatron_cli.core.parameters import real, whole
 from ahpatron_cli.core.span import PrunedExpansion
 
+IN_SPAN = 1e-5
+"""An x with δ² up to this is in the span of S."""
+
 
 @dataclass
 class Polk(Learner[PrunedExpansion]):
@@ -44,7 +47,7 @@ class Polk(Learner[PrunedExpansion]):
 
     def hypothesis(self, kernel: Kernel) -> PrunedExpansion:
         """The empty f."""
-        return PrunedExpansion(kernel)
+        return PrunedExpansion(kernel, IN_SPAN)
 
     def wants(self, margin: Margin, y: Margin) -> Trigger:
         """Where the hinge loss is not zero."""
@@ -59,7 +62,7 @@ class Polk(Learner[PrunedExpansion]):
 
     def update(self, f: PrunedExpansion, margin: float, y: float) -> None:
         """Add x, and prune."""
-        f.join(self.step * y)
+        f.add(self.step * y)
         f.prune(self.tolerance)
         check_support(f.size, self.max_support)
 

@@ -15,7 +15,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ahpatron_cli.core.blas import dasum, daxpy, ddot, dposv, dsyrk
 from ahpatron_cli.core.rows import Floats, Integers
@@ -283,12 +282,10 @@ SELECT: dict[str, Selection] = {
 """Which examples stay, by name."""
 
 
-def oldest_smallest(values: Floats, present: NDArray[np.bool_]) -> int:
-    """The place of the smallest value; of those equal up to rounding, the oldest."""
-    chosen = np.where(present, values, np.inf)
-    least = float(chosen.min())
-    largest = float(np.abs(values[present]).max())
-    return int((chosen <= least + EQUAL * max(largest, TINY)).argmax())
+def oldest_smallest(values: Floats) -> int:
+    """The age of the smallest value; of those equal up to rounding of the largest, the oldest."""
+    largest = max(values.item(values.argmax()), -values.item(values.argmin()), TINY)
+    return int((values <= values.item(values.argmin()) + EQUAL * largest).argmax())
 
 
 def drop_any(f: Expansion, rng: np.random.Generator) -> float:

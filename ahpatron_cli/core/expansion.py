@@ -17,7 +17,6 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ahpatron_cli.core.blas import dasum, daxpy, ddot
 from ahpatron_cli.core.budget import Reduction, Selection, hand_over, project_onto
@@ -80,6 +79,7 @@ class Expansion(Hypothesis):
     def open(self, block: Points, labels: Floats) -> None:
         # the stream may use features that it did not use so far
         self.points = (self.points or block.slice(0, 0)).widened(block.width)
+        self._settled: tuple[Floats, Floats] | None = None
         self._block, self._is_open = block, True
         self._first = self.size  # the place of the block's first round
         both = self.points.followed_by(block)
@@ -430,12 +430,6 @@ class Expansion(Hypothesis):
         placed[self.members] = weights
         return placed
 
-    def present(self) -> NDArray[np.bool_]:
-        """In which places there is an example."""
-        present = np.zeros(len(self._a), dtype=bool)
-        present[self.members] = True
-        return present
-
     def weights(self) -> Floats:
         """a_i by place; 0 where there is no example."""
         return self._a * self._scale
@@ -461,9 +455,14 @@ class Expansion(Hypothesis):
         """f(s) by place, if the Gram matrix is kept and was not asked for in this block."""
         assert self._gram is not None
         n = self._first
-        a, b = self._a[:n], self._a[n:]
-        old = self._gram[:n, :n] @ a + b @ self._table[:, :n]
-        return np.concatenate([old, self._g]) * self._scale
+        a, b, K = self._a[:n], self._a[n:], self._gram[:n, :n]
+        if self._settled is None:
+            self._settled = a.copy(), K @ a
+        known, values = self._settled  # a of the last time, and K(S,S)·a
+        for place in np.flatnonzero(a != known).tolist():  # few were dropped since
+            daxpy(K[place], values, a=a.item(place) - known.item(place))  # in place
+            known[place] = a[place]
+        return np.concatenate([values + b @ self._table[:, :n], self._g]) * self._scale
 
     def sizes(self) -> Floats:
         """|a_i| up to a common factor, by place; 0 where there is no example."""

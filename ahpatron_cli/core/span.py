@@ -316,7 +316,7 @@ class PrunedExpansion(SpanExpansion):
 
     def _leave(self, sizes: Floats) -> None:
         """Let the smallest go; where equal but for rounding of the largest, the oldest."""
-        age = oldest_smallest(sizes, np.ones(self.size, dtype=bool))
+        age = oldest_smallest(sizes)
         share = self._scale * self._a.item(self._places.item(age)) * self.inverse.leave(age)
         self.drop(age)
         self.shift(share)

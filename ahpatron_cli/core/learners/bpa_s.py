@@ -38,10 +38,10 @@ class BpaS(Learner[Expansion]):
         """Add x, in place of the example that costs least if S is full."""
         step = y * min(self.aggressiveness, 1.0 - margin)  # τ·y
         if f.size == self.budget:
-            a, k = f.weights(), f.similarities()
+            a, k = f.coefficients, f.column()
             beta = a * k + step
             cost = 0.5 * (a * a + beta * beta) - a * beta * k  # the loss left is the same for all r
-            r = oldest_smallest(cost, f.present())
-            f.drop_at(r)
-            step = float(beta[r])
+            r = oldest_smallest(cost)
+            f.drop(r)
+            step = beta.item(r)
         f.add(step)

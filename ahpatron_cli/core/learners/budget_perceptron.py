@@ -40,5 +40,5 @@ class BudgetPerceptron(Learner[Expansion]):
         if f.size == self.budget:
             a = f.weights()
             without_itself = np.sign(a) * (f.values_at_support() - a * f.diagonals())
-            f.drop_at(oldest_smallest(-without_itself, f.present()))
+            f.drop(oldest_smallest(-without_itself.take(f.members)))
         f.add(y)

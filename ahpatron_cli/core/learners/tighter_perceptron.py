@@ -39,15 +39,17 @@ class TighterPerceptron(Learner[Expansion]):
     def update(self, f: Expansion, margin: float, y: float) -> None:
         """Make room, and add x with y."""
         if f.size == self.budget:
-            f.drop_at(self._place_of_fewest_errors(f, margin, y))
+            f.drop(self._fewest_errors(f, margin, y))
         f.add(y)
 
-    def _place_of_fewest_errors(self, f: Expansion, margin: float, y: float) -> int:
-        places = np.flatnonzero(f.present())
-        a, K = f.weights()[places], f.gram_by_place()[np.ix_(places, places)]
+    def _fewest_errors(self, f: Expansion, margin: float, y: float) -> int:
+        """Without which example, by age, there are fewest."""
+        places = f.members
+        a, K = f.coefficients, f.gram_by_place()[np.ix_(places, places)]
         labels, values = np.sign(a), f.values_at_support()[places]
         left = labels * (values - a[:, None] * K)  # row i: margins of S without i
-        of_x = margin - y * a * f.similarities()[places]
+        of_x = margin - y * a * f.column()
         noise = NOISE * self.budget
         errors = np.count_nonzero(left <= noise, axis=1) + (of_x <= noise)
-        return int(places[oldest_smallest(-left.diagonal(), errors == errors.min())])
+        fewest = np.flatnonzero(errors == errors.min())
+        return int(fewest[oldest_smallest(-left.diagonal()[fewest])])

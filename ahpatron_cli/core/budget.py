@@ -117,7 +117,8 @@ def _rescaled(
     overlap = ddot(a2, values.take(kept))
     target = norm_before if norm is None else norm
     # Below this, ‖f̄‖² is nothing but the rounding of its sum (κ <= 1).
-    rescaled = squared > 4 * ROUNDING * dasum(a2) ** 2
+    mass = dasum(a2)
+    rescaled = squared > 4 * ROUNDING * mass * mass
     factor = target / math.sqrt(squared) if rescaled else 1.0
     squared, overlap = factor * factor * max(squared, 0.0), factor * overlap
     return Reduction(

@@ -160,7 +160,7 @@ class Expansion(Hypothesis):
                 if SMALLEST_SQUARE <= square < squared < math.inf and scale > SMALLEST_SCALE:
                     scale *= radius / sqrt(squared)
                     squared = square
-                elif not SMALLEST_SQUARE <= squared <= square:
+                elif not SMALLEST_SQUARE <= squared <= square or squared == math.inf:
                     self._now, self._value, self.size = now, value, size
                     self._scale, self._noise, self.norm_squared = scale, noise, squared
                     self.project(radius)

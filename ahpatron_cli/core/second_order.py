@@ -126,10 +126,6 @@ class SecondOrder(Hypothesis):
         squared = np.sum(a * (gram @ a)) if self._columns else a @ gram @ a
         return math.sqrt(max(float(squared), 0.0))
 
-    @property
-    def empty(self) -> bool:
-        return self.size == 0
-
     def compress(self, origin: Floats | None) -> None:
         if isinstance(self.points, DensePoints):
             self.points = self.points.to_sparse(origin)

@@ -129,7 +129,7 @@ def test_rows_too_wide_to_be_shifted_are_refused(tmp_path: Path) -> None:
     path = write(tmp_path / "a.svm", example(1100))
     with path.open("a") as more:
         more.write("+1 1:1 5000:1\n")
-    with pytest.raises(UserError, match="feature 5000 turned up"):
+    with pytest.raises(UserError, match="feature 5000 are too wide to be shifted"):
         streamed(path, "standard")
 
 

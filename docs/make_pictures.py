@@ -37,7 +37,9 @@ sys.path.insert(0, str(REPOSITORY / "tests"))
 from ahpatron_cli.output.plots.drawing import spread  # noqa: E402
 
 SHOWN = ("phishing", "ijcnn1")
-"""The data sets of the picture of budgets."""
+"""The data sets of the README's picture."""
+HIGHEST = {"phishing": 12, "ijcnn1": 10, "susy": 34}
+"""Where the axis of AMR ends; what is worse is left out."""
 LEARNERS = ("arow", "ahpatron+", "ahpatron", "projectron++", "nogd", "pomdr", "bogd++")
 COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#999999")
 """Okabe and Ito's, which stand on white and on black."""
@@ -136,65 +138,75 @@ class Axes:
 
 def aggregate(results: Path) -> None:
     """Means over orders, the best setting of each learner in hindsight, as a small CSV."""
-    rates = defaultdict(list)
+    runs = defaultdict(list)
     for line in results.read_text().splitlines():
         one = json.loads(line)
-        if one["experiment"] == "curve" and one["data"] in SHOWN:
-            kept = one["params"].get("budget")  # projectron++ keeps what it keeps
+        if one["experiment"] == "curve":
             settings = json.dumps(one["params"], sort_keys=True)
-            key = (one["data"], one["learner"], kept, settings)
-            rates[key].append((100 * one["mistakes"] / one["rounds"], one["support_size"]))
-    best: dict[tuple[str, str, float], tuple[float, int]] = {}
-    for (data, learner, budget, _), found in rates.items():
-        size = budget or round(fmean(support for _, support in found))
-        row = (fmean(rate for rate, _ in found), len(found))
-        place = (data, learner, size)
+            runs[one["data"], one["learner"], settings].append(one)
+    best: dict[tuple[str, str, float], tuple[float, float, int]] = {}
+    for (data, learner, _), found in runs.items():
+        kept = round(fmean(run["support_size"] for run in found))  # projectron++ has no budget
+        place = (data, learner, found[0]["params"].get("budget", kept))
+        rounds = sum(run["rounds"] for run in found)
+        rate = 100 * sum(run["mistakes"] for run in found) / rounds
+        row = (rate, 1e6 * sum(run["seconds"] for run in found) / rounds, len(found))
         best[place] = min(best.get(place, row), row)
     with BUDGETS.open("w", newline="") as file:
         writer = csv.writer(file, lineterminator="\n")
-        writer.writerow(["data", "learner", "budget", "amr", "orders"])
-        for (data, learner, size), (rate, orders) in sorted(best.items()):
-            writer.writerow([data, learner, size, f"{rate:.3f}", orders])
+        writer.writerow(["data", "learner", "budget", "amr", "microseconds", "orders"])
+        for place, (rate, microseconds, orders) in sorted(best.items()):
+            writer.writerow([*place, f"{rate:.3f}", f"{microseconds:.1f}", orders])
 
 
 def budget() -> None:
-    """AMR against the budget on two data sets, a line per learner."""
-    curves: dict[tuple[str, str], list[tuple[float, float]]] = defaultdict(list)
+    """AMR against the budget on two data sets, and on three beside the time per round."""
     with BUDGETS.open(newline="") as file:
-        for row in csv.DictReader(file):
-            place = (float(row["budget"]), float(row["amr"]))
-            curves[row["data"], row["learner"]].append(place)
+        rows = list(csv.DictReader(file))
     title = "Mistakes against the budget: arow and ahpatron+ beside learners of the paper"
     canvas = Canvas(870, 330, title)
-    for panel, data in enumerate(SHOWN):
-        budgets = sorted({x for x, _ in curves[data, "arow"]})
-        mine = {
-            name: sorted(point for point in curves[data, name] if point[0] >= budgets[0])
-            for name in LEARNERS
-            if curves[data, name]
-        }
-        lowest = min(y for points in mine.values() for _, y in points)
-        highest = {"phishing": 12, "ijcnn1": 10}[data]
-        low = 2 * math.floor(0.4 * lowest)
-        place = (45 + 425 * panel, 40, 275, 230)
-        axes = Axes(canvas, place, (budgets[0], budgets[-1]), (low, highest), logarithmic=True)
-        ticks = [x for x in (50, 200, 800, 3000) if x <= budgets[-1]]
-        head = f"{data}: mistakes, %"
-        axes.frame(head, "budget B", ticks, range(low, highest + 1, 2))
-        ends = {}
-        for name, points in mine.items():
-            colour = COLOURS[LEARNERS.index(name)]
-            axes.curve(points, colour, 3 if name in ("arow", "ahpatron+") else 1.5)
-            ends[name] = axes.at(points[-1][0], min(max(points[-1][1], low), highest))
-        heights = spread([y for _, y in ends.values()], gap=15, low=place[1], high=place[1] + 230)
-        for (name, (_, y)), height in zip(ends.items(), heights, strict=True):
-            colour = COLOURS[LEARNERS.index(name)]
-            right = place[0] + place[2]
-            path = [(right + 4, y), (right + 12, height), (right + 22, height)]
-            canvas.line(path, stroke=colour, stroke_width="1.5")
-            bold = "bold" if name in ("arow", "ahpatron+") else ""
-            canvas.text(right + 26, height + 4, name, bold)
+    for number, data in enumerate(SHOWN):
+        panel(canvas, 45 + 425 * number, 40, rows, data, "budget", "budget B")
     canvas.write("budget.svg")
+    canvas = Canvas(1295, 660, f"{title}, and against the time per round")
+    for number, data in enumerate((*SHOWN, "susy")):
+        panel(canvas, 45 + 425 * number, 40, rows, data, "budget", "budget B")
+        panel(canvas, 45 + 425 * number, 370, rows, data, "microseconds", "µs a round")
+    canvas.write("budget_and_time.svg")
+
+
+def panel(
+    canvas: Canvas, left: float, top: float, rows: list[dict[str, str]], data: str, x: str, on: str
+) -> None:
+    """AMR on one data set against `x`, a line per learner with its name beside its end."""
+    mine: dict[str, list[tuple[float, float]]] = defaultdict(list)
+    for row in sorted(rows, key=lambda row: float(row["budget"])):
+        if row["data"] == data and float(row["budget"]) >= 50:
+            mine[row["learner"]].append((float(row[x]), float(row["amr"])))
+    mine = {name: mine[name] for name in LEARNERS if name in mine}
+    highest = HIGHEST[data]
+    low = 2 * math.floor(0.47 * min(y for points in mine.values() for _, y in points))
+    xs = [x for points in mine.values() for x, y in points if y <= highest]
+    place = (left, top, 275, 230)
+    axes = Axes(canvas, place, (min(xs), max(xs)), (low, highest), logarithmic=True)
+    ticks = [x for x in (5, 20, 50, 200, 800, 3000) if min(xs) <= x <= max(xs)]
+    axes.frame(f"{data}: mistakes, %", on, ticks, range(low, highest + 1, 2))
+    ends = {}
+    for name, points in mine.items():
+        colour = COLOURS[LEARNERS.index(name)]
+        axes.curve(points, colour, 3 if name in ("arow", "ahpatron+") else 1.5)
+        seen = [point for point in points if low <= point[1] <= highest]
+        if seen:
+            ends[name] = axes.at(*seen[-1])
+    heights = spread([y for _, y in ends.values()], gap=15, low=top, high=top + 230)
+    for (name, (end, y)), height in zip(ends.items(), heights, strict=True):
+        colour = COLOURS[LEARNERS.index(name)]
+        right = left + place[2]
+        path = [(end + 4, y), (right + 12, height), (right + 22, height)]
+        if end > right - 20:  # a leader across the panel would look like data
+            canvas.line(path, stroke=colour, stroke_width="1.5")
+        bold = "bold" if name in ("arow", "ahpatron+") else ""
+        canvas.text(right + 26, height + 4, name, bold, style=f"fill:{colour}")
 
 
 def certificate() -> None:

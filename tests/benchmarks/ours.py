@@ -4,7 +4,7 @@
                                     [--data NAME,NAME] [--permutations N]
 
 FOLDER holds NAME.svm.xz. The same command again plays only what is missing from RESULTS.jsonl;
-`python tests/benchmarks/ours_report.py RESULTS.jsonl [FIGURE.svg]` makes the tables and the figure.
+`python tests/benchmarks/ours_report.py RESULTS.jsonl` makes the tables.
 
 - table: the paper's budgets and σ; arow and ahpatron+ with their one default, ahpatron with ε
   0.5..0.9 and the paper's ridge

@@ -1,6 +1,6 @@
-"""The tables and the figure of what ours.py played.
+"""The tables of what ours.py played; `docs/make_pictures.py budget RESULTS.jsonl` draws it.
 
-    python tests/benchmarks/ours_report.py RESULTS.jsonl [FIGURE.svg]
+    python tests/benchmarks/ours_report.py RESULTS.jsonl
 
 AMR is in percent, mean ± standard deviation over the orders. Behind it is the difference to
 arow in points, order by order, ± its standard error. `best` means: of the values played, the
@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any
 from paper import DATASETS
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
+    pass
 
 OURS = "arow"
 WANTED = {
@@ -154,91 +154,30 @@ def tables(rows: Mapping[tuple[str, str, int | None], list[Row]]) -> Iterable[st
                 yield f"{row.learner}, {row.setting}: {row.mean:.2f} with {row.support:.0f} kept"
 
 
-def draw(rows: Mapping[tuple[str, str, int | None], list[Row]], target: Path) -> None:
-    """Curves of AMR against B, and differences to arow on every file."""
-    from matplotlib.figure import Figure
+def compact(rows: Mapping[tuple[str, str, int | None], list[Row]]) -> Iterable[str]:
+    """A line per experiment: arow's AMR, and how much better (-) or worse (+) than the best other.
 
-    from ahpatron_cli.output.plots.drawing import pens, picture, rule
-
+    The others are ahpatron+ and ahpatron with its best setting in hindsight; ± standard errors.
+    """
     names = [data.name for data in DATASETS]
-    ours = [d for (e, d, b), mine in rows.items() if e == "curve" and b and OURS in best(mine)]
-    curves = [name for name in names if ours.count(name) > 1]
-    learners = [OURS, "ahpatron+", "ahpatron", "pomdr", "nogd", "bogd++", "fogd", "projectron++"]
-    looks = dict(zip(learners, pens(len(learners)), strict=True))
-
-    def curve(axes: Axes, name: str) -> None:
-        budgets = sorted(b for e, d, b in rows if e == "curve" and d == name and b)
-        for learner in learners:
-            found = {b: best(rows["curve", name, b]).get(learner) for b in budgets}
-            points = [(b, row.mean) for b, row in found.items() if row]
-            look = looks[learner]
-            wide = 2.4 if learner in (OURS, "ahpatron+") else 1.2
-            if points:
-                axes.plot(*zip(*points, strict=True), color=look.colour, linewidth=wide, marker=".")
-        for row in rows.get(("curve", name, None), []):
-            axes.plot([row.support], [row.mean], "x", color=looks[row.learner].colour)
-        lowest = min(row.mean for b in budgets for row in best(rows["curve", name, b]).values())
-        axes.set_ylim(0.95 * lowest, 2 * lowest)  # what is worse by far is not worth the room
-        axes.set_xscale("log")
-        axes.set_xlim(40, 5000)
-        axes.set_xticks([50, 200, 800, 3000], ["50", "200", "800", "3000"])
-        axes.minorticks_off()
-        axes.set_title(name, fontsize=10)
-        axes.set_xlabel("budget B (projectron++: examples kept)", fontsize=8)
-        rule(axes)
-
-    def differences(axes: Axes) -> None:
-        for place, name in enumerate(names):
-            chosen = best(rows.get(("table", name, None), []))
-            if OURS not in chosen:
-                continue
-            ours = chosen[OURS]
-            for number, learner in enumerate(learners[1:]):
-                if learner in chosen:
-                    difference, error = chosen[learner].beside(ours)
-                    axes.errorbar(
-                        [place + 0.1 * (number - 2)],
-                        [100 * difference / ours.mean],
-                        yerr=[200 * error / ours.mean],
-                        fmt="o",
-                        markersize=4,
-                        color=looks[learner].colour,
-                    )
-        axes.axhline(0, color=looks[OURS].colour, linewidth=2.4)
-        axes.set_yscale("symlog", linthresh=10)
-        axes.set_yticks([0, 5, 10, 50, 200], ["0", "+5", "+10", "+50", "+200"])
-        axes.set_xticks(range(len(names)), names)
-        axes.set_xlim(-0.5, len(names) - 0.5)
-        axes.set_ylabel("more mistakes than arow, %", fontsize=8)
-        axes.set_title(
-            "the paper's budgets, each learner's best setting; bars are ± 2 se", fontsize=10
-        )
-        rule(axes)
-
-    def whole() -> Figure:
-        figure = Figure(figsize=(10, 6.4), layout="constrained")
-        grid = figure.add_gridspec(2, max(len(curves), 1))
-        for number, name in enumerate(curves):
-            axes = figure.add_subplot(grid[0, number])
-            curve(axes, name)
-            if number == 0:
-                axes.set_ylabel("AMR %", fontsize=8)
-        differences(figure.add_subplot(grid[1, :]))
-        handles = [
-            figure.axes[0].plot([], [], color=looks[name].colour, label=name, linewidth=2)[0]
-            for name in learners
-        ]
-        figure.legend(handles=handles, loc="outside lower center", ncols=len(learners), fontsize=8)
-        return figure
-
-    target.write_bytes(picture(whole, target.suffix.lstrip(".")))
+    yield "\n| | " + " | ".join(names) + " |"
+    yield "|---" * (len(names) + 1) + "|"
+    for experiment, title in TITLES.items():
+        cells = []
+        for name in names:
+            chosen = best(rows.get((experiment, name, None), []))
+            if OURS in chosen:
+                others = [chosen[one] for one in ("ahpatron+", "ahpatron") if one in chosen]
+                rival = min(others, key=lambda row: row.mean)
+                difference, error = chosen[OURS].beside(rival)
+                cells.append(f"{chosen[OURS].mean:.2f} ({difference:+.2f} ± {error:.2f})")
+        if len(cells) == len(names):
+            yield f"| {title} | " + " | ".join(cells) + " |"
 
 
 def main() -> None:
     rows = read(Path(sys.argv[1]).read_text().splitlines())
-    print("\n".join(tables(rows)))
-    if len(sys.argv) > 2:
-        draw(rows, Path(sys.argv[2]))
+    print("\n".join([*tables(rows), *compact(rows)]))
 
 
 if __name__ == "__main__":

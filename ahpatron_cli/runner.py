@@ -473,12 +473,9 @@ def play_repeats(
         for setup, repeat in tasks:
             yield play_repeat(dataset, setup, repetition, repeat, observers)
         return
-    from multiprocessing import resource_tracker
-
     from joblib import Parallel, delayed
 
     parallel = Parallel(n_jobs=min(jobs, len(tasks)), return_as="generator", max_nbytes="1M")
-    resource_tracker.ensure_running()  # it lifts the mask when it starts
     with unreachable_children():
         results = parallel(
             delayed(_play_apart)(dataset, setup, repetition, repeat) for setup, repeat in tasks

@@ -53,6 +53,9 @@ def unreachable_children() -> Iterator[None]:
 
     They inherit the mask, so not even one that is still importing prints a traceback.
     """
+    from multiprocessing import resource_tracker
+
+    resource_tracker.ensure_running()  # it lifts the mask when it starts
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield

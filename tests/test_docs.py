@@ -53,13 +53,15 @@ def test_what_a_page_shows_is_what_happens(
             printed = io.StringIO()
             with contextlib.redirect_stdout(printed):
                 exec(compile(block.text, where, "exec"), names)
-            expected = re.findall(r"^print\(.*\)  # (.*)$", block.text, re.MULTILINE)
-            assert printed.getvalue().splitlines() == expected, where
+            printing = re.findall(r"^print\(.*\)  # (.*)$", block.text, re.MULTILINE)
+            assert printed.getvalue().splitlines() == printing, where
             continue
         out = err = ""
-        for command in commands(block.text):
+        *others, last = commands(block.text)
+        for command in (*others, last):
             done = play(command, tmp_path)
-            assert done.code == 0 or block.mark == f"exit {done.code}", f"{where}: {done.err}"
+            expected = block.mark if command is last and block.mark.startswith("exit") else "exit 0"
+            assert f"exit {done.code}" == expected, f"{where}: {done.err}"
             out += done.out
             err += done.err
         if shown is not None:

@@ -136,12 +136,11 @@ def run(
         max_features,
         warm_up=not repetition.shuffle,
     )
-    saved = None
+    saved, traced = None, bool(predictions or curve)
     if save or resume or freeze or checkpoint:
         from ahpatron_cli.models.checkpoint import ModelOptions, SavedPass
 
         models = ModelOptions(save, resume, freeze, checkpoint, every)
-        traced = bool(predictions or curve)
         models.check(len(data), len(setups), repeats, not repetition.shuffle, traced)
         saved = SavedPass(models, talk.note)
     if certify and (resume or checkpoint):
@@ -165,6 +164,7 @@ def run(
             session = Session(
                 *(setups, preparation, repetition, jobs, talk, writer, saved, certifier, folder),
                 paired=mcnemar,
+                traced=traced,
             )
             session.check(data)
             for path in data:

@@ -60,6 +60,8 @@ class Session:
     """The folder in which parsed files are kept, if there is one."""
     paired: bool = False
     """Whether learners are compared round by round."""
+    traced: bool = False
+    """Whether predictions or curves are written, which a checkpoint would cut."""
     curves: list[Curve] = field(default_factory=list, init=False)
     """The learning curve of each learner on each file played so far."""
 
@@ -183,7 +185,8 @@ class Session:
             kept = self.saved.checkpointed
             return f"the same command continues after round {kept:,}" if kept else None
         one_pass = not self._in_memory and len(setups) == 1 and not self._several_files
-        return "--checkpoint FILE keeps what was learned" if one_pass else None
+        possible = one_pass and not self.traced and self.certifier is None
+        return "--checkpoint FILE keeps what was learned" if possible else None
 
     def _play_saved(
         self,

@@ -30,7 +30,7 @@ REST, SHARED = "rest", "shared"
 MULTICLASS_MEANING = "several classes: one learner for each against the rest, or one S for all"
 MAX_CLASSES = 1000
 LOOK_AHEAD = 8
-"""Rounds whose margins are looked at together, if the last round was an update; else more."""
+"""Rounds whose margins are compared together, if the last round was an update; else more."""
 EQUAL_VALUES = 1e-12
 """Values that differ by this share of the largest |f_c(x)| are equal but for rounding."""
 
@@ -210,7 +210,7 @@ class SharedExpansion(Shared):
 
     def value(self, round_: int) -> Floats:
         self._now, values = round_, self._F[:, round_]
-        kernel_values = np.concatenate((self._K, self._G[self._newcomers]))[:, round_]
+        kernel_values = np.concatenate((self._K[:, round_], self._G[self._newcomers, round_]))
         terms = np.abs(self.coefficients) @ np.abs(kernel_values)
         return np.where(np.abs(values) <= CANCELLED * terms, 0.0, values)
 

@@ -146,7 +146,7 @@ class Expansion(Hypothesis):
             scores[now] = value = value * scale
             y = labels[now]
             margin = y * value
-            if margin < threshold:
+            if margin < threshold or not size:
                 if size == budget:
                     break
                 coefficient = step_at(margin) * y
@@ -157,9 +157,13 @@ class Expansion(Hypothesis):
                 daxpy(flat, g, rounds, stored, now * width + first)
                 noise += CANCELLED * abs(stored)
                 squared += coefficient * (2.0 * value + coefficient * diagonal[now])
-                if SMALLEST_SQUARE <= square < squared < math.inf and scale > SMALLEST_SCALE:
+                if SMALLEST_SQUARE <= square < squared < math.inf:
                     scale *= radius / sqrt(squared)
                     squared = square
+                    if scale < SMALLEST_SCALE:
+                        self._scale, self._noise = scale, noise
+                        self._fold_scale()
+                        scale, noise = self._scale, self._noise
                 elif not SMALLEST_SQUARE <= squared <= square or squared == math.inf:
                     self._now, self._value, self.size = now, value, size
                     self._scale, self._noise, self.norm_squared = scale, noise, squared

@@ -28,14 +28,14 @@ IN_SPAN = 1e-10
 """δ² below this is taken as 0: the example is in the span of S, as a duplicate is."""
 NEAR_SPAN = 1e-4
 """δ² below this is computed with greater care."""
+DOUBTFUL = 1e-2
+"""The same where examples leave S again."""
 DRIFT = 1e-8
 """How far K·K^{-1} may be from I."""
 PROBE_EVERY = 50
 """Growths between two probes."""
-DOUBTFUL = 1e-2
-"""The same where examples leave S again."""
 LARGE = 1e3
-"""Entries of K^{-1} from which on every growth is looked after."""
+"""Entries of K^{-1} from which on every growth is probed."""
 ROUNDING = float(np.finfo(np.float64).eps)
 NOISE = 1e3 * ROUNDING
 """Error of δ² for each unit of the largest entry of K^{-1}, with a margin."""
@@ -84,7 +84,7 @@ class Inverse(Saved):
     def grow(self, d: Floats, squared: float, gram: Floats | None = None) -> None:
         """Let the example join of which `project` gave d and δ² > 0; `gram` is K with it.
 
-        Without K, nothing is looked after.
+        Without K, nothing is probed.
         """
         if squared < IN_SPAN:
             raise ValueError("an example in the span of S would make K singular")

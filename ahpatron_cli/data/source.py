@@ -250,7 +250,7 @@ class _Unpacker:
             if not data and self._member.needs_input:
                 data = self._source.raw_block(RAW_BLOCK)
                 if not data:
-                    raise self._damaged(f"the {self._kind} data end too early", "is it cut off")
+                    raise self._damaged(f"the {self._kind} data end too early", "it may be cut off")
             if unpacked := self._decompress(data, size):
                 return unpacked
 

@@ -154,6 +154,9 @@ def stop_at(round_: int) -> Callable[[_Figures, Played], None]:
         ((), "note: --checkpoint FILE keeps what was learned\n"),
         (("-l", "ahpatron", "-l", "avp"), ""),  # --checkpoint is for one learner
         (("--shuffle",), ""),  # and for file order
+        (("--predictions", "p.csv"), ""),  # and for what a restart does not cut
+        (("--curve", "c.csv"), ""),
+        (("--certify",), ""),
         (("--checkpoint", "c.npz"), ""),  # nothing is saved yet
         (
             ("--checkpoint", "c.npz", "--every", 1000),

@@ -165,7 +165,7 @@ def test_minimisers_minimise() -> None:
         squared = a @ gram @ a
         primal = squared / 2 + cost * np.maximum(0, 1 - stream.y * (gram @ a)).sum()
         dual = alphas.sum() - squared / 2
-        assert dual <= primal <= 1.02 * dual
+        assert dual * (1 - 1e-12) <= primal <= 1.02 * dual  # equal up to rounding where solved
 
 
 def test_one_round_and_rows_of_zeros() -> None:

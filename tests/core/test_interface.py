@@ -171,11 +171,13 @@ class ByCalls(Ahpatron):
 
 
 @pytest.mark.parametrize("schedule", ["constant", "adaptive"])
-@pytest.mark.parametrize("radius", [0.3, 3.0, 1e-60])
+@pytest.mark.parametrize(("radius", "step"), [(0.3, None), (3, None), (1e-60, 1), (1e-120, 1e120)])
 def test_steps_that_f_makes_by_itself_are_those_of_the_learner(
-    schedule: str, radius: float
+    schedule: str, radius: float, step: float | None
 ) -> None:
     parameters: dict[str, Any] = {"budget": 20, "schedule": schedule, "radius": radius}
+    if step is not None:
+        parameters["step"] = step
     swept, called = Player(Ahpatron(**parameters)), Player(ByCalls(**parameters))
     np.testing.assert_array_equal(swept.feed(STREAM.X, STREAM.y), called.feed(STREAM.X, STREAM.y))
     assert dataclasses.replace(swept.tally, seconds=0) == dataclasses.replace(

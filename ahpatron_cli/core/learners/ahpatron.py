@@ -101,7 +101,7 @@ class Ahpatron(Aggressive, SharingLearner):
 
     def steps(self) -> Steps:
         """The same while |S| < B."""
-        return super().steps()
+        return super().steps()._replace(budget=self.budget)
 
     def __post_init__(self) -> None:
         super().__post_init__()

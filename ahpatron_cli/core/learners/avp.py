@@ -50,7 +50,7 @@ class Aggressive(Learner[Expansion]):
 
     def steps(self) -> Steps:
         """The same in numbers."""
-        return Steps(1.0 - self.epsilon, self.step_at, self.radius, self.most_kept)
+        return Steps(1.0 - self.epsilon, self.step_at, self.radius, None)
 
     def step_at(self, margin: float) -> float:
         """λ_t of a round that updates; every round with `y·f(x) <= 0` does."""

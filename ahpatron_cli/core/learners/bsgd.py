@@ -38,6 +38,7 @@ class BSGD(Learner[Expansion]):
 
     For `project`, K must not be singular: an x in the span of S (δ² <= 1e-3·κ(x,x)) is projected
     itself and never joins. Coefficients equal to ten digits of the largest are equal there.
+    Where all of f cancels, as it does on equal rows with both labels, rounding decides the sign.
     All that never merged have |a| = 1/(λt), so `remove` forgets the oldest.
 
     The authors' program (BudgetedSVM) keeps a coefficient per class, so that its margin is 2·y·f(x)

@@ -236,7 +236,9 @@ def _refuse_long_line(text: bytes) -> NoReturn:
             raise
     limit = f"a line may hold {MAX_LINE >> 20} MiB at most"
     note = "the line starts here, and its end was not found"
-    raise Fault(1, 1, "line-too-long", limit, note, "is this LIBSVM text?", whole_file=True)
+    raise Fault(
+        1, 1, "line-too-long", limit, note, "check that this is LIBSVM text", whole_file=True
+    )
 
 
 def _refuse_other_encodings(text: bytes) -> None:

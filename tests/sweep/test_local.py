@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 import time
 from collections.abc import Iterator
 from dataclasses import replace
@@ -52,6 +54,17 @@ def test_any_number_of_processes_gives_the_same() -> None:
     assert all(one.run is not None for one in here.values())
     for jobs in (1, 3):
         assert essence(outcomes(play_locally(chosen, jobs, 0))) == essence(here)
+
+
+def test_ctrl_c_does_not_reach_the_first_process_either() -> None:
+    """In a fresh process: what multiprocessing starts beside the first one lifts the mask."""
+    script = (
+        "from pathlib import Path; from ahpatron_cli.sweep.local import _Worker; one = _Worker();"
+        "print(Path(f'/proc/{one._process.pid}/status').read_text()); one.end()"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    blocked = next(line for line in done.stdout.splitlines() if line.startswith("SigBlk:"))
+    assert int(blocked.split()[1], 16) & 1 << (signal.SIGINT - 1)
 
 
 def test_the_identity_of_a_trial() -> None:

@@ -62,7 +62,9 @@ def test_ctrl_c_does_not_reach_the_first_process_either() -> None:
         "from pathlib import Path; from ahpatron_cli.sweep.local import _Worker; one = _Worker();"
         "print(Path(f'/proc/{one._process.pid}/status').read_text()); one.end()"
     )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
     blocked = next(line for line in done.stdout.splitlines() if line.startswith("SigBlk:"))
     assert int(blocked.split()[1], 16) & 1 << (signal.SIGINT - 1)
 

@@ -125,6 +125,8 @@ _CONVERT_EXAMPLES = """\b
 Examples:
   ahpatron convert bank.csv --label y --out bank.svm
   ahpatron convert bank.csv --label y --drop id | ahpatron run - --sigma auto
+  ahpatron convert bank.csv --label y --map m.json | ahpatron run - --save m.npz
+  ahpatron convert new.csv --like m.json | ahpatron predict m.npz -
 """
 app.command("run", cls=_Command, epilog=_RUN_EXAMPLES)(run)
 app.command("sweep", cls=_Command, epilog=_SWEEP_EXAMPLES)(sweep)

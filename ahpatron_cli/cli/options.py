@@ -133,7 +133,10 @@ Data
   PositiveValue  --positive VALUE  Write this label as +1 and every other as -1.
   DroppedColumns  --drop COLUMN  Leave out a column (repeatable).
   WordColumns  --words COLUMN  Treat a column of numbers as words (repeatable).
-  Missing  --missing HOW  Empty cells, NA and ?: zero writes them as 0, refuse stops at the first.
+  Missing  --missing HOW  Empty cells, NA, ? and words that --like lacks: zero writes them as 0,
+      refuse stops at the first.
+  LikeFile  --like MAP.json  Number columns, words and labels as in a file that --map wrote. The
+      column of labels may be absent.
 Learning
   Learners  -l --learner NAME  A learner to play; repeat for several, all for every one;
       FILE.py:CLASS for one of your own. [default: ahpatron]
@@ -313,10 +316,11 @@ PredictedFiles = Annotated[list[str], _argument("PredictedFiles")]
 ScoreFormat = Annotated[str, _option("ScoreFormat", autocompletion=_words("csv", "jsonl"))]
 ScoreFile = Annotated[str | None, _option("ScoreFile")]
 DelimitedFile = Annotated[str, _argument("DelimitedFile")]
-LabelColumn = Annotated[str, _option("LabelColumn")]
+LabelColumn = Annotated[str | None, _option("LabelColumn")]
 PositiveValue = Annotated[str | None, _option("PositiveValue")]
 DroppedColumns = Annotated[list[str] | None, _option("DroppedColumns")]
 WordColumns = Annotated[list[str] | None, _option("WordColumns")]
 Missing = Annotated[str, _option("Missing", autocompletion=_words("refuse", "zero"))]
+LikeFile = Annotated[str | None, _option("LikeFile")]
 MapFile = Annotated[str | None, _option("MapFile")]
 LibsvmFile = Annotated[str | None, _option("LibsvmFile")]

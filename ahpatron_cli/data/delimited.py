@@ -38,10 +38,16 @@ MAX_REMEMBERED_CELLS = 4096
 BATCH_ROWS, BATCH_CHARACTERS = 200, 1 << 20
 """Rows that are converted together, column by column, which is quicker than cell by cell."""
 MAX_NAMED_IN_HINT = 12
+NO_PIPE_HINT = "give a file in place of standard input, or an earlier mapping (--like MAP.json)"
+UNLABELLED = "?"
+"""Stands for the label of a row that has none."""
 MAX_COMMENT_CHARACTERS = 4096
 
 _LABEL_NAMES = ("label", "labels", "class", "target", "y", "outcome", "response", "diagnosis")
 _QUOTED = re.compile(r'"[^"]*"')
+_LIBSVM_LINE = re.compile(
+    r"(?:[^\s:]+\s+)?[0-9]+:[^\s:]+(?:\s+[0-9]+:[^\s:]+)*(?:\s*#.*)?|# (?:labels|features):.*"
+)
 _DECIMAL_COMMA = re.compile(r"[+-]?[0-9]*,[0-9]+")
 
 
@@ -55,6 +61,8 @@ class Wanted:
     """Columns to be taken as words although they hold numbers."""
     positive: str | None = None
     missing_is_zero: bool = False
+    like: str | None = None
+    """The file of an earlier mapping that is applied."""
 
 
 @dataclass(frozen=True)
@@ -75,10 +83,16 @@ class Layout:
     """What the cells of a row become."""
 
     label: str
-    label_place: int
+    label_place: int | None
+    """None: there is no column of labels, and rows are written without."""
     label_texts: dict[str, str] | None
-    """How each label is written, and any other as -1; None: labels stay as they are."""
+    """How each label is written; None: labels stay as they are."""
     columns: tuple[Column, ...]
+
+    @property
+    def other_labels(self) -> str | None:
+        """How labels that `label_texts` lacks are written, after --positive; None: not at all."""
+        return "-1" if self.label_texts and [*self.label_texts.values()] == ["+1"] else None
 
     def describe(self) -> dict[str, object]:
         """What each feature index stands for, and how labels are written, for a JSON file."""
@@ -113,8 +127,9 @@ class Batch:
 class Table:
     """The rows of delimited text after its header."""
 
-    def __init__(self, source: Source) -> None:
+    def __init__(self, source: Source, fewest_columns: int = 2) -> None:
         self._path = source.name
+        self._fewest_columns = fewest_columns
         self._file = "FILE" if source.name == STDIN_NAME else shlex.quote(source.name)
         self._line = 1
         self._characters = 0
@@ -149,7 +164,7 @@ class Table:
             elif row:
                 problem = f"this row has {len(row)} cells, the header has {width}"
                 hint = f"put cells that hold {self.delimiter!r} in double quotes"
-                raise self.error(self._line, problem, hint)
+                raise self.error(self._line, problem, hint if len(row) > width else None)
             if self._characters > end:
                 return
 
@@ -176,8 +191,8 @@ class Table:
         problem = f"column {self.header[place]!r} holds numbers, and here {_short(cell)}"
         name = shlex.quote(self.header[place])
         if self._path == STDIN_NAME:
-            hint = "words need two passes: give a file in place of standard input"
-            return self.error(line, problem, f"{hint}, or leave the column out: --drop {name}")
+            hint = f"words need two passes: {NO_PIPE_HINT}"
+            return self.error(line, problem, f"{hint}, or leave the column out (--drop {name})")
         hint = f"correct the cell, take all of the column as words (--words {name})"
         return self.error(line, problem, f"{hint} or leave it out (--drop {name})")
 
@@ -220,7 +235,14 @@ class Table:
 
     def _check_header(self) -> None:
         names = self.header
-        if len(names) < 2:
+        if not names:
+            holds = "starts with a blank line" if self._characters else "is empty"
+            hint = "the first line must name the columns, such as `age,job,label`"
+            raise self.error(1, f"there is no header: the file {holds}", hint)
+        if len(names) < 2 and _LIBSVM_LINE.fullmatch(names[0]):
+            hint = f"play it without converting: `ahpatron run {self._file}`"
+            raise self.error(1, f"this is LIBSVM text, not {KIND}", hint)
+        if len(names) < self._fewest_columns:
             problem = "the first line must name at least two columns"
             hint = "separate the names by a comma, a semicolon, a tab or a |"
             raise self.error(1, problem, hint)
@@ -426,26 +448,37 @@ def layout_of_numbers(table: Table, wanted: Wanted) -> Layout:
     """The layout of text that cannot be read twice: all columns hold numbers."""
     label_place, places = _places(table, wanted)
     if wanted.words:
-        hint = "give a file in place of standard input"
-        raise table.error(1, "words need two passes over the text", hint)
+        raise table.error(1, "words need two passes over the text", NO_PIPE_HINT)
     texts = None if wanted.positive is None else {wanted.positive: "+1"}
     columns = _columns(table, dict.fromkeys(places))
     return Layout(wanted.label, label_place, texts, columns)
 
 
-def libsvm_lines(table: Table, layout: Layout, wanted: Wanted) -> Iterator[str]:
-    """A line of LIBSVM text for each row; the lines of a batch come together."""
-    others = None if wanted.positive is None else "-1"
-    columns = [_Texts(layout.label_place, partial(_label_text, layout.label_texts, others))]
-    columns += [_Texts(one.place, _feature_text(one, wanted), one) for one in layout.columns]
+def libsvm_lines(
+    table: Table,
+    layout: Layout,
+    wanted: Wanted,
+    on_unknown: Callable[[str, str], None] = lambda name, word: None,
+) -> Iterator[str]:
+    """A line of LIBSVM text for each row; the lines of a batch come together.
+
+    `on_unknown` is told the column and the word of cells that an earlier mapping lacks, at least
+    once each, if these are written as 0.
+    """
+    columns = [
+        _Texts(one.place, _feature_text(one, wanted, on_unknown), one) for one in layout.columns
+    ]
+    if layout.label_place is not None:
+        columns.insert(0, _Texts(layout.label_place, partial(_label_text, layout, wanted)))
     positive = wanted.positive
     for batch in table.batches():
-        labels = batch.cells[layout.label_place]
-        if positive is not None and positive in map(str.strip, labels):
-            positive = None  # it was met
         texts = [column.texts(batch.cells[column.place]) for column in columns]
+        if layout.label_place is None:
+            texts.insert(0, [UNLABELLED] * len(batch.lines))
+        elif positive is not None and positive in map(str.strip, batch.cells[layout.label_place]):
+            positive = None  # it was met
         if any(None in some for some in texts):
-            raise _refusal(table, layout, columns, batch)
+            raise _refusal(table, layout, wanted, columns, batch)
         yield "\n".join(map("".join, zip(*texts, strict=True))) + "\n"
     if positive is not None:
         raise table.error(1, f"no row has the label {positive!r} that --positive names")
@@ -478,22 +511,31 @@ class _Texts:
         return written
 
 
-def _label_text(texts: dict[str, str] | None, others: str | None, cell: str) -> str | None:
+def _label_text(layout: Layout, wanted: Wanted, cell: str) -> str | None:
     """Labels come first in the line."""
-    if cell in MISSING or (texts is None and number(cell) is None):
-        return None
-    return cell if texts is None else texts.get(cell, others)
+    texts = layout.label_texts
+    if cell in MISSING:
+        return UNLABELLED if wanted.like else None
+    if texts is None:
+        return None if number(cell) is None else cell
+    return texts.get(cell, layout.other_labels)
 
 
-def _feature_text(column: Column, wanted: Wanted) -> Callable[[str], str | None]:
+def _feature_text(
+    column: Column, wanted: Wanted, on_unknown: Callable[[str, str], None]
+) -> Callable[[str], str | None]:
     """A number as it is spelled, but for zero: ` 7:0.5`; or one feature per word: ` 7:1`."""
     of_word = {word: f" {column.index + i}:1" for i, word in enumerate(column.words or ())}
+    unknown_is_zero = wanted.like is not None and wanted.missing_is_zero
 
     def text(cell: str) -> str | None:
         if cell in of_word:
             return of_word[cell]
         if cell in MISSING:
             return "" if wanted.missing_is_zero else None
+        if column.words is not None and unknown_is_zero:
+            on_unknown(column.name, cell)
+            return ""
         value = number(cell) if column.words is None else None
         if value is None:
             return None
@@ -502,7 +544,9 @@ def _feature_text(column: Column, wanted: Wanted) -> Callable[[str], str | None]
     return text
 
 
-def _refusal(table: Table, layout: Layout, columns: list[_Texts], batch: Batch) -> UserError:
+def _refusal(
+    table: Table, layout: Layout, wanted: Wanted, columns: list[_Texts], batch: Batch
+) -> UserError:
     """The error for the first cell that cannot be written, row by row."""
     line, place, cell = next(
         (line, column.place, cell)
@@ -512,15 +556,32 @@ def _refusal(table: Table, layout: Layout, columns: list[_Texts], batch: Batch) 
     )
     if place == layout.label_place and cell in MISSING:
         return _no_label(table, line)
-    if place == layout.label_place and layout.label_texts is None:
-        problem = f"the label {_short(cell)} is not a number, and a pipe cannot be read twice"
-        return table.error(line, problem, f"give a file, or `--positive {shlex.quote(cell)}`")
     if cell in MISSING:
         return table.no_value(line, place)
+    if wanted.like is not None:
+        return _unlike(table, layout, wanted.like, (line, place, cell))
+    if place == layout.label_place and layout.label_texts is None:
+        problem = f"the label {_short(cell)} is not a number, and a pipe cannot be read twice"
+        return table.error(line, problem, NO_PIPE_HINT)
     if any(column.place == place and column.words is None for column in layout.columns):
         return table.no_number(line, place, cell)
     problem = f"column {table.header[place]!r} holds {_short(cell)}, which is new"
     return table.error(line, problem, "the file changed meanwhile: start again")
+
+
+def _unlike(table: Table, layout: Layout, like: str, at: tuple[int, int, str]) -> UserError:
+    """The error for a cell that the mapping in the file `like` has no number for."""
+    line, place, cell = at
+    name = repr(table.header[place])
+    if place == layout.label_place:
+        labels = ", ".join(list(layout.label_texts or ())[:MAX_NAMED_IN_HINT]) or "numbers"
+        problem = f"the label {_short(cell)} is not in {like}"
+        return table.error(line, problem, f"its labels are {labels}; `?` stands for no label")
+    if any(column.place == place and column.words is None for column in layout.columns):
+        problem = f"column {name} holds numbers in {like}, and here {_short(cell)}"
+        return table.error(line, problem, "correct the cell")
+    problem = f"column {name} holds {_short(cell)}, which is not in {like}"
+    return table.error(line, problem, "`--missing zero` writes such cells as 0")
 
 
 def _places(table: Table, wanted: Wanted) -> tuple[int, list[int]]:

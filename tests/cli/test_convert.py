@@ -87,6 +87,81 @@ def test_the_mapping_goes_to_a_file_in_place_of_comments(ahpatron: Ahpatron) -> 
     }
 
 
+def test_new_text_is_converted_like_the_text_a_model_learned_from(ahpatron: Ahpatron) -> None:
+    ahpatron.write("bank.csv", BANK)
+    text = ahpatron("convert", "bank.csv", "--label", "y", "--map", "m.json").out
+    options = ("--sigma", "auto", "--scale", "standard", "--save", "model.npz")
+    assert ahpatron("run", "-", *options, stdin=text.encode()).code == 0
+    again = ahpatron("convert", "-", "--like", "m.json", stdin=BANK.encode())
+    assert (again.code, again.err) == (0, "")
+    comment, _, rows = again.out.partition("\n")
+    assert comment.startswith("#")
+    assert rows == text
+    # other columns, another order of columns and of words, and no labels
+    header, *rows = [line.split(",") for line in BANK.splitlines()[:50]]
+    order = [header.index(name) for name in ("balance", "job", "age")]
+    new = [["id", *(row[i] for i in order)] for row in [header, *rows[::-1]]]
+    ahpatron.write("new.csv", "".join(",".join(row) + "\n" for row in new))
+    like = ahpatron("convert", "new.csv", "--like", "m.json")
+    assert (like.code, like.err) == (0, "note: columns that m.json lacks are left out: id\n")
+    expected = [line.split(" ", 1)[1] for line in text.splitlines()[:49]]
+    assert like.out.splitlines()[1:] == [f"? {line}" for line in expected[::-1]]
+    scored = ahpatron("predict", "model.npz", "-", stdin=like.out.encode())
+    known = ahpatron("predict", "model.npz", "-", stdin=again.out.encode())
+    assert scored.code == known.code == 0
+    first = [line.split(",") for line in known.out.splitlines()[1:50]]
+    found = [line.split(",") for line in scored.out.splitlines()[1:]]
+    assert [row[1:] for row in found] == [row[1:] for row in first[::-1]]
+    assert found[0][0] == "2"  # the line of the CSV
+
+
+def test_what_a_mapping_lacks_is_refused_or_zero(ahpatron: Ahpatron) -> None:
+    ahpatron.write("bank.csv", BANK)
+    mapped = ("--label", "y", "--positive", "yes", "--map", "m.json", "--out", "b.svm")
+    assert ahpatron("convert", "bank.csv", *mapped).code == 0
+    new = b"y,job,age,balance\nperhaps,pilot,1,0\n?,boss,0,0\nyes,,2,0\n"
+    refused = ahpatron("convert", "-", "--like", "m.json", stdin=new)
+    assert refused.code == 65
+    assert "column 'job' holds 'pilot', which is not in m.json\n  --> <stdin>:2" in refused.err
+    zero = ahpatron("convert", "-", "--like", "m.json", "--missing", "zero", stdin=new)
+    assert zero.err == "note: words that m.json lacks are written as 0: job=pilot\n"
+    assert zero.out.splitlines()[1:] == ["-1 1:1", "? 2:1", "+1 1:2"]
+    for text, problem in [
+        (b"age,job\n1,boss\n", "no column has the name 'balance'"),
+        (b"age,job,balance\n1,boss,x\n", "column 'balance' holds numbers in m.json, and here 'x'"),
+    ]:
+        assert problem in ahpatron("convert", "-", "--like", "m.json", stdin=text).err
+    assert ahpatron("convert", "bank.csv", "--label", "y", "--map", "n.json").code == 0
+    strange = ahpatron("convert", "-", "--like", "n.json", "--missing", "zero", stdin=new)
+    assert "the label 'perhaps' is not in n.json\n  --> <stdin>:2" in strange.err
+    assert "its labels are no, yes" in strange.err
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        ("labels", 5),
+        ("labels", {"a": "x"}),
+        ("label", 1),
+        ("features", []),
+        ("features", [{"index": 1, "column": 7}]),
+        ("features", [{"index": 2, "column": "a"}]),
+        ("features", [{"word": 1}]),
+        ("features", [{"index": 1, "column": "a"}, {"index": 2, "column": "a", "word": "b"}]),
+    ],
+)
+def test_a_broken_mapping_is_refused(ahpatron: Ahpatron, change: tuple[str, object]) -> None:
+    good = {"label": "y", "labels": None, "features": [{"index": 1, "column": "a"}]}
+    ahpatron.write("m.json", json.dumps(good))
+    for text, written in (b"y\ta\n1\t2\n", "1 1:2"), (b"a\n2\n", "? 1:2"):
+        done = ahpatron("convert", "-", "--like", "m.json", stdin=text)
+        assert (done.code, done.out.splitlines()[1:]) == (0, [written])
+    ahpatron.write("m.json", json.dumps({**good, change[0]: change[1]}))
+    done = ahpatron("convert", "-", "--like", "m.json", stdin=b"a,y\n1,1\n")
+    assert (done.code, done.out) == (65, "")
+    assert "this is not a mapping" in done.err
+
+
 @pytest.mark.parametrize(
     ("options", "code", "problem"),
     [
@@ -102,6 +177,10 @@ def test_the_mapping_goes_to_a_file_in_place_of_comments(ahpatron: Ahpatron) -> 
         (("bank.csv", "--label", "y", "--out", "bank.csv"), 2, "--out would overwrite the data"),
         (("bank.csv", "--label", "y", "--out", "no/b.svm"), 73, "the output cannot be created"),
         (("bank.csv", "--label", "y", "--out", "/dev/full"), 74, "the output cannot be written"),
+        (("bank.csv", "--label", "y", "--out", "b.svm.gz"), 2, "| gzip > b.svm.gz`"),
+        (("bank.csv", "--like", "bank.csv"), 65, "this is not a mapping"),
+        (("bank.csv", "--like", "-"), 2, "--like requires a file"),
+        (("bank.csv", "--like", "m.json", "--drop", "age"), 2, "--drop has no effect with --like"),
         (("none.csv", "--label", "y"), 66, "no such file"),
         ((".", "--label", "y"), 66, "this is a directory"),
         (("bank.csv", "--label", "Job title"), 65, "no column has the name 'Job title'"),

@@ -189,12 +189,15 @@ MANY_LABELS = "a,y\n" + "".join(f"1,{i}\n" for i in range(MAX_WORDS + 1))
 
 # name, content, line, problem, words of the hint
 BAD = [
-    ("empty", b"", 1, "the first line must name at least two columns", "comma"),
+    ("empty", b"", 1, "there is no header: the file is empty", "the first line must name the columns"),
+    ("blank", b"\n\n", 1, "there is no header: the file starts with a blank line", "the first line must name the columns"),
+    ("libsvm", b"1 1:3 2:4\n", 1, "this is LIBSVM text, not delimited text", "ahpatron run d.csv"),
+    ("converted", b"# features: 1=a 2=b\n1 1:3 2:4\n", 1, "this is LIBSVM text, not delimited text", "ahpatron run d.csv"),
     ("one-column", b"y\n1\n", 1, "the first line must name at least two columns", "comma"),
     ("header-only", b"a,y\n", 1, "there are no rows after the header", ""),
     ("header-and-blanks", b"a,y\n\n\n", 1, "there are no rows after the header", ""),
     ("no-header", b"1,0.5,2\n0,1,2\n", 1, "the first line must hold names, not numbers", "echo c1,c2,c3"),
-    ("ragged-short", b"a,b,y\n1,2,3\n1,2\n", 3, "this row has 2 cells, the header has 3", "double quotes"),
+    ("ragged-short", b"a,b,y\n1,2,3\n1,2\n", 3, "this row has 2 cells, the header has 3", ""),
     ("ragged-long", b"a,b,y\n1,2,3,4\n", 2, "this row has 4 cells, the header has 3", "double quotes"),
     ("latin1", b"a,y\n1,1\ncaf\xe9,0\n", 3, "the text must be UTF-8", "iconv -f WINDOWS-1252 -t UTF-8 d.csv"),
     ("utf-16", "a,y\n1,1\n".encode("utf-16"), 1, "the text must be UTF-8, not UTF-16", "iconv -f UTF-16 "),
@@ -258,7 +261,7 @@ def test_a_line_without_end_is_refused() -> None:
     ("content", "problem", "hint"),
     [
         ("a,y\n1,1\nred,0\n", "column 'a' holds numbers, and here 'red'", "give a file"),
-        ("a,y\n1,no\n", "the label 'no' is not a number", "--positive no"),
+        ("a,y\n1,no\n", "the label 'no' is not a number", "--like MAP.json"),
     ],
 )
 def test_what_a_pipe_cannot_do(content: str, problem: str, hint: str) -> None:

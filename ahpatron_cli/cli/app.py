@@ -125,7 +125,7 @@ _CONVERT_EXAMPLES = """\b
 Examples:
   ahpatron convert bank.csv --label y --out bank.svm
   ahpatron convert bank.csv --label y --drop id | ahpatron run - --sigma auto
-  ahpatron convert bank.csv --label y --map m.json | ahpatron run - --save m.npz
+  ahpatron convert old.csv --label y --map m.json --out old.svm
   ahpatron convert new.csv --like m.json | ahpatron predict m.npz -
 """
 app.command("run", cls=_Command, epilog=_RUN_EXAMPLES)(run)

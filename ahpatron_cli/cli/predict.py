@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from ahpatron_cli.cli import options
+from ahpatron_cli.cli.hints import convert_hint, predict_hint
 from ahpatron_cli.errors import UserError, one_of, usage
+from ahpatron_cli.numbers import counted
 from ahpatron_cli.signals import raise_on_signals
 
 if TYPE_CHECKING:
@@ -52,7 +54,8 @@ def predict(
     with open_output(out) as output:
         writer = ScoreWriter(output, format, saved.model.labels, several=several)
         for path in data:
-            said = _score(path, saved, preparation, writer, talk)
+            with convert_hint(predict_hint(model)):
+                said = _score(path, saved, preparation, writer, talk)
             talk.note(f"{path}: {said}" if several else said)
 
 
@@ -103,7 +106,8 @@ def _score(
             line.update(source.position, mistakes, labelled)
         saved.finish(frozen, dataset)
     if not labelled:
-        return f"{rows:,} rows without labels"
+        return f"{counted(rows, 'row')} without labels"
     some = "" if labelled == rows else f" of {rows:,}"
     rate = 100 * mistakes / labelled
-    return f"{mistakes:,} mistakes in {labelled:,} rows with labels{some} ({rate:.2f} %)"
+    found = f"{counted(mistakes, 'mistake')} in {counted(labelled, 'row')}"
+    return f"{found} with labels{some} ({rate:.2f} %)"

@@ -3,6 +3,7 @@
 import typer
 
 from ahpatron_cli.cli import options
+from ahpatron_cli.cli.hints import convert_hint, sweep_hint
 from ahpatron_cli.errors import ExitCode
 from ahpatron_cli.signals import raise_on_signals
 
@@ -96,4 +97,5 @@ def sweep(
         )
     how = jobs, scheduler, parse_shard(shard), retries, wait
     work = Sweep(plan, criterion, search == "halving", out, output, talk, *how)
-    return work.dry_run() if dry_run else work.play()
+    with convert_hint(sweep_hint):
+        return work.dry_run() if dry_run else work.play()

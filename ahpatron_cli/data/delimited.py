@@ -39,6 +39,9 @@ BATCH_ROWS, BATCH_CHARACTERS = 200, 1 << 20
 """Rows that are converted together, column by column, which is quicker than cell by cell."""
 MAX_NAMED_IN_HINT = 12
 NO_PIPE_HINT = "give a file in place of standard input, or an earlier mapping (--like MAP.json)"
+CONVERT_STAGE = "ahpatron convert "
+RUN_STAGE = " | ahpatron run - --sigma auto --scale standard"
+"""The two ends of the command that plays delimited text."""
 UNLABELLED = "?"
 """Stands for the label of a row that has none."""
 MAX_COMMENT_CHARACTERS = 4096
@@ -301,13 +304,13 @@ def playing_hint(header: str) -> str:
     names = [name.strip() for name in cells]
     if nameless(names):
         label, file = f"c{len(names)}", "named.csv"
-        before = naming_hint(names, delimiter) + "; then play it: "
+        before = naming_hint(names, delimiter) + "; then convert it: "
     else:
         found = [name for name in names if name.lower() in _LABEL_NAMES]
-        label, file, before = (found or names[-1:])[0], "FILE", "play it: "
+        label, file, before = (found or names[-1:])[0], "FILE", "convert it: "
     return (
-        f"{before}`ahpatron convert {file} --label {shlex.quote(label)} | "
-        "ahpatron run - --sigma auto --scale standard`, where --label names the column of labels"
+        f"{before}`{CONVERT_STAGE}{file} --label {shlex.quote(label)}{RUN_STAGE}`, "
+        "where --label names the column of labels"
     )
 
 

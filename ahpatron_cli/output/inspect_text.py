@@ -11,6 +11,7 @@ from ahpatron_cli import __version__
 from ahpatron_cli.core import KERNELS, REGISTRY, Kernel, Learner
 from ahpatron_cli.core.parameters import Spec
 from ahpatron_cli.data.labels import describe, show
+from ahpatron_cli.data.source import STDIN_NAME
 from ahpatron_cli.models.file import Model
 from ahpatron_cli.numbers import counted, percent, share, short
 from ahpatron_cli.output.escape import literal
@@ -136,6 +137,8 @@ def _bars(bars: Sequence[tuple[str, float]], window: Window) -> Iterator[Text]:
 
 
 def _size(profile: Profile) -> str:
+    if not profile.rows and profile.faults.stopped:
+        return "no rows could be read"
     text = f"{counted(profile.rows, 'row')}, {counted(profile.features, 'feature')}"
     if profile.density is not None:
         text += f", {share(profile.density)} of values stored"
@@ -151,7 +154,7 @@ def _sections(profile: Profile) -> Iterator[_Section]:
             yield _Section("Features", list(_features(content.feature_facts, profile.features)))
         if content.distances:
             yield _distances(content, content.distances, profile.rows)
-        kernel = list(_kernel(content))
+        kernel = list(_kernel(content, profile.rows))
         if kernel:
             yield _Section("Gaussian kernel, κ = exp(-d²/(2σ²))", kernel)
         if content.unknown:
@@ -163,7 +166,9 @@ def _sections(profile: Profile) -> Iterator[_Section]:
         yield _Section("Advice", items=items)
     commands = next_commands(profile)
     if commands:
-        yield _Section("Next", verbatim=[f"  {literal(command)}" for command in commands])
+        stdin = profile.path == STDIN_NAME
+        head = "Next, where FILE stands for the data of standard input" if stdin else "Next"
+        yield _Section(head, verbatim=[f"  {literal(command)}" for command in commands])
 
 
 def _labels(labels: LabelFacts, rows: int) -> Iterator[_Entry]:
@@ -238,7 +243,7 @@ def _distances(content: Content, distances: Distances, rows: int) -> _Section:
     return _Section(head, bars=bars)
 
 
-def _kernel(content: Content) -> Iterator[_Entry]:
+def _kernel(content: Content, rows: int) -> Iterator[_Entry]:
     distances = content.distances
     if distances:
         yield "median σ", f"{short(distances.sigma)}, the median distance"
@@ -247,8 +252,11 @@ def _kernel(content: Content) -> Iterator[_Entry]:
         yield "useful σ", f"{low} to {high}: {why}"
     if content.tried:
         rates = ", ".join(f"{short(one.sigma)}: {share(one.mistake_rate)}" for one in content.tried)
-        rows = counted(content.tried[0].rounds, "row")
-        yield "tried σ", f"{rates} mistakes of ahpatron+ (B = 100) on {rows} drawn at random"
+        tried = content.tried[0].rounds
+        on = f"{counted(tried, 'row')} drawn at random"
+        if tried == rows:
+            on = "all rows in a random order"
+        yield "tried σ", f"{rates} mistakes of ahpatron+ (B = 100) on {on}"
     for alignment in content.alignments:
         yield "alignment A_T", _alignment(alignment)
 

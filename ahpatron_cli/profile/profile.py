@@ -91,6 +91,8 @@ class FaultyLine:
     kind: str
     problem: str
     note: str
+    hint: str | None
+    """What to try."""
 
 
 @dataclass(frozen=True)
@@ -245,6 +247,8 @@ def advice(profile: Profile) -> list[str]:
     items = []
     if faults.stopped:
         items.append("the file cannot be read beyond the last fault")
+        if faults.count == len(faults.first) and (hint := faults.first[-1].hint):
+            items.append(hint)
     elif faults.count:
         items.append("correct the faulty lines: `ahpatron run` stops at the first of them")
     if content is None:
@@ -274,8 +278,7 @@ def next_commands(profile: Profile) -> list[str]:
     positive = labels.positive
     if labels.problem or found is None:
         return []
-    from_stdin = profile.path == STDIN_NAME
-    words = ["-" if from_stdin else profile.path]
+    words = ["FILE" if profile.path == STDIN_NAME else profile.path]  # it was read to its end
     plain = (labels.negative, positive) in PLAIN_PAIRS
     if positive is not None and (labels.negative is None or (profile.from_pipe and not plain)):
         words += ["--positive", show(positive)]

@@ -12,7 +12,7 @@ from ahpatron_cli.core.rows import CsrRows, Floats, row_sums
 from ahpatron_cli.data.compact import Traits
 from ahpatron_cli.data.dataset import DENSE_WIDTH
 from ahpatron_cli.data.geometry import TOO_SMALL
-from ahpatron_cli.data.libsvm.grammar import MAX_FEATURES, Fault
+from ahpatron_cli.data.libsvm.grammar import MAX_FEATURES, Fault, hint_of
 from ahpatron_cli.data.libsvm.reader import Chunk, SvmReader
 from ahpatron_cli.data.scaling import scaled
 from ahpatron_cli.data.source import Source
@@ -93,7 +93,8 @@ class Profiler:
     def _take_fault(self, line: int, fault: Fault) -> None:
         self._kinds[fault.kind] = self._kinds.get(fault.kind, 0) + 1
         if len(self._faults) < self._wanted.max_faults:
-            told = FaultyLine(line, fault.column, fault.kind, fault.problem, fault.note)
+            hint = hint_of(fault, self._source.name)
+            told = FaultyLine(line, fault.column, fault.kind, fault.problem, fault.note, hint)
             self._faults.append(told)
         self._stopped = fault.whole_file
 

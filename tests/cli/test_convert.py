@@ -248,12 +248,31 @@ def test_the_hint_for_delimited_text_is_a_command_that_works(
         refused = ahpatron(command, name)
         assert refused.code == 65
         assert f"this is {kind}, not LIBSVM text" in refused.out + refused.err
+    assert refused.out.startswith(f"{name}: no rows could be read\n")
+    assert f"  - {ahpatron('run', name).err.split('hint: ')[1]}" in refused.out
     convert, play = hinted(ahpatron("run", name).err).split(" | ahpatron ")
     converted = ahpatron(*shlex.split(convert)[1:])
     assert converted.code == 0, converted.err
     done = ahpatron(*shlex.split(play), stdin=converted.out.encode())
     assert done.code == 0, done.err
     assert re.search(r"^ahpatron +\d", done.out, re.MULTILINE)
+
+
+def test_the_hint_for_delimited_text_fits_the_command(ahpatron: Ahpatron) -> None:
+    ahpatron.write("a b.csv", BANK)
+    refused = ahpatron("sweep", "a b.csv", "--out", "r.jsonl")
+    assert refused.code == 65
+    assert refused.err.endswith("; then sweep 'a b.svm'\n")
+    assert ahpatron(*shlex.split(hinted(refused.err))[1:]).code == 0
+    assert ahpatron("convert", "a b.csv", "--label", "y", "--map", "MAP.json", "-q").code == 0
+    assert ahpatron("run", "a b.svm", "--save", "m 1.npz").code == 0
+    refused = ahpatron("predict", "m 1.npz", "a b.csv")
+    assert (refused.code, refused.out) == (65, "")
+    convert, predict = hinted(refused.err).split(" | ahpatron ")
+    converted = ahpatron(*shlex.split(convert)[1:])
+    done = ahpatron(*shlex.split(predict), stdin=converted.out.encode())
+    assert done.code == 0, done.err
+    assert len(done.out.splitlines()) == 301
 
 
 @pytest.mark.parametrize(("name", "content", "kind"), DELIMITED[4:5] + DELIMITED[7:8])

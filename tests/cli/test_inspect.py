@@ -85,6 +85,13 @@ def test_every_faulty_line_is_listed(ahpatron: Ahpatron) -> None:
     assert document["next"] == []
 
 
+def test_sigma_is_tried_on_all_rows_or_on_some(ahpatron: Ahpatron, rings: Path) -> None:
+    lines = rings.read_text().splitlines(keepends=True)
+    for count, on in (300, "all rows in a random order"), (1500, "1,000 rows drawn at random"):
+        ahpatron.write("some.svm", "".join(lines[:count]))
+        assert f"(B = 100) on {on}\n" in ahpatron("inspect", "some.svm").out
+
+
 def test_one_of_each_is_singular(ahpatron: Ahpatron) -> None:
     ahpatron.write("one.svm", "1 1:1\nx\n")
     out = ahpatron("inspect", "one.svm").out
@@ -141,7 +148,9 @@ def test_compressed_files_pipes_and_fifos(ahpatron: Ahpatron, rings: Path) -> No
         assert packed["alignments"] == plain["alignments"]
     piped = inspected(ahpatron, "-", stdin=text)
     assert (piped["path"], piped["from_pipe"]) == ("<stdin>", True)
-    assert piped["next"] == [plain["next"][0].replace(str(rings), "-")]
+    assert piped["next"] == [plain["next"][0].replace(str(rings), "FILE")]
+    shown = ahpatron("inspect", "-", stdin=text).out
+    assert "\nNext, where FILE stands for the data of standard input\n" in shown
     fifo = ahpatron.folder / "fifo"
     os.mkfifo(fifo)
     writer = threading.Thread(target=fifo.write_bytes, args=(text,))

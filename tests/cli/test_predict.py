@@ -70,6 +70,19 @@ def test_some_rows_with_labels(trained: Ahpatron) -> None:
     assert (quiet.out, quiet.err) == (done.out, "")
 
 
+def test_one_of_each_is_singular(trained: Ahpatron) -> None:
+    features = ROWS.splitlines()[4][1:]
+    said = {
+        label: trained("predict", "m.npz", "-", stdin=f"{label}{features}\n".encode()).err
+        for label in ("1", "2", "?")
+    }
+    assert said.pop("?") == "note: 1 row without labels\n"
+    assert sorted(said.values()) == [
+        "note: 0 mistakes in 1 row with labels (0.00 %)\n",
+        "note: 1 mistake in 1 row with labels (100.00 %)\n",
+    ]
+
+
 def test_json_lines_and_files(trained: Ahpatron) -> None:
     plain = scores(trained("predict", "m.npz", "train.svm").out)
     printed = trained("predict", "m.npz", "train.svm", "--format", "jsonl").out

@@ -195,15 +195,20 @@ def user_error(fault: Fault, path: str, line: int, text: bytes) -> UserError:
     shown = before + marked + after.decode("utf-8", "replace")
     place = Place(path, line, len(before) + 1, max(1, len(marked)), shown, fault.note)
     hints = []
-    from_stdin = path == STDIN_NAME
-    if fault.hint:
-        hint = fault.hint if from_stdin else fault.hint.replace("FILE", shlex.quote(path), 1)
+    if hint := hint_of(fault, path):
         hints.append(hint)
-    if not fault.whole_file and not from_stdin:
+    if not fault.whole_file and path != STDIN_NAME:
         hints.append(f"`ahpatron inspect {shlex.quote(path)}` lists every faulty line")
     return UserError(
         fault.problem, code=ExitCode.BAD_DATA, place=place, hint="; ".join(hints) or None
     )
+
+
+def hint_of(fault: Fault, path: str) -> str | None:
+    """What to try, with the path in it."""
+    if fault.hint is None or path == STDIN_NAME:
+        return fault.hint
+    return fault.hint.replace("FILE", shlex.quote(path), 1)
 
 
 def _data_part(text: bytes) -> bytes:

@@ -34,7 +34,7 @@ from ahpatron_cli.sweep.results_file import (
     check_results_path,
     read_results,
 )
-from ahpatron_cli.sweep.search import Search, spared
+from ahpatron_cli.sweep.search import FEWEST_ROUNDS, KEPT, Search, spared
 from ahpatron_cli.sweep.summary import METRICS, MISTAKE_RATE, Criterion, Findings, TrialRecord, find
 from ahpatron_cli.sweep.trial import Outcome, Task, environment
 
@@ -115,7 +115,8 @@ class Sweep:
             f"{counted(len(tasks), 'trial')}: {parts[0]} on {parts[1]}, {parts[2]}; "
             f"{done:,} done, {len(tasks) - done:,} left"
         )
-        if len(search.needed({})) < len(search.tasks) or self.halving:
+        first = {task.id for task in search.needed({})}
+        if any(task.id not in first for task in search.tasks):
             text += "; not all of them are played, because settings that lose are dropped"
         print(text)
         return ExitCode.OK
@@ -153,6 +154,7 @@ class Sweep:
                 for task in search.needed(contents.trials)
                 if task.id in contents.trials
             ]
+        self._tell_unhalved(search)
         share_spared = spared(search, contents.trials)
         if share_spared > 0:
             self.talk.note(
@@ -166,6 +168,16 @@ class Sweep:
         self._tell(findings, known)
         self.output.write(findings, known, self.talk)
         return ExitCode.FAILED_TRIALS if findings.failed else ExitCode.OK
+
+    def _tell_unhalved(self, search: Search) -> None:
+        """Name what halving spared nothing of, because it is too small."""
+        whole = search.unhalved()
+        if whole:
+            more = f" and {len(whole) - 1} more" if whole[1:] else ""
+            self.talk.note(
+                f"--search halving spared nothing of {whole[0]}{more}: it requires at least "
+                f"{KEPT} settings and {KEPT * FEWEST_ROUNDS:,} rounds"
+            )
 
     def _play(self, tasks: Sequence[Task], results: ResultsFile) -> None:
         waiting = {task.id: task for task in tasks}

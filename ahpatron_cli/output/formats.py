@@ -155,7 +155,10 @@ def _findings_to_json(findings: Findings, only_matrix: bool) -> Json:
         "datasets": [
             {
                 "data": data_to_json(found.data.record) | _preparation(found.data),
-                "settings": [_setting(setting) for setting in found.settings],
+                "settings": [
+                    _setting(setting) | {"best_of_data": _same(setting, found.winner)}
+                    for setting in found.settings
+                ],
                 "best": [
                     _setting(setting) | {"verdict": found.verdict(setting)}
                     for setting in found.best
@@ -203,10 +206,10 @@ def _matrix_rows(findings: Findings) -> Iterator[Json]:
 
 
 def _setting_rows(findings: Findings) -> Iterator[Json]:
-    """One per data set and setting."""
+    """One per data set and setting; with tuning orders the best of each learner on the others."""
     for found in findings.datasets:
         data = {"data": found.data.record.path, "sha256": found.data.record.sha256}
-        for setting in found.settings:
+        for setting in found.best if found.criterion.tune_orders else found.settings:
             yield data | _preparation(found.data) | _setting(setting)
 
 
@@ -237,6 +240,11 @@ def _setting(setting: Setting) -> Json:
         "best_of_data": setting.best_of_data,
         "difference": setting.difference and dict(vars(setting.difference)),
     }
+
+
+def _same(one: Setting, other: Setting) -> bool:
+    """Whether it is the same learner with the same parameters, maybe on other orders."""
+    return (one.learner, dict(one.params)) == (other.learner, dict(other.params))
 
 
 def _failed(trial: TrialRecord) -> Json:

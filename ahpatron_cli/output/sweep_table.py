@@ -54,7 +54,8 @@ _SETTING: _SettingField = (
 def findings_page(findings: Findings, *, paper: bool = False, only_matrix: bool = False) -> Page:
     """The matrix, if there are several data sets; for each all settings, then each learner's best.
 
-    A paper gets one table per data set: the second, or the first if there is one learner only.
+    A paper gets one table per data set: the second, or the first if there is one learner only and
+    its best setting was not chosen on other orders.
     """
     tables = []
     if findings.datasets and (only_matrix or len(findings.datasets) > 1):
@@ -173,8 +174,8 @@ def _tables(found: DataFindings, paper: bool) -> list[Table]:
     if not paper:
         notes = notes_of(found, differences=rivals, stars=True)
         return [settings_table(found, notes=notes), best_table(found, best, notes=notes)]
-    if rivals:
-        notes = notes_of(found, differences=True)
+    if rivals or found.criterion.tune_orders:
+        notes = notes_of(found, differences=rivals)
         about = f"{data_facts(found.data.record)}; the best setting of each learner, "
         about += _orders(found.best, found)
         return [best_table(found, about, notes=notes)]
@@ -363,7 +364,7 @@ def _choice_notes(datasets: Sequence[DataFindings], *, stars: bool = False) -> l
     tune = datasets[0].criterion.tune_orders
     star = "(*) " if stars else ""
     if tune:
-        others = f"on {counted(tune, 'order')} that do not count here"
+        others = f"on {counted(tune, 'order')} that {'does' if tune == 1 else 'do'} not count here"
         if stars:
             others = f"on {counted(tune, 'order')}, and the best are shown on others"
         return [f"The best of several settings {star}was chosen {others}."]

@@ -12,6 +12,7 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
+from ahpatron_cli.numbers import counted
 from ahpatron_cli.sweep.summary import Criterion, TrialRecord, ranked, settings_of
 from ahpatron_cli.sweep.trial import Task
 
@@ -46,14 +47,33 @@ class Search:
         """The trials that these results ask for, with those that are among them already."""
         if not self.halving and not (self.staged and self.criterion.tune_orders):
             return list(self.tasks)
+        return [task for group in self.groups() for task in self._needed(group, known)]
+
+    def groups(self) -> list[list[list[Task]]]:
+        """The orders of each setting, for each learner on each data set."""
         groups: dict[tuple[object, ...], dict[tuple[object, ...], list[Task]]] = {}
         for task in self.tasks:
             trial = task.trial
             group = groups.setdefault((*trial.data.identity, trial.setup.learner), {})
             group.setdefault(tuple(sorted(trial.params.items())), []).append(task)
-        return [
-            task for group in groups.values() for task in self._needed(list(group.values()), known)
-        ]
+        return [list(group.values()) for group in groups.values()]
+
+    def unhalved(self) -> list[str]:
+        """For each learner and data set that halving plays in full: their sizes, in words.
+
+        One setting of a learner among others that are halved is not worth a word.
+        """
+        found, some = [], False
+        for group in self.groups() if self.halving else ():
+            trial = group[0][0].trial
+            rounds = trial.data.record.rounds
+            if list(rungs(len(group), rounds)):
+                some = True
+                continue
+            sizes = f"{counted(len(group), 'setting')}, {counted(rounds, 'round')}"
+            text = f"{trial.setup.learner} on {trial.data.record.path} ({sizes})"
+            found.append((len(group), text))
+        return [text for settings, text in found if settings > 1 or not some]
 
     def _needed(
         self, settings: Sequence[list[Task]], known: Mapping[str, TrialRecord]
@@ -100,9 +120,11 @@ def _played(stage: Iterable[Sequence[Task]], known: Mapping[str, TrialRecord]) -
 
 
 def spared(search: Search, known: Mapping[str, TrialRecord]) -> float:
-    """The share of the rounds of the whole grid that were not played."""
+    """The share of the rounds of the whole grid that were played neither now nor earlier."""
     total = sum(_rounds(task) for task in search.tasks)
-    return 1 - sum(_rounds(task) for task in search.needed(known)) / total
+    played = {task.id: task for task in search.tasks if task.id in known}
+    played |= {task.id: task for task in search.needed(known)}
+    return 1 - sum(map(_rounds, played.values())) / total
 
 
 def _rounds(task: Task) -> int:

@@ -299,6 +299,20 @@ def test_pictures_and_page(ahpatron: Ahpatron, rings: Path) -> None:
         assert (ahpatron.folder / name).read_bytes() == content
 
 
+def test_halving_of_few_rows_says_that_it_spares_nothing(ahpatron: Ahpatron, rings: Path) -> None:
+    few = (rings, "-g", "epsilon=0.4,0.5,0.6", "-B", "20", "--limit", "300", "--repeats", "3")
+    halving = ("--search", "halving")
+    assert "not all of them" not in sweep(ahpatron, *few, *halving, "--dry-run").out
+    done = sweep(ahpatron, *few, *halving, "--tune-orders", "1")
+    assert "--search halving spared nothing of ahpatron on" in done.err
+    assert "(3 settings, 300 rounds): it requires at least 3 settings and 1,500 rounds" in done.err
+    assert "44.4 % of the rounds of the whole grid were spared" in done.err
+    assert len(lines(ahpatron.folder / "r.jsonl")) == 5
+    sweep(ahpatron, *few)
+    again = sweep(ahpatron, *few, "--tune-orders", "1")
+    assert "spared" not in again.err
+
+
 HALVING = ("-g", "epsilon=0.1:0.9:0.1", "-g", "sigma=0.1,1", "-B", "20", "--repeats", "2")
 
 

@@ -185,6 +185,20 @@ def test_settings_chosen_on_other_orders() -> None:
     assert "hindsight" not in text
     assert "was chosen on 2 orders, and the best are shown on others" in text
     assert "was chosen on 2 orders that do not count here" in findings_to_text(tuned, "markdown")
+    for rows in (
+        [json.loads(line) for line in findings_to_text(tuned, "jsonl").splitlines()],
+        list(csv.DictReader(io.StringIO(findings_to_text(tuned, "csv")))),
+    ):
+        shown = [(row["learner"], int(row["repeats"]), float(row["metric_mean"])) for row in rows]
+        assert shown == [("avp", 2, data.best[0].mean), ("rbp", 2, 0.25)]
+        assert [json.loads(str(row["best_of_data"]).lower()) for row in rows] == [False, True]
+    (document,) = json.loads(findings_to_text(tuned, "json"))["datasets"]
+    assert [one["best_of_data"] for one in document["settings"]] == [False, False, True]
+    assert [one["best_of_data"] for one in document["best"]] == [False, True]
+    alone = find(played[:8], criterion=Criterion(tune_orders=1))
+    markdown = findings_to_text(alone, "markdown")
+    assert "24.00 ± 12.17" in markdown
+    assert "was chosen on 1 order that does not count here" in markdown
 
 
 def test_short_names_drop_what_all_have_in_common() -> None:

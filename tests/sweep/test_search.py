@@ -108,7 +108,15 @@ def test_tuning_plays_only_the_best_on_the_other_orders() -> None:
     assert len(played) == 5 * 2 + 1
     assert (played[-1].trial.repeat, epsilon(played[-1])) == (2, pytest.approx(4 / 6))
     everything = Search(grid(5, orders=3), Criterion(tune_orders=2), staged=False)
-    assert len(play(everything, rate_of)[1]) == 15
+    known, played = play(everything, rate_of)
+    assert len(played) == 15
+    assert spared(search, known) == 0  # all was played before
+
+
+def test_a_grid_too_small_to_halve_is_named() -> None:
+    for settings, named in ((9, []), (2, ["avp on a.svm (2 settings, 9,000 rounds)"])):
+        assert Search(grid(settings), Criterion(), halving=True).unhalved() == named
+    assert Search(grid(2), Criterion()).unhalved() == []
 
 
 def test_settings_that_fail_are_dropped_first() -> None:

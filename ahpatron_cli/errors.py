@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import difflib
 import re
+import shlex
 import traceback
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -94,7 +95,14 @@ def one_of(what: str, name: str, legal: Iterable[str]) -> str:
     words = list(legal)
     if name in words:
         return name
-    raise usage(f"unknown {what} {name!r}", suggestion(name, words) or f"one of {', '.join(words)}")
+    hint = suggestion(name, words) or f"one of {', '.join(map(_quoted, words))}"
+    raise usage(f"unknown {what} {name!r}", hint)
+
+
+def _quoted(word: str) -> str:
+    """As a shell takes it; also with quotes if it has a comma, which separates words of a list."""
+    quoted = shlex.quote(word)
+    return f"'{word}'" if quoted == word and "," in word else quoted
 
 
 def learner_fault(error: BaseException, files: Iterable[str]) -> UserError | None:
@@ -127,4 +135,4 @@ def suggestion(name: str, legal: Iterable[str]) -> str | None:
     lowered = {word.lower(): word for word in words}
     close = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)
     best = meant if meant in words else next((lowered[word] for word in close), None)
-    return f"did you mean {best}?" if best else None
+    return f"did you mean {_quoted(best)}?" if best else None

@@ -342,8 +342,16 @@ class Pass:
         )
 
 
-def near_tie_warning(records: Iterable[RunRecord]) -> str | None:
-    """One warning for all learners whose f(x) was next to 0 in many rounds."""
+MOST_NAMES = 5
+"""Settings that one warning names."""
+
+
+def near_tie_warning(
+    records: Iterable[RunRecord],
+    name: Callable[[RunRecord], str] = lambda record: record.learner,
+    remedy: str = "`--sigma auto --scale minmax`, or see `ahpatron inspect FILE`",
+) -> str | None:
+    """One warning for all learners, or whatever `name` calls them, with f(x) near 0 too often."""
     shares: dict[str, float] = {}
     what = "|f(x)|"
     for record in records:
@@ -351,15 +359,18 @@ def near_tie_warning(records: Iterable[RunRecord]) -> str | None:
             what = "the difference of the two largest f(x)"
         if record.near_ties > max(SUSPICIOUS_TIES * record.rounds, 10):
             share = record.near_ties / record.rounds
-            shares[record.learner] = max(share, shares.get(record.learner, 0.0))
+            who = name(record)
+            shares[who] = max(share, shares.get(who, 0.0))
     if not shares:
         return None
     low, high = (f"{100 * share:.0f}" for share in (min(shares.values()), max(shares.values())))
     limit = f"{NEAR_TIE:g}".replace("e-0", "e-")
     span = low if low == high else f"{low} to {high}"
+    names = list(shares)[:MOST_NAMES]
+    names += [f"{len(shares) - MOST_NAMES} more"] if len(shares) > MOST_NAMES else []
     return (
-        f"{', '.join(shares)}: {what} < {limit} in {span} % of rounds: these predictions are "
-        "essentially arbitrary; try `--sigma auto --scale minmax`, or see `ahpatron inspect FILE`"
+        f"{', '.join(names)}: {what} < {limit} in {span} % of rounds: these predictions are "
+        f"essentially arbitrary; try {remedy}"
     )
 
 

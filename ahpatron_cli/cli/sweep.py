@@ -69,9 +69,9 @@ def sweep(
     }
     if options.typed(context, "wait") and not scheduler:
         raise usage("--wait requires --scheduler ADDRESS")
-    if out is None:
-        problem = "a sweep requires --out FILE.jsonl"
-        raise usage(problem, "add --out results.jsonl; the same command then continues")
+    if out is None and not dry_run:
+        hint = "add --out results.jsonl; the same command continues a sweep that was stopped"
+        raise usage("a sweep requires --out FILE.jsonl", hint)
     plan = make_plan(
         data or [],
         learner or [],
@@ -83,7 +83,7 @@ def sweep(
         max_features=max_features,
     )
     output = FindingsOutput(format, plot, report, only_matrix=matrix, x=x)
-    output.check([*(file.path for file in plan.files), out])
+    output.check([*(file.path for file in plan.files), *([out] if out else [])])
     criterion = criterion_of(metric, tune_orders)
     if tune_orders >= plan.repeats and tune_orders:
         raise usage(

@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -23,7 +23,7 @@ from ahpatron_cli.output.formats import (
     trials_to_text,
     write_findings,
 )
-from ahpatron_cli.records import plain
+from ahpatron_cli.records import RunRecord, plain
 from ahpatron_cli.runner import near_tie_warning
 from ahpatron_cli.sweep.local import play_locally
 from ahpatron_cli.sweep.plan import Plan, share
@@ -35,7 +35,17 @@ from ahpatron_cli.sweep.results_file import (
     read_results,
 )
 from ahpatron_cli.sweep.search import FEWEST_ROUNDS, KEPT, Search, spared
-from ahpatron_cli.sweep.summary import METRICS, MISTAKE_RATE, Criterion, Findings, TrialRecord, find
+from ahpatron_cli.sweep.summary import (
+    METRICS,
+    MISTAKE_RATE,
+    Criterion,
+    DataFindings,
+    Findings,
+    Setting,
+    TrialRecord,
+    find,
+    varied_numbers,
+)
 from ahpatron_cli.sweep.trial import Outcome, Task, environment
 
 
@@ -57,7 +67,8 @@ class Sweep:
     plan: Plan
     criterion: Criterion
     halving: bool
-    results: str
+    results: str | None
+    """The results file; a dry run may do without."""
     output: FindingsOutput
     talk: Conversation
     jobs: int
@@ -75,9 +86,10 @@ class Sweep:
 
             check_dask()
         data = (os.path.realpath(file.path) for file in self.plan.files)
-        if os.path.realpath(self.results) in data:
-            raise usage("--out would overwrite the data", "choose another file name")
-        check_results_path(self.results)
+        if self.results is not None:
+            if os.path.realpath(self.results) in data:
+                raise usage("--out would overwrite the data", "choose another file name")
+            check_results_path(self.results)
         for remark in self.plan.remarks:
             self.talk.warn(remark)
 
@@ -86,12 +98,20 @@ class Sweep:
         metric = self.criterion.metric
         measured = metric is not MISTAKE_RATE
         tasks = self.plan.tasks(self.talk.note, self.talk.warn, metrics=measured)
-        many = next((task for task in tasks if len(task.trial.data.record.labels) > 2), None)
+        files = [task.trial.data.record for task in tasks]
+        many = next((file.path for file in files if len(file.labels) > 2), None)
         if metric.of_two_classes and many:
-            problem = f"--metric {metric.name} requires two classes, and {many.path} has more"
+            problem = f"--metric {metric.name} requires two classes, and {many} has more"
             raise usage(problem, "use --metric balanced_error or kappa, or --positive LABEL")
         # the parts of a job array cannot wait for each other
-        return Search(tasks, self.criterion, self.halving, staged=self.shard[1] == 1)
+        search = Search(tasks, self.criterion, self.halving, staged=self.shard[1] == 1)
+        if self.output.x is not None:
+            from ahpatron_cli.output.plots.panels import check_axis
+
+            grids = ([some[0].trial.params for some in group] for group in search.groups())
+            varied = dict.fromkeys(name for grid in grids for name in varied_numbers(grid))
+            check_axis(self.output.x, list(varied))
+        return search
 
     def _done(self, trials: Mapping[str, TrialRecord], task: Task) -> bool:
         """Whether it was played, and measured by what is asked for."""
@@ -103,7 +123,9 @@ class Sweep:
         """Count the trials, and those that are left; of a search in stages, all that may come."""
         search = self._search()
         tasks = share(search.tasks, *self.shard)
-        known = read_results(self.results).trials if Path(self.results).exists() else {}
+        known: Mapping[str, TrialRecord] = {}
+        if self.results is not None and Path(self.results).exists():
+            known = read_results(self.results).trials
         done = sum(self._done(known, task) for task in tasks)
         orders = self.plan.repeats
         parts = (
@@ -123,11 +145,12 @@ class Sweep:
 
     def play(self) -> ExitCode:
         """Play what is not in the results file yet, and show all of it."""
+        assert self.results is not None
         search = self._search()
         facts = {**environment(), "command": shlex.join(["ahpatron", *sys.argv[1:]])}
         with ResultsFile(self.results, facts) as results:
             contents = results.contents
-            self._tell_damage(contents)
+            self._tell_damage(self.results, contents)
             mine = share(search.needed(contents.trials), *self.shard)
             done = sum(self._done(contents.trials, task) for task in mine)
             if done:
@@ -219,15 +242,34 @@ class Sweep:
             runs = (
                 one.run for one in trials if one.data.identity == data.data.identity and one.run
             )
-            warning = near_tie_warning(runs)
+            scale = " --scale minmax" if data.data.scale == "none" else ""
+            path = shlex.quote(data.data.record.path)
+            remedy = f"`-g sigma=auto{scale}` in place of this sigma"
+            remedy += f", or see `ahpatron inspect {path}`"
+            warning = near_tie_warning(runs, _setting_names(data), remedy)
             if warning:
                 self.talk.warn(f"{data.name}: {warning}")
 
-    def _tell_damage(self, contents: Contents) -> None:
+    def _tell_damage(self, path: str, contents: Contents) -> None:
         if contents.torn:
             size = counted(contents.torn, "byte")
-            self.talk.warn(f"{self.results}: the last line was torn: {size} cut off")
-        warn_of_damaged_lines(self.talk, self.results, contents)
+            self.talk.warn(f"{path}: the last line was torn: {size} cut off")
+        warn_of_damaged_lines(self.talk, path, contents)
+
+
+def _setting_names(found: DataFindings) -> Callable[[RunRecord], str]:
+    """What to call the setting of a run: `ahpatron (sigma=0.1)`."""
+
+    def key(played: Setting | RunRecord) -> tuple[object, ...]:
+        return played.learner, *sorted(played.params.items())
+
+    labels = {key(one): one.label for one in found.settings}
+
+    def name(run: RunRecord) -> str:
+        label = labels.get(key(run))
+        return f"{run.learner} ({label})" if label else run.learner
+
+    return name
 
 
 def _line(task: Task, trial: TrialRecord) -> str:

@@ -16,9 +16,14 @@ from ahpatron_cli.numbers import counted, measure
 from ahpatron_cli.output.escape import literal
 from ahpatron_cli.output.markup import html_ours, html_table, html_text
 from ahpatron_cli.output.plots.drawing import INSTALL, Pen, has_matplotlib, inline_svg, picture
-from ahpatron_cli.output.plots.panels import all_learners, parameter_panel, pareto_front
-from ahpatron_cli.output.plots.sweep import (
+from ahpatron_cli.output.plots.panels import (
+    all_learners,
     check_axis,
+    drawable,
+    parameter_panel,
+    pareto_front,
+)
+from ahpatron_cli.output.plots.sweep import (
     draw_parameter,
     draw_ranks,
     draw_tradeoff,
@@ -62,8 +67,8 @@ def check_report_path(path: str | Path) -> None:
 def write_report(path: str | Path, findings: Findings, x: str | None = None) -> None:
     """Write the page, with the date."""
     check_report_path(path)
-    if has_matplotlib():
-        check_axis(x, findings)
+    if x is not None and findings.datasets:
+        check_axis(x, drawable(findings))
     written = datetime.now(UTC).strftime("%Y-%m-%d")
     write_atomically(path, to_html(findings, written, x))
 

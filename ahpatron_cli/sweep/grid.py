@@ -197,7 +197,8 @@ def _spelt_out(word: str, spec: Spec, shown: str) -> list[str]:
     if powers:
         base, low, high = (_number(part, whole) for part in powers.groups())
         if low != int(low) or high != int(high) or base <= 0:
-            raise usage(f"{whole}: powers are whole, of a number > 0", FORMS)
+            needs = "BASE^[LOW:HIGH] requires BASE > 0 and whole LOW and HIGH"
+            raise usage(f"{whole}: {needs}", FORMS)
         exponents = _steps(low, high, Decimal(1), whole)
         try:
             return [_short(base**exponent) for exponent in exponents]
@@ -218,7 +219,7 @@ def _spelt_out(word: str, spec: Spec, shown: str) -> list[str]:
 def _steps(low: Decimal, high: Decimal, step: Decimal, whole: str) -> list[Decimal]:
     """From low to high, both included; exact, because 0.5 + 0.1 + 0.1 is to be 0.7."""
     if step <= 0 or high < low:
-        raise usage(f"{whole}: a range rises, by a step > 0", FORMS)
+        raise usage(f"{whole}: a range requires LOW <= HIGH and STEP > 0", FORMS)
     count = int((high - low) / step) + 1
     _refuse_many(count, whole)
     return [low + number * step for number in range(count)]
@@ -226,7 +227,8 @@ def _steps(low: Decimal, high: Decimal, step: Decimal, whole: str) -> list[Decim
 
 def _geometric(low: Decimal, high: Decimal, count: Decimal, spec: Spec, whole: str) -> list[str]:
     if not 0 < low < high or count != int(count) or count < 2:
-        raise usage(f"{whole}: needs 0 < LOW < HIGH, and a COUNT of at least 2", FORMS)
+        needs = "log:LOW:HIGH:COUNT requires 0 < LOW < HIGH and a whole COUNT of at least 2"
+        raise usage(f"{whole}: {needs}", FORMS)
     _refuse_many(int(count), whole)
     ratio = math.log(high / low) / (int(count) - 1)
     values = [float(low) * math.exp(number * ratio) for number in range(int(count) - 1)]

@@ -30,7 +30,7 @@ from ahpatron_cli.sweep.grid import (
     learner_name,
     size_of,
 )
-from ahpatron_cli.sweep.summary import Setting, TrialData
+from ahpatron_cli.sweep.summary import MISTAKE_RATE, Setting, TrialData
 from ahpatron_cli.sweep.trial import Task, Trial, all_params
 
 MOST_TRIALS = 1_000_000
@@ -231,11 +231,18 @@ def typed_layer(
         typed = [_choice(flag, word, learners) for word in given]
         check_names(typed, learners, kernel)
         made += typed
-    seen = set()
+    seen: dict[tuple[str | None, str], Choice] = {}
     for choice in made:
-        if (choice.learner, choice.name) in seen:
-            raise usage(f"{choice.name} is given twice", "give all its values in one -g NAME=V1,V2")
-        seen.add((choice.learner, choice.name))
+        before = seen.setdefault((choice.learner, choice.name), choice)
+        if before is choice:
+            continue
+        hint = f"leave out {before.shown} or {choice.shown}"
+        if before.shown == choice.shown:
+            hint = f"leave out one {choice.shown}"
+        if "-g" in words:
+            owner = f"{learner_name(choice.learner)}." if choice.learner else ""
+            hint = f"give all its values at once: -g {owner}{choice.name}=V1,V2"
+        raise usage(f"{choice.name} is given twice", hint)
     return made, remarks
 
 
@@ -243,8 +250,10 @@ def _choice(flag: str, word: str, learners: Sequence[str]) -> Choice:
     """The choice that `LEARNER.NAME=VALUES` or `NAME=VALUES` spells."""
     left, equals, text = word.partition("=")
     if not equals or not left or not text:
-        example = "-p ridge=0.01" if flag == "-p" else "-g epsilon=0.5,0.6,0.7"
-        raise usage(f"{flag} takes NAME=VALUE, got {word!r}", f"for example {example}")
+        single = flag == "-p"
+        example = "-p ridge=0.01" if single else "-g epsilon=0.5,0.6,0.7"
+        form = "NAME=VALUE" if single else "NAME=VALUES"
+        raise usage(f"{flag} takes {form}, got {word!r}", f"use for example {example}")
     learner, dot, name = left.rpartition(".")
     if not dot:
         return Choice(None, left, (text,), f"{flag} {left}")
@@ -301,6 +310,7 @@ def run_command(data: TrialData, setting: Setting) -> str | None:
     words += ["--seed", str(min(seeds))] if min(seeds) else []
     if data.shuffled != (max(repeats) > 0):
         words.append("--shuffle" if data.shuffled else "--no-shuffle")
+    words += ["--metrics"] if setting.metric is not MISTAKE_RATE else []
     return shlex.join(words)
 
 

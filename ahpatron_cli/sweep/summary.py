@@ -6,6 +6,7 @@ the difference of a pair has far less noise than the two rates.
 
 from __future__ import annotations
 
+import math
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -457,6 +458,16 @@ def _telling(settings: Sequence[Mapping[str, ParamValue]]) -> list[str]:
         if len(kinds) == len(settings):
             names = others
     return names
+
+
+def varied_numbers(settings: Sequence[Mapping[str, ParamValue]]) -> list[str]:
+    """The parameters that tell a learner's settings apart and have at least two finite values."""
+
+    def values(name: str) -> set[ParamValue]:
+        found = (params.get(name) for params in settings)
+        return {one for one in found if isinstance(one, int | float) and math.isfinite(one)}
+
+    return [name for name in _telling(settings) if len(values(name)) > 1]
 
 
 def best_of(settings: Sequence[Setting]) -> Setting:

@@ -152,6 +152,7 @@ def test_a_configuration(ahpatron: Ahpatron, rings: Path, breast_cancer: Path) -
 
 def test_a_dry_run_writes_nothing(ahpatron: Ahpatron, rings: Path) -> None:
     done = sweep(ahpatron, rings, *SMALL, "--dry-run")
+    assert ahpatron("sweep", rings, *SMALL, "--dry-run").out == done.out
     assert done.out == "8 trials: 4 settings on 1 file, 2 orders; 0 done, 8 left\n"
     assert ahpatron.files() == set()
 
@@ -201,6 +202,16 @@ def test_equal_files_are_played_once(ahpatron: Ahpatron, rings: Path) -> None:
         (("DATA", "--out", "r.jsonl", "--wait", "9"), 2, "--wait requires --scheduler"),
         (("DATA", "--out", "r.jsonl", "--plot", "a.jpg"), 2, "cannot be written"),
         (("DATA", "--out", "r.jsonl", "--report", "a.pdf"), 2, "cannot be written"),
+        (
+            ("DATA", "--out", "r.jsonl", "-g", "budget=20,40", "--plot", "a.svg", "--x", "bugdet"),
+            2,
+            "did you mean budget?",
+        ),
+        (
+            ("DATA", "--out", "r.jsonl", "--report", "a.html", "--x", "budget"),
+            2,
+            "--x budget: no parameter is varied",
+        ),
         (("DATA", "--out", "r.jsonl", "--jobs", "0"), 2, "at least 1"),
         (("DATA", "--out", "none/r.jsonl"), 73, "No such file"),
         (("DATA", "--out", "."), 73, "this is a folder"),
@@ -374,6 +385,10 @@ def test_the_command_at_the_end_plays_the_best_again(
     (played,) = report["summary"]
     assert played["params"] == best["params"]
     assert played["mistake_rate_mean"] == best["mistake_rate_mean"]
+    measured = ahpatron("inspect", "r.jsonl", "--metric", "f1").out
+    assert measured[measured.index("Best on") :].splitlines()[1].endswith(" --metrics")
+    refused = ahpatron("inspect", "r.jsonl", "--data", "nothing")
+    assert "one of rings, 'rings.svm, limit=300, scale=standard', rings.svm" in refused.err
 
 
 def test_auc_is_measured_when_it_is_asked_for(ahpatron: Ahpatron, rings: Path) -> None:

@@ -113,7 +113,11 @@ def test_a_renamed_file_is_shown_by_its_name_of_today(ahpatron: Ahpatron, rings:
 
 def test_a_kernel_of_zeros_is_said(ahpatron: Ahpatron, rings: Path) -> None:
     done = sweep(ahpatron, rings, "--sigma", "0.00001", "-B", "20")
-    assert "`--sigma auto --scale minmax`" in done.err
+    assert "`-g sigma=auto --scale minmax` in place of this sigma" in done.err
+    assert f"`ahpatron inspect {rings}`" in done.err
+    done = sweep(ahpatron, rings, "-g", "sigma=0.00001,0.1", "-B", "20", "--scale", "minmax")
+    assert "rings.svm, scale=minmax: ahpatron (sigma=1e-05): |f(x)| < 1e-9" in done.err
+    assert "`-g sigma=auto` in place of this sigma" in done.err
 
 
 def test_each_header_stands_before_its_trials(ahpatron: Ahpatron, rings: Path) -> None:

@@ -356,7 +356,7 @@ def test_the_axis_that_is_asked_for(tmp_path: Path) -> None:
     assert panel is not None
     assert [bool(line.level) for line in panel.series] == [False, True]
     assert draw_sweep(findings).axes[0].get_xlabel().startswith("budget")
-    for x, problem in (("stp", "did you mean step"), ("sigma", "one of")):
+    for x, problem in (("stp", "did you mean step"), ("sigma", "use one of")):
         with pytest.raises(UserError) as refused:
             write_plot(tmp_path / "x.svg", findings, x)
         assert problem in str(refused.value.hint)

@@ -56,9 +56,9 @@ def test_steps_that_depend_on_the_number_of_rounds(rounds: int) -> None:
     ("name", "text", "said"),
     [
         ("epsilon", "0.5:0.9", "not a range"),
-        ("epsilon", "0.9:0.5:0.1", "rises"),
-        ("epsilon", "0.5:0.9:0", "rises"),
-        ("epsilon", "0.5:0.9:-0.1", "rises"),
+        ("epsilon", "0.9:0.5:0.1", "LOW <= HIGH and STEP > 0"),
+        ("epsilon", "0.5:0.9:0", "LOW <= HIGH and STEP > 0"),
+        ("epsilon", "0.5:0.9:-0.1", "LOW <= HIGH and STEP > 0"),
         ("epsilon", "0.5,,0.6", "got ''"),
         ("epsilon", "a:b:c", "'a' is not a number"),
         ("epsilon", "0.1:nan:0.1", "'nan' is not a number"),
@@ -71,8 +71,8 @@ def test_steps_that_depend_on_the_number_of_rounds(rounds: int) -> None:
         ("budget", "log:1:10:1", "at least 2"),
         ("budget", "log:2:1000:99999999", f"at most {MOST_VALUES:,}"),
         ("budget", "100/sqrt(T)", "depends on T"),
-        ("ridge", "10^[0.5:2]", "powers are whole"),
-        ("ridge", "-1^[1:2]", "powers are whole"),
+        ("ridge", "10^[0.5:2]", "requires BASE > 0 and whole LOW"),
+        ("ridge", "-1^[1:2]", "requires BASE > 0 and whole LOW"),
         ("ridge", "10^[1:2:3]", "not a number"),
         ("ridge", "abc/sqrt(T)", "'abc' is not a number"),
         ("ridge", "10^[300:400]", "ridge"),
@@ -137,7 +137,7 @@ def test_a_parameter_named_twice() -> None:
 
 @pytest.mark.parametrize("word", ["budget", "budget=", "=4", ""])
 def test_words_without_a_value(word: str) -> None:
-    with pytest.raises(UserError, match="-g takes NAME=VALUE"):
+    with pytest.raises(UserError, match="-g takes NAME=VALUES"):
         choices("-g", [word], ["ahpatron"])
 
 

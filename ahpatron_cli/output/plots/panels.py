@@ -8,9 +8,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
+from ahpatron_cli.errors import suggestion, usage
 from ahpatron_cli.output.escape import literal
 from ahpatron_cli.records import ParamValue
-from ahpatron_cli.sweep.summary import DataFindings, Findings, Metric, Setting, best_of
+from ahpatron_cli.sweep.summary import (
+    DataFindings,
+    Findings,
+    Metric,
+    Setting,
+    best_of,
+    varied_numbers,
+)
 
 _SYMBOLS = {"budget": "B", "epsilon": "ε", "sigma": "σ"}
 _FIRST_CHOICES = ("budget", "epsilon", "sigma")
@@ -100,17 +108,17 @@ def _is_log(values: Sequence[float], limit: float) -> bool:
 
 def drawable(findings: Findings) -> list[str]:
     """The parameters that could be drawn against."""
-    found: dict[str, None] = {}
-    for data in findings.datasets:
-        found |= dict.fromkeys(
-            _varied(
-                [
-                    [one for one in data.settings if one.learner == learner]
-                    for learner in learners(data.settings)
-                ]
-            )
-        )
-    return list(found)
+    tried = [settings for data in findings.datasets for settings in data.tried.values()]
+    return list(dict.fromkeys(name for settings in tried for name in varied_numbers(settings)))
+
+
+def check_axis(x: str, names: Sequence[str]) -> None:
+    """Refuse to draw against a parameter that was not varied."""
+    if not names:
+        raise usage(f"--x {x}: no parameter is varied", "vary it: -g NAME=V1,V2")
+    if x not in names:
+        hint = suggestion(x, names) or f"use one of {', '.join(names)}"
+        raise usage(f"--x {x}: no such parameter is varied", hint)
 
 
 def _varied(groups: Sequence[Sequence[Setting]]) -> dict[str, int]:

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from ahpatron_cli.atomic import unknown_suffix, write_atomically
-from ahpatron_cli.errors import ExitCode, UserError, one_of, usage
+from ahpatron_cli.errors import ExitCode, UserError
 from ahpatron_cli.numbers import counted, orders, short, value_text
 from ahpatron_cli.output.escape import literal
 from ahpatron_cli.output.plots.drawing import (
@@ -34,6 +34,7 @@ from ahpatron_cli.output.plots.panels import (
     Series,
     all_learners,
     axis_name,
+    check_axis,
     drawable,
     learners,
     parameter_panel,
@@ -78,15 +79,6 @@ def check_plot_path(path: str | Path) -> None:
     require_matplotlib(suffix)
 
 
-def check_axis(x: str | None, findings: Findings) -> None:
-    """Refuse to draw against what was not varied."""
-    names = drawable(findings)
-    if x is not None and not names:
-        raise usage(f"--x {x}: no parameter was varied")
-    if x is not None:
-        one_of("parameter on the axis", x, names)
-
-
 def write_plot(path: str | Path, findings: Findings, x: str | None = None) -> None:
     """Write one row of panels per data set to a file whose suffix decides the format."""
     check_plot_path(path)
@@ -96,7 +88,8 @@ def write_plot(path: str | Path, findings: Findings, x: str | None = None) -> No
             code=ExitCode.FAILED_TRIALS,
         )
     format = Path(path).suffix.lower().removeprefix(".")
-    check_axis(x, findings)
+    if x is not None:
+        check_axis(x, drawable(findings))
     write_atomically(path, picture(lambda: draw_sweep(findings, x), format))
 
 

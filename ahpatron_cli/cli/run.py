@@ -60,7 +60,6 @@ def run(
     from ahpatron_cli.atomic import check_outputs, format_of_suffix, write_atomically
     from ahpatron_cli.cli.console import Conversation
     from ahpatron_cli.cli.session import Session
-    from ahpatron_cli.core import REGISTRY
     from ahpatron_cli.data.cache import default_folder
     from ahpatron_cli.data.dataset import Preparation
     from ahpatron_cli.data.scaling import SCALES
@@ -70,7 +69,7 @@ def run(
     from ahpatron_cli.output.predictions import STDOUT, check_predictions_path, open_predictions
     from ahpatron_cli.runner import Repetition
     from ahpatron_cli.sweep.grid import choose_learners
-    from ahpatron_cli.sweep.plan import parse_costs, parse_label, single_setups
+    from ahpatron_cli.sweep.plan import check_costs, parse_costs, parse_label, single_setups
 
     raise_on_signals()  # after the imports: modules half imported swallow exceptions
     talk = Conversation(quiet=quiet, verbose=verbose)
@@ -116,11 +115,7 @@ def run(
         talk.warn(remark)
     permuted = repeats > 1 if shuffle is None else shuffle
     costs = parse_costs(cost or [])
-    unable = [setup.learner for setup in setups if not setup.kind.takes_costs]
-    if costs and unable:
-        able = [name for name, kind in REGISTRY.items() if kind.takes_costs]
-        hint = f"use one of these: {', '.join(able)}"
-        raise usage(f"--cost: {unable[0]} cannot weigh examples", hint)
+    check_costs(costs, setups)
     if costs and (certify or theorem):
         raise usage("--certify and --theorem require equal costs: leave out --cost")
     if window and fading is not None:

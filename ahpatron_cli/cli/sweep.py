@@ -25,6 +25,7 @@ def sweep(
     limit: options.Limit = None,
     scale: options.Scale = "none",
     positive: options.Positive = None,
+    cost: options.Costs = None,
     max_features: options.MaxFeatures = 10_000_000,
     jobs: options.SweepJobs = 1,
     scheduler: options.Scheduler = None,
@@ -53,7 +54,7 @@ def sweep(
     from ahpatron_cli.cli.console import Conversation
     from ahpatron_cli.cli.sweep_session import FindingsOutput, Sweep, criterion_of, parse_shard
     from ahpatron_cli.errors import one_of, usage
-    from ahpatron_cli.sweep.plan import make_plan
+    from ahpatron_cli.sweep.plan import make_plan, parse_costs
     from ahpatron_cli.sweep.search import SEARCHES
 
     raise_on_signals()
@@ -81,6 +82,7 @@ def sweep(
         given,
         typed={name for name in given if options.typed(context, name)},
         max_features=max_features,
+        costs=parse_costs(cost or []),
     )
     output = FindingsOutput(format, plot, report, only_matrix=matrix, x=x)
     output.check([*(file.path for file in plan.files), *([out] if out else [])])

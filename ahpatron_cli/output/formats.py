@@ -214,12 +214,14 @@ def _setting_rows(findings: Findings) -> Iterator[Json]:
 
 
 def _preparation(data: TrialData) -> Json:
-    return {
+    costs = [[whole(label), whole(cost)] for label, cost in data.costs]
+    preparation: Json = {
         "limit": data.limit,
         "scale": data.scale,
         "positive": None if data.positive is None else whole(data.positive),
         "shuffled": data.shuffled,
     }
+    return preparation | ({"costs": costs} if costs else {})
 
 
 def _setting(setting: Setting) -> Json:

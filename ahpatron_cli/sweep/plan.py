@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import shlex
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -53,6 +53,8 @@ class Plan:
     typed: Layer
     """Choices on the command line, which take precedence over both."""
     remarks: Sequence[str] = ()
+    costs: Mapping[float, float] = field(default_factory=dict)
+    """Of examples, by label; others have the cost 1."""
 
     def tasks(
         self, note: Callable[[str], None], warn: Callable[[str], None], *, metrics: bool = False
@@ -78,6 +80,7 @@ class Plan:
                 note(f"{file.path} has the same content as {twin}")
             with open_source(file.path) as source:
                 loaded = load(source, self.preparation, folder=default_folder(), sha256=sha256)
+            loaded.costs(self.costs)  # refuses labels that it does not have
             facts = loaded.facts()
             for remark in facts.notes:
                 note(f"{name}: {remark}")
@@ -93,7 +96,8 @@ class Plan:
             record = DataRecord(file.path, facts.rounds, facts.features, facts.labels, sha256)
             done, path = self.preparation, str(Path(file.path).absolute())
             prepared = done.limit, done.scale, done.positive, self.shuffled
-            data = TrialData(record, *prepared, auto_sigma=sigma)
+            costs = tuple(sorted(self.costs.items()))
+            data = TrialData(record, *prepared, auto_sigma=sigma, costs=costs)
             whole = [(setup, all_params(setup), learner_source(setup.kind)) for setup in setups]
             # order by order, so that a sweep cut short is comparable
             for repeat in range(self.repeats):
@@ -135,6 +139,7 @@ def make_plan(
     *,
     typed: Collection[str],
     max_features: int,
+    costs: Mapping[float, float],
 ) -> Plan:
     """Put command line and configuration together; refuse whatever is wrong with them.
 
@@ -178,10 +183,12 @@ def make_plan(
         layer=config.layer,
         typed=typed_choices,
         remarks=[*remarks, *more],
+        costs=costs,
     )
     plan.check_size()
     for file in files:
-        plan.setups(file, rounds=1000)  # any number will do to see whether the values are legal
+        setups = plan.setups(file, rounds=1000)  # any number shows whether the values are legal
+        check_costs(costs, setups)
     return plan
 
 
@@ -305,6 +312,8 @@ def run_command(data: TrialData, setting: Setting) -> str | None:
     words += ["--limit", str(data.limit)] if data.limit is not None else []
     words += ["--scale", data.scale] if data.scale != "none" else []
     words += ["--positive", str(whole(data.positive))] if data.positive is not None else []
+    for word in data.cost_words:
+        words += ["--cost", word]
     seeds, repeats = (set(part) for part in zip(*setting.values, strict=True))
     words += ["--repeats", str(max(repeats) + 1)] if max(repeats) else []
     words += ["--seed", str(min(seeds))] if min(seeds) else []
@@ -366,6 +375,15 @@ def parse_costs(words: Sequence[str]) -> dict[float, float]:
             raise usage(f"--cost {left} is given twice")
         costs[label] = cost
     return costs
+
+
+def check_costs(costs: Mapping[float, float], setups: Iterable[Setup]) -> None:
+    """Refuse costs for a learner that cannot weigh examples."""
+    unable = [setup.learner for setup in setups if not setup.kind.takes_costs]
+    if costs and unable:
+        able = [name for name, kind in REGISTRY.items() if kind.takes_costs]
+        hint = f"use one of these: {', '.join(able)}"
+        raise usage(f"--cost: {unable[0]} cannot weigh examples", hint)
 
 
 def _finite(text: str) -> float | None:

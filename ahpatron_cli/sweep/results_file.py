@@ -89,6 +89,8 @@ def flat_trial(trial: TrialRecord) -> Json:
         **{name: run[name] for name in _FLAT_FIELDS},
         "error": trial.error,
     }
+    if data.costs:
+        row["costs"] = " ".join(data.cost_words)
     return row if metrics is None else row | vars(metrics)
 
 
@@ -111,6 +113,7 @@ def encode_trial(trial: TrialRecord, timing: Timing) -> bytes:
             "shuffled": data.shuffled,
             **({} if data.prefix is None else {"prefix": data.prefix}),
             **({} if data.auto_sigma is None else {"auto_sigma": data.auto_sigma}),
+            **({"costs": data.costs} if data.costs else {}),
         },
         "run": _run_json(trial),
         "timing": vars(timing),

@@ -114,12 +114,19 @@ class TrialData:
     """Only so many rounds of each order were played, to choose between settings."""
     auto_sigma: float | None = None
     """The σ that the data suggest, where it was left to them."""
+    costs: tuple[tuple[float, float], ...] = ()
+    """Labels in growing order, each with the cost of its examples; others have the cost 1."""
 
     @property
     def identity(self) -> tuple[Any, ...]:
         """Equal for trials of the same data set, whatever the file is called."""
         file = self.record.sha256 or self.record.path
-        return file, self.limit, self.scale, self.positive, self.shuffled
+        return file, self.limit, self.scale, self.positive, self.shuffled, self.costs
+
+    @property
+    def cost_words(self) -> list[str]:
+        """The words after --cost."""
+        return [f"{whole(label)}={whole(cost)}" for label, cost in self.costs]
 
 
 @dataclass(frozen=True)
@@ -507,6 +514,7 @@ def _names(files: Sequence[TrialData]) -> list[tuple[str, str]]:
             f"limit={data.limit}" if data.limit is not None else "",
             f"scale={data.scale}" if data.scale != "none" else "",
             f"positive={whole(data.positive)}" if data.positive is not None else "",
+            *(f"cost {word}" for word in data.cost_words),
         ]
         for data in files
     ]

@@ -54,6 +54,8 @@ class Trial:
         }
         if data.prefix is not None:
             decides["prefix"] = data.prefix
+        if data.costs:
+            decides["costs"] = data.costs
         if self.source != BUILT_IN_SOURCE:  # the others change with the algorithm's version
             decides["source"] = self.source
         text = json.dumps(decides, sort_keys=True, allow_nan=False)
@@ -140,7 +142,12 @@ def _play(task: Task) -> RunRecord:
     dataset = _dataset(task.path, sha256, task.preparation)
     data = trial.data
     repetition = Repetition(
-        trial.repeat + 1, trial.seed, data.shuffled, task.metrics, prefix=data.prefix
+        trial.repeat + 1,
+        trial.seed,
+        data.shuffled,
+        task.metrics,
+        costs=dict(data.costs),
+        prefix=data.prefix,
     )
     return play_repeat(dataset, trial.setup, repetition, trial.repeat).record
 

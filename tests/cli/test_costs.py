@@ -96,6 +96,35 @@ def test_a_model_keeps_its_costs(ahpatron: Ahpatron, rings: Path) -> None:
     assert "this checkpoint belongs to another run" in other.err
 
 
+def test_a_sweep_plays_them_as_run_does(ahpatron: Ahpatron, rings: Path) -> None:
+    grid = (rings, "-l", "arow", "-g", "budget=10,20", "--sigma", "0.3", "--out", "r.jsonl")
+    costs = ("--cost", "1=5", "--cost", "-1=0.5")
+    plain = ahpatron("sweep", *grid)
+    weighed = ahpatron("sweep", *grid, *costs)
+    assert "already" not in weighed.err
+    assert "rings.svm, cost -1=0.5, cost 1=5" in weighed.out
+    command = weighed.out[weighed.out.index("Best on") :].splitlines()[1].split()
+    assert command[-4:] == ["--cost", "-1=0.5", "--cost", "1=5"]
+    swapped = ahpatron("sweep", *grid, *costs[2:], *costs[:2])
+    assert "2 of 2 trials are in r.jsonl already" in swapped.err
+    assert ahpatron("sweep", *grid).out == plain.out
+    both = json.loads(ahpatron("inspect", "r.jsonl", "--format", "json").out)["datasets"]
+    assert [one["data"].get("costs") for one in both] == [None, [[-1, 0.5], [1, 5]]]
+    played = json.loads(ahpatron(*command[1:], "--format", "json").out)["summary"][0]
+    (best,) = [one for one in both[1]["settings"] if one["best_of_data"]]
+    assert played["params"] == best["params"]
+    assert played["mistake_rate_mean"] == best["mistake_rate_mean"]
+    csv = ahpatron("inspect", "r.jsonl", "--trials", "--format", "csv").out
+    assert ",'-1=0.5 1=5" in csv
+    for options, said in (
+        (("--cost", "7=2"), "--cost 7: no such label"),
+        (("--cost", "1=2", "-l", "forgetron"), "forgetron cannot weigh examples"),
+    ):
+        refused = ahpatron("sweep", *grid, *options)
+        assert (refused.code, refused.out) == (2, "")
+        assert said in refused.err
+
+
 @pytest.mark.parametrize(
     ("options", "said"),
     [

@@ -86,7 +86,8 @@ class Conversation:
 
     def error(self, error: UserError) -> None:
         """Say why the run ends, also when quiet."""
-        self._say(render_error(error, colour=_shows_colour(self._stream)).removesuffix("\n"))
+        shown = render_error(error, colour=_shows_colour(self._stream), width=self._width())
+        self._say(shown.removesuffix("\n"))
 
     @contextmanager
     def progress(
@@ -116,18 +117,16 @@ class Conversation:
 
     def _folded(self, text: str) -> str:
         """In lines of a terminal's width, which would break words; as it is elsewhere."""
+        width = self._width()
+        return text if width is None else "\n".join(_wrapped(text, width))
+
+    def _width(self) -> int | None:
+        """Columns of the terminal; None if there is none."""
         if self._stream is None or not _is_live_terminal(self._stream):
-            return text
+            return None
         with suppress(OSError, ValueError):
-            width = max(os.get_terminal_size(self._stream.fileno()).columns, _NARROWEST)
-            return textwrap.fill(
-                text,
-                width,
-                subsequent_indent="  ",
-                break_long_words=False,
-                break_on_hyphens=False,
-            )
-        return text
+            return max(os.get_terminal_size(self._stream.fileno()).columns, _NARROWEST)
+        return None
 
     def _say(self, text: str) -> None:
         if self._stream is None:
@@ -173,6 +172,15 @@ class ProgressLine:
         with suppress(OSError, ValueError):
             self._bar.update(self._task, completed=completed, played=count, rate=news)
             self._bar.refresh()
+
+
+def _wrapped(text: str, width: int | None) -> list[str]:
+    """In lines of this width, if there is one; words stay whole."""
+    if width is None:
+        return [text]
+    return textwrap.wrap(
+        text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
+    )
 
 
 def _is_live_terminal(stream: TextIO | None) -> bool:
@@ -244,16 +252,18 @@ def _columns(width: int, *, known_total: bool) -> list[ProgressColumn]:
     return columns
 
 
-def render_error(error: UserError, *, colour: bool = False) -> str:
+def render_error(error: UserError, *, colour: bool = False, width: int | None = None) -> str:
     """The whole message, ending with a newline. Everything from outside is shown literally."""
     paint = _ansi if colour else _no_paint
-    lines = [f"{paint('error', _RED)}: {paint(literal(error.problem), _BOLD)}"]
+    problem = "\n".join(_wrapped(f"error: {literal(error.problem)}", width))
+    lines = [f"{paint('error', _RED)}: {paint(problem.removeprefix('error: '), _BOLD)}"]
     if error.place is not None:
         lines += _place_lines(error.place, paint)
     if error.hint:
         if error.place is not None:
             lines.append("")
-        lines.append(f"{paint('hint', _BLUE)}: {literal(error.hint)}")
+        hint = "\n".join(_wrapped(f"hint: {literal(error.hint)}", width))
+        lines.append(f"{paint('hint', _BLUE)}: {hint.removeprefix('hint: ')}")
     if error.details:
         lines += ["", *map(literal, error.details.rstrip().split("\n"))]
     return "\n".join(lines) + "\n"

@@ -110,16 +110,23 @@ def page_to_plain_text(page: Page) -> str:
 
 def _page_lines(page: Page, window: Window, console: Console) -> Iterator[RenderableType]:
     notes = [table.notes for table in page.tables]
+    dropped: dict[str, None] = {}
     for number, table in enumerate(page.tables):
         if number:
             yield ""
         yield from window.title(table.name, table.about)
-        yield from _table_lines(table, window, console)
+        yield from _table_lines(table, window, console, dropped)
         # notes that hold for several tables stand once, below the last of them
         if table.notes and notes[number + 1 : number + 2] != [table.notes]:
             yield ""
             for note in table.notes:
                 yield from window.folded(note)
+    if dropped:
+        yield ""
+        columns = ", ".join(dropped)
+        yield from window.folded(
+            f"Left out for lack of width: {columns}; `--format markdown` shows their values."
+        )
     if page.remark:
         if page.tables:
             yield ""
@@ -134,17 +141,29 @@ def _page_lines(page: Page, window: Window, console: Console) -> Iterator[Render
             yield Text(f"  {literal(command)}")
 
 
-def _table_lines(table: Table, window: Window, console: Console) -> Iterator[RenderableType]:
-    """The table; if it is too wide, without its spare columns, in blocks, or as a list."""
+def _table_lines(
+    table: Table, window: Window, console: Console, dropped: dict[str, None]
+) -> Iterator[RenderableType]:
+    """The table; if it is too wide, without its spare columns, in blocks, or as a list.
+
+    The heads of columns that are left out are added to `dropped`.
+    """
     unlimited = console.options.update(width=_UNLIMITED)
     for shown in (table, table.without_spare()):
         set_table = _rich_table(shown, window)
         if Measurement.get(console, unlimited, set_table).maximum <= window.width:
             yield set_table
-            return
-    if table.alike:
-        yield from _column_blocks(table, window, console)
-        return
+            break
+        if shown is table and table.alike:
+            yield from _column_blocks(table, window, console)
+            break
+    else:
+        yield from _list_lines(shown, window)
+    dropped |= dict.fromkeys(one.head for one in table.columns if one not in shown.columns)
+
+
+def _list_lines(shown: Table, window: Window) -> Iterator[RenderableType]:
+    """Each row in lines of its own, one for each column."""
     for row in shown.rows:
         first, *values = (_cell_text(cell, window) for cell in row)
         yield first

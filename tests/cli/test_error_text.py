@@ -127,3 +127,11 @@ def test_colour_changes_nothing_but_colour() -> None:
         assert code in coloured
         coloured = coloured.replace(code, "")
     assert coloured == shown(hint="look", **place)
+
+
+def test_problem_and_hint_fold_at_the_width_of_a_terminal() -> None:
+    error = UserError("one two three four", code=ExitCode.USAGE, hint="five six seven eight")
+    assert render_error(error, width=20) == (
+        "error: one two three\n  four\nhint: five six seven\n  eight\n"
+    )
+    assert "\x1b[1mone two three\n  four\x1b[0m" in render_error(error, width=20, colour=True)

@@ -97,6 +97,10 @@ def test_80_columns_show_tables_without_what_is_said_elsewhere(
     assert best.splitlines()[1] == ("Learner     Setting             AMR %       vs best  Verdict")
     assert best.splitlines()[4] == ("avp         –            10.10 ± 1.15  +0.10 ± 0.10  n.s.")
     assert max(map(len, text.splitlines())) <= 80
+    assert (
+        "Left out for lack of width: |N_T|, Support, Seconds; `--format markdown` shows\n"
+        "their values.\n" in text
+    )
 
 
 def test_40_columns_show_it_stacked(findings: Findings, terminal: io.StringIO) -> None:
@@ -104,7 +108,7 @@ def test_40_columns_show_it_stacked(findings: Findings, terminal: io.StringIO) -
     assert "ahpatron\n  Setting: epsilon=0.5\n  AMR %: *10.00 ± 1.00\n  |N_T|: 50\n" in text
     assert "avp\n  Setting: –\n  AMR %: 10.10 ± 1.15\n  vs best: +0.10 ± 0.10\n" in text
     assert "  Verdict: n.s.\n" in text
-    notes = text.split("\n\n")[-2]
+    notes = text.split("\n\n")[-3]
     assert max(map(len, notes.splitlines())) <= 40
     assert "corrected for the\nnumber of learners" in notes  # wrapped between words
 

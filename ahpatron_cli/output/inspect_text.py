@@ -18,6 +18,7 @@ from ahpatron_cli.output.escape import literal
 from ahpatron_cli.output.terminal import Window, print_lines
 from ahpatron_cli.profile.distances import Alignment, Distances
 from ahpatron_cli.profile.profile import (
+    SUGGESTED_LEARNER,
     Content,
     FaultFacts,
     FeatureFacts,
@@ -183,7 +184,10 @@ def _labels(labels: LabelFacts, rows: int) -> Iterator[_Entry]:
     if labels.positive is not None:
         count = dict(labels.counts).get(labels.positive, 0)
         rarer = min(count, rows - count) / rows
-        yield "baseline", f"{share(rarer)} mistakes, by always predicting the more frequent label"
+        yield (
+            "frequent label",
+            f"{share(rarer)} mistakes, by always predicting the more frequent one",
+        )
     elif not labels.problem:
         yield "played", f"as {len(labels.counts):,} classes"
     if len(labels.counts) > 1:
@@ -256,7 +260,7 @@ def _kernel(content: Content, rows: int) -> Iterator[_Entry]:
         on = f"{counted(tried, 'row')} drawn at random"
         if tried == rows:
             on = "all rows in a random order"
-        yield "tried σ", f"{rates} mistakes of ahpatron+ (B = 100) on {on}"
+        yield "tried σ", f"{rates} mistakes of {SUGGESTED_LEARNER} on {on}"
     for alignment in content.alignments:
         yield "alignment A_T", _alignment(alignment)
 

@@ -5,7 +5,9 @@ Field names are the public contract of its `--format json`; they change only wit
 
 from __future__ import annotations
 
+import math
 import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -117,7 +119,7 @@ class Scaling:
 
 @dataclass(frozen=True)
 class TriedSigma:
-    """One pass of `ahpatron+` over some of the rows, in a random order."""
+    """One pass of `SUGGESTED_LEARNER` over some of the rows, in a random order."""
 
     sigma: float
     rounds: int
@@ -162,6 +164,8 @@ class Profile:
     """None where no row could be read."""
 
 
+SUGGESTED_LEARNER = "arow"
+"""Makes the fewest mistakes; values of σ are tried with it, as σ is best for one learner only."""
 SPARSE_DENSITY = 0.1
 """Data with a smaller share of stored values get rows of length 1, not features of a range."""
 _COMPARABLE_RATIO = 10.0
@@ -269,6 +273,16 @@ def advice(profile: Profile) -> list[str]:
     return items
 
 
+def _suggested_sigma(median: float, tried: Sequence[TriedSigma]) -> float:
+    """The best σ that was tried; the median unless that one is worse by a standard error."""
+    for one in tried:
+        if one.sigma == median:
+            best = tried[0]
+            mistakes = [other.mistake_rate * other.rounds for other in (one, best)]
+            return best.sigma if mistakes[0] - mistakes[1] > math.sqrt(sum(mistakes)) else median
+    return median
+
+
 def next_commands(profile: Profile) -> list[str]:
     """Commands to continue with; none if the file cannot be played, or not to any use."""
     content = profile.content
@@ -287,12 +301,13 @@ def next_commands(profile: Profile) -> list[str]:
     if scale != "none":
         words += ["--scale", scale]
     shuffle = ["--shuffle"] if labels.grouped or (profile.from_pipe and positive is None) else []
-    # arow makes the fewest mistakes; ahpatron+ is quicker, and a sweep plays it many times
-    sigma = content.tried[0].sigma if content.tried else found.sigma
-    options = ["-l", "arow", "--sigma", short(sigma), *shuffle]
+    sigma = _suggested_sigma(found.sigma, content.tried)
+    options = ["-l", SUGGESTED_LEARNER, "--sigma", short(sigma), *shuffle]
     commands = [shlex.join(["ahpatron", "run", *words, *options])]
     if not profile.from_pipe:
-        grid = f"sigma=log:{short(found.sigma_low)}:{short(found.sigma_high)}:7"
+        low, high = min(found.sigma_low, sigma), max(found.sigma_high, sigma)
+        grid = f"sigma=log:{short(low)}:{short(high)}:7"
+        # ahpatron+ is quicker, and a sweep plays it many times
         more = ["-l", "ahpatron+", "-g", grid, "--repeats", "5", "--out", "sigma.jsonl"]
         commands.append(shlex.join(["ahpatron", "sweep", *words, *more]))
     return commands

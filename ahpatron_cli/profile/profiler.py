@@ -20,6 +20,7 @@ from ahpatron_cli.numbers import short
 from ahpatron_cli.profile.distances import MOST_COMPARED, align, measure
 from ahpatron_cli.profile.profile import (
     SPARSE_DENSITY,
+    SUGGESTED_LEARNER,
     Content,
     FaultFacts,
     FaultyLine,
@@ -35,7 +36,7 @@ from ahpatron_cli.profile.profile import (
 from ahpatron_cli.profile.sketches import ColumnResult, Columns, Fingerprints, LabelTally, Sample
 
 TRIED_FACTORS = (1.0, 0.5, 0.25, 0.125, 2.0)
-"""Values of σ that are played, as multiples of the median distance."""
+"""Values of σ that are played, as multiples of the median distance (that of --sigma auto)."""
 FEWEST_TRIED_ROWS, MOST_TRIED_ROWS = 200, 1000
 """Rows that they are played on: in all at most a second."""
 MOST_TRIED_CLASSES = 100
@@ -195,7 +196,7 @@ def _tried(sample: CsrRows, labels: Floats, median: float) -> tuple[TriedSigma, 
     """Play some values of σ around the median distance; the best first, then the nearest to it."""
     from ahpatron_cli.core.errors import NumericalError
     from ahpatron_cli.core.kernels import Gaussian
-    from ahpatron_cli.core.learners import AhpatronPlus
+    from ahpatron_cli.core.learners import REGISTRY
     from ahpatron_cli.core.multiclass import make_player
 
     names, numbers = np.unique(labels, return_inverse=True)
@@ -209,7 +210,7 @@ def _tried(sample: CsrRows, labels: Floats, median: float) -> tuple[TriedSigma, 
         played = 2 * played - 1
     found = []
     for factor in TRIED_FACTORS:
-        learner = AhpatronPlus(budget=100, multiclass="shared")
+        learner = REGISTRY[SUGGESTED_LEARNER]()  # with its own defaults, as the suggested run
         sigma = factor * median
         player = make_player(
             learner, Gaussian(sigma=sigma), classes=len(names), seed=(0,), horizon=rounds

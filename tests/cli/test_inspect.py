@@ -18,7 +18,7 @@ from typing import Any
 import pytest
 
 from ahpatron_cli.core import KERNELS, REGISTRY
-from support.command import Ahpatron, modules_after
+from support.command import REPOSITORY, Ahpatron, modules_after
 from support.terminal import in_terminal, lines_of
 
 ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LANG": "C"}
@@ -347,3 +347,18 @@ def test_the_memory_of_the_process_does_not_grow_with_the_file() -> None:
     `test_memory_while_reading_does_not_grow` looks closer.
     """
     assert peak_kilobytes(300_000) < peak_kilobytes(30_000) + 20_000
+
+
+@pytest.mark.parametrize("name", ["rings.svm", "breast_cancer.svm", "sparse_text.svm"])
+def test_the_suggested_run_is_no_worse_than_the_median_width(
+    name: str, ahpatron: Ahpatron, tmp_path: Path
+) -> None:
+    (tmp_path / name).symlink_to(REPOSITORY / "sample_data" / name)
+    found = json.loads(ahpatron("inspect", name, "--format", "json").out)
+    _, *words = shlex.split(found["next"][0])
+    auto = [*words[: words.index("--sigma")], "--sigma", "auto"]
+    suggested, median = (
+        json.loads(ahpatron(*run, "--format", "json").out)["runs"][0]["mistakes"]
+        for run in (words, auto)
+    )
+    assert suggested <= median

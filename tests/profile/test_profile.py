@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import math
 import tracemalloc
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -337,6 +338,8 @@ def test_the_best_of_the_tried_widths_comes_first_and_is_suggested() -> None:
     assert rates == sorted(rates)
     assert tried[0].sigma < found.content.distances.sigma
     assert f"--sigma {short(tried[0].sigma)}" in next_commands(found)[0]
+    low, high = next_commands(replace(found, from_pipe=False))[1].split("log:")[1].split(":")[:2]
+    assert float(low) <= float(short(tried[0].sigma)) <= float(high)
     assert profile(to_text(X, y)) == found
     few = content(to_text(X[:150], y[:150]))
     assert few.tried == ()

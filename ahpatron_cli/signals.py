@@ -51,9 +51,14 @@ def deferred() -> Iterator[None]:
 def unreachable_children() -> Iterator[None]:
     """Start processes in the block that Ctrl-C never reaches: it is for us, and we end them.
 
-    They inherit the mask, so not even one that is still importing prints a traceback.
+    They inherit the mask, so not even one that is still importing prints a traceback. Nor does the
+    process that removes memory-mapped files after us complain that we left them to it.
     """
     from multiprocessing import resource_tracker
+
+    warnings = os.environ.get("PYTHONWARNINGS")
+    quiet = "ignore:resource_tracker"
+    os.environ["PYTHONWARNINGS"] = f"{warnings},{quiet}" if warnings else quiet
 
     resource_tracker.ensure_running()  # it lifts the mask when it starts
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
@@ -61,6 +66,10 @@ def unreachable_children() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+        if warnings is None:
+            del os.environ["PYTHONWARNINGS"]
+        else:
+            os.environ["PYTHONWARNINGS"] = warnings
 
 
 def _answer(interrupted: _Handler, terminated: _Handler) -> None:

@@ -98,7 +98,8 @@ def run_page(reports: Sequence[Report]) -> Page:
         if report.mcnemar:
             tables.append(_mcnemar_table(report))
         if report.certified is not None:
-            tables.append(_certificate_table(report, lines))
+            if any(line.certificates for line in lines):
+                tables.append(_certificate_table(report, lines))
             uncertified += [reason for line in lines for reason in _uncertified(line)]
     return Page(tables, "Not certified:" if uncertified else "", uncertified)
 
@@ -135,7 +136,8 @@ def _run_table(report: Report, lines: Sequence[_Line]) -> Table:
     if repeats > 1:
         about += f"; mean ± sd over {orders(repeats, report.shuffled)}"
     baseline = lines[0].baseline_rate if lines else None
-    if baseline is not None:
+    resumed = any(map(_this_file, lines))
+    if baseline is not None and not resumed:
         about += f"; baseline {percent(baseline)} %"
     # the lowest rate as shown; nothing is best without a rival
     lowest = percent(min(line.summary.mistake_rate_mean for line in lines)) if lines[1:] else None
@@ -173,7 +175,7 @@ def _run_table(report: Report, lines: Sequence[_Line]) -> Table:
         notes += [f"{', '.join(alone)}: {_PER_CLASS_NOTE}"] if alone else []
         notes += [f"{', '.join(shared)}: {_SHARED_NOTE}"] if shared else []
     table = table_of(lines, fields, name=report.data.path, about=about, notes=notes)
-    return _with_this_file(table, lines) if any(map(_this_file, lines)) else table
+    return _with_this_file(table, lines) if resumed else table
 
 
 def _recent_rate(line: _Line) -> Cell | None:
@@ -201,7 +203,10 @@ def _with_this_file(table: Table, lines: Sequence[_Line]) -> Table:
         rows.append([Cell(f"{line.name}, this file"), *figures, *unknown])
         rows.append([Cell(f"{line.name}, in all"), *row[1:]])
     rounds = max(line.runs[0].rounds for line in lines)
-    return replace(table, rows=rows, about=f"{table.about}; {counted(rounds, 'round')} in all")
+    in_all = f"{counted(rounds, 'round')} in all"
+    if lines[0].baseline_rate is not None:
+        in_all += f" with baseline {percent(lines[0].baseline_rate)} %"
+    return replace(table, rows=rows, about=f"{table.about}; {in_all}")
 
 
 def _count(value: float | None) -> Cell | None:

@@ -53,6 +53,13 @@ def test_several_learners_and_files_keep_their_own(
     assert "| perceptron | \\|M\\_T\\| | 113 | 300 |" in text
 
 
+def test_only_the_reason_if_no_learner_has_a_certificate(report: MakeReport) -> None:
+    certified = [CertifiedRecord(None, ("no theorem covers it",))]
+    text = to_text([replace(report(), certified=certified)], "table")
+    assert "Bound" not in text
+    assert text.endswith("Not certified:\n  ahpatron: no theorem covers it\n")
+
+
 def test_without_certificates_nothing_changes(report: MakeReport) -> None:
     assert "certificate" not in to_json(report())["runs"][0]
     for format in ("table", "csv", "jsonl", "markdown", "latex"):

@@ -228,6 +228,9 @@ def test_a_resumed_run_shows_this_file_and_all_rounds(report: MakeReport, run: M
     assert ",1000,50,0.05," in row
     frozen = run(this_file=ThisFile(1000, 112, 0.112))  # all of its rounds are this file's
     assert "in all" not in to_text([report(frozen)], "table")
+    counted = run(rounds=3000, this_file=ThisFile(1000, 50, 0.05), baseline_mistakes=1200)
+    title = to_text([report(counted)], "table").splitlines()[0]
+    assert title.endswith("18 features; 3,000 rounds in all with baseline 40.00 %")
 
 
 def test_a_closed_pipe_is_left_to_the_app(two_learners: Report) -> None:

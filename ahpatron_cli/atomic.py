@@ -60,7 +60,7 @@ def format_of_suffix(
     suffix = Path(path).suffix.lower()
     if suffix in formats:
         return formats[suffix]
-    if device_format is not None and _is_device(Path(path)):
+    if device_format is not None and is_device(Path(path)):
         return device_format
     raise unknown_suffix(path, formats)
 
@@ -80,7 +80,7 @@ def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str]) -> N
     """
     taken = {os.path.realpath(path): "the data" for path in inputs}  # links are followed
     for option, path in outputs.items():
-        if path is None or _is_device(Path(path)):
+        if path is None or is_device(Path(path)):
             continue
         other = taken.setdefault(os.path.realpath(path), option)
         if other != option:
@@ -106,7 +106,7 @@ def open_atomically(path: str | Path, *, trial: bool = False) -> Iterator[Output
     With `trial` it never does: that only finds out whether it could.
     """
     target = Path(path)
-    if _is_device(target):
+    if is_device(target):
         with _blaming(target, creating=True):
             descriptor = os.open(target, os.O_WRONLY | os.O_APPEND | os.O_NOCTTY)
         try:
@@ -158,7 +158,7 @@ class _DirectOutput:
                 rest = rest[os.write(self._descriptor, rest) :]
 
 
-def _is_device(path: Path) -> bool:
+def is_device(path: Path) -> bool:
     """Whether to write to what is there in place of replacing it: a device, a pipe, our own stdout.
 
     /dev/stdout may well lead to a regular file, but one that somebody has opened for us.

@@ -21,13 +21,25 @@ from ahpatron_cli.cli.inspect import inspect
 from ahpatron_cli.cli.predict import predict
 from ahpatron_cli.cli.run import run
 from ahpatron_cli.cli.sweep import sweep
-from ahpatron_cli.errors import ExitCode, UserError, learner_fault, suggestion
+from ahpatron_cli.errors import ExitCode, UserError, learner_fault, suggestion, usage
 from ahpatron_cli.signals import Terminated, leave_at_once_on_signals
 
 if TYPE_CHECKING:
     from ahpatron_cli.cli.console import Conversation
 
 _COMMANDS = ("run", "sweep", "inspect", "predict", "convert")
+_WRITTEN = (
+    "out",
+    "save",
+    "checkpoint",
+    "predictions",
+    "curve",
+    "plot",
+    "report",
+    "merge",
+    "map_file",
+)
+"""Parameters that name a file to write."""
 _DISK_FAULTS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 # The base of all usage errors: of Typer's own copy of click, or of click itself in older versions.
@@ -68,6 +80,16 @@ class _Command(TyperCommand):
             "[OPTIONS]",
             *(one.metavar or "" for one in params if one.param_type_name == "argument"),
         ]
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Refuse a second file for one output: only the last would be written."""
+        if not ctx.resilient_parsing:  # not while completing
+            given = self.make_parser(ctx).parse_args(args=list(args))[2]
+            for param in given:
+                if param.name in _WRITTEN and given.count(param) > 1:
+                    problem = f"{param.opts[0]} is given {given.count(param)} times"
+                    raise usage(problem, "name one file")
+        return super().parse_args(ctx, args)
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         _write_options(self, ctx, formatter)

@@ -1,5 +1,6 @@
 """`ahpatron run`: the command and its options. What it does is in `session.py`."""
 
+import shlex
 import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
@@ -98,7 +99,7 @@ def run(
         known = [name for name in MODEL_OPTIONS if options.typed(context, name)]
         if known:
             problem = f"--{known[0]} cannot be combined with --resume: the model has its own"
-            raise usage(problem, "`ahpatron inspect MODEL` shows it")
+            raise usage(problem, f"`ahpatron inspect {shlex.quote(resume)}` shows it")
     setups, remarks = single_setups(
         choose_learners(learner or ["ahpatron"]),
         kernel,

@@ -165,7 +165,7 @@ class Session:
             if self.predictions:
                 observers.append(partial(self.predictions.write, name))
             if saved is not None:
-                return self._play_saved(dataset, saved, setups[0], horizon, observers)
+                return self._play_saved(dataset, saved, setups[0], horizon, observers, figures)
             if self._in_memory:
                 jobs = self.jobs
                 repeats = play_repeats(dataset, setups, repetition, jobs=jobs, observers=observers)
@@ -183,7 +183,10 @@ class Session:
         """What helps if a signal ends the run: --checkpoint, if it is possible here."""
         if self.saved is not None:
             kept = self.saved.checkpointed
-            return f"the same command continues after round {kept:,}" if kept else None
+            if kept:
+                return f"the same command continues after round {kept:,}"
+            if not self.saved.may_begin_checkpoint:
+                return None
         one_pass = not self._in_memory and len(setups) == 1 and not self._several_files
         possible = one_pass and not self.traced and self.certifier is None
         return "--checkpoint FILE keeps what was learned" if possible else None
@@ -195,6 +198,7 @@ class Session:
         setup: Setup,
         horizon: int | None,
         observers: Sequence[Observer],
+        figures: _Figures,
     ) -> list[PassResult]:
         """One pass that continues a model, or is saved."""
         one = saved.make_pass(
@@ -205,6 +209,8 @@ class Session:
             dataset.classes,
             dataset.costs(self.repetition.costs),
         )
+        if saved.restarts:
+            figures.begin(one)
         one.measure(self.repetition, exactly=self._in_memory)
         order = self.repetition.order(0, dataset.rounds or 0) if self._in_memory else None
         batches = saved.left(dataset.batches(order, saved.first_round(one)), one)
@@ -326,6 +332,10 @@ class _Figures:
         self._prefix = prefix
         self._passes: dict[tuple[str, int], tuple[int, int]] = {}
         """Rounds and mistakes of this file so far."""
+
+    def begin(self, one: Pass) -> None:
+        """Count the rounds before a checkpoint, too."""
+        self._passes[one.setup.learner, 0] = one.rounds, one.mistakes
 
     @contextmanager
     def if_stopped(self, hint: Callable[[], str | None]) -> Iterator[None]:

@@ -298,7 +298,8 @@ class Dataset:
         unknown = [label for label in by_label if label not in labels]
         if unknown:
             known = ", ".join("others" if one is None else show(one) for one in labels[:5])
-            raise usage(f"--cost {show(unknown[0])}: no such label", f"the labels are {known}")
+            problem = f"--cost names the label {show(unknown[0])}, which the data do not have"
+            raise usage(problem, f"the labels are {known}")
         return tuple(1.0 if one is None else by_label.get(one, 1.0) for one in labels)
 
     @property
@@ -314,7 +315,7 @@ class Dataset:
 
     def facts(self) -> Facts:
         """Rows, features, labels and hash: complete once all batches of a stream were taken."""
-        labels, traits = self._map().finish(), self.traits
+        labels, traits = self._map().finish(self.preparation.limit), self.traits
         mapped = describe(labels)
         return Facts(
             rounds=self._rounds,

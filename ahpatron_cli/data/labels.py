@@ -103,15 +103,19 @@ class LabelMap:
         others = [label for label in self._seen if label != self._positive]
         return (others[0] if len(others) == 1 else None), self._positive
 
-    def finish(self) -> Labels:
-        """The labels by how they were played; refused if there was nothing to tell apart."""
+    def finish(self, limit: int | None = None) -> Labels:
+        """The labels by how they were played; refused if there was nothing to tell apart.
+
+        `limit`: how many rows of the file were asked for.
+        """
         if self._positive is None:
             if len(self._seen) < 2 and not self._from_model:
-                raise self._one_class()
+                raise self._one_class(limit)
             return self.labels()
         if self._positive not in self._seen and not self._from_model:
             problem = f"no row has the label {show(self._positive)} that --positive names"
-            raise bad_data(problem, self._path, hint=f"the labels are {show_all(self._seen)}")
+            hint = _cut_short(self._rows, limit) or f"the labels are {show_all(self._seen)}"
+            raise bad_data(problem, self._path, hint=hint)
         return self.labels()
 
     @property
@@ -125,7 +129,7 @@ class LabelMap:
             hint = f"its labels are {show_all(self._known or ())}"
             if self._may_be_missing:
                 hint += "; write ? in place of labels that are not known"
-            problem = f"a label that the model does not know: {show(label)}"
+            problem = f"the model does not know the label {show(label)}"
             return bad_data(problem, self._path, line, hint)
         hint = f"`--positive {show(label)}` plays this label as +1 against all others; "
         hint += "`--shuffle` reads all rows first, and plays all labels as classes"
@@ -137,11 +141,19 @@ class LabelMap:
         hint += ", or a file, or hold all rows in memory with `--shuffle`"
         return bad_data(problem, self._path, line, hint)
 
-    def _one_class(self) -> UserError:
+    def _one_class(self, limit: int | None) -> UserError:
         only = next(iter(self._seen))
         problem = f"all rows have the same label, {show(only)}: there is nothing to learn"
-        hint = f"if that is intended, `--positive {show(only)}` plays the file anyway"
+        hint = _cut_short(self._rows, limit)
+        hint = hint or f"if that is intended, `--positive {show(only)}` plays the file anyway"
         return bad_data(problem, self._path, hint=hint)
+
+
+def _cut_short(rows: int, limit: int | None) -> str | None:
+    """The hint if a label is missing because of --limit."""
+    if limit is None or rows < limit:
+        return None
+    return f"give a larger --limit, or leave it out: only the first {rows:,} rows were read"
 
 
 def find_labels(

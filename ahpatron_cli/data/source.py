@@ -331,7 +331,7 @@ def _cannot_open(path: str, error: OSError) -> UserError:
     if not path:  # a shell variable that is not set
         problem, hint = "the name of the file is empty", None
     elif isinstance(error, FileNotFoundError):
-        problem, hint = "no such file", _similar_name(path)
+        problem, hint = "no such file", similar_name(path)
     elif isinstance(error, IsADirectoryError):
         problem, hint = "this is a directory", "name a file inside it"
     elif isinstance(error, PermissionError):
@@ -341,12 +341,18 @@ def _cannot_open(path: str, error: OSError) -> UserError:
     return UserError(problem, code=ExitCode.NO_INPUT, place=Place(path), hint=hint)
 
 
-def _similar_name(path: str) -> str:
+def similar_name(path: str) -> str:
     """Point at a file of nearly this name in the same folder, or at the missing folder."""
     wanted = Path(path)
     try:
         names = [entry.name for entry in wanted.parent.iterdir() if not entry.is_dir()]
     except OSError:
         return f"there is no folder {wanted.parent} either"
-    close = difflib.get_close_matches(wanted.name, names, n=1)
+    # without suffixes: nothing but ".npz" makes c.npz resemble trunc.npz
+    stem = wanted.name.split(".")[0]
+    close = [
+        name
+        for name in difflib.get_close_matches(wanted.name, names, n=10)
+        if difflib.get_close_matches(stem, [name.split(".")[0]])
+    ]
     return f"did you mean {wanted.parent / close[0]}?" if close else "check the spelling"

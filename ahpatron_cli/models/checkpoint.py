@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import zlib
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -9,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from ahpatron_cli.atomic import write_atomically
+from ahpatron_cli.atomic import is_device, write_atomically
 from ahpatron_cli.core.errors import NumericalError, ParameterError, StateError
 from ahpatron_cli.data.dataset import Batch, Dataset, Known, Preparation
 from ahpatron_cli.errors import ExitCode, Place, UserError, usage
@@ -35,6 +36,10 @@ class ModelOptions:
 
     def check(self, files: int, learners: int, repeats: int, streamed: bool, traced: bool) -> None:
         """Refuse contradictions, if any is given. `traced`: with --predictions or --curve."""
+        for option, path in (("--save", self.save), ("--checkpoint", self.checkpoint)):
+            if path and Path(path).suffix != ".npz" and not is_device(Path(path)):
+                name = shlex.quote(f"{path}.npz")
+                raise usage(f"{option} writes an .npz file, got {path!r}", f"use {option} {name}")
         if self.freeze and not self.resume:
             raise usage("--freeze requires --resume MODEL")
         if self.freeze and (self.save or self.checkpoint):
@@ -58,8 +63,9 @@ class SavedPass:
         self._options = options
         self._say = say
         checkpoint = options.checkpoint
-        self._restarts = bool(checkpoint and Path(checkpoint).exists())
-        path = checkpoint if self._restarts else options.resume
+        self.restarts = bool(checkpoint and Path(checkpoint).exists())
+        """Whether a checkpoint of this command is there, and is continued."""
+        path = checkpoint if self.restarts else options.resume
         self._path = path or ""
         self.model: Model | None = load_model(path) if path else None
         self._trail = _Trail()
@@ -68,7 +74,12 @@ class SavedPass:
     @property
     def resumes(self) -> bool:
         """Whether the model, not the command line, decides what is played."""
-        return self.model is not None and not self._restarts
+        return self.model is not None and not self.restarts
+
+    @property
+    def may_begin_checkpoint(self) -> bool:
+        """Whether --checkpoint could be added to the command."""
+        return not (self._options.checkpoint or self._options.resume)
 
     @property
     def checkpointed(self) -> int:
@@ -86,7 +97,7 @@ class SavedPass:
         model = self.model
         if model is None:
             return preparation, None
-        if self._restarts:  # the stream is read again from its first row
+        if self.restarts:  # the stream is read again from its first row
             if (preparation.scale, preparation.positive) != (model.scale, model.positive):
                 raise self._other_run()
             return preparation, Known(model.labels)
@@ -106,7 +117,7 @@ class SavedPass:
         model, frozen = self.model, self._options.freeze
         if model is None:
             return Pass(setup, path, seed, 0, horizon, classes=classes, costs=costs)
-        if self._restarts:
+        if self.restarts:
             fresh = Pass(setup, path, seed, 0, horizon, classes=classes, costs=costs)
             if not _same_run(model, fresh):
                 raise self._other_run()
@@ -120,24 +131,24 @@ class SavedPass:
                 classes=model.classes,
                 costs=model.costs,
                 state=model.state,
-                same_file=self._restarts,
+                same_file=self.restarts,
                 frozen=frozen,
             )
         except (StateError, ParameterError, NumericalError) as error:
             raise damaged(str(error), self._path) from None
         if made.params() != (dict(model.params), dict(model.kernel_params)):
             raise damaged("parameters are missing", self._path)
-        if not frozen and not self._restarts:
+        if not frozen and not self.restarts:
             self._say(_greeting(made))
         return made
 
     def first_round(self, one: Pass) -> int:
         """The number of rounds before the first row of the file."""
-        return 0 if self._restarts else one.rounds
+        return 0 if self.restarts else one.rounds
 
     def left(self, batches: Iterable[Batch], one: Pass) -> Iterator[Batch]:
         """The rounds left to play; those before a checkpoint must be the same as then."""
-        model = self.model if self._restarts else None
+        model = self.model if self.restarts else None
         skip = model.played if model else 0
         for batch in batches:
             before = min(max(skip - self._trail.rounds, 0), len(batch.labels))
@@ -234,7 +245,7 @@ def _same_run(model: Model, fresh: Pass) -> bool:
 
 
 def _greeting(one: Pass) -> str:
-    return f"continues after {one.rounds:,} rounds with {one.mistakes:,} mistakes"
+    return f"the run continues after {one.rounds:,} rounds with {one.mistakes:,} mistakes"
 
 
 class _Trail:

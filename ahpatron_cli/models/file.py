@@ -26,6 +26,7 @@ from ahpatron_cli.core.classwise import MAX_CLASSES
 from ahpatron_cli.core.errors import StateError
 from ahpatron_cli.core.state import State, Stored
 from ahpatron_cli.data.scaling import LEARNED_SCALES, SCALES, Scaler
+from ahpatron_cli.data.source import similar_name
 from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data
 from ahpatron_cli.records import ParamValue, plain
 
@@ -161,7 +162,8 @@ def load_model(path: str) -> Model:
         return _model(meta, arrays, path)
     except OSError as error:
         problem = f"the model cannot be read: {error.strerror or error}"
-        raise UserError(problem, code=ExitCode.NO_INPUT, place=Place(path)) from None
+        hint = similar_name(path) if isinstance(error, FileNotFoundError) else None
+        raise UserError(problem, code=ExitCode.NO_INPUT, place=Place(path), hint=hint) from None
     except StateError as error:
         raise damaged(str(error), path) from None
 

@@ -29,6 +29,7 @@ from typing import Any
 from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.core.learners import is_path
 from ahpatron_cli.data.scaling import SCALES
+from ahpatron_cli.data.source import similar_name
 from ahpatron_cli.errors import ExitCode, Place, UserError, suggestion, usage
 from ahpatron_cli.sweep.grid import Choice, Layer, learner_name, own_learner
 
@@ -104,6 +105,7 @@ def read_config(path: str) -> Config:
             f"the configuration cannot be read: {error.strerror}",
             code=ExitCode.NO_INPUT,
             place=Place(path),
+            hint=similar_name(path) if isinstance(error, FileNotFoundError) else None,
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise _fault(path, f"this is not TOML: {error}") from None

@@ -90,7 +90,8 @@ class Amount:
     def value(self, shown: str, spec: Spec, rounds: int | None) -> Value:
         """What the parameter is on a data set of so many rounds; None: nobody knows how many."""
         if not self.per:
-            return parse(shown, spec, self.text)
+            words = (AUTO,) if spec.symbol == "σ" else ()
+            return parse(shown, spec, self.text, words)
         if rounds is None:
             problem = f"{shown}: {self.text}/{self.per} depends on T, the number of rounds"
             raise usage(problem, "give a number, or use `ahpatron sweep`")
@@ -263,12 +264,12 @@ def _plain(value: Decimal) -> str:
     return str(int(value)) if value == value.to_integral_value() else str(value)
 
 
-def parse(shown: str, spec: Spec, text: str) -> Value:
-    """The value that `text` spells, if the parameter may have it."""
+def parse(shown: str, spec: Spec, text: str, words: tuple[str, ...] = ()) -> Value:
+    """The value that `text` spells, if the parameter may have it; `words` may have been meant."""
     try:
         return spec.check(spec.parse(text))
     except ValueError as error:
-        raise usage(f"{shown} {error}", _nearby(spec, text)) from None
+        raise usage(f"{shown} {error}", _nearby(spec, text) or suggestion(text, words)) from None
 
 
 def _nearby(spec: Spec, text: str) -> str | None:

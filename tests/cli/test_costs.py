@@ -133,7 +133,7 @@ def test_a_sweep_plays_them_as_run_does(ahpatron: Ahpatron, rings: Path) -> None
         (("--cost", "1=nan"), "--cost requires LABEL=W"),
         (("--cost", "one=2"), "--cost requires LABEL=W"),
         (("--cost", "1=2", "--cost", "1.0=3"), "is given twice"),
-        (("--cost", "7=2"), "--cost 7: no such label"),
+        (("--cost", "7=2"), "--cost names the label 7, which the data do not have"),
         (("--cost", "1=2", "-l", "forgetron"), "forgetron cannot weigh examples"),
         (("--cost", "1=2", "--certify"), "leave out --cost"),
     ],

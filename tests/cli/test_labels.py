@@ -59,6 +59,10 @@ def test_one_class_is_refused_unless_it_is_meant(ahpatron: Ahpatron, way: list[s
     refused = ahpatron("run", path, *way)
     assert (refused.code, refused.out) == (65, "")
     assert "all rows have the same label, 1" in refused.err
+    assert "`--positive 1` plays the file anyway" in refused.err
+    more = ahpatron.write("more.svm", data(1, 1, 1, -1))
+    cut = ahpatron("run", more, "--limit", 3, *way)
+    assert "give a larger --limit, or leave it out: only the first 3 rows were read" in cut.err
     assert ahpatron("run", path, "--positive", "1", *way).code == 0
 
 

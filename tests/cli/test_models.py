@@ -53,7 +53,7 @@ def test_two_parts_are_one_run(ahpatron: Ahpatron, rings: Path, learner: str, at
         *("--predictions", "2.csv"),
     )
     assert second.code == 0
-    assert f"continues after {at:,} rounds" in second.err
+    assert f"note: the run continues after {at:,} rounds" in second.err
     assert record(second.out) == record(whole.out)
     parts = [json.loads(one.out)["runs"][0] for one in (whole, first, second)]
     assert parts[0]["this_file"] is parts[1]["this_file"] is None
@@ -185,8 +185,14 @@ def test_a_frozen_model_predicts_and_stays(ahpatron: Ahpatron, rings: Path) -> N
         (("--resume", "m.npz", "--freeze", "--save", "n.npz"), 2, "nothing to save"),
         (("--resume", "m.npz", "-B", "40"), 2, "--budget cannot be combined with --resume"),
         (("--resume", "m.npz", "--sigma", "1"), 2, "--sigma cannot be combined with --resume"),
+        (("--resume", "m.npz", "--sigma", "1"), 2, "`ahpatron inspect m.npz` shows it"),
         (("--resume", "m.npz", "--scale", "unit"), 2, "--scale cannot be combined with --resume"),
         (("--resume", "none.npz"), 66, "none.npz"),
+        (("--resume", "none.npz"), 66, "check the spelling"),
+        (("--resume", "mm.npz"), 66, "did you mean m.npz?"),
+        (("--save", "x"), 2, "--save writes an .npz file, got 'x'\nhint: use --save x.npz"),
+        (("--checkpoint", "x.txt"), 2, "use --checkpoint x.txt.npz"),
+        (("--save", "x.npz", "--save", "y.npz"), 2, "--save is given 2 times"),
         (("--resume", "DATA"), 65, "not a model"),
         (("--save", "none/m.npz"), 73, "none/m.npz"),
         (("--save", "n.npz", "--repeats", "2"), 2, "one learner"),

@@ -9,6 +9,7 @@ import random
 import re
 import signal
 import subprocess
+import sys
 import time
 from collections.abc import Callable
 from contextlib import suppress
@@ -22,6 +23,7 @@ from ahpatron_cli.cli.console import Conversation
 from ahpatron_cli.cli.session import _Figures
 from ahpatron_cli.metrics import Recent, RecentMistakes
 from ahpatron_cli.runner import Played
+from ahpatron_cli.signals import unreachable_children
 from support.command import COMMAND, Ahpatron
 
 TURN = 3000
@@ -47,6 +49,23 @@ def run(ahpatron: Ahpatron, *args: object) -> tuple[dict[str, Any], str]:
 def mistakes(ahpatron: Ahpatron) -> list[int]:
     with (ahpatron.folder / "p.csv").open() as file:
         return [int(row["mistake"]) for row in csv.DictReader(file)]
+
+
+def test_no_process_warns_of_files_that_it_removes_after_us(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    for given in ("error", None):
+        if given:
+            monkeypatch.setenv("PYTHONWARNINGS", given)
+        else:
+            monkeypatch.delenv("PYTHONWARNINGS")
+        with unreachable_children():
+            code = "import warnings; warnings.warn('resource_tracker: 1 leaked')"
+            done = subprocess.run(
+                [sys.executable, "-c", code], capture_output=True, text=True, check=True
+            )
+            assert done.stderr == ""
+        assert os.environ.get("PYTHONWARNINGS") == given
 
 
 @pytest.mark.parametrize("way", [(), ("--shuffle",)])
@@ -157,6 +176,7 @@ def stop_at(round_: int) -> Callable[[_Figures, Played], None]:
         (("--predictions", "p.csv"), ""),  # and for what a restart does not cut
         (("--curve", "c.csv"), ""),
         (("--certify",), ""),
+        (("--save", "m.npz"), "note: --checkpoint FILE keeps what was learned\n"),
         (("--checkpoint", "c.npz"), ""),  # nothing is saved yet
         (
             ("--checkpoint", "c.npz", "--every", 1000),
@@ -177,6 +197,17 @@ def test_the_hint_when_a_run_is_stopped(
     figures, _, rest = stopped.err.rpartition(" %)\n")
     assert figures.startswith("note: stopped: ahpatron: ")
     assert rest.startswith(hint + ("" if "round" in hint else "ahpatron: interrupted"))
+
+
+def test_figures_of_a_run_that_is_stopped_twice_count_all_rounds(
+    ahpatron: Ahpatron, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ahpatron.write("d.svm", 3 * turning())
+    monkeypatch.setattr(_Figures, "__call__", stop_at(9000))
+    saved = ("--checkpoint", "c.npz", "--every", 1000)
+    first, second = (ahpatron("run", "d.svm", "--sigma", 0.4, *saved).err for _ in range(2))
+    assert second.startswith("note: the run continues after ")
+    assert second.endswith(first)
 
 
 def worker_answers(parent: int) -> bool:

@@ -50,6 +50,8 @@ USAGE = [
     (["--out", "result.xlsx"], ".json .jsonl .csv .md .tex .txt"),
     (["--curve", "curve.gif"], ".csv .png .svg"),
     (["--budgte", "4"], "--budget"),
+    (["--sigma", "atuo"], "did you mean auto?"),
+    (["--out", "z.md", "--out", "z2.md"], "--out is given 2 times"),
     (["--kernel", "rbf"], "did you mean gaussian?"),
     (["--budget", "10", "-p", "budget=20"], "hint: leave out --budget or -p budget\n"),
     (["-p", "ridge=1", "-p", "ridge=2"], "ridge is given twice\nhint: leave out one -p ridge\n"),

@@ -150,6 +150,8 @@ def test_missing_file(tmp_path: Path) -> None:
     error = refused(str(tmp_path / "trainnig.svm"), ExitCode.NO_INPUT)
     assert error.problem == "no such file"
     assert error.hint == f"did you mean {tmp_path / 'training.svm'}?"
+    write(tmp_path, TEXT, "c.svm")  # only the suffix is alike
+    assert refused(str(tmp_path / "trunc.svm"), ExitCode.NO_INPUT).hint == "check the spelling"
     assert refused(str(tmp_path / "zzz"), ExitCode.NO_INPUT).hint == "check the spelling"
     folder = tmp_path / "nowhere"
     error = refused(str(folder / "a.svm"), ExitCode.NO_INPUT)

@@ -144,3 +144,7 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
     with pytest.raises(UserError, match="No such file") as refusal:
         read_config(str(tmp_path / "none.toml"))
     assert refusal.value.code == ExitCode.NO_INPUT
+    (tmp_path / "nones.toml").touch()
+    with pytest.raises(UserError) as refusal:
+        read_config(str(tmp_path / "none.toml"))
+    assert refusal.value.hint == f"did you mean {tmp_path / 'nones.toml'}?"

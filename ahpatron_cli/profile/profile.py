@@ -274,7 +274,7 @@ def advice(profile: Profile) -> list[str]:
 
 
 def _suggested_sigma(median: float, tried: Sequence[TriedSigma]) -> float:
-    """The best σ that was tried; the median unless that one is worse by a standard error."""
+    """The best σ that was tried, or the median unless it is worse by a standard error."""
     for one in tried:
         if one.sigma == median:
             best = tried[0]

@@ -89,7 +89,7 @@ def test_sigma_is_tried_on_all_rows_or_on_some(ahpatron: Ahpatron, rings: Path) 
     lines = rings.read_text().splitlines(keepends=True)
     for count, on in (300, "all rows in a random order"), (1500, "1,000 rows drawn at random"):
         ahpatron.write("some.svm", "".join(lines[:count]))
-        assert f"(B = 100) on {on}\n" in ahpatron("inspect", "some.svm").out
+        assert f"mistakes of arow on {on}\n" in ahpatron("inspect", "some.svm").out
 
 
 def test_one_of_each_is_singular(ahpatron: Ahpatron) -> None:

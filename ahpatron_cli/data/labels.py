@@ -192,7 +192,7 @@ def is_plain(labels: Floats) -> bool:
 
 
 def distinct(labels: Floats) -> list[float]:
-    """Every label once, in order. `np.unique` would import `numpy.ma`, which a run does not need."""
+    """Every label once, in order. `np.unique` would import `numpy.ma`, which nothing else needs."""
     ordered = np.sort(labels)
     first = np.append(True, ordered[1:] != ordered[:-1])[: len(labels)]
     return ordered[first].tolist()  # type: ignore[no-any-return]  # a list of floats

@@ -117,7 +117,7 @@ def test_a_sweep_plays_them_as_run_does(ahpatron: Ahpatron, rings: Path) -> None
     csv = ahpatron("inspect", "r.jsonl", "--trials", "--format", "csv").out
     assert ",'-1=0.5 1=5" in csv
     for options, said in (
-        (("--cost", "7=2"), "--cost 7: no such label"),
+        (("--cost", "7=2"), "--cost names the label 7"),
         (("--cost", "1=2", "-l", "forgetron"), "forgetron cannot weigh examples"),
     ):
         refused = ahpatron("sweep", *grid, *options)

@@ -75,7 +75,7 @@ class UserError(Exception):
     def __reduce__(self) -> tuple[Callable[..., UserError], tuple[object, ...]]:
         """Errors travel from worker processes, and pickle knows no keyword arguments."""
         known = {"code": self.code, "place": self.place, "hint": self.hint, "details": self.details}
-        return partial(type(self), **known), (self.problem,)  # type: ignore[arg-type]
+        return partial(type(self), **known), (self.problem,)  # type: ignore[arg-type]  # by name
 
 
 def bad_data(

@@ -60,7 +60,7 @@ def _layout(document: dict[str, Any]) -> Layout:
     words: dict[str, list[str] | None] = {}
     for feature in document["features"]:
         if "word" in feature:
-            words.setdefault(feature["column"], []).append(feature["word"])  # type: ignore[union-attr]
+            words.setdefault(feature["column"], []).append(feature["word"])  # type: ignore[union-attr]  # None: caught
         else:
             words[feature["column"]] = None
     columns = []

@@ -38,7 +38,7 @@ _HINTS = {
 }
 
 _OPEN_STREAMS = ("/dev/std", "/dev/fd/", "/proc/self/fd/")
-_DISK_FAULTS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
+DISK_FAULTS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
 class Output(Protocol):
@@ -191,17 +191,12 @@ def _blaming(target: Path, *, creating: bool) -> Iterator[None]:
     except BrokenPipeError:
         raise  # the reader has had enough: no error of this file, the app ends quietly
     except OSError as fault:
-        raise _refusal(fault, target, creating=creating) from fault
-
-
-def _refusal(fault: OSError, target: Path, *, creating: bool) -> UserError:
-    reason = fault.strerror or str(fault)
-    if creating and fault.errno not in _DISK_FAULTS:
-        problem, code = f"the output cannot be created: {reason}", ExitCode.CANNOT_CREATE
-    else:
-        problem, code = f"the output cannot be written: {reason}", ExitCode.IO_ERROR
-    hint = _HINTS.get(fault.errno or 0)
-    return UserError(problem, code=code, place=Place(str(target)), hint=hint)
+        done, code = "written", ExitCode.IO_ERROR
+        if creating and fault.errno not in DISK_FAULTS:
+            done, code = "created", ExitCode.CANNOT_CREATE
+        problem = f"the output cannot be {done}: {fault.strerror or fault}"
+        hint = _HINTS.get(fault.errno or 0)
+        raise UserError(problem, code=code, place=Place(str(target)), hint=hint) from fault
 
 
 def sync_folder(folder: Path) -> None:

@@ -22,7 +22,6 @@ from ahpatron_cli.data.dataset import Dataset, Facts, changed, stream
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import one_of, usage
 from ahpatron_cli.numbers import assignment
-from ahpatron_cli.records import CertificateRecord, CertifiedRecord
 from ahpatron_cli.runner import PassResult, Setup, check
 
 
@@ -69,22 +68,20 @@ class Certifier:
 
     def certified(
         self, dataset: Dataset, facts: Facts, results: Sequence[PassResult], kernel: Kernel
-    ) -> list[CertifiedRecord]:
-        """The certificate of each run; the order of the rounds does not matter for L_T(f)."""
+    ) -> list[Certificate | tuple[str, ...]]:
+        """The certificate of each run, or why it has none; L_T(f) is the same in any order."""
         known = [result for result in results if theorems_of(result.record.learner)]
         if not known:
-            return [_certified(result, None) for result in results]
+            return [tuple(_reasons(result)) for result in results]
         radii = [
             radius for one in known for radius in radii_of(one.record.learner, one.record.params)
         ]
         again = partial(self._again, dataset, facts)
         found = comparators(again, facts.rounds, kernel, radii, self._seed)
         return [
-            _certified(
-                result,
-                certify(result.record.learner, result.record.params, result.outcome, found),
-            )
-            for result in results
+            certify(one.record.learner, one.record.params, one.counts, found)
+            or tuple(_reasons(one))
+            for one in results
         ]
 
     def _again(self, dataset: Dataset, facts: Facts) -> Iterable[tuple[Rows, Floats]]:
@@ -100,33 +97,15 @@ class Certifier:
                 raise changed(dataset.name)
 
 
-def _certified(result: PassResult, certificate: Certificate | None) -> CertifiedRecord:
-    if certificate is None:
-        return CertifiedRecord(None, tuple(_reasons(result)))
-    comparator = certificate.comparator
-    record = CertificateRecord(
-        theorem=certificate.theorem.title,
-        counts=certificate.theorem.counts,
-        count=certificate.count,
-        bound=certificate.bound,
-        trivial=certificate.trivial,
-        vacuous=certificate.vacuous,
-        comparator=comparator.name,
-        loss=comparator.loss,
-        norm=comparator.norm,
-    )
-    return CertifiedRecord(record)
-
-
 def _reasons(result: PassResult) -> Iterable[str]:
     """Which condition of which theorem fails, and what would meet it."""
     learner, params = result.record.learner, result.record.params
     if not theorems_of(learner):
         yield "no theorem covers it"
     for theorem in theorems_of(learner):
-        failing = theorem.failing(params, result.outcome)
+        failing = theorem.failing(params, result.counts)
         settings = theorem.settings({"budget": params["budget"]} if "budget" in params else {})
-        met = not theorem.failing({**params, **settings}, result.outcome)
+        met = not theorem.failing({**params, **settings}, result.counts)
         changes = [
             assignment(name, value) for name, value in settings.items() if params[name] != value
         ]

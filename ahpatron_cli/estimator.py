@@ -20,8 +20,8 @@ from ahpatron_cli.core.classwise import MAX_CLASSES, predicted
 from ahpatron_cli.core.errors import LimitReachedError, NumericalError, ParameterError
 from ahpatron_cli.core.multiclass import make_player
 from ahpatron_cli.core.parameters import Value
-from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows
-from ahpatron_cli.data.compact import CompactRows
+from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, rows_from
+from ahpatron_cli.data.cache import CompactRows
 from ahpatron_cli.data.dataset import DENSE_WIDTH, Dataset, Known, Preparation
 from ahpatron_cli.data.geometry import median_sigma
 from ahpatron_cli.runner import Repetition, Setup, generator_seed
@@ -328,7 +328,4 @@ def _rows(X: Any) -> Rows:
         return X
     if X.shape[1] > MOST_COLUMNS:
         raise ValueError(f"sparse X may have {MOST_COLUMNS} columns at most, got {X.shape[1]}")
-    if not X.has_canonical_format:
-        X = X.copy()
-        X.sum_duplicates()
-    return CsrRows(X.indptr.astype(np.int64), X.indices.astype(np.int32), X.data, X.shape[1])
+    return rows_from(X)

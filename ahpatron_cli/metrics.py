@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -10,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
+from ahpatron_cli.core.learners.arow import page_statistic
 from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.records import Fading, Metrics, Window
 
@@ -23,9 +23,9 @@ class Recent:
 
 
 MOST_KEYS = 1 << 17
-"""Different scores that are told apart in bounded memory, 3 MB."""
+"""Different scores that bounded memory (3 MB) distinguishes."""
 DRIFT_ALARM = 12.0
-"""Page's statistic from which on the mistake rate is said to have risen."""
+"""Page's statistic from which on the mistake rate has risen."""
 PENDING_SCORES = 1 << 16
 """Scores that are sorted together."""
 
@@ -159,21 +159,20 @@ class RecentMistakes:
         return rates
 
     def _watch(self, mistaken: NDArray[np.bool_]) -> None:
-        """Page's test. A right round adds log ¾ whatever p is."""
+        """Page's test, as `arow` does it."""
         past = -1
         for now in np.flatnonzero(mistaken).tolist():
-            self._seen += now - past - 1
-            self._page = max(0.0, self._page + (now - past - 1) * math.log(0.75))
-            self._page += math.log(0.75 + 0.25 * self._seen / self._wrong)  # q/p
+            right = now - past - 1
+            self._page = page_statistic(self._page, right, self._wrong / (self._seen + right))
             self._wrong += 1
-            self._seen += 1
+            self._seen += right + 1
             past = now
             if self._page > DRIFT_ALARM:
                 self.drifts.append(self._rounds + now + 1)
                 self._wrong, self._seen, self._page = 1, 2, 0.0
         left = len(mistaken) - past - 1
         self._seen += left
-        self._page = max(0.0, self._page + left * math.log(0.75))
+        self._page = page_statistic(self._page, left, None)
 
 
 def metrics_of(confusion: Sequence[Sequence[int]], ranking: Ranking | None = None) -> Metrics:

@@ -10,11 +10,6 @@ def percent(rate: float) -> str:
     return f"{100 * rate:.2f}"
 
 
-def percentage_points(difference: float) -> str:
-    """A difference of rates, with its sign: `+0.10`."""
-    return f"{100 * difference:+.2f}"
-
-
 def measure(value: float, in_percent: bool) -> str:
     """A metric or its spread: `11.20` in percent, else `0.8312`."""
     return percent(value) if in_percent else f"{value:.4f}"
@@ -22,7 +17,7 @@ def measure(value: float, in_percent: bool) -> str:
 
 def measured_difference(difference: float, in_percent: bool) -> str:
     """A difference of metrics, with its sign: `+0.10` points, else `+0.0012`."""
-    return percentage_points(difference) if in_percent else f"{difference:+.4f}"
+    return f"{100 * difference:+.2f}" if in_percent else f"{difference:+.4f}"
 
 
 def p_value(value: float) -> str:

@@ -6,19 +6,22 @@ Field names are the public contract of `--format json`; they change only with `S
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
+    from ahpatron_cli.core.theorems import Certificate
+
 SCHEMA = 1
 
 Json: TypeAlias = dict[str, Any]
 ParamValue: TypeAlias = int | float | str
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -126,33 +129,6 @@ class RunRecord:
 
 
 @dataclass(frozen=True)
-class CertificateRecord:
-    """`count` is at most `bound`: what a theorem guarantees of this very run."""
-
-    theorem: str
-    counts: str
-    """What is counted: mistakes (|M_T|), or failures (|M'_T|, rounds with y·f(x) <= 0)."""
-    count: int
-    bound: float
-    trivial: int
-    """What the count cannot exceed anyway: T, or T - |N_T|."""
-    vacuous: bool
-    """Whether the bound is not below that."""
-    comparator: str
-    loss: float
-    """L_T(f) of the comparator f, and its norm."""
-    norm: float
-
-
-@dataclass(frozen=True)
-class CertifiedRecord:
-    """The certificate of a run, or why there is none."""
-
-    certificate: CertificateRecord | None
-    reasons: tuple[str, ...] = ()
-
-
-@dataclass(frozen=True)
 class McNemarRecord:
     """A learner beside the best of one pass: McNemar's exact test on rounds that differ."""
 
@@ -217,21 +193,31 @@ class Report:
     """Whether repeats were random permutations; else all in file order."""
     notes: Sequence[str] = field(default=())
     """What the user should know: how labels were mapped, learners left out. Shown on stderr."""
-    certified: Sequence[CertifiedRecord] | None = None
-    """For each run its certificate, where certificates were asked for."""
+    certified: Sequence[Certificate | tuple[str, ...]] | None = None
+    """For each run its certificate or why there is none, where certificates were asked for."""
     mcnemar: Sequence[McNemarRecord] | None = None
     """Every learner beside the best, where that was asked for."""
 
     def by_learner(self) -> list[list[RunRecord]]:
         """Runs of equal learner and parameters together, in order of first appearance."""
-        groups: dict[tuple[Any, ...], list[RunRecord]] = {}
-        for run in self.runs:
-            groups.setdefault((run.learner, *sorted(run.params.items())), []).append(run)
-        return list(groups.values())
+        return grouped(self.runs, setting_key)
 
     def summary(self) -> list[SummaryRecord]:
         """Mean and standard deviation of each learner over its repeats."""
         return [summarise(runs) for runs in self.by_learner()]
+
+
+def setting_key(played: Any) -> tuple[Any, ...]:
+    """Equal for runs, trials and settings of equal learner and parameters."""
+    return played.learner, *sorted(played.params.items())
+
+
+def grouped(items: Iterable[T], key: Callable[[T], tuple[Any, ...]]) -> list[list[T]]:
+    """Items of equal key together, in order of first appearance."""
+    groups: dict[tuple[Any, ...], list[T]] = {}
+    for item in items:
+        groups.setdefault(key(item), []).append(item)
+    return list(groups.values())
 
 
 def mean_sd(values: Sequence[float]) -> tuple[float, float | None]:
@@ -262,25 +248,16 @@ def to_json(report: Report) -> Json:
         "version": report.version,
         "data": data_to_json(report.data),
         "runs": runs_to_json(report),
-        "summary": [_as_json(line) for line in report.summary()],
-        **(
-            {}
-            if report.mcnemar is None
-            else {"mcnemar": [dict(vars(one)) for one in report.mcnemar]}
-        ),
+        "summary": [summary_to_json(line) for line in report.summary()],
+        **({} if report.mcnemar is None else {"mcnemar": list(map(asdict, report.mcnemar))}),
         "load_seconds": report.load_seconds,
     }
 
 
 def data_to_json(data: DataRecord) -> Json:
     """The element `data`."""
-    return {
-        "path": data.path,
-        "rounds": data.rounds,
-        "features": data.features,
-        "labels": [label if label is None else whole(label) for label in data.labels],
-        "sha256": data.sha256,
-    }
+    labels = [label if label is None else whole(label) for label in data.labels]
+    return asdict(data) | {"labels": labels}
 
 
 def runs_to_json(report: Report) -> list[Json]:
@@ -289,19 +266,15 @@ def runs_to_json(report: Report) -> list[Json]:
     if report.certified is None:
         return runs
     for run, certified in zip(runs, report.certified, strict=True):
-        certificate = certified.certificate
-        run["certificate"] = None if certificate is None else dict(vars(certificate))
-        run["uncertified"] = list(certified.reasons)
+        reasons = list(certified) if isinstance(certified, tuple) else []
+        run["certificate"] = None if reasons else dict(vars(certified))
+        run["uncertified"] = reasons
     return runs
 
 
 def run_to_json(run: RunRecord) -> Json:
     """One element of `runs`; metrics only if they were asked for, classes if there are several."""
-    part = run.this_file
-    document = {**_as_json(run), "this_file": None if part is None else dict(vars(part))}
-    for name in ("metrics", "window", "fading"):
-        if document[name] is not None:
-            document[name] = dict(vars(document[name]))
+    document = asdict(run) | {"params": plain_params(run.params)}
     if run.classes is not None:
         document["classes"] = [whole(label) for label in run.classes]
     optional = ("metrics", "classes", "confusion", "window", "fading", "drifts", "costs")
@@ -310,10 +283,9 @@ def run_to_json(run: RunRecord) -> Json:
     }
 
 
-def _as_json(record: RunRecord | SummaryRecord) -> Json:
-    document = dict(vars(record))
-    document["params"] = plain_params(record.params)
-    return document
+def summary_to_json(line: SummaryRecord) -> Json:
+    """One element of `summary`."""
+    return asdict(line) | {"params": plain_params(line.params)}
 
 
 def plain_params(params: Mapping[str, ParamValue]) -> dict[str, ParamValue]:

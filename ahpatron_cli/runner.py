@@ -18,10 +18,9 @@ from ahpatron_cli.core.errors import LimitReachedError, NumericalError, Paramete
 from ahpatron_cli.core.learners import find_learner
 from ahpatron_cli.core.learners.base import wrong
 from ahpatron_cli.core.multiclass import ClassTally, make_player
-from ahpatron_cli.core.rows import Floats, Integers
+from ahpatron_cli.core.rows import Floats, Integers, Rows
 from ahpatron_cli.core.state import State, Stored
-from ahpatron_cli.core.theorems import Outcome, outcome_of
-from ahpatron_cli.data.dataset import Batch, Dataset
+from ahpatron_cli.data.dataset import WARM_UP, Batch, Dataset
 from ahpatron_cli.errors import ExitCode, UserError, bad_data, usage
 from ahpatron_cli.metrics import Ranking, Recent, RecentMistakes, metrics_of
 from ahpatron_cli.records import ParamValue, RunRecord, ThisFile
@@ -63,11 +62,6 @@ class Setup:
         return find_learner(self.source or self.learner)
 
     @property
-    def wants_horizon(self) -> bool:
-        """Whether the learner asks for the number of rounds beforehand."""
-        return "horizon" in self.kind.specs()
-
-    @property
     def auto_sigma(self) -> bool:
         """Whether σ is still to be chosen."""
         return self.kernel_params.get("sigma") == AUTO
@@ -95,6 +89,18 @@ def check(setup: Setup) -> None:
         setup.build()
     except ParameterError as error:
         raise usage(f"{setup.learner}: {error}", LISTING) from None
+
+
+def suggested_sigma(setup: Setup, path: str, rows: Rows) -> tuple[float, str]:
+    """The σ that the first of these rows suggest (--sigma auto), and a note on it."""
+    from ahpatron_cli.data.geometry import median_sigma
+
+    found = median_sigma(rows, setup.kernel)
+    if isinstance(found, str):
+        problem = f"--sigma auto cannot choose: {found}"
+        raise bad_data(problem, path, hint="give a number: --sigma S")
+    note = f"σ = {found:g}, the median distance between the first {WARM_UP:,} rows (--sigma auto)"
+    return found, note
 
 
 def _count(statistic: float | None) -> int | None:
@@ -133,18 +139,6 @@ class Played:
             return np.asarray(predicted(self.scores) != self.labels)
         return np.asarray(wrong(self.scores * self.labels, self.labels))
 
-    @classmethod
-    def joined(cls, parts: Sequence[Played]) -> Played:
-        """All rounds of consecutive parts."""
-        return replace(
-            parts[0],
-            recent_rate=parts[-1].recent_rate,
-            drifts=tuple(round_ for one in parts for round_ in one.drifts),
-            labels=np.concatenate([one.labels for one in parts]),
-            lines=np.concatenate([one.lines for one in parts]),
-            scores=np.concatenate([one.scores for one in parts]),
-        )
-
 
 Observer: TypeAlias = Callable[[Played], None]
 """Told of every batch that a pass has played: progress, predictions, checkpoints."""
@@ -161,8 +155,8 @@ class PassResult:
     """Learning time of this pass alone; that of the record includes earlier files."""
     warnings: tuple[str, ...]
     norm_drift: float
-    outcome: Outcome
-    """What theorems speak of."""
+    counts: Mapping[str, Any]
+    """The tally and the statistics of the learner, which theorems speak of."""
 
 
 class Pass:
@@ -338,7 +332,7 @@ class Pass:
             tally.seconds - before.seconds,
             tuple(f"{self.setup.learner}: {warning}" for warning in warnings),
             drift,
-            outcome_of(player) if self._classes is None else Outcome(),
+            {**vars(tally), **found},
         )
 
 
@@ -491,15 +485,15 @@ def play_repeats(
         results = parallel(
             delayed(_play_apart)(dataset, setup, repetition, repeat) for setup, repeat in tasks
         )
-    for result, played in results:
-        for observer in observers:
+    for result, parts in results:
+        for observer, played in product(observers, parts):
             observer(played)
         yield result
 
 
 def _play_apart(
     dataset: Dataset, setup: Setup, repetition: Repetition, repeat: int
-) -> tuple[PassResult, Played]:
+) -> tuple[PassResult, list[Played]]:
     parts: list[Played] = []
     result = play_repeat(dataset, setup, repetition, repeat, [parts.append])
-    return result, Played.joined(parts)
+    return result, parts

@@ -34,7 +34,7 @@ FOLDER = REPOSITORY / "docs/pictures"
 BUDGETS = FOLDER / "budget.csv"
 sys.path.insert(0, str(REPOSITORY / "tests"))
 
-from ahpatron_cli.output.plots.drawing import spread  # noqa: E402
+from ahpatron_cli.output.pictures import spread  # noqa: E402
 
 SHOWN = ("phishing", "ijcnn1")
 """The data sets of the README's picture."""

@@ -72,8 +72,18 @@ def test_conventions_of_scikit_learn(estimator: Any, check: Callable[[Any], None
     check(estimator)
 
 
+OTHERS = [
+    # these keep too little in 20 examples for the accuracy that is asked of three classes
+    small(learner, budget=80)
+    if learner in ("rbp", "budget-perceptron", "norma")
+    else small(learner)
+    for learner in REGISTRY
+    if learner not in UNLIKE
+]
+
+
 @pytest.mark.slow
-@parametrize_with_checks([small(learner) for learner in REGISTRY if learner not in UNLIKE])
+@parametrize_with_checks(OTHERS)
 def test_conventions_of_scikit_learn_for_the_others(
     estimator: Any, check: Callable[[Any], None]
 ) -> None:
@@ -113,11 +123,11 @@ def test_fit_counts_what_run_counts(ahpatron: Ahpatron, name: str) -> None:
         assert model.support_size_ == run["support_size"]
 
 
-def played(name: str, setup: Setup, repetition: Repetition) -> Played:
+def played_scores(name: str, setup: Setup, repetition: Repetition) -> np.ndarray:
     parts: list[Played] = []
     with open_source(path_of(name)) as source:
         play_repeat(load(source, Preparation()), setup, repetition, 0, [parts.append])
-    return Played.joined(parts)
+    return np.concatenate([part.scores for part in parts])
 
 
 @pytest.mark.parametrize("shuffle", [False, True])
@@ -128,11 +138,11 @@ def test_every_round_is_predicted_as_run_predicts_it(
 ) -> None:
     own = {"budget": 60} if learner != "perceptron" else {}
     setup = Setup(learner, own, "gaussian", {"sigma": FILES[name]})
-    run = played(name, setup, Repetition(1, 7, shuffle))
+    scores = played_scores(name, setup, Repetition(1, 7, shuffle))
     model = OnlineKernelClassifier(
         learner, sigma=FILES[name], params=own, shuffle=shuffle, random_state=7
     ).fit(*load_svmlight_file(path_of(name), zero_based=True))  # columns numbered as in the file
-    np.testing.assert_array_equal(model.online_scores_, run.scores)
+    np.testing.assert_array_equal(model.online_scores_, scores)
 
 
 def test_blas_runs_on_one_thread(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -306,7 +316,8 @@ def test_sparse_rows_become_dense_by_the_rule_of_the_command_line() -> None:
 
 def test_wide_sparse_rows_are_never_made_dense() -> None:
     rng = np.random.default_rng(0)
-    rows = sparse.random_array((400, 20_000_000), density=2e-7, format="csr", rng=rng)
+    content = rng.random(1600), rng.integers(20_000_000, size=1600), np.arange(0, 1601, 4)
+    rows = sparse.csr_array(content, shape=(400, 20_000_000))
     model = small("ahpatron").fit(rows, Y)  # 64 GB, if dense
     assert model.predict(rows).shape == (400,)
     with pytest.raises(ValueError, match="may have 2147483647 columns at most, got 3000000000"):

@@ -55,9 +55,9 @@ def test_a_pass_cut_anywhere_goes_on_bit_by_bit(tmp_path: Path, learner: str, fo
 def test_small_pieces_are_one_stream(learner: str) -> None:
     wanted = player(learner).feed(STREAM.X, STREAM.y)
     small = player(learner)
-    lots, scores, begin = random.Random(1), [], 0
+    rng, scores, begin = random.Random(1), [], 0
     while begin < ROUNDS:
-        end = min(begin + lots.randrange(1, 50), ROUNDS)
+        end = min(begin + rng.randrange(1, 50), ROUNDS)
         scores.append(small.feed(STREAM.X[begin:end], STREAM.y[begin:end]))
         begin = end
     assert np.concatenate(scores).tobytes() == wanted.tobytes()
@@ -221,11 +221,11 @@ def test_flipped_bytes_never_give_another_model(tmp_path: Path, content: bytes) 
     path = tmp_path / "m.npz"
     path.write_bytes(content)
     wanted = to_bytes(load_model(str(path)))
-    lots = random.Random(4)
+    rng = random.Random(4)
     refused = 0
     for _ in range(300):
         damaged = bytearray(content)
-        damaged[lots.randrange(len(content))] ^= 1 << lots.randrange(8)
+        damaged[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
         path.write_bytes(damaged)
         try:
             model = load_model(str(path))

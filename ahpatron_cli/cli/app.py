@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import errno
 import io
 import os
 import shlex
@@ -29,18 +28,10 @@ if TYPE_CHECKING:
 
 _COMMANDS = ("run", "sweep", "inspect", "predict", "convert")
 _WRITTEN = (
-    "out",
-    "save",
-    "checkpoint",
-    "predictions",
-    "curve",
-    "plot",
-    "report",
-    "merge",
-    "map_file",
+    *("out", "save", "checkpoint", "predictions", "curve"),
+    *("plot", "report", "merge", "map_file"),
 )
 """Parameters that name a file to write."""
-_DISK_FAULTS = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO)
 
 # The base of all usage errors: of Typer's own copy of click, or of click itself in older versions.
 _UsageError = cast(
@@ -209,16 +200,11 @@ def run_command(arguments: list[str]) -> int:
     except Terminated:
         return _ended("terminated", ExitCode.TERMINATED)
     except MemoryError:
-        _console().error(_out_of_memory())
+        hint = "use a smaller --budget, or one pass in file order, without --shuffle"
+        _console().error(UserError("not enough memory", code=ExitCode.BUG, hint=hint))
         return ExitCode.BUG
-    except Exception as error:  # printed with all that is needed to mend it, unless it is the disk
-        if isinstance(error, OSError) and error.errno in _DISK_FAULTS and error.filename is None:
-            _abandon_stdout()
-            problem = f"standard output cannot be written: {error.strerror}"
-            _console().error(UserError(problem, code=ExitCode.IO_ERROR))
-            return ExitCode.IO_ERROR
-        fault = _learner_fault(error)
-        if fault is not None:
+    except Exception as error:  # printed with all that is needed to mend it, unless it is known
+        if fault := _stdout_fault(error) or _learner_fault(error):
             _console().error(fault)
             return fault.code
         print(f"ahpatron {__version__}: this is a bug in ahpatron, please report", file=sys.stderr)
@@ -239,19 +225,14 @@ def _answer(arguments: list[str]) -> int:
     except SystemExit as ended:
         if isinstance(ended.__context__, BrokenPipeError):  # which Typer had caught
             raise ended.__context__ from None
-        return _exit_code(ended)
+        if ended.code is None or isinstance(ended.code, int):
+            return ended.code or ExitCode.OK
+        print(ended.code, file=sys.stderr)  # as Python itself reads it: a text counts as 1
+        return ExitCode.BUG
     if code == ExitCode.INTERRUPTED:
         raise KeyboardInterrupt  # which Typer had caught
     sys.stdout.flush()
     return ExitCode.USAGE if bare else code or ExitCode.OK
-
-
-def _exit_code(ended: SystemExit) -> int:
-    """As Python itself reads it: a number, nothing for 0, or a text for 1."""
-    if ended.code is None or isinstance(ended.code, int):
-        return ended.code or ExitCode.OK
-    print(ended.code, file=sys.stderr)
-    return ExitCode.BUG
 
 
 def _abandon_stdout() -> None:
@@ -289,6 +270,17 @@ def _report_usage_error(error: Exception, arguments: list[str]) -> int:
     return ExitCode.USAGE
 
 
+def _stdout_fault(error: Exception) -> UserError | None:
+    """A full disk behind standard output."""
+    from ahpatron_cli.atomic import DISK_FAULTS
+
+    if not isinstance(error, OSError) or error.errno not in DISK_FAULTS or error.filename:
+        return None
+    _abandon_stdout()
+    problem = f"standard output cannot be written: {error.strerror}"
+    return UserError(problem, code=ExitCode.IO_ERROR)
+
+
 def _learner_fault(error: Exception) -> UserError | None:
     """What went wrong in a learner that is not ours."""
     if "ahpatron_cli.core.learners" not in sys.modules:
@@ -300,14 +292,6 @@ def _learner_fault(error: Exception) -> UserError | None:
     if fault is None and isinstance(error, LearnerLoadError):
         return UserError(str(error), code=ExitCode.BUG, hint="update or uninstall it")
     return fault
-
-
-def _out_of_memory() -> UserError:
-    return UserError(
-        "not enough memory",
-        code=ExitCode.BUG,
-        hint="use a smaller --budget, or one pass in file order, without --shuffle",
-    )
 
 
 def _ended(how: str, code: ExitCode) -> int:

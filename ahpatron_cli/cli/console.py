@@ -13,12 +13,11 @@ import textwrap
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TextIO, TypeAlias
+from typing import TYPE_CHECKING, TextIO
 
 from ahpatron_cli.errors import Place, UserError
 from ahpatron_cli.numbers import percent
-from ahpatron_cli.output.escape import cells, literal
+from ahpatron_cli.output.escape import literal
 
 if TYPE_CHECKING:
     from rich.progress import Progress, ProgressColumn, TaskID
@@ -42,8 +41,6 @@ _BOLD = "\x1b[1m"
 _RED = "\x1b[1;31m"
 _BLUE = "\x1b[1;34m"
 _RESET = "\x1b[0m"
-
-_Paint: TypeAlias = Callable[[str, str], str]
 
 
 class Conversation:
@@ -86,8 +83,8 @@ class Conversation:
 
     def error(self, error: UserError) -> None:
         """Say why the run ends, also when quiet."""
-        shown = render_error(error, colour=_shows_colour(self._stream), width=self._width())
-        self._say(shown.removesuffix("\n"))
+        colour = _is_live_terminal(self._stream) and not os.environ.get("NO_COLOR")
+        self._say(render_error(error, colour=colour, width=self._width()).removesuffix("\n"))
 
     @contextmanager
     def progress(
@@ -117,8 +114,7 @@ class Conversation:
 
     def _folded(self, text: str) -> str:
         """In lines of a terminal's width, which would break words; as it is elsewhere."""
-        width = self._width()
-        return text if width is None else "\n".join(_wrapped(text, width))
+        return "\n".join(_wrapped(text, self._width()))
 
     def _width(self) -> int | None:
         """Columns of the terminal; None if there is none."""
@@ -184,14 +180,8 @@ def _wrapped(text: str, width: int | None) -> list[str]:
 
 
 def _is_live_terminal(stream: TextIO | None) -> bool:
-    return _is_terminal(stream) and os.environ.get("TERM", "dumb") not in {"dumb", "unknown", ""}
-
-
-def _shows_colour(stream: TextIO | None) -> bool:
-    return _is_live_terminal(stream) and not os.environ.get("NO_COLOR")
-
-
-def _is_terminal(stream: TextIO | None) -> bool:
+    if os.environ.get("TERM", "dumb") in {"dumb", "unknown", ""}:
+        return False
     try:
         return stream is not None and stream.isatty()
     except ValueError:  # closed
@@ -254,7 +244,10 @@ def _columns(width: int, *, known_total: bool) -> list[ProgressColumn]:
 
 def render_error(error: UserError, *, colour: bool = False, width: int | None = None) -> str:
     """The whole message, ending with a newline. Everything from outside is shown literally."""
-    paint = _ansi if colour else _no_paint
+
+    def paint(text: str, style: str) -> str:
+        return f"{style}{text}{_RESET}" if colour else text
+
     problem = "\n".join(_wrapped(f"error: {literal(error.problem)}", width))
     lines = [f"{paint('error', _RED)}: {paint(problem.removeprefix('error: '), _BOLD)}"]
     if error.place is not None:
@@ -269,54 +262,36 @@ def render_error(error: UserError, *, colour: bool = False, width: int | None = 
     return "\n".join(lines) + "\n"
 
 
-def _ansi(text: str, style: str) -> str:
-    return f"{style}{text}{_RESET}"
-
-
-def _no_paint(text: str, style: str) -> str:
-    return text
-
-
-def _place_lines(place: Place, paint: _Paint) -> list[str]:
+def _place_lines(place: Place, paint: Callable[[str, str], str]) -> list[str]:
     number = "" if place.line is None else str(place.line)
     indent = " " * max(len(number), 2)
     lines = [f"{indent}{paint('-->', _BLUE)} {literal(str(place))}"]
     if place.text is None:
         return lines
     bar = paint("|", _BLUE)
-    excerpt = _excerpt(place)
-    lines += [f"{indent} {bar}", f"{paint(number.rjust(len(indent)), _BLUE)} {bar} {excerpt.text}"]
+    excerpt, start, width = _excerpt(place, place.text)
+    lines += [f"{indent} {bar}", f"{paint(number.rjust(len(indent)), _BLUE)} {bar} {excerpt}"]
     if place.column is not None:
-        carets = paint("^" * excerpt.width, _RED)
+        carets = paint("^" * width, _RED)
         note = f" {paint(literal(place.note), _RED)}" if place.note else ""
-        lines.append(f"{indent} {bar} {' ' * excerpt.start}{carets}{note}")
+        lines.append(f"{indent} {bar} {' ' * start}{carets}{note}")
     elif place.note:
         lines.append(f"{indent} {bar} {paint(literal(place.note), _RED)}")
     return lines
 
 
-@dataclass(frozen=True)
-class _Excerpt:
-    """The part of a line around its fault; `start` and `width` are terminal cells."""
+def _excerpt(place: Place, text: str) -> tuple[str, int, int]:
+    """The part of a line around its fault; where the fault starts and how wide it is, in cells."""
+    from rich.cells import cell_len
 
-    text: str
-    start: int
-    width: int
-
-
-def _excerpt(place: Place) -> _Excerpt:
-    text = place.text or ""
     fault = min((place.column or 1) - 1, len(text))
     begin = max(fault - _BEFORE, 0) if len(text) > _EXCERPT else 0
     end = min(begin + _EXCERPT, len(text))
     left = _CUT if begin else ""
     right = _CUT if end < len(text) else ""
     before, marked = _shown(text[begin:fault]), _shown(text[fault : min(fault + place.width, end)])
-    return _Excerpt(
-        text=left + _shown(text[begin:end]) + right,
-        start=len(left) + cells(before),
-        width=max(cells(marked), 1),
-    )
+    shown = left + _shown(text[begin:end]) + right
+    return shown, len(left) + cell_len(before), max(cell_len(marked), 1)
 
 
 def _shown(text: str) -> str:

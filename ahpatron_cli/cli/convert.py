@@ -5,7 +5,8 @@ from __future__ import annotations
 import json
 import shlex
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack
 from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,8 +16,7 @@ from ahpatron_cli.errors import one_of, usage
 from ahpatron_cli.signals import raise_on_signals
 
 if TYPE_CHECKING:
-    from ahpatron_cli.cli.console import Conversation
-    from ahpatron_cli.data.delimited import Layout, Table, Wanted
+    from ahpatron_cli.data.layout import Layout
 
 _NAMED = 8
 """Columns and labels that a note names."""
@@ -43,8 +43,10 @@ def convert(
     """
     from ahpatron_cli.atomic import check_outputs, write_atomically
     from ahpatron_cli.cli.console import Conversation
-    from ahpatron_cli.data.delimited import KIND, Table, Wanted, find_layout, layout_of_numbers
+    from ahpatron_cli.data.delimited import find_layout, layout_of_numbers, libsvm_lines
+    from ahpatron_cli.data.layout import Wanted, layout_like, read_mapping
     from ahpatron_cli.data.source import open_source
+    from ahpatron_cli.data.table import KIND, Table
 
     raise_on_signals()
     one_of("word after --missing", missing, ("zero", "refuse"))
@@ -55,66 +57,41 @@ def convert(
         raise usage(f"--drop and --words both name {min(both)}")
     _refuse_packed(out)
     check_outputs({"--out": out, "--map": map_file}, filter(None, [data, like]))
-    zero = missing == "zero"
-    conversation = Conversation(quiet)
-    if like is not None:
-        given = {"--positive": positive, "--drop": drop, "--words": words, "--map": map_file}
-        for option, value in given.items():
-            if value:
-                raise usage(f"{option} has no effect with --like", "leave one of them out")
-        _convert_like(data, like, label, out, conversation, missing_is_zero=zero)
-        return
-    if label is None:
+    given = {"--positive": positive, "--drop": drop, "--words": words, "--map": map_file}
+    for option, value in given.items():
+        if like is not None and value:
+            raise usage(f"{option} has no effect with --like", "leave one of them out")
+    if label is None and like is None:
         hint = "name the column of labels, or an earlier mapping: --like MAP.json"
         raise usage("missing option '--label'", hint)
-    wanted = Wanted(label, tuple(drop or ()), tuple(words or ()), positive, missing_is_zero=zero)
-    with open_source(data, KIND) as source:
+    talk = Conversation(quiet)
+    mapping = None if like is None else read_mapping(like)
+    columns = label or "", tuple(drop or ()), tuple(words or ()), positive
+    wanted = Wanted(*columns, missing_is_zero=missing == "zero", like=like)
+    unknown: dict[str, None] = {}
+    with ExitStack() as opened:
+        source = opened.enter_context(open_source(data, KIND))
         table = Table(source)
-        if not source.rereadable:
-            layout = layout_of_numbers(table, wanted)
-            _write(_lines(table, layout, wanted, commented=not map_file), out)
-        else:
+        if mapping:
+            layout = layout_like(table, mapping, label)
+            used = {layout.label_place, *(column.place for column in layout.columns)}
+            if rest := [name for i, name in enumerate(table.header) if i not in used]:
+                talk.note(f"columns that {like} lacks are left out: {_listed(rest)}")
+        elif source.rereadable:
             layout = find_layout(table, wanted)
             for note in _notes(layout, positive):
-                conversation.note(note)
-            with open_source(data, KIND) as again:
-                _write(_lines(Table(again), layout, wanted, commented=not map_file), out)
+                talk.note(note)
+            table = Table(opened.enter_context(open_source(data, KIND)))
+        else:
+            layout = layout_of_numbers(table, wanted)
+        comments: Iterable[str] = [] if map_file else layout.comments()
+        if mapping:  # one line, as the header is one: the rows keep their line numbers
+            comments = ["# labels and features: see the mapping\n"]
+        _write(chain(comments, libsvm_lines(table, layout, wanted, unknown)), out)
+    if unknown:
+        talk.note(f"words that {like} lacks are written as 0: {_listed(list(unknown))}")
     if map_file:
         write_atomically(map_file, json.dumps(layout.describe(), indent=1) + "\n")
-
-
-def _convert_like(
-    data: str,
-    like: str,
-    label: str | None,
-    out: str | None,
-    conversation: Conversation,
-    *,
-    missing_is_zero: bool,
-) -> None:
-    """By an earlier mapping, in one pass."""
-    from ahpatron_cli.data.delimited import KIND, Table, Wanted, libsvm_lines
-    from ahpatron_cli.data.mapping import layout_like, left_out, read_mapping
-    from ahpatron_cli.data.source import open_source
-
-    mapping = read_mapping(like)
-    unknown: dict[str, None] = {}
-
-    def remember(name: str, word: str) -> None:
-        if len(unknown) <= _NAMED:
-            unknown[f"{name}={word}"] = None
-
-    with open_source(data, KIND) as source:
-        table = Table(source, fewest_columns=1)
-        layout = layout_like(table, mapping, label)
-        if rest := left_out(table, layout):
-            conversation.note(f"columns that {like} lacks are left out: {_listed(rest)}")
-        wanted = Wanted(layout.label, missing_is_zero=missing_is_zero, like=like)
-        # one line, as the header is one: the rows keep their line numbers
-        comment = "# labels and features: see the mapping\n"
-        _write(chain([comment], libsvm_lines(table, layout, wanted, remember)), out)
-    if unknown:
-        conversation.note(f"words that {like} lacks are written as 0: {_listed(list(unknown))}")
 
 
 def _refuse_packed(out: str | None) -> None:
@@ -143,14 +120,6 @@ def _notes(layout: Layout, positive: str | None) -> Iterator[str]:
         shown = [f"{column.name} ({len(column.words or ())})" for column in words[:_NAMED]]
         more = ["…"] if len(words) > _NAMED else []
         yield f"columns of words, and how many words each: {', '.join(shown + more)}"
-
-
-def _lines(table: Table, layout: Layout, wanted: Wanted, *, commented: bool) -> Iterator[str]:
-    """LIBSVM text; `commented`: the mapping comes first, as comment lines."""
-    from ahpatron_cli.data.delimited import libsvm_lines
-
-    lines = libsvm_lines(table, layout, wanted)
-    return chain(layout.comments(), lines) if commented else lines
 
 
 def _write(lines: Iterator[str], out: str | None) -> None:

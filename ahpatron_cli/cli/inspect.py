@@ -23,7 +23,6 @@ _RESULTS = (
     *("format", "plot", "report", "out", "learner", "data", "metric", "tune_orders"),
     *("matrix", "trials", "merge", "x"),
 )
-_OPTIONS = dict.fromkeys((*_DATA, *_RESULTS))
 
 
 def inspect(
@@ -61,7 +60,7 @@ def inspect(
     """
     from ahpatron_cli.cli.console import Conversation
     from ahpatron_cli.models.file import looks_like_model
-    from ahpatron_cli.output.formats import FORMATS
+    from ahpatron_cli.output.formats import FORMATS, write_inspected
     from ahpatron_cli.sweep.results_file import looks_like_json
 
     raise_on_signals()
@@ -71,8 +70,10 @@ def inspect(
     one_of("format", format, FORMATS)
     talk = Conversation(quiet=quiet)
     if path is None:
-        _refuse_others(context, "the list of learners", ("format",))
-        _list_learners(format)
+        _refuse_others(context, "the list of learners", ("format",), format)
+        from ahpatron_cli.output.inspect_text import print_reference, reference_to_json
+
+        write_inspected(format, print_reference, reference_to_json)
         return ExitCode.OK
     if looks_like_json(path):
         _refuse_others(context, "a results file", _RESULTS)
@@ -85,76 +86,54 @@ def inspect(
     if len(paths or []) > 1:
         raise usage("only results files can be shown together", "give one PATH")
     if looks_like_model(path):
-        _refuse_others(context, "a model", ("format",))
+        _refuse_others(context, "a model", ("format",), format)
         _inspect_model(path, format)
         return ExitCode.OK
-    _refuse_others(context, "data", _DATA)
-    return _inspect_data(path, max_faults, max_features, positive, scale, sigma, seed, format, talk)
-
-
-def _refuse_others(context: typer.Context, what: str, legal: tuple[str, ...]) -> None:
-    """Refuse options that would have no effect."""
-    for name in _OPTIONS:
-        if name not in legal and options.typed(context, name):
-            flags = [f"--{one.replace('_', '-')}" for one in legal]
-            hint = f"options for {what}: {', '.join(flags)}" if flags else "leave it out"
-            raise usage(f"--{name.replace('_', '-')} has no effect on {what}", hint)
-
-
-def _check_format(format: str, what: str) -> None:
-    """Refuse the formats that only results can be shown in."""
-    if format not in ("table", "json"):
-        hint = "use --format table for people, --format json for programs"
-        raise usage(f"{what} cannot be shown as {format}", hint)
-
-
-def _list_learners(format: str) -> None:
-    _check_format(format, "the list of learners")
-    from ahpatron_cli.output.formats import write_inspected
-    from ahpatron_cli.output.inspect_text import print_reference, reference_to_json
-
-    write_inspected(format, print_reference, reference_to_json)
-
-
-def _inspect_data(
-    path: str,
-    max_faults: int,
-    max_features: int,
-    positive: str | None,
-    scale: str | None,
-    sigma: str | None,
-    seed: int,
-    format: str,
-    talk: Conversation,
-) -> ExitCode:
-    """Read the file once; the exit code says whether a line is faulty."""
+    _refuse_others(context, "data", _DATA, format)
     from ahpatron_cli.core import KERNELS
     from ahpatron_cli.data.scaling import SCALES
     from ahpatron_cli.data.source import open_source
-    from ahpatron_cli.output.formats import write_inspected
     from ahpatron_cli.output.inspect_text import print_profile, profile_to_json
-    from ahpatron_cli.profile.profiler import Profiler, Wanted
-    from ahpatron_cli.sweep.grid import parse
-    from ahpatron_cli.sweep.plan import parse_label
+    from ahpatron_cli.profile.profiler import Profiler
+    from ahpatron_cli.sweep.grid import parse, parse_label
 
-    _check_format(format, "data")
     width = None
     if sigma is not None:
         width = float(parse("--sigma", KERNELS["gaussian"].specs()["sigma"], sigma))
     if scale is not None:
         one_of("scale", scale, SCALES)
-    asked = Wanted(max_faults, max_features, parse_label(positive), scale, width, seed)
+    label = parse_label(positive)
     with open_source(path) as source, talk.progress(source.size, source.name) as line:
-        profile = Profiler(source, asked).run(
-            lambda rows: line.show(source.position, f"{rows:,} rows", "")
+        profiler = Profiler(
+            source,
+            max_faults=max_faults,
+            max_features=max_features,
+            positive=label,
+            scale=scale,
+            sigma=width,
+            seed=seed,
         )
+        profile = profiler.run(lambda rows: line.show(source.position, f"{rows:,} rows", ""))
     write_inspected(format, partial(print_profile, profile), partial(profile_to_json, profile))
     return ExitCode.BAD_DATA if profile.faults.count else ExitCode.OK
 
 
+def _refuse_others(
+    context: typer.Context, what: str, legal: tuple[str, ...], format: str = "table"
+) -> None:
+    """Refuse options that would have no effect, and formats that only results have."""
+    for name in dict.fromkeys((*_DATA, *_RESULTS)):
+        if name not in legal and options.typed(context, name):
+            flags = [f"--{one.replace('_', '-')}" for one in legal]
+            hint = f"options for {what}: {', '.join(flags)}"
+            raise usage(f"--{name.replace('_', '-')} has no effect on {what}", hint)
+    if format not in ("table", "json"):
+        hint = "use --format table for people, --format json for programs"
+        raise usage(f"{what} cannot be shown as {format}", hint)
+
+
 def _inspect_model(path: str, format: str) -> None:
     """The learner, its parameters and its state; the file is read in full."""
-    _check_format(format, "a model")
     from ahpatron_cli.models.checkpoint import ModelOptions, SavedPass
     from ahpatron_cli.output.formats import write_inspected
     from ahpatron_cli.output.inspect_text import model_to_json, print_model
@@ -200,9 +179,8 @@ def _inspect_results(
         check_outputs({"--merge": merge}, paths)
     each = [read_results(path) for path in paths]
     for path, contents in zip(paths, each, strict=True):
-        if contents.torn:
-            talk.warn(f"{path}: the last line is torn: a sweep is still writing, or was killed")
-        warn_of_damaged_lines(talk, path, contents)
+        torn = "is torn: a sweep is still writing, or was killed"
+        warn_of_damaged_lines(talk, path, contents, torn)
     contents = each[0]
     if len(paths) > 1 or merge:
         content, contents = merge_results(paths)

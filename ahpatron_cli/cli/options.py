@@ -306,7 +306,7 @@ MetricName = Annotated[
 ]
 TuneOrders = Annotated[int, _number("TuneOrders")]
 SearchName = Annotated[
-    str, _option("SearchName", autocompletion=_names("sweep.search", "SEARCHES"))
+    str, _option("SearchName", autocompletion=_names("sweep.summary", "SEARCHES"))
 ]
 OnlyMatrix = Annotated[bool, _option("OnlyMatrix")]
 EveryTrial = Annotated[bool, _option("EveryTrial")]

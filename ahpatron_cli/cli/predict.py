@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import shlex
 from typing import TYPE_CHECKING
 
 from ahpatron_cli.cli import options
-from ahpatron_cli.cli.hints import convert_hint, predict_hint
-from ahpatron_cli.errors import UserError, one_of, usage
+from ahpatron_cli.errors import Remedy, UserError, one_of, usage
 from ahpatron_cli.numbers import counted
 from ahpatron_cli.signals import raise_on_signals
 
@@ -54,9 +54,25 @@ def predict(
     with open_output(out) as output:
         writer = ScoreWriter(output, format, saved.model.labels, several=several)
         for path in data:
-            with convert_hint(predict_hint(model)):
+            try:
                 said = _score(path, saved, preparation, writer, talk)
+            except UserError as error:
+                if error.remedy:
+                    error.hint = _hint(error.remedy, model)
+                raise
             talk.note(f"{path}: {said}" if several else said)
+
+
+def _hint(remedy: Remedy, model: str) -> str:
+    """How to score a file of another format: features must get the numbers that the model knows."""
+    predict = f"ahpatron predict {shlex.quote(model)} -"
+    if remedy.label is None:
+        return f"{remedy.before}`{remedy.command} | {predict}`"
+    command = f"{remedy.tool} {remedy.file} --like MAP.json | {predict}"
+    return (
+        f"{remedy.before}`{command}`, where MAP.json is the file that `convert --map MAP.json` "
+        "wrote for the data that the model learned from"
+    )
 
 
 def _saved_pass(model: str, data: list[str], talk: Conversation) -> SavedPass:

@@ -69,17 +69,22 @@ def run(
     from ahpatron_cli.output.formats import FORMATS, to_text, write_reports
     from ahpatron_cli.output.predictions import STDOUT, check_predictions_path, open_predictions
     from ahpatron_cli.runner import Repetition
-    from ahpatron_cli.sweep.grid import choose_learners
-    from ahpatron_cli.sweep.plan import check_costs, parse_costs, parse_label, single_setups
+    from ahpatron_cli.sweep.grid import (
+        check_costs,
+        choose_learners,
+        parse_costs,
+        parse_label,
+        single_setups,
+    )
 
     raise_on_signals()  # after the imports: modules half imported swallow exceptions
     talk = Conversation(quiet=quiet, verbose=verbose)
     one_of("format", format, FORMATS)
     out_format = format_of_suffix(out, format) if out else None
     if curve:
-        from ahpatron_cli.output.plots.curve import check_curve_path, write_curve
+        from ahpatron_cli.output.pictures import picture_format, write_curve
 
-        check_curve_path(curve)
+        picture_format(curve, "csv")
     to_stdout = predictions == STDOUT
     if predictions:
         check_predictions_path(predictions)

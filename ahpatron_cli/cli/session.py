@@ -31,9 +31,9 @@ from ahpatron_cli.runner import (
     near_tie_warning,
     play,
     play_repeats,
+    suggested_sigma,
 )
 from ahpatron_cli.signals import Terminated
-from ahpatron_cli.sweep.plan import suggested_sigma
 from ahpatron_cli.sweep.statistics import mcnemar
 
 if TYPE_CHECKING:
@@ -96,8 +96,10 @@ class Session:
         """Play all learners and repeats over one file."""
         started = time.perf_counter()
         with open_source(path) as source:
-            open_dataset = load if self._in_memory else stream
-            dataset = open_dataset(source, self.preparation, self._known, self.cache)
+            if self._in_memory or (self.cache and source.rereadable):
+                dataset = load(source, self.preparation, self._known, self.cache)
+            else:
+                dataset = stream(source, self.preparation, self._known)
             loaded = time.perf_counter() - started
             setups = self._settled(dataset)
             if self.certifier and dataset.classes:
@@ -143,7 +145,7 @@ class Session:
         name, repetition, saved = dataset.name, self.repetition, self.saved
         horizon = None
         if saved is None or not saved.resumes:
-            if dataset.in_memory or any(setup.wants_horizon for setup in setups):
+            if dataset.in_memory or any("horizon" in setup.kind.specs() for setup in setups):
                 horizon = dataset.rounds
             setups = self._playable(setups, dataset, horizon)
         total = source.size
@@ -165,7 +167,7 @@ class Session:
             if self.predictions:
                 observers.append(partial(self.predictions.write, name))
             if saved is not None:
-                return self._play_saved(dataset, saved, setups[0], horizon, observers, figures)
+                return saved.play(dataset, setups[0], repetition, horizon, observers, figures.begin)
             if self._in_memory:
                 jobs = self.jobs
                 repeats = play_repeats(dataset, setups, repetition, jobs=jobs, observers=observers)
@@ -181,43 +183,11 @@ class Session:
 
     def _how_to_go_on(self, setups: Sequence[Setup]) -> str | None:
         """What helps if a signal ends the run: --checkpoint, if it is possible here."""
-        if self.saved is not None:
-            kept = self.saved.checkpointed
-            if kept:
-                return f"the same command continues after round {kept:,}"
-            if not self.saved.may_begin_checkpoint:
-                return None
+        if self.saved is not None and self.saved.checkpointed:
+            return f"the same command continues after round {self.saved.checkpointed:,}"
         one_pass = not self._in_memory and len(setups) == 1 and not self._several_files
-        possible = one_pass and not self.traced and self.certifier is None
-        return "--checkpoint FILE keeps what was learned" if possible else None
-
-    def _play_saved(
-        self,
-        dataset: Dataset,
-        saved: SavedPass,
-        setup: Setup,
-        horizon: int | None,
-        observers: Sequence[Observer],
-        figures: _Figures,
-    ) -> list[PassResult]:
-        """One pass that continues a model, or is saved."""
-        one = saved.make_pass(
-            setup,
-            dataset.name,
-            self.repetition.seed,
-            horizon,
-            dataset.classes,
-            dataset.costs(self.repetition.costs),
-        )
-        if saved.restarts:
-            figures.begin(one)
-        one.measure(self.repetition, exactly=self._in_memory)
-        order = self.repetition.order(0, dataset.rounds or 0) if self._in_memory else None
-        batches = saved.left(dataset.batches(order, saved.first_round(one)), one)
-        results = play(batches, [one], [*observers, saved.observer(one, dataset)])
-        dataset.facts()  # refuses what must not be saved
-        saved.finish(one, dataset)
-        return results
+        other = self.traced or self.certifier or (self.saved and not self.saved.only_saves)
+        return "--checkpoint FILE keeps what was learned" if one_pass and not other else None
 
     def _playable(
         self, setups: Sequence[Setup], dataset: Dataset, horizon: int | None

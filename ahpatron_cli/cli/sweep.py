@@ -1,10 +1,12 @@
 """`ahpatron sweep`: the command and its options. What it does is in `sweep_session.py`."""
 
+import shlex
+from pathlib import Path
+
 import typer
 
 from ahpatron_cli.cli import options
-from ahpatron_cli.cli.hints import convert_hint, sweep_hint
-from ahpatron_cli.errors import ExitCode
+from ahpatron_cli.errors import ExitCode, UserError
 from ahpatron_cli.signals import raise_on_signals
 
 
@@ -54,8 +56,9 @@ def sweep(
     from ahpatron_cli.cli.console import Conversation
     from ahpatron_cli.cli.sweep_session import FindingsOutput, Sweep, criterion_of, parse_shard
     from ahpatron_cli.errors import one_of, usage
-    from ahpatron_cli.sweep.plan import make_plan, parse_costs
-    from ahpatron_cli.sweep.search import SEARCHES
+    from ahpatron_cli.sweep.grid import parse_costs
+    from ahpatron_cli.sweep.plan import make_plan
+    from ahpatron_cli.sweep.summary import SEARCHES
 
     raise_on_signals()
     talk = Conversation(quiet=quiet, verbose=verbose)
@@ -99,5 +102,12 @@ def sweep(
         )
     how = jobs, scheduler, parse_shard(shard), retries, wait
     work = Sweep(plan, criterion, search == "halving", out, output, talk, *how)
-    with convert_hint(sweep_hint):
+    try:
         return work.dry_run() if dry_run else work.play()
+    except UserError as error:
+        if error.remedy and error.place:  # a sweep reads its data more than once
+            made = shlex.quote(Path(error.place.path).stem + ".svm")
+            remedy, into = error.remedy, "--out" if error.remedy.label else ">"
+            command = f"`{remedy.command} {into} {made}`"
+            error.hint = f"{remedy.before}{command}{remedy.where}; then sweep {made}"
+        raise

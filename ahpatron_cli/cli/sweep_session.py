@@ -23,30 +23,27 @@ from ahpatron_cli.output.formats import (
     trials_to_text,
     write_findings,
 )
-from ahpatron_cli.records import RunRecord, plain
+from ahpatron_cli.records import RunRecord, plain, setting_key
 from ahpatron_cli.runner import near_tie_warning
 from ahpatron_cli.sweep.local import play_locally
-from ahpatron_cli.sweep.plan import Plan, share
+from ahpatron_cli.sweep.plan import FEWEST_ROUNDS, KEPT, Plan, Search, share, spared
 from ahpatron_cli.sweep.results_file import (
     Contents,
     ResultsFile,
-    Timing,
     check_results_path,
     read_results,
 )
-from ahpatron_cli.sweep.search import FEWEST_ROUNDS, KEPT, Search, spared
 from ahpatron_cli.sweep.summary import (
     METRICS,
     MISTAKE_RATE,
     Criterion,
     DataFindings,
     Findings,
-    Setting,
     TrialRecord,
     find,
     varied_numbers,
 )
-from ahpatron_cli.sweep.trial import Outcome, Task, environment
+from ahpatron_cli.sweep.trial import Task, environment
 
 
 def parse_shard(text: str | None) -> tuple[int, int]:
@@ -98,7 +95,7 @@ class Sweep:
         metric = self.criterion.metric
         measured = metric is not MISTAKE_RATE
         tasks = self.plan.tasks(self.talk.note, self.talk.warn, metrics=measured)
-        files = [task.trial.data.record for task in tasks]
+        files = [task.data.record for task in tasks]
         many = next((file.path for file in files if len(file.labels) > 2), None)
         if metric.of_two_classes and many:
             problem = f"--metric {metric.name} requires two classes, and {many} has more"
@@ -106,9 +103,9 @@ class Sweep:
         # the parts of a job array cannot wait for each other
         search = Search(tasks, self.criterion, self.halving, staged=self.shard[1] == 1)
         if self.output.x is not None:
-            from ahpatron_cli.output.plots.panels import check_axis
+            from ahpatron_cli.output.sweep_pictures import check_axis
 
-            grids = ([some[0].trial.params for some in group] for group in search.groups())
+            grids = ([some[0].params for some in group] for group in search.groups())
             varied = dict.fromkeys(name for grid in grids for name in varied_numbers(grid))
             check_axis(self.output.x, list(varied))
         return search
@@ -150,7 +147,8 @@ class Sweep:
         facts = {**environment(), "command": shlex.join(["ahpatron", *sys.argv[1:]])}
         with ResultsFile(self.results, facts) as results:
             contents = results.contents
-            self._tell_damage(self.results, contents)
+            torn = f"was torn: {counted(contents.torn, 'byte')} cut off"
+            warn_of_damaged_lines(self.talk, self.results, contents, torn)
             mine = share(search.needed(contents.trials), *self.shard)
             done = sum(self._done(contents.trials, task) for task in mine)
             if done:
@@ -173,7 +171,7 @@ class Sweep:
                 )
                 raise
             known = [
-                replace(contents.trials[task.id], data=task.trial.data)  # by its name of today
+                replace(contents.trials[task.id], data=task.data)  # by its name of today
                 for task in search.needed(contents.trials)
                 if task.id in contents.trials
             ]
@@ -207,21 +205,19 @@ class Sweep:
         best: tuple[float, str] | None = None
         done = failed = 0
         with self.talk.progress(len(tasks), "sweep") as line:
-            for outcome in self._outcomes(tasks):
-                if outcome is not None:
-                    trial = waiting[outcome.id].record(outcome)
-                    seconds = outcome.run.seconds if outcome.run else None
-                    results.add(trial, Timing(seconds, outcome.wall_seconds))
+            for trial in self._outcomes(tasks):
+                if trial is not None:
+                    results.add(trial)
                     done += 1
                     failed += trial.run is None
-                    self.talk.detail(_line(waiting[outcome.id], trial))
+                    self.talk.detail(_line(waiting[trial.id], trial))
                     if trial.run is not None and (best is None or trial.run.mistake_rate < best[0]):
                         best = trial.run.mistake_rate, trial.learner
                 news = f"best {percent(best[0])} % {best[1]}" if best else ""
                 count = f"{done}/{len(tasks)} trials" + (f", {failed} failed" if failed else "")
                 line.show(done, count, news)
 
-    def _outcomes(self, tasks: Sequence[Task]) -> Iterator[Outcome | None]:
+    def _outcomes(self, tasks: Sequence[Task]) -> Iterator[TrialRecord | None]:
         if not self.scheduler:
             return play_locally(tasks, self.jobs, self.retries)
         from ahpatron_cli.sweep.dask_cluster import play_on_cluster
@@ -250,30 +246,21 @@ class Sweep:
             if warning:
                 self.talk.warn(f"{data.name}: {warning}")
 
-    def _tell_damage(self, path: str, contents: Contents) -> None:
-        if contents.torn:
-            size = counted(contents.torn, "byte")
-            self.talk.warn(f"{path}: the last line was torn: {size} cut off")
-        warn_of_damaged_lines(self.talk, path, contents)
-
 
 def _setting_names(found: DataFindings) -> Callable[[RunRecord], str]:
     """What to call the setting of a run: `ahpatron (sigma=0.1)`."""
 
-    def key(played: Setting | RunRecord) -> tuple[object, ...]:
-        return played.learner, *sorted(played.params.items())
-
-    labels = {key(one): one.label for one in found.settings}
+    labels = {setting_key(one): one.label for one in found.settings}
 
     def name(run: RunRecord) -> str:
-        label = labels.get(key(run))
+        label = labels.get(setting_key(run))
         return f"{run.learner} ({label})" if label else run.learner
 
     return name
 
 
 def _line(task: Task, trial: TrialRecord) -> str:
-    setup = task.trial.setup
+    setup = task.setup
     given = {**setup.learner_params, **setup.kernel_params}
     chosen = ", ".join(f"{name}={plain(value)}" for name, value in given.items())
     name = Path(trial.data.record.path).name
@@ -312,9 +299,9 @@ class FindingsOutput:
             if self.trials:
                 trials_to_text([], format)
         if self.plot:
-            from ahpatron_cli.output.plots.sweep import check_plot_path
+            from ahpatron_cli.output.pictures import picture_format
 
-            check_plot_path(self.plot)
+            picture_format(self.plot)
         if self.report:
             from ahpatron_cli.output.html_report import check_report_path
 
@@ -331,7 +318,7 @@ class FindingsOutput:
         if self.plot and not findings.datasets:
             talk.warn(f"there is nothing to draw, so {self.plot} was not written")
         elif self.plot:
-            from ahpatron_cli.output.plots.sweep import write_plot
+            from ahpatron_cli.output.sweep_pictures import write_plot
 
             write_plot(self.plot, findings, self.x)
         if self.report:
@@ -356,8 +343,10 @@ def criterion_of(metric: str, tune_orders: int) -> Criterion:
     return Criterion(METRICS[one_of("metric", metric, METRICS)], tune_orders)
 
 
-def warn_of_damaged_lines(talk: Conversation, path: str, contents: Contents) -> None:
-    """Name the lines that cannot be used; nothing deletes them."""
+def warn_of_damaged_lines(talk: Conversation, path: str, contents: Contents, torn: str) -> None:
+    """Name the lines that cannot be used; nothing deletes them, but for a `torn` last one."""
+    if contents.torn:
+        talk.warn(f"{path}: the last line {torn}")
     for number, reason in contents.damaged[:MOST_WARNINGS]:
         talk.warn(f"{path}:{number}: this line is damaged and not used: {reason}")
     if len(contents.damaged) > MOST_WARNINGS:

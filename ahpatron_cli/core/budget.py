@@ -11,8 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -30,15 +29,14 @@ ROUNDING = float(np.finfo(np.float64).eps)
 TINY = float(np.finfo(np.float64).tiny)
 SHARE = 4
 """One of so many goes, by `selection=nearest`."""
-EQUAL, DIGITS = 1e-10, 10
+EQUAL = 1e-10
 NOISE = 1e-4
-"""Losses are compared to `DIGITS` digits of the largest, or of this share of the largest a²."""
+"""Losses are compared in units of `EQUAL` of the largest, or of this share of the largest a²."""
 PANEL = 32
 """Examples that the greedy selection takes between two products of matrices."""
 
 
-@dataclass(frozen=True)
-class Reduction:
+class Reduction(NamedTuple):
     """The hypothesis f̄ that replaces f: kept examples, their Gram matrix and coefficients."""
 
     kept: Integers
@@ -60,10 +58,15 @@ def project_onto(
     """Project f onto the examples that `select` keeps; rescale to `norm` (None: that of f)."""
     values = gram @ coefficients  # f at its own examples
     kept = select(gram, coefficients, values, ridge)
-    K2 = gram[kept].take(kept, axis=1)
-    a2 = coefficients.take(kept)
+    K2, a2 = _part(gram, kept), coefficients.take(kept)
     a2 += _ridge_solve(K2, values.take(kept) - K2 @ a2, ridge)  # K_21 a_1: what a_2 leaves of f
     return _rescaled(kept, K2, a2, ddot(a2, K2 @ a2), coefficients, values, norm)
+
+
+def _part(gram: Floats, kept: Integers) -> Floats:
+    """The rows and columns of those kept; `clip` only spares the check of numbers."""
+    rows = gram.take(kept, axis=0, mode="clip") if gram.flags.contiguous else gram[kept]
+    return rows.take(kept, axis=1, mode="clip")
 
 
 def project_classes(
@@ -77,8 +80,7 @@ def project_classes(
     values = coefficients @ gram
     sizes = np.sqrt((coefficients * coefficients).sum(axis=0))
     kept = select(gram, sizes, sizes, ridge)
-    K2 = gram[kept].take(kept, axis=1)
-    a2 = coefficients[:, kept]
+    K2, a2 = _part(gram, kept), coefficients[:, kept]
     a2 = a2 + _ridge_solve(K2, (values[:, kept] - a2 @ K2).T, ridge).T
     squares = np.einsum("ci,ci->c", a2, a2 @ K2).tolist()
     rows = zip(a2, squares, coefficients, values, strict=True)
@@ -144,7 +146,7 @@ def choose_largest(coefficients: Floats) -> Integers:
     largest = max(sizes.item(order.item(-1)), TINY)
     if sizes.item(order.item(-half)) - sizes.item(order.item(-half - 1)) <= 2 * EQUAL * largest:
         # equal ones from the youngest on, so that the older are among the last half
-        order = np.round(sizes / largest, DIGITS)[::-1].argsort(kind="stable")
+        order = np.rint(sizes / (EQUAL * largest))[::-1].argsort(kind="stable")
         order = len(sizes) - 1 - order
     kept = order[len(order) - half :]
     kept.sort()
@@ -212,7 +214,7 @@ def choose_nearest(gram: Floats, coefficients: Floats) -> Integers:
     squares = coefficients * coefficients
     losses = squares * np.maximum(diagonal - closest, 0.0)
     largest = max(losses.max(), NOISE * squares.max(), TINY)
-    losses = np.round(losses / largest, DIGITS)
+    losses = np.rint(losses / (EQUAL * largest))
     younger_first: list[int] = (size - 1 - losses[::-1].argsort(kind="stable")).tolist()
     left = max(size // SHARE, 1)
     stays, needed = [True] * size, [False] * size
@@ -232,11 +234,10 @@ def choose_nearest(gram: Floats, coefficients: Floats) -> Integers:
 
 def _neighbours(gram: Floats, diagonal: Floats) -> tuple[Integers, Floats]:
     """For each i the j ≠ i with the largest `κ_ij²/κ_jj`, the oldest of equal ones; and that."""
-    if (np.abs(diagonal - 1.0) <= EQUAL).all() and gram.min() >= 0:
-        shared = gram.copy()  # the square has the same order, but denormals, which are slow
-        lengths = diagonal
-    else:
-        shared = np.abs(gram) / np.sqrt(np.where(diagonal > 0, diagonal, np.inf))
+    shared = np.abs(gram)  # the square has the same order, but denormals, which are slow
+    lengths = diagonal
+    if not (np.abs(diagonal - 1.0) <= EQUAL).all():
+        shared /= np.sqrt(np.where(diagonal > 0, diagonal, np.inf))
         lengths = np.ones(len(gram))
     np.fill_diagonal(shared, -1.0)
     rows = np.arange(len(shared))

@@ -7,30 +7,23 @@ first in the order of their labels.
 from __future__ import annotations
 
 import math
-from abc import abstractmethod
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ahpatron_cli.core.budget import Selection, project_classes
 from ahpatron_cli.core.expansion import CANCELLED
-from ahpatron_cli.core.hypothesis import Standing
+from ahpatron_cli.core.hypothesis import Hypothesis
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.points import DensePoints, Points, exchange_points
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.core.second_order import SecondOrder
 from ahpatron_cli.core.state import Stored
 
-if TYPE_CHECKING:
-    from ahpatron_cli.core.engine import Tally
-    from ahpatron_cli.core.learners.base import Learner
-
 REST, SHARED = "rest", "shared"
 MULTICLASS_MEANING = "several classes: one learner for each against the rest, or one S for all"
 MAX_CLASSES = 1000
-LOOK_AHEAD = 8
-"""Rounds whose margins are compared together, if the last round was an update; else more."""
 EQUAL_VALUES = 1e-12
 """Values that differ by this share of the largest |f_c(x)| are equal but for rounding."""
 
@@ -54,32 +47,6 @@ def class_margins(scores: Floats, labels: Floats) -> tuple[Floats, Integers]:
     margins = scores[rounds, own] - best
     margins[np.abs(margins) <= slack] = 0.0
     return margins, (others >= (best - slack)[:, None]).argmax(axis=1)
-
-
-class ClassHypothesis(Standing):
-    """f with a value for each class."""
-
-    @abstractmethod
-    def play(
-        self,
-        block: Points,
-        labels: Floats,
-        learner: Learner[Any],
-        tally: Tally,
-        costs: Floats | None,
-    ) -> Floats:
-        """Play a block: f_c(x) of each round and class, as it was when it was predicted.
-
-        `costs` are those of the rounds' examples, if they are not all 1.
-        """
-
-    @abstractmethod
-    def statistics(self, learner: Learner[Any]) -> dict[str, int | float | None]:
-        """What the pass reports beyond the common counts, by name."""
-
-    @abstractmethod
-    def warnings(self, learner: Learner[Any]) -> list[str]:
-        """What the user must know about the numbers of the pass."""
 
 
 class SharingLearner:
@@ -109,70 +76,14 @@ class SharingLearner:
         raise NotImplementedError
 
 
-class Shared(ClassHypothesis):
-    """f_c = Σ_i A_ic κ(s_i,·): one S for all classes, with a column of coefficients for each."""
+class Shared(Hypothesis):
+    """f_c = Σ_i A_ic κ(s_i,·): one S for all classes, with a column of coefficients for each.
+
+    `values` has a row for each example of the block, with f_c of each class as it is now and up to
+    rounding; `value` is one of these rows, exactly 0 where terms cancel.
+    """
 
     classes: int
-
-    @abstractmethod
-    def open(self, block: Points, labels: Floats) -> None:
-        """Take up a block."""
-
-    @abstractmethod
-    def values(self) -> Floats:
-        """f_c at all examples of the block, a row for each, as it is now and up to rounding."""
-
-    @abstractmethod
-    def value(self, round_: int) -> Floats:
-        """f_c at one of them, the current one from here on; exactly 0 where terms cancel."""
-
-    @abstractmethod
-    def close(self) -> None:
-        """End the block."""
-
-    def play(
-        self,
-        block: Points,
-        labels: Floats,
-        learner: Learner[Any],
-        tally: Tally,
-        costs: Floats | None,
-    ) -> Floats:
-        assert isinstance(learner, SharingLearner)
-        self.open(block, labels)
-        rounds, now, look = len(labels), 0, LOOK_AHEAD
-        scores = np.empty((rounds, self.classes))
-        while now < rounds:  # from one update to the next f stays the same
-            values = self.values()[now : min(now + look, rounds)]
-            margins, _ = class_margins(values, labels[now : now + len(values)])
-            due = learner.wants_class(margins).nonzero()[0]
-            ahead = due.item(0) if len(due) else len(values)
-            scores[now : now + ahead] = values[:ahead]
-            learner.pass_over(values[:ahead], labels[now : now + ahead])
-            now += ahead
-            if not len(due):
-                look *= 2
-                continue
-            look = LOOK_AHEAD
-            scores[now] = value = self.value(now)
-            (margin,), (rival,) = class_margins(value[None], labels[now : now + 1])
-            if costs is not None:
-                learner.__dict__["_weight"] = costs.item(now)
-            y = int(labels[now])
-            if learner.update_class(self, value, y, int(rival), float(margin)) is not False:
-                tally.updates += 1
-                tally.margin_updates += bool(margin > 0)
-            now += 1
-        self.close()
-        return scores
-
-    def statistics(self, learner: Learner[Any]) -> dict[str, int | float | None]:
-        """Counts; what is not a count is about two classes, and is left out."""
-        found = learner.statistics()
-        return {name: value for name, value in found.items() if isinstance(value, int)}
-
-    def warnings(self, learner: Learner[Any]) -> list[str]:
-        return learner.warnings(self)
 
 
 class SharedExpansion(Shared):
@@ -208,7 +119,7 @@ class SharedExpansion(Shared):
     def values(self) -> Floats:
         return self._F.T
 
-    def value(self, round_: int) -> Floats:
+    def value(self, round_: int) -> Floats:  # type: ignore[override]  # one for each class
         self._now, values = round_, self._F[:, round_]
         kernel_values = np.concatenate((self._K[:, round_], self._G[self._newcomers, round_]))
         terms = np.abs(self.coefficients) @ np.abs(kernel_values)

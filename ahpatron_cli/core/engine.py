@@ -8,6 +8,7 @@ the next one are passed over in one leap.
 from __future__ import annotations
 
 import copy
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ahpatron_cli.core.blas import dasum
 from ahpatron_cli.core.errors import NumericalError, ParameterError
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.hypothesis import Hypothesis, Standing
@@ -204,10 +206,11 @@ class Player:
                     scores[part] = score(self._full_block(points, begin, end), part)
                 except NumericalError as error:
                     raise error.later(part.start) from None
-                finite = np.isfinite(scores[part])
-                if not finite.all():
-                    row = part.start + int(np.argmin(finite.reshape(len(finite), -1).all(axis=1)))
-                    raise NumericalError("f(x) is not a finite number", row, "score")
+                if not math.isfinite(dasum(scores[part].reshape(-1))):
+                    finite = np.isfinite(scores[part].reshape(end - begin, -1)).all(axis=1)
+                    if not finite.all():
+                        row = part.start + int(finite.argmin())
+                        raise NumericalError("f(x) is not a finite number", row, "score")
         return scores
 
     def _chunks(self, rows: Rows) -> Iterator[tuple[int, Points]]:
@@ -250,17 +253,13 @@ class Player:
         now, wanted, empty = 0, 0, f.empty
         updates = margin_updates = 0
         each_round = self._each_round
-        leap = not each_round
         steps = learner.steps() if self._sweeps and costs is None else None
+        if steps is not None:
+            updates, margin_updates = cast("Expansion", f).sweep(steps, signs, scores)
+            now = rounds
+        leap = not each_round
         while now < rounds:
-            if steps is not None:
-                expansion = cast("Expansion", f)
-                size = expansion.size
-                now, near = expansion.sweep(now, steps, signs, scores)
-                updates, margin_updates = updates + expansion.size - size, margin_updates + near
-                if now == rounds:
-                    break
-            elif leap and not empty:
+            if leap and not empty:
                 # Until the next update f stays the same: all rounds up to it are read at once.
                 values = f.values()[now:rounds]
                 scores[now:] = values.tolist()
@@ -308,7 +307,7 @@ class Player:
         return {
             "learner": then["learner"].state(),
             "f": then["f"].state(),
-            "lots": generator_state(then["rng"]),
+            "random": generator_state(then["rng"]),
             "tally": {**vars(then["tally"]), "seconds": self.tally.seconds},
             "centre": then["_centre"],
             "sparse": then["_sparse"],
@@ -321,7 +320,7 @@ class Player:
         """Go on from a state, in a fresh player of the same learner, kernel and parameters."""
         stored.part("learner", self.learner)
         stored.part("f", self.f)
-        stored.generator("lots", self.rng)
+        stored.generator("random", self.rng)
         tally = stored.child("tally")
         self._restore_tally(tally)
         self._centre = None if stored.is_none("centre") else stored.array("centre", (None,))

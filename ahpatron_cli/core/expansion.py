@@ -13,6 +13,7 @@ an example writes one number into a and adds a row of the table to g; shrinking 
 from __future__ import annotations
 
 import math
+import sys
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
@@ -30,6 +31,7 @@ from ahpatron_cli.core.state import Stored
 SMALLEST_SCALE = 1e-100
 SMALLEST_SQUARE = float(np.finfo(np.float64).tiny)
 """Below this, doubles have fewer digits."""
+LARGEST_SQUARE = float(np.finfo(np.float64).max)
 EQUAL_SIZE = 1e-10
 """Coefficients that differ by this share of their size are equal but for rounding."""
 CANCELLED = 1e-12
@@ -40,13 +42,15 @@ class Steps(NamedTuple):
     """An update that f makes by itself: `f ← Proj_U(f + λ_t·y·κ(x,·))` if `y·f(x) < θ`."""
 
     threshold: float
-    """θ."""
+    """θ > 0: while f is 0, every round updates."""
     step_at: Callable[[float], float]
     """λ_t of a round that updates, by its margin; asked for once in each, in order."""
     radius: float
     """U."""
-    budget: int | None
-    """B: where S is full, an update is left to the learner. None: S may grow."""
+    budget: int | None = None
+    """B; None: S may grow."""
+    make_room: Callable[[Any], None] = lambda f: None
+    """What the learner does to f where S is full and an update is due."""
 
 
 class Expansion(Hypothesis):
@@ -55,8 +59,10 @@ class Expansion(Hypothesis):
     size: int
     looks_ahead = True
 
-    def __init__(self, kernel: Kernel, *, keep_gram: bool = False) -> None:
+    def __init__(self, kernel: Kernel, *, keep_gram: bool = False, most: int | None = None) -> None:
+        """`most` is |S| at its largest, if it is known: the Gram matrix then has no empty room."""
         self.kernel = kernel
+        self._largest_size = sys.maxsize if most is None else most
         self.size = 0
         self.norm_squared = 0.0
         """‖f‖², tracked: `‖f + cκ(x,·)‖² = ‖f‖² + 2c·f(x) + c²κ(x,x)`; NaN if not known."""
@@ -86,6 +92,7 @@ class Expansion(Hypothesis):
         self._table = self.kernel.between(block, both, self._room_for(block.size, both.size))
         self._flat = self._table.ravel()
         self._diagonal: list[float] = self.kernel.diagonal(block).tolist()
+        self._diagonals: Floats | None = None
         self._rounds, places = self._table.shape
         self._places = np.arange(places)  # of S in order of age; only the first |S| count
         self._gram_places = self._places[: self._first].copy()
@@ -122,57 +129,59 @@ class Expansion(Hypothesis):
         self._now, self._value = round_, value
         return value
 
-    def sweep(
-        self, begin: int, steps: Steps, labels: list[float], scores: list[float]
-    ) -> tuple[int, int]:
-        """Play the rounds from `begin` on by `steps`, and note each f(x) as it was predicted.
+    def sweep(self, steps: Steps, labels: list[float], scores: list[float]) -> tuple[int, int]:
+        """Play the block's rounds by `steps`, and note each f(x) as it was predicted.
 
-        It ends at a round that is left to the learner, because it has to update a full S, or after
-        the last. Returns that round, and how many updated although y·f(x) > 0. The arithmetic is
-        that of `value`, `add` and `project`: their calls would take most of the time.
+        Returns how many updated, and how many of them although y·f(x) > 0. The arithmetic is that
+        of `value`, `add` and `project`: their calls would take most of the time.
         """
-        g, flat, diagonal, first = self._g, self._flat, self._diagonal, self._first
-        views: Any = memoryview  # quicker by one number at a time
-        a, places, values = views(self._a), views(self._places), views(g)
-        rounds, width, margin_updates = self._rounds, len(a), 0
-        threshold, step_at, budget = steps.threshold, steps.step_at, steps.budget
-        radius, sqrt = steps.radius, math.sqrt
+        threshold, step_at, radius, budget, make_room = steps
         square = radius * radius  # infinite where ** would raise
+        smallest, most = SMALLEST_SQUARE, min(square, LARGEST_SQUARE)
+        flat, diagonal, first, rounds = self._flat, self._diagonal, self._first, self._rounds
+        views: Any = memoryview  # quicker by one number at a time
+        a, places = views(self._a), views(self._places)
+        g, values, width = self._g, views(self._g), len(a)
         scale, noise, squared, size = self._scale, self._noise, self.norm_squared, self.size
-        for now in range(begin, len(labels)):
+        updates = margin_updates = 0
+        for now, y in enumerate(labels):
             value = values[now]
-            if -noise <= value <= noise and value:
+            if value <= noise and value >= -noise and value:
                 value = self._careful_value(now)
             scores[now] = value = value * scale
-            y = labels[now]
             margin = y * value
-            if margin < threshold or not size:
+            if margin < threshold:
                 if size == budget:
-                    break
-                coefficient = step_at(margin) * y
-                margin_updates += margin > 0
-                stored = coefficient / scale
-                a[first + now], places[size] = stored, first + now
+                    self._now, self._value, self.size = now, value, size
+                    self._scale, self._noise, self.norm_squared = scale, noise, squared
+                    make_room(self)
+                    scale, noise, squared = self._scale, self._noise, self.norm_squared
+                    size, g, values, value = self.size, self._g, views(self._g), self._value
+                step = step_at(margin)
+                updates += 1
+                if margin > 0:
+                    margin_updates += 1
+                stored = step / scale
+                noise += CANCELLED * stored
+                stored *= y
+                place = first + now
+                a[place], places[size] = stored, place
                 size += 1
                 daxpy(flat, g, rounds, stored, now * width + first)
-                noise += CANCELLED * abs(stored)
-                squared += coefficient * (2.0 * value + coefficient * diagonal[now])
-                if SMALLEST_SQUARE <= square < squared < math.inf:
-                    scale *= radius / sqrt(squared)
+                squared += step * (2.0 * y * value + step * diagonal[now])
+                if smallest <= squared <= most:  # as mostly: nothing to project
+                    continue
+                factor = radius / math.sqrt(squared) if smallest <= square < squared else 0.0
+                if scale * factor >= SMALLEST_SCALE:
+                    scale *= factor
                     squared = square
-                    if scale < SMALLEST_SCALE:
-                        self._scale, self._noise = scale, noise
-                        self._fold_scale()
-                        scale, noise = self._scale, self._noise
-                elif not SMALLEST_SQUARE <= squared <= square or squared == math.inf:
+                else:
                     self._now, self._value, self.size = now, value, size
                     self._scale, self._noise, self.norm_squared = scale, noise, squared
                     self.project(radius)
                     scale, noise, squared = self._scale, self._noise, self.norm_squared
-        else:
-            now = len(labels)
         self._scale, self._noise, self.norm_squared, self.size = scale, noise, squared, size
-        return now, margin_updates
+        return updates, margin_updates
 
     def _careful_value(self, round_: int) -> float:
         """g anew, or exactly 0 where its terms cancel but for rounding.
@@ -189,7 +198,7 @@ class Expansion(Hypothesis):
         if self._gram is not None:
             self._complete_gram()
         members = self.members
-        old = int(np.searchsorted(members, self._first))
+        old = int(members.searchsorted(self._first))
         if old < self._first:
             self.points.keep(members[:old])
         if old < self.size:
@@ -391,32 +400,30 @@ class Expansion(Hypothesis):
 
     def _complete_gram(self) -> None:
         """Bring the kept Gram matrix up to date: without those dropped, with those added."""
-        assert self._gram is not None
-        before, members, size = self._gram_places, self.members, self.size
-        if not self._is_open or (len(before) == size and (not size or before[-1] == members[-1])):
+        gram, before, members, size = self._gram, self._gram_places, self.members, self.size
+        assert gram is not None
+        known = len(before)
+        if not self._is_open:
             return
-        known = int(members.searchsorted(before[-1], side="right")) if len(before) else 0
-        if known < len(before):
+        if known and (size < known or members.item(known - 1) != before.item(-1)):  # some left
+            known = int(members.searchsorted(before[-1], side="right"))
             still = before.searchsorted(members[:known])
-            self._gram[:known, :known] = self._gram[still].take(still, axis=1)
-        self._make_room(size, known)
-        rows = self._table[members[known:] - self._first]
-        if known and members[known - 1] != known - 1:  # some places before it are empty
-            rows = rows.take(members, axis=1)
-        else:
-            rows[:, known:size] = rows.take(members[known:], axis=1)
-        self._gram[known:size, :size] = rows[:, :size]
-        self._gram[:known, known:size] = rows[:, :known].T
+            gram[:known, :known] = gram[still].take(still, axis=1)
+        if size > known:
+            if size > len(gram):  # its room is doubled when it runs out
+                room = max(size, min(2 * len(gram), self._largest_size))
+                grown = np.zeros((room, room))
+                grown[:known, :known] = gram[:known, :known]
+                self._gram = gram = grown
+            new = members[known:]
+            rows = self._table.take(new - self._first, axis=0, mode="clip")
+            if known and members.item(known - 1) != known - 1:  # some places before it are empty
+                rows = rows.take(members, axis=1, mode="clip")
+            else:
+                rows[:, known:size] = rows.take(new, axis=1, mode="clip")
+            gram[known:size, :size] = rows[:, :size]
+            gram[:known, known:size] = rows[:, :known].T
         self._gram_places = members.copy()
-
-    def _make_room(self, size: int, known: int) -> None:
-        """A Gram matrix of `size` examples; its room is doubled when it runs out."""
-        assert self._gram is not None
-        if size > len(self._gram):
-            room = max(size, 2 * len(self._gram), 64)
-            gram = np.zeros((room, room))
-            gram[:known, :known] = self._gram[:known, :known]
-            self._gram = gram
 
     def column(self) -> Floats:
         """κ(S, x), x being the current example, in order of age."""
@@ -445,8 +452,10 @@ class Expansion(Hypothesis):
 
     def diagonals(self) -> Floats:
         """κ(s, s) by place, if the Gram matrix is kept."""
-        assert self._gram is not None
-        return np.concatenate([self._gram.diagonal()[: self._first], self._diagonal])
+        if self._diagonals is None:
+            assert self._gram is not None
+            self._diagonals = np.concatenate([self._gram.diagonal()[: self._first], self._diagonal])
+        return self._diagonals
 
     def gram_by_place(self) -> Floats:
         """κ(s, s') by place, if the Gram matrix is kept and was not asked for in this block."""
@@ -466,7 +475,8 @@ class Expansion(Hypothesis):
         for place in np.flatnonzero(a != known).tolist():  # few were dropped since
             daxpy(K[place], values, a=a.item(place) - known.item(place))  # in place
             known[place] = a[place]
-        return np.concatenate([values + b @ self._table[:, :n], self._g]) * self._scale
+        # all columns at once: a part of them would be copied first
+        return np.concatenate([values + (b @ self._table)[:n], self._g]) * self._scale
 
     def sizes(self) -> Floats:
         """|a_i| up to a common factor, by place; 0 where there is no example."""

@@ -275,8 +275,8 @@ def leading(matrix: Floats, rank: int) -> tuple[Floats, Floats]:
 class Sketches(KernelMap):
     """The feature map φ of SkeGD, and the sketches Φ_pp and Φ_pm that it comes from.
 
-    Lots are drawn in this order: the columns of S, their signs (0: -1), the sampled examples; then
-    a column and a sign for each example admitted.
+    Random numbers are drawn in this order: the columns of S, their signs (0: -1), the sampled
+    examples; then a column and a sign for each example admitted.
     """
 
     def __init__(

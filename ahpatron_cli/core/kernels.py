@@ -46,7 +46,7 @@ class Kernel(Declared):
                 scaled = CsrRows(rows.indptr, rows.columns, rows.values / unit, rows.width)
                 points = SparsePoints(scaled)
             else:
-                points = DensePoints((rows if centre is None else rows - centre) / unit)
+                points = DensePoints(rows, centre, unit)
         if not points.largest < HUGE:
             missing = np.flatnonzero(np.isnan(row_sums(rows)))
             if len(missing):

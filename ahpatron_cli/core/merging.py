@@ -50,9 +50,11 @@ class MergingExpansion(Expansion):
     _block: DensePoints
 
     def open(self, block: Points, labels: Floats) -> None:
-        # a copy, because merged points take the places of its rounds
-        dense = _dense(block)
-        super().open(dense.subset(np.arange(dense.size)), labels)
+        super().open(_dense(block), labels)
+        assert isinstance(self.points, DensePoints)
+        # a copy, because merged points take the places of its rounds, too
+        self._everywhere = self.points.followed_by(self._block)
+        self._block = self._everywhere.slice(self._first, self._everywhere.size)
 
     def at(self, points: Points) -> Floats:
         return super().at(_dense(points))
@@ -69,34 +71,29 @@ class MergingExpansion(Expansion):
         Partners have the same sign. The merged point takes the partner's place. Where equal but for
         rounding, the older is the smallest, and the older is the partner.
         """
-        a, members, i = self._a.take(self.members), self.members, self.smallest()
+        a, age = self._a, self.smallest()
+        i = self.members.item(age)
         a_i = a.item(i)
-        partners = np.flatnonzero(a > 0.0 if a_i > 0 else a < 0.0)
-        partners = partners[partners != i]
-        if len(partners):
-            places = members.take(partners)
-            smallest = self._point(members.item(i))
-            k = self.kernel.between(smallest, self._everywhere())[0].take(places)
-            m = a_i / (a_i + a.take(partners))
+        partners = a > 0.0 if a_i > 0 else a < 0.0
+        partners[i] = False
+        places = partners.nonzero()[0]
+        if len(places):
+            smallest = self._point(i)
+            k = self.kernel.between(smallest, self._everywhere)[0].take(places)
+            m = a_i / (a_i + a.take(places))
             losses = read_losses(m, k)
             chosen = int((losses <= losses.item(losses.argmin()) + EQUAL_LOSS).argmax())
             h, g = best_point(m.item(chosen), k.item(chosen))
             place = places.item(chosen)
             between = h * smallest.coordinates + (1 - h) * self._point(place).coordinates
-            self._put(place, DensePoints(between), (a_i + self._a.item(place)) * g)
-        self.drop(i)
-
-    def _everywhere(self) -> DensePoints:
-        """The points by place; those of the block lie behind those of S."""
-        assert isinstance(self.points, DensePoints)
-        return self.points.followed_by(self._block)
+            self._put(place, DensePoints(between), (a_i + a.item(place)) * g)
+        self.drop(age)
 
     def _point(self, place: int) -> DensePoints:
-        first = self._first
-        if place >= first:
-            return self._block.slice(place - first, place - first + 1)
-        assert isinstance(self.points, DensePoints)
-        return self.points.slice(place, place + 1)
+        """In this place: those of the block are behind those of S."""
+        if place >= self._first:
+            return self._block.slice(place - self._first, place - self._first + 1)
+        return self._everywhere.slice(place, place + 1)
 
     def _put(self, place: int, point: DensePoints, stored: float) -> None:
         """Replace an example; `stored` is the coefficient up to the lazy scale."""

@@ -15,17 +15,21 @@ from numpy.typing import ArrayLike
 
 from ahpatron_cli.core.classwise import (
     SHARED,
-    ClassHypothesis,
+    Shared,
     SharingLearner,
     class_margins,
     predicted,
 )
 from ahpatron_cli.core.engine import BLOCK, NEAR_TIE, Player, Tally
+from ahpatron_cli.core.hypothesis import Standing
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.learners.base import Learner
 from ahpatron_cli.core.points import Points
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.core.state import Saved, Stored
+
+LOOK_AHEAD = 8
+"""Rounds whose margins are compared together, if the last round was an update; else more."""
 
 
 @dataclass
@@ -43,7 +47,7 @@ class ClassTally(Tally):
 class MulticlassPlayer(Player):
     """A learner's pass over a stream of k classes: one against the rest, or on one shared S."""
 
-    f: ClassHypothesis
+    f: Shared | OneAgainstRest
     tally: ClassTally
 
     def __init__(
@@ -75,7 +79,44 @@ class MulticlassPlayer(Player):
         """A block from opening to closing."""
         if self._costs is not None:
             costs = self._costs[labels.astype(np.int64)]
-        return self.f.play(block, labels, self.learner, self.tally, costs)
+        if isinstance(self.f, Shared):
+            return self._play_shared(self.f, block, labels, costs)
+        scores = np.empty((len(labels), *self._columns))
+        for c, player in enumerate(self.f.players):
+            player.tally = self.tally  # where updates are counted
+            scores[:, c] = player.play_block(block, np.where(labels == c, 1.0, -1.0), costs)
+        return scores
+
+    def _play_shared(self, f: Shared, block: Points, labels: Floats, costs: Any) -> Floats:
+        """f_c(x) of each round and class, as it was when it was predicted."""
+        learner, tally = self.learner, self.tally
+        assert isinstance(learner, SharingLearner)
+        f.open(block, labels)
+        rounds, now, look = len(labels), 0, LOOK_AHEAD
+        scores = np.empty((rounds, f.classes))
+        while now < rounds:  # from one update to the next f stays the same
+            values = f.values()[now : min(now + look, rounds)]
+            margins, _ = class_margins(values, labels[now : now + len(values)])
+            due = learner.wants_class(margins).nonzero()[0]
+            ahead = due.item(0) if len(due) else len(values)
+            scores[now : now + ahead] = values[:ahead]
+            learner.pass_over(values[:ahead], labels[now : now + ahead])
+            now += ahead
+            if not len(due):
+                look *= 2
+                continue
+            look = LOOK_AHEAD
+            scores[now] = value = np.asarray(f.value(now))
+            (margin,), (rival,) = class_margins(value[None], labels[now : now + 1])
+            if costs is not None:
+                learner.__dict__["_weight"] = costs.item(now)
+            y = int(labels[now])
+            if learner.update_class(f, value, y, int(rival), float(margin)) is not False:
+                tally.updates += 1
+                tally.margin_updates += bool(margin > 0)
+            now += 1
+        f.close()
+        return scores
 
     def _judge(self, scores: Floats, labels: Floats, spared: int = 0) -> None:
         tally, true, found = self.tally, labels.astype(np.int64), predicted(scores)
@@ -105,12 +146,24 @@ class MulticlassPlayer(Player):
         self.tally = ClassTally(confusion=np.zeros(2 * self._columns, dtype=np.int64))
 
     def statistics(self) -> dict[str, int | float | None]:
-        """What the learners report beyond the common counts, by name."""
-        return self.f.statistics(self.learner)
+        """Counts of the learners, summed; what is no count is about two classes, and left out."""
+        players = [self] if isinstance(self.f, Shared) else self.f.players
+        found = [player.learner.statistics() for player in players]
+        return {
+            name: sum(int(one[name] or 0) for one in found)
+            for name, value in found[0].items()
+            if isinstance(value, int)
+        }
 
     def warnings(self) -> list[str]:
         """What the user must know about the numbers of this pass."""
-        return self.f.warnings(self.learner)
+        if isinstance(self.f, Shared):
+            return self.learner.warnings(self.f)
+        return [
+            f"class {number} of {len(self.f.players)}: {text}"
+            for number, player in enumerate(self.f.players, 1)
+            for text in player.warnings()
+        ]
 
     def _label_fault(self, labels: Floats) -> str | None:
         (k,) = self._columns
@@ -136,26 +189,12 @@ class MulticlassPlayer(Player):
         )
 
 
-class OneAgainstRest(ClassHypothesis):
+class OneAgainstRest(Standing):
     """One learner for each class, for which that class is +1 and every other one -1."""
 
     def __init__(self, players: Sequence[Player]) -> None:
         """Each has its own f, budget and random generator; rows are prepared once, for all."""
         self.players = players
-
-    def play(
-        self,
-        block: Points,
-        labels: Floats,
-        learner: Learner[Any],
-        tally: Tally,
-        costs: Floats | None,
-    ) -> Floats:
-        scores = np.empty((len(labels), len(self.players)))
-        for c, player in enumerate(self.players):
-            player.tally = tally  # where updates are counted
-            scores[:, c] = player.play_block(block, np.where(labels == c, 1.0, -1.0), costs)
-        return scores
 
     def at(self, points: Points) -> Floats:
         return np.stack([player.f.at(points) for player in self.players], axis=1)
@@ -180,22 +219,6 @@ class OneAgainstRest(ClassHypothesis):
         for player in self.players:
             player.f.compress(origin)
 
-    def statistics(self, learner: Learner[Any]) -> dict[str, int | float | None]:
-        """Counts are summed; what is not a count belongs to two classes, and is left out."""
-        found = [player.learner.statistics() for player in self.players]
-        return {
-            name: sum(int(one[name] or 0) for one in found)
-            for name, value in found[0].items()
-            if isinstance(value, int)
-        }
-
-    def warnings(self, learner: Learner[Any]) -> list[str]:
-        return [
-            f"class {number} of {len(self.players)}: {text}"
-            for number, player in enumerate(self.players, 1)
-            for text in player.warnings()
-        ]
-
     def exchange(self, stored: Stored) -> None:
         for c, player in enumerate(self.players):
             stored.part(str(c), _Rival(player))
@@ -210,7 +233,7 @@ class _Rival(Saved):
     def exchange(self, stored: Stored) -> None:
         stored.part("learner", self._player.learner)
         stored.part("f", self._player.f)
-        stored.generator("lots", self._player.rng)
+        stored.generator("random", self._player.rng)
 
 
 def make_player(learner: Learner[Any], kernel: Kernel, *, classes: int, **others: Any) -> Player:

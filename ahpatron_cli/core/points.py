@@ -7,6 +7,7 @@ A set of n points against a set of m gives an n x m array. Sparse points never b
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
+from ahpatron_cli.core.blas import sparse_product
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, compressed, row_sums
 from ahpatron_cli.core.state import State, Stored
 
@@ -95,11 +97,16 @@ class Points(ABC):
 class DensePoints(Points):
     """Rows `[x, -‖x‖²/2, 1]`: the exponent of a Gaussian then comes straight out of one product."""
 
-    def __init__(self, coordinates: Floats) -> None:
-        count, width = coordinates.shape
+    def __init__(self, rows: Floats, centre: Floats | None = None, unit: float = 1.0) -> None:
+        """Coordinates are `(rows - centre)/unit`."""
+        count, width = rows.shape
         self._rows = np.empty((count, width + 2))
-        self._rows[:, :width] = coordinates
-        self._rows[:, width] = -0.5 * np.einsum("ij,ij->i", coordinates, coordinates)
+        coordinates, norms = self._rows[:, :width], self._rows[:, width]
+        np.subtract(rows, 0.0 if centre is None else centre, out=coordinates)
+        if unit != 1.0:
+            coordinates /= unit
+        np.einsum("ij,ij->i", coordinates, coordinates, out=norms)
+        norms *= -0.5
         self._rows[:, width + 1] = 1.0
         self._turned: Floats | None = None
         self._size, self._width = int(count), int(width)
@@ -255,15 +262,18 @@ class SparsePoints(Points):
         return part
 
     def append(self, other: Self, chosen: Integers) -> None:
-        self._csr = CsrRows.concatenate([self._csr, other._csr.take(chosen)])
-        self._table = None
-        self._half_norms = np.concatenate([self._half_norms, other._half_norms[chosen]])
-        self.largest = max(self.largest, other.largest)
+        self._extend(other, other._csr.take(chosen), other._half_norms.take(chosen))
 
     def followed_by(self, other: Self) -> Self:
         both = self.slice(0, self.size)
-        both.append(other, np.arange(other.size))
+        both._extend(other, other._csr, other._half_norms)
         return both
+
+    def _extend(self, other: Self, rows: CsrRows, half_norms: Floats) -> None:
+        self._csr = CsrRows.concatenate([self._csr, rows])
+        self._table = None
+        self._half_norms = np.concatenate([self._half_norms, half_norms])
+        self.largest = max(self.largest, other.largest)
 
     def keep(self, kept: Integers) -> None:
         self._csr = self._csr.take(kept)
@@ -299,18 +309,17 @@ class SparsePoints(Points):
         return DensePoints(self._csr.dense())
 
     def products(self, other: Self) -> Floats:
-        from scipy.sparse import csr_matrix
+        return np.ascontiguousarray(self._products(other))
 
-        if other.size > self.size:  # the table is made of the fewer
-            return np.ascontiguousarray(other.products(self).T)
-        mine, table = other._meet(self._csr, only_shared=True)
-        indptr = mine.indptr.astype(np.int32)  # spares SciPy the search for a fitting type
-        matrix = csr_matrix((mine.values, mine.columns, indptr), shape=(self.size, len(table)))
-        return np.asarray(matrix @ table)
+    def _products(self, other: Self) -> Floats:
+        """`⟨s, x⟩`, perhaps in the order of columns: the table is made of the fewer."""
+        if other.size > self.size:
+            return other._products(self).T
+        return sparse_product(*other._meet(self._csr, only_shared=True))
 
     def exponents(self, other: Self, out: Floats | None = None) -> Floats:
-        out = self.products(other)
-        out -= self.half_norms[:, None]
+        half_norms = self.half_norms[:, None]
+        out = np.subtract(self._products(other), half_norms, out=out, order="C")
         out -= other.half_norms
         return out
 
@@ -334,12 +343,9 @@ class SparsePoints(Points):
         return out
 
     def times(self, matrix: Callable[[Integers], tuple[Integers, Floats]]) -> Floats:
-        from scipy.sparse import csr_matrix
-
         places, table = matrix(self._csr.columns.astype(np.int64))
-        indptr, shape = self._csr.indptr.astype(np.int32), (self.size, len(table))
-        sparse = csr_matrix((self._csr.values, places.astype(np.int32), indptr), shape=shape)
-        return np.asarray(sparse @ table)
+        rows = dataclasses.replace(self._csr, columns=places.astype(np.int32))
+        return sparse_product(rows, table)
 
     def _meet(self, rows: CsrRows, *, only_shared: bool = False) -> tuple[CsrRows, Floats]:
         """`rows` on the columns that these points use, and these points as a dense table of them.

@@ -1,11 +1,12 @@
 """Examples as rows: a plain dense array, or `CsrRows` where most values are zero.
 
-Both are read-only once made. `CsrRows` is four NumPy arrays and nothing else, so that the core
-imports `scipy.sparse` only when a sparse product is really needed.
+Both are read-only once made. `CsrRows` is four NumPy arrays and nothing else, so that the core does
+not import `scipy.sparse`.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -63,10 +64,12 @@ class CsrRows:
         """All rows of all parts, in order."""
         if len(parts) == 1:
             return parts[0]
-        ends = np.cumsum([0] + [part.indptr[-1] for part in parts[:-1]])
-        pointers = [part.indptr[1:] + end for part, end in zip(parts, ends, strict=True)]
+        pointers, end = [parts[0].indptr], 0
+        for before, part in itertools.pairwise(parts):
+            end += before.indptr.item(-1)
+            pointers.append(part.indptr[1:] + end)
         return CsrRows(
-            np.concatenate([[0], *pointers]),
+            np.concatenate(pointers),
             np.concatenate([part.columns for part in parts]),
             np.concatenate([part.values for part in parts]),
             max(part.width for part in parts),

@@ -16,7 +16,7 @@ from typing import overload
 
 import numpy as np
 
-from ahpatron_cli.core.blas import ddot, dpotrf, dpotri, dspmv, dspr
+from ahpatron_cli.core.blas import ddot, dpotrf, dpotri, dspmv, dspr, dsymv, dsyr
 from ahpatron_cli.core.budget import oldest_smallest
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.kernels import Kernel
@@ -29,12 +29,14 @@ IN_SPAN = 1e-10
 NEAR_SPAN = 1e-4
 """δ² below this is computed with greater care."""
 DOUBTFUL = 1e-2
-"""The same where examples leave S again."""
+"""δ² below this is computed with greater care where examples leave S again."""
 DRIFT = 1e-8
 """How far K·K^{-1} may be from I."""
 PROBE_EVERY = 50
 """Growths between two probes."""
-LARGE = 1e3
+SLOTS_AT_ONCE = 16
+"""How many are added when all are taken."""
+LARGE_ENTRY = 1e3
 """Entries of K^{-1} from which on every growth is probed."""
 ROUNDING = float(np.finfo(np.float64).eps)
 NOISE = 1e3 * ROUNDING
@@ -81,15 +83,12 @@ class Inverse(Saved):
             return np.empty(0)
         return np.asarray(dspmv(self.size, 1.0, self._packed, vector))
 
-    def grow(self, d: Floats, squared: float, gram: Floats | None = None) -> None:
-        """Let the example join of which `project` gave d and δ² > 0; `gram` is K with it.
-
-        Without K, nothing is probed.
-        """
+    def grow(self, d: Floats, squared: float, gram: Floats) -> None:
+        """Let the example join of which `project` gave d and δ² > 0; `gram` is K with it."""
         if squared < IN_SPAN:
             raise ValueError("an example in the span of S would make K singular")
         old, begin = self.size, _entries(self.size)
-        if gram is not None and self._largest > LARGE:
+        if self._largest > LARGE_ENTRY:
             column = gram[:old, old]
             d = d + self.times(column - gram[:old, :old] @ d)
             squared = max(float(gram[old, old] - column @ d), IN_SPAN)
@@ -99,32 +98,10 @@ class Inverse(Saved):
             self._packed[begin : begin + old] = d / -squared
         self._packed[begin + old] = 1.0 / squared
         self.size += 1
-        if gram is not None:
-            self._largest = float(self.diagonal().max())  # it is there
-            if self.size % PROBE_EVERY == 0 or self._largest > LARGE:
-                self.mend(gram)
-
-    def leave(self, j: int) -> Floats:
-        """Let an example leave; the coefficients of its projection onto the others.
-
-        With q = K^{-1}·e_j, these are `-q/q_j`, and theirs is `K^{-1} - q·qᵀ/q_j`; both without j.
-        """
-        begin, later = _entries(j), np.arange(j + 1, self.size)
-        row = _entries(later) + j  # where the columns after j cross row j
-        q = np.concatenate([self._packed[begin : begin + j + 1], self._packed[row]])
-        dspr(self.size, -1.0 / q.item(j), q, self._packed, overwrite_ap=1)
-        stays = np.ones(_entries(self.size) - begin, dtype=bool)
-        stays[: j + 1] = stays[row - begin] = False
-        left = self._packed[begin : _entries(self.size)][stays]
-        self._packed[begin : begin + len(left)] = left
-        self.size -= 1
-        share: Floats = np.concatenate([q[:j], q[j + 1 :]]) / -q.item(j)
-        return share
-
-    def diagonal(self) -> Floats:
-        """That of K^{-1}."""
         i = np.arange(self.size)
-        return self._packed.take(_entries(i) + i)
+        self._largest = float(self._packed.take(_entries(i) + i).max())  # it is on the diagonal
+        if self.size % PROBE_EVERY == 0 or self._largest > LARGE_ENTRY:
+            self.mend(gram)
 
     def mend(self, gram: Floats) -> None:
         """Compute K^{-1} anew from K, if it has drifted."""
@@ -267,7 +244,90 @@ class LeastSquaresExpansion(SpanExpansion):
         self._P = stored.array("covariance", (entries,), self._P[:entries])
 
 
-class PrunedExpansion(SpanExpansion):
+class Slots(Saved):
+    """K and Q = K^{-1} of examples that join and leave, each in a slot of its own.
+
+    A slot is 0 in both until an example takes it, and again when that has left: nothing else moves.
+    Of Q only the upper triangle counts. Vectors are in order of slots.
+    """
+
+    def __init__(self) -> None:
+        self.slots: Integers = np.empty(0, dtype=np.int64)
+        """Those in use, in order of age."""
+        self._K: Floats = np.zeros((0, 0), order="F")
+        self._Q: Floats = np.zeros((0, 0), order="F")
+        self._joined = 0
+
+    def project(self, column: Floats, diagonal: float) -> tuple[Floats, Floats, float]:
+        """k, `d = Q·k` and δ² of an example, given κ(S, x) in order of age and κ(x, x)."""
+        if len(self.slots) == len(self._Q):
+            self._make_room()
+        k = np.zeros(len(self._Q))
+        k[self.slots] = column
+        d: Floats = dsymv(1.0, self._Q, k)
+        squared = diagonal - ddot(k, d)
+        if squared < DOUBTFUL:  # κ(x,x) - 2k·d + dᵀKd is least at d, so it has more digits
+            squared -= ddot(d, k - dsymv(1.0, self._K, d))
+        return k, d, squared
+
+    def join(self, k: Floats, diagonal: float, d: Floats, squared: float) -> None:
+        """Let the example join of which `project` gave k, d and δ² > 0."""
+        slot = int(self._K.diagonal().argmin())  # 0: it is free
+        dsyr(1.0 / squared, d, a=self._Q, overwrite_a=1)
+        k[slot] = diagonal
+        self._K[slot] = self._K[:, slot] = k
+        self._Q[slot] = self._Q[:, slot] = d / -squared
+        self._Q[slot, slot] = 1.0 / squared
+        self.slots = np.concatenate([self.slots, [slot]])
+        self._joined += 1
+        if self._joined % PROBE_EVERY == 0:
+            self._mend()
+
+    def leave(self, age: int) -> Floats:
+        """Let an example leave; the coefficients of its projection onto the others, by age.
+
+        With q = Q·e_j, these are `-q/q_j`, and theirs is `Q - q·qᵀ/q_j`; both without j.
+        """
+        j = self.slots.item(age)
+        q = np.concatenate([self._Q[:j, j], self._Q[j, j:]])
+        dsyr(-1.0 / q.item(j), q, a=self._Q, overwrite_a=1)
+        for matrix in (self._K, self._Q):
+            matrix[j] = matrix[:, j] = 0.0
+        self.slots = np.concatenate([self.slots[:age], self.slots[age + 1 :]])
+        share: Floats = q[self.slots] / -q.item(j)
+        return share
+
+    def diagonal(self) -> Floats:
+        """That of Q, in order of age."""
+        return self._Q.diagonal()[self.slots]
+
+    def exchange(self, stored: Stored) -> None:
+        room = stored.integer("room", len(self._Q), at_most=2**16)
+        self.slots = stored.array("slots", (None,), self.slots, np.int64)
+        self._joined = stored.integer("joined", self._joined)
+        self._K = np.asfortranarray(stored.array("gram", (room, room), self._K))
+        self._Q = np.asfortranarray(stored.array("inverse", (room, room), self._Q))
+        if not np.array_equal(np.sort(self.slots), np.flatnonzero(self._K.diagonal())):
+            raise stored.refuse("slots", "are not those of the Gram matrix")
+
+    def _make_room(self) -> None:
+        old = len(self._Q)
+        for name in ("_K", "_Q"):
+            grown = np.zeros((old + SLOTS_AT_ONCE, old + SLOTS_AT_ONCE), order="F")
+            grown[:old, :old] = getattr(self, name)
+            setattr(self, name, grown)
+
+    def _mend(self) -> None:
+        """Compute Q anew from K, if it has drifted."""
+        v = np.zeros(len(self._Q))
+        v[self.slots] = np.random.default_rng(len(self.slots)).choice([-1.0, 1.0], len(self.slots))
+        drift = np.abs(dsymv(1.0, self._K, dsymv(1.0, self._Q, v)) - v).max()
+        if not drift <= DRIFT:
+            taken = np.ix_(np.sort(self.slots), np.sort(self.slots))
+            self._Q[taken] = inverse_of(self._K[taken]).T
+
+
+class PrunedExpansion(Expansion):
     """Examples join at once, and leave by projecting f onto the span of the others.
 
     With `Q = K^{-1}`, the part of `a_j κ(s_j,·)` outside the span of the others has the norm
@@ -278,34 +338,22 @@ class PrunedExpansion(SpanExpansion):
     def __init__(self, kernel: Kernel, in_span: float) -> None:
         super().__init__(kernel)
         self._in_span = in_span
-        self._joined = 0
-
-    def projection(self) -> tuple[Floats, float]:
-        k, squared = self.column(), self.diagonal()
-        d = self.inverse.times(k)
-        if self.size:
-            squared -= ddot(k, d)
-            if squared < DOUBTFUL:  # κ(x,x) - 2k·d + dᵀKd is least at d, so it has more digits
-                squared -= ddot(d, k - self.gram @ d)
-        self._d, self._squared = d, squared
-        return d, squared
+        self._known = Slots()
 
     def add(self, coefficient: float) -> None:
         """`f ← f + coefficient·κ(x,·)`; if x is in the span of S, in the span."""
-        d, squared = self.projection()
-        if squared <= self._in_span * self.diagonal():
-            self.move(coefficient, d)
-            return
-        super().add(coefficient)
-        self.inverse.grow(d, squared)
-        self._joined += 1
-        if self._joined % PROBE_EVERY == 0:
-            self.inverse.mend(self.gram)
+        column, diagonal = self.column(), self.diagonal()
+        k, d, squared = self._known.project(column, diagonal)
+        if squared <= self._in_span * diagonal:
+            self.move(coefficient, d[self._known.slots])
+        else:
+            super().add(coefficient)
+            self._known.join(k, diagonal, d, squared)
 
     def prune(self, tolerance: float) -> None:
         """While the smallest γ is at most `tolerance`, project f onto the others."""
         while self.size:
-            gamma = np.abs(self.coefficients) / np.sqrt(self.inverse.diagonal())
+            gamma = np.abs(self.coefficients) / np.sqrt(self._known.diagonal())
             if gamma.item(gamma.argmin()) > tolerance:
                 return
             self._leave(gamma)
@@ -317,13 +365,15 @@ class PrunedExpansion(SpanExpansion):
     def _leave(self, sizes: Floats) -> None:
         """Let the smallest go; where equal but for rounding of the largest, the oldest."""
         age = oldest_smallest(sizes)
-        share = self._scale * self._a.item(self._places.item(age)) * self.inverse.leave(age)
+        share = self._scale * self._a.item(self._places.item(age)) * self._known.leave(age)
         self.drop(age)
         self.shift(share)
 
     def exchange(self, stored: Stored) -> None:
         super().exchange(stored)
-        self._joined = stored.integer("joined", self._joined)
+        stored.part("known", self._known)
+        if len(self._known.slots) != self.size:
+            raise stored.refuse("known", "is not that of S")
 
 
 class HintedExpansion(SpanExpansion):

@@ -18,10 +18,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from inspect import signature
+from types import MappingProxyType
 from typing import Any, Literal, TypeAlias
 
 from ahpatron_cli.core.comparators import Comparator
-from ahpatron_cli.core.engine import Player
 from ahpatron_cli.core.learners import REGISTRY, Ahpatron
 from ahpatron_cli.core.parameters import Value
 
@@ -108,11 +108,6 @@ def ahpatron_refined_bound(
     return loss + share / gamma * loss + spread / gamma + (share - epsilon) / gamma * margin_updates
 
 
-def halvings_bound(failures: int, margin_updates: int, budget: int) -> float:
-    """Lemma 1: at most `max(2(|M'_T| + |N_T|)/B - 1, 0)` halvings."""
-    return max(2 * (failures + margin_updates) / budget - 1, 0.0)
-
-
 def forgetron_bound(loss: float, norm: float) -> float:
     """Dekel et al. (2008), for `‖f‖ <= √(B+1)/(4·√ln(B+1))`: `|M_T| <= 4·L_T(f) + 2·‖f‖²`."""
     return 4 * loss + 2 * norm**2
@@ -124,48 +119,21 @@ def forgetron_radius(budget: int) -> float:
 
 
 Params: TypeAlias = Mapping[str, Value]
+Counts: TypeAlias = Mapping[str, Any]
+"""What a pass counted, by name: its tally, and the statistics of its learner."""
 
 ZETA_ROUNDING = 1e-6
 """What the measured ζ may have lost: it is a root of a difference of squared norms."""
 
 
-@dataclass(frozen=True)
-class Outcome:
-    """What a pass counted, as far as theorems speak of it."""
-
-    rounds: int = 0
-    mistakes: int = 0
-    failures: int = 0
-    margin_updates: int = 0
-    halvings: int = 0
-    zeta: float = 0.0
-    """Measured ζ; 0 where nothing was halved."""
-    margin_steps: float = 0.0
-    """The sum of λ_t over N_T."""
-
-
-def outcome_of(player: Player) -> Outcome:
-    """The outcome of a pass that has been played."""
-    tally, found = player.tally, player.learner.statistics()
-    return Outcome(
-        rounds=tally.rounds,
-        mistakes=tally.mistakes,
-        failures=tally.failures,
-        margin_updates=tally.margin_updates,
-        halvings=int(found.get("halvings") or 0),
-        zeta=found.get("zeta") or 0.0,
-        margin_steps=found.get("margin_steps") or 0.0,
-    )
-
-
-def _known(params: Params, outcome: Outcome) -> dict[str, Any]:
+def _known(params: Params, counts: Counts) -> dict[str, Any]:
     """A learner's parameters and what its pass counted, by name, to calculate with.
 
-    ζ is such that `Σ ‖f_t - f̄_t‖ <= ζ·U·J`, rounding included.
+    ζ is such that `Σ ‖f_t - f̄_t‖ <= ζ·U·J`, rounding included; 0 where nothing was halved.
     """
     numbers = {name: math.inf if value == "inf" else value for name, value in params.items()}
-    zeta = outcome.zeta + ZETA_ROUNDING if outcome.halvings else 0.0
-    return {**vars(outcome), **numbers, "zeta": zeta}
+    zeta = counts["zeta"] + ZETA_ROUNDING if counts.get("halvings") else 0.0
+    return {**counts, **numbers, "zeta": zeta}
 
 
 @cache
@@ -219,19 +187,14 @@ class Theorem:
         """Whether it is a theorem about this learner, given the right parameters."""
         return learner == self.learner or learner in self.compositions
 
-    def failing(self, params: Params, outcome: Outcome | None = None) -> list[str]:
+    def failing(self, params: Params, counts: Counts = MappingProxyType({})) -> list[str]:
         """The conditions that fail; before a pass, those that no outcome could mend."""
-        known = _known(params, outcome or Outcome())
+        known = _known(params, counts)
         return [
             condition.complaint(self.learner, known)
             for condition in self.conditions
             if not _value(condition.holds, known)
         ]
-
-    def trivial(self, outcome: Outcome) -> int:
-        """What the count cannot exceed anyway: no round of M'_T is in N_T."""
-        spent = outcome.margin_updates if self.counts == "failures" else 0
-        return outcome.rounds - spent
 
 
 # The theorems: 1 to 5 with their corollaries, and the Forgetron's --------------------------------
@@ -405,7 +368,7 @@ def theorems_of(learner: str) -> list[Theorem]:
 
 def radii_of(learner: str, params: Params) -> list[float]:
     """The balls that the learner's theorems have: comparators of these lengths are wanted."""
-    known = _known(params, Outcome())
+    known = _known(params, {})
     return [_value(theorem.radius, known) for theorem in theorems_of(learner)]
 
 
@@ -415,40 +378,42 @@ class BrokenTheoremError(AssertionError):
 
 @dataclass(frozen=True)
 class Certificate:
-    """`count` is at most `bound`, by this theorem with this comparator."""
+    """`count` is at most `bound`: what a theorem guarantees of this very run."""
 
-    theorem: Theorem
+    theorem: str
+    counts: str
+    """What is counted: mistakes (|M_T|), or failures (|M'_T|, rounds with y·f(x) <= 0)."""
     count: int
     bound: float
     trivial: int
-    """What the count could not exceed anyway."""
-    comparator: Comparator
-
-    @property
-    def vacuous(self) -> bool:
-        """Whether the bound says nothing that was not clear without it."""
-        return self.bound >= self.trivial
+    """What the count cannot exceed anyway: T, or T - |N_T|, as no round of M'_T is in N_T."""
+    vacuous: bool
+    """Whether the bound is not below that."""
+    comparator: str
+    loss: float
+    """L_T(f) of the comparator f, and its norm."""
+    norm: float
 
 
 def certify(
-    learner: str, params: Params, outcome: Outcome, comparators: Sequence[Comparator]
+    learner: str, params: Params, counts: Counts, comparators: Sequence[Comparator]
 ) -> Certificate | None:
     """The tightest bound of all theorems that apply; None where none does.
 
     Each theorem that applies is checked: a broken one raises a `BrokenTheoremError`.
     """
-    applying = [one for one in theorems_of(learner) if not one.failing(params, outcome)]
-    found = [_tightest(theorem, params, outcome, comparators) for theorem in applying]
+    applying = [one for one in theorems_of(learner) if not one.failing(params, counts)]
+    found = [_tightest(theorem, params, counts, comparators) for theorem in applying]
     # of those that are equal but for rounding, as special cases are, the first
     return min(found, key=lambda one: round(one.bound, 6), default=None)
 
 
 def _tightest(
-    theorem: Theorem, params: Params, outcome: Outcome, comparators: Sequence[Comparator]
+    theorem: Theorem, params: Params, counts: Counts, comparators: Sequence[Comparator]
 ) -> Certificate:
-    known = _known(params, outcome)
+    known = _known(params, counts)
     radius = _value(theorem.radius, known)
-    bound, comparator = min(
+    bound, best = min(
         (
             (_value(theorem.bound, {**known, "loss": one.loss, "norm": one.norm}), one)
             for one in comparators
@@ -456,11 +421,16 @@ def _tightest(
         ),
         key=lambda pair: pair[0],
     )
-    bound += 1e-9 * (outcome.rounds + abs(bound))  # the rounding of the formula itself
-    count = outcome.mistakes if theorem.counts == "mistakes" else outcome.failures
+    bound += 1e-9 * (counts["rounds"] + abs(bound))  # the rounding of the formula itself
+    count = counts[theorem.counts]
     if not count <= bound:
         raise BrokenTheoremError(
             f"{theorem.title} is broken: {theorem.learner} has {count} {theorem.counts}, "
-            f"the bound is {bound!r}; {comparator}, {outcome}, parameters {dict(params)}"
+            f"the bound is {bound!r}; {best}, {dict(counts)}, parameters {dict(params)}"
         )
-    return Certificate(theorem, count, bound, theorem.trivial(outcome), comparator)
+    trivial = counts["rounds"]
+    if theorem.counts == "failures":
+        trivial -= counts["margin_updates"]
+    which = theorem.title, theorem.counts
+    vacuous = bound >= trivial
+    return Certificate(*which, count, bound, trivial, vacuous, best.name, best.loss, best.norm)

@@ -15,20 +15,20 @@ from pathlib import Path
 import numpy as np
 
 from ahpatron_cli.core import BLOCK
-from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, joined_rows
+from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, joined_rows, rows_of, unit_rows
 from ahpatron_cli.data import cache
-from ahpatron_cli.data.compact import CompactRows, Traits, gather
+from ahpatron_cli.data.cache import CHUNK_ROWS, CompactRows, gather
 from ahpatron_cli.data.labels import (
+    PLAIN_PAIRS,
     LabelMap,
     Labels,
+    LabelTally,
     describe,
-    distinct,
     find_labels,
-    is_plain,
     show,
 )
-from ahpatron_cli.data.libsvm.reader import Chunk, Scan, SvmReader, scan
-from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler, unit_rows
+from ahpatron_cli.data.libsvm.reader import Chunk, Scan, SvmReader, Traits, scan
+from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler
 from ahpatron_cli.data.source import Source
 from ahpatron_cli.errors import UserError, bad_data, usage
 
@@ -37,8 +37,6 @@ DENSE_SHARE = 0.1
 """Rows are computed densely if the first block stores this share, while at most so wide."""
 WARM_UP = 1000
 """Rows from which scales and σ are learned before round one."""
-BATCH = 64 * BLOCK
-"""Rows of a batch that is taken from memory."""
 
 
 @dataclass(frozen=True)
@@ -87,9 +85,7 @@ class Batch:
     def part(self, part: slice) -> Batch:
         """Some of them."""
         stored = self.stored.slice(part.start, part.stop)
-        rows = self.rows
-        rows = rows.slice(part.start, part.stop) if isinstance(rows, CsrRows) else rows[part]
-        return Batch(rows, self.labels[part], self.lines[part], stored)
+        return Batch(rows_of(self.rows, part), self.labels[part], self.lines[part], stored)
 
 
 @dataclass(frozen=True)
@@ -119,8 +115,6 @@ class Dataset:
         self._known = known
         self._examples = examples
         self._labels: LabelMap | None = None
-        self._played = np.empty(0)
-        self._rounds = 0
         self._mostly_stored = False
         self.scaler = known.scaler if known else None
         """What is done to the features, once that is known."""
@@ -129,10 +123,8 @@ class Dataset:
         self.width = 0
         """Columns of the rows so far, as of the last batch."""
         if isinstance(examples, CompactRows):
-            learns_all = preparation.scale in LEARNED_SCALES and not preparation.warm_up
-            self._settle(examples.chunk(slice(0, None if learns_all else WARM_UP)))
-            self._played = self._map().played(examples.labels, examples.lines)
-            self._rounds = len(examples)
+            self._begin()
+            self._map().meet(examples.labels, examples.lines)
 
     @property
     def in_memory(self) -> bool:
@@ -142,11 +134,7 @@ class Dataset:
     @property
     def rounds(self) -> int | None:
         """The number of rounds, if it can be known before they are played; perhaps by a scan."""
-        examples = self._examples
-        if isinstance(examples, CompactRows):
-            return len(examples)
-        found = examples.scan()
-        return None if found is None else found.rows
+        return self._examples.rounds
 
     def batches(self, order: Integers | None = None, first_round: int = 0) -> Iterator[Batch]:
         """The examples in file order, or those numbered in `order`.
@@ -155,7 +143,7 @@ class Dataset:
         (from 0), and all blocks of a batch have the same width: bits then depend neither on how
         the bytes arrived nor on rows to come.
         """
-        self._begin(BLOCK)
+        self._begin()
         self.dense = self._mostly_stored
         self.width = self._known.width if self._known else 0
         scale, open_rounds = self.preparation.scale, first_round % BLOCK
@@ -179,48 +167,34 @@ class Dataset:
 
     def _chunks(self, order: Integers | None) -> Iterator[Chunk]:
         """The rows as the file has them, with labels as they are played."""
-        examples = self._examples
-        if isinstance(examples, CompactRows):
-            for start in range(0, len(examples) if order is None else len(order), BATCH):
-                part = slice(start, start + BATCH)
-                chosen = part if order is None else order[part]
-                yield replace(examples.chunk(chosen), labels=self._played[chosen])
-            return
-        for chunk in examples:
-            self._rounds += len(chunk.labels)
-            yield replace(chunk, labels=self._map().played(chunk.labels, chunk.lines))
+        for chunk in self._examples.chunks(order):
+            if not self.in_memory:
+                self._map().meet(chunk.labels, chunk.lines)
+            yield replace(chunk, labels=self._map().played(chunk.labels))
 
-    def _begin(self, rows: int) -> Chunk | None:
-        """Read the first rows of a stream, at least so many, and settle what they decide."""
+    def _begin(self) -> None:
+        """Settle labels, form and scale, from the first rows of the file, or from all."""
         if self._labels is not None:
-            return None
-        assert isinstance(self._examples, _Reading)
+            return
         learns = self.preparation.scale in LEARNED_SCALES and self.scaler is None
-        head = self._examples.head(max(rows, WARM_UP if learns else BLOCK))
-        self._settle(head)
-        return head
-
-    def _settle(self, head: Chunk) -> None:
-        """Labels, form and scale, from the first rows of the file."""
+        count = WARM_UP if self.preparation.warm_up else None
+        head = self._examples.head(count if learns else BLOCK)
         self._labels = self._label_map(head.labels)
         block = _first(head.rows, BLOCK)
         stored = len(block.values) >= DENSE_SHARE * len(block) * block.width
         known = self._known
         self._mostly_stored = stored if known is None or known.dense is None else known.dense
-        if self.preparation.scale in LEARNED_SCALES and self.scaler is None:
-            count = WARM_UP if self.preparation.warm_up else len(head.rows)
-            rows = self._formed(_first(head.rows, count))
+        if learns:
+            rows = self._formed(_first(head.rows, count or len(head.rows)))
             self.scaler = Scaler.fitted(rows, self.preparation.scale)
 
     def first_rows(self) -> Rows:
-        """The first `WARM_UP` rows of the file, as they are played: what σ is chosen from."""
-        if isinstance(self._examples, CompactRows):
-            rows = self._examples.rows(slice(0, WARM_UP))
-        else:
-            head = self._begin(WARM_UP)
-            assert head is not None, "a stream is asked for its first rows before all others"
-            rows = head.rows
-        rows = _first(rows, WARM_UP)
+        """The first `WARM_UP` rows of the file, as they are played: what σ is chosen from.
+
+        A stream is asked for them before its batches are taken.
+        """
+        self._begin()
+        rows = _first(self._examples.head(WARM_UP).rows, WARM_UP)
         formed = self._formed(unit_rows(rows) if self.preparation.scale == "unit" else rows)
         return formed if self.scaler is None else self.scaler(formed)
 
@@ -238,13 +212,13 @@ class Dataset:
             return LabelMap(name, positive, known, from_model=True, may_be_missing=missing)
         if positive is not None:
             return LabelMap(name, positive)
-        if isinstance(examples, CompactRows):
-            known = find_labels(name, distinct(examples.labels), len(examples))
-            return LabelMap(name, None, known, all_known=True)
-        if is_plain(first[:WARM_UP]) or (found := examples.scan()) is None:
+        shown = tuple(sorted(set(first[:WARM_UP].tolist())))
+        if not self.in_memory and shown in PLAIN_PAIRS:
             return LabelMap(name)
-        known = find_labels(name, found.labels, found.rows, found.more_labels)
-        return LabelMap(name, None, known, all_known=True)
+        tally = examples.tally()
+        if tally is None:
+            return LabelMap(name)
+        return LabelMap(name, None, find_labels(name, tally), all_known=True)
 
     def _map(self) -> LabelMap:
         assert self._labels is not None
@@ -253,14 +227,14 @@ class Dataset:
     def _parts(self, rows: CsrRows, open_rounds: int) -> Iterator[tuple[int, int]]:
         """Runs of blocks that need no other width than the first of them; wide rows stay sparse.
 
-        None is longer than `BATCH`: whoever looks on hears of it soon.
+        None is longer than `CHUNK_ROWS`: whoever looks on hears of it soon.
         """
         starts = np.append(0, np.arange(BLOCK - open_rounds, len(rows), BLOCK))
         tops = np.zeros(len(rows), dtype=np.int64)
         filled = np.diff(rows.indptr) > 0
         tops[filled] = rows.columns[rows.indptr[1:][filled] - 1] + 1  # columns increase
         widths = np.maximum.accumulate(np.maximum(np.maximum.reduceat(tops, starts), self.width))
-        cut = np.arange(len(starts)) % (BATCH // BLOCK) == 0
+        cut = np.arange(len(starts)) % (CHUNK_ROWS // BLOCK) == 0
         if self.dense:
             cut |= np.diff(widths, prepend=-1) != 0
         firsts = np.flatnonzero(cut)
@@ -305,7 +279,7 @@ class Dataset:
     @property
     def classes(self) -> tuple[float, ...] | None:
         """The labels of all classes, if there are more than two; known before the first round."""
-        self._begin(BLOCK)
+        self._begin()
         return self._map().classes
 
     @property
@@ -318,7 +292,7 @@ class Dataset:
         labels, traits = self._map().finish(self.preparation.limit), self.traits
         mapped = describe(labels)
         return Facts(
-            rounds=self._rounds,
+            rounds=self._map().rows,
             features=traits.features,
             labels=labels,
             sha256=self._examples.sha256,
@@ -330,38 +304,29 @@ class Dataset:
 class _Reading:
     """The chunks of a source, read once, and what a scan of it found before."""
 
-    def __init__(
-        self,
-        source: Source,
-        preparation: Preparation,
-        folder: Path | None = None,
-        sha256: str | None = None,
-    ) -> None:
+    def __init__(self, source: Source, preparation: Preparation, sha256: str | None = None) -> None:
         """`sha256` is the hash of the file, if it is known from a reading before this one."""
-        limit = preparation.limit
         self._source = source
         self._expected = sha256
         self._reader = SvmReader(
             source,
             max_features=preparation.max_features,
-            max_rows=limit,
+            max_rows=preparation.limit,
             may_lack_labels=preparation.may_lack_labels,
         )
-        self._chunks = iter(
-            cache.record(self._reader, source, folder, limit)
-            if folder is not None and source.rereadable
-            else self._reader
-        )
-        self._limit = limit
+        self._chunks = iter(self._reader)
+        self._limit = preparation.limit
         self._scan: Scan | None = None
 
-    def __iter__(self) -> Iterator[Chunk]:
+    def chunks(self, order: Integers | None) -> Iterator[Chunk]:
+        """The rows, once, in file order."""
+        assert order is None, "a stream has no order but its own"
         return self._chunks
 
-    def head(self, rows: int) -> Chunk:
-        """The first rows, at least so many if there are; iterating gives them again."""
+    def head(self, rows: int | None) -> Chunk:
+        """The first rows, at least so many if there are; `chunks` has them again."""
         held: list[Chunk] = []
-        while sum(len(chunk.labels) for chunk in held) < rows:
+        while rows is None or sum(len(chunk.labels) for chunk in held) < rows:
             chunk = next(self._chunks, None)
             if chunk is None:
                 break
@@ -371,10 +336,21 @@ class _Reading:
 
     def gather(self) -> CompactRows:
         """All rows that are still to come, in memory."""
-        examples = gather(self, self._reader)
+        examples = gather(self._chunks, self._reader)
         return replace(examples, sha256=self.sha256)
 
-    def scan(self) -> Scan | None:
+    @property
+    def rounds(self) -> int | None:
+        """The number of rows, if the file can be read twice."""
+        found = self._scanned()
+        return None if found is None else found.rows
+
+    def tally(self) -> LabelTally | None:
+        """All labels, if the file can be read twice."""
+        found = self._scanned()
+        return None if found is None else found.labels
+
+    def _scanned(self) -> Scan | None:
         """What one look through the file finds; None if it cannot be read twice."""
         if self._scan is None and self._source.rereadable:
             self._scan = scan(self._source.name, self._limit)
@@ -386,7 +362,7 @@ class _Reading:
     @property
     def traits(self) -> Traits:
         """What was noted about the file so far."""
-        return Traits.of(self._reader)
+        return self._reader.traits
 
     @property
     def sha256(self) -> str | None:
@@ -397,16 +373,9 @@ class _Reading:
         return found
 
 
-def stream(
-    source: Source,
-    preparation: Preparation,
-    known: Known | None = None,
-    folder: Path | None = None,
-) -> Dataset:
-    """The examples of a source as they are read; with a cache `folder`, from there or into it."""
-    sha256, found = _cached(source, preparation, folder)
-    examples = found or _Reading(source, preparation, folder, sha256)
-    return Dataset(source.name, preparation, examples, known)
+def stream(source: Source, preparation: Preparation, known: Known | None = None) -> Dataset:
+    """The examples of a source as they are read."""
+    return Dataset(source.name, preparation, _Reading(source, preparation), known)
 
 
 def load(
@@ -420,23 +389,17 @@ def load(
 
     `sha256` is the hash of the bytes that are expected, if the file was looked at before.
     """
-    sha256, found = _cached(source, preparation, folder, sha256)
+    folder = folder if source.rereadable else None
+    found = None
+    if folder is not None:
+        sha256 = sha256 or cache.content_hash(source.name)
+        found = cache.find(folder, sha256, preparation.limit, preparation.max_features)
     if found is None:
-        read = _Reading(source, preparation, folder, sha256).gather()
-        found = _cached(source, preparation, folder, sha256)[1] or read
+        found = _Reading(source, preparation, sha256).gather()
+        if folder is not None:
+            cache.keep(folder, found, preparation.limit)
+            found = cache.find(folder, sha256, preparation.limit, preparation.max_features) or found
     return Dataset(source.name, preparation, found, known)
-
-
-def _cached(
-    source: Source, preparation: Preparation, folder: Path | None, sha256: str | None = None
-) -> tuple[str | None, CompactRows | None]:
-    """The hash of the file and its rows, as far as the cache `folder` has them."""
-    if folder is None or not source.rereadable:
-        return sha256, None
-    sha256 = sha256 or cache.content_hash(source.name)
-    if sha256 is None:
-        return None, None
-    return sha256, cache.find(folder, sha256, preparation.limit, preparation.max_features)
 
 
 def changed(path: str) -> UserError:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Iterable
 from typing import TypeAlias
 
 import numpy as np
@@ -17,6 +17,46 @@ Labels: TypeAlias = tuple[float | None, ...]
 """The labels played as -1 (None: every other one) and +1; or those of at least three classes."""
 FEWEST_SORTED = 20
 """Rows from which on sorted labels are worth a warning."""
+
+
+class LabelTally:
+    """How often each of at most `limit` labels came, and whether equal ones came together."""
+
+    def __init__(self, limit: int = MAX_CLASSES) -> None:
+        self._limit = limit
+        self.counts: dict[float, int] = {}
+        self.overflowed = False
+        """There are more labels, which nobody counted."""
+        self._changes = 0
+        self._last: float | None = None
+
+    @property
+    def rows(self) -> int:
+        """How many labels were counted."""
+        return sum(self.counts.values())
+
+    @property
+    def grouped(self) -> bool:
+        """Whether the rows of each label stand together: the label changes once per class."""
+        several = len(self.counts) > 1 and not self.overflowed
+        return several and self._changes == len(self.counts) - 1
+
+    def count(self, label: float, times: int) -> None:
+        """Count a label, wherever it stands."""
+        if label in self.counts or len(self.counts) < self._limit:
+            self.counts[label] = self.counts.get(label, 0) + times
+        else:
+            self.overflowed = True
+
+    def add(self, labels: Floats) -> LabelTally:
+        """Count these labels, which follow those before."""
+        for label, count in _counts(labels).items():
+            self.count(label, count)
+        if len(labels):
+            self._changes += int(np.count_nonzero(labels[1:] != labels[:-1]))
+            self._changes += self._last not in (None, float(labels[0]))
+            self._last = float(labels[-1])
+        return self
 
 
 class LabelMap:
@@ -47,34 +87,38 @@ class LabelMap:
         self._positive = positive
         self._known = known
         self._seen: dict[float, None] = {}
-        self._rows = 0
-        self._changes = 0
-        self._last: float | None = None
+        self._tally = LabelTally()
+        """Of the labels as they are played."""
 
     @property
     def classes(self) -> tuple[float, ...] | None:
         """The labels of all classes, if there are more than two."""
         return self._known if self._known and len(self._known) > 2 else None
 
-    def played(self, labels: Floats, lines: Integers) -> Floats:
-        """-1 and +1, or numbers of classes, for these labels on these lines; NaN if missing."""
-        if self._may_be_missing and (missing := np.isnan(labels)).any():
-            played = np.full(len(labels), np.nan)
-            played[~missing] = self.played(labels[~missing], lines[~missing])
-            return played
-        fresh = [label for label in distinct(labels) if label not in self._seen]
+    @property
+    def rows(self) -> int:
+        """How many labels were met."""
+        return self._tally.rows
+
+    def meet(self, labels: Floats, lines: Integers) -> None:
+        """Take note of the next labels, which stand on these lines; NaN if missing."""
+        if self._may_be_missing:
+            known = ~np.isnan(labels)
+            labels, lines = labels[known], lines[known]
+        fresh = _counts(labels).keys() - self._seen
         for label in sorted(fresh, key=lambda label: int(np.argmax(labels == label))):
             self._meet(label, int(lines[int(np.argmax(labels == label))]))
+        self._tally.add(self.played(labels))
+
+    def played(self, labels: Floats) -> Floats:
+        """-1 and +1, or numbers of classes, for labels that were met; NaN if missing."""
         if self.classes:
             played = np.searchsorted(self.classes, labels).astype(np.float64)
         else:
             top = self._positive if self._positive is not None else self._known_or_plain()[1]
             played = np.where(labels == top, 1.0, -1.0)
-        if len(played):
-            self._changes += int(np.count_nonzero(played[1:] != played[:-1]))
-            self._changes += self._last not in (None, played[0])
-            self._last = float(played[-1])
-            self._rows += len(played)
+        if self._may_be_missing:
+            played[np.isnan(labels)] = np.nan
         return played
 
     def _meet(self, label: float, line: int) -> None:
@@ -114,15 +158,14 @@ class LabelMap:
             return self.labels()
         if self._positive not in self._seen and not self._from_model:
             problem = f"no row has the label {show(self._positive)} that --positive names"
-            hint = _cut_short(self._rows, limit) or f"the labels are {show_all(self._seen)}"
+            hint = _cut_short(self.rows, limit) or f"the labels are {show_all(self._seen)}"
             raise bad_data(problem, self._path, hint=hint)
         return self.labels()
 
     @property
     def sorted(self) -> bool:
         """Whether all rows of each class came together, and not by chance."""
-        classes = len(self._seen) if self.classes else 2
-        return self._changes == classes - 1 and self._rows >= FEWEST_SORTED
+        return self._tally.grouped and self.rows >= FEWEST_SORTED
 
     def _third(self, label: float, line: int) -> UserError:
         if self._from_model:
@@ -144,7 +187,7 @@ class LabelMap:
     def _one_class(self, limit: int | None) -> UserError:
         only = next(iter(self._seen))
         problem = f"all rows have the same label, {show(only)}: there is nothing to learn"
-        hint = _cut_short(self._rows, limit)
+        hint = _cut_short(self.rows, limit)
         hint = hint or f"if that is intended, `--positive {show(only)}` plays the file anyway"
         return bad_data(problem, self._path, hint=hint)
 
@@ -156,46 +199,38 @@ def _cut_short(rows: int, limit: int | None) -> str | None:
     return f"give a larger --limit, or leave it out: only the first {rows:,} rows were read"
 
 
-def find_labels(
-    path: str, labels: Collection[float], rows: int, more: bool = False
-) -> tuple[float, ...] | None:
-    """The labels of a file in order; None where there are not two yet.
-
-    `more`: there are others, which nobody counted.
-    """
-    distinct = sorted(set(labels))
-    if len(distinct) < 2:
+def find_labels(path: str, tally: LabelTally) -> tuple[float, ...] | None:
+    """The labels of a file in order; None where there are not two yet."""
+    labels, more = sorted(tally.counts), tally.overflowed
+    if len(labels) < 2:
         return None
-    fault = class_fault(distinct, rows, more)
+    fault = class_fault(tally)
     if fault is not None:
-        count = f"more than {len(distinct)}" if more else f"{len(distinct)}"
-        problem = f"{count} different labels: {show_all(distinct, more)}"
-        option = f"`--positive {show(distinct[-1])}`"
+        count = f"more than {len(labels)}" if more else f"{len(labels)}"
+        problem = f"{count} different labels: {show_all(labels, more)}"
+        option = f"`--positive {show(labels[-1])}`"
         raise bad_data(
             problem, path, hint=f"{fault}; {option} plays that label as +1 against all others"
         )
-    return tuple(distinct)
+    return tuple(labels)
 
 
-def class_fault(labels: Collection[float], rows: int, more: bool) -> str | None:
+def class_fault(tally: LabelTally) -> str | None:
     """Why these labels are not played as classes, if they are not."""
-    if more or len(labels) > MAX_CLASSES:
+    labels = tally.counts
+    if tally.overflowed or len(labels) > MAX_CLASSES:
         return f"at most {MAX_CLASSES:,} classes are played"
-    if len(labels) > 2 and 2 * len(labels) > rows and any(label % 1 for label in labels):
+    if len(labels) > 2 and 2 * len(labels) > tally.rows and any(label % 1 for label in labels):
         return "fractions that hardly repeat suggest regression, which is not supported"
     return None
 
 
-def is_plain(labels: Floats) -> bool:
-    """Whether these labels are a pair that needs no look-ahead, as far as they show."""
-    return tuple(distinct(labels)) in PLAIN_PAIRS
-
-
-def distinct(labels: Floats) -> list[float]:
-    """Every label once, in order. `np.unique` would import `numpy.ma`, which nothing else needs."""
+def _counts(labels: Floats) -> dict[float, int]:
+    """How often each is there. `np.unique` would import `numpy.ma`, which nothing else needs."""
     ordered = np.sort(labels)
-    first = np.append(True, ordered[1:] != ordered[:-1])[: len(labels)]
-    return ordered[first].tolist()  # type: ignore[no-any-return]  # a list of floats
+    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(labels)])
+    counts = np.diff(np.append(starts, len(labels)))
+    return dict(zip(ordered[starts].tolist(), counts.tolist(), strict=True))
 
 
 def describe(labels: Labels) -> str | None:

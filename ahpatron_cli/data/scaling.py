@@ -12,8 +12,6 @@ LEARNED_SCALES = ("minmax", "standard")
 """Those that look at rows beforehand: at the first of a stream, or at all of a file."""
 SCALES = ("none", *LEARNED_SCALES, "unit")
 
-__all__ = ["LEARNED_SCALES", "SCALES", "Scaler", "scaled", "unit_rows"]
-
 
 @dataclass(frozen=True, eq=False)
 class Scaler:

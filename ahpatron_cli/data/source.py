@@ -23,7 +23,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
-from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data
+from ahpatron_cli.errors import ExitCode, Place, Remedy, UserError, bad_data
 
 STDIN_NAME = "<stdin>"
 MAX_LINE = 16 << 20
@@ -33,8 +33,6 @@ HEAD_BYTES = 512  # enough to recognise every format below; tar keeps its mark a
 XZ_MEMORY = 128 << 20  # twice what `xz -9` needs; a forged header may ask for 4 GiB
 
 LIBSVM = "LIBSVM text"
-PIPE_HINT = "unpack it into a pipe: `{command} {file} | ahpatron run -`"
-UNPACK_HINT = "unpack it first: `{command} {file} > unpacked`"
 TEXT_HINT = "a LIBSVM file is text, one example per line: `label index:value index:value ...`"
 
 # first bytes, what they mean, and the command that unpacks it to standard output (if any)
@@ -128,20 +126,17 @@ class Source:
         self._closes = closes
         self._hash = hashlib.sha256()
         self._ended = False
-        self._unread = b""
         self.position = 0
         self.size = _regular_size(file)
-        raw_head = self._fill(self._raw, HEAD_BYTES)
-        self._refuse_foreign(raw_head, "this is")
-        self._raw_head = raw_head
+        self._unpack: Callable[[int], bytes] = self.raw
+        self._unread = self._fill(self.raw, HEAD_BYTES)
+        self._refuse_foreign(self._unread, "this is")
         for magic, kind, new in COMPRESSIONS:
-            if raw_head.startswith(magic):
-                self._unpack: Callable[[int], bytes] = _Unpacker(self, kind, magic, new).read
+            if self._unread.startswith(magic):
+                self._unpack = _Unpacker(self, kind, magic, new, self._unread).read
                 self._unread = self._fill(self._unpack, HEAD_BYTES)
                 self._refuse_foreign(self._unread, f"inside the {kind} data is", kind)
                 break
-        else:
-            self._unpack = self.raw_block
 
     @property
     def is_stdin(self) -> bool:
@@ -168,16 +163,9 @@ class Source:
         nothing can be said.
         """
         if self.size is not None:
-            while self._raw(RAW_BLOCK):
+            while self.raw(RAW_BLOCK):
                 pass
         return self._hash.hexdigest() if self._ended else None
-
-    def raw_block(self, size: int) -> bytes:
-        """Raw bytes as they come, at most `size` of them, those of the head first."""
-        if self._raw_head:
-            answer, self._raw_head = self._raw_head[:size], self._raw_head[size:]
-            return answer
-        return self._raw(size)
 
     def close(self) -> None:
         """Close the file, unless it is standard input."""
@@ -190,7 +178,8 @@ class Source:
     def __exit__(self, *_: object) -> None:
         self.close()
 
-    def _raw(self, size: int) -> bytes:
+    def raw(self, size: int) -> bytes:
+        """Raw bytes as they come, at most `size` of them."""
         if self._ended:
             return b""  # a terminal would be asked for more
         try:
@@ -221,10 +210,11 @@ class Source:
         if found is None:
             return
         _, kind, command = found
-        hint: str | None = TEXT_HINT if self._kind == LIBSVM else None
+        hint: str | Remedy | None = TEXT_HINT if self._kind == LIBSVM else None
         if command is not None and not self.is_stdin:
-            form = PIPE_HINT if self._kind == LIBSVM else UNPACK_HINT
-            hint = form.format(command=command, file=shlex.quote(self.name))
+            unpack = Remedy("unpack it: ", command, shlex.quote(self.name))
+            first = f"unpack it first: `{unpack.command} > unpacked`"
+            hint = unpack if self._kind == LIBSVM else first
         raise bad_data(f"{verb} {kind}, not {self._kind}", self.name, hint=hint)
 
 
@@ -232,14 +222,14 @@ class _Unpacker:
     """Unpacks a stream of one or more compressed members, never more than asked for at a time."""
 
     def __init__(
-        self, source: Source, kind: str, magic: bytes, new: Callable[[], Decompressor]
+        self, source: Source, kind: str, magic: bytes, new: Callable[[], Decompressor], head: bytes
     ) -> None:
         self._source = source
         self._kind = kind
         self._magic = magic
         self._new = new
         self._member = new()
-        self._rest = b""  # raw bytes read beyond the end of the last member
+        self._rest = head  # raw bytes read beyond the end of the last member
 
     def read(self, size: int) -> bytes:
         """At least one unpacked byte and at most `size`, or nothing at the end."""
@@ -248,7 +238,7 @@ class _Unpacker:
                 return b""
             data, self._rest = self._rest, b""
             if not data and self._member.needs_input:
-                data = self._source.raw_block(RAW_BLOCK)
+                data = self._source.raw(RAW_BLOCK)
                 if not data:
                     raise self._damaged(f"the {self._kind} data end too early", "it may be cut off")
             if unpacked := self._decompress(data, size):
@@ -257,7 +247,7 @@ class _Unpacker:
     def _next_member(self) -> bool:
         """Go on with the next member; zero bytes between and after members are padding."""
         rest = self._member.unused_data.lstrip(b"\0")
-        while len(rest) < len(self._magic) and (data := self._source.raw_block(RAW_BLOCK)):
+        while len(rest) < len(self._magic) and (data := self._source.raw(RAW_BLOCK)):
             rest = (rest + data).lstrip(b"\0")
         if not rest:
             return False

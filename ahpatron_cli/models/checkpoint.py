@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import shlex
 import zlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -15,7 +15,7 @@ from ahpatron_cli.core.errors import NumericalError, ParameterError, StateError
 from ahpatron_cli.data.dataset import Batch, Dataset, Known, Preparation
 from ahpatron_cli.errors import ExitCode, Place, UserError, usage
 from ahpatron_cli.models.file import Model, damaged, load_model, to_bytes
-from ahpatron_cli.runner import Observer, Pass, Played, Setup
+from ahpatron_cli.runner import Observer, Pass, PassResult, Played, Repetition, Setup, play
 
 MODEL_OPTIONS = (
     *("learner", "budget", "kernel", "sigma", "epsilon", "param"),
@@ -77,8 +77,8 @@ class SavedPass:
         return self.model is not None and not self.restarts
 
     @property
-    def may_begin_checkpoint(self) -> bool:
-        """Whether --checkpoint could be added to the command."""
+    def only_saves(self) -> bool:
+        """Whether neither --checkpoint nor --resume is given."""
         return not (self._options.checkpoint or self._options.resume)
 
     @property
@@ -115,10 +115,10 @@ class SavedPass:
     ) -> Pass:
         """A pass that can be saved; if there is a model, one that continues it."""
         model, frozen = self.model, self._options.freeze
-        if model is None:
-            return Pass(setup, path, seed, 0, horizon, classes=classes, costs=costs)
-        if self.restarts:
+        if model is None or self.restarts:
             fresh = Pass(setup, path, seed, 0, horizon, classes=classes, costs=costs)
+            if model is None:
+                return fresh
             if not _same_run(model, fresh):
                 raise self._other_run()
         try:
@@ -142,11 +142,37 @@ class SavedPass:
             self._say(_greeting(made))
         return made
 
-    def first_round(self, one: Pass) -> int:
-        """The number of rounds before the first row of the file."""
-        return 0 if self.restarts else one.rounds
+    def play(
+        self,
+        dataset: Dataset,
+        setup: Setup,
+        repetition: Repetition,
+        horizon: int | None,
+        observers: Sequence[Observer],
+        on_restart: Callable[[Pass], None],
+    ) -> list[PassResult]:
+        """One pass that continues a model, or is saved."""
+        costs = dataset.costs(repetition.costs)
+        seed, name = repetition.seed, dataset.name
+        one = self.make_pass(setup, name, seed, horizon, dataset.classes, costs)
+        if self.restarts:
+            on_restart(one)
+        one.measure(repetition, exactly=repetition.shuffle)
 
-    def left(self, batches: Iterable[Batch], one: Pass) -> Iterator[Batch]:
+        def save(_: Played) -> None:
+            checkpoint = self._options.checkpoint
+            if checkpoint and self._trail.rounds - self._saved_at >= self._options.every:
+                self._save(checkpoint, one, dataset)
+                self._saved_at = self._trail.rounds
+
+        order = repetition.order(0, dataset.rounds or 0) if repetition.shuffle else None
+        batches = dataset.batches(order, 0 if self.restarts else one.rounds)
+        results = play(self._left(batches, one), [one], [*observers, save])
+        dataset.facts()  # refuses what must not be saved
+        self.finish(one, dataset)
+        return results
+
+    def _left(self, batches: Iterable[Batch], one: Pass) -> Iterator[Batch]:
         """The rounds left to play; those before a checkpoint must be the same as then."""
         model = self.model if self.restarts else None
         skip = model.played if model else 0
@@ -164,17 +190,6 @@ class SavedPass:
                 yield left
         if self._trail.rounds < skip:
             raise self._other_run()
-
-    def observer(self, one: Pass, dataset: Dataset) -> Observer:
-        """Saves the pass from time to time, if a checkpoint was asked for."""
-
-        def save(_: Played) -> None:
-            checkpoint = self._options.checkpoint
-            if checkpoint and self._trail.rounds - self._saved_at >= self._options.every:
-                self._save(checkpoint, one, dataset)
-                self._saved_at = self._trail.rounds
-
-        return save
 
     def finish(self, one: Pass, dataset: Dataset) -> None:
         """Save the pass at its end."""

@@ -7,6 +7,7 @@ name, type and shape must be the one expected, every number finite. Whatever is 
 
 from __future__ import annotations
 
+import errno
 import io
 import json
 import math
@@ -28,7 +29,7 @@ from ahpatron_cli.core.state import State, Stored
 from ahpatron_cli.data.scaling import LEARNED_SCALES, SCALES, Scaler
 from ahpatron_cli.data.source import similar_name
 from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data
-from ahpatron_cli.records import ParamValue, plain
+from ahpatron_cli.records import ParamValue, plain_params
 
 FORMAT = 1
 KIND = "ahpatron model"
@@ -78,38 +79,15 @@ class Model:
 
 def to_bytes(model: Model) -> bytes:
     """The file: the same model gives the same bytes."""
-    scalars: dict[str, Any] = {}
-    arrays: dict[str, np.ndarray] = {}
-    for path, value in _flat(model.state, "state"):
-        if isinstance(value, np.ndarray):
-            arrays[path] = value
-        else:
-            scalars[path] = value
-    if model.scaler is not None:
-        arrays |= {f"scaler.{name}": value for name, value in vars(model.scaler).items()}
-    meta = {
-        "format": FORMAT,
-        "kind": KIND,
-        "version": model.version,
-        "algorithm": ALGORITHM,
-        "learner": model.learner,
-        "params": {name: plain(value) for name, value in model.params.items()},
-        "kernel": model.kernel,
-        "kernel_params": {name: plain(value) for name, value in model.kernel_params.items()},
-        "seed": model.seed,
-        "labels": list(model.labels),
-        "positive": model.positive,
-        "costs": None if model.costs is None else list(model.costs),
-        "scale": model.scale,
-        "features": model.features,
-        "dense": model.dense,
-        "width": model.width,
-        "played": model.played,
-        "digest": model.digest,
-        "data": model.data,
-        "state": {path: _spelled(value) for path, value in scalars.items()},
-        "arrays": {name: [array.dtype.str, list(array.shape)] for name, array in arrays.items()},
-    }
+    flat = dict(_flat(model.state, "state"))
+    arrays = {path: value for path, value in flat.items() if isinstance(value, np.ndarray)}
+    scalars = {path: _spelled(value) for path, value in flat.items() if path not in arrays}
+    meta = {**vars(model), "format": FORMAT, "kind": KIND, "algorithm": ALGORITHM, "state": scalars}
+    if (scaler := meta.pop("scaler")) is not None:
+        arrays |= {f"scaler.{name}": value for name, value in vars(scaler).items()}
+    for name in ("params", "kernel_params"):
+        meta[name] = plain_params(meta[name])
+    meta["arrays"] = {name: [one.dtype.str, list(one.shape)] for name, one in arrays.items()}
     text = np.frombuffer(json.dumps(meta, allow_nan=False).encode(), dtype=np.uint8)
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
@@ -190,6 +168,10 @@ def _contents(path: str) -> tuple[Any, dict[str, np.ndarray]]:
         *(json.JSONDecodeError, UnicodeDecodeError, RecursionError),
     ) as error:  # all that zipfile and json say of bytes that are none of theirs
         raise StateError(str(error) or type(error).__name__) from None
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        raise StateError("it points to a place before its first byte") from None
 
 
 def _check_archive(
@@ -269,30 +251,20 @@ def _model(meta: dict[str, Any], arrays: Mapping[str, np.ndarray], file: str) ->
             _put(state, path, array)
     if not isinstance(state.get("state"), dict):
         _refuse("its state is not one")
-    labels: tuple[float | None, ...]
-    match meta.get("labels"):
-        case [None, positive]:
-            labels = (None, _label(positive))
-        case [*several] if 2 <= len(several) <= MAX_CLASSES:
-            labels = tuple(map(_label, several))
-        case _:
-            _refuse("its labels are not labels")
-    if labels[0] == labels[1] or (len(labels) > 2 and (np.diff(np.array(labels)) <= 0).any()):
+    labels = _numbers(meta.get("labels"), "labels")
+    if not 2 <= len(labels) <= MAX_CLASSES or labels[0] == labels[1]:
         _refuse("its labels are not labels")
-    costs: tuple[float, ...] | None = None
-    match meta.get("costs"):
-        case None:
-            pass
-        case [*several] if len(several) == len(labels):
-            costs = tuple(map(_label, several))
-            if min(costs) <= 0:
-                _refuse("its costs are not costs")
-        case _:
+    if len(labels) > 2 and (np.diff(np.array(labels)) <= 0).any():
+        _refuse("its labels are not labels")
+    costs = None
+    if meta.get("costs") is not None:
+        costs = tuple(cost or 0.0 for cost in _numbers(meta["costs"], "costs"))
+        if len(costs) != len(labels) or min(costs) <= 0:
             _refuse("its costs are not costs")
     scale = given.word("scale", SCALES)
     learner = given.word("learner", list(REGISTRY))
     kernel = given.word("kernel", list(KERNELS))
-    only = meta.get("positive")
+    (positive,) = _numbers([meta.get("positive")], "labels")
     return Model(
         learner=learner,
         params=_params(REGISTRY[learner].specs(), given.mapping("params")),
@@ -300,7 +272,7 @@ def _model(meta: dict[str, Any], arrays: Mapping[str, np.ndarray], file: str) ->
         kernel_params=_params(KERNELS[kernel].specs(), given.mapping("kernel_params")),
         seed=given.integer("seed"),
         labels=labels,
-        positive=None if only is None else _label(only),
+        positive=positive,
         scale=scale,
         scaler=_scaler(given.child("scaler")) if scale in LEARNED_SCALES else None,
         features=given.integer("features", at_most=2**31),
@@ -327,7 +299,7 @@ def _scaler(stored: Stored) -> Scaler:
 
 
 def _params(specs: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, ParamValue]:
-    """Checked when the learner is built; `plain` wrote infinity as text."""
+    """Checked when the learner is built; `plain_params` wrote infinity as text."""
     if set(given) - set(specs):
         _refuse("it has parameters that its learner lacks")
     for value in given.values():
@@ -364,10 +336,15 @@ def _meant(value: Any) -> Any:
         _refuse(f"{text} is not a number")
 
 
-def _label(value: Any) -> float:
-    if type(value) not in (int, float) or not abs(value) <= sys.float_info.max:
-        _refuse("its labels are not labels")
-    return float(value)
+def _numbers(given: Any, what: str) -> tuple[float | None, ...]:
+    """Finite numbers; None is legal in the first of at most two places."""
+    listed = given if isinstance(given, list) else [{}]
+    for place, value in enumerate(listed):
+        if value is None and place == 0 and len(listed) <= 2:
+            continue
+        if type(value) not in (int, float) or not abs(value) <= sys.float_info.max:
+            _refuse(f"its {what} are not {what}")
+    return tuple(None if value is None else float(value) for value in listed)
 
 
 def _refuse(reason: str) -> NoReturn:

@@ -60,14 +60,3 @@ def can_encode(text: str, encoding: str) -> bool:
     except UnicodeEncodeError:
         return False
     return True
-
-
-def cells(text: str) -> int:
-    """How many terminal cells the text takes: two for wide characters, none for combining ones."""
-    return sum(_cells(character) for character in text)
-
-
-def _cells(character: str) -> int:
-    if unicodedata.combining(character):
-        return 0
-    return 2 if unicodedata.east_asian_width(character) in "WF" else 1

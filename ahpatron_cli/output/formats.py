@@ -22,7 +22,6 @@ from ahpatron_cli.output.markup import to_latex, to_markdown
 from ahpatron_cli.output.run_table import run_page
 from ahpatron_cli.records import (
     SCHEMA,
-    CertificateRecord,
     Json,
     Metrics,
     ParamValue,
@@ -30,6 +29,8 @@ from ahpatron_cli.records import (
     data_to_json,
     plain_params,
     runs_to_json,
+    setting_key,
+    summary_to_json,
     to_json,
     whole,
 )
@@ -156,8 +157,8 @@ def _findings_to_json(findings: Findings, only_matrix: bool) -> Json:
             {
                 "data": data_to_json(found.data.record) | _preparation(found.data),
                 "settings": [
-                    _setting(setting) | {"best_of_data": _same(setting, found.winner)}
-                    for setting in found.settings
+                    _setting(one) | {"best_of_data": setting_key(one) == setting_key(found.winner)}
+                    for one in found.settings
                 ],
                 "best": [
                     _setting(setting) | {"verdict": found.verdict(setting)}
@@ -225,28 +226,14 @@ def _preparation(data: TrialData) -> Json:
 
 
 def _setting(setting: Setting) -> Json:
-    summary = setting.summary
-    return {
-        "learner": setting.learner,
-        "params": plain_params(setting.params),
+    return summary_to_json(setting.summary) | {
         "varied": plain_params(setting.varied),
-        "repeats": summary.repeats,
-        "mistake_rate_mean": summary.mistake_rate_mean,
-        "mistake_rate_sd": summary.mistake_rate_sd,
-        "margin_updates_mean": summary.margin_updates_mean,
-        "support_size_mean": summary.support_size_mean,
-        "seconds_mean": summary.seconds_mean,
         "metric_mean": setting.mean,
         "metric_sd": setting.sd,
         "best_of_learner": setting.best_of_learner,
         "best_of_data": setting.best_of_data,
         "difference": setting.difference and dict(vars(setting.difference)),
     }
-
-
-def _same(one: Setting, other: Setting) -> bool:
-    """Whether it is the same learner with the same parameters, maybe on other orders."""
-    return (one.learner, dict(one.params)) == (other.learner, dict(other.params))
 
 
 def _failed(trial: TrialRecord) -> Json:
@@ -310,7 +297,9 @@ def _flat_run(row: Json) -> Json:
     if "metrics" in row:
         row |= _columns("metrics", row.pop("metrics"), Metrics)
     if "certificate" in row:
-        row |= _columns("certificate", row.pop("certificate"), CertificateRecord)
+        from ahpatron_cli.core.theorems import Certificate
+
+        row |= _columns("certificate", row.pop("certificate"), Certificate)
         row["uncertified"] = "; ".join(row.pop("uncertified"))
     return row
 
@@ -325,11 +314,8 @@ def _flat_setting(row: Json) -> Json:
 
 def _columns(prefix: str, value: Json | None, kind: type) -> Json:
     """A column for each field of a record, empty if there is no record."""
-    return {f"{prefix}_{name}": (value or {}).get(name) for name in _field_names(kind)}
-
-
-def _field_names(kind: type) -> list[str]:
-    return [field.name for field in dataclasses.fields(kind)]
+    names = [field.name for field in dataclasses.fields(kind)]
+    return {f"{prefix}_{name}": (value or {}).get(name) for name in names}
 
 
 def _csv_cell(value: ParamValue | None) -> str:

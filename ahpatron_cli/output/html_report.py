@@ -11,23 +11,22 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from ahpatron_cli.atomic import unknown_suffix, write_atomically
+from ahpatron_cli.atomic import format_of_suffix, write_atomically
+from ahpatron_cli.data.labels import describe
 from ahpatron_cli.numbers import counted, measure
 from ahpatron_cli.output.escape import literal
 from ahpatron_cli.output.markup import html_ours, html_table, html_text
-from ahpatron_cli.output.plots.drawing import INSTALL, Pen, has_matplotlib, inline_svg, picture
-from ahpatron_cli.output.plots.panels import (
+from ahpatron_cli.output.pictures import INSTALL, Pen, has_matplotlib, inline_svg, picture
+from ahpatron_cli.output.sweep_pictures import (
     all_learners,
     check_axis,
-    drawable,
-    parameter_panel,
-    pareto_front,
-)
-from ahpatron_cli.output.plots.sweep import (
     draw_parameter,
     draw_ranks,
     draw_tradeoff,
+    drawable,
     learner_pens,
+    parameter_panel,
+    pareto_front,
 )
 from ahpatron_cli.output.sweep_table import (
     best_table,
@@ -36,7 +35,6 @@ from ahpatron_cli.output.sweep_table import (
     notes_of,
     settings_table,
 )
-from ahpatron_cli.records import whole
 from ahpatron_cli.sweep.summary import DataFindings, Findings, TrialRecord
 
 REPORT_SUFFIXES = (".html", ".htm")
@@ -60,8 +58,7 @@ update, <strong>support</strong> the examples kept at the end (of the budget), a
 
 def check_report_path(path: str | Path) -> None:
     """Refuse a name that does not say HTML, before a long sweep and not after it."""
-    if Path(path).suffix.lower() not in REPORT_SUFFIXES:
-        raise unknown_suffix(path, REPORT_SUFFIXES)
+    format_of_suffix(path, formats=dict.fromkeys(REPORT_SUFFIXES, "html"))
 
 
 def write_report(path: str | Path, findings: Findings, x: str | None = None) -> None:
@@ -78,7 +75,13 @@ def to_html(findings: Findings, written: str = "", x: str | None = None) -> str:
     style = files("ahpatron_cli.output").joinpath("report.css").read_text("utf-8")
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
     policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    title = f"ahpatron sweep: {_enumerated([data.short for data in findings.datasets])}"
+    names = [data.short for data in findings.datasets] or ["nothing was played to the end"]
+    if len(names) > _MAX_NAMES:
+        names = [counted(len(names), "data set")]
+    title = f"ahpatron sweep: {', '.join(names)}"
+    pens = learner_pens(findings)
+    parts = (_dataset(data, n, pens, x) for n, data in enumerate(findings.datasets, 1))
+    sections = "\n".join(parts)
     return f"""\
 <!DOCTYPE html>
 <html lang="en">
@@ -97,7 +100,7 @@ def to_html(findings: Findings, written: str = "", x: str | None = None) -> str:
 {_overview(findings)}
 </header>
 <main>
-{_datasets(findings, x)}
+{sections}
 {_failures(findings.failed)}
 <section aria-labelledby="meaning">
 <h2 id="meaning">How to read the numbers</h2>
@@ -176,13 +179,6 @@ def _rivals(data: DataFindings) -> str:
     return f" Not significantly worse: {', '.join(names)}." if names else ""
 
 
-def _datasets(findings: Findings, x: str | None) -> str:
-    by_learner = learner_pens(findings)
-    return "\n".join(
-        _dataset(data, number, by_learner, x) for number, data in enumerate(findings.datasets, 1)
-    )
-
-
 def _dataset(data: DataFindings, number: int, by_learner: Mapping[str, Pen], x: str | None) -> str:
     anchor, winner = f"data-{number}", _winner(data)
     count = len(data.settings)
@@ -206,29 +202,20 @@ def _dataset(data: DataFindings, number: int, by_learner: Mapping[str, Pen], x: 
 
 def _facts(data: DataFindings) -> str:
     record, played = data.data.record, data.data
-    minus, plus = (
-        "every other label" if one is None else str(whole(one)) for one in record.labels[:2]
-    )
-    labels = "−1 and +1" if record.labels == (-1, 1) else f"{minus} as −1, {plus} as +1"
-    if len(record.labels) > 2:
-        labels = f"{len(record.labels)} classes"
+    scaled = "" if played.scale == "none" else f", scaled ({played.scale})"
     rounds = f"{record.rounds:,}"
     if played.limit is not None:
         rounds += f" (limited to the first {played.limit:,} rows)"
     return _definitions(
         {
             "Rounds": rounds,
-            "Features": f"{record.features:,}" + _scaling(played.scale),
-            "Labels": labels,
+            "Features": f"{record.features:,}" + scaled,
+            "Labels": (describe(record.labels) or "-1 and +1").replace("-", "−"),
             "Orders": "random permutations" if played.shuffled else "as in the file",
             "File": record.path,
             "SHA-256": record.sha256 or "not known: the file was not read to its end",
         }
     )
-
-
-def _scaling(scale: str) -> str:
-    return "" if scale == "none" else f", scaled ({scale})"
 
 
 def _pictures(data: DataFindings, anchor: str, by_learner: Mapping[str, Pen], x: str | None) -> str:
@@ -247,7 +234,7 @@ def _pictures(data: DataFindings, anchor: str, by_learner: Mapping[str, Pen], x:
             )
             + "."
         )
-        drawn = picture(lambda: draw_parameter(data, panel, by_learner), "svg", transparent=True)
+        drawn = picture(lambda: draw_parameter(panel, by_learner), "svg", transparent=True)
         figures.append((drawn, caption))
     caption = f"{name} against learning time, each setting a dot" + (
         "; on the line: no other is both faster and better."
@@ -302,9 +289,3 @@ def _definitions(facts: Mapping[str, Any]) -> str:
         f"<dt>{html_text(name)}</dt><dd>{html_text(fact)}</dd>" for name, fact in facts.items()
     )
     return f'<dl class="facts">{items}</dl>'
-
-
-def _enumerated(names: Sequence[str]) -> str:
-    if not names:
-        return "nothing was played to the end"
-    return ", ".join(names) if len(names) <= _MAX_NAMES else counted(len(names), "data set")

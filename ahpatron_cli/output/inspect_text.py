@@ -1,6 +1,6 @@
 """What `inspect` shows of data, a model and the list of learners: in sections, and as JSON."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, dataclass, fields
 from typing import Any, TypeAlias
 
@@ -10,13 +10,13 @@ from rich.text import Text
 from ahpatron_cli import __version__
 from ahpatron_cli.core import KERNELS, REGISTRY, Kernel, Learner
 from ahpatron_cli.core.parameters import Spec
+from ahpatron_cli.data.geometry import Alignment, Distances
 from ahpatron_cli.data.labels import describe, show
 from ahpatron_cli.data.source import STDIN_NAME
 from ahpatron_cli.models.file import Model
 from ahpatron_cli.numbers import counted, percent, share, short
 from ahpatron_cli.output.escape import literal
 from ahpatron_cli.output.terminal import Window, print_lines
-from ahpatron_cli.profile.distances import Alignment, Distances
 from ahpatron_cli.profile.profile import (
     SUGGESTED_LEARNER,
     Content,
@@ -44,13 +44,6 @@ _WIDE, _NAMES = 60, 14
 """Windows from `_WIDE` columns on have a column of `_NAMES` for names."""
 _BAR = 40
 _FULL, _TRACE = "█", "▏"
-_ASCII = {
-    **{"α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "epsilon", "η": "eta"},
-    **{"κ": "k", "λ": "lambda", "ν": "nu", "ρ": "rho", "σ": "sigma", "τ": "tau", "√": "sqrt"},
-    **{"·": "*", "²": "^2", "₁": "_1", "±": "+-", "‖": "||", "⟨": "<", "⟩": ">"},
-    **{_FULL: "#", _TRACE: ":"},
-}
-
 _Kind: TypeAlias = type[Learner[Any]] | type[Kernel]
 _Entry: TypeAlias = tuple[str, str]
 """A name and a text."""
@@ -69,15 +62,7 @@ class _Section:
 
 def print_profile(profile: Profile, console: Console) -> None:
     """Write what a data file is like to the console's stream."""
-
-    def lines(window: Window) -> Iterator[Text]:
-        yield from window.title(profile.path, _size(profile))
-        for note in profile.notes:
-            yield from window.folded(note, "  ", "  ")
-        for section in _sections(profile):
-            yield from _section_lines(section, window)
-
-    print_lines(lines, _ASCII, console)
+    _print(profile.path, _size(profile), profile.notes, _sections(profile), console)
 
 
 def print_model(model: Model, record: RunRecord, path: str, written: str, console: Console) -> None:
@@ -104,13 +89,20 @@ def print_model(model: Model, record: RunRecord, path: str, written: str, consol
         _Section("Stream", learned),
         _Section("Parameters", [(name, str(plain(value))) for name, value in params.items()]),
     ]
+    _print(path, about, (), sections, console)
 
+
+def _print(
+    path: str, about: str, notes: Iterable[str], sections: Iterable[_Section], console: Console
+) -> None:
     def lines(window: Window) -> Iterator[Text]:
         yield from window.title(path, about)
+        for note in notes:
+            yield from window.folded(note, "  ", "  ")
         for section in sections:
             yield from _section_lines(section, window)
 
-    print_lines(lines, _ASCII, console)
+    print_lines(lines, console)
 
 
 def _section_lines(section: _Section, window: Window) -> Iterator[Text]:
@@ -133,7 +125,7 @@ def _bars(bars: Sequence[tuple[str, float]], window: Window) -> Iterator[Text]:
     longest = max((part for _, part in bars), default=0.0)
     full = max(min(_BAR, window.width - width - 12), 5)
     for name, part in bars:
-        bar = _FULL * round(full * part / longest) or (_TRACE if part else "")
+        bar = "█" * round(full * part / longest) or ("▏" if part else "")
         yield Text(f"  {name:>{width}}  {window.ours(bar)}{' ' if bar else ''}{share(part)}")
 
 
@@ -294,7 +286,7 @@ def _faults(faults: FaultFacts, name: str) -> _Section:
 
 def print_reference(console: Console) -> None:
     """Every learner and kernel, from their declarations."""
-    print_lines(_reference_lines, _ASCII, console)
+    print_lines(_reference_lines, console)
 
 
 def reference_to_json() -> Json:

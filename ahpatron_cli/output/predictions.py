@@ -7,8 +7,8 @@ import io
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TYPE_CHECKING
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
@@ -45,34 +45,22 @@ class PredictionWriter:
         line = io.StringIO()
         csv.writer(line).writerow([spreadsheet_text(path), played.learner, played.repeat])
         start = line.getvalue().rstrip("\r\n")
+        names = ["-1", "1"] if played.classes is None else list(map(show, played.classes))
         for begin in range(0, len(played.scores), ROUNDS_AT_ONCE):
             part = slice(begin, begin + ROUNDS_AT_ONCE)
-            if played.classes is not None:
-                self._output.write(_class_lines(start, played, begin, part))
-                continue
-            columns = (played.lines[part], played.labels[part], played.scores[part])
+            labels, scores = played.labels[part], played.scores[part]
+            if played.classes is None:
+                true, found = (labels > 0).astype(np.int64), (scores >= 0).astype(np.int64)
+            else:
+                true, found = labels.astype(np.int64), predicted(scores)
+                scores = np.take_along_axis(scores, found[:, None], axis=1)[:, 0]
+            columns = played.lines[part], true, scores, found
             rows = zip(*(column.tolist() for column in columns), strict=True)
-            self._output.write(
-                "".join(
-                    f"{start},{number},{line},{label:.0f},{score!r},"
-                    f"{1 if score >= 0 else -1},{int((score >= 0) != (label > 0))}\n"
-                    for number, (line, label, score) in enumerate(rows, played.first + begin)
-                )
+            text = "".join(
+                f"{start},{number},{line},{names[y]},{score!r},{names[guess]},{int(guess != y)}\n"
+                for number, (line, y, score, guess) in enumerate(rows, played.first + begin)
             )
-
-
-def _class_lines(start: str, played: Played, begin: int, part: slice) -> str:
-    assert played.classes is not None
-    scores = played.scores[part]
-    found = predicted(scores)
-    labels = [show(label) for label in played.classes]
-    best = np.take_along_axis(scores, found[:, None], axis=1)[:, 0]
-    columns = played.lines[part], played.labels[part].astype(int), best, found
-    rows = zip(*(column.tolist() for column in columns), strict=True)
-    return "".join(
-        f"{start},{number},{line},{labels[true]},{score!r},{labels[guess]},{int(guess != true)}\n"
-        for number, (line, true, score, guess) in enumerate(rows, played.first + begin)
-    )
+            self._output.write(text)
 
 
 def check_predictions_path(path: str) -> None:
@@ -134,22 +122,11 @@ class ScoreWriter:
         return f'{opening}"line": {line}, "prediction": {label}, "{name}": {score!r}}}\n'
 
 
-class _StandardOutput:
-    """stdout as an `Output`; `app.py` knows what to say of its faults."""
-
-    def write(self, content: str | bytes) -> None:
-        sys.stdout.write(content if isinstance(content, str) else content.decode())
-
-
-@contextmanager
-def open_output(path: str | None) -> Iterator[Output]:
-    """A file that is complete or absent, or standard output."""
-    if path in (None, STDOUT):
-        yield _StandardOutput()
-        return
-    assert path is not None
-    with open_atomically(path) as output:
-        yield output
+def open_output(path: str | None) -> AbstractContextManager[Output]:
+    """A file that is complete or absent, or standard output: `app.py` knows of its faults."""
+    if path is None or path == STDOUT:
+        return nullcontext(cast("Output", sys.stdout))  # our writers write text only
+    return open_atomically(path)
 
 
 @contextmanager

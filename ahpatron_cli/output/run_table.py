@@ -6,8 +6,9 @@ import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from statistics import fmean
+from typing import TYPE_CHECKING
 
-from ahpatron_cli.numbers import assignment, counted, mean_count, orders, p_value, percent
+from ahpatron_cli.numbers import assignment, counted, mean_count, orders, p_value, percent, seconds
 from ahpatron_cli.output.escape import literal
 from ahpatron_cli.output.table import (
     Cell,
@@ -16,15 +17,12 @@ from ahpatron_cli.output.table import (
     Page,
     Table,
     data_facts,
-    margin_updates_cell,
+    optional,
     rate_cell,
-    seconds_cell,
     support_cell,
     table_of,
 )
 from ahpatron_cli.records import (
-    CertificateRecord,
-    CertifiedRecord,
     McNemarRecord,
     Report,
     RunRecord,
@@ -32,6 +30,9 @@ from ahpatron_cli.records import (
     ThisFile,
     whole,
 )
+
+if TYPE_CHECKING:
+    from ahpatron_cli.core.theorems import Certificate
 
 MAX_SHOWN_CLASSES = 20
 """Confusion matrices of more classes are in JSON only."""
@@ -54,13 +55,17 @@ class _Line:
     name: str
     summary: SummaryRecord
     runs: Sequence[RunRecord]
-    certified: Sequence[CertifiedRecord]
+    certified: Sequence[Certificate | tuple[str, ...]]
 
     def mean(self, name: str) -> float | None:
         """A count or a metric, over the repeats that have it."""
         values = [getattr(run, name, getattr(run.metrics, name, None)) for run in self.runs]
         known = [value for value in values if value is not None]
         return fmean(known) if known else None
+
+    def cell(self, name: str, text: Callable[[float], str]) -> Cell | None:
+        """Such a mean as a table shows it."""
+        return optional(self.mean(name), text)
 
     @property
     def baseline_rate(self) -> float | None:
@@ -76,13 +81,13 @@ class _Line:
         )
 
     @property
-    def worst(self) -> CertificateRecord | None:
+    def worst(self) -> Certificate | None:
         """The certificate with the largest bound."""
         return max(self.certificates, key=lambda one: one.bound, default=None)
 
     @property
-    def certificates(self) -> list[CertificateRecord]:
-        return [one.certificate for one in self.certified if one.certificate is not None]
+    def certificates(self) -> list[Certificate]:
+        return [one for one in self.certified if not isinstance(one, tuple)]
 
 
 def run_page(reports: Sequence[Report]) -> Page:
@@ -152,12 +157,12 @@ def _run_table(report: Report, lines: Sequence[_Line]) -> Table:
                 mark=line.worse,
             ),
         ),
-        (Column("|M_T|"), lambda line: _count(line.mean("mistakes"))),
-        (Column("|N_T|"), lambda line: margin_updates_cell(line.summary)),
+        (Column("|M_T|"), lambda line: line.cell("mistakes", mean_count)),
+        (Column("|N_T|"), lambda line: Cell(mean_count(line.summary.margin_updates_mean))),
         (Column("Support"), lambda line: support_cell(line.summary)),
-        (Column("Halvings"), lambda line: _count(line.mean("halvings"))),
-        (Column("ζ̂"), lambda line: _fixed(line.mean("zeta"), 4)),
-        (Column("Seconds"), lambda line: seconds_cell(line.summary)),
+        (Column("Halvings"), lambda line: line.cell("halvings", mean_count)),
+        (Column("ζ̂"), lambda line: line.cell("zeta", "{:.4f}".format)),
+        (Column("Seconds"), lambda line: Cell(seconds(line.summary.seconds_mean))),
     ]
     first = lines[0].runs[0] if lines else None
     if first and first.window:
@@ -167,7 +172,7 @@ def _run_table(report: Report, lines: Sequence[_Line]) -> Table:
         head = Column(f"Fading {first.fading.factor:g} %")
         fields.insert(2, (head, lambda line: _recent_rate(line)))
     if any(run.restarts for line in lines for run in line.runs):
-        fields.insert(-1, (Column("Restarts"), lambda line: _count(line.mean("restarts"))))
+        fields.insert(-1, (Column("Restarts"), lambda line: line.cell("restarts", mean_count)))
     notes = [_worse_note(report)] if any(line.worse for line in lines) else []
     if len(report.data.labels) > 2:
         alone = [line.name for line in lines if line.runs[0].params.get("multiclass") != "shared"]
@@ -181,7 +186,8 @@ def _run_table(report: Report, lines: Sequence[_Line]) -> Table:
 def _recent_rate(line: _Line) -> Cell | None:
     """Of the last rounds; mean over the repeats."""
     found = [run.window or run.fading for run in line.runs]
-    return _rate(fmean(one.mistake_rate for one in found if one)) if any(found) else None
+    rates = [one.mistake_rate for one in found if one]
+    return Cell(percent(fmean(rates))) if rates else None
 
 
 def _this_file(line: _Line) -> ThisFile | None:
@@ -209,14 +215,6 @@ def _with_this_file(table: Table, lines: Sequence[_Line]) -> Table:
     return replace(table, rows=rows, about=f"{table.about}; {in_all}")
 
 
-def _count(value: float | None) -> Cell | None:
-    return None if value is None else Cell(mean_count(value))
-
-
-def _fixed(value: float | None, decimals: int) -> Cell | None:
-    return None if value is None else Cell(f"{value:.{decimals}f}")
-
-
 def _confusion_table(report: Report, line: _Line) -> Table:
     """Rounds by true class (rows) and predicted class (columns), summed over the repeats."""
     names = [str(whole(label)) for label in line.runs[0].classes or ()]
@@ -242,12 +240,12 @@ def _metrics_table(report: Report, lines: Sequence[_Line]) -> Table:
         about += f"; mean over {orders(max(len(line.runs) for line in lines), report.shuffled)}"
     fields: list[Field[_Line]] = [
         (Column("Learner", words=True), lambda line: Cell(line.name)),
-        (Column("Precision %"), lambda line: _rate(line.mean("precision"))),
-        (Column("Recall %"), lambda line: _rate(line.mean("recall"))),
-        (Column("F1 %"), lambda line: _rate(line.mean("f1"))),
-        (Column("Balanced error %"), lambda line: _rate(line.mean("balanced_error"))),
-        (Column("Kappa"), lambda line: _fixed(line.mean("kappa"), 4)),
-        (Column("AUC"), lambda line: _fixed(line.mean("auc"), 4)),
+        (Column("Precision %"), lambda line: line.cell("precision", percent)),
+        (Column("Recall %"), lambda line: line.cell("recall", percent)),
+        (Column("F1 %"), lambda line: line.cell("f1", percent)),
+        (Column("Balanced error %"), lambda line: line.cell("balanced_error", percent)),
+        (Column("Kappa"), lambda line: line.cell("kappa", "{:.4f}".format)),
+        (Column("AUC"), lambda line: line.cell("auc", "{:.4f}".format)),
     ]
     error = max((line.mean("auc_error") or 0.0 for line in lines), default=0.0)
     notes = [f"AUC was computed in bounded memory: off by at most {error:.1g}."] if error else []
@@ -265,10 +263,6 @@ def _worse_note(report: Report) -> str:
     label = report.data.labels[seen.index(max(seen))]
     known = "" if label is None else f" ({whole(label)})"
     return f"Worse (*) than the baseline: always predicting the more frequent label so far{known}."
-
-
-def _rate(value: float | None) -> Cell | None:
-    return None if value is None else Cell(percent(value))
 
 
 def _mcnemar_table(report: Report) -> Table:
@@ -293,15 +287,15 @@ def _certificate_table(report: Report, lines: Sequence[_Line]) -> Table:
     if repeats > 1:
         about += f"; the largest bound of {orders(repeats, report.shuffled)}"
     vacuous = any(one.vacuous for line in lines for one in line.certificates)
-    of_certificate: list[Field[CertificateRecord]] = [
+    of_certificate: list[Field[Certificate]] = [
         (Column("Count", words=True), lambda one: Cell(_COUNTED[one.counts])),
         (Column("Made"), lambda one: Cell(str(one.count))),
         (Column("Bound"), lambda one: Cell(str(math.ceil(one.bound)), mark=one.vacuous)),
         (Column("Trivial"), lambda one: Cell(str(one.trivial))),
         (Column("By", words=True), lambda one: Cell(one.theorem)),
         (Column("Comparator f", words=True), lambda one: Cell(one.comparator)),
-        (Column("L_T(f)"), lambda one: _fixed(one.loss, 1)),
-        (Column("‖f‖"), lambda one: _fixed(one.norm, 2)),
+        (Column("L_T(f)"), lambda one: Cell(f"{one.loss:.1f}")),
+        (Column("‖f‖"), lambda one: Cell(f"{one.norm:.2f}")),
     ]
     fields: list[Field[_Line]] = [(Column("Learner", words=True), lambda line: Cell(line.name))]
     fields += [(column, _of_worst(cell)) for column, cell in of_certificate]
@@ -310,16 +304,16 @@ def _certificate_table(report: Report, lines: Sequence[_Line]) -> Table:
 
 
 def _of_worst(
-    cell: Callable[[CertificateRecord], Cell | None],
+    cell: Callable[[Certificate], Cell | None],
 ) -> Callable[[_Line], Cell | None]:
     return lambda line: None if line.worst is None else cell(line.worst)
 
 
 def _uncertified(line: _Line) -> list[str]:
     """Why there is no certificate; of several repeats, the reasons of the first one without."""
-    missing = [one for one in line.certified if one.certificate is None]
+    missing = [one for one in line.certified if isinstance(one, tuple)]
     if not missing:
         return []
     repeats = len(line.certified)
     which = f" ({len(missing)} of {repeats} repeats)" if repeats > 1 else ""
-    return [f"{line.name}{which}: {reason}" for reason in missing[0].reasons]
+    return [f"{line.name}{which}: {reason}" for reason in missing[0]]

@@ -9,10 +9,12 @@ from typing import TypeAlias
 from ahpatron_cli.numbers import (
     assignment,
     counted,
+    mean_count,
     measure,
     measured_difference,
     orders,
     p_value,
+    seconds,
 )
 from ahpatron_cli.output.table import (
     NO_SIGN,
@@ -22,10 +24,8 @@ from ahpatron_cli.output.table import (
     Page,
     Table,
     data_facts,
-    margin_updates_cell,
     optional,
     rate_cell,
-    seconds_cell,
     support_cell,
     table_of,
 )
@@ -63,7 +63,11 @@ def findings_page(findings: Findings, *, paper: bool = False, only_matrix: bool 
     if not only_matrix:
         tables += [table for found in findings.datasets for table in _tables(found, paper)]
     commands = [] if only_matrix else [one for found in findings.datasets for one in _next(found)]
-    return Page(tables, _remark(findings), _reasons(findings), commands)
+    failed = len(findings.failed)
+    remark = "" if findings.datasets else "no trials"
+    if failed:
+        remark = f"{failed:,} of {counted(findings.trials + failed, 'trial')} failed:"
+    return Page(tables, remark, _reasons(findings), commands)
 
 
 def _next(found: DataFindings) -> Iterator[tuple[str, str]]:
@@ -269,9 +273,15 @@ def _rates(found: DataFindings, lowest: str | None, *, stars: bool = False) -> l
 
 def _costs(*, spare: bool) -> list[_SettingField]:
     return [
-        (Column("|N_T|", spare=spare), lambda setting: margin_updates_cell(setting.summary)),
+        (
+            Column("|N_T|", spare=spare),
+            lambda setting: Cell(mean_count(setting.summary.margin_updates_mean)),
+        ),
         (Column("Support", spare=spare), lambda setting: support_cell(setting.summary)),
-        (Column("Seconds", spare=spare), lambda setting: seconds_cell(setting.summary)),
+        (
+            Column("Seconds", spare=spare),
+            lambda setting: Cell(seconds(setting.summary.seconds_mean)),
+        ),
     ]
 
 
@@ -369,13 +379,6 @@ def _choice_notes(datasets: Sequence[DataFindings], *, stars: bool = False) -> l
             others = f"on {counted(tune, 'order')}, and the best are shown on others"
         return [f"The best of several settings {star}was chosen {others}."]
     return [f"The best of several settings {star}was chosen in hindsight on these same orders."]
-
-
-def _remark(findings: Findings) -> str:
-    total = findings.trials + len(findings.failed)
-    if findings.failed:
-        return f"{len(findings.failed):,} of {counted(total, 'trial')} failed:"
-    return "" if findings.datasets else "no trials"
 
 
 def _reasons(findings: Findings) -> list[str]:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
-from ahpatron_cli.numbers import counted, mean_count, measure, seconds, short
+from ahpatron_cli.numbers import counted, mean_count, measure, short
 from ahpatron_cli.records import DataRecord, SummaryRecord, whole
 
 
@@ -69,21 +69,15 @@ class Table:
 
     def part(self, start: int, count: int) -> Table:
         """The first column, and so many others from `start` (0: the second) on."""
-        kept = [0, *range(len(self.columns))[1 + start : 1 + start + count]]
-        return replace(
-            self,
-            columns=[self.columns[number] for number in kept],
-            rows=[[row[number] for number in kept] for row in self.rows],
-        )
+        return self._only([0, *range(len(self.columns))[1 + start : 1 + start + count]])
 
     def without_spare(self) -> Table:
         """The table without its spare columns."""
-        kept = [number for number, column in enumerate(self.columns) if not column.spare]
-        return replace(
-            self,
-            columns=[self.columns[number] for number in kept],
-            rows=[[row[number] for number in kept] for row in self.rows],
-        )
+        return self._only([n for n, column in enumerate(self.columns) if not column.spare])
+
+    def _only(self, kept: Sequence[int]) -> Table:
+        rows = [[row[number] for number in kept] for row in self.rows]
+        return replace(self, columns=[self.columns[number] for number in kept], rows=rows)
 
 
 @dataclass(frozen=True)
@@ -106,12 +100,11 @@ def table_of(
     name: str = "",
     about: str,
     notes: Sequence[str] = (),
-    alike: bool = False,
 ) -> Table:
     """One row per item, one column per field."""
     columns = [column for column, _ in fields]
     rows = [[cell(item) for _, cell in fields] for item in items]
-    return Table(name, about, columns, rows, notes, alike)
+    return Table(name, about, columns, rows, notes)
 
 
 def spelled(text: str, signs: Mapping[str, str]) -> str:
@@ -123,24 +116,18 @@ def spelled(text: str, signs: Mapping[str, str]) -> str:
 
 def data_facts(data: DataRecord) -> str:
     """Rounds, features, and how labels were mapped unless they are -1 and +1."""
-    mapped = label_facts(data)
     parts = [counted(data.rounds, "round"), counted(data.features, "feature")]
-    return ", ".join(parts + ([mapped] if mapped else [])).replace("-", "−")
-
-
-def label_facts(data: DataRecord) -> str | None:
-    """How labels are played, unless they are -1 and +1."""
     if len(data.labels) > 2:
-        return f"{len(data.labels)} classes"
-    if data.labels == (-1, 1):
-        return None
-    negative, positive = ("others" if one is None else str(whole(one)) for one in data.labels)
-    return f"labels {negative} → -1, {positive} → +1"
+        parts.append(f"{len(data.labels)} classes")
+    elif data.labels != (-1, 1):
+        negative, positive = ("others" if one is None else str(whole(one)) for one in data.labels)
+        parts.append(f"labels {negative} → -1, {positive} → +1")
+    return ", ".join(parts).replace("-", "−")
 
 
-def optional(text: str | None) -> Cell | None:
-    """A cell, or none without a text."""
-    return Cell(text) if text else None
+def optional(value: T | None, text: Callable[[T], str] = str) -> Cell | None:
+    """A cell, or none without a value or a text."""
+    return None if value in (None, "") else Cell(text(value))
 
 
 def rate_cell(
@@ -158,19 +145,9 @@ def rate_cell(
     return Cell(text, spread, bold=text == lowest, mark=mark, sign=sign)
 
 
-def margin_updates_cell(line: SummaryRecord) -> Cell:
-    """Updates without a mistake."""
-    return Cell(mean_count(line.margin_updates_mean))
-
-
 def support_cell(line: SummaryRecord) -> Cell | None:
     """Size of the support, and of the budget if there is one: `314/400`."""
     if line.support_size_mean is None:
         return None
     size, budget = mean_count(line.support_size_mean), line.params.get("budget")
     return Cell(size if budget is None else f"{size}/{short(budget, 6)}")
-
-
-def seconds_cell(line: SummaryRecord) -> Cell:
-    """Mean learning time of a pass."""
-    return Cell(seconds(line.seconds_mean))

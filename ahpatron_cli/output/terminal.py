@@ -12,19 +12,26 @@ import textwrap
 from collections.abc import Callable, Iterable, Iterator, Mapping
 
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console, RenderableType
 from rich.measure import Measurement
 from rich.table import Table as RichTable
 from rich.text import Text
 
-from ahpatron_cli.output.escape import can_encode, cells, encodable, literal
+from ahpatron_cli.output.escape import can_encode, encodable, literal
 from ahpatron_cli.output.table import Cell, Page, Table, spelled
 
 _UNLIMITED = 1_000_000
 """Columns of a pipe or a file."""
 
-_ASCII = {"±": "+-", "ζ̂": "zeta", "–": "-", "→": "->", "─": "-", "−": "-", "‖": "||"}
-_ASCII |= {"≈": "~", "•": "!", "χ²": "chi2", "√T": "sqrt(T)"}
+_ASCII = {
+    **{"±": "+-", "ζ̂": "zeta", "–": "-", "→": "->", "─": "-", "−": "-", "‖": "||", "≈": "~"},
+    **{"•": "!", "χ²": "chi2", "√T": "sqrt(T)", "√": "sqrt", "·": "*", "²": "^2", "₁": "_1"},
+    **{"α": "alpha", "β": "beta", "γ": "gamma", "δ": "delta", "ε": "epsilon", "η": "eta"},
+    **{"κ": "k", "λ": "lambda", "ν": "nu", "ρ": "rho", "σ": "sigma", "τ": "tau"},
+    **{"⟨": "<", "⟩": ">", "█": "#", "▏": ":"},
+}
+"""All signs that our texts may have; earlier ones of equal start win."""
 _HYPHEN = {"−": "-"}
 """A terminal shows a minus as it is typed."""
 
@@ -64,27 +71,22 @@ class Window:
             yield from self.folded(about)
             return
         shown, ours = literal(name), self.ours(about)
-        if cells(shown) + 2 + cells(ours) <= self.width:
+        if cell_len(shown) + 2 + cell_len(ours) <= self.width:
             yield Text.assemble((shown, "bold"), f": {ours}")
         else:
             yield Text.assemble((shown, "bold"), ":")
             yield from self.folded(about, "  ", "  ")
 
 
-def print_lines(
-    lines: Callable[[Window], Iterable[RenderableType]],
-    ascii_signs: Mapping[str, str],
-    console: Console,
-    unicode_signs: Mapping[str, str] | None = None,
-) -> None:
+def print_lines(lines: Callable[[Window], Iterable[RenderableType]], console: Console) -> None:
     """Write lines to the console's stream.
 
-    All signs are spelled as in `ascii_signs` if the stream lacks any of them. The text is written
-    in one piece and by us: rich would end the process on a closed pipe, but the app decides that.
+    All signs are spelled in ASCII if the stream lacks any of them. The text is written in one
+    piece and by us: rich would end the process on a closed pipe, but the app decides that.
     """
     width = console.width if console.file.isatty() else _UNLIMITED
-    unicode = can_encode("".join(ascii_signs), console.encoding)
-    window = Window(width, (unicode_signs or {}) if unicode else ascii_signs)
+    unicode = can_encode("".join(_ASCII), console.encoding)
+    window = Window(width, _HYPHEN if unicode else _ASCII)
     console.width = max(width, console.width)
     with console.capture() as capture:
         for line in lines(window):
@@ -98,7 +100,7 @@ def print_lines(
 
 def print_page(page: Page, console: Console) -> None:
     """Write all tables of a page to the console's stream."""
-    print_lines(lambda window: _page_lines(page, window, console), _ASCII, console, _HYPHEN)
+    print_lines(lambda window: _page_lines(page, window, console), console)
 
 
 def page_to_plain_text(page: Page) -> str:

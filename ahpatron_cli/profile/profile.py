@@ -10,15 +10,11 @@ import shlex
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-import numpy as np
-
-from ahpatron_cli.core.rows import CsrRows
-from ahpatron_cli.data.labels import PLAIN_PAIRS, class_fault, show
+from ahpatron_cli.data.geometry import Alignment, Distances
+from ahpatron_cli.data.labels import PLAIN_PAIRS, show
 from ahpatron_cli.data.libsvm.grammar import MAX_FEATURES
 from ahpatron_cli.data.source import STDIN_NAME
 from ahpatron_cli.numbers import short
-from ahpatron_cli.profile.distances import MOST_COMPARED, Alignment, Distances
-from ahpatron_cli.profile.sketches import ColumnResult, LabelTally
 
 
 @dataclass(frozen=True)
@@ -166,83 +162,6 @@ class Profile:
 
 SUGGESTED_LEARNER = "arow"
 """Makes the fewest mistakes; values of σ are tried with it, as σ is best for one learner only."""
-SPARSE_DENSITY = 0.1
-"""Data with a smaller share of stored values get rows of length 1, not features of a range."""
-_COMPARABLE_RATIO = 10.0
-"""Ranges that differ by at most this factor need no scaling."""
-_UNIT_TOLERANCE = 1e-3
-"""Rows of a length this near to 1 are scaled already."""
-_TAIL_SHARE = 0.1
-"""A feature has a tail if its middle 98 % fill less than this share of its range."""
-_DENSE_COLUMNS = 4096
-
-
-def played(tally: LabelTally, positive: float | None) -> LabelFacts:
-    """How `run` would play these labels; `positive` is the one after --positive."""
-    counts = tuple(sorted(tally.counts.items()))
-    labels, complete = [label for label, _ in counts], not tally.overflowed
-    pair: tuple[float | None, float | None] = None, None
-    problem = None
-    if positive is not None:
-        others = [label for label in labels if label != positive]
-        pair = others[0] if len(others) == 1 and complete else None, positive
-        if positive not in labels and complete:
-            pair = None, None
-            problem = f"no row has the label {show(positive)} that --positive names"
-    elif fault := class_fault(labels, sum(tally.counts.values()), not complete):
-        problem = f"{fault}: --positive LABEL plays one label against all others"
-    elif len(labels) == 1:
-        problem = "all rows have the same label: there is nothing to learn"
-    elif len(labels) == 2:
-        pair = labels[0], labels[1]
-    return LabelFacts(counts, complete, *pair, problem, tally.grouped)
-
-
-def advise_scale(
-    sparse: bool,
-    rows: RowFacts,
-    features: FeatureFacts,
-    columns: ColumnResult,
-    sample: CsrRows,
-) -> tuple[str, str]:
-    """A value of --scale, and why.
-
-    None is needed if all values are within -1..1, if all rows have length 1, or if features are of
-    comparable size: the largest range is at most ten times the lower quartile of the ranges.
-    Otherwise sparse rows (under 10 % stored) are scaled to length 1, and features of dense rows to
-    0..1. Features are scaled to deviation 1 instead if 0..1 would squeeze many of them: more than a
-    tenth of the features outside of -1..1 have their middle 98 % (of the sample) in a tenth of
-    their range.
-    """
-    if features.low is None or features.high is None:
-        return "none", "there are no features"
-    if features.within_1_1 == features.examined:
-        return "none", "all values lie between -1 and 1"
-    shortest, longest = rows.shortest, rows.longest
-    if shortest and longest and max(1 - shortest, longest - 1) < _UNIT_TOLERANCE:
-        return "none", "all rows have length 1"
-    spreads = columns.spreads()
-    varying = spreads[spreads > 0]
-    if not len(varying):
-        return "none", "all features are constant"
-    quartile = float(np.quantile(varying, 0.25, method="lower"))
-    if varying.max() <= _COMPARABLE_RATIO * quartile:
-        return "none", "the features are of comparable size"
-    if sparse:
-        return "unit", "the data are sparse, and the features are of very different size"
-    why = "the features are of very different size"
-    if sample.width <= _DENSE_COLUMNS and _has_tails(columns, sample):
-        return "standard", f"{why}, and many of them have a few far larger values"
-    return "minmax", why
-
-
-def _has_tails(columns: ColumnResult, sample: CsrRows) -> bool:
-    some = sample.slice(0, min(len(sample), MOST_COMPARED))
-    dense = some.dense(columns.first + len(columns.low))[:, columns.first :]
-    wide = np.maximum(-columns.low, columns.high) > 1.0
-    half_low, half_high = np.quantile(dense[:, wide] / 2, [0.01, 0.99], axis=0)
-    half_ranges = columns.high[wide] / 2 - columns.low[wide] / 2
-    return bool(np.mean(half_high - half_low < _TAIL_SHARE * half_ranges) > _TAIL_SHARE)
 
 
 def advice(profile: Profile) -> list[str]:

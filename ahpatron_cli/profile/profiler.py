@@ -4,36 +4,32 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
 
 import numpy as np
 
-from ahpatron_cli.core.rows import CsrRows, Floats, row_sums
-from ahpatron_cli.data.compact import Traits
-from ahpatron_cli.data.dataset import DENSE_WIDTH
-from ahpatron_cli.data.geometry import TOO_SMALL
+from ahpatron_cli.core.rows import CsrRows, Floats
+from ahpatron_cli.data.dataset import DENSE_SHARE, DENSE_WIDTH
+from ahpatron_cli.data.geometry import MOST_COMPARED, TOO_SMALL, align, measure
+from ahpatron_cli.data.labels import LabelTally, class_fault, show
 from ahpatron_cli.data.libsvm.grammar import MAX_FEATURES, Fault, hint_of
 from ahpatron_cli.data.libsvm.reader import Chunk, SvmReader
-from ahpatron_cli.data.scaling import scaled
+from ahpatron_cli.data.scaling import Scaler, scaled
 from ahpatron_cli.data.source import Source
 from ahpatron_cli.numbers import short
-from ahpatron_cli.profile.distances import MOST_COMPARED, align, measure
 from ahpatron_cli.profile.profile import (
-    SPARSE_DENSITY,
     SUGGESTED_LEARNER,
     Content,
     FaultFacts,
     FaultyLine,
     FeatureFacts,
     FeatureRange,
+    LabelFacts,
     Profile,
     RowFacts,
     Scaling,
     TriedSigma,
-    advise_scale,
-    played,
 )
-from ahpatron_cli.profile.sketches import ColumnResult, Columns, Fingerprints, LabelTally, Sample
+from ahpatron_cli.profile.sketches import ColumnResult, Columns, Fingerprints, Lengths, Sample
 
 TRIED_FACTORS = (1.0, 0.5, 0.25, 0.125, 2.0)
 """Values of σ that are played, as multiples of the median distance (that of --sigma auto)."""
@@ -42,41 +38,45 @@ FEWEST_TRIED_ROWS, MOST_TRIED_ROWS = 200, 1000
 MOST_TRIED_CLASSES = 100
 MOST_LISTED = 5
 """Features named singly: those of the largest range."""
-
-
-@dataclass(frozen=True)
-class Wanted:
-    """What is asked of a profile."""
-
-    max_faults: int = 20
-    max_features: int = MAX_FEATURES
-    positive: float | None = None
-    scale: str | None = None
-    """None: the advised one."""
-    sigma: float | None = None
-    """Another σ to compute A_T for."""
-    seed: int = 0
+_COMPARABLE_RATIO = 10.0
+"""Ranges that differ by at most this factor need no scaling."""
+_UNIT_TOLERANCE = 1e-3
+"""Rows of a length this near to 1 are scaled already."""
+_TAIL_SHARE = 0.1
+"""A feature has a tail if its middle 98 % fill less than this share of its range."""
 
 
 class Profiler:
     """Reads a source once. Memory is that of the sketches and of one chunk."""
 
-    def __init__(self, source: Source, wanted: Wanted) -> None:
+    def __init__(
+        self,
+        source: Source,
+        *,
+        max_faults: int = 20,
+        max_features: int = MAX_FEATURES,
+        positive: float | None = None,
+        scale: str | None = None,
+        sigma: float | None = None,
+        seed: int = 0,
+    ) -> None:
+        """`scale` None is the advised one; `sigma` another σ to compute A_T for."""
         self._source = source
-        self._wanted = wanted
+        self._max_faults = max_faults
+        self._positive = positive
+        self._scale, self._sigma, self._seed = scale, sigma, seed
         self._labels = LabelTally()
         self._columns = Columns()
         self._fingerprints = Fingerprints()
-        self._sample = Sample(wanted.seed)
-        self._lengths = _Lengths()
+        self._sample = Sample(seed)
+        self._lengths = Lengths()
         self._kinds: dict[str, int] = {}
         self._faults: list[FaultyLine] = []
         self._stopped = False
-        limit = wanted.max_features
-        self._reader = SvmReader(source, max_features=limit, on_fault=self._take_fault)
+        self._reader = SvmReader(source, max_features=max_features, on_fault=self._take_fault)
 
     def run(self, on_progress: Callable[[int], None] = lambda rows: None) -> Profile:
-        """The profile of all of it; `on_progress` is told how many rows were read so far."""
+        """The profile of all of it; `on_progress` gets the number of rows read so far."""
         for chunk in self._reader:
             self._take(chunk)
             on_progress(self._reader.rows_read)
@@ -85,23 +85,24 @@ class Profiler:
     def _take(self, chunk: Chunk) -> None:
         self._labels.add(chunk.labels)
         self._columns.add(chunk.rows)
-        positive = self._wanted.positive
-        classes = chunk.labels if positive is None else (chunk.labels == positive).astype(float)
+        classes, positive = chunk.labels, self._positive
+        if positive is not None:
+            classes = (classes == positive).astype(float)
         self._fingerprints.add(chunk.rows, classes, chunk.lines)
         self._sample.add(chunk.rows, chunk.labels)
         self._lengths.add(chunk.rows)
 
     def _take_fault(self, line: int, fault: Fault) -> None:
         self._kinds[fault.kind] = self._kinds.get(fault.kind, 0) + 1
-        if len(self._faults) < self._wanted.max_faults:
+        if len(self._faults) < self._max_faults:
             hint = hint_of(fault, self._source.name)
-            told = FaultyLine(line, fault.column, fault.kind, fault.problem, fault.note, hint)
-            self._faults.append(told)
+            told = line, fault.column, fault.kind, fault.problem, fault.note
+            self._faults.append(FaultyLine(*told, None if hint is None else str(hint)))
         self._stopped = fault.whole_file
 
     def _profile(self) -> Profile:
-        reader, source, traits = self._reader, self._source, Traits.of(self._reader)
-        rows, features, stored = reader.rows_read, traits.features, reader.counts["values"]
+        reader, source, traits = self._reader, self._source, self._reader.traits
+        rows, features, stored = reader.rows_read, traits.features, reader.values_read
         return Profile(
             path=source.name,
             sha256=source.sha256(),
@@ -110,10 +111,10 @@ class Profiler:
             stored=stored,
             density=stored / rows / features if rows and features else None,
             from_pipe=not source.rereadable,
-            seed=self._wanted.seed,
+            seed=self._seed,
             notes=traits.notes,
             faults=FaultFacts(
-                count=reader.counts["faults"],
+                count=reader.faults,
                 kinds=dict(sorted(self._kinds.items(), key=lambda one: (-one[1], one[0]))),
                 first=tuple(self._faults),
                 stopped=self._stopped,
@@ -122,15 +123,16 @@ class Profiler:
         )
 
     def _content(self, features: int) -> Content:
-        wanted, rows, sample = self._wanted, self._reader.rows_read, self._sample.rows
+        rows, sample = self._reader.rows_read, self._sample.rows
         assert sample is not None
-        columns = self._columns.result(int(not self._reader.zero_based), self._reader.max_index + 1)
-        labels = played(self._labels, wanted.positive)
+        traits = self._reader.traits
+        columns = self._columns.result(int(not traits.zero_based), traits.max_index + 1)
+        labels = _label_facts(self._labels, self._positive)
         row_facts = self._row_facts()
         feature_facts = _feature_facts(columns)
-        sparse = self._reader.counts["values"] < SPARSE_DENSITY * rows * features
-        advised, reason = advise_scale(sparse, row_facts, feature_facts, columns, sample)
-        scaling = Scaling(advised, reason, wanted.scale or advised)
+        sparse = self._reader.values_read < DENSE_SHARE * rows * features
+        advised, reason = _advise_scale(sparse, row_facts, feature_facts, columns, sample)
+        scaling = Scaling(advised, reason, self._scale or advised)
         sample = _scaled(sample, scaling.applied, columns, features)
         measured = measure(sample.slice(0, min(len(sample), MOST_COMPARED)))
         distances, unknown = None, []
@@ -144,7 +146,7 @@ class Profiler:
             unknown.append("A_T: requires two classes; --positive LABEL plays one of these")
         alignments = []
         signs = np.where(self._sample.labels == labels.positive, 1.0, -1.0)
-        widths = [distances.sigma if distances else None, wanted.sigma]
+        widths = [distances.sigma if distances else None, self._sigma]
         for sigma in dict.fromkeys(widths):
             if sigma is None or labels.positive is None:
                 continue
@@ -161,35 +163,11 @@ class Profiler:
         return Content(*facts, tuple(alignments), tuple(unknown), tried)
 
     def _row_facts(self) -> RowFacts:
-        lengths, repeats = self._lengths, self._fingerprints.result()
-        return RowFacts(
-            empty=lengths.empty,
-            shortest=lengths.shortest if math.isfinite(lengths.shortest) else None,
-            longest=lengths.longest if 0 < lengths.longest < math.inf else None,
-            compared=self._fingerprints.count,
-            **vars(repeats),
-        )
-
-
-class _Lengths:
-    """The shortest and the longest row that is not empty."""
-
-    def __init__(self) -> None:
-        self.empty = 0
-        self.shortest = math.inf
-        self.longest = 0.0
-
-    def add(self, rows: CsrRows) -> None:
-        """Euclidean lengths, in units of 2^e so that no square overflows or underflows."""
-        exponents = np.frexp(rows.values)[1]
-        exponent = int(exponents.max(initial=-2000))
-        values = np.ldexp(rows.values, -exponent)
-        used = row_sums(rows, (rows.values != 0).astype(np.float64)) > 0
-        with np.errstate(over="ignore"):
-            lengths = np.ldexp(np.sqrt(row_sums(rows, values * values)[used]), exponent)
-        self.empty += len(rows) - len(lengths)
-        self.shortest = min(self.shortest, float(lengths.min(initial=math.inf)))
-        self.longest = max(self.longest, float(lengths.max(initial=0.0)))
+        lengths = self._lengths
+        shortest = lengths.shortest if math.isfinite(lengths.shortest) else None
+        longest = lengths.longest if 0 < lengths.longest < math.inf else None
+        repeats = self._fingerprints.count, *self._fingerprints.result()
+        return RowFacts(lengths.empty, shortest, longest, *repeats)
 
 
 def _tried(sample: CsrRows, labels: Floats, median: float) -> tuple[TriedSigma, ...]:
@@ -204,7 +182,7 @@ def _tried(sample: CsrRows, labels: Floats, median: float) -> tuple[TriedSigma, 
     if rounds < FEWEST_TRIED_ROWS or not 2 <= len(names) <= MOST_TRIED_CLASSES:
         return ()
     rows = sample.slice(0, rounds)
-    dense = rows.width <= DENSE_WIDTH and len(rows.values) >= SPARSE_DENSITY * rounds * rows.width
+    dense = rows.width <= DENSE_WIDTH and len(rows.values) >= DENSE_SHARE * rounds * rows.width
     played = numbers.astype(np.float64)
     if len(names) == 2:
         played = 2 * played - 1
@@ -254,12 +232,81 @@ def _scaled(sample: CsrRows, scale: str, columns: ColumnResult, features: int) -
         used, numbers = np.unique(sample.columns, return_inverse=True)  # so that it is not wide
         narrow = CsrRows(sample.indptr, numbers.astype(np.int32), sample.values, len(used))
         rows = scaled(narrow, scale)
-        assert isinstance(rows, CsrRows)
-        return rows
-    largest = np.maximum(np.abs(columns.low), np.abs(columns.high))
-    largest[largest == 0] = 1.0
-    spreads = columns.high / largest - columns.low / largest
-    spreads[spreads == 0] = 1.0
-    places = sample.columns - columns.first
-    values = sample.values / largest[places] / spreads[places]
-    return CsrRows(sample.indptr, sample.columns, values, sample.width)
+    else:
+        largest = np.maximum(np.abs(columns.low), np.abs(columns.high))
+        largest[largest == 0] = 1.0
+        spreads = columns.high / largest - columns.low / largest
+        spreads[spreads == 0] = 1.0
+        unused = np.ones(columns.first)
+        largest, spreads = np.append(unused, largest), np.append(unused, spreads)
+        rows = Scaler(largest, np.zeros(len(largest)), spreads)(sample)
+    assert isinstance(rows, CsrRows)
+    return rows
+
+
+def _label_facts(tally: LabelTally, positive: float | None) -> LabelFacts:
+    """How `run` would play these labels; `positive` is the one after --positive."""
+    counts = tuple(sorted(tally.counts.items()))
+    labels, complete = [label for label, _ in counts], not tally.overflowed
+    pair: tuple[float | None, float | None] = None, None
+    problem = None
+    if positive is not None:
+        others = [label for label in labels if label != positive]
+        pair = others[0] if len(others) == 1 and complete else None, positive
+        if positive not in labels and complete:
+            pair = None, None
+            problem = f"no row has the label {show(positive)} that --positive names"
+    elif fault := class_fault(tally):
+        problem = f"{fault}: --positive LABEL plays one label against all others"
+    elif len(labels) == 1:
+        problem = "all rows have the same label: there is nothing to learn"
+    elif len(labels) == 2:
+        pair = labels[0], labels[1]
+    return LabelFacts(counts, complete, *pair, problem, tally.grouped)
+
+
+def _advise_scale(
+    sparse: bool,
+    rows: RowFacts,
+    features: FeatureFacts,
+    columns: ColumnResult,
+    sample: CsrRows,
+) -> tuple[str, str]:
+    """A value of --scale, and why.
+
+    None is needed if all values are within -1..1, if all rows have length 1, or if features are of
+    comparable size: the largest range is at most ten times the lower quartile of the ranges.
+    Otherwise sparse rows (under 10 % stored) are scaled to length 1, and features of dense rows to
+    0..1. Features are scaled to deviation 1 instead if 0..1 would squeeze many of them: more than a
+    tenth of the features outside of -1..1 have their middle 98 % (of the sample) in a tenth of
+    their range.
+    """
+    if features.low is None or features.high is None:
+        return "none", "there are no features"
+    if features.within_1_1 == features.examined:
+        return "none", "all values lie between -1 and 1"
+    shortest, longest = rows.shortest, rows.longest
+    if shortest and longest and max(1 - shortest, longest - 1) < _UNIT_TOLERANCE:
+        return "none", "all rows have length 1"
+    spreads = columns.spreads()
+    varying = spreads[spreads > 0]
+    if not len(varying):
+        return "none", "all features are constant"
+    quartile = float(np.quantile(varying, 0.25, method="lower"))
+    if varying.max() <= _COMPARABLE_RATIO * quartile:
+        return "none", "the features are of comparable size"
+    if sparse:
+        return "unit", "the data are sparse, and the features are of very different size"
+    why = "the features are of very different size"
+    if sample.width <= DENSE_WIDTH and _has_tails(columns, sample):
+        return "standard", f"{why}, and many of them have a few far larger values"
+    return "minmax", why
+
+
+def _has_tails(columns: ColumnResult, sample: CsrRows) -> bool:
+    some = sample.slice(0, min(len(sample), MOST_COMPARED))
+    dense = some.dense(columns.first + len(columns.low))[:, columns.first :]
+    wide = np.maximum(-columns.low, columns.high) > 1.0
+    half_low, half_high = np.quantile(dense[:, wide] / 2, [0.01, 0.99], axis=0)
+    half_ranges = columns.high[wide] / 2 - columns.low[wide] / 2
+    return bool(np.mean(half_high - half_low < _TAIL_SHARE * half_ranges) > _TAIL_SHARE)

@@ -1,6 +1,5 @@
 """Bounded sketches of a stream of rows: what `ahpatron inspect` remembers of a file, and no more.
 
-- `LabelTally`: how often each label came, of at most 1,000 different ones.
 - `Columns`: smallest and largest value and count of each column, of the first 2^20 columns;
   24 bytes a column.
 - `Fingerprints`: hash, label and line of each row, of the first 2 million rows; 24 bytes a row.
@@ -14,46 +13,18 @@ probability 1e-7.
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
 
-from ahpatron_cli.core.rows import CsrRows, Floats, Integers
+from ahpatron_cli.core.rows import CsrRows, Floats, Integers, row_sums
 from ahpatron_cli.data.geometry import row_hashes
 
-MOST_LABELS = 1000
 MOST_COLUMNS = 1 << 20
 MOST_FINGERPRINTS = 2_000_000
 MOST_SAMPLED = 4000
 MOST_SAMPLED_VALUES = 1 << 20
-
-
-class LabelTally:
-    """How often each label came, and whether equal ones came together."""
-
-    def __init__(self) -> None:
-        self.counts: dict[float, int] = {}
-        self.overflowed = False
-        self._changes = 0
-        self._last: float | None = None
-
-    def add(self, labels: Floats) -> None:
-        """Count these labels, which follow those before."""
-        distinct, counts = np.unique(labels, return_counts=True)
-        for label, count in zip(distinct.tolist(), counts.tolist(), strict=True):
-            if label in self.counts or len(self.counts) < MOST_LABELS:
-                self.counts[label] = self.counts.get(label, 0) + count
-            else:
-                self.overflowed = True
-        self._changes += int(np.count_nonzero(labels[1:] != labels[:-1]))
-        self._changes += self._last is not None and self._last != float(labels[0])
-        self._last = float(labels[-1])
-
-    @property
-    def grouped(self) -> bool:
-        """Whether the rows of each label stand together: the label changes once per class."""
-        several = len(self.counts) > 1 and not self.overflowed
-        return several and self._changes == len(self.counts) - 1
 
 
 class Columns:
@@ -117,6 +88,27 @@ class ColumnResult:
             return self.high - self.low
 
 
+class Lengths:
+    """The shortest and the longest row that is not empty."""
+
+    def __init__(self) -> None:
+        self.empty = 0
+        self.shortest = math.inf
+        self.longest = 0.0
+
+    def add(self, rows: CsrRows) -> None:
+        """Euclidean lengths, in units of 2^e so that no square overflows or underflows."""
+        exponents = np.frexp(rows.values)[1]
+        exponent = int(exponents.max(initial=-2000))
+        values = np.ldexp(rows.values, -exponent)
+        used = row_sums(rows, (rows.values != 0).astype(np.float64)) > 0
+        with np.errstate(over="ignore"):
+            lengths = np.ldexp(np.sqrt(row_sums(rows, values * values)[used]), exponent)
+        self.empty += len(rows) - len(lengths)
+        self.shortest = min(self.shortest, float(lengths.min(initial=math.inf)))
+        self.longest = max(self.longest, float(lengths.max(initial=0.0)))
+
+
 class Fingerprints:
     """A hash of every row with its label and line: finds rows that appear again."""
 
@@ -138,23 +130,26 @@ class Fingerprints:
         self._lines[part] = lines[:taken]
         self.count += taken
 
-    def result(self) -> Repeats:
-        """Which of the rows equal another one."""
+    def result(self) -> tuple[int, tuple[int, int] | None, int, tuple[int, int] | None]:
+        """How many rows equal an earlier one, and how many another one of another label.
+
+        With a pair of lines each, as an example.
+        """
         labels, lines = self._labels[: self.count], self._lines[: self.count]
         order = np.lexsort((labels, self._hashes[: self.count]))
         hashes, labels, lines = self._hashes[order], labels[order], lines[order]
         same = hashes[1:] == hashes[:-1]
         starts = np.flatnonzero(np.concatenate(([True], ~same)))[: self.count]
         if not same.any():
-            return Repeats(0, None, 0, None)
+            return 0, None, 0, None
         differs = same & (labels[1:] != labels[:-1])
         mixed = np.add.reduceat(np.append(False, differs).astype(np.int64), starts) > 0
         sizes = np.diff(np.append(starts, self.count))
-        return Repeats(
-            duplicates=int(np.count_nonzero(same)),
-            duplicate_lines=_earliest(lines, np.flatnonzero(same)),
-            contradictory=int(sizes[mixed].sum()),
-            contradictory_lines=_earliest(lines, np.flatnonzero(differs)),
+        return (
+            int(np.count_nonzero(same)),
+            _earliest(lines, np.flatnonzero(same)),
+            int(sizes[mixed].sum()),
+            _earliest(lines, np.flatnonzero(differs)),
         )
 
 
@@ -165,19 +160,6 @@ def _earliest(lines: Integers, places: Integers) -> tuple[int, int] | None:
     pairs = np.sort(np.stack((lines[places], lines[places + 1])), axis=0)
     first, second = pairs[:, np.argmin(pairs[1])].tolist()
     return first, second
-
-
-@dataclass(frozen=True)
-class Repeats:
-    """Rows that equal an earlier one; rows of which another one has the features, not the label.
-
-    With a pair of lines each, as an example.
-    """
-
-    duplicates: int
-    duplicate_lines: tuple[int, int] | None
-    contradictory: int
-    contradictory_lines: tuple[int, int] | None
 
 
 class Sample:

@@ -18,33 +18,31 @@ learner.fogd = { features = 300 }
 
 from __future__ import annotations
 
-import math
 import os
 import tomllib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.core.learners import is_path
+from ahpatron_cli.core.parameters import Spec
 from ahpatron_cli.data.scaling import SCALES
 from ahpatron_cli.data.source import similar_name
-from ahpatron_cli.errors import ExitCode, Place, UserError, suggestion, usage
+from ahpatron_cli.errors import ExitCode, Place, UserError, one_of, usage
 from ahpatron_cli.sweep.grid import Choice, Layer, learner_name, own_learner
 
-_TYPES: Mapping[str, tuple[type, str]] = {
-    "kernel": (str, "a word"),
-    "repeats": (int, "a whole number"),
-    "seed": (int, "a whole number"),
-    "shuffle": (bool, "true or false"),
-    "limit": (int, "a whole number"),
-    "scale": (str, "a word"),
-    "positive": (float, "a number"),
+_WORDS = {"kernel": KERNELS, "scale": SCALES}
+_NUMBERS = {
+    "repeats": Spec(int, "R", "orders", at_least=1),
+    "seed": Spec(int, "", "of the orders", at_least=0),
+    "limit": Spec(int, "", "rows of each file", at_least=1),
+    "positive": Spec(float, "", "the label of +1"),
 }
+_OPTIONS = (*_WORDS, *_NUMBERS, "shuffle")
 """Keys that stand for the option of the same name."""
-_LEAST = {"repeats": 1, "seed": 0, "limit": 1}
-_KEYS = (*_TYPES, "data", "learners", "grid", "learner")
+_KEYS = (*_OPTIONS, "data", "learners", "grid", "learner")
 _DATA_KEYS = ("path", "grid", "learner")
 
 
@@ -75,7 +73,8 @@ class Config:
             return self.files, []
         chosen, remarks = [], []
         for path in given:
-            same = [file for file in self.files if _real(file.path) == _real(path)]
+            real = os.path.realpath(path)
+            same = [file for file in self.files if os.path.realpath(file.path) == real]
             alike = same or [file for file in self.files if _bare(file.path) == _bare(path)]
             if len(alike) > 1:
                 names = " and ".join(file.path for file in alike)
@@ -84,10 +83,6 @@ class Config:
             if not alike and any(file.layer for file in self.files):
                 remarks.append(f"--config has no settings for {path}: it is played without any")
         return chosen, remarks
-
-
-def _real(path: str) -> str:
-    return os.path.realpath(path)
 
 
 def _bare(path: str) -> str:
@@ -99,7 +94,7 @@ def read_config(path: str) -> Config:
     """Read a sweep from TOML; every unknown key is refused, with what may have been meant."""
     try:
         with Path(path).open("rb") as stream:
-            document = tomllib.load(stream)
+            return _config(tomllib.load(stream), path)
     except OSError as error:
         raise UserError(
             f"the configuration cannot be read: {error.strerror}",
@@ -108,97 +103,76 @@ def read_config(path: str) -> Config:
             hint=similar_name(path) if isinstance(error, FileNotFoundError) else None,
         ) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        raise _fault(path, f"this is not TOML: {error}") from None
-    return _Reader(path).config(document)
+        place = Place(path)
+        raise UserError(f"this is not TOML: {error}", code=ExitCode.USAGE, place=place) from None
+    except UserError as fault:
+        fault.place = fault.place or Place(path)
+        raise
 
 
-def _fault(path: str, problem: str, hint: str | None = None) -> UserError:
-    return UserError(problem, code=ExitCode.USAGE, place=Place(path), hint=hint)
-
-
-class _Reader:
-    """Checks a document key by key."""
-
-    def __init__(self, path: str) -> None:
-        self._path = path
-        self._own: dict[str, str] = {}
-        """The paths of the user's own learners, by name."""
-
-    def config(self, document: Mapping[str, Any]) -> Config:
-        self._refuse_unknown("key", document, _KEYS)
-        options = {key: self._option(key, document[key]) for key in _TYPES if key in document}
-        learners = document.get("learners", [])
-        if not isinstance(learners, list):
-            raise _fault(self._path, "learners must be a list of names")
-        chosen = [self._learner(str(name)) for name in learners]
-        self._own = {learner_name(one): one for one in chosen if is_path(one)}
-        data = document.get("data", [])
-        if not isinstance(data, list):
-            raise _fault(self._path, "data must be a list of files")
-        files = [self._file(one) for one in data]
-        return Config(files, chosen, options, self._layer(document, ""))
-
-    def _option(self, key: str, value: Any) -> Any:
-        kind, noun = _TYPES[key]
-        right = isinstance(value, kind) and isinstance(value, bool) == (kind is bool)
-        if not right and not (kind is float and type(value) is int):
-            raise _fault(self._path, f"{key} must be {noun}, got {value!r}")
-        if value < _LEAST.get(key, value):
-            raise _fault(self._path, f"{key} must be at least {_LEAST[key]}, got {value}")
-        if kind is float and not math.isfinite(value):
-            raise _fault(self._path, f"{key} must be a finite number, got {value}")
-        if key == "scale":
-            self._refuse_unknown("scale", [value], SCALES)
-        if key == "kernel":
-            self._refuse_unknown("kernel", [value], KERNELS)
-        return float(value) if kind is float else value
-
-    def _learner(self, name: str) -> str:
-        """A name in the registry, `all`, or the path of a file beside the configuration."""
+def _config(document: Mapping[str, Any], path: str) -> Config:
+    folder = Path(path).parent  # so that it does not matter where cron starts
+    for key in document:
+        one_of("key", key, _KEYS)
+    learners = []
+    for name in map(str, _list(document, "learners", "names")):
         if is_path(name):
-            return own_learner(self._beside(name))
-        self._refuse_unknown("learner", [name], (*REGISTRY, "all"))
-        return name
+            learners.append(own_learner(str(folder / name)))
+        else:
+            learners.append(one_of("learner", name, (*REGISTRY, "all")))
+    own = {learner_name(one): one for one in learners if is_path(one)}
+    files = []
+    for entry in _list(document, "data", "files"):
+        one = {"path": entry} if isinstance(entry, str) else entry
+        if not isinstance(one, dict) or not isinstance(one.get("path"), str):
+            raise usage(f"an entry of data needs a path, got {entry!r}")
+        for key in one:
+            one_of("key of [[data]]", key, _DATA_KEYS)
+        layer = _layer(one, path, f"{one['path']}: ", own)
+        files.append(File(str(folder / one["path"]), layer))
+    options = {key: _option(key, document[key]) for key in _OPTIONS if key in document}
+    return Config(files, learners, options, _layer(document, path, "", own))
 
-    def _file(self, entry: Any) -> File:
-        if isinstance(entry, str):
-            return File(self._beside(entry))
-        if not isinstance(entry, dict) or not isinstance(entry.get("path"), str):
-            raise _fault(self._path, f"an entry of data needs a path, got {entry!r}")
-        self._refuse_unknown("key of [[data]]", entry, _DATA_KEYS)
-        return File(self._beside(entry["path"]), self._layer(entry, f"{entry['path']}: "))
 
-    def _beside(self, path: str) -> str:
-        """Relative to the configuration, so that it does not matter where cron starts."""
-        return str(Path(self._path).parent / path)
+def _list(document: Mapping[str, Any], key: str, of: str) -> list[Any]:
+    found = document.get(key, [])
+    if not isinstance(found, list):
+        raise usage(f"{key} must be a list of {of}")
+    return found
 
-    def _layer(self, table: Mapping[str, Any], where: str) -> Layer:
-        grid, learners = table.get("grid", {}), table.get("learner", {})
-        if not isinstance(grid, dict) or not isinstance(learners, dict):
-            raise _fault(self._path, f"{where}grid and learner must be tables")
-        made = [self._choice(None, name, value, f"{where}grid") for name, value in grid.items()]
-        self._refuse_unknown("learner", learners, (*REGISTRY, *self._own))
-        for learner, params in learners.items():
-            if not isinstance(params, dict):
-                raise _fault(self._path, f"{where}learner.{learner} must be a table")
-            place = f"{where}learner.{learner}"
-            owner = self._own.get(learner, learner)
-            made += [self._choice(owner, name, value, place) for name, value in params.items()]
-        return made
 
-    def _choice(self, learner: str | None, name: str, value: Any, where: str) -> Choice:
-        texts = []
-        for one in value if isinstance(value, list) else [value]:
-            if isinstance(one, bool) or not isinstance(one, int | float | str):
-                raise _fault(self._path, f"{where}.{name} must be numbers or words, got {one!r}")
-            texts.append(str(one))
-        if not texts:
-            raise _fault(self._path, f"{where}.{name} has no values")
-        return Choice(learner, name, tuple(texts), f"{self._path}: {where}.{name}")
+def _option(key: str, value: Any) -> Any:
+    if key in _WORDS:
+        return one_of(key, str(value), _WORDS[key])
+    if key == "shuffle" and not isinstance(value, bool):
+        raise usage(f"shuffle must be true or false, got {value!r}")
+    if key == "shuffle":
+        return value
+    try:
+        return _NUMBERS[key].check(value if isinstance(value, int | float) else str(value))
+    except ValueError as error:
+        raise usage(f"{key} {error}") from None
 
-    def _refuse_unknown(self, what: str, names: Iterable[str], legal: Iterable[str]) -> None:
-        words = list(legal)
-        for name in names:
-            if name not in words:
-                hint = suggestion(name, words) or f"one of {', '.join(words)}"
-                raise _fault(self._path, f"unknown {what} {name!r}", hint)
+
+def _layer(table: Mapping[str, Any], path: str, where: str, own: Mapping[str, str]) -> Layer:
+    """The choices of a table; `own` are the paths of the user's own learners, by name."""
+    grid, learners = table.get("grid", {}), table.get("learner", {})
+    if not isinstance(grid, dict) or not isinstance(learners, dict):
+        raise usage(f"{where}grid and learner must be tables")
+    owners: list[tuple[str | None, str, Any]] = [(None, f"{where}grid", grid)]
+    for name, params in learners.items():
+        one_of("learner", name, (*REGISTRY, *own))
+        owners.append((own.get(name, name), f"{where}learner.{name}", params))
+    made = []
+    for owner, place, params in owners:
+        if not isinstance(params, dict):
+            raise usage(f"{place} must be a table")
+        for name, value in params.items():
+            texts = value if isinstance(value, list) else [value]
+            for one in texts:
+                if isinstance(one, bool) or not isinstance(one, int | float | str):
+                    raise usage(f"{place}.{name} must be numbers or words, got {one!r}")
+            if not texts:
+                raise usage(f"{place}.{name} has no values")
+            made.append(Choice(owner, name, tuple(map(str, texts)), f"{path}: {place}.{name}"))
+    return made

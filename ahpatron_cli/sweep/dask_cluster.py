@@ -20,7 +20,8 @@ from typing import TYPE_CHECKING, Any
 from ahpatron_cli import __version__
 from ahpatron_cli.errors import ExitCode, UserError
 from ahpatron_cli.sweep.local import HEARTBEAT
-from ahpatron_cli.sweep.trial import Outcome, Task, play
+from ahpatron_cli.sweep.summary import TrialRecord
+from ahpatron_cli.sweep.trial import Task, play
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -48,8 +49,8 @@ def check_dask() -> None:
 
 def play_on_cluster(
     tasks: Sequence[Task], scheduler: str, retries: int, wait: float, warn: Callable[[str], None]
-) -> Iterator[Outcome | None]:
-    """Outcomes as they arrive; None now and then, when there is none.
+) -> Iterator[TrialRecord | None]:
+    """Trials as they end; None now and then, when none does.
 
     The sweep ends when there was no worker for `wait` seconds.
     """
@@ -136,8 +137,8 @@ class _Submission:
         self._ended: SimpleQueue[Future] = SimpleQueue()  # filled by a thread of Dask's
         self._trial_seconds = BUNDLE_SECONDS
 
-    def outcomes(self) -> Iterator[Outcome | None]:
-        """Outcomes as they arrive; None now and then."""
+    def outcomes(self) -> Iterator[TrialRecord | None]:
+        """Trials as they end; None now and then."""
         while self._left or self._alone or self._sent:
             self._fill_window()
             try:
@@ -155,9 +156,9 @@ class _Submission:
                 self._alone.extend(tasks)
             elif future.status == "error":
                 problem = f"on the cluster: {_first_line(future.exception())}"
-                yield Outcome(tasks[0].id, None, problem, 0.0)
+                yield tasks[0].record(None, problem)
             else:
-                found: list[Outcome] = future.result()  # raises where the scheduler went away
+                found: list[TrialRecord] = future.result()  # raises where the scheduler went away
                 self._trial_seconds = sum(one.wall_seconds for one in found) / len(found)
                 yield from found
 
@@ -179,7 +180,7 @@ class _Submission:
         future.add_done_callback(self._ended.put)
 
 
-def play_pinned(tasks: Sequence[Task]) -> list[Outcome]:
+def play_pinned(tasks: Sequence[Task]) -> list[TrialRecord]:
     """Play trials in a worker that somebody else has started: with one BLAS thread too."""
     from threadpoolctl import threadpool_limits
 

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, DecimalException, InvalidOperation
 from itertools import product
@@ -28,7 +28,7 @@ from ahpatron_cli.core.errors import LearnerLoadError
 from ahpatron_cli.core.learners import find_learner, is_path
 from ahpatron_cli.core.parameters import Spec, Value
 from ahpatron_cli.errors import learner_fault, one_of, suggestion, usage
-from ahpatron_cli.runner import AUTO, Setup, check
+from ahpatron_cli.runner import AUTO, LISTING, Setup, check
 
 MOST_VALUES = 10_000
 """A range with more is a slip of the finger."""
@@ -38,6 +38,9 @@ DIGITS = 12
 _POWERS = re.compile(r"([^\^]+)\^\[([^\]:]+):([^\]:]+)\]")
 _RELATIVE = re.compile(r"(.*?)\s*/\s*(sqrt\(T\)|T)")
 
+MIN_COST = 1e-6
+ANY_ROUNDS = 1000
+"""T, where any number shows whether values are legal."""
 FORMS = "write values as 0.5,0.6 or 100:400:100 or log:50:3200:7 or 10^[-3:3]/sqrt(T)"
 
 
@@ -81,25 +84,6 @@ def learner_name(learner: str) -> str:
 
 
 @dataclass(frozen=True)
-class Amount:
-    """A value of a grid: as it stands, or divided by √T or T."""
-
-    text: str
-    per: str = ""
-
-    def value(self, shown: str, spec: Spec, rounds: int | None) -> Value:
-        """What the parameter is on a data set of so many rounds; None: nobody knows how many."""
-        if not self.per:
-            words = (AUTO,) if spec.symbol == "σ" else ()
-            return parse(shown, spec, self.text, words)
-        if rounds is None:
-            problem = f"{shown}: {self.text}/{self.per} depends on T, the number of rounds"
-            raise usage(problem, "give a number, or use `ahpatron sweep`")
-        divisor = math.sqrt(rounds) if self.per == "sqrt(T)" else rounds
-        return parse(shown, spec, repr(float(self.text) / divisor))
-
-
-@dataclass(frozen=True)
 class Choice:
     """The values that one parameter is given, of one learner or (None) of all that have it."""
 
@@ -109,11 +93,6 @@ class Choice:
     shown: str
     """What error messages call it: `-g epsilon`, `sweep.toml: grid.epsilon`."""
 
-    def amounts(self, spec: Spec) -> list[Amount]:
-        """The values one by one, each once."""
-        found = [amount for text in self.texts for amount in _amounts(text, spec, self.shown)]
-        return list(dict.fromkeys(found))
-
 
 Layer: TypeAlias = Sequence[Choice]
 """Choices of equal rank: those for one learner take precedence over those for all."""
@@ -121,48 +100,41 @@ Layer: TypeAlias = Sequence[Choice]
 
 def size_of(learner: str, kernel: str, layers: Sequence[Layer]) -> int:
     """How many settings `expand` gives."""
-    size = 1
-    for owner, specs in ((learner, find_learner(learner).specs()), (None, KERNELS[kernel].specs())):
-        for name, choice in _chosen(owner, specs, layers).items():
-            size *= len(choice.amounts(specs[name]))
-    return size
+    axes = _axes(learner, find_learner(learner).specs(), layers, ANY_ROUNDS)
+    axes |= _axes(None, KERNELS[kernel].specs(), layers, ANY_ROUNDS)
+    return math.prod(map(len, axes.values()))
 
 
 def expand(
     learner: str, kernel: str, layers: Sequence[Layer], rounds: int | None
 ) -> Iterator[Setup]:
-    """Every combination for one learner on a data set of so many rounds.
-
-    Later layers take precedence.
-    """
-    kind = find_learner(learner)
-    name, source = (kind.name, learner) if is_path(learner) else (learner, None)
-    axes = _axes(learner, kind.specs(), layers, rounds)
-    kernel_axes = _axes(None, KERNELS[kernel].specs(), layers, rounds)
-    for values in product(*axes.values(), *kernel_axes.values()):
-        own, others = values[: len(axes)], values[len(axes) :]
-        setup = Setup(
-            name,
-            dict(zip(axes, own, strict=True)),
-            kernel,
-            dict(zip(kernel_axes, others, strict=True)),
-            source,
-        )
+    """Every combination for one learner on a data set of so many rounds; later layers win."""
+    own = _axes(learner, find_learner(learner).specs(), layers, rounds)
+    kernels = _axes(None, KERNELS[kernel].specs(), layers, rounds)
+    source = learner if is_path(learner) else None
+    for params, kernel_params in product(_combinations(own), _combinations(kernels)):
+        setup = Setup(learner_name(learner), params, kernel, kernel_params, source)
         check(setup)
         yield setup
+
+
+def _combinations(axes: Mapping[str, Sequence[Value]]) -> Iterator[dict[str, Value]]:
+    return (dict(zip(axes, values, strict=True)) for values in product(*axes.values()))
 
 
 def _axes(
     learner: str | None, specs: Mapping[str, Spec], layers: Sequence[Layer], rounds: int | None
 ) -> dict[str, list[Value]]:
-    """The values of each parameter that was chosen; σ of the kernel may be left to the data."""
+    """The values of each parameter that was chosen, each once."""
     return {
-        name: [
-            AUTO
-            if learner is None and (name, amount) == ("sigma", Amount(AUTO))
-            else amount.value(choice.shown, specs[name], rounds)
-            for amount in choice.amounts(specs[name])
-        ]
+        name: list(
+            dict.fromkeys(
+                value
+                for text in choice.texts
+                for word in text.split(",")
+                for value in _values(word.strip(), specs[name], choice.shown, rounds)
+            )
+        )
         for name, choice in _chosen(learner, specs, layers).items()
     }
 
@@ -179,16 +151,23 @@ def _chosen(
     return chosen
 
 
-def _amounts(text: str, spec: Spec, shown: str) -> Iterator[Amount]:
-    for word in text.split(","):
-        relative = _RELATIVE.fullmatch(word.strip())
-        values, per = relative.groups() if relative else (word.strip(), "")
-        if per and spec.kind is not float:
-            raise usage(f"{shown}: {word} depends on T, but this must be {spec.legal()}")
-        for value in _spelt_out(values, spec, shown):
-            if per:
-                _number(value, f"{shown}={word}")
-            yield Amount(value, per)
+def _values(word: str, spec: Spec, shown: str, rounds: int | None) -> Iterator[Value]:
+    """What a parameter is on a data set of so many rounds; None: nobody knows how many."""
+    relative = _RELATIVE.fullmatch(word)
+    if relative is None:
+        words = (AUTO,) if spec.symbol == "σ" else ()
+        for text in _spelt_out(word, spec, shown):
+            yield text if text in words else parse(shown, spec, text, words)
+        return
+    values, per = relative.groups()
+    if spec.kind is not float:
+        raise usage(f"{shown}: {word} depends on T, but this must be {spec.legal()}")
+    if rounds is None:
+        problem = f"{shown}: {word} depends on T, the number of rounds"
+        raise usage(problem, "give a number, or use `ahpatron sweep`")
+    divisor = math.sqrt(rounds) if per == "sqrt(T)" else rounds
+    for text in _spelt_out(values, spec, shown):
+        yield parse(shown, spec, repr(float(_number(text, f"{shown}={word}")) / divisor))
 
 
 def _spelt_out(word: str, spec: Spec, shown: str) -> list[str]:
@@ -211,7 +190,7 @@ def _spelt_out(word: str, spec: Spec, shown: str) -> list[str]:
         return _geometric(low, high, count, spec, whole)
     if len(parts) == 3:
         low, high, step = (_number(part, whole) for part in parts)
-        return [_plain(value) for value in _steps(low, high, step, whole)]
+        return [_exact(value) for value in _steps(low, high, step, whole)]
     if len(parts) > 1:
         raise usage(f"{whole} is not a range", FORMS)
     return [word]
@@ -237,7 +216,7 @@ def _geometric(low: Decimal, high: Decimal, count: Decimal, spec: Spec, whole: s
         unit = 2 if spec.even else 1
         least = int(spec.at_least or unit)
         return [str(max(unit * round(value / unit), least)) for value in [*values, float(high)]]
-    return [*(_short(value) for value in values), _plain(high)]
+    return [*(_short(value) for value in values), _exact(high)]
 
 
 def _refuse_many(count: int, whole: str) -> None:
@@ -259,9 +238,9 @@ def _short(value: float | Decimal) -> str:
     return f"{float(value):.{DIGITS}g}"
 
 
-def _plain(value: Decimal) -> str:
+def _exact(value: Decimal) -> str:
     """Without a fraction of zeros: 400, not 400.0, which would not be a whole number."""
-    return str(int(value)) if value == value.to_integral_value() else str(value)
+    return format(value.normalize(), "f")
 
 
 def parse(shown: str, spec: Spec, text: str, words: tuple[str, ...] = ()) -> Value:
@@ -277,3 +256,152 @@ def _nearby(spec: Spec, text: str) -> str | None:
     if spec.even and text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 2:
         return f"try {int(text) - 1} or {int(text) + 1}"
     return suggestion(text, spec.words)
+
+
+def single_setups(
+    learners: Sequence[str], kernel: str, params: Sequence[str], named: Mapping[str, str | None]
+) -> tuple[list[Setup], list[str]]:
+    """One setup for each learner, as `run` plays them, and remarks on what has no effect.
+
+    `params` are the words after -p; `named` are options such as --budget, None where not given.
+    """
+    layer, remarks = typed_layer(named, {"-p": params}, learners, one_of("kernel", kernel, KERNELS))
+    setups = []
+    for learner in learners:
+        found = list(expand(learner, kernel, [layer], rounds=None))
+        if len(found) > 1:
+            hint = "`ahpatron sweep DATA -g NAME=V1,V2 --out FILE.jsonl` tries several"
+            raise usage(
+                f"{learner_name(learner)} is given {len(found)} settings, and `run` plays one", hint
+            )
+        setups += found
+    return setups, remarks
+
+
+def typed_layer(
+    named: Mapping[str, str | None],
+    words: Mapping[str, Sequence[str]],
+    learners: Sequence[str],
+    kernel: str,
+) -> tuple[list[Choice], list[str]]:
+    """What the command line chooses, each parameter once, and remarks on what has no effect.
+
+    `words` are those after each flag, such as -p.
+    """
+    made, remarks = [], []
+    for name, text in named.items():
+        if text is None:
+            continue
+        if _owners(name, learners) or name in KERNELS[kernel].specs():
+            made.append(Choice(None, name, (text,), f"--{name}"))
+        else:
+            of_kernels = any(name in kind.specs() for kind in KERNELS.values())
+            owner = (
+                f"the {kernel} kernel" if of_kernels else " and ".join(map(learner_name, learners))
+            )
+            remarks.append(f"--{name} has no effect: {owner} has no such parameter")
+    for flag, given in words.items():
+        typed = [_choice(flag, word, learners) for word in given]
+        check_names(typed, learners, kernel)
+        made += typed
+    seen: dict[tuple[str | None, str], Choice] = {}
+    for choice in made:
+        before = seen.setdefault((choice.learner, choice.name), choice)
+        if before is choice:
+            continue
+        hint = f"leave out {before.shown} or {choice.shown}"
+        if before.shown == choice.shown:
+            hint = f"leave out one {choice.shown}"
+        if "-g" in words:
+            owner = f"{learner_name(choice.learner)}." if choice.learner else ""
+            hint = f"give all its values at once: -g {owner}{choice.name}=V1,V2"
+        raise usage(f"{choice.name} is given twice", hint)
+    return made, remarks
+
+
+def _choice(flag: str, word: str, learners: Sequence[str]) -> Choice:
+    """The choice that `LEARNER.NAME=VALUES` or `NAME=VALUES` spells."""
+    left, equals, text = word.partition("=")
+    if not equals or not left or not text:
+        single = flag == "-p"
+        example = "-p ridge=0.01" if single else "-g epsilon=0.5,0.6,0.7"
+        form = "NAME=VALUE" if single else "NAME=VALUES"
+        raise usage(f"{flag} takes {form}, got {word!r}", f"use for example {example}")
+    learner, dot, name = left.rpartition(".")
+    if not dot:
+        return Choice(None, left, (text,), f"{flag} {left}")
+    chosen = {learner_name(one): one for one in learners}
+    if learner not in chosen:
+        one_of("learner", learner, REGISTRY)
+        problem = f"{flag} {left}: {learner} is not among the chosen learners"
+        raise usage(problem, f"add -l {learner}")
+    return Choice(chosen[learner], name, (text,), f"{flag} {left}")
+
+
+def check_names(layer: Layer, learners: Sequence[str], kernel: str, *, every: bool = False) -> None:
+    """Refuse a parameter that nothing in this sweep has; with `every`, no learner at all."""
+    for choice in layer:
+        among = [choice.learner] if choice.learner else learners
+        kernels = {} if choice.learner else KERNELS[kernel].specs()
+        if _owners(choice.name, among) or choice.name in kernels:
+            continue
+        legal = [*(name for one in among for name in find_learner(one).specs()), *kernels]
+        hint = suggestion(choice.name, legal) or LISTING
+        if every and not choice.learner:
+            raise usage(f"{choice.shown}: no learner or kernel has this parameter", hint)
+        others = _owners(choice.name, REGISTRY)
+        others += [f"the {one} kernel" for one in KERNELS if choice.name in KERNELS[one].specs()]
+        has = f"; {' and '.join(others)} would have it" if others else ""
+        raise usage(
+            f"{' and '.join(map(learner_name, among))} has no parameter {choice.name!r}{has}", hint
+        )
+
+
+def _owners(name: str, learners: Iterable[str]) -> list[str]:
+    """Those of the learners that have a parameter of this name."""
+    return [learner for learner in learners if name in find_learner(learner).specs()]
+
+
+def parse_label(text: str | None) -> float | None:
+    """The label after --positive."""
+    if text is None:
+        return None
+    label = _finite(text)
+    if label is None:
+        raise usage(f"--positive takes a label, which is a number, got {text!r}")
+    return label
+
+
+def parse_costs(words: Sequence[str]) -> dict[float, float]:
+    """The costs of examples by label, from words LABEL=W."""
+    costs: dict[float, float] = {}
+    for word in words:
+        left, _, right = word.partition("=")
+        label, cost = _finite(left), _finite(right)
+        if label is None or cost is None or not MIN_COST <= cost <= 1 / MIN_COST:
+            problem = (
+                f"--cost requires LABEL=W, W from {MIN_COST:g} to {1 / MIN_COST:g}, got {word!r}"
+            )
+            raise usage(problem, "for example --cost 1=5")
+        if label in costs:
+            raise usage(f"--cost {left} is given twice")
+        costs[label] = cost
+    return costs
+
+
+def check_costs(costs: Mapping[float, float], setups: Iterable[Setup]) -> None:
+    """Refuse costs for a learner that cannot weigh examples."""
+    unable = [setup.learner for setup in setups if not setup.kind.takes_costs]
+    if costs and unable:
+        able = [name for name, kind in REGISTRY.items() if kind.takes_costs]
+        hint = f"use one of these: {', '.join(able)}"
+        raise usage(f"--cost: {unable[0]} cannot weigh examples", hint)
+
+
+def _finite(text: str) -> float | None:
+    """The finite number that a text spells, if any."""
+    try:
+        number = float(text) if "_" not in text else math.nan
+    except ValueError:
+        return None
+    return number if math.isfinite(number) else None

@@ -23,17 +23,16 @@ from ahpatron_cli.errors import ExitCode, UserError
 from ahpatron_cli.signals import deferred, unreachable_children
 
 if TYPE_CHECKING:
-    from ahpatron_cli.sweep.trial import Outcome, Task
+    from ahpatron_cli.sweep.summary import TrialRecord
+    from ahpatron_cli.sweep.trial import Task
 
 HEARTBEAT = 0.5
 """Seconds after which a caller hears that nothing is new."""
 _SPAWN = multiprocessing.get_context("spawn")
 
 
-def play_locally(tasks: Sequence[Task], jobs: int, retries: int) -> Iterator[Outcome | None]:
-    """Outcomes as they arrive; None now and then, when there is none."""
-    from ahpatron_cli.sweep.trial import Outcome
-
+def play_locally(tasks: Sequence[Task], jobs: int, retries: int) -> Iterator[TrialRecord | None]:
+    """Trials as they end; None now and then, when none does."""
     queue = deque((task, 0) for task in tasks)
     workers: list[_Worker] = []
     try:
@@ -51,7 +50,7 @@ def play_locally(tasks: Sequence[Task], jobs: int, retries: int) -> Iterator[Out
                     if attempt < retries:
                         queue.appendleft((task, attempt + 1))
                         continue
-                    outcome = Outcome(task.id, None, worker.death(), 0.0)
+                    outcome = task.record(None, worker.death())
                 yield outcome
             if not ready:
                 yield None
@@ -97,14 +96,14 @@ class _Worker:
         with suppress(OSError):  # it died while idle: the answer will say so
             self.connection.send(task)
 
-    def outcome(self) -> Outcome | None:
+    def outcome(self) -> TrialRecord | None:
         """The answer to the task; None if the process died over it."""
         try:
             answer = self.connection.recv()
         except (EOFError, OSError):
             return None
         self.busy = False
-        return cast("Outcome", answer)
+        return cast("TrialRecord", answer)
 
     def death(self) -> str:
         """How the process ended."""

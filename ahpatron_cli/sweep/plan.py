@@ -1,40 +1,49 @@
-"""From what was typed and what a configuration says to setups, and to the trials of a sweep."""
+"""The trials of a sweep: which there are, and which of them are played."""
 
 from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ahpatron_cli.core import KERNELS, REGISTRY
-from ahpatron_cli.core.learners import find_learner, learner_source
+from ahpatron_cli.core.learners import learner_source
 from ahpatron_cli.core.parameters import Declared
-from ahpatron_cli.core.rows import Rows
 from ahpatron_cli.data.cache import content_hash, default_folder
-from ahpatron_cli.data.dataset import WARM_UP, Preparation, load
-from ahpatron_cli.data.geometry import median_sigma
+from ahpatron_cli.data.dataset import Preparation, load
 from ahpatron_cli.data.scaling import SCALES
 from ahpatron_cli.data.source import STDIN_NAME, open_source
-from ahpatron_cli.errors import ExitCode, Place, UserError, one_of, suggestion, usage
-from ahpatron_cli.records import DataRecord, ParamValue, whole
-from ahpatron_cli.runner import LISTING, Setup
+from ahpatron_cli.errors import ExitCode, Place, UserError, one_of, usage
+from ahpatron_cli.numbers import counted
+from ahpatron_cli.records import DataRecord, ParamValue, grouped, whole
+from ahpatron_cli.runner import Setup, suggested_sigma
 from ahpatron_cli.sweep.config import Config, File, read_config
 from ahpatron_cli.sweep.grid import (
-    Choice,
+    ANY_ROUNDS,
     Layer,
+    check_costs,
+    check_names,
     choose_learners,
     expand,
-    learner_name,
+    parse_label,
     size_of,
+    typed_layer,
 )
-from ahpatron_cli.sweep.summary import MISTAKE_RATE, Setting, TrialData
-from ahpatron_cli.sweep.trial import Task, Trial, all_params
+from ahpatron_cli.sweep.summary import (
+    MISTAKE_RATE,
+    Criterion,
+    Setting,
+    TrialData,
+    TrialRecord,
+    ranked,
+    settings_of,
+)
+from ahpatron_cli.sweep.trial import Task, all_params
 
 MOST_TRIALS = 1_000_000
-MIN_COST = 1e-6
 
 
 @dataclass(frozen=True)
@@ -102,8 +111,8 @@ class Plan:
             # order by order, so that a sweep cut short is comparable
             for repeat in range(self.repeats):
                 for setup, params, source_of in whole:
-                    trial = Trial(data, setup, self.seed, repeat, params, source_of)
-                    task = Task(trial.id, trial, path, done, metrics)
+                    what = data, setup, self.seed, repeat, params
+                    task = Task(*what, path, done, source_of, metrics)
                     tasks.setdefault(task.id, task)
         return list(tasks.values())
 
@@ -187,113 +196,8 @@ def make_plan(
     )
     plan.check_size()
     for file in files:
-        setups = plan.setups(file, rounds=1000)  # any number shows whether the values are legal
-        check_costs(costs, setups)
+        check_costs(costs, plan.setups(file, ANY_ROUNDS))
     return plan
-
-
-def single_setups(
-    learners: Sequence[str], kernel: str, params: Sequence[str], named: Mapping[str, str | None]
-) -> tuple[list[Setup], list[str]]:
-    """One setup for each learner, as `run` plays them, and remarks on what has no effect.
-
-    `params` are the words after -p; `named` are options such as --budget, None where not given.
-    """
-    layer, remarks = typed_layer(named, {"-p": params}, learners, one_of("kernel", kernel, KERNELS))
-    setups = []
-    for learner in learners:
-        found = list(expand(learner, kernel, [layer], rounds=None))
-        if len(found) > 1:
-            hint = "`ahpatron sweep DATA -g NAME=V1,V2 --out FILE.jsonl` tries several"
-            raise usage(
-                f"{learner_name(learner)} is given {len(found)} settings, and `run` plays one", hint
-            )
-        setups += found
-    return setups, remarks
-
-
-def typed_layer(
-    named: Mapping[str, str | None],
-    words: Mapping[str, Sequence[str]],
-    learners: Sequence[str],
-    kernel: str,
-) -> tuple[list[Choice], list[str]]:
-    """What the command line chooses, each parameter once, and remarks on what has no effect.
-
-    `words` are those after each flag, such as -p.
-    """
-    made, remarks = [], []
-    for name, text in named.items():
-        if text is None:
-            continue
-        if _owners(name, learners) or name in KERNELS[kernel].specs():
-            made.append(Choice(None, name, (text,), f"--{name}"))
-        else:
-            of_kernels = any(name in kind.specs() for kind in KERNELS.values())
-            owner = (
-                f"the {kernel} kernel" if of_kernels else " and ".join(map(learner_name, learners))
-            )
-            remarks.append(f"--{name} has no effect: {owner} has no such parameter")
-    for flag, given in words.items():
-        typed = [_choice(flag, word, learners) for word in given]
-        check_names(typed, learners, kernel)
-        made += typed
-    seen: dict[tuple[str | None, str], Choice] = {}
-    for choice in made:
-        before = seen.setdefault((choice.learner, choice.name), choice)
-        if before is choice:
-            continue
-        hint = f"leave out {before.shown} or {choice.shown}"
-        if before.shown == choice.shown:
-            hint = f"leave out one {choice.shown}"
-        if "-g" in words:
-            owner = f"{learner_name(choice.learner)}." if choice.learner else ""
-            hint = f"give all its values at once: -g {owner}{choice.name}=V1,V2"
-        raise usage(f"{choice.name} is given twice", hint)
-    return made, remarks
-
-
-def _choice(flag: str, word: str, learners: Sequence[str]) -> Choice:
-    """The choice that `LEARNER.NAME=VALUES` or `NAME=VALUES` spells."""
-    left, equals, text = word.partition("=")
-    if not equals or not left or not text:
-        single = flag == "-p"
-        example = "-p ridge=0.01" if single else "-g epsilon=0.5,0.6,0.7"
-        form = "NAME=VALUE" if single else "NAME=VALUES"
-        raise usage(f"{flag} takes {form}, got {word!r}", f"use for example {example}")
-    learner, dot, name = left.rpartition(".")
-    if not dot:
-        return Choice(None, left, (text,), f"{flag} {left}")
-    chosen = {learner_name(one): one for one in learners}
-    if learner not in chosen:
-        one_of("learner", learner, REGISTRY)
-        problem = f"{flag} {left}: {learner} is not among the chosen learners"
-        raise usage(problem, f"add -l {learner}")
-    return Choice(chosen[learner], name, (text,), f"{flag} {left}")
-
-
-def check_names(layer: Layer, learners: Sequence[str], kernel: str, *, every: bool = False) -> None:
-    """Refuse a parameter that nothing in this sweep has; with `every`, no learner at all."""
-    for choice in layer:
-        among = [choice.learner] if choice.learner else learners
-        kernels = {} if choice.learner else KERNELS[kernel].specs()
-        if _owners(choice.name, among) or choice.name in kernels:
-            continue
-        legal = [*(name for one in among for name in find_learner(one).specs()), *kernels]
-        hint = suggestion(choice.name, legal) or LISTING
-        if every and not choice.learner:
-            raise usage(f"{choice.shown}: no learner or kernel has this parameter", hint)
-        others = _owners(choice.name, REGISTRY)
-        others += [f"the {one} kernel" for one in KERNELS if choice.name in KERNELS[one].specs()]
-        has = f"; {' and '.join(others)} would have it" if others else ""
-        raise usage(
-            f"{' and '.join(map(learner_name, among))} has no parameter {choice.name!r}{has}", hint
-        )
-
-
-def _owners(name: str, learners: Iterable[str]) -> list[str]:
-    """Those of the learners that have a parameter of this name."""
-    return [learner for learner in learners if name in find_learner(learner).specs()]
 
 
 def run_command(data: TrialData, setting: Setting) -> str | None:
@@ -336,66 +240,126 @@ def _chosen_params(kind: type[Declared], params: Mapping[str, ParamValue]) -> di
     return chosen
 
 
-def suggested_sigma(setup: Setup, path: str, rows: Rows) -> tuple[float, str]:
-    """The σ that the first of these rows suggest (--sigma auto), and a note on it."""
-    found = median_sigma(rows, setup.kernel)
-    if isinstance(found, str):
-        raise UserError(
-            f"--sigma auto cannot choose: {found}",
-            code=ExitCode.BAD_DATA,
-            place=Place(path),
-            hint="give a number: --sigma S",
-        )
-    note = f"σ = {found:g}, the median distance between the first {WARM_UP:,} rows (--sigma auto)"
-    return found, note
-
-
-def parse_label(text: str | None) -> float | None:
-    """The label after --positive."""
-    if text is None:
-        return None
-    label = _finite(text)
-    if label is None:
-        raise usage(f"--positive takes a label, which is a number, got {text!r}")
-    return label
-
-
-def parse_costs(words: Sequence[str]) -> dict[float, float]:
-    """The costs of examples by label, from words LABEL=W."""
-    costs: dict[float, float] = {}
-    for word in words:
-        left, _, right = word.partition("=")
-        label, cost = _finite(left), _finite(right)
-        if label is None or cost is None or not MIN_COST <= cost <= 1 / MIN_COST:
-            problem = (
-                f"--cost requires LABEL=W, W from {MIN_COST:g} to {1 / MIN_COST:g}, got {word!r}"
-            )
-            raise usage(problem, "for example --cost 1=5")
-        if label in costs:
-            raise usage(f"--cost {left} is given twice")
-        costs[label] = cost
-    return costs
-
-
-def check_costs(costs: Mapping[float, float], setups: Iterable[Setup]) -> None:
-    """Refuse costs for a learner that cannot weigh examples."""
-    unable = [setup.learner for setup in setups if not setup.kind.takes_costs]
-    if costs and unable:
-        able = [name for name, kind in REGISTRY.items() if kind.takes_costs]
-        hint = f"use one of these: {', '.join(able)}"
-        raise usage(f"--cost: {unable[0]} cannot weigh examples", hint)
-
-
-def _finite(text: str) -> float | None:
-    """The finite number that a text spells, if any."""
-    try:
-        number = float(text) if "_" not in text else math.nan
-    except ValueError:
-        return None
-    return number if math.isfinite(number) else None
-
-
 def share(tasks: Sequence[Task], part: int, parts: int) -> list[Task]:
     """The part-th (from 0) of N parts: dealt in order of id, which mixes quick and slow trials."""
     chosen = {task.id for task in sorted(tasks, key=lambda task: task.id)[part::parts]}
     return [task for task in tasks if task.id in chosen]
+
+
+# Which trials of a grid are played ---------------------------------------------------------------
+
+KEPT = 3
+"""One of so many settings is kept, and plays so many times as many rounds."""
+FEWEST_ROUNDS = 500
+"""Of the shortest prefix: fewer say little."""
+
+
+def rungs(settings: int, rounds: int) -> Iterator[tuple[int, int]]:
+    """Rounds of each prefix, and how many settings are kept after it; none for few settings."""
+    by_settings = round(math.log(max(settings, 1), KEPT), 9)
+    by_rounds = round(math.log(max(rounds / FEWEST_ROUNDS, 1), KEPT), 9)
+    for left in range(int(min(by_settings, by_rounds)), 0, -1):
+        settings = math.ceil(settings / KEPT)
+        yield math.ceil(rounds / KEPT**left), settings
+
+
+@dataclass(frozen=True)
+class Search:
+    """A grid, and how the best of its settings are sought.
+
+    Successive halving plays all settings of a learner on the first rounds of each order, keeps the
+    best third, plays these on three times as many rounds, and so on; the last few are played in
+    full. With tuning orders only the best setting is played on the other orders. What comes next
+    follows from the results alone, so the same command goes on after anything.
+    """
+
+    tasks: Sequence[Task]
+    """The whole grid on all orders."""
+    criterion: Criterion
+    halving: bool = False
+    staged: bool = True
+    """Whether settings that lost on the tuning orders are spared the others."""
+
+    def needed(self, known: Mapping[str, TrialRecord]) -> list[Task]:
+        """The trials that these results ask for, with those that are among them already."""
+        if not self.halving and not (self.staged and self.criterion.tune_orders):
+            return list(self.tasks)
+        return [task for group in self.groups() for task in self._needed(group, known)]
+
+    def groups(self) -> list[list[list[Task]]]:
+        """The orders of each setting, for each learner on each data set."""
+        groups = grouped(self.tasks, lambda task: (*task.data.identity, task.setup.learner))
+        return [grouped(some, lambda task: tuple(sorted(task.params.items()))) for some in groups]
+
+    def unhalved(self) -> list[str]:
+        """For each learner and data set that halving plays in full: their sizes, in words.
+
+        One setting of a learner among others that are halved is not worth a word.
+        """
+        found, some = [], False
+        for group in self.groups() if self.halving else ():
+            trial = group[0][0]
+            rounds = trial.data.record.rounds
+            if list(rungs(len(group), rounds)):
+                some = True
+                continue
+            sizes = f"{counted(len(group), 'setting')}, {counted(rounds, 'round')}"
+            text = f"{trial.setup.learner} on {trial.data.record.path} ({sizes})"
+            found.append((len(group), text))
+        return [text for settings, text in found if settings > 1 or not some]
+
+    def _needed(
+        self, settings: Sequence[list[Task]], known: Mapping[str, TrialRecord]
+    ) -> Iterator[Task]:
+        """Those of one learner on one data set; `settings` are the orders of each."""
+        tune = self.criterion.tune_orders
+        if tune:
+            chosen_on = [[task for task in some if task.repeat < tune] for some in settings]
+        else:
+            chosen_on = list(settings)
+        left = list(range(len(settings)))
+        rounds = settings[0][0].data.record.rounds
+        for prefix, kept in rungs(len(settings), rounds) if self.halving else ():
+            stage = {
+                number: [task.on_prefix(prefix) for task in chosen_on[number]] for number in left
+            }
+            for some in stage.values():
+                yield from some
+            if not _played(stage.values(), known):
+                return
+            left = sorted(self._best_first(stage, known)[:kept])
+        for number in left:
+            yield from chosen_on[number]
+        if tune and _played([chosen_on[number] for number in left], known):
+            best, *_ = self._best_first({number: chosen_on[number] for number in left}, known)
+            yield from (task for task in settings[best] if task.repeat >= tune)
+
+    def _best_first(
+        self, stage: Mapping[int, Sequence[Task]], known: Mapping[str, TrialRecord]
+    ) -> list[int]:
+        """Settings that failed on some orders come later, those that failed on all last."""
+        found = {}
+        for number, tasks in stage.items():
+            trials = [known[task.id] for task in tasks if known[task.id].run is not None]
+            if trials:
+                (found[number],) = settings_of(trials, self.criterion.metric)
+        order = [id(setting) for setting in ranked(list(found.values()))]
+        places = {number: order.index(id(setting)) for number, setting in found.items()}
+        return sorted(stage, key=lambda number: places.get(number, len(order)))
+
+
+def _played(stage: Iterable[Sequence[Task]], known: Mapping[str, TrialRecord]) -> bool:
+    return all(task.id in known for some in stage for task in some)
+
+
+def spared(search: Search, known: Mapping[str, TrialRecord]) -> float:
+    """The share of the rounds of the whole grid that were played neither now nor earlier."""
+    total = sum(_rounds(task) for task in search.tasks)
+    played = {task.id: task for task in search.tasks if task.id in known}
+    played |= {task.id: task for task in search.needed(known)}
+    return 1 - sum(map(_rounds, played.values())) / total
+
+
+def _rounds(task: Task) -> int:
+    data = task.data
+    return data.prefix or data.record.rounds

@@ -23,15 +23,24 @@ import shlex
 import stat
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import MISSING, dataclass, field, fields, is_dataclass, replace
-from functools import lru_cache
+from dataclasses import dataclass, field, fields, replace
+from functools import lru_cache, partial
 from pathlib import Path
-from types import NoneType, TracebackType
-from typing import Any, TypeAlias, cast, get_args, get_origin, get_type_hints
+from typing import Any, cast
 
 from ahpatron_cli.atomic import sync_folder
 from ahpatron_cli.errors import ExitCode, Place, UserError, usage
-from ahpatron_cli.records import Json, ParamValue, RunRecord, data_to_json, plain
+from ahpatron_cli.records import (
+    DataRecord,
+    Json,
+    Metrics,
+    RunRecord,
+    ThisFile,
+    data_to_json,
+    plain_params,
+    run_to_json,
+    setting_key,
+)
 from ahpatron_cli.sweep.summary import TrialData, TrialRecord
 
 SUFFIX = ".jsonl"
@@ -40,30 +49,10 @@ SCHEMA = 1
 OPENING = f'{{"schema": {SCHEMA}, "kind": "{KIND}"'.encode()
 """How every header line begins."""
 CHECK_DIGITS = 16
-_FIXED = ("schema", "kind")
 
 
 class DamagedLineError(ValueError):
     """A line that is not as it was written; the text says why."""
-
-
-@dataclass(frozen=True)
-class Header:
-    """Versions, BLAS and command of the sweep that wrote the lines after it."""
-
-    facts: Mapping[str, Any]
-
-
-@dataclass(frozen=True)
-class Timing:
-    """What is never the same twice."""
-
-    seconds: float | None
-    """Learning only."""
-    wall_seconds: float
-
-
-_NO_TIME = Timing(None, 0.0)
 
 
 def flat_trial(trial: TrialRecord) -> Json:
@@ -85,7 +74,7 @@ def flat_trial(trial: TrialRecord) -> Json:
         "learner": trial.learner,
         "seed": trial.seed,
         "repeat": trial.repeat,
-        **{f"param_{name}": plain(value) for name, value in trial.params.items()},
+        **{f"param_{name}": value for name, value in plain_params(trial.params).items()},
         **{name: run[name] for name in _FLAT_FIELDS},
         "error": trial.error,
     }
@@ -99,9 +88,10 @@ def encode_header(facts: Mapping[str, Any]) -> bytes:
     return _with_check({"schema": SCHEMA, "kind": KIND, **facts})
 
 
-def encode_trial(trial: TrialRecord, timing: Timing) -> bytes:
-    """A trial's line."""
+def encode_trial(trial: TrialRecord) -> bytes:
+    """A trial's line; only `timing` is never the same twice."""
     data = trial.data
+    seconds = None if trial.run is None else trial.run.seconds
     line = {
         "id": trial.id,
         "status": "failed" if trial.run is None else "ok",
@@ -116,30 +106,33 @@ def encode_trial(trial: TrialRecord, timing: Timing) -> bytes:
             **({"costs": data.costs} if data.costs else {}),
         },
         "run": _run_json(trial),
-        "timing": vars(timing),
+        "timing": {"seconds": seconds, "wall_seconds": trial.wall_seconds},
         "error": trial.error,
     }
     return _with_check(line)
 
 
-_NOT_STORED = ("seconds", "metrics", "classes", "confusion", "window", "fading", "drifts", "costs")
+_STORED = tuple(
+    one.name
+    for one in fields(RunRecord)
+    if one.name not in ("seconds", "classes", "confusion", "window", "fading", "drifts", "costs")
+)
 """The labels of the classes are with the data; a confusion matrix may have a million entries."""
+_PARTS = ("this_file", "metrics")
 _FLAT_FIELDS = tuple(
     one.name
     for one in fields(RunRecord)
-    if one.name not in ("learner", "params", "seed", "repeat", "this_file", *_NOT_STORED[1:])
+    if one.name in {*_STORED, "seconds"} - {"learner", "params", "seed", "repeat", *_PARTS}
 )
-_RUN_FIELDS = tuple(one.name for one in fields(RunRecord) if one.name not in _NOT_STORED)
 
 
 def _run_json(trial: TrialRecord) -> Json:
     """The fields of `runs[]` without seconds; of a failed trial only what was asked for."""
-    source = trial if trial.run is None else trial.run
-    run = {name: getattr(source, name, None) for name in _RUN_FIELDS}
-    run["params"] = {name: plain(value) for name, value in source.params.items()}
-    if trial.run is not None and trial.run.metrics is not None:
-        run["metrics"] = dict(vars(trial.run.metrics))
-    return run
+    if trial.run is None:
+        run = {name: getattr(trial, name, None) for name in _STORED if name != "metrics"}
+        return run | {"params": plain_params(trial.params)}
+    run = run_to_json(trial.run)
+    return {name: run[name] for name in _STORED if name in run}
 
 
 def _with_check(content: Json) -> bytes:
@@ -151,15 +144,20 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:CHECK_DIGITS]
 
 
-def decode(line: bytes) -> Header | TrialRecord:
-    """Read a line (without its end) back; DamagedLineError if it is not as it was written."""
+def decode(line: bytes) -> Json | TrialRecord:
+    """A line (without its end) as a trial or, of a header line, its facts.
+
+    DamagedLineError if it is not as it was written.
+    """
     try:
         text = line.decode("ascii")
         body, _, tail = text.rpartition(', "check": "')
         if tail != f'{_digest(body + "}")}"}}':
             raise DamagedLineError("its checksum does not match")
         content = json.loads(body + "}")
-        return _header(content) if line.startswith(OPENING) else _trial(content)
+        if line.startswith(OPENING):
+            return {name: content[name] for name in content if name not in ("schema", "kind")}
+        return _trial(content)
     except DamagedLineError:
         raise
     except RecursionError:
@@ -168,114 +166,91 @@ def decode(line: bytes) -> Header | TrialRecord:
         raise DamagedLineError(f"not a line of a sweep ({type(error).__name__})") from None
 
 
-def _header(content: Json) -> Header:
-    return Header({name: value for name, value in content.items() if name not in _FIXED})
-
-
 def _trial(content: Json) -> TrialRecord:
     """A trial whose parts all have the right types; a failed one has only what was asked for."""
-    run = None
+    run, asked = None, content["run"]
     if content["status"] == "ok":
-        run = _check_of(RunRecord)({**content["run"], "seconds": content["timing"]["seconds"]})
-    asked = run or _check_of(_Asked)(content["run"])
-    error = _check_of(str | None)(content["error"])
-    identity = _check_of(str)(content["id"])
+        run = _record(RunRecord, asked | {"seconds": content["timing"]["seconds"]})
     data = _data(json.dumps(content["data"]))  # of which a file has few
-    who = asked.learner, asked.params, asked.seed, asked.repeat
-    return TrialRecord(identity, data, *who, run, error)
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """What a failed trial was to play."""
-
-    learner: str
-    params: Mapping[str, ParamValue]
-    seed: int
-    repeat: int
+    parts = {"id": content["id"], "data": data, "run": run, "error": content["error"]}
+    return cast(TrialRecord, _record(TrialRecord, asked | parts))
 
 
 @lru_cache
 def _data(text: str) -> TrialData:
     content = json.loads(text)
-    return cast(TrialData, _check_of(TrialData)({**content, "record": content}))
+    return cast(TrialData, _record(TrialData, content | {"record": content}))
 
 
-Check: TypeAlias = Callable[[Any], Any]
+def _record(kind: type, content: Json) -> Any:
+    """A record of plain values; TypeError or KeyError if they do not fit.
+
+    Fields that have a default may be absent: older versions did not write them.
+    """
+    checks = _checks(kind)
+    given = {name: check(content[name]) for name, check in checks.items() if name in content}
+    return kind(**given)
 
 
 @lru_cache
-def _check_of(kind: Any) -> Check:
-    """What makes a value of this type of plain values; TypeError or KeyError if they do not fit.
-
-    Fields that have a default may be absent: older versions did not write them.
-    Whole numbers are counts, and numbers are finite; but `plain` wrote an infinite parameter as
-    text. Types are looked up once, for a results file has many lines.
-    """
-    origin, parts = get_origin(kind), get_args(kind)
-    if is_dataclass(kind):
-        return _record_check(cast(type, kind))
-    if kind == ParamValue:
-        return _checked_param
-    if NoneType in parts:
-        inner = _check_of(parts[0])
-        return lambda value: None if value is None else inner(value)
-    if origin is Mapping:
-        inner = _check_of(parts[1])
-        return lambda value: {name: inner(one) for name, one in value.items()}
-    if origin is tuple and Ellipsis in parts:
-        inner = _check_of(parts[0])
-        return lambda value: tuple(map(inner, value))
-    if origin is tuple:
-        every = [_check_of(part) for part in parts]
-        return lambda value: tuple(check(one) for check, one in zip(every, value, strict=True))
-    return {int: _checked_count, float: _checked_number}.get(kind) or _exactly(kind)
+def _checks(kind: type) -> dict[str, Callable[[Any], Any]]:
+    """What makes of a plain value that of a field, for each that results files have."""
+    return {one.name: _check(one.type) for one in fields(kind) if _bare(one.type) in _CHECKS}
 
 
-def _record_check(kind: type) -> Check:
-    hints = get_type_hints(kind)
-    needed = [
-        (one.name, _check_of(hints[one.name])) for one in fields(kind) if one.default is MISSING
-    ]
-    others = [
-        (one.name, _check_of(hints[one.name])) for one in fields(kind) if one.default is not MISSING
-    ]
+def _check(annotation: Any) -> Callable[[Any], Any]:
+    check = _CHECKS[_bare(annotation)]
+    if _bare(annotation) == annotation:
+        return check
+    return lambda value: None if value is None else check(value)
 
+
+def _bare(annotation: Any) -> str:
+    return str(annotation).removesuffix(" | None")
+
+
+def _exactly(*kinds: type) -> Callable[[Any], Any]:
     def check(value: Any) -> Any:
-        given = {name: check(value[name]) for name, check in needed}
-        given |= {name: check(value[name]) for name, check in others if name in value}
-        return kind(**given)
+        if type(value) not in kinds:
+            raise TypeError
+        return value
 
     return check
 
 
-def _checked_param(value: Any) -> ParamValue:
-    if type(value) not in (int, float, str):
-        raise TypeError
-    return math.inf if value == "inf" else cast(ParamValue, value)
-
-
-def _checked_count(value: Any) -> int:
+def _count(value: Any) -> int:
     if type(value) is not int or value < 0:
         raise TypeError
     return value
 
 
-def _checked_number(value: Any) -> float:
-    if type(value) is int:
-        value = float(value)
-    if type(value) is not float or not math.isfinite(value):
+def _number(value: Any) -> float:
+    if type(value) not in (int, float) or not math.isfinite(value):
         raise TypeError
-    return value
+    return float(value)
 
 
-def _exactly(kind: type) -> Check:
-    def check(value: Any) -> Any:
-        if type(value) is not kind:
-            raise TypeError
-        return value
-
-    return check
+_word = _exactly(int, float, str)
+_CHECKS: Mapping[str, Callable[[Any], Any]] = {
+    "str": _exactly(str),
+    "bool": _exactly(bool),
+    "int": _count,
+    "float": _number,
+    # `plain` wrote an infinite parameter as text
+    "Mapping[str, ParamValue]": lambda values: {
+        name: math.inf if value == "inf" else _word(value) for name, value in values.items()
+    },
+    "tuple[float | None, ...]": lambda values: tuple(map(_check("float | None"), values)),
+    "tuple[tuple[float, float], ...]": lambda pairs: tuple(
+        (_number(label), _number(cost)) for label, cost in pairs
+    ),
+    "DataRecord": partial(_record, DataRecord),
+    "ThisFile": partial(_record, ThisFile),
+    "Metrics": partial(_record, Metrics),
+    "TrialData": _exactly(TrialData),
+    "RunRecord": _exactly(RunRecord),
+}
+"""By the declared type of a field; whole numbers are counts, and numbers are finite."""
 
 
 _BUSY = (errno.EAGAIN, errno.EACCES)
@@ -303,10 +278,8 @@ class Contents:
         """Each setting and order once: older versions of the algorithms may have played it, too."""
         found = {}
         for trial in self.trials.values():
-            params = tuple(sorted(trial.params.items()))
             data = *trial.data.identity, trial.data.prefix
-            key = data, trial.learner, params, trial.seed, trial.repeat
-            found[key] = trial
+            found[data, setting_key(trial), trial.seed, trial.repeat] = trial
         return list(found.values())
 
 
@@ -327,12 +300,9 @@ def read_results(path: str) -> Contents:
         raise _fault(path, f"cannot be read: {error.strerror}", ExitCode.NO_INPUT) from None
     found = parse_results(content)
     if found is None:
-        raise UserError(
-            "this is neither a results file of `ahpatron sweep`, nor a model, nor LIBSVM data",
-            code=ExitCode.BAD_DATA,
-            place=Place(path),
-            hint="`ahpatron sweep DATA --out FILE.jsonl` makes a results file",
-        )
+        problem = "this is neither a results file of `ahpatron sweep`, nor a model, nor LIBSVM data"
+        hint = "`ahpatron sweep DATA --out FILE.jsonl` makes a results file"
+        raise _fault(path, problem, ExitCode.BAD_DATA, hint)
     return found
 
 
@@ -351,10 +321,10 @@ def parse_results(content: bytes) -> Contents | None:
         except DamagedLineError as damage:
             found.damaged.append((number, str(damage)))
             continue
-        if isinstance(item, Header):
-            found.headers.append(item.facts)
-        else:
+        if isinstance(item, TrialRecord):
             found.add(item)
+        else:
+            found.headers.append(item)
     ours = not content or found.headers or found.trials
     return found if ours or head == OPENING[: len(head)] else None
 
@@ -377,31 +347,28 @@ def merge_results(paths: Sequence[str]) -> tuple[bytes, Contents]:
                 item = decode(line)
             except DamagedLineError:
                 continue
-            if isinstance(item, Header):
-                headers[line] = item.facts
+            if not isinstance(item, TrialRecord):
+                headers[line] = item
                 continue
             record = item.data.record
             sha256, where = hashes.setdefault(record.path, (record.sha256, path))
             if sha256 != record.sha256:
                 problem = f"{record.path} has another content in {where}"
-                raise _conflict(path, problem, "merge results of the same data only")
+                hint = "merge results of the same data only"
+                raise _fault(path, problem, ExitCode.BAD_DATA, hint)
             if item.run is not None:
-                played = replace(item.data, auto_sigma=None), replace(item.run, seconds=0.0)
-                essence = encode_trial(replace(item, data=played[0], run=played[1]), _NO_TIME)
+                data, run = replace(item.data, auto_sigma=None), replace(item.run, seconds=0.0)
+                essence = encode_trial(replace(item, data=data, run=run, wall_seconds=0.0))
                 known, where = outcomes.setdefault(item.id, (essence, path))
                 if known != essence:
                     problem = f"trial {item.id} ({item.learner}) has a different result in {where}"
                     hint = "`ahpatron inspect` of each shows the versions; merge those alike only"
-                    raise _conflict(path, problem, hint)
+                    raise _fault(path, problem, ExitCode.BAD_DATA, hint)
             merged.add(item)
             if merged.trials[item.id] is item:
                 lines[item.id] = line
     merged.headers = list(headers.values())
     return b"".join(line + b"\n" for line in (*headers, *lines.values())), merged
-
-
-def _conflict(path: str, problem: str, hint: str) -> UserError:
-    return UserError(problem, code=ExitCode.BAD_DATA, place=Place(path), hint=hint)
 
 
 class ResultsFile:
@@ -420,12 +387,9 @@ class ResultsFile:
             content = self._read()
             found = parse_results(content)
             if found is None:  # never cut or append to somebody else's file
-                raise UserError(
-                    "this is not a results file of `ahpatron sweep`; nothing was changed",
-                    code=ExitCode.CANNOT_CREATE,
-                    place=Place(path),
-                    hint="choose another name for --out",
-                )
+                problem = "this is not a results file of `ahpatron sweep`; nothing was changed"
+                hint = "choose another name for --out"
+                raise _fault(path, problem, ExitCode.CANNOT_CREATE, hint)
             self.contents = found
             self._end = len(content) - self.contents.torn
             if self.contents.torn:
@@ -437,22 +401,17 @@ class ResultsFile:
             os.close(self._descriptor)
             raise
 
-    def add(self, trial: TrialRecord, timing: Timing) -> None:
+    def add(self, trial: TrialRecord) -> None:
         """Make a trial durable; a write that fails is undone."""
         if self.contents.headers[-1] != self._facts:
             self._write_header()
-        self._append(encode_trial(trial, timing))
+        self._append(encode_trial(trial))
         self.contents.add(trial)
 
     def __enter__(self) -> ResultsFile:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *_: object) -> None:
         os.close(self._descriptor)  # which also unlocks it
 
     def _write_header(self) -> None:
@@ -466,12 +425,9 @@ class ResultsFile:
         except OSError:
             found = False
         if not found:
-            raise UserError(
-                "the results file was deleted or replaced while the sweep was writing to it",
-                code=ExitCode.IO_ERROR,
-                place=Place(self._path),
-                hint="what was in it is lost; the same command begins a new one",
-            )
+            problem = "the results file was deleted or replaced while the sweep was writing to it"
+            hint = "what was in it is lost; the same command begins a new one"
+            raise _fault(self._path, problem, ExitCode.IO_ERROR, hint)
 
     def _read(self) -> bytes:
         size = os.fstat(self._descriptor).st_size
@@ -487,9 +443,7 @@ class ResultsFile:
             self._undo()
             problem = f"the results cannot be written: {error.strerror}"
             hint = "every result before this one is kept; make room, and the same command continues"
-            raise UserError(
-                problem, code=ExitCode.IO_ERROR, place=Place(self._path), hint=hint
-            ) from None
+            raise _fault(self._path, problem, ExitCode.IO_ERROR, hint) from None
         except BaseException:  # a signal: the line may be half written
             self._undo()
             raise
@@ -544,14 +498,11 @@ def _lock(path: str, descriptor: int) -> None:
     except OSError as error:
         if error.errno not in _BUSY:
             raise _fault(path, f"cannot be locked: {error.strerror}", ExitCode.IO_ERROR) from None
-        raise UserError(
-            "another sweep is writing to this results file",
-            code=ExitCode.LOCKED,
-            place=Place(path),
-            hint="wait for it, or give this one a file of its own; "
-            "`ahpatron inspect A.jsonl B.jsonl --merge C.jsonl` puts them together later",
-        ) from None
+        hint = "wait for it, or give this one a file of its own; "
+        hint += "`ahpatron inspect A.jsonl B.jsonl --merge C.jsonl` puts them together later"
+        problem = "another sweep is writing to this results file"
+        raise _fault(path, problem, ExitCode.LOCKED, hint) from None
 
 
-def _fault(path: str, problem: str, code: ExitCode) -> UserError:
-    return UserError(problem, code=code, place=Place(path))
+def _fault(path: str, problem: str, code: ExitCode, hint: str | None = None) -> UserError:
+    return UserError(problem, code=code, place=Place(path), hint=hint)

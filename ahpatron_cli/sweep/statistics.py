@@ -130,21 +130,15 @@ def over_datasets(
     from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
     sign = -1 if larger_is_better else 1
-    learners = list(values)
-    table = [
-        [sign * values[learner][column] for learner in learners] for column in _columns(values)
-    ]
-    ranks = [rankdata(row) for row in table]
-    count, datasets = len(learners), len(table)
-    mean_ranks = {
-        learner: fmean(float(row[number]) for row in ranks)
-        for number, learner in enumerate(learners)
-    }
+    table = [[sign * value for value in row] for row in zip(*values.values(), strict=True)]
+    ranks = zip(*map(rankdata, table), strict=True)
+    mean_ranks = dict(zip(values, (fmean(map(float, own)) for own in ranks), strict=True))
+    count, datasets = len(values), len(table)
     if count < FEWEST_LEARNERS or datasets < FEWEST_DATASETS:
         return OverDatasets(mean_ranks, datasets)
     statistic, p_value = 0.0, 1.0
     if any(len(set(row)) > 1 for row in table):
-        test = friedmanchisquare(*(values[learner] for learner in learners))
+        test = friedmanchisquare(*values.values())
         statistic, p_value = float(test.statistic), float(test.pvalue)
     quantile = float(studentized_range.ppf(1 - SIGNIFICANCE, count, math.inf)) / math.sqrt(2)
     difference = quantile * math.sqrt(count * (count + 1) / (6 * datasets))
@@ -152,10 +146,6 @@ def over_datasets(
     return OverDatasets(
         mean_ranks, datasets, statistic, p_value, difference, groups, _pairs(values)
     )
-
-
-def _columns(values: Mapping[str, Sequence[float]]) -> range:
-    return range(len(next(iter(values.values()), ())))
 
 
 def _groups(mean_ranks: Mapping[str, float], difference: float) -> list[list[str]]:

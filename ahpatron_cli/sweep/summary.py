@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import PurePath
 from typing import Any
@@ -21,7 +21,9 @@ from ahpatron_cli.records import (
     ParamValue,
     RunRecord,
     SummaryRecord,
+    grouped,
     mean_sd,
+    setting_key,
     summarise,
     whole,
 )
@@ -92,6 +94,10 @@ METRICS = {
 }
 
 
+SEARCHES = ("grid", "halving")
+"""What `--search` takes."""
+
+
 @dataclass(frozen=True)
 class Criterion:
     """How the best setting of a learner is chosen."""
@@ -142,6 +148,8 @@ class TrialRecord:
     run: RunRecord | None
     """None: it failed."""
     error: str | None = None
+    wall_seconds: float = field(default=0.0, compare=False)
+    """With reading and permuting, when it was played; `run.seconds` is learning only."""
 
 
 @dataclass(frozen=True)
@@ -269,7 +277,7 @@ def choose_trials(
     trials: Sequence[TrialRecord], learners: Sequence[str], data: Sequence[str]
 ) -> list[TrialRecord]:
     """Those of these learners on these data sets; no names stand for all."""
-    groups = _grouped(trials, lambda trial: trial.data.identity)
+    groups = grouped(trials, lambda trial: trial.data.identity)
     names = _names([group[0].data for group in groups])
     known = [_legal_names(group[0].data, *pair) for group, pair in zip(groups, names, strict=True)]
     for name in data:
@@ -301,7 +309,7 @@ def find(
     criterion: Criterion = Criterion(),  # noqa: B008 - it is frozen
 ) -> Findings:
     """Fold trials (each id once) into findings."""
-    groups = _grouped(trials, lambda trial: trial.data.identity)
+    groups = grouped(trials, lambda trial: trial.data.identity)
     names = _names([group[0].data for group in groups])
     datasets = [
         _data_findings(*name, played, criterion)
@@ -318,8 +326,8 @@ def _data_findings(
 ) -> DataFindings:
     tune, metric = criterion.tune_orders, criterion.metric
     tried = {
-        group[0].learner: [some[0].params for some in _grouped(group, _key)]
-        for group in _grouped(trials, lambda trial: (trial.learner,))
+        group[0].learner: [some[0].params for some in grouped(group, setting_key)]
+        for group in grouped(trials, lambda trial: (trial.learner,))
     }
     trials = [trial for trial in trials if trial.data.prefix is None]
     data = trials[0].data
@@ -327,16 +335,16 @@ def _data_findings(
     settings = _settings(chosen_on, metric, tried, data.shuffled) if chosen_on else []
     best = [setting for setting in settings if setting.best_of_learner]
     if tune:
-        wanted = set(map(_key, best))
-        others = [one for one in trials if one.repeat >= tune and _key(one) in wanted]
+        wanted = set(map(setting_key, best))
+        others = [one for one in trials if one.repeat >= tune and setting_key(one) in wanted]
         if not others:
             which = "to report on" if chosen_on else "on which to choose"
             raise usage(f"--tune-orders {tune}: {name} has no order {which}", "play more --repeats")
         best = _settings(others, metric, tried, data.shuffled)
     best = _corrected(best)
     if not tune:
-        by_key = {_key(one): one for one in best}
-        settings = [by_key.get(_key(one), one) for one in settings]
+        by_key = {setting_key(one): one for one in best}
+        settings = [by_key.get(setting_key(one), one) for one in settings]
     return DataFindings(name, short, data, settings, best, tried, criterion)
 
 
@@ -354,11 +362,6 @@ def _corrected(best: Sequence[Setting]) -> list[Setting]:
     return made
 
 
-def _key(played: Setting | TrialRecord) -> tuple[Any, ...]:
-    """Equal for trials of one setting."""
-    return played.learner, *sorted(played.params.items())
-
-
 def _settings(
     trials: Sequence[TrialRecord],
     metric: Metric,
@@ -366,7 +369,7 @@ def _settings(
     shuffled: bool,
 ) -> list[Setting]:
     """The settings of one data set, compared with the best of them."""
-    by_learner = _grouped(trials, lambda trial: (trial.learner,))
+    by_learner = grouped(trials, lambda trial: (trial.learner,))
     found = [
         one for group in by_learner for one in settings_of(group, metric, tried[group[0].learner])
     ]
@@ -395,7 +398,7 @@ def settings_of(
     tried: Sequence[Mapping[str, ParamValue]] = (),
 ) -> list[Setting]:
     """The settings of one learner on one data set, told apart from all that were `tried`."""
-    groups = _grouped(trials, _key)
+    groups = grouped(trials, setting_key)
     tried = tried or [group[0].params for group in groups]
     telling = _telling(tried)
     texts = {name: _texts(name, [params.get(name) for params in tried], trials) for name in telling}
@@ -511,25 +514,20 @@ def _names(files: Sequence[TrialData]) -> list[tuple[str, str]]:
     stems = [_SUFFIXES.sub("", base) for base in bases]
     done = [
         [
-            f"limit={data.limit}" if data.limit is not None else "",
-            f"scale={data.scale}" if data.scale != "none" else "",
-            f"positive={whole(data.positive)}" if data.positive is not None else "",
+            *([f"limit={data.limit}"] if data.limit is not None else []),
+            *([f"scale={data.scale}"] if data.scale != "none" else []),
+            *([f"positive={whole(data.positive)}"] if data.positive is not None else []),
             *(f"cost {word}" for word in data.cost_words),
         ]
         for data in files
     ]
-    common = {part for part in done[0] if all(part in parts for parts in done)} if done else set()
-    names = _numbered([_with(base, parts) for base, parts in zip(bases, done, strict=True)])
-    short = [
-        _with(stem, [part for part in parts if part not in common])
-        for stem, parts in zip(stems, done, strict=True)
-    ]
-    distinct = len(set(stems)) == len(set(bases))
-    return list(zip(names, _numbered(short) if distinct else names, strict=True))
-
-
-def _with(name: str, parts: Sequence[str]) -> str:
-    return ", ".join([name, *filter(None, parts)])
+    common = set.intersection(*map(set, done)) if done else set()
+    names = _numbered([", ".join([base, *parts]) for base, parts in zip(bases, done, strict=True)])
+    if len(set(stems)) < len(set(bases)):
+        return [(name, name) for name in names]
+    unlike = ([part for part in parts if part not in common] for parts in done)
+    short = [", ".join([stem, *parts]) for stem, parts in zip(stems, unlike, strict=True)]
+    return list(zip(names, _numbered(short), strict=True))
 
 
 def _numbered(names: Sequence[str]) -> list[str]:
@@ -540,12 +538,3 @@ def _numbered(names: Sequence[str]) -> list[str]:
         seen[name] += 1
         shown.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
     return shown
-
-
-def _grouped(
-    trials: Sequence[TrialRecord], key: Callable[[TrialRecord], tuple[Any, ...]]
-) -> list[list[TrialRecord]]:
-    groups: dict[tuple[Any, ...], list[TrialRecord]] = {}
-    for trial in trials:
-        groups.setdefault(key(trial), []).append(trial)
-    return list(groups.values())

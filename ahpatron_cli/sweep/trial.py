@@ -8,7 +8,7 @@ import time
 import traceback
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +20,7 @@ from ahpatron_cli.data.cache import default_folder
 from ahpatron_cli.data.dataset import Dataset, Preparation, load
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import ExitCode, UserError, learner_fault
-from ahpatron_cli.records import ParamValue, RunRecord, plain
+from ahpatron_cli.records import ParamValue, RunRecord, plain_params
 from ahpatron_cli.runner import Repetition, Setup, play_repeat
 from ahpatron_cli.sweep.summary import TrialData, TrialRecord
 
@@ -28,8 +28,8 @@ BUILT_IN_SOURCE = "built-in"
 
 
 @dataclass(frozen=True)
-class Trial:
-    """What is to be played; plain values only, so that it travels to any worker."""
+class Task:
+    """A trial to be played; plain values only, so that it travels to any worker."""
 
     data: TrialData
     setup: Setup
@@ -37,10 +37,16 @@ class Trial:
     repeat: int
     params: Mapping[str, ParamValue]
     """What `all_params` says of the setup."""
+    path: str
+    """Where the worker finds the file; absolute."""
+    preparation: Preparation
     source: str = BUILT_IN_SOURCE
     """Where the learner's class comes from, with its version or hash."""
+    metrics: bool = False
+    """Whether to measure what counts alone do not tell."""
+    version: str = __version__
 
-    @property
+    @cached_property
     def id(self) -> str:
         """A hash of all that decides the outcome. No time, no host, no file name."""
         data = self.data
@@ -49,7 +55,7 @@ class Trial:
             "algorithm": ALGORITHM,
             "data": [data.record.sha256, data.limit, scale, data.positive, data.shuffled],
             "learner": self.setup.learner,
-            "params": {name: plain(value) for name, value in self.params.items()},
+            "params": plain_params(self.params),
             "order": [self.seed, self.repeat],
         }
         if data.prefix is not None:
@@ -61,6 +67,16 @@ class Trial:
         text = json.dumps(decides, sort_keys=True, allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()[:20]
 
+    def on_prefix(self, rounds: int) -> Task:
+        """The same on the first rounds only; steps that depend on T are those of all rounds."""
+        return replace(self, data=replace(self.data, prefix=rounds))
+
+    def record(self, run: RunRecord | None, error: str | None, wall: float = 0.0) -> TrialRecord:
+        """What came out, or why nothing did."""
+        params = run.params if run else self.params
+        who = self.setup.learner, params, self.seed, self.repeat
+        return TrialRecord(self.id, self.data, *who, run, error, wall)
+
 
 def all_params(setup: Setup) -> dict[str, ParamValue]:
     """All parameters with defaults; those that follow from T are fixed by the data."""
@@ -68,44 +84,7 @@ def all_params(setup: Setup) -> dict[str, ParamValue]:
     return {"kernel": kernel.name, **kernel.params(), **learner.params()}
 
 
-@dataclass(frozen=True)
-class Task:
-    """A trial on its way to a worker, and where the worker finds the file."""
-
-    id: str
-    trial: Trial
-    path: str
-    """Absolute."""
-    preparation: Preparation
-    metrics: bool = False
-    """Whether to measure what counts alone do not tell."""
-    version: str = __version__
-
-    def on_prefix(self, rounds: int) -> Task:
-        """The same on the first rounds only; steps that depend on T are those of all rounds."""
-        trial = replace(self.trial, data=replace(self.trial.data, prefix=rounds))
-        return replace(self, id=trial.id, trial=trial)
-
-    def record(self, outcome: Outcome) -> TrialRecord:
-        """What the results file keeps of it."""
-        trial, run = self.trial, outcome.run
-        params = run.params if run else trial.params
-        who = trial.setup.learner, params, trial.seed, trial.repeat
-        return TrialRecord(self.id, trial.data, *who, run, outcome.error)
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a worker sends back."""
-
-    id: str
-    run: RunRecord | None
-    error: str | None
-    wall_seconds: float
-    """With reading and permuting; `run.seconds` is learning only."""
-
-
-def play(task: Task) -> Outcome:
+def play(task: Task) -> TrialRecord:
     """Play a trial. Whatever goes wrong in it is its outcome; nothing is raised."""
     started = time.perf_counter()
     run, error = None, None
@@ -125,31 +104,29 @@ def play(task: Task) -> Outcome:
         error = f"bug in ahpatron {__version__}: {bug!r} at {place}"
         if fault is not None:
             error = f"{fault.place}: {fault.problem}"
-    return Outcome(task.id, run, error, time.perf_counter() - started)
+    return task.record(run, error, time.perf_counter() - started)
 
 
 def _play(task: Task) -> RunRecord:
+    other = None
     if task.version != __version__:
-        raise UserError(
-            f"the worker has ahpatron {__version__}, the sweep {task.version}", code=ExitCode.BUG
-        )
-    trial = task.trial
-    if learner_source(trial.setup.kind) != trial.source:
-        problem = f"the learner {trial.setup.learner} is not that of the sweep: {trial.source}"
-        raise UserError(problem, code=ExitCode.BUG)
-    sha256 = trial.data.record.sha256
-    assert sha256 is not None
-    dataset = _dataset(task.path, sha256, task.preparation)
-    data = trial.data
+        other = f"the worker has ahpatron {__version__}, the sweep {task.version}"
+    elif learner_source(task.setup.kind) != task.source:
+        other = f"the learner {task.setup.learner} is not that of the sweep: {task.source}"
+    if other:
+        raise UserError(other, code=ExitCode.BUG)
+    data = task.data
+    assert data.record.sha256 is not None
+    dataset = _dataset(task.path, data.record.sha256, task.preparation)
     repetition = Repetition(
-        trial.repeat + 1,
-        trial.seed,
+        task.repeat + 1,
+        task.seed,
         data.shuffled,
         task.metrics,
         costs=dict(data.costs),
         prefix=data.prefix,
     )
-    return play_repeat(dataset, trial.setup, repetition, trial.repeat).record
+    return play_repeat(dataset, task.setup, repetition, task.repeat).record
 
 
 @lru_cache(maxsize=2)  # trials come file by file

@@ -12,11 +12,11 @@ BATCH = 2000
 
 def dense_lines(width: int, seed: int = 0) -> Iterator[bytes]:
     """Batches of rows of `width` features with 8 significant digits, as in SUSY; two classes."""
-    lots = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     pattern = "%+d" + "".join(f" {column}:%.8g" for column in range(1, width + 1)) + "\n"
     while True:
-        X = lots.standard_normal((BATCH, width))
-        y = np.where(X[:, 0] * X[:, 1] + 0.5 * lots.standard_normal(BATCH) > 0, 1, -1)
+        X = rng.standard_normal((BATCH, width))
+        y = np.where(X[:, 0] * X[:, 1] + 0.5 * rng.standard_normal(BATCH) > 0, 1, -1)
         rows = zip(y.tolist(), X.tolist(), strict=True)
         yield "".join([pattern % (label, *row) for label, row in rows]).encode()
 
@@ -29,12 +29,12 @@ def sparse_lines(
     With `popularity` p > 0 a column is drawn with weight rank^-p, as words of a text are; a row
     then holds at most `per_row` different ones.
     """
-    lots = np.random.default_rng(seed)
+    rng = np.random.default_rng(seed)
     limits = np.cumsum(np.arange(1.0, width + 1) ** -popularity)
     limits /= limits[-1]
     while True:
-        drawn = np.searchsorted(limits, lots.random((BATCH, per_row)))
-        values = lots.random((BATCH, per_row))
+        drawn = np.searchsorted(limits, rng.random((BATCH, per_row)))
+        values = rng.random((BATCH, per_row))
         lines = []
         for columns, row in zip(drawn, values, strict=True):
             own = np.unique(np.minimum(columns, width - 1))

@@ -50,7 +50,7 @@ def ahpatron(
         score = float(a[:size] @ k)
         margin = label * score
         mistakes += (score >= 0) != (label > 0)
-        if margin >= 1 - epsilon:
+        if margin >= (1 - epsilon) * (1 - 1e-10):  # 1 - ε but for rounding
             continue
         margin_updates += margin > 0
         if size == budget:

@@ -12,11 +12,11 @@ from dataclasses import replace
 from pathlib import Path
 
 import ahpatron_cli
-from ahpatron_cli.sweep.results_file import Timing, encode_trial
+from ahpatron_cli.sweep.results_file import encode_trial
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from support.stored_trials import trial
+from support.trials import stored_trial as trial
 
 TRIALS = 10_000
 
@@ -26,9 +26,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "results.jsonl"
         names = (f"{number:020x}" for number in range(TRIALS))
-        path.write_bytes(
-            b"".join(encode_trial(replace(one, id=n), Timing(0.1, 0.2)) for n in names)
-        )
+        path.write_bytes(b"".join(encode_trial(replace(one, id=n)) for n in names))
         seconds = []
         for _ in range(5):
             started = time.process_time()

@@ -85,7 +85,7 @@ def kill(process: int) -> None:
         os.kill(process, signal.SIGKILL)
 
 
-def kill_parent(results: Path, kills: int, lots: random.Random, whole: float) -> int:
+def kill_parent(results: Path, kills: int, rng: random.Random, whole: float) -> int:
     """Kill the sweep at random moments and start it again; how often it was alive to be killed.
 
     Every third time while it starts; else some time after it has stored its first new trial.
@@ -95,13 +95,13 @@ def kill_parent(results: Path, kills: int, lots: random.Random, whole: float) ->
         before = results.stat().st_size if results.exists() else 0
         process = start(results, "-j", "2")
         if struck % 3 == 0:
-            time.sleep(lots.uniform(0, 1))
+            time.sleep(rng.uniform(0, 1))
         else:
             while process.poll() is None and not (
                 results.exists() and results.stat().st_size > max(before, 2000)
             ):
                 time.sleep(0.001)
-            time.sleep(lots.uniform(0, whole / kills))
+            time.sleep(rng.uniform(0, whole / kills))
         if process.poll() is not None:  # it came to its end before its time: begin anew
             process.communicate()
             results.unlink()
@@ -116,15 +116,15 @@ def kill_parent(results: Path, kills: int, lots: random.Random, whole: float) ->
     return struck
 
 
-def kill_workers(results: Path, kills: int, lots: random.Random) -> int:
+def kill_workers(results: Path, kills: int, rng: random.Random) -> int:
     struck = 0
     while struck < kills:
         process = start(results, "-j", "2", "--retries", "50")
         while process.poll() is None and struck < kills:
-            time.sleep(lots.uniform(0.05, 0.6))
+            time.sleep(rng.uniform(0.05, 0.6))
             offspring = workers(process.pid)
             if offspring:
-                kill(lots.choice(offspring))
+                kill(rng.choice(offspring))
                 struck += 1
         _, said = process.communicate()
         assert process.returncode == 0, said.decode()
@@ -169,7 +169,7 @@ def on_cluster(results: Path) -> None:
 
 def main() -> None:
     kills = int(sys.argv[1]) if len(sys.argv) > 1 else 20
-    lots = random.Random(0)
+    rng = random.Random(0)
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         whole = finish(folder / "whole.jsonl", "-j", "1")
@@ -194,11 +194,11 @@ def main() -> None:
             (
                 "SIGKILL of the parent",
                 lambda results: (
-                    f"{kill_parent(results, kills, lots, whole)} times, last part "
+                    f"{kill_parent(results, kills, rng, whole)} times, last part "
                     f"{finish(results, '-j', '2') / whole:.2f}"
                 ),
             ),
-            ("SIGKILL of workers", lambda results: f"{kill_workers(results, kills, lots)} times"),
+            ("SIGKILL of workers", lambda results: f"{kill_workers(results, kills, rng)} times"),
             ("Dask, two workers, one killed", lambda results: str(on_cluster(results) or "")),
         ]
         for number, (what, play) in enumerate(cases):

@@ -23,9 +23,9 @@ SWEEP = [sys.executable, "-m", "ahpatron_cli", "sweep", "--format", "csv", "-q"]
 
 
 def write_data(path: Path, rows: int, width: int) -> None:
-    lots = np.random.default_rng(0)
-    X = lots.standard_normal((rows, width)).round(3)
-    y = np.where(X[:, 0] * X[:, 1] + 0.5 * lots.standard_normal(rows) > 0, 1, -1)
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((rows, width)).round(3)
+    y = np.where(X[:, 0] * X[:, 1] + 0.5 * rng.standard_normal(rows) > 0, 1, -1)
     with path.open("w") as stream:
         for label, row in zip(y.tolist(), X.tolist(), strict=True):
             values = " ".join(f"{column}:{value}" for column, value in enumerate(row, 1))

@@ -46,9 +46,7 @@ FIELDS = {
 
 
 def runs_of(ahpatron: Ahpatron, *arguments: object, **environment: str) -> list[dict[str, Any]]:
-    done = ahpatron("run", *arguments, "--format", "json", **environment)
-    assert done.code == 0, done.err
-    runs: list[dict[str, Any]] = json.loads(done.out)["runs"]
+    runs: list[dict[str, Any]] = ahpatron.json("run", *arguments, **environment)["runs"]
     return runs
 
 

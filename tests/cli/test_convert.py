@@ -7,6 +7,7 @@ import re
 import shlex
 import subprocess
 import sys
+import zipfile
 from pathlib import Path
 
 import pytest
@@ -273,6 +274,29 @@ def test_the_hint_for_delimited_text_fits_the_command(ahpatron: Ahpatron) -> Non
     done = ahpatron(*shlex.split(predict), stdin=converted.out.encode())
     assert done.code == 0, done.err
     assert len(done.out.splitlines()) == 301
+
+
+def test_the_hints_for_archives_and_arff_fit_the_command(ahpatron: Ahpatron) -> None:
+    rows = "1 1:1\n-1 1:2\n" * 20
+    ahpatron.write("d.svm", rows)
+    assert ahpatron("run", "d.svm", "--save", "m.npz").code == 0
+    with zipfile.ZipFile(ahpatron.folder / "a b.zip", "w") as archive:
+        archive.writestr("d.svm", rows)
+    ahpatron.write("d.arff", "@relation d\n")
+    for name, tool in (("a b.zip", "unzip -p 'a b.zip'"), ("d.arff", "ahpatron convert data.csv")):
+        hints = {
+            command: ahpatron(*words).err.split("hint: ")[1]
+            for command, words in {
+                "run": ("run", name),
+                "sweep": ("sweep", name, "--out", "r.jsonl"),
+                "predict": ("predict", "m.npz", name),
+            }.items()
+        }
+        assert all(tool in hint for hint in hints.values())
+        assert "| ahpatron run -" in hints["run"]
+        assert hints["sweep"].endswith("; then sweep 'a b.svm'\n" if "b" in name else "d.svm\n")
+        assert "| ahpatron predict m.npz -`" in hints["predict"]
+        assert not any("ahpatron run" in hints[name] for name in ("sweep", "predict"))
 
 
 @pytest.mark.parametrize(("name", "content", "kind"), DELIMITED[4:5] + DELIMITED[7:8])

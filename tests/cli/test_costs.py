@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +16,7 @@ BOTH = ("--cost", "-1=2", "--cost", "1=2")
 
 
 def run(ahpatron: Ahpatron, *args: object) -> dict[str, Any]:
-    done = ahpatron("run", *args, "--sigma", 0.3, "--format", "json")
-    assert done.code == 0, done.err
-    record: dict[str, Any] = json.loads(done.out)["runs"][0]
+    record: dict[str, Any] = ahpatron.json("run", *args, "--sigma", 0.3)["runs"][0]
     return record
 
 
@@ -86,8 +83,7 @@ def test_a_model_keeps_its_costs(ahpatron: Ahpatron, rings: Path) -> None:
     costs = ("--cost", "1=3")
     whole = run(ahpatron, rings, *costs)
     run(ahpatron, "a.svm", *costs, "--save", "m.npz")
-    done = ahpatron("run", "b.svm", "--resume", "m.npz", "--format", "json")
-    resumed = json.loads(done.out)["runs"][0]
+    resumed = ahpatron.json("run", "b.svm", "--resume", "m.npz")["runs"][0]
     assert (outcome(resumed), resumed["costs"]) == (outcome(whole), [1, 3])
     refused = ahpatron("run", "b.svm", "--resume", "m.npz", *costs)
     assert "--cost cannot be combined with --resume: the model has its own" in refused.err
@@ -108,9 +104,9 @@ def test_a_sweep_plays_them_as_run_does(ahpatron: Ahpatron, rings: Path) -> None
     swapped = ahpatron("sweep", *grid, *costs[2:], *costs[:2])
     assert "2 of 2 trials are in r.jsonl already" in swapped.err
     assert ahpatron("sweep", *grid).out == plain.out
-    both = json.loads(ahpatron("inspect", "r.jsonl", "--format", "json").out)["datasets"]
+    both = ahpatron.json("inspect", "r.jsonl")["datasets"]
     assert [one["data"].get("costs") for one in both] == [None, [[-1, 0.5], [1, 5]]]
-    played = json.loads(ahpatron(*command[1:], "--format", "json").out)["summary"][0]
+    played = ahpatron.json(*command[1:])["summary"][0]
     (best,) = [one for one in both[1]["settings"] if one["best_of_data"]]
     assert played["params"] == best["params"]
     assert played["mistake_rate_mean"] == best["mistake_rate_mean"]

@@ -1,9 +1,10 @@
+import pickle
 from typing import Any
 
 import pytest
 
 from ahpatron_cli.cli.console import render_error
-from ahpatron_cli.errors import ExitCode, Place, UserError
+from ahpatron_cli.errors import ExitCode, Place, Remedy, UserError
 
 
 def shown(
@@ -40,6 +41,11 @@ def test_the_example_of_the_design() -> None:
         "\n"
         "hint: `ahpatron inspect bad.svm` lists every faulty line\n"
     )
+
+
+def test_the_underline_counts_wide_and_combining_characters() -> None:
+    text = shown(path="a.svm", line=1, column=6, width=2, text="数据ζ̂ 据x")
+    assert text.splitlines()[4] == "   | " + " " * 6 + "^" * 3
 
 
 def test_without_a_place() -> None:
@@ -135,3 +141,12 @@ def test_problem_and_hint_fold_at_the_width_of_a_terminal() -> None:
         "error: one two three\n  four\nhint: five six seven\n  eight\n"
     )
     assert "\x1b[1mone two three\n  four\x1b[0m" in render_error(error, width=20, colour=True)
+
+
+def test_errors_travel_between_processes() -> None:
+    remedy = Remedy("convert it: ", "ahpatron convert", "'a b.csv'", label="y")
+    for hint in (None, "try this", remedy):
+        error = UserError("p", code=ExitCode.BAD_DATA, place=Place("a", 3), hint=hint, details="d")
+        again = pickle.loads(pickle.dumps(error))
+        assert vars(again) == vars(error)
+    assert again.hint.startswith("convert it: `ahpatron convert 'a b.csv' --label y | ahpatron run")

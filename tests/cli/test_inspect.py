@@ -354,11 +354,8 @@ def test_the_suggested_run_is_no_worse_than_the_median_width(
     name: str, ahpatron: Ahpatron, tmp_path: Path
 ) -> None:
     (tmp_path / name).symlink_to(REPOSITORY / "sample_data" / name)
-    found = json.loads(ahpatron("inspect", name, "--format", "json").out)
+    found = ahpatron.json("inspect", name)
     _, *words = shlex.split(found["next"][0])
     auto = [*words[: words.index("--sigma")], "--sigma", "auto"]
-    suggested, median = (
-        json.loads(ahpatron(*run, "--format", "json").out)["runs"][0]["mistakes"]
-        for run in (words, auto)
-    )
+    suggested, median = (ahpatron.json(*run)["runs"][0]["mistakes"] for run in (words, auto))
     assert suggested <= median

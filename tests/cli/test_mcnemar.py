@@ -33,8 +33,7 @@ def test_the_counts_are_those_of_the_predictions(
     ahpatron: Ahpatron, rings: Path, how: tuple[str, ...]
 ) -> None:
     arguments = ("run", rings, *LEARNERS, "-B", "20", "--mcnemar", *how)
-    done = ahpatron(*arguments, "--predictions", "p.csv", "--format", "json")
-    report = json.loads(done.out)
+    report = ahpatron.json(*arguments, "--predictions", "p.csv")
     wrong = wrong_rounds(ahpatron.folder / "p.csv")
     assert {run["learner"]: run["mistakes"] for run in report["runs"]} == {
         name: len(rounds) for name, rounds in wrong.items()
@@ -60,7 +59,7 @@ def test_processes_change_nothing(ahpatron: Ahpatron, rings: Path) -> None:
 
 
 def test_without_the_option_there_is_none(ahpatron: Ahpatron, rings: Path) -> None:
-    assert "mcnemar" not in json.loads(ahpatron("run", rings, *LEARNERS, "--format", "json").out)
+    assert "mcnemar" not in ahpatron.json("run", rings, *LEARNERS)
 
 
 @pytest.mark.parametrize("arguments", [("--repeats", "2", *LEARNERS), (), ("-l", "rbp")])

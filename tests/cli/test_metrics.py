@@ -37,8 +37,7 @@ def test_metrics_are_those_of_the_predictions(
 
 
 def test_metrics_are_only_there_if_asked_for(ahpatron: Ahpatron, rings: Path) -> None:
-    done = ahpatron("run", rings, "-B", 50, "--format", "json")
-    assert "metrics" not in json.loads(done.out)["runs"][0]
+    assert "metrics" not in ahpatron.json("run", rings, "-B", 50)["runs"][0]
     assert "AUC" not in ahpatron("run", rings, "-B", 50).out
 
 
@@ -58,12 +57,9 @@ def test_metrics_in_tables_and_csv(ahpatron: Ahpatron, rings: Path) -> None:
 
 def test_a_resumed_run_knows_no_auc_and_a_frozen_one_does(ahpatron: Ahpatron, rings: Path) -> None:
     assert ahpatron("run", rings, "-B", 50, "--limit", 1000, "--save", "m.npz").code == 0
-    found = []
-    for more in ((), ("--freeze",)):
-        done = ahpatron("run", rings, "--resume", "m.npz", "--metrics", "--format", "json", *more)
-        assert done.code == 0, done.err
-        found.append(json.loads(done.out)["runs"][0]["metrics"])
-    resumed, frozen = found
+    resume = "run", rings, "--resume", "m.npz", "--metrics"
+    found = [ahpatron.json(*resume, *more)["runs"][0] for more in ((), ("--freeze",))]
+    resumed, frozen = (run["metrics"] for run in found)
     assert (resumed["auc"], resumed["auc_error"]) == (None, None)
     assert resumed["f1"] is not None
     assert 0.5 < frozen["auc"] < 1

@@ -137,9 +137,7 @@ def test_a_part_with_one_label_only(ahpatron: Ahpatron) -> None:
 def test_scaling_is_the_models(ahpatron: Ahpatron, breast_cancer: Path) -> None:
     for scale in ("minmax", "standard", "unit"):
         ahpatron("run", breast_cancer, "--scale", scale, "--shuffle", "--save", "m.npz")
-        frozen = ahpatron("run", breast_cancer, "--resume", "m.npz", "--freeze", "--format", "json")
-        assert frozen.code == 0
-        run = json.loads(frozen.out)["runs"][0]
+        run = ahpatron.json("run", breast_cancer, "--resume", "m.npz", "--freeze")["runs"][0]
         assert run["mistake_rate"] < 0.2
         assert run["updates"] == 0
         part = ahpatron.write("one.svm", breast_cancer.read_bytes().splitlines(keepends=True)[0])
@@ -170,8 +168,7 @@ def test_a_frozen_model_predicts_and_stays(ahpatron: Ahpatron, rings: Path) -> N
     cut(ahpatron, rings, 1500)
     ahpatron("run", "a.svm", "--sigma", "0.1", "--save", "m.npz")
     before = (ahpatron.folder / "m.npz").read_bytes()
-    done = ahpatron("run", "b.svm", "--resume", "m.npz", "--freeze", "--format", "json")
-    run = json.loads(done.out)["runs"][0]
+    run = ahpatron.json("run", "b.svm", "--resume", "m.npz", "--freeze")["runs"][0]
     assert (run["rounds"], run["updates"]) == (500, 0)
     assert run["mistake_rate"] < 0.1
     assert run["halvings"] is run["zeta"] is None  # those of the training are not of this file
@@ -341,8 +338,7 @@ def test_reading_takes_time_after_resuming_too(
 ) -> None:
     ahpatron("run", rings, "-B", "400", "--save", "m.npz")
     ahpatron.write("one.svm", rings.read_bytes().splitlines(keepends=True)[0])
-    done = ahpatron("run", "one.svm", "--resume", "m.npz", "--format", "json", *way)
-    document = json.loads(done.out)
+    document = ahpatron.json("run", "one.svm", "--resume", "m.npz", *way)
     assert document["load_seconds"] > 0
     assert document["runs"][0]["this_file"]["rounds"] == 1
 
@@ -357,9 +353,8 @@ def test_a_checkpoint_goes_on_in_the_same_file(ahpatron: Ahpatron, rings: Path) 
 
 
 def test_a_model_as_json(ahpatron: Ahpatron, rings: Path) -> None:
-    run = json.loads(ahpatron("run", rings, "--save", "m.npz", "--format", "json").out)["runs"][0]
-    shown = ahpatron("inspect", "m.npz", "--format", "json")
-    document = json.loads(shown.out)
+    run = ahpatron.json("run", rings, "--save", "m.npz")["runs"][0]
+    document = ahpatron.json("inspect", "m.npz")
     for name in ("learner", "rounds", "mistakes", "support_size", "seed"):
         assert document[name] == run[name]
     assert document["params"].items() <= run["params"].items()

@@ -34,9 +34,7 @@ def four(ahpatron: Ahpatron) -> str:
 
 
 def run(ahpatron: Ahpatron, *args: object) -> dict[str, Any]:
-    done = ahpatron("run", *args, "--format", "json")
-    assert done.code == 0, done.err
-    document: dict[str, Any] = json.loads(done.out)
+    document: dict[str, Any] = ahpatron.json("run", *args)
     return document
 
 

@@ -190,8 +190,7 @@ def test_scaling_brings_any_size_into_reach(ahpatron: Ahpatron) -> None:
 def test_rows_without_features(ahpatron: Ahpatron) -> None:
     ahpatron.write("data.svm", "1\n-1\n1\n")
     for way in ([], ["--shuffle"]):
-        done = ahpatron("run", "data.svm", "--format", "json", *way)
-        assert json.loads(done.out)["data"]["features"] == 0
+        assert ahpatron.json("run", "data.svm", *way)["data"]["features"] == 0
 
 
 def test_standard_input_twice_is_refused(ahpatron: Ahpatron) -> None:

@@ -71,8 +71,7 @@ def test_one_line_to_a_data_frame(results: Path) -> None:
 
 
 def test_metric_and_tuning_of_results(ahpatron: Ahpatron, results: Path) -> None:
-    shown = ahpatron("inspect", results, "--metric", "f1", "--tune-orders", "2", "--format", "json")
-    document = json.loads(shown.out)
+    document = ahpatron.json("inspect", results, "--metric", "f1", "--tune-orders", "2")
     assert (document["metric"], document["tune_orders"]) == ("f1", 2)
     for data in document["datasets"]:
         assert {one["repeats"] for one in data["settings"]} == {2}
@@ -118,12 +117,12 @@ def test_steps_and_widths_are_named_by_where_they_come_from(
 def test_a_trial_that_came_out_in_two_ways_is_not_merged(ahpatron: Ahpatron, results: Path) -> None:
     from dataclasses import replace
 
-    from ahpatron_cli.sweep.results_file import Timing, encode_trial, read_results
+    from ahpatron_cli.sweep.results_file import encode_trial, read_results
 
     trial = next(iter(read_results(str(results)).trials.values()))
     assert trial.run is not None
     other = replace(trial, run=replace(trial.run, mistakes=trial.run.mistakes + 1))
-    ahpatron.write("other.jsonl", encode_trial(other, Timing(0.1, 0.1)))
+    ahpatron.write("other.jsonl", encode_trial(other))
     refused = ahpatron("inspect", results, "other.jsonl", "--merge", "all.jsonl")
     assert refused.code == 65
     assert f"trial {trial.id}" in refused.err
@@ -131,7 +130,7 @@ def test_a_trial_that_came_out_in_two_ways_is_not_merged(ahpatron: Ahpatron, res
     assert "all.jsonl" not in ahpatron.files()
     # of one file the later line counts, as ever
     slower = replace(trial, run=replace(trial.run, seconds=9.0))
-    ahpatron.write("other.jsonl", encode_trial(slower, Timing(9.0, 9.0)))
+    ahpatron.write("other.jsonl", encode_trial(slower))
     assert ahpatron("inspect", results, "other.jsonl").code == 0
 
 
@@ -220,10 +219,10 @@ def test_ten_thousand_trials_are_read_with_little_work(tmp_path: Path) -> None:
     import cProfile
     import pstats
 
-    from ahpatron_cli.sweep.results_file import Timing, encode_trial, parse_results
-    from support.stored_trials import trial
+    from ahpatron_cli.sweep.results_file import encode_trial, parse_results
+    from support.trials import stored_trial as trial
 
-    content = b"".join(encode_trial(trial(number), Timing(0.25, 0.5)) for number in range(500))
+    content = b"".join(encode_trial(trial(number)) for number in range(500))
     parse_results(content)  # types are looked up now
     profile = cProfile.Profile()
     profile.runcall(parse_results, content)

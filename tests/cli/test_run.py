@@ -83,8 +83,7 @@ def test_the_command_counts_what_the_core_counts(ahpatron: Ahpatron, rings: Path
         dtype=float,
     )
     player = play(AhpatronLearner(budget=50), data[:, 1:], data[:, 0], Gaussian(sigma=0.3))
-    done = ahpatron("run", rings, "-B", 50, "--sigma", 0.3, "--format", "json")
-    run = json.loads(done.out)["runs"][0]
+    run = ahpatron.json("run", rings, "-B", 50, "--sigma", 0.3)["runs"][0]
     assert run["mistakes"] == player.tally.mistakes > 0
     assert run["margin_updates"] == player.tally.margin_updates > 0
     assert run["halvings"] == player.learner.statistics()["halvings"] > 0
@@ -104,11 +103,11 @@ def test_a_stream_and_memory_give_the_same_numbers(ahpatron: Ahpatron, rings: Pa
 def test_compressed_and_piped_data_are_the_same_stream(
     ahpatron: Ahpatron, rings: Path, pack: object
 ) -> None:
-    plain = json.loads(ahpatron("run", rings, "-B", 40, "--format", "json").out)
+    plain = ahpatron.json("run", rings, "-B", 40)
     packed = pack(rings.read_bytes())  # type: ignore[operator]
     odd_name = ahpatron.write("data.txt", packed)
-    from_file = json.loads(ahpatron("run", odd_name, "-B", 40, "--format", "json").out)
-    piped = json.loads(ahpatron("run", "-", "-B", 40, "--format", "json", stdin=packed).out)
+    from_file = ahpatron.json("run", odd_name, "-B", 40)
+    piped = ahpatron.json("run", "-", "-B", 40, stdin=packed)
     assert runs(plain) == runs(from_file) == runs(piped)
     assert piped["data"]["path"] == "<stdin>"
     assert piped["data"]["sha256"] == from_file["data"]["sha256"]
@@ -132,18 +131,15 @@ def test_repeats_are_seeded_paired_and_independent_of_jobs(ahpatron: Ahpatron, r
 
 @pytest.mark.parametrize("threads", ["1", "8"])
 def test_a_users_blas_threads_change_nothing(ahpatron: Ahpatron, rings: Path, threads: str) -> None:
-    done = ahpatron(
-        "run", rings, "-B", 40, "--format", "json", OPENBLAS_NUM_THREADS=threads, PYTHONHASHSEED="5"
-    )
-    plain = ahpatron("run", rings, "-B", 40, "--format", "json")
-    assert runs(json.loads(done.out)) == runs(json.loads(plain.out))
+    assert runs(
+        ahpatron.json("run", rings, "-B", 40, OPENBLAS_NUM_THREADS=threads, PYTHONHASHSEED="5")
+    ) == runs(ahpatron.json("run", rings, "-B", 40))
 
 
 def test_several_files_give_one_document(
     ahpatron: Ahpatron, rings: Path, breast_cancer: Path
 ) -> None:
-    done = ahpatron("run", rings, breast_cancer, "-B", 40, "--format", "json")
-    documents = json.loads(done.out)
+    documents = ahpatron.json("run", rings, breast_cancer, "-B", 40)
     assert [Path(each["data"]["path"]).name for each in documents] == [
         "rings.svm",
         "breast_cancer.svm",
@@ -221,8 +217,8 @@ def test_csv_has_a_line_per_run(ahpatron: Ahpatron, rings: Path) -> None:
 
 def test_limit_takes_the_first_rows(ahpatron: Ahpatron, rings: Path) -> None:
     head = ahpatron.write("head.svm", "".join(rings.read_text().splitlines(True)[:100]))
-    limited = json.loads(ahpatron("run", rings, "-B", 40, "--limit", 100, "--format", "json").out)
-    short = json.loads(ahpatron("run", head, "-B", 40, "--format", "json").out)
+    limited = ahpatron.json("run", rings, "-B", 40, "--limit", 100)
+    short = ahpatron.json("run", head, "-B", 40)
     assert runs(limited) == runs(short)
     assert limited["data"]["rounds"] == 100
     assert limited["data"]["sha256"] != short["data"]["sha256"]  # of the whole file
@@ -232,9 +228,7 @@ def test_limit_takes_the_first_rows(ahpatron: Ahpatron, rings: Path) -> None:
 def test_what_lies_beyond_the_limit_is_not_looked_at(ahpatron: Ahpatron, way: list[str]) -> None:
     text = "# first\n1 1:1\n\n2 1:2\n1 1:3\n3 50:1\nword\n"
     path = ahpatron.write("data.svm", text)
-    done = ahpatron("run", path, "--limit", 3, "--format", "json", *way)
-    assert done.code == 0
-    found = json.loads(done.out)["data"]
+    found = ahpatron.json("run", path, "--limit", 3, *way)["data"]
     assert (found["rounds"], found["features"], found["labels"]) == (3, 1, [1, 2])
 
 
@@ -262,8 +256,9 @@ def test_scales(ahpatron: Ahpatron) -> None:
     path = ahpatron.write("wild.svm", "".join(lines))
 
     def rate(scale: str) -> float:
-        done = ahpatron("run", path, "--scale", scale, "--sigma", 0.5, "--format", "json")
-        return json.loads(done.out)["runs"][0]["mistake_rate"]
+        return ahpatron.json("run", path, "--scale", scale, "--sigma", 0.5)["runs"][0][
+            "mistake_rate"
+        ]
 
     assert rate("standard") < 0.25 < rate("none")
     assert rate("minmax") != rate("none")
@@ -281,14 +276,15 @@ def test_verbose_says_more(ahpatron: Ahpatron, rings: Path) -> None:
 
 
 def test_infinite_radius_is_json(ahpatron: Ahpatron, rings: Path) -> None:
-    done = ahpatron("run", rings, "-l", "avp", "--format", "json")
-    assert json.loads(done.out)["runs"][0]["params"]["radius"] == "inf"
+    assert ahpatron.json("run", rings, "-l", "avp")["runs"][0]["params"]["radius"] == "inf"
 
 
 @pytest.mark.parametrize("kernel", ["gaussian", "laplacian", "polynomial", "linear"])
 def test_every_kernel_runs(ahpatron: Ahpatron, breast_cancer: Path, kernel: str) -> None:
-    done = ahpatron("run", breast_cancer, "--kernel", kernel, "-B", 40, "--format", "json")
-    assert json.loads(done.out)["runs"][0]["mistake_rate"] < 0.35
+    assert (
+        ahpatron.json("run", breast_cancer, "--kernel", kernel, "-B", 40)["runs"][0]["mistake_rate"]
+        < 0.35
+    )
 
 
 def test_a_learner_that_cannot_play_is_left_out_and_said(ahpatron: Ahpatron, rings: Path) -> None:
@@ -307,8 +303,9 @@ def test_default_steps_know_the_length_of_a_file_but_not_of_a_pipe(
     ahpatron: Ahpatron, rings: Path
 ) -> None:
     def step(*arguments: object, stdin: bytes | None = None) -> float:
-        done = ahpatron("run", *arguments, "-l", "bogd", "--format", "json", stdin=stdin)
-        return json.loads(done.out)["runs"][0]["params"]["step"]
+        return ahpatron.json("run", *arguments, "-l", "bogd", stdin=stdin)["runs"][0]["params"][
+            "step"
+        ]
 
     assert step(rings) == step(rings, "--shuffle") == 10 / 2000**0.5
     assert step(rings, "--limit", 100) == 1.0

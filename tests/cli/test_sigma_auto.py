@@ -151,6 +151,6 @@ def test_streams_are_scaled_by_their_first_rows(
     piped = only_run(ahpatron("run", "-", "--scale", scale, *JSON, stdin=rings.read_bytes()))
     assert from_file == piped
     sweep = ("sweep", rings, "-B", "60", "--no-shuffle", "--scale", scale, "--out", "r.jsonl")
-    swept = json.loads(ahpatron(*sweep, "--format", "json").out)
+    swept = ahpatron.json(*sweep)
     (setting,) = swept["datasets"][0]["settings"]
     assert setting["mistake_rate_mean"] == from_file["mistake_rate"]

@@ -6,10 +6,13 @@ import subprocess
 import sys
 
 import numpy as np
+import pytest
 import scipy.linalg.blas
 import scipy.linalg.lapack
+import scipy.sparse
 
 from ahpatron_cli.core import blas
+from ahpatron_cli.core.rows import rows_from
 
 
 def test_the_routines_are_those_of_scipy() -> None:
@@ -34,3 +37,27 @@ def test_both_ways_of_loading_live_in_one_process() -> None:
     alone, *sums = done.stdout.split()
     assert alone == "False"
     assert [round(float(one), 9) for one in sums] == [28.0, 14.0]
+
+
+@pytest.mark.parametrize("routine", ["its own", None])
+def test_sparse_rows_are_multiplied_as_scipy_does(
+    routine: str | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    rng = np.random.default_rng(0)
+    matrix = scipy.sparse.random(40, 30, 0.2, "csr", random_state=rng)
+    table = rng.standard_normal((50, 7))[:30]
+    if routine is None:
+        monkeypatch.setattr(blas, "_sparse_product", lambda: None)
+    product = blas.sparse_product(rows_from(matrix), table)
+    np.testing.assert_array_equal(product, matrix @ table)
+
+
+def test_sparse_rows_are_played_without_scipy_sparse() -> None:
+    code = (
+        "import sys; from ahpatron_cli.core import Ahpatron, play;"
+        "from ahpatron_cli.core.rows import compressed; import numpy;"
+        "play(Ahpatron(budget=4), compressed(numpy.eye(9)), [1.0, -1.0, 1.0] * 3);"
+        "print('scipy.sparse' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"

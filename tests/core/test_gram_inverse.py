@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ahpatron_cli.core import Gaussian
-from ahpatron_cli.core.span import DRIFT, IN_SPAN, PROBE_EVERY, Inverse
+from ahpatron_cli.core.span import DRIFT, IN_SPAN, PROBE_EVERY, Inverse, Slots
 from support.streams import make_stream
 
 
@@ -145,3 +145,37 @@ def test_drift_stays_small_over_many_growths() -> None:
     assert len(joined) > 200
     K = gram[np.ix_(joined, joined)]
     assert np.abs(K @ dense(inverse) - np.eye(len(K))).max() < 10 * DRIFT
+
+
+def test_slots_hold_the_inverse_while_examples_come_and_go() -> None:
+    """By age: d and δ² of the next one, and the projection of the one that leaves."""
+    rng = np.random.default_rng(3)
+    points = rng.normal(size=(300, 4))
+    gram = np.exp(-0.5 * ((points[:, None] - points) ** 2).sum(axis=2))
+    slots, kept = Slots(), list[int]()
+    for new in range(len(points)):
+        column = gram[kept, new]
+        k, d, squared = slots.project(column, 1.0)
+        wanted = np.linalg.solve(gram[np.ix_(kept, kept)], column) if kept else np.empty(0)
+        np.testing.assert_allclose(d[slots.slots], wanted, atol=1e-8)
+        assert squared == pytest.approx(1.0 - column @ wanted, abs=1e-9)
+        if squared > 1e-2:
+            slots.join(k, 1.0, d, squared)
+            kept.append(new)
+        if len(kept) > 40:
+            age = int(rng.integers(len(kept)))
+            gone = kept.pop(age)
+            wanted = np.linalg.solve(gram[np.ix_(kept, kept)], gram[kept, gone])
+            np.testing.assert_allclose(slots.leave(age), wanted, atol=1e-8)
+    assert len(slots.slots) == len(kept) == 40
+    assert slots.state()["room"] == 48  # slots are taken again
+
+
+def test_slots_that_drifted_are_mended() -> None:
+    slots = Slots()
+    for number in range(PROBE_EVERY):
+        if number == PROBE_EVERY - 1:
+            slots._Q[0, 0] += 1e-6
+        k, d, squared = slots.project(np.zeros(number), 1.0)
+        slots.join(k, 1.0, d, squared)
+    np.testing.assert_allclose(slots.diagonal(), 1.0, atol=1e-12)

@@ -14,9 +14,15 @@ from hypothesis import strategies as st
 from ahpatron_cli.core.rows import CsrRows
 from ahpatron_cli.data import cache as module
 from ahpatron_cli.data import dataset as readers
-from ahpatron_cli.data.cache import content_hash, default_folder, find, record
-from ahpatron_cli.data.compact import CompactRows, gather, smallest
-from ahpatron_cli.data.dataset import Facts, Preparation, load, stream
+from ahpatron_cli.data.cache import (
+    CompactRows,
+    content_hash,
+    default_folder,
+    find,
+    gather,
+    smallest,
+)
+from ahpatron_cli.data.dataset import Dataset, Facts, Preparation, load, stream
 from ahpatron_cli.data.libsvm.reader import SvmReader
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import UserError
@@ -37,7 +43,6 @@ PREPARATIONS = [
     Preparation(scale="unit"),
     Preparation(positive=1.0, scale="minmax"),
 ]
-WAYS = {"stream": stream, "load": load}
 Played = tuple[list[bytes], Facts]
 
 
@@ -57,38 +62,36 @@ def cached(path: Path, folder: Path, preparation: Preparation) -> bool:
 
 
 def played(
-    path: Path,
-    preparation: Preparation,
-    folder: Path | None,
-    *,
-    kept: bool = False,
-    way: str = "stream",
+    path: Path, preparation: Preparation, folder: Path | None, *, kept: bool = False
 ) -> Played:
     """All that a data set gives; `kept` says whether the cache must have it already."""
     if folder is not None:
         assert cached(path, folder, preparation) == kept
     with open_source(str(path)) as source:
-        dataset = WAYS[way](source, preparation, folder=folder)
-        whole = dataset.whole()
-        parts = [whole.stored.indptr, whole.stored.columns, whole.stored.values]
-        parts += [whole.labels, whole.lines]
-        rows = whole.rows
-        parts += [rows] if isinstance(rows, np.ndarray) else [rows.indptr, rows.values]
-        return [part.tobytes() for part in parts], dataset.facts()
+        dataset = load(source, preparation, folder=folder)
+        return given_by(dataset)
+
+
+def given_by(dataset: Dataset) -> Played:
+    whole = dataset.whole()
+    parts = [whole.stored.indptr, whole.stored.columns, whole.stored.values]
+    parts += [whole.labels, whole.lines]
+    rows = whole.rows
+    parts += [rows] if isinstance(rows, np.ndarray) else [rows.indptr, rows.values]
+    return [part.tobytes() for part in parts], dataset.facts()
 
 
 @pytest.mark.parametrize("preparation", PREPARATIONS)
 def test_one_entry_gives_what_the_text_gives(
     path: Path, preparation: Preparation, tmp_path: Path
 ) -> None:
-    for first in WAYS:
-        cache = tmp_path / first
-        plain = played(path, preparation, None)
-        assert played(path, preparation, None, way="load") == plain
-        assert played(path, preparation, cache, kept=False, way=first) == plain
-        assert played(path, preparation, cache, kept=True, way="stream") == plain
-        assert played(path, preparation, cache, kept=True, way="load") == plain
-        assert len(list(cache.iterdir())) == 1
+    cache = tmp_path / "cache"
+    with open_source(str(path)) as source:
+        plain = given_by(stream(source, preparation))
+    assert played(path, preparation, None) == plain
+    assert played(path, preparation, cache, kept=False) == plain
+    assert played(path, preparation, cache, kept=True) == plain
+    assert len(list(cache.iterdir())) == 1
 
 
 def test_one_entry_serves_all_scales_and_labels(tmp_path: Path) -> None:
@@ -102,18 +105,15 @@ def test_one_entry_serves_all_scales_and_labels(tmp_path: Path) -> None:
     assert len(list(tmp_path.iterdir())) == 1
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_it_is_mapped_and_not_parsed_again(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, way: str
-) -> None:
+def test_it_is_mapped_and_not_parsed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = SAMPLES / "breast_cancer.svm"
-    before = played(path, Preparation(), tmp_path, kept=False, way=way)
+    before = played(path, Preparation(), tmp_path, kept=False)
 
     def never(*_: object, **__: object) -> None:
         raise AssertionError("parsed again")
 
     monkeypatch.setattr(readers, "SvmReader", never)
-    assert played(path, Preparation(), tmp_path, kept=True, way=way) == before
+    assert played(path, Preparation(), tmp_path, kept=True) == before
     sha256 = content_hash(str(path))
     assert sha256 is not None
     found = find(tmp_path, sha256, None, 30)
@@ -147,75 +147,52 @@ def test_a_file_that_changed_since_it_was_hashed_is_refused(tmp_path: Path) -> N
         load(source, Preparation(), folder=tmp_path / "cache", sha256="0" * 64)
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_what_is_damaged_is_made_again(tmp_path: Path, way: str) -> None:
+def test_what_is_damaged_is_made_again(tmp_path: Path) -> None:
     path, preparation = SAMPLES / "sparse_text.svm", Preparation(limit=300)
     plain = played(path, preparation, tmp_path, kept=False)
     (entry,) = tmp_path.iterdir()
-    lots = random.Random(4)
+    rng = random.Random(4)
     for name in sorted(file.name for file in entry.iterdir()):
         for _ in range(5):
             content = bytearray((entry / name).read_bytes())
-            content[lots.randrange(len(content))] ^= 1 << lots.randrange(8)
+            content[rng.randrange(len(content))] ^= 1 << rng.randrange(8)
             (entry / name).write_bytes(content)
-            assert played(path, preparation, tmp_path, kept=False, way=way) == plain
+            assert played(path, preparation, tmp_path, kept=False) == plain
         os.truncate(entry / name, 11)
-        assert played(path, preparation, tmp_path, kept=False, way=way) == plain
+        assert played(path, preparation, tmp_path, kept=False) == plain
         (entry / name).unlink()
-        assert played(path, preparation, tmp_path, kept=False, way=way) == plain
+        assert played(path, preparation, tmp_path, kept=False) == plain
         (entry / name).write_bytes(b"\x80\x04K\x01.")  # a pickle
-        assert played(path, preparation, tmp_path, kept=False, way=way) == plain
-    assert played(path, preparation, tmp_path, kept=True, way=way) == plain
+        assert played(path, preparation, tmp_path, kept=False) == plain
+    assert played(path, preparation, tmp_path, kept=True) == plain
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_what_is_refused_is_refused_again_and_not_kept(tmp_path: Path, way: str) -> None:
+def test_what_is_refused_is_refused_again_and_not_kept(tmp_path: Path) -> None:
     path, cache = tmp_path / "data.svm", tmp_path / "cache"
     path.write_bytes(b"+1 1:1 50:2\n-1 1:2\n")
-    played(path, Preparation(), cache, kept=False, way=way)
+    played(path, Preparation(), cache, kept=False)
     with pytest.raises(UserError, match="must not exceed 10"):
-        played(path, Preparation(max_features=10), cache, kept=False, way=way)
+        played(path, Preparation(max_features=10), cache, kept=False)
     path.write_bytes(b"+1 1:1\n-1 1:x\n")
     with pytest.raises(UserError, match="must be a number"):
-        played(path, Preparation(), cache, kept=False, way=way)
+        played(path, Preparation(), cache, kept=False)
     assert len(list(cache.iterdir())) == 1
 
 
-@pytest.mark.parametrize("way", WAYS)
-def test_a_file_counted_from_0_is_served_at_the_limit_of_features(tmp_path: Path, way: str) -> None:
+def test_a_file_counted_from_0_is_served_at_the_limit_of_features(tmp_path: Path) -> None:
     path, cache = tmp_path / "data.svm", tmp_path / "cache"
     path.write_bytes(b"+1 0:1 9:2\n-1 0:2\n")
     preparation = Preparation(max_features=9)
-    plain = played(path, preparation, cache, kept=False, way=way)
+    plain = played(path, preparation, cache, kept=False)
     assert plain[1].features == 10
-    assert played(path, preparation, cache, kept=True, way=way) == plain
+    assert played(path, preparation, cache, kept=True) == plain
 
 
-def test_a_stream_that_is_not_played_to_its_end_leaves_nothing(tmp_path: Path) -> None:
-    with open_source(str(SAMPLES / "rings.svm")) as source:
-        rows = record(SvmReader(source), source, tmp_path, None)
-        next(rows)
-        rows.close()  # type: ignore[attr-defined]  # it is a generator
-    assert not list(tmp_path.iterdir())
-
-
-def test_what_is_too_large_is_given_up_at_once(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(module, "MOST_BYTES", 1000)
-    with open_source(str(SAMPLES / "rings.svm")) as source:
-        rows = record(SvmReader(source), source, tmp_path, None)
-        next(rows)
-        assert not list(tmp_path.iterdir())
-        assert list(rows) == []
-
-
-@pytest.mark.parametrize("way", WAYS)
 @pytest.mark.parametrize("folder", [Path("/proc/nowhere"), Path("/dev/null/x")])
-def test_where_nothing_can_be_kept_nothing_else_changes(folder: Path, way: str) -> None:
+def test_where_nothing_can_be_kept_nothing_else_changes(folder: Path) -> None:
     path = SAMPLES / "rings.svm"
     plain = played(path, Preparation(), None)
-    assert played(path, Preparation(), folder, kept=False, way=way) == plain
+    assert played(path, Preparation(), folder, kept=False) == plain
 
 
 def test_room_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -324,10 +301,10 @@ def test_what_is_taken_is_what_was_read(tmp_path: Path, text: str, odd: str, pla
     assert compact.values.dtype == (np.float64 if "0.1" in odd else np.float32)
     uniform = text is DENSE and odd in ("", "+1 1:0.1 2:0 3:0\n")
     assert (len(compact.columns) < len(compact.values)) == uniform
-    order = np.random.default_rng(0).permutation(len(compact))
-    for chosen in (slice(0, len(compact)), slice(5, 77), order[:1000]):
+    order = np.random.default_rng(0).permutation(compact.rounds)
+    for chosen in (slice(0, compact.rounds), slice(5, 77), order[:1000]):
         taken = compact.chunk(chosen)
-        numbers = np.arange(len(compact))[chosen]
+        numbers = np.arange(compact.rounds)[chosen]
         wanted = rows.take(numbers)
         assert taken.rows.values.dtype == np.float64
         assert taken.rows.width == wanted.width

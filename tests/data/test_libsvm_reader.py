@@ -298,16 +298,16 @@ def test_scan_counts_rows_and_labels(tmp_path: Path) -> None:
     path.write_bytes(gzip.compress(b"\xef\xbb\xbf" + lines + b"0", 1))
     found = scan(str(path))
     assert found.rows == 240_001
-    assert found.labels == {1.0: 80_000, -1.0: 80_000, 0.0: 40_001}
+    assert found.labels.counts == {1.0: 80_000, -1.0: 80_000, 0.0: 40_001}
 
 
 def test_scan_stops_collecting_labels(tmp_path: Path) -> None:
     path = tmp_path / "data.svm"
-    path.write_text("".join(f"{label} 1:1\n" for label in range(50)))
-    found = scan(str(path), max_labels=10)
-    assert (found.rows, len(found.labels), found.more_labels) == (50, 10, True)
-    found = scan(str(path), max_labels=50)
-    assert (found.rows, len(found.labels), found.more_labels) == (50, 50, False)
+    for count, more in ((1000, False), (1001, True)):
+        path.write_text("".join(f"{label} 1:1\n" for label in range(count)))
+        found = scan(str(path))
+        assert (found.rows, len(found.labels.counts)) == (count, 1000)
+        assert found.labels.overflowed == more
 
 
 @examples(100)
@@ -319,7 +319,7 @@ def test_scan_agrees_with_the_reader(tmp_path_factory: pytest.TempPathFactory, t
     labels = np.frombuffer(read(text).labels)
     assert found.rows == len(labels)
     values, counts = np.unique(labels, return_counts=True)
-    assert found.labels == dict(zip(values.tolist(), counts.tolist(), strict=True))
+    assert found.labels.counts == dict(zip(values.tolist(), counts.tolist(), strict=True))
 
 
 def test_wide_and_empty_rows_keep_their_place() -> None:

@@ -38,48 +38,50 @@ HEADS = [b"", b"", b"", b"", b"\xef\xbb\xbf", b"\xff\xfe", b"#\n", b"\n", b"\x1f
 PACKERS = (lambda text: gzip.compress(text, 1, mtime=0), bz2.compress, lzma.compress)
 
 
-def made_up(lots: random.Random) -> bytes:
+def made_up(generator: random.Random) -> bytes:
     """A text with the look of LIBSVM, good or bad."""
-    hostility = lots.choice((0.0, 0.0, 0.02, 0.1, 0.5))
-    labelled = lots.random() < 0.7
+    hostility = generator.choice((0.0, 0.0, 0.02, 0.1, 0.5))
+    labelled = generator.random() < 0.7
 
     def pick(choices: list[bytes], good: int) -> bytes:
-        return lots.choice(choices if lots.random() < hostility else choices[:good])
+        return generator.choice(choices if generator.random() < hostility else choices[:good])
 
     parts = [pick(HEADS, 4)]
-    for _ in range(lots.choice((1, 1, 2, 3, 8))):
+    for _ in range(generator.choice((1, 1, 2, 3, 8))):
         parts.append(
-            pick(LABELS, 7) if labelled or lots.random() < 0.5 else lots.choice((b"?", b""))
+            pick(LABELS, 7)
+            if labelled or generator.random() < 0.5
+            else generator.choice((b"?", b""))
         )
         index = 0
-        if lots.random() < 0.1:
-            parts.append(b" qid:%d" % lots.randrange(9))
-        for _ in range(lots.choice((0, 1, 2, 3, 10))):
-            index += lots.randrange(1, 5)
-            spelled = pick(INDICES, 1) if lots.random() < hostility else b"%d" % index
+        if generator.random() < 0.1:
+            parts.append(b" qid:%d" % generator.randrange(9))
+        for _ in range(generator.choice((0, 1, 2, 3, 10))):
+            index += generator.randrange(1, 5)
+            spelled = pick(INDICES, 1) if generator.random() < hostility else b"%d" % index
             value = pick(VALUES, 7)
-            if lots.random() < 0.5:
-                value = f"{lots.uniform(-9, 9):.{lots.randrange(1, 20)}g}".encode()
+            if generator.random() < 0.5:
+                value = f"{generator.uniform(-9, 9):.{generator.randrange(1, 20)}g}".encode()
             parts += [pick(SPACES, 4), spelled, b":", value]
         parts.append(pick(ENDS, 4))
     text = bytearray(b"".join(parts))
-    while text and lots.random() < hostility:
-        at = lots.randrange(len(text))
-        match lots.randrange(4):
+    while text and generator.random() < hostility:
+        at = generator.randrange(len(text))
+        match generator.randrange(4):
             case 0:
-                text[at] = lots.randrange(256)
+                text[at] = generator.randrange(256)
             case 1:
                 del text[at]
             case 2:
-                text[at:at] = text[lots.randrange(len(text)) :][: lots.randrange(20)]
+                text[at:at] = text[generator.randrange(len(text)) :][: generator.randrange(20)]
             case _:
                 del text[at:]
     data = bytes(text)
-    if lots.random() < 0.02:
-        data = lots.choice(PACKERS)(data)
-        if lots.random() < 0.5:
+    if generator.random() < 0.02:
+        data = generator.choice(PACKERS)(data)
+        if generator.random() < 0.5:
             damaged = bytearray(data)
-            damaged[lots.randrange(len(damaged))] ^= 1 << lots.randrange(8)
+            damaged[generator.randrange(len(damaged))] ^= 1 << generator.randrange(8)
             data = bytes(damaged)
     return data
 
@@ -87,11 +89,11 @@ def made_up(lots: random.Random) -> bytes:
 def _blind(executions: int, seed: int, crash: Path) -> None:
     from faults.reading import check
 
-    lots = random.Random(seed)
+    generator = random.Random(seed)
     outcomes: Counter[str] = Counter()
     began = time.monotonic()
     for number in range(executions):
-        data = made_up(lots)
+        data = made_up(generator)
         try:
             found = check(data)
         except BaseException:
@@ -110,12 +112,12 @@ def _led_by_coverage(executions: int, seed: int, crash: Path) -> None:
     with atheris.instrument_imports(include=["ahpatron_cli.data"]):
         from faults.reading import check
 
-    lots = random.Random(seed)
+    generator = random.Random(seed)
     with tempfile.TemporaryDirectory() as folder:
         corpus = Path(folder) / "corpus"
         corpus.mkdir()
         for number in range(400):
-            (corpus / str(number)).write_bytes(made_up(lots))
+            (corpus / str(number)).write_bytes(made_up(generator))
         words = Path(folder) / "words"
         tokens = {*LABELS, *INDICES, *VALUES, *SPACES, *ENDS, *HEADS} - {b""}
         spelled = ("".join(f"\\x{byte:02x}" for byte in token) for token in sorted(tokens))

@@ -22,17 +22,16 @@ from ahpatron_cli.models.checkpoint import ModelOptions, SavedPass
 from ahpatron_cli.runner import Setup
 from ahpatron_cli.sweep.results_file import (
     DamagedLineError,
-    Header,
-    Timing,
     decode,
     encode_trial,
     read_results,
 )
+from ahpatron_cli.sweep.summary import TrialRecord
 from faults.fuzz_reader import made_up
 from faults.reading import check
 from support.effort import examples
 from support.models import MODEL, changed, npy, player_of
-from support.stored_trials import trial
+from support.trials import stored_trial as trial
 
 TOKENS = st.sampled_from(
     [
@@ -135,7 +134,7 @@ def signed(content: Any) -> bytes:
     return f'{body[:-1]}, "check": "{digest}"}}'.encode()
 
 
-TRIAL = json.loads(encode_trial(trial(1), Timing(0.25, 0.5)))
+TRIAL = json.loads(encode_trial(trial(1)))
 del TRIAL["check"]
 
 
@@ -146,7 +145,7 @@ def test_lines_of_results_whose_checksum_fits(place: tuple[Any, ...], value: Any
         found = decode(signed(put(TRIAL, place, value)))
     except DamagedLineError:
         return
-    assert not isinstance(found, Header)
+    assert isinstance(found, TrialRecord)
     for number in (found.run.mistake_rate, found.run.seconds) if found.run else ():
         assert np.isfinite(number)
 
@@ -240,6 +239,15 @@ def test_models_with_other_bytes(
     for place, byte in writes:
         content[place] = byte
     loads_or_refuses(tmp_path / "m.npz", bytes(content[: length if len(writes) % 2 else None]))
+
+
+@pytest.mark.parametrize("field", [12, 16], ids=["size", "offset"])
+@pytest.mark.parametrize("value", [0, 1, len(MODEL), 2**31, 2**32 - 1])
+def test_a_table_of_contents_elsewhere(tmp_path: Path, field: int, value: int) -> None:
+    """Size and offset of the table stand in the last 22 bytes; some lead before the first byte."""
+    content = bytearray(MODEL)
+    content[-22 + field : -22 + field + 4] = value.to_bytes(4, "little")
+    loads_or_refuses(tmp_path / "m.npz", bytes(content))
 
 
 @pytest.mark.parametrize("content", [b"", b"PK\x03\x04", b"PK\x05\x06" + bytes(18)])

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import signal
 import subprocess
 import time
@@ -20,6 +21,9 @@ SIGNALS = [
     pytest.param(signal.SIGTERM, 143, "terminated", id="SIGTERM"),
 ]
 RUN = ("-B", "40", "--sigma", "0.1", "--repeats", "8", "-l", "ahpatron", "-l", "rbp")
+STOPPED = re.compile(r"note: stopped: \S+(, repeat \d)?: [\d,]+ rounds?, [\d,]+ mistakes? \(.* %\)")
+"""What a run has counted until it is stopped: a line for each pass that has begun."""
+NOT_BEGUN = "note: stopped before the first figures"
 OUTPUTS = ("--out", "r.json", "--predictions", "p.csv", "--curve", "c.csv")
 SWEEP = ("-g", "budget=20:100:20", "-l", "ahpatron", "-l", "avp", "--repeats", "8", "-j", "2")
 
@@ -71,9 +75,11 @@ def answers_signals(process: subprocess.Popen[str]) -> bool:
 
 def moments(seed: int, whole: float) -> list[Moment]:
     """Random moments, half of them while Python starts and imports."""
-    lots = random.Random(seed)
-    early = [Moment(lots.uniform(0, 0.5), answering=False) for _ in range(MOMENTS // 2)]
-    late = (Moment(lots.uniform(0, whole), answering=True) for _ in range(MOMENTS - len(early)))
+    generator = random.Random(seed)
+    early = [Moment(generator.uniform(0, 0.5), answering=False) for _ in range(MOMENTS // 2)]
+    late = (
+        Moment(generator.uniform(0, whole), answering=True) for _ in range(MOMENTS - len(early))
+    )
     return [*early, *late]
 
 
@@ -102,7 +108,10 @@ def test_run(ahpatron: Ahpatron, rings: Path, number: signal.Signals, code: int,
                 path.unlink()
             continue
         if not before_ours(ended, number):
-            assert (ended.code, ended.err) == (code, f"ahpatron: {word}\n"), moment
+            *notes, last = ended.err.splitlines()
+            assert (ended.code, last) == (code, f"ahpatron: {word}"), moment
+            begun = all(STOPPED.fullmatch(note) for note in notes)
+            assert begun or notes == [NOT_BEGUN], notes
             assert ended.out == "" or ended.out.startswith(str(rings))
         left = ahpatron.files()
         assert not {name for name in left if name.startswith(".")}  # no temporary files

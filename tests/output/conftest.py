@@ -1,67 +1,16 @@
-"""Small records with round numbers, from which every expected text can be worked out by hand."""
-
-from collections.abc import Callable
-from typing import Any
+"""Small reports with round numbers, from which every expected text can be worked out by hand."""
 
 import pytest
 
-from ahpatron_cli.records import DataRecord, Report, RunRecord
+from ahpatron_cli.records import Report
+from support.trials import make_perceptron, make_report, make_run
 
 
-def make_run(learner: str = "ahpatron", **changes: Any) -> RunRecord:
-    fields: dict[str, Any] = {
-        "learner": learner,
-        "params": {"budget": 400, "epsilon": 0.5},
-        "seed": 0,
-        "repeat": 0,
-        "rounds": 1000,
-        "mistakes": 112,
-        "mistake_rate": 0.112,
-        "margin_updates": 50,
-        "updates": 162,
-        "halvings": 3,
-        "zeta": 0.01234,
-        "support_size": 314,
-        "norm": 1.5,
-        "near_ties": 0,
-        "seconds": 0.0512,
-    }
-    return RunRecord(**(fields | changes))
-
-
-def make_perceptron(**changes: Any) -> RunRecord:
-    fields: dict[str, Any] = {
-        "params": {"sigma": 1.0},
-        "halvings": None,
-        "zeta": None,
-        "support_size": 2325,
-        "mistakes": 140,
-        "mistake_rate": 0.14,
-        "margin_updates": 0,
-    }
-    return make_run("perceptron", **(fields | changes))
-
-
-def make_report(
-    *runs: RunRecord, path: str = "a.svm", labels: tuple[float, float] = (-1.0, 1.0)
-) -> Report:
-    data = DataRecord(path, rounds=1000, features=18, labels=labels, sha256="c0ffee")
-    return Report("0.1.0", data, runs or (make_run(),), load_seconds=0.25)
-
-
-@pytest.fixture
-def run() -> Callable[..., RunRecord]:
-    return make_run
-
-
-@pytest.fixture
-def perceptron() -> Callable[..., RunRecord]:
-    return make_perceptron
-
-
-@pytest.fixture
-def report() -> Callable[..., Report]:
-    return make_report
+@pytest.fixture(autouse=True)
+def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
+    for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLUMNS"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TERM", "xterm-256color")
 
 
 @pytest.fixture

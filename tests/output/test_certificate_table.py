@@ -1,22 +1,19 @@
 """The sheet of certificates, from records made by hand."""
 
-from collections.abc import Callable
 from dataclasses import replace
-from typing import TypeAlias
 
+from ahpatron_cli.core.theorems import Certificate
 from ahpatron_cli.output.formats import to_text
-from ahpatron_cli.records import CertificateRecord, CertifiedRecord, Report, RunRecord, to_json
+from ahpatron_cli.records import to_json
+from support.trials import make_perceptron, make_report, make_run
 
-MakeReport: TypeAlias = Callable[..., Report]
-MakeRun: TypeAlias = Callable[..., RunRecord]
-
-CERTIFICATE = CertificateRecord(
+CERTIFICATE = Certificate(
     "Theorem 5", "failures", 113, 241.0000001, 950, False, "SVM, C = 0.5", 99.94, 2.345
 )
 
 
-def test_bounds_are_rounded_up(report: MakeReport) -> None:
-    certified = replace(report(), certified=[CertifiedRecord(CERTIFICATE)])
+def test_bounds_are_rounded_up() -> None:
+    certified = replace(make_report(), certified=[CERTIFICATE])
     lines = to_text([certified], "table").splitlines()
     assert lines[5:10] == [
         "a.svm: certified",
@@ -27,40 +24,36 @@ def test_bounds_are_rounded_up(report: MakeReport) -> None:
     ]
 
 
-def test_of_repeats_the_largest_bound_and_how_many_have_none(
-    report: MakeReport, run: MakeRun
-) -> None:
-    runs = [run(repeat=repeat) for repeat in range(3)]
+def test_of_repeats_the_largest_bound_and_how_many_have_none() -> None:
+    runs = [make_run(repeat=repeat) for repeat in range(3)]
     vacuous = replace(CERTIFICATE, bound=950.0, vacuous=True)
-    none = CertifiedRecord(None, ("Theorem 5 requires luck",))
-    certified = [CertifiedRecord(CERTIFICATE), none, CertifiedRecord(vacuous)]
-    text = to_text([replace(report(*runs), certified=certified)], "table")
+    none = ("Theorem 5 requires luck",)
+    certified = [CERTIFICATE, none, vacuous]
+    text = to_text([replace(make_report(*runs), certified=certified)], "table")
     assert "a.svm: certified; the largest bound of 3 permutations\n" in text
     assert " *950 " in text
     assert "Vacuous (*): the bound is not below the trivial one.\n" in text
     assert text.endswith("Not certified:\n  ahpatron (1 of 3 repeats): Theorem 5 requires luck\n")
 
 
-def test_several_learners_and_files_keep_their_own(
-    report: MakeReport, run: MakeRun, perceptron: MakeRun
-) -> None:
+def test_several_learners_and_files_keep_their_own() -> None:
     other = replace(CERTIFICATE, theorem="Theorem 1", counts="mistakes", bound=300.0)
-    certified = [CertifiedRecord(CERTIFICATE), CertifiedRecord(other)]
-    both = replace(report(run(), perceptron()), certified=certified)
-    text = to_text([both, report(path="b.svm")], "markdown")
+    certified = [CERTIFICATE, other]
+    both = replace(make_report(make_run(), make_perceptron()), certified=certified)
+    text = to_text([both, make_report(path="b.svm")], "markdown")
     assert text.count("Data: ") == 3
     assert "| ahpatron | \\|M'\\_T\\| | 113 | 242 |" in text
     assert "| perceptron | \\|M\\_T\\| | 113 | 300 |" in text
 
 
-def test_only_the_reason_if_no_learner_has_a_certificate(report: MakeReport) -> None:
-    certified = [CertifiedRecord(None, ("no theorem covers it",))]
-    text = to_text([replace(report(), certified=certified)], "table")
+def test_only_the_reason_if_no_learner_has_a_certificate() -> None:
+    certified = [("no theorem covers it",)]
+    text = to_text([replace(make_report(), certified=certified)], "table")
     assert "Bound" not in text
     assert text.endswith("Not certified:\n  ahpatron: no theorem covers it\n")
 
 
-def test_without_certificates_nothing_changes(report: MakeReport) -> None:
-    assert "certificate" not in to_json(report())["runs"][0]
+def test_without_certificates_nothing_changes() -> None:
+    assert "certificate" not in to_json(make_report())["runs"][0]
     for format in ("table", "csv", "jsonl", "markdown", "latex"):
-        assert "certif" not in to_text([report()], format)
+        assert "certif" not in to_text([make_report()], format)

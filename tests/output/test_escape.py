@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ahpatron_cli.output.escape import can_encode, cells, encodable, literal, spreadsheet_text
+from ahpatron_cli.output.escape import can_encode, encodable, literal, spreadsheet_text
 
 
 @pytest.mark.parametrize(
@@ -42,9 +42,3 @@ def test_encodable_writes_out_what_an_encoding_lacks() -> None:
     assert encodable("ζ ± a", "latin-1") == r"\u03b6 ± a"
     assert can_encode("±", "latin-1")
     assert not can_encode("±", "ascii")
-
-
-def test_cells_counts_wide_and_combining_characters() -> None:
-    assert cells("abc") == 3
-    assert cells("数据") == 4
-    assert cells("ζ̂") == 1

@@ -2,17 +2,12 @@ import csv
 import io
 import json
 import math
-from collections.abc import Callable
-from typing import TypeAlias
 
 import pytest
 
 from ahpatron_cli.output.formats import FORMATS, to_text
-from ahpatron_cli.records import Report, RunRecord, to_json
-
-MakeReport: TypeAlias = Callable[..., Report]
-MakeRun: TypeAlias = Callable[..., RunRecord]
-
+from ahpatron_cli.records import Report, to_json
+from support.trials import make_report, make_run
 
 ONE_REPORT = """\
 {
@@ -106,30 +101,30 @@ def rows(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
-def test_json_of_one_file_is_the_report(report: MakeReport) -> None:
-    assert to_text([report()], "json") == ONE_REPORT
+def test_json_of_one_file_is_the_report() -> None:
+    assert to_text([make_report()], "json") == ONE_REPORT
 
 
-def test_json_of_several_files_is_one_array(report: MakeReport, two_learners: Report) -> None:
-    text = to_text([report(), two_learners], "json")
-    assert json.loads(text) == [to_json(report()), to_json(two_learners)]
+def test_json_of_several_files_is_one_array(two_learners: Report) -> None:
+    text = to_text([make_report(), two_learners], "json")
+    assert json.loads(text) == [to_json(make_report()), to_json(two_learners)]
 
 
-def test_json_keeps_every_bit_of_a_float(report: MakeReport, run: MakeRun) -> None:
+def test_json_keeps_every_bit_of_a_float() -> None:
     exact = 0.1 + 0.2
-    text = to_text([report(run(norm=exact, zeta=5e-324))], "json")
+    text = to_text([make_report(make_run(norm=exact, zeta=5e-324))], "json")
     read = json.loads(text)["runs"][0]
     assert (read["norm"], read["zeta"]) == (exact, 5e-324)
 
 
-def test_json_never_holds_nan(report: MakeReport, run: MakeRun) -> None:
+def test_json_never_holds_nan() -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
-        to_text([report(run(norm=math.nan))], "json")
+        to_text([make_report(make_run(norm=math.nan))], "json")
 
 
 @pytest.mark.parametrize("path", ["\x1b[31m.svm", "caf\udce9.svm", "ł\n.svm", "a\u202eb"])
-def test_json_is_plain_ascii_and_reads_back(report: MakeReport, path: str) -> None:
-    text = to_text([report(path=path)], "json")
+def test_json_is_plain_ascii_and_reads_back(path: str) -> None:
+    text = to_text([make_report(path=path)], "json")
     assert text.isascii()
     assert "\x1b" not in text
     assert json.loads(text)["data"]["path"] == path
@@ -139,8 +134,8 @@ def test_jsonl_is_one_line_per_run(two_learners: Report) -> None:
     assert to_text([two_learners], "jsonl") == JSONL
 
 
-def test_jsonl_of_several_files_names_each(report: MakeReport) -> None:
-    lines = to_text([report(path="a.svm"), report(path="b.svm")], "jsonl").splitlines()
+def test_jsonl_of_several_files_names_each() -> None:
+    lines = to_text([make_report(path="a.svm"), make_report(path="b.svm")], "jsonl").splitlines()
     assert [json.loads(line)["data"] for line in lines] == ["a.svm", "b.svm"]
 
 
@@ -148,18 +143,23 @@ def test_csv_has_the_union_of_the_parameters(two_learners: Report) -> None:
     assert to_text([two_learners], "csv") == CSV
 
 
-def test_csv_quotes_by_rfc_4180(report: MakeReport) -> None:
+def test_csv_quotes_by_rfc_4180() -> None:
     path = 'a,"b".svm'
-    text = to_text([report(path=path)], "csv")
+    text = to_text([make_report(path=path)], "csv")
     assert '"a,""b"".svm",ahpatron' in text
     assert "\r" not in text
     assert rows(text)[0]["data"] == path
 
 
 @pytest.mark.parametrize("start", ["=", "+", "-", "@"])
-def test_csv_text_is_never_a_formula(report: MakeReport, run: MakeRun, start: str) -> None:
+def test_csv_text_is_never_a_formula(start: str) -> None:
     text = to_text(
-        [report(run(start + "x", params={"selection": start + "y"}), path=start + "1+1.svm")], "csv"
+        [
+            make_report(
+                make_run(start + "x", params={"selection": start + "y"}), path=start + "1+1.svm"
+            )
+        ],
+        "csv",
     )
     row = rows(text)[0]
     assert row["data"] == f"'{start}1+1.svm"
@@ -167,16 +167,16 @@ def test_csv_text_is_never_a_formula(report: MakeReport, run: MakeRun, start: st
     assert row["param_selection"] == f"'{start}y"
 
 
-def test_csv_numbers_keep_their_sign(report: MakeReport, run: MakeRun) -> None:
+def test_csv_numbers_keep_their_sign() -> None:
     params = {"shift": -1.5, "low": -math.inf, "high": math.inf}
-    row = rows(to_text([report(run(norm=-0.25, params=params))], "csv"))[0]
+    row = rows(to_text([make_report(make_run(norm=-0.25, params=params))], "csv"))[0]
     assert row["norm"] == "-0.25"
     assert row["param_shift"] == "-1.5"
     assert (row["param_low"], row["param_high"]) == ("-inf", "inf")
 
 
-def test_csv_shows_control_characters(report: MakeReport) -> None:
-    row = rows(to_text([report(path="\x1b[31m\r\n\t=.svm")], "csv"))[0]
+def test_csv_shows_control_characters() -> None:
+    row = rows(to_text([make_report(path="\x1b[31m\r\n\t=.svm")], "csv"))[0]
     assert row["data"] == r"\x1b[31m\r\n\t=.svm"
 
 
@@ -187,6 +187,6 @@ def test_every_format_ends_with_one_newline(two_learners: Report) -> None:
         assert not text.endswith("\n\n")
 
 
-def test_an_unknown_format_is_our_fault(report: MakeReport) -> None:
+def test_an_unknown_format_is_our_fault() -> None:
     with pytest.raises(ValueError, match="no such format: yaml"):
-        to_text([report()], "yaml")
+        to_text([make_report()], "yaml")

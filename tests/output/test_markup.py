@@ -1,17 +1,12 @@
 import re
-from collections.abc import Callable
-from typing import TypeAlias
 
 import pytest
 
 from ahpatron_cli.output.formats import to_text
 from ahpatron_cli.output.markup import to_latex
 from ahpatron_cli.output.table import Cell, Column, Page, Table
-from ahpatron_cli.records import Report, RunRecord
-
-MakeReport: TypeAlias = Callable[..., Report]
-MakeRun: TypeAlias = Callable[..., RunRecord]
-
+from ahpatron_cli.records import Report
+from support.trials import make_perceptron, make_report, make_run
 
 MARKDOWN = r"""Data: **a.svm**, 1,000 rounds, 18 features, labels 0 → -1, 1 → +1
 
@@ -74,60 +69,62 @@ def test_latex_has_one_table_per_file(two_learners: Report, repeated: Report) ->
     assert text.count("booktabs") == 1
 
 
-def test_nothing_is_bold_where_there_is_nothing_to_compare(report: MakeReport) -> None:
-    assert "**11.20**" not in to_text([report()], "markdown")
-    assert "textbf" not in to_text([report()], "latex")
+def test_nothing_is_bold_where_there_is_nothing_to_compare() -> None:
+    assert "**11.20**" not in to_text([make_report()], "markdown")
+    assert "textbf" not in to_text([make_report()], "latex")
 
 
-def test_equal_rates_are_all_best(report: MakeReport, run: MakeRun, perceptron: MakeRun) -> None:
-    tied = report(run(), perceptron(mistake_rate=0.11200000001), run("avp", mistake_rate=0.2))
+def test_equal_rates_are_all_best() -> None:
+    tied = make_report(
+        make_run(), make_perceptron(mistake_rate=0.11200000001), make_run("avp", mistake_rate=0.2)
+    )
     assert to_text([tied], "latex").count("textbf") == 2
 
 
-def test_rates_are_compared_as_numbers(report: MakeReport, run: MakeRun) -> None:
-    text = to_text([report(run(mistake_rate=0.1), run("avp", mistake_rate=0.095))], "markdown")
+def test_rates_are_compared_as_numbers() -> None:
+    text = to_text(
+        [make_report(make_run(mistake_rate=0.1), make_run("avp", mistake_rate=0.095))], "markdown"
+    )
     assert "| avp | **9.50** |" in text
 
 
-def test_a_learner_with_several_settings_says_what_differs(
-    report: MakeReport, run: MakeRun
-) -> None:
-    settings = report(run(), run(params={"budget": 400, "epsilon": 0.6}))
+def test_a_learner_with_several_settings_says_what_differs() -> None:
+    settings = make_report(make_run(), make_run(params={"budget": 400, "epsilon": 0.6}))
     text = to_text([settings], "markdown")
     assert "| ahpatron (epsilon=0.5) |" in text
     assert "| ahpatron (epsilon=0.6) |" in text
 
 
-def test_latex_escapes_every_special_character(report: MakeReport) -> None:
-    text = to_text([report(path="&%$#_{}~^\\")], "latex")
+def test_latex_escapes_every_special_character() -> None:
+    text = to_text([make_report(path="&%$#_{}~^\\")], "latex")
     escaped = (
         r"\texttt{\&\%\$\#\_\{\}\textasciitilde{}\textasciicircum{}\textbackslash{}}: 1,000 rounds"
     )
     assert escaped in text
 
 
-def test_latex_shows_control_characters(report: MakeReport) -> None:
-    text = to_text([report(path="\x1b[31m\n.svm")], "latex")
+def test_latex_shows_control_characters() -> None:
+    text = to_text([make_report(path="\x1b[31m\n.svm")], "latex")
     assert r"\texttt{\textbackslash{}x1b{[}31m\textbackslash{}n.svm}" in text
 
 
-def test_latex_cannot_be_made_to_run_a_command(report: MakeReport, run: MakeRun) -> None:
-    text = to_text([report(run(r"\input{/etc/passwd}"), path="\\input{x}\n\\end{table}")], "latex")
+def test_latex_cannot_be_made_to_run_a_command() -> None:
+    text = to_text(
+        [make_report(make_run(r"\input{/etc/passwd}"), path="\\input{x}\n\\end{table}")], "latex"
+    )
     assert r"\input" not in text
     assert text.count(r"\end{table}") == 1
 
 
 @pytest.mark.parametrize("special", list(r"|*_`<>[]\&~$#!{}"))
-def test_markdown_escapes_every_special_character(
-    report: MakeReport, run: MakeRun, special: str
-) -> None:
-    text = to_text([report(run(f"x{special}y"), path=f"p{special}q")], "markdown")
+def test_markdown_escapes_every_special_character(special: str) -> None:
+    text = to_text([make_report(make_run(f"x{special}y"), path=f"p{special}q")], "markdown")
     assert rf"**p\{special}q**" in text
     assert rf"| x\{special}y |" in text
 
 
-def test_markdown_rows_cannot_be_broken(report: MakeReport, run: MakeRun) -> None:
-    text = to_text([report(run("a|b\nc\r| d"), path="e\n\n# f")], "markdown")
+def test_markdown_rows_cannot_be_broken() -> None:
+    text = to_text([make_report(make_run("a|b\nc\r| d"), path="e\n\n# f")], "markdown")
     *_, row = text.splitlines()
     assert len(re.findall(r"(?<!\\)\|", row)) == 9
     assert r"a\|b\\nc\\r\| d" in row

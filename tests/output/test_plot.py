@@ -12,8 +12,7 @@ from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
 from ahpatron_cli.errors import ExitCode, UserError
-from ahpatron_cli.output.plots.curve import check_curve_path, draw_curves, write_curve
-from ahpatron_cli.output.plots.drawing import pens, spread
+from ahpatron_cli.output.pictures import draw_curves, pens, picture_format, spread, write_curve
 from ahpatron_cli.records import Curve
 
 CSV = """\
@@ -58,7 +57,7 @@ def test_svg_has_no_date_and_the_same_bytes_every_time(tmp_path: Path) -> None:
     """In fresh processes too, where hashes are seeded differently."""
     program = (
         "import sys, numpy as np; from ahpatron_cli.records import Curve\n"
-        "from ahpatron_cli.output.plots.curve import write_curve\n"
+        "from ahpatron_cli.output.pictures import write_curve\n"
         "write_curve(sys.argv[1], [Curve('a', np.arange(1, 9), np.arange(8.0))])"
     )
     for name in ("a.svg", "b.svg"):
@@ -140,11 +139,11 @@ def test_without_matplotlib_pictures_are_refused_and_csv_is_not(
 ) -> None:
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     with pytest.raises(UserError) as caught:
-        check_curve_path(tmp_path / "c.svg")
+        picture_format(tmp_path / "c.svg", "csv")
     assert caught.value.code is ExitCode.USAGE
     assert caught.value.problem == "writing .svg pictures needs matplotlib"
     assert "pip install 'ahpatron-cli[plot]'" in caught.value.hint
-    check_curve_path(tmp_path / "c.csv")
+    assert picture_format(tmp_path / "c.csv", "csv") == "csv"
 
 
 def test_a_missing_folder_is_refused(tmp_path: Path) -> None:

@@ -5,8 +5,6 @@ import re
 import subprocess
 import sys
 import textwrap
-from collections.abc import Callable
-from typing import TypeAlias
 
 import pytest
 from rich.console import Console
@@ -14,11 +12,9 @@ from rich.console import Console
 from ahpatron_cli.output.formats import to_text
 from ahpatron_cli.output.run_table import run_page
 from ahpatron_cli.output.terminal import print_page
-from ahpatron_cli.records import Report, RunRecord, ThisFile
-
-MakeReport: TypeAlias = Callable[..., Report]
-MakeRun: TypeAlias = Callable[..., RunRecord]
-
+from ahpatron_cli.records import Report, ThisFile
+from support.terminal import without_style
+from support.trials import make_report, make_run
 
 TABLE = """\
 a.svm: 1,000 rounds, 18 features, labels 0 → -1, 1 → +1
@@ -78,17 +74,6 @@ perceptron
 """
 
 
-@pytest.fixture(autouse=True)
-def plain_environment(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("NO_COLOR", "FORCE_COLOR", "TTY_COMPATIBLE", "TTY_INTERACTIVE", "COLUMNS"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setenv("TERM", "xterm-256color")
-
-
-def without_style(text: str) -> str:
-    return re.sub(r"\x1b\[[0-9;]*m", "", text)
-
-
 def on_terminal(reports: list[Report], terminal: io.StringIO, width: int) -> str:
     print_page(run_page(reports), Console(file=terminal, width=width))
     return terminal.getvalue()
@@ -141,8 +126,8 @@ def test_the_best_rate_is_bold_on_a_terminal(repeated: Report, terminal: io.Stri
     assert "\x1b" not in other
 
 
-def test_a_single_learner_is_not_best(report: MakeReport, terminal: io.StringIO) -> None:
-    assert "\x1b" not in on_terminal([report()], terminal, 80).splitlines()[-1]
+def test_a_single_learner_is_not_best(terminal: io.StringIO) -> None:
+    assert "\x1b" not in on_terminal([make_report()], terminal, 80).splitlines()[-1]
 
 
 def test_a_dumb_terminal_gets_no_escape_codes(
@@ -177,10 +162,10 @@ def test_a_pipe_with_forced_colour_is_not_cut_either(
     assert without_style(stream.getvalue()) == REPEATED
 
 
-def test_long_names_are_never_cut(report: MakeReport, terminal: io.StringIO) -> None:
+def test_long_names_are_never_cut(terminal: io.StringIO) -> None:
     path = "folder/" * 40 + "data.svm"
-    assert path in to_text([report(path=path)], "table")
-    assert path in without_style(on_terminal([report(path=path)], terminal, 40))
+    assert path in to_text([make_report(path=path)], "table")
+    assert path in without_style(on_terminal([make_report(path=path)], terminal, 40))
 
 
 @pytest.mark.parametrize(
@@ -193,10 +178,8 @@ def test_long_names_are_never_cut(report: MakeReport, terminal: io.StringIO) -> 
         ("caf\udce9 \u202egpj", r"caf\xe9 \u202egpj"),
     ],
 )
-def test_names_are_shown_literally(
-    report: MakeReport, run: MakeRun, terminal: io.StringIO, path: str, shown: str
-) -> None:
-    text = on_terminal([report(run(path), run("other"), path=path)], terminal, 200)
+def test_names_are_shown_literally(terminal: io.StringIO, path: str, shown: str) -> None:
+    text = on_terminal([make_report(make_run(path), make_run("other"), path=path)], terminal, 200)
     assert without_style(text).startswith(shown + ": ")
     assert f"\n{shown} " in without_style(text)
 
@@ -209,27 +192,29 @@ def test_signs_degrade_together(repeated: Report) -> None:
     assert in_encoding([repeated], "latin-1") == ASCII
 
 
-def test_names_beyond_the_encoding_are_written_out(report: MakeReport) -> None:
-    assert in_encoding([report(path="żółw.svm")], "ascii").startswith(r"\u017c\xf3\u0142w.svm: ")
+def test_names_beyond_the_encoding_are_written_out() -> None:
+    assert in_encoding([make_report(path="żółw.svm")], "ascii").startswith(
+        r"\u017c\xf3\u0142w.svm: "
+    )
 
 
-def test_labels_are_mapped_only_where_it_is_news(report: MakeReport) -> None:
-    assert "labels" not in to_text([report()], "table")
-    assert "labels 1 → -1, 2.5 → +1" in to_text([report(labels=(1.0, 2.5))], "table")
+def test_labels_are_mapped_only_where_it_is_news() -> None:
+    assert "labels" not in to_text([make_report()], "table")
+    assert "labels 1 → -1, 2.5 → +1" in to_text([make_report(labels=(1.0, 2.5))], "table")
 
 
-def test_a_resumed_run_shows_this_file_and_all_rounds(report: MakeReport, run: MakeRun) -> None:
-    resumed = run(
+def test_a_resumed_run_shows_this_file_and_all_rounds() -> None:
+    resumed = make_run(
         rounds=3000, mistakes=200, mistake_rate=2 / 30, this_file=ThisFile(1000, 50, 0.05)
     )
-    assert to_text([report(resumed)], "table") == RESUMED
-    header, row = to_text([report(resumed)], "csv").splitlines()
+    assert to_text([make_report(resumed)], "table") == RESUMED
+    header, row = to_text([make_report(resumed)], "csv").splitlines()
     assert "this_file_rounds,this_file_mistakes,this_file_mistake_rate" in header
     assert ",1000,50,0.05," in row
-    frozen = run(this_file=ThisFile(1000, 112, 0.112))  # all of its rounds are this file's
-    assert "in all" not in to_text([report(frozen)], "table")
-    counted = run(rounds=3000, this_file=ThisFile(1000, 50, 0.05), baseline_mistakes=1200)
-    title = to_text([report(counted)], "table").splitlines()[0]
+    frozen = make_run(this_file=ThisFile(1000, 112, 0.112))  # all of its rounds are this file's
+    assert "in all" not in to_text([make_report(frozen)], "table")
+    counted = make_run(rounds=3000, this_file=ThisFile(1000, 50, 0.05), baseline_mistakes=1200)
+    title = to_text([make_report(counted)], "table").splitlines()[0]
     assert title.endswith("18 features; 3,000 rounds in all with baseline 40.00 %")
 
 

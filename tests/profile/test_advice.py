@@ -6,16 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 
+from ahpatron_cli.data.labels import LabelTally
 from ahpatron_cli.profile.profile import advice, next_commands
-from ahpatron_cli.profile.profiler import Wanted
-from ahpatron_cli.profile.sketches import LabelTally
 from support.profiles import Matrix, content, profile, to_text
 
 
 def test_which_scaling_is_advised() -> None:
-    lots = np.random.default_rng(6)
-    y = np.where(lots.random(200) < 0.5, 1.0, -1.0)
-    X = lots.random((200, 6))
+    rng = np.random.default_rng(6)
+    y = np.where(rng.random(200) < 0.5, 1.0, -1.0)
+    X = rng.random((200, 6))
 
     def advised(X: Matrix) -> str:
         return content(to_text(X, y)).scaling.advised
@@ -26,9 +25,9 @@ def test_which_scaling_is_advised() -> None:
     heavy = X * [1, 1, 1, 50, 1, 1000]
     heavy[0] = heavy[0] * 100 + 100
     assert advised(heavy) == "standard"
-    sparse = np.where(lots.random((200, 60)) < 0.05, 30 * lots.random((200, 60)), 0.0)
+    sparse = np.where(rng.random((200, 60)) < 0.05, 30 * rng.random((200, 60)), 0.0)
     assert advised(sparse * np.geomspace(1, 1000, 60)) == "unit"
-    unit = lots.normal(size=(200, 3))
+    unit = rng.normal(size=(200, 3))
     assert advised(np.hstack((unit / np.linalg.norm(unit, axis=1)[:, None], 0 * unit))) == "none"
 
 
@@ -41,10 +40,10 @@ def test_labels_and_how_they_are_played() -> None:
     assert (three.labels.positive, three.labels.problem) == (None, None)
     assert "--positive" in three.unknown[-1]
     assert three.alignments == ()
-    chosen = content(b"1 1:1\n2 1:2\n3 1:3\n2 1:4\n", Wanted(positive=2.0))
+    chosen = content(b"1 1:1\n2 1:2\n3 1:3\n2 1:4\n", positive=2.0)
     assert (chosen.labels.negative, chosen.labels.positive) == (None, 2.0)
     assert chosen.alignments
-    assert "no row has the label 9" in str(content(b"1 1:1\n", Wanted(positive=9.0)).labels.problem)
+    assert "no row has the label 9" in str(content(b"1 1:1\n", positive=9.0).labels.problem)
     many = content("".join(f"{i} 1:{i}\n" for i in range(3000)).encode()).labels
     assert (len(many.counts), many.complete, many.grouped) == (1000, False, False)
 
@@ -59,13 +58,13 @@ def test_labels_are_grouped_or_not_however_they_arrive() -> None:
 
 
 def test_the_command_to_go_on_with() -> None:
-    plain = profile(b"1 1:1\n-1 1:2\n1 1:3\n", Wanted())
+    plain = profile(b"1 1:1\n-1 1:2\n1 1:3\n")
     assert next_commands(plain) == ["ahpatron run data.svm -l arow --sigma 1"]
     file = replace(plain, from_pipe=False, path="my data.svm")
     assert next_commands(file)[1].startswith(
         "ahpatron sweep 'my data.svm' -l ahpatron+ -g sigma=log:0.409:6.24:7"
     )
-    other = profile(b"2 1:1 2:900\n4 1:2 2:1\n4 1:3 2:5000\n", Wanted())
+    other = profile(b"2 1:1 2:900\n4 1:2 2:1\n4 1:3 2:5000\n")
     assert next_commands(other) == [
         "ahpatron run data.svm --positive 4 --scale minmax -l arow --sigma 1.12 --shuffle"
     ]

@@ -6,6 +6,9 @@ import math
 
 from reference.kernels import KernelFunction, Row
 
+REACHED = 1e-10
+"""A margin that misses what was asked for by no more than this share has reached it."""
+
 
 def evaluate(points: list[Row], coefficients: list[float], kernel: KernelFunction, x: Row) -> float:
     return math.fsum(a * kernel(s, x) for a, s in zip(coefficients, points, strict=True))

@@ -7,16 +7,13 @@ from functools import cache
 
 import numpy as np
 
+from reference.choices import REACHED
 from reference.kernels import KernelFunction, Row
 from reference.projection_twins import move, projection
 from reference.twins import Trace, _count_update, _predict, evaluate, sign, solve
 
 TIE = 1e-10
 """Values this near to each other, relative to the largest, are equal: the older goes."""
-
-
-REACHED = 1e-10
-"""A margin that misses what was asked for by no more than this has reached it."""
 
 
 def first_smallest(values: list[float]) -> int:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from reference.choices import replaceable, solve
+from reference.choices import REACHED, replaceable, solve
 from reference.kernels import KernelFunction, Row
 
 
@@ -68,7 +68,7 @@ def ahpatron(
     for x, y in zip(X, Y, strict=True):
         _, rival, margin = trace.predict(kernel, x, y)
         failures += margin <= 0
-        if not margin < 1 - epsilon:
+        if not margin < (1 - epsilon) * (1 - REACHED):
             continue
         trace.updates += 1
         trace.margin_updates += margin > 0

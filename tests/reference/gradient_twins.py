@@ -14,7 +14,7 @@ from reference.kernels import KernelFunction, Row
 from reference.twins import Trace, evaluate, norm, sign
 
 
-def lots() -> np.random.Generator:
+def generator() -> np.random.Generator:
     return np.random.default_rng((0,))
 
 
@@ -49,7 +49,7 @@ def fogd(
 ) -> Trace:
     """One number is drawn; each column's frequencies come from a generator of it and the column."""
     sigma = 1 / math.sqrt(-2 * math.log(kernel([0.0], [1.0])))
-    seed = int(lots().integers(2**63))
+    seed = int(generator().integers(2**63))
     U = [
         np.random.default_rng((seed, j)).standard_normal(features) / sigma for j in range(len(X[0]))
     ]
@@ -132,7 +132,7 @@ def skegd(
     s_p = max(1, round(0.75 * budget)) if sketch is None else sketch
     s_m = max(1, round(0.5 * budget)) if samples is None else samples
     k = max(1, round(0.2 * budget)) if rank is None else rank
-    rng = lots()
+    rng = generator()
     trace = Trace()
     E = trace.points
     S_p: list[list[float]] = []

@@ -1,9 +1,10 @@
 """AVP, Ahpatron and arow once more, in decimal arithmetic of 60 digits: rounding plays no part.
 
 As literal as `twins`, and for where doubles lose digits: offsets, tiny and huge values, radii,
-ridges. Doubles go in exactly; what comes out is rounded once. Two rules of the learners are about
-rounding and kept as they are: f(x) whose terms cancel to 12 digits is 0, and coefficients that are
-equal to ten digits of the largest are equal when half of them is chosen.
+ridges. Doubles go in exactly; what comes out is rounded once. Three rules of the learners are about
+rounding and kept as they are: f(x) whose terms cancel to 12 digits is 0, a margin that misses 1 - ε
+by 1e-10 of it has reached it, and coefficients that are equal to ten digits of the largest are
+equal when half of them is chosen.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ Row = Sequence[Decimal]
 Kernel = Callable[[Row, Row], Decimal]
 PRECISION = Context(prec=60, Emax=MAX_EMAX, Emin=MIN_EMIN, rounding=ROUND_HALF_EVEN, traps=[])
 ZERO, ONE, TWO = Decimal(0), Decimal(1), Decimal(2)
-CANCELLED = Decimal("1e-12")
+CANCELLED, REACHED = Decimal("1e-12"), Decimal("1e-10")
 
 
 @dataclass
@@ -63,7 +64,7 @@ def ahpatron(
         if step is None and budget is not None:
             assert U is not None
             lam = U / Decimal(4 * budget).sqrt()
-        threshold = ONE - Decimal(epsilon)
+        threshold = (ONE - Decimal(epsilon)) * (ONE - REACHED)
         found = Precise()
         points: list[Row] = []
         a: list[Decimal] = []

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from reference.choices import evaluate, greedy, replaceable, solve
+from reference.choices import REACHED, evaluate, greedy, replaceable, solve
 from reference.kernels import KernelFunction, Row
 
 
@@ -97,7 +97,7 @@ def avp(
     trace = Trace()
     for x, y in zip(X, Y, strict=True):
         margin = _predict(trace, kernel, x, y)
-        if margin < 1 - epsilon:
+        if margin < (1 - epsilon) * (1 - REACHED):
             _count_update(trace, margin)
             _add_and_project(trace, kernel, x, y, _step(trace, step, radius, schedule), radius)
     return trace
@@ -122,7 +122,7 @@ def ahpatron(
     trace = Trace()
     for x, y in zip(X, Y, strict=True):
         margin = _predict(trace, kernel, x, y)
-        if margin < 1 - epsilon:
+        if margin < (1 - epsilon) * (1 - REACHED):
             _count_update(trace, margin)
             if len(trace.points) == budget:
                 _halve(trace, kernel, ridge, selection, None if rescale == "keep" else rescale * U)
@@ -274,13 +274,13 @@ def _largest_phi(a: float, b: float, c: float) -> float:
 
 def rbp(X: list[Row], Y: list[int], kernel: KernelFunction, *, budget: int) -> Trace:
     trace = Trace()
-    lots = np.random.default_rng((0,))
+    rng = np.random.default_rng((0,))
     for x, y in zip(X, Y, strict=True):
         margin = _predict(trace, kernel, x, y)
         if sign(trace.scores[-1]) != y or not trace.points:
             _count_update(trace, margin)
             if len(trace.points) == budget:
-                gone = int(lots.integers(budget))
+                gone = int(rng.integers(budget))
                 del trace.points[gone], trace.coefficients[gone]
             trace.points.append(x)
             trace.coefficients.append(float(y))
@@ -300,7 +300,7 @@ def bogd(
     prefer_small: bool = False,
 ) -> Trace:
     trace = Trace()
-    lots = np.random.default_rng((0,))
+    rng = np.random.default_rng((0,))
     for x, y in zip(X, Y, strict=True):
         margin = _predict(trace, kernel, x, y)
         trace.coefficients = [a * (1 - step * shrinkage) for a in trace.coefficients]
@@ -308,9 +308,9 @@ def bogd(
             _count_update(trace, margin)
             if len(trace.points) == budget:
                 gone, factor = (
-                    _draw_small(trace.coefficients, lots)
+                    _draw_small(trace.coefficients, rng)
                     if prefer_small
-                    else (int(lots.integers(budget)), budget / (budget - 1))
+                    else (int(rng.integers(budget)), budget / (budget - 1))
                 )
                 del trace.points[gone], trace.coefficients[gone]
                 trace.coefficients = [a * factor for a in trace.coefficients]
@@ -322,11 +322,11 @@ def bogd(
     return trace
 
 
-def _draw_small(coefficients: list[float], lots: np.random.Generator) -> tuple[int, float]:
+def _draw_small(coefficients: list[float], rng: np.random.Generator) -> tuple[int, float]:
     """Which example goes, and by what the others are multiplied."""
     s = (len(coefficients) - 1) / math.fsum(abs(a) for a in coefficients)
     odds = [max(1 - s * abs(a), 0.0) for a in coefficients]
-    lot = lots.random() * math.fsum(odds)
+    lot = rng.random() * math.fsum(odds)
     gone, so_far = 0, odds[0]
     while so_far <= lot:
         gone += 1

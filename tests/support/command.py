@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import json
 import os
 import signal
 import subprocess
@@ -12,6 +13,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 from unittest.mock import patch
 
 import pytest
@@ -19,6 +21,7 @@ import pytest
 from ahpatron_cli.cli import sweep_session
 from ahpatron_cli.cli.app import main
 from ahpatron_cli.sweep import trial
+from ahpatron_cli.sweep.summary import TrialRecord
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, "-m", "ahpatron_cli"]
@@ -63,6 +66,12 @@ class Ahpatron:
             code = _exit_code_of_main()
         return Outcome(code, _written(out), _written(err))
 
+    def json(self, *arguments: object, **options: Any) -> Any:
+        """The document that a command prints with `--format json`; it must succeed."""
+        done = self(*arguments, "--format", "json", **options)
+        assert done.code == 0, done.err
+        return json.loads(done.out)
+
     def process(
         self, *arguments: object, stdin: bytes | None = None, **environment: str
     ) -> Outcome:
@@ -87,7 +96,7 @@ class Ahpatron:
         return {path.name for path in self.folder.iterdir()}
 
 
-def _play_here(tasks: Sequence[trial.Task], jobs: int, retries: int) -> Iterator[trial.Outcome]:
+def _play_here(tasks: Sequence[trial.Task], jobs: int, retries: int) -> Iterator[TrialRecord]:
     assert jobs == 1, "for several processes use Ahpatron.process"
     return map(trial.play, tasks)
 

@@ -4,22 +4,16 @@ from __future__ import annotations
 
 import io
 import math
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ahpatron_cli.core.rows import CsrRows
 from ahpatron_cli.data.source import Source
 from ahpatron_cli.profile.profile import Content, Profile
-from ahpatron_cli.profile.profiler import Profiler, Wanted
+from ahpatron_cli.profile.profiler import Profiler
 
 Matrix = NDArray[np.float64]
-
-
-def to_csr(X: Matrix) -> CsrRows:
-    owners, columns = np.nonzero(X)
-    indptr = np.concatenate(([0], np.cumsum(np.bincount(owners, minlength=len(X)))))
-    return CsrRows(indptr, columns.astype(np.int32), X[owners, columns], X.shape[1])
 
 
 def to_text(X: Matrix, y: NDArray[np.float64]) -> bytes:
@@ -31,13 +25,12 @@ def to_text(X: Matrix, y: NDArray[np.float64]) -> bytes:
     return ("\n".join(lines) + "\n").encode()
 
 
-def profile(text: bytes, wanted: Wanted | None = None) -> Profile:
-    source = Source(io.BytesIO(text), "data.svm", closes=True)
-    return Profiler(source, wanted or Wanted()).run()
+def profile(text: bytes, **asked: Any) -> Profile:
+    return Profiler(Source(io.BytesIO(text), "data.svm", closes=True), **asked).run()
 
 
-def content(text: bytes, wanted: Wanted | None = None) -> Content:
-    found = profile(text, wanted).content
+def content(text: bytes, **asked: Any) -> Content:
+    found = profile(text, **asked).content
     assert found is not None
     return found
 

@@ -5,8 +5,9 @@ import random
 from collections.abc import Sequence
 from typing import Any
 
-from ahpatron_cli.records import DataRecord, ParamValue, RunRecord
+from ahpatron_cli.records import DataRecord, ParamValue
 from ahpatron_cli.sweep.summary import Findings, TrialData, TrialRecord, find
+from support.trials import make_run
 
 BUDGETS = (50, 100, 200, 400, 800)
 FIVE = ("ahpatron", "pomdr", "nogd", "bogd++", "perceptron")
@@ -34,21 +35,15 @@ def trial(
     params = {"kernel": "gaussian", "sigma": 1.0} | (params or {})
     rounds = 30_000
     mistakes = round(rate * rounds)
-    run = RunRecord(
-        learner=learner,
+    run = make_run(
+        learner,
         params=params,
-        seed=0,
         repeat=repeat,
         rounds=rounds,
         mistakes=mistakes,
         mistake_rate=mistakes / rounds,
         margin_updates=2 * mistakes,
-        updates=3 * mistakes,
-        halvings=3,
-        zeta=0.02,
         support_size=int(params.get("budget", mistakes)),
-        norm=2.0,
-        near_ties=0,
         seconds=seconds,
     )
     record = DataRecord(path, rounds, 123, (-1.0, 1.0), path.encode().hex())
@@ -74,7 +69,7 @@ def sweep(
     failed: Sequence[TrialRecord] = (),
 ) -> Findings:
     """Larger budgets are better and slower; radius follows from the budget, as for ahpatron."""
-    lots = random.Random(7)
+    rng = random.Random(7)
     trials = []
     for path in paths:
         for number, learner in enumerate(learners):
@@ -95,8 +90,8 @@ def sweep(
                             params,
                             path=path,
                             repeat=repeat,
-                            rate=rate + lots.gauss(0, 0.0015),
-                            seconds=seconds * lots.uniform(0.9, 1.1),
+                            rate=rate + rng.gauss(0, 0.0015),
+                            seconds=seconds * rng.uniform(0.9, 1.1),
                         )
                         for repeat in range(repeats)
                     ]

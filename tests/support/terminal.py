@@ -37,6 +37,11 @@ def in_terminal(*arguments: object, columns: int = 80, **environment: str) -> tu
     return child.before or "", child.exitstatus
 
 
+def without_style(text: str) -> str:
+    """What is shown, without bold type and colours."""
+    return re.sub(r"\x1b\[[0-9;]*m", "", text)
+
+
 def lines_of(text: str) -> list[str]:
     """Visible lines: what stands after the last carriage return of each."""
     return [line.split("\r")[-1] for line in ESCAPE.sub("", text).replace("\r\n", "\n").split("\n")]

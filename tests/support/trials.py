@@ -1,10 +1,52 @@
-"""Trials with round numbers, for the tests of what sweeps find and show."""
+"""Runs and trials with round numbers, for the tests of what is stored, found and shown."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
-from ahpatron_cli.records import DataRecord, ParamValue, RunRecord
+from ahpatron_cli.records import DataRecord, ParamValue, Report, RunRecord
 from ahpatron_cli.sweep.summary import TrialData, TrialRecord
+
+
+def make_run(learner: str = "ahpatron", **changes: Any) -> RunRecord:
+    fields: dict[str, Any] = {
+        "learner": learner,
+        "params": {"budget": 400, "epsilon": 0.5},
+        "seed": 0,
+        "repeat": 0,
+        "rounds": 1000,
+        "mistakes": 112,
+        "mistake_rate": 0.112,
+        "margin_updates": 50,
+        "updates": 162,
+        "halvings": 3,
+        "zeta": 0.01234,
+        "support_size": 314,
+        "norm": 1.5,
+        "near_ties": 0,
+        "seconds": 0.0512,
+    }
+    return RunRecord(**(fields | changes))
+
+
+def make_perceptron(**changes: Any) -> RunRecord:
+    fields: dict[str, Any] = {
+        "params": {"sigma": 1.0},
+        "halvings": None,
+        "zeta": None,
+        "support_size": 2325,
+        "mistakes": 140,
+        "mistake_rate": 0.14,
+        "margin_updates": 0,
+    }
+    return make_run("perceptron", **(fields | changes))
+
+
+def make_report(
+    *runs: RunRecord, path: str = "a.svm", labels: tuple[float, float] = (-1.0, 1.0)
+) -> Report:
+    data = DataRecord(path, rounds=1000, features=18, labels=labels, sha256="c0ffee")
+    return Report("0.1.0", data, runs or (make_run(),), load_seconds=0.25)
 
 
 def make_data(path: str = "a.svm", sha256: str | None = "c0ffee", **changes: Any) -> TrialData:
@@ -26,24 +68,9 @@ def make_trial(
     params, data = params or {}, data or make_data()
     run = None
     if rate is not None:
-        fields: dict[str, Any] = {
-            "learner": learner,
-            "params": params,
-            "seed": 0,
-            "repeat": repeat,
-            "rounds": 1000,
-            "mistakes": round(1000 * rate),
-            "mistake_rate": rate,
-            "margin_updates": 50,
-            "updates": 162,
-            "halvings": None,
-            "zeta": None,
-            "support_size": 314,
-            "norm": 1.5,
-            "near_ties": 0,
-            "seconds": 0.0512,
-        }
-        run = RunRecord(**(fields | changes))
+        own = {"params": params, "repeat": repeat, "halvings": None, "zeta": None}
+        rates = {"mistakes": round(1000 * rate), "mistake_rate": rate}
+        run = make_run(learner, **(own | rates | changes))
     identity = f"{data.identity} {learner} {sorted(params.items())} {repeat}"
     return TrialRecord(identity, data, learner, params, 0, repeat, run, error)
 
@@ -59,6 +86,20 @@ def make_trials(
         make_trial(learner, rate, repeat, params=params, data=data)
         for repeat, rate in enumerate(rates)
     ]
+
+
+def stored_trial(
+    number: int = 0, *, error: str | None = None, path: str = "a.svm", **params: ParamValue
+) -> TrialRecord:
+    """One as a results file may hold it: labels, numbers and nulls of all kinds."""
+    every: dict[str, ParamValue] = {"kernel": "gaussian", "sigma": 1.0, "budget": 400, **params}
+    data = TrialData(DataRecord(path, 1000, 3, (None, 2.5), "ab" * 32), 1000, "unit", 2.5, True)
+    rate = (100 + number) / 1000
+    odd = {"zeta": 0.1 + 0.2, "norm": None, "seconds": 0.25}
+    made = make_trial("ahpatron", rate, number, params=every, data=data, **odd)
+    return replace(
+        made, id=f"{number:020x}", run=None if error else made.run, error=error, wall_seconds=0.5
+    )
 
 
 def sweep(data: TrialData | None = None, repeats: int = 3) -> list[TrialRecord]:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, cast
 
 import pytest
 
 from ahpatron_cli.errors import ExitCode, UserError
 from ahpatron_cli.sweep import dask_cluster
-from ahpatron_cli.sweep.trial import Outcome, Task
+from ahpatron_cli.sweep.summary import TrialRecord
+from ahpatron_cli.sweep.trial import Task
+from support.trials import make_trial
 
 ADDRESS = "tcp://host:8786"
 
@@ -22,8 +25,8 @@ class Future:
         self.status = "error" if fatal & {task.id for task in tasks} else "finished"
         self._seconds = seconds
 
-    def result(self) -> list[Outcome]:
-        return [Outcome(task.id, None, "not played", self._seconds) for task in self.tasks]
+    def result(self) -> list[TrialRecord]:
+        return [task.record(None, "not played", self._seconds) for task in self.tasks]
 
     def exception(self) -> Exception:
         return RuntimeError("killed")
@@ -51,8 +54,17 @@ class Client:
         return Future(key, tasks, self.seconds, self.fatal)
 
 
+@dataclass(frozen=True)
+class Unplayable:
+    id: str
+
+    def record(self, run: None, error: str, wall_seconds: float = 0.0) -> TrialRecord:
+        return replace(make_trial("a", None, error=error), id=self.id, wall_seconds=wall_seconds)
+
+
 def tasks(count: int) -> list[Task]:
-    return [Task(f"{number}", None, "", None) for number in range(count)]  # type: ignore[arg-type]  # no trial: nothing is played
+    """No trials: nothing is played."""
+    return [cast("Task", Unplayable(f"{number}")) for number in range(count)]
 
 
 def played(client: Any, count: int) -> tuple[list[str], int]:

@@ -8,8 +8,15 @@ import pytest
 
 from ahpatron_cli.core import REGISTRY
 from ahpatron_cli.errors import ExitCode, UserError
-from ahpatron_cli.sweep.grid import MOST_VALUES, Choice, expand, size_of
-from ahpatron_cli.sweep.plan import check_names, single_setups, typed_layer
+from ahpatron_cli.sweep.grid import (
+    MOST_VALUES,
+    Choice,
+    check_names,
+    expand,
+    single_setups,
+    size_of,
+    typed_layer,
+)
 
 
 def choices(flag: str, words: list[str], learners: list[str]) -> list[Choice]:
@@ -128,6 +135,11 @@ def test_the_size_of_a_grid_is_known_beforehand(learner: str) -> None:
     layer = choices("-g", ["budget=20:100:20", "sigma=1,2", "epsilon=0.5,0.6,0.7"], ["ahpatron"])
     made = list(expand(learner, "gaussian", [layer], 100))
     assert size_of(learner, "gaussian", [layer]) == len(made)
+
+
+def test_the_size_is_known_though_the_rounds_are_not() -> None:
+    relative = [Choice(None, "epsilon", ("100/T,200/T",), "-g epsilon")]
+    assert size_of("ahpatron", "gaussian", [relative]) == 2  # legal for large T
 
 
 def test_a_parameter_named_twice() -> None:

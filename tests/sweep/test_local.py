@@ -20,8 +20,8 @@ from ahpatron_cli.data.source import open_source
 from ahpatron_cli.records import DataRecord
 from ahpatron_cli.runner import Setup
 from ahpatron_cli.sweep.local import play_locally
-from ahpatron_cli.sweep.summary import TrialData
-from ahpatron_cli.sweep.trial import Outcome, Task, Trial, all_params, environment, play
+from ahpatron_cli.sweep.summary import TrialData, TrialRecord
+from ahpatron_cli.sweep.trial import Task, all_params, environment, play
 
 RINGS = Path(__file__).resolve().parents[2] / "sample_data" / "rings.svm"
 
@@ -35,16 +35,16 @@ def tasks(count: int, learner: str = "ahpatron", **params: float) -> list[Task]:
     made = []
     for repeat in range(count):
         setup = Setup(learner, params, "gaussian", {"sigma": 0.1})
-        trial = Trial(TrialData(record), setup, 0, repeat, all_params(setup))
-        made.append(Task(trial.id, trial, str(RINGS), Preparation()))
+        what = TrialData(record), setup, 0, repeat, all_params(setup)
+        made.append(Task(*what, str(RINGS), Preparation()))
     return made
 
 
-def outcomes(found: Iterator[Outcome | None]) -> dict[str, Outcome]:
+def outcomes(found: Iterator[TrialRecord | None]) -> dict[str, TrialRecord]:
     return {one.id: one for one in found if one is not None}
 
 
-def essence(found: dict[str, Outcome]) -> dict[str, object]:
+def essence(found: dict[str, TrialRecord]) -> dict[str, object]:
     return {key: one.run and replace(one.run, seconds=0.0) for key, one in found.items()}
 
 
@@ -72,18 +72,17 @@ def test_ctrl_c_does_not_reach_the_first_process_either() -> None:
 def test_the_identity_of_a_trial() -> None:
     one, other = tasks(2)
     assert one.id != other.id
-    assert one.trial.id == one.id
-    renamed = replace(one.trial.data, record=replace(one.trial.data.record, path="x"))
-    assert replace(one.trial, data=renamed).id == one.id  # a name decides nothing
+    renamed = replace(one.data, record=replace(one.data.record, path="x"))
+    assert replace(one, data=renamed).id == one.id  # a name decides nothing
     spelt_out = Setup("ahpatron", {"epsilon": 0.5}, "gaussian", {"sigma": 0.1})
-    assert all_params(spelt_out) == one.trial.params  # nor does a default said aloud
+    assert all_params(spelt_out) == one.params  # nor does a default said aloud
     for changed in (
-        replace(one.trial, seed=1),
-        replace(one.trial, data=replace(one.trial.data, limit=10)),
-        replace(one.trial, data=replace(one.trial.data, scale="unit")),
-        replace(one.trial, data=replace(one.trial.data, shuffled=False)),
-        replace(one.trial, setup=Setup("avp", {}, "gaussian", {"sigma": 0.1})),
-        replace(one.trial, params={**one.trial.params, "sigma": 0.2}),
+        replace(one, seed=1),
+        replace(one, data=replace(one.data, limit=10)),
+        replace(one, data=replace(one.data, scale="unit")),
+        replace(one, data=replace(one.data, shuffled=False)),
+        replace(one, setup=Setup("avp", {}, "gaussian", {"sigma": 0.1})),
+        replace(one, params={**one.params, "sigma": 0.2}),
     ):
         assert changed.id != one.id
 
@@ -113,7 +112,7 @@ def test_a_worker_of_another_version_refuses() -> None:
 
 def test_a_bug_in_one_trial_is_its_outcome() -> None:
     (task,) = tasks(1)
-    broken = replace(task, trial=replace(task.trial, setup=Setup("nobody", {}, "gaussian", {})))
+    broken = replace(task, setup=Setup("nobody", {}, "gaussian", {}))
     found = play(broken)
     assert found.error is not None
     assert "bug in ahpatron" in found.error
@@ -157,7 +156,7 @@ def test_a_trial_that_kills_its_process_fails_alone(
 ) -> None:
     chosen = tasks(4)
     deadly = kind("ahpatron", {}, "gaussian", {})
-    chosen[1] = replace(chosen[1], trial=replace(chosen[1].trial, setup=deadly))
+    chosen[1] = replace(chosen[1], setup=deadly)
     found = outcomes(play_locally(chosen, 2, retries))
     assert len(found) == 4
     assert said in (found[chosen[1].id].error or "")
@@ -168,7 +167,7 @@ def test_a_trial_whose_process_died_is_played_again(tmp_path: Path) -> None:
     chosen = tasks(3)
     mark = {"mark": str(tmp_path / "mark")}
     once = DeadlyOnce("ahpatron", {}, "gaussian", mark)
-    chosen[0] = replace(chosen[0], trial=replace(chosen[0].trial, setup=once))
+    chosen[0] = replace(chosen[0], setup=once)
     found = outcomes(play_locally(chosen, 2, retries=1))
     assert all(one.run is not None for one in found.values())
 

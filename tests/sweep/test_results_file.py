@@ -16,14 +16,12 @@ from ahpatron_cli.sweep import results_file as store
 from ahpatron_cli.sweep.results_file import (
     OPENING,
     ResultsFile,
-    Timing,
     parse_results,
     read_results,
 )
-from support.stored_trials import trial
+from support.trials import stored_trial as trial
 
 FACTS = {"version": "1", "command": "ahpatron sweep"}
-TIMING = Timing(0.25, 0.5)
 
 
 @pytest.fixture
@@ -35,7 +33,7 @@ def _no_waiting_for_the_disk(monkeypatch: pytest.MonkeyPatch) -> None:
 def filled(path: Path, count: int = 3) -> bytes:
     with ResultsFile(str(path), FACTS) as results:
         for number in range(count):
-            results.add(trial(number), TIMING)
+            results.add(trial(number))
     return path.read_bytes()
 
 
@@ -53,7 +51,7 @@ def test_a_new_version_gets_a_header_of_its_own(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     filled(path)
     with ResultsFile(str(path), {**FACTS, "version": "2"}) as results:
-        results.add(trial(7), TIMING)
+        results.add(trial(7))
     assert [header["version"] for header in read_results(str(path)).headers] == ["1", "2"]
     assert len(read_results(str(path)).trials) == 4
 
@@ -72,7 +70,7 @@ def test_truncated_at_every_byte_it_keeps_every_whole_line_and_goes_on(tmp_path:
             assert results.contents.torn == torn
             for number in range(3):
                 if f"{number:020x}" not in results.contents.trials:
-                    results.add(trial(number), TIMING)
+                    results.add(trial(number))
         assert path.read_bytes() == content
 
 
@@ -84,7 +82,7 @@ def test_a_torn_line_is_cut_before_anything_is_written(tmp_path: Path) -> None:
     with ResultsFile(str(path), FACTS) as results:
         assert results.contents.torn == 5008
         assert path.read_bytes() == content
-        results.add(trial(3), TIMING)
+        results.add(trial(3))
     assert len(read_results(str(path)).trials) == 4
     assert not read_results(str(path)).torn
 
@@ -103,12 +101,12 @@ def test_reading_alone_changes_nothing(tmp_path: Path) -> None:
 def test_flipped_bytes_are_reported_and_stay(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
     content = filled(path, 20)
-    lots = random.Random(2)
+    rng = random.Random(2)
     wanted = {trial(number).id: trial(number) for number in range(20)}
     for _ in range(1000):
         damaged = bytearray(content)
-        place = lots.randrange(len(content) - 1)  # the last line end is the matter of tearing
-        damaged[place] ^= 1 << lots.randrange(8)
+        place = rng.randrange(len(content) - 1)  # the last line end is the matter of tearing
+        damaged[place] ^= 1 << rng.randrange(8)
         path.write_bytes(damaged)
         with ResultsFile(str(path), FACTS) as results:
             found = results.contents
@@ -123,8 +121,8 @@ def test_lines_put_together_with_cat(tmp_path: Path) -> None:
     one, two = tmp_path / "1.jsonl", tmp_path / "2.jsonl"
     filled(one)
     with ResultsFile(str(two), {**FACTS, "version": "2"}) as results:
-        results.add(trial(2), TIMING)
-        results.add(trial(9), TIMING)
+        results.add(trial(2))
+        results.add(trial(9))
     both = tmp_path / "both.jsonl"
     both.write_bytes(one.read_bytes() + two.read_bytes())
     found = read_results(str(both))
@@ -135,11 +133,11 @@ def test_lines_put_together_with_cat(tmp_path: Path) -> None:
 def test_a_failure_never_replaces_a_result(tmp_path: Path) -> None:
     path = str(tmp_path / "r.jsonl")
     with ResultsFile(path, FACTS) as results:
-        results.add(trial(1, error="no memory"), TIMING)
-        results.add(trial(1), TIMING)
-        results.add(trial(1, error="no memory"), TIMING)
-        results.add(trial(2, error="first"), TIMING)
-        results.add(trial(2, error="second"), TIMING)
+        results.add(trial(1, error="no memory"))
+        results.add(trial(1))
+        results.add(trial(1, error="no memory"))
+        results.add(trial(2, error="first"))
+        results.add(trial(2, error="second"))
     found = read_results(path).trials
     assert found[trial(1).id].run is not None
     assert found[trial(2).id].error == "second"
@@ -255,7 +253,7 @@ def test_a_fault_at_the_nth_call_loses_only_the_line_it_hit(
         filled_up.write_bytes(path.read_bytes())
         with ResultsFile(str(filled_up), FACTS) as results:
             for number in range(len(results.contents.trials), 3):
-                results.add(trial(number), TIMING)
+                results.add(trial(number))
         assert filled_up.read_bytes() == content
         path.unlink()
     assert faults > 30

@@ -10,9 +10,9 @@ import pytest
 from ahpatron_cli.data.dataset import Preparation
 from ahpatron_cli.records import DataRecord
 from ahpatron_cli.runner import Setup
-from ahpatron_cli.sweep.search import Search, rungs, spared
+from ahpatron_cli.sweep.plan import Search, rungs, spared
 from ahpatron_cli.sweep.summary import Criterion, TrialData, TrialRecord, find
-from ahpatron_cli.sweep.trial import Outcome, Task, Trial
+from ahpatron_cli.sweep.trial import Task
 from support.trials import make_trial
 
 ROUNDS = 9000
@@ -24,8 +24,8 @@ def grid(settings: int, orders: int = 2) -> list[Task]:
     for repeat in range(orders):
         for number in range(1, settings + 1):
             params = {"kernel": "gaussian", "epsilon": number / (settings + 1)}
-            trial = Trial(DATA, Setup("avp", {}, "gaussian", {}), 0, repeat, params)
-            tasks.append(Task(trial.id, trial, "/a.svm", Preparation()))
+            setup = Setup("avp", {}, "gaussian", {})
+            tasks.append(Task(DATA, setup, 0, repeat, params, "/a.svm", Preparation()))
     return tasks
 
 
@@ -39,21 +39,21 @@ def play(
         for task in left:
             if len(played) == stop:
                 return known, played
-            value, trial = rate(task), task.trial
-            made = make_trial("avp", value, trial.repeat, params=trial.params, data=trial.data)
-            known[task.id] = task.record(Outcome(task.id, made.run, made.error, 0.0))
+            known_as = {"params": task.params, "data": task.data}
+            made = make_trial("avp", rate(task), task.repeat, **known_as)
+            known[task.id] = task.record(made.run, made.error)
             played.append(task)
     return known, played
 
 
 def epsilon(task: Task) -> float:
-    return float(task.trial.params["epsilon"])
+    return float(task.params["epsilon"])
 
 
 def rate_of(task: Task) -> float:
     """Best near 0.7, more clearly so after more rounds."""
-    rounds = task.trial.data.prefix or ROUNDS
-    return 0.1 + (epsilon(task) - 0.7) ** 2 * rounds / ROUNDS + 0.001 * task.trial.repeat
+    rounds = task.data.prefix or ROUNDS
+    return 0.1 + (epsilon(task) - 0.7) ** 2 * rounds / ROUNDS + 0.001 * task.repeat
 
 
 @pytest.mark.parametrize(
@@ -79,7 +79,7 @@ def test_halving_finds_what_the_grid_finds() -> None:
     every, _ = play(full, rate_of)
     some, played = play(halving, rate_of)
     assert len(every) == 18
-    prefixes = [task.trial.data.prefix for task in played]
+    prefixes = [task.data.prefix for task in played]
     assert prefixes == [1000] * 18 + [3000] * 6 + [None] * 2
     assert spared(full, every) == 0
     assert spared(halving, some) == pytest.approx(1 - 3 / 9)
@@ -106,7 +106,7 @@ def test_tuning_plays_only_the_best_on_the_other_orders() -> None:
     search = Search(grid(5, orders=3), Criterion(tune_orders=2))
     _, played = play(search, rate_of)
     assert len(played) == 5 * 2 + 1
-    assert (played[-1].trial.repeat, epsilon(played[-1])) == (2, pytest.approx(4 / 6))
+    assert (played[-1].repeat, epsilon(played[-1])) == (2, pytest.approx(4 / 6))
     everything = Search(grid(5, orders=3), Criterion(tune_orders=2), staged=False)
     known, played = play(everything, rate_of)
     assert len(played) == 15
@@ -122,7 +122,7 @@ def test_a_grid_too_small_to_halve_is_named() -> None:
 def test_settings_that_fail_are_dropped_first() -> None:
     search = Search(grid(9), Criterion(), halving=True)
     known, played = play(search, lambda task: None if epsilon(task) < 0.75 else rate_of(task))
-    survivors = {epsilon(task) for task in played if task.trial.data.prefix is None}
+    survivors = {epsilon(task) for task in played if task.data.prefix is None}
     assert survivors == {0.8}
     assert sum(trial.run is None for trial in known.values()) == 14 + 2  # one of the three kept
     nothing, played = play(search, lambda task: None)
@@ -135,4 +135,4 @@ def test_a_prefix_is_a_trial_of_its_own() -> None:
     short = task.on_prefix(1000)
     assert short.id != task.id
     assert short.on_prefix(1000).id == short.id
-    assert replace(short.trial, data=task.trial.data).id == task.id
+    assert replace(short, data=task.data).id == task.id

@@ -171,7 +171,7 @@ def _loading(what: str, source: str) -> Iterator[None]:
         yield
     except LearnerLoadError:
         raise
-    except Exception as error:
+    except Exception as error:  # the code of others may raise anything
         message = f"{what} cannot be loaded: {type(error).__name__}: {error}"
         raise LearnerLoadError(message, source) from error
 

@@ -95,13 +95,17 @@ class Ahpatron(Aggressive, SharingLearner):
     def update(self, f: Expansion, margin: float, y: float) -> None:
         """Make room if there is none; then add and project as AVP does."""
         if f.size == self.budget:  # |S_t| = B
-            self.note(f.reduce(SELECT[self.selection], self.ridge, self.norm_after()))
+            self.make_room(f)
         f.add(self._weight * self.step_at(margin) * y)  # f + λ_t·y·κ(x,·)
         f.project(self.radius)
 
+    def make_room(self, f: Expansion) -> None:
+        """Halve S, and project f onto the half that stays."""
+        self.note(f.reduce(SELECT[self.selection], self.ridge, self.norm_after()))
+
     def steps(self) -> Steps:
-        """The same while |S| < B."""
-        return super().steps()._replace(budget=self.budget)
+        """The same in numbers."""
+        return super().steps()._replace(budget=self.budget, make_room=self.make_room)
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -117,7 +121,7 @@ class Ahpatron(Aggressive, SharingLearner):
 
     def wants_class(self, margins: Floats) -> NDArray[np.bool_]:
         """Where the margin is below 1 - ε."""
-        return margins < 1.0 - self.epsilon
+        return margins < self.threshold
 
     def update_class(
         self, f: SharedExpansion, values: Floats, y: int, rival: int, margin: float

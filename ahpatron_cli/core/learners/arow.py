@@ -26,6 +26,15 @@ from ahpatron_cli.core.state import pass_state
 MAX_NAMED_RESTARTS = 10
 
 
+def page_statistic(g: float, right: int, rate: float | None) -> float:
+    """g after so many `right` rounds and, unless `rate` is None, a mistake, p being the `rate`.
+
+    A right round adds log((1-q)/(1-p)) = log ¾, a mistake adds log(q/p), with q = p + (1-p)/4.
+    """
+    g = max(0.0, g + right * math.log(0.75))
+    return g if rate is None else g + math.log(0.75 + 0.25 / rate)
+
+
 @dataclass
 class Arow(Learner[SecondOrder], SharingLearner):
     """AROW (Crammer, Kulesza, Dredze 2009) in the span of at most B examples; ours.
@@ -149,14 +158,12 @@ class Arow(Learner[SecondOrder], SharingLearner):
         return max(self.floor, r)
 
     def _alarmed(self, mistake: bool, age: int) -> bool:
-        """Page's test. A right round adds log ¾ whatever p is: those passed over are caught up."""
+        """Page's test, also of the rounds that were passed over since the last time."""
         right = age - self._next - mistake + 1
         self._next = age + 1
-        self._page = max(0.0, self._page + right * math.log(0.75))
-        if mistake:
-            p = self._wrong / (age + 2 - self._birth)
-            self._page += math.log(0.75 + 0.25 / p)  # q/p
-            self._wrong += 1
+        rate = self._wrong / (age + 2 - self._birth) if mistake else None
+        self._page = page_statistic(self._page, right, rate)
+        self._wrong += mistake
         return self._page > self.alarm
 
     def _restart(self, f: SecondOrder) -> None:

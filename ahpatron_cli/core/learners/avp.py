@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.expansion import Expansion, Steps
-from ahpatron_cli.core.learners.base import Learner, Margin, Trigger
+from ahpatron_cli.core.learners.base import REACHED, Learner, Margin, Trigger
 from ahpatron_cli.core.parameters import choice, real
 from ahpatron_cli.core.state import pass_state
 
@@ -39,9 +39,14 @@ class Aggressive(Learner[Expansion]):
             message = "radius must be a finite number > 0 where schedule is adaptive, got inf"
             raise ParameterError(message, "radius")
 
+    @property
+    def threshold(self) -> float:
+        """θ = 1 - ε; a margin that misses it by rounding has reached it."""
+        return (1.0 - self.epsilon) * (1.0 - REACHED)
+
     def wants(self, margin: Margin, y: Margin) -> Trigger:
         """Where the margin is below 1 - ε."""
-        return margin < 1.0 - self.epsilon
+        return margin < self.threshold
 
     def update(self, f: Expansion, margin: float, y: float) -> None:
         """Add x with λ_t·y, then project onto the ball of radius U."""
@@ -50,7 +55,7 @@ class Aggressive(Learner[Expansion]):
 
     def steps(self) -> Steps:
         """The same in numbers."""
-        return Steps(1.0 - self.epsilon, self.step_at, self.radius, None)
+        return Steps(self.threshold, self.step_at, self.radius)
 
     def step_at(self, margin: float) -> float:
         """λ_t of a round that updates; every round with `y·f(x) <= 0` does."""

@@ -25,8 +25,8 @@ Trigger: TypeAlias = bool | NDArray[np.bool_]
 """Whether that round is meant; or which of them are."""
 
 REACHED = 1e-10
-"""A margin that misses what was asked for by no more than this has reached it: steps that end just
-there would else be followed by steps of rounding."""
+"""A margin that misses what was asked for by no more than this share has reached it: sums that end
+just there would else be followed by steps of rounding."""
 
 
 @dataclass
@@ -59,7 +59,7 @@ class Learner(Declared, Saved, Generic[F]):
 
     def hypothesis(self, kernel: Kernel) -> F:
         """The empty f: an expansion, unless the learner has another."""
-        return cast("F", Expansion(kernel, keep_gram=self.keeps_gram))
+        return cast("F", Expansion(kernel, keep_gram=self.keeps_gram, most=self.most_kept))
 
     def wants(self, margin: Margin, y: Margin) -> Trigger:
         """Whether a round with `y·f(x) = margin` is to change f; for arrays, which rounds are."""

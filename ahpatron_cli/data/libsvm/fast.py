@@ -7,8 +7,6 @@ signs and points put these together.
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -23,19 +21,6 @@ _HAS_64_BIT_FLOATS = np.finfo(np.longdouble).nmant == 63  # x86; elsewhere `floa
 _KEEP_LAST = np.array(
     [0x0F0F0F0F0F0F0F0F >> 8 * (8 - n) << 8 * (8 - n) for n in range(9)], dtype="<u8"
 )
-
-
-class _Numbers(NamedTuple):
-    """Where numbers stand in a text, and the marks inside of each."""
-
-    begins: Integers
-    ends: Integers
-    marks: Integers
-    """How many there are."""
-    last: Integers
-    """Where the last one stands; before the number if it has none."""
-    has_point: NDArray[np.bool_]
-    """Whether that is a point."""
 
 
 def read_plain(text: bytes, max_features: int) -> tuple[Floats, CsrRows] | None:
@@ -73,23 +58,29 @@ def read_plain(text: bytes, max_features: int) -> tuple[Floats, CsrRows] | None:
     rising[indptr[(indptr > 0) & (indptr < len(indices))] - 1] = True  # not from row to row
     if not rising.all():
         return None
-    places = _Numbers(
-        begins, ends, closes - opens - 1, at[closes - 1], kind[closes - 1] == ord(".")
-    )
-    numbers = _numbers(text, letters, places)
+    has_point = kind[closes - 1] == ord(".")
+    numbers = _numbers(text, letters, begins, ends, closes - opens - 1, at[closes - 1], has_point)
     if numbers is None:
         return None
     rows = CsrRows(indptr, indices.astype(np.int32), numbers[has_index], width)
     return numbers[labels], rows
 
 
-def _numbers(text: bytes, letters: NDArray[np.uint8], places: _Numbers) -> Floats | None:
-    """The decimal numbers at these places.
+def _numbers(
+    text: bytes,
+    letters: NDArray[np.uint8],
+    begins: Integers,
+    ends: Integers,
+    marks: Integers,
+    last: Integers,
+    has_point: NDArray[np.bool_],
+) -> Floats | None:
+    """The decimal numbers from `begins` to `ends`.
 
-    `-12.5` is 125 / 10**1 with a sign. Most spellings are such a fraction of whole numbers that
-    `_divide` can round as `float()` does; all others `float()` reads itself.
+    Each has so many `marks` inside; the last stands at `last`, before the number if there is none,
+    and may be a point. `-12.5` is 125 / 10**1 with a sign. Most spellings are such a fraction of
+    whole numbers that `_divide` can round as `float()` does; all others `float()` reads itself.
     """
-    begins, ends, marks, last, has_point = places
     first = letters[begins]
     minus = first == ord("-")
     signed = minus | (first == ord("+"))

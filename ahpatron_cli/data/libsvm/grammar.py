@@ -24,7 +24,7 @@ import numpy as np
 
 from ahpatron_cli.data.libsvm.fast import read_plain
 from ahpatron_cli.data.source import MAX_LINE, STDIN_NAME, foreign_encoding
-from ahpatron_cli.errors import ExitCode, Place, UserError
+from ahpatron_cli.errors import ExitCode, Place, Remedy, UserError
 
 MAX_FEATURES = 10_000_000
 EXCERPT = 100
@@ -44,10 +44,12 @@ _HEX = re.compile(rb"[+-]?0[xX][0-9a-fA-F.pP+-]*")
 _INDEX = re.compile(rb"(?<![^ \t])[0-9]++:")
 _FORBIDDEN = re.compile(rb"[^\t -~]")
 
-_ARFF_HINT = (
+_FROM_ARFF = Remedy(
     'make CSV of it: `awk \'tolower($1)=="@attribute"{h=h s $2;s=","} d&&NF&&!/^%/; '
-    'tolower($1)=="@data"{print h;d=1}\' FILE > data.csv`; '
-    "then `ahpatron convert data.csv --label COLUMN | ahpatron run -`"
+    'tolower($1)=="@data"{print h;d=1}\' FILE > data.csv`; then convert it: ',
+    "ahpatron convert",
+    "data.csv",
+    label="COLUMN",
 )
 
 
@@ -65,7 +67,7 @@ class Fault(Exception):  # noqa: N818 - caught inside the package, it never reac
     kind: str
     problem: str
     note: str
-    hint: str | None = None
+    hint: str | Remedy | None = None
     whole_file: bool = False
 
 
@@ -86,7 +88,7 @@ class _Token(NamedTuple):
     def fault(self, kind: str, problem: str, note: str, hint: str | None = None) -> Fault:
         return Fault(self.column, len(self.text), kind, problem, note, hint)
 
-    def foreign(self, kind: str, what: str, hint: str) -> Fault:
+    def foreign(self, kind: str, what: str, hint: str | Remedy) -> Fault:
         """The file is of another format."""
         problem = f"this is {what}, not LIBSVM text"
         note = "a line must start with a label, then index:value"
@@ -194,21 +196,19 @@ def user_error(fault: Fault, path: str, line: int, text: bytes) -> UserError:
     after = text[fault.column - 1 + fault.width :][:EXCERPT].rstrip(b"\r")
     shown = before + marked + after.decode("utf-8", "replace")
     place = Place(path, line, len(before) + 1, max(1, len(marked)), shown, fault.note)
-    hints = []
-    if hint := hint_of(fault, path):
-        hints.append(hint)
+    hint = hint_of(fault, path)
     if not fault.whole_file and path != STDIN_NAME:
-        hints.append(f"`ahpatron inspect {shlex.quote(path)}` lists every faulty line")
-    return UserError(
-        fault.problem, code=ExitCode.BAD_DATA, place=place, hint="; ".join(hints) or None
-    )
+        listed = f"`ahpatron inspect {shlex.quote(path)}` lists every faulty line"
+        hint = f"{hint}; {listed}" if hint else listed
+    return UserError(fault.problem, code=ExitCode.BAD_DATA, place=place, hint=hint)
 
 
-def hint_of(fault: Fault, path: str) -> str | None:
+def hint_of(fault: Fault, path: str) -> str | Remedy | None:
     """What to try, with the path in it."""
-    if fault.hint is None or path == STDIN_NAME:
-        return fault.hint
-    return fault.hint.replace("FILE", shlex.quote(path), 1)
+    hint = fault.hint
+    if hint is None or path == STDIN_NAME:
+        return hint
+    return hint.of(path) if isinstance(hint, Remedy) else hint.replace("FILE", shlex.quote(path), 1)
 
 
 def _data_part(text: bytes) -> bytes:
@@ -218,10 +218,8 @@ def _data_part(text: bytes) -> bytes:
     _refuse_other_encodings(text)
     text = text.removesuffix(b"\r")
     if (at := text.find(b"\r")) >= 0:
-        problem, note = (
-            "lines must end in LF or CRLF, not in CR alone",
-            "a carriage return inside the line",
-        )
+        problem = "lines must end in LF or CRLF, not in CR alone"
+        note = "a carriage return inside the line"
         hint = r"convert it with `tr '\r' '\n' < FILE > fixed.svm`"
         raise Fault(at + 1, 1, "cr-only", problem, note, hint, whole_file=True)
     data = text.partition(b"#")[0]
@@ -254,10 +252,8 @@ def _refuse_other_encodings(text: bytes) -> None:
         hint = f"convert it with `iconv -f {encoding} -t UTF-8 FILE > fixed.svm`"
         raise Fault(1, 2, name.lower(), problem, f"{name} text", hint, whole_file=True)
     if (nul := text.find(b"\0")) >= 0:
-        problem, hint = (
-            "this is a binary file, not LIBSVM text",
-            "check whether the file is damaged, or the wrong one",
-        )
+        problem = "this is a binary file, not LIBSVM text"
+        hint = "check whether the file is damaged, or the wrong one"
         raise Fault(nul + 1, 1, "nul", problem, "a NUL byte", hint, whole_file=True)
 
 
@@ -291,7 +287,7 @@ def _label(token: _Token, data: bytes) -> float:
     if text.startswith((b"{", b"[")):
         raise token.foreign("json", "JSON", "convert it: one line per example")
     if text.startswith((b"@", b"%")):
-        raise token.foreign("arff", "an ARFF file", _ARFF_HINT)
+        raise token.foreign("arff", "an ARFF file", _FROM_ARFF)
     if text.startswith(b"|"):
         raise _vowpal_wabbit(token)
     _refuse_delimited(data)
@@ -306,7 +302,7 @@ def _label(token: _Token, data: bytes) -> float:
 
 def _refuse_delimited(data: bytes) -> None:
     """Name CSV and its kin: a delimiter, no `index:`, and no number at the start of the line."""
-    from ahpatron_cli.data.delimited import DELIMITERS, delimiter_of, playing_hint
+    from ahpatron_cli.data.table import DELIMITERS, conversion, delimiter_of
 
     header = data[:PIECE].decode("utf-8", "replace").rstrip()
     first = _TOKEN.search(data)
@@ -315,7 +311,7 @@ def _refuse_delimited(data: bytes) -> None:
         return
     if finite_number(first[0]) is None:
         token = _Token(first[0], first.start() + 1)
-        raise token.foreign("csv", DELIMITERS[delimiter], playing_hint(header))
+        raise token.foreign("csv", DELIMITERS[delimiter], conversion(header))
 
 
 def _long_index(digits: bytes) -> int:
@@ -372,54 +368,40 @@ def _refuse_feature(token: _Token, data: bytes, *, first_feature: bool) -> NoRet
         note = f"{_show(text)} has {text.count(b':')}"
         raise token.fault("feature-colons", "a feature must have exactly one colon", note)
     if not index.isdigit():
-        raise _bad_index(_Token(index, token.column))
+        raise _not_a_number(_Token(index, token.column), "index")
     raise _not_a_number(_Token(value, token.column + len(index) + 1), "value")
 
 
-def _bad_index(token: _Token) -> Fault:
-    text = token.text
-    shown = _show(text)
-    if text[:1] in b"+-" and text[1:].isdigit():
-        if text.startswith(b"-"):
-            return token.fault(
-                "index-negative", "a feature index must not be negative", f"{shown} is below 0"
-            )
-        return token.fault("index-sign", "a feature index must not have a sign", "drop the `+`")
-    if b"_" in text and text.replace(b"_", b"").isdigit():
-        problem = "a feature index must not hold underscores"
-        return token.fault("index-underscore", problem, f"write {_show(text.replace(b'_', b''))}")
-    if _HEX.fullmatch(text):
-        problem = "a feature index must be decimal, not hexadecimal"
-        return token.fault("index-hex", problem, f"{shown} is hexadecimal")
-    if _NUMBER.fullmatch(text):
-        problem = "a feature index must be a whole number"
-        return token.fault("index-fraction", problem, f"{shown} is not written as one")
-    problem = "a feature index must be a number"
-    return token.fault("index-word", problem, f"{shown} is not a number")
-
-
 def _not_a_number(token: _Token, what: str) -> Fault:
-    """Say why a label or a value is no finite number; `what` is one of these two words."""
+    """Say why a label, a value or an index is not as it must be; `what` is one of these words."""
     text, shown = token.text, _show(token.text)
-    bare = text.lstrip(b"+-").lower()
-    if bare == b"nan":
-        return token.fault(f"{what}-nan", f"a {what} must be a number, not NaN", "not a number")
-    if bare in (b"inf", b"infinity"):
-        return token.fault(f"{what}-inf", f"a {what} must be finite", f"{shown} is infinite")
-    if _NUMBER.fullmatch(text):
-        problem = f"a {what} must fit into a double"
-        return token.fault(f"{what}-overflow", problem, f"{shown} is over 1.8e308")
-    if _HEX.fullmatch(text):
-        problem = f"a {what} must be decimal, not hexadecimal"
-        return token.fault(f"{what}-hex", problem, f"{shown} is hexadecimal")
-    if b"_" in text and _NUMBER.fullmatch(text.replace(b"_", b"")):
-        note = f"write {_show(text.replace(b'_', b''))}"
-        return token.fault(f"{what}-underscore", f"a {what} must not hold underscores", note)
-    if b"," in text and _NUMBER.fullmatch(text.replace(b",", b".", 1)):
+    one = "a feature index" if what == "index" else f"a {what}"
+
+    def fault(kind: str, rule: str, note: str) -> Fault:
+        return token.fault(f"{what}-{kind}", f"{one} must {rule}", note)
+
+    bare, plain = text.lstrip(b"+-").lower(), text.replace(b"_", b"")
+    if what == "index":
+        if text[:1] in b"+-" and text[1:].isdigit():
+            if text.startswith(b"-"):
+                return fault("negative", "not be negative", f"{shown} is below 0")
+            return fault("sign", "not have a sign", "drop the `+`")
+        if _NUMBER.fullmatch(text):
+            return fault("fraction", "be a whole number", f"{shown} is not written as one")
+    elif bare == b"nan":
+        return fault("nan", "be a number, not NaN", "not a number")
+    elif bare in (b"inf", b"infinity"):
+        return fault("inf", "be finite", f"{shown} is infinite")
+    elif _NUMBER.fullmatch(text):
+        return fault("overflow", "fit into a double", f"{shown} is over 1.8e308")
+    elif b"," in text and _NUMBER.fullmatch(text.replace(b",", b".", 1)):
         note = f"write {_show(text.replace(b',', b'.'))}"
-        problem = f"a {what} must have a decimal point, not a comma"
-        return token.fault(f"{what}-comma", problem, note)
-    return token.fault(f"{what}-word", f"a {what} must be a number", f"{shown} is not a number")
+        return fault("comma", "have a decimal point, not a comma", note)
+    if _HEX.fullmatch(text):
+        return fault("hex", "be decimal, not hexadecimal", f"{shown} is hexadecimal")
+    if b"_" in text and (plain.isdigit() if what == "index" else _NUMBER.fullmatch(plain)):
+        return fault("underscore", "not hold underscores", f"write {_show(plain)}")
+    return fault("word", "be a number", f"{shown} is not a number")
 
 
 def _vowpal_wabbit(token: _Token) -> Fault:

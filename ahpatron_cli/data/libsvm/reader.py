@@ -11,13 +11,14 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers
+from ahpatron_cli.data.labels import LabelTally
 from ahpatron_cli.data.libsvm.fast import read_plain
 from ahpatron_cli.data.libsvm.grammar import (
     MAX_FEATURES,
@@ -47,6 +48,31 @@ class Chunk:
     rows: CsrRows
     lines: Integers
     """The line number of each row, from 1."""
+
+
+@dataclass
+class Traits:
+    """What a reader notes about a file besides its rows."""
+
+    max_index: int = -1
+    zero_based: bool = False
+    saw_qid: bool = False
+    no_final_newline: bool = False
+
+    @property
+    def features(self) -> int:
+        """The number of features: the largest index, and one more if indices start at 0."""
+        return max(self.max_index + self.zero_based, 0)
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """What the user should know."""
+        notes = {
+            "feature indices start at 0": self.zero_based,
+            "qid fields are ignored": self.saw_qid,
+            "the last line has no line end: the file may be incomplete": self.no_final_newline,
+        }
+        return tuple(note for note, holds in notes.items() if holds)
 
 
 class SvmReader:
@@ -80,31 +106,31 @@ class SvmReader:
         self._may_lack_labels = may_lack_labels
         self._saw_comment = False
         self._stopped = False
+        self._lines = 0
         self.rows_read = 0
-        self.max_index = -1
-        self.zero_based = False
-        self.saw_qid = False
-        self.no_final_newline = False
-        self.counts = {"lines": 0, "values": 0, "zeros": 0, "faults": 0}
+        self.values_read = 0
+        self.faults = 0
+        self.traits = Traits()
+        """What was noted so far."""
 
     def __iter__(self) -> Iterator[Chunk]:
         _keep_freed_memory()
         for text in self._portions():
             if not text.endswith(b"\n"):
-                self.no_final_newline = True
+                self.traits.no_final_newline = True
                 text += b"\n"
             self._saw_comment |= b"#" in text
-            first_line = self.counts["lines"] + 1
+            first_line = self._lines + 1
             chunk = self._fast(text, first_line)
             if chunk is None:
                 chunk = self._strict(text, first_line)
-            self.counts["lines"] += int(np.count_nonzero(_line_ends(text)))
+            self._lines += int(np.count_nonzero(_line_ends(text)))
             if len(chunk.labels):
                 self._note(chunk)
                 yield chunk
             if self._stopped or self.rows_read == self._max_rows:
                 return
-        if not self.rows_read and not self.counts["faults"]:
+        if not self.rows_read and not self.faults:
             raise self._no_rows()
 
     def _portions(self) -> Iterator[bytes]:
@@ -121,11 +147,10 @@ class SvmReader:
     def _note(self, chunk: Chunk) -> None:
         rows = chunk.rows
         self.rows_read += len(chunk.labels)
-        self.max_index = max(self.max_index, rows.width - 1)
-        self.counts["values"] += len(rows.values)
-        self.counts["zeros"] += len(rows.values) - int(np.count_nonzero(rows.values))
-        if not self.zero_based:
-            self.zero_based = not rows.columns.all()
+        self.values_read += len(rows.values)
+        self.traits.max_index = max(self.traits.max_index, rows.width - 1)
+        if not self.traits.zero_based:
+            self.traits.zero_based = not rows.columns.all()
 
     def _fast(self, text: bytes, first_line: int) -> Chunk | None:
         """The rows of these lines, or None if a single byte of them cannot be vouched for."""
@@ -134,7 +159,8 @@ class SvmReader:
             return None
         if text[:first_end].endswith(b" "):  # LIBSVM's own files end every line so
             text = text.replace(b" \n", b"\n")
-        read = read_plain(text, self._max_features)
+        # a long comment would take 8 bytes of memory for each of its own
+        read = None if b"#" in text else read_plain(text, self._max_features)
         if read is not None:
             labels, rows = read
             return Chunk(labels, rows, np.arange(first_line, first_line + len(labels)))
@@ -144,7 +170,7 @@ class SvmReader:
         read = read_plain(tidy.text, self._max_features)
         if read is None:
             return None
-        self.saw_qid |= tidy.had_qid
+        self.traits.saw_qid |= tidy.had_qid
         labels, rows = read
         if tidy.unlabelled is not None:
             labels[tidy.unlabelled] = np.nan
@@ -167,7 +193,7 @@ class SvmReader:
             except Fault as fault:
                 if self._on_fault is None:
                     raise user_error(fault, self._source.name, number, line_text) from None
-                self.counts["faults"] += 1
+                self.faults += 1
                 self._on_fault(number, fault)
                 if not fault.whole_file:
                     continue
@@ -175,7 +201,7 @@ class SvmReader:
                 break
             if line is None:
                 continue
-            self.saw_qid |= line.has_qid
+            self.traits.saw_qid |= line.has_qid
             labels.append(line.label)
             columns += line.indices
             values += line.values
@@ -190,7 +216,7 @@ class SvmReader:
         return Chunk(np.array(labels, dtype=np.float64), rows, np.array(lines, dtype=np.int64))
 
     def _no_rows(self) -> UserError:
-        holds = "holds only blank lines" if self.counts["lines"] else "is empty"
+        holds = "holds only blank lines" if self._lines else "is empty"
         if self._saw_comment:
             holds = "holds only comments"
         hint = "a row is one line, `label index:value index:value ...`"
@@ -268,23 +294,22 @@ _FIRST_TOKEN = re.compile(rb"^[ \t]*([^\s#]+)", re.MULTILINE)
 class Scan:
     """What a first look at a file found: its number of rows, and how often each label appears."""
 
+    labels: LabelTally
     rows: int = 0
-    labels: dict[float, int] = field(default_factory=dict)
-    more_labels: bool = False
-    """There are more different labels than `max_labels`; the others are not in `labels`."""
+    """Those with faulty labels are counted, too."""
     sha256: str | None = None
     """Hash of all bytes, by which a later reading can tell whether the file changed."""
     size: int | None = None
     """In bytes."""
 
 
-def scan(path: str, max_rows: int | None = None, max_labels: int = 1000) -> Scan:
+def scan(path: str, max_rows: int | None = None) -> Scan:
     """Count rows and labels, of the first `max_rows` rows, without reading the features.
 
     Faulty labels are passed over, and a line without end stops the scan: the reader meets the
     same fault and reports it.
     """
-    found = Scan()
+    found = Scan(LabelTally())
     with open_source(path) as source:
         for text in whole_lines(source, CHUNK_BYTES):
             tokens = _FIRST_TOKEN.findall(text)
@@ -293,12 +318,8 @@ def scan(path: str, max_rows: int | None = None, max_labels: int = 1000) -> Scan
             for token, count in Counter(tokens).items():
                 found.rows += count
                 label = finite_number(token)
-                if label is None:
-                    continue
-                if label in found.labels or len(found.labels) < max_labels:
-                    found.labels[label] = found.labels.get(label, 0) + count
-                else:
-                    found.more_labels = True
+                if label is not None:
+                    found.labels.count(label, count)
             if found.rows == max_rows:
                 break
         found.sha256, found.size = source.sha256(), source.size

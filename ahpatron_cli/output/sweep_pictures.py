@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ahpatron_cli.atomic import unknown_suffix, write_atomically
-from ahpatron_cli.errors import ExitCode, UserError
+from ahpatron_cli.atomic import write_atomically
+from ahpatron_cli.errors import suggestion, usage
 from ahpatron_cli.numbers import counted, orders, short, value_text
 from ahpatron_cli.output.escape import literal
-from ahpatron_cli.output.plots.drawing import (
+from ahpatron_cli.output.pictures import (
     INK,
     LINE_WIDTH,
     PALE,
@@ -24,31 +27,25 @@ from ahpatron_cli.output.plots.drawing import (
     name_width,
     pens,
     picture,
-    require_matplotlib,
+    picture_format,
     rule,
     size_in_inches,
     text_width,
 )
-from ahpatron_cli.output.plots.panels import (
-    ParameterPanel,
-    Series,
-    all_learners,
-    axis_name,
-    check_axis,
-    drawable,
-    learners,
-    parameter_panel,
-    pareto_front,
-    short_label,
-)
+from ahpatron_cli.records import ParamValue
 from ahpatron_cli.sweep.statistics import OverDatasets
-from ahpatron_cli.sweep.summary import DataFindings, Findings, Metric, Setting
+from ahpatron_cli.sweep.summary import (
+    DataFindings,
+    Findings,
+    Metric,
+    Setting,
+    best_of,
+    varied_numbers,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
-
-PLOT_SUFFIXES = (".png", ".svg", ".pdf")
 
 _WIDTH, _HEIGHT = 3.1, 2.3
 """Inches of one panel; it grows taller where it holds many names."""
@@ -71,26 +68,160 @@ _FASTEST = 1e-6
 """Seconds; a time of 0 has no place on a logarithmic axis."""
 
 
-def check_plot_path(path: str | Path) -> None:
-    """Refuse what `write_plot` could not write, before a long sweep and not after it."""
-    suffix = Path(path).suffix.lower()
-    if suffix not in PLOT_SUFFIXES:
-        raise unknown_suffix(path, PLOT_SUFFIXES)
-    require_matplotlib(suffix)
+_SYMBOLS = {"budget": "B", "epsilon": "ε", "sigma": "σ"}
+_FIRST_CHOICES = ("budget", "epsilon", "sigma")
+_LOG_OVER = {"budget": 8.0}
+"""A logarithmic axis where the ratio of largest to smallest value is above this; else above 50."""
 
 
 def write_plot(path: str | Path, findings: Findings, x: str | None = None) -> None:
     """Write one row of panels per data set to a file whose suffix decides the format."""
-    check_plot_path(path)
-    if not findings.datasets:
-        raise UserError(
-            "there is nothing to draw: no trial was played to the end",
-            code=ExitCode.FAILED_TRIALS,
-        )
-    format = Path(path).suffix.lower().removeprefix(".")
+    format = picture_format(path)
     if x is not None:
         check_axis(x, drawable(findings))
     write_atomically(path, picture(lambda: draw_sweep(findings, x), format))
+
+
+# What there is to see ----------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Series:
+    """One learner against the parameter: its best setting for each value, in growing order."""
+
+    learner: str
+    points: Sequence[tuple[float, Setting]]
+    level: Setting | None
+    """The best setting of a learner that does not have the parameter, which has no points."""
+
+
+@dataclass(frozen=True)
+class ParameterPanel:
+    """A metric against one parameter."""
+
+    data: DataFindings
+    parameter: str
+    series: Sequence[Series]
+    log: bool
+    others: bool
+    """Whether other parameters varied too, so that each point is a choice among settings."""
+
+    @property
+    def values(self) -> list[float]:
+        """All values that were played."""
+        return sorted({value for series in self.series for value, _ in series.points})
+
+
+def learners(settings: Sequence[Setting]) -> list[str]:
+    """Their names, each once, in order of first appearance."""
+    return list(dict.fromkeys(setting.learner for setting in settings))
+
+
+def all_learners(findings: Findings) -> list[str]:
+    """Those of every data set."""
+    return learners([setting for data in findings.datasets for setting in data.settings])
+
+
+def parameter_panel(data: DataFindings, x: str | None = None) -> ParameterPanel | None:
+    """Rates against what was varied, or against `x`; None if that was not varied."""
+    groups = {
+        learner: [setting for setting in data.settings if setting.learner == learner]
+        for learner in learners(data.settings)
+    }
+    varied = (varied_numbers([one.params for one in group]) for group in groups.values())
+    counts = Counter(name for names in varied for name in names)
+    parameter = _choice(counts, len(groups)) if x is None else x if x in counts else None
+    if parameter is None:
+        return None
+    series = [_series(learner, group, parameter) for learner, group in groups.items()]
+    values = sorted({value for line in series for value, _ in line.points})
+    return ParameterPanel(
+        data,
+        parameter,
+        series,
+        log=_is_log(values, _LOG_OVER.get(parameter, 50.0)),
+        others=any(
+            set(one.varied) - {parameter}
+            for line in series
+            if line.points
+            for one in groups[line.learner]
+        ),
+    )
+
+
+def _is_log(values: Sequence[float], limit: float) -> bool:
+    """Whether values spread widely, or each is the same multiple of the one before."""
+    if values[0] <= 0:
+        return False
+    ratios = [high / low for low, high in pairwise(values)]
+    even = len(ratios) > 1 and max(ratios) < 1.05 * min(ratios) and max(ratios) > 1.2
+    return even or values[-1] / values[0] > limit
+
+
+def drawable(findings: Findings) -> list[str]:
+    """The parameters that could be drawn against."""
+    tried = [settings for data in findings.datasets for settings in data.tried.values()]
+    return list(dict.fromkeys(name for settings in tried for name in varied_numbers(settings)))
+
+
+def check_axis(x: str, names: Sequence[str]) -> None:
+    """Refuse to draw against a parameter that was not varied."""
+    if not names:
+        raise usage(f"--x {x}: no parameter is varied", "vary it: -g NAME=V1,V2")
+    if x not in names:
+        hint = suggestion(x, names) or f"use one of {', '.join(names)}"
+        raise usage(f"--x {x}: no such parameter is varied", hint)
+
+
+def _choice(counts: Mapping[str, int], count: int) -> str | None:
+    """The budget; else what all learners were varied in; else ε or σ, of those that have it."""
+    known = [name for name in _FIRST_CHOICES if name in counts]
+    of_all = [name for name in (*known, *counts) if counts[name] == count]
+    return next(iter([*(name for name in known if name == "budget"), *of_all, *known]), None)
+
+
+def _series(learner: str, settings: Sequence[Setting], parameter: str) -> Series:
+    by_value: dict[float, list[Setting]] = {}
+    for setting in settings:
+        value = _number(setting.params.get(parameter))
+        if value is not None:
+            by_value.setdefault(value, []).append(setting)
+    if len(by_value) == 1 and parameter not in _FIRST_CHOICES:
+        by_value = {}  # it was not varied
+    points = [(value, best_of(by_value[value])) for value in sorted(by_value)]
+    return Series(learner, points, level=None if points else best_of(settings))
+
+
+def _number(value: ParamValue | None) -> float | None:
+    """A place on an axis; words such as "keep" and infinity have none."""
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
+
+
+def axis_name(parameter: str) -> str:
+    """`budget B`, `epsilon ε`, `step`."""
+    symbol = _SYMBOLS.get(parameter)
+    return f"{literal(parameter)} {symbol}" if symbol else literal(parameter)
+
+
+def pareto_front(settings: Sequence[Setting]) -> list[Setting]:
+    """The settings that no other beats in time or metric without losing in the other.
+
+    The fastest first. Of settings equal in both the first is taken.
+    """
+    front: list[Setting] = []
+    for setting in sorted(settings, key=lambda each: (each.summary.seconds_mean, each.cost)):
+        if not front or setting.cost < front[-1].cost:
+            front.append(setting)
+    return front
+
+
+def short_label(setting: Setting) -> str:
+    """`ahpatron B=400, ε=0.5`: the learner, and what tells the setting from its others."""
+    varied = ", ".join(f"{_SYMBOLS.get(name, name)}={text}" for name, text in setting.texts.items())
+    return literal(f"{setting.learner} {varied}".rstrip())
+
+
+# The pictures -------------------------------------------------------------------------------------
 
 
 def learner_pens(findings: Findings) -> dict[str, Pen]:
@@ -132,11 +263,9 @@ def draw_sweep(findings: Findings, x: str | None = None) -> Figure:
     return figure
 
 
-def draw_parameter(
-    data: DataFindings, panel: ParameterPanel, by_learner: Mapping[str, Pen]
-) -> Figure:
+def draw_parameter(panel: ParameterPanel, by_learner: Mapping[str, Pen]) -> Figure:
     """The left panel of a data set alone."""
-    return _alone(data, by_learner, lambda axes: _draw_parameter(axes, panel, by_learner))
+    return _alone(panel.data, by_learner, lambda axes: _draw_parameter(axes, panel, by_learner))
 
 
 def draw_tradeoff(data: DataFindings, by_learner: Mapping[str, Pen]) -> Figure:
@@ -271,11 +400,11 @@ def _draw_parameter(axes: Axes, panel: ParameterPanel, by_learner: Mapping[str, 
         names.append(Name(_name(series.learner), _draw_series(axes, series, look), look))
     if panel.log:
         axes.set_xscale("log")
-    _ticks_at(axes, panel.values, panel.rounds, log=panel.log)
+    _ticks_at(axes, panel.values, panel.data.data.record.rounds, log=panel.log)
     across = axis_name(panel.parameter) + (", others at their best" if panel.others else "")
     axes.set_xlabel(across, fontsize=_SIZE, color=INK, parse_math=False)
     axes.margins(x=0.04, y=0.06)
-    if not panel.series[0].metric.larger_is_better:
+    if not panel.data.criterion.metric.larger_is_better:
         axes.set_ylim(bottom=max(axes.get_ylim()[0], 0.0))
     rule(axes)
     name_lines(axes, names, size=_SIZE)
@@ -330,13 +459,13 @@ def _draw_tradeoff(
         meaning = "joined: none is both faster and better"
         axes.set_title(meaning, loc="right", fontsize=_LABEL_SIZE, color=PALE, pad=3)
     axes.margins(x=0.05, y=0.06)
-    _label_front(axes, front, data)
+    _label_front(axes, front)
     _ticks_of_time(axes)
     if named:
         name_lines(axes, names, size=_SIZE, threads=False)
 
 
-def _label_front(axes: Axes, front: Sequence[Setting], data: DataFindings) -> None:
+def _label_front(axes: Axes, front: Sequence[Setting]) -> None:
     """Name the settings of the front, each to the left of its dot and below it.
 
     There is no dot there, nor the line of the front: it would be faster and better. Labels only
@@ -356,12 +485,14 @@ def _label_front(axes: Axes, front: Sequence[Setting], data: DataFindings) -> No
     lowest = bottom
     while True:
         point = (top - lowest) / up
-        places = _hang(rates, point)
-        if places[-1] - _LABEL_GAP / 2 * point >= lowest:
+        gap, places = _LABEL_GAP * point, [math.inf]
+        for rate in rates:
+            places.append(min(rate - _LABEL_OFFSET * point, places[-1] - gap))
+        if places[-1] - gap / 2 >= lowest:
             break
         lowest -= (top - bottom) / 50
     axes.set_ylim(lowest, top)
-    for text, setting, rate, place in zip(texts, front, rates, places, strict=True):
+    for text, setting, rate, place in zip(texts, front, rates, places[1:], strict=True):
         seconds = _seconds(setting)
         if place < rate - _LABEL_OFFSET * point:
             axes.plot([seconds, seconds], [rate, place], color=INK, linewidth=0.4, zorder=1.4)
@@ -379,15 +510,6 @@ def _label_front(axes: Axes, front: Sequence[Setting], data: DataFindings) -> No
     axes.set_yticks(
         [tick for tick in axes.get_yticks() if lowest <= tick <= top and (tick >= 0 or top <= 0)]
     )
-
-
-def _hang(rates: Sequence[float], point: float) -> list[float]:
-    """Heights for labels of falling rates, with `point` the height of a point; last the lowest."""
-    places: list[float] = []
-    for rate in rates:
-        wanted = rate - _LABEL_OFFSET * point
-        places.append(min(wanted, places[-1] - _LABEL_GAP * point) if places else wanted)
-    return places
 
 
 def _ticks_of_time(axes: Axes) -> None:

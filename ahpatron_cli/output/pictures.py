@@ -1,4 +1,4 @@
-"""What all pictures share: pens, names beside lines, and bytes that depend on the content only.
+"""Learning curves, and what all pictures share: pens, names beside lines, reproducible bytes.
 
 matplotlib is an extra (`ahpatron-cli[plot]`) and slow to import, so it is only met inside the
 functions that draw. Its object interface is used: no global state, no window, no display.
@@ -6,17 +6,24 @@ functions that draw. Its object interface is used: no global state, no window, n
 
 from __future__ import annotations
 
+import csv
 import importlib.util
 import io
 import re
 import warnings
+from bisect import bisect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
 from xml.etree import ElementTree
 
-from ahpatron_cli.errors import ExitCode, UserError
+from ahpatron_cli.atomic import format_of_suffix, write_atomically
+from ahpatron_cli.errors import usage
+from ahpatron_cli.numbers import percent
+from ahpatron_cli.output.escape import literal, spreadsheet_text
+from ahpatron_cli.records import Curve
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -46,6 +53,11 @@ _METADATA: Mapping[str, Mapping[str, None]] = {
     "svg": {"Date": None, "Creator": None},
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
 }
+
+_FIRST_DRAWN = 0.01
+"""The share of rounds that is left out on the left: one mistake in one round is 100 %, and such
+swings would press everything else flat. The .csv has every round."""
+_NAME_SIZE = 9.0
 
 _OPACITY_OF_INK = {BLACK: "1", INK: "1", PALE: "0.75", GRID: "0.2"}
 _REFERENCE = re.compile(r"url\(#([^)]*)\)")
@@ -85,14 +97,17 @@ def has_matplotlib() -> bool:
     return importlib.util.find_spec("matplotlib") is not None
 
 
-def require_matplotlib(suffix: str, *, instead: str = "") -> None:
-    """Refuse pictures where there is no matplotlib; `instead` says what could be done without."""
-    if not has_matplotlib():
-        raise UserError(
-            f"writing {suffix} pictures needs matplotlib",
-            code=ExitCode.USAGE,
-            hint=INSTALL + instead,
-        )
+def picture_format(path: str | Path, *others: str) -> str:
+    """The format that a file name asks for, a picture's or one of the `others`, such as csv.
+
+    Refused before a long run, and not after it: other suffixes, and pictures without matplotlib.
+    """
+    formats = {f".{name}": name for name in (*others, *_METADATA)}
+    format = format_of_suffix(path, formats=formats)
+    if format not in others and not has_matplotlib():
+        instead = "".join(f", or write a .{name} file" for name in others)
+        raise usage(f"writing .{format} pictures needs matplotlib", INSTALL + instead)
+    return format
 
 
 def picture(draw: Callable[[], Figure], format: str, *, transparent: bool = False) -> bytes:
@@ -184,13 +199,8 @@ def fitted(text: str, points: float, size: float) -> str:
     """The text, or as much of it as fits into a width, with an ellipsis."""
     if text_width(text, size) <= points:
         return text
-    fits, cut = 0, len(text)
-    while cut - fits > 1:
-        middle = (fits + cut) // 2
-        if text_width(text[:middle] + "…", size) <= points:
-            fits = middle
-        else:
-            cut = middle
+    lengths = range(1, len(text))
+    fits = bisect(lengths, points, key=lambda length: text_width(text[:length] + "…", size))
     return text[:fits] + "…"
 
 
@@ -281,3 +291,82 @@ def _unique(attributes: dict[str, str], prefix: str) -> dict[str, str]:
     if "d" in attributes:
         attributes["d"] = " ".join(attributes["d"].split())
     return attributes
+
+
+# Learning curves ----------------------------------------------------------------------------------
+
+
+def write_curve(path: str | Path, curves: Sequence[Curve]) -> None:
+    """Write the curves to a file whose suffix decides the format."""
+    format = picture_format(path, "csv")
+    numbers = format == "csv"
+    content = _as_csv(curves) if numbers else picture(lambda: draw_curves(curves), format)
+    write_atomically(path, content)
+
+
+def _as_csv(curves: Sequence[Curve]) -> str:
+    target = io.StringIO()
+    writer = csv.writer(target, lineterminator="\n")
+    recent = any(curve.recent_rate is not None for curve in curves)
+    head = ["learner", "round", "mistakes", "mistake_rate", *(["recent_rate"] if recent else [])]
+    writer.writerow(head)
+    for curve in curves:
+        columns = [curve.rounds.tolist(), curve.mistakes.tolist(), curve.mistake_rate.tolist()]
+        if curve.recent_rate is not None:
+            columns.append(curve.recent_rate.tolist())
+        for number, mistakes, *rates in zip(*columns, strict=True):
+            shown = int(mistakes) if mistakes == int(mistakes) else mistakes
+            writer.writerow((spreadsheet_text(curve.label), number, shown, *rates))
+    return target.getvalue()
+
+
+def draw_curves(curves: Sequence[Curve]) -> Figure:
+    """One line per learner, each named at its right end: no legend to look up.
+
+    Bands are ± one standard deviation over the repeats; a grey line is the baseline.
+    """
+    from matplotlib.figure import Figure
+    from matplotlib.ticker import StrMethodFormatter
+
+    height = max(4.0, 0.6 + inches_per_name(_NAME_SIZE) * len(curves))
+    figure = Figure(figsize=(6.4, height))
+    axes = figure.add_subplot()
+    names = []
+    for curve, pen in zip(curves, pens(len(curves)), strict=True):
+        drawn = curve.rounds >= _FIRST_DRAWN * curve.rounds[-1]
+        look: dict[str, Any] = {
+            "color": pen.colour,
+            "linestyle": pen.stroke,
+            "linewidth": LINE_WIDTH,
+        }
+        axes.plot(curve.rounds[drawn], 100 * curve.mistake_rate[drawn], **look)
+        if curve.recent_rate is not None:
+            thin = {**look, "linewidth": LINE_WIDTH / 3}
+            axes.plot(curve.rounds[drawn], 100 * curve.recent_rate[drawn], **thin)
+        if curve.sd is not None:
+            low, high = (curve.mistakes + sign * curve.sd for sign in (-1, 1))
+            edges = [100 * (edge / curve.rounds)[drawn] for edge in (low, high)]
+            band: dict[str, Any] = {"color": pen.colour, "alpha": 0.15, "linewidth": 0}
+            axes.fill_between(curve.rounds[drawn], *edges, **band)
+        rate = float(curve.mistake_rate[-1])
+        names.append(Name(f"{literal(curve.label)}  {percent(rate)} %", 100 * rate, look))
+    baselines = {curve.baseline for curve in curves}
+    baseline = baselines.pop() if len(baselines) == 1 else None
+    if baseline is not None:
+        look = {"color": PALE, "linestyle": ":", "linewidth": 1.0}
+        axes.axhline(100 * baseline, **look)
+        names.append(Name(f"baseline  {percent(baseline)} %", 100 * baseline, look))
+    abouts = [about for about in dict.fromkeys(curve.about for curve in curves) if about]
+    if len(abouts) == 1:
+        text = literal(abouts[0]) + (", mean ± sd" if curves[0].sd is not None else "")
+        axes.set_title(text, loc="left", fontsize=_NAME_SIZE + 1, color=INK, parse_math=False)
+    axes.set_xlabel("round $t$")
+    axes.set_ylabel("mistake rate $|M_t|\\;/\\;t$ (%)")
+    axes.set_xlim(0, max(int(curve.rounds[-1]) for curve in curves))
+    axes.margins(y=0.08)
+    axes.set_ylim(bottom=max(axes.get_ylim()[0], 0.0))
+    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
+    rule(axes)
+    axes.spines[["top", "right"]].set_visible(False)
+    name_lines(axes, names, size=_NAME_SIZE)
+    return figure

@@ -1,1 +1,0 @@
-"""Pictures: curves and sweeps, drawn with matplotlib."""

@@ -104,7 +104,7 @@ def _mend(exponents: Floats, left: Points, right: Points) -> None:
 
 def _exp(exponents: Floats, lowest: float) -> Floats:
     """`exp` in place, sparing it what becomes 0. `lowest` is a lower bound on the exponents."""
-    if lowest > LOWEST:
+    if lowest > LOWEST or not exponents.size or exponents.min() > LOWEST:
         return np.exp(exponents, out=exponents)
     flat = exponents.ravel(order="K")
     near = np.flatnonzero(flat > LOWEST)

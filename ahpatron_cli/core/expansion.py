@@ -467,16 +467,18 @@ class Expansion(Hypothesis):
     def values_at_support(self) -> Floats:
         """f(s) by place, if the Gram matrix is kept and was not asked for in this block."""
         assert self._gram is not None
-        n = self._first
-        a, b, K = self._a[:n], self._a[n:], self._gram[:n, :n]
+        n, a = self._first, self._a
         if self._settled is None:
-            self._settled = a.copy(), K @ a
-        known, values = self._settled  # a of the last time, and K(S,S)·a
-        for place in np.flatnonzero(a != known).tolist():  # few were dropped since
-            daxpy(K[place], values, a=a.item(place) - known.item(place))  # in place
+            known = a.copy()
+            known[n:] = 0.0
+            self._settled = known, self._gram[:n, :n] @ a[:n]
+        known, values = self._settled  # a of the last time, and f(s) with it at the first n places
+        changed = (a != known).nonzero()[0].tolist() if n else []  # few were added or dropped since
+        for place in changed:
+            row = self._gram[place] if place < n else self._table[place - n]
+            daxpy(row, values, n, a.item(place) - known.item(place))  # in place
             known[place] = a[place]
-        # all columns at once: a part of them would be copied first
-        return np.concatenate([values + (b @ self._table)[:n], self._g]) * self._scale
+        return np.concatenate([values, self._g]) * self._scale
 
     def sizes(self) -> Floats:
         """|a_i| up to a common factor, by place; 0 where there is no example."""

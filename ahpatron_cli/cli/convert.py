@@ -11,7 +11,6 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ahpatron_cli.cli import options
 from ahpatron_cli.errors import one_of, usage
 from ahpatron_cli.signals import raise_on_signals
 
@@ -24,16 +23,16 @@ _PACKERS = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz"}
 
 
 def convert(
-    data: options.DelimitedFile,
-    label: options.LabelColumn = None,
-    positive: options.PositiveValue = None,
-    drop: options.DroppedColumns = None,
-    words: options.WordColumns = None,
-    missing: options.Missing = "refuse",
-    like: options.LikeFile = None,
-    map_file: options.MapFile = None,
-    out: options.LibsvmFile = None,
-    quiet: options.Quiet = False,
+    data: str,
+    label: str | None = None,
+    positive: str | None = None,
+    drop: list[str] | None = None,
+    words: list[str] | None = None,
+    missing: str = "refuse",
+    like: str | None = None,
+    map_file: str | None = None,
+    out: str | None = None,
+    quiet: bool = False,
 ) -> None:
     """Convert CSV, TSV or `;` text with a header to LIBSVM text.
 

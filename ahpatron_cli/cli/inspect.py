@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from ahpatron_cli.cli import options
+from ahpatron_cli.cli.options import typed
 from ahpatron_cli.errors import ExitCode, Place, UserError, one_of, usage
 from ahpatron_cli.signals import raise_on_signals
 
@@ -27,27 +27,27 @@ _RESULTS = (
 
 def inspect(
     context: typer.Context,
-    paths: options.InspectedPaths = None,
-    learners: options.AllLearners = False,
-    max_faults: options.MaxFaults = 20,
-    max_features: options.MaxFeatures = 10_000_000,
-    positive: options.Positive = None,
-    scale: options.InspectedScale = None,
-    sigma: options.AlignmentSigma = None,
-    seed: options.SampleSeed = 0,
-    format: options.Format = "table",
-    plot: options.PlotFile = None,
-    report: options.ReportFile = None,
-    x: options.PlotAxis = None,
-    out: options.Out = None,
-    learner: options.ShownLearners = None,
-    data: options.ShownData = None,
-    metric: options.MetricName = "mistake_rate",
-    tune_orders: options.TuneOrders = 0,
-    matrix: options.OnlyMatrix = False,
-    trials: options.EveryTrial = False,
-    merge: options.MergedFile = None,
-    quiet: options.Quiet = False,
+    paths: list[str] | None = None,
+    learners: bool = False,
+    max_faults: int = 20,
+    max_features: int = 10_000_000,
+    positive: str | None = None,
+    scale: str | None = None,
+    sigma: str | None = None,
+    seed: int = 0,
+    format: str = "table",
+    plot: str | None = None,
+    report: str | None = None,
+    x: str | None = None,
+    out: str | None = None,
+    learner: list[str] | None = None,
+    data: list[str] | None = None,
+    metric: str = "mistake_rate",
+    tune_orders: int = 0,
+    matrix: bool = False,
+    trials: bool = False,
+    merge: str | None = None,
+    quiet: bool = False,
 ) -> ExitCode:
     """Look at data, a model, the results of a sweep, or the list of learners.
 
@@ -123,7 +123,7 @@ def _refuse_others(
 ) -> None:
     """Refuse options that would have no effect, and formats that only results have."""
     for name in dict.fromkeys((*_DATA, *_RESULTS)):
-        if name not in legal and options.typed(context, name):
+        if name not in legal and typed(context, name):
             flags = [f"--{one.replace('_', '-')}" for one in legal]
             hint = f"options for {what}: {', '.join(flags)}"
             raise usage(f"--{name.replace('_', '-')} has no effect on {what}", hint)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from ahpatron_cli.cli import options
 from ahpatron_cli.errors import Remedy, UserError, one_of, usage
 from ahpatron_cli.numbers import counted
 from ahpatron_cli.signals import raise_on_signals
@@ -21,12 +20,12 @@ _SUFFIXES = {".csv": "csv", ".jsonl": "jsonl"}
 
 
 def predict(
-    model: options.ModelFile,
-    data: options.PredictedFiles,
-    format: options.ScoreFormat = "csv",
-    out: options.ScoreFile = None,
-    max_features: options.MaxFeatures = 10_000_000,
-    quiet: options.Quiet = False,
+    model: str,
+    data: list[str],
+    format: str = "csv",
+    out: str | None = None,
+    max_features: int = 10_000_000,
+    quiet: bool = False,
 ) -> None:
     """Predict labels with a saved model, without learning.
 

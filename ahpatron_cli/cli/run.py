@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from ahpatron_cli.cli import options
+from ahpatron_cli.cli.options import typed
 from ahpatron_cli.errors import UserError
 from ahpatron_cli.signals import deferred, raise_on_signals
 
@@ -17,40 +17,40 @@ if TYPE_CHECKING:
 
 def run(
     context: typer.Context,
-    data: options.DataFiles,
-    learner: options.Learners = None,
-    budget: options.Budget = None,
-    kernel: options.KernelName = "gaussian",
-    sigma: options.Sigma = None,
-    epsilon: options.Epsilon = None,
-    param: options.Params = None,
-    theorem: options.TheoremName = None,
-    certify: options.Certify = False,
-    jobs: options.Jobs = 1,
-    repeats: options.Repeats = 1,
-    seed: options.Seed = 0,
-    shuffle: options.Shuffle = None,
-    limit: options.Limit = None,
-    scale: options.Scale = "none",
-    positive: options.Positive = None,
-    cost: options.Costs = None,
-    max_features: options.MaxFeatures = 10_000_000,
-    cache: options.Cache = False,
-    save: options.Save = None,
-    resume: options.Resume = None,
-    freeze: options.Freeze = False,
-    checkpoint: options.Checkpoint = None,
-    every: options.Every = 100_000,
-    predictions: options.Predictions = None,
-    curve: options.CurveFile = None,
-    metrics: options.MetricsFlag = False,
-    mcnemar: options.McNemarFlag = False,
-    window: options.WindowSize = None,
-    fading: options.FadingFactor = None,
-    format: options.Format = "table",
-    out: options.Out = None,
-    quiet: options.Quiet = False,
-    verbose: options.Verbose = 0,
+    data: list[str],
+    learner: list[str] | None = None,
+    budget: str | None = None,
+    kernel: str = "gaussian",
+    sigma: str | None = None,
+    epsilon: str | None = None,
+    param: list[str] | None = None,
+    theorem: str | None = None,
+    certify: bool = False,
+    jobs: int = 1,
+    repeats: int = 1,
+    seed: int = 0,
+    shuffle: bool | None = None,
+    limit: int | None = None,
+    scale: str = "none",
+    positive: str | None = None,
+    cost: list[str] | None = None,
+    max_features: int = 10_000_000,
+    cache: bool = False,
+    save: str | None = None,
+    resume: str | None = None,
+    freeze: bool = False,
+    checkpoint: str | None = None,
+    every: int = 100_000,
+    predictions: str | None = None,
+    curve: str | None = None,
+    metrics: bool = False,
+    mcnemar: bool = False,
+    window: int | None = None,
+    fading: float | None = None,
+    format: str = "table",
+    out: str | None = None,
+    quiet: bool = False,
+    verbose: int = 0,
 ) -> None:
     """Play learners over LIBSVM files and count their mistakes.
 
@@ -88,20 +88,20 @@ def run(
     to_stdout = predictions == STDOUT
     if predictions:
         check_predictions_path(predictions)
-    if to_stdout and options.typed(context, "format"):
+    if to_stdout and typed(context, "format"):
         problem = f"--predictions - and --format {format} cannot share standard output"
         raise usage(problem, "write the results to a file: --out FILE")
     written = None if to_stdout else predictions
     outputs = {"--out": out, "--curve": curve, "--predictions": written}
     check_outputs({**outputs, "--save": save, "--checkpoint": checkpoint}, data)
-    if options.typed(context, "every") and not checkpoint:
+    if typed(context, "every") and not checkpoint:
         raise usage("--every requires --checkpoint FILE")
-    if resume and options.typed(context, "seed") and not shuffle:
+    if resume and typed(context, "seed") and not shuffle:
         raise usage("--seed with --resume requires --shuffle: the model has its own seed")
     if resume:
         from ahpatron_cli.models.checkpoint import MODEL_OPTIONS
 
-        known = [name for name in MODEL_OPTIONS if options.typed(context, name)]
+        known = [name for name in MODEL_OPTIONS if typed(context, name)]
         if known:
             problem = f"--{known[0]} cannot be combined with --resume: the model has its own"
             raise usage(problem, f"`ahpatron inspect {shlex.quote(resume)}` shows it")

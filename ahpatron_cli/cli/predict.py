@@ -11,7 +11,6 @@ from ahpatron_cli.signals import raise_on_signals
 
 if TYPE_CHECKING:
     from ahpatron_cli.cli.console import Conversation
-    from ahpatron_cli.core.rows import Floats
     from ahpatron_cli.data.dataset import Preparation
     from ahpatron_cli.models.checkpoint import SavedPass
     from ahpatron_cli.output.predictions import ScoreWriter
@@ -86,16 +85,6 @@ def _saved_pass(model: str, data: list[str], talk: Conversation) -> SavedPass:
         raise
 
 
-def _found(scores: Floats) -> Floats:
-    """What is predicted, as labels are played."""
-    import numpy as np
-
-    from ahpatron_cli.core.classwise import predicted
-
-    found = np.where(scores >= 0, 1, -1) if scores.ndim == 1 else predicted(scores)
-    return found.astype(np.float64)
-
-
 def _score(
     path: str, saved: SavedPass, preparation: Preparation, writer: ScoreWriter, talk: Conversation
 ) -> str:
@@ -104,6 +93,7 @@ def _score(
 
     from ahpatron_cli.data.dataset import stream
     from ahpatron_cli.data.source import open_source
+    from ahpatron_cli.runner import mistakes_of
 
     preparation, known = saved.prepared(preparation)
     rows = labelled = mistakes = 0
@@ -116,8 +106,8 @@ def _score(
             has_label = ~np.isnan(batch.labels)
             rows += len(scores)
             labelled += int(np.count_nonzero(has_label))
-            mistaken = _found(scores) != batch.labels
-            mistakes += int(np.count_nonzero(mistaken & has_label))
+            mistaken = mistakes_of(scores[has_label], batch.labels[has_label])
+            mistakes += int(np.count_nonzero(mistaken))
             line.update(source.position, mistakes, labelled)
         saved.finish(frozen, dataset)
     if not labelled:

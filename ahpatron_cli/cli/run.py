@@ -65,7 +65,6 @@ def run(
     from ahpatron_cli.data.dataset import Preparation
     from ahpatron_cli.data.scaling import SCALES
     from ahpatron_cli.errors import one_of, usage
-    from ahpatron_cli.metrics import Recent
     from ahpatron_cli.output.formats import FORMATS, to_text, write_reports
     from ahpatron_cli.output.predictions import STDOUT, check_predictions_path, open_predictions
     from ahpatron_cli.runner import Repetition
@@ -114,9 +113,10 @@ def run(
     if (save or checkpoint) and any(setup.source for setup in setups):
         problem = "--save and --checkpoint require a learner that is installed, not one in a file"
         raise usage(problem, "register it by the entry-point group `ahpatron.learners`")
-    if theorem or certify:
-        from ahpatron_cli.certify import Certifier, meet
-    setups = meet(theorem, setups) if theorem else setups
+    if theorem:
+        from ahpatron_cli.certify import meet
+
+        setups = meet(theorem, setups)
     for remark in remarks:
         talk.warn(remark)
     permuted = repeats > 1 if shuffle is None else shuffle
@@ -128,8 +128,13 @@ def run(
         raise usage("--window and --fading cannot be combined", "give one of them")
     if fading is not None and not 0 < fading < 1:
         raise usage(f"--fading must be a number > 0 and < 1, got {fading:g}")
-    recent = Recent(window, fading) if window or fading else None
-    repetition = Repetition(repeats, seed, permuted, metrics, recent, costs)
+    repetition = Repetition(
+        *(repeats, seed, permuted, metrics),
+        exact_auc=permuted or repeats > 1,
+        window=window or 0,
+        fading=fading or 0.0,
+        costs=costs,
+    )
     preparation = Preparation(
         limit,
         one_of("scale", scale, SCALES),
@@ -160,14 +165,9 @@ def run(
     try:
         with ExitStack() as last:
             writer = last.enter_context(open_predictions(predictions))
-            certifier = Certifier(seed) if certify else None
             folder = default_folder() if cache else None
-            session = Session(
-                *(setups, preparation, repetition, jobs, talk, writer, saved, certifier, folder),
-                paired=mcnemar,
-                traced=traced,
-            )
-            session.check(data)
+            how = data, setups, preparation, repetition, jobs, talk, writer, saved, folder
+            session = Session(*how, certify, mcnemar, traced)
             for path in data:
                 reports.append(session.play(path))  # noqa: PERF401 - a fault leaves those before
             with deferred():  # all output files, or none

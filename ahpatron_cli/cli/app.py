@@ -156,20 +156,13 @@ def _top(
 
 def main() -> NoReturn:
     """Run the command of this process and end it; `__main__.py` calls this."""
-    _pin_blas_to_one_thread()
+    # Before NumPy is imported, whatever the user's environment says: the engine's products are
+    # small, so one thread is 3 to 6 times faster, and results do not depend on the number of cores.
+    for library in ("OPENBLAS", "OMP", "MKL", "VECLIB", "BLIS"):
+        os.environ[f"{library}_NUM_THREADS"] = "1"
     code = run_command(sys.argv[1:])
     leave_at_once_on_signals()
     sys.exit(code)
-
-
-def _pin_blas_to_one_thread() -> None:
-    """Whatever the user's environment says; BLAS reads it when NumPy is imported, so before that.
-
-    The engine's products are small: one thread is 3 to 6 times faster than several, and results do
-    not depend on the number of cores.
-    """
-    for library in ("OPENBLAS", "OMP", "MKL", "VECLIB", "BLIS"):
-        os.environ[f"{library}_NUM_THREADS"] = "1"
 
 
 def run_command(arguments: list[str]) -> int:
@@ -193,8 +186,7 @@ def run_command(arguments: list[str]) -> int:
         hint = "use a smaller --budget, or one pass in file order, without --shuffle"
         fault = UserError("not enough memory", code=ExitCode.BUG, hint=hint)
     except Exception as error:  # printed with all that is needed to mend it, unless it is known
-        known = _stdout_fault(error) or _learner_fault(error)
-        if known is None:
+        if (known := _known_fault(error)) is None:
             bug = f"ahpatron {__version__}: this is a bug in ahpatron, please report"
             print(bug, file=sys.stderr)
             traceback.print_exc()
@@ -254,19 +246,14 @@ def _usage_fault(error: Exception, arguments: list[str]) -> UserError:
     return usage(message, hint)
 
 
-def _stdout_fault(error: Exception) -> UserError | None:
-    """A full disk behind standard output."""
+def _known_fault(error: Exception) -> UserError | None:
+    """A full disk behind standard output, or a learner that is not ours."""
     from ahpatron_cli.atomic import DISK_FAULTS
 
-    if not isinstance(error, OSError) or error.errno not in DISK_FAULTS or error.filename:
-        return None
-    _abandon_stdout()
-    problem = f"standard output cannot be written: {error.strerror}"
-    return UserError(problem, code=ExitCode.IO_ERROR)
-
-
-def _learner_fault(error: Exception) -> UserError | None:
-    """What went wrong in a learner that is not ours."""
+    if isinstance(error, OSError) and error.errno in DISK_FAULTS and not error.filename:
+        _abandon_stdout()
+        problem = f"standard output cannot be written: {error.strerror}"
+        return UserError(problem, code=ExitCode.IO_ERROR)
     if "ahpatron_cli.core.learners" not in sys.modules:
         return None
     from ahpatron_cli.core.errors import LearnerLoadError

@@ -19,7 +19,7 @@ from ahpatron_cli.numbers import percent
 from ahpatron_cli.output.escape import literal
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, ProgressColumn
+    from rich.progress import Progress
 
 _SECONDS_BETWEEN_REFRESHES = 0.1
 _NARROWEST = 20
@@ -185,30 +185,14 @@ def _make_bar(stream: TextIO, *, known_total: bool, ticks: bool) -> Progress:
     before a fork. (joblib starts its processes anew.)
     It leaves no trace when done, and keeps its hands off stdout, which belongs to the data.
     """
-    from rich.console import Console  # rich takes 0.1 s to load
-    from rich.progress import Progress
-
-    console = Console(file=stream)
-    return Progress(
-        *_columns(console.width, known_total=known_total),
-        console=console,
-        auto_refresh=ticks,
-        refresh_per_second=2,
-        speed_estimate_period=3600.0,  # passes end together: the last seconds say little
-        transient=True,
-        expand=known_total,
-        redirect_stdout=False,
-        redirect_stderr=False,
-    )
-
-
-def _columns(width: int, *, known_total: bool) -> list[ProgressColumn]:
-    from rich import progress
+    from rich import progress  # rich takes 0.1 s to load
+    from rich.console import Console
     from rich.table import Column
 
-    named, timed = width >= _ROOM_FOR_DESCRIPTION, width >= _ROOM_FOR_TIMES
+    console = Console(file=stream)
+    named, timed = console.width >= _ROOM_FOR_DESCRIPTION, console.width >= _ROOM_FOR_TIMES
     bar = progress.BarColumn(bar_width=None, table_column=Column(ratio=1))
-    columns: list[tuple[bool, ProgressColumn]] = [
+    columns: list[tuple[bool, progress.ProgressColumn]] = [
         (named, progress.TextColumn("{task.description}", markup=False)),
         (known_total, bar),
         (known_total, progress.TaskProgressColumn()),
@@ -218,7 +202,17 @@ def _columns(width: int, *, known_total: bool) -> list[ProgressColumn]:
         (timed or not known_total, progress.TimeElapsedColumn()),
         (timed and known_total, progress.TimeRemainingColumn(compact=True)),
     ]
-    return [column for shown, column in columns if shown]
+    return progress.Progress(
+        *(column for shown, column in columns if shown),
+        console=console,
+        auto_refresh=ticks,
+        refresh_per_second=2,
+        speed_estimate_period=3600.0,  # passes end together: the last seconds say little
+        transient=True,
+        expand=known_total,
+        redirect_stdout=False,
+        redirect_stderr=False,
+    )
 
 
 def render_error(error: UserError, *, colour: bool = False, width: int | None = None) -> str:

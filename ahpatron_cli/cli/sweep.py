@@ -9,6 +9,9 @@ from ahpatron_cli.cli.options import typed
 from ahpatron_cli.errors import ExitCode, UserError
 from ahpatron_cli.signals import raise_on_signals
 
+_CONFIGURABLE = ("kernel", "repeats", "seed", "shuffle", "limit", "scale", "positive")
+"""Parameters that a --config file may set, too."""
+
 
 def sweep(
     context: typer.Context,
@@ -62,15 +65,7 @@ def sweep(
 
     raise_on_signals()
     talk = Conversation(quiet=quiet, verbose=verbose)
-    given = {
-        "kernel": kernel,
-        "repeats": repeats,
-        "seed": seed,
-        "shuffle": shuffle,
-        "limit": limit,
-        "scale": scale,
-        "positive": positive,
-    }
+    given = {name: context.params[name] for name in _CONFIGURABLE}
     if typed(context, "wait") and not scheduler:
         raise usage("--wait requires --scheduler ADDRESS")
     if out is None and not dry_run:
@@ -88,18 +83,14 @@ def sweep(
         costs=parse_costs(cost or []),
     )
     output = FindingsOutput(format, plot, report, only_matrix=matrix, x=x)
-    output.check([*(file.path for file in plan.files), *([out] if out else [])])
+    output.check([*(file.path for file in plan.files), *filter(None, [out])])
     criterion = criterion_of(metric, tune_orders)
     if tune_orders >= plan.repeats and tune_orders:
-        raise usage(
-            f"--tune-orders {tune_orders} leaves no order to report on",
-            f"play more than {tune_orders}: --repeats {2 * tune_orders}",
-        )
+        problem = f"--tune-orders {tune_orders} leaves no order to report on"
+        raise usage(problem, f"play more than {tune_orders}: --repeats {2 * tune_orders}")
     if one_of("search", search, SEARCHES) == "halving" and shard:
-        raise usage(
-            "--search halving compares all settings, so it cannot be combined with --shard",
-            "use --jobs N or --scheduler ADDRESS",
-        )
+        problem = "--search halving compares all settings, so it cannot be combined with --shard"
+        raise usage(problem, "use --jobs N or --scheduler ADDRESS")
     how = jobs, scheduler, parse_shard(shard), retries, wait
     work = Sweep(plan, criterion, search == "halving", out, output, talk, *how)
     try:

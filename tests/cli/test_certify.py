@@ -163,29 +163,22 @@ def test_streamed_or_in_memory_the_bound_is_the_same(
 
 
 def test_standard_input_and_pipes_are_refused(ahpatron: Ahpatron) -> None:
-    done = ahpatron("run", "-", "--certify", stdin=b"1 1:1\n-1 2:1\n")
-    assert (done.code, done.out) == (2, "")
-    assert "--certify reads the data again, and standard input can be read only once" in done.err
-    assert "hint: write it to a file first" in done.err
+    err = ahpatron.refusal(2, "run", "-", "--certify", stdin=b"1 1:1\n-1 2:1\n")
+    assert "--certify reads the data again, and standard input can be read only once" in err
+    assert "hint: write it to a file first" in err
     os.mkfifo(ahpatron.folder / "pipe")
-    done = ahpatron("run", "pipe", "--certify")
-    assert done.code == 2
-    assert "pipe can be read only once" in done.err
+    assert "pipe can be read only once" in ahpatron.refusal(2, "run", "pipe", "--certify")
 
 
 def test_contradictions_are_refused(ahpatron: Ahpatron, rings: Path) -> None:
-    done = ahpatron("run", rings, "--theorem", "4", "-p", "radius=9")
-    assert done.code == 2
-    assert "--theorem 4 requires U <= √B/4 (here U = 9, B = 400) and 3U/√B < ε < 1" in done.err
-    done = ahpatron("run", rings, "--theorem", "4", "-p", "rescale=keep")
-    assert done.code == 2
-    assert "--theorem 4 requires c_t = 0.6 (here c_t = keep)" in done.err
-    done = ahpatron("run", rings, "--theorem", "2")
-    assert done.code == 2
-    assert "--theorem 2 is about perceptron, which is not among the chosen learners" in done.err
-    done = ahpatron("run", rings, "--theorem", "corolary-1", "-l", "avp")
-    assert done.code == 2
-    assert "did you mean corollary-1?" in done.err
+    err = ahpatron.refusal(2, "run", rings, "--theorem", "4", "-p", "radius=9")
+    assert "--theorem 4 requires U <= √B/4 (here U = 9, B = 400) and 3U/√B < ε < 1" in err
+    err = ahpatron.refusal(2, "run", rings, "--theorem", "4", "-p", "rescale=keep")
+    assert "--theorem 4 requires c_t = 0.6 (here c_t = keep)" in err
+    err = ahpatron.refusal(2, "run", rings, "--theorem", "2")
+    assert "--theorem 2 is about perceptron, which is not among the chosen learners" in err
+    err = ahpatron.refusal(2, "run", rings, "--theorem", "corolary-1", "-l", "avp")
+    assert "did you mean corollary-1?" in err
 
 
 def test_what_was_given_stays(ahpatron: Ahpatron, rings: Path) -> None:
@@ -203,11 +196,10 @@ def test_a_broken_bound_ends_with_exit_code_1(
     """The formula of Theorem 1 forgets the norm, and half of the loss."""
     broken = dataclasses.replace(theorems.THEOREMS[0], bound=lambda loss: loss / 2)
     monkeypatch.setattr(theorems, "theorems_of", lambda learner: [broken])
-    done = ahpatron("run", rings, "-l", "perceptron", "--sigma", "0.1", "--certify")
-    assert (done.code, done.out) == (1, "")
-    assert "this is a bug in ahpatron, please report" in done.err
-    assert "Theorem 1 is broken: perceptron has 236 mistakes, the bound is" in done.err
-    assert "Comparator(name=" in done.err
+    err = ahpatron.refusal(1, "run", rings, "-l", "perceptron", "--sigma", "0.1", "--certify")
+    assert "this is a bug in ahpatron, please report" in err
+    assert "Theorem 1 is broken: perceptron has 236 mistakes, the bound is" in err
+    assert "Comparator(name=" in err
 
 
 def test_a_file_that_changes_between_its_readings(
@@ -222,6 +214,4 @@ def test_a_file_that_changes_between_its_readings(
         return draw(*arguments)
 
     monkeypatch.setattr(certify, "comparators", later)
-    done = ahpatron("run", path, "--certify")
-    assert done.code == 65, done.err
-    assert "the file changed between two readings" in done.err
+    assert "the file changed between two readings" in ahpatron.refusal(65, "run", path, "--certify")

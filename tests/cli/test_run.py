@@ -294,9 +294,8 @@ def test_a_learner_that_cannot_play_is_left_out_and_said(ahpatron: Ahpatron, rin
         assert done.code == 0
         assert [run["learner"] for run in json.loads(done.out)["runs"]] == ["rbp"]
         assert "left out: bogd" in done.err
-        alone = ahpatron("run", rings, "-l", "bogd", *options, *way)
-        assert (alone.code, alone.out) == (2, "")
-        assert "shrinkage must be a number below 1/step" in alone.err
+        err = ahpatron.refusal(2, "run", rings, "-l", "bogd", *options, *way)
+        assert "shrinkage must be a number below 1/step" in err
 
 
 def test_default_steps_know_the_length_of_a_file_but_not_of_a_pipe(
@@ -331,9 +330,8 @@ def test_what_is_done_before_a_faulty_file_is_shown(
 
 def test_predictions_are_written_as_csv_only(ahpatron: Ahpatron, rings: Path) -> None:
     for name in ("p.parquet", "p.json"):
-        refused = ahpatron("run", rings, "--predictions", name)
-        assert refused.code == 2
-        assert refused.err.rstrip().endswith("use one of .csv")
+        err = ahpatron.refusal(2, "run", rings, "--predictions", name)
+        assert err.rstrip().endswith("use one of .csv")
 
 
 def test_scores_next_to_0_are_warned_about_once(ahpatron: Ahpatron) -> None:
@@ -438,9 +436,8 @@ def test_a_file_that_changes_before_its_pass_is_refused(
         return found
 
     monkeypatch.setattr(dataset, "scan", scan)
-    refused = ahpatron("run", path, "-l", learner)
-    assert (refused.code, refused.out) == (65, "")
-    assert "the file changed between two readings" in refused.err
+    err = ahpatron.refusal(65, "run", path, "-l", learner)
+    assert "the file changed between two readings" in err
     assert len(scans) == 1  # for labels and rounds together
     monkeypatch.setattr(dataset, "scan", lambda *arguments: replace(looked(*arguments), size=5))
     assert ahpatron("run", path, "-l", learner).code == 65

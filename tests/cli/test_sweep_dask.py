@@ -75,10 +75,11 @@ def test_a_cluster_without_workers_ends_the_sweep(
     for worker in cluster.workers:
         worker.kill()
         worker.wait()
-    done = ahpatron("sweep", rings, "--out", "r.jsonl", "--scheduler", address, "--wait", "1")
-    assert (done.code, done.out) == (66, "")
-    assert f"the Dask cluster at {address} had no worker for " in done.err
-    assert f"hint: start some with `dask worker {address}`" in done.err
+    err = ahpatron.refusal(
+        66, "sweep", rings, "--out", "r.jsonl", "--scheduler", address, "--wait", "1"
+    )
+    assert f"the Dask cluster at {address} had no worker for " in err
+    assert f"hint: start some with `dask worker {address}`" in err
 
 
 OLD = "__version__ = '0.0.1'\n"

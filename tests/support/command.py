@@ -72,6 +72,13 @@ class Ahpatron:
         assert done.code == 0, done.err
         return json.loads(done.out)
 
+    def refusal(self, code: int, *arguments: object, **options: Any) -> str:
+        """What a call says that ends with this exit code, and without a word on stdout."""
+        done = self(*arguments, **options)
+        assert (done.code, done.out) == (code, ""), done.err
+        assert "Traceback" not in done.err
+        return done.err
+
     def process(
         self, *arguments: object, stdin: bytes | None = None, **environment: str
     ) -> Outcome:

@@ -120,15 +120,17 @@ def open_atomically(path: str | Path, *, trial: bool = False) -> Iterator[Output
         if real.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         temporary = real.with_name(f".ahpatron-{secrets.token_hex(8)}.tmp")
-        permissions = _permissions(real)
+        replaced = real.stat() if real.exists() else None
+        if replaced and not os.access(real, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     try:  # from here on a signal may come at any moment, and must leave nothing behind
         with _blaming(target, creating=True):
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         try:
             yield Output(descriptor, target)
             with _blaming(target, creating=False):
-                if permissions is not None:
-                    os.fchmod(descriptor, permissions)
+                if replaced:
+                    os.fchmod(descriptor, stat.S_IMODE(replaced.st_mode))
                 os.fsync(descriptor)
         finally:
             with _blaming(target, creating=False):  # network disks may fail only now
@@ -157,17 +159,6 @@ def is_device(path: Path) -> bool:
     if stat.S_ISREG(mode):
         return str(path).startswith(_OPEN_STREAMS)
     return not stat.S_ISDIR(mode)
-
-
-def _permissions(existing: Path) -> int | None:
-    """Those of the file that is about to be replaced, if there is one and we may write to it."""
-    try:
-        mode = stat.S_IMODE(existing.stat().st_mode)
-    except FileNotFoundError:
-        return None
-    if not os.access(existing, os.W_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    return mode
 
 
 @contextmanager

@@ -56,15 +56,20 @@ def unreachable_children() -> Iterator[None]:
     """
     from multiprocessing import resource_tracker
 
-    warnings = os.environ.get("PYTHONWARNINGS", "")
-    os.environ["PYTHONWARNINGS"] = f"{warnings},ignore:resource_tracker".lstrip(",")
+    warnings = os.environ.get("PYTHONWARNINGS")
+    quiet = "ignore:resource_tracker"
+    os.environ["PYTHONWARNINGS"] = f"{warnings},{quiet}" if warnings else quiet
+
     resource_tracker.ensure_running()  # it lifts the mask when it starts
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT})
     try:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
-        os.environ["PYTHONWARNINGS"] = warnings  # Python takes an empty one for none
+        if warnings is None:
+            del os.environ["PYTHONWARNINGS"]
+        else:
+            os.environ["PYTHONWARNINGS"] = warnings
 
 
 def _answer(interrupted: _Handler, terminated: _Handler) -> None:

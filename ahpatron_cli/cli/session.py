@@ -122,7 +122,6 @@ class Session:
             runs=[result.record for result in results],
             load_seconds=loaded,
             shuffled=self.repetition.shuffle,
-            notes=facts.notes,
             certified=certificates,
             mcnemar=self._paired.tests() if self._paired else None,
         )

@@ -102,8 +102,7 @@ def test_which_condition_fails_and_what_would_meet_it(ahpatron: Ahpatron, rings:
 
 def test_the_table(ahpatron: Ahpatron, rings: Path) -> None:
     learners = ["-l", "perceptron", "-l", "rbp", "-l", "forgetron"]
-    done = ahpatron("run", rings, *learners, "--sigma", "0.1", "-B", "100", "--certify")
-    assert done.code == 0
+    done = ahpatron.succeed("run", rings, *learners, "--sigma", "0.1", "-B", "100", "--certify")
     table = done.out[done.out.index("certified\n") :]
     rows = [line.split() for line in table.splitlines()]
     assert rows[3][:7] == ["perceptron", "|M_T|", "236", "450", "2000", "Theorem", "2"]
@@ -116,8 +115,7 @@ def test_the_table(ahpatron: Ahpatron, rings: Path) -> None:
 @pytest.mark.parametrize("format", ["markdown", "latex", "csv", "jsonl"])
 def test_other_formats(ahpatron: Ahpatron, rings: Path, format: str) -> None:
     options = ["-l", "perceptron", "-l", "rbp", "--sigma", "0.1", "--certify", "--format", format]
-    done = ahpatron("run", rings, *options)
-    assert done.code == 0
+    done = ahpatron.succeed("run", rings, *options)
     if format == "csv":
         first, second = csv.DictReader(io.StringIO(done.out))
         assert {f"certificate_{name}" for name in FIELDS} <= set(first)
@@ -196,10 +194,11 @@ def test_a_broken_bound_ends_with_exit_code_1(
     """The formula of Theorem 1 forgets the norm, and half of the loss."""
     broken = dataclasses.replace(theorems.THEOREMS[0], bound=lambda loss: loss / 2)
     monkeypatch.setattr(theorems, "theorems_of", lambda learner: [broken])
-    err = ahpatron.refusal(1, "run", rings, "-l", "perceptron", "--sigma", "0.1", "--certify")
-    assert "this is a bug in ahpatron, please report" in err
-    assert "Theorem 1 is broken: perceptron has 236 mistakes, the bound is" in err
-    assert "Comparator(name=" in err
+    done = ahpatron("run", rings, "-l", "perceptron", "--sigma", "0.1", "--certify")
+    assert (done.code, done.out) == (1, "")
+    assert "this is a bug in ahpatron, please report" in done.err
+    assert "Theorem 1 is broken: perceptron has 236 mistakes, the bound is" in done.err
+    assert "Comparator(name=" in done.err
 
 
 def test_a_file_that_changes_between_its_readings(

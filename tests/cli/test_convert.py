@@ -29,8 +29,7 @@ def mistakes(text: str) -> int:
 def test_what_is_converted_is_played(ahpatron: Ahpatron, way: str) -> None:
     ahpatron.write("bank.csv", BANK)
     options = ("--sigma", "auto", "--scale", "standard", "--format", "json", "-B", 20)
-    written = ahpatron("convert", "bank.csv", "--label", "y")
-    assert written.code == 0
+    written = ahpatron.succeed("convert", "bank.csv", "--label", "y")
     assert written.err == (
         "note: labels no → -1, yes → +1\nnote: columns of words, and how many words each: job (3)\n"
     )
@@ -73,8 +72,9 @@ def test_numbers_from_standard_input_give_the_same_text(ahpatron: Ahpatron) -> N
 
 def test_the_mapping_goes_to_a_file_in_place_of_comments(ahpatron: Ahpatron) -> None:
     ahpatron.write("bank.csv", BANK)
-    done = ahpatron("convert", "bank.csv", "--label", "y", "--drop", "balance", "--map", "m.json")
-    assert done.code == 0
+    done = ahpatron.succeed(
+        "convert", "bank.csv", "--label", "y", "--drop", "balance", "--map", "m.json"
+    )
     assert "#" not in done.out
     assert json.loads((ahpatron.folder / "m.json").read_text()) == {
         "label": "y",
@@ -121,8 +121,9 @@ def test_what_a_mapping_lacks_is_refused_or_zero(ahpatron: Ahpatron) -> None:
     mapped = ("--label", "y", "--positive", "yes", "--map", "m.json", "--out", "b.svm")
     assert ahpatron("convert", "bank.csv", *mapped).code == 0
     new = b"y,job,age,balance\nperhaps,pilot,1,0\n?,boss,0,0\nyes,,2,0\n"
-    err = ahpatron.refusal(65, "convert", "-", "--like", "m.json", stdin=new)
-    assert "column 'job' holds 'pilot', which is not in m.json\n  --> <stdin>:2" in err
+    refused = ahpatron("convert", "-", "--like", "m.json", stdin=new)
+    assert refused.code == 65
+    assert "column 'job' holds 'pilot', which is not in m.json\n  --> <stdin>:2" in refused.err
     zero = ahpatron("convert", "-", "--like", "m.json", "--missing", "zero", stdin=new)
     assert zero.err == "note: words that m.json lacks are written as 0: job=pilot\n"
     assert zero.out.splitlines()[1:] == ["-1 1:1", "? 2:1", "+1 1:2"]
@@ -249,10 +250,8 @@ def test_the_hint_for_delimited_text_is_a_command_that_works(
     assert refused.out.startswith(f"{name}: no rows could be read\n")
     assert f"  - {ahpatron('run', name).err.split('hint: ')[1]}" in refused.out
     convert, play = hinted(ahpatron("run", name).err).split(" | ahpatron ")
-    converted = ahpatron(*shlex.split(convert)[1:])
-    assert converted.code == 0, converted.err
-    done = ahpatron(*shlex.split(play), stdin=converted.out.encode())
-    assert done.code == 0, done.err
+    converted = ahpatron.succeed(*shlex.split(convert)[1:])
+    done = ahpatron.succeed(*shlex.split(play), stdin=converted.out.encode())
     assert re.search(r"^ahpatron +\d", done.out, re.MULTILINE)
 
 
@@ -267,8 +266,7 @@ def test_the_hint_for_delimited_text_fits_the_command(ahpatron: Ahpatron) -> Non
     assert (refused.code, refused.out) == (65, "")
     convert, predict = hinted(refused.err).split(" | ahpatron ")
     converted = ahpatron(*shlex.split(convert)[1:])
-    done = ahpatron(*shlex.split(predict), stdin=converted.out.encode())
-    assert done.code == 0, done.err
+    done = ahpatron.succeed(*shlex.split(predict), stdin=converted.out.encode())
     assert len(done.out.splitlines()) == 301
 
 

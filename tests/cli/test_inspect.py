@@ -269,8 +269,7 @@ def test_wrong_options(ahpatron: Ahpatron, rings: Path, options: list[str], prob
 
 
 def test_the_list_of_learners(ahpatron: Ahpatron) -> None:
-    done = ahpatron("inspect", "--learners")
-    assert done.code == 0
+    done = ahpatron.succeed("inspect", "--learners")
     for kind in [*REGISTRY.values(), *KERNELS.values()]:
         assert f"\n{kind.name}\n" in done.out
         for name, spec in kind.specs().items():

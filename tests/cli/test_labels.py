@@ -16,8 +16,7 @@ def data(*labels: object) -> str:
 def mapped(ahpatron: Ahpatron, *labels: object, **kwargs: object) -> tuple[list, str]:
     path = ahpatron.write("data.svm", data(*labels))
     options = [f"--{name}={value}" for name, value in kwargs.items()]
-    done = ahpatron("run", path, "--format", "json", *options)
-    assert done.code == 0, done.err
+    done = ahpatron.succeed("run", path, "--format", "json", *options)
     return json.loads(done.out)["data"]["labels"], done.err
 
 
@@ -88,8 +87,7 @@ def test_stdin_needs_no_look_ahead_for_plain_labels(ahpatron: Ahpatron) -> None:
     assert ahpatron("run", "-", stdin=data(0, 1, 0).encode()).code == 0
     # only the first 100,000 rows look like a single class
     late = ("1 1:1\n" * 100_000 + "-1 1:2\n").encode()
-    done = ahpatron("run", "-", "-l", "perceptron", stdin=late)
-    assert done.code == 0
+    done = ahpatron.succeed("run", "-", "-l", "perceptron", stdin=late)
     assert "labels come sorted" in done.err
 
 

@@ -41,8 +41,7 @@ def turning() -> str:
 
 
 def run(ahpatron: Ahpatron, *args: object) -> tuple[dict[str, Any], str]:
-    done = ahpatron("run", "d.svm", "--sigma", 0.4, "--format", "json", *args)
-    assert done.code == 0, done.err
+    done = ahpatron.succeed("run", "d.svm", "--sigma", 0.4, "--format", "json", *args)
     return json.loads(done.out)["runs"][0], done.err
 
 

@@ -101,8 +101,7 @@ def test_no_command_and_unknown_commands(ahpatron: Ahpatron) -> None:
 
 
 def test_options_without_effect_are_said(ahpatron: Ahpatron, rings: Path) -> None:
-    done = ahpatron("run", rings, "-l", "perceptron", "-B", "10")
-    assert done.code == 0
+    done = ahpatron.succeed("run", rings, "-l", "perceptron", "-B", "10")
     assert "--budget has no effect: perceptron has no such parameter" in done.err
     done = ahpatron("run", rings, "--kernel", "linear", "--sigma", "2")
     assert "--sigma has no effect: the linear kernel has no such parameter" in done.err
@@ -162,8 +161,7 @@ def test_values_whose_squares_overflow_are_refused_with_their_line(
 def test_a_kernel_that_sees_nothing_is_warned_about(ahpatron: Ahpatron) -> None:
     lines = "".join(f"{(-1) ** i} 1:{i * 1000}\n" for i in range(100))
     ahpatron.write("data.svm", lines)
-    done = ahpatron("run", "data.svm", "--sigma", "0.001")
-    assert done.code == 0
+    done = ahpatron.succeed("run", "data.svm", "--sigma", "0.001")
     assert "|f(x)| < 1e-9 in 99 % of rounds: these predictions are" in done.err
 
 

@@ -30,7 +30,6 @@ CURVE_POINTS = 2000
 SUSPICIOUS_TIES = 0.2
 SUSPICIOUS_DRIFT = 1e-6
 
-
 LISTING = "`ahpatron inspect --learners` lists all learners and their parameters"
 SCALE_HINT = (
     "bring the features to a common size with `--scale standard`, or choose a larger `--sigma`"
@@ -235,11 +234,9 @@ class Pass:
         except NumericalError as error:
             raise self._not_computed(f"round {first + error.row}", batch, error) from None
         except LimitReachedError as error:
-            raise UserError(
-                f"{self.setup.learner}: {error}",
-                code=ExitCode.BAD_DATA,
-                hint="allow more with `-p max_support=N`, or demand less with a larger tolerance",
-            ) from None
+            problem = f"{self.setup.learner}: {error}"
+            hint = "allow more with `-p max_support=N`, or demand less with a larger tolerance"
+            raise UserError(problem, code=ExitCode.BAD_DATA, hint=hint) from None
         mistaken = mistakes_of(scores, batch.labels)
         recent = self._recent
         self._curve.extend(mistaken, recent.extend(mistaken) if recent else None)
@@ -280,7 +277,6 @@ class Pass:
     def result(self) -> PassResult:
         """What came out."""
         player, tally, before = self._player, self._player.tally, self._before
-        learner = player.learner
         found: dict[str, Any] = {} if self._frozen else player.statistics()
         by_class: dict[str, Any]
         if isinstance(tally, ClassTally):
@@ -290,19 +286,18 @@ class Pass:
             negatives, false_positives = tally.rounds - tally.positives, tally.false_positives
             false_negatives = tally.mistakes - false_positives
             true_positives = tally.positives - false_negatives
-            confusion = (
-                (negatives - false_positives, false_positives),
-                (false_negatives, true_positives),
-            )
+            row = negatives - false_positives, false_positives
+            confusion = row, (false_negatives, true_positives)
             names = "true_negatives", "false_positives", "false_negatives", "true_positives"
             by_class = dict(zip(names, chain(*confusion), strict=True))
         this_file = None
         if self._resumed:
             rounds, mistakes = tally.rounds - before.rounds, tally.mistakes - before.mistakes
             this_file = ThisFile(rounds, mistakes, mistakes / max(rounds, 1))
+        learner_params, kernel_params = self.params()
         record = RunRecord(
             learner=self.setup.learner,
-            params={"kernel": player.kernel.name, **player.kernel.params(), **learner.params()},
+            params={"kernel": player.kernel.name, **kernel_params, **learner_params},
             seed=self.seed,
             repeat=self.repeat,
             rounds=tally.rounds,

@@ -84,9 +84,9 @@ def run(
         from ahpatron_cli.output.pictures import picture_format, write_curve
 
         picture_format(curve, "csv")
-    to_stdout = predictions == STDOUT
     if predictions:
         check_predictions_path(predictions)
+    to_stdout = predictions == STDOUT
     if to_stdout and typed(context, "format"):
         problem = f"--predictions - and --format {format} cannot share standard output"
         raise usage(problem, "write the results to a file: --out FILE")
@@ -100,8 +100,7 @@ def run(
     if resume:
         from ahpatron_cli.models.checkpoint import MODEL_OPTIONS
 
-        known = [name for name in MODEL_OPTIONS if typed(context, name)]
-        if known:
+        if known := [name for name in MODEL_OPTIONS if typed(context, name)]:
             problem = f"--{known[0]} cannot be combined with --resume: the model has its own"
             raise usage(problem, f"`ahpatron inspect {shlex.quote(resume)}` shows it")
     setups, remarks = single_setups(
@@ -128,26 +127,17 @@ def run(
         raise usage("--window and --fading cannot be combined", "give one of them")
     if fading is not None and not 0 < fading < 1:
         raise usage(f"--fading must be a number > 0 and < 1, got {fading:g}")
-    repetition = Repetition(
-        *(repeats, seed, permuted, metrics),
-        exact_auc=permuted or repeats > 1,
-        window=window or 0,
-        fading=fading or 0.0,
-        costs=costs,
-    )
-    preparation = Preparation(
-        limit,
-        one_of("scale", scale, SCALES),
-        parse_label(positive),
-        max_features,
-        warm_up=not repetition.shuffle,
-    )
+    exact_auc, recent = permuted or repeats > 1, (window or 0, fading or 0.0)
+    repetition = Repetition(repeats, seed, permuted, metrics, exact_auc, *recent, costs)
+    one_of("scale", scale, SCALES)
+    label = parse_label(positive)
+    preparation = Preparation(limit, scale, label, max_features, warm_up=not permuted)
     saved, traced = None, bool(predictions or curve)
     if save or resume or freeze or checkpoint:
         from ahpatron_cli.models.checkpoint import ModelOptions, SavedPass
 
         models = ModelOptions(save, resume, freeze, checkpoint, every)
-        models.check(len(data), len(setups), repeats, not repetition.shuffle, traced)
+        models.check(len(data), len(setups), repeats, not permuted, traced)
         saved = SavedPass(models, talk.note)
     if certify and (resume or checkpoint):
         raise usage("--certify requires the whole stream, from its first round, in one run")

@@ -40,7 +40,6 @@ from ahpatron_cli.sweep.statistics import mcnemar
 if TYPE_CHECKING:
     from ahpatron_cli.models.checkpoint import SavedPass
 
-
 _FIRST_MILESTONE = 1000
 
 
@@ -180,8 +179,7 @@ class Session:
         playable = []
         for setup in setups:
             try:
-                seed, classes = self.repetition.seed, dataset.classes
-                Pass(setup, dataset.name, seed, 0, horizon, classes=classes)
+                Pass(setup, dataset.name, 0, 0, horizon, classes=dataset.classes)
             except ParameterError as error:
                 if len(setups) == 1:
                     hint = f"give `-p {error.name}=N`" if error.kind == "missing" else None

@@ -27,13 +27,11 @@ from ahpatron_cli.runner import PassResult, Setup, check
 
 def meet(key: str, setups: Sequence[Setup]) -> list[Setup]:
     """The setups, with parameters that meet the theorem's conditions where they were not given."""
-    one_of("theorem", key, [theorem.key for theorem in THEOREMS])
-    theorem = next(theorem for theorem in THEOREMS if theorem.key == key)
+    theorems = {theorem.key: theorem for theorem in THEOREMS}
+    theorem = theorems[one_of("theorem", key, theorems)]
     if not any(theorem.about(setup.learner) for setup in setups):
-        raise usage(
-            f"--theorem {key} is about {theorem.learner}, which is not among the chosen learners",
-            f"add -l {theorem.learner}",
-        )
+        about = f"is about {theorem.learner}, which is not among the chosen learners"
+        raise usage(f"--theorem {key} {about}", f"add -l {theorem.learner}")
     return [_met(theorem, setup) if theorem.about(setup.learner) else setup for setup in setups]
 
 
@@ -41,12 +39,9 @@ def _met(theorem: Theorem, setup: Setup) -> Setup:
     given = setup.learner_params
     met = replace(setup, learner_params={**theorem.settings(given), **given})
     check(met)
-    failing = theorem.failing(met.build()[0].params())
-    if failing:
-        raise usage(
-            f"--theorem {theorem.key} requires {' and '.join(failing)}",
-            "change or leave out what contradicts it",
-        )
+    if failing := theorem.failing(met.build()[0].params()):
+        problem = f"--theorem {theorem.key} requires {' and '.join(failing)}"
+        raise usage(problem, "change or leave out what contradicts it")
     return met
 
 
@@ -55,10 +50,8 @@ def check_rereadable(paths: Iterable[str]) -> None:
     for path in paths:
         if path == "-" or (Path(path).exists() and not Path(path).is_file()):
             shown = "standard input" if path == "-" else path
-            raise usage(
-                f"--certify reads the data again, and {shown} can be read only once",
-                "write it to a file first",
-            )
+            problem = f"--certify reads the data again, and {shown} can be read only once"
+            raise usage(problem, "write it to a file first")
 
 
 def certified(

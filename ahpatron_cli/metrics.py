@@ -175,7 +175,7 @@ def metrics_of(confusion: Sequence[Sequence[int]], ranking: Ranking | None = Non
     known = [rate for rate in miss_rates if rate is not None]
     found = [sum(column) for column in zip(*confusion, strict=True)]
     by_chance = sum(a * b for a, b in zip(totals, found, strict=True))  # of rounds²
-    area = None if ranking is None else ranking.auc()
+    auc, auc_error = (ranking.auc() if ranking else None) or (None, None)
     precision = recall = f1 = None
     if len(confusion) == 2:
         precision, recall = _ratio(right[1], found[1]), _ratio(right[1], totals[1])
@@ -186,8 +186,8 @@ def metrics_of(confusion: Sequence[Sequence[int]], ranking: Ranking | None = Non
         f1=f1,
         balanced_error=sum(known) / len(known) if len(known) == len(confusion) else None,
         kappa=_ratio(sum(right) * rounds - by_chance, rounds**2 - by_chance),
-        auc=None if area is None else area[0],
-        auc_error=None if area is None else area[1],
+        auc=auc,
+        auc_error=auc_error,
     )
 
 

@@ -35,6 +35,8 @@ def predict(
     from ahpatron_cli.atomic import check_outputs, format_of_suffix
     from ahpatron_cli.cli.console import Conversation
     from ahpatron_cli.data.dataset import Preparation
+    from ahpatron_cli.models.checkpoint import ModelOptions, SavedPass
+    from ahpatron_cli.models.file import looks_like_model
     from ahpatron_cli.output.predictions import ScoreWriter, open_output
 
     raise_on_signals()
@@ -45,7 +47,12 @@ def predict(
     if data.count("-") > 1:
         raise usage("standard input (-) can be read only once")
     check_outputs({"--out": out}, [model, *data])
-    saved = _saved_pass(model, data, talk)
+    try:
+        saved = SavedPass(ModelOptions(resume=model, freeze=True), talk.note)
+    except UserError as error:
+        if any(map(looks_like_model, data)):
+            error.hint = "name the model first: `ahpatron predict MODEL DATA`"
+        raise
     preparation = Preparation(max_features=max_features, may_lack_labels=True)
     several = len(data) > 1
     assert saved.model is not None
@@ -71,18 +78,6 @@ def _hint(remedy: Remedy, model: str) -> str:
         f"{remedy.before}`{command}`, where MAP.json is the file that `convert --map MAP.json` "
         "wrote for the data that the model learned from"
     )
-
-
-def _saved_pass(model: str, data: list[str], talk: Conversation) -> SavedPass:
-    from ahpatron_cli.models.checkpoint import ModelOptions, SavedPass
-    from ahpatron_cli.models.file import looks_like_model
-
-    try:
-        return SavedPass(ModelOptions(resume=model, freeze=True), talk.note)
-    except UserError as error:
-        if any(map(looks_like_model, data)):
-            error.hint = "name the model first: `ahpatron predict MODEL DATA`"
-        raise
 
 
 def _score(

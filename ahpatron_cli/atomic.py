@@ -11,7 +11,6 @@ import stat
 from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import Protocol
 
 from ahpatron_cli.errors import ExitCode, Place, UserError
 
@@ -41,13 +40,6 @@ _OPEN_STREAMS = ("/dev/std", "/dev/fd/", "/proc/self/fd/")
 DISK_FAULTS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
 
-class Output(Protocol):
-    """An output file being written."""
-
-    def write(self, content: str | bytes) -> None:
-        """Append a piece, best a large one; text is UTF-8. A failing disk is a `UserError`."""
-
-
 def format_of_suffix(
     path: str | Path,
     device_format: str | None = None,
@@ -62,15 +54,10 @@ def format_of_suffix(
         return formats[suffix]
     if device_format is not None and is_device(Path(path)):
         return device_format
-    raise unknown_suffix(path, formats)
-
-
-def unknown_suffix(path: str | Path, legal: Iterable[str]) -> UserError:
-    """The error for a file name that does not say what to write."""
     suffix = Path(path).suffix
     problem = f"files ending in {suffix} cannot be written" if suffix else "the file has no suffix"
-    hint = f"the suffix decides the format; use one of {' '.join(legal)}"
-    return UserError(problem, code=ExitCode.USAGE, place=Place(str(path)), hint=hint)
+    hint = f"the suffix decides the format; use one of {' '.join(formats)}"
+    raise UserError(problem, place=Place(str(path)), hint=hint)
 
 
 def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str]) -> None:
@@ -87,8 +74,7 @@ def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str]) -> N
             problem = f"{option} and {other} name the same file"
             if other == "the data":
                 problem = f"{option} would overwrite the data"
-            hint = "choose another file name"
-            raise UserError(problem, code=ExitCode.USAGE, place=Place(path), hint=hint)
+            raise UserError(problem, place=Place(path), hint="choose another file name")
         with open_atomically(path, trial=True):
             pass
 
@@ -97,6 +83,21 @@ def write_atomically(path: str | Path, content: str | bytes) -> None:
     """Write a file in one go: afterwards it holds all of `content`, or is as it was before."""
     with open_atomically(path) as output:
         output.write(content)
+
+
+class Output:
+    """Bytes straight to a descriptor, so that a full disk shows at the write that met it."""
+
+    def __init__(self, descriptor: int, target: Path) -> None:
+        self._descriptor = descriptor
+        self._target = target
+
+    def write(self, content: str | bytes) -> None:
+        """Append a piece, best a large one; text is UTF-8. A failing disk is a `UserError`."""
+        rest = memoryview(content.encode() if isinstance(content, str) else content)
+        with _blaming(self._target, creating=False):
+            while rest:
+                rest = rest[os.write(self._descriptor, rest) :]
 
 
 @contextmanager
@@ -110,7 +111,7 @@ def open_atomically(path: str | Path, *, trial: bool = False) -> Iterator[Output
         with _blaming(target, creating=True):
             descriptor = os.open(target, os.O_WRONLY | os.O_APPEND | os.O_NOCTTY)
         try:
-            yield _DirectOutput(descriptor, target)
+            yield Output(descriptor, target)
         finally:
             os.close(descriptor)
         return
@@ -119,15 +120,17 @@ def open_atomically(path: str | Path, *, trial: bool = False) -> Iterator[Output
         if real.is_dir():
             raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
         temporary = real.with_name(f".ahpatron-{secrets.token_hex(8)}.tmp")
-        permissions = _permissions(real)
+        replaced = real.stat() if real.exists() else None
+        if replaced and not os.access(real, os.W_OK):
+            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
     try:  # from here on a signal may come at any moment, and must leave nothing behind
         with _blaming(target, creating=True):
             descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
         try:
-            yield _DirectOutput(descriptor, target)
+            yield Output(descriptor, target)
             with _blaming(target, creating=False):
-                if permissions is not None:
-                    os.fchmod(descriptor, permissions)
+                if replaced:
+                    os.fchmod(descriptor, stat.S_IMODE(replaced.st_mode))
                 os.fsync(descriptor)
         finally:
             with _blaming(target, creating=False):  # network disks may fail only now
@@ -144,20 +147,6 @@ def open_atomically(path: str | Path, *, trial: bool = False) -> Iterator[Output
     sync_folder(real.parent)
 
 
-class _DirectOutput:
-    """Bytes straight to a descriptor, so that a full disk shows at the write that met it."""
-
-    def __init__(self, descriptor: int, target: Path) -> None:
-        self._descriptor = descriptor
-        self._target = target
-
-    def write(self, content: str | bytes) -> None:
-        rest = memoryview(content.encode() if isinstance(content, str) else content)
-        with _blaming(self._target, creating=False):
-            while rest:
-                rest = rest[os.write(self._descriptor, rest) :]
-
-
 def is_device(path: Path) -> bool:
     """Whether to write to what is there in place of replacing it: a device, a pipe, our own stdout.
 
@@ -170,17 +159,6 @@ def is_device(path: Path) -> bool:
     if stat.S_ISREG(mode):
         return str(path).startswith(_OPEN_STREAMS)
     return not stat.S_ISDIR(mode)
-
-
-def _permissions(existing: Path) -> int | None:
-    """Those of the file that is about to be replaced, if there is one and we may write to it."""
-    try:
-        mode = stat.S_IMODE(existing.stat().st_mode)
-    except FileNotFoundError:
-        return None
-    if not os.access(existing, os.W_OK):
-        raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    return mode
 
 
 @contextmanager

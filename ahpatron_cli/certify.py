@@ -27,13 +27,11 @@ from ahpatron_cli.runner import PassResult, Setup, check
 
 def meet(key: str, setups: Sequence[Setup]) -> list[Setup]:
     """The setups, with parameters that meet the theorem's conditions where they were not given."""
-    one_of("theorem", key, [theorem.key for theorem in THEOREMS])
-    theorem = next(theorem for theorem in THEOREMS if theorem.key == key)
+    theorems = {theorem.key: theorem for theorem in THEOREMS}
+    theorem = theorems[one_of("theorem", key, theorems)]
     if not any(theorem.about(setup.learner) for setup in setups):
-        raise usage(
-            f"--theorem {key} is about {theorem.learner}, which is not among the chosen learners",
-            f"add -l {theorem.learner}",
-        )
+        about = f"is about {theorem.learner}, which is not among the chosen learners"
+        raise usage(f"--theorem {key} {about}", f"add -l {theorem.learner}")
     return [_met(theorem, setup) if theorem.about(setup.learner) else setup for setup in setups]
 
 
@@ -41,60 +39,46 @@ def _met(theorem: Theorem, setup: Setup) -> Setup:
     given = setup.learner_params
     met = replace(setup, learner_params={**theorem.settings(given), **given})
     check(met)
-    failing = theorem.failing(met.build()[0].params())
-    if failing:
-        raise usage(
-            f"--theorem {theorem.key} requires {' and '.join(failing)}",
-            "change or leave out what contradicts it",
-        )
+    if failing := theorem.failing(met.build()[0].params()):
+        problem = f"--theorem {theorem.key} requires {' and '.join(failing)}"
+        raise usage(problem, "change or leave out what contradicts it")
     return met
 
 
-class Certifier:
-    """Certificates for all runs on a file. A stream is read again, in memory that does not grow."""
+def check_rereadable(paths: Iterable[str]) -> None:
+    """Refuse what cannot be read a second time."""
+    for path in paths:
+        if path == "-" or (Path(path).exists() and not Path(path).is_file()):
+            shown = "standard input" if path == "-" else path
+            problem = f"--certify reads the data again, and {shown} can be read only once"
+            raise usage(problem, "write it to a file first")
 
-    def __init__(self, seed: int) -> None:
-        self._seed = seed
 
-    def check(self, paths: Iterable[str]) -> None:
-        """Refuse what cannot be read a second time."""
-        for path in paths:
-            if path == "-" or (Path(path).exists() and not Path(path).is_file()):
-                shown = "standard input" if path == "-" else path
-                raise usage(
-                    f"--certify reads the data again, and {shown} can be read only once",
-                    "write it to a file first",
-                )
+def certified(
+    dataset: Dataset, facts: Facts, results: Sequence[PassResult], kernel: Kernel, seed: int
+) -> list[Certificate | tuple[str, ...]]:
+    """The certificate of each run, or why it has none; L_T(f) is the same in any order."""
+    runs = [one.record for one in results]
+    radii = [radius for run in runs for radius in radii_of(run.learner, run.params)]
+    again = partial(_again, dataset, facts)
+    found = comparators(again, facts.rounds, kernel, radii, seed) if radii else []
+    return [
+        certify(one.record.learner, one.record.params, one.counts, found) or tuple(_reasons(one))
+        for one in results
+    ]
 
-    def certified(
-        self, dataset: Dataset, facts: Facts, results: Sequence[PassResult], kernel: Kernel
-    ) -> list[Certificate | tuple[str, ...]]:
-        """The certificate of each run, or why it has none; L_T(f) is the same in any order."""
-        known = [result for result in results if theorems_of(result.record.learner)]
-        if not known:
-            return [tuple(_reasons(result)) for result in results]
-        radii = [
-            radius for one in known for radius in radii_of(one.record.learner, one.record.params)
-        ]
-        again = partial(self._again, dataset, facts)
-        found = comparators(again, facts.rounds, kernel, radii, self._seed)
-        return [
-            certify(one.record.learner, one.record.params, one.counts, found)
-            or tuple(_reasons(one))
-            for one in results
-        ]
 
-    def _again(self, dataset: Dataset, facts: Facts) -> Iterable[tuple[Rows, Floats]]:
-        """All examples once more: from memory, or from the file, which must be the same."""
-        if dataset.in_memory:
-            yield from ((batch.rows, batch.labels) for batch in dataset.batches())
-            return
-        with open_source(dataset.name) as source:
-            again = stream(source, dataset.preparation)
-            for batch in again.batches():
-                yield batch.rows, batch.labels
-            if again.facts().sha256 != facts.sha256:
-                raise changed(dataset.name)
+def _again(dataset: Dataset, facts: Facts) -> Iterable[tuple[Rows, Floats]]:
+    """All examples once more: from memory, or from the file, which must be the same."""
+    if dataset.in_memory:
+        yield from ((batch.rows, batch.labels) for batch in dataset.batches())
+        return
+    with open_source(dataset.name) as source:  # in memory that does not grow
+        again = stream(source, dataset.preparation)
+        for batch in again.batches():
+            yield batch.rows, batch.labels
+        if again.facts().sha256 != facts.sha256:
+            raise changed(dataset.name)
 
 
 def _reasons(result: PassResult) -> Iterable[str]:

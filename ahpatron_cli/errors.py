@@ -10,10 +10,9 @@ import difflib
 import re
 import shlex
 import traceback
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from enum import IntEnum
-from functools import partial
 
 
 class ExitCode(IntEnum):
@@ -95,7 +94,7 @@ class UserError(Exception):
         self,
         problem: str,
         *,
-        code: ExitCode,
+        code: ExitCode = ExitCode.USAGE,  # errors travel from worker processes: pickle sets it
         place: Place | None = None,
         hint: str | Remedy | None = None,
         details: str | None = None,
@@ -109,12 +108,6 @@ class UserError(Exception):
         self.remedy = hint if isinstance(hint, Remedy) else None
         self.details = details
 
-    def __reduce__(self) -> tuple[Callable[..., UserError], tuple[object, ...]]:
-        """Errors travel from worker processes, and pickle knows no keyword arguments."""
-        hint = self.remedy or self.hint
-        known = {"code": self.code, "place": self.place, "hint": hint, "details": self.details}
-        return partial(type(self), **known), (self.problem,)  # type: ignore[arg-type]  # by name
-
 
 def bad_data(
     problem: str, path: str, line: int | None = None, hint: str | Remedy | None = None
@@ -125,7 +118,7 @@ def bad_data(
 
 def usage(problem: str, hint: str | None = None) -> UserError:
     """A fault of the command line."""
-    return UserError(problem, code=ExitCode.USAGE, hint=hint)
+    return UserError(problem, hint=hint)
 
 
 def one_of(what: str, name: str, legal: Iterable[str]) -> str:

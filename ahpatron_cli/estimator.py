@@ -156,17 +156,14 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         else:
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         try:
-            learner, kernel = setup.build()
             own = generator_seed(seed, 0, setup.learner)
             self.player_: Player = make_player(
-                learner, kernel, classes=len(classes), seed=own, horizon=horizon
+                *setup.build(), classes=len(classes), seed=own, horizon=horizon
             )
         except ParameterError as error:
             if horizon is None and error.name in NEED_HORIZON:
-                raise ValueError(
-                    f"{setup.learner} needs the number of rounds beforehand, which partial_fit "
-                    "does not know: set horizon"
-                ) from None
+                needs = "needs the number of rounds beforehand, which partial_fit does not know"
+                raise ValueError(f"{setup.learner} {needs}: set horizon") from None
             raise ValueError(f"{setup.learner}: {error}") from None
         self.classes_ = classes
         numbers = (-1.0, 1.0) if len(classes) == 2 else tuple(map(float, range(len(classes))))
@@ -175,10 +172,8 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
     def _setup(self) -> Setup:
         """The learner and the kernel with what was asked for."""
-        for what, name, legal in (
-            ("learner", self.learner, REGISTRY),
-            ("kernel", self.kernel, KERNELS),
-        ):
+        chosen = (("learner", self.learner, REGISTRY), ("kernel", self.kernel, KERNELS))
+        for what, name, legal in chosen:
             if not isinstance(name, str) or name not in legal:
                 raise ValueError(f"unknown {what} {name!r}: one of {', '.join(legal)}")
         named = ("budget", "epsilon", "sigma", "horizon")
@@ -186,13 +181,11 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         others = {} if self.params is None else self.params
         if not isinstance(others, Mapping):
             raise ValueError(f"params must be a dict of parameters, got {others!r}")
-        twice = given.keys() & others.keys()
-        if twice:
+        if twice := given.keys() & others.keys():
             raise ValueError(f"{min(twice)} is given twice, by itself and in params")
         given.update(others)
         learner_specs, kernel_specs = REGISTRY[self.learner].specs(), KERNELS[self.kernel].specs()
-        unknown = given.keys() - learner_specs.keys() - kernel_specs.keys()
-        if unknown:
+        if unknown := given.keys() - learner_specs.keys() - kernel_specs.keys():
             raise ValueError(
                 f"{self.learner} with the {self.kernel} kernel has no parameter {min(unknown)!r}: "
                 f"one of {', '.join([*learner_specs, *kernel_specs])}"
@@ -206,28 +199,25 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
     def _play(self, rows: Rows, played: Floats, order: Integers | None = None) -> Floats:
         """Play these rows, in this order; f(x) of each round."""
-        scores = []
         try:
-            for part, labels, numbers in self._batches(rows, played, order):
-                with _computing(numbers):
-                    scores.append(self.player_.feed(part, labels))
+            if isinstance(rows, CsrRows):
+                return self._play_sparse(rows, played, order)
+            numbers = np.arange(len(played)) if order is None else order
+            with _computing(numbers):
+                return self.player_.feed(rows if order is None else rows[order], played[numbers])
         except BaseException:
             del self.player_  # it stopped in the middle of a block
             raise
-        return np.concatenate(scores)
 
-    def _batches(
-        self, rows: Rows, played: Floats, order: Integers | None
-    ) -> Iterator[tuple[Rows, Floats, Integers]]:
-        """Rows, labels and row numbers; sparse rows in the form in which `run` would play them."""
-        if not isinstance(rows, CsrRows):
-            numbers = np.arange(len(played)) if order is None else order
-            yield rows if order is None else rows[order], played[numbers], numbers
-            return
+    def _play_sparse(self, rows: CsrRows, played: Floats, order: Integers | None) -> Floats:
+        """In the form in which `run` would play them."""
         dataset = Dataset("X", Preparation(), CompactRows.of_rows(rows, played), self._form)
+        scores = []
         for batch in dataset.batches(order, self.player_.tally.rounds):
-            yield batch.rows, batch.labels, batch.lines
+            with _computing(batch.lines):
+                scores.append(self.player_.feed(batch.rows, batch.labels))
         self._form = replace(self._form, dense=dataset.dense, width=dataset.width)
+        return np.concatenate(scores)
 
     # Predicting ---------------------------------------------------------------------------------
 

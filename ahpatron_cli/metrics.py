@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -12,15 +11,6 @@ from numpy.typing import NDArray
 from ahpatron_cli.core.learners.arow import page_statistic
 from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.records import Fading, Metrics, Window
-
-
-@dataclass(frozen=True)
-class Recent:
-    """Which rounds a recent mistake rate is about: the last N, or all with older ones fading."""
-
-    window: int | None = None
-    fading: float | None = None
-
 
 MOST_KEYS = 1 << 17
 """Different scores that bounded memory (3 MB) distinguishes."""
@@ -111,13 +101,15 @@ class RecentMistakes:
     the round is marked, and the test starts anew.
     """
 
-    def __init__(self, recent: Recent, rounds: int) -> None:
-        """After so many rounds that are not looked at."""
-        self._recent = recent
+    def __init__(self, rounds: int, window: int = 0, fading: float = 0.0) -> None:
+        """N or α, after so many rounds that are not looked at."""
         self._rounds = rounds
+        self._window = window
+        self._fading = fading
         self._before = np.zeros(1)
-        """Mistakes up to each of the last N rounds; or the faded sums of mistakes and rounds."""
+        """Mistakes up to each of the last N rounds."""
         self._faded = np.zeros(2)
+        """The faded sums of mistakes and rounds."""
         self._wrong, self._seen, self._page = 1, 2, 0.0
         self.drifts: list[int] = []
         """The rounds, from 1, in which the rate was found to have risen."""
@@ -125,7 +117,7 @@ class RecentMistakes:
 
     def extend(self, mistaken: NDArray[np.bool_]) -> Floats:
         """The recent rate at each of these rounds."""
-        rates = self._in_window(mistaken) if self._recent.window else self._fading(mistaken)
+        rates = self._rates_in_window(mistaken) if self._window else self._faded_rates(mistaken)
         self._watch(mistaken)
         self._rounds += len(mistaken)
         self.rate = float(rates[-1])
@@ -133,29 +125,24 @@ class RecentMistakes:
 
     def facts(self) -> dict[str, Any]:
         """The fields of a record that are about this."""
-        drifts, factor = tuple(self.drifts), self._recent.fading
-        if factor:
-            return {"fading": Fading(factor, self.rate), "drifts": drifts}
-        return {"window": Window(len(self._before) - 1, self.rate), "drifts": drifts}
+        if self._fading:
+            rate: dict[str, Any] = {"fading": Fading(self._fading, self.rate)}
+        else:
+            rate = {"window": Window(len(self._before) - 1, self.rate)}
+        return rate | {"drifts": tuple(self.drifts)}
 
-    def _in_window(self, mistaken: NDArray[np.bool_]) -> Floats:
-        size = self._recent.window
-        assert size is not None
-        known = len(self._before)
+    def _rates_in_window(self, mistaken: NDArray[np.bool_]) -> Floats:
         totals = np.append(self._before, self._before[-1] + np.cumsum(mistaken))
-        last = np.arange(known, len(totals))
-        first = np.maximum(last - size, 0)
-        self._before = totals[-size - 1 :]
+        last = np.arange(len(self._before), len(totals))
+        first = np.maximum(last - self._window, 0)
+        self._before = totals[-self._window - 1 :]
         return np.asarray((totals[last] - totals[first]) / (last - first))
 
-    def _fading(self, mistaken: NDArray[np.bool_]) -> Floats:
-        factor, sums = self._recent.fading, self._faded
-        assert factor is not None
+    def _faded_rates(self, mistaken: NDArray[np.bool_]) -> Floats:
         rates = np.empty(len(mistaken))
         for number, mistake in enumerate(mistaken.tolist()):
-            sums = factor * sums + (mistake, 1.0)
-            rates[number] = sums[0] / sums[1]
-        self._faded = sums
+            self._faded = self._fading * self._faded + (mistake, 1.0)
+            rates[number] = self._faded[0] / self._faded[1]
         return rates
 
     def _watch(self, mistaken: NDArray[np.bool_]) -> None:
@@ -188,7 +175,7 @@ def metrics_of(confusion: Sequence[Sequence[int]], ranking: Ranking | None = Non
     known = [rate for rate in miss_rates if rate is not None]
     found = [sum(column) for column in zip(*confusion, strict=True)]
     by_chance = sum(a * b for a, b in zip(totals, found, strict=True))  # of rounds²
-    area = None if ranking is None else ranking.auc()
+    auc, auc_error = (ranking.auc() if ranking else None) or (None, None)
     precision = recall = f1 = None
     if len(confusion) == 2:
         precision, recall = _ratio(right[1], found[1]), _ratio(right[1], totals[1])
@@ -199,8 +186,8 @@ def metrics_of(confusion: Sequence[Sequence[int]], ranking: Ranking | None = Non
         f1=f1,
         balanced_error=sum(known) / len(known) if len(known) == len(confusion) else None,
         kappa=_ratio(sum(right) * rounds - by_chance, rounds**2 - by_chance),
-        auc=None if area is None else area[0],
-        auc_error=None if area is None else area[1],
+        auc=auc,
+        auc_error=auc_error,
     )
 
 

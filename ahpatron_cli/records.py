@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
@@ -191,8 +191,6 @@ class Report:
     load_seconds: float
     shuffled: bool = True
     """Whether repeats were random permutations; else all in file order."""
-    notes: Sequence[str] = field(default=())
-    """What the user should know: how labels were mapped, learners left out. Shown on stderr."""
     certified: Sequence[Certificate | tuple[str, ...]] | None = None
     """For each run its certificate or why there is none, where certificates were asked for."""
     mcnemar: Sequence[McNemarRecord] | None = None

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import product
+from itertools import chain, product
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -22,7 +22,7 @@ from ahpatron_cli.core.rows import Floats, Integers, Rows
 from ahpatron_cli.core.state import State, Stored
 from ahpatron_cli.data.dataset import WARM_UP, Batch, Dataset
 from ahpatron_cli.errors import ExitCode, UserError, bad_data, usage
-from ahpatron_cli.metrics import Ranking, Recent, RecentMistakes, metrics_of
+from ahpatron_cli.metrics import Ranking, RecentMistakes, metrics_of
 from ahpatron_cli.records import ParamValue, RunRecord, ThisFile
 from ahpatron_cli.signals import unreachable_children
 
@@ -30,15 +30,12 @@ CURVE_POINTS = 2000
 SUSPICIOUS_TIES = 0.2
 SUSPICIOUS_DRIFT = 1e-6
 
-
 LISTING = "`ahpatron inspect --learners` lists all learners and their parameters"
-_SCALE_HINT = (
+SCALE_HINT = (
     "bring the features to a common size with `--scale standard`, or choose a larger `--sigma`"
 )
 NUMERICAL_HINTS = {
     "norm": "choose another `-p step=` or `-p radius=`",
-    "score": _SCALE_HINT,
-    "features": _SCALE_HINT,
     "width": "use `-p maintenance=remove`",
 }
 AUTO = "auto"
@@ -79,8 +76,7 @@ class Setup:
         """
         learner = self.kind(**self.learner_params)
         chosen = {name: value for name, value in self.kernel_params.items() if value != AUTO}
-        kernel = KERNELS[self.kernel](**chosen)
-        return learner, kernel
+        return learner, KERNELS[self.kernel](**chosen)
 
 
 def check(setup: Setup) -> None:
@@ -103,10 +99,6 @@ def suggested_sigma(setup: Setup, path: str, rows: Rows) -> tuple[float, str]:
     return found, note
 
 
-def _count(statistic: float | None) -> int | None:
-    return None if statistic is None else int(statistic)
-
-
 def generator_seed(seed: int, repeat: int, learner: str) -> tuple[int, ...]:
     """The seed of a learner's random generator in one pass; each learner has its own."""
     return seed, repeat, zlib.crc32(learner.encode())
@@ -126,6 +118,7 @@ class Played:
     scores: Floats
     """f(x) of each round, as it was when it was predicted; a column per class if there are more
     than two."""
+    mistaken: NDArray[np.bool_]
     classes: tuple[float, ...] | None = None
     """The labels of all classes, if there are more than two."""
     recent_rate: float | None = None
@@ -133,11 +126,12 @@ class Played:
     drifts: tuple[int, ...] = ()
     """Those of the rounds in which the mistake rate was found to have risen."""
 
-    def mistaken(self) -> NDArray[np.bool_]:
-        """Which of the rounds were mistakes."""
-        if self.classes is not None:
-            return np.asarray(predicted(self.scores) != self.labels)
-        return np.asarray(wrong(self.scores * self.labels, self.labels))
+
+def mistakes_of(scores: Floats, labels: Floats) -> NDArray[np.bool_]:
+    """Which rounds were mistakes; labels as in `Played`."""
+    if scores.ndim > 1:
+        return np.asarray(predicted(scores) != labels)
+    return wrong(scores * labels, labels)
 
 
 Observer: TypeAlias = Callable[[Played], None]
@@ -189,12 +183,11 @@ class Pass:
         self.seed = seed
         self.repeat = repeat
         self._path = path
-        own = generator_seed(seed, repeat, setup.learner)
         self._classes = classes
         self._player = make_player(
             *setup.build(),
             classes=len(classes or (-1, 1)),
-            seed=own,
+            seed=generator_seed(seed, repeat, setup.learner),
             horizon=horizon,
             costs=costs,
         )
@@ -221,17 +214,16 @@ class Pass:
         """Rounds so far."""
         return self._player.tally.rounds
 
-    def measure(self, repetition: Repetition, *, exactly: bool) -> None:
+    def measure(self, repetition: Repetition) -> None:
         """Compute from here on what is asked for beyond the mistakes: metrics, the recent rate.
 
-        `exactly`: AUC without error, in memory that grows with the rounds. The scores of rounds
-        before a model was saved are not known, so AUC is not either.
+        The scores of rounds before a model was saved are not known, so AUC is not either.
         """
-        if repetition.recent:
-            self._recent = RecentMistakes(repetition.recent, self.rounds)
+        if repetition.window or repetition.fading:
+            self._recent = RecentMistakes(self.rounds, repetition.window, repetition.fading)
         self._measured = repetition.metrics
         if self._measured and not self._before.rounds and self._classes is None:
-            self._ranking = Ranking(None) if exactly else Ranking()
+            self._ranking = Ranking(None) if repetition.exact_auc else Ranking()
 
     def feed(self, batch: Batch) -> Played:
         """Play a batch."""
@@ -242,24 +234,26 @@ class Pass:
         except NumericalError as error:
             raise self._not_computed(f"round {first + error.row}", batch, error) from None
         except LimitReachedError as error:
-            raise UserError(
-                f"{self.setup.learner}: {error}",
-                code=ExitCode.BAD_DATA,
-                hint="allow more with `-p max_support=N`, or demand less with a larger tolerance",
-            ) from None
-        name = self.setup.learner
-        rounds = batch.labels, batch.lines, scores, self._classes
-        played = Played(name, self.repeat, first, *rounds)
-        mistaken, rates = played.mistaken(), None
-        if self._recent is not None:
-            known = len(self._recent.drifts)
-            rates = self._recent.extend(mistaken)
-            drifts = tuple(self._recent.drifts[known:])
-            played = replace(played, recent_rate=self._recent.rate, drifts=drifts)
-        self._curve.extend(mistaken, rates)
+            problem = f"{self.setup.learner}: {error}"
+            hint = "allow more with `-p max_support=N`, or demand less with a larger tolerance"
+            raise UserError(problem, code=ExitCode.BAD_DATA, hint=hint) from None
+        mistaken = mistakes_of(scores, batch.labels)
+        recent = self._recent
+        self._curve.extend(mistaken, recent.extend(mistaken) if recent else None)
         if self._ranking is not None:
             self._ranking.add(scores, batch.labels)
-        return played
+        return Played(
+            self.setup.learner,
+            self.repeat,
+            first,
+            batch.labels,
+            batch.lines,
+            scores,
+            mistaken,
+            self._classes,
+            recent.rate if recent else None,
+            tuple(one for one in recent.drifts if one >= first) if recent else (),
+        )
 
     def score(self, batch: Batch) -> Floats:
         """f, as it is now, at the rows of a batch: nothing is learned and nothing is counted."""
@@ -270,7 +264,7 @@ class Pass:
 
     def _not_computed(self, what: str, batch: Batch, error: NumericalError) -> UserError:
         problem, line = f"{what} cannot be computed: {error}", int(batch.lines[error.row])
-        return bad_data(problem, self._path, line, NUMERICAL_HINTS[error.kind])
+        return bad_data(problem, self._path, line, NUMERICAL_HINTS.get(error.kind, SCALE_HINT))
 
     def state(self) -> State:
         """What another pass can continue from."""
@@ -283,23 +277,27 @@ class Pass:
     def result(self) -> PassResult:
         """What came out."""
         player, tally, before = self._player, self._player.tally, self._before
-        learner = player.learner
-        found = {} if self._frozen else player.statistics()
-        rounds, mistakes = tally.rounds - before.rounds, tally.mistakes - before.mistakes
+        found: dict[str, Any] = {} if self._frozen else player.statistics()
         by_class: dict[str, Any]
         if isinstance(tally, ClassTally):
             confusion = tuple(map(tuple, tally.confusion.tolist()))
             by_class = {"classes": self._classes, "confusion": confusion}
         else:
-            positives, false_positives = tally.positives, tally.false_positives
+            negatives, false_positives = tally.rounds - tally.positives, tally.false_positives
             false_negatives = tally.mistakes - false_positives
-            negatives = tally.rounds - positives - false_positives, false_positives
-            confusion = negatives, (false_negatives, positives - false_negatives)
+            true_positives = tally.positives - false_negatives
+            row = negatives - false_positives, false_positives
+            confusion = row, (false_negatives, true_positives)
             names = "true_negatives", "false_positives", "false_negatives", "true_positives"
-            by_class = dict(zip(names, (*confusion[0], *confusion[1]), strict=True))
+            by_class = dict(zip(names, chain(*confusion), strict=True))
+        this_file = None
+        if self._resumed:
+            rounds, mistakes = tally.rounds - before.rounds, tally.mistakes - before.mistakes
+            this_file = ThisFile(rounds, mistakes, mistakes / max(rounds, 1))
+        learner_params, kernel_params = self.params()
         record = RunRecord(
             learner=self.setup.learner,
-            params={"kernel": player.kernel.name, **player.kernel.params(), **learner.params()},
+            params={"kernel": player.kernel.name, **kernel_params, **learner_params},
             seed=self.seed,
             repeat=self.repeat,
             rounds=tally.rounds,
@@ -307,8 +305,8 @@ class Pass:
             mistake_rate=tally.mistakes / max(tally.rounds, 1),
             margin_updates=tally.margin_updates,
             updates=tally.updates,
-            halvings=_count(found.get("halvings")),
-            restarts=_count(found.get("restarts")),
+            halvings=found.get("halvings"),
+            restarts=found.get("restarts"),
             zeta=found.get("zeta"),
             support_size=player.f.size,
             norm=player.f.norm,
@@ -316,9 +314,7 @@ class Pass:
             seconds=tally.seconds,
             **by_class,
             baseline_mistakes=tally.baseline_mistakes,
-            this_file=ThisFile(rounds, mistakes, mistakes / max(rounds, 1))
-            if self._resumed
-            else None,
+            this_file=this_file,
             metrics=metrics_of(confusion, self._ranking) if self._measured else None,
             **(self._recent.facts() if self._recent else {}),
             costs=self.costs,
@@ -352,12 +348,11 @@ def near_tie_warning(
         if record.classes is not None:
             what = "the difference of the two largest f(x)"
         if record.near_ties > max(SUSPICIOUS_TIES * record.rounds, 10):
-            share = record.near_ties / record.rounds
-            who = name(record)
+            who, share = name(record), record.near_ties / record.rounds
             shares[who] = max(share, shares.get(who, 0.0))
     if not shares:
         return None
-    low, high = (f"{100 * share:.0f}" for share in (min(shares.values()), max(shares.values())))
+    low, high = (f"{100 * extreme(shares.values()):.0f}" for extreme in (min, max))
     limit = f"{NEAR_TIE:g}".replace("e-0", "e-")
     span = low if low == high else f"{low} to {high}"
     names = list(shares)[:MOST_NAMES]
@@ -420,11 +415,14 @@ class Repetition:
     shuffle: bool
     metrics: bool = False
     """Whether metrics are computed for each pass."""
-    recent: Recent | None = None
-    """The recent mistake rate that is computed for each pass, if any."""
+    exact_auc: bool = True
+    """Whether AUC is computed without error, in memory that grows with the rounds."""
+    window: int = 0
+    """Compute the mistake rate of so many last rounds of each pass, unless 0."""
+    fading: float = 0.0
+    """Compute the mistake rate with this fading factor, unless 0."""
     costs: Mapping[float, float] = field(default_factory=dict)
     """Of examples, by label; others have the cost 1."""
-
     prefix: int | None = None
     """Play only so many rounds of each order."""
 
@@ -433,6 +431,16 @@ class Repetition:
         if not self.shuffle:
             return None if self.prefix is None else np.arange(rounds)[: self.prefix]
         return np.random.default_rng([self.seed, repeat]).permutation(rounds)[: self.prefix]
+
+
+def begin(
+    dataset: Dataset, setup: Setup, repetition: Repetition, repeat: int, horizon: int | None
+) -> Pass:
+    """A pass over a file from its first round."""
+    costs, classes = dataset.costs(repetition.costs), dataset.classes
+    one = Pass(setup, dataset.name, repetition.seed, repeat, horizon, classes=classes, costs=costs)
+    one.measure(repetition)
+    return one
 
 
 def play_repeat(
@@ -445,26 +453,14 @@ def play_repeat(
     """One pass over one order of a file in memory."""
     rounds = dataset.rounds
     assert rounds is not None
-    costs = dataset.costs(repetition.costs)
-    one = Pass(
-        setup,
-        dataset.name,
-        repetition.seed,
-        repeat,
-        rounds,
-        classes=dataset.classes,
-        costs=costs,
-    )
-    one.measure(repetition, exactly=True)
-    (result,) = play(dataset.batches(repetition.order(repeat, rounds)), [one], observers)
-    return result
+    one = begin(dataset, setup, repetition, repeat, rounds)
+    return play(dataset.batches(repetition.order(repeat, rounds)), [one], observers)[0]
 
 
 def play_repeats(
     dataset: Dataset,
     setups: Sequence[Setup],
     repetition: Repetition,
-    *,
     jobs: int = 1,
     observers: Sequence[Observer] = (),
 ) -> Iterator[PassResult]:

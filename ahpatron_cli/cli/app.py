@@ -7,9 +7,9 @@ import os
 import shlex
 import sys
 import traceback
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, NoReturn, cast
+from typing import Annotated, Any, NoReturn, cast
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -17,16 +17,13 @@ from typer.core import TyperCommand, TyperGroup
 from ahpatron_cli import __version__
 from ahpatron_cli.cli.convert import convert
 from ahpatron_cli.cli.inspect import inspect
+from ahpatron_cli.cli.options import declare
 from ahpatron_cli.cli.predict import predict
 from ahpatron_cli.cli.run import run
 from ahpatron_cli.cli.sweep import sweep
 from ahpatron_cli.errors import ExitCode, UserError, learner_fault, suggestion, usage
 from ahpatron_cli.signals import Terminated, leave_at_once_on_signals
 
-if TYPE_CHECKING:
-    from ahpatron_cli.cli.console import Conversation
-
-_COMMANDS = ("run", "sweep", "inspect", "predict", "convert")
 _WRITTEN = (
     *("out", "save", "checkpoint", "predictions", "curve"),
     *("plot", "report", "merge", "map_file"),
@@ -66,11 +63,8 @@ def _write_options(command: Any, context: typer.Context, formatter: Any) -> None
 
 class _Command(TyperCommand):
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        params = self.get_params(ctx)
-        return [
-            "[OPTIONS]",
-            *(one.metavar or "" for one in params if one.param_type_name == "argument"),
-        ]
+        arguments = (one for one in self.get_params(ctx) if one.param_type_name == "argument")
+        return ["[OPTIONS]", *(one.metavar or "" for one in arguments)]
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Refuse a second file for one output: only the last would be written."""
@@ -103,49 +97,45 @@ app = typer.Typer(
     epilog="First steps:  ahpatron run sample_data/rings.svm --budget 100 --sigma 0.1",
 )
 
-_RUN_EXAMPLES = """\b
-Examples:
+# Below the help of each command
+_EXAMPLES: dict[Callable[..., Any], str] = {
+    run: """
   ahpatron run data.svm --budget 200 --sigma auto
   ahpatron run data.svm -l arow -l ahpatron+ --sigma auto --scale minmax
   ahpatron run data.svm.gz -l all --repeats 10 --jobs 4
   ahpatron run data.svm -l nogd -p step=0.1 -p rank=50 --format csv
   zcat data.svm.gz | ahpatron run - --scale unit --save model.npz
   ahpatron run more.svm --resume model.npz --predictions scores.csv
-"""
-_SWEEP_EXAMPLES = """\b
-Examples:
+""",
+    sweep: """
   ahpatron sweep data.svm -g budget=100:400:100 --repeats 10 --out r.jsonl
   ahpatron sweep a.svm b.svm -l all -B 200 --repeats 5 -j 4 --out r.jsonl
   ahpatron sweep data.svm -l nogd -g 'step=10^[-3:3]/sqrt(T)' --out r.jsonl
   ahpatron sweep --config sweep.toml --out r.jsonl --report r.html
   ahpatron inspect r.jsonl --plot r.svg
-"""
-_INSPECT_EXAMPLES = """\b
-Examples:
+""",
+    inspect: """
   ahpatron inspect data.svm
   ahpatron inspect model.npz
   ahpatron inspect r.jsonl --plot r.svg --report r.html
   ahpatron inspect 1.jsonl 2.jsonl --merge all.jsonl
   ahpatron inspect --learners
-"""
-_PREDICT_EXAMPLES = """\b
-Examples:
+""",
+    predict: """
   ahpatron run train.svm --save model.npz
   ahpatron predict model.npz test.svm --out scores.csv
   zcat new.svm.gz | ahpatron predict model.npz - --format jsonl
-"""
-_CONVERT_EXAMPLES = """\b
-Examples:
+""",
+    convert: """
   ahpatron convert bank.csv --label y --out bank.svm
   ahpatron convert bank.csv --label y --drop id | ahpatron run - --sigma auto
   ahpatron convert old.csv --label y --map m.json --out old.svm
   ahpatron convert new.csv --like m.json | ahpatron predict m.npz -
-"""
-app.command("run", cls=_Command, epilog=_RUN_EXAMPLES)(run)
-app.command("sweep", cls=_Command, epilog=_SWEEP_EXAMPLES)(sweep)
-app.command("inspect", cls=_Command, epilog=_INSPECT_EXAMPLES)(inspect)
-app.command("predict", cls=_Command, epilog=_PREDICT_EXAMPLES)(predict)
-app.command("convert", cls=_Command, epilog=_CONVERT_EXAMPLES)(convert)
+""",
+}
+for _command, _examples in _EXAMPLES.items():
+    app.command(cls=_Command, epilog=f"\b\nExamples:{_examples}")(declare(_command))
+_COMMANDS = [command.__name__ for command in _EXAMPLES]
 
 
 def _print_version(wanted: bool) -> None:
@@ -166,20 +156,13 @@ def _top(
 
 def main() -> NoReturn:
     """Run the command of this process and end it; `__main__.py` calls this."""
-    _pin_blas_to_one_thread()
+    # Before NumPy is imported, whatever the user's environment says: the engine's products are
+    # small, so one thread is 3 to 6 times faster, and results do not depend on the number of cores.
+    for library in ("OPENBLAS", "OMP", "MKL", "VECLIB", "BLIS"):
+        os.environ[f"{library}_NUM_THREADS"] = "1"
     code = run_command(sys.argv[1:])
     leave_at_once_on_signals()
     sys.exit(code)
-
-
-def _pin_blas_to_one_thread() -> None:
-    """Whatever the user's environment says; BLAS reads it when NumPy is imported, so before that.
-
-    The engine's products are small: one thread is 3 to 6 times faster than several, and results do
-    not depend on the number of cores.
-    """
-    for library in ("OPENBLAS", "OMP", "MKL", "VECLIB", "BLIS"):
-        os.environ[f"{library}_NUM_THREADS"] = "1"
 
 
 def run_command(arguments: list[str]) -> int:
@@ -187,29 +170,32 @@ def run_command(arguments: list[str]) -> int:
     try:
         return _answer(arguments)
     except UserError as error:
-        _console().error(error)
-        return error.code
+        fault = error
     except _UsageError as error:
-        return _report_usage_error(error, arguments)
-    except BrokenPipeError:
-        # The reader has seen enough.
+        fault = _usage_fault(error, arguments)
+    except BrokenPipeError:  # the reader has seen enough
         _abandon_stdout()
         return ExitCode.OK
     except (KeyboardInterrupt, typer.Abort):
-        return _ended("interrupted", ExitCode.INTERRUPTED)
+        print("ahpatron: interrupted", file=sys.stderr)
+        return ExitCode.INTERRUPTED
     except Terminated:
-        return _ended("terminated", ExitCode.TERMINATED)
+        print("ahpatron: terminated", file=sys.stderr)
+        return ExitCode.TERMINATED
     except MemoryError:
         hint = "use a smaller --budget, or one pass in file order, without --shuffle"
-        _console().error(UserError("not enough memory", code=ExitCode.BUG, hint=hint))
-        return ExitCode.BUG
+        fault = UserError("not enough memory", code=ExitCode.BUG, hint=hint)
     except Exception as error:  # printed with all that is needed to mend it, unless it is known
-        if fault := _stdout_fault(error) or _learner_fault(error):
-            _console().error(fault)
-            return fault.code
-        print(f"ahpatron {__version__}: this is a bug in ahpatron, please report", file=sys.stderr)
-        traceback.print_exc()
-        return ExitCode.BUG
+        if (known := _known_fault(error)) is None:
+            bug = f"ahpatron {__version__}: this is a bug in ahpatron, please report"
+            print(bug, file=sys.stderr)
+            traceback.print_exc()
+            return ExitCode.BUG
+        fault = known
+    from ahpatron_cli.cli.console import Conversation  # which the help does without
+
+    Conversation().error(fault)
+    return fault.code
 
 
 def _answer(arguments: list[str]) -> int:
@@ -240,14 +226,7 @@ def _abandon_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _console() -> Conversation:
-    """Standard error, which the help does without."""
-    from ahpatron_cli.cli.console import Conversation
-
-    return Conversation()
-
-
-def _report_usage_error(error: Exception, arguments: list[str]) -> int:
+def _usage_fault(error: Exception, arguments: list[str]) -> UserError:
     """What click says, in our words for the two most frequent slips."""
     message: str = error.format_message()  # type: ignore[attr-defined]  # all of click's have it
     message = message[:1].lower() + message[1:].removesuffix(".")
@@ -257,32 +236,24 @@ def _report_usage_error(error: Exception, arguments: list[str]) -> int:
     option, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
     if option and context:
         message = f"unknown option {option}"
-        known = [
-            name for one in context.command.params for name in (*one.opts, *one.secondary_opts)
-        ]
+        known = (name for one in context.command.params for name in one.opts + one.secondary_opts)
         hint = suggestion(option, [name for name in known if name.startswith("--")]) or hint
     elif not command and not first.startswith("-"):
         message = f"unknown command {first!r}"
         hint = suggestion(first, _COMMANDS) or hint
         if Path(first).is_file():
             hint = f"did you mean `ahpatron run {shlex.join(arguments)}`?"
-    _console().error(UserError(message, code=ExitCode.USAGE, hint=hint))
-    return ExitCode.USAGE
+    return usage(message, hint)
 
 
-def _stdout_fault(error: Exception) -> UserError | None:
-    """A full disk behind standard output."""
+def _known_fault(error: Exception) -> UserError | None:
+    """A full disk behind standard output, or a learner that is not ours."""
     from ahpatron_cli.atomic import DISK_FAULTS
 
-    if not isinstance(error, OSError) or error.errno not in DISK_FAULTS or error.filename:
-        return None
-    _abandon_stdout()
-    problem = f"standard output cannot be written: {error.strerror}"
-    return UserError(problem, code=ExitCode.IO_ERROR)
-
-
-def _learner_fault(error: Exception) -> UserError | None:
-    """What went wrong in a learner that is not ours."""
+    if isinstance(error, OSError) and error.errno in DISK_FAULTS and not error.filename:
+        _abandon_stdout()
+        problem = f"standard output cannot be written: {error.strerror}"
+        return UserError(problem, code=ExitCode.IO_ERROR)
     if "ahpatron_cli.core.learners" not in sys.modules:
         return None
     from ahpatron_cli.core.errors import LearnerLoadError
@@ -292,8 +263,3 @@ def _learner_fault(error: Exception) -> UserError | None:
     if fault is None and isinstance(error, LearnerLoadError):
         return UserError(str(error), code=ExitCode.BUG, hint="update or uninstall it")
     return fault
-
-
-def _ended(how: str, code: ExitCode) -> int:
-    print(f"ahpatron: {how}", file=sys.stderr)
-    return code

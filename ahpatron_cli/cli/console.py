@@ -6,7 +6,6 @@ went away), the run goes on and its exit code stays that of the run.
 
 from __future__ import annotations
 
-import math
 import os
 import sys
 import textwrap
@@ -20,7 +19,7 @@ from ahpatron_cli.numbers import percent
 from ahpatron_cli.output.escape import literal
 
 if TYPE_CHECKING:
-    from rich.progress import Progress, ProgressColumn, TaskID
+    from rich.progress import Progress
 
 _SECONDS_BETWEEN_REFRESHES = 0.1
 _NARROWEST = 20
@@ -48,19 +47,14 @@ class Conversation:
 
     def __init__(self, quiet: bool = False, verbose: int = 0, stream: TextIO | None = None) -> None:
         self._quiet = quiet
-        self._verbose = verbose
+        self._verbose = verbose > 0 and not quiet
         self._stream: TextIO | None = sys.stderr if stream is None else stream
         self._bar: Progress | None = None
-
-    @property
-    def verbose(self) -> bool:
-        """Whether details are shown."""
-        return self._verbose > 0 and not self._quiet
 
     def note(self, text: str) -> None:
         """Say something worth knowing, like how labels were mapped."""
         if not self._quiet:
-            self._say(self._folded(f"note: {literal(text)}"))
+            self._say(_wrapped(f"note: {literal(text)}", self._width()))
 
     def warn(self, text: str) -> None:
         """Say something that may spoil the result."""
@@ -69,7 +63,7 @@ class Conversation:
 
     def insist(self, text: str) -> None:
         """Say something that nobody may miss, also when quiet."""
-        self._say(self._folded(f"warning: {literal(text)}"))
+        self._say(_wrapped(f"warning: {literal(text)}", self._width()))
 
     def show(self, text: str) -> None:
         """Show a text that is safe to show, such as a table."""
@@ -78,7 +72,7 @@ class Conversation:
 
     def detail(self, text: str) -> None:
         """Say something that only `-v` asks for."""
-        if self.verbose:
+        if self._verbose:
             self._say(literal(text))
 
     def error(self, error: UserError) -> None:
@@ -101,27 +95,25 @@ class Conversation:
             yield ProgressLine()
             return
         bar = _make_bar(stream, known_total=total is not None, ticks=ticks)
-        task = bar.add_task(_shorten(literal(description)), total=total, played="", rate="")
+        name = literal(description)
+        if len(name) > _LONGEST_DESCRIPTION:
+            name = _CUT + name[len(_CUT) - _LONGEST_DESCRIPTION :]  # the end of a path says most
+        bar.add_task(name, total=total, played="", rate="")
         with suppress(OSError, ValueError):
             bar.start()
         self._bar = bar
         try:
-            yield ProgressLine(bar, task)
+            yield ProgressLine(bar)
         finally:
             self._bar = None
             with suppress(OSError, ValueError):
                 bar.stop()
 
-    def _folded(self, text: str) -> str:
-        """In lines of a terminal's width, which would break words; as it is elsewhere."""
-        return "\n".join(_wrapped(text, self._width()))
-
     def _width(self) -> int | None:
         """Columns of the terminal; None if there is none."""
-        if self._stream is None or not _is_live_terminal(self._stream):
-            return None
         with suppress(OSError, ValueError):
-            return max(os.get_terminal_size(self._stream.fileno()).columns, _NARROWEST)
+            if self._stream is not None and _is_live_terminal(self._stream):
+                return max(os.get_terminal_size(self._stream.fileno()).columns, _NARROWEST)
         return None
 
     def _say(self, text: str) -> None:
@@ -140,10 +132,9 @@ class Conversation:
 class ProgressLine:
     """How far a run has come; shown only where there is a bar."""
 
-    def __init__(self, bar: Progress | None = None, task: TaskID | None = None) -> None:
+    def __init__(self, bar: Progress | None = None) -> None:
         self._bar = bar
-        self._task = task
-        self._next_refresh = 0.0 if bar else math.inf
+        self._next_refresh = 0.0
 
     def update(
         self, completed: int, mistakes: int = 0, rounds: int = 0, recent: float | None = None
@@ -151,30 +142,29 @@ class ProgressLine:
         """Say how much of the total is done, and the mistakes made in the rounds played so far.
 
         `recent` is the mistake rate of the last rounds, if it is asked for.
-        Called between redraws this costs next to nothing.
         """
-        if time.monotonic() >= self._next_refresh:
-            played = f"{rounds:,} rounds" if rounds else ""
-            rate = f"{percent(mistakes / rounds)} % mistakes" if rounds else ""
-            rate += "" if recent is None else f", now {percent(recent)} %"
-            self.show(completed, played, rate)
+        played = f"{rounds:,} rounds" if rounds else ""
+        rate = f"{percent(mistakes / rounds)} % mistakes" if rounds else ""
+        rate += "" if recent is None else f", now {percent(recent)} %"
+        self.show(completed, played, rate)
 
     def show(self, completed: int, count: str, news: str) -> None:
         """The same in words of the caller's own; redraws at most ten times a second."""
         now = time.monotonic()
-        if now < self._next_refresh or self._bar is None or self._task is None:
+        if self._bar is None or now < self._next_refresh:
             return
         self._next_refresh = now + _SECONDS_BETWEEN_REFRESHES
         with suppress(OSError, ValueError):
-            self._bar.update(self._task, completed=completed, played=count, rate=news)
+            task = self._bar.task_ids[0]
+            self._bar.update(task, completed=completed, played=count, rate=news)
             self._bar.refresh()
 
 
-def _wrapped(text: str, width: int | None) -> list[str]:
-    """In lines of this width, if there is one; words stay whole."""
+def _wrapped(text: str, width: int | None) -> str:
+    """In lines of a terminal's width, which would break words; as it is elsewhere."""
     if width is None:
-        return [text]
-    return textwrap.wrap(
+        return text
+    return textwrap.fill(
         text, width, subsequent_indent="  ", break_long_words=False, break_on_hyphens=False
     )
 
@@ -195,12 +185,25 @@ def _make_bar(stream: TextIO, *, known_total: bool, ticks: bool) -> Progress:
     before a fork. (joblib starts its processes anew.)
     It leaves no trace when done, and keeps its hands off stdout, which belongs to the data.
     """
-    from rich.console import Console  # rich takes 0.1 s to load
-    from rich.progress import Progress
+    from rich import progress  # rich takes 0.1 s to load
+    from rich.console import Console
+    from rich.table import Column
 
     console = Console(file=stream)
-    return Progress(
-        *_columns(console.width, known_total=known_total),
+    named, timed = console.width >= _ROOM_FOR_DESCRIPTION, console.width >= _ROOM_FOR_TIMES
+    bar = progress.BarColumn(bar_width=None, table_column=Column(ratio=1))
+    columns: list[tuple[bool, progress.ProgressColumn]] = [
+        (named, progress.TextColumn("{task.description}", markup=False)),
+        (known_total, bar),
+        (known_total, progress.TaskProgressColumn()),
+        (not known_total, progress.SpinnerColumn()),
+        (True, progress.TextColumn("{task.fields[played]}", markup=False)),
+        (True, progress.TextColumn("{task.fields[rate]}", markup=False)),
+        (timed or not known_total, progress.TimeElapsedColumn()),
+        (timed and known_total, progress.TimeRemainingColumn(compact=True)),
+    ]
+    return progress.Progress(
+        *(column for shown, column in columns if shown),
         console=console,
         auto_refresh=ticks,
         refresh_per_second=2,
@@ -212,50 +215,20 @@ def _make_bar(stream: TextIO, *, known_total: bool, ticks: bool) -> Progress:
     )
 
 
-def _shorten(description: str) -> str:
-    """The end of a long description: of a path, the end says most."""
-    if len(description) <= _LONGEST_DESCRIPTION:
-        return description
-    return "..." + description[3 - _LONGEST_DESCRIPTION :]
-
-
-def _columns(width: int, *, known_total: bool) -> list[ProgressColumn]:
-    from rich import progress
-    from rich.table import Column
-
-    columns: list[ProgressColumn] = []
-    if width >= _ROOM_FOR_DESCRIPTION:
-        columns.append(progress.TextColumn("{task.description}", markup=False))
-    if known_total:
-        columns += [
-            progress.BarColumn(bar_width=None, table_column=Column(ratio=1)),
-            progress.TaskProgressColumn(),
-        ]
-    else:
-        columns.append(progress.SpinnerColumn())
-    columns.append(progress.TextColumn("{task.fields[played]}", markup=False))
-    columns.append(progress.TextColumn("{task.fields[rate]}", markup=False))
-    if width >= _ROOM_FOR_TIMES or not known_total:
-        columns.append(progress.TimeElapsedColumn())
-    if known_total and width >= _ROOM_FOR_TIMES:
-        columns.append(progress.TimeRemainingColumn(compact=True))
-    return columns
-
-
 def render_error(error: UserError, *, colour: bool = False, width: int | None = None) -> str:
     """The whole message, ending with a newline. Everything from outside is shown literally."""
 
     def paint(text: str, style: str) -> str:
         return f"{style}{text}{_RESET}" if colour else text
 
-    problem = "\n".join(_wrapped(f"error: {literal(error.problem)}", width))
+    problem = _wrapped(f"error: {literal(error.problem)}", width)
     lines = [f"{paint('error', _RED)}: {paint(problem.removeprefix('error: '), _BOLD)}"]
     if error.place is not None:
         lines += _place_lines(error.place, paint)
     if error.hint:
         if error.place is not None:
             lines.append("")
-        hint = "\n".join(_wrapped(f"hint: {literal(error.hint)}", width))
+        hint = _wrapped(f"hint: {literal(error.hint)}", width)
         lines.append(f"{paint('hint', _BLUE)}: {hint.removeprefix('hint: ')}")
     if error.details:
         lines += ["", *map(literal, error.details.rstrip().split("\n"))]
@@ -271,12 +244,10 @@ def _place_lines(place: Place, paint: Callable[[str, str], str]) -> list[str]:
     bar = paint("|", _BLUE)
     excerpt, start, width = _excerpt(place, place.text)
     lines += [f"{indent} {bar}", f"{paint(number.rjust(len(indent)), _BLUE)} {bar} {excerpt}"]
-    if place.column is not None:
-        carets = paint("^" * width, _RED)
-        note = f" {paint(literal(place.note), _RED)}" if place.note else ""
-        lines.append(f"{indent} {bar} {' ' * start}{carets}{note}")
-    elif place.note:
-        lines.append(f"{indent} {bar} {paint(literal(place.note), _RED)}")
+    carets = "" if place.column is None else " " * start + paint("^" * width, _RED)
+    note = paint(literal(place.note), _RED) if place.note else ""
+    if carets or note:
+        lines.append(f"{indent} {bar} {' '.join(filter(None, (carets, note)))}")
     return lines
 
 

@@ -11,7 +11,6 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from ahpatron_cli.cli import options
 from ahpatron_cli.errors import one_of, usage
 from ahpatron_cli.signals import raise_on_signals
 
@@ -24,16 +23,16 @@ _PACKERS = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz"}
 
 
 def convert(
-    data: options.DelimitedFile,
-    label: options.LabelColumn = None,
-    positive: options.PositiveValue = None,
-    drop: options.DroppedColumns = None,
-    words: options.WordColumns = None,
-    missing: options.Missing = "refuse",
-    like: options.LikeFile = None,
-    map_file: options.MapFile = None,
-    out: options.LibsvmFile = None,
-    quiet: options.Quiet = False,
+    data: str,
+    label: str | None = None,
+    positive: str | None = None,
+    drop: list[str] | None = None,
+    words: list[str] | None = None,
+    missing: str = "refuse",
+    like: str | None = None,
+    map_file: str | None = None,
+    out: str | None = None,
+    quiet: bool = False,
 ) -> None:
     """Convert CSV, TSV or `;` text with a header to LIBSVM text.
 
@@ -41,7 +40,7 @@ def convert(
     file finds them, so standard input may hold numbers only. Labels may be words. With --like, text
     is converted as an earlier file was, in one pass: do so before `ahpatron predict`.
     """
-    from ahpatron_cli.atomic import check_outputs, write_atomically
+    from ahpatron_cli.atomic import check_outputs, open_atomically, write_atomically
     from ahpatron_cli.cli.console import Conversation
     from ahpatron_cli.data.delimited import find_layout, layout_of_numbers, libsvm_lines
     from ahpatron_cli.data.layout import Wanted, layout_like, read_mapping
@@ -55,7 +54,10 @@ def convert(
             raise usage(f"{option} {label} names the column of the labels")
     if both := set(drop or ()) & set(words or ()):
         raise usage(f"--drop and --words both name {min(both)}")
-    _refuse_packed(out)
+    if out is not None and (packer := _PACKERS.get(Path(out).suffix.lower())):
+        hint = f"leave out --out and pack standard output: `ahpatron convert ... | {packer} > "
+        problem = f"--out writes plain text, and {out} names a compressed file"
+        raise usage(problem, f"{hint}{shlex.quote(out)}`")
     check_outputs({"--out": out, "--map": map_file}, filter(None, [data, like]))
     given = {"--positive": positive, "--drop": drop, "--words": words, "--map": map_file}
     for option, value in given.items():
@@ -87,21 +89,13 @@ def convert(
         comments: Iterable[str] = [] if map_file else layout.comments()
         if mapping:  # one line, as the header is one: the rows keep their line numbers
             comments = ["# labels and features: see the mapping\n"]
-        _write(chain(comments, libsvm_lines(table, layout, wanted, unknown)), out)
+        output = sys.stdout if out is None else opened.enter_context(open_atomically(out))
+        for text in chain(comments, libsvm_lines(table, layout, wanted, unknown)):
+            output.write(text)
     if unknown:
         talk.note(f"words that {like} lacks are written as 0: {_listed(list(unknown))}")
     if map_file:
         write_atomically(map_file, json.dumps(layout.describe(), indent=1) + "\n")
-
-
-def _refuse_packed(out: str | None) -> None:
-    """Refuse names that promise compressed text."""
-    if out is None or Path(out).suffix.lower() not in _PACKERS:
-        return
-    packer = _PACKERS[Path(out).suffix.lower()]
-    hint = f"leave out --out and pack standard output: `ahpatron convert ... | {packer} > "
-    problem = f"--out writes plain text, and {out} names a compressed file"
-    raise usage(problem, f"{hint}{shlex.quote(out)}`")
 
 
 def _listed(names: list[str]) -> str:
@@ -112,24 +106,10 @@ def _notes(layout: Layout, positive: str | None) -> Iterator[str]:
     """What became of labels and words."""
     texts = layout.label_texts
     if texts is not None:
-        shown = [f"{label} → {text}" for label, text in list(texts.items())[:_NAMED]]
-        others = "all others → -1" if positive is not None else "…" if len(texts) > _NAMED else ""
-        yield f"labels {', '.join(filter(None, [*shown, others]))}"
+        shown = [f"{label} → {text}" for label, text in texts.items()]
+        others = [*shown[:_NAMED], "all others → -1"]
+        yield f"labels {', '.join(others) if positive is not None else _listed(shown)}"
     words = [column for column in layout.columns if column.words is not None]
     if words:
-        shown = [f"{column.name} ({len(column.words or ())})" for column in words[:_NAMED]]
-        more = ["…"] if len(words) > _NAMED else []
-        yield f"columns of words, and how many words each: {', '.join(shown + more)}"
-
-
-def _write(lines: Iterator[str], out: str | None) -> None:
-    """To `out` or standard output."""
-    from ahpatron_cli.atomic import open_atomically
-
-    if out is None:
-        for text in lines:
-            sys.stdout.write(text)
-        return
-    with open_atomically(out) as output:
-        for text in lines:
-            output.write(text)
+        shown = [f"{column.name} ({len(column.words or ())})" for column in words]
+        yield f"columns of words, and how many words each: {_listed(shown)}"

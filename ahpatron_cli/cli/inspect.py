@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from ahpatron_cli.cli import options
-from ahpatron_cli.errors import ExitCode, Place, UserError, one_of, usage
+from ahpatron_cli.cli.options import typed
+from ahpatron_cli.errors import ExitCode, bad_data, one_of, usage
 from ahpatron_cli.signals import raise_on_signals
 
 if TYPE_CHECKING:
@@ -27,27 +27,27 @@ _RESULTS = (
 
 def inspect(
     context: typer.Context,
-    paths: options.InspectedPaths = None,
-    learners: options.AllLearners = False,
-    max_faults: options.MaxFaults = 20,
-    max_features: options.MaxFeatures = 10_000_000,
-    positive: options.Positive = None,
-    scale: options.InspectedScale = None,
-    sigma: options.AlignmentSigma = None,
-    seed: options.SampleSeed = 0,
-    format: options.Format = "table",
-    plot: options.PlotFile = None,
-    report: options.ReportFile = None,
-    x: options.PlotAxis = None,
-    out: options.Out = None,
-    learner: options.ShownLearners = None,
-    data: options.ShownData = None,
-    metric: options.MetricName = "mistake_rate",
-    tune_orders: options.TuneOrders = 0,
-    matrix: options.OnlyMatrix = False,
-    trials: options.EveryTrial = False,
-    merge: options.MergedFile = None,
-    quiet: options.Quiet = False,
+    paths: list[str] | None = None,
+    learners: bool = False,
+    max_faults: int = 20,
+    max_features: int = 10_000_000,
+    positive: str | None = None,
+    scale: str | None = None,
+    sigma: str | None = None,
+    seed: int = 0,
+    format: str = "table",
+    plot: str | None = None,
+    report: str | None = None,
+    x: str | None = None,
+    out: str | None = None,
+    learner: list[str] | None = None,
+    data: list[str] | None = None,
+    metric: str = "mistake_rate",
+    tune_orders: int = 0,
+    matrix: bool = False,
+    trials: bool = False,
+    merge: str | None = None,
+    quiet: bool = False,
 ) -> ExitCode:
     """Look at data, a model, the results of a sweep, or the list of learners.
 
@@ -64,26 +64,26 @@ def inspect(
     from ahpatron_cli.sweep.results_file import looks_like_json
 
     raise_on_signals()
-    path = paths[0] if paths else None
-    if learners == (path is not None):
+    if learners == bool(paths):
         raise usage("give a PATH, or --learners", "for example `ahpatron inspect data.svm`")
     one_of("format", format, FORMATS)
     talk = Conversation(quiet=quiet)
-    if path is None:
+    if not paths:
         _refuse_others(context, "the list of learners", ("format",), format)
         from ahpatron_cli.output.inspect_text import print_reference, reference_to_json
 
         write_inspected(format, print_reference, reference_to_json)
         return ExitCode.OK
+    path = paths[0]
     if looks_like_json(path):
         _refuse_others(context, "a results file", _RESULTS)
         from ahpatron_cli.cli.sweep_session import FindingsOutput, criterion_of
 
         output = FindingsOutput(format, plot, report, out, matrix, trials, x)
         criterion = criterion_of(metric, tune_orders)
-        _inspect_results(paths or [], output, criterion, learner or [], data or [], merge, talk)
+        _inspect_results(paths, output, criterion, learner or [], data or [], merge, talk)
         return ExitCode.OK
-    if len(paths or []) > 1:
+    if len(paths) > 1:
         raise usage("only results files can be shown together", "give one PATH")
     if looks_like_model(path):
         _refuse_others(context, "a model", ("format",), format)
@@ -122,11 +122,11 @@ def _refuse_others(
     context: typer.Context, what: str, legal: tuple[str, ...], format: str = "table"
 ) -> None:
     """Refuse options that would have no effect, and formats that only results have."""
-    for name in dict.fromkeys((*_DATA, *_RESULTS)):
-        if name not in legal and options.typed(context, name):
-            flags = [f"--{one.replace('_', '-')}" for one in legal]
+    for name in (*_DATA, *_RESULTS):
+        if name not in legal and typed(context, name):
+            other, *flags = (f"--{one.replace('_', '-')}" for one in (name, *legal))
             hint = f"options for {what}: {', '.join(flags)}"
-            raise usage(f"--{name.replace('_', '-')} has no effect on {what}", hint)
+            raise usage(f"{other} has no effect on {what}", hint)
     if format not in ("table", "json"):
         hint = "use --format table for people, --format json for programs"
         raise usage(f"{what} cannot be shown as {format}", hint)
@@ -141,8 +141,7 @@ def _inspect_model(path: str, format: str) -> None:
     saved = SavedPass(ModelOptions(resume=path), lambda text: None)
     model = saved.model
     assert model is not None
-    one = saved.make_pass(saved.setup(), path, model.seed, None)
-    record = one.result().record
+    record = saved.make_pass(saved.setup(), path, model.seed, None).result().record
     written = datetime.fromtimestamp(Path(path).stat().st_mtime, UTC).isoformat(timespec="seconds")
     shown = model, record, path, written
     write_inspected(format, partial(print_model, *shown), partial(model_to_json, *shown))
@@ -189,6 +188,5 @@ def _inspect_results(
     trials = choose_trials(contents.latest(), learners, data)
     findings = find(trials, contents.headers, criterion)
     if not findings.trials and not findings.failed:
-        place = Place(paths[0])
-        raise UserError("no trial was finished yet", code=ExitCode.BAD_DATA, place=place)
+        raise bad_data("no trial was finished yet", paths[0])
     output.write(findings, trials, talk)

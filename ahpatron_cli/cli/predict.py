@@ -5,14 +5,12 @@ from __future__ import annotations
 import shlex
 from typing import TYPE_CHECKING
 
-from ahpatron_cli.cli import options
 from ahpatron_cli.errors import Remedy, UserError, one_of, usage
 from ahpatron_cli.numbers import counted
 from ahpatron_cli.signals import raise_on_signals
 
 if TYPE_CHECKING:
     from ahpatron_cli.cli.console import Conversation
-    from ahpatron_cli.core.rows import Floats
     from ahpatron_cli.data.dataset import Preparation
     from ahpatron_cli.models.checkpoint import SavedPass
     from ahpatron_cli.output.predictions import ScoreWriter
@@ -21,12 +19,12 @@ _SUFFIXES = {".csv": "csv", ".jsonl": "jsonl"}
 
 
 def predict(
-    model: options.ModelFile,
-    data: options.PredictedFiles,
-    format: options.ScoreFormat = "csv",
-    out: options.ScoreFile = None,
-    max_features: options.MaxFeatures = 10_000_000,
-    quiet: options.Quiet = False,
+    model: str,
+    data: list[str],
+    format: str = "csv",
+    out: str | None = None,
+    max_features: int = 10_000_000,
+    quiet: bool = False,
 ) -> None:
     """Predict labels with a saved model, without learning.
 
@@ -37,6 +35,8 @@ def predict(
     from ahpatron_cli.atomic import check_outputs, format_of_suffix
     from ahpatron_cli.cli.console import Conversation
     from ahpatron_cli.data.dataset import Preparation
+    from ahpatron_cli.models.checkpoint import ModelOptions, SavedPass
+    from ahpatron_cli.models.file import looks_like_model
     from ahpatron_cli.output.predictions import ScoreWriter, open_output
 
     raise_on_signals()
@@ -47,7 +47,12 @@ def predict(
     if data.count("-") > 1:
         raise usage("standard input (-) can be read only once")
     check_outputs({"--out": out}, [model, *data])
-    saved = _saved_pass(model, data, talk)
+    try:
+        saved = SavedPass(ModelOptions(resume=model, freeze=True), talk.note)
+    except UserError as error:
+        if any(map(looks_like_model, data)):
+            error.hint = "name the model first: `ahpatron predict MODEL DATA`"
+        raise
     preparation = Preparation(max_features=max_features, may_lack_labels=True)
     several = len(data) > 1
     assert saved.model is not None
@@ -75,28 +80,6 @@ def _hint(remedy: Remedy, model: str) -> str:
     )
 
 
-def _saved_pass(model: str, data: list[str], talk: Conversation) -> SavedPass:
-    from ahpatron_cli.models.checkpoint import ModelOptions, SavedPass
-    from ahpatron_cli.models.file import looks_like_model
-
-    try:
-        return SavedPass(ModelOptions(resume=model, freeze=True), talk.note)
-    except UserError as error:
-        if any(map(looks_like_model, data)):
-            error.hint = "name the model first: `ahpatron predict MODEL DATA`"
-        raise
-
-
-def _found(scores: Floats) -> Floats:
-    """What is predicted, as labels are played."""
-    import numpy as np
-
-    from ahpatron_cli.core.classwise import predicted
-
-    found = np.where(scores >= 0, 1, -1) if scores.ndim == 1 else predicted(scores)
-    return found.astype(np.float64)
-
-
 def _score(
     path: str, saved: SavedPass, preparation: Preparation, writer: ScoreWriter, talk: Conversation
 ) -> str:
@@ -105,6 +88,7 @@ def _score(
 
     from ahpatron_cli.data.dataset import stream
     from ahpatron_cli.data.source import open_source
+    from ahpatron_cli.runner import mistakes_of
 
     preparation, known = saved.prepared(preparation)
     rows = labelled = mistakes = 0
@@ -117,8 +101,8 @@ def _score(
             has_label = ~np.isnan(batch.labels)
             rows += len(scores)
             labelled += int(np.count_nonzero(has_label))
-            mistaken = _found(scores) != batch.labels
-            mistakes += int(np.count_nonzero(mistaken & has_label))
+            mistaken = mistakes_of(scores[has_label], batch.labels[has_label])
+            mistakes += int(np.count_nonzero(mistaken))
             line.update(source.position, mistakes, labelled)
         saved.finish(frozen, dataset)
     if not labelled:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from ahpatron_cli.cli import options
+from ahpatron_cli.cli.options import typed
 from ahpatron_cli.errors import UserError
 from ahpatron_cli.signals import deferred, raise_on_signals
 
@@ -17,40 +17,40 @@ if TYPE_CHECKING:
 
 def run(
     context: typer.Context,
-    data: options.DataFiles,
-    learner: options.Learners = None,
-    budget: options.Budget = None,
-    kernel: options.KernelName = "gaussian",
-    sigma: options.Sigma = None,
-    epsilon: options.Epsilon = None,
-    param: options.Params = None,
-    theorem: options.TheoremName = None,
-    certify: options.Certify = False,
-    jobs: options.Jobs = 1,
-    repeats: options.Repeats = 1,
-    seed: options.Seed = 0,
-    shuffle: options.Shuffle = None,
-    limit: options.Limit = None,
-    scale: options.Scale = "none",
-    positive: options.Positive = None,
-    cost: options.Costs = None,
-    max_features: options.MaxFeatures = 10_000_000,
-    cache: options.Cache = False,
-    save: options.Save = None,
-    resume: options.Resume = None,
-    freeze: options.Freeze = False,
-    checkpoint: options.Checkpoint = None,
-    every: options.Every = 100_000,
-    predictions: options.Predictions = None,
-    curve: options.CurveFile = None,
-    metrics: options.MetricsFlag = False,
-    mcnemar: options.McNemarFlag = False,
-    window: options.WindowSize = None,
-    fading: options.FadingFactor = None,
-    format: options.Format = "table",
-    out: options.Out = None,
-    quiet: options.Quiet = False,
-    verbose: options.Verbose = 0,
+    data: list[str],
+    learner: list[str] | None = None,
+    budget: str | None = None,
+    kernel: str = "gaussian",
+    sigma: str | None = None,
+    epsilon: str | None = None,
+    param: list[str] | None = None,
+    theorem: str | None = None,
+    certify: bool = False,
+    jobs: int = 1,
+    repeats: int = 1,
+    seed: int = 0,
+    shuffle: bool | None = None,
+    limit: int | None = None,
+    scale: str = "none",
+    positive: str | None = None,
+    cost: list[str] | None = None,
+    max_features: int = 10_000_000,
+    cache: bool = False,
+    save: str | None = None,
+    resume: str | None = None,
+    freeze: bool = False,
+    checkpoint: str | None = None,
+    every: int = 100_000,
+    predictions: str | None = None,
+    curve: str | None = None,
+    metrics: bool = False,
+    mcnemar: bool = False,
+    window: int | None = None,
+    fading: float | None = None,
+    format: str = "table",
+    out: str | None = None,
+    quiet: bool = False,
+    verbose: int = 0,
 ) -> None:
     """Play learners over LIBSVM files and count their mistakes.
 
@@ -65,7 +65,6 @@ def run(
     from ahpatron_cli.data.dataset import Preparation
     from ahpatron_cli.data.scaling import SCALES
     from ahpatron_cli.errors import one_of, usage
-    from ahpatron_cli.metrics import Recent
     from ahpatron_cli.output.formats import FORMATS, to_text, write_reports
     from ahpatron_cli.output.predictions import STDOUT, check_predictions_path, open_predictions
     from ahpatron_cli.runner import Repetition
@@ -85,24 +84,23 @@ def run(
         from ahpatron_cli.output.pictures import picture_format, write_curve
 
         picture_format(curve, "csv")
-    to_stdout = predictions == STDOUT
     if predictions:
         check_predictions_path(predictions)
-    if to_stdout and options.typed(context, "format"):
+    to_stdout = predictions == STDOUT
+    if to_stdout and typed(context, "format"):
         problem = f"--predictions - and --format {format} cannot share standard output"
         raise usage(problem, "write the results to a file: --out FILE")
     written = None if to_stdout else predictions
     outputs = {"--out": out, "--curve": curve, "--predictions": written}
     check_outputs({**outputs, "--save": save, "--checkpoint": checkpoint}, data)
-    if options.typed(context, "every") and not checkpoint:
+    if typed(context, "every") and not checkpoint:
         raise usage("--every requires --checkpoint FILE")
-    if resume and options.typed(context, "seed") and not shuffle:
+    if resume and typed(context, "seed") and not shuffle:
         raise usage("--seed with --resume requires --shuffle: the model has its own seed")
     if resume:
         from ahpatron_cli.models.checkpoint import MODEL_OPTIONS
 
-        known = [name for name in MODEL_OPTIONS if options.typed(context, name)]
-        if known:
+        if known := [name for name in MODEL_OPTIONS if typed(context, name)]:
             problem = f"--{known[0]} cannot be combined with --resume: the model has its own"
             raise usage(problem, f"`ahpatron inspect {shlex.quote(resume)}` shows it")
     setups, remarks = single_setups(
@@ -114,9 +112,10 @@ def run(
     if (save or checkpoint) and any(setup.source for setup in setups):
         problem = "--save and --checkpoint require a learner that is installed, not one in a file"
         raise usage(problem, "register it by the entry-point group `ahpatron.learners`")
-    if theorem or certify:
-        from ahpatron_cli.certify import Certifier, meet
-    setups = meet(theorem, setups) if theorem else setups
+    if theorem:
+        from ahpatron_cli.certify import meet
+
+        setups = meet(theorem, setups)
     for remark in remarks:
         talk.warn(remark)
     permuted = repeats > 1 if shuffle is None else shuffle
@@ -128,21 +127,17 @@ def run(
         raise usage("--window and --fading cannot be combined", "give one of them")
     if fading is not None and not 0 < fading < 1:
         raise usage(f"--fading must be a number > 0 and < 1, got {fading:g}")
-    recent = Recent(window, fading) if window or fading else None
-    repetition = Repetition(repeats, seed, permuted, metrics, recent, costs)
-    preparation = Preparation(
-        limit,
-        one_of("scale", scale, SCALES),
-        parse_label(positive),
-        max_features,
-        warm_up=not repetition.shuffle,
-    )
+    exact_auc, recent = permuted or repeats > 1, (window or 0, fading or 0.0)
+    repetition = Repetition(repeats, seed, permuted, metrics, exact_auc, *recent, costs)
+    one_of("scale", scale, SCALES)
+    label = parse_label(positive)
+    preparation = Preparation(limit, scale, label, max_features, warm_up=not permuted)
     saved, traced = None, bool(predictions or curve)
     if save or resume or freeze or checkpoint:
         from ahpatron_cli.models.checkpoint import ModelOptions, SavedPass
 
         models = ModelOptions(save, resume, freeze, checkpoint, every)
-        models.check(len(data), len(setups), repeats, not repetition.shuffle, traced)
+        models.check(len(data), len(setups), repeats, not permuted, traced)
         saved = SavedPass(models, talk.note)
     if certify and (resume or checkpoint):
         raise usage("--certify requires the whole stream, from its first round, in one run")
@@ -160,14 +155,9 @@ def run(
     try:
         with ExitStack() as last:
             writer = last.enter_context(open_predictions(predictions))
-            certifier = Certifier(seed) if certify else None
             folder = default_folder() if cache else None
-            session = Session(
-                *(setups, preparation, repetition, jobs, talk, writer, saved, certifier, folder),
-                paired=mcnemar,
-                traced=traced,
-            )
-            session.check(data)
+            how = data, setups, preparation, repetition, jobs, talk, writer, saved, folder
+            session = Session(*how, certify, mcnemar, traced)
             for path in data:
                 reports.append(session.play(path))  # noqa: PERF401 - a fault leaves those before
             with deferred():  # all output files, or none

@@ -20,7 +20,7 @@ from ahpatron_cli.data.source import Source, open_source
 from ahpatron_cli.errors import usage
 from ahpatron_cli.numbers import short
 from ahpatron_cli.output.predictions import PredictionWriter
-from ahpatron_cli.records import Curve, DataRecord, McNemarRecord, Report
+from ahpatron_cli.records import Curve, DataRecord, McNemarRecord, Report, grouped
 from ahpatron_cli.runner import (
     Observer,
     Pass,
@@ -28,6 +28,7 @@ from ahpatron_cli.runner import (
     Played,
     Repetition,
     Setup,
+    begin,
     near_tie_warning,
     play,
     play_repeats,
@@ -37,9 +38,7 @@ from ahpatron_cli.signals import Terminated
 from ahpatron_cli.sweep.statistics import mcnemar
 
 if TYPE_CHECKING:
-    from ahpatron_cli.certify import Certifier
     from ahpatron_cli.models.checkpoint import SavedPass
-
 
 _FIRST_MILESTONE = 1000
 
@@ -48,49 +47,48 @@ _FIRST_MILESTONE = 1000
 class Session:
     """The settings that all files of a call share."""
 
+    paths: Sequence[str]
     setups: Sequence[Setup]
     preparation: Preparation
     repetition: Repetition
     jobs: int
     talk: Conversation
     predictions: PredictionWriter | None
-    saved: SavedPass | None = None
-    certifier: Certifier | None = None
-    cache: Path | None = None
+    saved: SavedPass | None
+    cache: Path | None
     """The folder in which parsed files are kept, if there is one."""
-    paired: bool = False
+    certify: bool
+    mcnemar: bool
     """Whether learners are compared round by round."""
-    traced: bool = False
+    traced: bool
     """Whether predictions or curves are written, which a checkpoint would cut."""
     curves: list[Curve] = field(default_factory=list, init=False)
     """The learning curve of each learner on each file played so far."""
 
     def __post_init__(self) -> None:
-        """Take what a model fixes from it."""
-        self._paired = _PairedMistakes() if self.paired else None
+        """Take what a model fixes from it; refuse what cannot be played, before anything is."""
+        self._paired: _PairedMistakes | None = None
         self._known = None
         if self.saved:
             self.setups = [self.saved.setup()] if self.saved.resumes else self.setups
             self.preparation, self._known = self.saved.prepared(self.preparation)
-        self._several_files = self._full_names = False
-
-    def check(self, paths: Sequence[str]) -> None:
-        """Refuse what cannot be played, before anything is."""
-        if paths.count("-") > 1:
+        if self.paths.count("-") > 1:
             raise usage("standard input (-) can be read only once")
-        for path in paths:
+        for path in self.paths:
             if path.endswith(".npz"):
                 from ahpatron_cli.models.file import looks_like_model
 
                 if looks_like_model(path):
-                    raise usage(
-                        f"{path} is a model, not data", f"--resume {path} continues with it"
-                    )
-        if self.certifier:
-            self.certifier.check(paths)
-        names = [Path(path).name for path in paths]
-        self._several_files = len(paths) > 1
-        self._full_names = len(set(names)) < len(names)
+                    hint = f"--resume {path} continues with it"
+                    raise usage(f"{path} is a model, not data", hint)
+        if self.certify:
+            from ahpatron_cli.certify import check_rereadable
+
+            check_rereadable(self.paths)
+        self._several_files = len(self.paths) > 1
+        self._full_names = len({Path(path).name for path in self.paths}) < len(self.paths)
+        # Only one pass in file order needs no row twice.
+        self._in_memory = self.repetition.repeats > 1 or self.repetition.shuffle
 
     def play(self, path: str) -> Report:
         """Play all learners and repeats over one file."""
@@ -102,7 +100,7 @@ class Session:
                 dataset = stream(source, self.preparation, self._known)
             loaded = time.perf_counter() - started
             setups = self._settled(dataset)
-            if self.certifier and dataset.classes:
+            if self.certify and dataset.classes:
                 raise usage("--certify requires two classes", "--positive LABEL plays one of them")
             results = self._play(dataset, source, setups)
             facts = dataset.facts()
@@ -111,25 +109,21 @@ class Session:
             loaded = max(time.perf_counter() - started - learning, 0.0)
         self._remember_curves(dataset.name, results)
         self._tell(dataset.name, facts, results)
-        certified = None
-        if self.certifier:
+        certificates = None
+        if self.certify:
+            from ahpatron_cli.certify import certified
+
             kernel = setups[0].build()[1]  # the same for all
-            certified = self.certifier.certified(dataset, facts, results, kernel)
+            certificates = certified(dataset, facts, results, kernel, self.repetition.seed)
         return Report(
             version=__version__,
             data=DataRecord(dataset.name, facts.rounds, facts.features, facts.labels, facts.sha256),
             runs=[result.record for result in results],
             load_seconds=loaded,
             shuffled=self.repetition.shuffle,
-            notes=facts.notes,
-            certified=certified,
+            certified=certificates,
             mcnemar=self._paired.tests() if self._paired else None,
         )
-
-    @property
-    def _in_memory(self) -> bool:
-        """Only one pass in file order needs no row twice."""
-        return self.repetition.repeats > 1 or self.repetition.shuffle
 
     def _settled(self, dataset: Dataset) -> Sequence[Setup]:
         """The setups with the σ that the first rows of this file suggest, if it is left to them."""
@@ -152,41 +146,30 @@ class Session:
         if dataset.in_memory:
             total = (dataset.rounds or 0) * len(setups) * repetition.repeats
         ticks = self._in_memory and self.jobs > 1  # then observers hear of whole passes only
-        figures = _Figures(self.talk, self._prefix(name))
-        with (
-            self.talk.progress(total, _short(name), ticks=ticks) as line,
-            figures.if_stopped(partial(self._how_to_go_on, setups)),
-        ):
-            observers: list[Observer] = [
-                _Progress(line, None if dataset.in_memory else source),
-                figures,
-            ]
-            if self._paired:
-                self._paired.begin([setup.learner for setup in setups])
+        with self.talk.progress(total, Path(name).name, ticks=ticks) as line:
+            position = None if dataset.in_memory else source
+            figures = _Figures(self.talk, self._prefix(name), line, position)
+            observers: list[Observer] = [figures]
+            if self.mcnemar:
+                self._paired = _PairedMistakes([setup.learner for setup in setups])
                 observers.append(self._paired)
             if self.predictions:
                 observers.append(partial(self.predictions.write, name))
-            if saved is not None:
-                return saved.play(dataset, setups[0], repetition, horizon, observers, figures.begin)
-            if self._in_memory:
-                jobs = self.jobs
-                repeats = play_repeats(dataset, setups, repetition, jobs=jobs, observers=observers)
-                return list(repeats)
-            classes, costs = dataset.classes, dataset.costs(repetition.costs)
-            passes = [
-                Pass(setup, name, repetition.seed, 0, horizon, classes=classes, costs=costs)
-                for setup in setups
-            ]
-            for one in passes:
-                one.measure(repetition, exactly=False)
-            return play(dataset.batches(), passes, observers)
+            with figures.if_stopped(partial(self._how_to_go_on, setups)):
+                if saved is not None:
+                    begun = figures.begin
+                    return saved.play(dataset, setups[0], repetition, horizon, observers, begun)
+                if self._in_memory:
+                    return list(play_repeats(dataset, setups, repetition, self.jobs, observers))
+                passes = [begin(dataset, setup, repetition, 0, horizon) for setup in setups]
+                return play(dataset.batches(), passes, observers)
 
     def _how_to_go_on(self, setups: Sequence[Setup]) -> str | None:
         """What helps if a signal ends the run: --checkpoint, if it is possible here."""
         if self.saved is not None and self.saved.checkpointed:
             return f"the same command continues after round {self.saved.checkpointed:,}"
         one_pass = not self._in_memory and len(setups) == 1 and not self._several_files
-        other = self.traced or self.certifier or (self.saved and not self.saved.only_saves)
+        other = self.traced or self.certify or (self.saved and not self.saved.only_saves)
         return "--checkpoint FILE keeps what was learned" if one_pass and not other else None
 
     def _playable(
@@ -196,8 +179,7 @@ class Session:
         playable = []
         for setup in setups:
             try:
-                seed, classes = self.repetition.seed, dataset.classes
-                Pass(setup, dataset.name, seed, 0, horizon, classes=classes)
+                Pass(setup, dataset.name, 0, 0, horizon, classes=dataset.classes)
             except ParameterError as error:
                 if len(setups) == 1:
                     hint = f"give `-p {error.name}=N`" if error.kind == "missing" else None
@@ -211,27 +193,30 @@ class Session:
 
     def _remember_curves(self, path: str, results: Sequence[PassResult]) -> None:
         """Mean and deviation over repeats: all repeats of a file have the same rounds."""
-        about = [_short(path)]
+        about = [Path(path).name]
         for name, symbol in (("budget", "B"), ("sigma", "σ")):
             values = {result.record.params.get(name) for result in results} - {None}
             if len(values) == 1:
                 text = short(values.pop() or 0)
                 auto = name == "sigma" and self.setups[0].auto_sigma
                 about.append(f"{symbol} = {f'auto ({text})' if auto else text}")
-        for learner in dict.fromkeys(result.record.learner for result in results):
-            mine = [result for result in results if result.record.learner == learner]
-            shown = path if self._full_names else _short(path)
-            label = f"{shown}: {learner}" if self._several_files else learner
+        shown = path if self._full_names else Path(path).name
+        for mine in grouped(results, lambda result: (result.record.learner,)):
+            record, (rounds, _, recent) = mine[0].record, mine[0].curve
+            if recent is not None:
+                recent = np.stack([np.asarray(result.curve[2]) for result in mine]).mean(axis=0)
             counts = np.stack([result.curve[1] for result in mine])
-            sd = counts.std(axis=0, ddof=1) if len(mine) > 1 else None
-            rates = [result.curve[2] for result in mine if result.curve[2] is not None]
-            recent = np.mean(rates, axis=0) if rates else None
-            record = mine[0].record
-            baseline = (record.baseline_mistakes or 0) / max(record.rounds, 1)
-            known = None if record.baseline_mistakes is None else baseline
-            mean = counts.mean(axis=0)
-            curve = Curve(label, mine[0].curve[0], mean, recent, sd, known, ", ".join(about))
-            self.curves.append(curve)
+            self.curves.append(
+                Curve(
+                    f"{shown}: {record.learner}" if self._several_files else record.learner,
+                    rounds,
+                    counts.mean(axis=0),
+                    recent,
+                    counts.std(axis=0, ddof=1) if len(mine) > 1 else None,
+                    (record.baseline_mistakes or 0) / max(record.rounds, 1),
+                    ", ".join(about),
+                )
+            )
 
     def _tell(self, path: str, facts: Facts, results: Sequence[PassResult]) -> None:
         prefix = self._prefix(path)
@@ -241,43 +226,26 @@ class Session:
             self.talk.warn(f"{prefix}the labels come sorted; --shuffle plays a random order")
         for warning in dict.fromkeys(text for result in results for text in result.warnings):
             self.talk.warn(prefix + warning)
-        ties = near_tie_warning(result.record for result in results)
-        if ties:
+        if ties := near_tie_warning(result.record for result in results):
             self.talk.warn(prefix + ties)
         drift = max(result.norm_drift for result in results)
         self.talk.detail(f"{prefix}sha256 {facts.sha256}; largest drift of ‖f‖ {drift:.1e}")
 
     def _prefix(self, path: str) -> str:
-        return f"{_short(path)}: " if self._several_files else ""
-
-
-class _Progress:
-    """Shows the share of the file, or of all rounds, that was played, and the mistake rate."""
-
-    def __init__(self, line: ProgressLine, source: Source | None) -> None:
-        self._line = line
-        self._source = source
-        self._rounds = self._mistakes = 0
-
-    def __call__(self, played: Played) -> None:
-        self._rounds += len(played.scores)
-        self._mistakes += int(np.count_nonzero(played.mistaken()))
-        done = self._source.position if self._source else self._rounds
-        self._line.update(done, self._mistakes, self._rounds, played.recent_rate)
+        return f"{Path(path).name}: " if self._several_files else ""
 
 
 class _PairedMistakes:
     """Counts the rounds in which one learner was wrong and another was not, for all pairs."""
 
-    def begin(self, learners: Sequence[str]) -> None:
-        """A new file."""
+    def __init__(self, learners: Sequence[str]) -> None:
         self._waiting: dict[str, list[np.ndarray]] = {learner: [] for learner in learners}
         self._only = np.zeros((len(learners), len(learners)), dtype=np.int64)
         self._mistakes = np.zeros(len(learners), dtype=np.int64)
 
     def __call__(self, played: Played) -> None:
         """Learners come batch by batch, or each with all its rounds at once."""
-        self._waiting[played.learner].append(played.mistaken())
+        self._waiting[played.learner].append(played.mistaken)
         if len({sum(map(len, parts)) for parts in self._waiting.values()}) == 1:
             wrong = np.stack([np.concatenate(parts) for parts in self._waiting.values()])
             wrong = wrong.astype(np.int64)
@@ -292,14 +260,21 @@ class _PairedMistakes:
 
 
 class _Figures:
-    """The mistakes so far of each pass, printed at 1,000, 2,000, 4,000, … rounds with -v.
+    """What the user is told while rounds are played: the progress bar, and rises of the rate.
 
-    Also printed when the run is stopped; and rounds in which the mistake rate rose, as they come.
+    The mistakes so far of each pass are printed at 1,000, 2,000, 4,000, … rounds with -v, and when
+    the run is stopped.
     """
 
-    def __init__(self, talk: Conversation, prefix: str) -> None:
+    def __init__(
+        self, talk: Conversation, prefix: str, line: ProgressLine, source: Source | None
+    ) -> None:
+        """The bar shows the share of the `source` that was read, or of all rounds without one."""
         self._talk = talk
         self._prefix = prefix
+        self._bar = line
+        self._source = source
+        self._rounds = self._mistakes = 0
         self._passes: dict[tuple[str, int], tuple[int, int]] = {}
         """Rounds and mistakes of this file so far."""
 
@@ -331,15 +306,15 @@ class _Figures:
             self._talk.warn(
                 f"{self._prefix}{played.learner}: the mistake rate rose, as of round {number:,}"
             )
+        self._rounds += len(played.mistaken)
+        self._mistakes += int(np.count_nonzero(played.mistaken))
+        done = self._source.position if self._source else self._rounds
+        self._bar.update(done, self._mistakes, self._rounds, played.recent_rate)
         key = played.learner, played.repeat
         rounds, mistakes = self._passes.get(key, (0, 0))
-        so_far = mistakes + np.cumsum(played.mistaken())
+        so_far = mistakes + np.cumsum(played.mistaken)
         due = _FIRST_MILESTONE << (rounds // _FIRST_MILESTONE).bit_length()
         while due <= rounds + len(so_far):
             self._talk.detail(self._line(*key, due, int(so_far[due - rounds - 1])))
             due *= 2
         self._passes[key] = rounds + len(so_far), int(so_far[-1])
-
-
-def _short(path: str) -> str:
-    return Path(path).name

@@ -5,47 +5,50 @@ from pathlib import Path
 
 import typer
 
-from ahpatron_cli.cli import options
+from ahpatron_cli.cli.options import typed
 from ahpatron_cli.errors import ExitCode, UserError
 from ahpatron_cli.signals import raise_on_signals
+
+_CONFIGURABLE = ("kernel", "repeats", "seed", "shuffle", "limit", "scale", "positive")
+"""Parameters that a --config file may set, too."""
 
 
 def sweep(
     context: typer.Context,
-    data: options.SweptFiles = None,
-    learner: options.Learners = None,
-    grid: options.Grid = None,
-    config: options.ConfigFile = None,
-    budget: options.Budget = None,
-    kernel: options.KernelName = "gaussian",
-    sigma: options.Sigma = None,
-    epsilon: options.Epsilon = None,
-    param: options.Params = None,
-    repeats: options.Repeats = 1,
-    seed: options.Seed = 0,
-    shuffle: options.Shuffle = None,
-    limit: options.Limit = None,
-    scale: options.Scale = "none",
-    positive: options.Positive = None,
-    cost: options.Costs = None,
-    max_features: options.MaxFeatures = 10_000_000,
-    jobs: options.SweepJobs = 1,
-    scheduler: options.Scheduler = None,
-    wait: options.Wait = 120,
-    shard: options.Shard = None,
-    search: options.SearchName = "grid",
-    retries: options.Retries = 2,
-    dry_run: options.DryRun = False,
-    out: options.Results = None,
-    plot: options.PlotFile = None,
-    report: options.ReportFile = None,
-    x: options.PlotAxis = None,
-    metric: options.MetricName = "mistake_rate",
-    tune_orders: options.TuneOrders = 0,
-    matrix: options.OnlyMatrix = False,
-    format: options.Format = "table",
-    quiet: options.Quiet = False,
-    verbose: options.Verbose = 0,
+    data: list[str] | None = None,
+    learner: list[str] | None = None,
+    grid: list[str] | None = None,
+    config: str | None = None,
+    budget: str | None = None,
+    kernel: str = "gaussian",
+    sigma: str | None = None,
+    epsilon: str | None = None,
+    param: list[str] | None = None,
+    repeats: int = 1,
+    seed: int = 0,
+    shuffle: bool | None = None,
+    limit: int | None = None,
+    scale: str = "none",
+    positive: str | None = None,
+    cost: list[str] | None = None,
+    max_features: int = 10_000_000,
+    jobs: int = 1,
+    scheduler: str | None = None,
+    wait: int = 120,
+    shard: str | None = None,
+    search: str = "grid",
+    retries: int = 2,
+    dry_run: bool = False,
+    out: str | None = None,
+    plot: str | None = None,
+    report: str | None = None,
+    x: str | None = None,
+    metric: str = "mistake_rate",
+    tune_orders: int = 0,
+    matrix: bool = False,
+    format: str = "table",
+    quiet: bool = False,
+    verbose: int = 0,
 ) -> ExitCode:
     """Play many trials: files x learners x settings x random orders.
 
@@ -62,16 +65,8 @@ def sweep(
 
     raise_on_signals()
     talk = Conversation(quiet=quiet, verbose=verbose)
-    given = {
-        "kernel": kernel,
-        "repeats": repeats,
-        "seed": seed,
-        "shuffle": shuffle,
-        "limit": limit,
-        "scale": scale,
-        "positive": positive,
-    }
-    if options.typed(context, "wait") and not scheduler:
+    given = {name: context.params[name] for name in _CONFIGURABLE}
+    if typed(context, "wait") and not scheduler:
         raise usage("--wait requires --scheduler ADDRESS")
     if out is None and not dry_run:
         hint = "add --out results.jsonl; the same command continues a sweep that was stopped"
@@ -83,23 +78,19 @@ def sweep(
         {"budget": budget, "sigma": sigma, "epsilon": epsilon},
         config,
         given,
-        typed={name for name in given if options.typed(context, name)},
+        typed={name for name in given if typed(context, name)},
         max_features=max_features,
         costs=parse_costs(cost or []),
     )
     output = FindingsOutput(format, plot, report, only_matrix=matrix, x=x)
-    output.check([*(file.path for file in plan.files), *([out] if out else [])])
+    output.check([*(file.path for file in plan.files), *filter(None, [out])])
     criterion = criterion_of(metric, tune_orders)
     if tune_orders >= plan.repeats and tune_orders:
-        raise usage(
-            f"--tune-orders {tune_orders} leaves no order to report on",
-            f"play more than {tune_orders}: --repeats {2 * tune_orders}",
-        )
+        problem = f"--tune-orders {tune_orders} leaves no order to report on"
+        raise usage(problem, f"play more than {tune_orders}: --repeats {2 * tune_orders}")
     if one_of("search", search, SEARCHES) == "halving" and shard:
-        raise usage(
-            "--search halving compares all settings, so it cannot be combined with --shard",
-            "use --jobs N or --scheduler ADDRESS",
-        )
+        problem = "--search halving compares all settings, so it cannot be combined with --shard"
+        raise usage(problem, "use --jobs N or --scheduler ADDRESS")
     how = jobs, scheduler, parse_shard(shard), retries, wait
     work = Sweep(plan, criterion, search == "halving", out, output, talk, *how)
     try:

@@ -8,9 +8,11 @@ from __future__ import annotations
 import os
 import shlex
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
 
 from ahpatron_cli.atomic import check_outputs, format_of_suffix, write_atomically
 from ahpatron_cli.cli.console import Conversation
@@ -37,7 +39,6 @@ from ahpatron_cli.sweep.summary import (
     METRICS,
     MISTAKE_RATE,
     Criterion,
-    DataFindings,
     Findings,
     TrialRecord,
     find,
@@ -82,8 +83,8 @@ class Sweep:
             from ahpatron_cli.sweep.dask_cluster import check_dask
 
             check_dask()
-        data = (os.path.realpath(file.path) for file in self.plan.files)
         if self.results is not None:
+            data = (os.path.realpath(file.path) for file in self.plan.files)
             if os.path.realpath(self.results) in data:
                 raise usage("--out would overwrite the data", "choose another file name")
             check_results_path(self.results)
@@ -92,10 +93,9 @@ class Sweep:
 
     def _search(self) -> Search:
         """The trials of the plan, and how the best settings are sought among them."""
-        metric = self.criterion.metric
-        measured = metric is not MISTAKE_RATE
-        tasks = self.plan.tasks(self.talk.note, self.talk.warn, metrics=measured)
-        files = [task.data.record for task in tasks]
+        metric, talk = self.criterion.metric, self.talk
+        tasks = self.plan.tasks(talk.note, talk.warn, metrics=metric is not MISTAKE_RATE)
+        files = (task.data.record for task in tasks)
         many = next((file.path for file in files if len(file.labels) > 2), None)
         if metric.of_two_classes and many:
             problem = f"--metric {metric.name} requires two classes, and {many} has more"
@@ -110,11 +110,15 @@ class Sweep:
             check_axis(self.output.x, list(varied))
         return search
 
-    def _done(self, trials: Mapping[str, TrialRecord], task: Task) -> bool:
-        """Whether it was played, and measured by what is asked for."""
-        known = trials.get(task.id)
-        run = None if known is None else known.run
-        return run is not None and self.criterion.metric.of(run) is not None
+    def _left(self, trials: Mapping[str, TrialRecord], tasks: Sequence[Task]) -> list[Task]:
+        """Those that were not played, or not measured by what is asked for."""
+        metric = self.criterion.metric
+        runs = {trial.id: trial.run for trial in trials.values() if trial.run is not None}
+        return [one for one in tasks if one.id not in runs or metric.of(runs[one.id]) is None]
+
+    def _done(self, trials: Mapping[str, TrialRecord], tasks: Sequence[Task]) -> str:
+        done = len(tasks) - len(self._left(trials, tasks))
+        return f"{done} of {len(tasks)} trials are in {self.results}"
 
     def dry_run(self) -> ExitCode:
         """Count the trials, and those that are left; of a search in stages, all that may come."""
@@ -123,16 +127,11 @@ class Sweep:
         known: Mapping[str, TrialRecord] = {}
         if self.results is not None and Path(self.results).exists():
             known = read_results(self.results).trials
-        done = sum(self._done(known, task) for task in tasks)
-        orders = self.plan.repeats
-        parts = (
-            counted(len(tasks) // orders, "setting"),
-            counted(len({task.path for task in tasks}), "file"),
-            counted(orders, "order"),
-        )
+        left, orders = len(self._left(known, tasks)), self.plan.repeats
         text = (
-            f"{counted(len(tasks), 'trial')}: {parts[0]} on {parts[1]}, {parts[2]}; "
-            f"{done:,} done, {len(tasks) - done:,} left"
+            f"{counted(len(tasks), 'trial')}: {counted(len(tasks) // orders, 'setting')} on "
+            f"{counted(len({task.path for task in tasks}), 'file')}, {counted(orders, 'order')}; "
+            f"{len(tasks) - left:,} done, {left:,} left"
         )
         first = {task.id for task in search.needed({})}
         if any(task.id not in first for task in search.tasks):
@@ -143,62 +142,47 @@ class Sweep:
     def play(self) -> ExitCode:
         """Play what is not in the results file yet, and show all of it."""
         assert self.results is not None
-        search = self._search()
+        search, talk = self._search(), self.talk
         facts = {**environment(), "command": shlex.join(["ahpatron", *sys.argv[1:]])}
         with ResultsFile(self.results, facts) as results:
-            contents = results.contents
+            contents, trials = results.contents, results.contents.trials
             torn = f"was torn: {counted(contents.torn, 'byte')} cut off"
-            warn_of_damaged_lines(self.talk, self.results, contents, torn)
-            mine = share(search.needed(contents.trials), *self.shard)
-            done = sum(self._done(contents.trials, task) for task in mine)
-            if done:
-                self.talk.note(f"{done} of {len(mine)} trials are in {self.results} already")
+            warn_of_damaged_lines(talk, self.results, contents, torn)
+            mine = share(search.needed(trials), *self.shard)
+            if len(self._left(trials, mine)) < len(mine):
+                talk.note(f"{self._done(trials, mine)} already")
             attempted: set[str] = set()
             try:
                 while left := [
-                    task
-                    for task in mine
-                    if not self._done(contents.trials, task) and task.id not in attempted
+                    task for task in self._left(trials, mine) if task.id not in attempted
                 ]:
                     self._play(left, results)
                     attempted.update(task.id for task in left)
-                    mine = share(search.needed(contents.trials), *self.shard)
+                    mine = share(search.needed(trials), *self.shard)
             except BaseException:  # a signal, a full disk: in any case
-                done = sum(self._done(contents.trials, task) for task in mine)
-                self.talk.note(
-                    f"{done} of {len(mine)} trials are in {self.results}; "
-                    "the same command continues from there"
-                )
+                talk.note(f"{self._done(trials, mine)}; the same command continues from there")
                 raise
             known = [
-                replace(contents.trials[task.id], data=task.data)  # by its name of today
-                for task in search.needed(contents.trials)
-                if task.id in contents.trials
+                replace(trials[task.id], data=task.data)  # by its name of today
+                for task in search.needed(trials)
+                if task.id in trials
             ]
-        self._tell_unhalved(search)
-        share_spared = spared(search, contents.trials)
-        if share_spared > 0:
-            self.talk.note(
-                f"{part_of_whole(share_spared)} of the rounds of the whole grid were spared"
-            )
-        criterion = self.criterion
-        if self.shard[1] > 1 and criterion.tune_orders:
-            self.talk.note("--tune-orders takes effect on the merged results of all parts")
-            criterion = replace(criterion, tune_orders=0)
-        findings = find(known, contents.headers, criterion)
-        self._tell(findings, known)
-        self.output.write(findings, known, self.talk)
-        return ExitCode.FAILED_TRIALS if findings.failed else ExitCode.OK
-
-    def _tell_unhalved(self, search: Search) -> None:
-        """Name what halving spared nothing of, because it is too small."""
-        whole = search.unhalved()
-        if whole:
+        if whole := search.unhalved():
             more = f" and {len(whole) - 1} more" if whole[1:] else ""
-            self.talk.note(
+            talk.note(
                 f"--search halving spared nothing of {whole[0]}{more}: it requires at least "
                 f"{KEPT} settings and {KEPT * FEWEST_ROUNDS:,} rounds"
             )
+        if (part := spared(search, trials)) > 0:
+            talk.note(f"{part_of_whole(part)} of the rounds of the whole grid were spared")
+        criterion = self.criterion
+        if self.shard[1] > 1 and criterion.tune_orders:
+            talk.note("--tune-orders takes effect on the merged results of all parts")
+            criterion = replace(criterion, tune_orders=0)
+        findings = find(known, contents.headers, criterion)
+        self._tell(findings, known)
+        self.output.write(findings, known, talk)
+        return ExitCode.FAILED_TRIALS if findings.failed else ExitCode.OK
 
     def _play(self, tasks: Sequence[Task], results: ResultsFile) -> None:
         waiting = {task.id: task for task in tasks}
@@ -222,8 +206,7 @@ class Sweep:
             return play_locally(tasks, self.jobs, self.retries)
         from ahpatron_cli.sweep.dask_cluster import play_on_cluster
 
-        how = self.scheduler, self.retries, self.wait
-        return play_on_cluster(tasks, *how, self.talk.warn)
+        return play_on_cluster(tasks, self.scheduler, self.retries, self.wait, self.talk.warn)
 
     def _tell(self, findings: Findings, trials: Sequence[TrialRecord]) -> None:
         """What went wrong, on stderr, also when quiet: not every format has room for it."""
@@ -240,23 +223,17 @@ class Sweep:
             )
             scale = " --scale minmax" if data.data.scale == "none" else ""
             path = shlex.quote(data.data.record.path)
-            remedy = f"`-g sigma=auto{scale}` in place of this sigma"
-            remedy += f", or see `ahpatron inspect {path}`"
-            warning = near_tie_warning(runs, _setting_names(data), remedy)
-            if warning:
+            auto = f"`-g sigma=auto{scale}` in place of this sigma"
+            remedy = f"{auto}, or see `ahpatron inspect {path}`"
+            labels = {setting_key(one): one.label for one in data.settings}
+            if warning := near_tie_warning(runs, partial(_setting_name, labels), remedy):
                 self.talk.warn(f"{data.name}: {warning}")
 
 
-def _setting_names(found: DataFindings) -> Callable[[RunRecord], str]:
+def _setting_name(labels: Mapping[tuple[Any, ...], str], run: RunRecord) -> str:
     """What to call the setting of a run: `ahpatron (sigma=0.1)`."""
-
-    labels = {setting_key(one): one.label for one in found.settings}
-
-    def name(run: RunRecord) -> str:
-        label = labels.get(setting_key(run))
-        return f"{run.learner} ({label})" if label else run.learner
-
-    return name
+    label = labels.get(setting_key(run))
+    return f"{run.learner} ({label})" if label else run.learner
 
 
 def _line(task: Task, trial: TrialRecord) -> str:
@@ -295,9 +272,9 @@ class FindingsOutput:
             raise usage("--x requires --plot FILE or --report FILE")
         if self.trials and self.only_matrix:
             raise usage("--trials and --matrix cannot be combined", "choose one of them")
-        for format in filter(None, (self.format, self._out_format)):
-            if self.trials:
-                trials_to_text([], format)
+        formats = [self.format, *([format_of_suffix(self.out, self.format)] if self.out else [])]
+        for format in formats if self.trials else ():
+            trials_to_text([], format)
         if self.plot:
             from ahpatron_cli.output.pictures import picture_format
 
@@ -308,10 +285,6 @@ class FindingsOutput:
             check_report_path(self.report)
         outputs = {"--plot": self.plot, "--report": self.report, "--out": self.out}
         check_outputs(outputs, inputs)
-
-    @property
-    def _out_format(self) -> str | None:
-        return format_of_suffix(self.out, self.format) if self.out else None
 
     def write(self, findings: Findings, trials: Sequence[TrialRecord], talk: Conversation) -> None:
         """Write the files, then what goes to stdout."""
@@ -325,17 +298,17 @@ class FindingsOutput:
             from ahpatron_cli.output.html_report import write_report
 
             write_report(self.report, findings, self.x)
-        if self.out and self._out_format:
-            write_atomically(self.out, self._text(findings, trials, self._out_format))
+        if self.out:
+            format = format_of_suffix(self.out, self.format)
+            if self.trials:
+                text = trials_to_text(trials, format)
+            else:
+                text = findings_to_text(findings, format, only_matrix=self.only_matrix)
+            write_atomically(self.out, text)
         if self.trials:
-            sys.stdout.write(self._text(findings, trials, self.format))
+            sys.stdout.write(trials_to_text(trials, self.format))
         else:
             write_findings(findings, self.format, only_matrix=self.only_matrix)
-
-    def _text(self, findings: Findings, trials: Sequence[TrialRecord], format: str) -> str:
-        if self.trials:
-            return trials_to_text(trials, format)
-        return findings_to_text(findings, format, only_matrix=self.only_matrix)
 
 
 def criterion_of(metric: str, tune_orders: int) -> Criterion:

@@ -157,7 +157,7 @@ class SavedPass:
         one = self.make_pass(setup, name, seed, horizon, dataset.classes, costs)
         if self.restarts:
             on_restart(one)
-        one.measure(repetition, exactly=repetition.shuffle)
+        one.measure(repetition)
 
         def save(_: Played) -> None:
             checkpoint = self._options.checkpoint

@@ -50,8 +50,7 @@ def test_a_kept_model_is_the_same(ahpatron: Ahpatron, rings: Path, tmp_path: Pat
     for name, cache in (("a", []), ("b", ["--cache"]), ("c", ["--cache"])):
         for order in ([], ["--shuffle", "--scale", "standard"]):
             model = tmp_path / f"{name}{len(order)}.npz"
-            done = ahpatron("run", rings, "-B", 20, *cache, *order, "--save", model, **home)
-            assert done.code == 0
+            ahpatron.succeed("run", rings, "-B", 20, *cache, *order, "--save", model, **home)
     for kind in (0, 3):
         a, b, c = (arrays(tmp_path / f"{name}{kind}.npz") for name in "abc")
         assert a == b == c
@@ -59,8 +58,7 @@ def test_a_kept_model_is_the_same(ahpatron: Ahpatron, rings: Path, tmp_path: Pat
 
 def test_standard_input_is_not_kept(ahpatron: Ahpatron, rings: Path, tmp_path: Path) -> None:
     home = {"XDG_CACHE_HOME": str(tmp_path / "home")}
-    done = ahpatron("run", "-", "--cache", stdin=rings.read_bytes(), **home)
-    assert done.code == 0
+    ahpatron.succeed("run", "-", "--cache", stdin=rings.read_bytes(), **home)
     assert not (tmp_path / "home").exists()
 
 

@@ -102,8 +102,7 @@ def test_which_condition_fails_and_what_would_meet_it(ahpatron: Ahpatron, rings:
 
 def test_the_table(ahpatron: Ahpatron, rings: Path) -> None:
     learners = ["-l", "perceptron", "-l", "rbp", "-l", "forgetron"]
-    done = ahpatron("run", rings, *learners, "--sigma", "0.1", "-B", "100", "--certify")
-    assert done.code == 0
+    done = ahpatron.succeed("run", rings, *learners, "--sigma", "0.1", "-B", "100", "--certify")
     table = done.out[done.out.index("certified\n") :]
     rows = [line.split() for line in table.splitlines()]
     assert rows[3][:7] == ["perceptron", "|M_T|", "236", "450", "2000", "Theorem", "2"]
@@ -116,8 +115,7 @@ def test_the_table(ahpatron: Ahpatron, rings: Path) -> None:
 @pytest.mark.parametrize("format", ["markdown", "latex", "csv", "jsonl"])
 def test_other_formats(ahpatron: Ahpatron, rings: Path, format: str) -> None:
     options = ["-l", "perceptron", "-l", "rbp", "--sigma", "0.1", "--certify", "--format", format]
-    done = ahpatron("run", rings, *options)
-    assert done.code == 0
+    done = ahpatron.succeed("run", rings, *options)
     if format == "csv":
         first, second = csv.DictReader(io.StringIO(done.out))
         assert {f"certificate_{name}" for name in FIELDS} <= set(first)
@@ -163,29 +161,22 @@ def test_streamed_or_in_memory_the_bound_is_the_same(
 
 
 def test_standard_input_and_pipes_are_refused(ahpatron: Ahpatron) -> None:
-    done = ahpatron("run", "-", "--certify", stdin=b"1 1:1\n-1 2:1\n")
-    assert (done.code, done.out) == (2, "")
-    assert "--certify reads the data again, and standard input can be read only once" in done.err
-    assert "hint: write it to a file first" in done.err
+    err = ahpatron.refusal(2, "run", "-", "--certify", stdin=b"1 1:1\n-1 2:1\n")
+    assert "--certify reads the data again, and standard input can be read only once" in err
+    assert "hint: write it to a file first" in err
     os.mkfifo(ahpatron.folder / "pipe")
-    done = ahpatron("run", "pipe", "--certify")
-    assert done.code == 2
-    assert "pipe can be read only once" in done.err
+    assert "pipe can be read only once" in ahpatron.refusal(2, "run", "pipe", "--certify")
 
 
 def test_contradictions_are_refused(ahpatron: Ahpatron, rings: Path) -> None:
-    done = ahpatron("run", rings, "--theorem", "4", "-p", "radius=9")
-    assert done.code == 2
-    assert "--theorem 4 requires U <= √B/4 (here U = 9, B = 400) and 3U/√B < ε < 1" in done.err
-    done = ahpatron("run", rings, "--theorem", "4", "-p", "rescale=keep")
-    assert done.code == 2
-    assert "--theorem 4 requires c_t = 0.6 (here c_t = keep)" in done.err
-    done = ahpatron("run", rings, "--theorem", "2")
-    assert done.code == 2
-    assert "--theorem 2 is about perceptron, which is not among the chosen learners" in done.err
-    done = ahpatron("run", rings, "--theorem", "corolary-1", "-l", "avp")
-    assert done.code == 2
-    assert "did you mean corollary-1?" in done.err
+    err = ahpatron.refusal(2, "run", rings, "--theorem", "4", "-p", "radius=9")
+    assert "--theorem 4 requires U <= √B/4 (here U = 9, B = 400) and 3U/√B < ε < 1" in err
+    err = ahpatron.refusal(2, "run", rings, "--theorem", "4", "-p", "rescale=keep")
+    assert "--theorem 4 requires c_t = 0.6 (here c_t = keep)" in err
+    err = ahpatron.refusal(2, "run", rings, "--theorem", "2")
+    assert "--theorem 2 is about perceptron, which is not among the chosen learners" in err
+    err = ahpatron.refusal(2, "run", rings, "--theorem", "corolary-1", "-l", "avp")
+    assert "did you mean corollary-1?" in err
 
 
 def test_what_was_given_stays(ahpatron: Ahpatron, rings: Path) -> None:
@@ -222,6 +213,4 @@ def test_a_file_that_changes_between_its_readings(
         return draw(*arguments)
 
     monkeypatch.setattr(certify, "comparators", later)
-    done = ahpatron("run", path, "--certify")
-    assert done.code == 65, done.err
-    assert "the file changed between two readings" in done.err
+    assert "the file changed between two readings" in ahpatron.refusal(65, "run", path, "--certify")

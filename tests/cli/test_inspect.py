@@ -208,10 +208,9 @@ def test_terminals(
 
 def test_formats_that_data_do_not_have(ahpatron: Ahpatron, rings: Path) -> None:
     for what in ([rings], ["--learners"]):
-        done = ahpatron("inspect", *what, "--format", "csv")
-        assert (done.code, done.out) == (2, "")
-        assert "cannot be shown as csv" in done.err
-        assert "--format json" in done.err
+        err = ahpatron.refusal(2, "inspect", *what, "--format", "csv")
+        assert "cannot be shown as csv" in err
+        assert "--format json" in err
     assert "did you mean json" in ahpatron("inspect", rings, "--format", "jsn").err
     for option in ("--plot", "--report"):
         done = ahpatron("inspect", rings, option, "x.svg")
@@ -241,20 +240,18 @@ def test_options_without_effect_are_refused(
     elif path == "results.jsonl":
         ahpatron.write(path, '{"schema": 1, "kind": "ahpatron sweep results"')
     before = ahpatron.files()
-    done = ahpatron("inspect", path, *options)
-    assert (done.code, done.out) == (2, "")
-    assert f"error: {options[0]} has no effect on {what}\n" in done.err
+    err = ahpatron.refusal(2, "inspect", path, *options)
+    assert f"error: {options[0]} has no effect on {what}\n" in err
     assert ahpatron.files() == before
 
 
 @pytest.mark.parametrize("text", ['{"a": 1}\n', "{}", '[{"schema": 1}]\n', '{\n  "runs": []\n}\n'])
 def test_somebody_elses_json_is_named_as_such(ahpatron: Ahpatron, text: str) -> None:
     ahpatron.write("other.json", text)
-    done = ahpatron("inspect", "other.json")
-    assert (done.code, done.out) == (65, "")
-    assert "neither a results file of `ahpatron sweep`, nor a model, nor LIBSVM data" in done.err
-    assert "--> other.json" in done.err
-    assert "another name" not in done.err
+    err = ahpatron.refusal(65, "inspect", "other.json")
+    assert "neither a results file of `ahpatron sweep`, nor a model, nor LIBSVM data" in err
+    assert "--> other.json" in err
+    assert "another name" not in err
 
 
 @pytest.mark.parametrize(
@@ -268,14 +265,11 @@ def test_somebody_elses_json_is_named_as_such(ahpatron: Ahpatron, text: str) -> 
     ],
 )
 def test_wrong_options(ahpatron: Ahpatron, rings: Path, options: list[str], problem: str) -> None:
-    done = ahpatron("inspect", rings, *options)
-    assert (done.code, done.out) == (2, "")
-    assert problem in done.err
+    assert problem in ahpatron.refusal(2, "inspect", rings, *options)
 
 
 def test_the_list_of_learners(ahpatron: Ahpatron) -> None:
-    done = ahpatron("inspect", "--learners")
-    assert done.code == 0
+    done = ahpatron.succeed("inspect", "--learners")
     for kind in [*REGISTRY.values(), *KERNELS.values()]:
         assert f"\n{kind.name}\n" in done.out
         for name, spec in kind.specs().items():
@@ -298,9 +292,7 @@ def test_the_list_of_learners_as_json(ahpatron: Ahpatron) -> None:
 
 def test_either_a_path_or_the_learners(ahpatron: Ahpatron) -> None:
     for arguments in (["--learners", "data.svm"], ["--max-faults", "3"]):
-        done = ahpatron("inspect", *arguments)
-        assert (done.code, done.out) == (2, "")
-        assert "give a PATH, or --learners" in done.err
+        assert "give a PATH, or --learners" in ahpatron.refusal(2, "inspect", *arguments)
 
 
 def test_help_imports_nothing_heavy() -> None:

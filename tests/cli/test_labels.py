@@ -16,8 +16,7 @@ def data(*labels: object) -> str:
 def mapped(ahpatron: Ahpatron, *labels: object, **kwargs: object) -> tuple[list, str]:
     path = ahpatron.write("data.svm", data(*labels))
     options = [f"--{name}={value}" for name, value in kwargs.items()]
-    done = ahpatron("run", path, "--format", "json", *options)
-    assert done.code == 0, done.err
+    done = ahpatron.succeed("run", path, "--format", "json", *options)
     return json.loads(done.out)["data"]["labels"], done.err
 
 
@@ -47,19 +46,17 @@ def test_positive_plays_one_label_against_the_rest(ahpatron: Ahpatron, way: list
     done = ahpatron("run", path, "--positive", "2", "--format", "json", *way)
     assert json.loads(done.out)["data"]["labels"] == [None, 2]
     assert done.err == "note: label 2 is played as +1, every other label as -1\n"
-    refused = ahpatron("run", path, "--positive", "7", *way)
-    assert refused.code == 65
-    assert "no row has the label 7" in refused.err
-    assert "the labels are 1, 2, 3" in refused.err
+    err = ahpatron.refusal(65, "run", path, "--positive", "7", *way)
+    assert "no row has the label 7" in err
+    assert "the labels are 1, 2, 3" in err
 
 
 @pytest.mark.parametrize("way", [[], ["--shuffle"]])
 def test_one_class_is_refused_unless_it_is_meant(ahpatron: Ahpatron, way: list[str]) -> None:
     path = ahpatron.write("data.svm", data(1, 1, 1))
-    refused = ahpatron("run", path, *way)
-    assert (refused.code, refused.out) == (65, "")
-    assert "all rows have the same label, 1" in refused.err
-    assert "`--positive 1` plays the file anyway" in refused.err
+    err = ahpatron.refusal(65, "run", path, *way)
+    assert "all rows have the same label, 1" in err
+    assert "`--positive 1` plays the file anyway" in err
     more = ahpatron.write("more.svm", data(1, 1, 1, -1))
     cut = ahpatron("run", more, "--limit", 3, *way)
     assert "give a larger --limit, or leave it out: only the first 3 rows were read" in cut.err
@@ -69,9 +66,7 @@ def test_one_class_is_refused_unless_it_is_meant(ahpatron: Ahpatron, way: list[s
 @pytest.mark.parametrize("way", [[], ["--shuffle"]])
 def test_one_class_of_an_odd_label(ahpatron: Ahpatron, way: list[str]) -> None:
     path = ahpatron.write("data.svm", data(5, 5, 5))
-    refused = ahpatron("run", path, *way)
-    assert (refused.code, refused.out) == (65, "")
-    assert "all rows have the same label, 5" in refused.err
+    assert "all rows have the same label, 5" in ahpatron.refusal(65, "run", path, *way)
 
 
 @pytest.mark.parametrize("way", [[], ["--shuffle"]])
@@ -83,25 +78,21 @@ def test_three_labels_are_three_classes(ahpatron: Ahpatron, way: list[str]) -> N
 
 def test_a_third_label_late_in_the_stream_is_refused_with_its_line(ahpatron: Ahpatron) -> None:
     path = ahpatron.write("data.svm", "-1 1:1\n1 1:2\n" * 60_000 + "2 1:1\n")
-    refused = ahpatron("run", path, "-B", "10")
-    assert (refused.code, refused.out) == (65, "")
-    assert "a third label: 2" in refused.err
-    assert "data.svm:120001" in refused.err
+    err = ahpatron.refusal(65, "run", path, "-B", "10")
+    assert "a third label: 2" in err
+    assert "data.svm:120001" in err
 
 
 def test_stdin_needs_no_look_ahead_for_plain_labels(ahpatron: Ahpatron) -> None:
     assert ahpatron("run", "-", stdin=data(0, 1, 0).encode()).code == 0
     # only the first 100,000 rows look like a single class
     late = ("1 1:1\n" * 100_000 + "-1 1:2\n").encode()
-    done = ahpatron("run", "-", "-l", "perceptron", stdin=late)
-    assert done.code == 0
+    done = ahpatron.succeed("run", "-", "-l", "perceptron", stdin=late)
     assert "labels come sorted" in done.err
 
 
 def test_stdin_asks_for_positive_where_it_cannot_know(ahpatron: Ahpatron) -> None:
-    refused = ahpatron("run", "-", stdin=data(1, 2, 1).encode())
-    assert (refused.code, refused.out) == (65, "")
-    assert "--positive 2" in refused.err
+    assert "--positive 2" in ahpatron.refusal(65, "run", "-", stdin=data(1, 2, 1).encode())
     assert ahpatron("run", "-", "--positive", "2", stdin=data(1, 2, 1).encode()).code == 0
     # all in memory: nothing needs to be known beforehand
     assert ahpatron("run", "-", "--shuffle", stdin=data(1, 2, 1).encode()).code == 0
@@ -123,6 +114,4 @@ def test_few_rows_are_sorted_by_chance(ahpatron: Ahpatron, rows: int) -> None:
 
 @pytest.mark.parametrize("label", ["one", "nan", "inf", "1_0", ""])
 def test_positive_must_be_a_number(ahpatron: Ahpatron, label: str) -> None:
-    refused = ahpatron("run", "x.svm", f"--positive={label}")
-    assert refused.code == 2
-    assert "--positive takes a label" in refused.err
+    assert "--positive takes a label" in ahpatron.refusal(2, "run", "x.svm", f"--positive={label}")

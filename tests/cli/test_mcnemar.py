@@ -64,7 +64,6 @@ def test_without_the_option_there_is_none(ahpatron: Ahpatron, rings: Path) -> No
 
 @pytest.mark.parametrize("arguments", [("--repeats", "2", *LEARNERS), (), ("-l", "rbp")])
 def test_refused(ahpatron: Ahpatron, rings: Path, arguments: tuple[str, ...]) -> None:
-    done = ahpatron("run", rings, "--mcnemar", *arguments)
-    assert (done.code, done.out) == (2, "")
-    assert "--mcnemar compares several learners on one order" in done.err
-    assert "ahpatron sweep" in done.err
+    err = ahpatron.refusal(2, "run", rings, "--mcnemar", *arguments)
+    assert "--mcnemar compares several learners on one order" in err
+    assert "ahpatron sweep" in err

@@ -48,11 +48,10 @@ def test_two_parts_are_one_run(ahpatron: Ahpatron, rings: Path, learner: str, at
     whole = ahpatron("run", rings, *options, "--predictions", "whole.csv", "--save", "whole.npz")
     first = ahpatron("run", "a.svm", *options, "--predictions", "1.csv", "--save", "m.npz")
     assert first.code == whole.code == 0
-    second = ahpatron(
+    second = ahpatron.succeed(
         *("run", "b.svm", "--resume", "m.npz", "--save", "m.npz", "--format", "json"),
         *("--predictions", "2.csv"),
     )
-    assert second.code == 0
     assert f"note: the run continues after {at:,} rounds" in second.err
     assert record(second.out) == record(whole.out)
     parts = [json.loads(one.out)["runs"][0] for one in (whole, first, second)]
@@ -125,13 +124,10 @@ def test_a_part_with_one_label_only(ahpatron: Ahpatron) -> None:
     ahpatron.write("a.svm", "1 1:1\n2 1:2\n" * 20)
     ahpatron.write("b.svm", "1 1:1\n" * 5)
     ahpatron("run", "a.svm", "--save", "m.npz")
-    done = ahpatron("run", "b.svm", "--resume", "m.npz")
-    assert done.code == 0
+    done = ahpatron.succeed("run", "b.svm", "--resume", "m.npz")
     assert "label 1 is played as -1" in done.err
     ahpatron.write("c.svm", "1 1:1\n3 1:1\n")
-    done = ahpatron("run", "c.svm", "--resume", "m.npz")
-    assert done.code == 65
-    assert "c.svm:2" in done.err
+    assert "c.svm:2" in ahpatron.refusal(65, "run", "c.svm", "--resume", "m.npz")
 
 
 def test_scaling_is_the_models(ahpatron: Ahpatron, breast_cancer: Path) -> None:
@@ -144,8 +140,7 @@ def test_scaling_is_the_models(ahpatron: Ahpatron, breast_cancer: Path) -> None:
         assert ahpatron("run", part, "--resume", "m.npz", "--freeze").code == 0
     ahpatron("run", breast_cancer, "--scale", "minmax", "--save", "m.npz")
     ahpatron.write("wide.svm", "+1 1:1 31:1\n-1 1:1\n")
-    done = ahpatron("run", "wide.svm", "--resume", "m.npz")
-    assert done.code == 0
+    done = ahpatron.succeed("run", "wide.svm", "--resume", "m.npz")
     assert "the data have 31 features, where the model knew 30 features" in done.err
 
 
@@ -209,17 +204,12 @@ def test_refusals(
 ) -> None:
     ahpatron("run", rings, "--limit", "100", "--save", "m.npz")
     words = [str(rings) if word == "DATA" else word for word in arguments]
-    done = ahpatron("run", rings, *words)
-    assert done.code == code
-    assert said in done.err
-    assert done.out == ""
+    assert said in ahpatron.refusal(code, "run", rings, *words)
     assert ahpatron.files() == {"m.npz"}
 
 
 def test_two_files_are_two_models(ahpatron: Ahpatron, rings: Path) -> None:
-    done = ahpatron("run", rings, rings, "--save", "m.npz")
-    assert done.code == 2
-    assert "one DATA" in done.err
+    assert "one DATA" in ahpatron.refusal(2, "run", rings, rings, "--save", "m.npz")
 
 
 def test_a_full_disk_leaves_the_old_model(ahpatron: Ahpatron, rings: Path) -> None:
@@ -271,18 +261,15 @@ def test_a_killed_run_goes_on_from_its_checkpoint(ahpatron: Ahpatron, rings: Pat
     again = ahpatron(*options, "--checkpoint", "c.npz")
     assert record(again.out) == record(whole.out)
     ahpatron.write("long.svm.gz", gzip.compress(b"+1 1:9\n" + rings.read_bytes() * 60, 1))
-    other = ahpatron(*options, "--checkpoint", "c.npz")
-    assert other.code == 2
-    assert "belongs to another run" in other.err
+    assert "belongs to another run" in ahpatron.refusal(2, *options, "--checkpoint", "c.npz")
 
 
 def test_a_checkpoint_of_other_settings_is_refused(ahpatron: Ahpatron, rings: Path) -> None:
     ahpatron("run", rings, "-B", "40", "--checkpoint", "c.npz")
     for changed in (("-B", "60"), ("-l", "rbp"), ("--seed", "1"), ("--sigma", "2"), ()):
         given = ("-B", "40", *changed) if changed else ()  # left out is another setting, too
-        done = ahpatron("run", rings, *given, "--checkpoint", "c.npz")
-        assert done.code == 2, changed
-        assert "belongs to another run" in done.err
+        err = ahpatron.refusal(2, "run", rings, *given, "--checkpoint", "c.npz")
+        assert "belongs to another run" in err
 
 
 def test_a_file_that_grew_goes_on(ahpatron: Ahpatron) -> None:
@@ -293,8 +280,7 @@ def test_a_file_that_grew_goes_on(ahpatron: Ahpatron) -> None:
         options = ("run", "g.svm", "-B", "40", "--checkpoint", "c.npz", "--format", "json")
         assert ahpatron(*options).code == 0
         ahpatron.write("g.svm", whole)
-        grown = ahpatron(*options)
-        assert grown.code == 0, grown.err
+        grown = ahpatron.succeed(*options)
         assert f"continues after {at} rounds" in grown.err
         assert record(grown.out) == record(
             ahpatron("run", "g.svm", *options[2:4], *options[6:]).out
@@ -308,9 +294,7 @@ def test_values_that_moved_to_another_row_are_other_data(ahpatron: Ahpatron) -> 
     ahpatron.write(
         "s.svm", "+1 1:1\n-1 2:1 3:1 10:1 11:1 12:1\n" + "".join(rows[2:]) + "+1 900:1\n"
     )
-    done = ahpatron("run", "s.svm", "--checkpoint", "c.npz")
-    assert done.code == 2
-    assert "continues" not in done.err
+    assert "continues" not in ahpatron.refusal(2, "run", "s.svm", "--checkpoint", "c.npz")
 
 
 def test_a_length_that_was_guessed_is_said(ahpatron: Ahpatron, rings: Path) -> None:
@@ -327,9 +311,7 @@ def test_models_and_data_are_told_apart(ahpatron: Ahpatron, rings: Path) -> None
     assert "--resume m.npz continues with it" in ahpatron("run", "m.npz").err
     assert ahpatron("inspect", "m.npz", "--format", "csv").code == 2
     os.mkfifo(ahpatron.folder / "fifo")
-    refused = ahpatron("run", rings, "--resume", "fifo")
-    assert refused.code == 65
-    assert "not a regular file" in refused.err
+    assert "not a regular file" in ahpatron.refusal(65, "run", rings, "--resume", "fifo")
 
 
 @pytest.mark.parametrize("way", [[], ["--shuffle"], ["--freeze"]])

@@ -85,8 +85,7 @@ def test_shards_are_merged(ahpatron: Ahpatron, rings: Path, results: Path) -> No
         sweep(ahpatron, *small, "--shard", f"{part}/3", out=f"s{part}.jsonl")
     shards = ("s1.jsonl", "s2.jsonl", "s3.jsonl")
     together = ahpatron("inspect", *shards)
-    merged = ahpatron("inspect", *shards, "s2.jsonl", "--merge", "all.jsonl")
-    assert merged.code == 0
+    ahpatron.succeed("inspect", *shards, "s2.jsonl", "--merge", "all.jsonl")
     assert essence(ahpatron.folder / "all.jsonl") == essence(ahpatron.folder / "whole.jsonl")
     timeless = ("--format", "markdown", "--matrix")
     tables = {ahpatron("inspect", *which, *timeless).out for which in (("all.jsonl",), shards)}
@@ -123,10 +122,9 @@ def test_a_trial_that_came_out_in_two_ways_is_not_merged(ahpatron: Ahpatron, res
     assert trial.run is not None
     other = replace(trial, run=replace(trial.run, mistakes=trial.run.mistakes + 1))
     ahpatron.write("other.jsonl", encode_trial(other))
-    refused = ahpatron("inspect", results, "other.jsonl", "--merge", "all.jsonl")
-    assert refused.code == 65
-    assert f"trial {trial.id}" in refused.err
-    assert "has a different result" in refused.err
+    err = ahpatron.refusal(65, "inspect", results, "other.jsonl", "--merge", "all.jsonl")
+    assert f"trial {trial.id}" in err
+    assert "has a different result" in err
     assert "all.jsonl" not in ahpatron.files()
     # of one file the later line counts, as ever
     slower = replace(trial, run=replace(trial.run, seconds=9.0))
@@ -142,10 +140,9 @@ def test_files_of_one_name_and_unlike_content_are_not_merged(
     sweep(ahpatron, "a.svm", out="one.jsonl")
     ahpatron.write("a.svm", "".join(text[:210]))
     sweep(ahpatron, "a.svm", out="two.jsonl")
-    refused = ahpatron("inspect", "one.jsonl", "two.jsonl", "--merge", "all.jsonl")
-    assert refused.code == 65
-    assert "a.svm has another content in one.jsonl" in refused.err
-    assert "two.jsonl" in refused.err
+    err = ahpatron.refusal(65, "inspect", "one.jsonl", "two.jsonl", "--merge", "all.jsonl")
+    assert "a.svm has another content in one.jsonl" in err
+    assert "two.jsonl" in err
 
 
 REFUSED = [
@@ -184,18 +181,14 @@ def test_refused(
 ) -> None:
     ahpatron.write("notes.json", '{"a": 1}\n')
     before = ahpatron.files()
-    done = ahpatron("inspect", "r.jsonl", *arguments)
-    assert done.code == code, done.err
-    assert problem in done.err
-    assert hint in done.err
-    assert done.out == ""
+    err = ahpatron.refusal(code, "inspect", "r.jsonl", *arguments)
+    assert problem in err
+    assert hint in err
     assert ahpatron.files() == before
 
 
 def test_only_results_are_shown_together(ahpatron: Ahpatron, rings: Path) -> None:
-    done = ahpatron("inspect", rings, rings)
-    assert (done.code, done.out) == (2, "")
-    assert "only results files" in done.err
+    assert "only results files" in ahpatron.refusal(2, "inspect", rings, rings)
 
 
 def test_a_sweep_refuses_tuning_orders_that_leave_none(ahpatron: Ahpatron, rings: Path) -> None:
@@ -230,6 +223,5 @@ def test_ten_thousand_trials_are_read_with_little_work(tmp_path: Path) -> None:
 
 
 def test_data_are_not_shown_with_results(ahpatron: Ahpatron, results: Path, rings: Path) -> None:
-    refused = ahpatron("inspect", results, rings)
-    assert refused.code == 2
-    assert f"{rings} is not a results file: only these are shown together" in refused.err
+    err = ahpatron.refusal(2, "inspect", results, rings)
+    assert f"{rings} is not a results file: only these are shown together" in err

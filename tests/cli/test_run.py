@@ -179,8 +179,7 @@ def test_predictions_of_a_stream_are_those_of_memory(ahpatron: Ahpatron, rings: 
 
 @pytest.mark.parametrize("suffix", ["png", "svg"])
 def test_curve_pictures(ahpatron: Ahpatron, rings: Path, suffix: str) -> None:
-    done = ahpatron("run", rings, "-l", "all", "-B", 40, "--curve", f"c.{suffix}", "-q")
-    assert done.code == 0
+    ahpatron.succeed("run", rings, "-l", "all", "-B", 40, "--curve", f"c.{suffix}", "-q")
     start = {"png": b"\x89PNG", "svg": b"<?xml"}[suffix]
     assert (ahpatron.folder / f"c.{suffix}").read_bytes().startswith(start)
 
@@ -201,8 +200,7 @@ def test_every_format_is_written(ahpatron: Ahpatron, rings: Path) -> None:
         "table": str(rings),
     }
     for format_, start in starts.items():
-        done = ahpatron("run", rings, "-B", 40, "--format", format_)
-        assert done.code == 0
+        done = ahpatron.succeed("run", rings, "-B", 40, "--format", format_)
         assert done.out.startswith(start)
         assert "ahpatron" in done.out
 
@@ -290,13 +288,11 @@ def test_every_kernel_runs(ahpatron: Ahpatron, breast_cancer: Path, kernel: str)
 def test_a_learner_that_cannot_play_is_left_out_and_said(ahpatron: Ahpatron, rings: Path) -> None:
     options = ["-p", "bogd.shrinkage=1000", "-p", "bogd.step=1", "--format", "json"]
     for way in ([], ["--shuffle"]):
-        done = ahpatron("run", rings, "-l", "rbp", "-l", "bogd", *options, *way)
-        assert done.code == 0
+        done = ahpatron.succeed("run", rings, "-l", "rbp", "-l", "bogd", *options, *way)
         assert [run["learner"] for run in json.loads(done.out)["runs"]] == ["rbp"]
         assert "left out: bogd" in done.err
-        alone = ahpatron("run", rings, "-l", "bogd", *options, *way)
-        assert (alone.code, alone.out) == (2, "")
-        assert "shrinkage must be a number below 1/step" in alone.err
+        err = ahpatron.refusal(2, "run", rings, "-l", "bogd", *options, *way)
+        assert "shrinkage must be a number below 1/step" in err
 
 
 def test_default_steps_know_the_length_of_a_file_but_not_of_a_pipe(
@@ -331,16 +327,14 @@ def test_what_is_done_before_a_faulty_file_is_shown(
 
 def test_predictions_are_written_as_csv_only(ahpatron: Ahpatron, rings: Path) -> None:
     for name in ("p.parquet", "p.json"):
-        refused = ahpatron("run", rings, "--predictions", name)
-        assert refused.code == 2
-        assert refused.err.rstrip().endswith("use one of .csv")
+        err = ahpatron.refusal(2, "run", rings, "--predictions", name)
+        assert err.rstrip().endswith("use one of .csv")
 
 
 def test_scores_next_to_0_are_warned_about_once(ahpatron: Ahpatron) -> None:
     lines = "".join(f"{(-1) ** i} 1:{i * 1000}\n" for i in range(100))
     path = ahpatron.write("data.svm", lines)
-    done = ahpatron("run", path, "-l", "all", "--sigma", "0.001")
-    assert done.code == 0
+    done = ahpatron.succeed("run", path, "-l", "all", "--sigma", "0.001")
     warnings = [line for line in done.err.splitlines() if "|f(x)| < 1e-9" in line]
     assert len(warnings) == 1
     assert "ahpatron, ahpatron+, " in warnings[0]
@@ -408,10 +402,9 @@ def test_stream_memory_cache_sweep_and_estimator_agree(
     assert all(record == records[0] for record in records)
     assert all(lines == predictions[0] for lines in predictions)
     common.remove("-p"), common.remove("epsilon=0.7")
-    swept = ahpatron(
+    ahpatron.succeed(
         *("sweep", path, *common, "--no-shuffle", "-g", "epsilon=0.7", "--out", "s.jsonl")
     )
-    assert swept.code == 0, swept.err
     trial = json.loads((ahpatron.folder / "s.jsonl").read_text().splitlines()[1])["run"]
     assert {key: trial[key] for key in [*DETERMINISTIC, *CLASS_COUNTS]} == records[0]
     if scale == "none":
@@ -438,9 +431,8 @@ def test_a_file_that_changes_before_its_pass_is_refused(
         return found
 
     monkeypatch.setattr(dataset, "scan", scan)
-    refused = ahpatron("run", path, "-l", learner)
-    assert (refused.code, refused.out) == (65, "")
-    assert "the file changed between two readings" in refused.err
+    err = ahpatron.refusal(65, "run", path, "-l", learner)
+    assert "the file changed between two readings" in err
     assert len(scans) == 1  # for labels and rounds together
     monkeypatch.setattr(dataset, "scan", lambda *arguments: replace(looked(*arguments), size=5))
     assert ahpatron("run", path, "-l", learner).code == 65

@@ -22,8 +22,7 @@ TRIALS = 100
 def test_the_same_bytes_also_if_a_worker_is_killed(
     ahpatron: Ahpatron, rings: Path, cluster: Cluster
 ) -> None:
-    local = ahpatron("sweep", rings, *GRID, "--out", "local.jsonl", "--format", "csv")
-    assert local.code == 0
+    ahpatron.succeed("sweep", rings, *GRID, "--out", "local.jsonl", "--format", "csv")
     out = ahpatron.folder / "dask.jsonl"
     command = [*COMMAND, "sweep", str(rings), *GRID, "--out", str(out), "--format", "csv"]
     process = subprocess.Popen(
@@ -62,8 +61,7 @@ def test_a_lost_scheduler_leaves_a_file_that_resumes(
     assert b"Traceback" not in said
     done = len(lines(out))
     assert 0 < done < TRIALS
-    again = ahpatron("sweep", rings, *GRID, "--out", out)
-    assert again.code == 0
+    again = ahpatron.succeed("sweep", rings, *GRID, "--out", out)
     assert f"{done} of {TRIALS} trials" in again.err
     assert len(lines(out)) == TRIALS
 
@@ -75,10 +73,11 @@ def test_a_cluster_without_workers_ends_the_sweep(
     for worker in cluster.workers:
         worker.kill()
         worker.wait()
-    done = ahpatron("sweep", rings, "--out", "r.jsonl", "--scheduler", address, "--wait", "1")
-    assert (done.code, done.out) == (66, "")
-    assert f"the Dask cluster at {address} had no worker for " in done.err
-    assert f"hint: start some with `dask worker {address}`" in done.err
+    err = ahpatron.refusal(
+        66, "sweep", rings, "--out", "r.jsonl", "--scheduler", address, "--wait", "1"
+    )
+    assert f"the Dask cluster at {address} had no worker for " in err
+    assert f"hint: start some with `dask worker {address}`" in err
 
 
 OLD = "__version__ = '0.0.1'\n"

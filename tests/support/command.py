@@ -67,10 +67,21 @@ class Ahpatron:
         return Outcome(code, _written(out), _written(err))
 
     def json(self, *arguments: object, **options: Any) -> Any:
-        """The document that a command prints with `--format json`; it must succeed."""
-        done = self(*arguments, "--format", "json", **options)
+        """The document that a command prints with `--format json`."""
+        return json.loads(self.succeed(*arguments, "--format", "json", **options).out)
+
+    def succeed(self, *arguments: object, **options: Any) -> Outcome:
+        """The outcome of a call that goes well."""
+        done = self(*arguments, **options)
         assert done.code == 0, done.err
-        return json.loads(done.out)
+        return done
+
+    def refusal(self, code: int, *arguments: object, **options: Any) -> str:
+        """What a call says that ends with this exit code, and without a word on stdout."""
+        done = self(*arguments, **options)
+        assert (done.code, done.out) == (code, ""), done.err
+        assert "Traceback" not in done.err
+        return done.err
 
     def process(
         self, *arguments: object, stdin: bytes | None = None, **environment: str

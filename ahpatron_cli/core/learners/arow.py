@@ -17,7 +17,7 @@ from ahpatron_cli.core.classwise import (
     SharingLearner,
 )
 from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.learners.base import Learner, Margin, Trigger, wrong
+from ahpatron_cli.core.learners.base import Learner, on_hinge_loss, wrong
 from ahpatron_cli.core.parameters import choice, real, whole
 from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.core.second_order import SecondOrder
@@ -87,6 +87,7 @@ class Arow(Learner[SecondOrder], SharingLearner):
     )
 
     multiclass: str = choice("", MULTICLASS_MEANING, SHARED, REST)
+    wants = on_hinge_loss
 
     _birth: int = pass_state(0)  # the first round that the counts below are about
     _next: int = pass_state(0)  # the round after the last one that Page's test has seen
@@ -98,10 +99,6 @@ class Arow(Learner[SecondOrder], SharingLearner):
     def hypothesis(self, kernel: Kernel) -> SecondOrder:
         """The empty span."""
         return SecondOrder(kernel, self.budget)
-
-    def wants(self, margin: Margin, y: Margin) -> Trigger:
-        """Where the hinge loss is not zero."""
-        return margin < 1.0
 
     def update(self, f: SecondOrder, margin: float, y: float) -> bool:
         """Let x join if there is room and need, and learn from it; or start anew."""

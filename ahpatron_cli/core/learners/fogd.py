@@ -9,11 +9,7 @@ import numpy as np
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.features import Featured, FourierMap
 from ahpatron_cli.core.kernels import Gaussian, Kernel
-from ahpatron_cli.core.learners.gradient import (
-    GradientLearner,
-    horizon_parameter,
-    step_parameter,
-)
+from ahpatron_cli.core.learners.gradient import GradientLearner, horizon_parameter, step_parameter
 from ahpatron_cli.core.parameters import whole
 
 

@@ -10,11 +10,7 @@ from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.features import Anchors, KernelMap, Staged, leading, no_anchors
 from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.learners.gradient import (
-    GradientLearner,
-    horizon_parameter,
-    step_parameter,
-)
+from ahpatron_cli.core.learners.gradient import GradientLearner, horizon_parameter, step_parameter
 from ahpatron_cli.core.parameters import whole
 
 

@@ -9,7 +9,7 @@ from typing import Self
 
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.learners.base import Learner, Margin, Trigger
+from ahpatron_cli.core.learners.base import Learner, on_hinge_loss
 from ahpatron_cli.core.learners.gradient import horizon_parameter
 from ahpatron_cli.core.parameters import real, whole
 from ahpatron_cli.core.span import HintedExpansion
@@ -46,6 +46,7 @@ class POMDR(Learner[HintedExpansion]):
     radius: float = real("U", "f is kept in the ball of this radius", default=25.0, over=0)
     memory: int = whole("M", "rounds that the hint is the mean of", default=15, at_least=1)
     horizon: int | None = horizon_parameter("number of rounds")
+    wants = on_hinge_loss
 
     _surprise: float = pass_state(0.0)  # A
     _halvings: int = pass_state(0, "how often S was full and halved")
@@ -69,10 +70,6 @@ class POMDR(Learner[HintedExpansion]):
     def step_now(self) -> float:
         """λ_t."""
         return (0.1 if self._halvings else 1.0) * self.radius / math.sqrt(3.0 + self._surprise)
-
-    def wants(self, margin: Margin, y: Margin) -> Trigger:
-        """Where the hinge loss of F is not zero."""
-        return margin < 1.0
 
     def update(self, f: HintedExpansion, margin: float, y: float) -> None:
         """Take a step; make room as soon as there is none."""

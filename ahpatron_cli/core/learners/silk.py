@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.learners.base import REACHED, Learner, Margin, Trigger
+from ahpatron_cli.core.learners.gradient import shrinkage_parameter
 from ahpatron_cli.core.parameters import real, whole
 
 
@@ -27,13 +28,7 @@ class Silk(Learner[Expansion]):
 
     budget: int = whole("B", "most examples kept", default=400, at_least=1)
     step: float = real("η", "size of the implicit step", default=1.0, over=0)
-    shrinkage: float = real(
-        "λ",
-        "strength of the regulariser λ‖f‖²/2",
-        at_least=0,
-        formula="0.01/B",
-        derive=lambda self: 0.01 / self.budget,
-    )
+    shrinkage: float = shrinkage_parameter(formula="0.01/B", derive=lambda self: 0.01 / self.budget)
     loss_weight: float = real("C", "weight of the hinge loss", default=1.0, over=0)
     threshold: float = real("ρ", "margin that is asked for", default=1.0, over=0)
 

@@ -1,7 +1,5 @@
 """Ahpatron: AVP on a budget, by halving and projecting."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -89,7 +87,6 @@ class Ahpatron(Aggressive, SharingLearner):
     _gaps: float = pass_state(0.0)
 
     def update(self, f: Expansion, margin: float, y: float) -> None:
-        """Make room if there is none; then add and project as AVP does."""
         if f.size == self.budget:  # |S_t| = B
             self.make_room(f)
         f.add(self._weight * self.step_at(margin) * y)  # f + λ_t·y·κ(x,·)
@@ -115,13 +112,11 @@ class Ahpatron(Aggressive, SharingLearner):
         return SharedExpansion(kernel, classes)
 
     def wants_class(self, margins: Floats) -> NDArray[np.bool_]:
-        """Where the margin is below 1 - ε."""
         return margins < self.threshold
 
     def update_class(
         self, f: SharedExpansion, values: Floats, y: int, rival: int, margin: float
     ) -> None:
-        """Make room if there is none; then add x for y, subtract it for the rival, and project."""
         if f.size == self.budget:
             f.reduce(SELECT[self.selection], self.ridge, self.norm_after())
             self._halvings += 1

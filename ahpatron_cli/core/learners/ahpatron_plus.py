@@ -1,7 +1,5 @@
 """ahpatron+: Ahpatron with one default for every data set."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

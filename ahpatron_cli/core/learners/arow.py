@@ -1,7 +1,5 @@
 """arow: second-order learning in the span of at most B examples."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -97,7 +95,6 @@ class Arow(Learner[SecondOrder], SharingLearner):
     _restarts: int = pass_state(0, "how often learning started anew")
 
     def hypothesis(self, kernel: Kernel) -> SecondOrder:
-        """The empty span."""
         return SecondOrder(kernel, self.budget)
 
     def update(self, f: SecondOrder, margin: float, y: float) -> bool:
@@ -117,11 +114,9 @@ class Arow(Learner[SecondOrder], SharingLearner):
         return f.teach(step, r / self._weight)
 
     def shared(self, kernel: Kernel, classes: int) -> SharedSecondOrder:
-        """The empty span."""
         return SharedSecondOrder(kernel, self.budget, classes)
 
     def wants_class(self, margins: Floats) -> NDArray[np.bool_]:
-        """Where m < 1."""
         return margins < 2.0
 
     def pass_over(self, values: Floats, labels: Floats) -> None:

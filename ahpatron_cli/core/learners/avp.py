@@ -1,7 +1,5 @@
 """AVP: the aggressive variant of the Perceptron, without a budget."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -41,11 +39,9 @@ class Aggressive(Learner[Expansion]):
         return (1.0 - self.epsilon) * (1.0 - REACHED)
 
     def wants(self, margin: Margin, y: Margin) -> Trigger:
-        """Where the margin is below 1 - ε."""
         return margin < self.threshold
 
     def update(self, f: Expansion, margin: float, y: float) -> None:
-        """Add x with λ_t·y, then project onto the ball of radius U."""
         f.add(self._weight * self.step_at(margin) * y)
         f.project(self.radius)
 

@@ -1,7 +1,5 @@
 """BOGD: bounded online gradient descent, which drops a random example."""
 
-from __future__ import annotations
-
 import dataclasses
 from dataclasses import dataclass
 from typing import Self
@@ -52,11 +50,9 @@ class Bogd(GradientLearner[CappedExpansion]):
         return CappedExpansion(kernel)
 
     def each_round(self, f: CappedExpansion, margin: float, y: float) -> None:
-        """Shrink."""
         f.scale(1 - self.step * self.shrinkage)
 
     def update(self, f: CappedExpansion, margin: float, y: float) -> None:
-        """Make room at random, add x with η·y, and cap all coefficients."""
         if f.size == self.budget:
             f.scale(1 / self.make_room(f))
         f.add_and_cap(self.step * y, self.step * self.cap)

@@ -1,7 +1,5 @@
 """Forgetron: a Perceptron that shrinks f and forgets the oldest example."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -33,7 +31,6 @@ class Forgetron(Learner[Expansion]):
     _cost: float = pass_state(0.0)  # Q
 
     def update(self, f: Expansion, margin: float, y: float) -> None:
-        """Add x with y; if there is one too many, shrink and drop the oldest."""
         self._mistakes += 1
         f.add(y)
         if f.size > self.budget:

@@ -1,7 +1,5 @@
 """KRLS: kernel recursive least squares on a sparse dictionary."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -45,7 +43,6 @@ class KRLS(Learner[LeastSquaresExpansion]):
         return LeastSquaresExpansion(kernel)
 
     def wants(self, margin: Margin, y: Margin) -> Trigger:
-        """Always."""
         return margin == margin
 
     def update(self, f: LeastSquaresExpansion, margin: float, y: float) -> None:

@@ -1,7 +1,5 @@
 """Gradient descent on Nyström features."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np

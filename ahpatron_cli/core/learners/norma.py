@@ -1,7 +1,5 @@
 """NORMA: stochastic gradient descent with a step that decays, truncated at B examples."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -40,16 +38,13 @@ class Norma(Learner[Expansion]):
         check_shrinkage(self.step, self.shrinkage)
 
     def wants(self, margin: Margin, y: Margin) -> Trigger:
-        """Where the margin is at most ρ."""
         return margin <= self.threshold
 
     def each_round(self, f: Expansion, margin: float, y: float) -> None:
-        """Shrink."""
         self._rounds += 1
         f.scale(1 - self._step() * self.shrinkage)
 
     def update(self, f: Expansion, margin: float, y: float) -> None:
-        """Add x with η_t·y; drop the oldest if there is one too many."""
         f.add(self._weight * self._step() * y)
         if f.size > self.budget:
             f.drop(0)

@@ -1,7 +1,5 @@
 """The kernel Perceptron."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ahpatron_cli.core.expansion import Expansion
@@ -21,5 +19,4 @@ class Perceptron(Learner[Expansion]):
     wants = on_mistake
 
     def update(self, f: Expansion, margin: float, y: float) -> None:
-        """Add x with coefficient y."""
         f.add(y)

@@ -1,7 +1,5 @@
 """POLK: gradient descent that prunes f as long as it stays near."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ahpatron_cli.core.kernels import Kernel
@@ -58,7 +56,6 @@ class Polk(Learner[PrunedExpansion]):
                 f.prune(self.tolerance)
 
     def update(self, f: PrunedExpansion, margin: float, y: float) -> None:
-        """Add x, and prune."""
         f.add(self.step * y)
         f.prune(self.tolerance)
         check_support(f.size, self.max_support)

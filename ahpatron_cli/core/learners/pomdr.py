@@ -1,7 +1,5 @@
 """POMDR: optimistic mirror descent, which bets on the next example being like the last ones."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from dataclasses import dataclass
@@ -72,7 +70,6 @@ class POMDR(Learner[HintedExpansion]):
         return (0.1 if self._halvings else 1.0) * self.radius / math.sqrt(3.0 + self._surprise)
 
     def update(self, f: HintedExpansion, margin: float, y: float) -> None:
-        """Take a step; make room as soon as there is none."""
         step = self.step_now()
         d = f.in_span(self._tolerance)  # None: δ > 1/√T, or phase 2
         if d is not None:

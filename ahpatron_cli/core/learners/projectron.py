@@ -1,7 +1,5 @@
 """Projectron: a Perceptron that keeps an example only if S cannot stand in for it."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -59,7 +57,6 @@ class Projectron(Learner[SpanExpansion]):
         return SpanExpansion(kernel)
 
     def update(self, f: SpanExpansion, margin: float, y: float) -> bool | None:
-        """Stay in the span of S, or let x join."""
         full = f.size == self.budget
         d = f.in_span(math.inf if full else self.tolerance)  # δ <= η
         if d is not None:

@@ -1,7 +1,5 @@
 """Projectron++: Projectron that also learns from margins below 1."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 

@@ -1,7 +1,5 @@
 """RBP: a Perceptron that forgets a random example."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ahpatron_cli.core.budget import drop_any
@@ -24,7 +22,6 @@ class RandomBudgetPerceptron(Learner[Expansion]):
     wants = on_mistake
 
     def update(self, f: Expansion, margin: float, y: float) -> None:
-        """Make room at random, and add x with y."""
         if f.size == self.budget:
             drop_any(f, self._rng)
         f.add(y)

@@ -1,7 +1,5 @@
 """SILK: implicit online learning with kernels."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ahpatron_cli.core.expansion import Expansion
@@ -38,15 +36,12 @@ class Silk(Learner[Expansion]):
         return 1 / (1 + self.step * self.shrinkage)
 
     def wants(self, margin: Margin, y: Margin) -> Trigger:
-        """Where the shrunken f misses the margin ρ."""
         return self.kept_share * margin < self.threshold - REACHED
 
     def each_round(self, f: Expansion, margin: float, y: float) -> None:
-        """Shrink."""
         f.scale(self.kept_share)
 
     def update(self, f: Expansion, margin: float, y: float) -> None:
-        """Add x with α·y; drop the smallest coefficient if there is one too many."""
         missing, own = self.threshold - self.kept_share * margin, f.diagonal()
         most = self.step * self.loss_weight * self.kept_share
         f.add(y * (min(most, missing / own) if own > 0 else most))

@@ -1,7 +1,5 @@
 """Gradient descent on features from sketches of the kernel matrix."""
 
-from __future__ import annotations
-
 import dataclasses
 from dataclasses import dataclass
 from typing import Self
@@ -104,7 +102,6 @@ class SkeGD(GradientLearner[Staged]):
         return Staged(kernel, Sketches.blank(kernel, self.sketch, self.rank, self._rng))
 
     def each_round(self, f: Staged, margin: float, y: float) -> None:
-        """In every c-th round since the switch, admit x."""
         if isinstance(f.stage, Featured) and f.size < self.most_kept:
             self._rounds += 1
             if self._rounds % self.cycle == 0:

@@ -1,7 +1,5 @@
 """Tighter Budget Perceptron: drops the example whose loss costs the fewest errors."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,7 +32,6 @@ class TighterPerceptron(Learner[Expansion]):
     wants = on_mistake
 
     def update(self, f: Expansion, margin: float, y: float) -> None:
-        """Make room, and add x with y."""
         if f.size == self.budget:
             f.drop(self._fewest_errors(f, margin, y))
         f.add(y)

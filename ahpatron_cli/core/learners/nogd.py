@@ -6,7 +6,7 @@ import numpy as np
 
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.expansion import Expansion
-from ahpatron_cli.core.features import Anchors, KernelMap, Staged, leading, no_anchors
+from ahpatron_cli.core.features import KernelMap, Staged, leading
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.learners.gradient import GradientLearner, horizon_parameter, step_parameter
 from ahpatron_cli.core.parameters import whole
@@ -51,8 +51,7 @@ class NOGD(GradientLearner[Staged]):
             raise ParameterError(message, "rank")
 
     def hypothesis(self, kernel: Kernel) -> Staged:
-        """An expansion at first."""
-        return Staged(kernel, KernelMap(no_anchors(kernel), np.empty((0, 0))))
+        return Staged(kernel, KernelMap(kernel))
 
     def update(self, f: Staged, margin: float, y: float) -> None:
         """A step along κ(x,·), or φ(x); and the switch, once there are B examples."""
@@ -62,5 +61,5 @@ class NOGD(GradientLearner[Staged]):
             assert f.stage.points is not None
             values, vectors = leading(f.stage.gram, self.rank)
             roots = np.sqrt(values)
-            features = KernelMap(Anchors(f.kernel, f.stage.points), vectors / roots)
-            f.switch(features, roots * (vectors.T @ f.stage.coefficients))
+            f.features.fix(f.stage.points, vectors / roots)
+            f.switch(roots * (vectors.T @ f.stage.coefficients))

@@ -136,7 +136,6 @@ class Ahpatron(Aggressive, SharingLearner):
         return {**super().statistics(), "zeta": self._gaps / (self.radius * J) if J else None}
 
     def warnings(self, f: Expansion) -> list[str]:
-        """Halvings that left nothing to rescale."""
         if not self._unscaled:
             return []
         return [f"{self._unscaled} of {self._halvings} halvings projected f to zero: not rescaled"]

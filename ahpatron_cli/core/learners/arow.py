@@ -104,14 +104,21 @@ class Arow(Learner[SecondOrder], SharingLearner):
 
     def _learn(self, f: SecondOrder, margin: float, loss: float, mistake: bool, step: Any) -> bool:
         """What one f, and one f per class, have in common."""
-        e = self._mean_loss(loss, f.age)
+        self._loss += loss
+        seen = f.age + 2 - self._birth  # this round, and one of loss 1 before
+        e = self._loss / seen
         if self._alarmed(mistake, f.age):
-            self._restart(f)
+            self._birth = self._next = f.age + 1
+            self._loss, self._wrong, self._page = 1.0, 1, 0.0
+            self._restarts += 1
+            f.clear()
             return False
-        r = self._noise_at(e, f)
+        r = self.noise * e * e
+        if self.caution:
+            r += self.caution * min(1.0, 8.0 * e**6 * math.sqrt(min(1.0, f.size / seen)))
         if f.size < self.budget and margin < f.room * (1.0 - 0.8 * self.caution * e**4):
             f.join(self.tolerance)
-        return f.teach(step, r / self._weight)
+        return f.teach(step, max(self.floor, r) / self._weight)
 
     def shared(self, kernel: Kernel, classes: int) -> SharedSecondOrder:
         return SharedSecondOrder(kernel, self.budget, classes)
@@ -136,19 +143,6 @@ class Arow(Learner[SecondOrder], SharingLearner):
         loss = float(np.square(hinges).mean())
         return self._learn(f, margin / 2.0, loss, mistake, hinges * signs)
 
-    def _mean_loss(self, loss: float, age: int) -> float:
-        """e, this round included."""
-        self._loss += loss
-        return self._loss / (age + 2 - self._birth)
-
-    def _noise_at(self, e: float, f: SecondOrder) -> float:
-        """r."""
-        r = self.noise * e * e
-        if self.caution:
-            share = min(1.0, f.size / (f.age + 2 - self._birth))
-            r += self.caution * min(1.0, 8.0 * e**6 * math.sqrt(share))
-        return max(self.floor, r)
-
     def _alarmed(self, mistake: bool, age: int) -> bool:
         """Page's test, also of the rounds that were passed over since the last time."""
         right = age - self._next - mistake + 1
@@ -158,14 +152,7 @@ class Arow(Learner[SecondOrder], SharingLearner):
         self._wrong += mistake
         return self._page > self.alarm
 
-    def _restart(self, f: SecondOrder) -> None:
-        self._birth = self._next = f.age + 1
-        self._loss, self._wrong, self._page = 1.0, 1, 0.0
-        self._restarts += 1
-        f.clear()
-
     def warnings(self, f: SecondOrder) -> list[str]:
-        """The rounds of restarts, and a covariance that rounding spoiled."""
         found = []
         if f.cleared:
             named = ", ".join(f"{age + 1:,}" for age in f.cleared[:MAX_NAMED_RESTARTS])

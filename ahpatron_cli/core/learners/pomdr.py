@@ -86,7 +86,6 @@ class POMDR(Learner[HintedExpansion]):
         f.hint_weight = self.step_now()
 
     def warnings(self, f: HintedExpansion) -> list[str]:
-        """Halvings that left nothing to rescale."""
         if not self._unscaled:
             return []
         return [f"{self._unscaled} of {self._halvings} halvings left f at zero: not rescaled"]

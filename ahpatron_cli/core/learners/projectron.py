@@ -67,7 +67,6 @@ class Projectron(Learner[SpanExpansion]):
         return None
 
     def warnings(self, f: SpanExpansion) -> list[str]:
-        """Examples that are nearly dependent, which cost digits."""
         if f.inverse.drift <= DRIFT:
             return []
         drift = f"{f.inverse.drift:.0e}"

@@ -116,6 +116,17 @@ def real(symbol: str, meaning: str, default: float | str | None = None, **option
     return _declare(float, symbol, meaning, default, options)
 
 
+def share_of_budget(symbol: str, meaning: str, share: float) -> Any:
+    """Declare a whole number that is this share of B unless given."""
+    return whole(
+        symbol,
+        meaning,
+        at_least=1,
+        formula=f"{share}·B",
+        derive=lambda self: max(1, round(share * self.budget)),
+    )
+
+
 def as_in(kind: type[Declared], name: str, default: Value | None = None, **changes: Any) -> Any:
     """Declare a parameter as another class does, but for its default and these `changes`."""
     spec = dataclasses.replace(kind.specs()[name], **changes)

@@ -9,7 +9,7 @@ from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.features import KernelMap, Staged, leading
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.learners.gradient import GradientLearner, horizon_parameter, step_parameter
-from ahpatron_cli.core.parameters import whole
+from ahpatron_cli.core.parameters import share_of_budget, whole
 
 
 @dataclass
@@ -34,13 +34,7 @@ class NOGD(GradientLearner[Staged]):
     title = "NOGD: gradient descent on Nyström features of B examples (Lu et al. 2016)"
 
     budget: int = whole("B", "examples that the features are made of", default=400, at_least=1)
-    rank: int = whole(
-        "r",
-        "eigenvectors kept, at most B",
-        at_least=1,
-        formula="0.2·B",
-        derive=lambda self: max(1, round(0.2 * self.budget)),
-    )
+    rank: int = share_of_budget("r", "eigenvectors kept, at most B", 0.2)
     step: float = step_parameter()
     horizon: int | None = horizon_parameter()
 

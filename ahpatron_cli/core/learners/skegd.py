@@ -9,7 +9,7 @@ from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.features import Featured, Sketches, Staged, fit
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.learners.gradient import GradientLearner, horizon_parameter, step_parameter
-from ahpatron_cli.core.parameters import whole
+from ahpatron_cli.core.parameters import share_of_budget, whole
 from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.core.state import pass_state
 
@@ -46,27 +46,9 @@ class SkeGD(GradientLearner[Staged]):
     budget: int = whole(
         "B", "examples before the switch; at most 2B are kept", default=400, at_least=1
     )
-    sketch: int = whole(
-        "s_p",
-        "columns of the count sketch",
-        at_least=1,
-        formula="0.75·B",
-        derive=lambda self: max(1, round(0.75 * self.budget)),
-    )
-    samples: int = whole(
-        "s_m",
-        "examples sampled, at most B",
-        at_least=1,
-        formula="0.5·B",
-        derive=lambda self: max(1, round(0.5 * self.budget)),
-    )
-    rank: int = whole(
-        "k",
-        "features, at most s_p and s_m",
-        at_least=1,
-        formula="0.2·B",
-        derive=lambda self: max(1, round(0.2 * self.budget)),
-    )
+    sketch: int = share_of_budget("s_p", "columns of the count sketch", 0.75)
+    samples: int = share_of_budget("s_m", "examples sampled, at most B", 0.5)
+    rank: int = share_of_budget("k", "features, at most s_p and s_m", 0.2)
     cycle: int = whole(
         "c", "rounds from one admission to the next", at_least=1, optional=True, formula="T/B"
     )

@@ -11,89 +11,47 @@ S        the active set: the examples that f is made of; |S| is the support size
 place    a row of the open block's table of kernel values: the examples of S, then its rounds
 """
 
-from ahpatron_cli.core.engine import ALGORITHM, BLOCK, Player, Tally, play
-from ahpatron_cli.core.errors import (
-    LearnerLoadError,
-    LimitReachedError,
-    NumericalError,
-    ParameterError,
-)
-from ahpatron_cli.core.kernels import KERNELS, Gaussian, Kernel, Laplacian, Linear, Polynomial
-from ahpatron_cli.core.learners import (
-    AVP,
-    BSGD,
-    FOGD,
-    KRLS,
-    NOGD,
-    POMDR,
-    REGISTRY,
-    Ahpatron,
-    AhpatronPlus,
-    Alma,
-    Arow,
-    Bogd,
-    BogdPlusPlus,
-    BpaS,
-    BudgetPerceptron,
-    Forgetron,
-    Learner,
-    Norma,
-    Perceptron,
-    Polk,
-    Projectron,
-    ProjectronPlusPlus,
-    RandomBudgetPerceptron,
-    Silk,
-    SkeGD,
-    TighterPerceptron,
-    find_learner,
-    learner_source,
-    register,
-)
-
-__all__ = [
-    "ALGORITHM",
-    "AVP",
-    "BLOCK",
-    "BSGD",
-    "FOGD",
-    "KERNELS",
-    "KRLS",
-    "NOGD",
-    "POMDR",
-    "REGISTRY",
-    "Ahpatron",
-    "AhpatronPlus",
-    "Alma",
-    "Arow",
-    "Bogd",
-    "BogdPlusPlus",
-    "BpaS",
-    "BudgetPerceptron",
-    "Forgetron",
-    "Gaussian",
-    "Kernel",
-    "Laplacian",
-    "Learner",
-    "LearnerLoadError",
-    "LimitReachedError",
-    "Linear",
-    "Norma",
-    "NumericalError",
-    "ParameterError",
-    "Perceptron",
-    "Player",
-    "Polk",
-    "Polynomial",
-    "Projectron",
-    "ProjectronPlusPlus",
-    "RandomBudgetPerceptron",
-    "Silk",
-    "SkeGD",
-    "Tally",
-    "TighterPerceptron",
-    "find_learner",
-    "learner_source",
-    "play",
-    "register",
-]
+from ahpatron_cli.core.engine import ALGORITHM as ALGORITHM
+from ahpatron_cli.core.engine import BLOCK as BLOCK
+from ahpatron_cli.core.engine import Player as Player
+from ahpatron_cli.core.engine import Tally as Tally
+from ahpatron_cli.core.engine import play as play
+from ahpatron_cli.core.errors import LearnerLoadError as LearnerLoadError
+from ahpatron_cli.core.errors import LimitReachedError as LimitReachedError
+from ahpatron_cli.core.errors import NumericalError as NumericalError
+from ahpatron_cli.core.errors import ParameterError as ParameterError
+from ahpatron_cli.core.kernels import KERNELS as KERNELS
+from ahpatron_cli.core.kernels import Gaussian as Gaussian
+from ahpatron_cli.core.kernels import Kernel as Kernel
+from ahpatron_cli.core.kernels import Laplacian as Laplacian
+from ahpatron_cli.core.kernels import Linear as Linear
+from ahpatron_cli.core.kernels import Polynomial as Polynomial
+from ahpatron_cli.core.learners import AVP as AVP
+from ahpatron_cli.core.learners import BSGD as BSGD
+from ahpatron_cli.core.learners import FOGD as FOGD
+from ahpatron_cli.core.learners import KRLS as KRLS
+from ahpatron_cli.core.learners import NOGD as NOGD
+from ahpatron_cli.core.learners import POMDR as POMDR
+from ahpatron_cli.core.learners import REGISTRY as REGISTRY
+from ahpatron_cli.core.learners import Ahpatron as Ahpatron
+from ahpatron_cli.core.learners import AhpatronPlus as AhpatronPlus
+from ahpatron_cli.core.learners import Alma as Alma
+from ahpatron_cli.core.learners import Arow as Arow
+from ahpatron_cli.core.learners import Bogd as Bogd
+from ahpatron_cli.core.learners import BogdPlusPlus as BogdPlusPlus
+from ahpatron_cli.core.learners import BpaS as BpaS
+from ahpatron_cli.core.learners import BudgetPerceptron as BudgetPerceptron
+from ahpatron_cli.core.learners import Forgetron as Forgetron
+from ahpatron_cli.core.learners import Learner as Learner
+from ahpatron_cli.core.learners import Norma as Norma
+from ahpatron_cli.core.learners import Perceptron as Perceptron
+from ahpatron_cli.core.learners import Polk as Polk
+from ahpatron_cli.core.learners import Projectron as Projectron
+from ahpatron_cli.core.learners import ProjectronPlusPlus as ProjectronPlusPlus
+from ahpatron_cli.core.learners import RandomBudgetPerceptron as RandomBudgetPerceptron
+from ahpatron_cli.core.learners import Silk as Silk
+from ahpatron_cli.core.learners import SkeGD as SkeGD
+from ahpatron_cli.core.learners import TighterPerceptron as TighterPerceptron
+from ahpatron_cli.core.learners import find_learner as find_learner
+from ahpatron_cli.core.learners import learner_source as learner_source
+from ahpatron_cli.core.learners import register as register

@@ -55,8 +55,12 @@ class SharingLearner:
     multiclass: str
     """`SHARED`, or `REST`: one learner for each class against the rest."""
 
-    def shared(self, kernel: Kernel, classes: int) -> Shared:
-        """The empty f."""
+    def shared(self, kernel: Kernel, classes: int) -> Hypothesis:
+        """The empty f, with a value for each class.
+
+        `values` has a row for each example of the block, with f_c of each class as it is now and up
+        to rounding; `value` is one of these rows, exactly 0 where terms cancel.
+        """
         raise NotImplementedError
 
     def wants_class(self, margins: Floats) -> NDArray[np.bool_]:
@@ -76,18 +80,8 @@ class SharingLearner:
         raise NotImplementedError
 
 
-class Shared(Hypothesis):
-    """f_c = Σ_i A_ic κ(s_i,·): one S for all classes, with a column of coefficients for each.
-
-    `values` has a row for each example of the block, with f_c of each class as it is now and up to
-    rounding; `value` is one of these rows, exactly 0 where terms cancel.
-    """
-
-    classes: int
-
-
-class SharedExpansion(Shared):
-    """An expansion for each class, on one S with one Gram matrix."""
+class SharedExpansion(Hypothesis):
+    """f_c = Σ_i A_ic κ(s_i,·): an expansion for each class, on one S with one Gram matrix."""
 
     size: int
 
@@ -199,30 +193,21 @@ class SharedExpansion(Shared):
         self._gram = stored.array("gram", (size, size), self._gram)
 
 
-class SharedSecondOrder(SecondOrder, Shared):
+class SharedSecondOrder(SecondOrder):
     """All classes in the span of one S, with one covariance."""
 
     def __init__(self, kernel: Kernel, budget: int, classes: int) -> None:
         super().__init__(kernel, budget, (classes,))
 
-    @property
-    def classes(self) -> int:  # type: ignore[override]  # computed
-        return self._columns[0]
-
     def value(self, round_: int) -> Floats:  # type: ignore[override]  # one for each class
         """Computed anew if the two largest differ by little but rounding."""
         self._now = t = round_
         gap = _gap(self._f[t : t + 1]).item()
-        if gap == 0.0 or gap > self._noise:
-            return np.asarray(self._f[t])
-        new = [s for s, _, _, _ in self._joined]
-        largest = max(np.abs(self._K[t]).max(initial=0.0), np.abs(self._G[t, new]).max(initial=0.0))
-        if gap > self._noise * largest:
+        if gap == 0.0 or gap > self._noise or gap > self._noise * self._largest_kernel_value(t):
             return np.asarray(self._f[t])
         self._settle()
         self._begin()
-        terms = np.abs(self._K[t]) @ np.abs(self._a)
-        return np.asarray(np.where(np.abs(self._f[t]) <= CANCELLED * terms, 0.0, self._f[t]))
+        return np.asarray(np.where(self._cancelled(t), 0.0, self._f[t]))
 
     def values(self) -> Floats:
         return self._f

@@ -19,7 +19,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -133,8 +133,7 @@ class _LossSums:
 # The sample, and what is made of it ---------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class _Sample:
+class _Sample(NamedTuple):
     points: Points
     labels: Floats
     form: Callable[[Rows], Points]
@@ -144,8 +143,7 @@ class _Sample:
     """What a kernel value may be off by."""
 
 
-@dataclass(frozen=True)
-class _Ray:
+class _Ray(NamedTuple):
     """A direction: coefficients a on the sample, an upper end of ‖f‖, and Σ|a|."""
 
     name: str

@@ -19,8 +19,7 @@ class ParameterError(CoreError, ValueError):
         self, message: str, name: str, kind: Literal["range", "missing", "kernel"] = "range"
     ) -> None:
         super().__init__(message, name, kind)
-        self.name = name
-        self.kind = kind
+        self.name, self.kind = name, kind
 
 
 class NumericalError(CoreError, ArithmeticError):
@@ -33,8 +32,7 @@ class NumericalError(CoreError, ArithmeticError):
         kind: Literal["features", "score", "norm", "width"] = "features",
     ) -> None:
         super().__init__(message, row, kind)
-        self.row = row
-        self.kind = kind
+        self.row, self.kind = row, kind
 
     def later(self, rows: int) -> NumericalError:
         """The same error, `rows` rows later in a longer piece."""

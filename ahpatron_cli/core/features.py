@@ -52,11 +52,7 @@ class Featured(Hypothesis):
         self.weights = weights
 
     def open(self, block: Points, labels: Floats) -> None:
-        self.look_at(self.features.vectors(block))
-
-    def look_at(self, vectors: Floats) -> None:
-        """Take these as the feature vectors of the open block."""
-        self._vectors = np.ascontiguousarray(vectors)
+        self._vectors = np.ascontiguousarray(self.features.vectors(block))
         self._rows = list(self._vectors)
 
     def values(self) -> Floats:
@@ -155,16 +151,15 @@ class FourierMap(FeatureMap):
 class Anchors:
     """Examples kept for their kernel values, whatever becomes of the stream's width."""
 
-    def __init__(self, kernel: Kernel, points: Points) -> None:
+    def __init__(self, kernel: Kernel) -> None:
         self.kernel = kernel
-        self.points = points
+        self.points: Points = DensePoints(np.empty((0, 0)))
 
     def columns(self, block: Points) -> Floats:
         """κ(x, s), one x a row."""
         return self.kernel.between(block, self.points.widened(block.width))
 
     def compress(self, origin: Floats | None) -> None:
-        """As `Hypothesis.compress`."""
         if isinstance(self.points, DensePoints):
             self.points = self.points.to_sparse(origin)
 
@@ -176,16 +171,17 @@ class Anchors:
         self.points = points
 
 
-def no_anchors(kernel: Kernel) -> Anchors:
-    """Anchors whose points are still to come."""
-    return Anchors(kernel, DensePoints(np.empty((0, 0))))
-
-
 class KernelMap(FeatureMap):
     """`φ(x) = Zᵀ κ(S, x)`: kernel values at fixed examples S, and a matrix Z."""
 
-    def __init__(self, anchors: Anchors, matrix: Floats) -> None:
-        self.anchors = anchors
+    def __init__(self, kernel: Kernel) -> None:
+        """S and Z are still to come: by `fix`, or from the state of a pass that goes on."""
+        self.anchors = Anchors(kernel)
+        self.matrix = np.empty((0, 0))
+
+    def fix(self, points: Points, matrix: Floats) -> None:
+        """Take these as S and Z."""
+        self.anchors.points = points
         self.matrix = np.ascontiguousarray(matrix)  # one layout, so that products keep their bits
 
     @property
@@ -208,10 +204,8 @@ class Staged(Hypothesis):
 
     size: int
 
-    def __init__(self, kernel: Kernel, blank: FeatureMap) -> None:
-        """`blank` are features without a state: that of a pass that goes on is filled in."""
-        self.kernel = kernel
-        self._blank = blank
+    def __init__(self, kernel: Kernel, features: KernelMap) -> None:
+        self.features = features
         self.size = 0
         self.stage: Expansion | Featured = Expansion(kernel, keep_gram=True)
 
@@ -232,9 +226,9 @@ class Staged(Hypothesis):
         if isinstance(self.stage, Expansion):
             self.size = self.stage.size
 
-    def switch(self, features: FeatureMap, weights: Floats) -> None:
-        """From now on, `f(x) = weights·z(x)`."""
-        self.stage = Featured(features, weights)
+    def switch(self, weights: Floats) -> None:
+        """From now on, `f(x) = weights·z(x)`, with the features as they are now."""
+        self.stage = Featured(self.features, weights)
         self.stage.open(self.block, self._labels)
         self.stage.value(self.now)
 
@@ -251,7 +245,7 @@ class Staged(Hypothesis):
         self.size = stored.integer("size", self.size)
         kind = "expansion" if isinstance(self.stage, Expansion) else "features"
         if stored.word("kind", ("expansion", "features"), kind) != kind:
-            self.stage = Featured(self._blank, np.empty(0))
+            self.stage = Featured(self.features, np.empty(0))
         stored.part("stage", self.stage)
 
     @property
@@ -279,36 +273,26 @@ class Sketches(KernelMap):
     examples; then a column and a sign for each example admitted.
     """
 
-    def __init__(
-        self,
-        admitted: Anchors,
-        gram: Floats,
-        sketch: int,
-        samples: int,
-        rank: int,
-        rng: np.random.Generator,
-    ) -> None:
+    def __init__(self, kernel: Kernel, sketch: int, rank: int, rng: np.random.Generator) -> None:
+        super().__init__(kernel)
         self._rng, self._sketch, self._rank = rng, sketch, rank
-        self.admitted = admitted
-        self.columns = rng.integers(self._sketch, size=len(gram))
-        self.signs = 2.0 * rng.integers(2, size=len(gram)) - 1.0
-        self.sampled = np.sort(rng.choice(len(gram), size=samples, replace=False))
+        self.admitted = Anchors(kernel)
+        self.columns = self.sampled = np.empty(0, dtype=np.int64)
+        self.signs: Floats = np.empty(0)
+        self.pp: Floats = np.empty((0, 0))
+        self.pm: Floats = np.empty((0, 0))
+
+    def begin(self, points: Points, gram: Floats, samples: int) -> None:
+        """Admit these examples, of this Gram matrix, and sample some of them."""
+        self.admitted.points = points
+        self.columns = self._rng.integers(self._sketch, size=len(gram))
+        self.signs = np.where(self._rng.integers(2, size=len(gram)) == 0, -1.0, 1.0)
+        self.sampled = np.sort(self._rng.choice(len(gram), size=samples, replace=False))
         S_p = np.zeros((len(gram), self._sketch))
         S_p[np.arange(len(gram)), self.columns] = self.signs
-        self.pp: Floats = S_p.T @ gram @ S_p
-        self.pm: Floats = S_p.T @ gram[:, self.sampled]
-        points = admitted.points.subset(self.sampled)
-        super().__init__(Anchors(admitted.kernel, points), self._find_matrix())
-
-    @classmethod
-    def blank(cls, kernel: Kernel, sketch: int, rank: int, rng: np.random.Generator) -> Sketches:
-        """Sketches whose state is still to come."""
-        blank = cls.__new__(cls)
-        blank._rng, blank._sketch, blank._rank = rng, sketch, rank
-        blank.admitted, blank.anchors = no_anchors(kernel), no_anchors(kernel)
-        blank.columns = blank.sampled = np.empty(0, dtype=np.int64)
-        blank.signs = blank.pp = blank.pm = blank.matrix = np.empty((0, 0))
-        return blank
+        self.pp = S_p.T @ gram @ S_p
+        self.pm = S_p.T @ gram[:, self.sampled]
+        self.fix(points.subset(self.sampled), self._find_matrix())
 
     def exchange(self, stored: Stored) -> None:
         super().exchange(stored)

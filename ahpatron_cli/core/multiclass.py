@@ -13,15 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from ahpatron_cli.core.classwise import (
-    SHARED,
-    Shared,
-    SharingLearner,
-    class_margins,
-    predicted,
-)
+from ahpatron_cli.core.classwise import SHARED, SharingLearner, class_margins, predicted
 from ahpatron_cli.core.engine import BLOCK, NEAR_TIE, Player, Tally
-from ahpatron_cli.core.hypothesis import Standing
+from ahpatron_cli.core.hypothesis import Hypothesis, Standing
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.learners.base import Learner
 from ahpatron_cli.core.points import Points
@@ -47,7 +41,7 @@ class ClassTally(Tally):
 class MulticlassPlayer(Player):
     """A learner's pass over a stream of k classes: one against the rest, or on one shared S."""
 
-    f: Shared | OneAgainstRest
+    f: Hypothesis | OneAgainstRest
     tally: ClassTally
 
     def __init__(
@@ -67,19 +61,16 @@ class MulticlassPlayer(Player):
         if isinstance(self.learner, SharingLearner) and self.learner.multiclass == SHARED:
             self.f = self.learner.shared(self.kernel, classes)
         else:
+            seeds = ((*seed, c) for c in range(classes))
             self.f = OneAgainstRest(
-                [
-                    Player(learner, kernel, seed=(*seed, c), horizon=horizon, block=block)
-                    for c in range(classes)
-                ]
+                [Player(learner, kernel, seed=one, horizon=horizon, block=block) for one in seeds]
             )
         self.forget_counts()
 
     def play_block(self, block: Points, labels: Floats, costs: Floats | None = None) -> ArrayLike:
-        """A block from opening to closing."""
         if self._costs is not None:
             costs = self._costs[labels.astype(np.int64)]
-        if isinstance(self.f, Shared):
+        if isinstance(self.f, Hypothesis):
             return self._play_shared(self.f, block, labels, costs)
         scores = np.empty((len(labels), *self._columns))
         for c, player in enumerate(self.f.players):
@@ -87,13 +78,13 @@ class MulticlassPlayer(Player):
             scores[:, c] = player.play_block(block, np.where(labels == c, 1.0, -1.0), costs)
         return scores
 
-    def _play_shared(self, f: Shared, block: Points, labels: Floats, costs: Any) -> Floats:
+    def _play_shared(self, f: Hypothesis, block: Points, labels: Floats, costs: Any) -> Floats:
         """f_c(x) of each round and class, as it was when it was predicted."""
         learner, tally = self.learner, self.tally
         assert isinstance(learner, SharingLearner)
         f.open(block, labels)
         rounds, now, look = len(labels), 0, LOOK_AHEAD
-        scores = np.empty((rounds, f.classes))
+        scores = np.empty((rounds, *self._columns))
         while now < rounds:  # from one update to the next f stays the same
             values = f.values()[now : min(now + look, rounds)]
             margins, _ = class_margins(values, labels[now : now + len(values)])
@@ -123,9 +114,8 @@ class MulticlassPlayer(Player):
         tally.baseline_mistakes += self._baseline(true)
         tally.confusion = tally.confusion.copy()
         np.add.at(tally.confusion, (true, found), 1)
-        mistaken = found != true
         tally.rounds += len(labels)
-        tally.mistakes += int(np.count_nonzero(mistaken))
+        tally.mistakes += int(np.count_nonzero(found != true))
         tally.failures += int(np.count_nonzero(class_margins(scores, labels)[0] <= 0))
         two = np.partition(scores[spared:], -2, axis=1)[:, -2:]
         tally.near_ties += int(np.count_nonzero(two[:, 1] - two[:, 0] < NEAR_TIE))
@@ -142,12 +132,11 @@ class MulticlassPlayer(Player):
         return mistakes
 
     def forget_counts(self) -> None:
-        """Count from here on."""
         self.tally = ClassTally(confusion=np.zeros(2 * self._columns, dtype=np.int64))
 
     def statistics(self) -> dict[str, int | float | None]:
         """Counts of the learners, summed; what is no count is about two classes, and left out."""
-        players = [self] if isinstance(self.f, Shared) else self.f.players
+        players = self.f.players if isinstance(self.f, OneAgainstRest) else [self]
         found = [player.learner.statistics() for player in players]
         return {
             name: sum(int(one[name] or 0) for one in found)
@@ -156,9 +145,8 @@ class MulticlassPlayer(Player):
         }
 
     def warnings(self) -> list[str]:
-        """What the user must know about the numbers of this pass."""
-        if isinstance(self.f, Shared):
-            return self.learner.warnings(self.f)
+        if isinstance(self.f, Hypothesis):
+            return super().warnings()
         return [
             f"class {number} of {len(self.f.players)}: {text}"
             for number, player in enumerate(self.f.players, 1)

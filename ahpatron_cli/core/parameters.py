@@ -57,8 +57,7 @@ class Spec:
             if bound is not None
         ]
         text = article + " and ".join([f"{noun} {bounds[0]}" if bounds else noun, *bounds[1:]])
-        extra = ([*self.words] if self.words else []) + (["inf"] if self.infinite else [])
-        return " or ".join([text, *extra])
+        return " or ".join([text, *self.words, *(["inf"] if self.infinite else [])])
 
     def parse(self, text: str) -> Value:
         """The value that `text` spells; underscores and NaN are no numbers here."""
@@ -115,6 +114,23 @@ def whole(symbol: str, meaning: str, default: int | None = None, **options: Any)
 def real(symbol: str, meaning: str, default: float | str | None = None, **options: Any) -> Any:
     """Declare a real number; `words` may stand in place of it."""
     return _declare(float, symbol, meaning, default, options)
+
+
+def share_of_budget(symbol: str, meaning: str, share: float) -> Any:
+    """Declare a whole number that is this share of B unless given."""
+    return whole(
+        symbol,
+        meaning,
+        at_least=1,
+        formula=f"{share}·B",
+        derive=lambda self: max(1, round(share * self.budget)),
+    )
+
+
+def as_in(kind: type[Declared], name: str, default: Value | None = None, **changes: Any) -> Any:
+    """Declare a parameter as another class does, but for its default and these `changes`."""
+    spec = dataclasses.replace(kind.specs()[name], **changes)
+    return dataclasses.field(default=default, metadata={"spec": spec})
 
 
 def choice(symbol: str, meaning: str, *words: str) -> Any:

@@ -47,15 +47,18 @@ class SecondOrder(Hypothesis):
     """f in the span of S, with the covariance of its coefficients."""
 
     size: int
+    """|S|, this block's newcomers included."""
     looks_ahead = True
+    _a: Floats
+    _C: Floats  # lower triangle
+    _Q: Floats  # lower triangle; empty once S is full
+    _since_watch: int
 
     def __init__(self, kernel: Kernel, budget: int, columns: tuple[int, ...] = ()) -> None:
         """`columns` are those of a: none, or one per class."""
         self.kernel = kernel
         self._columns = columns
         self.budget = budget
-        self.size = 0
-        """|S|, this block's newcomers included."""
         self.rounds = 0
         """Rounds played in the blocks before this one."""
         self.cleared: list[int] = []
@@ -63,11 +66,7 @@ class SecondOrder(Hypothesis):
         self.mended = 0
         """How often C had lost positive semidefiniteness to rounding, and was mended."""
         self.points: Points | None = None
-        self._a: Floats = np.zeros((0, *columns))
-        self._C: Floats = np.zeros((0, 0), order="F")  # lower triangle
-        self._Q: Floats = np.zeros((0, 0), order="F")  # lower triangle; empty once S is full
-        self._since_watch = 0
-        self._suspect = False
+        self._empty()
         self._room = 0
         self._now = 0
         self._events = 0
@@ -165,12 +164,15 @@ class SecondOrder(Hypothesis):
         assert self.points is not None
         self.cleared.append(self.age)
         self.points = self.points.slice(0, 0)
+        self._empty()
+        self._K = np.empty((self._G.shape[0], 0))
+        self._begin()
+
+    def _empty(self) -> None:
         self.size = 0
         self._a = np.zeros((0, *self._columns))
         self._C, self._Q = np.zeros((0, 0), order="F"), np.zeros((0, 0), order="F")
-        self._K = np.empty((self._G.shape[0], 0))
         self._since_watch, self._suspect = 0, False
-        self._begin()
 
     def join(self, tolerance: float) -> bool:
         """Let the current example into S, with coefficient 0, unless the span has it already."""
@@ -255,17 +257,24 @@ class SecondOrder(Hypothesis):
 
         Where x is far from all of S, f may well be small: then no digits were lost.
         """
-        new = [s for s, _, _, _ in self._joined]
-        largest = max(np.abs(self._K[t]).max(initial=0.0), np.abs(self._G[t, new]).max(initial=0.0))
         value = self._f.item(t)
-        if abs(value) > self._noise * largest:
+        if abs(value) > self._noise * self._largest_kernel_value(t):
             return value
         self._settle()
         self._begin()
-        value = self._f.item(t)
-        if abs(value) <= CANCELLED * float(np.abs(self._K[t]) @ np.abs(self._a)):
-            value = self._f[t] = 0.0
-        return value
+        if self._cancelled(t):
+            self._f[t] = 0.0
+        return self._f.item(t)
+
+    def _largest_kernel_value(self, t: int) -> float:
+        """Of a round of the block with S."""
+        new = [s for s, _, _, _ in self._joined]
+        near, own = np.abs(self._K[t]), np.abs(self._G[t, new])
+        return float(max(near.max(initial=0.0), own.max(initial=0.0)))
+
+    def _cancelled(self, t: int) -> Any:
+        """Whether f at a round, or which f_c there, is a sum that cancelled but for rounding."""
+        return np.abs(self._f[t]) <= CANCELLED * (np.abs(self._K[t]) @ np.abs(self._a))
 
     def _settle(self) -> None:
         """Bring S, a, Q and C up to date with the events of the block."""

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache
 from inspect import signature
 from types import MappingProxyType
@@ -147,23 +147,6 @@ def _value(formula: Callable[..., Any], known: Mapping[str, Any]) -> Any:
 
 
 @dataclass(frozen=True)
-class Condition:
-    """What a theorem wants of the parameters that `holds` names."""
-
-    text: str
-    holds: Callable[..., bool]
-
-    def complaint(self, learner: str, known: Mapping[str, Any]) -> str:
-        """The condition, and the values that fail it: `λ < 2 (here λ = 3)`."""
-        specs = REGISTRY[learner].specs()
-        shown = []
-        for name in _names(self.holds):
-            value, symbol = known[name], "ζ" if name == "zeta" else specs[name].symbol
-            shown.append(f"{symbol} = {value if isinstance(value, str) else format(value, '.6g')}")
-        return f"{self.text} (here {', '.join(shown)})"
-
-
-@dataclass(frozen=True)
 class Theorem:
     """A mistake bound of one learner."""
 
@@ -171,11 +154,12 @@ class Theorem:
     """What `--theorem` calls it."""
     title: str
     learner: str
-    counts: Literal["mistakes", "failures"]
-    """What is bounded: |M_T| or |M'_T|."""
     bound: Callable[..., float]
     """A formula of L_T(f) `loss`, ‖f‖ `norm`, and whatever is known: parameters and counts."""
-    conditions: tuple[Condition, ...] = ()
+    counts: Literal["mistakes", "failures"] = "failures"
+    """What is bounded: |M_T| or |M'_T|."""
+    conditions: Mapping[str, Callable[..., bool]] = field(default_factory=dict)
+    """By what it reads, whether a condition holds for the parameters that it names."""
     radius: Callable[..., float] = lambda: math.inf
     """Comparators must not be longer than this, by parameters."""
     settings: Callable[[Params], Params] = lambda given: {}
@@ -188,12 +172,20 @@ class Theorem:
         return learner == self.learner or learner in self.compositions
 
     def failing(self, params: Params, counts: Counts = MappingProxyType({})) -> list[str]:
-        """The conditions that fail; before a pass, those that no outcome could mend."""
-        known = _known(params, counts)
+        """The conditions that fail, with the values that fail them: `λ < 2 (here λ = 3)`.
+
+        Before a pass, these are the ones that no outcome could mend.
+        """
+        known, specs = _known(params, counts), REGISTRY[self.learner].specs()
+
+        def shown(name: str) -> str:
+            value, symbol = known[name], "ζ" if name == "zeta" else specs[name].symbol
+            return f"{symbol} = {value if isinstance(value, str) else format(value, '.6g')}"
+
         return [
-            condition.complaint(self.learner, known)
-            for condition in self.conditions
-            if not _value(condition.holds, known)
+            f"{text} (here {', '.join(map(shown, _names(holds)))})"
+            for text, holds in self.conditions.items()
+            if not _value(holds, known)
         ]
 
 
@@ -212,11 +204,6 @@ def _ratio(radius: float, budget: int) -> float:
 def _radius(radius: float) -> float:
     """U."""
     return radius
-
-
-_CONSTANT = Condition("a constant λ_t", lambda schedule: schedule == "constant")
-_HALVES = Condition("half of S to stay", lambda selection: selection != "nearest")
-_STEP_1 = Condition("λ = 1", lambda step: _near(step, 1.0))
 
 
 def _avp_any_step(given: Params) -> Params:
@@ -245,20 +232,19 @@ def _ahpatron(step: float, rescale: Value) -> Callable[[Params], Params]:
 
 
 THEOREMS: tuple[Theorem, ...] = (
-    Theorem("1", "Theorem 1", "perceptron", "mistakes", perceptron_bound),
-    Theorem("2", "Theorem 2", "perceptron", "mistakes", perceptron_root_bound),
+    Theorem("1", "Theorem 1", "perceptron", perceptron_bound, "mistakes"),
+    Theorem("2", "Theorem 2", "perceptron", perceptron_root_bound, "mistakes"),
     Theorem(
         "corollary-1",
         "Corollary 1",
         "avp",
-        "failures",
         avp_constant_bound,
-        (
-            _CONSTANT,
-            _STEP_1,
-            Condition("U = ∞", lambda radius: math.isinf(radius)),
-            Condition("1/2 < ε < 1", lambda epsilon: 1 / 2 < epsilon < 1),
-        ),
+        conditions={
+            "a constant λ_t": lambda schedule: schedule == "constant",
+            "λ = 1": lambda step: _near(step, 1.0),
+            "U = ∞": lambda radius: math.isinf(radius),
+            "1/2 < ε < 1": lambda epsilon: 1 / 2 < epsilon < 1,
+        },
         settings=lambda given: {
             "epsilon": 0.75,
             "radius": math.inf,
@@ -270,57 +256,51 @@ THEOREMS: tuple[Theorem, ...] = (
         "corollary-2",
         "Corollary 2",
         "avp",
-        "failures",
         avp_adaptive_bound,
-        (
-            Condition("an adaptive λ_t", lambda schedule: schedule == "adaptive"),
-            _STEP_1,
-            Condition("U < ∞", lambda radius: math.isfinite(radius)),
+        conditions={
+            "an adaptive λ_t": lambda schedule: schedule == "adaptive",
+            "λ = 1": lambda step: _near(step, 1.0),
+            "U < ∞": lambda radius: math.isfinite(radius),
             # λ_1 is the largest: y·f(x) <= 0 in the first round, where f = 0
-            Condition(
-                "U/(2√(U² + 1)) < ε < 1",
-                lambda radius, epsilon: radius / math.hypot(radius, 1.0) / 2 < epsilon < 1,
+            "U/(2√(U² + 1)) < ε < 1": lambda radius, epsilon: (
+                radius / math.hypot(radius, 1.0) / 2 < epsilon < 1
             ),
-        ),
-        _radius,
+        },
+        radius=_radius,
         settings=lambda given: {"radius": 5.0, "step": 1.0, "schedule": "adaptive"},
     ),
     Theorem(
         "3",
         "Theorem 3",
         "avp",
-        "failures",
         avp_step_bound,
-        (
-            _CONSTANT,
-            Condition("λ < 2", lambda step: step < 2),
-            Condition("λ/2 < ε < 1", lambda step, epsilon: step / 2 < epsilon < 1),
-        ),
-        _radius,
+        conditions={
+            "a constant λ_t": lambda schedule: schedule == "constant",
+            "λ < 2": lambda step: step < 2,
+            "λ/2 < ε < 1": lambda step, epsilon: step / 2 < epsilon < 1,
+        },
+        radius=_radius,
         settings=_avp_any_step,
     ),
     Theorem(
         "4",
         "Theorem 4",
         "ahpatron",
-        "failures",
         ahpatron_bound,
-        (
-            Condition("c_t = 0.6", lambda rescale: rescale != "keep" and _near(rescale, 0.6)),
-            _CONSTANT,
-            _HALVES,
-            Condition(
-                "λ = √2·U/√B",
-                lambda step, radius, budget: _near(step, math.sqrt(2) * _ratio(radius, budget)),
+        conditions={
+            "c_t = 0.6": lambda rescale: rescale != "keep" and _near(rescale, 0.6),
+            "a constant λ_t": lambda schedule: schedule == "constant",
+            "half of S to stay": lambda selection: selection != "nearest",
+            "λ = √2·U/√B": lambda step, radius, budget: _near(
+                step, math.sqrt(2) * _ratio(radius, budget)
             ),
-            Condition("B >= 50", lambda budget: budget >= 50),
-            Condition("U <= √B/4", lambda radius, budget: _ratio(radius, budget) <= 1 / 4),
-            Condition(
-                "3U/√B < ε < 1",
-                lambda radius, budget, epsilon: 3 * _ratio(radius, budget) < epsilon < 1,
+            "B >= 50": lambda budget: budget >= 50,
+            "U <= √B/4": lambda radius, budget: _ratio(radius, budget) <= 1 / 4,
+            "3U/√B < ε < 1": lambda radius, budget, epsilon: (
+                3 * _ratio(radius, budget) < epsilon < 1
             ),
-        ),
-        _radius,
+        },
+        radius=_radius,
         settings=_ahpatron(math.sqrt(2), 0.6),
         compositions=("ahpatron+",),
     ),
@@ -328,24 +308,18 @@ THEOREMS: tuple[Theorem, ...] = (
         "5",
         "Theorem 5",
         "ahpatron",
-        "failures",
         ahpatron_refined_bound,
-        (
-            Condition("c_t = ‖f_t‖/U", lambda rescale: rescale == "keep"),
-            _CONSTANT,
-            _HALVES,
-            Condition(
-                "λ = U/(2√B)", lambda step, radius, budget: _near(step, _ratio(radius, budget) / 2)
+        conditions={
+            "c_t = ‖f_t‖/U": lambda rescale: rescale == "keep",
+            "a constant λ_t": lambda schedule: schedule == "constant",
+            "half of S to stay": lambda selection: selection != "nearest",
+            "λ = U/(2√B)": lambda step, radius, budget: _near(step, _ratio(radius, budget) / 2),
+            "B >= 16": lambda budget: budget >= 16,
+            "(1/4 + 9ζ/2)·U/√B < ε < 1": lambda zeta, radius, budget, epsilon: (
+                refined_share(budget, radius, zeta) < epsilon < 1
             ),
-            Condition("B >= 16", lambda budget: budget >= 16),
-            Condition(
-                "(1/4 + 9ζ/2)·U/√B < ε < 1",
-                lambda zeta, radius, budget, epsilon: (
-                    refined_share(budget, radius, zeta) < epsilon < 1
-                ),
-            ),
-        ),
-        _radius,
+        },
+        radius=_radius,
         settings=_ahpatron(1 / 2, "keep"),
         compositions=("ahpatron+",),
     ),
@@ -353,10 +327,10 @@ THEOREMS: tuple[Theorem, ...] = (
         "forgetron",
         "Dekel et al. 2008",
         "forgetron",
-        "mistakes",
         forgetron_bound,
-        (Condition("B >= 84", lambda budget: budget >= 84),),
-        forgetron_radius,
+        "mistakes",
+        conditions={"B >= 84": lambda budget: budget >= 84},
+        radius=forgetron_radius,
     ),
 )
 

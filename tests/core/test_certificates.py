@@ -255,7 +255,7 @@ def test_what_is_counted() -> None:
 def test_vacuous_means_not_below_what_is_clear_anyway(
     bound: float, vacuous: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    theorem = dataclasses.replace(BY_KEY["corollary-1"], bound=lambda: bound, conditions=())
+    theorem = dataclasses.replace(BY_KEY["corollary-1"], bound=lambda: bound, conditions={})
     monkeypatch.setattr(theorems, "theorems_of", lambda learner: [theorem])
     counts = {"rounds": 100, "failures": 10, "margin_updates": 70}
     certificate = certify("avp", {}, counts, [Comparator("0", 1.0, 0.0)])

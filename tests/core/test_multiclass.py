@@ -16,6 +16,7 @@ from ahpatron_cli.core.multiclass import MulticlassPlayer
 from ahpatron_cli.core.rows import Floats, compressed
 from ahpatron_cli.core.state import Stored
 from reference import class_twins
+from reference import kernels as formulas
 
 CLASSES, ROUNDS = 4, 300
 _rng = np.random.default_rng(8)
@@ -23,6 +24,7 @@ X = _rng.uniform(-1, 1, (ROUNDS, 3))
 Y = np.digitize(X[:, 0] + 0.3 * np.sin(5 * X[:, 1]), [-0.5, 0.0, 0.4]).astype(float)
 Y[_rng.random(ROUNDS) < 0.1] = 2.0
 KERNEL = Gaussian(sigma=0.5)
+gaussian = formulas.gaussian(0.5)
 
 SHARED = ("ahpatron shared", "ahpatron+ shared", "arow shared")
 on_their_own = pytest.mark.parametrize("name", ["ahpatron", "rbp", "fogd", "arow"])
@@ -100,10 +102,6 @@ def test_no_round_sees_a_later_one_and_sparse_is_dense(name: str) -> None:
     thin = np.where(np.abs(X) < 0.5, 0.0, X)
     sparse = player(name).feed(compressed(thin), Y)
     np.testing.assert_allclose(sparse, player(name).feed(thin, Y), rtol=1e-7, atol=1e-9)
-
-
-def gaussian(u: list[float], v: list[float]) -> float:
-    return math.exp(-2 * math.fsum((a - b) ** 2 for a, b in zip(u, v, strict=True)))
 
 
 FLIPPED = np.where(np.arange(ROUNDS) < 150, Y, (Y + 1) % CLASSES)

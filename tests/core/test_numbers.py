@@ -24,6 +24,12 @@ from support.cases import Case
 from support.streams import Example, compress, make_stream
 
 CASES = [Case("ahpatron", {"budget": 8}), Case("avp", {"radius": 3.0}), Case("perceptron")]
+PROJECTING = [
+    Case("projectron"),
+    Case("projectron++", {"tolerance": 0.3}),
+    Case("projectron++", {"tolerance": 0.9, "rule": "full"}),
+    Case("pomdr", {"budget": 12, "horizon": 100}),
+]
 
 
 def agrees(case: Case, stream: Example, sigma: float = 1.0) -> None:
@@ -40,7 +46,7 @@ def agrees(case: Case, stream: Example, sigma: float = 1.0) -> None:
         assert abs(player.tally.mistakes - trace.mistakes) <= ties <= player.tally.near_ties
 
 
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", [*CASES, *PROJECTING], ids=str)
 @pytest.mark.parametrize(
     "distort",
     [

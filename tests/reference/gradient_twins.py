@@ -10,29 +10,12 @@ import math
 
 import numpy as np
 
-from reference.kernels import KernelFunction, Row
-from reference.twins import Trace, evaluate, norm, sign
+from reference.kernels import KernelFunction, Row, dot
+from reference.twins import Trace, _count_update, count, evaluate, norm
 
 
 def generator() -> np.random.Generator:
     return np.random.default_rng((0,))
-
-
-def count(trace: Trace, score: float, y: int) -> float:
-    """Note the prediction, then look at the label; the margin."""
-    trace.scores.append(score)
-    trace.mistakes += sign(score) != y
-    trace.failures += y * score <= 0
-    return y * score
-
-
-def count_update(trace: Trace, margin: float) -> None:
-    trace.updates += 1
-    trace.margin_updates += margin > 0
-
-
-def dot(u: list[float], v: list[float]) -> float:
-    return math.fsum(a * b for a, b in zip(u, v, strict=True))
 
 
 def plus(u: list[float], factor: float, v: list[float]) -> list[float]:
@@ -61,7 +44,7 @@ def fogd(
         z += [math.sin(p) / math.sqrt(features) for p in phases]
         margin = count(trace, dot(w, z), y)
         if margin < 1:
-            count_update(trace, margin)
+            _count_update(trace, margin)
             w = plus(w, step * y, z)
             trace.norms.append(math.sqrt(dot(w, w)))
     return trace
@@ -84,7 +67,7 @@ def nogd(
         if features is None:
             margin = count(trace, evaluate(trace.points, trace.coefficients, kernel, x), y)
             if margin < 1:
-                count_update(trace, margin)
+                _count_update(trace, margin)
                 trace.points.append(x)
                 trace.coefficients.append(step * y)
                 trace.norms.append(norm(trace.points, trace.coefficients, kernel))
@@ -96,7 +79,7 @@ def nogd(
             z = [dot(row, k) for row in features]
             margin = count(trace, dot(w, z), y)
             if margin < 1:
-                count_update(trace, margin)
+                _count_update(trace, margin)
                 w = plus(w, step * y, z)
                 trace.norms.append(math.sqrt(dot(w, w)))
     return trace
@@ -143,7 +126,7 @@ def skegd(
         if not sampled:
             margin = count(trace, evaluate(E, trace.coefficients, kernel, x), y)
             if margin < 1:
-                count_update(trace, margin)
+                _count_update(trace, margin)
                 E.append(x)
                 trace.coefficients.append(step * y)
                 trace.norms.append(norm(E, trace.coefficients, kernel))
@@ -165,7 +148,7 @@ def skegd(
             new = sketched(E, S_p, sampled, kernel, k)
             Z, w = new, fit(new, Z @ w)
         if margin < 1:
-            count_update(trace, margin)
+            _count_update(trace, margin)
             w = w + step * y * (Z.T @ [kernel(E[j], x) for j in sampled])
         trace.norms.append(float(np.sqrt(w @ w)))
     return trace

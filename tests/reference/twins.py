@@ -60,6 +60,11 @@ def _predict(trace: Trace, kernel: KernelFunction, x: Row, y: int) -> float:
     score = math.fsum(terms)
     if abs(score) <= 1e-12 * math.fsum(abs(term) for term in terms):
         score = 0.0  # the terms cancel but for rounding
+    return count(trace, score, y)
+
+
+def count(trace: Trace, score: float, y: int) -> float:
+    """Note the prediction, then look at the label; the margin."""
     trace.scores.append(score)
     trace.mistakes += sign(score) != y
     trace.failures += y * score <= 0

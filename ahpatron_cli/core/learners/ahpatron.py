@@ -1,14 +1,12 @@
 """Ahpatron: AVP on a budget, by halving and projecting."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ahpatron_cli.core.budget import SELECT, Reduction
+from ahpatron_cli.core.budget import SELECT
 from ahpatron_cli.core.classwise import (
     MULTICLASS_MEANING,
     REST,
@@ -19,19 +17,10 @@ from ahpatron_cli.core.classwise import (
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.expansion import Expansion, Steps
 from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.learners.avp import (
-    EPSILON_MEANING,
-    MARGIN_STEPS_MEANING,
-    RADIUS_MEANING,
-    SCHEDULE_MEANING,
-    STEP_MEANING,
-    Aggressive,
-)
-from ahpatron_cli.core.parameters import choice, real, whole
+from ahpatron_cli.core.learners.avp import AVP, MARGIN_STEPS_MEANING, Aggressive
+from ahpatron_cli.core.parameters import as_in, choice, real, whole
 from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.core.state import pass_state
-
-SELECTION_MEANING = "which half stays at a halving; nearest: three quarters stay"
 
 
 @dataclass
@@ -62,20 +51,25 @@ class Ahpatron(Aggressive, SharingLearner):
     keeps_gram = True
 
     budget: int = whole("B", "most examples kept", default=400, even=True, at_least=2)
-    epsilon: float = real("ε", EPSILON_MEANING, default=0.5, over=0, under=1)
-    radius: float = real(
-        "U", RADIUS_MEANING, over=0, formula="√B/2", derive=lambda self: math.sqrt(self.budget) / 2
+    epsilon: float = as_in(AVP, "epsilon", 0.5)
+    radius: float = as_in(
+        AVP,
+        "radius",
+        infinite=False,
+        formula="√B/2",
+        derive=lambda self: math.sqrt(self.budget) / 2,
     )
-    step: float = real(
-        "λ",
-        STEP_MEANING,
-        over=0,
+    step: float = as_in(
+        AVP,
+        "step",
         formula="U/√(4B)",
         derive=lambda self: self.radius / math.sqrt(4 * self.budget),
     )
-    schedule: str = choice("λ_t", SCHEDULE_MEANING, "constant", "adaptive")
+    schedule: str = as_in(AVP, "schedule", "constant")
     ridge: float = real("η", "ridge of the projection at a halving", default=0.0005, over=0)
-    selection: str = choice("S_2", SELECTION_MEANING, "magnitude", "greedy", "nearest")
+    selection: str = choice(
+        "S_2", "which half stays at a halving; nearest: three quarters stay", *SELECT
+    )
     rescale: float | str = real(
         "c_t",
         "norm after a halving, in units of U; keep: the norm from before",
@@ -93,40 +87,36 @@ class Ahpatron(Aggressive, SharingLearner):
     _gaps: float = pass_state(0.0)
 
     def update(self, f: Expansion, margin: float, y: float) -> None:
-        """Make room if there is none; then add and project as AVP does."""
         if f.size == self.budget:  # |S_t| = B
             self.make_room(f)
         f.add(self._weight * self.step_at(margin) * y)  # f + λ_t·y·κ(x,·)
         f.project(self.radius)
 
     def make_room(self, f: Expansion) -> None:
-        """Halve S, and project f onto the half that stays."""
-        self.note(f.reduce(SELECT[self.selection], self.ridge, self.norm_after()))
+        """Halve S, project f onto the half that stays; sum up what Theorem 5 depends on."""
+        reduction = f.reduce(SELECT[self.selection], self.ridge, self.norm_after())
+        self._halvings += 1
+        self._gaps += reduction.gap
+        self._unscaled += not reduction.rescaled
 
     def steps(self) -> Steps:
-        """The same in numbers."""
         return super().steps()._replace(budget=self.budget, make_room=self.make_room)
 
     def __post_init__(self) -> None:
         super().__post_init__()
         if self.multiclass == SHARED and self.selection == "greedy":
-            message = (
-                "selection must be magnitude or nearest where multiclass is shared, got greedy"
-            )
-            raise ParameterError(message, "selection")
+            message = "selection must be magnitude or nearest where multiclass is shared"
+            raise ParameterError(f"{message}, got greedy", "selection")
 
     def shared(self, kernel: Kernel, classes: int) -> SharedExpansion:
-        """The empty f."""
         return SharedExpansion(kernel, classes)
 
     def wants_class(self, margins: Floats) -> NDArray[np.bool_]:
-        """Where the margin is below 1 - ε."""
         return margins < self.threshold
 
     def update_class(
         self, f: SharedExpansion, values: Floats, y: int, rival: int, margin: float
     ) -> None:
-        """Make room if there is none; then add x for y, subtract it for the rival, and project."""
         if f.size == self.budget:
             f.reduce(SELECT[self.selection], self.ridge, self.norm_after())
             self._halvings += 1
@@ -137,12 +127,6 @@ class Ahpatron(Aggressive, SharingLearner):
         """`c_t·U`; None: as it was."""
         return None if isinstance(self.rescale, str) else self.rescale * self.radius
 
-    def note(self, reduction: Reduction) -> None:
-        """Count a halving, and sum up what Theorem 5 depends on."""
-        self._halvings += 1
-        self._gaps += reduction.gap
-        self._unscaled += not reduction.rescaled
-
     def statistics(self) -> dict[str, int | float | None]:
         """J, with Lemma 1: `J <= max(2(|M'_T| + |N_T|)/B - 1, 0)` for halves; and
 
@@ -152,7 +136,6 @@ class Ahpatron(Aggressive, SharingLearner):
         return {**super().statistics(), "zeta": self._gaps / (self.radius * J) if J else None}
 
     def warnings(self, f: Expansion) -> list[str]:
-        """Halvings that left nothing to rescale."""
         if not self._unscaled:
             return []
         return [f"{self._unscaled} of {self._halvings} halvings projected f to zero: not rescaled"]

@@ -1,18 +1,10 @@
 """ahpatron+: Ahpatron with one default for every data set."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
-from ahpatron_cli.core.learners.ahpatron import SELECTION_MEANING, Ahpatron
-from ahpatron_cli.core.learners.avp import (
-    EPSILON_MEANING,
-    RADIUS_MEANING,
-    SCHEDULE_MEANING,
-    STEP_MEANING,
-)
-from ahpatron_cli.core.parameters import choice, real
+from ahpatron_cli.core.learners.ahpatron import Ahpatron
+from ahpatron_cli.core.parameters import as_in
 
 
 @dataclass
@@ -36,10 +28,12 @@ class AhpatronPlus(Ahpatron):
     name = "ahpatron+"
     title = "ahpatron+: Ahpatron with adaptive steps, less forgotten and one default (ours)"
 
-    epsilon: float = real("ε", EPSILON_MEANING, default=0.75, over=0, under=1)
-    radius: float = real(
-        "U", RADIUS_MEANING, over=0, formula="√B", derive=lambda self: math.sqrt(self.budget)
+    epsilon: float = as_in(Ahpatron, "epsilon", 0.75)
+    radius: float = as_in(
+        Ahpatron, "radius", formula="√B", derive=lambda self: math.sqrt(self.budget)
     )
-    step: float = real("λ", STEP_MEANING, default=0.25, over=0)
-    schedule: str = choice("λ_t", SCHEDULE_MEANING, "adaptive", "constant")
-    selection: str = choice("S_2", SELECTION_MEANING, "nearest", "greedy", "magnitude")
+    step: float = as_in(Ahpatron, "step", 0.25, formula=None, derive=None)
+    schedule: str = as_in(Ahpatron, "schedule", "adaptive", words=("adaptive", "constant"))
+    selection: str = as_in(
+        Ahpatron, "selection", "nearest", words=("nearest", "greedy", "magnitude")
+    )

@@ -1,7 +1,5 @@
 """ALMA_2: approximate large margin in the 2-norm."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import ClassVar
@@ -47,11 +45,9 @@ class Alma(Learner[Expansion]):
     _k: int = pass_state(1)
 
     def wants(self, margin: Margin, y: Margin) -> Trigger:
-        """Where the margin is not above (1 - α)·β/√k."""
         return margin <= (1 - self.alpha) * self.beta / math.sqrt(self._k)
 
     def update(self, f: Expansion, margin: float, y: float) -> None:
-        """Add x with y·C/√k, and project onto the unit ball."""
         f.add(y * self.gain / math.sqrt(self._k))
         f.project(self.radius)
         self._k += 1

@@ -1,7 +1,5 @@
 """arow: second-order learning in the span of at most B examples."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 from typing import Any
@@ -17,7 +15,7 @@ from ahpatron_cli.core.classwise import (
     SharingLearner,
 )
 from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.learners.base import Learner, Margin, Trigger, wrong
+from ahpatron_cli.core.learners.base import Learner, on_hinge_loss, wrong
 from ahpatron_cli.core.parameters import choice, real, whole
 from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.core.second_order import SecondOrder
@@ -87,6 +85,7 @@ class Arow(Learner[SecondOrder], SharingLearner):
     )
 
     multiclass: str = choice("", MULTICLASS_MEANING, SHARED, REST)
+    wants = on_hinge_loss
 
     _birth: int = pass_state(0)  # the first round that the counts below are about
     _next: int = pass_state(0)  # the round after the last one that Page's test has seen
@@ -96,12 +95,7 @@ class Arow(Learner[SecondOrder], SharingLearner):
     _restarts: int = pass_state(0, "how often learning started anew")
 
     def hypothesis(self, kernel: Kernel) -> SecondOrder:
-        """The empty span."""
         return SecondOrder(kernel, self.budget)
-
-    def wants(self, margin: Margin, y: Margin) -> Trigger:
-        """Where the hinge loss is not zero."""
-        return margin < 1.0
 
     def update(self, f: SecondOrder, margin: float, y: float) -> bool:
         """Let x join if there is room and need, and learn from it; or start anew."""
@@ -110,21 +104,26 @@ class Arow(Learner[SecondOrder], SharingLearner):
 
     def _learn(self, f: SecondOrder, margin: float, loss: float, mistake: bool, step: Any) -> bool:
         """What one f, and one f per class, have in common."""
-        e = self._mean_loss(loss, f.age)
+        self._loss += loss
+        seen = f.age + 2 - self._birth  # this round, and one of loss 1 before
+        e = self._loss / seen
         if self._alarmed(mistake, f.age):
-            self._restart(f)
+            self._birth = self._next = f.age + 1
+            self._loss, self._wrong, self._page = 1.0, 1, 0.0
+            self._restarts += 1
+            f.clear()
             return False
-        r = self._noise_at(e, f)
+        r = self.noise * e * e
+        if self.caution:
+            r += self.caution * min(1.0, 8.0 * e**6 * math.sqrt(min(1.0, f.size / seen)))
         if f.size < self.budget and margin < f.room * (1.0 - 0.8 * self.caution * e**4):
             f.join(self.tolerance)
-        return f.teach(step, r / self._weight)
+        return f.teach(step, max(self.floor, r) / self._weight)
 
     def shared(self, kernel: Kernel, classes: int) -> SharedSecondOrder:
-        """The empty span."""
         return SharedSecondOrder(kernel, self.budget, classes)
 
     def wants_class(self, margins: Floats) -> NDArray[np.bool_]:
-        """Where m < 1."""
         return margins < 2.0
 
     def pass_over(self, values: Floats, labels: Floats) -> None:
@@ -144,19 +143,6 @@ class Arow(Learner[SecondOrder], SharingLearner):
         loss = float(np.square(hinges).mean())
         return self._learn(f, margin / 2.0, loss, mistake, hinges * signs)
 
-    def _mean_loss(self, loss: float, age: int) -> float:
-        """e, this round included."""
-        self._loss += loss
-        return self._loss / (age + 2 - self._birth)
-
-    def _noise_at(self, e: float, f: SecondOrder) -> float:
-        """r."""
-        r = self.noise * e * e
-        if self.caution:
-            share = min(1.0, f.size / (f.age + 2 - self._birth))
-            r += self.caution * min(1.0, 8.0 * e**6 * math.sqrt(share))
-        return max(self.floor, r)
-
     def _alarmed(self, mistake: bool, age: int) -> bool:
         """Page's test, also of the rounds that were passed over since the last time."""
         right = age - self._next - mistake + 1
@@ -166,14 +152,7 @@ class Arow(Learner[SecondOrder], SharingLearner):
         self._wrong += mistake
         return self._page > self.alarm
 
-    def _restart(self, f: SecondOrder) -> None:
-        self._birth = self._next = f.age + 1
-        self._loss, self._wrong, self._page = 1.0, 1, 0.0
-        self._restarts += 1
-        f.clear()
-
     def warnings(self, f: SecondOrder) -> list[str]:
-        """The rounds of restarts, and a covariance that rounding spoiled."""
         found = []
         if f.cleared:
             named = ", ".join(f"{age + 1:,}" for age in f.cleared[:MAX_NAMED_RESTARTS])

@@ -1,7 +1,5 @@
 """AVP: the aggressive variant of the Perceptron, without a budget."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
@@ -11,10 +9,6 @@ from ahpatron_cli.core.learners.base import REACHED, Learner, Margin, Trigger
 from ahpatron_cli.core.parameters import choice, real
 from ahpatron_cli.core.state import pass_state
 
-EPSILON_MEANING = "update if y·f(x) < 1 - ε"
-RADIUS_MEANING = "f is kept in the ball of this radius"
-STEP_MEANING = "coefficient of a new example; the first one, if adaptive"
-SCHEDULE_MEANING = "constant: λ; adaptive: λ_t = λ/√(1 + M'_t/U²), M'_t = rounds with y·f(x) <= 0"
 MARGIN_STEPS_MEANING = "Σ λ_t over N_T, of which Corollary 2's Δ_T is made"
 
 
@@ -45,16 +39,13 @@ class Aggressive(Learner[Expansion]):
         return (1.0 - self.epsilon) * (1.0 - REACHED)
 
     def wants(self, margin: Margin, y: Margin) -> Trigger:
-        """Where the margin is below 1 - ε."""
         return margin < self.threshold
 
     def update(self, f: Expansion, margin: float, y: float) -> None:
-        """Add x with λ_t·y, then project onto the ball of radius U."""
         f.add(self._weight * self.step_at(margin) * y)
         f.project(self.radius)
 
     def steps(self) -> Steps:
-        """The same in numbers."""
         return Steps(self.threshold, self.step_at, self.radius)
 
     def step_at(self, margin: float) -> float:
@@ -84,10 +75,17 @@ class AVP(Aggressive):
     name = "avp"
     title = "AVP: adds every margin below 1 - ε, no budget (Liao et al. 2024, Algorithm 1)"
 
-    epsilon: float = real("ε", EPSILON_MEANING, default=0.5, over=0, under=1)
-    radius: float = real("U", RADIUS_MEANING, default=math.inf, over=0, infinite=True)
-    step: float = real("λ", STEP_MEANING, default=1.0, over=0)
-    schedule: str = choice("λ_t", SCHEDULE_MEANING, "constant", "adaptive")
+    epsilon: float = real("ε", "update if y·f(x) < 1 - ε", default=0.5, over=0, under=1)
+    radius: float = real(
+        "U", "f is kept in the ball of this radius", math.inf, over=0, infinite=True
+    )
+    step: float = real("λ", "coefficient of a new example; the first one, if adaptive", 1.0, over=0)
+    schedule: str = choice(
+        "λ_t",
+        "constant: λ; adaptive: λ_t = λ/√(1 + M'_t/U²), M'_t = rounds with y·f(x) <= 0",
+        "constant",
+        "adaptive",
+    )
 
     _failures: int = pass_state(0)  # M'_t
     _margin_steps: float = pass_state(0.0, MARGIN_STEPS_MEANING)

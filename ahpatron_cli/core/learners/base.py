@@ -13,7 +13,7 @@ from ahpatron_cli.core.errors import LimitReachedError
 from ahpatron_cli.core.expansion import Expansion, Steps
 from ahpatron_cli.core.hypothesis import Hypothesis
 from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.parameters import Declared
+from ahpatron_cli.core.parameters import Declared, whole
 from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.core.state import Saved, Stored
 
@@ -85,7 +85,8 @@ class Learner(Declared, Saved, Generic[F]):
     @property
     def most_kept(self) -> int | None:
         """The most examples that f ever keeps; None: there is no such limit."""
-        return getattr(self, "budget", None)
+        limits = (getattr(self, name, None) for name in ("budget", "max_support"))
+        return min((limit for limit in limits if limit is not None), default=None)
 
     def statistics(self) -> dict[str, int | float | None]:
         """What the pass reports beyond the common counts, by name; None: not defined yet."""
@@ -113,6 +114,11 @@ def _pass_fields(learner: Learner[Any]) -> list[dataclasses.Field[Any]]:
     return [field for field in dataclasses.fields(learner) if "pass_state" in field.metadata]
 
 
+def max_support_parameter() -> Any:
+    """Declare the limit of learners without a budget."""
+    return whole("|S|", "end the run before S is larger than this", at_least=1, optional=True)
+
+
 def check_support(size: int, most: int | None) -> None:
     """End the run rather than let S grow to a size above `max_support`."""
     if most is not None and size > most:
@@ -129,3 +135,13 @@ def wrong(margin: Margin, y: Margin) -> Trigger: ...
 def wrong(margin: Margin, y: Margin) -> Trigger:
     """Where sign(f(x)) differs from y, with sign(0) = +1."""
     return (margin < 0) | ((margin == 0) & (y < 0))
+
+
+def on_mistake(self: Learner[Any], margin: Margin, y: Margin) -> Trigger:
+    """`wants` of learners that change f on a mistake."""
+    return wrong(margin, y)
+
+
+def on_hinge_loss(self: Learner[Any], margin: Margin, y: Margin) -> Trigger:
+    """`wants` of learners that change f where the hinge loss is not zero."""
+    return margin < 1.0

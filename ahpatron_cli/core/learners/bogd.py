@@ -1,18 +1,17 @@
 """BOGD: bounded online gradient descent, which drops a random example."""
 
-from __future__ import annotations
-
 import dataclasses
 from dataclasses import dataclass
 from typing import Self
 
 from ahpatron_cli.core.budget import drop_any
 from ahpatron_cli.core.capped import CappedExpansion
-from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.learners.gradient import (
     GradientLearner,
+    check_shrinkage,
     horizon_parameter,
+    shrinkage_parameter,
     step_parameter,
 )
 from ahpatron_cli.core.parameters import real, whole
@@ -33,13 +32,7 @@ class Bogd(GradientLearner[CappedExpansion]):
 
     budget: int = whole("B", "most examples kept", default=400, at_least=2)
     step: float = step_parameter()
-    shrinkage: float = real(
-        "λ",
-        "strength of the regulariser λ‖f‖²/2",
-        at_least=0,
-        optional=True,
-        formula="8/T², or 0 where T is not known",
-    )
+    shrinkage: float = shrinkage_parameter(optional=True, formula="8/T², or 0 where T is not known")
     cap: float = real("γ", "coefficients are at most this times the step", default=1.0, over=0)
     horizon: int | None = horizon_parameter()
 
@@ -50,21 +43,16 @@ class Bogd(GradientLearner[CappedExpansion]):
             shrinkage = 8 / one.horizon**2 if one.horizon else 0.0
             too_much = one.step * shrinkage >= 1
             return dataclasses.replace(one, shrinkage=0.5 / one.step if too_much else shrinkage)
-        if one.step * one.shrinkage >= 1:
-            message = f"shrinkage must be a number below 1/step = {1 / one.step:g}"
-            raise ParameterError(f"{message}, got {one.shrinkage}", "shrinkage")
+        check_shrinkage(one.step, one.shrinkage)
         return one
 
     def hypothesis(self, kernel: Kernel) -> CappedExpansion:
-        """The empty f."""
         return CappedExpansion(kernel)
 
     def each_round(self, f: CappedExpansion, margin: float, y: float) -> None:
-        """Shrink."""
         f.scale(1 - self.step * self.shrinkage)
 
     def update(self, f: CappedExpansion, margin: float, y: float) -> None:
-        """Make room at random, add x with η·y, and cap all coefficients."""
         if f.size == self.budget:
             f.scale(1 / self.make_room(f))
         f.add_and_cap(self.step * y, self.step * self.cap)

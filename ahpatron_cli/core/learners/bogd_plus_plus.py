@@ -1,7 +1,5 @@
 """BOGD++: BOGD that rather drops small coefficients."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ahpatron_cli.core.budget import drop_small

@@ -1,7 +1,5 @@
 """BPA-S: passive-aggressive learning that replaces one example by the new one."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ahpatron_cli.core.budget import oldest_smallest
@@ -35,7 +33,6 @@ class BpaS(Learner[Expansion]):
         return margin < 1.0 - REACHED
 
     def update(self, f: Expansion, margin: float, y: float) -> None:
-        """Add x, in place of the example that costs least if S is full."""
         step = y * min(self.aggressiveness, 1.0 - margin)  # τ·y
         if f.size == self.budget:
             a, k = f.coefficients, f.column()

@@ -1,7 +1,5 @@
 """Gradient descent on random Fourier features."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,11 +7,7 @@ import numpy as np
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.features import Featured, FourierMap
 from ahpatron_cli.core.kernels import Gaussian, Kernel
-from ahpatron_cli.core.learners.gradient import (
-    GradientLearner,
-    horizon_parameter,
-    step_parameter,
-)
+from ahpatron_cli.core.learners.gradient import GradientLearner, horizon_parameter, step_parameter
 from ahpatron_cli.core.parameters import whole
 
 
@@ -51,5 +45,4 @@ class FOGD(GradientLearner[Featured]):
         return Featured(FourierMap(self.features, self._rng), np.zeros(2 * self.features))
 
     def update(self, f: Featured, margin: float, y: float) -> None:
-        """A step along z(x)."""
         f.add(self._weight * self.step * y)

@@ -1,12 +1,10 @@
 """Forgetron: a Perceptron that shrinks f and forgets the oldest example."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
 from ahpatron_cli.core.expansion import Expansion
-from ahpatron_cli.core.learners.base import Learner, Margin, Trigger, wrong
+from ahpatron_cli.core.learners.base import Learner, on_mistake
 from ahpatron_cli.core.parameters import whole
 from ahpatron_cli.core.state import pass_state
 
@@ -27,16 +25,12 @@ class Forgetron(Learner[Expansion]):
     title = "Forgetron: forgets the oldest, shrinking first (Dekel et al. 2008, self-tuned)"
 
     budget: int = whole("B", "most examples kept", default=400, at_least=1)
+    wants = on_mistake
 
     _mistakes: int = pass_state(0)  # M
     _cost: float = pass_state(0.0)  # Q
 
-    def wants(self, margin: Margin, y: Margin) -> Trigger:
-        """On a mistake."""
-        return wrong(margin, y)
-
     def update(self, f: Expansion, margin: float, y: float) -> None:
-        """Add x with y; if there is one too many, shrink and drop the oldest."""
         self._mistakes += 1
         f.add(y)
         if f.size > self.budget:

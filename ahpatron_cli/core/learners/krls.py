@@ -1,13 +1,17 @@
 """KRLS: kernel recursive least squares on a sparse dictionary."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
 from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.learners.base import Learner, Margin, Trigger, check_support
-from ahpatron_cli.core.parameters import real, whole
+from ahpatron_cli.core.learners.base import (
+    Learner,
+    Margin,
+    Trigger,
+    check_support,
+    max_support_parameter,
+)
+from ahpatron_cli.core.parameters import real
 from ahpatron_cli.core.span import LeastSquaresExpansion
 
 
@@ -33,16 +37,12 @@ class KRLS(Learner[LeastSquaresExpansion]):
     tolerance: float = real(
         "ν", "squared distance to the span from which an example joins", 0.1, over=0, under=1
     )
-    max_support: int | None = whole(
-        "|S|", "end the run before S is larger than this", at_least=1, optional=True
-    )
+    max_support: int | None = max_support_parameter()
 
     def hypothesis(self, kernel: Kernel) -> LeastSquaresExpansion:
-        """The empty f."""
         return LeastSquaresExpansion(kernel)
 
     def wants(self, margin: Margin, y: Margin) -> Trigger:
-        """Always."""
         return margin == margin
 
     def update(self, f: LeastSquaresExpansion, margin: float, y: float) -> None:
@@ -54,8 +54,3 @@ class KRLS(Learner[LeastSquaresExpansion]):
         else:
             check_support(f.size + 1, self.max_support)
             f.expand(error)
-
-    @property
-    def most_kept(self) -> int | None:
-        """The limit, if there is one."""
-        return self.max_support

@@ -1,21 +1,15 @@
 """Gradient descent on Nyström features."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
 
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.expansion import Expansion
-from ahpatron_cli.core.features import Anchors, KernelMap, Staged, leading, no_anchors
+from ahpatron_cli.core.features import KernelMap, Staged, leading
 from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.learners.gradient import (
-    GradientLearner,
-    horizon_parameter,
-    step_parameter,
-)
-from ahpatron_cli.core.parameters import whole
+from ahpatron_cli.core.learners.gradient import GradientLearner, horizon_parameter, step_parameter
+from ahpatron_cli.core.parameters import share_of_budget, whole
 
 
 @dataclass
@@ -40,13 +34,7 @@ class NOGD(GradientLearner[Staged]):
     title = "NOGD: gradient descent on Nyström features of B examples (Lu et al. 2016)"
 
     budget: int = whole("B", "examples that the features are made of", default=400, at_least=1)
-    rank: int = whole(
-        "r",
-        "eigenvectors kept, at most B",
-        at_least=1,
-        formula="0.2·B",
-        derive=lambda self: max(1, round(0.2 * self.budget)),
-    )
+    rank: int = share_of_budget("r", "eigenvectors kept, at most B", 0.2)
     step: float = step_parameter()
     horizon: int | None = horizon_parameter()
 
@@ -57,8 +45,7 @@ class NOGD(GradientLearner[Staged]):
             raise ParameterError(message, "rank")
 
     def hypothesis(self, kernel: Kernel) -> Staged:
-        """An expansion at first."""
-        return Staged(kernel, KernelMap(no_anchors(kernel), np.empty((0, 0))))
+        return Staged(kernel, KernelMap(kernel))
 
     def update(self, f: Staged, margin: float, y: float) -> None:
         """A step along κ(x,·), or φ(x); and the switch, once there are B examples."""
@@ -68,5 +55,5 @@ class NOGD(GradientLearner[Staged]):
             assert f.stage.points is not None
             values, vectors = leading(f.stage.gram, self.rank)
             roots = np.sqrt(values)
-            features = KernelMap(Anchors(f.kernel, f.stage.points), vectors / roots)
-            f.switch(features, roots * (vectors.T @ f.stage.coefficients))
+            f.features.fix(f.stage.points, vectors / roots)
+            f.switch(roots * (vectors.T @ f.stage.coefficients))

@@ -1,13 +1,11 @@
 """NORMA: stochastic gradient descent with a step that decays, truncated at B examples."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
-from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.learners.base import Learner, Margin, Trigger
+from ahpatron_cli.core.learners.gradient import check_shrinkage, shrinkage_parameter
 from ahpatron_cli.core.parameters import real, whole
 from ahpatron_cli.core.state import pass_state
 
@@ -30,34 +28,23 @@ class Norma(Learner[Expansion]):
 
     budget: int = whole("B", "most examples kept", default=400, at_least=1)
     step: float = real("η", "first step; that of round t is η/√t", default=1.0, over=0)
-    shrinkage: float = real(
-        "λ",
-        "strength of the regulariser λ‖f‖²/2",
-        at_least=0,
-        formula="0.01/B",
-        derive=lambda self: 0.01 / self.budget,
-    )
+    shrinkage: float = shrinkage_parameter(formula="0.01/B", derive=lambda self: 0.01 / self.budget)
     threshold: float = real("ρ", "update if y·f(x) <= ρ", default=1.0, over=0)
 
     _rounds: int = pass_state(0)  # t
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.step * self.shrinkage >= 1:
-            message = f"shrinkage must be a number below 1/step = {1 / self.step:g}"
-            raise ParameterError(f"{message}, got {self.shrinkage}", "shrinkage")
+        check_shrinkage(self.step, self.shrinkage)
 
     def wants(self, margin: Margin, y: Margin) -> Trigger:
-        """Where the margin is at most ρ."""
         return margin <= self.threshold
 
     def each_round(self, f: Expansion, margin: float, y: float) -> None:
-        """Shrink."""
         self._rounds += 1
         f.scale(1 - self._step() * self.shrinkage)
 
     def update(self, f: Expansion, margin: float, y: float) -> None:
-        """Add x with η_t·y; drop the oldest if there is one too many."""
         f.add(self._weight * self._step() * y)
         if f.size > self.budget:
             f.drop(0)

@@ -1,11 +1,9 @@
 """The kernel Perceptron."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ahpatron_cli.core.expansion import Expansion
-from ahpatron_cli.core.learners.base import Learner, Margin, Trigger, wrong
+from ahpatron_cli.core.learners.base import Learner, on_mistake
 
 
 @dataclass
@@ -18,11 +16,7 @@ class Perceptron(Learner[Expansion]):
 
     name = "perceptron"
     title = "Perceptron: adds every mistake, no budget"
-
-    def wants(self, margin: Margin, y: Margin) -> Trigger:
-        """On a mistake."""
-        return wrong(margin, y)
+    wants = on_mistake
 
     def update(self, f: Expansion, margin: float, y: float) -> None:
-        """Add x with coefficient y."""
         f.add(y)

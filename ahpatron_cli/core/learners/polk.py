@@ -1,13 +1,16 @@
 """POLK: gradient descent that prunes f as long as it stays near."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
-from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.learners.base import Learner, Margin, Trigger, check_support
-from ahpatron_cli.core.parameters import real, whole
+from ahpatron_cli.core.learners.base import (
+    Learner,
+    check_support,
+    max_support_parameter,
+    on_hinge_loss,
+)
+from ahpatron_cli.core.learners.gradient import check_shrinkage, shrinkage_parameter
+from ahpatron_cli.core.parameters import real
 from ahpatron_cli.core.span import PrunedExpansion
 
 IN_SPAN = 1e-5
@@ -33,25 +36,17 @@ class Polk(Learner[PrunedExpansion]):
     title = "POLK: gradient descent, pruned as long as f stays near (Koppel et al. 2019)"
 
     step: float = real("η", "step of the gradient descent", default=0.5, over=0)
-    shrinkage: float = real("λ", "strength of the regulariser λ‖f‖²/2", default=0.001, at_least=0)
+    shrinkage: float = shrinkage_parameter(0.001)
     tolerance: float = real("ε", "how far a removal may move f", default=0.01, over=0)
-    max_support: int | None = whole(
-        "|S|", "end the run before S is larger than this", at_least=1, optional=True
-    )
+    max_support: int | None = max_support_parameter()
+    wants = on_hinge_loss
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        if self.step * self.shrinkage >= 1:
-            message = f"shrinkage must be a number below 1/step = {1 / self.step:g}"
-            raise ParameterError(f"{message}, got {self.shrinkage}", "shrinkage")
+        check_shrinkage(self.step, self.shrinkage)
 
     def hypothesis(self, kernel: Kernel) -> PrunedExpansion:
-        """The empty f."""
         return PrunedExpansion(kernel, IN_SPAN)
-
-    def wants(self, margin: Margin, y: Margin) -> Trigger:
-        """Where the hinge loss is not zero."""
-        return margin < 1.0
 
     def each_round(self, f: PrunedExpansion, margin: float, y: float) -> None:
         """Shrink; prune, unless an update is to come first."""
@@ -61,12 +56,6 @@ class Polk(Learner[PrunedExpansion]):
                 f.prune(self.tolerance)
 
     def update(self, f: PrunedExpansion, margin: float, y: float) -> None:
-        """Add x, and prune."""
         f.add(self.step * y)
         f.prune(self.tolerance)
         check_support(f.size, self.max_support)
-
-    @property
-    def most_kept(self) -> int | None:
-        """The limit, if there is one."""
-        return self.max_support

@@ -1,7 +1,5 @@
 """POMDR: optimistic mirror descent, which bets on the next example being like the last ones."""
 
-from __future__ import annotations
-
 import dataclasses
 import math
 from dataclasses import dataclass
@@ -9,7 +7,7 @@ from typing import Self
 
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.learners.base import Learner, Margin, Trigger
+from ahpatron_cli.core.learners.base import Learner, on_hinge_loss
 from ahpatron_cli.core.learners.gradient import horizon_parameter
 from ahpatron_cli.core.parameters import real, whole
 from ahpatron_cli.core.span import HintedExpansion
@@ -46,6 +44,7 @@ class POMDR(Learner[HintedExpansion]):
     radius: float = real("U", "f is kept in the ball of this radius", default=25.0, over=0)
     memory: int = whole("M", "rounds that the hint is the mean of", default=15, at_least=1)
     horizon: int | None = horizon_parameter("number of rounds")
+    wants = on_hinge_loss
 
     _surprise: float = pass_state(0.0)  # A
     _halvings: int = pass_state(0, "how often S was full and halved")
@@ -70,12 +69,7 @@ class POMDR(Learner[HintedExpansion]):
         """λ_t."""
         return (0.1 if self._halvings else 1.0) * self.radius / math.sqrt(3.0 + self._surprise)
 
-    def wants(self, margin: Margin, y: Margin) -> Trigger:
-        """Where the hinge loss of F is not zero."""
-        return margin < 1.0
-
     def update(self, f: HintedExpansion, margin: float, y: float) -> None:
-        """Take a step; make room as soon as there is none."""
         step = self.step_now()
         d = f.in_span(self._tolerance)  # None: δ > 1/√T, or phase 2
         if d is not None:
@@ -92,7 +86,6 @@ class POMDR(Learner[HintedExpansion]):
         f.hint_weight = self.step_now()
 
     def warnings(self, f: HintedExpansion) -> list[str]:
-        """Halvings that left nothing to rescale."""
         if not self._unscaled:
             return []
         return [f"{self._unscaled} of {self._halvings} halvings left f at zero: not rescaled"]

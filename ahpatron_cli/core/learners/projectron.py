@@ -1,12 +1,15 @@
 """Projectron: a Perceptron that keeps an example only if S cannot stand in for it."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
 from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.learners.base import Learner, Margin, Trigger, check_support, wrong
+from ahpatron_cli.core.learners.base import (
+    Learner,
+    check_support,
+    max_support_parameter,
+    on_mistake,
+)
 from ahpatron_cli.core.parameters import real, whole
 from ahpatron_cli.core.span import DRIFT, SpanExpansion
 
@@ -35,10 +38,7 @@ class Projectron(Learner[SpanExpansion]):
     tolerance: float = real(
         "η", "examples at most this far from the span of S do not join", 0.1, over=0, under=1
     )
-    max_support: int | None = whole(
-        "|S|", "end the run before S is larger than this", at_least=1, optional=True
-    )
-
+    max_support: int | None = max_support_parameter()
     budget: int | None = whole(
         "B",
         "once S has so many examples, every update is projected",
@@ -46,6 +46,7 @@ class Projectron(Learner[SpanExpansion]):
         optional=True,
         words=("none",),
     )
+    wants = on_mistake
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -53,15 +54,9 @@ class Projectron(Learner[SpanExpansion]):
             self.__dict__["budget"] = None
 
     def hypothesis(self, kernel: Kernel) -> SpanExpansion:
-        """The empty f."""
         return SpanExpansion(kernel)
 
-    def wants(self, margin: Margin, y: Margin) -> Trigger:
-        """On a mistake."""
-        return wrong(margin, y)
-
     def update(self, f: SpanExpansion, margin: float, y: float) -> bool | None:
-        """Stay in the span of S, or let x join."""
         full = f.size == self.budget
         d = f.in_span(math.inf if full else self.tolerance)  # δ <= η
         if d is not None:
@@ -71,13 +66,7 @@ class Projectron(Learner[SpanExpansion]):
             f.join(y)
         return None
 
-    @property
-    def most_kept(self) -> int | None:
-        """The lower limit, if there is any."""
-        return min((n for n in (self.max_support, self.budget) if n is not None), default=None)
-
     def warnings(self, f: SpanExpansion) -> list[str]:
-        """Examples that are nearly dependent, which cost digits."""
         if f.inverse.drift <= DRIFT:
             return []
         drift = f"{f.inverse.drift:.0e}"

@@ -1,11 +1,9 @@
 """Projectron++: Projectron that also learns from margins below 1."""
 
-from __future__ import annotations
-
 import math
 from dataclasses import dataclass
 
-from ahpatron_cli.core.learners.base import Margin, Trigger, wrong
+from ahpatron_cli.core.learners.base import on_hinge_loss, wrong
 from ahpatron_cli.core.learners.projectron import Projectron
 from ahpatron_cli.core.parameters import choice
 from ahpatron_cli.core.span import SpanExpansion
@@ -33,10 +31,7 @@ class ProjectronPlusPlus(Projectron):
     rule: str = choice(
         "τ", "what margins below 1 do; full: the same as mistakes", "published", "full"
     )
-
-    def wants(self, margin: Margin, y: Margin) -> Trigger:
-        """Where the hinge loss is not zero."""
-        return margin < 1.0
+    wants = on_hinge_loss
 
     def update(self, f: SpanExpansion, margin: float, y: float) -> bool | None:
         """As Projectron on a mistake; else a step within the span, if one is worth it."""

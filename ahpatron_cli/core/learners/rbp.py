@@ -1,12 +1,10 @@
 """RBP: a Perceptron that forgets a random example."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ahpatron_cli.core.budget import drop_any
 from ahpatron_cli.core.expansion import Expansion
-from ahpatron_cli.core.learners.base import Learner, Margin, Trigger, wrong
+from ahpatron_cli.core.learners.base import Learner, on_mistake
 from ahpatron_cli.core.parameters import whole
 
 
@@ -21,13 +19,9 @@ class RandomBudgetPerceptron(Learner[Expansion]):
     title = "RBP: Perceptron that forgets a random example (Cavallanti et al. 2007)"
 
     budget: int = whole("B", "most examples kept", default=400, at_least=1)
-
-    def wants(self, margin: Margin, y: Margin) -> Trigger:
-        """On a mistake."""
-        return wrong(margin, y)
+    wants = on_mistake
 
     def update(self, f: Expansion, margin: float, y: float) -> None:
-        """Make room at random, and add x with y."""
         if f.size == self.budget:
             drop_any(f, self._rng)
         f.add(y)

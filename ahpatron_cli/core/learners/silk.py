@@ -1,11 +1,10 @@
 """SILK: implicit online learning with kernels."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.learners.base import REACHED, Learner, Margin, Trigger
+from ahpatron_cli.core.learners.gradient import shrinkage_parameter
 from ahpatron_cli.core.parameters import real, whole
 
 
@@ -27,13 +26,7 @@ class Silk(Learner[Expansion]):
 
     budget: int = whole("B", "most examples kept", default=400, at_least=1)
     step: float = real("η", "size of the implicit step", default=1.0, over=0)
-    shrinkage: float = real(
-        "λ",
-        "strength of the regulariser λ‖f‖²/2",
-        at_least=0,
-        formula="0.01/B",
-        derive=lambda self: 0.01 / self.budget,
-    )
+    shrinkage: float = shrinkage_parameter(formula="0.01/B", derive=lambda self: 0.01 / self.budget)
     loss_weight: float = real("C", "weight of the hinge loss", default=1.0, over=0)
     threshold: float = real("ρ", "margin that is asked for", default=1.0, over=0)
 
@@ -43,15 +36,12 @@ class Silk(Learner[Expansion]):
         return 1 / (1 + self.step * self.shrinkage)
 
     def wants(self, margin: Margin, y: Margin) -> Trigger:
-        """Where the shrunken f misses the margin ρ."""
         return self.kept_share * margin < self.threshold - REACHED
 
     def each_round(self, f: Expansion, margin: float, y: float) -> None:
-        """Shrink."""
         f.scale(self.kept_share)
 
     def update(self, f: Expansion, margin: float, y: float) -> None:
-        """Add x with α·y; drop the smallest coefficient if there is one too many."""
         missing, own = self.threshold - self.kept_share * margin, f.diagonal()
         most = self.step * self.loss_weight * self.kept_share
         f.add(y * (min(most, missing / own) if own > 0 else most))

@@ -1,21 +1,16 @@
 """Gradient descent on features from sketches of the kernel matrix."""
 
-from __future__ import annotations
-
 import dataclasses
 from dataclasses import dataclass
-from typing import Self
+from typing import Self, cast
 
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.expansion import Expansion
-from ahpatron_cli.core.features import Anchors, Featured, Sketches, Staged, fit
+from ahpatron_cli.core.features import Featured, Sketches, Staged, fit
 from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.learners.gradient import (
-    GradientLearner,
-    horizon_parameter,
-    step_parameter,
-)
-from ahpatron_cli.core.parameters import whole
+from ahpatron_cli.core.learners.gradient import GradientLearner, horizon_parameter, step_parameter
+from ahpatron_cli.core.parameters import share_of_budget, whole
+from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.core.state import pass_state
 
 
@@ -51,27 +46,9 @@ class SkeGD(GradientLearner[Staged]):
     budget: int = whole(
         "B", "examples before the switch; at most 2B are kept", default=400, at_least=1
     )
-    sketch: int = whole(
-        "s_p",
-        "columns of the count sketch",
-        at_least=1,
-        formula="0.75·B",
-        derive=lambda self: max(1, round(0.75 * self.budget)),
-    )
-    samples: int = whole(
-        "s_m",
-        "examples sampled, at most B",
-        at_least=1,
-        formula="0.5·B",
-        derive=lambda self: max(1, round(0.5 * self.budget)),
-    )
-    rank: int = whole(
-        "k",
-        "features, at most s_p and s_m",
-        at_least=1,
-        formula="0.2·B",
-        derive=lambda self: max(1, round(0.2 * self.budget)),
-    )
+    sketch: int = share_of_budget("s_p", "columns of the count sketch", 0.75)
+    samples: int = share_of_budget("s_m", "examples sampled, at most B", 0.5)
+    rank: int = share_of_budget("k", "features, at most s_p and s_m", 0.2)
     cycle: int = whole(
         "c", "rounds from one admission to the next", at_least=1, optional=True, formula="T/B"
     )
@@ -104,15 +81,13 @@ class SkeGD(GradientLearner[Staged]):
         return dataclasses.replace(one, cycle=-(-one.horizon // self.budget))
 
     def hypothesis(self, kernel: Kernel) -> Staged:
-        """An expansion at first."""
-        return Staged(kernel, Sketches.blank(kernel, self.sketch, self.rank, self._rng))
+        return Staged(kernel, Sketches(kernel, self.sketch, self.rank, self._rng))
 
     def each_round(self, f: Staged, margin: float, y: float) -> None:
-        """In every c-th round since the switch, admit x."""
         if isinstance(f.stage, Featured) and f.size < self.most_kept:
             self._rounds += 1
             if self._rounds % self.cycle == 0:
-                self._admit(f, f.stage)
+                self._admit(f, f.stage.weights)
 
     def update(self, f: Staged, margin: float, y: float) -> None:
         """A step along κ(x,·), or φ(x); and the switch, once there are B examples."""
@@ -123,16 +98,14 @@ class SkeGD(GradientLearner[Staged]):
     def _switch(self, f: Staged, old: Expansion) -> None:
         old.close()
         assert old.points is not None
-        sketches = Sketches(
-            Anchors(f.kernel, old.points), old.gram, self.sketch, self.samples, self.rank, self._rng
-        )
-        at_examples = sketches.anchors.columns(old.points) @ sketches.matrix  # φ(s), one a row
-        f.switch(sketches, fit(at_examples, old.gram @ old.coefficients))
+        sketches = cast("Sketches", f.features)
+        sketches.begin(old.points, old.gram, self.samples)
+        # least squares to f at S; the rows of the matrix are φ(s)
+        f.switch(fit(sketches.vectors(old.points), old.gram @ old.coefficients))
 
-    def _admit(self, f: Staged, now: Featured) -> None:
-        sketches = now.features
-        assert isinstance(sketches, Sketches)
-        coefficients = sketches.matrix @ now.weights  # f = Σ_j coefficients_j κ(x̃_j,·)
+    def _admit(self, f: Staged, weights: Floats) -> None:
+        sketches = cast("Sketches", f.features)
+        coefficients = sketches.matrix @ weights  # f = Σ_j coefficients_j κ(x̃_j,·)
         sketches.admit(f.block.slice(f.now, f.now + 1))
         f.size += 1
-        f.switch(sketches, fit(sketches.matrix, coefficients))
+        f.switch(fit(sketches.matrix, coefficients))

@@ -1,14 +1,12 @@
 """Tighter Budget Perceptron: drops the example whose loss costs the fewest errors."""
 
-from __future__ import annotations
-
 from dataclasses import dataclass
 
 import numpy as np
 
 from ahpatron_cli.core.budget import oldest_smallest
 from ahpatron_cli.core.expansion import Expansion
-from ahpatron_cli.core.learners.base import Learner, Margin, Trigger, wrong
+from ahpatron_cli.core.learners.base import Learner, on_mistake
 from ahpatron_cli.core.parameters import whole
 
 NOISE = 1e-10
@@ -31,13 +29,9 @@ class TighterPerceptron(Learner[Expansion]):
     keeps_gram = True
 
     budget: int = whole("B", "most examples kept", default=400, at_least=1)
-
-    def wants(self, margin: Margin, y: Margin) -> Trigger:
-        """On a mistake."""
-        return wrong(margin, y)
+    wants = on_mistake
 
     def update(self, f: Expansion, margin: float, y: float) -> None:
-        """Make room, and add x with y."""
         if f.size == self.budget:
             f.drop(self._fewest_errors(f, margin, y))
         f.add(y)

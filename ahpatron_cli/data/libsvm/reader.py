@@ -105,8 +105,9 @@ class SvmReader:
         self._on_fault = on_fault
         self._may_lack_labels = may_lack_labels
         self._saw_comment = False
-        self._stopped = False
         self._lines = 0
+        self.stopped = False
+        """Whether a fault made the rest of the file meaningless."""
         self.rows_read = 0
         self.values_read = 0
         self.faults = 0
@@ -128,7 +129,7 @@ class SvmReader:
             if len(chunk.labels):
                 self._note(chunk)
                 yield chunk
-            if self._stopped or self.rows_read == self._max_rows:
+            if self.stopped or self.rows_read == self._max_rows:
                 return
         if not self.rows_read and not self.faults:
             raise self._no_rows()
@@ -197,7 +198,7 @@ class SvmReader:
                 self._on_fault(number, fault)
                 if not fault.whole_file:
                     continue
-                self._stopped = True
+                self.stopped = True
                 break
             if line is None:
                 continue

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -48,6 +48,20 @@ class Chunk:
     rows: CsrRows
     lines: Integers
     """The line number of each row, from 1."""
+
+    def slice(self, start: int, stop: int) -> Chunk:
+        """Rows `start` to `stop`, sharing memory with this one."""
+        part = slice(start, stop)
+        return Chunk(self.labels[part], self.rows.slice(start, stop), self.lines[part])
+
+    @staticmethod
+    def concatenate(chunks: Sequence[Chunk]) -> Chunk:
+        """All rows of all chunks, in order."""
+        return Chunk(
+            np.concatenate([chunk.labels for chunk in chunks]),
+            CsrRows.concatenate([chunk.rows for chunk in chunks]),
+            np.concatenate([chunk.lines for chunk in chunks]),
+        )
 
 
 @dataclass

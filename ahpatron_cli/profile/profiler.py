@@ -163,9 +163,8 @@ def _tried(sample: CsrRows, labels: Floats, median: float) -> tuple[TriedSigma, 
         except NumericalError:
             return ()
         found.append(TriedSigma(sigma, rounds, player.tally.mistakes / rounds))
-    return tuple(
-        sorted(found, key=lambda one: (one.mistake_rate, abs(math.log(one.sigma / median))))
-    )
+    found.sort(key=lambda one: (one.mistake_rate, abs(math.log(one.sigma / median))))
+    return tuple(found)
 
 
 def _feature_facts(columns: ColumnResult) -> FeatureFacts:

@@ -266,18 +266,12 @@ def _refuse_other_encodings(text: bytes) -> None:
 
 
 def _refuse_byte(data: bytes, at: int) -> NoReturn:
+    note, width = f"the byte 0x{data[at]:02x}", 1
     if data[at] < 0x80:
-        note, width = f"the byte 0x{data[at]:02x}", 1
         raise Fault(at + 1, width, "control", "a line must not hold control characters", note)
-    for width in (2, 3, 4):
-        try:
-            character = data[at : at + width].decode("utf-8")
-        except UnicodeDecodeError:
-            continue
-        note = f"the character U+{ord(character):04X}"
-        break
-    else:
-        note, width = f"the byte 0x{data[at]:02x}", 1
+    character = data[at : at + 4].decode("utf-8", "replace")[0]
+    if data.startswith(character.encode(), at):  # else it stands for bytes that are none
+        note, width = f"the character U+{ord(character):04X}", len(character.encode())
     problem = "only comments may hold anything else than plain ASCII"
     raise Fault(at + 1, width, "not-ascii", problem, note)
 

@@ -15,7 +15,7 @@ from ahpatron_cli.errors import one_of, usage
 from ahpatron_cli.signals import raise_on_signals
 
 if TYPE_CHECKING:
-    from ahpatron_cli.data.layout import Layout
+    from ahpatron_cli.data.delimited import Layout
 
 _NAMED = 8
 """Columns and labels that a note names."""
@@ -42,8 +42,14 @@ def convert(
     """
     from ahpatron_cli.atomic import check_outputs, open_atomically, write_atomically
     from ahpatron_cli.cli.console import Conversation
-    from ahpatron_cli.data.delimited import find_layout, layout_of_numbers, libsvm_lines
-    from ahpatron_cli.data.layout import Wanted, layout_like, read_mapping
+    from ahpatron_cli.data.delimited import (
+        Wanted,
+        find_layout,
+        layout_like,
+        layout_of_numbers,
+        libsvm_lines,
+        read_mapping,
+    )
     from ahpatron_cli.data.source import open_source
     from ahpatron_cli.data.table import KIND, Table
 

@@ -18,7 +18,7 @@ import os
 import shutil
 import tempfile
 from collections.abc import Iterable, Iterator
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from ahpatron_cli.core import BLOCK
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers
 from ahpatron_cli.data.labels import LabelTally
-from ahpatron_cli.data.libsvm.reader import Chunk, SvmReader, Traits
+from ahpatron_cli.data.libsvm.reader import Chunk, Traits
 from ahpatron_cli.data.source import open_source
 
 FORMAT = 4
@@ -99,8 +99,7 @@ class CompactRows:
             taken = whole.slice(start, stop)
         else:
             taken = whole.take(chosen)
-        values = taken.values.astype(np.float64, copy=False)
-        return CsrRows(taken.indptr, taken.columns, values, width)
+        return replace(taken, values=taken.values.astype(np.float64, copy=False))
 
     @classmethod
     def of_rows(cls, rows: CsrRows, labels: Floats) -> CompactRows:
@@ -110,8 +109,8 @@ class CompactRows:
         return cls(labels, lines, rows.indptr, rows.columns, rows.values, traits)
 
 
-def gather(chunks: Iterable[Chunk], reader: SvmReader) -> CompactRows:
-    """All examples that a reader gives, of which `chunks` are the rows."""
+def gather(chunks: Iterable[Chunk], traits: Traits) -> CompactRows:
+    """All examples of these chunks; `traits` are complete once the last chunk was taken."""
     labels: list[Floats] = []
     lines: list[Integers] = []
     held: list[CsrRows] = []
@@ -123,9 +122,8 @@ def gather(chunks: Iterable[Chunk], reader: SvmReader) -> CompactRows:
         labels.append(chunk.labels)
         lines.append(chunk.lines)
         held.append(replace(rows, values=smallest(rows.values)))
-    indptr, columns, values = _joined(held, shared)
-    arrays = np.concatenate(labels), np.concatenate(lines), indptr, columns, values
-    return CompactRows(*arrays, reader.traits)
+    arrays = np.concatenate(labels), np.concatenate(lines), *_joined(held, shared)
+    return CompactRows(*arrays, traits)
 
 
 def _all_store(rows: CsrRows, columns: Columns) -> bool:
@@ -182,15 +180,11 @@ def find(
     folder: Path, sha256: str | None, max_rows: int | None, max_features: int
 ) -> CompactRows | None:
     """The rows of the file with this content, mapped; None if the text must be read."""
-    if sha256 is None:
-        return None
     entry = folder / _key(sha256, max_rows)
-    if not entry.exists():
-        return None
     try:
         found = _read(entry, sha256)
         os.utime(entry)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # absent, or damaged
         shutil.rmtree(entry, ignore_errors=True)
         return None
     # what exceeds the limit is refused by the reader, which knows its place
@@ -202,10 +196,10 @@ def keep(folder: Path, rows: CompactRows, max_rows: int | None) -> None:
     arrays = {name: np.ascontiguousarray(getattr(rows, name)) for name in PARTS}
     if rows.sha256 is None or sum(array.nbytes for array in arrays.values()) > MOST_BYTES:
         return
-    draft = None
-    try:
+    with suppress(OSError), ExitStack() as last:  # the disk is full, or another process was first
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         draft = Path(tempfile.mkdtemp(prefix=".draft-", dir=folder))
+        last.callback(shutil.rmtree, draft, ignore_errors=True)  # what could not be finished
         for name, array in arrays.items():
             (draft / name).write_bytes(array.data)
         parts = {name: [one.dtype.str, len(one), _digest(one.data)] for name, one in arrays.items()}
@@ -213,11 +207,6 @@ def keep(folder: Path, rows: CompactRows, max_rows: int | None) -> None:
         (draft / "meta.json").write_text(json.dumps([_digest(text.encode()), text]))
         _make_room(folder)
         draft.rename(folder / _key(rows.sha256, max_rows))
-    except OSError:  # the disk is full, or another process was first
-        return
-    finally:
-        if draft is not None:
-            shutil.rmtree(draft, ignore_errors=True)  # what could not be finished
 
 
 def _make_room(folder: Path) -> None:
@@ -235,11 +224,11 @@ def _make_room(folder: Path) -> None:
         total -= size
 
 
-def _key(sha256: str, max_rows: int | None) -> str:
+def _key(sha256: str | None, max_rows: int | None) -> str:
     return hashlib.sha256(json.dumps([FORMAT, sha256, max_rows]).encode()).hexdigest()[:32]
 
 
-def _read(entry: Path, sha256: str) -> CompactRows:
+def _read(entry: Path, sha256: str | None) -> CompactRows:
     """What an entry holds; a ValueError if it is not as it was written."""
     digest, text = json.loads((entry / "meta.json").read_text())
     if _digest(text.encode()) != digest:

@@ -6,10 +6,10 @@ Both go through the same rules, so the same rows in the same order give the same
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
-from itertools import chain
+from itertools import chain, pairwise
 from pathlib import Path
 
 import numpy as np
@@ -112,8 +112,7 @@ class Dataset:
     ) -> None:
         self.name = name
         self.preparation = preparation
-        self._known = known
-        self._examples = examples
+        self._examples, self._known = examples, known
         self._labels: LabelMap | None = None
         self._mostly_stored = False
         self.scaler = known.scaler if known else None
@@ -146,13 +145,13 @@ class Dataset:
         self._begin()
         self.dense = self._mostly_stored
         self.width = self._known.width if self._known else 0
-        scale, open_rounds = self.preparation.scale, first_round % BLOCK
+        open_rounds = first_round % BLOCK
         for chunk in _aligned(self._chunks(order), open_rounds):
             for start, stop in self._parts(chunk.rows, open_rounds):
-                stored = chunk.rows.slice(start, stop)
-                rows = unit_rows(stored) if scale == "unit" else stored
-                labels, lines = chunk.labels[start:stop], chunk.lines[start:stop]
-                yield Batch(self._in_form(rows), labels, lines, stored)
+                part = chunk.slice(start, stop)
+                rows = self._as_played(replace(part.rows, width=self.width))
+                self.dense = not isinstance(rows, CsrRows)
+                yield Batch(rows, part.labels, part.lines, part.rows)
             open_rounds = 0
 
     def whole(self) -> Batch:
@@ -185,7 +184,7 @@ class Dataset:
         known = self._known
         self._mostly_stored = stored if known is None or known.dense is None else known.dense
         if learns:
-            rows = self._formed(_first(head.rows, count or len(head.rows)))
+            rows = self._as_played(_first(head.rows, count or len(head.rows)))
             self.scaler = Scaler.fitted(rows, self.preparation.scale)
 
     def first_rows(self) -> Rows:
@@ -194,31 +193,39 @@ class Dataset:
         A stream is asked for them before its batches are taken.
         """
         self._begin()
-        rows = _first(self._examples.head(WARM_UP).rows, WARM_UP)
-        formed = self._formed(unit_rows(rows) if self.preparation.scale == "unit" else rows)
-        return formed if self.scaler is None else self.scaler(formed)
+        return self._as_played(_first(self._examples.head(WARM_UP).rows, WARM_UP))
 
-    def _formed(self, rows: Rows) -> Rows:
-        assert isinstance(rows, CsrRows)
-        return rows.dense() if self._mostly_stored and rows.width <= DENSE_WIDTH else rows
+    def _as_played(self, rows: CsrRows) -> Rows:
+        """Dense or compressed, and scaled; rows too wide to be dense stay sparse."""
+        scaled = unit_rows(rows) if self.preparation.scale == "unit" else rows
+        assert isinstance(scaled, CsrRows)
+        dense = self._mostly_stored and rows.width <= DENSE_WIDTH
+        formed = scaled.dense() if dense else scaled
+        if self.scaler is None:
+            return formed
+        if not dense and self.scaler.shift.any():
+            raise bad_data(
+                f"--scale was learned from rows of at most {DENSE_WIDTH - 1} features, and rows "
+                f"with feature {rows.width - 1} are too wide to be shifted",
+                self.name,
+                hint="--shuffle learns the scale from all rows; or leave out --scale",
+            )
+        return self.scaler(formed)
 
     def _label_map(self, first: Floats) -> LabelMap:
         """Labels that are not plain are looked up beforehand, if the file allows that."""
-        name, positive, examples = self.name, self.preparation.positive, self._examples
+        name, positive = self.name, self.preparation.positive
         if self._known is not None:
             labels = tuple(label for label in self._known.labels if label is not None)
             known = labels if len(labels) > 1 else None
             missing = self.preparation.may_lack_labels
             return LabelMap(name, positive, known, from_model=True, may_be_missing=missing)
-        if positive is not None:
-            return LabelMap(name, positive)
         shown = tuple(sorted(set(first[:WARM_UP].tolist())))
-        if not self.in_memory and shown in PLAIN_PAIRS:
-            return LabelMap(name)
-        tally = examples.tally()
-        if tally is None:
-            return LabelMap(name)
-        return LabelMap(name, None, find_labels(name, tally), all_known=True)
+        if positive is not None or (not self.in_memory and shown in PLAIN_PAIRS):
+            return LabelMap(name, positive)
+        tally = self._examples.tally()
+        found = None if tally is None else find_labels(name, tally)
+        return LabelMap(name, None, found, all_known=tally is not None)
 
     def _map(self) -> LabelMap:
         assert self._labels is not None
@@ -237,28 +244,10 @@ class Dataset:
         cut = np.arange(len(starts)) % (CHUNK_ROWS // BLOCK) == 0
         if self.dense:
             cut |= np.diff(widths, prepend=-1) != 0
-        firsts = np.flatnonzero(cut)
-        for number, first in enumerate(firsts.tolist()):
-            last = firsts[number + 1] if number + 1 < len(firsts) else len(starts)
-            self.width = int(widths[last - 1])
-            yield int(starts[first]), int(starts[last]) if last < len(starts) else len(rows)
-
-    def _in_form(self, rows: Rows) -> Rows:
-        """Dense or compressed, and scaled; once rows are too wide to be dense, all stay sparse."""
-        assert isinstance(rows, CsrRows)
-        self.dense = self.dense and self.width <= DENSE_WIDTH
-        own = replace(rows, width=self.width)
-        formed: Rows = own.dense() if self.dense else own
-        if self.scaler is None:
-            return formed
-        if not self.dense and self.scaler.shift.any():
-            raise bad_data(
-                f"--scale was learned from rows of at most {DENSE_WIDTH - 1} features, and rows "
-                f"with feature {self.width - 1} are too wide to be shifted",
-                self.name,
-                hint="--shuffle learns the scale from all rows; or leave out --scale",
-            )
-        return self.scaler(formed)
+        ends = np.append(starts[1:], len(rows)).tolist()
+        for first, after in pairwise([*np.flatnonzero(cut).tolist(), len(starts)]):
+            self.width = int(widths[after - 1])
+            yield int(starts[first]), ends[after - 1]
 
     def labels(self) -> Labels:
         """The labels by how they are played, as far as they were seen."""
@@ -289,16 +278,11 @@ class Dataset:
 
     def facts(self) -> Facts:
         """Rows, features, labels and hash: complete once all batches of a stream were taken."""
-        labels, traits = self._map().finish(self.preparation.limit), self.traits
-        mapped = describe(labels)
-        return Facts(
-            rounds=self._map().rows,
-            features=traits.features,
-            labels=labels,
-            sha256=self._examples.sha256,
-            notes=traits.notes if mapped is None else (mapped, *traits.notes),
-            sorted_labels=self._map().sorted,
-        )
+        known, traits = self._map(), self.traits
+        labels = known.finish(self.preparation.limit)
+        notes = tuple(filter(None, (describe(labels), *traits.notes)))
+        hashed = self._examples.sha256
+        return Facts(known.rows, traits.features, labels, hashed, notes, known.sorted)
 
 
 class _Reading:
@@ -332,23 +316,20 @@ class _Reading:
                 break
             held.append(chunk)
         self._chunks = chain(held, self._chunks)
-        return _join(held)
+        return held[0] if len(held) == 1 else Chunk.concatenate(held)
 
     def gather(self) -> CompactRows:
         """All rows that are still to come, in memory."""
-        examples = gather(self._chunks, self._reader)
-        return replace(examples, sha256=self.sha256)
+        return replace(gather(self._chunks, self._reader.traits), sha256=self.sha256)
 
     @property
     def rounds(self) -> int | None:
         """The number of rows, if the file can be read twice."""
-        found = self._scanned()
-        return None if found is None else found.rows
+        return found.rows if (found := self._scanned()) else None
 
     def tally(self) -> LabelTally | None:
         """All labels, if the file can be read twice."""
-        found = self._scanned()
-        return None if found is None else found.labels
+        return found.labels if (found := self._scanned()) else None
 
     def _scanned(self) -> Scan | None:
         """What one look through the file finds; None if it cannot be read twice."""
@@ -418,29 +399,12 @@ def _aligned(chunks: Iterable[Chunk], open_rounds: int) -> Iterator[Chunk]:
     """The same rows in chunks that end with a block; the rest goes with the next chunk."""
     rest: Chunk | None = None
     for chunk in chunks:
-        joined = chunk if rest is None else _join([rest, chunk])
+        joined = chunk if rest is None else Chunk.concatenate([rest, chunk])
         count = len(joined.labels)
-        whole = (count + open_rounds) // BLOCK * BLOCK - open_rounds
-        if whole <= 0:
-            rest = joined
-            continue
-        open_rounds = 0
-        rest = _cut(joined, whole, count) if whole < count else None
-        yield _cut(joined, 0, whole)
+        whole = max((count + open_rounds) // BLOCK * BLOCK - open_rounds, 0)
+        rest = joined.slice(whole, count) if whole < count else None
+        if whole:
+            open_rounds = 0
+            yield joined.slice(0, whole)
     if rest is not None:
         yield rest
-
-
-def _join(chunks: Sequence[Chunk]) -> Chunk:
-    if len(chunks) == 1:
-        return chunks[0]
-    return Chunk(
-        np.concatenate([chunk.labels for chunk in chunks]),
-        CsrRows.concatenate([chunk.rows for chunk in chunks]),
-        np.concatenate([chunk.lines for chunk in chunks]),
-    )
-
-
-def _cut(chunk: Chunk, start: int, stop: int) -> Chunk:
-    rows = chunk.rows.slice(start, stop)
-    return Chunk(chunk.labels[start:stop], rows, chunk.lines[start:stop])

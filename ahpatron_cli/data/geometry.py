@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -75,9 +75,7 @@ class Geometry:
         values = np.ldexp(rows.values, -self.exponent)
         self._hashes = row_hashes(rows)
         size = len(rows) * rows.width
-        self._rows: (
-            Any  # a NumPy array, or a matrix of scipy.sparse: both are sliced and multiplied
-        )
+        self._rows: Any  # a NumPy array or a matrix of scipy.sparse: both can be multiplied
         self._sparse = rows.width > DENSE_WIDTH or len(values) < _DENSE_SHARE * size
         if self._sparse:
             from scipy.sparse import csr_matrix
@@ -87,7 +85,7 @@ class Geometry:
             self._rows = csr_matrix((values, columns, rows.indptr), shape=shape)
             self._norms = np.asarray(self._rows.multiply(self._rows).sum(axis=1)).reshape(-1)
         else:
-            dense = CsrRows(rows.indptr, rows.columns, values, rows.width).dense()
+            dense = replace(rows, values=values).dense()
             self._rows = dense - dense.mean(axis=0)  # offsets would cost digits
             self._norms = np.einsum("ij,ij->i", self._rows, self._rows)
         self.lost = False
@@ -140,19 +138,16 @@ def distances_apart(rows: CsrRows, kernel: str = "gaussian") -> tuple[Floats, in
     """
     if len(rows) < 2:
         return "there is only one row"
-    exponent, parts = 0, []
+    exponent, lost, parts = 0, False, []
     if kernel == "laplacian":
         points = KERNELS["laplacian"]().points(rows)
         sums = points.differences(points, power=1)
         parts.append(sums[np.triu_indices(len(sums), 1)])
-        lost = False
     else:
         geometry = Geometry(rows)
-        exponent = geometry.exponent
         for start, stop, squares in geometry.blocks():
-            above = np.triu(np.ones(squares.shape, dtype=bool), 1)
-            parts.append(np.sqrt(squares[above[: stop - start]]))
-        lost = geometry.lost
+            parts.append(np.sqrt(squares[np.triu_indices(stop - start, 1, squares.shape[1])]))
+        exponent, lost = geometry.exponent, geometry.lost
     distances = np.sort(np.concatenate(parts))
     if lost and distances[len(distances) // 20] < LOST:
         return TOO_SMALL

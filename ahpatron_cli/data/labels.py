@@ -80,12 +80,9 @@ class LabelMap:
 
         `from_model`: they are those of a stream that this one goes on with, in whatever part.
         """
-        self._path = path
+        self._path, self._positive, self._known = path, positive, known
         self._all_known = all_known or from_model
-        self._from_model = from_model
-        self._may_be_missing = may_be_missing
-        self._positive = positive
-        self._known = known
+        self._from_model, self._may_be_missing = from_model, may_be_missing
         self._seen: dict[float, None] = {}
         self._tally = LabelTally()
         """Of the labels as they are played."""
@@ -106,8 +103,8 @@ class LabelMap:
             known = ~np.isnan(labels)
             labels, lines = labels[known], lines[known]
         fresh = _counts(labels).keys() - self._seen
-        for label in sorted(fresh, key=lambda label: int(np.argmax(labels == label))):
-            self._meet(label, int(lines[int(np.argmax(labels == label))]))
+        for place, label in sorted((int(np.argmax(labels == label)), label) for label in fresh):
+            self._meet(label, int(lines[place]))
         self._tally.add(self.played(labels))
 
     def played(self, labels: Floats) -> Floats:
@@ -152,15 +149,20 @@ class LabelMap:
 
         `limit`: how many rows of the file were asked for.
         """
-        if self._positive is None:
-            if len(self._seen) < 2 and not self._from_model:
-                raise self._one_class(limit)
+        positive, problem = self._positive, None
+        if positive is not None and positive not in self._seen:
+            problem = f"no row has the label {show(positive)} that --positive names"
+            hint = f"the labels are {show_all(self._seen)}"
+        elif positive is None and len(self._seen) < 2:
+            only = show(next(iter(self._seen), 0.0))
+            problem = f"all rows have the same label, {only}: there is nothing to learn"
+            hint = f"if that is intended, `--positive {only}` plays the file anyway"
+        if problem is None or self._from_model:
             return self.labels()
-        if self._positive not in self._seen and not self._from_model:
-            problem = f"no row has the label {show(self._positive)} that --positive names"
-            hint = _cut_short(self.rows, limit) or f"the labels are {show_all(self._seen)}"
-            raise bad_data(problem, self._path, hint=hint)
-        return self.labels()
+        if limit is not None and self.rows >= limit:
+            hint = "give a larger --limit, or leave it out: "
+            hint += f"only the first {self.rows:,} rows were read"
+        raise bad_data(problem, self._path, hint=hint)
 
     @property
     def sorted(self) -> bool:
@@ -184,35 +186,16 @@ class LabelMap:
         hint += ", or a file, or hold all rows in memory with `--shuffle`"
         return bad_data(problem, self._path, line, hint)
 
-    def _one_class(self, limit: int | None) -> UserError:
-        only = next(iter(self._seen))
-        problem = f"all rows have the same label, {show(only)}: there is nothing to learn"
-        hint = _cut_short(self.rows, limit)
-        hint = hint or f"if that is intended, `--positive {show(only)}` plays the file anyway"
-        return bad_data(problem, self._path, hint=hint)
-
-
-def _cut_short(rows: int, limit: int | None) -> str | None:
-    """The hint if a label is missing because of --limit."""
-    if limit is None or rows < limit:
-        return None
-    return f"give a larger --limit, or leave it out: only the first {rows:,} rows were read"
-
 
 def find_labels(path: str, tally: LabelTally) -> tuple[float, ...] | None:
     """The labels of a file in order; None where there are not two yet."""
     labels, more = sorted(tally.counts), tally.overflowed
-    if len(labels) < 2:
-        return None
-    fault = class_fault(tally)
-    if fault is not None:
+    if fault := class_fault(tally):
         count = f"more than {len(labels)}" if more else f"{len(labels)}"
-        problem = f"{count} different labels: {show_all(labels, more)}"
         option = f"`--positive {show(labels[-1])}`"
-        raise bad_data(
-            problem, path, hint=f"{fault}; {option} plays that label as +1 against all others"
-        )
-    return tuple(labels)
+        hint = f"{fault}; {option} plays that label as +1 against all others"
+        raise bad_data(f"{count} different labels: {show_all(labels, more)}", path, hint=hint)
+    return tuple(labels) if len(labels) > 1 else None
 
 
 def class_fault(tally: LabelTally) -> str | None:
@@ -239,10 +222,10 @@ def describe(labels: Labels) -> str | None:
         return f"{len(labels)} classes: {show_all(one for one in labels if one is not None)}"
     negative, positive = labels
     assert positive is not None
-    if (negative, positive) == PLAIN_PAIRS[0]:
-        return None
     if negative is None:
         return f"label {show(positive)} is played as +1, every other label as -1"
+    if (negative, positive) == PLAIN_PAIRS[0]:
+        return None
     return f"label {show(negative)} is played as -1, label {show(positive)} as +1"
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -30,37 +30,29 @@ class Scaler:
     @classmethod
     def fitted(cls, rows: Rows, how: str) -> Scaler:
         """By the ranges, or the means and deviations, of these rows."""
+        ranges = how == "minmax"
         if isinstance(rows, CsrRows):
             largest = np.zeros(rows.width)
             np.maximum.at(largest, rows.columns, np.abs(rows.values))
             largest = np.where(largest > 0, largest, 1.0)
-            level = CsrRows(
-                rows.indptr, rows.columns, rows.values / largest[rows.columns], rows.width
-            )
-            spread = _sparse_ranges(level) if how == "minmax" else _sparse_deviations(level)
+            level = replace(rows, values=rows.values / largest[rows.columns])
+            spread = _sparse_ranges(level) if ranges else _sparse_deviations(level)
             return cls(largest, np.zeros(rows.width), _nonzero(spread))
         largest = np.abs(rows).max(axis=0)
         largest = np.where(largest > 0, largest, 1.0)
         dense: Floats = rows / largest
-        shift = dense.min(axis=0) if how == "minmax" else dense.mean(axis=0)
+        shift = dense.min(axis=0) if ranges else dense.mean(axis=0)
         dense -= shift
-        return cls(
-            largest, shift, _nonzero(dense.max(axis=0) if how == "minmax" else dense.std(axis=0))
-        )
-
-    @property
-    def width(self) -> int:
-        """The number of features that it knows."""
-        return len(self.largest)
+        return cls(largest, shift, _nonzero(dense.max(axis=0) if ranges else dense.std(axis=0)))
 
     def __call__(self, rows: Rows) -> Rows:
         """Rows, scaled."""
         if isinstance(rows, CsrRows):
-            known = np.minimum(rows.columns, self.width)  # one more stands for all unknown
+            known = np.minimum(rows.columns, len(self.largest))  # one more stands for all unknown
             values = rows.values / np.append(self.largest, 1.0)[known]
             values /= np.append(self.spread, 1.0)[known]
-            return CsrRows(rows.indptr, rows.columns, values, rows.width)
-        width = min(rows.shape[1], self.width)
+            return replace(rows, values=values)
+        width = min(rows.shape[1], len(self.largest))
         dense: Floats = rows.astype(np.float64)
         dense[:, :width] /= self.largest[:width]
         dense[:, :width] -= self.shift[:width]
@@ -81,15 +73,11 @@ def _nonzero(spread: Floats) -> Floats:
 
 
 def _sparse_ranges(rows: CsrRows) -> Floats:
-    low, high = np.zeros(rows.width), np.zeros(rows.width)  # values not stored are zeros
+    # values not stored are zeros; a feature that is stored in every row has none
+    zero = np.bincount(rows.columns, minlength=rows.width) < len(rows)
+    low, high = np.where(zero, 0.0, np.inf), np.where(zero, 0.0, -np.inf)
     np.minimum.at(low, rows.columns, rows.values)
     np.maximum.at(high, rows.columns, rows.values)
-    everywhere = np.bincount(rows.columns, minlength=rows.width) == len(rows)
-    if everywhere.any():  # no zero in this feature: its range is that of what is stored
-        low[everywhere], high[everywhere] = np.inf, -np.inf
-        stored = everywhere[rows.columns]
-        np.minimum.at(low, rows.columns[stored], rows.values[stored])
-        np.maximum.at(high, rows.columns[stored], rows.values[stored])
     return high - low
 
 
@@ -99,5 +87,4 @@ def _sparse_deviations(rows: CsrRows) -> Floats:
     stored = np.bincount(rows.columns, minlength=rows.width)
     squares = (rows.values - means[rows.columns]) ** 2
     total = np.bincount(rows.columns, weights=squares, minlength=rows.width)
-    deviations: Floats = np.sqrt((total + (count - stored) * means**2) / count)
-    return deviations
+    return np.sqrt((total + (count - stored) * means**2) / count)

@@ -58,10 +58,7 @@ FOREIGN_FORMATS: tuple[tuple[bytes, str, str | None], ...] = (
     (b"GIF8", "a GIF image", None),
     (b"SQLite format 3\0", "an SQLite database", None),
     (b"\x7fELF", "an executable program", None),
-    (b"\x80\x02", "a Python pickle", None),
-    (b"\x80\x03", "a Python pickle", None),
-    (b"\x80\x04", "a Python pickle", None),
-    (b"\x80\x05", "a Python pickle", None),
+    *((bytes([0x80, protocol]), "a Python pickle", None) for protocol in (2, 3, 4, 5)),
 )
 
 
@@ -93,7 +90,6 @@ COMPRESSIONS: tuple[tuple[bytes, str, Callable[[], Decompressor]], ...] = (
     (b"BZh", "bzip2", bz2.BZ2Decompressor),
     (b"\xfd7zXZ\0", "xz", partial(lzma.LZMADecompressor, memlimit=XZ_MEMORY)),
 )
-UNPACK = {"gzip": "gzip -dc <", "bzip2": "bzip2 -dc <", "xz": "xz -dc <"}
 
 
 def open_source(path: str, kind: str = LIBSVM) -> Source:
@@ -120,10 +116,8 @@ class Source:
     """The unpacked bytes of one input, with the place reached in the raw bytes and their hash."""
 
     def __init__(self, file: Bytes, name: str, *, closes: bool, kind: str = LIBSVM) -> None:
-        self.name = name
-        self._kind = kind
-        self._file = file
-        self._closes = closes
+        self.name, self._kind = name, kind
+        self._file, self._closes = file, closes
         self._hash = hashlib.sha256()
         self._ended = False
         self.position = 0
@@ -150,10 +144,7 @@ class Source:
 
     def read(self, size: int) -> bytes:
         """Exactly `size` unpacked bytes, fewer only at the end, however slowly a pipe delivers."""
-        if len(self._unread) >= size:
-            answer, self._unread = self._unread[:size], self._unread[size:]
-            return answer
-        head, self._unread = self._unread, b""
+        head, self._unread = self._unread[:size], self._unread[size:]
         return head + self._fill(self._unpack, size - len(head))
 
     def sha256(self) -> str | None:
@@ -162,9 +153,8 @@ class Source:
         What was not read of a regular file is read now; of a pipe that was not read to its end
         nothing can be said.
         """
-        if self.size is not None:
-            while self.raw(RAW_BLOCK):
-                pass
+        while self.size is not None and self.raw(RAW_BLOCK):
+            pass
         return self._hash.hexdigest() if self._ended else None
 
     def close(self) -> None:
@@ -204,7 +194,7 @@ class Source:
         found = next((row for row in FOREIGN_FORMATS if head.startswith(row[0])), None)
         for magic, kind, _ in COMPRESSIONS:
             if packed and head.startswith(magic):  # `gzip *` over what was packed already
-                found = (magic, f"{kind} data once more", UNPACK[packed])
+                found = (magic, f"{kind} data once more", f"{packed} -dc <")
         if head[257:262] == b"ustar":
             found = (b"", "a tar archive", "tar -xOf")
         if found is None:
@@ -224,11 +214,8 @@ class _Unpacker:
     def __init__(
         self, source: Source, kind: str, magic: bytes, new: Callable[[], Decompressor], head: bytes
     ) -> None:
-        self._source = source
-        self._kind = kind
-        self._magic = magic
-        self._new = new
-        self._member = new()
+        self._source, self._kind = source, kind
+        self._magic, self._new, self._member = magic, new, new()
         self._rest = head  # raw bytes read beyond the end of the last member
 
     def read(self, size: int) -> bytes:
@@ -261,11 +248,11 @@ class _Unpacker:
         try:
             return self._member.decompress(data, size)
         except (zlib.error, lzma.LZMAError, OSError, ValueError) as error:
+            problem, guess = f"the {self._kind} data are damaged", "the download may be broken"
             if isinstance(error, lzma.LZMAError) and "Memory usage limit" in str(error):
                 problem = f"unpacking needs more than {XZ_MEMORY >> 20} MiB of memory"
-                raise self._damaged(problem, "its dictionary is too large") from None
-            problem = f"the {self._kind} data are damaged"
-            raise self._damaged(problem, "the download may be broken") from None
+                guess = "its dictionary is too large"
+            raise self._damaged(problem, guess) from None
 
     def _damaged(self, problem: str, guess: str) -> UserError:
         hint = f"fetch or pack the file again: {guess}"
@@ -300,18 +287,16 @@ def foreign_encoding(text: bytes) -> str | None:
     # Every second byte is NUL, no other is: plain letters and digits in UTF-16 without a mark,
     # which iconv would guess wrongly.
     even, odd = text[:64:2], text[1:64:2]
-    if len(odd) < 2:
-        return None
-    if not odd.strip(b"\0") and 0 not in even:
-        return "UTF-16LE"
-    return "UTF-16BE" if not even.strip(b"\0") and 0 not in odd else None
+    for encoding, zeros, letters in (("UTF-16LE", odd, even), ("UTF-16BE", even, odd)):
+        if len(odd) > 1 and not zeros.strip(b"\0") and 0 not in letters:
+            return encoding
+    return None
 
 
 def _regular_size(file: Bytes) -> int | None:
     """Size in bytes of what can be read of a regular file; None for pipes and devices."""
     try:
-        number = file.fileno()  # type: ignore[attr-defined]  # AttributeError is caught
-        status = os.fstat(number)
+        status = os.fstat(file.fileno())  # type: ignore[attr-defined]  # AttributeError is caught
     except (AttributeError, OSError):  # not a real file: tests hand in a BytesIO
         return None
     return status.st_size if stat.S_ISREG(status.st_mode) else None
@@ -340,9 +325,7 @@ def similar_name(path: str) -> str:
         return f"there is no folder {wanted.parent} either"
     # without suffixes: nothing but ".npz" makes c.npz resemble trunc.npz
     stem = wanted.name.split(".")[0]
-    close = [
-        name
-        for name in difflib.get_close_matches(wanted.name, names, n=10)
-        if difflib.get_close_matches(stem, [name.split(".")[0]])
-    ]
-    return f"did you mean {wanted.parent / close[0]}?" if close else "check the spelling"
+    for name in difflib.get_close_matches(wanted.name, names, n=10):
+        if difflib.get_close_matches(stem, [name.split(".")[0]]):
+            return f"did you mean {wanted.parent / name}?"
+    return "check the spelling"

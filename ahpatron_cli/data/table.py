@@ -103,15 +103,14 @@ class Table:
             return next(self._cells, None)
         except csv.Error as error:
             fault = str(error)
+        problem = f"a quoted cell must end at its closing quote: {fault}"
+        hint = "write a double quote inside a quoted cell twice"
         if "new-line" in fault:
             problem = "lines must end in LF or CRLF, not in CR alone"
             hint = rf"convert it with `tr '\r' '\n' < {self.file} > fixed.csv`"
-        elif "unexpected end" in fault or "field limit" in fault:
+        if "unexpected end" in fault or "field limit" in fault:
             problem = "a double quote opens here and does not close"
             hint = "close it, or double it if it is part of the text"
-        else:
-            problem = f"a quoted cell must end at its closing quote: {fault}"
-            hint = "write a double quote inside a quoted cell twice"
         raise self.error(self._line, problem, hint)
 
     def _check_header(self) -> None:

@@ -6,6 +6,7 @@ import shlex
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -65,9 +66,8 @@ class SavedPass:
         checkpoint = options.checkpoint
         self.restarts = bool(checkpoint and Path(checkpoint).exists())
         """Whether a checkpoint of this command is there, and is continued."""
-        path = checkpoint if self.restarts else options.resume
-        self._path = path or ""
-        self.model: Model | None = load_model(path) if path else None
+        self._path = (checkpoint if self.restarts else options.resume) or ""
+        self.model = load_model(self._path) if self._path else None
         self._trail = _Trail()
         self._saved_at = self.model.played if self.model else 0
 
@@ -88,8 +88,8 @@ class SavedPass:
 
     def setup(self) -> Setup:
         """The model's learner and kernel."""
-        assert self.model is not None
         model = self.model
+        assert model is not None
         return Setup(model.learner, model.params, model.kernel, model.kernel_params)
 
     def prepared(self, preparation: Preparation) -> tuple[Preparation, Known | None]:
@@ -115,19 +115,17 @@ class SavedPass:
     ) -> Pass:
         """A pass that can be saved; if there is a model, one that continues it."""
         model, frozen = self.model, self._options.freeze
-        if model is None or self.restarts:
-            fresh = Pass(setup, path, seed, 0, horizon, classes=classes, costs=costs)
-            if model is None:
-                return fresh
-            if not _same_run(model, fresh):
+        fresh = partial(Pass, setup, path, seed, 0, horizon, classes=classes, costs=costs)
+        if model is None:
+            return fresh()
+        params = dict(model.params), dict(model.kernel_params)
+        if self.restarts:  # all parameters must be the same, given or not
+            saved = model.learner, model.kernel, model.seed, model.costs
+            if (setup.learner, setup.kernel, seed, costs) != saved or fresh().params() != params:
                 raise self._other_run()
         try:
             made = Pass(
-                self.setup(),
-                path,
-                model.seed,
-                0,
-                None,
+                *(self.setup(), path, model.seed, 0, None),
                 classes=model.classes,
                 costs=model.costs,
                 state=model.state,
@@ -136,7 +134,7 @@ class SavedPass:
             )
         except (StateError, ParameterError, NumericalError) as error:
             raise damaged(str(error), self._path) from None
-        if made.params() != (dict(model.params), dict(model.kernel_params)):
+        if made.params() != params:
             raise damaged("parameters are missing", self._path)
         if not frozen and not self.restarts:
             self._say(_greeting(made))
@@ -152,9 +150,8 @@ class SavedPass:
         on_restart: Callable[[Pass], None],
     ) -> list[PassResult]:
         """One pass that continues a model, or is saved."""
-        costs = dataset.costs(repetition.costs)
-        seed, name = repetition.seed, dataset.name
-        one = self.make_pass(setup, name, seed, horizon, dataset.classes, costs)
+        asked = setup, dataset.name, repetition.seed, horizon
+        one = self.make_pass(*asked, dataset.classes, dataset.costs(repetition.costs))
         if self.restarts:
             on_restart(one)
         one.measure(repetition)
@@ -174,18 +171,18 @@ class SavedPass:
 
     def _left(self, batches: Iterable[Batch], one: Pass) -> Iterator[Batch]:
         """The rounds left to play; those before a checkpoint must be the same as then."""
-        model = self.model if self.restarts else None
-        skip = model.played if model else 0
+        skip = self.model.played if self.model and self.restarts else 0
         for batch in batches:
-            before = min(max(skip - self._trail.rounds, 0), len(batch.labels))
+            count = len(batch.labels)
+            before = min(max(skip - self._trail.rounds, 0), count)
             if before:
                 self._trail.add(batch.part(slice(0, before)))
-                if model and self._trail.rounds == skip:
-                    if self._trail.digest != model.digest:
+                if self.model and self._trail.rounds == skip:
+                    if self._trail.digest != self.model.digest:
                         raise self._other_run()
                     self._say(_greeting(one))
-            if before < len(batch.labels):
-                left = batch.part(slice(before, len(batch.labels))) if before else batch
+            if before < count:
+                left = batch.part(slice(before, count))
                 self._trail.add(left)
                 yield left
         if self._trail.rounds < skip:
@@ -203,12 +200,8 @@ class SavedPass:
                 "from 1 and these from 0, every feature is mistaken for another"
             )
         horizon = one.params()[0].get("horizon")
-        if (
-            self._options.save
-            and not model
-            and horizon
-            and "horizon" not in one.setup.learner_params
-        ):
+        derived = horizon and "horizon" not in one.setup.learner_params
+        if self._options.save and not model and derived:
             self._say(
                 f"T = {horizon} is the length of this file; if the stream continues, "
                 "set the length of all of it with -p horizon=N"
@@ -248,15 +241,6 @@ class SavedPass:
             place=Place(self._path),
             hint="repeat the command that made it, or delete the file to begin anew",
         )
-
-
-def _same_run(model: Model, fresh: Pass) -> bool:
-    """Whether a checkpoint is of the run that is asked for: all parameters, given or not."""
-    saved = (model.learner, model.kernel, model.seed)
-    params = (dict(model.params), dict(model.kernel_params))
-    setup = fresh.setup
-    same = (setup.learner, setup.kernel, fresh.seed) == saved and fresh.costs == model.costs
-    return same and fresh.params() == params
 
 
 def _greeting(one: Pass) -> str:

@@ -14,7 +14,7 @@ import math
 import stat
 import sys
 import zipfile
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NoReturn
@@ -113,13 +113,9 @@ def _flat(state: Mapping[str, Any], path: str) -> Iterator[tuple[str, Any]]:
 
 def _spelled(value: Any) -> Any:
     """JSON has no infinity, and other readers of it no whole numbers of 128 bits."""
-    if isinstance(value, bool) or value is None or isinstance(value, str):
+    if value is None or isinstance(value, bool | str | Mapping):  # of mappings, only empty ones
         return value
-    if isinstance(value, Mapping):
-        return {}
-    if isinstance(value, int):
-        return {"int": str(value)}
-    return {"float": float(value).hex()}
+    return {"int": str(value)} if isinstance(value, int) else {"float": float(value).hex()}
 
 
 def looks_like_model(path: str) -> bool:
@@ -159,10 +155,14 @@ def _contents(path: str) -> tuple[Any, dict[str, np.ndarray]]:
         _refuse("it is not a regular file")
     try:
         with zipfile.ZipFile(path) as archive:
-            entries = {entry.filename: entry for entry in archive.infolist()}
-            _check_archive(archive, entries, found.st_size)
-            meta = json.loads(_read(archive, entries, _META, "|u1", None, MOST_TEXT).tobytes())
-            return meta, _arrays(meta, archive, entries)
+            _check_archive(archive.infolist(), found.st_size)
+            if f"{_META}.npy" not in archive.namelist():
+                _refuse(f"{_META} is missing")
+            size = archive.getinfo(f"{_META}.npy").file_size
+            if size > MOST_TEXT:
+                _refuse(f"{_META} is too large")
+            meta = json.loads(_read(archive, _META, "|u1", (size - _HEAD,)).tobytes())
+            return meta, _arrays(meta, archive)
     except (
         *(zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OverflowError),
         *(json.JSONDecodeError, UnicodeDecodeError, RecursionError),
@@ -174,12 +174,9 @@ def _contents(path: str) -> tuple[Any, dict[str, np.ndarray]]:
         raise StateError("it points to a place before its first byte") from None
 
 
-def _check_archive(
-    archive: zipfile.ZipFile, entries: Mapping[str, zipfile.ZipInfo], size: int
-) -> None:
+def _check_archive(infos: Sequence[zipfile.ZipInfo], size: int) -> None:
     """Nothing packed, nothing twice, nothing larger than the file it is in."""
-    infos = archive.infolist()
-    if len(infos) != len(entries) or len(infos) > MOST_ENTRIES:
+    if len({info.filename for info in infos}) < len(infos) or len(infos) > MOST_ENTRIES:
         _refuse("too many entries, or one twice")
     for info in infos:
         if info.compress_type != zipfile.ZIP_STORED or info.flag_bits & 0x1:
@@ -190,21 +187,9 @@ def _check_archive(
         _refuse("its entries are larger than the file")
 
 
-def _read(
-    archive: zipfile.ZipFile,
-    entries: Mapping[str, zipfile.ZipInfo],
-    name: str,
-    dtype: str,
-    shape: tuple[int, ...] | None,
-    most: int | None = None,
-) -> np.ndarray:
+def _read(archive: zipfile.ZipFile, name: str, dtype: str, shape: tuple[int, ...]) -> np.ndarray:
     """One array, after its head was found to say what is expected and to fit the entry."""
-    info = entries.get(f"{name}.npy")
-    if info is None:
-        _refuse(f"{name} is missing")
-    if most is not None and info.file_size > most:
-        _refuse(f"{name} is too large")
-    shape = (info.file_size - _HEAD,) if shape is None else shape
+    info = archive.getinfo(f"{name}.npy")
     if info.file_size != _HEAD + math.prod(shape) * np.dtype(dtype).itemsize:
         _refuse(f"{name} has not the size that it should have")
     content = archive.read(info)  # which checks its checksum
@@ -213,14 +198,12 @@ def _read(
     return np.frombuffer(content, dtype=dtype, offset=_HEAD).reshape(shape)
 
 
-def _arrays(
-    meta: Any, archive: zipfile.ZipFile, entries: Mapping[str, zipfile.ZipInfo]
-) -> dict[str, np.ndarray]:
+def _arrays(meta: Any, archive: zipfile.ZipFile) -> dict[str, np.ndarray]:
     """The arrays that a description lists."""
     listed = meta.get("arrays") if isinstance(meta, dict) else None
     if not isinstance(listed, dict):
         _refuse("its description is not one of a model")
-    if set(entries) != {f"{name}.npy" for name in (_META, *listed)}:
+    if set(archive.namelist()) != {f"{name}.npy" for name in (_META, *listed)}:
         _refuse("its entries are not those it lists")
     arrays = {}
     for name, kind in listed.items():
@@ -228,7 +211,7 @@ def _arrays(
             case [str(dtype), [*shape]] if dtype in _TYPES and all(
                 type(size) is int and size >= 0 for size in shape
             ):
-                arrays[name] = _read(archive, entries, name, dtype, tuple(shape))
+                arrays[name] = _read(archive, name, dtype, tuple(shape))
             case _:
                 _refuse(f"{name[:40]} has an unknown type")
     return arrays
@@ -252,9 +235,8 @@ def _model(meta: dict[str, Any], arrays: Mapping[str, np.ndarray], file: str) ->
     if not isinstance(state.get("state"), dict):
         _refuse("its state is not one")
     labels = _numbers(meta.get("labels"), "labels")
-    if not 2 <= len(labels) <= MAX_CLASSES or labels[0] == labels[1]:
-        _refuse("its labels are not labels")
-    if len(labels) > 2 and (np.diff(np.array(labels)) <= 0).any():
+    increasing = len(labels) == 2 or (np.diff(np.array(labels)) > 0).all()
+    if not 2 <= len(labels) <= MAX_CLASSES or labels[0] == labels[1] or not increasing:
         _refuse("its labels are not labels")
     costs = None
     if meta.get("costs") is not None:
@@ -289,13 +271,11 @@ def _model(meta: dict[str, Any], arrays: Mapping[str, np.ndarray], file: str) ->
 
 def _scaler(stored: Stored) -> Scaler:
     largest = stored.array("largest", (None,))
-    scaler = Scaler(
-        largest, stored.array("shift", largest.shape), stored.array("spread", largest.shape)
-    )
+    shift, spread = (stored.array(name, largest.shape) for name in ("shift", "spread"))
     stored.finish()
-    if not ((largest > 0).all() and (scaler.spread > 0).all()):
+    if not ((largest > 0).all() and (spread > 0).all()):
         _refuse("its scaling is not one")
-    return scaler
+    return Scaler(largest, shift, spread)
 
 
 def _params(specs: Mapping[str, Any], given: Mapping[str, Any]) -> dict[str, ParamValue]:
@@ -322,18 +302,16 @@ def _put(state: State, path: str, value: Any) -> None:
 def _meant(value: Any) -> Any:
     """What `_spelled` wrote."""
     match value:
-        case {"int": str(text)} if len(value) == 1 and len(text) <= MOST_DIGITS:
-            read: Callable[[str], Any] = int
-        case {"float": str(text)} if len(value) == 1 and len(text) <= MOST_DIGITS:
-            read = float.fromhex
+        case {"int": str(text)} | {"float": str(text)} if (
+            len(value) == 1 and len(text) <= MOST_DIGITS
+        ):
+            try:
+                return int(text) if "int" in value else float.fromhex(text)
+            except (ValueError, OverflowError):
+                _refuse(f"{text} is not a number")
         case dict() | list() if value:
             _refuse("a number is not spelled as numbers are")
-        case _:
-            return value
-    try:
-        return read(text)
-    except (ValueError, OverflowError):
-        _refuse(f"{text} is not a number")
+    return value
 
 
 def _numbers(given: Any, what: str) -> tuple[float | None, ...]:

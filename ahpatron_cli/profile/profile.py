@@ -182,9 +182,8 @@ def advice(profile: Profile) -> list[str]:
     if labels.grouped:
         items.append("use --shuffle: the rows are grouped by label, online learners need a mix")
     if rows.contradictory:
-        items.append(
-            f"{rows.contradictory:,} rows contradict others: no learner gets all of them right"
-        )
+        many = f"{rows.contradictory:,} rows contradict others"
+        items.append(f"{many}: no learner gets all of them right")
     if scaling.advised != "none":
         items.append(f"use --scale {scaling.advised}: {scaling.reason}")
     elif content.distances:
@@ -194,12 +193,11 @@ def advice(profile: Profile) -> list[str]:
 
 def _suggested_sigma(median: float, tried: Sequence[TriedSigma]) -> float:
     """The best σ that was tried, or the median unless it is worse by a standard error."""
-    for one in tried:
-        if one.sigma == median:
-            best = tried[0]
-            mistakes = [other.mistake_rate * other.rounds for other in (one, best)]
-            return best.sigma if mistakes[0] - mistakes[1] > math.sqrt(sum(mistakes)) else median
-    return median
+    own = next((one for one in tried if one.sigma == median), None)
+    if own is None:
+        return median
+    fewest, mistakes = (one.mistake_rate * one.rounds for one in (tried[0], own))
+    return tried[0].sigma if mistakes - fewest > math.sqrt(mistakes + fewest) else median
 
 
 def next_commands(profile: Profile) -> list[str]:

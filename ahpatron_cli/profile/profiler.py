@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
+from ahpatron_cli.core import REGISTRY
+from ahpatron_cli.core.errors import NumericalError
+from ahpatron_cli.core.kernels import Gaussian
+from ahpatron_cli.core.multiclass import make_player
 from ahpatron_cli.core.rows import CsrRows, Floats
 from ahpatron_cli.data.dataset import DENSE_SHARE, DENSE_WIDTH
 from ahpatron_cli.data.geometry import MOST_COMPARED, TOO_SMALL, align, measure
 from ahpatron_cli.data.labels import LabelTally, class_fault, show
 from ahpatron_cli.data.libsvm.grammar import MAX_FEATURES, Fault, hint_of
-from ahpatron_cli.data.libsvm.reader import Chunk, SvmReader
+from ahpatron_cli.data.libsvm.reader import SvmReader
 from ahpatron_cli.data.scaling import Scaler, scaled
 from ahpatron_cli.data.source import Source
 from ahpatron_cli.numbers import short
@@ -29,7 +35,7 @@ from ahpatron_cli.profile.profile import (
     Scaling,
     TriedSigma,
 )
-from ahpatron_cli.profile.sketches import ColumnResult, Columns, Fingerprints, Lengths, Sample
+from ahpatron_cli.profile.sketches import ColumnResult, Columns, RowsSeen, Sample
 
 TRIED_FACTORS = (1.0, 0.5, 0.25, 0.125, 2.0)
 """Values of σ that are played, as multiples of the median distance (that of --sigma auto)."""
@@ -46,63 +52,42 @@ _TAIL_SHARE = 0.1
 """A feature has a tail if its middle 98 % fill less than this share of its range."""
 
 
+@dataclass
 class Profiler:
     """Reads a source once. Memory is that of the sketches and of one chunk."""
 
-    def __init__(
-        self,
-        source: Source,
-        *,
-        max_faults: int = 20,
-        max_features: int = MAX_FEATURES,
-        positive: float | None = None,
-        scale: str | None = None,
-        sigma: float | None = None,
-        seed: int = 0,
-    ) -> None:
-        """`scale` None is the advised one; `sigma` another σ to compute A_T for."""
-        self._source = source
-        self._max_faults = max_faults
-        self._positive = positive
-        self._scale, self._sigma, self._seed = scale, sigma, seed
-        self._labels = LabelTally()
-        self._columns = Columns()
-        self._fingerprints = Fingerprints()
-        self._sample = Sample(seed)
-        self._lengths = Lengths()
-        self._kinds: dict[str, int] = {}
-        self._faults: list[FaultyLine] = []
-        self._stopped = False
-        self._reader = SvmReader(source, max_features=max_features, on_fault=self._take_fault)
+    source: Source
+    _: KW_ONLY
+    max_faults: int = 20
+    max_features: int = MAX_FEATURES
+    positive: float | None = None
+    scale: str | None = None
+    """None: the advised one."""
+    sigma: float | None = None
+    """Another σ to compute A_T for."""
+    seed: int = 0
 
     def run(self, on_progress: Callable[[int], None] = lambda rows: None) -> Profile:
         """The profile of all of it; `on_progress` gets the number of rows read so far."""
-        for chunk in self._reader:
-            self._take(chunk)
-            on_progress(self._reader.rows_read)
-        return self._profile()
+        source, kinds, first = self.source, Counter[str](), list[FaultyLine]()
 
-    def _take(self, chunk: Chunk) -> None:
-        self._labels.add(chunk.labels)
-        self._columns.add(chunk.rows)
-        classes, positive = chunk.labels, self._positive
-        if positive is not None:
-            classes = (classes == positive).astype(float)
-        self._fingerprints.add(chunk.rows, classes, chunk.lines)
-        self._sample.add(chunk.rows, chunk.labels)
-        self._lengths.add(chunk.rows)
+        def take_fault(line: int, fault: Fault) -> None:
+            kinds[fault.kind] += 1
+            if len(first) < self.max_faults:
+                hint = hint_of(fault, source.name)
+                told = line, fault.column, fault.kind, fault.problem, fault.note
+                first.append(FaultyLine(*told, None if hint is None else str(hint)))
 
-    def _take_fault(self, line: int, fault: Fault) -> None:
-        self._kinds[fault.kind] = self._kinds.get(fault.kind, 0) + 1
-        if len(self._faults) < self._max_faults:
-            hint = hint_of(fault, self._source.name)
-            told = line, fault.column, fault.kind, fault.problem, fault.note
-            self._faults.append(FaultyLine(*told, None if hint is None else str(hint)))
-        self._stopped = fault.whole_file
-
-    def _profile(self) -> Profile:
-        reader, source, traits = self._reader, self._source, self._reader.traits
-        rows, features, stored = reader.rows_read, traits.features, reader.values_read
+        reader = SvmReader(source, max_features=self.max_features, on_fault=take_fault)
+        tally, columns, seen, sample = LabelTally(), Columns(), RowsSeen(), Sample(self.seed)
+        for chunk in reader:
+            tally.add(chunk.labels)
+            columns.add(chunk.rows)
+            classes = chunk.labels if self.positive is None else chunk.labels == self.positive
+            seen.add(chunk.rows, classes, chunk.lines)
+            sample.add(chunk.rows, chunk.labels)
+            on_progress(reader.rows_read)
+        rows, features, stored = reader.rows_read, reader.traits.features, reader.values_read
         return Profile(
             path=source.name,
             sha256=source.sha256(),
@@ -111,43 +96,38 @@ class Profiler:
             stored=stored,
             density=stored / rows / features if rows and features else None,
             from_pipe=not source.rereadable,
-            seed=self._seed,
-            notes=traits.notes,
+            seed=self.seed,
+            notes=reader.traits.notes,
             faults=FaultFacts(
                 count=reader.faults,
-                kinds=dict(sorted(self._kinds.items(), key=lambda one: (-one[1], one[0]))),
-                first=tuple(self._faults),
-                stopped=self._stopped,
+                kinds=dict(sorted(kinds.items(), key=lambda one: (-one[1], one[0]))),
+                first=tuple(first),
+                stopped=reader.stopped,
             ),
-            content=self._content(features) if rows else None,
+            content=self._content(reader, tally, columns, seen, sample) if rows else None,
         )
 
-    def _content(self, features: int) -> Content:
-        rows, sample = self._reader.rows_read, self._sample.rows
-        assert sample is not None
-        traits = self._reader.traits
-        columns = self._columns.result(int(not traits.zero_based), traits.max_index + 1)
-        labels = _label_facts(self._labels, self._positive)
-        row_facts = self._row_facts()
+    def _content(
+        self, reader: SvmReader, tally: LabelTally, ranges: Columns, seen: RowsSeen, drawn: Sample
+    ) -> Content:
+        rows, traits = reader.rows_read, reader.traits
+        columns = ranges.result(int(not traits.zero_based), traits.max_index + 1)
+        labels, row_facts = _label_facts(tally, self.positive), seen.facts()
         feature_facts = _feature_facts(columns)
-        sparse = self._reader.values_read < DENSE_SHARE * rows * features
-        advised, reason = _advise_scale(sparse, row_facts, feature_facts, columns, sample)
-        scaling = Scaling(advised, reason, self._scale or advised)
-        sample = _scaled(sample, scaling.applied, columns, features)
+        sparse = reader.values_read < DENSE_SHARE * rows * traits.features
+        advised, reason = _advise_scale(sparse, row_facts, feature_facts, columns, drawn.rows)
+        scaling = Scaling(advised, reason, self.scale or advised)
+        sample = _scaled(drawn.rows, scaling.applied, columns, traits.features)
         measured = measure(sample.slice(0, min(len(sample), MOST_COMPARED)))
-        distances, unknown = None, []
-        if isinstance(measured, str):
-            unknown.append(f"distances and σ: {measured}")
-        else:
-            distances = measured
+        distances = None if isinstance(measured, str) else measured
+        unknown = [f"distances and σ: {measured}"] if distances is None else []
         if labels.problem:
             unknown.append(f"A_T: {labels.problem}")
         elif labels.positive is None:
             unknown.append("A_T: requires two classes; --positive LABEL plays one of these")
         alignments = []
-        signs = np.where(self._sample.labels == labels.positive, 1.0, -1.0)
-        widths = [distances.sigma if distances else None, self._sigma]
-        for sigma in dict.fromkeys(widths):
+        signs = np.where(drawn.labels == labels.positive, 1.0, -1.0)
+        for sigma in dict.fromkeys([distances.sigma if distances else None, self.sigma]):
             if sigma is None or labels.positive is None:
                 continue
             found = align(sample, signs, sigma, rows)
@@ -157,50 +137,34 @@ class Profiler:
                 alignments.append(found)
         tried: tuple[TriedSigma, ...] = ()
         if distances and not labels.problem:
-            played_as = signs if labels.positive is not None else self._sample.labels
+            played_as = signs if labels.positive is not None else drawn.labels
             tried = _tried(sample, played_as, distances.sigma)
         facts = labels, row_facts, feature_facts, scaling, distances
         return Content(*facts, tuple(alignments), tuple(unknown), tried)
 
-    def _row_facts(self) -> RowFacts:
-        lengths = self._lengths
-        shortest = lengths.shortest if math.isfinite(lengths.shortest) else None
-        longest = lengths.longest if 0 < lengths.longest < math.inf else None
-        repeats = self._fingerprints.count, *self._fingerprints.result()
-        return RowFacts(lengths.empty, shortest, longest, *repeats)
-
 
 def _tried(sample: CsrRows, labels: Floats, median: float) -> tuple[TriedSigma, ...]:
     """Play some values of σ around the median distance; the best first, then the nearest to it."""
-    from ahpatron_cli.core.errors import NumericalError
-    from ahpatron_cli.core.kernels import Gaussian
-    from ahpatron_cli.core.learners import REGISTRY
-    from ahpatron_cli.core.multiclass import make_player
-
     names, numbers = np.unique(labels, return_inverse=True)
     rounds = min(len(sample), MOST_TRIED_ROWS)
     if rounds < FEWEST_TRIED_ROWS or not 2 <= len(names) <= MOST_TRIED_CLASSES:
         return ()
     rows = sample.slice(0, rounds)
     dense = rows.width <= DENSE_WIDTH and len(rows.values) >= DENSE_SHARE * rounds * rows.width
-    played = numbers.astype(np.float64)
-    if len(names) == 2:
-        played = 2 * played - 1
+    played = (2 * numbers - 1 if len(names) == 2 else numbers).astype(np.float64)
     found = []
     for factor in TRIED_FACTORS:
         learner = REGISTRY[SUGGESTED_LEARNER]()  # with its own defaults, as the suggested run
         sigma = factor * median
-        player = make_player(
-            learner, Gaussian(sigma=sigma), classes=len(names), seed=(0,), horizon=rounds
-        )
+        kernel, classes = Gaussian(sigma=sigma), len(names)
+        player = make_player(learner, kernel, classes=classes, seed=(0,), horizon=rounds)
         try:
             player.feed(rows.dense() if dense else rows, played[:rounds])
         except NumericalError:
             return ()
         found.append(TriedSigma(sigma, rounds, player.tally.mistakes / rounds))
-    return tuple(
-        sorted(found, key=lambda one: (one.mistake_rate, abs(math.log(one.sigma / median))))
-    )
+    found.sort(key=lambda one: (one.mistake_rate, abs(math.log(one.sigma / median))))
+    return tuple(found)
 
 
 def _feature_facts(columns: ColumnResult) -> FeatureFacts:

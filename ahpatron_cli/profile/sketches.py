@@ -2,7 +2,7 @@
 
 - `Columns`: smallest and largest value and count of each column, of the first 2^20 columns;
   24 bytes a column.
-- `Fingerprints`: hash, label and line of each row, of the first 2 million rows; 24 bytes a row.
+- `RowsSeen`: hash, label and line of each row, of the first 2 million rows; 24 bytes a row.
 - `Sample`: rows drawn at random, at most 4,000 rows and 2^20 values; 12 bytes a value.
 
 So the memory needed does not depend on the length of the file.
@@ -15,11 +15,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, row_sums
 from ahpatron_cli.data.geometry import row_hashes
+from ahpatron_cli.profile.profile import RowFacts
 
 MOST_COLUMNS = 1 << 20
 MOST_FINGERPRINTS = 2_000_000
@@ -54,12 +57,11 @@ class Columns:
     def _grow(self, width: int) -> None:
         """Room doubles when it runs out, up to the limit."""
         have = len(self._low)
-        if width <= have:
-            return
-        more = min(max(width, 2 * have), self._limit) - have
-        self._low = np.concatenate((self._low, np.full(more, np.inf)))
-        self._high = np.concatenate((self._high, np.full(more, -np.inf)))
-        self._count = np.concatenate((self._count, np.zeros(more, np.int64)))
+        if width > have:
+            more = 0, min(max(width, 2 * have), self._limit) - have
+            self._low = np.pad(self._low, more, constant_values=np.inf)
+            self._high = np.pad(self._high, more, constant_values=-np.inf)
+            self._count = np.pad(self._count, more)
 
     def result(self, first: int, stop: int) -> ColumnResult:
         """What is known of the columns `first` to `stop`, as far as they were looked at."""
@@ -88,69 +90,62 @@ class ColumnResult:
             return self.high - self.low
 
 
-class Lengths:
-    """The shortest and the longest row that is not empty."""
-
-    def __init__(self) -> None:
-        self.empty = 0
-        self.shortest = math.inf
-        self.longest = 0.0
-
-    def add(self, rows: CsrRows) -> None:
-        """Euclidean lengths, in units of 2^e so that no square overflows or underflows."""
-        exponents = np.frexp(rows.values)[1]
-        exponent = int(exponents.max(initial=-2000))
-        values = np.ldexp(rows.values, -exponent)
-        used = row_sums(rows, (rows.values != 0).astype(np.float64)) > 0
-        with np.errstate(over="ignore"):
-            lengths = np.ldexp(np.sqrt(row_sums(rows, values * values)[used]), exponent)
-        self.empty += len(rows) - len(lengths)
-        self.shortest = min(self.shortest, float(lengths.min(initial=math.inf)))
-        self.longest = max(self.longest, float(lengths.max(initial=0.0)))
-
-
-class Fingerprints:
-    """A hash of every row with its label and line: finds rows that appear again."""
+class RowsSeen:
+    """Lengths of rows, and a hash of each with its label and line, which finds those seen again."""
 
     def __init__(self, limit: int = MOST_FINGERPRINTS) -> None:
         self._limit = limit
-        self.count = 0
+        self._count = 0
         self._hashes = np.empty(limit, dtype=np.uint64)  # pages are taken only when written to
         self._labels = np.empty(limit)
         self._lines = np.empty(limit, dtype=np.int64)
+        self._empty, self._shortest, self._longest = 0, math.inf, 0.0
 
-    def add(self, rows: CsrRows, labels: Floats, lines: Integers) -> None:
-        """Remember the next rows, while there is room."""
-        taken = min(len(rows), self._limit - self.count)
-        if not taken:
-            return
-        part = slice(self.count, self.count + taken)
+    def add(self, rows: CsrRows, labels: NDArray[Any], lines: Integers) -> None:
+        """Take in the next rows, and remember them while there is room."""
+        lengths = _lengths(rows)
+        self._empty += len(rows) - len(lengths)
+        self._shortest = min(self._shortest, float(lengths.min(initial=math.inf)))
+        self._longest = max(self._longest, float(lengths.max(initial=0.0)))
+        taken = min(len(rows), self._limit - self._count)
+        part = slice(self._count, self._count + taken)
         self._hashes[part] = row_hashes(rows.slice(0, taken))
         self._labels[part] = labels[:taken]
         self._lines[part] = lines[:taken]
-        self.count += taken
+        self._count += taken
 
-    def result(self) -> tuple[int, tuple[int, int] | None, int, tuple[int, int] | None]:
-        """How many rows equal an earlier one, and how many another one of another label.
-
-        With a pair of lines each, as an example.
-        """
-        labels, lines = self._labels[: self.count], self._lines[: self.count]
-        order = np.lexsort((labels, self._hashes[: self.count]))
+    def facts(self) -> RowFacts:
+        """Lengths, and how many rows equal an earlier one, or one of another label."""
+        labels, lines = self._labels[: self._count], self._lines[: self._count]
+        order = np.lexsort((labels, self._hashes[: self._count]))
         hashes, labels, lines = self._hashes[order], labels[order], lines[order]
         same = hashes[1:] == hashes[:-1]
-        starts = np.flatnonzero(np.concatenate(([True], ~same)))[: self.count]
-        if not same.any():
-            return 0, None, 0, None
         differs = same & (labels[1:] != labels[:-1])
+        starts = np.flatnonzero(np.append(True, ~same))
         mixed = np.add.reduceat(np.append(False, differs).astype(np.int64), starts) > 0
-        sizes = np.diff(np.append(starts, self.count))
-        return (
-            int(np.count_nonzero(same)),
-            _earliest(lines, np.flatnonzero(same)),
-            int(sizes[mixed].sum()),
-            _earliest(lines, np.flatnonzero(differs)),
+        sizes = np.diff(starts, append=self._count)
+        return RowFacts(
+            empty=self._empty,
+            shortest=self._shortest if math.isfinite(self._shortest) else None,
+            longest=self._longest if 0 < self._longest < math.inf else None,
+            compared=self._count,
+            duplicates=int(np.count_nonzero(same)),
+            duplicate_lines=_earliest(lines, np.flatnonzero(same)),
+            contradictory=int(sizes[mixed].sum()),
+            contradictory_lines=_earliest(lines, np.flatnonzero(differs)),
         )
+
+
+def _lengths(rows: CsrRows) -> Floats:
+    """Euclidean lengths of rows that are not empty.
+
+    They are computed in units of 2^e, so that no square overflows or underflows.
+    """
+    exponent = int(np.frexp(rows.values)[1].max(initial=-2000))
+    values = np.ldexp(rows.values, -exponent)
+    used = row_sums(rows, (rows.values != 0).astype(np.float64)) > 0
+    with np.errstate(over="ignore"):
+        return np.ldexp(np.sqrt(row_sums(rows, values * values)[used]), exponent)
 
 
 def _earliest(lines: Integers, places: Integers) -> tuple[int, int] | None:
@@ -178,19 +173,17 @@ class Sample:
         self._most_values = most_values
         self._drawn = np.zeros(0)
         self.labels: Floats = np.zeros(0)
-        self.rows: CsrRows | None = None
+        self.rows = CsrRows(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0), 0)
 
     def add(self, rows: CsrRows, labels: Floats) -> None:
         """Let the next rows take part."""
         drawn = self._random.random(len(rows))
         full = len(self._drawn) >= self._most_rows
         candidates = np.flatnonzero(drawn < self._drawn[-1]) if full else np.arange(len(rows))
-        best = np.argsort(drawn[candidates], kind="stable")[: self._most_rows]
-        candidates = candidates[best]
+        candidates = candidates[np.argsort(drawn[candidates], kind="stable")[: self._most_rows]]
         if not len(candidates):
             return
-        new = rows.take(candidates)
-        joined = new if self.rows is None else CsrRows.concatenate([self.rows, new])
+        joined = CsrRows.concatenate([self.rows, rows.take(candidates)])
         all_drawn = np.concatenate((self._drawn, drawn[candidates]))
         order = np.argsort(all_drawn, kind="stable")[: self._most_rows]
         lengths = np.diff(joined.indptr)[order]

@@ -309,8 +309,8 @@ def peak_kilobytes(rows: int) -> int:
     code = (
         "import re, sys\n"
         "from ahpatron_cli.cli.app import run_command\n"
-        "from ahpatron_cli.profile.sketches import Fingerprints\n"
-        "Fingerprints.__init__.__defaults__ = (20_000,)\n"
+        "from ahpatron_cli.profile.sketches import RowsSeen\n"
+        "RowsSeen.__init__.__defaults__ = (20_000,)\n"
         "assert run_command(['inspect', '-']) == 0\n"
         "status = open('/proc/self/status').read()\n"
         "print(re.search(r'VmHWM:\\s+(\\d+)', status)[1], file=sys.stderr)"

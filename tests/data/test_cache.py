@@ -279,7 +279,7 @@ def read(path: Path) -> tuple[CompactRows, CsrRows]:
     """A file in memory, and its rows as the reader gives them."""
     with open_source(str(path)) as source:
         reader = SvmReader(source, chunk_bytes=10_000)
-        compact = gather(reader, reader)
+        compact = gather(reader, reader.traits)
     with open_source(str(path)) as source:
         rows = CsrRows.concatenate([chunk.rows for chunk in SvmReader(source)])
     return compact, rows

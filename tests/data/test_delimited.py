@@ -18,8 +18,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.datasets import load_svmlight_file
 
-from ahpatron_cli.data.delimited import MAX_WORDS, find_layout, layout_of_numbers, libsvm_lines
-from ahpatron_cli.data.layout import Layout, Wanted
+from ahpatron_cli.data.delimited import (
+    MAX_WORDS,
+    Layout,
+    Wanted,
+    find_layout,
+    layout_of_numbers,
+    libsvm_lines,
+)
 from ahpatron_cli.data.libsvm.grammar import finite_number
 from ahpatron_cli.data.source import Source, open_source
 from ahpatron_cli.data.table import BATCH_ROWS, KIND, Table, number, plain_numbers

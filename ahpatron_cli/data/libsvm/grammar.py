@@ -51,6 +51,15 @@ _FROM_ARFF = Remedy(
     "data.csv",
     label="COLUMN",
 )
+_JSON = "json", "JSON", "convert it: one line per example"
+_ARFF = "arff", "an ARFF file", _FROM_ARFF
+_NO_NAMES = "write each line as `label index:value ...`, without `|` and names"
+_FOREIGN: dict[bytes, tuple[str, str, str | Remedy]] = {
+    b"<": ("html", "an HTML or XML page", "check the download link"),
+    **{b"{": _JSON, b"[": _JSON, b"@": _ARFF, b"%": _ARFF},
+    b"|": ("vowpal-wabbit", "Vowpal Wabbit text", _NO_NAMES),
+}
+"""Kind, name and hint of formats that the first byte of a line gives away."""
 
 
 @dataclass(eq=False)
@@ -143,12 +152,19 @@ def _unlabelled(data: bytes, start: int, max_features: int) -> Line:
     label = b"0" if data[start : start + 1] == b"?" else b"0 "
     rest = data[start:].removeprefix(b"?")
     shift = len(data) - len(rest) - len(label)
-    try:
-        line = parse_line(label + rest, max_features)
-    except Fault as fault:
-        raise replace(fault, column=fault.column + shift) from None
+    line = _parse_moved(label + rest, max_features, shift)
     assert line is not None
     return line._replace(label=math.nan)
+
+
+def _parse_moved(
+    text: bytes, max_features: int, shift: int, *, in_pieces: bool = True
+) -> Line | None:
+    """Read a line of which only a part stands in the file, `shift` bytes further right."""
+    try:
+        return parse_line(text, max_features, in_pieces=in_pieces)
+    except Fault as fault:
+        raise replace(fault, column=fault.column + shift) from None
 
 
 def _refuse_in_pieces(data: bytes, max_features: int) -> None:
@@ -166,21 +182,14 @@ def _refuse_in_pieces(data: bytes, max_features: int) -> None:
         else:
             try:
                 line = parse_line(head + data[begin:end], max_features, in_pieces=False)
-            except Fault:
-                raise _with_context(head, data, begin, end, max_features) from None
+            except Fault:  # what follows the piece may tell more about its last token
+                more, shift = head + data[begin : end + CONTEXT], begin - len(head)
+                _parse_moved(more, max_features, shift, in_pieces=False)
+                raise
             columns = np.array(line.indices if line else [])
         if not len(columns):
             return  # nothing but a label, so far: too odd for this
         begin, head = end, b"0 %d:0" % int(columns[-1])
-
-
-def _with_context(head: bytes, data: bytes, begin: int, end: int, max_features: int) -> Fault:
-    """The fault of a piece; what follows the piece may tell more about its last token."""
-    try:
-        parse_line(head + data[begin : end + CONTEXT], max_features, in_pieces=False)
-    except Fault as fault:
-        return replace(fault, column=fault.column + begin - len(head))
-    raise AssertionError("a piece of a line is faulty and its beginning is not")
 
 
 def finite_number(text: bytes) -> float | None:
@@ -245,8 +254,7 @@ def _refuse_long_line(text: bytes) -> NoReturn:
 
 
 def _refuse_other_encodings(text: bytes) -> None:
-    encoding = foreign_encoding(text)
-    if encoding is not None:
+    if encoding := foreign_encoding(text):
         name = encoding[:6]
         problem = f"the text must be ASCII or UTF-8, not {name}"
         hint = f"convert it with `iconv -f {encoding} -t UTF-8 FILE > fixed.svm`"
@@ -258,18 +266,12 @@ def _refuse_other_encodings(text: bytes) -> None:
 
 
 def _refuse_byte(data: bytes, at: int) -> NoReturn:
+    note, width = f"the byte 0x{data[at]:02x}", 1
     if data[at] < 0x80:
-        note, width = f"the byte 0x{data[at]:02x}", 1
         raise Fault(at + 1, width, "control", "a line must not hold control characters", note)
-    for width in (2, 3, 4):
-        try:
-            character = data[at : at + width].decode("utf-8")
-        except UnicodeDecodeError:
-            continue
-        note = f"the character U+{ord(character):04X}"
-        break
-    else:
-        note, width = f"the byte 0x{data[at]:02x}", 1
+    character = data[at : at + 4].decode("utf-8", "replace")[0]
+    if data.startswith(character.encode(), at):  # else it stands for bytes that are none
+        note, width = f"the character U+{ord(character):04X}", len(character.encode())
     problem = "only comments may hold anything else than plain ASCII"
     raise Fault(at + 1, width, "not-ascii", problem, note)
 
@@ -282,14 +284,8 @@ def _label(token: _Token, data: bytes) -> float:
     if text.startswith(b"<<<<<<<"):
         note = "both versions of some lines are in the file"
         raise token.fault("conflict", "a merge conflict must be resolved first", note)
-    if text.startswith(b"<"):
-        raise token.foreign("html", "an HTML or XML page", "check the download link")
-    if text.startswith((b"{", b"[")):
-        raise token.foreign("json", "JSON", "convert it: one line per example")
-    if text.startswith((b"@", b"%")):
-        raise token.foreign("arff", "an ARFF file", _FROM_ARFF)
-    if text.startswith(b"|"):
-        raise _vowpal_wabbit(token)
+    if text[:1] in _FOREIGN:
+        raise token.foreign(*_FOREIGN[text[:1]])
     _refuse_delimited(data)
     if b":" in text:
         note = f"{_show(text)} is a feature: the label is missing"
@@ -344,7 +340,7 @@ def _refuse_feature(token: _Token, data: bytes, *, first_feature: bool) -> NoRet
     following_text = following[0] if following else b""
     index, colon, value = text.partition(b":")
     if text.startswith(b"|"):
-        raise _vowpal_wabbit(token)
+        raise token.foreign(*_FOREIGN[b"|"])
     if text.startswith(b"qid:"):
         problem = "qid must be a whole number, right after the label"
         raise token.fault("qid", problem, f"{_show(text)} is not")
@@ -402,11 +398,6 @@ def _not_a_number(token: _Token, what: str) -> Fault:
     if b"_" in text and (plain.isdigit() if what == "index" else _NUMBER.fullmatch(plain)):
         return fault("underscore", "not hold underscores", f"write {_show(plain)}")
     return fault("word", "be a number", f"{shown} is not a number")
-
-
-def _vowpal_wabbit(token: _Token) -> Fault:
-    hint = "write each line as `label index:value ...`, without `|` and names"
-    return token.foreign("vowpal-wabbit", "Vowpal Wabbit text", hint)
 
 
 def _show(text: bytes) -> str:

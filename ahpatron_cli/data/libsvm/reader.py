@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -37,6 +37,7 @@ _COMMENT = re.compile(rb"#[^\n]*")
 _NO_LABEL = re.compile(rb"\n(?=[0-9]+:)")
 _QUESTION = re.compile(rb"\n\?(?=[ \n])")
 _QUERY = re.compile(rb"(\n[^ \n]+) qid:[0-9]+(?=[ \n])")
+_FIRST_TOKEN = re.compile(rb"^[ \t]*([^\s#]+)", re.MULTILINE)
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,6 +49,20 @@ class Chunk:
     rows: CsrRows
     lines: Integers
     """The line number of each row, from 1."""
+
+    def slice(self, start: int, stop: int) -> Chunk:
+        """Rows `start` to `stop`, sharing memory with this one."""
+        part = slice(start, stop)
+        return Chunk(self.labels[part], self.rows.slice(start, stop), self.lines[part])
+
+    @staticmethod
+    def concatenate(chunks: Sequence[Chunk]) -> Chunk:
+        """All rows of all chunks, in order."""
+        return Chunk(
+            np.concatenate([chunk.labels for chunk in chunks]),
+            CsrRows.concatenate([chunk.rows for chunk in chunks]),
+            np.concatenate([chunk.lines for chunk in chunks]),
+        )
 
 
 @dataclass
@@ -98,15 +113,13 @@ class SvmReader:
             raise ValueError(f"chunk_bytes must be in 1..{MAX_LINE}")
         if not 0 <= max_features <= LARGEST_MAX_FEATURES:
             raise ValueError(f"max_features must be in 0..{LARGEST_MAX_FEATURES}")
-        self._source = source
-        self._max_features = max_features
-        self._chunk_bytes = chunk_bytes
-        self._max_rows = max_rows
-        self._on_fault = on_fault
-        self._may_lack_labels = may_lack_labels
+        self._source, self._chunk_bytes = source, chunk_bytes
+        self._max_features, self._max_rows = max_features, max_rows
+        self._on_fault, self._may_lack_labels = on_fault, may_lack_labels
         self._saw_comment = False
-        self._stopped = False
         self._lines = 0
+        self.stopped = False
+        """Whether a fault made the rest of the file meaningless."""
         self.rows_read = 0
         self.values_read = 0
         self.faults = 0
@@ -128,7 +141,7 @@ class SvmReader:
             if len(chunk.labels):
                 self._note(chunk)
                 yield chunk
-            if self._stopped or self.rows_read == self._max_rows:
+            if self.stopped or self.rows_read == self._max_rows:
                 return
         if not self.rows_read and not self.faults:
             raise self._no_rows()
@@ -140,7 +153,8 @@ class SvmReader:
                 yield text
                 continue
             while text and self.rows_read < self._max_rows:
-                end = _after_lines(text, self._max_rows - self.rows_read)
+                ends = np.append(np.flatnonzero(_line_ends(text)), len(text))
+                end = int(ends[: self._max_rows - self.rows_read][-1]) + 1
                 yield text[:end]
                 text = text[end:]
 
@@ -149,8 +163,7 @@ class SvmReader:
         self.rows_read += len(chunk.labels)
         self.values_read += len(rows.values)
         self.traits.max_index = max(self.traits.max_index, rows.width - 1)
-        if not self.traits.zero_based:
-            self.traits.zero_based = not rows.columns.all()
+        self.traits.zero_based = self.traits.zero_based or not rows.columns.all()
 
     def _fast(self, text: bytes, first_line: int) -> Chunk | None:
         """The rows of these lines, or None if a single byte of them cannot be vouched for."""
@@ -160,15 +173,12 @@ class SvmReader:
         if text[:first_end].endswith(b" "):  # LIBSVM's own files end every line so
             text = text.replace(b" \n", b"\n")
         # a long comment would take 8 bytes of memory for each of its own
-        read = None if b"#" in text else read_plain(text, self._max_features)
-        if read is not None:
-            labels, rows = read
-            return Chunk(labels, rows, np.arange(first_line, first_line + len(labels)))
+        if b"#" not in text and (read := read_plain(text, self._max_features)):
+            return Chunk(*read, np.arange(first_line, first_line + len(read[0])))
         tidy = _tidy(text, self._may_lack_labels)
         if tidy is None or tidy.text == text:
             return None
-        read = read_plain(tidy.text, self._max_features)
-        if read is None:
+        if (read := read_plain(tidy.text, self._max_features)) is None:
             return None
         self.traits.saw_qid |= tidy.had_qid
         labels, rows = read
@@ -195,9 +205,8 @@ class SvmReader:
                     raise user_error(fault, self._source.name, number, line_text) from None
                 self.faults += 1
                 self._on_fault(number, fault)
-                if not fault.whole_file:
-                    continue
-                self._stopped = True
+                self.stopped, line = fault.whole_file, None
+            if self.stopped:
                 break
             if line is None:
                 continue
@@ -235,14 +244,7 @@ def _keep_freed_memory() -> None:
 
 def _line_ends(text: bytes) -> NDArray[np.bool_]:
     """Which bytes are line ends."""
-    ends: NDArray[np.bool_] = np.frombuffer(text, dtype=np.uint8) == ord("\n")
-    return ends
-
-
-def _after_lines(text: bytes, count: int) -> int:
-    """Where the first `count` lines of a text end."""
-    ends = np.flatnonzero(_line_ends(text))
-    return int(ends[count - 1]) + 1 if count <= len(ends) else len(text)
+    return np.asarray(np.frombuffer(text, dtype=np.uint8) == ord("\n"))
 
 
 class _Tidy(NamedTuple):
@@ -285,9 +287,6 @@ def _squeeze(text: bytes, byte: bytes) -> bytes:
     while byte * 2 in text:
         text = text.replace(byte * 2, byte)
     return text
-
-
-_FIRST_TOKEN = re.compile(rb"^[ \t]*([^\s#]+)", re.MULTILINE)
 
 
 @dataclass

@@ -10,16 +10,6 @@ def percent(rate: float) -> str:
     return f"{100 * rate:.2f}"
 
 
-def measure(value: float, in_percent: bool) -> str:
-    """A metric or its spread: `11.20` in percent, else `0.8312`."""
-    return percent(value) if in_percent else f"{value:.4f}"
-
-
-def measured_difference(difference: float, in_percent: bool) -> str:
-    """A difference of metrics, with its sign: `+0.10` points, else `+0.0012`."""
-    return f"{100 * difference:+.2f}" if in_percent else f"{difference:+.4f}"
-
-
 def p_value(value: float) -> str:
     """`0.032`, `< 0.001`."""
     return "< 0.001" if value < 0.001 else f"{value:.3f}"

@@ -41,29 +41,72 @@ if TYPE_CHECKING:  # rich, numpy and the modules that need them are imported whe
     from ahpatron_cli.output.table import Page
     from ahpatron_cli.sweep.summary import Findings, Setting, TrialData, TrialRecord
 
+_OF_FAILED = ("id", "data", "learner", "params", "seed", "repeat", "error")
 FORMATS = ("table", "json", "jsonl", "csv", "markdown", "latex")
 
 
 def write_reports(reports: Sequence[Report], format: str) -> None:
     """Write runs to standard output."""
-    _write(run_page(reports) if format == "table" else to_text(reports, format))
+    _write(_reports(reports, format), format)
+
+
+def to_text(reports: Sequence[Report], format: str) -> str:
+    """All reports in one of `FORMATS`; "table" is the terminal's table without colour or limit."""
+    return _text(_reports(reports, format), format)
 
 
 def write_findings(findings: Findings, format: str, *, only_matrix: bool = False) -> None:
     """Write what a sweep found to standard output."""
-    from ahpatron_cli.output.sweep_table import findings_page
+    _write(_findings(findings, format, only_matrix), format)
 
-    _write(
-        findings_page(findings, only_matrix=only_matrix)
-        if format == "table"
-        else findings_to_text(findings, format, only_matrix=only_matrix)
+
+def findings_to_text(findings: Findings, format: str, *, only_matrix: bool = False) -> str:
+    """What a sweep found in one of `FORMATS`."""
+    return _text(_findings(findings, format, only_matrix), format)
+
+
+def trials_to_text(trials: Sequence[TrialRecord], format: str) -> str:
+    """One flat row per trial, as json, jsonl or csv."""
+    from ahpatron_cli.sweep.results_file import flat_trial
+
+    if format not in ("json", "jsonl", "csv"):
+        raise usage(f"--trials cannot be shown as {format}", "use --format csv, jsonl or json")
+    rows = [flat_trial(trial) for trial in trials]
+    return (
+        _document(rows) if format == "json" else _jsonl(rows) if format == "jsonl" else _csv(rows)
     )
 
 
-def _write(shown: Page | str) -> None:
+def _reports(reports: Sequence[Report], format: str) -> Page | str:
+    match format:
+        case "json":
+            documents = [to_json(report) for report in reports]
+            return _document(documents[0] if len(documents) == 1 else documents)
+        case "jsonl":
+            return _jsonl(_run_rows(reports))
+        case "csv":
+            return _csv(map(_flat_run, _run_rows(reports)))
+    return run_page(reports)
+
+
+def _findings(findings: Findings, format: str, only_matrix: bool) -> Page | str:
+    from ahpatron_cli.output.sweep_table import findings_page
+
+    match format:
+        case "json":
+            return _document(_findings_to_json(findings, only_matrix))
+        case "jsonl":
+            return _jsonl(_matrix_rows(findings) if only_matrix else _setting_rows(findings))
+        case "csv":
+            flat = map(_flat_setting, _setting_rows(findings))
+            return _csv(_matrix_rows(findings) if only_matrix else flat)
+    return findings_page(findings, paper=format != "table", only_matrix=only_matrix)
+
+
+def _write(shown: Page | str, format: str) -> None:
     """Write and flush, so that a full disk is noticed here."""
-    if isinstance(shown, str):
-        sys.stdout.write(shown)
+    if format != "table" or isinstance(shown, str):
+        sys.stdout.write(_text(shown, format))
         sys.stdout.flush()
         return
     from rich.console import Console
@@ -73,62 +116,16 @@ def _write(shown: Page | str) -> None:
     print_page(shown, Console())
 
 
-def to_text(reports: Sequence[Report], format: str) -> str:
-    """All reports in one of `FORMATS`; "table" is the terminal's table without colour or limit."""
-    match format:
-        case "json":
-            documents = [to_json(report) for report in reports]
-            return _document(documents[0] if len(documents) == 1 else documents)
-        case "jsonl":
-            return _jsonl(_run_rows(reports))
-        case "csv":
-            return _csv(map(_flat_run, _run_rows(reports)))
-    return _page_to_text(run_page(reports), format)
+def _text(shown: Page | str, format: str) -> str:
+    if isinstance(shown, str):
+        return shown
+    if format not in FORMATS:
+        raise ValueError(f"no such format: {format}")
+    if format != "table":
+        return to_markdown(shown) if format == "markdown" else to_latex(shown)
+    from ahpatron_cli.output.terminal import page_to_plain_text
 
-
-def findings_to_text(findings: Findings, format: str, *, only_matrix: bool = False) -> str:
-    """What a sweep found in one of `FORMATS`."""
-    from ahpatron_cli.output.sweep_table import findings_page
-
-    match format:
-        case "json":
-            return _document(_findings_to_json(findings, only_matrix))
-        case "jsonl":
-            rows = _matrix_rows(findings) if only_matrix else _setting_rows(findings)
-            return _jsonl(rows)
-        case "csv":
-            flat = map(_flat_setting, _setting_rows(findings))
-            return _csv(_matrix_rows(findings) if only_matrix else flat)
-    page = findings_page(findings, paper=format != "table", only_matrix=only_matrix)
-    return _page_to_text(page, format)
-
-
-def trials_to_text(trials: Sequence[TrialRecord], format: str) -> str:
-    """One flat row per trial, as json, jsonl or csv."""
-    from ahpatron_cli.sweep.results_file import flat_trial
-
-    rows = [flat_trial(trial) for trial in trials]
-    match format:
-        case "json":
-            return _document(rows)
-        case "jsonl":
-            return _jsonl(rows)
-        case "csv":
-            return _csv(rows)
-    raise usage(f"--trials cannot be shown as {format}", "use --format csv, jsonl or json")
-
-
-def _page_to_text(page: Page, format: str) -> str:
-    match format:
-        case "markdown":
-            return to_markdown(page)
-        case "latex":
-            return to_latex(page)
-        case "table":
-            from ahpatron_cli.output.terminal import page_to_plain_text
-
-            return page_to_plain_text(page)
-    raise ValueError(f"no such format: {format}")
+    return page_to_plain_text(shown)
 
 
 def _run_rows(reports: Sequence[Report]) -> Iterator[Json]:
@@ -152,7 +149,11 @@ def _findings_to_json(findings: Findings, only_matrix: bool) -> Json:
         return document
     return document | {
         "trials": findings.trials,
-        "failed": [_failed(trial) for trial in findings.failed],
+        "failed": [
+            {name: getattr(trial, name) for name in _OF_FAILED}
+            | {"data": trial.data.record.path, "params": plain_params(trial.params)}
+            for trial in findings.failed
+        ],
         "datasets": [
             {
                 "data": data_to_json(found.data.record) | _preparation(found.data),
@@ -173,18 +174,17 @@ def _findings_to_json(findings: Findings, only_matrix: bool) -> Json:
 
 def _matrix_to_json(findings: Findings) -> Json:
     """Learners x data sets, and the tests over data sets; null where there is no value."""
-    matrix = findings.matrix()
-    ranks = matrix.ranks
+    datasets, matrix, ranks = findings.datasets, findings.matrix, findings.ranks
     return {
-        "data": [found.data.record.path for found in matrix.datasets],
-        "learners": list(matrix.learners),
-        "mean": [[one and one.mean for one in row] for row in matrix.rows],
-        "sd": [[one and one.sd for one in row] for row in matrix.rows],
+        "data": [found.data.record.path for found in datasets],
+        "learners": list(matrix),
+        "mean": [[one and one.mean for one in row] for row in matrix.values()],
+        "sd": [[one and one.sd for one in row] for row in matrix.values()],
         "verdict": [
-            [one and found.verdict(one) for one, found in zip(row, matrix.datasets, strict=True)]
-            for row in matrix.rows
+            [one and found.verdict(one) for one, found in zip(row, datasets, strict=True)]
+            for row in matrix.values()
         ],
-        "mean_ranks": [ranks.mean_ranks.get(learner) for learner in matrix.learners],
+        "mean_ranks": [ranks.mean_ranks.get(learner) for learner in matrix],
         "friedman": ranks.friedman,
         "friedman_p_value": ranks.p_value,
         "critical_difference": ranks.critical_difference,
@@ -195,15 +195,14 @@ def _matrix_to_json(findings: Findings) -> Json:
 
 def _matrix_rows(findings: Findings) -> Iterator[Json]:
     """One per learner."""
-    matrix = findings.matrix()
-    for learner, row in zip(matrix.learners, matrix.rows, strict=True):
+    for learner, row in findings.matrix.items():
         line: Json = {"learner": learner}
-        for found, one in zip(matrix.datasets, row, strict=True):
+        for found, one in zip(findings.datasets, row, strict=True):
             name = literal(found.short)
             line[name] = one and one.mean
             line[f"{name} sd"] = one and one.sd
             line[f"{name} verdict"] = one and found.verdict(one)
-        yield line | {"mean_rank": matrix.ranks.mean_ranks.get(learner)}
+        yield line | {"mean_rank": findings.ranks.mean_ranks.get(learner)}
 
 
 def _setting_rows(findings: Findings) -> Iterator[Json]:
@@ -236,24 +235,12 @@ def _setting(setting: Setting) -> Json:
     }
 
 
-def _failed(trial: TrialRecord) -> Json:
-    return {
-        "id": trial.id,
-        "data": trial.data.record.path,
-        "learner": trial.learner,
-        "params": plain_params(trial.params),
-        "seed": trial.seed,
-        "repeat": trial.repeat,
-        "error": trial.error,
-    }
-
-
 def write_inspected(
     format: str, text: Callable[[Console], None], document: Callable[[], Json]
 ) -> None:
     """Write to standard output what `text` prints for people, or a JSON document."""
     if format == "json":
-        _write(_document(document()))
+        _write(_document(document()), format)
         return
     from rich.console import Console
 
@@ -290,10 +277,9 @@ def _csv(rows: Iterable[Json]) -> str:
 
 def _flat_run(row: Json) -> Json:
     """Parts in columns of their own, such as `this_file_NAME`; reasons as one text."""
-    part = row.pop("this_file", None) or {}
-    row |= {f"this_file_{name}": value for name, value in part.items()}
-    for name in ("window", "fading"):
-        row |= {f"{name}_{key}": value for key, value in row.pop(name, {}).items()}
+    for name in ("this_file", "window", "fading"):
+        part = row.pop(name, None) or {}
+        row |= {f"{name}_{key}": value for key, value in part.items()}
     if "metrics" in row:
         row |= _columns("metrics", row.pop("metrics"), Metrics)
     if "certificate" in row:
@@ -314,8 +300,7 @@ def _flat_setting(row: Json) -> Json:
 
 def _columns(prefix: str, value: Json | None, kind: type) -> Json:
     """A column for each field of a record, empty if there is no record."""
-    names = [field.name for field in dataclasses.fields(kind)]
-    return {f"{prefix}_{name}": (value or {}).get(name) for name in names}
+    return {f"{prefix}_{one.name}": (value or {}).get(one.name) for one in dataclasses.fields(kind)}
 
 
 def _csv_cell(value: ParamValue | None) -> str:

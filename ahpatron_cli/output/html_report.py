@@ -13,7 +13,7 @@ from typing import Any
 
 from ahpatron_cli.atomic import format_of_suffix, write_atomically
 from ahpatron_cli.data.labels import describe
-from ahpatron_cli.numbers import counted, measure
+from ahpatron_cli.numbers import counted
 from ahpatron_cli.output.escape import literal
 from ahpatron_cli.output.markup import html_ours, html_table, html_text
 from ahpatron_cli.output.pictures import INSTALL, Pen, has_matplotlib, inline_svg, picture
@@ -136,8 +136,7 @@ def _overview(findings: Findings) -> str:
         + ".</p>"
     ]
     if len(findings.datasets) > 1:
-        found = findings.matrix()
-        matrix, ranks = matrix_table(found), found.ranks
+        matrix, ranks = matrix_table(findings), findings.ranks
         notes = html_ours(" ".join(matrix.notes))
         parts += [html_table(matrix), f'<p class="notes">{notes}</p>']
         if ranks.critical_difference is not None and has_matplotlib():
@@ -160,13 +159,11 @@ def _overview(findings: Findings) -> str:
 def _winner(data: DataFindings) -> str:
     """`lowest AMR 6.17 ± 0.15 % by ahpatron (budget=800)`."""
     best, metric = data.winner, data.criterion.metric
-    value = measure(best.mean, metric.in_percent)
-    value += "" if best.sd is None else f" ± {measure(best.sd, metric.in_percent)}"
+    value = best.shown + (f" ± {best.spread}" if best.spread else "")
     value += " %" if metric.in_percent else ""
     which = "highest" if metric.larger_is_better else "lowest"
     setting = f" ({html_text(best.label)})" if best.label else ""
-    name = metric.head.removesuffix(" %")
-    return f"{which} {name} {value} by <strong>{html_text(best.learner)}</strong>{setting}"
+    return f"{which} {metric.short} {value} by <strong>{html_text(best.learner)}</strong>{setting}"
 
 
 def _rivals(data: DataFindings) -> str:
@@ -219,7 +216,7 @@ def _facts(data: DataFindings) -> str:
 
 
 def _pictures(data: DataFindings, anchor: str, by_learner: Mapping[str, Pen], x: str | None) -> str:
-    figures, name = [], data.criterion.metric.head.removesuffix(" %")
+    figures, name = [], data.criterion.metric.short
     panel = parameter_panel(data, x)
     if panel is not None:
         several = max(setting.summary.repeats for setting in data.settings) > 1

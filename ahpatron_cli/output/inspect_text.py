@@ -9,7 +9,6 @@ from rich.text import Text
 
 from ahpatron_cli import __version__
 from ahpatron_cli.core import KERNELS, REGISTRY, Kernel, Learner
-from ahpatron_cli.core.parameters import Spec
 from ahpatron_cli.data.geometry import Alignment, Distances
 from ahpatron_cli.data.labels import describe, show
 from ahpatron_cli.data.source import STDIN_NAME
@@ -31,7 +30,6 @@ from ahpatron_cli.profile.profile import (
 from ahpatron_cli.records import (
     SCHEMA,
     Json,
-    ParamValue,
     RunRecord,
     plain,
     plain_params,
@@ -43,7 +41,7 @@ _MOST_LABELS = 10
 _WIDE, _NAMES = 60, 14
 """Windows from `_WIDE` columns on have a column of `_NAMES` for names."""
 _BAR = 40
-_FULL, _TRACE = "█", "▏"
+_LIMITS = ("over", "at_least", "under", "at_most", "even")
 _Kind: TypeAlias = type[Learner[Any]] | type[Kernel]
 _Entry: TypeAlias = tuple[str, str]
 """A name and a text."""
@@ -68,27 +66,25 @@ def print_profile(profile: Profile, console: Console) -> None:
 def print_model(model: Model, record: RunRecord, path: str, written: str, console: Console) -> None:
     """Write what a model is to the console's stream."""
     file = f"; last learned from {literal(model.data)}" if model.data else ""
-    about = f"{model.learner}, {model.kernel} kernel{file}; written {written} by ahpatron "
-    about += literal(model.version)
+    made = f"written {written} by ahpatron {literal(model.version)}"
+    about = f"{model.learner}, {model.kernel} kernel{file}; {made}"
     kept = "no examples"
     if record.support_size is not None:
         kept = counted(record.support_size, "example")
         if model.classes and model.params.get("multiclass") != "shared":
             kept += " per class, at most"
-    rate = f"{percent(record.mistake_rate)} %"
+    mistakes = f"{record.mistakes:,} mistakes ({percent(record.mistake_rate)} %)"
     learned = [
-        ("rounds", f"{record.rounds:,}, with {record.mistakes:,} mistakes ({rate})"),
+        ("rounds", f"{record.rounds:,}, with {mistakes}"),
         ("features", f"{model.features:,}, computed {'densely' if model.dense else 'sparsely'}"),
         ("labels", describe(model.labels) or f"{show(-1.0)} and {show(1.0)}"),
         ("scaling", model.scale),
         ("seed", str(model.seed)),
         ("active set", f"{kept}, ‖f‖ = {record.norm:.6g}"),
     ]
-    params = {**model.params, **model.kernel_params}
-    sections = [
-        _Section("Stream", learned),
-        _Section("Parameters", [(name, str(plain(value))) for name, value in params.items()]),
-    ]
+    params = plain_params({**model.params, **model.kernel_params})
+    shown = [(name, str(value)) for name, value in params.items()]
+    sections = [_Section("Stream", learned), _Section("Parameters", shown)]
     _print(path, about, (), sections, console)
 
 
@@ -175,11 +171,8 @@ def _labels(labels: LabelFacts, rows: int) -> Iterator[_Entry]:
         yield "others", f"{'' if labels.complete else 'more than '}{hidden:,} more labels"
     if labels.positive is not None:
         count = dict(labels.counts).get(labels.positive, 0)
-        rarer = min(count, rows - count) / rows
-        yield (
-            "frequent label",
-            f"{share(rarer)} mistakes, by always predicting the more frequent one",
-        )
+        rarer = share(min(count, rows - count) / rows)
+        yield "frequent label", f"{rarer} mistakes, by always predicting the more frequent one"
     elif not labels.problem:
         yield "played", f"as {len(labels.counts):,} classes"
     if len(labels.counts) > 1:
@@ -208,15 +201,11 @@ def _features(facts: FeatureFacts, features: int) -> Iterator[_Entry]:
     yield "values", _span(facts.low, facts.high)
     yield "within 0..1", f"{facts.within_0_1:,}"
     yield "within -1..1", f"{facts.within_1_1:,}"
-    yield "never used", _count(facts.never_used)
-    yield "constant", _count(facts.constant)
+    yield "never used", f"{facts.never_used:,}" if facts.never_used else "none"
+    yield "constant", f"{facts.constant:,}" if facts.constant else "none"
     if facts.widest:
         ranges = (f"{one.index}: {_span(one.low, one.high)}" for one in facts.widest)
         yield "widest", "; ".join(ranges)
-
-
-def _count(count: int) -> str:
-    return f"{count:,}" if count else "none"
 
 
 def _span(low: float, high: float) -> str:
@@ -250,31 +239,29 @@ def _kernel(content: Content, rows: int) -> Iterator[_Entry]:
         rates = ", ".join(f"{short(one.sigma)}: {share(one.mistake_rate)}" for one in content.tried)
         tried = content.tried[0].rounds
         on = f"{counted(tried, 'row')} drawn at random"
-        if tried == rows:
-            on = "all rows in a random order"
+        on = "all rows in a random order" if tried == rows else on
         yield "tried σ", f"{rates} mistakes of {SUGGESTED_LEARNER} on {on}"
     for alignment in content.alignments:
         yield "alignment A_T", _alignment(alignment)
 
 
 def _alignment(alignment: Alignment) -> str:
-    place = f"at σ = {short(alignment.sigma)}"
-    per_round = f"{alignment.per_round:.3f} of T"
+    where = f"at σ = {short(alignment.sigma)}, {alignment.per_round:.3f} of T"
     if alignment.exact:
-        return f"{alignment.value:,.1f} {place}, {per_round}, exact"
-    error = alignment.standard_error
-    spread = "" if error is None else f" ± {error:,.1f}"
+        return f"{alignment.value:,.1f} {where}, exact"
     drawn = f"estimated from {counted(alignment.rows, 'row')} drawn at random"
-    return f"{alignment.value:,.1f}{spread} {place}, {per_round}; {drawn}" + (
-        "" if error is None else ", ± standard error"
-    )
+    if alignment.standard_error is None:
+        return f"{alignment.value:,.1f} {where}; {drawn}"
+    spread = f"± {alignment.standard_error:,.1f}"
+    return f"{alignment.value:,.1f} {spread} {where}; {drawn}, ± standard error"
 
 
 def _faults(faults: FaultFacts, name: str) -> _Section:
-    lines = []
-    for fault in faults.first:
-        note = f" ({literal(fault.note)})" if fault.note else ""
-        lines.append(f"{name}:{fault.line}:{fault.column}: {fault.problem}{note}")
+    lines = [
+        f"{name}:{fault.line}:{fault.column}: {fault.problem}"
+        + (f" ({literal(fault.note)})" if fault.note else "")
+        for fault in faults.first
+    ]
     kinds = ", ".join(f"{count:,} {kind}" for kind, count in faults.kinds.items())
     head = f"{counted(faults.count, 'faulty line')}: {kinds}"
     if faults.count > len(lines):
@@ -327,32 +314,27 @@ def _title(kind: _Kind) -> str:
     return (kind.__doc__ or "").splitlines()[0].replace("`", "")
 
 
-def _default(kind: _Kind, name: str) -> ParamValue | None:
+def _default(kind: _Kind, name: str) -> Any:
     values: dict[str, Any] = {field.name: field.default for field in fields(kind)}
-    return None if values[name] is None else plain(values[name])
+    return plain(values[name])
 
 
 def _kind_to_json(kind: _Kind) -> Json:
-    parameters = [_parameter(kind, name, spec) for name, spec in kind.specs().items()]
+    parameters = [
+        {
+            "name": name,
+            "symbol": spec.symbol,
+            "meaning": spec.meaning,
+            "type": spec.kind.__name__,
+            "legal": spec.legal(),
+            **{limit: getattr(spec, limit) for limit in _LIMITS},
+            "words": [*spec.words, *(["inf"] if spec.infinite else [])],
+            "default": _default(kind, name),
+            "default_formula": spec.formula,
+        }
+        for name, spec in kind.specs().items()
+    ]
     return {"name": kind.name, "title": _title(kind), "parameters": parameters}
-
-
-def _parameter(kind: _Kind, name: str, spec: Spec) -> Json:
-    return {
-        "name": name,
-        "symbol": spec.symbol,
-        "meaning": spec.meaning,
-        "type": spec.kind.__name__,
-        "legal": spec.legal(),
-        "over": spec.over,
-        "at_least": spec.at_least,
-        "under": spec.under,
-        "at_most": spec.at_most,
-        "even": spec.even,
-        "words": [*spec.words, *(["inf"] if spec.infinite else [])],
-        "default": _default(kind, name),
-        "default_formula": spec.formula,
-    }
 
 
 def profile_to_json(profile: Profile) -> Json:
@@ -361,9 +343,8 @@ def profile_to_json(profile: Profile) -> Json:
     content = document.pop("content") or dict.fromkeys(one.name for one in fields(Content))
     labels = content["labels"]
     if labels:
-        labels["counts"] = [
-            {"label": whole(label), "rows": count} for label, count in labels["counts"]
-        ]
+        counts = labels["counts"]
+        labels["counts"] = [{"label": whole(label), "rows": rows} for label, rows in counts]
         for name in ("negative", "positive"):
             labels[name] = None if labels[name] is None else whole(labels[name])
     follows = {"advice": advice(profile), "next": next_commands(profile)}

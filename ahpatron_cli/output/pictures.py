@@ -1,7 +1,7 @@
 """Learning curves, and what all pictures share: pens, names beside lines, reproducible bytes.
 
-matplotlib is an extra (`ahpatron-cli[plot]`) and slow to import, so it is only met inside the
-functions that draw. Its object interface is used: no global state, no window, no display.
+matplotlib is an extra and slow to import, so only the functions that draw import it. They use its
+object interface: no global state, no window, no display.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ import warnings
 from bisect import bisect
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import cycle, islice
 from pathlib import Path
 from statistics import fmean
 from typing import TYPE_CHECKING, Any
@@ -85,11 +86,9 @@ class Name:
 
 def pens(count: int) -> list[Pen]:
     """A pen for each learner, no two alike among the first 28."""
-    rounds = [divmod(number, len(_COLOURS)) for number in range(count)]
-    return [
-        Pen(_COLOURS[rest], _STROKES[turn % len(_STROKES)], _MARKERS[turn % len(_MARKERS)])
-        for turn, rest in rounds
-    ]
+    rounds = zip(_STROKES, _MARKERS, strict=True)
+    kinds = [Pen(colour, *look) for look in rounds for colour in _COLOURS]
+    return list(islice(cycle(kinds), count))
 
 
 def has_matplotlib() -> bool:
@@ -119,14 +118,8 @@ def picture(draw: Callable[[], Figure], format: str, *, transparent: bool = Fals
     fixed = rc_context({"svg.hashsalt": "ahpatron", "pdf.fonttype": 42})
     with fixed, warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")  # shown as a box
-        draw().savefig(
-            target,
-            format=format,
-            dpi=200,
-            bbox_inches="tight",
-            transparent=transparent,
-            metadata=dict(_METADATA[format]),
-        )
+        look: dict[str, Any] = {"dpi": 200, "bbox_inches": "tight", "transparent": transparent}
+        draw().savefig(target, format=format, metadata=dict(_METADATA[format]), **look)
     return target.getvalue()
 
 
@@ -160,16 +153,8 @@ def name_lines(axes: Axes, names: Sequence[Name], *, size: float, threads: bool 
             axes.plot([start, left], [name.end, place], color=colour, linewidth=0.6, **outside)
         middle = (left + right) / 2  # where a marker goes, if the line has markers
         axes.plot([left, middle, right], [place] * 3, markevery=[1], **name.look, **outside)
-        axes.text(
-            text,
-            place,
-            name.text,
-            transform=beside,
-            color=INK,
-            fontsize=size,
-            verticalalignment="center",
-            parse_math=False,
-        )
+        look: dict[str, Any] = {"color": INK, "fontsize": size, "parse_math": False}
+        axes.text(text, place, name.text, transform=beside, va="center", **look)
 
 
 def inches_per_name(size: float) -> float:
@@ -187,12 +172,10 @@ def text_width(text: str, size: float) -> float:
     from matplotlib.font_manager import FontProperties
     from matplotlib.textpath import text_to_path
 
+    font = FontProperties(size=size)
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        width, _, _ = text_to_path.get_text_width_height_descent(
-            text, FontProperties(size=size), ismath=False
-        )
-    return float(width)
+        return float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0])
 
 
 def fitted(text: str, points: float, size: float) -> str:
@@ -233,18 +216,23 @@ def inline_svg(picture: bytes, *, prefix: str, description: str) -> str:
     colour of the page's text, so that it can be read on a dark page too.
     """
     root = ElementTree.fromstring(picture)  # our own output: no entities to fear
-    _drop(root, {"metadata", "style"})
+    for parent in list(root.iter()):
+        for child in list(parent):
+            if _local(child.tag) in ("metadata", "style"):
+                parent.remove(child)
     for element in root.iter():
         element.tag = _local(element.tag)
         attributes = {_local(name): value for name, value in element.attrib.items()}
-        attributes |= _style(attributes.pop("style", ""))
+        declarations = filter(None, attributes.pop("style", "").split(";"))
+        pairs = (one.split(":", 1) for one in declarations)
+        attributes |= {name.strip(): value.strip() for name, value in pairs}
         element.attrib.clear()
         element.attrib.update(_unique(_in_ink(attributes), prefix))
         element.text = element.tail = None
-    width = root.attrib["width"].removesuffix("pt")
+    width = float(root.attrib["width"].removesuffix("pt"))
     root.attrib.pop("height")
     root.attrib |= {
-        "width": f"{float(width) * _PIXELS_PER_POINT:.0f}",
+        "width": f"{width * _PIXELS_PER_POINT:.0f}",
         "fill": "currentColor",  # black is the default, so matplotlib leaves it out
         "stroke-linejoin": "round",  # what the style element said
         "stroke-linecap": "butt",
@@ -254,22 +242,9 @@ def inline_svg(picture: bytes, *, prefix: str, description: str) -> str:
     return ElementTree.tostring(root, encoding="unicode")
 
 
-def _drop(root: ElementTree.Element, tags: set[str]) -> None:
-    for parent in list(root.iter()):
-        for child in list(parent):
-            if _local(child.tag) in tags:
-                parent.remove(child)
-
-
 def _local(name: str) -> str:
     """Without its namespace: HTML knows the elements of SVG, and `href` has replaced XLink."""
     return name.rpartition("}")[2]
-
-
-def _style(declarations: str) -> dict[str, str]:
-    """`fill: none; stroke: #333` as attributes."""
-    pairs = (declaration.split(":", 1) for declaration in declarations.split(";") if declaration)
-    return {name.strip(): value.strip() for name, value in pairs}
 
 
 def _in_ink(attributes: dict[str, str]) -> dict[str, str]:
@@ -311,10 +286,9 @@ def _as_csv(curves: Sequence[Curve]) -> str:
     head = ["learner", "round", "mistakes", "mistake_rate", *(["recent_rate"] if recent else [])]
     writer.writerow(head)
     for curve in curves:
-        columns = [curve.rounds.tolist(), curve.mistakes.tolist(), curve.mistake_rate.tolist()]
-        if curve.recent_rate is not None:
-            columns.append(curve.recent_rate.tolist())
-        for number, mistakes, *rates in zip(*columns, strict=True):
+        columns = curve.rounds, curve.mistakes, curve.mistake_rate, curve.recent_rate
+        known = (column.tolist() for column in columns if column is not None)
+        for number, mistakes, *rates in zip(*known, strict=True):
             shown = int(mistakes) if mistakes == int(mistakes) else mistakes
             writer.writerow((spreadsheet_text(curve.label), number, shown, *rates))
     return target.getvalue()
@@ -334,11 +308,8 @@ def draw_curves(curves: Sequence[Curve]) -> Figure:
     names = []
     for curve, pen in zip(curves, pens(len(curves)), strict=True):
         drawn = curve.rounds >= _FIRST_DRAWN * curve.rounds[-1]
-        look: dict[str, Any] = {
-            "color": pen.colour,
-            "linestyle": pen.stroke,
-            "linewidth": LINE_WIDTH,
-        }
+        look: dict[str, Any] = {"color": pen.colour, "linestyle": pen.stroke}
+        look["linewidth"] = LINE_WIDTH
         axes.plot(curve.rounds[drawn], 100 * curve.mistake_rate[drawn], **look)
         if curve.recent_rate is not None:
             thin = {**look, "linewidth": LINE_WIDTH / 3}

@@ -42,9 +42,7 @@ class PredictionWriter:
 
     def write(self, path: str, played: Played) -> None:
         """Write rounds that were just played over a file."""
-        line = io.StringIO()
-        csv.writer(line).writerow([spreadsheet_text(path), played.learner, played.repeat])
-        start = line.getvalue().rstrip("\r\n")
+        start = _csv_cells(path, played.learner, played.repeat)
         names = ["-1", "1"] if played.classes is None else list(map(show, played.classes))
         for begin in range(0, len(played.scores), ROUNDS_AT_ONCE):
             part = slice(begin, begin + ROUNDS_AT_ONCE)
@@ -91,7 +89,9 @@ class ScoreWriter:
         if self._header:  # not before the first row: a refusal leaves standard output empty
             self._output.write(self._header)
             self._header = ""
-        start = self._start(path) if self._several else ""
+        start = "{" if self._as_json else ""
+        if self._several:
+            start += f'"data": {json.dumps(path)}, ' if self._as_json else f"{_csv_cells(path)},"
         for begin in range(0, len(scores), ROUNDS_AT_ONCE):
             part = slice(begin, begin + ROUNDS_AT_ONCE)
             values = scores[part]
@@ -106,20 +106,18 @@ class ScoreWriter:
                 text = "".join([f"{start}{line},{names[i]},{f!r}\n" for line, i, f in rows])
             self._output.write(text)
 
-    def _start(self, path: str) -> str:
-        if self._as_json:
-            return f'{{"data": {json.dumps(path)}, '
-        text = io.StringIO()
-        csv.writer(text).writerow([spreadsheet_text(path)])
-        return text.getvalue().rstrip("\r\n") + ","
-
     def _csv_line(self, line: int, found: int, scores: list[float]) -> str:
         return f"{line},{self._names[found]},{','.join(map(repr, scores))}\n"
 
     def _json_line(self, line: int, found: int, score: float | list[float]) -> str:
-        opening, label = "" if self._several else "{", self._names[found]
         name = "scores" if isinstance(score, list) else "score"
-        return f'{opening}"line": {line}, "prediction": {label}, "{name}": {score!r}}}\n'
+        return f'"line": {line}, "prediction": {self._names[found]}, "{name}": {score!r}}}\n'
+
+
+def _csv_cells(path: str, *others: str | int) -> str:
+    text = io.StringIO()
+    csv.writer(text).writerow([spreadsheet_text(path), *others])
+    return text.getvalue().rstrip("\r\n")
 
 
 def open_output(path: str | None) -> AbstractContextManager[Output]:

@@ -22,20 +22,15 @@ from ahpatron_cli.output.table import (
     support_cell,
     table_of,
 )
-from ahpatron_cli.records import (
-    McNemarRecord,
-    Report,
-    RunRecord,
-    SummaryRecord,
-    ThisFile,
-    whole,
-)
+from ahpatron_cli.records import McNemarRecord, Report, RunRecord, SummaryRecord, ThisFile, whole
+from ahpatron_cli.sweep.summary import METRICS
 
 if TYPE_CHECKING:
     from ahpatron_cli.core.theorems import Certificate
 
 MAX_SHOWN_CLASSES = 20
 """Confusion matrices of more classes are in JSON only."""
+_SHOWN_METRICS = ("precision", "recall", "f1", "balanced_error", "kappa", "auc")
 _COUNTED = {"mistakes": "|M_T|", "failures": "|M'_T|"}
 _CERTIFICATE_NOTES = (
     "The theorem guarantees Made <= Bound. Made cannot exceed Trivial in any case.",
@@ -63,10 +58,6 @@ class _Line:
         known = [value for value in values if value is not None]
         return fmean(known) if known else None
 
-    def cell(self, name: str, text: Callable[[float], str]) -> Cell | None:
-        """Such a mean as a table shows it."""
-        return optional(self.mean(name), text)
-
     @property
     def baseline_rate(self) -> float | None:
         """Mistake rate of always predicting the more frequent label so far."""
@@ -76,18 +67,19 @@ class _Line:
     @property
     def worse(self) -> bool:
         """Than this baseline."""
-        return (
-            self.baseline_rate is not None and self.summary.mistake_rate_mean > self.baseline_rate
-        )
-
-    @property
-    def worst(self) -> Certificate | None:
-        """The certificate with the largest bound."""
-        return max(self.certificates, key=lambda one: one.bound, default=None)
+        baseline = self.baseline_rate
+        return baseline is not None and self.summary.mistake_rate_mean > baseline
 
     @property
     def certificates(self) -> list[Certificate]:
         return [one for one in self.certified if not isinstance(one, tuple)]
+
+
+def _mean_field(head: str, name: str, text: Callable[[float], str] = mean_count) -> Field[_Line]:
+    return Column(head), lambda line: optional(line.mean(name), text)
+
+
+_LEARNER: Field[_Line] = Column("Learner", words=True), lambda line: Cell(line.name)
 
 
 def run_page(reports: Sequence[Report]) -> Page:
@@ -113,14 +105,10 @@ def _lines(report: Report) -> list[_Line]:
     """In the order in which learners and settings were chosen."""
     groups = report.by_learner()
     certified = dict(zip(map(id, report.runs), report.certified or (), strict=False))
+    of_groups = [[certified[id(run)] for run in runs if id(run) in certified] for runs in groups]
     return [
-        _Line(
-            _name(runs[0], groups),
-            summary,
-            runs,
-            [certified[id(run)] for run in runs if id(run) in certified],
-        )
-        for runs, summary in zip(groups, report.summary(), strict=True)
+        _Line(_name(runs[0], groups), summary, runs, own)
+        for runs, summary, own in zip(groups, report.summary(), of_groups, strict=True)
     ]
 
 
@@ -146,33 +134,29 @@ def _run_table(report: Report, lines: Sequence[_Line]) -> Table:
         about += f"; baseline {percent(baseline)} %"
     # the lowest rate as shown; nothing is best without a rival
     lowest = percent(min(line.summary.mistake_rate_mean for line in lines)) if lines[1:] else None
+
+    def rate(line: _Line) -> Cell:
+        found = line.summary
+        return rate_cell(found.mistake_rate_mean, found.mistake_rate_sd, lowest, mark=line.worse)
+
     fields: list[Field[_Line]] = [
-        (Column("Learner", words=True), lambda line: Cell(line.name)),
-        (
-            Column("AMR %"),
-            lambda line: rate_cell(
-                line.summary.mistake_rate_mean,
-                line.summary.mistake_rate_sd,
-                lowest,
-                mark=line.worse,
-            ),
-        ),
-        (Column("|M_T|"), lambda line: line.cell("mistakes", mean_count)),
-        (Column("|N_T|"), lambda line: Cell(mean_count(line.summary.margin_updates_mean))),
+        _LEARNER,
+        (Column("AMR %"), rate),
+        _mean_field("|M_T|", "mistakes"),
+        _mean_field("|N_T|", "margin_updates"),
         (Column("Support"), lambda line: support_cell(line.summary)),
-        (Column("Halvings"), lambda line: line.cell("halvings", mean_count)),
-        (Column("ζ̂"), lambda line: line.cell("zeta", "{:.4f}".format)),
-        (Column("Seconds"), lambda line: Cell(seconds(line.summary.seconds_mean))),
+        _mean_field("Halvings", "halvings"),
+        _mean_field("ζ̂", "zeta", "{:.4f}".format),
+        _mean_field("Seconds", "seconds", seconds),
     ]
-    first = lines[0].runs[0] if lines else None
-    if first and first.window:
-        head = Column(f"Last {max(run.window.rounds for run in report.runs if run.window):,} %")
-        fields.insert(2, (head, lambda line: _recent_rate(line)))
-    if first and first.fading:
-        head = Column(f"Fading {first.fading.factor:g} %")
-        fields.insert(2, (head, lambda line: _recent_rate(line)))
-    if any(run.restarts for line in lines for run in line.runs):
-        fields.insert(-1, (Column("Restarts"), lambda line: line.cell("restarts", mean_count)))
+    windows = [run.window.rounds for run in report.runs if run.window]
+    if windows:
+        fields.insert(2, (Column(f"Last {max(windows):,} %"), _recent_rate))
+    factors = [run.fading.factor for run in report.runs if run.fading]
+    if factors:
+        fields.insert(2, (Column(f"Fading {factors[0]:g} %"), _recent_rate))
+    if any(run.restarts for run in report.runs):
+        fields.insert(-1, _mean_field("Restarts", "restarts"))
     notes = [_worse_note(report)] if any(line.worse for line in lines) else []
     if len(report.data.labels) > 2:
         alone = [line.name for line in lines if line.runs[0].params.get("multiclass") != "shared"]
@@ -238,15 +222,8 @@ def _metrics_table(report: Report, lines: Sequence[_Line]) -> Table:
     about = "metrics" if len(report.data.labels) > 2 else "metrics of label +1"
     if len(report.runs) > len(lines):
         about += f"; mean over {orders(max(len(line.runs) for line in lines), report.shuffled)}"
-    fields: list[Field[_Line]] = [
-        (Column("Learner", words=True), lambda line: Cell(line.name)),
-        (Column("Precision %"), lambda line: line.cell("precision", percent)),
-        (Column("Recall %"), lambda line: line.cell("recall", percent)),
-        (Column("F1 %"), lambda line: line.cell("f1", percent)),
-        (Column("Balanced error %"), lambda line: line.cell("balanced_error", percent)),
-        (Column("Kappa"), lambda line: line.cell("kappa", "{:.4f}".format)),
-        (Column("AUC"), lambda line: line.cell("auc", "{:.4f}".format)),
-    ]
+    metrics = [METRICS[name] for name in _SHOWN_METRICS]
+    fields = [_LEARNER, *(_mean_field(one.head, one.name, one.text) for one in metrics)]
     error = max((line.mean("auc_error") or 0.0 for line in lines), default=0.0)
     notes = [f"AUC was computed in bounded memory: off by at most {error:.1g}."] if error else []
     return table_of(lines, fields, name=report.data.path, about=about, notes=notes)
@@ -297,16 +274,16 @@ def _certificate_table(report: Report, lines: Sequence[_Line]) -> Table:
         (Column("L_T(f)"), lambda one: Cell(f"{one.loss:.1f}")),
         (Column("‖f‖"), lambda one: Cell(f"{one.norm:.2f}")),
     ]
-    fields: list[Field[_Line]] = [(Column("Learner", words=True), lambda line: Cell(line.name))]
-    fields += [(column, _of_worst(cell)) for column, cell in of_certificate]
+    fields = [_LEARNER, *((column, _of_worst(cell)) for column, cell in of_certificate)]
     notes = [*_CERTIFICATE_NOTES, *([_VACUOUS_NOTE] if vacuous else [])]
     return table_of(lines, fields, name=report.data.path, about=about, notes=notes)
 
 
-def _of_worst(
-    cell: Callable[[Certificate], Cell | None],
-) -> Callable[[_Line], Cell | None]:
-    return lambda line: None if line.worst is None else cell(line.worst)
+def _of_worst(cell: Callable[[Certificate], Cell | None]) -> Callable[[_Line], Cell | None]:
+    """The cell of the certificate with the largest bound."""
+    return lambda line: (
+        cell(max(line.certificates, key=lambda one: one.bound)) if line.certificates else None
+    )
 
 
 def _uncertified(line: _Line) -> list[str]:

@@ -32,7 +32,6 @@ from ahpatron_cli.output.pictures import (
     size_in_inches,
     text_width,
 )
-from ahpatron_cli.records import ParamValue
 from ahpatron_cli.sweep.statistics import OverDatasets
 from ahpatron_cli.sweep.summary import (
     DataFindings,
@@ -40,6 +39,7 @@ from ahpatron_cli.sweep.summary import (
     Metric,
     Setting,
     best_of,
+    place_on_axis,
     varied_numbers,
 )
 
@@ -69,7 +69,7 @@ _FASTEST = 1e-6
 
 
 _SYMBOLS = {"budget": "B", "epsilon": "ε", "sigma": "σ"}
-_FIRST_CHOICES = ("budget", "epsilon", "sigma")
+"""Of the parameters that are drawn against first."""
 _LOG_OVER = {"budget": 8.0}
 """A logarithmic axis where the ratio of largest to smallest value is above this; else above 50."""
 
@@ -102,60 +102,52 @@ class ParameterPanel:
     data: DataFindings
     parameter: str
     series: Sequence[Series]
-    log: bool
-    others: bool
-    """Whether other parameters varied too, so that each point is a choice among settings."""
 
     @property
     def values(self) -> list[float]:
         """All values that were played."""
         return sorted({value for series in self.series for value, _ in series.points})
 
+    @property
+    def log(self) -> bool:
+        """Whether values spread widely, or each is the same multiple of the one before."""
+        low, high = self.values[0], self.values[-1]
+        if low <= 0:
+            return False
+        ratios = [after / before for before, after in pairwise(self.values)]
+        even = len(ratios) > 1 and max(ratios) < 1.05 * min(ratios) and max(ratios) > 1.2
+        return even or high / low > _LOG_OVER.get(self.parameter, 50.0)
 
-def learners(settings: Sequence[Setting]) -> list[str]:
-    """Their names, each once, in order of first appearance."""
-    return list(dict.fromkeys(setting.learner for setting in settings))
+    @property
+    def others(self) -> bool:
+        """Whether other parameters varied too, so that each point is a choice among settings."""
+        drawn = {line.learner for line in self.series if line.points}
+        settings = [one for one in self.data.settings if one.learner in drawn]
+        return any(set(one.varied) - {self.parameter} for one in settings)
 
 
 def all_learners(findings: Findings) -> list[str]:
-    """Those of every data set."""
-    return learners([setting for data in findings.datasets for setting in data.settings])
+    """The learners of every data set, in order of first appearance."""
+    return list(dict.fromkeys(name for data in findings.datasets for name in _by_learner(data)))
+
+
+def _by_learner(data: DataFindings) -> dict[str, list[Setting]]:
+    found: dict[str, list[Setting]] = {}
+    for setting in data.settings:
+        found.setdefault(setting.learner, []).append(setting)
+    return found
 
 
 def parameter_panel(data: DataFindings, x: str | None = None) -> ParameterPanel | None:
     """Rates against what was varied, or against `x`; None if that was not varied."""
-    groups = {
-        learner: [setting for setting in data.settings if setting.learner == learner]
-        for learner in learners(data.settings)
-    }
+    groups = _by_learner(data)
     varied = (varied_numbers([one.params for one in group]) for group in groups.values())
     counts = Counter(name for names in varied for name in names)
     parameter = _choice(counts, len(groups)) if x is None else x if x in counts else None
     if parameter is None:
         return None
     series = [_series(learner, group, parameter) for learner, group in groups.items()]
-    values = sorted({value for line in series for value, _ in line.points})
-    return ParameterPanel(
-        data,
-        parameter,
-        series,
-        log=_is_log(values, _LOG_OVER.get(parameter, 50.0)),
-        others=any(
-            set(one.varied) - {parameter}
-            for line in series
-            if line.points
-            for one in groups[line.learner]
-        ),
-    )
-
-
-def _is_log(values: Sequence[float], limit: float) -> bool:
-    """Whether values spread widely, or each is the same multiple of the one before."""
-    if values[0] <= 0:
-        return False
-    ratios = [high / low for low, high in pairwise(values)]
-    even = len(ratios) > 1 and max(ratios) < 1.05 * min(ratios) and max(ratios) > 1.2
-    return even or values[-1] / values[0] > limit
+    return ParameterPanel(data, parameter, series)
 
 
 def drawable(findings: Findings) -> list[str]:
@@ -175,7 +167,7 @@ def check_axis(x: str, names: Sequence[str]) -> None:
 
 def _choice(counts: Mapping[str, int], count: int) -> str | None:
     """The budget; else what all learners were varied in; else ε or σ, of those that have it."""
-    known = [name for name in _FIRST_CHOICES if name in counts]
+    known = [name for name in _SYMBOLS if name in counts]
     of_all = [name for name in (*known, *counts) if counts[name] == count]
     return next(iter([*(name for name in known if name == "budget"), *of_all, *known]), None)
 
@@ -183,24 +175,13 @@ def _choice(counts: Mapping[str, int], count: int) -> str | None:
 def _series(learner: str, settings: Sequence[Setting], parameter: str) -> Series:
     by_value: dict[float, list[Setting]] = {}
     for setting in settings:
-        value = _number(setting.params.get(parameter))
+        value = place_on_axis(setting.params.get(parameter))
         if value is not None:
             by_value.setdefault(value, []).append(setting)
-    if len(by_value) == 1 and parameter not in _FIRST_CHOICES:
+    if len(by_value) == 1 and parameter not in _SYMBOLS:
         by_value = {}  # it was not varied
     points = [(value, best_of(by_value[value])) for value in sorted(by_value)]
     return Series(learner, points, level=None if points else best_of(settings))
-
-
-def _number(value: ParamValue | None) -> float | None:
-    """A place on an axis; words such as "keep" and infinity have none."""
-    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
-
-
-def axis_name(parameter: str) -> str:
-    """`budget B`, `epsilon ε`, `step`."""
-    symbol = _SYMBOLS.get(parameter)
-    return f"{literal(parameter)} {symbol}" if symbol else literal(parameter)
 
 
 def pareto_front(settings: Sequence[Setting]) -> list[Setting]:
@@ -236,7 +217,7 @@ def draw_sweep(findings: Findings, x: str | None = None) -> Figure:
     Above them the ranks over all data sets, if these are enough for a test.
     """
     by_learner = learner_pens(findings)
-    ranks = findings.matrix().ranks
+    ranks = findings.ranks
     ranked = ranks_height(ranks) + _ABOVE if ranks.groups or ranks.p_value is not None else 0.0
     panels = [parameter_panel(data, x) for data in findings.datasets]
     heights = [_height(data) for data in findings.datasets]
@@ -365,7 +346,7 @@ def _axes(figure: Figure, left: float, bottom: float, height: float, metric: Met
 
 def _height(data: DataFindings) -> float:
     """Tall enough for the names of the learners and for the labels of the front."""
-    names = len(learners(data.settings)) * inches_per_name(_SIZE)
+    names = len(_by_learner(data)) * inches_per_name(_SIZE)
     labels = len(pareto_front(data.settings)) * _LABEL_GAP / POINTS_PER_INCH
     return max(_HEIGHT, names, 2 * labels)
 
@@ -401,7 +382,8 @@ def _draw_parameter(axes: Axes, panel: ParameterPanel, by_learner: Mapping[str, 
     if panel.log:
         axes.set_xscale("log")
     _ticks_at(axes, panel.values, panel.data.data.record.rounds, log=panel.log)
-    across = axis_name(panel.parameter) + (", others at their best" if panel.others else "")
+    across = f"{literal(panel.parameter)} {_SYMBOLS.get(panel.parameter, '')}".rstrip()
+    across += ", others at their best" if panel.others else ""
     axes.set_xlabel(across, fontsize=_SIZE, color=INK, parse_math=False)
     axes.margins(x=0.04, y=0.06)
     if not panel.data.criterion.metric.larger_is_better:
@@ -419,15 +401,15 @@ def _draw_series(axes: Axes, series: Series, look: Mapping[str, Any]) -> float:
         axes.axhline(rate, **{**look, "marker": None})
         return rate
     values = [value for value, _ in series.points]
-    rates, sds = zip(*(_level(setting) for _, setting in series.points), strict=True)
-    lows = [rate - sd for rate, sd in zip(rates, sds, strict=True)]
-    highs = [rate + sd for rate, sd in zip(rates, sds, strict=True)]
+    levels = [_level(setting) for _, setting in series.points]
+    rates = [rate for rate, _ in levels]
+    lows, highs = ([rate + sign * sd for rate, sd in levels] for sign in (-1, 1))
     if len(values) > 1:
         axes.fill_between(values, lows, highs, color=colour, alpha=0.15, linewidth=0)
     else:
         axes.vlines(values, lows, highs, color=colour, alpha=0.4)
     axes.plot(values, rates, **look)
-    return float(rates[-1])
+    return rates[-1]
 
 
 def _draw_tradeoff(
@@ -435,24 +417,13 @@ def _draw_tradeoff(
 ) -> None:
     """Every setting a dot, and the front of those that none beats in both time and rate."""
     names = []
-    for learner in learners(data.settings):
-        own = [setting for setting in data.settings if setting.learner == learner]
+    for learner, own in _by_learner(data).items():
         look = _look(by_learner[learner]) | {"linestyle": "none", "markersize": 5}
-        axes.plot(
-            [_seconds(setting) for setting in own],
-            [_level(setting)[0] for setting in own],
-            markeredgewidth=0,
-            **look,
-        )
-        names.append(Name(_name(learner), min(_level(setting)[0] for setting in own), look))
+        seconds, rates = _places(own)
+        axes.plot(seconds, rates, markeredgewidth=0, **look)
+        names.append(Name(_name(learner), min(rates), look))
     front = pareto_front(data.settings)
-    axes.plot(
-        [_seconds(setting) for setting in front],
-        [_level(setting)[0] for setting in front],
-        color=INK,
-        linewidth=0.8,
-        zorder=1.5,  # under the dots
-    )
+    axes.plot(*_places(front), color=INK, linewidth=0.8, zorder=1.5)  # under the dots
     axes.set_xscale("log")
     axes.set_xlabel("learning time (s)", fontsize=_SIZE, color=INK)
     if len(front) > 1:
@@ -474,13 +445,12 @@ def _label_front(axes: Axes, front: Sequence[Setting]) -> None:
     """
     across, up = (inches * POINTS_PER_INCH for inches in size_in_inches(axes))
     texts = [fitted(short_label(each), _WIDEST_LABEL * across, _LABEL_SIZE) for each in front]
-    widths = [text_width(text, _LABEL_SIZE) + _LABEL_OFFSET for text in texts]
+    times, rates = _places(front)
     low, high = (math.log10(limit) for limit in axes.get_xlim())
-    for setting, width in zip(front, widths, strict=True):
-        room = (math.log10(_seconds(setting)) * across - width * high) / (across - width)
-        low = min(low, room)
+    for text, seconds in zip(texts, times, strict=True):
+        width = text_width(text, _LABEL_SIZE) + _LABEL_OFFSET
+        low = min(low, (math.log10(seconds) * across - width * high) / (across - width))
     axes.set_xlim(left=10**low)
-    rates = [_level(setting)[0] for setting in front]
     bottom, top = axes.get_ylim()
     lowest = bottom
     while True:
@@ -492,8 +462,7 @@ def _label_front(axes: Axes, front: Sequence[Setting]) -> None:
             break
         lowest -= (top - bottom) / 50
     axes.set_ylim(lowest, top)
-    for text, setting, rate, place in zip(texts, front, rates, places[1:], strict=True):
-        seconds = _seconds(setting)
+    for text, seconds, rate, place in zip(texts, times, rates, places[1:], strict=True):
         if place < rate - _LABEL_OFFSET * point:
             axes.plot([seconds, seconds], [rate, place], color=INK, linewidth=0.4, zorder=1.4)
         axes.annotate(
@@ -566,6 +535,11 @@ def _level(setting: Setting) -> tuple[float, float]:
     """
     scale = 100 if setting.metric.in_percent else 1
     return scale * setting.cost, scale * (setting.sd or 0.0)
+
+
+def _places(settings: Sequence[Setting]) -> tuple[list[float], list[float]]:
+    """Time and height of each."""
+    return [_seconds(one) for one in settings], [_level(one)[0] for one in settings]
 
 
 def _seconds(setting: Setting) -> float:

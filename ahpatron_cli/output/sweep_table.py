@@ -3,19 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from typing import TypeAlias
+from collections.abc import Iterator, Sequence
 
-from ahpatron_cli.numbers import (
-    assignment,
-    counted,
-    mean_count,
-    measure,
-    measured_difference,
-    orders,
-    p_value,
-    seconds,
-)
+from ahpatron_cli.numbers import assignment, counted, mean_count, orders, p_value, seconds
 from ahpatron_cli.output.table import (
     NO_SIGN,
     Cell,
@@ -29,26 +19,14 @@ from ahpatron_cli.output.table import (
     support_cell,
     table_of,
 )
-from ahpatron_cli.sweep.summary import (
-    MISTAKE_RATE,
-    DataFindings,
-    Findings,
-    Matrix,
-    Setting,
-    TrialRecord,
-)
+from ahpatron_cli.sweep.summary import MISTAKE_RATE, DataFindings, Findings, Setting, TrialRecord
 
 MAX_REASONS = 5
 SIGNS = {"worse": "•", "n.s.": "≈"}
 """Of verdicts in the matrix."""
 
-_SettingField: TypeAlias = Field[Setting]
-
-_LEARNER: _SettingField = (Column("Learner", words=True), lambda setting: Cell(setting.learner))
-_SETTING: _SettingField = (
-    Column("Setting", words=True),
-    lambda setting: optional(setting.label),
-)
+_LEARNER: Field[Setting] = Column("Learner", words=True), lambda one: Cell(one.learner)
+_SETTING: Field[Setting] = Column("Setting", words=True), lambda one: optional(one.label)
 
 
 def findings_page(findings: Findings, *, paper: bool = False, only_matrix: bool = False) -> Page:
@@ -59,7 +37,7 @@ def findings_page(findings: Findings, *, paper: bool = False, only_matrix: bool 
     """
     tables = []
     if findings.datasets and (only_matrix or len(findings.datasets) > 1):
-        tables.append(matrix_table(findings.matrix(), paper=paper))
+        tables.append(matrix_table(findings, paper=paper))
     if not only_matrix:
         tables += [table for found in findings.datasets for table in _tables(found, paper)]
     commands = [] if only_matrix else [one for found in findings.datasets for one in _next(found)]
@@ -82,67 +60,61 @@ def _next(found: DataFindings) -> Iterator[tuple[str, str]]:
         tried = {params.get(name) for params in found.tried[best.learner]}
         numbers = [one for one in tried if isinstance(one, int | float)]
         if len(numbers) > 1 and value in (min(numbers), max(numbers)):
-            end, beyond = (
-                ("smallest", "smaller") if value == min(numbers) else ("largest", "larger")
-            )
-            yield (
-                f"{best.learner}: {name}={best.texts[name]} is the {end} of {len(numbers)} values "
-                f"tried; {beyond} ones may do better.",
-                "",
-            )
+            low = value == min(numbers)
+            end, beyond = ("smallest", "smaller") if low else ("largest", "larger")
+            what = f"{best.learner}: {name}={best.texts[name]} is the {end}"
+            yield f"{what} of {len(numbers)} values tried; {beyond} ones may do better.", ""
 
 
-def matrix_table(matrix: Matrix, *, paper: bool = False) -> Table:
+def matrix_table(findings: Findings, *, paper: bool = False) -> Table:
     """One row per learner, one column per data set, and the mean rank.
 
     In a paper bold type shows the best; elsewhere they have a star, too.
     """
-    datasets, ranks = matrix.datasets, matrix.ranks.mean_ranks
-    metric = datasets[0].criterion.metric
-    best = [_lowest(found) for found in datasets] if len(matrix.learners) > 1 else []
+    datasets, ranks, metric = findings.datasets, findings.ranks, findings.criterion.metric
 
-    signed = [any(found.verdict(one) in SIGNS for one in found.best) for found in datasets]
-
-    def cell(row: int, column: int) -> Cell | None:
-        setting, found = matrix.rows[row][column], datasets[column]
+    def cell(setting: Setting | None, found: DataFindings) -> Cell | None:
         if setting is None:
             return None
         rivals = len(found.best) > 1
-        return rate_cell(
-            setting.mean,
-            setting.sd,
-            best[column] if rivals else None,
-            in_percent=metric.in_percent,
+        signed = any(found.verdict(one) in SIGNS for one in found.best)
+        return Cell(
+            setting.shown,
+            setting.spread,
+            bold=rivals and setting.shown == found.winner.shown,
             mark=rivals and setting.best_of_data and not paper,
-            sign=SIGNS.get(found.verdict(setting) or "", NO_SIGN if signed[column] else ""),
+            sign=SIGNS.get(found.verdict(setting) or "", NO_SIGN if signed else ""),
         )
 
     columns = [Column(found.short, outside=True) for found in datasets]
-    rows: list[list[Cell | None]] = [
-        [Cell(learner), *(cell(row, column) for column in range(len(datasets)))]
-        for row, learner in enumerate(matrix.learners)
+    rows = [
+        [Cell(learner), *(cell(*pair) for pair in zip(row, datasets, strict=True))]
+        for learner, row in findings.matrix.items()
     ]
-    if len(datasets) > 1 and len(ranks) > 1:
+    if len(datasets) > 1 and len(ranks.mean_ranks) > 1:
         columns.append(Column("Rank"))
-        for learner, row_cells in zip(matrix.learners, rows, strict=True):
-            row_cells.append(Cell(f"{ranks[learner]:.2f}") if learner in ranks else None)
+        for learner, cells in zip(findings.matrix, rows, strict=True):
+            cells.append(optional(ranks.mean_ranks.get(learner), "{:.2f}".format))
+    texts = {_orders(found.best, found) for found in datasets}
+    most = max(repeats for found in datasets for repeats in _repeats(found.best))
+    played = texts.pop() if len(texts) == 1 else f"up to {counted(most, 'order')}"
     return Table(
         "",
-        f"{metric.head.removesuffix(' %')}{' in %' if metric.in_percent else ''} of the best "
-        f"setting of each learner; {_orders_of(datasets)}",
+        f"{metric.short}{' in %' if metric.in_percent else ''} of the best "
+        f"setting of each learner; {played}",
         [Column("Learner", words=True), *columns],
         rows,
-        _matrix_notes(matrix, paper),
+        _matrix_notes(findings, paper),
         alike=True,
     )
 
 
-def _matrix_notes(matrix: Matrix, paper: bool) -> list[str]:
-    datasets, ranks = matrix.datasets, matrix.ranks
+def _matrix_notes(findings: Findings, paper: bool) -> list[str]:
+    datasets, ranks = findings.datasets, findings.ranks
     notes = []
-    if any(setting and setting.sd is not None for row in matrix.rows for setting in row):
+    if any(one.sd is not None for found in datasets for one in found.best):
         notes.append("Mean ± standard deviation.")
-    if len(matrix.learners) > 1:
+    if len(findings.matrix) > 1:
         notes.append("Bold: the best of its column." if paper else "(*) the best of its column.")
     verdicts = {found.verdict(setting) for found in datasets for setting in found.best}
     if verdicts & set(SIGNS):
@@ -151,7 +123,7 @@ def _matrix_notes(matrix: Matrix, paper: bool) -> list[str]:
             "the orders, corrected for the number of learners (Holm), 5 %."
         )
     if len(datasets) > 1 and len(ranks.mean_ranks) > 1:
-        missing = len(ranks.mean_ranks) < len(matrix.learners)
+        missing = len(ranks.mean_ranks) < len(findings.matrix)
         some = " of the learners that were played on all" if missing else ""
         notes.append(f"Rank: mean rank over the data sets{some}; 1 is best.")
     if ranks.p_value is not None and ranks.critical_difference is not None:
@@ -169,8 +141,8 @@ def _p(value: float) -> str:
 
 
 def _tables(found: DataFindings, paper: bool) -> list[Table]:
-    several, rivals = found.several_settings, len(found.best) > 1
-    if not several:
+    rivals = len(found.best) > 1
+    if not found.several_settings:
         return [best_table(found, _played(found), notes=notes_of(found, differences=rivals))]
     best = "the best setting of each learner"
     if found.criterion.tune_orders:
@@ -189,24 +161,22 @@ def _tables(found: DataFindings, paper: bool) -> list[Table]:
 def settings_table(found: DataFindings, *, notes: Sequence[str] = (), full: bool = False) -> Table:
     """Every setting; `full`, for a page: with its difference to the best, and all parameters."""
     rivals, stars = len(found.settings) > 1, found.several_settings
-    best = next((_shown(setting, found) for setting in found.settings if setting.best_of_data), "")
-    lowest = best if rivals else None
+    lowest = next((one.shown for one in found.settings if one.best_of_data and rivals), None)
     rates = _rates(found, lowest, stars=stars)
-    fields: list[_SettingField] = [
+    fields: list[Field[Setting]] = [
         _LEARNER,
         # a narrow window shows the rate first, and a page scrolls
         *([*rates, _SETTING] if full else [_SETTING, *rates]),
-        *([(Column("vs best"), _difference(found))] if full and rivals else []),
+        *([(Column("vs best"), _difference)] if full and rivals else []),
         *_costs(spare=False),
         # the title has it if it is the same for all
         (
-            Column("Orders", spare=not _unlike_orders(found.settings)),
+            Column("Orders", spare=len(_repeats(found.settings)) == 1),
             lambda setting: Cell(str(setting.summary.repeats)),
         ),
     ]
     if full:
-        parameters = Column("All parameters", words=True, long=True)
-        fields.append((parameters, lambda setting: optional(_assignments(setting))))
+        fields.append(_ALL_PARAMETERS)
     about = _played(found, "all settings, ")
     return table_of(found.settings, fields, name=found.name, about=about, notes=notes)
 
@@ -216,11 +186,11 @@ def best_table(
 ) -> Table:
     """The best setting of each learner; on a page the best learner and the rate come first."""
     several, rivals = found.several_settings, len(found.best) > 1
-    rates, setting = _rates(found, _lowest(found) if rivals else None), [_SETTING] * several
-    fields: list[_SettingField] = [_LEARNER, *([*rates, *setting] if page else [*setting, *rates])]
+    rates, setting = _rates(found, found.winner.shown if rivals else None), [_SETTING] * several
+    fields: list[Field[Setting]] = [_LEARNER, *([*rates, *setting] if page else [*setting, *rates])]
     if rivals:
         fields += [
-            (Column("vs best"), _difference(found)),
+            (Column("vs best"), _difference),
             (Column("Verdict", words=True), lambda setting: optional(found.verdict(setting))),
         ]
     fields += _costs(spare=several)
@@ -235,53 +205,40 @@ def failures_table(failed: Sequence[TrialRecord]) -> Table:
         (Column("Learner", words=True), lambda trial: Cell(trial.learner)),
         (Column("Seed"), lambda trial: Cell(str(trial.seed))),
         (Column("Repeat"), lambda trial: Cell(str(trial.repeat))),
-        (
-            Column("Reason", words=True, long=True),
-            lambda trial: Cell(trial.error or "not recorded"),
-        ),
-        (
-            Column("All parameters", words=True, long=True),
-            lambda trial: optional(_assignments(trial)),
-        ),
+        (Column("Reason", words=True, long=True), lambda one: Cell(one.error or "not recorded")),
+        _ALL_PARAMETERS,
     ]
     return table_of(failed, fields, about="Trials that ended with an error; no table counts them")
 
 
-def _assignments(played: Setting | TrialRecord) -> str:
-    return ", ".join(assignment(name, value) for name, value in played.params.items())
+def _assignments(played: Setting | TrialRecord) -> Cell | None:
+    return optional(", ".join(assignment(name, value) for name, value in played.params.items()))
 
 
-def _rates(found: DataFindings, lowest: str | None, *, stars: bool = False) -> list[_SettingField]:
+_ALL_PARAMETERS = Column("All parameters", words=True, long=True), _assignments
+
+
+def _rates(found: DataFindings, lowest: str | None, *, stars: bool = False) -> list[Field[Setting]]:
     """The metric that decides, and the mistake rate if that is another."""
+
+    def rate(one: Setting) -> Cell:
+        mark = stars and one.best_of_learner
+        return Cell(one.shown, one.spread, bold=one.shown == lowest, mark=mark)
+
+    def mistake_rate(one: Setting) -> Cell:
+        return rate_cell(one.summary.mistake_rate_mean, one.summary.mistake_rate_sd)
+
     metric = found.criterion.metric
-
-    def rate(setting: Setting) -> Cell:
-        mark = stars and setting.best_of_learner
-        spread = setting.mean, setting.sd
-        return rate_cell(*spread, lowest, in_percent=metric.in_percent, mark=mark)
-
-    fields: list[_SettingField] = [(Column(metric.head), rate)]
-    if metric is not MISTAKE_RATE:
-        fields.append(
-            (
-                Column(MISTAKE_RATE.head),
-                lambda one: rate_cell(one.summary.mistake_rate_mean, one.summary.mistake_rate_sd),
-            )
-        )
-    return fields
+    others = [] if metric is MISTAKE_RATE else [(Column(MISTAKE_RATE.head), mistake_rate)]
+    return [(Column(metric.head), rate), *others]
 
 
-def _costs(*, spare: bool) -> list[_SettingField]:
+def _costs(*, spare: bool) -> list[Field[Setting]]:
+    heads = [Column(head, spare=spare) for head in ("|N_T|", "Support", "Seconds")]
     return [
-        (
-            Column("|N_T|", spare=spare),
-            lambda setting: Cell(mean_count(setting.summary.margin_updates_mean)),
-        ),
-        (Column("Support", spare=spare), lambda setting: support_cell(setting.summary)),
-        (
-            Column("Seconds", spare=spare),
-            lambda setting: Cell(seconds(setting.summary.seconds_mean)),
-        ),
+        (heads[0], lambda one: Cell(mean_count(one.summary.margin_updates_mean))),
+        (heads[1], lambda one: support_cell(one.summary)),
+        (heads[2], lambda one: Cell(seconds(one.summary.seconds_mean))),
     ]
 
 
@@ -290,79 +247,50 @@ def _played(found: DataFindings, which: str = "") -> str:
     return f"{data_facts(found.data.record)}; {which}{_orders(found.settings, found)}"
 
 
-def _difference(found: DataFindings) -> Callable[[Setting], Cell | None]:
-    in_percent = found.criterion.metric.in_percent
-
-    def cell(setting: Setting) -> Cell | None:
-        gap = setting.difference
-        if gap is None:
-            return None
-        spread = None if gap.se is None else measure(gap.se, in_percent)
-        return Cell(measured_difference(gap.mean, in_percent), spread)
-
-    return cell
+def _difference(setting: Setting) -> Cell | None:
+    gap, metric = setting.difference, setting.metric
+    if gap is None:
+        return None
+    return Cell(metric.text(gap.mean, "+"), None if gap.se is None else metric.text(gap.se))
 
 
-def _shown(setting: Setting, found: DataFindings) -> str:
-    return measure(setting.mean, found.criterion.metric.in_percent)
-
-
-def _lowest(found: DataFindings) -> str:
-    """The best value as shown."""
-    return _shown(found.winner, found)
-
-
-def _most_orders(settings: Sequence[Setting]) -> int:
-    return max(setting.summary.repeats for setting in settings)
-
-
-def _unlike_orders(settings: Sequence[Setting]) -> bool:
-    return len({setting.summary.repeats for setting in settings}) > 1
+def _repeats(settings: Sequence[Setting]) -> set[int]:
+    return {setting.summary.repeats for setting in settings}
 
 
 def _orders(settings: Sequence[Setting], found: DataFindings) -> str:
-    up_to = "up to " if _unlike_orders(settings) else ""
-    return up_to + orders(_most_orders(settings), found.data.shuffled)
-
-
-def _orders_of(datasets: Sequence[DataFindings]) -> str:
-    """What the means of several data sets are taken over."""
-    texts = {_orders(found.best, found) for found in datasets}
-    if len(texts) == 1:
-        return texts.pop()
-    return f"up to {counted(max(_most_orders(found.best) for found in datasets), 'order')}"
+    repeats = _repeats(settings)
+    return ("up to " if len(repeats) > 1 else "") + orders(max(repeats), found.data.shuffled)
 
 
 def notes_of(found: DataFindings, *, differences: bool, stars: bool = False) -> list[str]:
     """What ± and the verdicts mean, and how the best were chosen."""
     notes = []
     metric, shuffled = found.criterion.metric, found.data.shuffled
-    several_orders = _most_orders(found.best) > 1
-    name = metric.head.removesuffix(" %")
+    several_orders = max(_repeats(found.best)) > 1
     if several_orders:
-        notes.append(f"{name}: mean ± standard deviation over {_orders(found.best, found)}.")
+        notes.append(
+            f"{metric.short}: mean ± standard deviation over {_orders(found.best, found)}."
+        )
     points = ", in percentage points" if metric.in_percent else ""
     if differences and several_orders and shuffled:
+        what = "mean ± standard error of the difference to the best, order by order"
         notes += [
-            "vs best: mean ± standard error of the difference to the best, order by order"
-            f"{points}.",
+            f"vs best: {what}{points}.",
             "Worse: paired t-test, corrected for the number of learners (Holm), 5 %; "
             "n.s.: not significantly worse.",
         ]
     elif differences:
-        why = (
-            "one order allows no verdict"
-            if shuffled
-            else "passes in file order are not a sample of orders and allow no verdict"
-        )
-        notes.append(f"vs best: difference to the best{points}; {why}.")
+        why = "passes in file order are not a sample of orders and allow"
+        why = "one order allows" if shuffled else why
+        notes.append(f"vs best: difference to the best{points}; {why} no verdict.")
     notes += _choice_notes([found], stars=stars)
     if found.dropped:
         notes.append(
             f"{counted(found.dropped, 'setting')} more played the first rounds only and lost there "
             "(--search halving)."
         )
-    if _unlike_orders(found.settings):
+    if len(_repeats(found.settings)) > 1:
         notes.append("The best is one of the settings with the most orders.")
     return notes
 

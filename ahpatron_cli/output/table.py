@@ -1,8 +1,7 @@
 """A table before any output format: what it contains, not how it is set.
 
-The terminal, Markdown, LaTeX and HTML set the same tables. Our own texts (`about`, heads, notes)
-may contain the signs ± → − ζ̂ – ≈ • χ² and *, which each format spells in its own way. Names and
-cells may come from outside, and each format escapes them.
+Our own texts (`about`, heads, notes) may contain the signs ± → − ζ̂ – ≈ • χ² and *, which each
+format spells in its own way. Names and cells may come from outside, and each format escapes them.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import TypeAlias, TypeVar
 
-from ahpatron_cli.numbers import counted, mean_count, measure, short
+from ahpatron_cli.numbers import counted, mean_count, percent, short
 from ahpatron_cli.records import DataRecord, SummaryRecord, whole
 
 
@@ -109,8 +108,6 @@ def table_of(
 
 def spelled(text: str, signs: Mapping[str, str]) -> str:
     """A text of ours with its signs as `signs` spells them; earlier ones of equal start win."""
-    if not signs:
-        return text
     return re.sub("|".join(map(re.escape, signs)), lambda sign: signs[sign[0]], text)
 
 
@@ -131,18 +128,11 @@ def optional(value: T | None, text: Callable[[T], str] = str) -> Cell | None:
 
 
 def rate_cell(
-    mean: float,
-    sd: float | None,
-    lowest: str | None = None,
-    *,
-    in_percent: bool = True,
-    mark: bool = False,
-    sign: str = "",
+    mean: float, sd: float | None, lowest: str | None = None, *, mark: bool = False
 ) -> Cell:
-    """A mistake rate in percent, or another metric; bold if it reads like the best."""
-    text = measure(mean, in_percent)
-    spread = None if sd is None else measure(sd, in_percent)
-    return Cell(text, spread, bold=text == lowest, mark=mark, sign=sign)
+    """A mistake rate in percent; bold if it reads like the best."""
+    text = percent(mean)
+    return Cell(text, None if sd is None else percent(sd), bold=text == lowest, mark=mark)
 
 
 def support_cell(line: SummaryRecord) -> Cell | None:

@@ -66,8 +66,8 @@ class Config:
     def choose_files(self, given: Sequence[str]) -> tuple[list[File], list[str]]:
         """The files on the command line, with the choices made for them here; or our own.
 
-        A file is known by its path, or else by its name, with or without .gz, .bz2 or .xz. What is
-        remarkable about that is said.
+        A file is known by its path, or else by its name, with or without .gz, .bz2 or .xz. Also
+        remarks on files without choices.
         """
         if not given:
             return self.files, []
@@ -144,10 +144,10 @@ def _list(document: Mapping[str, Any], key: str, of: str) -> list[Any]:
 def _option(key: str, value: Any) -> Any:
     if key in _WORDS:
         return one_of(key, str(value), _WORDS[key])
-    if key == "shuffle" and not isinstance(value, bool):
-        raise usage(f"shuffle must be true or false, got {value!r}")
     if key == "shuffle":
-        return value
+        if isinstance(value, bool):
+            return value
+        raise usage(f"shuffle must be true or false, got {value!r}")
     try:
         return _NUMBERS[key].check(value if isinstance(value, int | float) else str(value))
     except ValueError as error:

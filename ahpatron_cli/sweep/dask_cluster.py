@@ -86,10 +86,8 @@ class _Workers:
     def __init__(
         self, client: Client, scheduler: str, wait: float, warn: Callable[[str], None]
     ) -> None:
-        self._client = client
-        self._scheduler = scheduler
-        self._wait = wait
-        self._warn = warn
+        self._client, self._scheduler = client, scheduler
+        self._wait, self._warn = wait, warn
         self._seen = time.monotonic()
         self._ever = self._warned = False
         self.threads = 0
@@ -124,12 +122,9 @@ class _Submission:
     def __init__(
         self, client: Client, workers: _Workers, tasks: Sequence[Task], retries: int
     ) -> None:
-        self._client = client
-        self._workers = workers
-        self._retries = retries
-        self._run = secrets.token_hex(
-            4
-        )  # a key of our own: no other client may release our results
+        self._client, self._workers, self._retries = client, workers, retries
+        # in the keys of our own results, so that no other client may release them
+        self._run = secrets.token_hex(4)
         self._left = deque(tasks)
         self._alone: deque[Task] = deque()
         """Trials of a bundle that failed as a whole."""

@@ -19,7 +19,7 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, DecimalException, InvalidOperation
-from itertools import product
+from itertools import chain, product
 from pathlib import Path
 from typing import TypeAlias
 
@@ -38,6 +38,7 @@ DIGITS = 12
 _POWERS = re.compile(r"([^\^]+)\^\[([^\]:]+):([^\]:]+)\]")
 _RELATIVE = re.compile(r"(.*?)\s*/\s*(sqrt\(T\)|T)")
 
+_WORD_FORMS = {"-p": ("NAME=VALUE", "ridge=0.01"), "-g": ("NAME=VALUES", "epsilon=0.5,0.6,0.7")}
 MIN_COST = 1e-6
 ANY_ROUNDS = 1000
 """T, where any number shows whether values are legal."""
@@ -126,29 +127,17 @@ def _axes(
     learner: str | None, specs: Mapping[str, Spec], layers: Sequence[Layer], rounds: int | None
 ) -> dict[str, list[Value]]:
     """The values of each parameter that was chosen, each once."""
-    return {
-        name: list(
-            dict.fromkeys(
-                value
-                for text in choice.texts
-                for word in text.split(",")
-                for value in _values(word.strip(), specs[name], choice.shown, rounds)
-            )
-        )
-        for name, choice in _chosen(learner, specs, layers).items()
-    }
-
-
-def _chosen(
-    learner: str | None, specs: Mapping[str, Spec], layers: Sequence[Layer]
-) -> dict[str, Choice]:
-    """The choice in force for each parameter; in each layer the learner's own."""
     chosen: dict[str, Choice] = {}
     for layer in layers:
-        for owner in dict.fromkeys((None, learner)):
+        for owner in (None, learner):  # in each layer a choice for one learner is the stronger
             mine = (one for one in layer if one.learner == owner and one.name in specs)
             chosen |= {one.name: one for one in mine}
-    return chosen
+    axes = {}
+    for name, choice in chosen.items():
+        words = (word.strip() for text in choice.texts for word in text.split(","))
+        values = (_values(word, specs[name], choice.shown, rounds) for word in words)
+        axes[name] = list(dict.fromkeys(chain.from_iterable(values)))
+    return axes
 
 
 def _values(word: str, spec: Spec, shown: str, rounds: int | None) -> Iterator[Value]:
@@ -184,16 +173,16 @@ def _spelt_out(word: str, spec: Spec, shown: str) -> list[str]:
             return [_short(base**exponent) for exponent in exponents]
         except (DecimalException, OverflowError):
             raise usage(f"{whole}: a power is too large", FORMS) from None
-    parts = word.split(":")
-    if len(parts) == 4 and parts[0] == "log":
-        low, high, count = (_number(part, whole) for part in parts[1:])
-        return _geometric(low, high, count, spec, whole)
-    if len(parts) == 3:
-        low, high, step = (_number(part, whole) for part in parts)
-        return [_exact(value) for value in _steps(low, high, step, whole)]
-    if len(parts) > 1:
-        raise usage(f"{whole} is not a range", FORMS)
-    return [word]
+    match word.split(":"):
+        case [_]:
+            return [word]
+        case ["log", *parts] if len(parts) == 3:
+            low, high, count = (_number(part, whole) for part in parts)
+            return _geometric(low, high, count, spec, whole)
+        case [*parts] if len(parts) == 3:
+            low, high, step = (_number(part, whole) for part in parts)
+            return [_exact(value) for value in _steps(low, high, step, whole)]
+    raise usage(f"{whole} is not a range", FORMS)
 
 
 def _steps(low: Decimal, high: Decimal, step: Decimal, whole: str) -> list[Decimal]:
@@ -248,14 +237,10 @@ def parse(shown: str, spec: Spec, text: str, words: tuple[str, ...] = ()) -> Val
     try:
         return spec.check(spec.parse(text))
     except ValueError as error:
-        raise usage(f"{shown} {error}", _nearby(spec, text) or suggestion(text, words)) from None
-
-
-def _nearby(spec: Spec, text: str) -> str | None:
-    """The two even numbers around an odd one; the word that a misspelt one resembles."""
-    if spec.even and text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 2:
-        return f"try {int(text) - 1} or {int(text) + 1}"
-    return suggestion(text, spec.words)
+        hint = suggestion(text, spec.words) or suggestion(text, words)
+        if spec.even and text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 2:
+            hint = f"try {int(text) - 1} or {int(text) + 1}"
+        raise usage(f"{shown} {error}", hint) from None
 
 
 def single_setups(
@@ -270,10 +255,9 @@ def single_setups(
     for learner in learners:
         found = list(expand(learner, kernel, [layer], rounds=None))
         if len(found) > 1:
+            problem = f"{learner_name(learner)} is given {len(found)} settings, and `run` plays one"
             hint = "`ahpatron sweep DATA -g NAME=V1,V2 --out FILE.jsonl` tries several"
-            raise usage(
-                f"{learner_name(learner)} is given {len(found)} settings, and `run` plays one", hint
-            )
+            raise usage(problem, hint)
         setups += found
     return setups, remarks
 
@@ -294,12 +278,11 @@ def typed_layer(
             continue
         if _owners(name, learners) or name in KERNELS[kernel].specs():
             made.append(Choice(None, name, (text,), f"--{name}"))
-        else:
-            of_kernels = any(name in kind.specs() for kind in KERNELS.values())
-            owner = (
-                f"the {kernel} kernel" if of_kernels else " and ".join(map(learner_name, learners))
-            )
-            remarks.append(f"--{name} has no effect: {owner} has no such parameter")
+            continue
+        owner = " and ".join(map(learner_name, learners))
+        if any(name in kind.specs() for kind in KERNELS.values()):
+            owner = f"the {kernel} kernel"
+        remarks.append(f"--{name} has no effect: {owner} has no such parameter")
     for flag, given in words.items():
         typed = [_choice(flag, word, learners) for word in given]
         check_names(typed, learners, kernel)
@@ -321,21 +304,17 @@ def typed_layer(
 
 def _choice(flag: str, word: str, learners: Sequence[str]) -> Choice:
     """The choice that `LEARNER.NAME=VALUES` or `NAME=VALUES` spells."""
-    left, equals, text = word.partition("=")
-    if not equals or not left or not text:
-        single = flag == "-p"
-        example = "-p ridge=0.01" if single else "-g epsilon=0.5,0.6,0.7"
-        form = "NAME=VALUE" if single else "NAME=VALUES"
-        raise usage(f"{flag} takes {form}, got {word!r}", f"use for example {example}")
+    left, _, text = word.partition("=")
+    if not left or not text:
+        form, example = _WORD_FORMS[flag]
+        raise usage(f"{flag} takes {form}, got {word!r}", f"use for example {flag} {example}")
     learner, dot, name = left.rpartition(".")
-    if not dot:
-        return Choice(None, left, (text,), f"{flag} {left}")
     chosen = {learner_name(one): one for one in learners}
-    if learner not in chosen:
+    if dot and learner not in chosen:
         one_of("learner", learner, REGISTRY)
         problem = f"{flag} {left}: {learner} is not among the chosen learners"
         raise usage(problem, f"add -l {learner}")
-    return Choice(chosen[learner], name, (text,), f"{flag} {left}")
+    return Choice(chosen[learner] if dot else None, name, (text,), f"{flag} {left}")
 
 
 def check_names(layer: Layer, learners: Sequence[str], kernel: str, *, every: bool = False) -> None:
@@ -364,10 +343,8 @@ def _owners(name: str, learners: Iterable[str]) -> list[str]:
 
 def parse_label(text: str | None) -> float | None:
     """The label after --positive."""
-    if text is None:
-        return None
-    label = _finite(text)
-    if label is None:
+    label = None if text is None else _finite(text)
+    if text is not None and label is None:
         raise usage(f"--positive takes a label, which is a number, got {text!r}")
     return label
 
@@ -379,10 +356,8 @@ def parse_costs(words: Sequence[str]) -> dict[float, float]:
         left, _, right = word.partition("=")
         label, cost = _finite(left), _finite(right)
         if label is None or cost is None or not MIN_COST <= cost <= 1 / MIN_COST:
-            problem = (
-                f"--cost requires LABEL=W, W from {MIN_COST:g} to {1 / MIN_COST:g}, got {word!r}"
-            )
-            raise usage(problem, "for example --cost 1=5")
+            form = f"LABEL=W, W from {MIN_COST:g} to {1 / MIN_COST:g}"
+            raise usage(f"--cost requires {form}, got {word!r}", "for example --cost 1=5")
         if label in costs:
             raise usage(f"--cost {left} is given twice")
         costs[label] = cost

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import math
 import shlex
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -18,29 +19,11 @@ from ahpatron_cli.data.scaling import SCALES
 from ahpatron_cli.data.source import STDIN_NAME, open_source
 from ahpatron_cli.errors import ExitCode, Place, UserError, one_of, usage
 from ahpatron_cli.numbers import counted
-from ahpatron_cli.records import DataRecord, ParamValue, grouped, whole
+from ahpatron_cli.records import DataRecord, ParamValue, grouped
 from ahpatron_cli.runner import Setup, suggested_sigma
+from ahpatron_cli.sweep import grid, summary
 from ahpatron_cli.sweep.config import Config, File, read_config
-from ahpatron_cli.sweep.grid import (
-    ANY_ROUNDS,
-    Layer,
-    check_costs,
-    check_names,
-    choose_learners,
-    expand,
-    parse_label,
-    size_of,
-    typed_layer,
-)
-from ahpatron_cli.sweep.summary import (
-    MISTAKE_RATE,
-    Criterion,
-    Setting,
-    TrialData,
-    TrialRecord,
-    ranked,
-    settings_of,
-)
+from ahpatron_cli.sweep.summary import Criterion, Setting, TrialData, TrialRecord
 from ahpatron_cli.sweep.trial import Task, all_params
 
 MOST_TRIALS = 1_000_000
@@ -57,9 +40,9 @@ class Plan:
     repeats: int
     seed: int
     shuffled: bool
-    layer: Layer
+    layer: grid.Layer
     """Choices for all files; those for one file take precedence."""
-    typed: Layer
+    typed: grid.Layer
     """Choices on the command line, which take precedence over both."""
     remarks: Sequence[str] = ()
     costs: Mapping[float, float] = field(default_factory=dict)
@@ -68,10 +51,7 @@ class Plan:
     def tasks(
         self, note: Callable[[str], None], warn: Callable[[str], None], *, metrics: bool = False
     ) -> list[Task]:
-        """Every trial once, file by file; files of equal content give equal trials.
-
-        With `metrics`, trials are to measure them.
-        """
+        """Every trial once, file by file; files of equal content give equal trials."""
         tasks: dict[str, Task] = {}
         seen: dict[str, str] = {}
         for file in self.files:
@@ -102,31 +82,33 @@ class Plan:
                 sigma, remark = suggested_sigma(auto, file.path, loaded.first_rows())
                 setups = [setup.with_sigma(sigma) for setup in setups]
                 note(f"{name}: {remark}")
-            record = DataRecord(file.path, facts.rounds, facts.features, facts.labels, sha256)
-            done, path = self.preparation, str(Path(file.path).absolute())
-            prepared = done.limit, done.scale, done.positive, self.shuffled
-            costs = tuple(sorted(self.costs.items()))
-            data = TrialData(record, *prepared, auto_sigma=sigma, costs=costs)
+            done = self.preparation
+            data = TrialData(
+                DataRecord(file.path, facts.rounds, facts.features, facts.labels, sha256),
+                *(done.limit, done.scale, done.positive, self.shuffled),
+                auto_sigma=sigma,
+                costs=tuple(sorted(self.costs.items())),
+            )
+            where = str(Path(file.path).absolute()), done
             whole = [(setup, all_params(setup), learner_source(setup.kind)) for setup in setups]
             # order by order, so that a sweep cut short is comparable
             for repeat in range(self.repeats):
-                for setup, params, source_of in whole:
-                    what = data, setup, self.seed, repeat, params
-                    task = Task(*what, path, done, source_of, metrics)
+                for setup, params, kind in whole:
+                    task = Task(data, setup, self.seed, repeat, params, *where, kind, metrics)
                     tasks.setdefault(task.id, task)
         return list(tasks.values())
 
     def check_size(self) -> None:
         """Refuse a sweep that nobody can have meant, before it is written out."""
         trials = self.repeats * sum(
-            size_of(learner, self.kernel, self._layers(file))
+            grid.size_of(learner, self.kernel, self._layers(file))
             for file in self.files
             for learner in self.learners
         )
         if trials > MOST_TRIALS:
             raise usage(f"{trials:,} trials; at most {MOST_TRIALS:,}", "try fewer values at once")
 
-    def _layers(self, file: File) -> list[Layer]:
+    def _layers(self, file: File) -> list[grid.Layer]:
         return [self.layer, file.layer, self.typed]
 
     def setups(self, file: File, rounds: int) -> list[Setup]:
@@ -134,7 +116,7 @@ class Plan:
         return [
             setup
             for learner in self.learners
-            for setup in expand(learner, self.kernel, self._layers(file), rounds)
+            for setup in grid.expand(learner, self.kernel, self._layers(file), rounds)
         ]
 
 
@@ -166,37 +148,28 @@ def make_plan(
     if any(file.path in ("-", STDIN_NAME) for file in files):
         hint = "save it to a file first"
         raise usage("a sweep reads its data more than once, so not from standard input", hint)
-    learners = choose_learners(learners or config.learners or ["ahpatron"])
+    learners = grid.choose_learners(learners or config.learners or ["ahpatron"])
     kernel = one_of("kernel", options["kernel"], KERNELS)
     for layer in (config.layer, *(file.layer for file in config.files)):
-        check_names(layer, list(REGISTRY), kernel, every=True)  # also of learners not played now
-    typed_choices, more = typed_layer(named, words, learners, kernel)
+        # also of learners not played now
+        grid.check_names(layer, list(REGISTRY), kernel, every=True)
+    typed_choices, more = grid.typed_layer(named, words, learners, kernel)
     positive = options["positive"]
     repeats, shuffle = options["repeats"], options["shuffle"]
     shuffled = repeats > 1 if shuffle is None else shuffle
     preparation = Preparation(
         options["limit"],
         one_of("scale", options["scale"], SCALES),
-        parse_label(positive) if isinstance(positive, str) else positive,
+        grid.parse_label(positive) if isinstance(positive, str) else positive,
         max_features,
         warm_up=not shuffled,
     )
-    plan = Plan(
-        files=files,
-        learners=learners,
-        kernel=kernel,
-        preparation=preparation,
-        repeats=repeats,
-        seed=options["seed"],
-        shuffled=shuffled,
-        layer=config.layer,
-        typed=typed_choices,
-        remarks=[*remarks, *more],
-        costs=costs,
-    )
+    orders = repeats, options["seed"], shuffled
+    layers = config.layer, typed_choices
+    plan = Plan(files, learners, kernel, preparation, *orders, *layers, [*remarks, *more], costs)
     plan.check_size()
     for file in files:
-        check_costs(costs, plan.setups(file, ANY_ROUNDS))
+        grid.check_costs(costs, plan.setups(file, grid.ANY_ROUNDS))
     return plan
 
 
@@ -213,17 +186,14 @@ def run_command(data: TrialData, setting: Setting) -> str | None:
     for kind in (KERNELS[kernel], REGISTRY[setting.learner]):
         for name, value in _chosen_params(kind, params).items():
             words += [f"--{name}", str(value)] if name in _NAMED else ["-p", f"{name}={value}"]
-    words += ["--limit", str(data.limit)] if data.limit is not None else []
-    words += ["--scale", data.scale] if data.scale != "none" else []
-    words += ["--positive", str(whole(data.positive))] if data.positive is not None else []
-    for word in data.cost_words:
-        words += ["--cost", word]
+    for name, text in data.options:
+        words += [f"--{name}", text]
     seeds, repeats = (set(part) for part in zip(*setting.values, strict=True))
     words += ["--repeats", str(max(repeats) + 1)] if max(repeats) else []
     words += ["--seed", str(min(seeds))] if min(seeds) else []
     if data.shuffled != (max(repeats) > 0):
         words.append("--shuffle" if data.shuffled else "--no-shuffle")
-    words += ["--metrics"] if setting.metric is not MISTAKE_RATE else []
+    words += ["--metrics"] if setting.metric is not summary.MISTAKE_RATE else []
     return shlex.join(words)
 
 
@@ -313,43 +283,29 @@ class Search:
     ) -> Iterator[Task]:
         """Those of one learner on one data set; `settings` are the orders of each."""
         tune = self.criterion.tune_orders
-        if tune:
-            chosen_on = [[task for task in some if task.repeat < tune] for some in settings]
-        else:
-            chosen_on = list(settings)
-        left = list(range(len(settings)))
+
+        def played(stage: Sequence[Sequence[Task]]) -> bool:
+            return all(task.id in known for task in chain(*stage))
+
+        def best_first(stage: Sequence[Sequence[Task]]) -> list[int]:
+            """Settings that failed on some orders come later, those that failed on all last."""
+            done = [[known[task.id] for task in some if known[task.id].run] for some in stage]
+            ranks = [summary.rank(some, self.criterion.metric) for some in done]
+            return sorted(range(len(stage)), key=ranks.__getitem__)
+
+        left = [[task for task in some if not tune or task.repeat < tune] for some in settings]
+        orders = list(settings)
         rounds = settings[0][0].data.record.rounds
         for prefix, kept in rungs(len(settings), rounds) if self.halving else ():
-            stage = {
-                number: [task.on_prefix(prefix) for task in chosen_on[number]] for number in left
-            }
-            for some in stage.values():
-                yield from some
-            if not _played(stage.values(), known):
+            stage = [[task.on_prefix(prefix) for task in some] for some in left]
+            yield from chain(*stage)
+            if not played(stage):
                 return
-            left = sorted(self._best_first(stage, known)[:kept])
-        for number in left:
-            yield from chosen_on[number]
-        if tune and _played([chosen_on[number] for number in left], known):
-            best, *_ = self._best_first({number: chosen_on[number] for number in left}, known)
-            yield from (task for task in settings[best] if task.repeat >= tune)
-
-    def _best_first(
-        self, stage: Mapping[int, Sequence[Task]], known: Mapping[str, TrialRecord]
-    ) -> list[int]:
-        """Settings that failed on some orders come later, those that failed on all last."""
-        found = {}
-        for number, tasks in stage.items():
-            trials = [known[task.id] for task in tasks if known[task.id].run is not None]
-            if trials:
-                (found[number],) = settings_of(trials, self.criterion.metric)
-        order = [id(setting) for setting in ranked(list(found.values()))]
-        places = {number: order.index(id(setting)) for number, setting in found.items()}
-        return sorted(stage, key=lambda number: places.get(number, len(order)))
-
-
-def _played(stage: Iterable[Sequence[Task]], known: Mapping[str, TrialRecord]) -> bool:
-    return all(task.id in known for some in stage for task in some)
+            best = sorted(best_first(stage)[:kept])
+            left, orders = [left[number] for number in best], [orders[number] for number in best]
+        yield from chain(*left)
+        if tune and played(left):
+            yield from (task for task in orders[best_first(left)[0]] if task.repeat >= tune)
 
 
 def spared(search: Search, known: Mapping[str, TrialRecord]) -> float:

@@ -2,18 +2,12 @@
 
 A trial counts as done when its whole line is on the disk. Lines are only ever appended; a last
 line without its end is cut before that, lines that are damaged otherwise are reported and stay.
-Each line is a JSON object that carries the hash of its own text:
-
-    {"id": ..., "status": "ok", "data": {...}, "run": {...}, "timing": {...}, "error": null,
-     "check": ...}
-
-A flipped byte that leaves valid JSON behind is found by `check`. All but `timing` (and the `check`
-that covers it) is the same however and wherever a trial was played.
+Each line is a JSON object that ends with the hash of its own text, `check`. All but `timing` (and
+the `check` that covers it) is the same however and wherever a trial was played.
 """
 
 from __future__ import annotations
 
-import errno
 import fcntl
 import hashlib
 import json
@@ -21,7 +15,7 @@ import math
 import os
 import shlex
 import stat
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, fields, replace
 from functools import lru_cache, partial
@@ -51,36 +45,30 @@ OPENING = f'{{"schema": {SCHEMA}, "kind": "{KIND}"'.encode()
 CHECK_DIGITS = 16
 
 
-class DamagedLineError(ValueError):
+class DamagedLineError(Exception):
     """A line that is not as it was written; the text says why."""
 
 
 def flat_trial(trial: TrialRecord) -> Json:
     """A trial as one row of a table: plain values, each parameter a column `param_NAME`."""
     data, record = trial.data, trial.data.record
-    run: Json = dict.fromkeys(_FLAT_FIELDS) if trial.run is None else dict(vars(trial.run))
-    metrics = run.get("metrics")
     row = {
         "id": trial.id,
         "status": "failed" if trial.run is None else "ok",
         "data": record.path,
         "sha256": record.sha256,
         "features": record.features,
-        "limit": data.limit,
-        "scale": data.scale,
-        "positive": data.positive,
-        "shuffled": data.shuffled,
-        "prefix": data.prefix,
+        **{name: getattr(data, name) for name in (*_PREPARATION, "prefix")},
         "learner": trial.learner,
         "seed": trial.seed,
         "repeat": trial.repeat,
         **{f"param_{name}": value for name, value in plain_params(trial.params).items()},
-        **{name: run[name] for name in _FLAT_FIELDS},
+        **{name: getattr(trial.run, name, None) for name in _FLAT_FIELDS},
         "error": trial.error,
     }
     if data.costs:
         row["costs"] = " ".join(data.cost_words)
-    return row if metrics is None else row | vars(metrics)
+    return row | vars(trial.run.metrics) if trial.run and trial.run.metrics else row
 
 
 def encode_header(facts: Mapping[str, Any]) -> bytes:
@@ -91,38 +79,35 @@ def encode_header(facts: Mapping[str, Any]) -> bytes:
 def encode_trial(trial: TrialRecord) -> bytes:
     """A trial's line; only `timing` is never the same twice."""
     data = trial.data
-    seconds = None if trial.run is None else trial.run.seconds
+    optional = {"prefix": data.prefix, "auto_sigma": data.auto_sigma, "costs": data.costs or None}
     line = {
         "id": trial.id,
         "status": "failed" if trial.run is None else "ok",
         "data": {
             **data_to_json(data.record),
-            "limit": data.limit,
-            "scale": data.scale,
-            "positive": data.positive,
-            "shuffled": data.shuffled,
-            **({} if data.prefix is None else {"prefix": data.prefix}),
-            **({} if data.auto_sigma is None else {"auto_sigma": data.auto_sigma}),
-            **({"costs": data.costs} if data.costs else {}),
+            **{name: getattr(data, name) for name in _PREPARATION},
+            **{name: value for name, value in optional.items() if value is not None},
         },
         "run": _run_json(trial),
-        "timing": {"seconds": seconds, "wall_seconds": trial.wall_seconds},
+        "timing": {
+            "seconds": trial.run and trial.run.seconds,
+            "wall_seconds": trial.wall_seconds,
+        },
         "error": trial.error,
     }
     return _with_check(line)
 
 
+_PREPARATION = ("limit", "scale", "positive", "shuffled")
 _STORED = tuple(
     one.name
     for one in fields(RunRecord)
     if one.name not in ("seconds", "classes", "confusion", "window", "fading", "drifts", "costs")
 )
 """The labels of the classes are with the data; a confusion matrix may have a million entries."""
-_PARTS = ("this_file", "metrics")
+_ELSEWHERE = {"learner", "params", "seed", "repeat", "this_file", "metrics"}
 _FLAT_FIELDS = tuple(
-    one.name
-    for one in fields(RunRecord)
-    if one.name in {*_STORED, "seconds"} - {"learner", "params", "seed", "repeat", *_PARTS}
+    one.name for one in fields(RunRecord) if one.name in {*_STORED, "seconds"} - _ELSEWHERE
 )
 
 
@@ -158,8 +143,6 @@ def decode(line: bytes) -> Json | TrialRecord:
         if line.startswith(OPENING):
             return {name: content[name] for name in content if name not in ("schema", "kind")}
         return _trial(content)
-    except DamagedLineError:
-        raise
     except RecursionError:
         raise DamagedLineError("nested too deeply") from None
     except (ValueError, KeyError, TypeError, AttributeError) as error:
@@ -253,9 +236,6 @@ _CHECKS: Mapping[str, Callable[[Any], Any]] = {
 """By the declared type of a field; whole numbers are counts, and numbers are finite."""
 
 
-_BUSY = (errno.EAGAIN, errno.EACCES)
-
-
 @dataclass
 class Contents:
     """What a results file holds."""
@@ -295,10 +275,9 @@ def looks_like_json(path: str) -> bool:
 def read_results(path: str) -> Contents:
     """Read a results file without changing it; another process may be writing to it."""
     try:
-        content = Path(path).read_bytes()
+        found = parse_results(Path(path).read_bytes())
     except OSError as error:
         raise _fault(path, f"cannot be read: {error.strerror}", ExitCode.NO_INPUT) from None
-    found = parse_results(content)
     if found is None:
         problem = "this is neither a results file of `ahpatron sweep`, nor a model, nor LIBSVM data"
         hint = "`ahpatron sweep DATA --out FILE.jsonl` makes a results file"
@@ -311,28 +290,32 @@ def parse_results(content: bytes) -> Contents | None:
 
     It is ours if it is empty, if any line is ours, or if it is a header line cut short.
     """
-    found = Contents()
-    head = content[: len(OPENING)]
-    lines = content.split(b"\n")
-    found.torn = len(lines.pop())
-    for number, line in enumerate(lines, 1):
-        try:
-            item = decode(line)
-        except DamagedLineError as damage:
-            found.damaged.append((number, str(damage)))
-            continue
+    found = Contents(torn=len(content) - content.rfind(b"\n") - 1)
+    for number, (_, item) in enumerate(_lines(content), 1):
         if isinstance(item, TrialRecord):
             found.add(item)
+        elif isinstance(item, DamagedLineError):
+            found.damaged.append((number, str(item)))
         else:
             found.headers.append(item)
-    ours = not content or found.headers or found.trials
-    return found if ours or head == OPENING[: len(head)] else None
+    ours = found.headers or found.trials or OPENING.startswith(content[: len(OPENING)])
+    return found if ours else None
+
+
+def _lines(content: bytes) -> Iterator[tuple[bytes, Json | TrialRecord | DamagedLineError]]:
+    """The whole lines of a results file, and what each says."""
+    for line in content.split(b"\n")[:-1]:
+        try:
+            yield line, decode(line)
+        except DamagedLineError as damage:
+            yield line, damage
 
 
 def merge_results(paths: Sequence[str]) -> tuple[bytes, Contents]:
-    """The lines of several results files as one, and what they hold; each trial once.
+    """The lines of several results files, all read before, as one, and what they hold.
 
-    Refused: files of one name but of unlike content, and a trial that came out in two ways.
+    Each trial is there once. Refused: files of one name but of unlike content, and a trial that
+    came out in two ways.
     """
     merged = Contents()
     lines: dict[str, bytes] = {}
@@ -340,12 +323,8 @@ def merge_results(paths: Sequence[str]) -> tuple[bytes, Contents]:
     hashes: dict[str, tuple[str | None, str]] = {}
     outcomes: dict[str, tuple[bytes, str]] = {}
     for path in paths:
-        contents = read_results(path)
-        merged.damaged += contents.damaged
-        for line in Path(path).read_bytes().split(b"\n")[:-1]:
-            try:
-                item = decode(line)
-            except DamagedLineError:
+        for line, item in _lines(Path(path).read_bytes()):
+            if isinstance(item, DamagedLineError):
                 continue
             if not isinstance(item, TrialRecord):
                 headers[line] = item
@@ -384,15 +363,16 @@ class ResultsFile:
         self._descriptor = _open(path)
         try:
             _lock(path, self._descriptor)
-            content = self._read()
+            with os.fdopen(self._descriptor, "rb", closefd=False) as stream:
+                content = stream.read()
             found = parse_results(content)
             if found is None:  # never cut or append to somebody else's file
                 problem = "this is not a results file of `ahpatron sweep`; nothing was changed"
                 hint = "choose another name for --out"
                 raise _fault(path, problem, ExitCode.CANNOT_CREATE, hint)
             self.contents = found
-            self._end = len(content) - self.contents.torn
-            if self.contents.torn:
+            self._end = len(content) - found.torn
+            if found.torn:
                 self._truncate()
             self._facts = facts
             if not self.contents.headers:
@@ -429,31 +409,22 @@ class ResultsFile:
             hint = "what was in it is lost; the same command begins a new one"
             raise _fault(self._path, problem, ExitCode.IO_ERROR, hint)
 
-    def _read(self) -> bytes:
-        size = os.fstat(self._descriptor).st_size
-        return b"".join(iter(lambda: os.read(self._descriptor, max(size, 1)), b""))
-
     def _append(self, line: bytes) -> None:
         try:
             rest = memoryview(line)
             while rest:
                 rest = rest[os.pwrite(self._descriptor, rest, self._end + len(line) - len(rest)) :]
             os.fsync(self._descriptor)
-        except OSError as error:
-            self._undo()
+        except BaseException as error:  # also a signal: the line may be half written
+            with suppress(OSError):  # if even that fails, the next start does it
+                self._truncate()
+            if not isinstance(error, OSError):
+                raise
             problem = f"the results cannot be written: {error.strerror}"
             hint = "every result before this one is kept; make room, and the same command continues"
             raise _fault(self._path, problem, ExitCode.IO_ERROR, hint) from None
-        except BaseException:  # a signal: the line may be half written
-            self._undo()
-            raise
         self._end += len(line)
         self._check_name()
-
-    def _undo(self) -> None:
-        """Cut what was written of a line; if even that fails, the next start does it."""
-        with suppress(OSError):
-            self._truncate()
 
     def _truncate(self) -> None:
         os.ftruncate(self._descriptor, self._end)
@@ -496,7 +467,7 @@ def _lock(path: str, descriptor: int) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        if error.errno not in _BUSY:
+        if not isinstance(error, BlockingIOError | PermissionError):
             raise _fault(path, f"cannot be locked: {error.strerror}", ExitCode.IO_ERROR) from None
         hint = "wait for it, or give this one a file of its own; "
         hint += "`ahpatron inspect A.jsonl B.jsonl --merge C.jsonl` puts them together later"

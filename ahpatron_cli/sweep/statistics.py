@@ -9,7 +9,7 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from itertools import combinations
+from itertools import accumulate, combinations
 from statistics import fmean, stdev
 from typing import TypeAlias
 
@@ -63,13 +63,11 @@ def compare(
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """Holm's step-down correction: the i-th smallest of m times m - i + 1, never falling."""
-    order = sorted(range(len(p_values)), key=lambda number: p_values[number])
-    corrected = [0.0] * len(p_values)
-    largest = 0.0
-    for rank, number in enumerate(order):
-        largest = max(largest, min((len(p_values) - rank) * p_values[number], 1.0))
-        corrected[number] = largest
-    return corrected
+    count = len(p_values)
+    order = sorted(range(count), key=p_values.__getitem__)
+    steps = ((count - rank) * p_values[number] for rank, number in enumerate(order))
+    corrected = dict(zip(order, accumulate(steps, max), strict=True))
+    return [min(corrected[number], 1.0) for number in range(count)]
 
 
 def mcnemar(

@@ -11,6 +11,7 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from pathlib import PurePath
 from typing import Any
 
@@ -46,13 +47,21 @@ class Metric:
     head: str
     """Of its column; with a % the values are shown in percent."""
     larger_is_better: bool = False
-
     of_two_classes: bool = False
 
     @property
     def in_percent(self) -> bool:
         """Whether it is shown in percent."""
         return "%" in self.head
+
+    @property
+    def short(self) -> str:
+        """The head without a %."""
+        return self.head.removesuffix(" %")
+
+    def text(self, value: float, sign: str = "") -> str:
+        """A value or its spread: `11.20` in percent, else `0.8312`; a difference has a sign, +."""
+        return f"{100 * value:{sign}.2f}" if self.in_percent else f"{value:{sign}.4f}"
 
     def of(self, run: RunRecord) -> float | None:
         """Its value; None if the run was not measured so.
@@ -72,28 +81,24 @@ class Metric:
             tp, fp, tn, fn = known
             measured = metrics_of(((tn, fp), (fn, tp)))
         value: float | None = getattr(measured, self.name)
-        if value is None and self.of_two_classes and run.true_positives is None:
-            return None
-        return value if value is not None else 0.0 if self.larger_is_better else 1.0
+        if value is not None or (self.of_two_classes and run.true_positives is None):
+            return value
+        return 0.0 if self.larger_is_better else 1.0
 
 
 _SUFFIXES = re.compile(r"(?<=[^/])(\.(svm|libsvm|svmlight|txt|dat|gz|bz2|xz))+$")
 
 MISTAKE_RATE = Metric("mistake_rate", "AMR %")
-METRICS = {
-    metric.name: metric
-    for metric in (
-        MISTAKE_RATE,
-        Metric("balanced_error", "Balanced error %"),
-        Metric("precision", "Precision %", larger_is_better=True, of_two_classes=True),
-        Metric("recall", "Recall %", larger_is_better=True, of_two_classes=True),
-        Metric("f1", "F1 %", larger_is_better=True, of_two_classes=True),
-        Metric("kappa", "Kappa", larger_is_better=True),
-        Metric("auc", "AUC", larger_is_better=True, of_two_classes=True),
-    )
-}
-
-
+_METRICS = (
+    MISTAKE_RATE,
+    Metric("balanced_error", "Balanced error %"),
+    Metric("precision", "Precision %", larger_is_better=True, of_two_classes=True),
+    Metric("recall", "Recall %", larger_is_better=True, of_two_classes=True),
+    Metric("f1", "F1 %", larger_is_better=True, of_two_classes=True),
+    Metric("kappa", "Kappa", larger_is_better=True),
+    Metric("auc", "AUC", larger_is_better=True, of_two_classes=True),
+)
+METRICS = {metric.name: metric for metric in _METRICS}
 SEARCHES = ("grid", "halving")
 """What `--search` takes."""
 
@@ -133,6 +138,14 @@ class TrialData:
     def cost_words(self) -> list[str]:
         """The words after --cost."""
         return [f"{whole(label)}={whole(cost)}" for label, cost in self.costs]
+
+    @property
+    def options(self) -> list[tuple[str, str]]:
+        """The options that prepare the data so, each with its text."""
+        positive = None if self.positive is None else whole(self.positive)
+        named = {"limit": self.limit, "scale": self.scale, "positive": positive}
+        given = [(name, str(one)) for name, one in named.items() if one not in (None, "none")]
+        return given + [("cost", word) for word in self.cost_words]
 
 
 @dataclass(frozen=True)
@@ -178,6 +191,25 @@ class Setting:
     def cost(self) -> float:
         """The mean with the sign that makes the lowest the best."""
         return -self.mean if self.metric.larger_is_better else self.mean
+
+    @property
+    def shown(self) -> str:
+        """The mean as tables show it."""
+        return self.metric.text(self.mean)
+
+    @property
+    def spread(self) -> str | None:
+        """The standard deviation as tables show it."""
+        return None if self.sd is None else self.metric.text(self.sd)
+
+    @property
+    def rank(self) -> tuple[Any, ...]:
+        """Sorts the lowest cost first, settings with fewer orders last.
+
+        Of equals the one with the smaller parameters comes first, whichever was played first.
+        """
+        params = [(name, _sortable(value)) for name, value in sorted(self.params.items())]
+        return -self.summary.repeats, self.cost, _rank(self.learner), params
 
     @property
     def label(self) -> str:
@@ -234,18 +266,6 @@ class DataFindings:
 
 
 @dataclass(frozen=True)
-class Matrix:
-    """Learners x data sets: the best setting of each learner on each."""
-
-    learners: Sequence[str]
-    datasets: Sequence[DataFindings]
-    rows: Sequence[Sequence[Setting | None]]
-    """For each learner; None: it was not played on that data set."""
-    ranks: OverDatasets
-    """Of the learners that were played on all data sets."""
-
-
-@dataclass(frozen=True)
 class Findings:
     """What a results file says."""
 
@@ -258,19 +278,22 @@ class Findings:
     """The header lines: versions, BLAS and the command of each sweep that wrote to the file."""
     criterion: Criterion = Criterion()
 
-    def matrix(self) -> Matrix:
-        """All data sets side by side."""
+    @cached_property
+    def matrix(self) -> dict[str, list[Setting | None]]:
+        """For each learner its best setting on each data set; None: it was not played there."""
         found = [{one.learner: one for one in data.best} for data in self.datasets]
         learners = sorted({name for data in found for name in data}, key=_rank)
-        rows = [[data.get(learner) for data in found] for learner in learners]
+        return {learner: [data.get(learner) for data in found] for learner in learners}
+
+    @cached_property
+    def ranks(self) -> OverDatasets:
+        """Of the learners that were played on all data sets."""
         complete = {
             learner: [one.mean for one in row if one]
-            for learner, row in zip(learners, rows, strict=True)
+            for learner, row in self.matrix.items()
             if all(row)
         }
-        larger = self.criterion.metric.larger_is_better
-        ranks = over_datasets(complete, larger_is_better=larger)
-        return Matrix(learners, self.datasets, rows, ranks)
+        return over_datasets(complete, larger_is_better=self.criterion.metric.larger_is_better)
 
 
 def choose_trials(
@@ -279,28 +302,21 @@ def choose_trials(
     """Those of these learners on these data sets; no names stand for all."""
     groups = grouped(trials, lambda trial: trial.data.identity)
     names = _names([group[0].data for group in groups])
-    known = [_legal_names(group[0].data, *pair) for group, pair in zip(groups, names, strict=True)]
-    for name in data:
-        one_of("data set", name, [one for legal in known for one in legal])
-    wanted = {trial.data.identity for trial in trials}
-    if data:
-        wanted = {
-            group[0].data.identity
-            for group, legal in zip(groups, known, strict=True)
-            if set(data) & set(legal)
-        }
+    known: dict[str, set[tuple[Any, ...]]] = {}
+    """The data sets that may be called so on the command line."""
+    for group, pair in zip(groups, names, strict=True):
+        path, identity = group[0].data.record.path, group[0].data.identity
+        for name in (*reversed(pair), PurePath(path).name, path):
+            known.setdefault(name, set()).add(identity)
+    wanted = [known[one_of("data set", name, known)] for name in data] or known.values()
     for name in learners:
         one_of("learner", name, dict.fromkeys(trial.learner for trial in trials))
     return [
         trial
         for trial in trials
-        if trial.data.identity in wanted and (not learners or trial.learner in learners)
+        if any(trial.data.identity in some for some in wanted)
+        and (not learners or trial.learner in learners)
     ]
-
-
-def _legal_names(data: TrialData, name: str, short: str) -> list[str]:
-    """What a data set may be called on the command line."""
-    return list(dict.fromkeys((short, name, PurePath(data.record.path).name, data.record.path)))
 
 
 def find(
@@ -369,22 +385,21 @@ def _settings(
     shuffled: bool,
 ) -> list[Setting]:
     """The settings of one data set, compared with the best of them."""
-    by_learner = grouped(trials, lambda trial: (trial.learner,))
-    found = [
-        one for group in by_learner for one in settings_of(group, metric, tried[group[0].learner])
+    groups = [
+        settings_of(group, metric, tried[group[0].learner])
+        for group in grouped(trials, lambda trial: (trial.learner,))
     ]
-    best = best_of(found)
-    best_of_learner = [
-        best_of([one for one in found if one.learner == group[0].learner]) for group in by_learner
-    ]
+    best = best_of([one for group in groups for one in group])
     settings = [
         replace(
             one,
             difference=None if one is best else compare(one.values, best.values, sampled=shuffled),
-            best_of_learner=any(one is other for other in best_of_learner),
+            best_of_learner=one is first,
             best_of_data=one is best,
         )
-        for one in found
+        for group in groups
+        for first in [best_of(group)]
+        for one in group
     ]
     # by value, and not by which process happened to be the first to finish
     return sorted(
@@ -407,12 +422,19 @@ def settings_of(
         # by order, so that none counts twice
         runs = {(trial.seed, trial.repeat): trial.run for trial in group if trial.run}
         values, params = _values(runs, metric), group[0].params
-        mean, sd = mean_sd(list(values.values()))
         varied = {name: params[name] for name in telling if name in params}
-        summary = summarise(list(runs.values()))
-        one = Setting(group[0].learner, params, varied, values, mean, sd, metric, summary)
-        shown = {name: texts[name][value] for name, value in varied.items()}
-        settings.append(replace(one, texts=shown))
+        settings.append(
+            Setting(
+                group[0].learner,
+                params,
+                varied,
+                values,
+                *mean_sd(list(values.values())),
+                metric,
+                summarise(list(runs.values())),
+                texts={name: texts[name][value] for name, value in varied.items()},
+            )
+        )
     return settings
 
 
@@ -432,11 +454,10 @@ def _texts(
 
 
 def _values(runs: Mapping[Order, RunRecord], metric: Metric) -> dict[Order, float]:
-    values = {order: metric.of(run) for order, run in runs.items()}
-    known = {order: value for order, value in values.items() if value is not None}
-    if len(known) < len(values):
+    known = {order: value for order, run in runs.items() if (value := metric.of(run)) is not None}
+    if len(known) < len(runs):
         raise usage(
-            f"--metric {metric.name}: {len(values) - len(known)} trials were not measured by it",
+            f"--metric {metric.name}: {len(runs) - len(known)} trials were not measured by it",
             f"`ahpatron sweep` with --metric {metric.name} plays them again",
         )
     return known
@@ -472,30 +493,26 @@ def _telling(settings: Sequence[Mapping[str, ParamValue]]) -> list[str]:
 
 def varied_numbers(settings: Sequence[Mapping[str, ParamValue]]) -> list[str]:
     """The parameters that tell a learner's settings apart and have at least two finite values."""
+    return [
+        name
+        for name in _telling(settings)
+        if len({place_on_axis(params.get(name)) for params in settings} - {None}) > 1
+    ]
 
-    def values(name: str) -> set[ParamValue]:
-        found = (params.get(name) for params in settings)
-        return {one for one in found if isinstance(one, int | float) and math.isfinite(one)}
 
-    return [name for name in _telling(settings) if len(values(name)) > 1]
+def place_on_axis(value: ParamValue | None) -> float | None:
+    """A finite number; words such as "keep" and infinity have no place."""
+    return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
 def best_of(settings: Sequence[Setting]) -> Setting:
     """The lowest cost among the settings with the most orders."""
-    return ranked(settings)[0]
+    return min(settings, key=lambda one: one.rank)
 
 
-def ranked(settings: Sequence[Setting]) -> list[Setting]:
-    """The lowest cost first, settings with fewer orders last.
-
-    Of equals the one with the smaller parameters comes first, whichever was played first.
-    """
-
-    def rank(one: Setting) -> tuple[Any, ...]:
-        params = [(name, _sortable(value)) for name, value in sorted(one.params.items())]
-        return -one.summary.repeats, one.cost, _rank(one.learner), params
-
-    return sorted(settings, key=rank)
+def rank(trials: Sequence[TrialRecord], metric: Metric) -> tuple[Any, ...]:
+    """The rank of the one setting of these trials; without any it is the last."""
+    return settings_of(trials, metric)[0].rank if trials else (0,)
 
 
 def distinct_names(paths: Sequence[str]) -> list[str]:
@@ -513,12 +530,7 @@ def _names(files: Sequence[TrialData]) -> list[tuple[str, str]]:
     bases = distinct_names([one.record.path for one in files])
     stems = [_SUFFIXES.sub("", base) for base in bases]
     done = [
-        [
-            *([f"limit={data.limit}"] if data.limit is not None else []),
-            *([f"scale={data.scale}"] if data.scale != "none" else []),
-            *([f"positive={whole(data.positive)}"] if data.positive is not None else []),
-            *(f"cost {word}" for word in data.cost_words),
-        ]
+        [f"{name} {text}" if name == "cost" else f"{name}={text}" for name, text in data.options]
         for data in files
     ]
     common = set.intersection(*map(set, done)) if done else set()

@@ -94,7 +94,7 @@ class UserError(Exception):
         self,
         problem: str,
         *,
-        code: ExitCode = ExitCode.USAGE,  # errors travel from worker processes: pickle sets it
+        code: ExitCode = ExitCode.USAGE,  # pickle calls UserError(problem), then sets the rest
         place: Place | None = None,
         hint: str | Remedy | None = None,
         details: str | None = None,

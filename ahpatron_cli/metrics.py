@@ -175,7 +175,8 @@ def metrics_of(confusion: Sequence[Sequence[int]], ranking: Ranking | None = Non
     known = [rate for rate in miss_rates if rate is not None]
     found = [sum(column) for column in zip(*confusion, strict=True)]
     by_chance = sum(a * b for a, b in zip(totals, found, strict=True))  # of rounds²
-    auc, auc_error = (ranking.auc() if ranking else None) or (None, None)
+    area = None if ranking is None else ranking.auc()
+    auc, auc_error = (None, None) if area is None else area
     precision = recall = f1 = None
     if len(confusion) == 2:
         precision, recall = _ratio(right[1], found[1]), _ratio(right[1], totals[1])

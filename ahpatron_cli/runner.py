@@ -99,6 +99,11 @@ def suggested_sigma(setup: Setup, path: str, rows: Rows) -> tuple[float, str]:
     return found, note
 
 
+def _count(statistic: float | None) -> int | None:
+    """A count as JSON has it, though a learner of one's own may report it as another number."""
+    return None if statistic is None else int(statistic)
+
+
 def generator_seed(seed: int, repeat: int, learner: str) -> tuple[int, ...]:
     """The seed of a learner's random generator in one pass; each learner has its own."""
     return seed, repeat, zlib.crc32(learner.encode())
@@ -305,8 +310,8 @@ class Pass:
             mistake_rate=tally.mistakes / max(tally.rounds, 1),
             margin_updates=tally.margin_updates,
             updates=tally.updates,
-            halvings=found.get("halvings"),
-            restarts=found.get("restarts"),
+            halvings=_count(found.get("halvings")),
+            restarts=_count(found.get("restarts")),
             zeta=found.get("zeta"),
             support_size=player.f.size,
             norm=player.f.norm,
@@ -408,7 +413,7 @@ def play(
 
 @dataclass(frozen=True)
 class Repetition:
-    """How often a file in memory is played, and in which orders."""
+    """How often a file is played, in which orders, and what is measured."""
 
     repeats: int
     seed: int

@@ -113,8 +113,10 @@ def _notes(layout: Layout, positive: str | None) -> Iterator[str]:
     texts = layout.label_texts
     if texts is not None:
         shown = [f"{label} → {text}" for label, text in texts.items()]
-        others = [*shown[:_NAMED], "all others → -1"]
-        yield f"labels {', '.join(others) if positive is not None else _listed(shown)}"
+        if positive is None:
+            yield f"labels {_listed(shown)}"
+        else:
+            yield f"labels {', '.join([*shown[:_NAMED], 'all others → -1'])}"
     words = [column for column in layout.columns if column.words is not None]
     if words:
         shown = [f"{column.name} ({len(column.words or ())})" for column in words]

@@ -124,12 +124,15 @@ def _refuse_others(
     """Refuse options that would have no effect, and formats that only results have."""
     for name in (*_DATA, *_RESULTS):
         if name not in legal and typed(context, name):
-            other, *flags = (f"--{one.replace('_', '-')}" for one in (name, *legal))
-            hint = f"options for {what}: {', '.join(flags)}"
-            raise usage(f"{other} has no effect on {what}", hint)
+            hint = f"options for {what}: {', '.join(map(_flag, legal))}"
+            raise usage(f"{_flag(name)} has no effect on {what}", hint)
     if format not in ("table", "json"):
         hint = "use --format table for people, --format json for programs"
         raise usage(f"{what} cannot be shown as {format}", hint)
+
+
+def _flag(name: str) -> str:
+    return f"--{name.replace('_', '-')}"
 
 
 def _inspect_model(path: str, format: str) -> None:

@@ -251,9 +251,9 @@ _ENTRIES = dict(_entries())
 def declare(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give the parameters of a command their flags, help, parser and completion."""
     for name, kind in get_type_hints(command).items():
+        if name in ("context", "return"):
+            continue
         own = f"{command.__name__}.{name}"
-        if own not in _ENTRIES and name not in _ENTRIES:
-            continue  # the context, or what is returned
         panel, names, help = _ENTRIES.get(own) or _ENTRIES[name]
         if panel == "Arguments":
             declared = typer.Argument(metavar=names, help=help)

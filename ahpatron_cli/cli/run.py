@@ -127,8 +127,16 @@ def run(
         raise usage("--window and --fading cannot be combined", "give one of them")
     if fading is not None and not 0 < fading < 1:
         raise usage(f"--fading must be a number > 0 and < 1, got {fading:g}")
-    exact_auc, recent = permuted or repeats > 1, (window or 0, fading or 0.0)
-    repetition = Repetition(repeats, seed, permuted, metrics, exact_auc, *recent, costs)
+    repetition = Repetition(
+        repeats,
+        seed,
+        permuted,
+        metrics,
+        exact_auc=permuted or repeats > 1,
+        window=window or 0,
+        fading=fading or 0.0,
+        costs=costs,
+    )
     one_of("scale", scale, SCALES)
     label = parse_label(positive)
     preparation = Preparation(limit, scale, label, max_features, warm_up=not permuted)
@@ -155,9 +163,20 @@ def run(
     try:
         with ExitStack() as last:
             writer = last.enter_context(open_predictions(predictions))
-            folder = default_folder() if cache else None
-            how = data, setups, preparation, repetition, jobs, talk, writer, saved, folder
-            session = Session(*how, certify, mcnemar, traced)
+            session = Session(
+                data,
+                setups,
+                preparation,
+                repetition,
+                jobs,
+                talk,
+                writer,
+                saved,
+                default_folder() if cache else None,
+                certify=certify,
+                mcnemar=mcnemar,
+                traced=traced,
+            )
             for path in data:
                 reports.append(session.play(path))  # noqa: PERF401 - a fault leaves those before
             with deferred():  # all output files, or none

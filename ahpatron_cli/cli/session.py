@@ -148,7 +148,7 @@ class Session:
         ticks = self._in_memory and self.jobs > 1  # then observers hear of whole passes only
         with self.talk.progress(total, Path(name).name, ticks=ticks) as line:
             position = None if dataset.in_memory else source
-            figures = _Figures(self.talk, self._prefix(name), line, position)
+            figures = _Narrator(self.talk, self._prefix(name), line, position)
             observers: list[Observer] = [figures]
             if self.mcnemar:
                 self._paired = _PairedMistakes([setup.learner for setup in setups])
@@ -259,7 +259,7 @@ class _PairedMistakes:
         return mcnemar(names, self._only.tolist(), self._mistakes.tolist())
 
 
-class _Figures:
+class _Narrator:
     """What the user is told while rounds are played: the progress bar, and rises of the rate.
 
     The mistakes so far of each pass are printed at 1,000, 2,000, 4,000, … rounds with -v, and when
@@ -267,12 +267,12 @@ class _Figures:
     """
 
     def __init__(
-        self, talk: Conversation, prefix: str, line: ProgressLine, source: Source | None
+        self, talk: Conversation, prefix: str, bar: ProgressLine, source: Source | None
     ) -> None:
         """The bar shows the share of the `source` that was read, or of all rounds without one."""
         self._talk = talk
         self._prefix = prefix
-        self._bar = line
+        self._bar = bar
         self._source = source
         self._rounds = self._mistakes = 0
         self._passes: dict[tuple[str, int], tuple[int, int]] = {}

@@ -9,9 +9,6 @@ from ahpatron_cli.cli.options import typed
 from ahpatron_cli.errors import ExitCode, UserError
 from ahpatron_cli.signals import raise_on_signals
 
-_CONFIGURABLE = ("kernel", "repeats", "seed", "shuffle", "limit", "scale", "positive")
-"""Parameters that a --config file may set, too."""
-
 
 def sweep(
     context: typer.Context,
@@ -65,7 +62,15 @@ def sweep(
 
     raise_on_signals()
     talk = Conversation(quiet=quiet, verbose=verbose)
-    given = {name: context.params[name] for name in _CONFIGURABLE}
+    given = {  # a --config file may set these, too
+        "kernel": kernel,
+        "repeats": repeats,
+        "seed": seed,
+        "shuffle": shuffle,
+        "limit": limit,
+        "scale": scale,
+        "positive": positive,
+    }
     if typed(context, "wait") and not scheduler:
         raise usage("--wait requires --scheduler ADDRESS")
     if out is None and not dry_run:

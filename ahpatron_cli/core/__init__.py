@@ -8,9 +8,10 @@ point    a row in kernel-ready form: scaled by σ, centred if dense, its squared
 block    64 consecutive rounds whose kernel values are computed together; no result depends on it
 round    one example: predict with f, see the label, update f if the learner wants to
 S        the active set: the examples that f is made of; |S| is the support size, B the budget
-place    a row of the open block's table of kernel values: the examples of S, then its rounds
+place    a column of the open block's table of kernel values: the examples of S, then its rounds
 """
 
+# `X as X` makes a name public, for type checkers too
 from ahpatron_cli.core.engine import ALGORITHM as ALGORITHM
 from ahpatron_cli.core.engine import BLOCK as BLOCK
 from ahpatron_cli.core.engine import Player as Player

@@ -128,7 +128,10 @@ def share_of_budget(symbol: str, meaning: str, share: float) -> Any:
 
 
 def as_in(kind: type[Declared], name: str, default: Value | None = None, **changes: Any) -> Any:
-    """Declare a parameter as another class does, but for its default and these `changes`."""
+    """Declare a parameter as another class does, but for these `changes`.
+
+    The default is not taken over; without one, `derive` computes it.
+    """
     spec = dataclasses.replace(kind.specs()[name], **changes)
     return dataclasses.field(default=default, metadata={"spec": spec})
 

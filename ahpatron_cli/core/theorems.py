@@ -159,7 +159,7 @@ class Theorem:
     counts: Literal["mistakes", "failures"] = "failures"
     """What is bounded: |M_T| or |M'_T|."""
     conditions: Mapping[str, Callable[..., bool]] = field(default_factory=dict)
-    """By what it reads, whether a condition holds for the parameters that it names."""
+    """Conditions by their text; the arguments of a function are the parameters that it is about."""
     radius: Callable[..., float] = lambda: math.inf
     """Comparators must not be longer than this, by parameters."""
     settings: Callable[[Params], Params] = lambda given: {}

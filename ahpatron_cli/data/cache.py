@@ -180,11 +180,12 @@ def find(
     folder: Path, sha256: str | None, max_rows: int | None, max_features: int
 ) -> CompactRows | None:
     """The rows of the file with this content, mapped; None if the text must be read."""
-    entry = folder / _key(sha256, max_rows)
+    if sha256 is None or not (entry := folder / _key(sha256, max_rows)).exists():
+        return None
     try:
         found = _read(entry, sha256)
         os.utime(entry)
-    except (OSError, ValueError, KeyError, TypeError, AttributeError):  # absent, or damaged
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         shutil.rmtree(entry, ignore_errors=True)
         return None
     # what exceeds the limit is refused by the reader, which knows its place
@@ -224,11 +225,11 @@ def _make_room(folder: Path) -> None:
         total -= size
 
 
-def _key(sha256: str | None, max_rows: int | None) -> str:
+def _key(sha256: str, max_rows: int | None) -> str:
     return hashlib.sha256(json.dumps([FORMAT, sha256, max_rows]).encode()).hexdigest()[:32]
 
 
-def _read(entry: Path, sha256: str | None) -> CompactRows:
+def _read(entry: Path, sha256: str) -> CompactRows:
     """What an entry holds; a ValueError if it is not as it was written."""
     digest, text = json.loads((entry / "meta.json").read_text())
     if _digest(text.encode()) != digest:

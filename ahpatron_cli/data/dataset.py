@@ -150,7 +150,7 @@ class Dataset:
             for start, stop in self._parts(chunk.rows, open_rounds):
                 part = chunk.slice(start, stop)
                 rows = self._as_played(replace(part.rows, width=self.width))
-                self.dense = not isinstance(rows, CsrRows)
+                self.dense = not isinstance(rows, CsrRows)  # the width never falls: sparse stays so
                 yield Batch(rows, part.labels, part.lines, part.rows)
             open_rounds = 0
 

@@ -151,7 +151,7 @@ def layout_like(table: Table, mapping: Layout, label: str | None = None) -> Layo
     """
     if any(column.name == label for column in mapping.columns):
         raise usage(f"--label {label} names a column of features", "choose another column")
-    if label is None and mapping.label in table.header:
+    if label == "" or (label is None and mapping.label in table.header):
         label = mapping.label
     place = None if label is None else table.place(label)
     columns = tuple(replace(one, place=table.place(one.name)) for one in mapping.columns)

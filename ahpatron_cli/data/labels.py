@@ -149,16 +149,16 @@ class LabelMap:
 
         `limit`: how many rows of the file were asked for.
         """
-        positive, problem = self._positive, None
-        if positive is not None and positive not in self._seen:
-            problem = f"no row has the label {show(positive)} that --positive names"
-            hint = f"the labels are {show_all(self._seen)}"
-        elif positive is None and len(self._seen) < 2:
-            only = show(next(iter(self._seen), 0.0))
+        positive, enough = self._positive, len(self._seen) >= 2
+        if self._from_model or (enough if positive is None else positive in self._seen):
+            return self.labels()
+        if positive is None:
+            only = show(next(iter(self._seen)))
             problem = f"all rows have the same label, {only}: there is nothing to learn"
             hint = f"if that is intended, `--positive {only}` plays the file anyway"
-        if problem is None or self._from_model:
-            return self.labels()
+        else:
+            problem = f"no row has the label {show(positive)} that --positive names"
+            hint = f"the labels are {show_all(self._seen)}"
         if limit is not None and self.rows >= limit:
             hint = "give a larger --limit, or leave it out: "
             hint += f"only the first {self.rows:,} rows were read"

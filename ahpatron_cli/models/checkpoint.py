@@ -125,7 +125,11 @@ class SavedPass:
                 raise self._other_run()
         try:
             made = Pass(
-                *(self.setup(), path, model.seed, 0, None),
+                self.setup(),
+                path,
+                model.seed,
+                0,
+                None,
                 classes=model.classes,
                 costs=model.costs,
                 state=model.state,

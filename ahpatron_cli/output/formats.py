@@ -69,12 +69,10 @@ def trials_to_text(trials: Sequence[TrialRecord], format: str) -> str:
     """One flat row per trial, as json, jsonl or csv."""
     from ahpatron_cli.sweep.results_file import flat_trial
 
-    if format not in ("json", "jsonl", "csv"):
+    written = {"json": _document, "jsonl": _jsonl, "csv": _csv}.get(format)
+    if written is None:
         raise usage(f"--trials cannot be shown as {format}", "use --format csv, jsonl or json")
-    rows = [flat_trial(trial) for trial in trials]
-    return (
-        _document(rows) if format == "json" else _jsonl(rows) if format == "jsonl" else _csv(rows)
-    )
+    return written([flat_trial(trial) for trial in trials])
 
 
 def _reports(reports: Sequence[Report], format: str) -> Page | str:

@@ -159,7 +159,7 @@ def _overview(findings: Findings) -> str:
 def _winner(data: DataFindings) -> str:
     """`lowest AMR 6.17 ± 0.15 % by ahpatron (budget=800)`."""
     best, metric = data.winner, data.criterion.metric
-    value = best.shown + (f" ± {best.spread}" if best.spread else "")
+    value = best.mean_text + (f" ± {best.sd_text}" if best.sd_text else "")
     value += " %" if metric.in_percent else ""
     which = "highest" if metric.larger_is_better else "lowest"
     setting = f" ({html_text(best.label)})" if best.label else ""

@@ -39,7 +39,7 @@ from ahpatron_cli.sweep.summary import (
     Metric,
     Setting,
     best_of,
-    place_on_axis,
+    finite_number,
     varied_numbers,
 )
 
@@ -175,7 +175,7 @@ def _choice(counts: Mapping[str, int], count: int) -> str | None:
 def _series(learner: str, settings: Sequence[Setting], parameter: str) -> Series:
     by_value: dict[float, list[Setting]] = {}
     for setting in settings:
-        value = place_on_axis(setting.params.get(parameter))
+        value = finite_number(setting.params.get(parameter))
         if value is not None:
             by_value.setdefault(value, []).append(setting)
     if len(by_value) == 1 and parameter not in _SYMBOLS:

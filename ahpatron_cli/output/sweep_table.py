@@ -79,9 +79,9 @@ def matrix_table(findings: Findings, *, paper: bool = False) -> Table:
         rivals = len(found.best) > 1
         signed = any(found.verdict(one) in SIGNS for one in found.best)
         return Cell(
-            setting.shown,
-            setting.spread,
-            bold=rivals and setting.shown == found.winner.shown,
+            setting.mean_text,
+            setting.sd_text,
+            bold=rivals and setting.mean_text == found.winner.mean_text,
             mark=rivals and setting.best_of_data and not paper,
             sign=SIGNS.get(found.verdict(setting) or "", NO_SIGN if signed else ""),
         )
@@ -161,7 +161,7 @@ def _tables(found: DataFindings, paper: bool) -> list[Table]:
 def settings_table(found: DataFindings, *, notes: Sequence[str] = (), full: bool = False) -> Table:
     """Every setting; `full`, for a page: with its difference to the best, and all parameters."""
     rivals, stars = len(found.settings) > 1, found.several_settings
-    lowest = next((one.shown for one in found.settings if one.best_of_data and rivals), None)
+    lowest = next((one.mean_text for one in found.settings if one.best_of_data and rivals), None)
     rates = _rates(found, lowest, stars=stars)
     fields: list[Field[Setting]] = [
         _LEARNER,
@@ -186,7 +186,7 @@ def best_table(
 ) -> Table:
     """The best setting of each learner; on a page the best learner and the rate come first."""
     several, rivals = found.several_settings, len(found.best) > 1
-    rates, setting = _rates(found, found.winner.shown if rivals else None), [_SETTING] * several
+    rates, setting = _rates(found, found.winner.mean_text if rivals else None), [_SETTING] * several
     fields: list[Field[Setting]] = [_LEARNER, *([*rates, *setting] if page else [*setting, *rates])]
     if rivals:
         fields += [
@@ -223,7 +223,7 @@ def _rates(found: DataFindings, lowest: str | None, *, stars: bool = False) -> l
 
     def rate(one: Setting) -> Cell:
         mark = stars and one.best_of_learner
-        return Cell(one.shown, one.spread, bold=one.shown == lowest, mark=mark)
+        return Cell(one.mean_text, one.sd_text, bold=one.mean_text == lowest, mark=mark)
 
     def mistake_rate(one: Setting) -> Cell:
         return rate_cell(one.summary.mistake_rate_mean, one.summary.mistake_rate_sd)

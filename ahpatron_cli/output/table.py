@@ -107,7 +107,7 @@ def table_of(
 
 
 def spelled(text: str, signs: Mapping[str, str]) -> str:
-    """A text of ours with its signs as `signs` spells them; earlier ones of equal start win."""
+    """A text of ours with its signs as `signs` (at least one) spells them; the first match wins."""
     return re.sub("|".join(map(re.escape, signs)), lambda sign: signs[sign[0]], text)
 
 

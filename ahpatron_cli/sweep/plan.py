@@ -85,7 +85,10 @@ class Plan:
             done = self.preparation
             data = TrialData(
                 DataRecord(file.path, facts.rounds, facts.features, facts.labels, sha256),
-                *(done.limit, done.scale, done.positive, self.shuffled),
+                done.limit,
+                done.scale,
+                done.positive,
+                self.shuffled,
                 auto_sigma=sigma,
                 costs=tuple(sorted(self.costs.items())),
             )
@@ -164,9 +167,19 @@ def make_plan(
         max_features,
         warm_up=not shuffled,
     )
-    orders = repeats, options["seed"], shuffled
-    layers = config.layer, typed_choices
-    plan = Plan(files, learners, kernel, preparation, *orders, *layers, [*remarks, *more], costs)
+    plan = Plan(
+        files,
+        learners,
+        kernel,
+        preparation,
+        repeats=repeats,
+        seed=options["seed"],
+        shuffled=shuffled,
+        layer=config.layer,
+        typed=typed_choices,
+        remarks=[*remarks, *more],
+        costs=costs,
+    )
     plan.check_size()
     for file in files:
         grid.check_costs(costs, plan.setups(file, grid.ANY_ROUNDS))

@@ -2,12 +2,18 @@
 
 A trial counts as done when its whole line is on the disk. Lines are only ever appended; a last
 line without its end is cut before that, lines that are damaged otherwise are reported and stay.
-Each line is a JSON object that ends with the hash of its own text, `check`. All but `timing` (and
-the `check` that covers it) is the same however and wherever a trial was played.
+Each line is a JSON object that ends with the hash of its own text:
+
+    {"id": ..., "status": "ok", "data": {...}, "run": {...}, "timing": {...}, "error": null,
+     "check": ...}
+
+A flipped byte that leaves valid JSON behind is found by `check`. All but `timing` (and the `check`
+that covers it) is the same however and wherever a trial was played.
 """
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import hashlib
 import json
@@ -467,7 +473,7 @@ def _lock(path: str, descriptor: int) -> None:
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError as error:
-        if not isinstance(error, BlockingIOError | PermissionError):
+        if error.errno not in (errno.EAGAIN, errno.EACCES):
             raise _fault(path, f"cannot be locked: {error.strerror}", ExitCode.IO_ERROR) from None
         hint = "wait for it, or give this one a file of its own; "
         hint += "`ahpatron inspect A.jsonl B.jsonl --merge C.jsonl` puts them together later"

@@ -193,12 +193,12 @@ class Setting:
         return -self.mean if self.metric.larger_is_better else self.mean
 
     @property
-    def shown(self) -> str:
+    def mean_text(self) -> str:
         """The mean as tables show it."""
         return self.metric.text(self.mean)
 
     @property
-    def spread(self) -> str | None:
+    def sd_text(self) -> str | None:
         """The standard deviation as tables show it."""
         return None if self.sd is None else self.metric.text(self.sd)
 
@@ -302,20 +302,19 @@ def choose_trials(
     """Those of these learners on these data sets; no names stand for all."""
     groups = grouped(trials, lambda trial: trial.data.identity)
     names = _names([group[0].data for group in groups])
-    known: dict[str, set[tuple[Any, ...]]] = {}
-    """The data sets that may be called so on the command line."""
+    known: dict[str, set[tuple[Any, ...]]] = {}  # data sets by what the command line calls them
     for group, pair in zip(groups, names, strict=True):
         path, identity = group[0].data.record.path, group[0].data.identity
         for name in (*reversed(pair), PurePath(path).name, path):
             known.setdefault(name, set()).add(identity)
-    wanted = [known[one_of("data set", name, known)] for name in data] or known.values()
+    chosen = [known[one_of("data set", name, known)] for name in data]
+    wanted = set().union(*(chosen or known.values()))
     for name in learners:
         one_of("learner", name, dict.fromkeys(trial.learner for trial in trials))
     return [
         trial
         for trial in trials
-        if any(trial.data.identity in some for some in wanted)
-        and (not learners or trial.learner in learners)
+        if trial.data.identity in wanted and (not learners or trial.learner in learners)
     ]
 
 
@@ -496,11 +495,11 @@ def varied_numbers(settings: Sequence[Mapping[str, ParamValue]]) -> list[str]:
     return [
         name
         for name in _telling(settings)
-        if len({place_on_axis(params.get(name)) for params in settings} - {None}) > 1
+        if len({finite_number(params.get(name)) for params in settings} - {None}) > 1
     ]
 
 
-def place_on_axis(value: ParamValue | None) -> float | None:
+def finite_number(value: ParamValue | None) -> float | None:
     """A finite number; words such as "keep" and infinity have no place."""
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 

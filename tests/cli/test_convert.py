@@ -94,6 +94,8 @@ def test_new_text_is_converted_like_the_text_a_model_learned_from(ahpatron: Ahpa
     options = ("--sigma", "auto", "--scale", "standard", "--save", "model.npz")
     assert ahpatron("run", "-", *options, stdin=text.encode()).code == 0
     again = ahpatron("convert", "-", "--like", "m.json", stdin=BANK.encode())
+    no_label = ahpatron("convert", "-", "--like", "m.json", "--label", "", stdin=BANK.encode())
+    assert no_label == again
     assert (again.code, again.err) == (0, "")
     comment, _, rows = again.out.partition("\n")
     assert comment.startswith("#")

@@ -59,6 +59,25 @@ def test_a_sweep_with_two_processes(own: Ahpatron, rings: Path) -> None:
     assert len(lines_of(own.folder / "one.jsonl")) == 8
 
 
+@pytest.mark.parametrize("number", ["numpy.int64(3)", "3.0"])
+def test_counts_of_any_kind_of_number_can_be_read_back(
+    own: Ahpatron, rings: Path, number: str
+) -> None:
+    """`statistics` of one's own may count with NumPy: a sweep still writes what it can read."""
+    statistics = f"""
+    def statistics(self):
+        import numpy
+        return {{"halvings": {number}}}
+"""
+    own.write("mine/own.py", OWN + statistics)
+    sweep = own("sweep", rings, "-l", LEARNER, "-B", 20, "--limit", 100, "--out", "r.jsonl")
+    assert (sweep.code, sweep.err) == (0, "")
+    (run,) = (line["run"] for line in lines_of(own.folder / "r.jsonl"))
+    assert isinstance(run, dict)
+    assert run["halvings"] == 3
+    assert own("inspect", "r.jsonl").code == 0
+
+
 def test_another_content_of_the_file_is_another_trial(own: Ahpatron, rings: Path) -> None:
     sweep = ("sweep", rings, "-B", 10, "--limit", 100, "--out", "r.jsonl", "-l")
     assert own(*sweep, LEARNER).code == 0

@@ -20,16 +20,10 @@ from ahpatron_cli.core import (
 from ahpatron_cli.core.errors import NumericalError, ParameterError
 from ahpatron_cli.core.rows import CsrRows, unit_rows
 from reference import kernels as formulas
-from support.cases import Case
+from support.cases import PROJECTING, Case
 from support.streams import Example, compress, make_stream
 
 CASES = [Case("ahpatron", {"budget": 8}), Case("avp", {"radius": 3.0}), Case("perceptron")]
-PROJECTING = [
-    Case("projectron"),
-    Case("projectron++", {"tolerance": 0.3}),
-    Case("projectron++", {"tolerance": 0.9, "rule": "full"}),
-    Case("pomdr", {"budget": 12, "horizon": 100}),
-]
 
 
 def agrees(case: Case, stream: Example, sigma: float = 1.0) -> None:

@@ -8,18 +8,11 @@ import pytest
 from ahpatron_cli.core import Gaussian, Linear, Player, play
 from ahpatron_cli.core.errors import LimitReachedError, ParameterError
 from ahpatron_cli.core.learners import POMDR, Perceptron, Projectron, ProjectronPlusPlus
-from support.cases import Case
+from support.cases import PROJECTING, Case
 from support.streams import compress, make_stream
 
-CASES = [
-    Case("projectron"),
-    Case("projectron++", {"tolerance": 0.3}),
-    Case("projectron++", {"tolerance": 0.9, "rule": "full"}),
-    Case("pomdr", {"budget": 12, "horizon": 100}),
-]
 
-
-@pytest.mark.parametrize("case", CASES, ids=str)
+@pytest.mark.parametrize("case", PROJECTING, ids=str)
 @pytest.mark.parametrize("kernel", [Gaussian(), Linear()], ids=lambda kernel: kernel.name)
 def test_rows_that_are_all_zero(case: Case, kernel: Gaussian | Linear) -> None:
     """One example spans them all; with the linear kernel, for which κ(0, 0) = 0, not even one."""

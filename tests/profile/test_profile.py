@@ -102,9 +102,9 @@ def test_columns_beyond_the_limit_are_not_looked_at() -> None:
 
 def test_rows_beyond_the_limit_are_not_compared() -> None:
     seen = RowsSeen(limit=3)
-    X = np.array([[1.0], [1.0], [2.0], [2.0]])
-    for part in (slice(0, 2), slice(2, 4)):
-        seen.add(compress(X[part]), np.ones(2), np.arange(4)[part] + 1)
+    X = np.array([[1.0], [1.0], [2.0], [2.0], [1.0], [1.0]])
+    for part in (slice(0, 2), slice(2, 4), slice(4, 6)):
+        seen.add(compress(X[part]), np.ones(2), np.arange(6)[part] + 1)
     assert seen.facts().compared == 3
     assert seen.facts().duplicates == 1
 

@@ -10,7 +10,7 @@ import numpy as np
 from reference.choices import REACHED
 from reference.kernels import KernelFunction, Row
 from reference.projection_twins import move, projection
-from reference.twins import Trace, _count_update, _predict, evaluate, sign, solve
+from reference.twins import Trace, count_update, evaluate, predict, sign, solve
 
 TIE = 1e-10
 """Values this near to each other, relative to the largest, are equal: the older goes."""
@@ -51,10 +51,10 @@ def budget_perceptron(
 ) -> Trace:
     trace = Trace()
     for x, y in zip(X, Y, strict=True):
-        margin = _predict(trace, kernel, x, y)
+        margin = predict(trace, kernel, x, y)
         mistake = sign(trace.scores[-1]) != y
         if mistake or not trace.points or (threshold > 0 and margin <= threshold):
-            _count_update(trace, margin)
+            count_update(trace, margin)
             if len(trace.points) == budget:
                 best = [
                     math.copysign(1.0, a) * (value - a * kernel(s, s))
@@ -71,9 +71,9 @@ def budget_perceptron(
 def tighter_perceptron(X: list[Row], Y: list[int], kernel: KernelFunction, *, budget: int) -> Trace:
     trace = Trace()
     for x, y in zip(X, Y, strict=True):
-        margin = _predict(trace, kernel, x, y)
+        margin = predict(trace, kernel, x, y)
         if sign(trace.scores[-1]) != y or not trace.points:
-            _count_update(trace, margin)
+            count_update(trace, margin)
             if len(trace.points) == budget:
                 remove(trace, _fewest_errors(trace, kernel, x, y))
             add(trace, x, float(y))
@@ -112,11 +112,11 @@ def norma(
     lam = 0.01 / budget if shrinkage is None else shrinkage
     trace = Trace()
     for t, (x, y) in enumerate(zip(X, Y, strict=True), 1):
-        margin = _predict(trace, kernel, x, y)
+        margin = predict(trace, kernel, x, y)
         eta = step / math.sqrt(t)
         shrink(trace, 1 - eta * lam)
         if margin <= threshold or not trace.points:
-            _count_update(trace, margin)
+            count_update(trace, margin)
             add(trace, x, eta * y)
             if len(trace.points) > budget:
                 remove(trace, 0)
@@ -140,13 +140,13 @@ def silk(
     cap = step * loss_weight / (1 + step * lam)
     trace = Trace()
     for x, y in zip(X, Y, strict=True):
-        margin = _predict(trace, kernel, x, y)
+        margin = predict(trace, kernel, x, y)
         shrink(trace, 1 - tau)
         own = kernel(x, x)
         missing = threshold - (1 - tau) * margin
         if missing > REACHED:
             alpha = min(cap, missing / own) if own > 0 else cap
-            _count_update(trace, margin)
+            count_update(trace, margin)
             add(trace, x, alpha * y)
             if len(trace.points) > budget:
                 remove(trace, oldest_smallest_coefficient(trace.coefficients))
@@ -165,10 +165,10 @@ def polk(
 ) -> Trace:
     trace = Trace()
     for x, y in zip(X, Y, strict=True):
-        margin = _predict(trace, kernel, x, y)
+        margin = predict(trace, kernel, x, y)
         shrink(trace, 1 - step * shrinkage)
         if margin < 1 or not trace.points:
-            _count_update(trace, margin)
+            count_update(trace, margin)
             d, distance = projection(trace.points, kernel, x)
             if distance**2 <= 1e-5:
                 move(trace, step * y, d)
@@ -212,10 +212,10 @@ def bsgd(
 ) -> Trace:
     trace = Trace()
     for t, (x, y) in enumerate(zip(X, Y, strict=True), 1):
-        margin = _predict(trace, kernel, x, y)
+        margin = predict(trace, kernel, x, y)
         shrink(trace, 1 - 1 / t)
         if margin < 1 or not trace.points:
-            _count_update(trace, margin)
+            count_update(trace, margin)
             MAINTENANCE[maintenance](trace, kernel, x, y / (regularisation * t), budget)
             trace.sizes.append(len(trace.points))
     return trace
@@ -311,9 +311,9 @@ def bpa_s(
     C = aggressiveness
     trace = Trace()
     for x, y in zip(X, Y, strict=True):
-        margin = _predict(trace, kernel, x, y)
+        margin = predict(trace, kernel, x, y)
         if margin < 1 - REACHED:
-            _count_update(trace, margin)
+            count_update(trace, margin)
             tau = min(C, 1 - margin)
             if len(trace.points) < budget:
                 add(trace, x, y * tau)
@@ -337,12 +337,12 @@ def krls(X: list[Row], Y: list[int], kernel: KernelFunction, *, tolerance: float
     trace = Trace()
     P = np.empty((0, 0))
     for x, y in zip(X, Y, strict=True):
-        margin = _predict(trace, kernel, x, y)
+        margin = predict(trace, kernel, x, y)
         d, distance = projection(trace.points, kernel, x)
         error = y - math.fsum(
             a * kernel(s, x) for a, s in zip(trace.coefficients, trace.points, strict=True)
         )
-        _count_update(trace, margin)
+        count_update(trace, margin)
         if distance**2 > tolerance:
             step = error / distance**2
             trace.coefficients = [a - w * step for a, w in zip(trace.coefficients, d, strict=True)]

@@ -11,7 +11,7 @@ import math
 import numpy as np
 
 from reference.kernels import KernelFunction, Row, dot
-from reference.twins import Trace, _count_update, count, evaluate, norm
+from reference.twins import Trace, count, count_update, evaluate, norm
 
 
 def generator() -> np.random.Generator:
@@ -44,7 +44,7 @@ def fogd(
         z += [math.sin(p) / math.sqrt(features) for p in phases]
         margin = count(trace, dot(w, z), y)
         if margin < 1:
-            _count_update(trace, margin)
+            count_update(trace, margin)
             w = plus(w, step * y, z)
             trace.norms.append(math.sqrt(dot(w, w)))
     return trace
@@ -67,7 +67,7 @@ def nogd(
         if features is None:
             margin = count(trace, evaluate(trace.points, trace.coefficients, kernel, x), y)
             if margin < 1:
-                _count_update(trace, margin)
+                count_update(trace, margin)
                 trace.points.append(x)
                 trace.coefficients.append(step * y)
                 trace.norms.append(norm(trace.points, trace.coefficients, kernel))
@@ -79,7 +79,7 @@ def nogd(
             z = [dot(row, k) for row in features]
             margin = count(trace, dot(w, z), y)
             if margin < 1:
-                _count_update(trace, margin)
+                count_update(trace, margin)
                 w = plus(w, step * y, z)
                 trace.norms.append(math.sqrt(dot(w, w)))
     return trace
@@ -126,7 +126,7 @@ def skegd(
         if not sampled:
             margin = count(trace, evaluate(E, trace.coefficients, kernel, x), y)
             if margin < 1:
-                _count_update(trace, margin)
+                count_update(trace, margin)
                 E.append(x)
                 trace.coefficients.append(step * y)
                 trace.norms.append(norm(E, trace.coefficients, kernel))
@@ -148,7 +148,7 @@ def skegd(
             new = sketched(E, S_p, sampled, kernel, k)
             Z, w = new, fit(new, Z @ w)
         if margin < 1:
-            _count_update(trace, margin)
+            count_update(trace, margin)
             w = w + step * y * (Z.T @ [kernel(E[j], x) for j in sampled])
         trace.norms.append(float(np.sqrt(w @ w)))
     return trace

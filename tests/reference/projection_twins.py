@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from reference.kernels import KernelFunction, Row
-from reference.twins import Trace, _count_update, _predict, evaluate, norm, sign, solve
+from reference.twins import Trace, count_update, evaluate, norm, predict, sign, solve
 
 
 def projection(S: list[Row], kernel: KernelFunction, x: Row) -> tuple[list[float], float]:
@@ -29,7 +29,7 @@ def project_or_add(
     tolerance: float,
     budget: int | None,
 ) -> None:
-    _count_update(trace, margin)
+    count_update(trace, margin)
     d, distance = projection(trace.points, kernel, x)
     if distance <= tolerance or len(trace.points) == budget:
         move(trace, y, d)
@@ -49,7 +49,7 @@ def projectron(
 ) -> Trace:
     trace = Trace()
     for x, y in zip(X, Y, strict=True):
-        margin = _predict(trace, kernel, x, y)
+        margin = predict(trace, kernel, x, y)
         if sign(trace.scores[-1]) != y or not trace.points:
             project_or_add(trace, kernel, x, y, margin, tolerance, budget)
     return trace
@@ -66,7 +66,7 @@ def projectron_pp(
 ) -> Trace:
     trace = Trace()
     for x, y in zip(X, Y, strict=True):
-        margin = _predict(trace, kernel, x, y)
+        margin = predict(trace, kernel, x, y)
         mistake = sign(trace.scores[-1]) != y or not trace.points
         if mistake or (rule == "full" and margin < 1):
             project_or_add(trace, kernel, x, y, margin, tolerance, budget)
@@ -75,7 +75,7 @@ def projectron_pp(
             loss = 1 - margin
             p = kernel(x, x) - distance**2
             if loss > distance / tolerance:
-                _count_update(trace, margin)
+                count_update(trace, margin)
                 move(trace, y * min(1, loss / p, 2 * (loss - distance / tolerance) / p), d)
     return trace
 
@@ -103,7 +103,7 @@ def pomdr(
         trace.failures += y * score <= 0
         if not (y * score < 1 or not trace.points):
             continue
-        _count_update(trace, y * score)
+        count_update(trace, y * score)
         S = trace.points
         d, distance = projection(S, kernel, x) if len(S) < B0 else ([], math.inf)
         if distance <= horizon**-0.5:

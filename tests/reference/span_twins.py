@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from reference.kernels import KernelFunction, Row
-from reference.twins import Trace, _count_update, _predict, norm, sign
+from reference.twins import Trace, count_update, norm, predict, sign
 
 
 def arow(
@@ -26,7 +26,7 @@ def arow(
     Q = C = np.zeros((0, 0))
     loss, rounds, wrong, seen, g = 1.0, 1, 1, 2, 0.0
     for t, (x, y) in enumerate(zip(X, Y, strict=True)):
-        m = _predict(trace, kernel, x, y)
+        m = predict(trace, kernel, x, y)
         mistake = sign(trace.scores[-1]) != y
         loss += max(0.0, 1 - m) ** 2
         rounds += 1
@@ -59,7 +59,7 @@ def arow(
             u = C @ k
             v = max(float(k @ u), 0.0)
             if v > 1e-250:  # else x is orthogonal to all of S
-                _count_update(trace, m)
+                count_update(trace, m)
                 b = 1 / (v + r)
                 moved = np.array(trace.coefficients) + (1 - m) * y * b * u
                 trace.coefficients = moved.tolist()

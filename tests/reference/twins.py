@@ -54,7 +54,7 @@ def sign(score: float) -> int:
     return 1 if score >= 0 else -1
 
 
-def _predict(trace: Trace, kernel: KernelFunction, x: Row, y: int) -> float:
+def predict(trace: Trace, kernel: KernelFunction, x: Row, y: int) -> float:
     """Predict, then look at the label and count; the margin."""
     terms = [a * kernel(s, x) for a, s in zip(trace.coefficients, trace.points, strict=True)]
     score = math.fsum(terms)
@@ -71,7 +71,7 @@ def count(trace: Trace, score: float, y: int) -> float:
     return y * score
 
 
-def _count_update(trace: Trace, margin: float) -> None:
+def count_update(trace: Trace, margin: float) -> None:
     trace.updates += 1
     trace.margin_updates += margin > 0
     trace.margins_at_updates.append(margin)
@@ -80,9 +80,9 @@ def _count_update(trace: Trace, margin: float) -> None:
 def perceptron(X: list[Row], Y: list[int], kernel: KernelFunction) -> Trace:
     trace = Trace()
     for x, y in zip(X, Y, strict=True):
-        margin = _predict(trace, kernel, x, y)
+        margin = predict(trace, kernel, x, y)
         if sign(trace.scores[-1]) != y or not trace.points:
-            _count_update(trace, margin)
+            count_update(trace, margin)
             trace.points.append(x)
             trace.coefficients.append(float(y))
             trace.sizes.append(len(trace.points))
@@ -101,9 +101,9 @@ def avp(
 ) -> Trace:
     trace = Trace()
     for x, y in zip(X, Y, strict=True):
-        margin = _predict(trace, kernel, x, y)
+        margin = predict(trace, kernel, x, y)
         if margin < (1 - epsilon) * (1 - REACHED):
-            _count_update(trace, margin)
+            count_update(trace, margin)
             _add_and_project(trace, kernel, x, y, _step(trace, step, radius, schedule), radius)
     return trace
 
@@ -126,9 +126,9 @@ def ahpatron(
     lam = U / math.sqrt(4 * budget) if step is None else step
     trace = Trace()
     for x, y in zip(X, Y, strict=True):
-        margin = _predict(trace, kernel, x, y)
+        margin = predict(trace, kernel, x, y)
         if margin < (1 - epsilon) * (1 - REACHED):
-            _count_update(trace, margin)
+            count_update(trace, margin)
             if len(trace.points) == budget:
                 _halve(trace, kernel, ridge, selection, None if rescale == "keep" else rescale * U)
             _add_and_project(trace, kernel, x, y, _step(trace, lam, U, schedule), U)
@@ -232,9 +232,9 @@ def alma2(
     size = 1 / alpha if beta is None else beta
     k = 1
     for x, y in zip(X, Y, strict=True):
-        margin = _predict(trace, kernel, x, y)
+        margin = predict(trace, kernel, x, y)
         if margin <= (1 - alpha) * size / math.sqrt(k):
-            _count_update(trace, margin)
+            count_update(trace, margin)
             _add_and_project(trace, kernel, x, y, gain / math.sqrt(k), 1.0)
             k += 1
     return trace
@@ -244,9 +244,9 @@ def forgetron(X: list[Row], Y: list[int], kernel: KernelFunction, *, budget: int
     trace = Trace()
     M, Q = 0, 0.0
     for x, y in zip(X, Y, strict=True):
-        margin = _predict(trace, kernel, x, y)
+        margin = predict(trace, kernel, x, y)
         if sign(trace.scores[-1]) != y or not trace.points:
-            _count_update(trace, margin)
+            count_update(trace, margin)
             M += 1
             trace.points.append(x)
             trace.coefficients.append(float(y))
@@ -281,9 +281,9 @@ def rbp(X: list[Row], Y: list[int], kernel: KernelFunction, *, budget: int) -> T
     trace = Trace()
     rng = np.random.default_rng((0,))
     for x, y in zip(X, Y, strict=True):
-        margin = _predict(trace, kernel, x, y)
+        margin = predict(trace, kernel, x, y)
         if sign(trace.scores[-1]) != y or not trace.points:
-            _count_update(trace, margin)
+            count_update(trace, margin)
             if len(trace.points) == budget:
                 gone = int(rng.integers(budget))
                 del trace.points[gone], trace.coefficients[gone]
@@ -307,10 +307,10 @@ def bogd(
     trace = Trace()
     rng = np.random.default_rng((0,))
     for x, y in zip(X, Y, strict=True):
-        margin = _predict(trace, kernel, x, y)
+        margin = predict(trace, kernel, x, y)
         trace.coefficients = [a * (1 - step * shrinkage) for a in trace.coefficients]
         if margin < 1:
-            _count_update(trace, margin)
+            count_update(trace, margin)
             if len(trace.points) == budget:
                 gone, factor = (
                     _draw_small(trace.coefficients, rng)

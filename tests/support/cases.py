@@ -33,6 +33,14 @@ class Case:
         return f"{self.name}({settings})"
 
 
+PROJECTING = [
+    Case("projectron"),
+    Case("projectron++", {"tolerance": 0.3}),
+    Case("projectron++", {"tolerance": 0.9, "rule": "full"}),
+    Case("pomdr", {"budget": 12, "horizon": 100}),
+]
+"""Learners that project onto the span of S."""
+
 TWINS: dict[str, Callable[..., twins.Trace]] = {
     "perceptron": twins.perceptron,
     "avp": twins.avp,

@@ -115,7 +115,7 @@ def _pass_fields(learner: Learner[Any]) -> list[dataclasses.Field[Any]]:
 
 
 def max_support_parameter() -> Any:
-    """Declare the limit of learners without a budget."""
+    """Declare the size of S that ends the run."""
     return whole("|S|", "end the run before S is larger than this", at_least=1, optional=True)
 
 

@@ -2,7 +2,7 @@
 
 import dataclasses
 from dataclasses import dataclass
-from typing import Self, cast
+from typing import Self
 
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.expansion import Expansion
@@ -98,13 +98,15 @@ class SkeGD(GradientLearner[Staged]):
     def _switch(self, f: Staged, old: Expansion) -> None:
         old.close()
         assert old.points is not None
-        sketches = cast("Sketches", f.features)
+        sketches = f.features
+        assert isinstance(sketches, Sketches)
         sketches.begin(old.points, old.gram, self.samples)
         # least squares to f at S; the rows of the matrix are φ(s)
         f.switch(fit(sketches.vectors(old.points), old.gram @ old.coefficients))
 
     def _admit(self, f: Staged, weights: Floats) -> None:
-        sketches = cast("Sketches", f.features)
+        sketches = f.features
+        assert isinstance(sketches, Sketches)
         coefficients = sketches.matrix @ weights  # f = Σ_j coefficients_j κ(x̃_j,·)
         sketches.admit(f.block.slice(f.now, f.now + 1))
         f.size += 1

@@ -56,7 +56,10 @@ _ARFF = "arff", "an ARFF file", _FROM_ARFF
 _NO_NAMES = "write each line as `label index:value ...`, without `|` and names"
 _FOREIGN: dict[bytes, tuple[str, str, str | Remedy]] = {
     b"<": ("html", "an HTML or XML page", "check the download link"),
-    **{b"{": _JSON, b"[": _JSON, b"@": _ARFF, b"%": _ARFF},
+    b"{": _JSON,
+    b"[": _JSON,
+    b"@": _ARFF,
+    b"%": _ARFF,
     b"|": ("vowpal-wabbit", "Vowpal Wabbit text", _NO_NAMES),
 }
 """Kind, name and hint of formats that the first byte of a line gives away."""
@@ -185,7 +188,7 @@ def _refuse_in_pieces(data: bytes, max_features: int) -> None:
             except Fault:  # what follows the piece may tell more about its last token
                 more, shift = head + data[begin : end + CONTEXT], begin - len(head)
                 _parse_moved(more, max_features, shift, in_pieces=False)
-                raise
+                raise AssertionError("a piece is faulty, and its line is not") from None
             columns = np.array(line.indices if line else [])
         if not len(columns):
             return  # nothing but a label, so far: too odd for this

@@ -20,7 +20,7 @@ import numpy as np
 import pytest
 
 from ahpatron_cli.cli.console import Conversation, ProgressLine
-from ahpatron_cli.cli.session import _Figures
+from ahpatron_cli.cli.session import _Narrator
 from ahpatron_cli.metrics import RecentMistakes
 from ahpatron_cli.runner import Played
 from ahpatron_cli.signals import unreachable_children
@@ -140,7 +140,7 @@ HINT = "--checkpoint FILE keeps what was learned"
 def test_a_run_that_is_stopped_says_how_far_it_was(
     capsys: pytest.CaptureFixture[str], played: list[Played], hint: str | None, said: list[str]
 ) -> None:
-    figures = _Figures(Conversation(), "", ProgressLine(), None)
+    figures = _Narrator(Conversation(), "", ProgressLine(), None)
 
     def stopped() -> None:
         with figures.if_stopped(lambda: hint):
@@ -153,11 +153,11 @@ def test_a_run_that_is_stopped_says_how_far_it_was(
     assert capsys.readouterr().err == "".join(f"note: {text}\n" for text in said)
 
 
-def stop_at(round_: int) -> Callable[[_Figures, Played], None]:
+def stop_at(round_: int) -> Callable[[_Narrator, Played], None]:
     """A signal that arrives when so many rounds were played."""
-    observe = _Figures.__call__
+    observe = _Narrator.__call__
 
-    def observed(figures: _Figures, played: Played) -> None:
+    def observed(figures: _Narrator, played: Played) -> None:
         observe(figures, played)
         if played.first + len(played.labels) > round_:
             raise KeyboardInterrupt
@@ -189,7 +189,7 @@ def test_the_hint_when_a_run_is_stopped(
     hint: str,
 ) -> None:
     ahpatron.write("d.svm", 3 * turning())
-    monkeypatch.setattr(_Figures, "__call__", stop_at(9000))
+    monkeypatch.setattr(_Narrator, "__call__", stop_at(9000))
     stopped = ahpatron("run", "d.svm", "--sigma", 0.4, *options)
     assert stopped.code == 130
     figures, _, rest = stopped.err.rpartition(" %)\n")
@@ -201,7 +201,7 @@ def test_figures_of_a_run_that_is_stopped_twice_count_all_rounds(
     ahpatron: Ahpatron, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ahpatron.write("d.svm", 3 * turning())
-    monkeypatch.setattr(_Figures, "__call__", stop_at(9000))
+    monkeypatch.setattr(_Narrator, "__call__", stop_at(9000))
     saved = ("--checkpoint", "c.npz", "--every", 1000)
     first, second = (ahpatron("run", "d.svm", "--sigma", 0.4, *saved).err for _ in range(2))
     assert second.startswith("note: the run continues after ")

@@ -67,7 +67,7 @@ class Expansion(Hypothesis):
         self.norm_squared = 0.0
         """‖f‖², tracked: `‖f + cκ(x,·)‖² = ‖f‖² + 2c·f(x) + c²κ(x,x)`; NaN if not known."""
         self.points: Points | None = None
-        """S as it was when the block opened; None before the first block."""
+        """S; while a block is open, S as it was then and behind it the block, by place."""
         self._a: Floats = np.empty(0)
         self._scale = 1.0
         self._places: Integers = np.empty(0, dtype=np.int64)
@@ -84,16 +84,18 @@ class Expansion(Hypothesis):
 
     def open(self, block: Points, labels: Floats) -> None:
         # the stream may use features that it did not use so far
-        self.points = (self.points or block.slice(0, 0)).widened(block.width)
+        if self.points is None:
+            self.points = block.slice(0, 0)
+        self.points = points = self.points.widened(block.width)
+        points.extend(block)
         self._settled: tuple[Floats, Floats] | None = None
-        self._block, self._is_open = block, True
+        self._block, self._is_open, self._moved = block, True, False
+        self._rounds, places = block.size, points.size
         self._first = self.size  # the place of the block's first round
-        both = self.points.followed_by(block)
-        self._table = self.kernel.between(block, both, self._room_for(block.size, both.size))
+        self._table = self.kernel.between(block, points, self._room_for(self._rounds, places))
         self._flat = self._table.ravel()
-        self._diagonal: list[float] = self.kernel.diagonal(block).tolist()
+        self._diagonal = self.kernel.diagonal(block)
         self._diagonals: Floats | None = None
-        self._rounds, places = self._table.shape
         self._places = np.arange(places)  # of S in order of age; only the first |S| count
         self._gram_places = self._places[: self._first].copy()
         coefficients = self._a
@@ -198,11 +200,7 @@ class Expansion(Hypothesis):
         if self._gram is not None:
             self._complete_gram()
         members = self.members
-        old = int(members.searchsorted(self._first))
-        if old < self._first:
-            self.points.keep(members[:old])
-        if old < self.size:
-            self.points.append(self._block, members[old:] - self._first)
+        self.points.keep(members, 0 if self._moved else self._first)
         self._a = self._a.take(members)
         if self._scale != 1.0:
             self._a *= self._scale
@@ -305,7 +303,7 @@ class Expansion(Hypothesis):
 
     def drop(self, age: int) -> None:
         """Forget one example, 0 being the oldest: `f ← f - a_s·κ(s,·)`."""
-        place = self._places.item(age)
+        place, self._moved = self._places.item(age), True
         self._places[age : self.size - 1] = self._places[age + 1 : self.size]
         self.size -= 1
         # a column: every len(a)-th number of the table; g changes in place
@@ -350,7 +348,7 @@ class Expansion(Hypothesis):
             drift = abs(self.norm - new.norm_before) / new.norm_before
             self.norm_drift = max(self.norm_drift, drift)
         members = self.members.take(new.kept)
-        self.size = len(members)
+        self.size, self._moved = len(members), True
         self._places[: self.size] = members
         self._gram[: self.size, : self.size] = new.gram
         self._gram_places = members
@@ -371,14 +369,9 @@ class Expansion(Hypothesis):
         return math.sqrt(max(self.norm_squared, 0.0))
 
     def _squared_norm(self) -> float:
-        """‖f‖² from the kernel: `c²·(aᵀK(S,S)a + bᵀ(2·K(X,S)a + Gb))`; b: the block's own a."""
+        """‖f‖² from the kernel: `c²·aᵀKa`."""
         assert self.points is not None
-        if not self._is_open:
-            return float(self._a @ self.kernel.between(self.points, self.points) @ self._a)
-        a, b = self._a[: self._first], self._a[self._first :]
-        K, G = self._table[:, : self._first], self._table[:, self._first :]
-        squared = float(a @ self.kernel.between(self.points, self.points) @ a)
-        squared += float(b @ (2 * (K @ a) + G @ b))
+        squared = float(self._a @ self.kernel.between(self.points, self.points) @ self._a)
         return squared * self._scale * self._scale
 
     @property
@@ -494,9 +487,8 @@ class Expansion(Hypothesis):
         place, n = self._places.item(0), self._first
         if place < n:
             assert self.points is not None
-            row = self.kernel.between(self.points, self.points.slice(place, place + 1))[:, 0]
-            value = ddot(self._a[:n], row) + ddot(self._a[n:], self._table[:, place])
-            return float(self._scale * value)
+            row = self.kernel.between(self.points.slice(place, place + 1), self.points)[0]
+            return float(self._scale * ddot(self._a, row))
         value = self._g.item(place - n)
         if abs(value) <= self._noise:
             value = self._careful_value(place - n)

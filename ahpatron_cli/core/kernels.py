@@ -59,9 +59,9 @@ class Kernel(Declared):
         """κ(s, x) for every s in `left` and every x in `right`; perhaps in `out`."""
         raise NotImplementedError
 
-    def diagonal(self, points: Points) -> Floats:
+    def diagonal(self, points: Points) -> list[float]:
         """κ(x, x) of each point."""
-        return np.ones(points.size)
+        return [1.0] * points.size
 
 
 @dataclass
@@ -164,9 +164,9 @@ class Linear(Kernel):
         """Products of rows that already have length one."""
         return np.clip(left.products(right), -1.0, 1.0)
 
-    def diagonal(self, points: Points) -> Floats:
+    def diagonal(self, points: Points) -> list[float]:
         """1, and 0 for a row of zeros."""
-        return (points.half_norms > 0).astype(np.float64)
+        return (points.half_norms > 0).astype(np.float64).tolist()
 
 
 KERNELS: dict[str, type[Kernel]] = {

@@ -47,14 +47,13 @@ class MergingExpansion(Expansion):
     Sparse rows that are narrow enough become dense; wide ones are refused.
     """
 
+    points: DensePoints
     _block: DensePoints
 
     def open(self, block: Points, labels: Floats) -> None:
         super().open(_dense(block), labels)
-        assert isinstance(self.points, DensePoints)
         # a copy, because merged points take the places of its rounds, too
-        self._everywhere = self.points.followed_by(self._block)
-        self._block = self._everywhere.slice(self._first, self._everywhere.size)
+        self._block = self.points.slice(self._first, self.points.size)
 
     def at(self, points: Points) -> Floats:
         return super().at(_dense(points))
@@ -79,7 +78,7 @@ class MergingExpansion(Expansion):
         places = partners.nonzero()[0]
         if len(places):
             smallest = self._point(i)
-            k = self.kernel.between(smallest, self._everywhere)[0].take(places)
+            k = self.kernel.between(smallest, self.points)[0].take(places)
             m = a_i / (a_i + a.take(places))
             losses = read_losses(m, k)
             chosen = int((losses <= losses.item(losses.argmin()) + EQUAL_LOSS).argmax())
@@ -93,7 +92,7 @@ class MergingExpansion(Expansion):
         """In this place: those of the block are behind those of S."""
         if place >= self._first:
             return self._block.slice(place - self._first, place - self._first + 1)
-        return self._everywhere.slice(place, place + 1)
+        return self.points.slice(place, place + 1)
 
     def _put(self, place: int, point: DensePoints, stored: float) -> None:
         """Replace an example; `stored` is the coefficient up to the lazy scale."""

@@ -7,6 +7,7 @@ A set of n points against a set of m gives an n x m array. Sparse points never b
 
 from __future__ import annotations
 
+import copy
 import dataclasses
 import threading
 from abc import ABC, abstractmethod
@@ -57,8 +58,12 @@ class Points(ABC):
         """These points and then those of `other`, until these are changed."""
 
     @abstractmethod
-    def keep(self, kept: Integers) -> None:
-        """Forget all points but the `kept` ones."""
+    def extend(self, other: Self) -> None:
+        """Add all points of `other`."""
+
+    @abstractmethod
+    def keep(self, kept: Integers, unmoved: int = 0) -> None:
+        """Forget all points but the `kept` ones, the first `unmoved` of which stay in place."""
 
     @abstractmethod
     def widened(self, width: int) -> Self:
@@ -108,7 +113,7 @@ class DensePoints(Points):
         np.einsum("ij,ij->i", coordinates, coordinates, out=norms)
         norms *= -0.5
         self._rows[:, width + 1] = 1.0
-        self._turned: Floats | None = None
+        self._turned: Floats | None = _turned(self._rows)  # blocks are cut from it
         self._size, self._width = int(count), int(width)
         self.largest = float(self.half_norms.max(initial=0.0))
 
@@ -144,12 +149,17 @@ class DensePoints(Points):
         self._size, self._turned = needed, None
         self.largest = max(self.largest, other.largest)
 
-    def followed_by(self, other: Self) -> Self:
+    def extend(self, other: Self) -> None:
         needed = self._size + other._size
         self._make_room(needed)
         self._rows[self._size : needed] = other._rows[: other._size]
-        both = self.slice(0, needed)
-        both._turned, both.largest = None, max(self.largest, other.largest)
+        self._size, self._turned = needed, None
+        self.largest = max(self.largest, other.largest)
+
+    def followed_by(self, other: Self) -> Self:
+        both = copy.copy(self)
+        both.extend(other)
+        self._rows = both._rows  # with room for the next
         return both
 
     def _make_room(self, needed: int) -> None:
@@ -159,9 +169,12 @@ class DensePoints(Points):
             grown[: self._size] = self._rows[: self._size]
             self._rows = grown
 
-    def keep(self, kept: Integers) -> None:
-        self._rows[: len(kept)] = self._rows[kept]
-        self._size, self._turned = len(kept), None
+    def keep(self, kept: Integers, unmoved: int = 0) -> None:
+        size = len(kept)
+        if unmoved < size:
+            self._rows[unmoved:size] = self._rows.take(kept[unmoved:], axis=0, mode="clip")
+        self._size, self._turned = size, None
+        self.largest = -float(self._rows[:size, -2].min(initial=0.0))
 
     def replace(self, place: int, other: Self) -> None:
         """Put the one point of `other`, no longer than the longest of these, in this place."""
@@ -209,10 +222,9 @@ class DensePoints(Points):
         return np.dot(self._turned_rows(), other._rows[: other._size].T, out=out)
 
     def _turned_rows(self) -> Floats:
-        """`[x, 1, -‖x‖²/2]`, made once for all blocks that are cut from these points."""
+        """`[x, 1, -‖x‖²/2]`."""
         if self._turned is None:
-            self._turned = self._rows[: self._size].copy()
-            self._turned[:, -2:] = self._rows[: self._size, :-3:-1]
+            self._turned = _turned(self._rows[: self._size])
         return self._turned
 
     def differences(self, other: Self, power: int) -> Floats:
@@ -262,23 +274,28 @@ class SparsePoints(Points):
         return part
 
     def append(self, other: Self, chosen: Integers) -> None:
-        self._extend(other, other._csr.take(chosen), other._half_norms.take(chosen))
+        part = copy.copy(other)
+        part._csr, part._half_norms = other._csr.take(chosen), other._half_norms.take(chosen)
+        self.extend(part)
 
-    def followed_by(self, other: Self) -> Self:
-        both = self.slice(0, self.size)
-        both._extend(other, other._csr, other._half_norms)
-        return both
-
-    def _extend(self, other: Self, rows: CsrRows, half_norms: Floats) -> None:
-        self._csr = CsrRows.concatenate([self._csr, rows])
+    def extend(self, other: Self) -> None:
+        self._csr = CsrRows.concatenate([self._csr, other._csr])
         self._table = None
-        self._half_norms = np.concatenate([self._half_norms, half_norms])
+        self._half_norms = np.concatenate([self._half_norms, other._half_norms])
         self.largest = max(self.largest, other.largest)
 
-    def keep(self, kept: Integers) -> None:
-        self._csr = self._csr.take(kept)
-        self._table = None
-        self._half_norms = self._half_norms[kept]
+    def followed_by(self, other: Self) -> Self:
+        both = copy.copy(self)
+        both.extend(other)
+        return both
+
+    def keep(self, kept: Integers, unmoved: int = 0) -> None:
+        csr = self._csr.slice(0, unmoved)
+        if unmoved < len(kept):
+            csr = CsrRows.concatenate([csr, self._csr.take(kept[unmoved:])])
+        self._csr, self._table = csr, None
+        self._half_norms = self._half_norms.take(kept)
+        self.largest = float(self._half_norms.max(initial=0.0))
 
     def state(self) -> State:
         rows = self._csr
@@ -423,6 +440,13 @@ def csr_from(stored: Stored) -> CsrRows:
 def _agree(half_norms: Floats, coordinates: Floats, ones: Floats) -> bool:
     exact = 0.5 * np.einsum("ij,ij->i", coordinates, coordinates)
     return bool((ones == 1.0).all() and np.allclose(half_norms, exact, rtol=1e-9, atol=0.0))
+
+
+def _turned(rows: Floats) -> Floats:
+    """`[x, 1, -‖x‖²/2]` from `[x, -‖x‖²/2, 1]`."""
+    turned = rows.copy()
+    turned[:, -2:] = rows[:, :-3:-1]
+    return turned
 
 
 def _transposed(rows: CsrRows, columns: NDArray[np.int32], width: int) -> Floats:

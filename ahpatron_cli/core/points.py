@@ -113,7 +113,7 @@ class DensePoints(Points):
         np.einsum("ij,ij->i", coordinates, coordinates, out=norms)
         norms *= -0.5
         self._rows[:, width + 1] = 1.0
-        self._turned: Floats | None = _turned(self._rows)  # blocks are cut from it
+        self._turned: Floats | None = None
         self._size, self._width = int(count), int(width)
         self.largest = float(self.half_norms.max(initial=0.0))
 
@@ -224,7 +224,8 @@ class DensePoints(Points):
     def _turned_rows(self) -> Floats:
         """`[x, 1, -‖x‖²/2]`."""
         if self._turned is None:
-            self._turned = _turned(self._rows[: self._size])
+            self._turned = self._rows[: self._size].copy()
+            self._turned[:, -2:] = self._rows[: self._size, :-3:-1]
         return self._turned
 
     def differences(self, other: Self, power: int) -> Floats:
@@ -440,13 +441,6 @@ def csr_from(stored: Stored) -> CsrRows:
 def _agree(half_norms: Floats, coordinates: Floats, ones: Floats) -> bool:
     exact = 0.5 * np.einsum("ij,ij->i", coordinates, coordinates)
     return bool((ones == 1.0).all() and np.allclose(half_norms, exact, rtol=1e-9, atol=0.0))
-
-
-def _turned(rows: Floats) -> Floats:
-    """`[x, 1, -‖x‖²/2]` from `[x, -‖x‖²/2, 1]`."""
-    turned = rows.copy()
-    turned[:, -2:] = rows[:, :-3:-1]
-    return turned
 
 
 def _transposed(rows: CsrRows, columns: NDArray[np.int32], width: int) -> Floats:

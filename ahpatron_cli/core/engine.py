@@ -92,8 +92,10 @@ class Player:
         self.f: Standing = self.learner.begin(self.kernel, self.rng)
         self.tally = Tally()
         self._each_round = type(learner).each_round is not Learner.each_round
-        self._sweeps = type(self.f) is Expansion and _defined_together(
-            type(learner), "steps", "wants", "update", "each_round"
+        self._sweeps = (
+            isinstance(self.f, Expansion)
+            and _defined_together(type(self.f), "sweep", "value", "scale", "add", "project")
+            and _defined_together(type(learner), "steps", "wants", "update", "each_round")
         )
         self._costs = None if costs is None else np.array(costs, dtype=np.float64)
         if costs is not None and not learner.takes_costs:

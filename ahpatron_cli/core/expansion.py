@@ -39,18 +39,32 @@ CANCELLED = 1e-12
 
 
 class Steps(NamedTuple):
-    """An update that f makes by itself: `f ← Proj_U(f + λ_t·y·κ(x,·))` if `y·f(x) < θ`."""
+    """A rule that f follows by itself. In round t, with f as it was predicted in the margin:
+
+    `f ← s_t·f`; if `y·f(x) <= θ` or S is empty, `f ← Proj_U(f + λ_t·y·κ(x,·))`.
+    """
 
     threshold: float
-    """θ > 0: while f is 0, every round updates."""
-    step_at: Callable[[float], float]
-    """λ_t of a round that updates, by its margin; asked for once in each, in order."""
-    radius: float
-    """U."""
+    """θ; 0 is the rule of mistakes: a margin of exactly 0 is one if y = -1."""
+    step_at: Callable[[float, float], float]
+    """λ_t by the margin and κ(x,x); asked for once in each round that updates, in order."""
+    radius: float | None = None
+    """U; None: no projection."""
     budget: int | None = None
     """B; None: S may grow."""
-    make_room: Callable[[Any], None] = lambda f: None
-    """What the learner does to f where S is full and an update is due."""
+    make_room: Callable[[Any], object] | None = None
+    """What the learner does to f before an example joins, if |S| = B."""
+    trim: Callable[[Any], object] | None = None
+    """What the learner does to f after an example joined, if |S| > B."""
+    shrink_at: Callable[[], float] | None = None
+    """s_t; asked for once in each round. None: 1."""
+    next_threshold: Callable[[], float] | None = None
+    """θ from the next round on; asked for after each update. None: it stays."""
+
+
+def below(threshold: float) -> float:
+    """θ for a rule that updates if `y·f(x) < threshold`."""
+    return math.nextafter(threshold, -math.inf)
 
 
 class Expansion(Hypothesis):
@@ -135,10 +149,12 @@ class Expansion(Hypothesis):
         """Play the block's rounds by `steps`, and note each f(x) as it was predicted.
 
         Returns how many updated, and how many of them although y·f(x) > 0. The arithmetic is that
-        of `value`, `add` and `project`: their calls would take most of the time.
+        of `value`, `scale`, `add` and `project`: their calls would take most of the time.
         """
-        threshold, step_at, radius, budget, make_room = steps
-        square = radius * radius  # infinite where ** would raise
+        threshold, step_at, radius, budget, make_room, trim, shrink_at, next_threshold = steps
+        full = None if make_room is None else budget
+        over = None if trim is None or budget is None else budget + 1
+        square = math.inf if radius is None else radius * radius  # infinite where ** would raise
         smallest, most = SMALLEST_SQUARE, min(square, LARGEST_SQUARE)
         flat, diagonal, first, rounds = self._flat, self._diagonal, self._first, self._rounds
         views: Any = memoryview  # quicker by one number at a time
@@ -152,14 +168,23 @@ class Expansion(Hypothesis):
                 value = self._careful_value(now)
             scores[now] = value = value * scale
             margin = y * value
-            if margin < threshold:
-                if size == budget:
+            if shrink_at is not None:
+                factor = shrink_at()
+                scale *= factor
+                value *= factor
+                squared *= factor * factor
+                if scale < SMALLEST_SCALE:
+                    self._scale, self._noise = scale, noise
+                    self._fold_scale()  # g changes in place
+                    scale, noise = self._scale, self._noise
+            if margin <= threshold and (margin or threshold or y < 0.0 or not size):
+                if size == full:
                     self._now, self._value, self.size = now, value, size
                     self._scale, self._noise, self.norm_squared = scale, noise, squared
-                    make_room(self)
+                    make_room(self)  # type: ignore[misc]  # there is one
                     scale, noise, squared = self._scale, self._noise, self.norm_squared
                     size, g, values, value = self.size, self._g, views(self._g), self._value
-                step = step_at(margin)
+                step = step_at(margin, diagonal[now])
                 updates += 1
                 if margin > 0:
                     margin_updates += 1
@@ -171,7 +196,15 @@ class Expansion(Hypothesis):
                 size += 1
                 daxpy(flat, g, rounds, stored, now * width + first)
                 squared += step * (2.0 * y * value + step * diagonal[now])
-                if smallest <= squared <= most:  # as mostly: nothing to project
+                if next_threshold is not None:
+                    threshold = next_threshold()
+                if size == over:
+                    self._now, self._value, self.size = now, value, size
+                    self._scale, self._noise, self.norm_squared = scale, noise, squared
+                    trim(self)  # type: ignore[misc]  # there is one
+                    scale, noise, squared = self._scale, self._noise, self.norm_squared
+                    size, g, values = self.size, self._g, views(self._g)
+                if radius is None or smallest <= squared <= most:  # as mostly: nothing to project
                     continue
                 factor = radius / math.sqrt(squared) if smallest <= square < squared else 0.0
                 if scale * factor >= SMALLEST_SCALE:

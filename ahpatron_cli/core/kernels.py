@@ -166,7 +166,7 @@ class Linear(Kernel):
 
     def diagonal(self, points: Points) -> list[float]:
         """1, and 0 for a row of zeros."""
-        return (points.half_norms > 0).astype(np.float64).tolist()
+        return [1.0 if half_norm > 0 else 0.0 for half_norm in points.half_norms.tolist()]
 
 
 KERNELS: dict[str, type[Kernel]] = {

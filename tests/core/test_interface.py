@@ -20,9 +20,12 @@ from ahpatron_cli.core import (
     Ahpatron,
     Bogd,
     Gaussian,
+    Learner,
     Linear,
+    Norma,
     Perceptron,
     Player,
+    Silk,
     find_learner,
     learner_source,
     play,
@@ -36,6 +39,7 @@ from ahpatron_cli.core.errors import (
     ParameterError,
 )
 from ahpatron_cli.core.expansion import Expansion
+from support.cases import CASES
 from support.streams import compress, make_stream
 
 STREAM = make_stream(seed=4, rounds=300, features=3)
@@ -163,11 +167,28 @@ def test_what_is_no_matrix_is_refused(rows: Any) -> None:
 # Steps that f makes by itself ----------------------------------------------------------------
 
 
-class ByCalls(Ahpatron):
+def by_calls(learner: Learner[Any]) -> Learner[Any]:
     """The same learner; with an `update` of its own, the engine calls it in every round."""
+    kind = type(learner)
 
-    def update(self, f: Expansion, margin: float, y: float) -> None:
-        super().update(f, margin, y)
+    class ByCalls(kind):  # type: ignore[misc, valid-type]  # any learner
+        def update(self, f: Expansion, margin: float, y: float) -> bool | None:
+            return super().update(f, margin, y)  # type: ignore[no-any-return]  # as above
+
+    return ByCalls(**learner.params())
+
+
+def same_pass(learner: Learner[Any]) -> None:
+    """Whether f by itself and the learner's calls give the same bits."""
+    swept, called = Player(learner), Player(by_calls(learner))
+    np.testing.assert_array_equal(swept.feed(STREAM.X, STREAM.y), called.feed(STREAM.X, STREAM.y))
+    assert dataclasses.replace(swept.tally, seconds=0) == dataclasses.replace(
+        called.tally, seconds=0
+    )
+    assert swept.statistics() == called.statistics()
+    assert isinstance(swept.f, Expansion)
+    assert isinstance(called.f, Expansion)
+    np.testing.assert_array_equal(swept.f.coefficients, called.f.coefficients)
 
 
 @pytest.mark.parametrize("schedule", ["constant", "adaptive"])
@@ -178,12 +199,23 @@ def test_steps_that_f_makes_by_itself_are_those_of_the_learner(
     parameters: dict[str, Any] = {"budget": 20, "schedule": schedule, "radius": radius}
     if step is not None:
         parameters["step"] = step
-    swept, called = Player(Ahpatron(**parameters)), Player(ByCalls(**parameters))
-    np.testing.assert_array_equal(swept.feed(STREAM.X, STREAM.y), called.feed(STREAM.X, STREAM.y))
-    assert dataclasses.replace(swept.tally, seconds=0) == dataclasses.replace(
-        called.tally, seconds=0
-    )
-    assert swept.statistics() == called.statistics()
+    same_pass(Ahpatron(**parameters))
+
+
+def test_every_learner_whose_f_steps_by_itself_does_as_it_says() -> None:
+    stepping = {
+        case.name
+        for case in CASES
+        if (learner := case.learner()).steps() is not None and same_pass(learner) is None
+    }
+    known = "ahpatron ahpatron+ alma2 avp bsgd forgetron norma perceptron rbp silk"
+    assert stepping == set(known.split())
+
+
+@pytest.mark.parametrize("shrinkage", [0.99, 1e-3])
+def test_a_scale_that_would_underflow_is_folded(shrinkage: float) -> None:
+    same_pass(Norma(budget=20, step=1.0, shrinkage=shrinkage))
+    same_pass(Silk(budget=20, step=1e6, shrinkage=shrinkage))
 
 
 def test_a_subclass_that_updates_otherwise_is_asked() -> None:

@@ -76,8 +76,8 @@ def test_avp_corollary_2(stream: Example, seed: int, epsilon: float, radius: flo
 class _RecordingAVP(AVP):
     made: ClassVar[list[tuple[float, float]]] = []
 
-    def step_at(self, margin: float) -> float:
-        step = super().step_at(margin)
+    def step_at(self, margin: float, own: float = 1.0) -> float:
+        step = super().step_at(margin, own)
         self.made.append((step, margin))
         return step
 

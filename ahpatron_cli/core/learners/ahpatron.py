@@ -100,7 +100,7 @@ class Ahpatron(Aggressive, SharingLearner):
         self._unscaled += not reduction.rescaled
 
     def steps(self) -> Steps:
-        return Steps(self.threshold, self.step_at, self.radius, self.budget, self.make_room)
+        return super().steps()._replace(budget=self.budget, make_room=self.make_room)
 
     def __post_init__(self) -> None:
         super().__post_init__()

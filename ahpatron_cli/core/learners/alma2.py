@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 from typing import ClassVar
 
-from ahpatron_cli.core.expansion import Expansion
+from ahpatron_cli.core.expansion import Expansion, Steps
 from ahpatron_cli.core.learners.base import Learner, Margin, Trigger
 from ahpatron_cli.core.parameters import real
 from ahpatron_cli.core.state import pass_state
@@ -44,10 +44,22 @@ class Alma(Learner[Expansion]):
 
     _k: int = pass_state(1)
 
+    def demanded(self) -> float:
+        """The margin that is demanded now."""
+        return (1 - self.alpha) * self.beta / math.sqrt(self._k)
+
     def wants(self, margin: Margin, y: Margin) -> Trigger:
-        return margin <= (1 - self.alpha) * self.beta / math.sqrt(self._k)
+        return margin <= self.demanded()
 
     def update(self, f: Expansion, margin: float, y: float) -> None:
-        f.add(y * self.gain / math.sqrt(self._k))
+        f.add(y * self.step_at())
         f.project(self.radius)
+
+    def step_at(self, *_: float) -> float:
+        """C/√k, and k ← k + 1."""
+        step = self.gain / math.sqrt(self._k)
         self._k += 1
+        return step
+
+    def steps(self) -> Steps:
+        return Steps(self.demanded(), self.step_at, self.radius, next_threshold=self.demanded)

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from ahpatron_cli.core.errors import ParameterError
-from ahpatron_cli.core.expansion import Expansion, Steps
+from ahpatron_cli.core.expansion import Expansion, Steps, below
 from ahpatron_cli.core.learners.base import REACHED, Learner, Margin, Trigger
 from ahpatron_cli.core.parameters import choice, real
 from ahpatron_cli.core.state import pass_state
@@ -46,9 +46,9 @@ class Aggressive(Learner[Expansion]):
         f.project(self.radius)
 
     def steps(self) -> Steps:
-        return Steps(self.threshold, self.step_at, self.radius)
+        return Steps(below(self.threshold), self.step_at, self.radius)
 
-    def step_at(self, margin: float) -> float:
+    def step_at(self, margin: float, own: float = 1.0) -> float:
         """λ_t of a round that updates; every round with `y·f(x) <= 0` does."""
         step = self.step
         if self.schedule == "adaptive":

@@ -142,6 +142,11 @@ def on_mistake(self: Learner[Any], margin: Margin, y: Margin) -> Trigger:
     return wrong(margin, y)
 
 
+def unit_step(margin: float, own: float) -> float:
+    """1: `Steps.step_at` of learners that add every example with its label."""
+    return 1.0
+
+
 def on_hinge_loss(self: Learner[Any], margin: Margin, y: Margin) -> Trigger:
     """`wants` of learners that change f where the hinge loss is not zero."""
     return margin < 1.0

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ahpatron_cli.core.errors import ParameterError
-from ahpatron_cli.core.expansion import Expansion
+from ahpatron_cli.core.expansion import Expansion, Steps, below
 from ahpatron_cli.core.kernels import Gaussian, Kernel
 from ahpatron_cli.core.learners.base import Learner, Margin, Trigger
 from ahpatron_cli.core.merging import MergingExpansion
@@ -70,13 +70,28 @@ class BSGD(Learner[Expansion]):
         return margin < 1.0
 
     def each_round(self, f: Expansion, margin: float, y: float) -> None:
-        """Shrink; in the first round there is nothing to shrink."""
-        self._rounds += 1
-        if f.size:
-            f.scale(1 - 1 / self._rounds)
+        f.scale(self.shrink_at())
 
     def update(self, f: Expansion, margin: float, y: float) -> None:
         """Add x with y/(λt), and make room again."""
-        f.add(y / (self.regularisation * self._rounds))
+        f.add(y * self.step_at())
         if f.size > self.budget:
             MAINTENANCE[self.maintenance][1](f)
+
+    def shrink_at(self) -> float:
+        """1 - 1/t, of one more round; in the first one f is 0 and stays so."""
+        self.__dict__["_rounds"] += 1  # past the guard of parameters: in every round
+        return 1 - 1 / self._rounds if self._rounds > 1 else 1.0
+
+    def step_at(self, *_: float) -> float:
+        """1/(λt)."""
+        return 1 / (self.regularisation * self._rounds)
+
+    def steps(self) -> Steps:
+        return Steps(
+            below(1.0),
+            self.step_at,
+            budget=self.budget,
+            trim=MAINTENANCE[self.maintenance][1],
+            shrink_at=self.shrink_at,
+        )

@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from ahpatron_cli.core.expansion import Expansion
+from ahpatron_cli.core.expansion import Expansion, Steps
 from ahpatron_cli.core.learners.base import Learner, on_mistake
 from ahpatron_cli.core.parameters import whole
 from ahpatron_cli.core.state import pass_state
@@ -31,11 +31,22 @@ class Forgetron(Learner[Expansion]):
     _cost: float = pass_state(0.0)  # Q
 
     def update(self, f: Expansion, margin: float, y: float) -> None:
-        self._mistakes += 1
-        f.add(y)
+        f.add(self.step_at() * y)
         if f.size > self.budget:
-            f.scale(self._shrinking(f))
-            f.drop(0)
+            self.forget(f)
+
+    def step_at(self, *_: float) -> float:
+        """1, of one more mistake."""
+        self._mistakes += 1
+        return 1.0
+
+    def forget(self, f: Expansion) -> None:
+        """Shrink f, and drop the oldest."""
+        f.scale(self._shrinking(f))
+        f.drop(0)
+
+    def steps(self) -> Steps:
+        return Steps(0.0, self.step_at, budget=self.budget, trim=self.forget)
 
     def _shrinking(self, f: Expansion) -> float:
         """φ: `aφ² + bφ + c <= 0` with `a = σ² - 2σμ`, `b = 2σ`, `c = Q - 15M/32 < 0`."""

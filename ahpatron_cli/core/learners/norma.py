@@ -3,7 +3,7 @@
 import math
 from dataclasses import dataclass
 
-from ahpatron_cli.core.expansion import Expansion
+from ahpatron_cli.core.expansion import Expansion, Steps
 from ahpatron_cli.core.learners.base import Learner, Margin, Trigger
 from ahpatron_cli.core.learners.gradient import check_shrinkage, shrinkage_parameter
 from ahpatron_cli.core.parameters import real, whole
@@ -41,13 +41,27 @@ class Norma(Learner[Expansion]):
         return margin <= self.threshold
 
     def each_round(self, f: Expansion, margin: float, y: float) -> None:
-        self._rounds += 1
-        f.scale(1 - self._step() * self.shrinkage)
+        f.scale(self.shrink_at())
 
     def update(self, f: Expansion, margin: float, y: float) -> None:
-        f.add(self._weight * self._step() * y)
+        f.add(self._weight * self.step_at() * y)
         if f.size > self.budget:
             f.drop(0)
 
-    def _step(self) -> float:
+    def shrink_at(self) -> float:
+        """1 - η_t·λ, of one more round."""
+        self.__dict__["_rounds"] += 1  # past the guard of parameters: in every round
+        return 1 - self.step_at() * self.shrinkage
+
+    def step_at(self, *_: float) -> float:
+        """η_t."""
         return self.step / math.sqrt(self._rounds)
+
+    def steps(self) -> Steps:
+        return Steps(
+            self.threshold,
+            self.step_at,
+            budget=self.budget,
+            trim=lambda f: f.drop(0),
+            shrink_at=self.shrink_at,
+        )

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from ahpatron_cli.core.expansion import Expansion
-from ahpatron_cli.core.learners.base import Learner, on_mistake
+from ahpatron_cli.core.expansion import Expansion, Steps
+from ahpatron_cli.core.learners.base import Learner, on_mistake, unit_step
 
 
 @dataclass
@@ -20,3 +20,6 @@ class Perceptron(Learner[Expansion]):
 
     def update(self, f: Expansion, margin: float, y: float) -> None:
         f.add(y)
+
+    def steps(self) -> Steps:
+        return Steps(0.0, unit_step)

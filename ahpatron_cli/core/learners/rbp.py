@@ -3,8 +3,8 @@
 from dataclasses import dataclass
 
 from ahpatron_cli.core.budget import drop_any
-from ahpatron_cli.core.expansion import Expansion
-from ahpatron_cli.core.learners.base import Learner, on_mistake
+from ahpatron_cli.core.expansion import Expansion, Steps
+from ahpatron_cli.core.learners.base import Learner, on_mistake, unit_step
 from ahpatron_cli.core.parameters import whole
 
 
@@ -25,3 +25,6 @@ class RandomBudgetPerceptron(Learner[Expansion]):
         if f.size == self.budget:
             drop_any(f, self._rng)
         f.add(y)
+
+    def steps(self) -> Steps:
+        return Steps(0.0, unit_step, budget=self.budget, make_room=lambda f: drop_any(f, self._rng))

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from ahpatron_cli.core.expansion import Expansion
+from ahpatron_cli.core.expansion import Expansion, Steps, below
 from ahpatron_cli.core.learners.base import REACHED, Learner, Margin, Trigger
 from ahpatron_cli.core.learners.gradient import shrinkage_parameter
 from ahpatron_cli.core.parameters import real, whole
@@ -30,20 +30,36 @@ class Silk(Learner[Expansion]):
     loss_weight: float = real("C", "weight of the hinge loss", default=1.0, over=0)
     threshold: float = real("ρ", "margin that is asked for", default=1.0, over=0)
 
-    @property
     def kept_share(self) -> float:
         """1 - τ."""
         return 1 / (1 + self.step * self.shrinkage)
 
+    def reached(self) -> float:
+        """The margin before the shrinking from which on α = 0."""
+        return (self.threshold - REACHED) / self.kept_share()
+
     def wants(self, margin: Margin, y: Margin) -> Trigger:
-        return self.kept_share * margin < self.threshold - REACHED
+        return margin < self.reached()
 
     def each_round(self, f: Expansion, margin: float, y: float) -> None:
-        f.scale(self.kept_share)
+        f.scale(self.kept_share())
 
     def update(self, f: Expansion, margin: float, y: float) -> None:
-        missing, own = self.threshold - self.kept_share * margin, f.diagonal()
-        most = self.step * self.loss_weight * self.kept_share
-        f.add(y * (min(most, missing / own) if own > 0 else most))
+        f.add(y * self.step_at(margin, f.diagonal()))
         if f.size > self.budget:
             f.drop_smallest()
+
+    def step_at(self, margin: float, own: float) -> float:
+        """α, own being κ(x,x)."""
+        missing = self.threshold - self.kept_share() * margin
+        most = self.step * self.loss_weight * self.kept_share()
+        return min(most, missing / own) if own > 0 else most
+
+    def steps(self) -> Steps:
+        return Steps(
+            below(self.reached()),
+            self.step_at,
+            budget=self.budget,
+            trim=Expansion.drop_smallest,
+            shrink_at=self.kept_share,
+        )

@@ -56,11 +56,11 @@ def project_onto(
     gram: Floats, coefficients: Floats, select: Selection, ridge: float, norm: float | None
 ) -> Reduction:
     """Project f onto the examples that `select` keeps; rescale to `norm` (None: that of f)."""
-    values = gram @ coefficients  # f at its own examples
+    values = gram.dot(coefficients)  # f at its own examples
     kept = select(gram, coefficients, values, ridge)
     K2, a2 = _part(gram, kept), coefficients.take(kept)
-    a2 += _ridge_solve(K2, values.take(kept) - K2 @ a2, ridge)  # K_21 a_1: what a_2 leaves of f
-    return _rescaled(kept, K2, a2, ddot(a2, K2 @ a2), coefficients, values, norm)
+    a2 += _ridge_solve(K2, values.take(kept) - K2.dot(a2), ridge)  # K_21 a_1: what a_2 leaves of f
+    return _rescaled(kept, K2, a2, ddot(a2, K2.dot(a2)), coefficients, values, norm)
 
 
 def _part(gram: Floats, kept: Integers) -> Floats:

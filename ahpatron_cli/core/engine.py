@@ -25,7 +25,7 @@ from ahpatron_cli.core.points import DensePoints, Points, csr_from
 from ahpatron_cli.core.rows import CsrRows, Floats, Rows, as_double, joined_rows, rows_from, rows_of
 from ahpatron_cli.core.state import State, Stored, generator_state
 
-ALGORITHM = 5
+ALGORITHM = 6
 """Raised whenever a learner or the engine may count otherwise than before on the same stream."""
 BLOCK = 64
 """Rounds per block. Results do not depend on it; bits may, so it is fixed for a version."""

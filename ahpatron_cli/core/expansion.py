@@ -125,7 +125,7 @@ class Expansion(Hypothesis):
 
     def _evaluate(self) -> None:
         """g from the coefficients."""
-        self._g: Floats = self._table @ self._a
+        self._g: Floats = self._table.dot(self._a)
         # |f(x)| up to this may be a sum that cancelled: κ <= 1, so Σ|a| bounds the terms
         self._noise = CANCELLED * dasum(self._a)
 

@@ -19,6 +19,7 @@ from ahpatron_cli.core import (
     REGISTRY,
     Ahpatron,
     Bogd,
+    BudgetPerceptron,
     Gaussian,
     Learner,
     Linear,
@@ -426,3 +427,19 @@ def test_a_name_belongs_to_one_class(plugins: registry.Registry) -> None:
     kind_of_ours = dataclasses.dataclass(type("Ours", (kind,), {"name": "ours"}))
     assert register(kind_of_ours) is kind_of_ours
     assert registry.find_learner("ours") is kind_of_ours
+
+
+# Margins on the threshold --------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["arow", "bogd", "bpa-s", "bsgd", "fogd", "polk", "projectron++"])
+def test_a_margin_that_misses_1_by_rounding_is_no_loss(name: str) -> None:
+    learner = REGISTRY[name]()
+    assert not learner.wants(1 - 1e-12, 1.0)
+    assert learner.wants(1 - 1e-9, 1.0)
+
+
+def test_a_margin_that_is_above_the_threshold_by_rounding_is_on_it() -> None:
+    for learner in (Norma(threshold=0.7), BudgetPerceptron(threshold=0.7)):
+        assert learner.wants(0.7 + 1e-12, 1.0)
+        assert not learner.wants(0.7 + 1e-9, 1.0)

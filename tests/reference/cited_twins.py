@@ -53,7 +53,7 @@ def budget_perceptron(
     for x, y in zip(X, Y, strict=True):
         margin = predict(trace, kernel, x, y)
         mistake = sign(trace.scores[-1]) != y
-        if mistake or not trace.points or (threshold > 0 and margin <= threshold):
+        if mistake or not trace.points or (threshold > 0 and margin <= threshold * (1 + REACHED)):
             count_update(trace, margin)
             if len(trace.points) == budget:
                 best = [
@@ -115,7 +115,7 @@ def norma(
         margin = predict(trace, kernel, x, y)
         eta = step / math.sqrt(t)
         shrink(trace, 1 - eta * lam)
-        if margin <= threshold or not trace.points:
+        if margin <= threshold * (1 + REACHED) or not trace.points:
             count_update(trace, margin)
             add(trace, x, eta * y)
             if len(trace.points) > budget:
@@ -167,7 +167,7 @@ def polk(
     for x, y in zip(X, Y, strict=True):
         margin = predict(trace, kernel, x, y)
         shrink(trace, 1 - step * shrinkage)
-        if margin < 1 or not trace.points:
+        if margin < 1 - REACHED or not trace.points:
             count_update(trace, margin)
             d, distance = projection(trace.points, kernel, x)
             if distance**2 <= 1e-5:
@@ -214,7 +214,7 @@ def bsgd(
     for t, (x, y) in enumerate(zip(X, Y, strict=True), 1):
         margin = predict(trace, kernel, x, y)
         shrink(trace, 1 - 1 / t)
-        if margin < 1 or not trace.points:
+        if margin < 1 - REACHED or not trace.points:
             count_update(trace, margin)
             MAINTENANCE[maintenance](trace, kernel, x, y / (regularisation * t), budget)
             trace.sizes.append(len(trace.points))

@@ -146,7 +146,7 @@ def arow(
             Q = C = np.zeros((0, 0))
             loss, rounds, wrong, seen, g = 1.0, 1, 1, 2, 0.0
             trace.restarts += 1
-        elif m < 1:
+        elif m < 1 - REACHED:
             n = len(trace.points)
             k = np.array([kernel(s, x) for s in trace.points])
             if n < budget and m < 1 - n / budget:

@@ -10,6 +10,7 @@ import math
 
 import numpy as np
 
+from reference.choices import REACHED
 from reference.kernels import KernelFunction, Row, dot
 from reference.twins import Trace, count, count_update, evaluate, norm
 
@@ -43,7 +44,7 @@ def fogd(
         z = [math.cos(p) / math.sqrt(features) for p in phases]
         z += [math.sin(p) / math.sqrt(features) for p in phases]
         margin = count(trace, dot(w, z), y)
-        if margin < 1:
+        if margin < 1 - REACHED:
             count_update(trace, margin)
             w = plus(w, step * y, z)
             trace.norms.append(math.sqrt(dot(w, w)))
@@ -66,7 +67,7 @@ def nogd(
     for x, y in zip(X, Y, strict=True):
         if features is None:
             margin = count(trace, evaluate(trace.points, trace.coefficients, kernel, x), y)
-            if margin < 1:
+            if margin < 1 - REACHED:
                 count_update(trace, margin)
                 trace.points.append(x)
                 trace.coefficients.append(step * y)
@@ -78,7 +79,7 @@ def nogd(
             k = [kernel(s, x) for s in trace.points]
             z = [dot(row, k) for row in features]
             margin = count(trace, dot(w, z), y)
-            if margin < 1:
+            if margin < 1 - REACHED:
                 count_update(trace, margin)
                 w = plus(w, step * y, z)
                 trace.norms.append(math.sqrt(dot(w, w)))
@@ -125,7 +126,7 @@ def skegd(
     for x, y in zip(X, Y, strict=True):
         if not sampled:
             margin = count(trace, evaluate(E, trace.coefficients, kernel, x), y)
-            if margin < 1:
+            if margin < 1 - REACHED:
                 count_update(trace, margin)
                 E.append(x)
                 trace.coefficients.append(step * y)
@@ -147,7 +148,7 @@ def skegd(
             S_p.append(sketch_row(int(rng.integers(s_p)), int(rng.integers(2)), s_p))
             new = sketched(E, S_p, sampled, kernel, k)
             Z, w = new, fit(new, Z @ w)
-        if margin < 1:
+        if margin < 1 - REACHED:
             count_update(trace, margin)
             w = w + step * y * (Z.T @ [kernel(E[j], x) for j in sampled])
         trace.norms.append(float(np.sqrt(w @ w)))

@@ -130,12 +130,12 @@ def arow(
             g = max(ZERO, g + (q / p if mistake else (1 - q) / (1 - p)).ln())
             wrong += mistake
             seen += 1
-            decisions += [g - Decimal(alarm), m - 1]
+            decisions += [g - Decimal(alarm), m - 1 + REACHED]
             if g > Decimal(alarm):
                 points, a, Q, C = [], [], [], []
                 loss, rounds, wrong, seen, g = ONE, 1, ONE, 2, ZERO
                 found.halvings += 1
-            elif m < 1:
+            elif m < ONE - REACHED:
                 k = [kernel(s, x) for s in points]
                 decisions.append(m - (1 - Decimal(len(points)) / budget))
                 if len(points) < budget and m < 1 - Decimal(len(points)) / budget:

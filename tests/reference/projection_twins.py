@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from reference.choices import REACHED
 from reference.kernels import KernelFunction, Row
 from reference.twins import Trace, count_update, evaluate, norm, predict, sign, solve
 
@@ -68,9 +69,9 @@ def projectron_pp(
     for x, y in zip(X, Y, strict=True):
         margin = predict(trace, kernel, x, y)
         mistake = sign(trace.scores[-1]) != y or not trace.points
-        if mistake or (rule == "full" and margin < 1):
+        if mistake or (rule == "full" and margin < 1 - REACHED):
             project_or_add(trace, kernel, x, y, margin, tolerance, budget)
-        elif 0 < margin < 1:
+        elif 0 < margin < 1 - REACHED:
             d, distance = projection(trace.points, kernel, x)
             loss = 1 - margin
             p = kernel(x, x) - distance**2
@@ -101,7 +102,7 @@ def pomdr(
         trace.scores.append(score)
         trace.mistakes += sign(score) != y
         trace.failures += y * score <= 0
-        if not (y * score < 1 or not trace.points):
+        if not (y * score < 1 - REACHED or not trace.points):
             continue
         count_update(trace, y * score)
         S = trace.points

@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 
+from reference.choices import REACHED
 from reference.kernels import KernelFunction, Row
 from reference.twins import Trace, count_update, norm, predict, sign
 
@@ -44,7 +45,7 @@ def arow(
             Q = C = np.zeros((0, 0))
             loss, rounds, wrong, seen, g = 1.0, 1, 1, 2, 0.0
             trace.restarts.append(t)
-        elif m < 1:
+        elif m < 1 - REACHED:
             n = len(trace.points)
             k = np.array([kernel(s, x) for s in trace.points])
             if n < budget and m < (1 - n / budget) * (1 - 0.8 * caution * e**4):

@@ -233,7 +233,7 @@ def alma2(
     k = 1
     for x, y in zip(X, Y, strict=True):
         margin = predict(trace, kernel, x, y)
-        if margin <= (1 - alpha) * size / math.sqrt(k):
+        if margin <= (1 - alpha) * size / math.sqrt(k) * (1 + REACHED):
             count_update(trace, margin)
             _add_and_project(trace, kernel, x, y, gain / math.sqrt(k), 1.0)
             k += 1
@@ -309,7 +309,7 @@ def bogd(
     for x, y in zip(X, Y, strict=True):
         margin = predict(trace, kernel, x, y)
         trace.coefficients = [a * (1 - step * shrinkage) for a in trace.coefficients]
-        if margin < 1:
+        if margin < 1 - REACHED:
             count_update(trace, margin)
             if len(trace.points) == budget:
                 gone, factor = (

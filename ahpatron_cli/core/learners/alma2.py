@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ahpatron_cli.core.expansion import Expansion, Steps
-from ahpatron_cli.core.learners.base import Learner, Margin, Trigger
+from ahpatron_cli.core.learners.base import REACHED, Learner, Margin, Trigger
 from ahpatron_cli.core.parameters import real
 from ahpatron_cli.core.state import pass_state
 
@@ -45,8 +45,8 @@ class Alma(Learner[Expansion]):
     _k: int = pass_state(1)
 
     def demanded(self) -> float:
-        """The margin that is demanded now."""
-        return (1 - self.alpha) * self.beta / math.sqrt(self._k)
+        """The largest margin that updates now."""
+        return (1 - self.alpha) * self.beta / math.sqrt(self._k) * (1 + REACHED)
 
     def wants(self, margin: Margin, y: Margin) -> Trigger:
         return margin <= self.demanded()

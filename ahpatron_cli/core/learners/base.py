@@ -25,8 +25,10 @@ Trigger: TypeAlias = bool | NDArray[np.bool_]
 """Whether that round is meant; or which of them are."""
 
 REACHED = 1e-10
-"""A margin that misses what was asked for by no more than this share has reached it: sums that end
-just there would else be followed by steps of rounding."""
+"""Margins that differ by no more than this share of the threshold are on it: rounding must not
+decide which rounds update, and sums that end just there would else be followed by tiny steps."""
+NO_LOSS = 1.0 - REACHED
+"""From this margin on there is no hinge loss."""
 
 
 @dataclass
@@ -149,4 +151,4 @@ def unit_step(margin: float, own: float) -> float:
 
 def on_hinge_loss(self: Learner[Any], margin: Margin, y: Margin) -> Trigger:
     """`wants` of learners that change f where the hinge loss is not zero."""
-    return margin < 1.0
+    return margin < NO_LOSS

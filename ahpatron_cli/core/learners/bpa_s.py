@@ -4,7 +4,7 @@ from dataclasses import dataclass
 
 from ahpatron_cli.core.budget import oldest_smallest
 from ahpatron_cli.core.expansion import Expansion
-from ahpatron_cli.core.learners.base import REACHED, Learner, Margin, Trigger
+from ahpatron_cli.core.learners.base import Learner, on_hinge_loss
 from ahpatron_cli.core.parameters import real, whole
 
 
@@ -28,9 +28,7 @@ class BpaS(Learner[Expansion]):
     budget: int = whole("B", "most examples kept", default=400, at_least=1)
     aggressiveness: float = real("C", "largest step", default=1.0, over=0)
 
-    def wants(self, margin: Margin, y: Margin) -> Trigger:
-        """Where the hinge loss is not zero; a step ends where it is."""
-        return margin < 1.0 - REACHED
+    wants = on_hinge_loss
 
     def update(self, f: Expansion, margin: float, y: float) -> None:
         step = y * min(self.aggressiveness, 1.0 - margin)  # τ·y

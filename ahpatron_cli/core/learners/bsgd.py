@@ -9,7 +9,7 @@ from typing import Any
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.expansion import Expansion, Steps, below
 from ahpatron_cli.core.kernels import Gaussian, Kernel
-from ahpatron_cli.core.learners.base import Learner, Margin, Trigger
+from ahpatron_cli.core.learners.base import NO_LOSS, Learner, on_hinge_loss
 from ahpatron_cli.core.merging import MergingExpansion
 from ahpatron_cli.core.parameters import choice, real, whole
 from ahpatron_cli.core.span import PrunedExpansion
@@ -65,9 +65,7 @@ class BSGD(Learner[Expansion]):
             raise ParameterError(message, "kernel", "kernel")
         return MAINTENANCE[self.maintenance][0](kernel)
 
-    def wants(self, margin: Margin, y: Margin) -> Trigger:
-        """Where the hinge loss is not zero."""
-        return margin < 1.0
+    wants = on_hinge_loss
 
     def each_round(self, f: Expansion, margin: float, y: float) -> None:
         f.scale(self.shrink_at())
@@ -89,7 +87,7 @@ class BSGD(Learner[Expansion]):
 
     def steps(self) -> Steps:
         return Steps(
-            below(1.0),
+            below(NO_LOSS),
             self.step_at,
             budget=self.budget,
             trim=MAINTENANCE[self.maintenance][1],

@@ -8,7 +8,7 @@ import numpy as np
 
 from ahpatron_cli.core.budget import oldest_smallest
 from ahpatron_cli.core.expansion import Expansion
-from ahpatron_cli.core.learners.base import Learner, Margin, Trigger, wrong
+from ahpatron_cli.core.learners.base import REACHED, Learner, Margin, Trigger, wrong
 from ahpatron_cli.core.parameters import real, whole
 
 
@@ -33,7 +33,9 @@ class BudgetPerceptron(Learner[Expansion]):
 
     def wants(self, margin: Margin, y: Margin) -> Trigger:
         """On a mistake; with β > 0, up to that margin."""
-        return margin <= self.threshold if self.threshold > 0 else wrong(margin, y)
+        if self.threshold > 0:
+            return margin <= self.threshold * (1 + REACHED)
+        return wrong(margin, y)
 
     def update(self, f: Expansion, margin: float, y: float) -> None:
         """Make room, and add x with y."""

@@ -62,11 +62,6 @@ class Steps(NamedTuple):
     """θ from the next round on; asked for after each update. None: it stays."""
 
 
-def below(threshold: float) -> float:
-    """θ for a rule that updates if `y·f(x) < threshold`."""
-    return math.nextafter(threshold, -math.inf)
-
-
 class Expansion(Hypothesis):
     """f, its active set S and its norm. Learners change it by `add`, `scale`, `drop` and so on."""
 

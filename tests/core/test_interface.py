@@ -18,6 +18,7 @@ from ahpatron_cli.core import (
     AVP,
     REGISTRY,
     Ahpatron,
+    Alma,
     Bogd,
     BudgetPerceptron,
     Gaussian,
@@ -443,3 +444,9 @@ def test_a_margin_that_is_above_the_threshold_by_rounding_is_on_it() -> None:
     for learner in (Norma(threshold=0.7), BudgetPerceptron(threshold=0.7)):
         assert learner.wants(0.7 + 1e-12, 1.0)
         assert not learner.wants(0.7 + 1e-9, 1.0)
+
+
+def test_a_margin_of_0_is_on_a_threshold_of_0_and_a_mistake_for_the_label_minus_1() -> None:
+    rows, labels = np.zeros((6, 2)), [1.0, -1.0, 1.0, 1.0, -1.0, 1.0]  # κ(0, 0) = 0: f stays 0
+    assert play(Alma(alpha=1.0), rows, labels, Linear()).tally.updates == 6
+    assert play(Perceptron(), rows, labels, Linear()).tally.updates == 3  # the first one joins, too

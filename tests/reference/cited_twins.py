@@ -144,7 +144,7 @@ def silk(
         shrink(trace, 1 - tau)
         own = kernel(x, x)
         missing = threshold - (1 - tau) * margin
-        if missing > REACHED:
+        if missing > REACHED * threshold:
             alpha = min(cap, missing / own) if own > 0 else cap
             count_update(trace, margin)
             add(trace, x, alpha * y)

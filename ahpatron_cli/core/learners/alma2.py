@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from ahpatron_cli.core.expansion import Expansion, Steps
-from ahpatron_cli.core.learners.base import REACHED, Learner, Margin, Trigger
+from ahpatron_cli.core.learners.base import Learner, Margin, Trigger, up_to
 from ahpatron_cli.core.parameters import real
 from ahpatron_cli.core.state import pass_state
 
@@ -46,7 +46,7 @@ class Alma(Learner[Expansion]):
 
     def demanded(self) -> float:
         """The largest margin that updates now."""
-        return (1 - self.alpha) * self.beta / math.sqrt(self._k) * (1 + REACHED)
+        return up_to((1 - self.alpha) * self.beta / math.sqrt(self._k))
 
     def wants(self, margin: Margin, y: Margin) -> Trigger:
         return margin <= self.demanded()

@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass
 
 from ahpatron_cli.core.errors import ParameterError
-from ahpatron_cli.core.expansion import Expansion, Steps, below
-from ahpatron_cli.core.learners.base import REACHED, Learner, Margin, Trigger
+from ahpatron_cli.core.expansion import Expansion, Steps
+from ahpatron_cli.core.learners.base import Learner, Margin, Trigger, under
 from ahpatron_cli.core.parameters import choice, real
 from ahpatron_cli.core.state import pass_state
 
@@ -34,19 +34,19 @@ class Aggressive(Learner[Expansion]):
             raise ParameterError(message, "radius")
 
     @property
-    def threshold(self) -> float:
-        """θ = 1 - ε; a margin that misses it by rounding has reached it."""
-        return (1.0 - self.epsilon) * (1.0 - REACHED)
+    def highest(self) -> float:
+        """The largest margin that updates."""
+        return under(1.0 - self.epsilon)
 
     def wants(self, margin: Margin, y: Margin) -> Trigger:
-        return margin < self.threshold
+        return margin <= self.highest
 
     def update(self, f: Expansion, margin: float, y: float) -> None:
         f.add(self._weight * self.step_at(margin) * y)
         f.project(self.radius)
 
     def steps(self) -> Steps:
-        return Steps(below(self.threshold), self.step_at, self.radius)
+        return Steps(self.highest, self.step_at, self.radius)
 
     def step_at(self, margin: float, own: float = 1.0) -> float:
         """λ_t of a round that updates; every round with `y·f(x) <= 0` does."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar, cast, overload
 
@@ -27,8 +28,20 @@ Trigger: TypeAlias = bool | NDArray[np.bool_]
 REACHED = 1e-10
 """Margins that differ by no more than this share of the threshold are on it: rounding must not
 decide which rounds update, and sums that end just there would else be followed by tiny steps."""
-NO_LOSS = 1.0 - REACHED
-"""From this margin on there is no hinge loss."""
+
+
+def under(threshold: float) -> float:
+    """The largest margin that updates by the rule `y·f(x) < threshold`."""
+    return math.nextafter(threshold * (1.0 - REACHED), -math.inf)
+
+
+def up_to(threshold: float) -> float:
+    """The largest margin that updates by the rule `y·f(x) <= threshold`; never 0 itself."""
+    return threshold * (1.0 + REACHED) or math.ulp(0.0)
+
+
+HINGE = under(1.0)
+"""The largest margin that has a hinge loss."""
 
 
 @dataclass
@@ -151,4 +164,4 @@ def unit_step(margin: float, own: float) -> float:
 
 def on_hinge_loss(self: Learner[Any], margin: Margin, y: Margin) -> Trigger:
     """`wants` of learners that change f where the hinge loss is not zero."""
-    return margin < NO_LOSS
+    return margin <= HINGE

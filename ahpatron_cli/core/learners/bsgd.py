@@ -7,9 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from ahpatron_cli.core.errors import ParameterError
-from ahpatron_cli.core.expansion import Expansion, Steps, below
+from ahpatron_cli.core.expansion import Expansion, Steps
 from ahpatron_cli.core.kernels import Gaussian, Kernel
-from ahpatron_cli.core.learners.base import NO_LOSS, Learner, on_hinge_loss
+from ahpatron_cli.core.learners.base import HINGE, Learner, on_hinge_loss
 from ahpatron_cli.core.merging import MergingExpansion
 from ahpatron_cli.core.parameters import choice, real, whole
 from ahpatron_cli.core.span import PrunedExpansion
@@ -87,7 +87,7 @@ class BSGD(Learner[Expansion]):
 
     def steps(self) -> Steps:
         return Steps(
-            below(NO_LOSS),
+            HINGE,
             self.step_at,
             budget=self.budget,
             trim=MAINTENANCE[self.maintenance][1],

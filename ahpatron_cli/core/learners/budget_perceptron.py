@@ -8,7 +8,7 @@ import numpy as np
 
 from ahpatron_cli.core.budget import oldest_smallest
 from ahpatron_cli.core.expansion import Expansion
-from ahpatron_cli.core.learners.base import REACHED, Learner, Margin, Trigger, wrong
+from ahpatron_cli.core.learners.base import Learner, Margin, Trigger, up_to, wrong
 from ahpatron_cli.core.parameters import real, whole
 
 
@@ -34,7 +34,7 @@ class BudgetPerceptron(Learner[Expansion]):
     def wants(self, margin: Margin, y: Margin) -> Trigger:
         """On a mistake; with β > 0, up to that margin."""
         if self.threshold > 0:
-            return margin <= self.threshold * (1 + REACHED)
+            return margin <= up_to(self.threshold)
         return wrong(margin, y)
 
     def update(self, f: Expansion, margin: float, y: float) -> None:

@@ -4,7 +4,7 @@ import math
 from dataclasses import dataclass
 
 from ahpatron_cli.core.expansion import Expansion, Steps
-from ahpatron_cli.core.learners.base import REACHED, Learner, Margin, Trigger
+from ahpatron_cli.core.learners.base import Learner, Margin, Trigger, up_to
 from ahpatron_cli.core.learners.gradient import check_shrinkage, shrinkage_parameter
 from ahpatron_cli.core.parameters import real, whole
 from ahpatron_cli.core.state import pass_state
@@ -38,11 +38,7 @@ class Norma(Learner[Expansion]):
         check_shrinkage(self.step, self.shrinkage)
 
     def wants(self, margin: Margin, y: Margin) -> Trigger:
-        return margin <= self.highest()
-
-    def highest(self) -> float:
-        """The largest margin that updates."""
-        return self.threshold * (1 + REACHED)
+        return margin <= up_to(self.threshold)
 
     def each_round(self, f: Expansion, margin: float, y: float) -> None:
         f.scale(self.shrink_at())
@@ -63,7 +59,7 @@ class Norma(Learner[Expansion]):
 
     def steps(self) -> Steps:
         return Steps(
-            self.highest(),
+            up_to(self.threshold),
             self.step_at,
             budget=self.budget,
             trim=lambda f: f.drop(0),

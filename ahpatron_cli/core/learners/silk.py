@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from ahpatron_cli.core.expansion import Expansion, Steps, below
-from ahpatron_cli.core.learners.base import REACHED, Learner, Margin, Trigger
+from ahpatron_cli.core.expansion import Expansion, Steps
+from ahpatron_cli.core.learners.base import Learner, Margin, Trigger, under
 from ahpatron_cli.core.learners.gradient import shrinkage_parameter
 from ahpatron_cli.core.parameters import real, whole
 
@@ -34,12 +34,12 @@ class Silk(Learner[Expansion]):
         """1 - τ."""
         return 1 / (1 + self.step * self.shrinkage)
 
-    def reached(self) -> float:
-        """The margin before the shrinking from which on α = 0."""
-        return (self.threshold - REACHED) / self.kept_share()
+    def highest(self) -> float:
+        """The largest margin, before the shrinking, with α > 0."""
+        return under(self.threshold / self.kept_share())
 
     def wants(self, margin: Margin, y: Margin) -> Trigger:
-        return margin < self.reached()
+        return margin <= self.highest()
 
     def each_round(self, f: Expansion, margin: float, y: float) -> None:
         f.scale(self.kept_share())
@@ -57,7 +57,7 @@ class Silk(Learner[Expansion]):
 
     def steps(self) -> Steps:
         return Steps(
-            below(self.reached()),
+            self.highest(),
             self.step_at,
             budget=self.budget,
             trim=Expansion.drop_smallest,

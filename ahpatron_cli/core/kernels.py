@@ -18,6 +18,8 @@ from ahpatron_cli.core.rows import CsrRows, Floats, Rows, as_double, row_sums, u
 ROUNDING = float(np.finfo(np.float64).eps)
 TRUSTED = 1e-9
 """The rounding error that an exponent may carry before it is computed again by subtraction."""
+NEGLIGIBLE = 1e-12
+"""The rounding error by which an exponent may be above 0."""
 HUGE = 2.0**1020
 """Half norms from here on are refused: sums of two, and squares of sums of roots, must fit too."""
 LOWEST = -745.2
@@ -80,9 +82,11 @@ class Gaussian(Kernel):
     def between(self, left: Points, right: Points, out: Floats | None = None) -> Floats:
         """One product gives the exponents; those that lost digits are computed again."""
         exponents = left.exponents(right, out)
-        if 4 * ROUNDING * (left.largest + right.largest) > TRUSTED:
+        rounding = 4 * ROUNDING * (left.largest + right.largest)
+        if rounding > TRUSTED:
             _mend(exponents, left, right)
-        np.minimum(exponents, 0.0, out=exponents)
+        if rounding > NEGLIGIBLE:
+            np.minimum(exponents, 0.0, out=exponents)
         lowest = -((left.largest**0.5 + right.largest**0.5) ** 2)
         return _exp(exponents, lowest)
 

@@ -8,6 +8,7 @@ the next one are passed over in one leap.
 from __future__ import annotations
 
 import copy
+import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,6 +17,7 @@ from typing import Any, cast
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ahpatron_cli.core.blas import dasum
 from ahpatron_cli.core.errors import NumericalError, ParameterError
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.hypothesis import Hypothesis, Standing
@@ -205,9 +207,12 @@ class Player:
                 try:
                     scores[part] = score(self._full_block(points, begin, end), part)
                 except NumericalError as error:
-                    _check_finite(scores, first, part.start)  # what came before is the cause
                     raise error.later(part.start) from None
-            _check_finite(scores, first, first + points.size)
+                if not math.isfinite(dasum(scores[part].reshape(-1))):
+                    finite = np.isfinite(scores[part].reshape(end - begin, -1)).all(axis=1)
+                    if not finite.all():
+                        row = part.start + int(finite.argmin())
+                        raise NumericalError("f(x) is not a finite number", row, "score")
         return scores
 
     def _chunks(self, rows: Rows) -> Iterator[tuple[int, Points]]:
@@ -387,14 +392,6 @@ class Player:
     def _label_fault(self, labels: Floats) -> str | None:
         """What is wrong with these labels, if anything is."""
         return None if (np.abs(labels) == 1).all() else "labels must be -1 and +1"
-
-
-def _check_finite(scores: Floats, start: int, stop: int) -> None:
-    """Refuse scores that are not finite, of these rounds."""
-    finite = np.isfinite(scores[start:stop])
-    if not finite.all():
-        row = start + int((~finite).nonzero()[0][0])
-        raise NumericalError("f(x) is not a finite number", row, "score")
 
 
 def _defined_together(kind: type, first: str, *others: str) -> bool:

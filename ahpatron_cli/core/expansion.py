@@ -39,9 +39,9 @@ CANCELLED = 1e-12
 
 
 class Steps(NamedTuple):
-    """A rule that f follows by itself. In round t, with f as it was predicted in the margin:
+    """A rule that f follows by itself. In round t, the margin y·f(x) being that of the prediction:
 
-    `f ← s_t·f`; if `y·f(x) <= θ` or S is empty, `f ← Proj_U(f + λ_t·y·κ(x,·))`.
+    `f ← s_t·f`; then, if `y·f(x) <= θ` or S is empty, `f ← Proj_U(f + λ_t·y·κ(x,·))`.
     """
 
     threshold: float
@@ -147,8 +147,6 @@ class Expansion(Hypothesis):
         of `value`, `scale`, `add` and `project`: their calls would take most of the time.
         """
         threshold, step_at, radius, budget, make_room, trim, shrink_at, next_threshold = steps
-        full = None if make_room is None else budget
-        over = None if trim is None or budget is None else budget + 1
         square = math.inf if radius is None else radius * radius  # infinite where ** would raise
         smallest, most = SMALLEST_SQUARE, min(square, LARGEST_SQUARE)
         flat, diagonal, first, rounds = self._flat, self._diagonal, self._first, self._rounds
@@ -173,10 +171,10 @@ class Expansion(Hypothesis):
                     self._fold_scale()  # g changes in place
                     scale, noise = self._scale, self._noise
             if margin <= threshold and (margin or threshold or y < 0.0 or not size):
-                if size == full:
+                if make_room is not None and size == budget:
                     self._now, self._value, self.size = now, value, size
                     self._scale, self._noise, self.norm_squared = scale, noise, squared
-                    make_room(self)  # type: ignore[misc]  # there is one
+                    make_room(self)
                     scale, noise, squared = self._scale, self._noise, self.norm_squared
                     size, g, values, value = self.size, self._g, views(self._g), self._value
                 step = step_at(margin, diagonal[now])
@@ -193,10 +191,10 @@ class Expansion(Hypothesis):
                 squared += step * (2.0 * y * value + step * diagonal[now])
                 if next_threshold is not None:
                     threshold = next_threshold()
-                if size == over:
+                if trim is not None and size - 1 == budget:
                     self._now, self._value, self.size = now, value, size
                     self._scale, self._noise, self.norm_squared = scale, noise, squared
-                    trim(self)  # type: ignore[misc]  # there is one
+                    trim(self)
                     scale, noise, squared = self._scale, self._noise, self.norm_squared
                     size, g, values = self.size, self._g, views(self._g)
                 if radius is None or smallest <= squared <= most:  # as mostly: nothing to project

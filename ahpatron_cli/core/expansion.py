@@ -219,7 +219,7 @@ class Expansion(Hypothesis):
         """
         a, row = self._a, self._table[round_]
         value: float = ddot(a, row)
-        return 0.0 if abs(value) <= CANCELLED * ddot(np.abs(a), np.abs(row)) else value
+        return 0.0 if abs(value) <= CANCELLED * dasum(a * row) else value
 
     def close(self) -> None:
         assert self.points is not None

@@ -16,7 +16,7 @@ budgeted=(ahpatron ahpatron+ arow forgetron rbp projectron projectron++ bogd bog
 sweep() { # OUT OPTIONS...
     "$ahpatron" sweep "${@:2}" --repeats 3 --out "$results/$1.jsonl" --quiet > /dev/null
 }
-play() { # NAME BUDGET SIGMA
+play() { # NAME BUDGET SIGMA TOLERANCES: of krls; finer ones take hours on four of the files
     local all="$folder/$1.svm.xz" some="$folder/$1.svm.xz"
     if [ "$1" = cod-rna ]; then
         some="$results/$1.svm"
@@ -31,13 +31,13 @@ play() { # NAME BUDGET SIGMA
         -g bsgd.maintenance=remove,merge -g bsgd.regularisation=1e-4,1e-3 \
         -g bpa-s.aggressiveness=0.1,1 -p skegd.cycle=200
     sweep "$1-unbudgeted" "$some" "${unbudgeted[@]/#/-l}" --sigma "$3" --limit "${rows:-20000}" \
-        -g avp.epsilon=0.5,0.9 -p krls.tolerance=0.7 -p polk.tolerance=0.3
+        -g avp.epsilon=0.5,0.9 -g "krls.tolerance=$4" -g polk.tolerance=0.1,0.3
 }
-play phishing 400 1
-play susy 400 1
-play a9a 150 2
-play w8a 300 2
-play ijcnn1 600 1
-play cod-rna 600 1
+play phishing 400 1 0.01,0.1
+play susy 400 1 0.7
+play a9a 150 2 0.7
+play w8a 300 2 0.7
+play ijcnn1 600 1 0.01,0.1
+play cod-rna 600 1 0.7
 "$ahpatron" inspect "$results"/*.jsonl --matrix --format markdown
 "$ahpatron" inspect "$results"/*.jsonl --format markdown

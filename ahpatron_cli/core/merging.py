@@ -44,7 +44,8 @@ FEW = 12
 EQUAL_LOSS = 1e-10
 """Losses, in units of a_i², that differ by this are equal but for rounding."""
 SHORT = 150.0
-"""Half norms below this leave every exponent all its digits, and `exp` of it a number above 0."""
+"""Half norms below this leave every exponent its digits, so that κ is at most 1 + 1e-12, and keep
+`exp` from numbers so small that it is slow."""
 NEWTON_STEPS = 60
 """Enough next to m = ½ and κ = e^(-2), too, where each step only halves the error."""
 
@@ -93,7 +94,7 @@ class MergingExpansion(Expansion):
     def _similar(self, place: int, places: Integers) -> Floats:
         """κ of the example in this place and of those in `places`."""
         if self._short:
-            return _exp(self.points.exponents_of(place).take(places))
+            return np.exp(self.points.exponents_of(place).take(places))
         one = self.points.slice(place, place + 1)
         row: Floats = self.kernel.between(one, self.points)[0]
         return row.take(places)
@@ -107,7 +108,7 @@ class MergingExpansion(Expansion):
         before, stored = self._a.item(j), (self._a.item(i) + self._a.item(j)) * g
         self.points.put_between(i, j, h)
         if self._short:
-            new = _exp(self.points.exponents_of(j, self._first))
+            new = np.exp(self.points.exponents_of(j, self._first))
         else:
             block = self.points.slice(self._first, self.points.size)
             new = self.kernel.between(block, self.points.slice(j, j + 1))[:, 0]
@@ -117,13 +118,6 @@ class MergingExpansion(Expansion):
         column[:], self._a[j] = new, stored
         self._noise += CANCELLED * abs(stored)
         self.norm_squared = math.nan
-
-
-def _exp(exponents: Floats) -> Floats:
-    """κ from the exponents of short points: rounding may have put some above 0."""
-    np.minimum(exponents, 0.0, out=exponents)
-    np.exp(exponents, out=exponents)
-    return exponents
 
 
 def _dense(points: Points) -> DensePoints:

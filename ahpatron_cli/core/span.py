@@ -16,9 +16,9 @@ from typing import overload
 
 import numpy as np
 
-from ahpatron_cli.core.blas import dasum, ddot, dgemv, dpotrf, dpotri, dspmv, dspr, dsymv, dsyrk
+from ahpatron_cli.core.blas import ddot, dgemv, dpotrf, dpotri, dspmv, dspr, dsymv, dsyrk
 from ahpatron_cli.core.budget import oldest_smallest
-from ahpatron_cli.core.expansion import CANCELLED, Expansion
+from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.points import DensePoints, Points, exchange_points
 from ahpatron_cli.core.rows import Floats, Integers
@@ -450,16 +450,9 @@ class PrunedExpansion(Expansion):
     def _leave(self, sizes: Floats) -> None:
         """Let the smallest go; where equal but for rounding of the largest, the oldest."""
         age = oldest_smallest(sizes)
-        place, self._moved = self._places.item(age), True
-        a_j = self._a.item(place)
-        self.size -= 1
-        self._places[age : self.size] = self._places[age + 1 : self.size + 1]
-        moved = self.by_place(a_j * self._known.leave(age))
-        moved[place] = -a_j
-        self._a += moved
-        self._g += self._table @ moved
-        self._noise += CANCELLED * dasum(moved)
-        self.norm_squared = math.nan
+        share = self._scale * self._a.item(self._places.item(age)) * self._known.leave(age)
+        self.drop(age)
+        self.shift(share)
 
     def close(self) -> None:
         self._known.settle()

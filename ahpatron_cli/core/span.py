@@ -374,7 +374,7 @@ class Slots(Saved):
     def _column(self, slot: int) -> Floats:
         """`Q·e_slot`."""
         U = self._U[: self._waiting]
-        column: Floats = (U[:, slot] * self._signs[: self._waiting]) @ U
+        column: Floats = (U[:, slot] * self._signs[: self._waiting]).dot(U)
         column[:slot] += self._Q[:slot, slot]
         column[slot:] += self._Q[slot, slot:]
         return column

@@ -286,8 +286,9 @@ SELECT: dict[str, Selection] = {
 
 def oldest_smallest(values: Floats) -> int:
     """The age of the smallest value; of those equal up to rounding of the largest, the oldest."""
-    largest = max(values.item(values.argmax()), -values.item(values.argmin()), TINY)
-    return int((values <= values.item(values.argmin()) + EQUAL * largest).argmax())
+    smallest = values.item(values.argmin())
+    largest = max(values.item(values.argmax()), -smallest, TINY)
+    return int((values <= smallest + EQUAL * largest).argmax())
 
 
 def drop_any(f: Expansion, rng: np.random.Generator) -> float:

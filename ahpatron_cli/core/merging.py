@@ -22,8 +22,10 @@ where two maxima of g become one at κ = e^(-2), and h itself is as steep there 
 
 from __future__ import annotations
 
+import bisect
 import math
 from functools import cache
+from typing import NamedTuple
 
 import numpy as np
 
@@ -31,12 +33,19 @@ from ahpatron_cli.core.blas import daxpy
 from ahpatron_cli.core.errors import NumericalError
 from ahpatron_cli.core.expansion import CANCELLED, Expansion
 from ahpatron_cli.core.points import NARROW, DensePoints, Points, SparsePoints
-from ahpatron_cli.core.rows import Floats
+from ahpatron_cli.core.rows import Floats, Integers
 
 CELLS = 256
 """Of the tables, along each of m and √κ."""
+EDGES = CELLS + 2
+"""Of the cells, and one more."""
+FEW = 12
+"""So many partners are looked at one by one."""
 EQUAL_LOSS = 1e-10
 """Losses, in units of a_i², that differ by this are equal but for rounding."""
+SHORT = 150.0
+"""Half norms below this leave every exponent its digits, so that κ is at most 1 + 1e-12, and keep
+`exp` from numbers so small that it is slow."""
 NEWTON_STEPS = 60
 """Enough next to m = ½ and κ = e^(-2), too, where each step only halves the error."""
 
@@ -48,12 +57,11 @@ class MergingExpansion(Expansion):
     """
 
     points: DensePoints
-    _block: DensePoints
 
     def open(self, block: Points, labels: Floats) -> None:
         super().open(_dense(block), labels)
-        # a copy, because merged points take the places of its rounds, too
-        self._block = self.points.slice(self._first, self.points.size)
+        # no merged point is longer than the longest, so this holds for the whole block
+        self._short = self.points.largest < SHORT
 
     def at(self, points: Points) -> Floats:
         return super().at(_dense(points))
@@ -71,37 +79,44 @@ class MergingExpansion(Expansion):
         rounding, the older is the smallest, and the older is the partner.
         """
         a, age = self._a, self.smallest()
-        i = self.members.item(age)
+        i = self._places.item(age)
         a_i = a.item(i)
         partners = a > 0.0 if a_i > 0 else a < 0.0
         partners[i] = False
         places = partners.nonzero()[0]
         if len(places):
-            smallest = self._point(i)
-            k = self.kernel.between(smallest, self.points)[0].take(places)
-            m = a_i / (a_i + a.take(places))
-            losses = read_losses(m, k)
-            chosen = int((losses <= losses.item(losses.argmin()) + EQUAL_LOSS).argmax())
-            h, g = best_point(m.item(chosen), k.item(chosen))
-            place = places.item(chosen)
-            between = h * smallest.coordinates + (1 - h) * self._point(place).coordinates
-            self._put(place, DensePoints(between), (a_i + a.item(place)) * g)
+            k = self._similar(i, places)
+            chosen = cheapest(a_i, a.take(places), k)
+            j = places.item(chosen)
+            self._merge(i, j, *best_point(a_i / (a_i + a.item(j)), k.item(chosen)))
         self.drop(age)
 
-    def _point(self, place: int) -> DensePoints:
-        """In this place: those of the block are behind those of S."""
-        if place >= self._first:
-            return self._block.slice(place - self._first, place - self._first + 1)
-        return self.points.slice(place, place + 1)
+    def _similar(self, place: int, places: Integers) -> Floats:
+        """κ of the example in this place and of those in `places`."""
+        if self._short:
+            return np.exp(self.points.exponents_of(place).take(places))
+        one = self.points.slice(place, place + 1)
+        row: Floats = self.kernel.between(one, self.points)[0]
+        return row.take(places)
 
-    def _put(self, place: int, point: DensePoints, stored: float) -> None:
-        """Replace an example; `stored` is the coefficient up to the lazy scale."""
-        column = self.kernel.between(self._block, point)[:, 0]
-        daxpy(self._table[:, place], self._g, a=-self._a.item(place))  # in place
-        daxpy(column, self._g, a=stored)
-        self._table[:, place], self._a[place] = column, stored
+    def _merge(self, i: int, j: int, h: float, g: float) -> None:
+        """Put z, with its coefficient, in the place j; what is in the place i stays.
+
+        Coefficients are those up to the lazy scale. The rounds of the block whose places were taken
+        by merged points are over: the values of z there are never read.
+        """
+        before, stored = self._a.item(j), (self._a.item(i) + self._a.item(j)) * g
+        self.points.put_between(i, j, h)
+        if self._short:
+            new = np.exp(self.points.exponents_of(j, self._first))
+        else:
+            block = self.points.slice(self._first, self.points.size)
+            new = self.kernel.between(block, self.points.slice(j, j + 1))[:, 0]
+        column = self._table[:, j]
+        daxpy(column, self._g, a=-before)  # in place
+        daxpy(new, self._g, a=stored)
+        column[:], self._a[j] = new, stored
         self._noise += CANCELLED * abs(stored)
-        self._point(place).replace(0, point)
         self.norm_squared = math.nan
 
 
@@ -116,45 +131,93 @@ def _dense(points: Points) -> DensePoints:
     return points
 
 
+def cheapest(a: float, others: Floats, k: Floats) -> int:
+    """Which of the others costs least to merge with; the oldest of those equal but for rounding.
+
+    Losses fall as κ rises: where the most similar one loses l, all that can lose as little have a
+    κ from `least_similar(l)` on. They are few, mostly.
+    """
+    most = int(k.argmax())
+    loss = read_loss(a / (a + others.item(most)), k.item(most))
+    near = (k >= least_similar(loss)).nonzero()[0]
+    if len(near) == 1:
+        return most
+    if len(near) > FEW:
+        losses = read_losses(a / (a + others.take(near)), k.take(near)).tolist()
+    else:
+        losses = [read_loss(a / (a + others.item(j)), k.item(j)) for j in near.tolist()]
+    enough = min(losses) + EQUAL_LOSS
+    return near.item(next(j for j, loss in enumerate(losses) if loss <= enough))
+
+
 def best_point(m: float, k: float) -> tuple[float, float]:
     """h by the table, and g there."""
     if k <= 0.0:
         return 0.0, 1 - m
-    # as in `read_losses`, for one pair: on arrays of one it would take ten times as long
-    table, x, y = tables()[1], m * (2 * CELLS), math.sqrt(k) * CELLS
-    row, column = int(x), int(y)
-    x, y, corner = x - row, y - column, row * (CELLS + 2) + column
-    low, above = table.item(corner), table.item(corner + 1)
-    high, opposite = table.item(corner + CELLS + 2), table.item(corner + CELLS + 3)
-    low += y * (above - low)
-    high += y * (opposite - high)
-    h = low + x * (high - low)
+    h = _read(tables().shares, m, k)
     log_k = math.log(k)
     return h, m * math.exp(log_k * (1 - h) ** 2) + (1 - m) * math.exp(log_k * h * h)
 
 
+def read_loss(m: float, k: float) -> float:
+    """`read_losses` of one pair: on arrays of one it would take ten times as long."""
+    return _read(tables().losses, m, k)
+
+
+def _read(table: list[float], m: float, k: float) -> float:
+    """A table at (m, √κ), by bilinear interpolation."""
+    x, y = m * (2.0 * CELLS), math.sqrt(k) * CELLS
+    row, column = int(x), int(y)
+    x, y, corner = x - row, y - column, row * EDGES + column
+    low, high = table[corner], table[corner + EDGES]
+    low += y * (table[corner + 1] - low)
+    high += y * (table[corner + EDGES + 1] - high)
+    return low + x * (high - low)
+
+
 def read_losses(m: Floats, k: Floats) -> Floats:
     """The loss of each pair, m <= ½, in units of a_i², by bilinear interpolation."""
-    table = tables()[0]
-    x, y = m * (2 * CELLS), np.sqrt(k) * CELLS
+    table = tables().array
+    x, y = m * (2.0 * CELLS), np.sqrt(k) * CELLS
     row, column = x.astype(np.intp), y.astype(np.intp)
     x -= row
     y -= column
-    row *= CELLS + 2
+    row *= EDGES
     row += column
-    low, high = table.take(row), table.take(row + (CELLS + 2))
+    low, high = table.take(row), table.take(row + EDGES)
     low += y * (table.take(row + 1) - low)
-    high += y * (table.take(row + (CELLS + 3)) - high)
+    high += y * (table.take(row + (EDGES + 1)) - high)
     high -= low
     high *= x
     low += high
     return low
 
 
+def least_similar(loss: float) -> float:
+    """The κ below which no partner, whatever its m, costs as little as this but for rounding.
+
+    Between two columns of the table, no loss is below the lowest of the right one.
+    """
+    right = bisect.bisect_left(tables().gains, -(loss + EQUAL_LOSS))
+    return (max(right - 1, 0) / CELLS) ** 2
+
+
+class Tables(NamedTuple):
+    """At m = 0 … ½ (rows) and √κ = 0 … 1 (columns), flat, with an edge more."""
+
+    losses: list[float]
+    shares: list[float]
+    """h."""
+    array: Floats
+    """The losses."""
+    gains: list[float]
+    """Minus the lowest loss of each column; they rise."""
+
+
 @cache
-def tables() -> tuple[Floats, Floats]:
-    """Losses and h at m = 0 … ½ (rows) and √κ = 0 … 1 (columns), flat, with an edge more."""
-    grid = np.minimum(np.arange(CELLS + 2) / CELLS, 1.0)
+def tables() -> Tables:
+    """Losses and h by Newton's method."""
+    grid = np.minimum(np.arange(EDGES) / CELLS, 1.0)
     m, k = (0.5 * grid[1:])[:, None], (grid[1:] ** 2)[None, :]
     log_k, log_odds = np.log(k), np.log(m / (1 - m))
     s = log_odds + log_k
@@ -162,14 +225,15 @@ def tables() -> tuple[Floats, Floats]:
         t = np.tanh(0.5 * s)
         slope = np.maximum(1 + 0.5 * log_k * (1 - t * t), 1e-9)  # 0 where two roots are one
         s += np.maximum(log_odds - s - log_k * t, 0.0) / slope
-    h = np.zeros((CELLS + 2, CELLS + 2))  # m = 0, κ = 0: z is s_j
+    h = np.zeros((EDGES, EDGES))  # m = 0, κ = 0: z is s_j
     h[1:, 1:] = inner = 1 / (1 + np.exp(-s))
     r = (1 - m) / m
-    losses = np.ones((CELLS + 2, CELLS + 2))  # κ = 0: nothing is shared
+    losses = np.ones((EDGES, EDGES))  # κ = 0: nothing is shared
     # without cancellation: 1 - κ^(2(1-h)²) + r²(1 - κ^(2h²)) + 2rκ(1 - κ^(-2h(1-h)))
     losses[1:, 1:] = -np.expm1(2 * log_k * (1 - inner) ** 2)
     losses[1:, 1:] -= r * r * np.expm1(2 * log_k * inner * inner)
     losses[1:, 1:] -= 2 * r * k * np.expm1(-2 * log_k * inner * (1 - inner))
     # m → 0: what is left of κ(s_i,·) beside κ(s_j,·) and its derivative towards s_i
     losses[0, 1:] = 1 - k * k * (1 - 2 * log_k)
-    return losses.ravel(), h.ravel()
+    flat = losses.ravel()
+    return Tables(flat.tolist(), h.ravel().tolist(), flat, (-losses.min(axis=0)).tolist())

@@ -17,7 +17,7 @@ from typing import Self
 import numpy as np
 from numpy.typing import NDArray
 
-from ahpatron_cli.core.blas import sparse_product
+from ahpatron_cli.core.blas import daxpy, ddot, sparse_product
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, compressed, row_sums
 from ahpatron_cli.core.state import State, Stored
 
@@ -176,11 +176,20 @@ class DensePoints(Points):
         self._size, self._turned = size, None
         self.largest = -float(self._rows[:size, -2].min(initial=0.0))
 
-    def replace(self, place: int, other: Self) -> None:
-        """Put the one point of `other`, no longer than the longest of these, in this place."""
-        self._rows[place] = other._rows[0]
-        if self._turned is not None:
-            self._turned[place] = other._turned_rows()[0]
+    def put_between(self, one: int, other: int, share: float) -> None:
+        """Put `share·x + (1 - share)·x'` of two points, by place, in the place of the second."""
+        row = self._rows[other]
+        row *= 1.0 - share
+        daxpy(self._rows[one], row, a=share)  # in place
+        row[-2], row[-1] = -0.5 * ddot(row, row, self._width), 1.0
+        self._turned = None
+
+    def exponents_of(self, place: int, start: int = 0) -> Floats:
+        """`-‖s - x‖²/2` of the points from `start` on, x being the one in this place."""
+        turned = self._rows[place].copy()
+        turned[-1], turned[-2] = turned[-2], 1.0
+        exponents: Floats = np.dot(self._rows[start : self._size], turned)
+        return exponents
 
     def widened(self, width: int) -> Self:
         if width <= self._width:

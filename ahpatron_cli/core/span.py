@@ -16,7 +16,7 @@ from typing import overload
 
 import numpy as np
 
-from ahpatron_cli.core.blas import ddot, dpotrf, dpotri, dspmv, dspr, dsymv, dsyr
+from ahpatron_cli.core.blas import ddot, dgemv, dpotrf, dpotri, dspmv, dspr, dsymv, dsyrk
 from ahpatron_cli.core.budget import oldest_smallest
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.kernels import Kernel
@@ -36,6 +36,8 @@ PROBE_EVERY = 50
 """Growths between two probes."""
 SLOTS_AT_ONCE = 16
 """How many are added when all are taken."""
+WAITING = 64
+"""The most changes of K^{-1} that wait."""
 LARGE_ENTRY = 1e3
 """Entries of K^{-1} from which on every growth is probed."""
 ROUNDING = float(np.finfo(np.float64).eps)
@@ -247,38 +249,62 @@ class LeastSquaresExpansion(SpanExpansion):
 class Slots(Saved):
     """K and Q = K^{-1} of examples that join and leave, each in a slot of its own.
 
-    A slot is 0 in both until an example takes it, and again when that has left: nothing else moves.
-    Of Q only the upper triangle counts. Vectors are in order of slots.
+    Nothing else moves: a slot that is free has zeros in Q and on the diagonal of K. Of both only
+    the upper triangle counts. Vectors are in order of slots.
+
+    Each that joins or leaves changes Q by ±u·uᵀ. These changes wait, as rows of U, until `settle`
+    adds many at once: `Q·v = Q_0·v + Uᵀ·(±Uv)` takes less than going through Q for each.
     """
 
     def __init__(self) -> None:
-        self.slots: Integers = np.empty(0, dtype=np.int64)
-        """Those in use, in order of age."""
-        self._K: Floats = np.zeros((0, 0), order="F")
-        self._Q: Floats = np.zeros((0, 0), order="F")
+        self._size = 0
+        self._slots: Integers = np.empty(0, dtype=np.int64)
+        self._free: list[int] = []
         self._joined = 0
+        self._K: Floats = np.zeros((0, 0), order="F")
+        self._Q: Floats = np.zeros((0, 0), order="F")  # Q_0
+        self._U: Floats = np.empty((WAITING, 0))
+        self._signs: Floats = np.empty(WAITING)
+        self._waiting = 0
+        self._left: Floats | None = None  # k - K·d of the last example, if its δ² was small
+        self._diagonal: Floats = np.empty(0)  # of Q, with the first `_counted` changes
+        self._counted = 0
+
+    @property
+    def slots(self) -> Integers:
+        """Those in use, in order of age."""
+        return self._slots[: self._size]
 
     def project(self, column: Floats, diagonal: float) -> tuple[Floats, Floats, float]:
         """k, `d = Q·k` and δ² of an example, given κ(S, x) in order of age and κ(x, x)."""
-        if len(self.slots) == len(self._Q):
+        if not self._free:
             self._make_room()
         k = np.zeros(len(self._Q))
         k[self.slots] = column
-        d: Floats = dsymv(1.0, self._Q, k)
+        d = self._times(k)
         squared = diagonal - ddot(k, d)
+        self._left = None
         if squared < DOUBTFUL:  # κ(x,x) - 2k·d + dᵀKd is least at d, so it has more digits
-            squared -= ddot(d, k - dsymv(1.0, self._K, d))
+            self._left = k - dsymv(1.0, self._K, d)
+            squared -= ddot(d, self._left)
         return k, d, squared
 
     def join(self, k: Floats, diagonal: float, d: Floats, squared: float) -> None:
-        """Let the example join of which `project` gave k, d and δ² > 0."""
-        slot = int(self._K.diagonal().argmin())  # 0: it is free
-        dsyr(1.0 / squared, d, a=self._Q, overwrite_a=1)
-        k[slot] = diagonal
-        self._K[slot] = self._K[:, slot] = k
-        self._Q[slot] = self._Q[:, slot] = d / -squared
-        self._Q[slot, slot] = 1.0 / squared
-        self.slots = np.concatenate([self.slots, [slot]])
+        """Let the example join of which `project` gave k, d and δ² > 0.
+
+        With d = -1 in its own slot, that adds `d·dᵀ/δ²` to Q. Where δ² is small, d is corrected by
+        `Q·(k - K·d)` first: Q would soon have drifted.
+        """
+        if self._left is not None:
+            d += self._times(self._left)
+        slot = min(self._free)
+        self._free.remove(slot)
+        k[slot], d[slot] = diagonal, -1.0
+        self._K[:slot, slot] = k[:slot]
+        self._K[slot, slot:] = k[slot:]
+        self._change(d, 1.0, squared)
+        self._slots[self._size] = slot
+        self._size += 1
         self._joined += 1
         if self._joined % PROBE_EVERY == 0:
             self._mend()
@@ -288,43 +314,102 @@ class Slots(Saved):
 
         With q = Q·e_j, these are `-q/q_j`, and theirs is `Q - q·qᵀ/q_j`; both without j.
         """
-        j = self.slots.item(age)
-        q = np.concatenate([self._Q[:j, j], self._Q[j, j:]])
-        dsyr(-1.0 / q.item(j), q, a=self._Q, overwrite_a=1)
-        for matrix in (self._K, self._Q):
-            matrix[j] = matrix[:, j] = 0.0
-        self.slots = np.concatenate([self.slots[:age], self.slots[age + 1 :]])
-        share: Floats = q[self.slots] / -q.item(j)
+        j = self._slots.item(age)
+        q = self._column(j)
+        self._change(q, -1.0, q.item(j))
+        self._K[j, j] = 0.0
+        self._Q[:j, j] = self._Q[j, j:] = 0.0
+        self._U[: self._waiting, j] = 0.0
+        self._diagonal[j] = 0.0
+        self._free.append(j)
+        self._size -= 1
+        self._slots[age : self._size] = self._slots[age + 1 : self._size + 1]
+        share: Floats = q.take(self.slots)
+        share /= -q.item(j)
         return share
 
     def diagonal(self) -> Floats:
         """That of Q, in order of age."""
-        return self._Q.diagonal()[self.slots]
+        if self._counted < self._waiting:
+            new = slice(self._counted, self._waiting)
+            self._diagonal += self._signs[new] @ np.square(self._U[new])
+            self._counted = self._waiting
+        return self._diagonal.take(self.slots)
+
+    def settle(self) -> None:
+        """Add to Q what waits."""
+        signs = self._signs[: self._waiting]
+        for sign in (1.0, -1.0):
+            u = self._U[: self._waiting][signs == sign]
+            if len(u):
+                dsyrk(sign, u.T, beta=1.0, c=self._Q, overwrite_c=1)
+        self._waiting = self._counted = 0
+        self._diagonal = self._Q.diagonal().copy()
 
     def exchange(self, stored: Stored) -> None:
+        if stored.writes:
+            self.settle()
         room = stored.integer("room", len(self._Q), at_most=2**16)
-        self.slots = stored.array("slots", (None,), self.slots, np.int64)
+        slots = stored.array("slots", (None,), self.slots, np.int64)
         self._joined = stored.integer("joined", self._joined)
         self._K = np.asfortranarray(stored.array("gram", (room, room), self._K))
         self._Q = np.asfortranarray(stored.array("inverse", (room, room), self._Q))
-        if not np.array_equal(np.sort(self.slots), np.flatnonzero(self._K.diagonal())):
+        if not np.array_equal(np.sort(slots), np.flatnonzero(self._K.diagonal())):
             raise stored.refuse("slots", "are not those of the Gram matrix")
+        self._size = len(slots)
+        self._slots = np.concatenate([slots, np.zeros(room - len(slots), dtype=np.int64)])
+        self._free = np.setdiff1d(np.arange(room), slots).tolist()
+        self._U = np.empty((WAITING, room))
+        self.settle()
+
+    def _times(self, v: Floats) -> Floats:
+        """`Q·v`."""
+        if not self._waiting:
+            return np.asarray(dsymv(1.0, self._Q, v))
+        U = self._U[: self._waiting].T
+        w = dgemv(1.0, U, v, trans=1)
+        w *= self._signs[: self._waiting]
+        return np.asarray(dsymv(1.0, self._Q, v, 1.0, dgemv(1.0, U, w), overwrite_y=1))
+
+    def _column(self, slot: int) -> Floats:
+        """`Q·e_slot`."""
+        U = self._U[: self._waiting]
+        column: Floats = (U[:, slot] * self._signs[: self._waiting]).dot(U)
+        column[:slot] += self._Q[:slot, slot]
+        column[slot:] += self._Q[slot, slot:]
+        return column
+
+    def _change(self, u: Floats, sign: float, by: float) -> None:
+        """`Q ← Q ± u·uᵀ/by`."""
+        if self._waiting == WAITING:
+            self.settle()
+        np.multiply(u, 1.0 / math.sqrt(by), out=self._U[self._waiting])
+        self._signs[self._waiting] = sign
+        self._waiting += 1
 
     def _make_room(self) -> None:
-        old = len(self._Q)
+        self.settle()
+        old, room = len(self._Q), len(self._Q) + SLOTS_AT_ONCE
         for name in ("_K", "_Q"):
-            grown = np.zeros((old + SLOTS_AT_ONCE, old + SLOTS_AT_ONCE), order="F")
+            grown = np.zeros((room, room), order="F")
             grown[:old, :old] = getattr(self, name)
             setattr(self, name, grown)
+        self._U = np.empty((WAITING, room))
+        self._slots = np.concatenate([self._slots, np.zeros(SLOTS_AT_ONCE, dtype=np.int64)])
+        self._free = list(range(old, room))
+        self._diagonal = self._Q.diagonal().copy()
 
     def _mend(self) -> None:
         """Compute Q anew from K, if it has drifted."""
+        slots = self.slots
         v = np.zeros(len(self._Q))
-        v[self.slots] = np.random.default_rng(len(self.slots)).choice([-1.0, 1.0], len(self.slots))
-        drift = np.abs(dsymv(1.0, self._K, dsymv(1.0, self._Q, v)) - v).max()
+        v[slots] = np.random.default_rng(len(slots)).choice([-1.0, 1.0], len(slots))
+        drift = np.abs(dsymv(1.0, self._K, self._times(v)) - v)[slots].max()
         if not drift <= DRIFT:
-            taken = np.ix_(np.sort(self.slots), np.sort(self.slots))
-            self._Q[taken] = inverse_of(self._K[taken]).T
+            self.settle()
+            taken = np.ix_(np.sort(slots), np.sort(slots))
+            self._Q[taken] = inverse_of(self._K[taken].T).T
+            self._diagonal = self._Q.diagonal().copy()
 
 
 class PrunedExpansion(Expansion):
@@ -360,7 +445,7 @@ class PrunedExpansion(Expansion):
 
     def project_smallest(self) -> None:
         """Project the example with the smallest |a| onto the others."""
-        self._leave(np.abs(self.coefficients))
+        self._leave(np.abs(self._a.take(self.members)))
 
     def _leave(self, sizes: Floats) -> None:
         """Let the smallest go; where equal but for rounding of the largest, the oldest."""
@@ -368,6 +453,10 @@ class PrunedExpansion(Expansion):
         share = self._scale * self._a.item(self._places.item(age)) * self._known.leave(age)
         self.drop(age)
         self.shift(share)
+
+    def close(self) -> None:
+        self._known.settle()
+        super().close()
 
     def exchange(self, stored: Stored) -> None:
         super().exchange(stored)

@@ -171,6 +171,27 @@ def test_slots_hold_the_inverse_while_examples_come_and_go() -> None:
     assert slots.state()["room"] == 48  # slots are taken again
 
 
+def test_changes_that_wait_count_as_those_that_were_added() -> None:
+    rng = np.random.default_rng(4)
+    gram = gram_of(rng.normal(size=(200, 4)), sigma=1.0)
+    slots, kept = Slots(), list[int]()
+    for new in range(len(gram)):
+        k, d, squared = slots.project(gram[kept, new], 1.0)
+        if squared > 1e-2:
+            slots.join(k, 1.0, d, squared)
+            kept.append(new)
+        if len(kept) > 20:
+            age = int(rng.integers(len(kept)))
+            del kept[age]
+            slots.leave(age)
+        wanted = np.linalg.inv(gram[np.ix_(kept, kept)]).diagonal()
+        np.testing.assert_allclose(slots.diagonal(), wanted, rtol=1e-8)
+    assert slots._waiting > 0
+    slots.settle()
+    np.testing.assert_allclose(slots.diagonal(), wanted, rtol=1e-8)
+    assert np.count_nonzero(slots._Q.diagonal()) == len(kept)
+
+
 def test_slots_that_drifted_are_mended() -> None:
     slots = Slots()
     for number in range(PROBE_EVERY):

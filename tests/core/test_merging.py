@@ -9,10 +9,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ahpatron_cli.core import BSGD, Gaussian, Player
+from ahpatron_cli.core import BSGD, Gaussian, Player, merging
 from ahpatron_cli.core.errors import NumericalError
-from ahpatron_cli.core.merging import best_point, read_losses
-from ahpatron_cli.core.points import NARROW
+from ahpatron_cli.core.merging import (
+    EQUAL_LOSS,
+    best_point,
+    cheapest,
+    read_loss,
+    read_losses,
+    tables,
+)
+from ahpatron_cli.core.points import NARROW, DensePoints
 from ahpatron_cli.core.rows import compressed
 from support.effort import examples
 from support.streams import make_stream
@@ -82,6 +89,51 @@ def test_a_merge_loses_what_the_table_says() -> None:
     a = np.array([1.0, 2.5, -3.5 * g])
     loss = float(read_losses(np.array([m]), np.array([k]))[0])
     assert a @ kernel.between(points, points) @ a == pytest.approx(loss, abs=1e-3)
+
+
+@examples(300)
+@given(seed=st.integers(0, 10**6), spread=st.floats(0, 40), equal=st.booleans())
+def test_the_cheapest_partner_is_found_among_all(seed: int, spread: float, equal: bool) -> None:
+    rng = np.random.default_rng(seed)
+    size = int(rng.integers(1, 60))
+    others = np.ones(size) if equal else 1 + rng.exponential(size=size)
+    k = rng.random() ** (1 + spread * rng.random(size))
+    k[rng.random(size) < 0.1] = k[0]
+    losses = read_losses(1 / (1 + others), k)
+    wanted = int(np.argmax(losses <= losses.min() + EQUAL_LOSS))
+    assert cheapest(1.0, others, k) == wanted
+    assert cheapest(-1.0, -others, k) == wanted
+    one_by_one = [read_loss(1 / (1 + a), b) for a, b in zip(others.tolist(), k, strict=True)]
+    np.testing.assert_allclose(one_by_one, losses, atol=1e-15)
+
+
+def test_losses_fall_as_the_similarity_rises_whatever_the_coefficients() -> None:
+    """What `cheapest` relies on."""
+    losses = tables().array.reshape(258, 258)
+    assert (np.diff(losses[:, :-1], axis=1) < 0).all()
+    assert (np.diff(losses[:-1], axis=0) <= 0).all()
+
+
+def test_a_point_between_two_is_as_near_as_its_row_says() -> None:
+    rng = np.random.default_rng(5)
+    rows = rng.normal(size=(9, 3))
+    points = DensePoints(rows)
+    points.exponents(points)
+    points.put_between(2, 6, 0.3)
+    rows[6] = 0.3 * rows[2] + 0.7 * rows[6]
+    wanted = -0.5 * ((rows - rows[6]) ** 2).sum(axis=1)
+    np.testing.assert_allclose(points.exponents_of(6), wanted, atol=1e-14)
+    np.testing.assert_allclose(points.exponents_of(6, 4), wanted[4:], atol=1e-14)
+    np.testing.assert_allclose(points.exponents(points)[6], wanted, atol=1e-14)
+    np.testing.assert_allclose(points.half_norms, 0.5 * (rows**2).sum(axis=1))
+
+
+def test_long_points_merge_like_short_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+    stream = make_stream(seed=8, rounds=200, features=3)
+    learner = BSGD(budget=8, regularisation=0.01, maintenance="merge")
+    expected = Player(learner).feed(stream.X, stream.y)
+    monkeypatch.setattr(merging, "SHORT", 0.0)
+    np.testing.assert_allclose(Player(learner).feed(stream.X, stream.y), expected, atol=1e-9)
 
 
 def test_narrow_sparse_rows_merge_and_wide_ones_are_refused() -> None:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from ahpatron_cli.core.budget import oldest_smallest
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.learners.base import Learner, Margin, Trigger, up_to, wrong
@@ -40,7 +38,7 @@ class BudgetPerceptron(Learner[Expansion]):
     def update(self, f: Expansion, margin: float, y: float) -> None:
         """Make room, and add x with y."""
         if f.size == self.budget:
-            a = f.weights()
-            without_itself = np.sign(a) * (f.values_at_support() - a * f.diagonals())
-            f.drop(oldest_smallest(-without_itself.take(f.members)))
+            # all a_i = y_i: what is to be smallest is κ(s_i,s_i) - y_i·f(s_i)
+            errors = f.diagonals() - f.weights() * f.values_at_support()
+            f.drop(oldest_smallest(errors.take(f.members)))
         f.add(y)

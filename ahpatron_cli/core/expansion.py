@@ -128,13 +128,13 @@ class Expansion(Hypothesis):
         values: Floats = self._g * self._scale
         doubtful = np.abs(self._g) <= self._noise
         if doubtful.any():
-            for round_ in np.flatnonzero(doubtful & (self._g != 0.0)).tolist():
+            for round_ in np.flatnonzero(doubtful).tolist():
                 values[round_] = self._careful_value(round_) * self._scale
         return values
 
     def value(self, round_: int) -> float:
         value = self._g.item(round_)
-        if -self._noise <= value <= self._noise and value:
+        if -self._noise <= value <= self._noise:
             value = self._careful_value(round_)
         value *= self._scale
         self._now, self._value = round_, value
@@ -157,7 +157,7 @@ class Expansion(Hypothesis):
         updates = margin_updates = 0
         for now, y in enumerate(labels):
             value = values[now]
-            if value <= noise and value >= -noise and value:
+            if value <= noise and value >= -noise:
                 value = self._careful_value(now)
             scores[now] = value = value * scale
             margin = y * value

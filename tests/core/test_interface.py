@@ -210,7 +210,9 @@ def test_every_learner_whose_f_steps_by_itself_does_as_it_says() -> None:
         for case in CASES
         if (learner := case.learner()).steps() is not None and same_pass(learner) is None
     }
-    known = "ahpatron ahpatron+ alma2 avp bsgd forgetron norma perceptron rbp silk"
+    known = (
+        "ahpatron ahpatron+ alma2 avp bsgd budget-perceptron forgetron norma perceptron rbp silk"
+    )
     assert stepping == set(known.split())
 
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ahpatron_cli.core.budget import oldest_smallest
-from ahpatron_cli.core.expansion import Expansion
-from ahpatron_cli.core.learners.base import Learner, Margin, Trigger, up_to, wrong
+from ahpatron_cli.core.expansion import Expansion, Steps
+from ahpatron_cli.core.learners.base import Learner, Margin, Trigger, unit_step, up_to, wrong
 from ahpatron_cli.core.parameters import real, whole
 
 
@@ -36,9 +36,15 @@ class BudgetPerceptron(Learner[Expansion]):
         return wrong(margin, y)
 
     def update(self, f: Expansion, margin: float, y: float) -> None:
-        """Make room, and add x with y."""
         if f.size == self.budget:
-            # all a_i = y_i: what is to be smallest is κ(s_i,s_i) - y_i·f(s_i)
-            errors = f.diagonals() - f.weights() * f.values_at_support()
-            f.drop(oldest_smallest(errors.take(f.members)))
+            self.make_room(f)
         f.add(y)
+
+    def make_room(self, f: Expansion) -> None:
+        """Drop the example with the smallest `κ(s_i,s_i) - y_i·f(s_i)`: all a_i = y_i."""
+        errors = f.diagonals() - f.weights() * f.values_at_support()
+        f.drop(oldest_smallest(errors.take(f.members)))
+
+    def steps(self) -> Steps:
+        highest = up_to(self.threshold) if self.threshold > 0 else 0.0
+        return Steps(highest, unit_step, budget=self.budget, make_room=self.make_room)

@@ -248,6 +248,14 @@ def _entries() -> Iterator[tuple[str, tuple[str, str, str]]]:
 _ENTRIES = dict(_entries())
 
 
+readers: dict[str, Callable[[Any], Any]] = {}
+"""What makes the value of a parameter out of words of the command line; Typer, if there is none."""
+
+
+def _as_it_is(value: Any) -> Any:
+    return list(value) if isinstance(value, tuple) else value
+
+
 def declare(command: Callable[..., Any]) -> Callable[..., Any]:
     """Give the parameters of a command their flags, help, parser and completion."""
     for name, kind in get_type_hints(command).items():
@@ -255,6 +263,8 @@ def declare(command: Callable[..., Any]) -> Callable[..., Any]:
             continue
         own = f"{command.__name__}.{name}"
         panel, names, help = _ENTRIES.get(own) or _ENTRIES[name]
+        if kind not in (float, float | None):
+            readers[name] = _as_it_is
         if panel == "Arguments":
             declared = typer.Argument(metavar=names, help=help)
         else:
@@ -262,7 +272,7 @@ def declare(command: Callable[..., Any]) -> Callable[..., Any]:
             if name == "verbose":
                 more["count"] = True
             elif kind in (int, int | None):
-                more["parser"] = _whole(*_BOUNDS.get(name, (0, _HUGE)))
+                more["parser"] = readers[name] = _whole(*_BOUNDS.get(name, (0, _HUGE)))
             *flags, last = names.split()
             metavar = None if last.startswith("-") else last  # a flag has none
             flags += [last] if metavar is None else []

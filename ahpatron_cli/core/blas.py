@@ -57,8 +57,11 @@ def _sparse_product() -> Any:
     return getattr(module, "csr_matvecs", None)
 
 
-def sparse_product(rows: CsrRows, table: Floats) -> Floats:
-    """Compressed rows times a table that has a row for each of their columns."""
+def sparse_product(rows: CsrRows, table: Floats, out: Floats | None = None) -> Floats:
+    """Compressed rows times a table that has a row for each of their columns.
+
+    `out` is a place for the product, which need not be taken.
+    """
     indptr, columns = rows.indptr.astype(np.int32), rows.columns
     product = _sparse_product()
     if product is None:
@@ -66,6 +69,9 @@ def sparse_product(rows: CsrRows, table: Floats) -> Floats:
 
         matrix = csr_matrix((rows.values, columns, indptr), shape=(len(rows), len(table)))
         return np.asarray(matrix @ table)
-    out = np.zeros((len(rows), table.shape[1]))
+    if out is None:
+        out = np.zeros((len(rows), table.shape[1]))
+    else:
+        out.fill(0.0)
     product(len(out), *table.shape, indptr, columns, rows.values, table.ravel(), out.ravel())
     return out

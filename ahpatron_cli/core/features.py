@@ -6,10 +6,14 @@ with w, and a step of the learner adds a multiple of one feature vector to w.
 
 from __future__ import annotations
 
+import functools
 import math
+import threading
 from abc import ABC, abstractmethod
+from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ahpatron_cli.core.blas import daxpy, ddot
 from ahpatron_cli.core.expansion import Expansion
@@ -23,6 +27,12 @@ SOLID = 1e-8
 """Eigenvalues below this share of the largest are dropped: half the digits of 1/λ are noise."""
 INVERTED = 1e-3
 """Singular values below this share of the largest are not inverted, lest w grow at every fit."""
+NOTCHES = 2**14
+"""Angles on the circle whose cosines and sines are tabulated."""
+WHOLE = 1.5 * 2.0**52
+"""k + this, as bits, ends with the whole number k."""
+AT_ONCE = 2**15
+"""Angles that are worked on together: about what the cache holds."""
 
 
 class FeatureMap(Saved, ABC):
@@ -34,8 +44,11 @@ class FeatureMap(Saved, ABC):
         """Number of entries of z(x)."""
 
     @abstractmethod
-    def vectors(self, block: Points) -> Floats:
-        """z(x) of every example of a block, one a row."""
+    def vectors(self, block: Points, out: Floats | None = None) -> Floats:
+        """z(x) of every example of a block, one a row.
+
+        `out` is a place for them, which need not be taken.
+        """
 
     @abstractmethod
     def compress(self, origin: Floats | None, weights: Floats) -> None:
@@ -50,9 +63,17 @@ class Featured(Hypothesis):
     def __init__(self, features: FeatureMap, weights: Floats) -> None:
         self.features = features
         self.weights = weights
+        self._room: Floats = np.empty((0, 0))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """What a copy takes along between two blocks: not the vectors' room."""
+        return {**vars(self), "_room": np.empty((0, 0))}
 
     def open(self, block: Points, labels: Floats) -> None:
-        self._vectors = np.ascontiguousarray(self.features.vectors(block))
+        shape = (block.size, self.features.length)
+        if self._room.shape != shape:  # fresh memory for each block would take longer than its use
+            self._room = np.empty(shape)
+        self._vectors = np.ascontiguousarray(self.features.vectors(block, self._room))
         self._rows = list(self._vectors)
 
     def values(self) -> Floats:
@@ -105,16 +126,14 @@ class FourierMap(FeatureMap):
     def length(self) -> int:
         return 2 * self.count
 
-    def vectors(self, block: Points) -> Floats:
-        # one tangent, t = tan(θ/2), in place of two: cos θ = 2/(1+t²) - 1, sin θ = 2t/(1+t²)
-        tangents = block.times(self.frequencies)
-        tangents *= 0.5
-        np.tan(tangents, out=tangents)
-        unit = 1.0 / math.sqrt(self.count)
-        halves = 2.0 * unit / (1.0 + tangents * tangents)
-        z = np.empty((block.size, 2 * self.count))
-        np.subtract(halves, unit, out=z[:, : self.count])
-        np.multiply(halves, tangents, out=z[:, self.count :])
+    def vectors(self, block: Points, out: Floats | None = None) -> Floats:
+        shape = (block.size, self.count)
+        angles = block.times(self.frequencies, _room("angles", math.prod(shape)).reshape(shape))
+        z = np.empty((block.size, 2 * self.count)) if out is None else out
+        rows = max(AT_ONCE // self.count, 1)
+        for start in range(0, block.size, rows):
+            part = slice(start, start + rows)
+            _turn(angles[part], 1.0 / math.sqrt(self.count), z[part])
         return z
 
     def compress(self, origin: Floats | None, weights: Floats) -> None:
@@ -146,6 +165,54 @@ class FourierMap(FeatureMap):
             self._place[column] = self._size
             self._size += 1
         return self._place[columns], self._drawn[: self._size]
+
+
+def _turn(angles: Floats, length: float, out: Floats) -> None:
+    """`[length·cos θ, length·sin θ]` of each row of angles θ, which are used up.
+
+    With α = 2π/NOTCHES, `θ = α(k + r)` for a whole k and |r| <= 1/2. So `e^{iθ} = e^{iαk}·e^{iαr}`.
+    The first factor is tabulated. In the second αr is below 2e-4, so `cos αr = 1 - (αr)²/2` and
+    `sin αr = αr - (αr)³/6` but for 6e-17. To ask for cos θ and sin θ takes several times as long.
+    """
+    step, size = 2.0 * math.pi / NOTCHES, angles.size
+    whole, square = _room("reals", 2 * size).reshape(2, *angles.shape)
+    turned, rest = _room("turns", 4 * size).view(complex).reshape(2, *angles.shape)
+    angles *= 1.0 / step
+    np.rint(angles, out=whole)
+    angles -= whole
+    whole += WHOLE
+    notch = whole.view(np.int64)
+    notch &= NOTCHES - 1
+    _circle().take(notch, out=turned, mode="clip")
+    np.multiply(angles, angles, out=square)
+    np.multiply(square, -length * step**2 / 2.0, out=whole)
+    np.add(whole, length, out=rest.real)
+    square *= -length * step**3 / 6.0
+    square += length * step
+    np.multiply(square, angles, out=rest.imag)
+    turned *= rest
+    out[:, : angles.shape[1]] = turned.real
+    out[:, angles.shape[1] :] = turned.imag
+
+
+@functools.cache
+def _circle() -> NDArray[np.complex128]:
+    """e^{iαk} for k = 0, 1, …, by angles between -π and π: they have the most digits there."""
+    k = np.arange(NOTCHES)
+    angles = 2.0 * math.pi / NOTCHES * np.where(k < NOTCHES // 2, k, k - NOTCHES)
+    return np.cos(angles) + 1j * np.sin(angles)
+
+
+_scratch = threading.local()
+
+
+def _room(name: str, size: int) -> Floats:
+    """Room for so many numbers, of any content, until it is asked for again."""
+    room: Floats | None = getattr(_scratch, name, None)
+    if room is None or len(room) < size:
+        room = np.empty(size)
+        setattr(_scratch, name, room)
+    return room[:size]
 
 
 class Anchors:
@@ -188,7 +255,7 @@ class KernelMap(FeatureMap):
     def length(self) -> int:
         return int(self.matrix.shape[1])
 
-    def vectors(self, block: Points) -> Floats:
+    def vectors(self, block: Points, out: Floats | None = None) -> Floats:
         return self.anchors.columns(block) @ self.matrix
 
     def compress(self, origin: Floats | None, weights: Floats) -> None:

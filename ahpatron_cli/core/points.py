@@ -85,8 +85,11 @@ class Points(ABC):
         """`Σ_k |s_k - x_k|^power`, by subtraction: exact to the last few digits."""
 
     @abstractmethod
-    def times(self, matrix: Callable[[Integers], tuple[Integers, Floats]]) -> Floats:
-        """`Σ_k x_k·M_k`, n x D; `matrix(k)` is a table, and the row M_k in it for each column k."""
+    def times(self, matrix: Callable[[Integers], tuple[Integers, Floats]], out: Floats) -> Floats:
+        """`Σ_k x_k·M_k`, n x D; `matrix(k)` is a table, and the row M_k in it for each column k.
+
+        `out` is where they go.
+        """
 
     @abstractmethod
     def state(self) -> State:
@@ -246,12 +249,12 @@ class DensePoints(Points):
             out[:, i] = _power(mine - point, power).sum(axis=1)
         return out
 
-    def times(self, matrix: Callable[[Integers], tuple[Integers, Floats]]) -> Floats:
+    def times(self, matrix: Callable[[Integers], tuple[Integers, Floats]], out: Floats) -> Floats:
         columns = np.arange(self._width)
         places, table = matrix(columns)
         in_order = np.array_equal(places, columns)  # mostly: to copy them would take half the time
-        product: Floats = self.coordinates @ (table[: self._width] if in_order else table[places])
-        return product
+        table = table[: self._width] if in_order else table[places]
+        return np.matmul(self.coordinates, table, out=out)
 
 
 class SparsePoints(Points):
@@ -369,10 +372,10 @@ class SparsePoints(Points):
             out[:, i] = elsewhere + _power(meeting[:, here] - table[here, i], power).sum(axis=1)
         return out
 
-    def times(self, matrix: Callable[[Integers], tuple[Integers, Floats]]) -> Floats:
+    def times(self, matrix: Callable[[Integers], tuple[Integers, Floats]], out: Floats) -> Floats:
         places, table = matrix(self._csr.columns.astype(np.int64))
         rows = dataclasses.replace(self._csr, columns=places.astype(np.int32))
-        return sparse_product(rows, table)
+        return sparse_product(rows, table, out)
 
     def _meet(self, rows: CsrRows, *, only_shared: bool = False) -> tuple[CsrRows, Floats]:
         """`rows` on the columns that these points use, and these points as a dense table of them.

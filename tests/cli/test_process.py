@@ -170,6 +170,13 @@ def test_run_imports_neither_scipy_nor_scikit_learn(rings: Path) -> None:
     assert not modules & {"sklearn", "matplotlib", "joblib", "dask", "scipy"}
 
 
+def test_options_are_read_without_pydantic(rings: Path) -> None:
+    """Typer's own checks would import it: a third of the time of a small run."""
+    options = ("-B", 40, "--repeats", 2, "--no-shuffle", "-l", "rbp", "-p", "budget=30", "-q")
+    assert "pydantic" not in modules_after("run", rings, *options)
+    assert "pydantic" not in modules_after("inspect", rings, "--max-faults", 3)
+
+
 def test_an_exit_code_of_1_is_no_success(
     ahpatron: Ahpatron, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -32,6 +32,34 @@ def test_fourier_features_approximate_the_gaussian_kernel() -> None:
     assert np.abs(np.mean([z @ z.T for z in draws], axis=0) - exact).max() < 0.035
 
 
+@pytest.mark.parametrize("largest", [0.0, 1e-9, 0.1, 3.2, 50.0, 1e6])
+@pytest.mark.parametrize("count", [1, 30, 40_000])  # all rows at once, or one at a time
+def test_fourier_features_are_cosines_and_sines(largest: float, count: int) -> None:
+    """As they are of angles that are known only up to their own rounding."""
+    points = Gaussian().points(np.linspace(-largest, largest, 7)[:, None])
+    features = FourierMap(count, np.random.default_rng(7))
+    angles = points.coordinates @ drawn(features, np.arange(1))
+    z = features.vectors(points) * np.sqrt(count)
+    expected = np.hstack((np.cos(angles), np.sin(angles)))
+    assert (np.abs(z - expected) <= 1e-15 + 4e-16 * np.abs(np.tile(angles, 2))).all()
+
+
+def test_fourier_features_of_any_angle_have_length_one() -> None:
+    """Even where the angle has no digits left behind the point."""
+    points = Gaussian().points(np.array([[1e15], [-1e18], [1e30], [-1e150]]))
+    z = FourierMap(30, np.random.default_rng(7)).vectors(points)
+    np.testing.assert_allclose((z * z).sum(axis=1), 1.0, rtol=1e-12)
+
+
+def test_fourier_features_of_two_maps_do_not_meet() -> None:
+    """They share room for what they compute, but not for what they hand out."""
+    points = Gaussian().points(make_stream(seed=1, rounds=40, features=3).X)
+    maps = [FourierMap(20, np.random.default_rng(seed)) for seed in range(2)]
+    first, second = (features.vectors(points) for features in maps)
+    np.testing.assert_array_equal(first, maps[0].vectors(points))
+    np.testing.assert_array_equal(second, maps[1].vectors(points))
+
+
 def drawn(features: FourierMap, columns: Integers) -> Floats:
     places, table = features.frequencies(columns)
     return table[places]

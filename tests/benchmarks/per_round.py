@@ -32,8 +32,10 @@ def main() -> None:
         assert order is not None
         pieces = list(loaded.batches(order[:rounds]))
         unit = 0.0
-        for learner, kind in REGISTRY.items():
-            params = {"budget": 400} if "budget" in kind.specs() else {}
+        others = [("bsgd", {"maintenance": word}) for word in ("merge", "project")]
+        for learner, params in [*((learner, {}) for learner in REGISTRY), *others]:
+            if "budget" in REGISTRY[learner].specs():
+                params = {"budget": 400, **params}
             setup = Setup(learner, params, "gaussian", {"sigma": sigma})
             best, spent = float("inf"), 0.0
             for _ in range(TIMES):
@@ -47,7 +49,7 @@ def main() -> None:
                     break
             unit = unit or best
             print(
-                f"{name:8} {learner:13} {best:8.2f} µs a round {best / unit:6.2f} x ahpatron, "
+                f"{name:8} {params.get('maintenance', learner):18} {best:8.2f} µs a round {best / unit:6.2f} x ahpatron, "
                 f"|S| {record.support_size}, {record.updates} updates",
                 flush=True,
             )

@@ -48,8 +48,9 @@ def main() -> None:
                 if spent > PATIENCE:
                     break
             unit = unit or best
+            shown = params.get("maintenance", learner)
             print(
-                f"{name:8} {params.get('maintenance', learner):18} {best:8.2f} µs a round {best / unit:6.2f} x ahpatron, "
+                f"{name:8} {shown:18} {best:8.2f} µs a round {best / unit:6.2f} x ahpatron, "
                 f"|S| {record.support_size}, {record.updates} updates",
                 flush=True,
             )

@@ -33,10 +33,10 @@ class BpaS(Learner[Expansion]):
     def update(self, f: Expansion, margin: float, y: float) -> None:
         step = y * min(self.aggressiveness, 1.0 - margin)  # τ·y
         if f.size == self.budget:
-            a, k = f.coefficients, f.column()
-            beta = a * k + step
-            cost = 0.5 * (a * a + beta * beta) - a * beta * k  # the loss left is the same for all r
-            r = oldest_smallest(cost)
+            # but for what is the same for all r, 2·Q_r = τ² + a_r²·(1 - κ(s_r,x)²)
+            a, k = f.weights(), f.similarities()
+            r = oldest_smallest((step * step + a * a * (1.0 - k * k)).take(f.members))
+            place = f.members.item(r)
+            step += a.item(place) * k.item(place)  # β_r
             f.drop(r)
-            step = beta.item(r)
         f.add(step)

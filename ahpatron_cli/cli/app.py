@@ -61,15 +61,15 @@ def _write_options(command: Any, context: typer.Context, formatter: Any) -> None
             formatter.write_dl(rows)
 
 
-def _read_at_once(param: Any) -> Any:
+def _read_at_once(param: Any, command: str | None = None) -> Any:
     """Let a parameter make its value without Typer, which would import pydantic to do so.
 
-    That takes a third of the time of a small run. What is missing is left to Typer, and what is not
-    ours to read.
+    That takes a third of the time of a small run. Required values that are missing, and parameters
+    without a reader, are left to Typer.
     """
     if "process_value" in vars(param):
         return param
-    check, read = param.process_value, readers.get(param.name)
+    check, read = param.process_value, readers.get(f"{command}.{param.name}")
     nothing = () if param.nargs == -1 or getattr(param, "multiple", False) else None
 
     def process_value(ctx: Any, value: Any) -> Any:
@@ -87,7 +87,7 @@ def _read_at_once(param: Any) -> Any:
 
 class _Command(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
-        return [_read_at_once(param) for param in super().get_params(ctx)]
+        return [_read_at_once(param, self.name) for param in super().get_params(ctx)]
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         arguments = (one for one in self.get_params(ctx) if one.param_type_name == "argument")

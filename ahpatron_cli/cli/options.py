@@ -249,7 +249,7 @@ _ENTRIES = dict(_entries())
 
 
 readers: dict[str, Callable[[Any], Any]] = {}
-"""What makes the value of a parameter out of words of the command line; Typer, if there is none."""
+"""What makes a value out of words, by COMMAND.PARAMETER; if there is none, Typer does."""
 
 
 def _as_it_is(value: Any) -> Any:
@@ -264,7 +264,7 @@ def declare(command: Callable[..., Any]) -> Callable[..., Any]:
         own = f"{command.__name__}.{name}"
         panel, names, help = _ENTRIES.get(own) or _ENTRIES[name]
         if kind not in (float, float | None):
-            readers[name] = _as_it_is
+            readers[own] = _as_it_is
         if panel == "Arguments":
             declared = typer.Argument(metavar=names, help=help)
         else:
@@ -272,7 +272,7 @@ def declare(command: Callable[..., Any]) -> Callable[..., Any]:
             if name == "verbose":
                 more["count"] = True
             elif kind in (int, int | None):
-                more["parser"] = readers[name] = _whole(*_BOUNDS.get(name, (0, _HUGE)))
+                more["parser"] = readers[own] = _whole(*_BOUNDS.get(name, (0, _HUGE)))
             *flags, last = names.split()
             metavar = None if last.startswith("-") else last  # a flag has none
             flags += [last] if metavar is None else []

@@ -42,12 +42,13 @@ class Steps(NamedTuple):
     """A rule that f follows by itself. In round t, the margin y·f(x) being that of the prediction:
 
     `f ← s_t·f`; then, if `y·f(x) <= θ` or S is empty, `f ← Proj_U(f + λ_t·y·κ(x,·))`.
+    What is called with f may change it by the methods below, as `update` may.
     """
 
     threshold: float
     """θ; 0 is the rule of mistakes: a margin of exactly 0 is one if y = -1."""
     step_at: Callable[[float, float], float]
-    """λ_t by the margin and κ(x,x); asked for once in each round that updates, in order."""
+    """λ_t > 0 by the margin and κ(x,x); asked for once in each round that updates, in order."""
     radius: float | None = None
     """U; None: no projection."""
     budget: int | None = None
@@ -128,13 +129,15 @@ class Expansion(Hypothesis):
         values: Floats = self._g * self._scale
         doubtful = np.abs(self._g) <= self._noise
         if doubtful.any():
+            if not self._moved:
+                doubtful &= self._g != 0.0
             for round_ in np.flatnonzero(doubtful).tolist():
                 values[round_] = self._careful_value(round_) * self._scale
         return values
 
     def value(self, round_: int) -> float:
         value = self._g.item(round_)
-        if -self._noise <= value <= self._noise:
+        if -self._noise <= value <= self._noise and (value or self._moved):
             value = self._careful_value(round_)
         value *= self._scale
         self._now, self._value = round_, value
@@ -157,7 +160,7 @@ class Expansion(Hypothesis):
         updates = margin_updates = 0
         for now, y in enumerate(labels):
             value = values[now]
-            if value <= noise and value >= -noise:
+            if value <= noise and value >= -noise and (value or self._moved):
                 value = self._careful_value(now)
             scores[now] = value = value * scale
             margin = y * value
@@ -170,7 +173,7 @@ class Expansion(Hypothesis):
                     self._scale, self._noise = scale, noise
                     self._fold_scale()  # g changes in place
                     scale, noise = self._scale, self._noise
-            if margin <= threshold and (margin or threshold or y < 0.0 or not size):
+            if not size or (margin <= threshold and (margin or threshold or y < 0.0)):
                 if make_room is not None and size == budget:
                     self._now, self._value, self.size = now, value, size
                     self._scale, self._noise, self.norm_squared = scale, noise, squared
@@ -215,7 +218,7 @@ class Expansion(Hypothesis):
         """g anew, or exactly 0 where its terms cancel but for rounding.
 
         Duplicates with opposite labels do that; then sign(0) = +1 is to decide, not rounding. And g
-        may carry the rounding of what was dropped.
+        may carry the rounding of what was dropped, or be 0 by it; if nothing was, a 0 is one.
         """
         a, row = self._a, self._table[round_]
         value: float = ddot(a, row)
@@ -355,7 +358,7 @@ class Expansion(Hypothesis):
         bound = limit / self._scale
         clipped = np.clip(self._a, -bound, bound)
         if not np.array_equal(clipped, self._a):
-            self._a = clipped
+            self._a[:] = clipped
             self._evaluate()
             self.norm_squared = math.nan
 

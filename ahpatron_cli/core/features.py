@@ -173,7 +173,6 @@ def _turn(angles: Floats, length: float, out: Floats) -> None:
     With α = 2π/NOTCHES, `θ = α(k + r)` for a whole k and |r| <= 1/2. So `e^{iθ} = e^{iαk}·e^{iαr}`.
     The first factor is tabulated. In the second αr is below 2e-4, so `cos αr = 1 - (αr)²/2` and
     `sin αr = αr - (αr)³/6` but for 6e-17. To ask for cos θ and sin θ takes several times as long.
-    From 1e11 on θ, a sum of products, has no digits left that decide its cosine: any will do.
     """
     step, size = 2.0 * math.pi / NOTCHES, angles.size
     whole, square = _room("reals", 2 * size).reshape(2, *angles.shape)
@@ -181,6 +180,8 @@ def _turn(angles: Floats, length: float, out: Floats) -> None:
     angles *= 1.0 / step
     np.rint(angles, out=whole)
     angles -= whole
+    if max(whole.max(initial=0.0), -whole.min(initial=0.0)) >= 2.0**51:  # k does not fit the bits
+        np.fmod(whole, NOTCHES, out=whole)
     whole += WHOLE
     notch = whole.view(np.int64)
     notch &= NOTCHES - 1

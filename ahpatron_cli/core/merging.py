@@ -81,6 +81,8 @@ class MergingExpansion(Expansion):
         a, age = self._a, self.smallest()
         i = self._places.item(age)
         a_i = a.item(i)
+        if not math.isfinite(a_i):
+            raise NumericalError("a coefficient is not a finite number", self._now, "score")
         partners = a > 0.0 if a_i > 0 else a < 0.0
         partners[i] = False
         places = partners.nonzero()[0]
@@ -177,7 +179,7 @@ def _read(table: list[float], m: float, k: float) -> float:
 
 def read_losses(m: Floats, k: Floats) -> Floats:
     """The loss of each pair, m <= ½, in units of a_i², by bilinear interpolation."""
-    table = tables().array
+    table = tables().losses_array
     x, y = m * (2.0 * CELLS), np.sqrt(k) * CELLS
     row, column = x.astype(np.intp), y.astype(np.intp)
     x -= row
@@ -208,8 +210,8 @@ class Tables(NamedTuple):
     losses: list[float]
     shares: list[float]
     """h."""
-    array: Floats
-    """The losses."""
+    losses_array: Floats
+    """The same losses, to read many at once."""
     gains: list[float]
     """Minus the lowest loss of each column; they rise."""
 

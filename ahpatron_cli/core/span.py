@@ -266,7 +266,7 @@ class Slots(Saved):
         self._U: Floats = np.empty((WAITING, 0))
         self._signs: Floats = np.empty(WAITING)
         self._waiting = 0
-        self._left: Floats | None = None  # k - K·d of the last example, if its δ² was small
+        self._residual: Floats | None = None  # k - K·d of the last example, if its δ² was small
         self._diagonal: Floats = np.empty(0)  # of Q, with the first `_counted` changes
         self._counted = 0
 
@@ -283,10 +283,10 @@ class Slots(Saved):
         k[self.slots] = column
         d = self._times(k)
         squared = diagonal - ddot(k, d)
-        self._left = None
+        self._residual = None
         if squared < DOUBTFUL:  # κ(x,x) - 2k·d + dᵀKd is least at d, so it has more digits
-            self._left = k - dsymv(1.0, self._K, d)
-            squared -= ddot(d, self._left)
+            self._residual = k - dsymv(1.0, self._K, d)
+            squared -= ddot(d, self._residual)
         return k, d, squared
 
     def join(self, k: Floats, diagonal: float, d: Floats, squared: float) -> None:
@@ -295,8 +295,8 @@ class Slots(Saved):
         With d = -1 in its own slot, that adds `d·dᵀ/δ²` to Q. Where δ² is small, d is corrected by
         `Q·(k - K·d)` first: Q would soon have drifted.
         """
-        if self._left is not None:
-            d += self._times(self._left)
+        if self._residual is not None:
+            d += self._times(self._residual)
         slot = min(self._free)
         self._free.remove(slot)
         k[slot], d[slot] = diagonal, -1.0

@@ -126,7 +126,7 @@ def draw(curves: Curves, path: str) -> None:
         for number, learner in enumerate(REGISTRY):
             points = curves[learner, name]
             x, y = zip(*points, strict=True) if points else ((), ())
-            dash, marker = ("-", "--", ":")[number // 10], "os^"[number // 10]
+            dash, marker = ("-", "--", ":")[number // 10 % 3], "os^"[number // 10]
             mark = " *" if _was_cut(curves, learner) else ""
             style = {"marker": marker, "markersize": 4, "linewidth": 1.2}
             panel.plot(x, y, dash, color=colours(number % 10), label=learner + mark, **style)

@@ -51,6 +51,13 @@ def test_fourier_features_of_any_angle_have_length_one() -> None:
     np.testing.assert_allclose((z * z).sum(axis=1), 1.0, rtol=1e-12)
 
 
+@pytest.mark.parametrize("far", [0.0, 1e9, 1e12, 1e13, 1e14])
+def test_fourier_features_far_from_the_origin_approximate_the_kernel(far: float) -> None:
+    points = Gaussian().points(np.array([[far], [far + 1.0], [far + 2.0]]))
+    z = FourierMap(20_000, np.random.default_rng(7)).vectors(points)
+    np.testing.assert_allclose(z[0] @ z[1:].T, [np.exp(-0.5), np.exp(-2.0)], atol=0.03)
+
+
 def test_fourier_features_of_two_maps_do_not_meet() -> None:
     """They share room for what they compute, but not for what they hand out."""
     points = Gaussian().points(make_stream(seed=1, rounds=40, features=3).X)

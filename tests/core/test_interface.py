@@ -40,7 +40,8 @@ from ahpatron_cli.core.errors import (
     NumericalError,
     ParameterError,
 )
-from ahpatron_cli.core.expansion import Expansion
+from ahpatron_cli.core.expansion import Expansion, Steps
+from ahpatron_cli.core.learners.base import Margin, Trigger
 from support.cases import CASES
 from support.streams import compress, make_stream
 
@@ -220,6 +221,39 @@ def test_every_learner_whose_f_steps_by_itself_does_as_it_says() -> None:
 def test_a_scale_that_would_underflow_is_folded(shrinkage: float) -> None:
     same_pass(Norma(budget=20, step=1.0, shrinkage=shrinkage))
     same_pass(Silk(budget=20, step=1e6, shrinkage=shrinkage))
+
+
+@dataclasses.dataclass
+class Clipping(Perceptron):
+    """Its coefficients are cut after the oldest is gone: that replaces all of them."""
+
+    def update(self, f: Expansion, margin: float, y: float) -> None:
+        super().update(f, margin, y)
+        if f.size > 8:
+            self.trim(f)
+
+    def trim(self, f: Expansion) -> None:
+        f.drop(0)
+        f.clip_coefficients(0.9)
+
+    def steps(self) -> Steps:
+        return Steps(0.0, lambda margin, own: 1.0, budget=8, trim=self.trim)
+
+
+@dataclasses.dataclass
+class Lenient(Perceptron):
+    """A threshold below 0: the first example joins all the same."""
+
+    def wants(self, margin: Margin, y: Margin) -> Trigger:
+        return margin <= -0.1
+
+    def steps(self) -> Steps:
+        return Steps(-0.1, lambda margin, own: 1.0)
+
+
+@pytest.mark.parametrize("learner", [Clipping(), Lenient(), Silk(budget=4, threshold=5e-324)])
+def test_unusual_steps_are_those_of_the_learner(learner: Learner[Any]) -> None:
+    same_pass(learner)
 
 
 def test_a_subclass_that_updates_otherwise_is_asked() -> None:
@@ -440,6 +474,10 @@ def test_a_margin_that_misses_1_by_rounding_is_no_loss(name: str) -> None:
     learner = REGISTRY[name]()
     assert not learner.wants(1 - 1e-12, 1.0)
     assert learner.wants(1 - 1e-9, 1.0)
+
+
+def test_margins_of_several_classes_that_miss_2_by_rounding_are_no_loss() -> None:
+    assert REGISTRY["arow"]().wants_class(np.array([2 - 4e-12, 2 - 1e-9])).tolist() == [False, True]
 
 
 def test_a_margin_that_is_above_the_threshold_by_rounding_is_on_it() -> None:

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ahpatron_cli.core import BSGD, Gaussian, Player, merging
+from ahpatron_cli.core import BSGD, Gaussian, Player, merging, play
 from ahpatron_cli.core.errors import NumericalError
 from ahpatron_cli.core.merging import (
     EQUAL_LOSS,
@@ -109,7 +109,7 @@ def test_the_cheapest_partner_is_found_among_all(seed: int, spread: float, equal
 
 def test_losses_fall_as_the_similarity_rises_whatever_the_coefficients() -> None:
     """What `cheapest` relies on."""
-    losses = tables().array.reshape(258, 258)
+    losses = tables().losses_array.reshape(258, 258)
     assert (np.diff(losses[:, :-1], axis=1) < 0).all()
     assert (np.diff(losses[:-1], axis=0) <= 0).all()
 
@@ -154,3 +154,9 @@ def test_rows_that_become_sparse_go_on() -> None:
     first = player.feed(stream.X[:64], stream.y[:64])
     rest = player.feed(compressed(stream.X[64:]), stream.y[64:])
     np.testing.assert_allclose(np.append(first, rest), expected, rtol=1e-7, atol=1e-9)
+
+
+def test_coefficients_that_overflow_are_refused() -> None:
+    stream = make_stream(3, 60, 2, 0.1)
+    with pytest.raises(NumericalError, match="not a finite number"):
+        play(BSGD(budget=3, maintenance="merge", regularisation=1e-310), stream.X, stream.y)

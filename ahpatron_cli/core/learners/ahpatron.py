@@ -112,7 +112,7 @@ class Ahpatron(Aggressive, SharingLearner):
         return SharedExpansion(kernel, classes)
 
     def wants_class(self, margins: Floats) -> NDArray[np.bool_]:
-        return margins <= self.highest
+        return margins <= self.highest()
 
     def update_class(
         self, f: SharedExpansion, values: Floats, y: int, rival: int, margin: float

@@ -44,12 +44,12 @@ class Alma(Learner[Expansion]):
 
     _k: int = pass_state(1)
 
-    def demanded(self) -> float:
+    def highest(self) -> float:
         """The largest margin that updates now."""
         return up_to((1 - self.alpha) * self.beta / math.sqrt(self._k))
 
     def wants(self, margin: Margin, y: Margin) -> Trigger:
-        return margin <= self.demanded()
+        return margin <= self.highest()
 
     def update(self, f: Expansion, margin: float, y: float) -> None:
         f.add(y * self.step_at())
@@ -62,4 +62,4 @@ class Alma(Learner[Expansion]):
         return step
 
     def steps(self) -> Steps:
-        return Steps(self.demanded(), self.step_at, self.radius, next_threshold=self.demanded)
+        return Steps(self.highest(), self.step_at, self.radius, next_threshold=self.highest)

@@ -15,7 +15,7 @@ from ahpatron_cli.core.classwise import (
     SharingLearner,
 )
 from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.learners.base import Learner, on_hinge_loss, wrong
+from ahpatron_cli.core.learners.base import HINGE, Learner, on_hinge_loss, wrong
 from ahpatron_cli.core.parameters import choice, real, whole
 from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.core.second_order import SecondOrder
@@ -124,7 +124,7 @@ class Arow(Learner[SecondOrder], SharingLearner):
         return SharedSecondOrder(kernel, self.budget, classes)
 
     def wants_class(self, margins: Floats) -> NDArray[np.bool_]:
-        return margins < 2.0
+        return margins <= 2.0 * HINGE
 
     def pass_over(self, values: Floats, labels: Floats) -> None:
         """Rounds that teach nothing may have a loss."""

@@ -33,20 +33,19 @@ class Aggressive(Learner[Expansion]):
             message = "radius must be a finite number > 0 where schedule is adaptive, got inf"
             raise ParameterError(message, "radius")
 
-    @property
     def highest(self) -> float:
         """The largest margin that updates."""
         return under(1.0 - self.epsilon)
 
     def wants(self, margin: Margin, y: Margin) -> Trigger:
-        return margin <= self.highest
+        return margin <= self.highest()
 
     def update(self, f: Expansion, margin: float, y: float) -> None:
         f.add(self._weight * self.step_at(margin) * y)
         f.project(self.radius)
 
     def steps(self) -> Steps:
-        return Steps(self.highest, self.step_at, self.radius)
+        return Steps(self.highest(), self.step_at, self.radius)
 
     def step_at(self, margin: float, own: float = 1.0) -> float:
         """λ_t of a round that updates; every round with `y·f(x) <= 0` does."""

@@ -31,8 +31,8 @@ decide which rounds update, and sums that end just there would else be followed 
 
 
 def under(threshold: float) -> float:
-    """The largest margin that updates by the rule `y·f(x) < threshold`."""
-    return math.nextafter(threshold * (1.0 - REACHED), -math.inf)
+    """The largest margin that updates by the rule `y·f(x) < threshold`; never 0 itself."""
+    return math.nextafter(threshold * (1.0 - REACHED), -math.inf) or math.ulp(0.0)
 
 
 def up_to(threshold: float) -> float:
@@ -88,9 +88,10 @@ class Learner(Declared, Saved, Generic[F]):
         raise NotImplementedError
 
     def steps(self) -> Steps | None:
-        """What `wants` and `update` do, if it is no more than steps: f then plays by itself.
+        """What `wants`, `update` and `each_round` do, if it is no more than steps.
 
-        Ignored where a subclass has a `wants` or `update` of its own, and no `steps`.
+        f then plays by itself. Ignored where a subclass has one of these of its own and no `steps`,
+        where f has an `add`, `scale`, `value` or `project` of its own, and where there are costs.
         """
         return None
 

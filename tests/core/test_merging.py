@@ -157,6 +157,6 @@ def test_rows_that_become_sparse_go_on() -> None:
 
 
 def test_coefficients_that_overflow_are_refused() -> None:
-    stream = make_stream(3, 60, 2, 0.1)
+    stream = make_stream(0, 60, 2, 0.3)
     with pytest.raises(NumericalError, match="not a finite number"):
         play(BSGD(budget=3, maintenance="merge", regularisation=1e-310), stream.X, stream.y)

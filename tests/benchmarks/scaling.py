@@ -117,6 +117,7 @@ def draw(curves: Curves, path: str) -> None:
     import matplotlib as mpl
 
     mpl.use("Agg")
+    mpl.rcParams |= {"svg.fonttype": "none", "svg.hashsalt": "growth"}  # small, and the same bytes
     from matplotlib import pyplot
 
     figure, panels = pyplot.subplots(1, 3, figsize=(13, 6), sharey=True, layout="constrained")
@@ -126,9 +127,9 @@ def draw(curves: Curves, path: str) -> None:
         for number, learner in enumerate(REGISTRY):
             points = curves[learner, name]
             x, y = zip(*points, strict=True) if points else ((), ())
-            dash, marker = ("-", "--", ":")[number // 10 % 3], "os^"[number // 10]
+            dash = ("-", "--", ":")[number // 10 % 3]
             mark = " *" if _was_cut(curves, learner) else ""
-            style = {"marker": marker, "markersize": 4, "linewidth": 1.2}
+            style = {"linewidth": 1.4, "marker": "^" if len(x) == 1 else ""}  # one size is no line
             panel.plot(x, y, dash, color=colours(number % 10), label=learner + mark, **style)
         order_1 = [2 * size / sizes[0] for size in sizes]
         panel.plot(sizes, order_1, color="lightgrey", linewidth=3, zorder=0, label="order 1")
@@ -145,7 +146,7 @@ def draw(curves: Curves, path: str) -> None:
     figure.legend(
         *panels[0].get_legend_handles_labels(), loc="outside right center", fontsize=8, title=note
     ).get_title().set_fontsize(7)
-    figure.savefig(path)
+    figure.savefig(path, metadata={"Date": None} if path.endswith(".svg") else None)
 
 
 if __name__ == "__main__":

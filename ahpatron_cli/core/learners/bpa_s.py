@@ -35,8 +35,13 @@ class BpaS(Learner[Expansion]):
         if f.size == self.budget:
             # but for what is the same for all r, 2·Q_r = τ² + a_r²·(1 - κ(s_r,x)²)
             a, k = f.weights(), f.similarities()
-            r = oldest_smallest((step * step + a * a * (1.0 - k * k)).take(f.members))
-            place = f.members.item(r)
+            cost = 1.0 - k * k
+            cost *= a
+            cost *= a
+            cost += step * step
+            members = f.members
+            r = oldest_smallest(cost.take(members))
+            place = members.item(r)
             step += a.item(place) * k.item(place)  # β_r
             f.drop(r)
         f.add(step)

@@ -13,11 +13,13 @@ from ahpatron_cli.core import (
     Gaussian,
     Laplacian,
     Linear,
+    Norma,
     Perceptron,
     Player,
     play,
 )
 from ahpatron_cli.core.errors import NumericalError, ParameterError
+from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.rows import CsrRows, unit_rows
 from reference import kernels as formulas
 from support.cases import PROJECTING, Case
@@ -347,3 +349,19 @@ def test_f_that_is_not_finite_ends_the_run() -> None:
     stream = make_stream(seed=3, rounds=100, features=2)
     with pytest.raises(NumericalError, match="overflows a double"):
         play(AVP(step=1e308), np.round(stream.X), stream.y)
+
+
+def test_what_a_dropped_example_hid_decides_again() -> None:
+    """1 - 1e-20 is 1, so what is left after the 1 is dropped would be 0, and not -1e-20."""
+    rows, labels = np.array([[0.0], [9.6], [0.0]]), np.array([1.0, -1.0, 1.0])
+    left = -math.exp(-(9.6**2) / 2)
+    f = Expansion(Gaussian())
+    f.open(f.kernel.points(rows), labels)
+    for now in range(2):
+        f.value(now)
+        f.add(labels.item(now))
+    f.drop(0)
+    assert f.value(2) == pytest.approx(left, rel=1e-9)
+    assert f.values()[2] == f.value(2)
+    scores = Player(Norma(budget=1, step=1.0), Gaussian()).feed(rows, labels)  # in a sweep
+    assert scores[2] == pytest.approx(left * math.sqrt(0.5), rel=1e-3)

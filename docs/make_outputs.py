@@ -18,7 +18,7 @@ for library in ("OPENBLAS", "OMP", "MKL", "VECLIB", "BLIS"):  # before NumPy: as
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY / "tests"))
 
-from support.documents import PAGES, blocks, commands, furnish, masked, play, read  # noqa: E402
+from support.documents import PAGES, blocks, commands, furnish, play, read, same_output  # noqa: E402
 
 
 def refresh(page: str, folder: Path) -> None:
@@ -33,7 +33,7 @@ def refresh(page: str, folder: Path) -> None:
         err = "".join(one.err for one in done)
         if shown is None:
             continue
-        if not shown or masked(shown) not in (masked(out), masked(err), masked(err + out)):
+        if not shown or not any(same_output(shown, text) for text in (out, err, err + out)):
             printed = err + out if block.mark == "with notes" else out or err
             before = f"{block.text}```\n\n```\n"
             text = text.replace(f"{before}{shown}", f"{before}{printed}")

@@ -10,12 +10,14 @@ one folder, in order, with the stand-ins of `furnish` for the reader's own files
 from __future__ import annotations
 
 import gzip
+import math
 import re
 import shlex
 import shutil
 import subprocess
 from collections.abc import Iterator
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 
 from support.command import REPOSITORY, Ahpatron, Outcome
@@ -24,6 +26,11 @@ PAGES = ["README.md", *sorted(f"docs/{path.name}" for path in (REPOSITORY / "doc
 BLOCK = re.compile(
     r"(?:<!-- (?P<mark>[^\n]*) -->\n)?^```(?P<kind>\w*)\n(?P<text>.*?)^```$", re.DOTALL | re.M
 )
+
+DECIMAL = re.compile(r"(?<![\w.])\d+(?:,\d{3})*\.\d+(?:e[+-]?\d+)?(?!\d|\.\d)")
+"""A number with a point and without its sign; no part of a name or of a version."""
+MANY_DIGITS = 9
+"""Digits after the point from which on a number is shown in full precision."""
 
 INSTALLING = ("python3 -m venv ", ".venv/bin/pip ", ".venv/bin/pytest ")
 """What `.ci/run` does, and tests/test_packaging.py."""
@@ -153,8 +160,8 @@ def _split(text: str, mark: str) -> list[str]:
     return [part.strip() for part in parts]
 
 
-def masked(output: str) -> list[str]:
-    """Lines of output without seconds, trailing blanks and digits that rounding decides."""
+def masked(output: str) -> str:
+    """Output without its times and trailing blanks."""
     lines = []
     end = None
     for line in output.strip("\n").splitlines():
@@ -164,9 +171,28 @@ def masked(output: str) -> list[str]:
         elif not line.strip():
             end = None
         elif end is not None and "─" not in line:
-            line = re.sub(r"[\d.]+$", "s", line[:end]) + line[end:]
-            line = re.sub(r" +s", " s", line)
-        line = re.sub(r"\d+(\.\d+)? s\b", "N s", line)
-        line = re.sub(r"\d+\.\d{9,}", lambda found: f"{float(found[0]):.6f}", line)
-        lines.append(line.rstrip())
-    return lines
+            line = re.sub(r" *[\d.]+$", " TIME", line[:end]) + line[end:]
+        lines.append(re.sub(r"\d+(\.\d+)? s\b", "TIME s", line).rstrip())
+    return "\n".join(lines)
+
+
+def same_output(shown: str, printed: str) -> bool:
+    """Whether two outputs are equal up to times and to the rounding of decimals.
+
+    Text and integers must be equal. Decimals may differ by one unit in the last digit, and those
+    with many digits, as `repr` writes them, by 1e-6 of their value.
+    """
+    first, second = masked(shown), masked(printed)
+    if DECIMAL.sub("N.N", first) != DECIMAL.sub("N.N", second):
+        return False
+    return all(map(_close, DECIMAL.findall(first), DECIMAL.findall(second)))
+
+
+def _close(first: str, second: str) -> bool:
+    """Whether two decimals differ by no more than rounding explains."""
+    a, b = (Decimal(text.replace(",", "")) for text in (first, second))
+    if all(len(text.partition(".")[2]) >= MANY_DIGITS for text in (first, second)):
+        return math.isclose(a, b, rel_tol=1e-6)
+    places = a.as_tuple().exponent
+    assert isinstance(places, int)  # no infinity
+    return b.as_tuple().exponent == places and abs(a - b) <= Decimal(1).scaleb(places)

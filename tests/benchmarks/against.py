@@ -1,0 +1,227 @@
+"""Learning time of this checkout beside another one's, in one run.
+
+    python tests/benchmarks/against.py OTHER_CHECKOUT DATA_FOLDER [--rows 20000] [--repeats 5]
+        [--learners ahpatron,arow,shared] [--data phishing,a9a] [--slow-rows 3000] [--row-by-row]
+
+DATA_FOLDER holds the paper's data sets (NAME.svm.xz). Each is played with the paper's σ and budget,
+in one random order, cut after `--rows` rows (`--slow-rows` for krls and projectron++). `shared` is
+ahpatron and arow with one active set for three classes, on a made stream.
+
+Two processes, one for each checkout, play each pass in turn, on one BLAS thread; short passes more
+often than `--repeats`. The ratio is the least CPU time of this checkout over that of the other:
+below 1, this one is faster. `counts` says whether mistakes, updates, margin updates and |S| are
+equal. With other work on the machine, ratios are good to some percent.
+
+With --row-by-row, 3,000 rows are fed in one piece and the next 300 one at a time, to `Player.feed`
+and to `OnlineKernelClassifier.partial_fit`; times are those of the 300.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import math
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator
+from operator import methodcaller
+from pathlib import Path
+from typing import Any
+
+os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
+
+import numpy as np  # after the threads are pinned
+from paper import DATASETS, Dataset
+
+REPOSITORY = Path(__file__).resolve().parents[2]
+LEARNERS = "ahpatron,ahpatron+,arow,nogd,fogd,rbp,bogd,bogd++,projectron++,krls,shared"
+SLOW = ("projectron++", "krls")
+SHARED = ("ahpatron", "arow")
+MADE = Dataset("made", 1.5, 100, 0.0005, 0, 0)
+BEFORE, SINGLE = 3000, 300
+"""Rows that are fed in one piece, and then one at a time."""
+LEAST, MOST = 0.5, 4
+"""Short passes are repeated until they took so many seconds, up to so many times as often."""
+ROW_BY_ROW = ("phishing", "ijcnn1", "a9a")
+Answer = dict[str, Any]
+
+
+class Passes:
+    """What a worker can do, with the package of its checkout: load a stream and time passes."""
+
+    def load(self, folder: str, name: str, rows: int) -> None:
+        """The first rows of a data set in its random order, or a made stream of three classes."""
+        from ahpatron_cli.core.rows import rows_in
+        from ahpatron_cli.data.dataset import Preparation, load
+        from ahpatron_cli.data.source import open_source
+
+        if name == MADE.name:
+            rng = np.random.default_rng(0)
+            centre, centres = rng.integers(9, size=5000), 2 * rng.normal(size=(9, 6))
+            self.rows: Any = centres[centre] + rng.normal(size=(5000, 6))
+            self.labels, self.classes = (centre % 3).astype(np.float64), 3
+            return
+        with open_source(str(Path(folder) / f"{name}.svm.xz")) as source:
+            whole = load(source, Preparation()).whole()
+        order = np.random.default_rng([0, 0]).permutation(len(whole.labels))[:rows]
+        self.rows, self.labels, self.classes = rows_in(whole.rows, order), whole.labels[order], 2
+
+    def _part(self, start: int, stop: int) -> tuple[Any, Any]:
+        from ahpatron_cli.core.rows import rows_of
+
+        return rows_of(self.rows, slice(start, stop)), self.labels[start:stop]
+
+    def _player(self, learner: str, params: dict[str, Any], sigma: float, horizon: int) -> Any:
+        """A fresh pass with those of the parameters that the learner has."""
+        from ahpatron_cli.core import REGISTRY, Gaussian
+        from ahpatron_cli.core.multiclass import make_player
+
+        known = {name for name, spec in REGISTRY[learner].specs().items() if not spec.optional}
+        made = REGISTRY[learner](**{name: params[name] for name in known & params.keys()})
+        others: Answer = {"classes": self.classes, "seed": (0,), "horizon": horizon}
+        return make_player(made, Gaussian(sigma=sigma), **others)
+
+    def _timed(self, player: Any, step: Callable[..., Any], pieces: Iterable[Any]) -> Answer:
+        """Microseconds per row of these pieces, and the counts afterwards."""
+        pieces = list(pieces)
+        start = time.process_time()
+        for rows, labels in pieces:
+            step(rows, labels)
+        spent = time.process_time() - start
+        tally, rounds = player.tally, sum(len(labels) for _, labels in pieces)
+        counts = [tally.mistakes, tally.updates, tally.margin_updates, player.f.size]
+        return {"seconds": spent, "time": 1e6 * spent / rounds, "counts": counts}
+
+    def play(self, rows: int, **setting: Any) -> Answer:
+        """One pass over the first rows, fed in one piece."""
+        rows = min(rows, len(self.labels))
+        player = self._player(**setting, horizon=rows)
+        return self._timed(player, player.feed, [self._part(0, rows)])
+
+    def feed_rows(self, **setting: Any) -> Answer:
+        """Rows one at a time to `Player.feed`."""
+        player = self._player(**setting, horizon=BEFORE + SINGLE)
+        player.feed(*self._part(0, BEFORE))
+        rows = range(BEFORE, BEFORE + SINGLE)
+        return self._timed(player, player.feed, (self._part(i, i + 1) for i in rows))
+
+    def fit_rows(self, learner: str, params: dict[str, Any], sigma: float) -> Answer:
+        """Rows one at a time to `OnlineKernelClassifier.partial_fit`."""
+        from scipy.sparse import csr_matrix
+
+        from ahpatron_cli import OnlineKernelClassifier
+        from ahpatron_cli.core.rows import CsrRows
+
+        X, y = self._part(0, BEFORE + SINGLE)
+        if isinstance(X, CsrRows):
+            X = csr_matrix((X.values, X.columns, X.indptr), shape=(len(X), X.width))
+        model = OnlineKernelClassifier(learner, sigma=sigma, params=params, random_state=0)
+        model.partial_fit(X[:BEFORE], y[:BEFORE], classes=[-1, 1])
+        pieces = ((X[i : i + 1], y[i : i + 1]) for i in range(BEFORE, BEFORE + SINGLE))
+        return self._timed(model.player_, model.partial_fit, pieces)
+
+
+def work() -> None:
+    """Answer requests, one a line, until there are no more."""
+    import ahpatron_cli
+
+    passes = Passes()
+    print(json.dumps(str(Path(ahpatron_cli.__file__).parents[1])), flush=True)
+    for line in sys.stdin:
+        request = json.loads(line)
+        print(json.dumps(getattr(passes, request.pop("do"))(**request)), flush=True)
+
+
+class Worker:
+    """A process that plays with the package of one checkout."""
+
+    def __init__(self, checkout: Path) -> None:
+        command = [sys.executable, __file__, "--worker"]
+        environment = {**os.environ, "PYTHONPATH": str(checkout)}
+        pipes: dict[str, Any] = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE}
+        self.process = subprocess.Popen(command, env=environment, text=True, **pipes)
+        found = self._answer()
+        if Path(found) != checkout:
+            sys.exit(f"there is no package in {checkout}: that of {found} was imported")
+
+    def ask(self, do: str, **request: Any) -> Any:
+        """What the worker answers to a request."""
+        print(json.dumps({"do": do, **request}), file=self.process.stdin, flush=True)
+        return self._answer()
+
+    def _answer(self) -> Any:
+        assert self.process.stdout is not None
+        line = self.process.stdout.readline()
+        if not line:
+            sys.exit("a worker has ended; its message is above")
+        return json.loads(line)
+
+
+def requests(data: Dataset, options: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]]]:
+    """What both workers are asked for on a data set, by the name that is printed."""
+    if options.row_by_row:
+        for learner in ("ahpatron", "arow"):
+            for budget in (100, 400):
+                same = {"learner": learner, "params": {"budget": budget}, "sigma": data.sigma}
+                yield f"{learner} B={budget} feed", {"do": "feed_rows", **same}
+                yield f"{learner} B={budget} partial_fit", {"do": "fit_rows", **same}
+        return
+    params: dict[str, Any] = {"budget": data.budget, "ridge": data.ridge}
+    if data is MADE:
+        params["multiclass"] = "shared"
+    for learner in SHARED if data is MADE else options.learners:
+        setting = {"learner": learner, "params": params, "sigma": data.sigma}
+        rows = options.slow_rows if learner in SLOW else options.rows
+        shown = f"shared-{learner}" if data is MADE else learner
+        yield shown, {"do": "play", "rows": rows, **setting}
+
+
+def main() -> None:
+    words = methodcaller("split", ",")
+    parser = argparse.ArgumentParser()
+    parser.add_argument("other", type=Path)
+    parser.add_argument("folder", type=Path)
+    for name, default in (("--rows", 20_000), ("--slow-rows", 3000), ("--repeats", 5)):
+        parser.add_argument(name, type=int, default=default)
+    parser.add_argument("--learners", default=LEARNERS, type=words)
+    parser.add_argument("--data", default=",".join(data.name for data in DATASETS), type=words)
+    parser.add_argument("--row-by-row", action="store_true")
+    options = parser.parse_args()
+    chosen = [data for data in DATASETS if data.name in options.data]
+    if options.row_by_row:
+        chosen = [data for data in chosen if data.name in ROW_BY_ROW]
+        options.rows = BEFORE + SINGLE
+    elif "shared" in options.learners:
+        options.learners.remove("shared")
+        chosen = [*chosen, MADE] if options.learners else [MADE]
+    old, new = Worker(options.other.resolve()), Worker(REPOSITORY)
+    print(f"{'learner':26} {'data set':9} {'new/old':>7} {'old µs':>8} {'new µs':>8}  counts")
+    ratios: dict[str, list[float]] = {}
+    for data in chosen:
+        for worker in (old, new):
+            worker.ask("load", folder=str(options.folder), name=data.name, rows=options.rows)
+        for name, request in requests(data, options):
+            answers: list[tuple[Answer, Answer]] = []
+            while len(answers) < options.repeats or (
+                len(answers) < MOST * options.repeats
+                and sum(one["seconds"] for one, _ in answers) < LEAST
+            ):
+                answers.append((old.ask(**request), new.ask(**request)))
+            before, after = (
+                min(one["time"] for one in side) for side in zip(*answers, strict=True)
+            )
+            counts = [one["counts"] for one in answers[0]]
+            verdict = "equal" if counts[0] == counts[1] else f"DIFFER: {counts[0]} {counts[1]}"
+            ratios.setdefault(name, []).append(after / before)
+            times = f"{after / before:7.3f} {before:8.2f} {after:8.2f}"
+            print(f"{name:26} {data.name:9} {times}  {verdict}", flush=True)
+    print("geometric means")
+    ratios["all"] = [ratio for found in ratios.values() for ratio in found]
+    for name, found in ratios.items():
+        print(f"{name:36} {math.prod(found) ** (1 / len(found)):7.3f}")
+
+
+if __name__ == "__main__":
+    work() if sys.argv[1:] == ["--worker"] else main()

@@ -8,16 +8,16 @@ from functools import partial
 from pathlib import Path
 
 from ahpatron_cli.core import Kernel
-from ahpatron_cli.core.comparators import comparators
-from ahpatron_cli.core.rows import Floats, Rows
-from ahpatron_cli.core.theorems import (
+from ahpatron_cli.core.certificates import (
     THEOREMS,
     Certificate,
     Theorem,
     certify,
+    comparators,
     radii_of,
     theorems_of,
 )
+from ahpatron_cli.core.rows import Floats, Rows
 from ahpatron_cli.data.dataset import Dataset, Facts, changed, stream
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import one_of, usage
@@ -29,10 +29,13 @@ def meet(key: str, setups: Sequence[Setup]) -> list[Setup]:
     """The setups, with parameters that meet the theorem's conditions where they were not given."""
     theorems = {theorem.key: theorem for theorem in THEOREMS}
     theorem = theorems[one_of("theorem", key, theorems)]
-    if not any(theorem.about(setup.learner) for setup in setups):
-        about = f"is about {theorem.learner}, which is not among the chosen learners"
-        raise usage(f"--theorem {key} {about}", f"add -l {theorem.learner}")
-    return [_met(theorem, setup) if theorem.about(setup.learner) else setup for setup in setups]
+    if not any(setup.learner in theorem.learners for setup in setups):
+        learner = theorem.learners[0]
+        about = f"is about {learner}, which is not among the chosen learners"
+        raise usage(f"--theorem {key} {about}", f"add -l {learner}")
+    return [
+        _met(theorem, setup) if setup.learner in theorem.learners else setup for setup in setups
+    ]
 
 
 def _met(theorem: Theorem, setup: Setup) -> Setup:

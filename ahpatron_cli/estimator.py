@@ -16,9 +16,8 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 from threadpoolctl import ThreadpoolController
 
 from ahpatron_cli.core import KERNELS, REGISTRY, Player
-from ahpatron_cli.core.classwise import MAX_CLASSES, predicted
 from ahpatron_cli.core.errors import LimitReachedError, NumericalError, ParameterError
-from ahpatron_cli.core.multiclass import make_player
+from ahpatron_cli.core.multiclass import MAX_CLASSES, make_player, predicted
 from ahpatron_cli.core.parameters import Value
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, rows_from
 from ahpatron_cli.data.cache import CompactRows
@@ -36,10 +35,10 @@ NEED_HORIZON = {"horizon", "cycle"}
 class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
     """A budgeted online kernel learner for two classes, or for up to 1,000.
 
-    `fit` plays the rows once, in the order given: predict, see the label, update. What
+    `fit` runs on the rows once, in the order given: predict, see the label, update. What
     `ahpatron run` counts on the same rows with the same parameters and seed is `mistakes_`. More
-    than two classes are played as there: one learner per class against the rest, each with its own
-    budget; the class with the largest f(x) is predicted.
+    than two classes are learned as there: by one learner per class against the rest, each with its
+    own budget, or on one active set (`multiclass`); the class with the largest f(x) is predicted.
 
     Parameters
     ----------
@@ -48,28 +47,45 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
     budget, epsilon, sigma, horizon : number or None
         Parameters of the learner or the kernel; None is its default. One that neither has is an
         error. `horizon` is the number of rounds, for learners whose defaults depend on it: `fit`
-        knows it, `partial_fit` does not. `sigma="auto"` is the median distance between the first
+        sets it, `partial_fit` cannot. `sigma="auto"` is the median distance between the first
         1,000 rows that are fitted, of the first piece with `partial_fit`; see `sigma_`.
     params : dict or None
         Other parameters of the learner and the kernel, by name.
     n_passes : int
-        How often `fit` plays the rows. The counts are those of all passes.
+        Number of passes of `fit` over the rows. The counts are those of all passes.
     shuffle : bool
-        Whether `fit` plays each pass in a random order of its own.
+        Whether each pass of `fit` has a random order of its own.
     random_state : int, RandomState or None
-        For these orders, and for learners that draw at random. An int is what `--seed` is. (`fogd`
-        draws by column number, and in files columns count from 1: it plays as `ahpatron run`
-        does where X was loaded with `zero_based=True`.)
+        Seed of these orders and of the learner's random generator. An int is what `--seed` is.
+        (`fogd` draws by column number, and in files columns count from 1: it equals `ahpatron run`
+        where X was loaded with `zero_based=True`.)
 
     Attributes
     ----------
-    classes_ : the labels; of two, the second one is played as +1.
-    player_ : the core's `Player`: learner, hypothesis `f` and `tally`.
-    online_scores_ : f(x) of each round of the last `fit` or `partial_fit`, as it was predicted;
-        with a column per class if there are more than two.
-    mistakes_, mistake_rate_, n_updates_, support_size_ : the record of all rounds so far.
-    sigma_ : σ of the kernel, as given or as chosen.
-    n_features_in_, feature_names_in_ : as everywhere in scikit-learn.
+    classes_ : array of shape (n_classes,)
+        The labels; of two, the second one is +1.
+    player_ : Player
+        The pass of the core: learner, hypothesis `f` and `tally`.
+    online_scores_ : array of shape (n_rounds,), or (n_rounds, n_classes) if there are more than two
+        f(x) of each round of the last `fit` or `partial_fit`, as it was predicted.
+    mistakes_, n_updates_ : int
+        Mistakes and updates of all rounds so far.
+    mistake_rate_ : float
+    support_size_ : int or None
+        |S|, the number of examples that f keeps.
+    sigma_ : float or None
+        σ of the kernel, as given or as chosen.
+    n_features_in_ : int
+    feature_names_in_ : array of shape (n_features_in_,)
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from ahpatron_cli import OnlineKernelClassifier
+    >>> X = np.array([[0.0], [1.0], [0.1], [0.9]])
+    >>> model = OnlineKernelClassifier("arow", budget=10).fit(X, ["no", "yes", "no", "yes"])
+    >>> model.mistakes_, model.predict([[0.8]]).tolist()
+    (2, ['yes'])
     """
 
     def __init__(
@@ -100,41 +116,79 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
     # Learning -----------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any) -> Self:
-        """Forget everything, then play these rows."""
-        rows, labels = self._examples(X, y, first=True)
-        classes = _classes(labels)
-        if not isinstance(self.n_passes, int | np.integer) or self.n_passes < 1:
-            raise ValueError(f"n_passes must be a whole number >= 1, got {self.n_passes!r}")
-        passes = int(self.n_passes)
-        played = _played(labels, classes)
-        seed = self._begin(classes, rows, horizon=len(labels) * passes)
-        orders = Repetition(passes, seed, bool(self.shuffle))
-        scores = [self._play(rows, played, orders.order(i, len(played))) for i in range(passes)]
-        self.online_scores_: Floats = np.concatenate(scores)
+        """Start from scratch, and run on these rows.
+
+        If they are refused, the estimator stays as it was before the call.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+
+        Returns
+        -------
+        self
+        """
+        with self._all_or_nothing():
+            rows, labels = self._examples(X, y, first=True)
+            classes = _classes(labels)
+            if not isinstance(self.n_passes, int | np.integer) or self.n_passes < 1:
+                raise ValueError(f"n_passes must be a whole number >= 1, got {self.n_passes!r}")
+            passes = int(self.n_passes)
+            encoded = _encoded(labels, classes)
+            seed = self._begin(classes, rows, horizon=len(labels) * passes)
+            orders = Repetition(passes, seed, bool(self.shuffle))
+            parts = [
+                self._feed(rows, encoded, orders.order(i, len(encoded))) for i in range(passes)
+            ]
+            self.online_scores_: Floats = np.concatenate(parts)
         return self
 
     def partial_fit(self, X: Any, y: Any, classes: ArrayLike | None = None) -> Self:
-        """Play these rows once, in this order, after all that were played before.
+        """Learn from these rows, in this order, after all rows before.
 
-        `classes`, all labels, must be given the first time. Pieces give the predictions of one
-        long `fit`, but perhaps not its last bits, unless their lengths are multiples of 64; and
-        learners whose defaults depend on the number of rounds have others unless `horizon` is set.
-        A piece that cannot be played is an error, after which all begins anew.
+        Pieces give the predictions of one long `fit` up to rounding, and identical ones where their
+        lengths are multiples of 64; learners whose defaults depend on the number of rounds have
+        other defaults unless `horizon` is set. If rows are refused before learning begins, the
+        estimator stays as it was; if learning fails, it is not fitted any more.
+
+        Parameters
+        ----------
+        X : array or sparse matrix of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+        classes : array of shape (n_classes,), optional
+            All labels; required in the first call.
+
+        Returns
+        -------
+        self
         """
-        first = not self.__sklearn_is_fitted__()
-        rows, labels = self._examples(X, y, first)
-        if first:
-            if classes is None:
-                raise ValueError("classes must be passed on the first call to partial_fit.")
-            known = _classes(classes)
-            played = _played(labels, known)
-            self._begin(known, rows, horizon=None)
-        else:
-            if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
-                raise ValueError(f"classes={classes!r} are not those of before, {self.classes_!r}")
-            played = _played(labels, self.classes_)
-        self.online_scores_ = self._play(rows, played)
+        if not self.__sklearn_is_fitted__():
+            with self._all_or_nothing():
+                rows, labels = self._examples(X, y, first=True)
+                if classes is None:
+                    raise ValueError("classes must be passed on the first call to partial_fit.")
+                known = _classes(classes)
+                encoded = _encoded(labels, known)
+                self._begin(known, rows, horizon=None)
+                self.online_scores_ = self._feed(rows, encoded)
+            return self
+        rows, labels = self._examples(X, y, first=False)
+        if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
+            raise ValueError(f"classes={classes!r} are not those of before, {self.classes_!r}")
+        self.online_scores_ = self._feed(rows, _encoded(labels, self.classes_))
         return self
+
+    @contextmanager
+    def _all_or_nothing(self) -> Iterator[None]:
+        """Take back all attributes if an exception passes."""
+        before = dict(vars(self))
+        try:
+            yield
+        except BaseException:
+            self.__dict__.clear()
+            self.__dict__.update(before)
+            raise
 
     def _examples(self, X: Any, y: Any, first: bool) -> tuple[Rows, NDArray[Any]]:
         X, y = validate_data(self, X, y, reset=first, accept_sparse="csr", dtype=np.float64)
@@ -144,7 +198,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         return _rows(X), y
 
     def _begin(self, classes: NDArray[Any], rows: Rows, horizon: int | None) -> int:
-        """A new player, with nothing played; the seed of all that is random."""
+        """Make a new player; the seed of all that is random."""
         setup = self._setup()
         if setup.auto_sigma:
             found = median_sigma(rows, setup.kernel)
@@ -197,21 +251,22 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             {name: given[name] for name in kernel_specs if given.get(name) is not None},
         )
 
-    def _play(self, rows: Rows, played: Floats, order: Integers | None = None) -> Floats:
-        """Play these rows, in this order; f(x) of each round."""
+    def _feed(self, rows: Rows, encoded: Floats, order: Integers | None = None) -> Floats:
+        """Learn from these rows, in this order; f(x) of each round."""
         try:
             if isinstance(rows, CsrRows):
-                return self._play_sparse(rows, played, order)
-            numbers = np.arange(len(played)) if order is None else order
+                return self._feed_sparse(rows, encoded, order)
+            numbers = np.arange(len(encoded)) if order is None else order
             with _computing(numbers):
-                return self.player_.feed(rows if order is None else rows[order], played[numbers])
-        except BaseException:
-            del self.player_  # it stopped in the middle of a block
+                return self.player_.feed(rows if order is None else rows[order], encoded[numbers])
+        except BaseException:  # f may have learned from some rows of a block that does not count
+            for name in [name for name in vars(self) if name[-1] == "_"]:
+                delattr(self, name)
             raise
 
-    def _play_sparse(self, rows: CsrRows, played: Floats, order: Integers | None) -> Floats:
-        """In the form in which `run` would play them."""
-        dataset = Dataset("X", Preparation(), CompactRows.of_rows(rows, played), self._form)
+    def _feed_sparse(self, rows: CsrRows, encoded: Floats, order: Integers | None) -> Floats:
+        """In the form in which `run` would read them."""
+        dataset = Dataset("X", Preparation(), CompactRows.of_rows(rows, encoded), self._form)
         scores = []
         for batch in dataset.batches(order, self.player_.tally.rounds):
             with _computing(batch.lines):
@@ -269,7 +324,8 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
         None where f is not made of examples.
         """
-        return self.player_.f.size
+        size: int | None = self.player_.f.size
+        return size
 
     def __sklearn_is_fitted__(self) -> bool:
         return hasattr(self, "player_")
@@ -298,11 +354,11 @@ def _classes(labels: ArrayLike) -> NDArray[Any]:
     if len(distinct) < 2:
         raise ValueError(f"y has one class only, {distinct.tolist()[0]!r}: nothing to learn")
     if len(distinct) > MAX_CLASSES:
-        raise ValueError(f"at most {MAX_CLASSES:,} classes are played, got {len(distinct):,}")
+        raise ValueError(f"at most {MAX_CLASSES:,} classes are possible, got {len(distinct):,}")
     return distinct
 
 
-def _played(labels: NDArray[Any], classes: NDArray[Any]) -> Floats:
+def _encoded(labels: NDArray[Any], classes: NDArray[Any]) -> Floats:
     """-1 and +1, or the numbers of the classes."""
     unseen = np.setdiff1d(labels, classes)
     if len(unseen):

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
 
-    from ahpatron_cli.core.theorems import Certificate
+    from ahpatron_cli.core.certificates import Certificate
 
 SCHEMA = 1
 

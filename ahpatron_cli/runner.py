@@ -12,14 +12,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ahpatron_cli.core import KERNELS, Kernel, Learner
-from ahpatron_cli.core.classwise import predicted
-from ahpatron_cli.core.engine import NEAR_TIE
 from ahpatron_cli.core.errors import LimitReachedError, NumericalError, ParameterError
 from ahpatron_cli.core.learners import find_learner
-from ahpatron_cli.core.learners.base import wrong
-from ahpatron_cli.core.multiclass import ClassTally, make_player
+from ahpatron_cli.core.learners.base import mistaken
+from ahpatron_cli.core.multiclass import ClassTally, make_player, predicted
+from ahpatron_cli.core.numerics import NEAR_TIE
 from ahpatron_cli.core.rows import Floats, Integers, Rows
-from ahpatron_cli.core.state import State, Stored
+from ahpatron_cli.core.state import State
 from ahpatron_cli.data.dataset import WARM_UP, Batch, Dataset
 from ahpatron_cli.errors import ExitCode, UserError, bad_data, usage
 from ahpatron_cli.metrics import Ranking, RecentMistakes, metrics_of
@@ -54,7 +53,7 @@ class Setup:
     """`/path/to/file.py:ClassName` of a learner that no registry knows."""
 
     @property
-    def kind(self) -> type[Learner[Any]]:
+    def kind(self) -> type[Learner]:
         """The learner's class."""
         return find_learner(self.source or self.learner)
 
@@ -69,7 +68,7 @@ class Setup:
             return self
         return replace(self, kernel_params={**self.kernel_params, "sigma": sigma})
 
-    def build(self) -> tuple[Learner[Any], Kernel]:
+    def build(self) -> tuple[Learner, Kernel]:
         """Fresh objects for one pass; a ParameterError names what is out of range.
 
         While σ is still to be chosen, the kernel has its default: enough to check the rest.
@@ -136,7 +135,7 @@ def mistakes_of(scores: Floats, labels: Floats) -> NDArray[np.bool_]:
     """Which rounds were mistakes; labels as in `Played`."""
     if scores.ndim > 1:
         return np.asarray(predicted(scores) != labels)
-    return wrong(scores * labels, labels)
+    return np.asarray(mistaken(labels, scores * labels))
 
 
 Observer: TypeAlias = Callable[[Played], None]
@@ -194,15 +193,16 @@ class Pass:
             classes=len(classes or (-1, 1)),
             seed=generator_seed(seed, repeat, setup.learner),
             horizon=horizon,
-            costs=costs,
         )
         self.costs = costs
+        if costs is not None and not self._player.learner.takes_costs:
+            raise ParameterError(f"{setup.learner} cannot weigh examples", "costs")
         if state is not None:
-            self._player.restore(Stored(state))
+            self._player.load_state_dict(state)
         self._resumed = state is not None and not same_file
         self._frozen = frozen
         if frozen:
-            self._player.forget_counts()
+            self._player.tally = self._player.new_tally()
         self._before = replace(self._player.tally)
         self._curve = _CurvePoints(self.rounds, self.mistakes)
         self._recent: RecentMistakes | None = None
@@ -234,8 +234,7 @@ class Pass:
         """Play a batch."""
         first = self.rounds + 1
         try:
-            play = self._player.judge if self._frozen else self._player.feed
-            scores = play(batch.rows, batch.labels)
+            scores = self._scores(batch)
         except NumericalError as error:
             raise self._not_computed(f"round {first + error.row}", batch, error) from None
         except LimitReachedError as error:
@@ -260,6 +259,18 @@ class Pass:
             tuple(one for one in recent.drifts if one >= first) if recent else (),
         )
 
+    def _scores(self, batch: Batch) -> Floats:
+        """f(x) of each row; learned and counted, or only counted if the pass is frozen."""
+        player, labels = self._player, batch.labels
+        if self._frozen:
+            scores = player.scores(batch.rows)
+            player.tally.count(scores, labels)
+            return scores
+        if self.costs is None:
+            return player.feed(batch.rows, labels)
+        numbers = labels.astype(int) if self._classes else (labels > 0).astype(int)
+        return player.feed(batch.rows, labels, np.array(self.costs)[numbers])
+
     def score(self, batch: Batch) -> Floats:
         """f, as it is now, at the rows of a batch: nothing is learned and nothing is counted."""
         try:
@@ -273,7 +284,7 @@ class Pass:
 
     def state(self) -> State:
         """What another pass can continue from."""
-        return self._player.state()
+        return self._player.state_dict()
 
     def params(self) -> tuple[dict[str, ParamValue], dict[str, ParamValue]]:
         """The parameters in force, of the learner and of the kernel."""

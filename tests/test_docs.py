@@ -16,8 +16,8 @@ from types import ModuleType
 import pytest
 
 from ahpatron_cli.core import KERNELS
+from ahpatron_cli.core.certificates import THEOREMS
 from ahpatron_cli.core.learners import BUILT_IN
-from ahpatron_cli.core.theorems import THEOREMS
 from ahpatron_cli.errors import ExitCode
 from ahpatron_cli.records import DataRecord, Report, RunRecord, to_json
 from support.command import REPOSITORY, Ahpatron
@@ -144,6 +144,13 @@ def test_help_fits_80_columns_and_has_examples(reference: ModuleType) -> None:
         assert "Examples:\n    ahpatron " in printed, name
 
 
+def test_the_learner_shown_is_the_example() -> None:
+    shown = next(
+        block.text for block, _ in blocks("docs/own-learners.md") if block.kind == "python"
+    )
+    assert read("docs/examples/own_learner.py").endswith(shown)
+
+
 def test_every_learner_and_kernel_has_a_rule() -> None:
     page = read("docs/learners.md")
     rules = set(re.findall(r"^\| `([\w+-]+)` \|", page, re.MULTILINE))
@@ -154,7 +161,7 @@ def test_every_theorem_has_its_row() -> None:
     page = read("docs/certificates.md")
     for theorem in THEOREMS:
         assert f"`{theorem.key}`" in page
-        for learner in (theorem.learner, *theorem.compositions):
+        for learner in theorem.learners:
             assert f"`{learner}`" in page
 
 

@@ -239,6 +239,28 @@ def test_a_copy_goes_on_in_the_same_way(learner: str, copied: Callable[[Any], An
     np.testing.assert_array_equal(other.online_scores_, model.online_scores_)
 
 
+COPIED: dict[str, dict[str, Any]] = {
+    "several classes on one S": {"learner": "ahpatron", "params": {"multiclass": "shared"}},
+    "one against the rest": {"learner": "rbp"},
+    "features of several classes": {"learner": "skegd"},
+    "merged points": {"learner": "bsgd", "params": {"maintenance": "merge"}},
+    "projections": {"learner": "bsgd", "params": {"maintenance": "project"}},
+}
+
+
+@pytest.mark.parametrize("form", ["dense", "sparse"])
+@pytest.mark.parametrize("case", COPIED)
+def test_copies_of_copies_continue_too(case: str, form: str) -> None:
+    rows = sparse.csr_matrix(X) if form == "sparse" else X
+    labels = np.digitize(X[:, 0], [-0.5, 0.5]) if "class" in case or "rest" in case else Y
+    model = small(**COPIED[case]).partial_fit(rows[:200], labels[:200], classes=np.unique(labels))
+    other = pickle.loads(pickle.dumps(copy.deepcopy(model)))
+    for fitted in (model, other):
+        fitted.partial_fit(rows[200:], labels[200:])
+    np.testing.assert_array_equal(other.online_scores_, model.online_scores_)
+    assert other.mistakes_ == model.mistakes_
+
+
 def test_a_clone_is_not_fitted_and_has_the_same_parameters() -> None:
     model = small("ahpatron", params={"ridge": 0.1}).fit(X, Y)
     other = clone(model)
@@ -337,6 +359,39 @@ def test_duplicates_and_unsorted_columns_are_brought_in_order() -> None:
 
 # What is refused --------------------------------------------------------------------------------
 
+
+def test_a_fit_that_is_refused_changes_nothing() -> None:
+    X, y = np.random.default_rng(0).normal(size=(100, 3)), np.arange(100) % 2
+    model = OnlineKernelClassifier(budget=20).fit(X, y)
+    before, scores = dict(vars(model)), model.decision_function(X)
+    refusals: list[tuple[Any, Any]] = [
+        (X[:, :2], np.zeros(100)),  # one class
+        (np.full((100, 2), np.nan), y),
+        (np.eye(100, 2) * 1e300, y),  # learning fails
+    ]
+    for rows, labels in refusals:
+        with pytest.raises(ValueError):
+            model.fit(rows, labels)
+        assert vars(model).keys() == before.keys()
+        assert model.n_features_in_ == 3
+        np.testing.assert_array_equal(model.decision_function(X), scores)
+    fresh = OnlineKernelClassifier(budget=20)
+    for rows, labels in refusals:
+        with pytest.raises(ValueError):
+            fresh.partial_fit(rows, labels, classes=[0, 1] if labels.any() else [0])
+        assert not hasattr(fresh, "n_features_in_")
+
+
+def test_a_piece_that_cannot_be_learned_leaves_an_estimator_that_is_not_fitted() -> None:
+    X, y = np.random.default_rng(0).normal(size=(100, 3)), np.arange(100) % 2
+    model = OnlineKernelClassifier(budget=20).partial_fit(X, y, classes=[0, 1])
+    with pytest.raises(ValueError, match="row 70"):
+        model.partial_fit(np.where(np.arange(100)[:, None] == 70, 1e300, X), y)
+    assert not hasattr(model, "n_features_in_")
+    with pytest.raises(NotFittedError):
+        model.predict(X)
+
+
 REFUSED = [
     ({"params": ["ridge"]}, "params must be a dict"),
     (
@@ -387,7 +442,7 @@ def test_partial_fit_asks_for_the_number_of_rounds(learner: str) -> None:
 
 def test_classes_and_no_others() -> None:
     model = small("ahpatron")
-    with pytest.raises(ValueError, match="at most 1,000 classes are played, got 1,001"):
+    with pytest.raises(ValueError, match="at most 1,000 classes are possible, got 1,001"):
         model.partial_fit(X, Y, classes=np.arange(1001))
     with pytest.raises(ValueError, match="Unknown label type: continuous"):
         model.fit(X, np.arange(400) / 7)

@@ -287,9 +287,9 @@ def _known_fault(error: Exception) -> UserError | None:
     if "ahpatron_cli.core.learners" not in sys.modules:
         return None
     from ahpatron_cli.core.errors import LearnerLoadError
-    from ahpatron_cli.core.learners import files_of_others
+    from ahpatron_cli.core.learners import third_party_files
 
-    fault = learner_fault(error, files_of_others())
+    fault = learner_fault(error, third_party_files())
     if fault is None and isinstance(error, LearnerLoadError):
         return UserError(str(error), code=ExitCode.BUG, hint="update or uninstall it")
     return fault

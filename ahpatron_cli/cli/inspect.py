@@ -59,7 +59,7 @@ def inspect(
     Results: the tables and pictures again, without running anything; several files together.
     """
     from ahpatron_cli.cli.console import Conversation
-    from ahpatron_cli.models.file import looks_like_model
+    from ahpatron_cli.data.npz import is_archive
     from ahpatron_cli.output.formats import FORMATS, write_inspected
     from ahpatron_cli.sweep.results_file import looks_like_json
 
@@ -85,9 +85,11 @@ def inspect(
         return ExitCode.OK
     if len(paths) > 1:
         raise usage("only results files can be shown together", "give one PATH")
-    if looks_like_model(path):
-        _refuse_others(context, "a model", ("format",), format)
-        _inspect_model(path, format)
+    if is_archive(path):
+        _refuse_others(context, "a model", ("format", "learner"), format)
+        from ahpatron_cli.sweep.grid import choose_learners
+
+        _inspect_model(path, format, choose_learners(learner)[0] if learner else None)
         return ExitCode.OK
     _refuse_others(context, "data", _DATA, format)
     from ahpatron_cli.core import KERNELS
@@ -135,16 +137,16 @@ def _flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _inspect_model(path: str, format: str) -> None:
+def _inspect_model(path: str, format: str, learner: str | None) -> None:
     """The learner, its parameters and its state; the file is read in full."""
-    from ahpatron_cli.models.checkpoint import ModelOptions, SavedPass
+    from ahpatron_cli.models import ModelOptions, SavedPass
     from ahpatron_cli.output.formats import write_inspected
     from ahpatron_cli.output.inspect_text import model_to_json, print_model
 
-    saved = SavedPass(ModelOptions(resume=path), lambda text: None)
+    saved = SavedPass(ModelOptions(resume=path, learner=learner), lambda text: None)
     model = saved.model
     assert model is not None
-    record = saved.make_pass(saved.setup(), path, model.seed, None).result().record
+    record = saved.continued(path).result().record
     written = datetime.fromtimestamp(Path(path).stat().st_mtime, UTC).isoformat(timespec="seconds")
     shown = model, record, path, written
     write_inspected(format, partial(print_model, *shown), partial(model_to_json, *shown))

@@ -43,11 +43,11 @@ def _words(*words: str) -> Callable[[str], list[str]]:
 
 def _theorems(incomplete: str) -> Iterator[Offer]:
     """Names for --theorem."""
-    from ahpatron_cli.core.theorems import THEOREMS
+    from ahpatron_cli.core.certificates import THEOREMS
 
     for theorem in THEOREMS:
         if theorem.key.startswith(incomplete):
-            yield theorem.key, f"about {theorem.learner}"
+            yield theorem.key, f"about {theorem.learners[0]}"
 
 
 def _parameters(context: typer.Context, incomplete: str) -> Iterator[Offer]:
@@ -199,6 +199,7 @@ Output
       comment lines.
   convert.out  --out FILE  Write LIBSVM text to FILE. [default: to stdout]
 Results
+  predict.learner  -l --learner FILE.py:CLASS  The model's learner, if it is in a file.
   inspect.learner  -l --learner NAME  Show only results of this learner; repeat for several.
   inspect.data  --data NAME  Show only results on this data set; repeat for several.
   metric  --metric NAME  The metric that decides which setting is best: mistake_rate,

@@ -12,7 +12,7 @@ from ahpatron_cli.signals import raise_on_signals
 if TYPE_CHECKING:
     from ahpatron_cli.cli.console import Conversation
     from ahpatron_cli.data.dataset import Preparation
-    from ahpatron_cli.models.checkpoint import SavedPass
+    from ahpatron_cli.models import SavedPass
     from ahpatron_cli.output.predictions import ScoreWriter
 
 _SUFFIXES = {".csv": "csv", ".jsonl": "jsonl"}
@@ -21,6 +21,7 @@ _SUFFIXES = {".csv": "csv", ".jsonl": "jsonl"}
 def predict(
     model: str,
     data: list[str],
+    learner: str | None = None,
     format: str = "csv",
     out: str | None = None,
     max_features: int = 10_000_000,
@@ -35,9 +36,10 @@ def predict(
     from ahpatron_cli.atomic import check_outputs, format_of_suffix
     from ahpatron_cli.cli.console import Conversation
     from ahpatron_cli.data.dataset import Preparation
-    from ahpatron_cli.models.checkpoint import ModelOptions, SavedPass
-    from ahpatron_cli.models.file import looks_like_model
+    from ahpatron_cli.data.npz import is_archive
+    from ahpatron_cli.models import ModelOptions, SavedPass
     from ahpatron_cli.output.predictions import ScoreWriter, open_output
+    from ahpatron_cli.sweep.grid import choose_learners
 
     raise_on_signals()
     talk = Conversation(quiet)
@@ -47,10 +49,11 @@ def predict(
     if data.count("-") > 1:
         raise usage("standard input (-) can be read only once")
     check_outputs({"--out": out}, [model, *data])
+    own = choose_learners([learner])[0] if learner else None
     try:
-        saved = SavedPass(ModelOptions(resume=model, freeze=True), talk.note)
+        saved = SavedPass(ModelOptions(resume=model, freeze=True, learner=own), talk.note)
     except UserError as error:
-        if any(map(looks_like_model, data)):
+        if any(map(is_archive, data)):
             error.hint = "name the model first: `ahpatron predict MODEL DATA`"
         raise
     preparation = Preparation(max_features=max_features, may_lack_labels=True)
@@ -94,7 +97,7 @@ def _score(
     rows = labelled = mistakes = 0
     with open_source(path) as source, talk.progress(source.size, path) as line:
         dataset = stream(source, preparation, known)
-        frozen = saved.make_pass(saved.setup(), dataset.name, 0, None)
+        frozen = saved.continued(dataset.name)
         for batch in dataset.batches():
             scores = frozen.score(batch)
             writer.write(dataset.name, batch.lines, scores)

@@ -14,6 +14,12 @@ from ahpatron_cli.signals import deferred, raise_on_signals
 if TYPE_CHECKING:
     from ahpatron_cli.records import Report
 
+_OF_THE_MODEL = (
+    *("learner", "budget", "kernel", "sigma", "epsilon", "param"),
+    *("scale", "positive", "theorem", "cost"),
+)
+"""Options whose values a model brings along."""
+
 
 def run(
     context: typer.Context,
@@ -98,9 +104,11 @@ def run(
     if resume and typed(context, "seed") and not shuffle:
         raise usage("--seed with --resume requires --shuffle: the model has its own seed")
     if resume:
-        from ahpatron_cli.models.checkpoint import MODEL_OPTIONS
+        from ahpatron_cli.core.learners import is_path
 
-        if known := [name for name in MODEL_OPTIONS if typed(context, name)]:
+        own = len(learner or []) == 1 and is_path((learner or [""])[0])
+        fixed = [name for name in _OF_THE_MODEL if not (own and name == "learner")]
+        if known := [name for name in fixed if typed(context, name)]:
             problem = f"--{known[0]} cannot be combined with --resume: the model has its own"
             raise usage(problem, f"`ahpatron inspect {shlex.quote(resume)}` shows it")
     setups, remarks = single_setups(
@@ -109,9 +117,6 @@ def run(
         param or [],
         {"budget": budget, "sigma": sigma, "epsilon": epsilon},
     )
-    if (save or checkpoint) and any(setup.source for setup in setups):
-        problem = "--save and --checkpoint require a learner that is installed, not one in a file"
-        raise usage(problem, "register it by the entry-point group `ahpatron.learners`")
     if theorem:
         from ahpatron_cli.certify import meet
 
@@ -142,9 +147,9 @@ def run(
     preparation = Preparation(limit, scale, label, max_features, warm_up=not permuted)
     saved, traced = None, bool(predictions or curve)
     if save or resume or freeze or checkpoint:
-        from ahpatron_cli.models.checkpoint import ModelOptions, SavedPass
+        from ahpatron_cli.models import ModelOptions, SavedPass
 
-        models = ModelOptions(save, resume, freeze, checkpoint, every)
+        models = ModelOptions(save, resume, freeze, checkpoint, every, setups[0].source)
         models.check(len(data), len(setups), repeats, not permuted, traced)
         saved = SavedPass(models, talk.note)
     if certify and (resume or checkpoint):

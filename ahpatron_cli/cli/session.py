@@ -38,7 +38,7 @@ from ahpatron_cli.signals import Terminated
 from ahpatron_cli.sweep.statistics import mcnemar
 
 if TYPE_CHECKING:
-    from ahpatron_cli.models.checkpoint import SavedPass
+    from ahpatron_cli.models import SavedPass
 
 _FIRST_MILESTONE = 1000
 
@@ -76,9 +76,9 @@ class Session:
             raise usage("standard input (-) can be read only once")
         for path in self.paths:
             if path.endswith(".npz"):
-                from ahpatron_cli.models.file import looks_like_model
+                from ahpatron_cli.data.npz import is_archive
 
-                if looks_like_model(path):
+                if is_archive(path):
                     hint = f"--resume {path} continues with it"
                     raise usage(f"{path} is a model, not data", hint)
         if self.certify:

@@ -1,14 +1,14 @@
 """The plain NumPy core: kernels, learners and the engine. No I/O, no printing; usable alone.
 
-from ahpatron_cli.core import Ahpatron, Gaussian, play
-tally = play(Ahpatron(budget=400), X, y, Gaussian(sigma=0.5)).tally
+    from ahpatron_cli.core import Ahpatron, Gaussian, play
+    tally = play(Ahpatron(budget=400), X, y, Gaussian(sigma=0.5)).tally
 
-row      an example as the data have it: a line of a dense array, or compressed (`CsrRows`)
-point    a row in kernel-ready form: scaled by σ, centred if dense, its squared length known
-block    64 consecutive rounds whose kernel values are computed together; no result depends on it
-round    one example: predict with f, see the label, update f if the learner wants to
+row      an example as in the data: a row of a dense array, or compressed (`CsrRows`)
+point    a row in kernel-ready form: scaled by σ, centred if dense, with its squared length
+block    up to 64 consecutive rounds whose kernel values are computed together
+round    one example: predict with f, see the label, update f if the margin is small
 S        the active set: the examples that f is made of; |S| is the support size, B the budget
-place    a column of the open block's table of kernel values: the examples of S, then its rounds
+column   of the open block's table of kernel values: the examples of S, then the rounds
 """
 
 # `X as X` makes a name public, for type checkers too
@@ -21,6 +21,8 @@ from ahpatron_cli.core.errors import LearnerLoadError as LearnerLoadError
 from ahpatron_cli.core.errors import LimitReachedError as LimitReachedError
 from ahpatron_cli.core.errors import NumericalError as NumericalError
 from ahpatron_cli.core.errors import ParameterError as ParameterError
+from ahpatron_cli.core.errors import StateError as StateError
+from ahpatron_cli.core.expansion import Expansion as Expansion
 from ahpatron_cli.core.kernels import KERNELS as KERNELS
 from ahpatron_cli.core.kernels import Gaussian as Gaussian
 from ahpatron_cli.core.kernels import Kernel as Kernel
@@ -56,3 +58,16 @@ from ahpatron_cli.core.learners import TighterPerceptron as TighterPerceptron
 from ahpatron_cli.core.learners import find_learner as find_learner
 from ahpatron_cli.core.learners import learner_source as learner_source
 from ahpatron_cli.core.learners import register as register
+from ahpatron_cli.core.multiclass import make_player as make_player
+from ahpatron_cli.core.multiclass import predicted as predicted
+from ahpatron_cli.core.numerics import HINGE as HINGE
+from ahpatron_cli.core.numerics import cancelled as cancelled
+from ahpatron_cli.core.numerics import first_smallest as first_smallest
+from ahpatron_cli.core.numerics import under as under
+from ahpatron_cli.core.numerics import up_to as up_to
+from ahpatron_cli.core.parameters import choice as choice
+from ahpatron_cli.core.parameters import integer as integer
+from ahpatron_cli.core.parameters import real as real
+from ahpatron_cli.core.rows import CsrRows as CsrRows
+from ahpatron_cli.core.span import PrunedExpansion as PrunedExpansion
+from ahpatron_cli.core.span import SpanExpansion as SpanExpansion

@@ -1,152 +1,125 @@
-"""Budget maintenance: which examples of S stay, and what they take over from those that go.
+"""Budget maintenance: which examples of S stay, and what they take over from the others.
 
-With `f = Σ a_i κ(s_i,·)` on S, S2 the kept half and S1 the rest (the paper's Section "Ahpatron"):
+With `f = Σ a_i κ(s_i,·)` on S, S2 the examples that stay and S1 the rest (the paper's Section
+"Ahpatron"):
 
     θ = argmin ‖Σ_{S2} θ_i κ(s_i,·) - f_1‖² + η‖θ‖² = (K_2 + ηI)^{-1} K_21 a_1,    a_2 ← a_2 + θ,
 
-then the result is rescaled to a given norm. S2 may also be more or less than half.
+then the result is rescaled to a given norm. With several classes a has a column per class, and each
+class is projected and rescaled by itself.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import TYPE_CHECKING, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ahpatron_cli.core.blas import dasum, daxpy, ddot, dposv, dsyrk
+from ahpatron_cli.core.numerics import EPS, SLACK, TINY, dasum, daxpy, ddot, dposv, dsyrk
 from ahpatron_cli.core.rows import Floats, Integers
 
-if TYPE_CHECKING:
-    from ahpatron_cli.core.capped import CappedExpansion
-    from ahpatron_cli.core.expansion import Expansion
-
 Selection: TypeAlias = Callable[[Floats, Floats, Floats, float], Integers]
-"""From K, a, f(S) = Ka and η to the examples that stay, in order of age."""
-
-ROUNDING = float(np.finfo(np.float64).eps)
-TINY = float(np.finfo(np.float64).tiny)
-SHARE = 4
-"""One of so many goes, by `selection=nearest`."""
-EQUAL = 1e-10
-NOISE = 1e-4
-"""Losses are compared in units of `EQUAL` of the largest, or of this share of the largest a²."""
-PANEL = 32
-"""Examples that the greedy selection takes between two products of matrices."""
+"""From K, |a|, f(S) = Ka and η to the examples that stay, in order of age."""
 
 
 class Reduction(NamedTuple):
-    """The hypothesis f̄ that replaces f: kept examples, their Gram matrix and coefficients."""
+    """The hypothesis f̄ that replaces f: the examples that stay, and their coefficients.
+
+    With several classes norms are arrays with an entry per class.
+    """
 
     kept: Integers
     gram: Floats
     coefficients: Floats
-    norm: float
+    norm: Any
     """‖f̄‖, rescaled."""
-    norm_before: float
+    norm_before: Any
     """‖f‖, from the Gram matrix."""
     gap: float
-    """‖f - f̄‖: what Theorem 5 calls ζU, of this halving."""
+    """‖f - f̄‖: what Theorem 5 calls ζU, of this halving; not computed for several classes."""
     rescaled: bool
-    """False where f̄ came out as zero, which no factor brings to a norm."""
+    """False if f̄ is zero, which no factor brings to a norm."""
 
 
 def project_onto(
     gram: Floats, coefficients: Floats, select: Selection, ridge: float, norm: float | None
 ) -> Reduction:
-    """Project f onto the examples that `select` keeps; rescale to `norm` (None: that of f)."""
-    values = gram.dot(coefficients)  # f at its own examples
-    kept = select(gram, coefficients, values, ridge)
-    K2, a2 = _part(gram, kept), coefficients.take(kept)
-    a2 += _ridge_solve(K2, values.take(kept) - K2.dot(a2), ridge)  # K_21 a_1: what a_2 leaves of f
-    return _rescaled(kept, K2, a2, ddot(a2, K2.dot(a2)), coefficients, values, norm)
+    """Project f onto the examples that `select` keeps, and rescale it.
 
-
-def _part(gram: Floats, kept: Integers) -> Floats:
-    """The rows and columns of those kept; `clip` only spares the check of numbers."""
-    rows = gram.take(kept, axis=0, mode="clip") if gram.flags.contiguous else gram[kept]
-    return rows.take(kept, axis=1, mode="clip")
-
-
-def project_classes(
-    gram: Floats, coefficients: Floats, select: Selection, ridge: float, norm: float | None
-) -> tuple[Integers, Floats, list[Reduction]]:
-    """`project_onto` for each class, a row of coefficients each, on one S2 for all.
-
-    `select` sees the norms of the examples' coefficients over the classes in place of |a|; it must
-    not be one that looks at values of f. Each class is rescaled to its own norm, or to `norm`.
+    Parameters
+    ----------
+    gram : array of shape (n, n)
+    coefficients : array of shape (n,) or (n, k)
+    select : Selection
+        With several classes it is given the lengths of the rows of a in place of |a| and of f(S).
+    ridge : float
+        η.
+    norm : float or None
+        ‖f̄‖; None is that of f.
     """
-    values = coefficients @ gram
-    sizes = np.sqrt((coefficients * coefficients).sum(axis=0))
-    kept = select(gram, sizes, sizes, ridge)
-    K2, a2 = _part(gram, kept), coefficients[:, kept]
-    a2 = a2 + _ridge_solve(K2, (values[:, kept] - a2 @ K2).T, ridge).T
-    squares = np.einsum("ci,ci->c", a2, a2 @ K2).tolist()
-    rows = zip(a2, squares, coefficients, values, strict=True)
-    return kept, K2, [_rescaled(kept, K2, *row, norm) for row in rows]
+    values = gram.dot(coefficients)  # f at its own examples
+    if coefficients.ndim == 1:
+        kept = select(gram, np.abs(coefficients), values, ridge)
+    else:
+        sizes = np.sqrt(np.square(coefficients).sum(axis=1))
+        kept = select(gram, sizes, sizes, ridge)
+    K2 = gram.take(kept, axis=0, mode="clip").take(kept, axis=1, mode="clip")
+    a2 = coefficients.take(kept, 0)
+    a2 += _ridge_solve(K2, values.take(kept, 0) - K2.dot(a2), ridge)  # K_21 a_1: what a_2 leaves
+    return _rescaled(kept, K2, a2, coefficients, values, norm)
 
 
-def hand_over(gram: Floats, coefficients: Floats, kept: int, norm: float) -> Reduction:
-    """Keep the oldest; each other one hands its coefficient to the most similar that stays.
+def merge_into_nearest(gram: Floats, coefficients: Floats, kept: int, norm: float) -> Reduction:
+    """Keep the oldest examples; add each other coefficient to the most similar example kept.
 
-    Where equal but for rounding, to the oldest of them.
+    Of examples that are equally similar up to rounding, the oldest is chosen.
     """
     similar = gram[:kept, kept:]
     most = similar.max(axis=0)
-    heirs = np.argmax(similar >= most - 1e-9 * np.abs(most), axis=0)
-    merged = coefficients[:kept] + np.bincount(heirs, coefficients[kept:], minlength=kept)
-    K2 = gram[:kept, :kept]
-    squared = float(merged @ K2 @ merged)
-    values = gram @ coefficients
-    return _rescaled(np.arange(kept), K2.copy(), merged, squared, coefficients, values, norm)
+    nearest = np.argmax(similar >= most - 1e-9 * np.abs(most), axis=0)
+    a2 = coefficients[:kept] + np.bincount(nearest, coefficients[kept:], minlength=kept)
+    K2, values = gram[:kept, :kept].copy(), gram @ coefficients
+    return _rescaled(np.arange(kept), K2, a2, coefficients, values, norm)
 
 
 def _rescaled(
-    kept: Integers,
-    K2: Floats,
-    a2: Floats,
-    squared: float,
-    before: Floats,
-    values: Floats,
-    norm: float | None,
+    kept: Integers, K2: Floats, a2: Floats, a: Floats, values: Floats, norm: float | None
 ) -> Reduction:
-    """`f̄ = Σ a2_i κ(s_i,·)` on the kept examples, of squared norm `squared`, brought to `norm`.
-
-    `before` are the coefficients of f, and `values` what it is at its own examples.
-    """
-    norm_before = math.sqrt(max(ddot(before, values), 0.0))
-    overlap = ddot(a2, values.take(kept))
-    target = norm_before if norm is None else norm
-    # Below this, ‖f̄‖² is nothing but the rounding of its sum (κ <= 1).
+    """`f̄ = Σ a2_i κ(s_i,·)` rescaled to `norm`; a and `values` are those of f."""
+    if a2.ndim == 2:
+        squared = np.maximum(np.einsum("ic,ic->c", a2, K2 @ a2), 0.0)
+        before = np.sqrt(np.maximum(np.einsum("ic,ic->c", a, values), 0.0))
+        target = before if norm is None else np.full(len(before), norm)
+        solid = squared > 4 * EPS * np.abs(a2).sum(axis=0) ** 2
+        factors = np.where(solid, target / np.sqrt(np.where(solid, squared, 1.0)), 1.0)
+        after = np.where(solid, target, np.sqrt(squared))
+        return Reduction(kept, K2, a2 * factors, after, before, 0.0, bool(solid.all()))
+    square = ddot(a2, K2.dot(a2))
+    norm_before = math.sqrt(max(ddot(a, values), 0.0))
+    norm_after = norm_before if norm is None else norm
     mass = dasum(a2)
-    rescaled = squared > 4 * ROUNDING * mass * mass
-    factor = target / math.sqrt(squared) if rescaled else 1.0
-    squared, overlap = factor * factor * max(squared, 0.0), factor * overlap
-    return Reduction(
-        kept=kept,
-        gram=K2,
-        coefficients=factor * a2,
-        norm=target if rescaled else math.sqrt(squared),
-        norm_before=norm_before,
-        gap=math.sqrt(max(norm_before**2 - 2 * overlap + squared, 0.0)),
-        rescaled=rescaled,
-    )
+    rescaled = square > 4 * EPS * mass * mass  # else ‖f̄‖² is only the rounding of its sum
+    factor = norm_after / math.sqrt(square) if rescaled else 1.0
+    square, overlap = factor * factor * max(square, 0.0), factor * ddot(a2, values.take(kept))
+    gap = math.sqrt(max(norm_before**2 - 2 * overlap + square, 0.0))
+    norm_after = norm_after if rescaled else math.sqrt(square)
+    return Reduction(kept, K2, factor * a2, norm_after, norm_before, gap, bool(rescaled))
 
 
-def choose_largest(coefficients: Floats) -> Integers:
-    """The half with the largest |a|, in order of age; where equal, the older stays.
+def choose_largest(sizes: Floats) -> Integers:
+    """The half with the largest |a|, in order of age; of equal ones, the older stay.
 
-    Equal means to ten digits of the largest: examples far from all others keep equal coefficients
-    but for the rounding of θ, and rounding must not decide who stays.
+    Equal means to ten digits of the largest: examples far from all others have equal coefficients
+    up to the rounding of θ, and rounding must not decide which of them stay.
     """
-    half = len(coefficients) // 2
-    sizes = np.abs(coefficients)
+    half = len(sizes) // 2
     order = sizes.argsort()
     largest = max(sizes.item(order.item(-1)), TINY)
-    if sizes.item(order.item(-half)) - sizes.item(order.item(-half - 1)) <= 2 * EQUAL * largest:
-        # equal ones from the youngest on, so that the older are among the last half
-        order = np.rint(sizes / (EQUAL * largest))[::-1].argsort(kind="stable")
+    if sizes.item(order.item(-half)) - sizes.item(order.item(-half - 1)) <= 2 * SLACK * largest:
+        # sort equal ones from the youngest on, so that the older are in the last half
+        order = np.rint(sizes / (SLACK * largest))[::-1].argsort(kind="stable")
         order = len(sizes) - 1 - order
     kept = order[len(order) - half :]
     kept.sort()
@@ -159,19 +132,19 @@ def choose_greedily(gram: Floats, values: Floats, ridge: float) -> Integers:
     Repeatedly take the example with the largest `r_i²/d_i`, where r are the values at S of the part
     of f not yet explained and d_i is the squared distance of κ(s_i,·) to the span of those taken,
     plus η. A pivoted Cholesky factorisation of K + ηI, stopped half-way, keeps both up to date; the
-    rest of K follows a panel at a time.
-    Where gains are equal but for rounding, as those of duplicates are, the older is taken.
+    rest of K follows a panel of 32 columns at a time.
+    Of gains that are equal up to rounding, as those of duplicates are, the oldest is taken.
     """
-    size = len(values)
+    size, panel_size = len(values), 32
     residual = values.copy()
     distance = gram.diagonal() + ridge
-    left = gram.copy().T  # its lower triangle: K minus what those of earlier panels explain
-    panel = np.empty((PANEL, size))  # row k: the column of the factor that the k-th of it added
+    left = gram.copy().T  # lower triangle: K minus what earlier panels explain
+    panel = np.empty((panel_size, size))  # row k: a column of the factor
     taken = np.zeros(size, dtype=bool)
     gain = residual * residual / distance
     floor = 1e-20 * float(gain.max())
     for number in range(size // 2):
-        k = number % PANEL
+        k = number % panel_size
         if number and not k:
             left = dsyrk(-1.0, panel.T, beta=1.0, c=left, lower=1, overwrite_c=1)
         np.multiply(residual, residual, out=gain)
@@ -192,51 +165,51 @@ def choose_greedily(gram: Floats, values: Floats, ridge: float) -> Integers:
     return np.flatnonzero(taken)
 
 
-def choose_nearest(gram: Floats, coefficients: Floats) -> Integers:
-    """The three quarters that stay when those go which their neighbours replace best.
+def choose_nearest(gram: Floats, sizes: Floats) -> Integers:
+    """The three quarters that stay when the examples leave that a neighbour replaces best.
 
-    The neighbour of s_i is the example j ≠ i with the largest `κ_ij²/κ_jj`, and what is lost where
-    j takes over from i is the squared distance of `a_i κ(s_i,·)` to the span of `κ(s_j,·)`,
+    The neighbour of s_i is the example j ≠ i with the largest `κ_ij²/κ_jj`. If j replaces i, the
+    squared distance of `a_i κ(s_i,·)` to the span of `κ(s_j,·)` is lost:
 
         loss_i = a_i²·(κ_ii - κ_ij²/κ_jj).
 
-    From the smallest loss on, i goes unless its neighbour has gone, or has to stay for another one
-    that went; if these are too few, the smallest losses among the rest go, too. (Budgeted SGD
-    merges pairs by such a loss, one at a time.) What stands in for them is then found by the
-    projection onto all that stay, not only onto the neighbour.
+    From the smallest loss on, i leaves unless its neighbour has left, or is needed by another
+    example that left; if these are too few, the smallest losses among the rest leave, too.
+    (Budgeted SGD merges pairs by such a loss, one at a time.) The projection is then onto all
+    examples that stay, not only onto the neighbours.
 
-    Where equal but for rounding, the older is the neighbour, and the younger goes. If every example
-    has a duplicate, all losses are 0 but for rounding: they are small beside a², and so equal.
+    Of examples that are equal up to rounding, the older is the neighbour, and the younger leaves.
+    If every example has a duplicate, all losses are 0 up to rounding: they are compared with a².
     """
-    size = len(coefficients)
+    size = len(sizes)
     diagonal = gram.diagonal()
     neighbours, closest = _neighbours(gram, diagonal)
-    squares = coefficients * coefficients
+    squares = sizes * sizes
     losses = squares * np.maximum(diagonal - closest, 0.0)
-    largest = max(losses.max(), NOISE * squares.max(), TINY)
-    losses = np.rint(losses / (EQUAL * largest))
+    largest = max(losses.max(), 1e-4 * squares.max(), TINY)
+    losses = np.rint(losses / (SLACK * largest))
     younger_first: list[int] = (size - 1 - losses[::-1].argsort(kind="stable")).tolist()
-    left = max(size // SHARE, 1)
+    left = max(size // 4, 1)
     stays, needed = [True] * size, [False] * size
     nearest: list[int] = neighbours.tolist()
-    for one in younger_first:
-        if not needed[one] and stays[nearest[one]]:
-            stays[one], needed[nearest[one]] = False, True
+    for i in younger_first:
+        if not needed[i] and stays[nearest[i]]:
+            stays[i], needed[nearest[i]] = False, True
             left -= 1
             if not left:
                 break
-    for one in younger_first[: size if left else 0]:
-        if left and stays[one]:
-            stays[one] = False
+    for i in younger_first[: size if left else 0]:
+        if left and stays[i]:
+            stays[i] = False
             left -= 1
     return np.flatnonzero(stays)
 
 
 def _neighbours(gram: Floats, diagonal: Floats) -> tuple[Integers, Floats]:
-    """For each i the j ≠ i with the largest `κ_ij²/κ_jj`, the oldest of equal ones; and that."""
-    shared = np.abs(gram)  # the square has the same order, but denormals, which are slow
+    """For each i the j ≠ i with the largest `κ_ij²/κ_jj`, of equal ones the oldest; and `κ²`."""
+    shared = np.abs(gram)  # squares have the same order, but would be denormal numbers
     lengths = diagonal
-    if not (np.abs(diagonal - 1.0) <= EQUAL).all():
+    if not (np.abs(diagonal - 1.0) <= SLACK).all():
         shared /= np.sqrt(np.where(diagonal > 0, diagonal, np.inf))
         lengths = np.ones(len(gram))
     np.fill_diagonal(shared, -1.0)
@@ -247,7 +220,7 @@ def _neighbours(gram: Floats, diagonal: Floats) -> tuple[Integers, Floats]:
     second = np.maximum(shared.max(axis=1), 0.0)
     shared[rows, neighbours] = most
     squares = np.maximum(most, 0.0) ** 2 / lengths.take(neighbours)
-    enough = squares - EQUAL
+    enough = squares - SLACK
     tied = np.flatnonzero((second * second >= enough) & (enough > 0))
     if len(tied):
         neighbours[tied] = (shared[tied] >= np.sqrt(enough[tied])[:, None]).argmax(axis=1)
@@ -258,8 +231,8 @@ def _neighbours(gram: Floats, diagonal: Floats) -> tuple[Integers, Floats]:
 
 
 def _ridge_solve(K: Floats, right: Floats, ridge: float) -> Floats:
-    """`(K + ηI)^{-1} right`; where η is lost in the rounding of K, by pseudo-inverse."""
-    noise = len(K) ** 2 * ROUNDING  # κ <= 1: no eigenvalue is above len(K)
+    """`(K + ηI)^{-1} right`; by pseudo-inverse if η is lost in the rounding of K."""
+    noise = len(K) ** 2 * EPS  # κ <= 1: no eigenvalue is above len(K)
     if ridge > noise:
         # Values far below the rounding of 1 become 0: their products would be denormal numbers,
         # with which some CPUs take four times as long.
@@ -277,38 +250,8 @@ def _ridge_solve(K: Floats, right: Floats, ridge: float) -> Floats:
 
 
 SELECT: dict[str, Selection] = {
-    "magnitude": lambda gram, coefficients, values, ridge: choose_largest(coefficients),
-    "greedy": lambda gram, coefficients, values, ridge: choose_greedily(gram, values, ridge),
-    "nearest": lambda gram, coefficients, values, ridge: choose_nearest(gram, coefficients),
+    "magnitude": lambda gram, sizes, values, ridge: choose_largest(sizes),
+    "greedy": lambda gram, sizes, values, ridge: choose_greedily(gram, values, ridge),
+    "nearest": lambda gram, sizes, values, ridge: choose_nearest(gram, sizes),
 }
-"""Which examples stay, by name."""
-
-
-def oldest_smallest(values: Floats) -> int:
-    """The age of the smallest value; of those equal up to rounding of the largest, the oldest."""
-    smallest = values.item(values.argmin())
-    largest = max(values.item(values.argmax()), -smallest, TINY)
-    return int((values <= smallest + EQUAL * largest).argmax())
-
-
-def drop_any(f: Expansion, rng: np.random.Generator) -> float:
-    """Drop an example uniformly at random; the probability of each other one to stay."""
-    size = f.size
-    f.drop(int(rng.integers(size)))
-    return (size - 1) / size
-
-
-def drop_small(f: CappedExpansion, rng: np.random.Generator) -> float:
-    """Drop example i with probability `p_i = 1 - (|S|-1)·|a_i|/Σ|a_j|`, at least 0; `1 - p_i`."""
-    size = f.size
-    if f.all_equal:  # and so are their odds
-        f.drop(int(rng.random() * size))
-        return (size - 1) / size
-    kept = f.sizes()
-    present = kept > 0
-    kept *= (size - 1) / dasum(kept)  # 1 - p
-    odds = present - kept
-    odds = np.maximum(odds, 0.0, out=odds).cumsum()
-    gone = int(odds.searchsorted(rng.random() * odds.item(-1), side="right"))
-    f.drop_at(gone)
-    return float(kept.item(gone))
+"""Rules that select the examples that stay, by name."""

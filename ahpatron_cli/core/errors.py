@@ -1,4 +1,4 @@
-"""What the core refuses. Each error has a `kind`, so that callers need not read its message."""
+"""Errors of the core. Each has a `kind`, so that callers need not read its message."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class ParameterError(CoreError, ValueError):
 
 
 class NumericalError(CoreError, ArithmeticError):
-    """A value that cannot be computed with; `row` counts from 0 within what was handed over."""
+    """A value that cannot be computed; `row` counts from 0 within the rows that were passed."""
 
     def __init__(
         self,
@@ -34,13 +34,13 @@ class NumericalError(CoreError, ArithmeticError):
         super().__init__(message, row, kind)
         self.row, self.kind = row, kind
 
-    def later(self, rows: int) -> NumericalError:
+    def shifted(self, rows: int) -> NumericalError:
         """The same error, `rows` rows later in a longer piece."""
         return type(self)(str(self), self.row + rows, self.kind)
 
 
 class LimitReachedError(CoreError, RuntimeError):
-    """The active set would outgrow a limit that was set; `name` is the parameter's."""
+    """The active set would outgrow a limit; `name` is the parameter's."""
 
     kind = "limit"
 
@@ -50,7 +50,7 @@ class LimitReachedError(CoreError, RuntimeError):
 
 
 class LearnerLoadError(CoreError, ImportError):
-    """A learner of somebody else's that cannot be loaded; `source` says from where."""
+    """A third-party learner that cannot be loaded; `source` is its file or distribution."""
 
     kind = "load"
 
@@ -60,6 +60,6 @@ class LearnerLoadError(CoreError, ImportError):
 
 
 class StateError(CoreError, ValueError):
-    """A state that no pass can have written."""
+    """A saved state that is damaged, or of another learner."""
 
     kind = "state"

@@ -11,22 +11,13 @@ from typing import ClassVar
 import numpy as np
 
 from ahpatron_cli.core.errors import NumericalError
-from ahpatron_cli.core.parameters import Declared, real, whole
+from ahpatron_cli.core.numerics import EPS, HUGE, LOWEST, TRUSTED
+from ahpatron_cli.core.parameters import Declared, integer, real
 from ahpatron_cli.core.points import DensePoints, Points, SparsePoints
 from ahpatron_cli.core.rows import CsrRows, Floats, Rows, as_double, row_sums, unit_rows
 
-ROUNDING = float(np.finfo(np.float64).eps)
-TRUSTED = 1e-9
-"""The rounding error that an exponent may carry before it is computed again by subtraction."""
-NEGLIGIBLE = 1e-12
-"""The rounding error by which an exponent may be above 0."""
-HUGE = 2.0**1020
-"""Half norms from here on are refused: sums of two, and squares of sums of roots, must fit too."""
-LOWEST = -745.2
-"""`exp` of anything below is 0, and 10 to 80 times slower than above."""
 
-
-@dataclass
+@dataclass(frozen=True)
 class Kernel(Declared):
     """What all kernels share: the way from rows to points."""
 
@@ -66,7 +57,7 @@ class Kernel(Declared):
         return [1.0] * points.size
 
 
-@dataclass
+@dataclass(frozen=True)
 class Gaussian(Kernel):
     """`κ(u, v) = exp(-‖u - v‖² / (2σ²))`."""
 
@@ -82,10 +73,10 @@ class Gaussian(Kernel):
     def between(self, left: Points, right: Points, out: Floats | None = None) -> Floats:
         """One product gives the exponents; those that lost digits are computed again."""
         exponents = left.exponents(right, out)
-        rounding = 4 * ROUNDING * (left.largest + right.largest)
+        rounding = 4 * EPS * (left.largest + right.largest)
         if rounding > TRUSTED:
             _mend(exponents, left, right)
-        if rounding > NEGLIGIBLE:
+        if rounding > 1e-12:
             np.minimum(exponents, 0.0, out=exponents)
         lowest = -((left.largest**0.5 + right.largest**0.5) ** 2)
         return _exp(exponents, lowest)
@@ -93,13 +84,13 @@ class Gaussian(Kernel):
 
 def _mend(exponents: Floats, left: Points, right: Points) -> None:
     """Compute by subtraction what lost digits in the product, unless κ is 0 there anyway."""
-    trusted = TRUSTED / (4 * ROUNDING)  # the sum of half norms up to which the product is good
+    trusted = TRUSTED / (4 * EPS)  # the sum of half norms up to which the product is good
     rows = np.flatnonzero(left.half_norms + right.half_norms.max(initial=0.0) > trusted)
     columns = np.flatnonzero(right.half_norms + left.half_norms.max(initial=0.0) > trusted)
     if not len(rows) or not len(columns):
         return
     place = np.ix_(rows, columns)
-    doubt = 4 * ROUNDING * (left.half_norms[rows, None] + right.half_norms[columns])
+    doubt = 4 * EPS * (left.half_norms[rows, None] + right.half_norms[columns])
     doubtful = (doubt > TRUSTED) & ~(exponents[place] + doubt < LOWEST)
     if doubtful.any():
         exact = -0.5 * left.subset(rows).differences(right.subset(columns), power=2)
@@ -118,7 +109,7 @@ def _exp(exponents: Floats, lowest: float) -> Floats:
     return exponents
 
 
-@dataclass
+@dataclass(frozen=True)
 class Laplacian(Kernel):
     """`κ(u, v) = exp(-‖u - v‖₁ / σ)`."""
 
@@ -136,13 +127,13 @@ class Laplacian(Kernel):
         return _exp(np.negative(distances, out=distances), lowest=-np.inf)
 
 
-@dataclass
+@dataclass(frozen=True)
 class Polynomial(Kernel):
     """`κ(u, v) = ((⟨u, v⟩ + c) / √((‖u‖² + c)(‖v‖² + c)))^p`, so that κ(x, x) = 1."""
 
     name = "polynomial"
 
-    degree: int = whole("p", "degree of the polynomial", default=2, at_least=1, at_most=100)
+    degree: int = integer("p", "degree of the polynomial", default=2, at_least=1, at_most=100)
     offset: float = real("c", "constant added to the inner product", default=1.0, over=0)
 
     def between(self, left: Points, right: Points, out: Floats | None = None) -> Floats:
@@ -154,7 +145,7 @@ class Polynomial(Kernel):
         return np.clip(cosines, -1.0, 1.0) ** self.degree
 
 
-@dataclass
+@dataclass(frozen=True)
 class Linear(Kernel):
     """`κ(u, v) = ⟨u, v⟩ / (‖u‖·‖v‖)`, the cosine; 0 for a row of zeros, κ(0, 0) included."""
 

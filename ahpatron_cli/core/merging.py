@@ -15,9 +15,9 @@ There g' = 0 reads, with h = 1/(1 + e^(-s)),
 and u is concave for s <= 0: Newton's method from `s = ln(m/(1-m)) + ln κ`, where u <= 0, climbs to
 the one root there is.
 
-Both the loss and h are read from tables over (m, √κ) by bilinear interpolation. That is quick; and
-it is what makes merging well defined: examples that never merged have equal coefficients, so m = ½,
-where two maxima of g become one at κ = e^(-2), and h itself is as steep there as a cube root.
+Both the loss and h are read from tables over (m, √κ) by bilinear interpolation. That is quick, and
+it makes merging well defined: examples that never merged have equal coefficients, so m = ½, where
+two maxima of g become one at κ = e^(-2), and h itself is as steep there as a cube root.
 """
 
 from __future__ import annotations
@@ -29,97 +29,86 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ahpatron_cli.core.blas import daxpy
 from ahpatron_cli.core.errors import NumericalError
-from ahpatron_cli.core.expansion import CANCELLED, Expansion
+from ahpatron_cli.core.expansion import Expansion
+from ahpatron_cli.core.numerics import CANCELLED, SLACK, daxpy
 from ahpatron_cli.core.points import NARROW, DensePoints, Points, SparsePoints
-from ahpatron_cli.core.rows import Floats, Integers
+from ahpatron_cli.core.rows import Floats
 
 CELLS = 256
-"""Of the tables, along each of m and √κ."""
+"""Cells of the tables, along each of m and √κ."""
 EDGES = CELLS + 2
-"""Of the cells, and one more."""
-FEW = 12
-"""So many partners are looked at one by one."""
-EQUAL_LOSS = 1e-10
-"""Losses, in units of a_i², that differ by this are equal but for rounding."""
-SHORT = 150.0
-"""Half norms below this leave every exponent its digits, so that κ is at most 1 + 1e-12, and keep
-`exp` from numbers so small that it is slow."""
-NEWTON_STEPS = 60
-"""Enough next to m = ½ and κ = e^(-2), too, where each step only halves the error."""
 
 
 class MergingExpansion(Expansion):
-    """`f = Σ_i a_i κ(s_i,·)` with points s_i that need not be rows of the data, and so are dense.
+    """An expansion whose points need not be rows of the data, and so are dense.
 
     Sparse rows that are narrow enough become dense; wide ones are refused.
     """
 
     points: DensePoints
 
-    def open(self, block: Points, labels: Floats) -> None:
-        super().open(_dense(block), labels)
-        # no merged point is longer than the longest, so this holds for the whole block
-        self._short = self.points.largest < SHORT
+    def open(self, block: Points) -> None:
+        super().open(self._dense(block))
 
     def at(self, points: Points) -> Floats:
-        return super().at(_dense(points))
+        return super().at(self._dense(points))
 
-    def compress(self, origin: Floats | None) -> None:
+    def _dense(self, points: Points) -> DensePoints:
+        """The same points, dense and at least as wide as S."""
+        dense = _dense(points)
+        return dense if self.points is None else dense.widened(self.points.width)
+
+    def to_sparse(self, origin: Floats | None) -> None:
         """Stay dense; only the origin changes, because sparse rows have none."""
         if self.points is not None and origin is not None:
-            points = _dense(self.points).widened(len(origin))
+            points = self.points.widened(len(origin))
             self.points = DensePoints(points.coordinates + origin)
 
-    def merge_smallest(self) -> None:
-        """Merge the smallest |a| with the partner that costs least; with none, drop it.
+    def suits(self, sparse: bool, width: int) -> bool:
+        return sparse or super().suits(sparse, width)
 
-        Partners have the same sign. The merged point takes the partner's place. Where equal but for
-        rounding, the older is the smallest, and the older is the partner.
+    def merge_smallest(self) -> None:
+        """Merge the smallest |a| with the partner of its sign that costs least; with none, drop it.
+
+        The merged point takes the partner's column. Of examples that are equal up to rounding, the
+        oldest is the smallest, and the oldest is the partner.
         """
-        a, age = self._a, self.smallest()
-        i = self._places.item(age)
+        a, i = self.a, self.smallest
         a_i = a.item(i)
         if not math.isfinite(a_i):
-            raise NumericalError("a coefficient is not a finite number", self._now, "score")
+            raise NumericalError("a coefficient is not a finite number", self.t, "score")
         partners = a > 0.0 if a_i > 0 else a < 0.0
         partners[i] = False
-        places = partners.nonzero()[0]
-        if len(places):
-            k = self._similar(i, places)
-            chosen = cheapest(a_i, a.take(places), k)
-            j = places.item(chosen)
+        columns = partners.nonzero()[0]
+        if len(columns):
+            k = self._similar(i, 0).take(columns)
+            chosen = cheapest(a_i, a.take(columns), k)
+            j = columns.item(chosen)
             self._merge(i, j, *best_point(a_i / (a_i + a.item(j)), k.item(chosen)))
-        self.drop(age)
-
-    def _similar(self, place: int, places: Integers) -> Floats:
-        """κ of the example in this place and of those in `places`."""
-        if self._short:
-            return np.exp(self.points.exponents_of(place).take(places))
-        one = self.points.slice(place, place + 1)
-        row: Floats = self.kernel.between(one, self.points)[0]
-        return row.take(places)
+        self.drop(i)
 
     def _merge(self, i: int, j: int, h: float, g: float) -> None:
-        """Put z, with its coefficient, in the place j; what is in the place i stays.
+        """Put z, with its coefficient, in column j; column i stays.
 
-        Coefficients are those up to the lazy scale. The rounds of the block whose places were taken
-        by merged points are over: the values of z there are never read.
+        The rounds of the block whose columns hold merged points are over: the values of z there are
+        never read.
         """
-        before, stored = self._a.item(j), (self._a.item(i) + self._a.item(j)) * g
+        before, after = self.a.item(j), (self.a.item(i) + self.a.item(j)) * g
         self.points.put_between(i, j, h)
-        if self._short:
-            new = np.exp(self.points.exponents_of(j, self._first))
-        else:
-            block = self.points.slice(self._first, self.points.size)
-            new = self.kernel.between(block, self.points.slice(j, j + 1))[:, 0]
-        column = self._table[:, j]
-        daxpy(column, self._g, a=-before)  # in place
-        daxpy(new, self._g, a=stored)
-        column[:], self._a[j] = new, stored
-        self._noise += CANCELLED * abs(stored)
-        self.norm_squared = math.nan
+        new, column = self._similar(j, self.n), self.K[:, j]
+        daxpy(column, self.g, a=-before)
+        daxpy(new, self.g, a=after)
+        column[:], self.a[j] = new, after
+        self.noise += CANCELLED * abs(after)
+
+    def _similar(self, column: int, start: int) -> Floats:
+        """κ of the example in this column and of those in the columns from `start` on."""
+        if self.points.largest < 150.0:  # every exponent has its digits, and exp is quick
+            return np.exp(self.points.exponents_of(column, start))
+        others = self.points.slice(start, self.points.size)
+        row: Floats = self.kernel.between(self.points.slice(column, column + 1), others)[0]
+        return row
 
 
 def _dense(points: Points) -> DensePoints:
@@ -134,21 +123,21 @@ def _dense(points: Points) -> DensePoints:
 
 
 def cheapest(a: float, others: Floats, k: Floats) -> int:
-    """Which of the others costs least to merge with; the oldest of those equal but for rounding.
+    """Which of the others costs least to merge with; of those equal up to rounding, the oldest.
 
-    Losses fall as κ rises: where the most similar one loses l, all that can lose as little have a
-    κ from `least_similar(l)` on. They are few, mostly.
+    Losses fall as κ rises: if the most similar one loses l, all that can lose as little have a κ
+    from `least_similar(l)` on, usually a few.
     """
     most = int(k.argmax())
     loss = read_loss(a / (a + others.item(most)), k.item(most))
     near = (k >= least_similar(loss)).nonzero()[0]
     if len(near) == 1:
         return most
-    if len(near) > FEW:
+    if len(near) > 12:
         losses = read_losses(a / (a + others.take(near)), k.take(near)).tolist()
     else:
         losses = [read_loss(a / (a + others.item(j)), k.item(j)) for j in near.tolist()]
-    enough = min(losses) + EQUAL_LOSS
+    enough = min(losses) + SLACK
     return near.item(next(j for j, loss in enumerate(losses) if loss <= enough))
 
 
@@ -162,7 +151,7 @@ def best_point(m: float, k: float) -> tuple[float, float]:
 
 
 def read_loss(m: float, k: float) -> float:
-    """`read_losses` of one pair: on arrays of one it would take ten times as long."""
+    """Loss of one pair; `read_losses` on arrays of one would take ten times as long."""
     return _read(tables().losses, m, k)
 
 
@@ -196,11 +185,11 @@ def read_losses(m: Floats, k: Floats) -> Floats:
 
 
 def least_similar(loss: float) -> float:
-    """The κ below which no partner, whatever its m, costs as little as this but for rounding.
+    """The κ below which no partner, whatever its m, costs as little as this up to rounding.
 
     Between two columns of the table, no loss is below the lowest of the right one.
     """
-    right = bisect.bisect_left(tables().gains, -(loss + EQUAL_LOSS))
+    right = bisect.bisect_left(tables().gains, -(loss + SLACK))
     return (max(right - 1, 0) / CELLS) ** 2
 
 
@@ -223,7 +212,7 @@ def tables() -> Tables:
     m, k = (0.5 * grid[1:])[:, None], (grid[1:] ** 2)[None, :]
     log_k, log_odds = np.log(k), np.log(m / (1 - m))
     s = log_odds + log_k
-    for _ in range(NEWTON_STEPS):
+    for _ in range(60):  # enough at m = ½ and κ = e^(-2), too, where a step halves the error
         t = np.tanh(0.5 * s)
         slope = np.maximum(1 + 0.5 * log_k * (1 - t * t), 1e-9)  # 0 where two roots are one
         s += np.maximum(log_odds - s - log_k * t, 0.0) / slope
@@ -235,7 +224,7 @@ def tables() -> Tables:
     losses[1:, 1:] = -np.expm1(2 * log_k * (1 - inner) ** 2)
     losses[1:, 1:] -= r * r * np.expm1(2 * log_k * inner * inner)
     losses[1:, 1:] -= 2 * r * k * np.expm1(-2 * log_k * inner * (1 - inner))
-    # m → 0: what is left of κ(s_i,·) beside κ(s_j,·) and its derivative towards s_i
+    # m → 0: the part of κ(s_i,·) outside the span of κ(s_j,·) and its derivative towards s_i
     losses[0, 1:] = 1 - k * k * (1 - 2 * log_k)
     flat = losses.ravel()
     return Tables(flat.tolist(), h.ravel().tolist(), flat, (-losses.min(axis=0)).tolist())

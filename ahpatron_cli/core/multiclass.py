@@ -1,6 +1,8 @@
-"""More than two classes: a pass whose f(x) has a value f_c(x) for each class c.
+"""More than two classes: f(x) has a value f_c(x) for each class c.
 
-Labels are the numbers of the classes, 0 to k - 1, in the order of their labels.
+Labels are the numbers of the classes, from 0 on. The class with the largest value is predicted; of
+classes that are equal up to rounding, the first. `SharedPlayer` learns all classes on one active
+set, `OneAgainstRestPlayer` has a player for each class.
 """
 
 from __future__ import annotations
@@ -11,118 +13,77 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
 
-from ahpatron_cli.core.classwise import SHARED, SharingLearner, class_margins, predicted
-from ahpatron_cli.core.engine import BLOCK, NEAR_TIE, Player, Tally
-from ahpatron_cli.core.hypothesis import Hypothesis, Standing
+from ahpatron_cli.core.engine import Player, Tally
+from ahpatron_cli.core.errors import NumericalError
+from ahpatron_cli.core.expansion import Hypothesis
 from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.learners.base import Learner
+from ahpatron_cli.core.learners.base import SHARED, Learner
+from ahpatron_cli.core.numerics import CANCELLED, NEAR_TIE
 from ahpatron_cli.core.points import Points
 from ahpatron_cli.core.rows import Floats, Integers
-from ahpatron_cli.core.state import Saved, Stored
+from ahpatron_cli.core.state import State, StateReader
 
+MAX_CLASSES = 1000
 LOOK_AHEAD = 8
-"""Rounds whose margins are compared together, if the last round was an update; else more."""
+"""Rounds whose margins are compared at once."""
+
+
+def predicted(scores: Floats) -> Integers:
+    """Predicted class of each row of scores: the largest; of equal ones up to rounding, the first.
+
+    Parameters
+    ----------
+    scores : array of shape (n, k)
+
+    Returns
+    -------
+    array of int of shape (n,)
+    """
+    slack = CANCELLED * np.abs(scores).max(axis=1, keepdims=True)
+    return np.asarray((scores >= scores.max(axis=1, keepdims=True) - slack).argmax(axis=1))
+
+
+def class_margins(scores: Floats, labels: Floats) -> tuple[Floats, Integers]:
+    """Margin `f_y(x) - max_{c≠y} f_c(x)` of each round, and the class that the maximum is of.
+
+    Values that are equal up to rounding have the margin 0, and the first of them is the maximum.
+    """
+    rounds, own = np.arange(len(labels)), labels.astype(np.int64)
+    slack = CANCELLED * np.abs(scores).max(axis=1)
+    others = scores.copy()
+    others[rounds, own] = -np.inf
+    best = others.max(axis=1)
+    margins = scores[rounds, own] - best
+    margins[np.abs(margins) <= slack] = 0.0
+    return margins, (others >= (best - slack)[:, None]).argmax(axis=1)
 
 
 @dataclass
 class ClassTally(Tally):
-    """What is counted over the rounds of a pass with several classes.
+    """Counts over the rounds of a pass with several classes; updates are summed over learners.
 
-    `failures` are rounds whose margin f_y - max f_c is at most 0; `updates` and `margin_updates`
-    are summed over the learners.
+    Attributes
+    ----------
+    confusion : array of int of shape (k, k)
+        Rounds by true class (rows) and predicted class (columns).
     """
 
     confusion: Integers = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
-    """Rounds by true class (rows) and predicted class (columns)."""
 
-
-class MulticlassPlayer(Player):
-    """A learner's pass over a stream of k classes: one against the rest, or on one shared S."""
-
-    f: Hypothesis | OneAgainstRest
-    tally: ClassTally
-
-    def __init__(
-        self,
-        learner: Learner[Any],
-        kernel: Kernel | None = None,
-        *,
-        classes: int,
-        seed: Sequence[int] = (0,),
-        horizon: int | None = None,
-        block: int = BLOCK,
-        costs: Sequence[float] | None = None,
-    ) -> None:
-        """`costs` are those of the examples of each class, if they are not all 1."""
-        super().__init__(learner, kernel, seed=seed, horizon=horizon, block=block, costs=costs)
-        self._columns = (classes,)
-        if isinstance(self.learner, SharingLearner) and self.learner.multiclass == SHARED:
-            self.f = self.learner.shared(self.kernel, classes)
-        else:
-            seeds = ((*seed, c) for c in range(classes))
-            self.f = OneAgainstRest(
-                [Player(learner, kernel, seed=one, horizon=horizon, block=block) for one in seeds]
-            )
-        self.forget_counts()
-
-    def play_block(self, block: Points, labels: Floats, costs: Floats | None = None) -> ArrayLike:
-        if self._costs is not None:
-            costs = self._costs[labels.astype(np.int64)]
-        if isinstance(self.f, Hypothesis):
-            return self._play_shared(self.f, block, labels, costs)
-        scores = np.empty((len(labels), *self._columns))
-        for c, player in enumerate(self.f.players):
-            player.tally = self.tally  # where updates are counted
-            scores[:, c] = player.play_block(block, np.where(labels == c, 1.0, -1.0), costs)
-        return scores
-
-    def _play_shared(self, f: Hypothesis, block: Points, labels: Floats, costs: Any) -> Floats:
-        """f_c(x) of each round and class, as it was when it was predicted."""
-        learner, tally = self.learner, self.tally
-        assert isinstance(learner, SharingLearner)
-        f.open(block, labels)
-        rounds, now, look = len(labels), 0, LOOK_AHEAD
-        scores = np.empty((rounds, *self._columns))
-        while now < rounds:  # from one update to the next f stays the same
-            values = f.values()[now : min(now + look, rounds)]
-            margins, _ = class_margins(values, labels[now : now + len(values)])
-            due = learner.wants_class(margins).nonzero()[0]
-            ahead = due.item(0) if len(due) else len(values)
-            scores[now : now + ahead] = values[:ahead]
-            learner.pass_over(values[:ahead], labels[now : now + ahead])
-            now += ahead
-            if not len(due):
-                look *= 2
-                continue
-            look = LOOK_AHEAD
-            scores[now] = value = np.asarray(f.value(now))
-            (margin,), (rival,) = class_margins(value[None], labels[now : now + 1])
-            if costs is not None:
-                learner.__dict__["_weight"] = costs.item(now)
-            y = int(labels[now])
-            if learner.update_class(f, value, y, int(rival), float(margin)) is not False:
-                tally.updates += 1
-                tally.margin_updates += bool(margin > 0)
-            now += 1
-        f.close()
-        return scores
-
-    def _judge(self, scores: Floats, labels: Floats, spared: int = 0) -> None:
-        tally, true, found = self.tally, labels.astype(np.int64), predicted(scores)
-        tally.baseline_mistakes += self._baseline(true)
-        tally.confusion = tally.confusion.copy()
-        np.add.at(tally.confusion, (true, found), 1)
-        tally.rounds += len(labels)
-        tally.mistakes += int(np.count_nonzero(found != true))
-        tally.failures += int(np.count_nonzero(class_margins(scores, labels)[0] <= 0))
-        two = np.partition(scores[spared:], -2, axis=1)[:, -2:]
-        tally.near_ties += int(np.count_nonzero(two[:, 1] - two[:, 0] < NEAR_TIE))
+    def count(self, scores: Floats, labels: Floats) -> None:
+        true, chosen = labels.astype(np.int64), predicted(scores)
+        two = np.partition(scores[int(self.rounds == 0) :], -2, axis=1)[:, -2:]
+        self.near_ties += int(np.count_nonzero(two[:, 1] - two[:, 0] < NEAR_TIE))
+        self.baseline_mistakes += self._baseline(true)
+        np.add.at(self.confusion, (true, chosen), 1)
+        self.rounds += len(labels)
+        self.mistakes += int(np.count_nonzero(chosen != true))
+        self.nonpositive_margins += int(np.count_nonzero(class_margins(scores, labels)[0] <= 0))
 
     def _baseline(self, true: Integers) -> int:
-        """Mistakes of always the most frequent class so far; the first of equally frequent ones."""
-        counts: list[int] = self.tally.confusion.sum(axis=1).tolist()
+        """Mistakes of predicting the most frequent class so far; the first of equal ones."""
+        counts: list[int] = self.confusion.sum(axis=1).tolist()
         leader, mistakes = counts.index(max(counts)), 0
         for y in true.tolist():
             mistakes += y != leader
@@ -131,101 +92,218 @@ class MulticlassPlayer(Player):
                 leader = y
         return mistakes
 
-    def forget_counts(self) -> None:
-        self.tally = ClassTally(confusion=np.zeros(2 * self._columns, dtype=np.int64))
+    def load_state_dict(self, state: StateReader) -> None:
+        self.confusion = state.array("confusion", self.confusion.shape, np.int64)
+        super().load_state_dict(state)
 
-    def statistics(self) -> dict[str, int | float | None]:
-        """Counts of the learners, summed; what is no count is about two classes, and left out."""
-        players = self.f.players if isinstance(self.f, OneAgainstRest) else [self]
-        found = [player.learner.statistics() for player in players]
-        return {
-            name: sum(int(one[name] or 0) for one in found)
-            for name, value in found[0].items()
-            if isinstance(value, int)
-        }
-
-    def warnings(self) -> list[str]:
-        if isinstance(self.f, Hypothesis):
-            return super().warnings()
-        return [
-            f"class {number} of {len(self.f.players)}: {text}"
-            for number, player in enumerate(self.f.players, 1)
-            for text in player.warnings()
-        ]
-
-    def _label_fault(self, labels: Floats) -> str | None:
-        (k,) = self._columns
-        whole = (labels >= 0) & (labels < k) & (labels == np.floor(labels))
-        return None if whole.all() else f"labels must be the numbers of classes, 0 to {k - 1}"
-
-    def _restore_tally(self, stored: Stored) -> None:
-        shape = self.tally.confusion.shape
-        confusion = stored.array("confusion", shape, dtype=np.int64)
-        del self.tally.confusion
-        super()._restore_tally(stored)
-        self.tally.confusion = confusion
-
-    def _adds_up(self) -> bool:
-        counts, confusion = self.tally, self.tally.confusion
+    def adds_up(self) -> bool:
+        confusion = self.confusion
         return (
             bool((confusion >= 0).all())
-            and int(confusion.sum()) == counts.rounds <= 2**60
-            and counts.rounds - int(confusion.trace()) == counts.mistakes <= counts.failures
-            and counts.margin_updates <= counts.updates <= counts.rounds * len(confusion)
-            and max(counts.failures, counts.near_ties, counts.baseline_mistakes) <= counts.rounds
-            and counts.seconds >= 0
+            and int(confusion.sum()) == self.rounds
+            and self.rounds - int(confusion.trace()) == self.mistakes <= self.nonpositive_margins
+            and self.margin_updates <= self.updates <= self.rounds * len(confusion)
+            and max(self.nonpositive_margins, self.near_ties, self.baseline_mistakes) <= self.rounds
+            and self.seconds >= 0
         )
 
 
-class OneAgainstRest(Standing):
-    """One learner for each class, for which that class is +1 and every other one -1."""
+class ClassPlayer(Player):
+    """A pass over a stream of several classes; parameters as for `Player`, and `classes`."""
 
-    def __init__(self, players: Sequence[Player]) -> None:
-        """Each has its own f, budget and random generator; rows are prepared once, for all."""
+    tally: ClassTally
+
+    def __init__(
+        self, learner: Learner, kernel: Kernel | None = None, *, classes: int, **others: Any
+    ) -> None:
+        self.shape = (classes,)
+        super().__init__(learner, kernel, **others)
+
+    def new_tally(self) -> ClassTally:
+        return ClassTally(confusion=np.zeros(2 * self.shape, dtype=np.int64))
+
+    def _label_problem(self, labels: Floats) -> str | None:
+        (k,) = self.shape
+        legal = (labels >= 0) & (labels < k) & (labels == np.floor(labels))
+        return None if legal.all() else f"labels must be the numbers of classes, 0 to {k - 1}"
+
+    def statistics(self) -> dict[str, int | float | None]:
+        """Counts of the learners, summed; other statistics are defined for two classes only."""
+        reports = [player.learner.statistics() for player in self.players]
+        return {
+            name: sum(int(report[name] or 0) for report in reports)
+            for name, value in reports[0].items()
+            if isinstance(value, int)
+        }
+
+    @property
+    def players(self) -> list[Player]:
+        """The players that learn: this one, or one per class."""
+        return [self]
+
+
+class SharedPlayer(ClassPlayer):
+    """All classes on one active set: f has a column per class, and y is a direction.
+
+    y is +1 for the true class, -1 for the best other class and 0 elsewhere, and the margin is
+    y·f(x). So the update of a learner reads the same for two classes and for several.
+    """
+
+    def _begin(self) -> None:
+        self.f = self.learner.begin(self.kernel, self.shape)
+
+    def run_block(
+        self, block: Points, labels: Floats, weights: Floats | None, first: int
+    ) -> Floats:
+        learner, f, rounds = self.learner, self.f, len(labels)
+        scores = np.empty((rounds, *self.shape))
+        updates = margin_updates = t = 0
+        learner.weight = 1.0
+        f.open(block)
+        try:
+            while t < rounds:
+                ahead = 1 if learner.update_below == math.inf else LOOK_AHEAD
+                stop = min(t + ahead, rounds)
+                scores[t:stop] = values = f.class_values(t, stop)
+                margins, rivals = class_margins(values, labels[t:stop])
+                due = margins < learner.update_below
+                if t <= learner.next_call - first < stop:
+                    due[int(learner.next_call) - first - t] = True
+                if f.size == 0:
+                    due[0] = True
+                if not due.any():
+                    t = stop
+                    continue
+                i = int(due.argmax())
+                t += i
+                y = np.zeros(self.shape)
+                y[int(labels[t])], y[rivals[i]] = 1.0, -1.0
+                learner.round, f.t, margin = first + t, t, margins.item(i)
+                if weights is not None:
+                    learner.weight = weights.item(t)
+                if learner.update(f, y, margin) is not False:
+                    updates += 1
+                    margin_updates += margin > 0
+                if f.successor is not None:
+                    f = self._succeed(f)
+                t += 1
+            learner.observe(block)
+        finally:
+            f.close()
+            self.f = f
+        if not np.isfinite(scores).all():
+            row = int(np.isfinite(scores).all(axis=1).argmin())
+            raise NumericalError("f(x) is not a finite number", row, "score")
+        self.tally.updates += updates
+        self.tally.margin_updates += margin_updates
+        return scores
+
+
+class OneAgainstRestPlayer(ClassPlayer):
+    """A player for each class, for which that class is +1 and every other one -1.
+
+    Each has its own f, budget and random generator; rows are made kernel-ready once, for all.
+    """
+
+    def __init__(
+        self,
+        learner: Learner,
+        kernel: Kernel | None = None,
+        *,
+        classes: int,
+        seed: Sequence[int] = (0,),
+        **others: Any,
+    ) -> None:
+        self._players = [Player(learner, kernel, seed=(*seed, c), **others) for c in range(classes)]
+        super().__init__(learner, kernel, classes=classes, seed=seed, **others)
+
+    def _begin(self) -> None:
+        self.f = OneAgainstRest(self._players)
+
+    @property
+    def players(self) -> list[Player]:
+        return self._players
+
+    def run_block(
+        self, block: Points, labels: Floats, weights: Floats | None, first: int
+    ) -> Floats:
+        scores = np.empty((len(labels), *self.shape))
+        for c, player in enumerate(self._players):
+            player.tally = self.tally  # where updates are counted
+            signs = np.where(labels == c, 1.0, -1.0)
+            scores[:, c] = player.run_block(block, signs, weights, first)
+        return scores
+
+    def warnings(self) -> list[str]:
+        return [
+            f"class {number} of {len(self._players)}: {text}"
+            for number, player in enumerate(self._players, 1)
+            for text in player.warnings()
+        ]
+
+    def _pass_state(self) -> State:
+        return {str(c): player._pass_state() for c, player in enumerate(self._players)}
+
+    def _load_pass(self, state: StateReader) -> None:
+        for c, player in enumerate(self._players):
+            player.tally = self.tally
+            with state.part(str(c), rng=player.learner.rng) as own:
+                player._load_pass(own)
+
+
+class OneAgainstRest(Hypothesis):
+    """The hypotheses of all players as one."""
+
+    def __init__(self, players: list[Player]) -> None:
         self.players = players
+
+    def close(self) -> None:
+        """Each player closes its own."""
 
     def at(self, points: Points) -> Floats:
         return np.stack([player.f.at(points) for player in self.players], axis=1)
 
+    def to_sparse(self, origin: Floats | None) -> None:
+        for player in self.players:
+            player.f.to_sparse(origin)
+
     @property
     def size(self) -> int | None:  # type: ignore[override]  # computed
-        """The largest |S| of the learners."""
+        """The largest |S| of the players."""
         sizes = [player.f.size for player in self.players]
-        return None if None in sizes else max(size or 0 for size in sizes)
+        return None if None in sizes else max(sizes)
 
     @property
     def norm(self) -> float:
-        """√(Σ ‖f_c‖²)."""
+        """`√(Σ_c ‖f_c‖²)`."""
         return math.hypot(*(player.f.norm for player in self.players))
+
+    def suits(self, sparse: bool, width: int) -> bool:
+        return all(player.f.suits(sparse, width) for player in self.players)
 
     @property
     def norm_drift(self) -> float:  # type: ignore[override]  # computed
-        """The largest of the learners."""
-        return max(player.f.norm_drift for player in self.players)
+        return float(max(player.f.norm_drift for player in self.players))
 
-    def compress(self, origin: Floats | None) -> None:
-        for player in self.players:
-            player.f.compress(origin)
-
-    def exchange(self, stored: Stored) -> None:
-        for c, player in enumerate(self.players):
-            stored.part(str(c), _Rival(player))
+    def __getstate__(self) -> dict[str, Any]:
+        return vars(self)
 
 
-class _Rival(Saved):
-    """What a player in `OneAgainstRest` has of its own."""
+def make_player(
+    learner: Learner, kernel: Kernel | None = None, *, classes: int = 2, **others: Any
+) -> Player:
+    """A new pass over a stream of two classes (-1 and +1) or of several (0, 1, …).
 
-    def __init__(self, player: Player) -> None:
-        self._player = player
-
-    def exchange(self, stored: Stored) -> None:
-        stored.part("learner", self._player.learner)
-        stored.part("f", self._player.f)
-        stored.generator("random", self._player.rng)
-
-
-def make_player(learner: Learner[Any], kernel: Kernel, *, classes: int, **others: Any) -> Player:
-    """A fresh pass over a stream of so many classes; two are played as -1 and +1."""
+    Parameters
+    ----------
+    learner, kernel
+        As for `Player`.
+    classes : int, default=2
+    **others
+        Further parameters of `Player`.
+    """
     if classes == 2:
         return Player(learner, kernel, **others)
-    return MulticlassPlayer(learner, kernel, classes=classes, **others)
+    shared = getattr(learner, "multiclass", None) == SHARED
+    kind = SharedPlayer if shared else OneAgainstRestPlayer
+    return kind(learner, kernel, classes=classes, **others)

@@ -1,6 +1,6 @@
-"""Parameters, declared once: symbol, meaning, legal range, default.
+"""Declarations of parameters: symbol, meaning, legal range, default.
 
-Validation, reference tables and documentation all come from these declarations.
+Validation, reference tables and documentation come from these declarations.
 """
 
 from __future__ import annotations
@@ -14,23 +14,21 @@ from typing import Any, TypeAlias
 from ahpatron_cli.core.errors import ParameterError
 
 Value: TypeAlias = int | float | str
-LARGEST = 10**18
-"""Whole numbers stay below: they are counts."""
 
 
 @dataclass(frozen=True)
 class Spec:
-    """One parameter: what it is called in papers, what it means, what it may be."""
+    """One parameter: its symbol in papers, its meaning and its legal values."""
 
     kind: type[int] | type[float] | type[str]
     symbol: str
     meaning: str
     formula: str | None = None
-    """The default, where it depends on other parameters, as a formula."""
+    """The default as a formula, if it depends on other parameters."""
     derive: Callable[[Any], Value] | None = None
-    """Computes that default from the object's earlier parameters."""
+    """Function that computes that default from the object's earlier parameters."""
     words: tuple[str, ...] = ()
-    """Words that are legal in place of a number; all that is legal where `kind` is str."""
+    """Words that are legal in place of a number; all legal values if `kind` is str."""
     over: float | None = None
     under: float | None = None
     at_least: float | None = None
@@ -38,10 +36,10 @@ class Spec:
     even: bool = False
     infinite: bool = False
     optional: bool = False
-    """None is legal: the learner finds the value itself when a pass begins, and says which."""
+    """None is legal: the learner computes the value when a pass begins."""
 
     def legal(self) -> str:
-        """The legal values in words: `an even whole number >= 2`."""
+        """Legal values as text, such as `an even integer >= 2`."""
         if self.kind is str:
             return "one of " + ", ".join(self.words)
         noun = "whole number" if self.kind is int else "number"
@@ -60,7 +58,7 @@ class Spec:
         return " or ".join([text, *self.words, *(["inf"] if self.infinite else [])])
 
     def parse(self, text: str) -> Value:
-        """The value that `text` spells; underscores and NaN are no numbers here."""
+        """Value of a text; underscores and NaN are refused."""
         if text in self.words:
             return text
         try:
@@ -71,7 +69,7 @@ class Spec:
             raise ValueError(f"must be {self.legal()}, got {text!r}") from None
 
     def check(self, value: Value) -> Value:
-        """`value` in the parameter's own type, or a ValueError that names what is legal."""
+        """`value` in the parameter's own type, or a ValueError that names the legal values."""
         if isinstance(value, str):
             if value in self.words:
                 return value
@@ -80,7 +78,7 @@ class Spec:
         raise ValueError(f"must be {self.legal()}, got {value!r}")
 
     def _holds(self, value: float) -> bool:
-        if self.kind is int and abs(value) >= LARGEST:
+        if self.kind is int and abs(value) >= 10**18:
             return False
         if isinstance(value, int) and abs(value) >= 2**1023:  # it may not fit a double
             return False
@@ -106,19 +104,19 @@ def _declare(kind: type[Any], symbol: str, meaning: str, default: Any, options: 
     return dataclasses.field(default=default, metadata={"spec": spec})
 
 
-def whole(symbol: str, meaning: str, default: int | None = None, **options: Any) -> Any:
-    """Declare a whole number."""
+def integer(symbol: str, meaning: str, default: int | None = None, **options: Any) -> Any:
+    """Declare an integer."""
     return _declare(int, symbol, meaning, default, options)
 
 
 def real(symbol: str, meaning: str, default: float | str | None = None, **options: Any) -> Any:
-    """Declare a real number; `words` may stand in place of it."""
+    """Declare a real number; `words` are legal in place of it."""
     return _declare(float, symbol, meaning, default, options)
 
 
 def share_of_budget(symbol: str, meaning: str, share: float) -> Any:
-    """Declare a whole number that is this share of B unless given."""
-    return whole(
+    """Declare an integer whose default is this share of B."""
+    return integer(
         symbol,
         meaning,
         at_least=1,
@@ -128,9 +126,9 @@ def share_of_budget(symbol: str, meaning: str, share: float) -> Any:
 
 
 def as_in(kind: type[Declared], name: str, default: Value | None = None, **changes: Any) -> Any:
-    """Declare a parameter as another class does, but for these `changes`.
+    """Declare a parameter as another class does, with these changes.
 
-    The default is not taken over; without one, `derive` computes it.
+    The default is not inherited; without one, `derive` computes it.
     """
     spec = dataclasses.replace(kind.specs()[name], **changes)
     return dataclasses.field(default=default, metadata={"spec": spec})
@@ -142,15 +140,7 @@ def choice(symbol: str, meaning: str, *words: str) -> Any:
 
 
 class Declared:
-    """Base of dataclasses whose parameters are declared with `whole`, `real` and `choice`.
-
-    Once set, a parameter stays as it is. Attributes that begin with `_` are no parameters.
-    """
-
-    def __setattr__(self, name: str, value: Any) -> None:
-        if name[0] != "_" and name in self.__dict__:
-            raise dataclasses.FrozenInstanceError(f"{name} is fixed: make a new object")
-        self.__dict__[name] = value
+    """Base of dataclasses whose parameters are declared with `integer`, `real` and `choice`."""
 
     def __post_init__(self) -> None:
         for name, spec in self.specs().items():
@@ -173,6 +163,6 @@ class Declared:
         return {field.name: field.metadata["spec"] for field in fields if "spec" in field.metadata}
 
     def params(self) -> dict[str, Value]:
-        """All parameters with the values in force."""
+        """Values of all parameters that are set."""
         values = {name: getattr(self, name) for name in self.specs()}
         return {name: value for name, value in values.items() if value is not None}

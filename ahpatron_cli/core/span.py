@@ -1,538 +1,409 @@
-"""Expansions that know K^{-1}, and so the distance of an example to the span of S.
+"""Expansions with K(S,S)^{-1}, and so the distance of an example to the span of S.
 
 With `d = K^{-1} k`, k = κ(S, x), the projection of κ(x,·) onto the span of S is `Σ d_i κ(s_i,·)`,
-and `δ² = κ(x,x) - k·d` is its squared distance to the span. When x joins,
+and `δ² = κ(x,x) - k·d` is its squared distance to the span. When x joins S,
 
-    K^{-1} ← [ K^{-1} + d·dᵀ/δ²   -d/δ² ]
-             [      -dᵀ/δ²         1/δ² ]
-
-which costs O(|S|²).
+    K^{-1} ← [K^{-1} 0; 0 0] + D·Dᵀ/δ²,    D = (d, -1).
 """
 
 from __future__ import annotations
 
+import copy
 import math
-from typing import overload
+from typing import Any
 
 import numpy as np
 
-from ahpatron_cli.core.blas import ddot, dgemv, dpotrf, dpotri, dspmv, dspr, dsymv, dsyrk
-from ahpatron_cli.core.budget import oldest_smallest
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.points import DensePoints, Points, exchange_points
+from ahpatron_cli.core.numerics import (
+    DRIFT,
+    EPS,
+    FLUSHED,
+    IN_SPAN,
+    NEAR_SPAN,
+    SPAN_ERROR,
+    ddot,
+    dgemv,
+    dpotrf,
+    dpotri,
+    dsymm,
+    dsymv,
+    dsyrk,
+    first_smallest,
+)
+from ahpatron_cli.core.points import Points
 from ahpatron_cli.core.rows import Floats, Integers
-from ahpatron_cli.core.state import Saved, Stored
+from ahpatron_cli.core.state import Stateful, StateReader
 
-IN_SPAN = 1e-10
-"""δ² below this is taken as 0: the example is in the span of S, as a duplicate is."""
-NEAR_SPAN = 1e-4
-"""δ² below this is computed with greater care."""
-DOUBTFUL = 1e-2
-"""δ² below this is computed with greater care where examples leave S again."""
-DRIFT = 1e-8
-"""How far K·K^{-1} may be from I."""
-PROBE_EVERY = 50
-"""Growths between two probes."""
-SLOTS_AT_ONCE = 16
-"""How many are added when all are taken."""
-WAITING = 64
-"""The most changes of K^{-1} that wait."""
-LARGE_ENTRY = 1e3
-"""Entries of K^{-1} from which on every growth is probed."""
-ROUNDING = float(np.finfo(np.float64).eps)
-NOISE = 1e3 * ROUNDING
-"""Error of δ² for each unit of the largest entry of K^{-1}, with a margin."""
+WAITING = 32
+"""Changes of a `Symmetric` that may wait from one block to the next."""
 
 
-class Inverse(Saved):
-    """K^{-1} of the active set S, for learners that project onto its span.
+class Symmetric(Stateful):
+    """A symmetric matrix `A + Σ_e s_e·v_e·v_eᵀ` over the columns of an expansion's block.
 
-    Only one triangle is kept, packed column by column: a new column goes to the end, and nothing
-    moves. Rounding adds up over the growths, the faster the larger K^{-1} is: it is probed against
-    K every few growths, and where it has drifted it is computed anew; where it is large, d is
-    corrected once before a growth, and every growth is probed.
+    Changes are collected and applied to A once per block, or less often: that costs less than going
+    through A for each. Only the lower triangle of A counts; it is over the first n columns.
+
+    Attributes
+    ----------
+    A : array of shape (n, n)
+    V : array of shape (count, columns)
+        The vectors v_e; rows from `count` on are room.
+    s : array of shape (count,)
     """
 
+    kept = ("A", "V", "s", "_settled")
+    _room: Floats = np.empty(0)
+    images: Floats = np.empty((0, 0))
+
     def __init__(self) -> None:
-        self.size = 0
-        self.refreshes = 0
-        """How often it had drifted and was computed anew."""
-        self.drift = 0.0
-        """The drift that was left after the last time; above 1e-8 if K is nearly singular."""
-        self._largest = 1.0  # entry of K^{-1}
-        self._packed: Floats = np.zeros(64)  # the upper triangle, column by column
+        self.A: Floats = np.zeros((0, 0), order="F")
+        self.V, self.s = np.empty((0, 0)), np.empty(0)
+        self._settled = 0
 
-    def project(self, column: Floats, diagonal: float, gram: Floats) -> tuple[Floats, float]:
-        """d and δ² of an example, given κ(S, x), κ(x, x) and K."""
-        d = self.times(column)
-        if not self.size:
-            return d, diagonal
-        squared = diagonal - ddot(column, d)
-        if (
-            squared < NEAR_SPAN
-        ):  # of few digits; `κ(x,x) - 2k·d + dᵀKd` is least at d, so it has more
-            squared -= ddot(d, column - gram @ d)
-        return d, squared if squared >= IN_SPAN else 0.0
+    def check(self, state: StateReader) -> None:
+        state.check_array("V", self.V, (None, None))
+        state.check_array("s", self.s, (len(self.V),))
+        state.check_array("A", self.A, (None, None))
+        state.check_integer("settled", self._settled, 15)
+        self.A = np.asfortranarray(self.A)
+        if self.A.shape != (len(self.A), len(self.A)) or len(self.A) > self.size:
+            raise state.refusal("A", f"has the shape {self.A.shape}")
 
-    def holds(self, squared: float, tolerance: float) -> bool:
-        """Whether δ <= tolerance; also where δ² is too small to be told from rounding."""
-        return squared <= max(tolerance * tolerance, NOISE * self._largest)
+    @property
+    def size(self) -> int:
+        """Number of rows between two blocks."""
+        return self.V.shape[1]
 
-    def times(self, vector: Floats) -> Floats:
-        """`K^{-1}·vector`."""
-        if not self.size:
-            return np.empty(0)
-        return np.asarray(dspmv(self.size, 1.0, self._packed, vector))
+    def open(self, columns: int, most: int) -> None:
+        """Take up a block with so many columns; `most` changes are expected, more are possible."""
+        waiting, self.n, self.count = self.V, len(self.A), len(self.V)
+        rows = self.count + most
+        if rows * columns > len(self._room):  # fresh memory for each block would be slow
+            self._room = np.empty(2 * rows * columns)
+        self.V = self._room[: rows * columns].reshape(rows, columns)
+        self.V[: self.count, : waiting.shape[1]] = waiting
+        self.V[: self.count, waiting.shape[1] :] = 0.0
+        self.s = np.concatenate((self.s, np.empty(most)))
+        self.slots: list[int] = []
+        self._diagonal: Floats | None = None
+        self._counted = 0
 
-    def grow(self, d: Floats, squared: float, gram: Floats) -> None:
-        """Let the example join of which `project` gave d and δ² > 0; `gram` is K with it."""
-        if squared < IN_SPAN:
-            raise ValueError("an example in the span of S would make K singular")
-        old, begin = self.size, _entries(self.size)
-        if self._largest > LARGE_ENTRY:
-            column = gram[:old, old]
-            d = d + self.times(column - gram[:old, :old] @ d)
-            squared = max(float(gram[old, old] - column @ d), IN_SPAN)
-        self._make_room(begin + old + 1)
-        if old:
-            dspr(old, 1.0 / squared, d, self._packed, overwrite_ap=1)
-            self._packed[begin : begin + old] = d / -squared
-        self._packed[begin + old] = 1.0 / squared
-        self.size += 1
-        i = np.arange(self.size)
-        self._largest = float(self._packed.take(_entries(i) + i).max())  # it is on the diagonal
-        if self.size % PROBE_EVERY == 0 or self._largest > LARGE_ENTRY:
-            self.mend(gram)
+    def prepare(self, K: Floats, rounds: Integers) -> None:
+        """Compute A·k of these rounds at once, the first rows of `images`."""
+        shape, size = (len(K), self.n), len(rounds)
+        if self.images.shape != shape:
+            self.images = np.empty(shape)
+        self.slots, self.filled = [-1] * len(K), size
+        if size and self.n:
+            k = K[rounds, : self.n]
+            k[np.abs(k) < FLUSHED] = 0.0
+            dsymm(1.0, self.A, k.T, c=self.images[:size].T, lower=1, overwrite_c=1)
+        for slot, t in enumerate(rounds.tolist()):
+            self.slots[t] = slot
 
-    def mend(self, gram: Floats) -> None:
-        """Compute K^{-1} anew from K, if it has drifted."""
-        if self._probe(gram) > max(DRIFT, 10 * self.drift):
-            below = np.tri(self.size, dtype=bool)  # row by row: the upper triangle by columns
-            self._packed[: _entries(self.size)] = inverse_of(gram)[below]
-            self.refreshes += 1
-            self.drift = self._probe(gram)
+    def slot(self, t: int, k: Floats) -> int:
+        """The row of `images` that A·k of round t is in; computed now if it was not prepared."""
+        slot = self.slots[t]
+        if slot < 0:
+            slot = self.slots[t] = self.filled
+            self.images[slot] = self.settled_times(k)
+            self.filled += 1
+        return slot
 
-    def exchange(self, stored: Stored) -> None:
-        self.size = stored.integer("size", self.size, at_most=2**31)
-        self.refreshes = stored.integer("refreshes", self.refreshes)
-        self.drift = stored.number("drift", self.drift, infinite=True)
-        self._largest = stored.number("largest", self._largest)
-        entries = _entries(self.size)
-        self._packed = stored.array("packed", (entries,), self._packed[:entries])
+    def times(self, k: Floats, t: int | None = None) -> Floats:
+        """Product of the matrix and k, a vector by column.
 
-    def _probe(self, gram: Floats) -> float:
-        """The largest entry of `K·(K^{-1}v) - v` for a v with entries of size one."""
-        v = np.random.default_rng(self.size).choice([-1.0, 1.0], self.size)
-        worst = float(np.abs(gram @ self.times(v) - v).max())
-        return worst if np.isfinite(worst) else np.inf
+        t is the round whose κ(s, x) k is, if it is one: its product with A may be prepared.
+        """
+        if self.count:  # BLAS and not NumPy: a third of the time
+            V = self.V[: self.count].T
+            w = dgemv(1.0, V, k, trans=1)
+            w *= self.s[: self.count]
+            out = dgemv(1.0, V, w)
+        else:
+            out = np.zeros(len(k))
+        prepared = t is not None and self.slots and self.slots[t] >= 0
+        out[: self.n] += self.images[self.slots[t or 0]] if prepared else self.settled_times(k)
+        return np.asarray(out)
 
-    def _make_room(self, entries: int) -> None:
-        if entries > len(self._packed):
-            grown = np.zeros(2 * entries)
-            grown[: len(self._packed)] = self._packed
-            self._packed = grown
+    def settled_times(self, k: Floats) -> Floats:
+        """Product of A and the first n entries of k."""
+        return np.asarray(dsymv(1.0, self.A, k[: self.n], lower=1)) if self.n else np.empty(0)
 
+    def change(self, v: Floats, s: float) -> None:
+        """Add `s·v·vᵀ`, v being a vector by column."""
+        if self.count == len(self.V):
+            self.V = np.concatenate((self.V, np.empty_like(self.V)))
+            self.s = np.concatenate((self.s, np.empty_like(self.s)))
+        self.V[self.count], self.s[self.count] = v, s
+        self.count += 1
 
-@overload
-def _entries(size: int) -> int: ...
-@overload
-def _entries(size: Integers) -> Integers: ...
-def _entries(size: int | Integers) -> int | Integers:
-    """Of a triangle; where its column `size` begins."""
-    return size * (size + 1) // 2
+    def diagonal(self) -> Floats:
+        """The diagonal, by column."""
+        if self._diagonal is None:
+            self._diagonal = np.zeros(self.V.shape[1])
+            self._diagonal[: self.n] = self.A.diagonal()
+        if self._counted < self.count:
+            new = slice(self._counted, self.count)
+            self._diagonal += self.s[new] @ np.square(self.V[new])
+            self._counted = self.count
+        return self._diagonal
 
+    def leave(self, j: int) -> Floats:
+        """Let example j leave S, if this is K^{-1}; its projection onto the others, by column.
 
-def inverse_of(gram: Floats) -> Floats:
-    """K^{-1} (its lower triangle) by Cholesky; if K is singular but for rounding, K^+."""
-    factor, info = dpotrf(gram, lower=1)
-    if info == 0:
-        inverse, info = dpotri(factor, lower=1)
-        if info == 0:
-            return np.asarray(inverse)  # its lower triangle; the upper one is not meant
-    eigenvalues, vectors = np.linalg.eigh(gram)
-    solid = eigenvalues > len(gram) ** 2 * ROUNDING
-    return np.asarray((vectors * (solid / np.where(solid, eigenvalues, 1.0))) @ vectors.T)
+        With `q = K^{-1} e_j` the projection is `-q/q_j`, and the new inverse `K^{-1} - q·qᵀ/q_j`,
+        both without j.
+        """
+        V = self.V[: self.count]
+        q: Floats = np.dot(V[:, j] * self.s[: self.count], V)
+        if j < self.n:
+            q[:j] += self.A[j, :j]
+            q[j : self.n] += self.A[j:, j]
+        own = q.item(j)
+        self.change(q, -1.0 / own)
+        self.diagonal()[j] = 0.0
+        if j < self.n:
+            self.A[j, :j] = self.A[j:, j] = 0.0
+        self.V[: self.count, j] = q[j] = 0.0
+        q /= -own
+        return q
+
+    def close(self, support: Integers) -> None:
+        """End the block: continue with these columns."""
+        self.V, self.s = self.V[: self.count], self.s[: self.count].copy()
+        old = int(support.searchsorted(self.n))
+        if old < self.n:
+            self.A = np.asfortranarray(self.A[np.ix_(support[:old], support[:old])])
+        if len(support) < self.V.shape[1]:
+            self.V = self.V.take(support, 1)
+        if self.count > WAITING or old < self.n:
+            self.settle()
+        else:
+            self.V = self.V.copy()  # it is in the room of the next block
+
+    def settle(self) -> None:
+        """Apply all changes to A, between two blocks."""
+        n, old = self.V.shape[1], len(self.A)
+        if n > old:
+            A = np.zeros((n, n), order="F")
+            A[:old, :old] = self.A
+            self.A = A
+        if n:
+            v = self.V * np.sqrt(np.abs(self.s))[:, None]
+            v[np.abs(v) < FLUSHED] = 0.0
+            for sign in (1.0, -1.0):
+                chosen = self.s * sign > 0
+                if chosen.any():
+                    part = v if chosen.all() else v[chosen]
+                    dsyrk(sign, part.T, beta=1.0, c=self.A, lower=1, overwrite_c=1)
+            self._settled = (self._settled + 1) % 16
+            if not self._settled:  # a pass over all of A
+                self.A[np.abs(self.A) < FLUSHED] = 0.0
+        self.V, self.s = np.empty((0, n)), np.empty(0)
+
+    def set_inverse(self, gram: Floats) -> None:
+        """Compute K^{-1} from scratch; if K is singular up to rounding, its pseudo-inverse."""
+        factor, info = dpotrf(gram, lower=1)
+        inverse, info = dpotri(factor, lower=1) if info == 0 else (None, info)
+        if info != 0:
+            eigenvalues, vectors = np.linalg.eigh(gram)
+            solid = eigenvalues > len(gram) ** 2 * EPS
+            inverse = (vectors * (solid / np.where(solid, eigenvalues, 1.0))) @ vectors.T
+        self.A, self.V, self.s = np.asfortranarray(inverse), np.empty((0, len(gram))), np.empty(0)
+
+    def full(self) -> Floats:
+        """The whole matrix between two blocks."""
+        self.settle()
+        lower = np.tril(self.A)
+        return np.asarray(lower + np.tril(lower, -1).T)
 
 
 class SpanExpansion(Expansion):
-    """`f = Σ_i a_i κ(s_i,·)`; examples join it, or are projected onto its span."""
+    """An expansion with Q = K(S,S)^{-1}, for projections onto the span of S.
 
-    def __init__(self, kernel: Kernel, most: float = math.inf) -> None:
-        """Once S has `most` examples, K^{-1} is no longer kept up: nothing is near any more."""
-        super().__init__(kernel, keep_gram=True)
-        self.inverse = Inverse()
-        self._most = most
+    Rounding adds up in Q: every so many examples that join it is compared with K, and computed from
+    scratch if it has drifted. Where examples may join that are so near to the span that few digits
+    are left, K is kept and projections are refined with it.
 
-    def projection(self) -> tuple[Floats, float]:
-        """`d = K^{-1} κ(S, x)` and `δ² = κ(x,x) - κ(S,x)·d` of the current example x."""
-        self._d, self._squared = self.inverse.project(self.column(), self.diagonal(), self.gram)
-        return self._d, self._squared
+    Parameters
+    ----------
+    kernel, classes, gram
+        As for `Expansion`.
+    most : int, optional
+        Q is kept while |S| < most.
 
-    def near(self, tolerance: float) -> bool:
-        """Whether δ <= tolerance for the example that `projection` was asked for."""
-        return self.inverse.holds(self._squared, tolerance)
-
-    def in_span(self, tolerance: float) -> Floats | None:
-        """d, if the current example is at most so far from the span of S; else None."""
-        if self.size >= self._most:
-            return None
-        d, _ = self.projection()
-        return d if self.near(tolerance) else None
-
-    def explained(self, d: Floats) -> float:
-        """`dᵀKd`: the squared norm of the current example's projection."""
-        return ddot(d, self.column()) if len(d) else 0.0
-
-    def join(self, coefficient: float) -> None:
-        """`f ← f + coefficient·κ(x,·)` for the example that was found not to be near."""
-        grows = self.size < self._most
-        self.add(coefficient)
-        if grows:
-            self.inverse.grow(self._d, self._squared, self.gram)
-
-    def exchange(self, stored: Stored) -> None:
-        super().exchange(stored)
-        stored.part("inverse", self.inverse)
-        if self.inverse.size != min(self.size, self._most):
-            raise stored.refuse("inverse", "is not that of S")
-
-
-class LeastSquaresExpansion(SpanExpansion):
-    """`f = Σ_i a_i κ(s_i,·)` with `P = (AᵀA)^{-1}`, row t of A being `d_t = K^{-1} κ(S, x_t)`.
-
-    Columns that A got later are 0 in the rows before. Of P one triangle is kept, packed column by
-    column: what S gains goes to the end.
+    Attributes
+    ----------
+    Q : Symmetric
+    drift : float
+        The error of K·Q - I that was left after Q was computed from scratch.
     """
 
-    def __init__(self, kernel: Kernel) -> None:
-        super().__init__(kernel)
-        self._P: Floats = np.zeros(64)
+    kept = (*Expansion.kept, "Q", "drift", "_joined", "_most")
+    probe_every = 50
 
-    def expand(self, error: float) -> None:
-        """Let the current example join, so that f(x) = y, and f stays as it is at S.
+    def __init__(
+        self,
+        kernel: Kernel,
+        classes: tuple[int, ...] = (),
+        *,
+        gram: bool = False,
+        most: int | None = None,
+    ) -> None:
+        super().__init__(kernel, classes, gram=gram)
+        self.Q, self.drift, self._joined, self._most = Symmetric(), 0.0, 0, most
 
-        d and δ² are those that `projection` gave last, and `error` is y - f(x).
-        """
-        step = error / self._squared
-        self._shift(-step * self._d)
-        self.join(step)
-        self.norm_squared = math.nan
-        entries = _entries(self.size)
-        if entries > len(self._P):
-            self._P = np.concatenate([self._P, np.zeros(2 * entries - len(self._P))])
-        self._P[entries - self.size : entries - 1] = 0.0
-        self._P[entries - 1] = 1.0
-
-    def refit(self, error: float) -> None:
-        """One step of recursive least squares for the current example, which stays outside S."""
-        if not self.size:
-            return
-        Pd = dspmv(self.size, 1.0, self._P, self._d)
-        scale = 1 / (1 + ddot(self._d, Pd))
-        self._P = dspr(self.size, -scale, Pd, self._P, overwrite_ap=1)
-        self._shift((error * scale) * self.inverse.times(Pd))
-
-    def _shift(self, by: Floats) -> None:
-        """`a ← a + by`."""
-        if self.size:
-            self.shift(by)
-            self.value(self._now)
-            self.norm_squared = math.nan
-
-    def exchange(self, stored: Stored) -> None:
-        super().exchange(stored)
-        entries = _entries(self.size)
-        self._P = stored.array("covariance", (entries,), self._P[:entries])
-
-
-class Slots(Saved):
-    """K and Q = K^{-1} of examples that join and leave, each in a slot of its own.
-
-    Nothing else moves: a slot that is free has zeros in Q and on the diagonal of K. Of both only
-    the upper triangle counts. Vectors are in order of slots.
-
-    Each that joins or leaves changes Q by ±u·uᵀ. These changes wait, as rows of U, until `settle`
-    adds many at once: `Q·v = Q_0·v + Uᵀ·(±Uv)` takes less than going through Q for each.
-    """
-
-    def __init__(self) -> None:
-        self._size = 0
-        self._slots: Integers = np.empty(0, dtype=np.int64)
-        self._free: list[int] = []
-        self._joined = 0
-        self._K: Floats = np.zeros((0, 0), order="F")
-        self._Q: Floats = np.zeros((0, 0), order="F")  # Q_0
-        self._U: Floats = np.empty((WAITING, 0))
-        self._signs: Floats = np.empty(WAITING)
-        self._waiting = 0
-        self._residual: Floats | None = None  # k - K·d of the last example, if its δ² was small
-        self._diagonal: Floats = np.empty(0)  # of Q, with the first `_counted` changes
-        self._counted = 0
+    def check(self, state: StateReader) -> None:
+        super().check(state)
+        if self._most is not None:
+            state.check_integer("most", self._most)
+        state.check_number("drift", self.drift)
+        state.check_integer("joined", self._joined)
+        if not isinstance(self.Q, Symmetric) or (self.spans and self.Q.size != self.size):
+            raise state.refusal("Q", "is not that of S")
+        if self.spans and self.points is not None:
+            found = copy.copy(self)
+            found.Q = copy.deepcopy(self.Q)
+            if found._error(self.kernel.between(self.points, self.points)) > 0.5 + 10 * self.drift:
+                raise state.refusal("Q", "is not the inverse of K")
 
     @property
-    def slots(self) -> Integers:
-        """Those in use, in order of age."""
-        return self._slots[: self._size]
+    def form(self) -> tuple[Any, ...]:
+        return *super().form, self._most
 
-    def project(self, column: Floats, diagonal: float) -> tuple[Floats, Floats, float]:
-        """k, `d = Q·k` and δ² of an example, given κ(S, x) in order of age and κ(x, x)."""
-        if not self._free:
-            self._make_room()
-        k = np.zeros(len(self._Q))
-        k[self.slots] = column
-        d = self._times(k)
-        squared = diagonal - ddot(k, d)
-        self._residual = None
-        if squared < DOUBTFUL:  # κ(x,x) - 2k·d + dᵀKd is least at d, so it has more digits
-            self._residual = k - dsymv(1.0, self._K, d)
-            squared -= ddot(d, self._residual)
-        return k, d, squared
+    @property
+    def spans(self) -> bool:
+        """Whether Q is kept: |S| < most."""
+        return self._most is None or self.size < self._most
 
-    def join(self, k: Floats, diagonal: float, d: Floats, squared: float) -> None:
-        """Let the example join of which `project` gave k, d and δ² > 0.
+    def open(self, block: Points) -> None:
+        super().open(block)
+        if self.spans:
+            self.Q.open(len(self.a), block.size)
 
-        With d = -1 in its own slot, that adds `d·dᵀ/δ²` to Q. Where δ² is small, d is corrected by
-        `Q·(k - K·d)` first: Q would soon have drifted.
-        """
-        if self._residual is not None:
-            d += self._times(self._residual)
-        slot = min(self._free)
-        self._free.remove(slot)
-        k[slot], d[slot] = diagonal, -1.0
-        self._K[:slot, slot] = k[:slot]
-        self._K[slot, slot:] = k[slot:]
-        self._change(d, 1.0, squared)
-        self._slots[self._size] = slot
-        self._size += 1
+    def close(self) -> None:
+        if self.spans:
+            self.Q.close(self.support)
+            super().close()
+            if self._joined >= (self.probe_every if self._gram is None else 1):
+                self._probe()
+        else:
+            self.Q = Symmetric()
+            super().close()
+
+    def add(self, c: Any, radius: float | None = None) -> None:
+        """`f ← f + c·κ(x,·)` once Q is not kept any more; before that, `join` or `move`."""
+        if self.spans:
+            raise TypeError("K^{-1} is kept: use `projection`, then `join` or `move`")
+        super().add(c, radius)
+
+    def drop(self, column: int) -> None:
+        """Remove an example from S, and from Q."""
+        super().drop(column)
+        if self.spans:
+            self.Q.leave(column)
+
+    def projection(self) -> tuple[Floats, float]:
+        """`d = Q·κ(S,x)`, by column, and δ² of the current example x; 0 if x is in the span."""
+        k = self.k  # entries outside S meet zeros in Q
+        d = self.Q.times(k, self.t)
+        squared, floor = self.diagonal[self.t] - ddot(k, d), IN_SPAN
+        if squared < NEAR_SPAN and self._gram is not None:  # few digits are left: refine d once
+            support, residual = self.support, np.zeros(len(k))
+            residual[support] = k[support] - self.gram() @ d[support]
+            d += self.Q.times(residual)
+            squared = self.diagonal[self.t] - ddot(k, d)
+            floor = max(floor, SPAN_ERROR * self.Q.diagonal().max())
+        return d, squared if squared > floor else 0.0
+
+    def grow(self, d: Floats, squared: float) -> None:
+        """Update Q for the current example x, which joins S; d and δ² > 0 are its projection."""
+        d[self.n + self.t] = -1.0
+        self.Q.change(d, 1.0 / squared)
         self._joined += 1
-        if self._joined % PROBE_EVERY == 0:
-            self._mend()
 
-    def leave(self, age: int) -> Floats:
-        """Let an example leave; the coefficients of its projection onto the others, by age.
+    def join(self, c: Any, d: Floats, squared: float) -> None:
+        """`f ← f + c·κ(x,·)`, where `projection` found x not to be in the span."""
+        Expansion.add(self, c)
+        self.grow(d, squared)
 
-        With q = Q·e_j, these are `-q/q_j`, and theirs is `Q - q·qᵀ/q_j`; both without j.
+    def move(self, c: Any, d: Floats, squared: float) -> None:
+        """`f ← f + c·Σ d_i κ(s_i,·)`: c times the projection of κ(x,·) onto the span of S.
+
+        The projection has the inner product f(x) with f, and its squared norm is κ(x,x) - δ².
         """
-        j = self._slots.item(age)
-        q = self._column(j)
-        self._change(q, -1.0, q.item(j))
-        self._K[j, j] = 0.0
-        self._Q[:j, j] = self._Q[j, j:] = 0.0
-        self._U[: self._waiting, j] = 0.0
-        self._diagonal[j] = 0.0
-        self._free.append(j)
-        self._size -= 1
-        self._slots[age : self._size] = self._slots[age + 1 : self._size + 1]
-        share: Floats = q.take(self.slots)
-        share /= -q.item(j)
-        return share
+        explained = self.diagonal[self.t] - squared
+        self.square += c * (2.0 * self.value + c * explained)
+        self.shift(c * d)
 
-    def diagonal(self) -> Floats:
-        """That of Q, in order of age."""
-        if self._counted < self._waiting:
-            new = slice(self._counted, self._waiting)
-            self._diagonal += self._signs[new] @ np.square(self._U[new])
-            self._counted = self._waiting
-        return self._diagonal.take(self.slots)
+    def _probe(self) -> None:
+        """Compute Q from scratch if it has drifted from K^{-1}."""
+        assert self.points is not None
+        self._joined = 0
+        gram = self._gram
+        if gram is None:
+            gram = self.kernel.between(self.points, self.points)
+        gram = gram[: self.size, : self.size]
+        if self._error(gram) > max(DRIFT, 10 * self.drift):
+            self.Q.set_inverse(gram)
+            self.drift = self._error(gram)
 
-    def settle(self) -> None:
-        """Add to Q what waits."""
-        signs = self._signs[: self._waiting]
-        for sign in (1.0, -1.0):
-            u = self._U[: self._waiting][signs == sign]
-            if len(u):
-                dsyrk(sign, u.T, beta=1.0, c=self._Q, overwrite_c=1)
-        self._waiting = self._counted = 0
-        self._diagonal = self._Q.diagonal().copy()
-
-    def exchange(self, stored: Stored) -> None:
-        if stored.writes:
-            self.settle()
-        room = stored.integer("room", len(self._Q), at_most=2**16)
-        slots = stored.array("slots", (None,), self.slots, np.int64)
-        self._joined = stored.integer("joined", self._joined)
-        self._K = np.asfortranarray(stored.array("gram", (room, room), self._K))
-        self._Q = np.asfortranarray(stored.array("inverse", (room, room), self._Q))
-        if not np.array_equal(np.sort(slots), np.flatnonzero(self._K.diagonal())):
-            raise stored.refuse("slots", "are not those of the Gram matrix")
-        self._size = len(slots)
-        self._slots = np.concatenate([slots, np.zeros(room - len(slots), dtype=np.int64)])
-        self._free = np.setdiff1d(np.arange(room), slots).tolist()
-        self._U = np.empty((WAITING, room))
-        self.settle()
-
-    def _times(self, v: Floats) -> Floats:
-        """`Q·v`."""
-        if not self._waiting:
-            return np.asarray(dsymv(1.0, self._Q, v))
-        U = self._U[: self._waiting].T
-        w = dgemv(1.0, U, v, trans=1)
-        w *= self._signs[: self._waiting]
-        return np.asarray(dsymv(1.0, self._Q, v, 1.0, dgemv(1.0, U, w), overwrite_y=1))
-
-    def _column(self, slot: int) -> Floats:
-        """`Q·e_slot`."""
-        U = self._U[: self._waiting]
-        column: Floats = (U[:, slot] * self._signs[: self._waiting]).dot(U)
-        column[:slot] += self._Q[:slot, slot]
-        column[slot:] += self._Q[slot, slot:]
-        return column
-
-    def _change(self, u: Floats, sign: float, by: float) -> None:
-        """`Q ← Q ± u·uᵀ/by`."""
-        if self._waiting == WAITING:
-            self.settle()
-        np.multiply(u, 1.0 / math.sqrt(by), out=self._U[self._waiting])
-        self._signs[self._waiting] = sign
-        self._waiting += 1
-
-    def _make_room(self) -> None:
-        self.settle()
-        old, room = len(self._Q), len(self._Q) + SLOTS_AT_ONCE
-        for name in ("_K", "_Q"):
-            grown = np.zeros((room, room), order="F")
-            grown[:old, :old] = getattr(self, name)
-            setattr(self, name, grown)
-        self._U = np.empty((WAITING, room))
-        self._slots = np.concatenate([self._slots, np.zeros(SLOTS_AT_ONCE, dtype=np.int64)])
-        self._free = list(range(old, room))
-        self._diagonal = self._Q.diagonal().copy()
-
-    def _mend(self) -> None:
-        """Compute Q anew from K, if it has drifted."""
-        slots = self.slots
-        v = np.zeros(len(self._Q))
-        v[slots] = np.random.default_rng(len(slots)).choice([-1.0, 1.0], len(slots))
-        drift = np.abs(dsymv(1.0, self._K, self._times(v)) - v)[slots].max()
-        if not drift <= DRIFT:
-            self.settle()
-            taken = np.ix_(np.sort(slots), np.sort(slots))
-            self._Q[taken] = inverse_of(self._K[taken].T).T
-            self._diagonal = self._Q.diagonal().copy()
+    def _error(self, gram: Floats) -> float:
+        """The largest entry of `K·(Q·v) - v` for a v with entries ±1."""
+        v = np.random.default_rng(self.size).choice([-1.0, 1.0], self.size)
+        self.Q.settle()
+        product = dsymv(1.0, self.Q.A, v, lower=1) if self.size else v
+        error = float(np.abs(gram @ product - v).max(initial=0.0))
+        return error if math.isfinite(error) else math.inf
 
 
-class PrunedExpansion(Expansion):
-    """Examples join at once, and leave by projecting f onto the span of the others.
+class PrunedExpansion(SpanExpansion):
+    """An expansion in which examples leave by projecting f onto the span of the others.
 
-    With `Q = K^{-1}`, the part of `a_j κ(s_j,·)` outside the span of the others has the norm
-    `γ_j = |a_j|/√Q_jj`. An x in the span of S, δ² <= `in_span`·κ(x,x), never joins: f moves within
-    the span, and K stays far from singular.
+    An example in the span of S, `δ² <= in_span·κ(x,x)`, never joins: f moves within the span, and K
+    stays far from singular.
     """
+
+    kept = (*SpanExpansion.kept, "_in_span")
+    probe_every = 256
 
     def __init__(self, kernel: Kernel, in_span: float) -> None:
         super().__init__(kernel)
         self._in_span = in_span
-        self._known = Slots()
 
-    def add(self, coefficient: float) -> None:
-        """`f ← f + coefficient·κ(x,·)`; if x is in the span of S, in the span."""
-        column, diagonal = self.column(), self.diagonal()
-        k, d, squared = self._known.project(column, diagonal)
-        if squared <= self._in_span * diagonal:
-            self.move(coefficient, d[self._known.slots])
+    def check(self, state: StateReader) -> None:
+        super().check(state)
+        state.check_number("in_span", self._in_span)
+
+    @property
+    def form(self) -> tuple[Any, ...]:
+        return *super().form, self._in_span
+
+    def add(self, c: Any, radius: float | None = None) -> None:
+        """`f ← f + c·κ(x,·)`; if x is in the span of S, within the span."""
+        d, squared = self.projection()
+        if squared <= self._in_span * self.diagonal[self.t]:
+            self.move(c, d, squared)
         else:
-            super().add(coefficient)
-            self._known.join(k, diagonal, d, squared)
+            self.join(c, d, squared)
+        if radius is not None:
+            self.project(radius)
 
-    def prune(self, tolerance: float) -> None:
-        """While the smallest γ is at most `tolerance`, project f onto the others."""
-        while self.size:
-            gamma = np.abs(self.coefficients) / np.sqrt(self._known.diagonal())
-            if gamma.item(gamma.argmin()) > tolerance:
-                return
-            self._leave(gamma)
+    def distances(self) -> Floats:
+        """`γ_j = |a_j|/√Q_jj`: the distance of f to the span of S without j, in order of age."""
+        support = self.support
+        roots = np.sqrt(self.Q.diagonal().take(support))
+        return np.asarray(np.abs(self.a.take(support)) * self.scale / roots)
 
-    def project_smallest(self) -> None:
-        """Project the example with the smallest |a| onto the others."""
-        self._leave(np.abs(self._a.take(self.members)))
-
-    def _leave(self, sizes: Floats) -> None:
-        """Let the smallest go; where equal but for rounding of the largest, the oldest."""
-        age = oldest_smallest(sizes)
-        share = self._scale * self._a.item(self._places.item(age)) * self._known.leave(age)
-        self.drop(age)
-        self.shift(share)
-
-    def close(self) -> None:
-        self._known.settle()
-        super().close()
-
-    def exchange(self, stored: Stored) -> None:
-        super().exchange(stored)
-        stored.part("known", self._known)
-        if len(self._known.slots) != self.size:
-            raise stored.refuse("known", "is not that of S")
-
-
-class HintedExpansion(SpanExpansion):
-    """`F = f + λ·h`, where the hint h is the mean of `y_τ κ(x_τ,·)` over the last M rounds.
-
-    The M rounds before a block are opened along with it, placed after its own: all kernel values
-    that the hints of the block need are then in K and G.
-    """
-
-    def __init__(self, kernel: Kernel, memory: int, most: int, weight: float) -> None:
-        """`memory` is M; K^{-1} is known until S has `most` examples; `weight` is the first λ."""
-        super().__init__(kernel, most)
-        self.hint_weight = weight
-        """λ."""
-        self._memory = memory
-        self._recent: Points | None = None
-        self._recent_labels: Floats = np.empty(0)
-
-    def open(self, block: Points, labels: Floats) -> None:
-        self._recent = (self._recent or block.slice(0, 0)).widened(block.width)
-        now, before = np.arange(block.size), np.arange(self._recent.size)
-        together = block.subset(now)
-        together.append(self._recent, before)
-        super().open(together, labels)
-        rounds = np.concatenate([now, before - len(before)])  # the block begins with round 0
-        unplayed = np.zeros(block.size - len(labels))  # what a short block is filled up with
-        self._labels = np.concatenate([labels, unplayed, self._recent_labels])
-        self._played = len(labels)
-        age = now - rounds[:, None]
-        seen = (age >= 1) & (age <= self._memory)  # column t: the rounds that round t looks back to
-        self._shares = seen * self._labels[:, None] / np.maximum(seen.sum(axis=0), 1)
-        self._hints: Floats = (self._shares * self._table[now, self._first :].T).sum(axis=0)
-
-    def values(self) -> Floats:
-        return super().values()[: len(self._hints)] + self.hint_weight * self._hints
-
-    def value(self, round_: int) -> float:
-        return super().value(round_) + self.hint_weight * self._hints.item(round_)
-
-    def close(self) -> None:
-        super().close()
-        before = np.arange(len(self._hints), self._block.size)
-        last = np.concatenate([before, np.arange(self._played)])[-self._memory :]
-        self._recent, self._recent_labels = self._block.subset(last), self._labels[last]
-
-    def at(self, points: Points) -> Floats:
-        values = super().at(points)
-        if self._recent is None:
-            return values
-        near = self.kernel.between(self._recent.widened(points.width), points)
-        return values + self.hint_weight * (self._recent_labels @ near) / self._recent.size
-
-    def compress(self, origin: Floats | None) -> None:
-        super().compress(origin)
-        if isinstance(self._recent, DensePoints):
-            self._recent = self._recent.to_sparse(origin)
-
-    def exchange(self, stored: Stored) -> None:
-        super().exchange(stored)
-        self.hint_weight = stored.number("hint_weight", self.hint_weight)
-        self._recent = exchange_points(stored, "recent", self._recent)
-        size = 0 if self._recent is None else self._recent.size
-        self._recent_labels = stored.array("recent_labels", (size,), self._recent_labels)
-        if size > self._memory:
-            raise stored.refuse("recent", "holds more rounds than the memory")
-
-    def hint(self) -> float:
-        """h(x) of the current example."""
-        return self._hints.item(self._now)
-
-    def hint_of(self, d: Floats) -> float:
-        """The inner product of h and `Σ d_i κ(s_i,·)`."""
-        return ddot(self._table @ self.by_place(d), self._shares[:, self._now]) if len(d) else 0.0
+    def project_smallest(self, sizes: Floats | None = None) -> None:
+        """Remove the example with the smallest size (by default |a|); f is projected."""
+        support = self.support
+        sizes = np.abs(self.a.take(support)) if sizes is None else sizes
+        j = support.item(first_smallest(sizes, float(sizes.max())))
+        c = self.scale * self.a.item(j)
+        Expansion.drop(self, j)
+        self.shift(c * self.Q.leave(j))

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ahpatron_cli.core import KERNELS
-from ahpatron_cli.core.kernels import ROUNDING, TRUSTED
+from ahpatron_cli.core.numerics import EPS, TRUSTED
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, compressed, rows_of
 from ahpatron_cli.data.dataset import DENSE_WIDTH, WARM_UP
 
@@ -107,7 +107,7 @@ class Geometry:
         squares += sums
         equal = self._hashes[start:stop, None] == self._hashes[start:]
         squares[equal] = 0.0
-        doubtful = ~equal & (TRUSTED * squares < 8 * ROUNDING * sums)
+        doubtful = ~equal & (TRUSTED * squares < 8 * EPS * sums)
         left, right = np.nonzero(np.triu(doubtful, 1))
         if len(left):
             squares[left, right] = self._by_subtraction(left + start, right + start)

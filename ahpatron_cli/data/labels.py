@@ -7,7 +7,7 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ahpatron_cli.core.classwise import MAX_CLASSES
+from ahpatron_cli.core.multiclass import MAX_CLASSES
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.errors import UserError, bad_data
 

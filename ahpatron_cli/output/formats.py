@@ -281,7 +281,7 @@ def _flat_run(row: Json) -> Json:
     if "metrics" in row:
         row |= _columns("metrics", row.pop("metrics"), Metrics)
     if "certificate" in row:
-        from ahpatron_cli.core.theorems import Certificate
+        from ahpatron_cli.core.certificates import Certificate
 
         row |= _columns("certificate", row.pop("certificate"), Certificate)
         row["uncertified"] = "; ".join(row.pop("uncertified"))

@@ -12,7 +12,7 @@ from ahpatron_cli.core import KERNELS, REGISTRY, Kernel, Learner
 from ahpatron_cli.data.geometry import Alignment, Distances
 from ahpatron_cli.data.labels import describe, show
 from ahpatron_cli.data.source import STDIN_NAME
-from ahpatron_cli.models.file import Model
+from ahpatron_cli.models import Header
 from ahpatron_cli.numbers import counted, percent, share, short
 from ahpatron_cli.output.escape import literal
 from ahpatron_cli.output.terminal import Window, print_lines
@@ -42,7 +42,7 @@ _WIDE, _NAMES = 60, 14
 """Windows from `_WIDE` columns on have a column of `_NAMES` for names."""
 _BAR = 40
 _LIMITS = ("over", "at_least", "under", "at_most", "even")
-_Kind: TypeAlias = type[Learner[Any]] | type[Kernel]
+_Kind: TypeAlias = type[Learner] | type[Kernel]
 _Entry: TypeAlias = tuple[str, str]
 """A name and a text."""
 
@@ -63,7 +63,9 @@ def print_profile(profile: Profile, console: Console) -> None:
     _print(profile.path, _size(profile), profile.notes, _sections(profile), console)
 
 
-def print_model(model: Model, record: RunRecord, path: str, written: str, console: Console) -> None:
+def print_model(
+    model: Header, record: RunRecord, path: str, written: str, console: Console
+) -> None:
     """Write what a model is to the console's stream."""
     file = f"; last learned from {literal(model.data)}" if model.data else ""
     made = f"written {written} by ahpatron {literal(model.version)}"
@@ -351,7 +353,7 @@ def profile_to_json(profile: Profile) -> Json:
     return {"schema": SCHEMA, "version": __version__, **document, **content, **follows}
 
 
-def model_to_json(model: Model, record: RunRecord, path: str, written: str) -> Json:
+def model_to_json(model: Header, record: RunRecord, path: str, written: str) -> Json:
     """What a model is; of its data, the file that it learned from last and a checksum of that."""
     run = run_to_json(record)
     del run["this_file"], run["params"]
@@ -364,7 +366,7 @@ def model_to_json(model: Model, record: RunRecord, path: str, written: str) -> J
         "made_by": model.version,
         "data": {
             "path": model.data,
-            "rounds": model.played,
+            "rounds": model.rounds,
             "checksum": f"{model.digest:08x}",
             "features": model.features,
             "labels": [None if label is None else whole(label) for label in model.labels],

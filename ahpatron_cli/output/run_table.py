@@ -26,7 +26,7 @@ from ahpatron_cli.records import McNemarRecord, Report, RunRecord, SummaryRecord
 from ahpatron_cli.sweep.summary import METRICS
 
 if TYPE_CHECKING:
-    from ahpatron_cli.core.theorems import Certificate
+    from ahpatron_cli.core.certificates import Certificate
 
 MAX_SHOWN_CLASSES = 20
 """Confusion matrices of more classes are in JSON only."""

@@ -25,7 +25,7 @@ from typing import TypeAlias
 
 from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.core.errors import LearnerLoadError
-from ahpatron_cli.core.learners import find_learner, is_path
+from ahpatron_cli.core.learners import GUIDE, find_learner, is_path
 from ahpatron_cli.core.parameters import Spec, Value
 from ahpatron_cli.errors import learner_fault, one_of, suggestion, usage
 from ahpatron_cli.runner import AUTO, LISTING, Setup, check
@@ -71,8 +71,11 @@ def own_learner(name: str) -> str:
     try:
         kind = find_learner(f"{file}:{class_name}")
     except LearnerLoadError as error:
+        message = str(error)
+        if GUIDE in message:
+            raise usage(message, f"{GUIDE} shows the old and the new form side by side") from None
         hint = "write the learner as path/to/file.py:ClassName"
-        raise learner_fault(error.__cause__ or error, [file]) or usage(str(error), hint) from None
+        raise learner_fault(error.__cause__ or error, [file]) or usage(message, hint) from None
     if not re.fullmatch(r"[\w+-]+", kind.name):
         problem = f"{name}: `name` must consist of letters, digits, +, - and _, got {kind.name!r}"
         raise usage(problem)

@@ -321,7 +321,7 @@ def choose_trials(
 def find(
     trials: Sequence[TrialRecord],
     origins: Sequence[Mapping[str, Any]] = (),
-    criterion: Criterion = Criterion(),  # noqa: B008 - it is frozen
+    criterion: Criterion = Criterion(),
 ) -> Findings:
     """Fold trials (each id once) into findings."""
     groups = grouped(trials, lambda trial: trial.data.identity)

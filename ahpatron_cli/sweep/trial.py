@@ -15,7 +15,7 @@ from typing import Any
 from ahpatron_cli import __version__
 from ahpatron_cli.core import ALGORITHM, BLOCK
 from ahpatron_cli.core.errors import ParameterError
-from ahpatron_cli.core.learners import files_of_others, learner_source
+from ahpatron_cli.core.learners import learner_source, third_party_files
 from ahpatron_cli.data.cache import default_folder
 from ahpatron_cli.data.dataset import Dataset, Preparation, load
 from ahpatron_cli.data.source import open_source
@@ -98,7 +98,7 @@ def play(task: Task) -> TrialRecord:
     except MemoryError:
         error = "not enough memory"
     except Exception as bug:  # one trial's bug must not take the other results with it
-        fault = learner_fault(bug, files_of_others())
+        fault = learner_fault(bug, third_party_files())
         where = traceback.extract_tb(bug.__traceback__)[-1]
         place = f"{Path(where.filename).name}:{where.lineno}"
         error = f"bug in ahpatron {__version__}: {bug!r} at {place}"

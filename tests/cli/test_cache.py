@@ -22,9 +22,9 @@ def told(text: str) -> dict[str, Any]:
 
 
 def arrays(model: Path) -> dict[str, bytes]:
-    """All of a model but its description, which says how long learning took."""
+    """All arrays of a model; its header has the time of learning."""
     with np.load(model) as parts:
-        return {name: parts[name].tobytes() for name in parts.files if name != "meta"}
+        return {name: parts[name].tobytes() for name in parts.files if name != "header"}
 
 
 @pytest.mark.parametrize("order", [[], ["--shuffle"], ["--repeats", 2]])

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from ahpatron_cli import certify
-from ahpatron_cli.core import theorems
+from ahpatron_cli.core import certificates
 from support.command import Ahpatron
 
 SIGMAS = {"rings": "0.1", "breast_cancer": "1", "sparse_text": "1"}
@@ -192,8 +192,8 @@ def test_a_broken_bound_ends_with_exit_code_1(
     ahpatron: Ahpatron, rings: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The formula of Theorem 1 forgets the norm, and half of the loss."""
-    broken = dataclasses.replace(theorems.THEOREMS[0], bound=lambda loss: loss / 2)
-    monkeypatch.setattr(theorems, "theorems_of", lambda learner: [broken])
+    broken = dataclasses.replace(certificates.THEOREMS[0], bound=lambda f, **_: f.loss / 2)
+    monkeypatch.setattr(certificates, "theorems_of", lambda learner: [broken])
     done = ahpatron("run", rings, "-l", "perceptron", "--sigma", "0.1", "--certify")
     assert (done.code, done.out) == (1, "")
     assert "this is a bug in ahpatron, please report" in done.err

@@ -85,6 +85,7 @@ def test_saved_and_resumed_is_uninterrupted(ahpatron: Ahpatron, four: str, name:
     ahpatron.write("b.svm", text(first=201))
     run(ahpatron, "a.svm", *OPTIONS, *learner, "--save", "a.npz")
     resumed = run(ahpatron, "b.svm", "--resume", "a.npz", "--save", "b.npz")["runs"][0]
+    assert resumed.pop("norm") == pytest.approx(whole.pop("norm"))  # 201 is no multiple of 64
     assert without_time(resumed) == without_time(whole)
     frozen = run(ahpatron, four, "--resume", "b.npz", "--freeze")["runs"][0]
     predictions = ahpatron("predict", "whole.npz", four)
@@ -94,7 +95,8 @@ def test_saved_and_resumed_is_uninterrupted(ahpatron: Ahpatron, four: str, name:
     guesses = [sorted(LABELS)[int(np.argmax(one))] for one in scores]
     assert [float(row["prediction"]) for row in rows] == guesses
     as_json = ahpatron("predict", "b.npz", four, "--format", "jsonl").out.splitlines()
-    assert [json.loads(line)["scores"] for line in as_json] == scores
+    read = [json.loads(line)["scores"] for line in as_json]
+    np.testing.assert_allclose(read, scores, rtol=1e-7)
     shown = ahpatron("inspect", "b.npz")
     assert "  labels          4 classes: -3, 2.5, 7, 10\n" in shown.out
 

@@ -163,14 +163,13 @@ def test_a_learner_that_raises_in_another_process(own: Ahpatron, rings: Path) ->
     [
         (["none.py:X"], "none.py:X cannot be loaded"),
         (["mine/own.py:Nobody"], "has no attribute 'Nobody'"),
-        (["mine/own.py:Margin"], "Learner"),
+        (["mine/own.py:HINGE"], "Learner"),
         (["mine/own.py"], "unknown learner 'mine/own.py'"),
         ([LEARNER, "copy.py:SmallestGoes"], "there is another learner 'smallest-goes'"),
         (["avp.py:SmallestGoes"], "there is another learner 'avp'"),
         (["odd.py:SmallestGoes"], "must consist of letters, digits, +, - and _, got 'a\\x1b[31mb'"),
         ([LEARNER, "-p", "smallest-goes.ridge=1"], "smallest-goes has no parameter 'ridge'"),
         ([LEARNER, "-p", "budget=10,20"], "smallest-goes is given 2 settings"),
-        ([LEARNER, "--save", "m.npz"], "require a learner that is installed"),
     ],
 )
 def test_refusals(own: Ahpatron, rings: Path, learners: list[str], said: str) -> None:
@@ -182,3 +181,172 @@ def test_refusals(own: Ahpatron, rings: Path, learners: list[str], said: str) ->
     done = own("run", rings, *words, *(word for word in options if word not in names))
     assert (done.code, done.out) == (2, "")
     assert said in done.err
+
+
+# Saved models -------------------------------------------------------------------------------------
+
+
+def parts(own: Ahpatron, rings: Path, at: int) -> None:
+    lines = rings.read_bytes().splitlines(keepends=True)
+    own.write("a.svm", b"".join(lines[:at]))
+    own.write("b.svm", b"".join(lines[at:]))
+
+
+@pytest.mark.parametrize("at", [1088, 1111])
+def test_a_saved_learner_continues(own: Ahpatron, rings: Path, at: int) -> None:
+    parts(own, rings, at)
+    options = ("-l", LEARNER, "-B", 20)
+    whole = own.json("run", rings, *options)["runs"][0]
+    own.succeed("run", "a.svm", *options, "--save", "m.npz")
+    done = own.json("run", "b.svm", "--resume", "m.npz", "-l", LEARNER, "--save", "m.npz")
+    run = done["runs"][0]
+    assert run["learner"] == "smallest-goes"
+    for name in ("rounds", "mistakes", "updates", "margin_updates", "support_size"):
+        assert run[name] == whole[name]
+    assert run["norm"] == (whole["norm"] if at % 64 == 0 else pytest.approx(whole["norm"]))
+    shown = own.json("inspect", "m.npz", "-l", LEARNER)
+    assert (shown["learner"], shown["rounds"]) == ("smallest-goes", 2000)
+    predicted = own.succeed("predict", "m.npz", "b.svm", "-l", LEARNER).out
+    assert len(predicted.splitlines()) == 1 + 2000 - at
+
+
+def test_a_saved_learner_may_move_to_another_file(own: Ahpatron, rings: Path) -> None:
+    own.succeed("run", rings, "-l", LEARNER, "--limit", 100, "--save", "m.npz")
+    own.write("moved.py", OWN)
+    own.succeed("run", rings, "--resume", "m.npz", "-l", "moved.py:SmallestGoes")
+
+
+def test_a_checkpoint_of_a_learner_in_a_file(own: Ahpatron, rings: Path) -> None:
+    command = ("run", rings, "-l", LEARNER, "-B", 20, "--checkpoint", "c.npz", "--format", "json")
+    first, again = own.succeed(*command), own.succeed(*command)
+    assert "continues after 2,000 rounds" in again.err
+    runs = [json.loads(done.out)["runs"][0] for done in (first, again)]
+    assert runs[0]["mistakes"] == runs[1]["mistakes"]
+    own.write("mine/own.py", OWN + "# another\n")
+    assert "-->" not in own.refusal(2, *command)
+
+
+OTHER = OWN.replace("SmallestGoes", "Other").replace('"smallest-goes"', '"other"')
+USES = [
+    ("run", "DATA", "--resume", "m.npz"),
+    ("run", "DATA", "--resume", "m.npz", "--freeze"),
+    ("predict", "m.npz", "DATA"),
+    ("inspect", "m.npz"),
+]
+
+
+@pytest.mark.parametrize("use", USES, ids=" ".join)
+def test_models_of_other_learners_are_refused(
+    own: Ahpatron, rings: Path, use: tuple[str, ...]
+) -> None:
+    """Without -l, with another class, and if the file has changed; nothing is imported from it."""
+    own.succeed("run", rings, "-l", LEARNER, "--limit", 100, "--save", "m.npz")
+    words = [str(rings) if word == "DATA" else word for word in use]
+    assert "hint: " in own.refusal(2, *words)
+    own.write("other.py", OTHER)
+    own.write("twin.py", OWN + OTHER)
+    for learner in (
+        "other.py:Other",
+        "twin.py:SmallestGoes",
+        "twin.py:Other",
+        "mine/own.py:X",
+        "none.py:X",
+    ):
+        assert "hint: " in own.refusal(2, *words, "-l", learner), learner
+    own.write("mine/own.py", OWN + "from pathlib import Path\nPath('imported').touch()\n")
+    assert "hint: " in own.refusal(2, *words)
+    assert not (own.folder / "imported").exists()
+    assert "hint: " in own.refusal(2, *words, "-l", LEARNER)
+
+
+def test_a_model_of_this_package_is_not_that_of_a_file(own: Ahpatron, rings: Path) -> None:
+    own.succeed("run", rings, "--limit", 100, "--save", "m.npz")
+    assert "hint: " in own.refusal(2, "run", rings, "--resume", "m.npz", "-l", LEARNER)
+    assert "--learner" in own.refusal(2, "run", rings, "--resume", "m.npz", "-l", "ahpatron")
+
+
+@pytest.mark.parametrize("value", ["[]", "{}", "{'a': 1}", "object()", "(1, 2)", "b'x'"])
+def test_what_cannot_be_saved_is_refused_before_the_first_round(
+    own: Ahpatron, rings: Path, value: str
+) -> None:
+    own.write("mine/own.py", OWN.replace("    dropped = 0\n", f"    dropped = {value}\n"))
+    err = own.refusal(2, "run", rings, "-l", LEARNER, "-B", 20, "--save", "m.npz")
+    assert "SmallestGoes.dropped" in err
+    assert "docs/own-learners.md" in err
+    assert not (own.folder / "m.npz").exists()
+
+
+@pytest.mark.parametrize("value", ["True", "0.5", "'text'", "None", "__import__('numpy').ones(3)"])
+def test_what_can_be_saved(own: Ahpatron, rings: Path, value: str) -> None:
+    content = OWN.replace("    dropped = 0\n", f"    dropped = {value}\n")
+    content = content.replace('reports = ("dropped",)', "reports = ()")
+    own.write("mine/own.py", content.replace("self.dropped += 1", "pass"))
+    own.succeed("run", rings, "-l", LEARNER, "-B", 20, "--save", "m.npz")
+    own.succeed("run", rings, "-l", LEARNER, "--resume", "m.npz")
+
+
+STATEFUL = (
+    OWN.replace(
+        "class SmallestGoes",
+        '''class Counted(Expansion):
+    """An expansion with a number of its own."""
+
+    kept = (*Expansion.kept, "joined")
+    joined = 0
+
+    def add(self, c, radius=None):
+        super().add(c, radius)
+        self.joined += 1
+
+
+@dataclass
+class SmallestGoes''',
+    ).replace("@dataclass\nclass Counted", "class Counted")
+    + '''
+    def begin(self, kernel, classes=()):
+        """The empty f."""
+        return Counted(kernel, classes)
+
+    def warnings(self, f):
+        """How many examples joined."""
+        return [f"{f.joined} joined"]
+'''
+)
+
+
+def test_a_hypothesis_of_ones_own_is_saved_too(own: Ahpatron, rings: Path) -> None:
+    parts(own, rings, 1088)
+    for extra in ("", "# another content of the file, with a class of the same name\n"):
+        own.write("mine/own.py", STATEFUL + extra)
+        whole = own.succeed("run", rings, "-l", LEARNER, "-B", 20)
+        own.succeed("run", "a.svm", "-l", LEARNER, "-B", 20, "--save", "m.npz")
+        done = own.succeed("run", "b.svm", "-l", LEARNER, "--resume", "m.npz")
+        assert "joined" in whole.err
+        assert whole.err in done.err
+
+
+# Learners of earlier versions ---------------------------------------------------------------------
+
+OUTDATED = {
+    "wants": OWN + "\n    def wants(self, f, margin, y):\n        return margin < 1\n",
+    "steps": OWN + "\n    steps = True\n",
+    "each_round": OWN + "\n    def each_round(self, f):\n        pass\n",
+    "update": OWN.replace(
+        "update(self, f: Expansion, y: float, margin: float)",
+        "update(self, f: Expansion, margin: float, y: float)",
+    ),
+    "imports": OWN.replace("import HINGE,", "import HINGE, Margin,"),
+}
+
+
+@pytest.mark.parametrize("command", ["run", "sweep"])
+@pytest.mark.parametrize("kind", OUTDATED)
+def test_a_learner_for_an_earlier_version_is_refused(
+    own: Ahpatron, rings: Path, kind: str, command: str
+) -> None:
+    assert OUTDATED[kind] != OWN
+    own.write("mine/own.py", OUTDATED[kind])
+    out = ("--out", "r.jsonl") if command == "sweep" else ()
+    done = own(command, rings, "-l", LEARNER, *out)
+    assert (done.code, done.out) == (2, "")
+    assert "docs/own-learners.md" in done.err

@@ -115,7 +115,7 @@ def test_one_against_the_rest_predicts_other(ahpatron: Ahpatron) -> None:
 
 def test_more_features_than_the_model_knew_are_noted(trained: Ahpatron) -> None:
     done = trained.succeed("predict", "m.npz", trained.write("wide.svm", "1:1 500:2\n"))
-    assert "the data have 500 features, where the model knew" in done.err
+    assert "the data have 500 features, where the model had" in done.err
 
 
 @pytest.mark.parametrize(
@@ -125,8 +125,8 @@ def test_more_features_than_the_model_knew_are_noted(trained: Ahpatron) -> None:
         (("none.npz", "train.svm"), 66, "the model cannot be read"),
         (("train.svm", "m.npz"), 65, "name the model first: `ahpatron predict MODEL DATA`"),
         (("cut.npz", "train.svm"), 65, "this is not a model of ahpatron, or it is damaged"),
-        (("flipped.npz", "train.svm"), 65, "or it is damaged: Bad CRC-32"),
-        (("zip.npz", "train.svm"), 65, "or it is damaged: meta is missing"),
+        (("flipped.npz", "train.svm"), 65, "or it is damaged"),
+        (("zip.npz", "train.svm"), 65, "or it is damaged"),
         (("m.npz", "empty.svm"), 65, "there are no rows"),
         (("m.npz", "word.svm"), 65, "word.svm:2"),
         (("m.npz", "third.svm"), 65, "write ? in place of labels that are not known"),

@@ -60,8 +60,8 @@ def test_unscaled_data_do_not_give_a_kernel_of_zeros(ahpatron: Ahpatron, rings: 
 def test_a_model_goes_on_with_the_number(ahpatron: Ahpatron, rings: Path) -> None:
     lines = rings.read_bytes().splitlines(keepends=True)
     whole = only_run(ahpatron("run", rings, "--sigma", "auto", *JSON))
-    ahpatron.write("a.svm", b"".join(lines[:1111]))
-    ahpatron.write("b.svm", b"".join(lines[1111:]))
+    ahpatron.write("a.svm", b"".join(lines[:1088]))
+    ahpatron.write("b.svm", b"".join(lines[1088:]))
     ahpatron("run", "a.svm", "--sigma", "auto", *JSON, "--save", "m.npz")
     done = ahpatron("run", "b.svm", "--resume", "m.npz", "--format", "json")
     assert only_run(done) | {"this_file": None} == whole
@@ -80,7 +80,10 @@ def test_a_checkpoint_goes_on_with_scale_and_sigma(ahpatron: Ahpatron, breast_ca
     only_run(ahpatron("run", "a.svm", *kept))
     ahpatron.write("a.svm", b"".join(3 * lines))
     done = ahpatron("run", "a.svm", *kept)
-    assert only_run(done) == whole
+    resumed = only_run(done)
+    for name in ("norm", "zeta"):  # 1,138 is no multiple of 64
+        assert resumed.pop(name) == pytest.approx(whole.pop(name))
+    assert resumed == whole
     assert "continues after 1,138 rounds" in done.err
 
 
@@ -135,13 +138,13 @@ def test_without_a_sigma_it_has_no_effect_and_that_is_said(ahpatron: Ahpatron, r
 def test_streams_are_scaled_by_their_first_rows(
     ahpatron: Ahpatron, rings: Path, scale: str
 ) -> None:
-    """A pipe plays like the file; cut later, the rounds before the cut are the same."""
+    """A pipe is run like the file; cut at a multiple of 64, the rounds before it are the same."""
     lines = rings.read_bytes().splitlines(keepends=True)
-    for name, part in (("whole", lines), ("part", lines[:1500])):
+    for name, part in (("whole", lines), ("part", lines[:1472])):
         options = ("--scale", scale, "--predictions", f"{name}.csv", *JSON)
         ahpatron("run", "-", *options, stdin=b"".join(part))
     played = (ahpatron.folder / "whole.csv").read_text().splitlines()
-    assert played[:1501] == (ahpatron.folder / "part.csv").read_text().splitlines()
+    assert played[:1473] == (ahpatron.folder / "part.csv").read_text().splitlines()
     from_file = only_run(ahpatron("run", rings, "--scale", scale, *JSON))
     piped = only_run(ahpatron("run", "-", "--scale", scale, *JSON, stdin=rings.read_bytes()))
     assert from_file == piped

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ahpatron_cli.core import Arow, Gaussian, Linear, Player
-from ahpatron_cli.core.second_order import SecondOrder
+from ahpatron_cli.core.learners.arow import SecondOrder
 from reference import kernels as formulas
 from reference.span_twins import arow
 from support.streams import compress, make_stream
@@ -32,15 +32,14 @@ def test_a_restart_is_counted_and_named_and_no_block_shows(block: int) -> None:
     scores = player.feed(X, y)
     np.testing.assert_allclose(scores, trace.scores, rtol=1e-6, atol=1e-8)
     assert trace.restarts
-    assert second_order(player).cleared == trace.restarts
     assert player.learner.statistics() == {"restarts": len(trace.restarts)}
     assert player.tally.mistakes == trace.mistakes
     assert player.tally.updates == trace.updates
-    (warning,) = player.learner.warnings(player.f)
+    (warning,) = player.warnings()
     assert f"in round {trace.restarts[0] + 1}" in warning
 
 
-def test_without_an_alarm_nothing_starts_anew() -> None:
+def test_without_an_alarm_there_is_no_restart() -> None:
     player = Player(Arow(budget=20, alarm=np.inf), Gaussian(sigma=0.7))
     player.feed(*flipped())
     assert player.learner.statistics() == {"restarts": 0}
@@ -68,19 +67,21 @@ def test_degenerate_rows(rows: np.ndarray, sparse: bool, kernel: Gaussian | Line
     assert np.isfinite(scores).all()
     assert f.size <= 30
     assert not f.mended
-    C = np.tril(f._C) + np.tril(f._C, -1).T
+    C = f.C.full()
     largest = np.abs(C).max(initial=0.0)
     assert np.linalg.eigvalsh(C).min(initial=0.0) >= -1e-12 * largest
 
 
-def test_a_covariance_that_lost_its_digits_is_mended_and_told() -> None:
+def test_a_covariance_that_lost_its_digits_is_repaired_and_reported() -> None:
     stream = make_stream(seed=5, rounds=320, features=3)  # whole blocks
     player = Player(Arow(budget=30), Gaussian())
     player.feed(stream.X, stream.y)
     f = second_order(player)
-    f._C[0, 0] = -1.0  # as if rounding had done it
-    f._suspect = True
+    f.C.settle()
+    f.C.A[0, 0] = -1.0  # as if rounding had done it
+    f._repair()
+    assert np.linalg.eigvalsh(f.C.full()).min() > 0
     scores = player.feed(stream.X, stream.y)
     assert np.isfinite(scores).all()
     assert f.mended == 1
-    assert any("mended" in text for text in player.learner.warnings(f))
+    assert any("repaired" in text for text in player.warnings())

@@ -10,14 +10,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ahpatron_cli.core import REGISTRY, Gaussian, play, theorems
-from ahpatron_cli.core.comparators import Comparator, comparators
-from ahpatron_cli.core.theorems import (
+from ahpatron_cli.core import REGISTRY, Gaussian, certificates, play
+from ahpatron_cli.core.certificates import (
     THEOREMS,
     BrokenTheoremError,
     Certificate,
+    Comparator,
     Theorem,
     certify,
+    comparators,
     radii_of,
     theorems_of,
 )
@@ -39,8 +40,8 @@ def certified(
     in_force = player.learner.params()
     counts = {**vars(player.tally), **player.learner.statistics()}
     radii = radii_of(learner, in_force)
-    found = comparators(lambda: [(stream.X, stream.y)], len(stream.y), kernel, radii)
-    return certify(learner, in_force, counts, found), counts
+    candidates = comparators(lambda: [(stream.X, stream.y)], len(stream.y), kernel, radii)
+    return certify(learner, in_force, counts, candidates), counts
 
 
 # Conditions ---------------------------------------------------------------------------------------
@@ -56,6 +57,8 @@ FAILURES = [
         {"radius": 2.0, "schedule": "adaptive", "epsilon": 0.4},
         "U/(2√(U² + 1)) < ε < 1 (here U = 2, ε = 0.4)",
     ),
+    ("corollary-2", {}, "U < ∞ (here U = inf)"),
+    ("3", {"step": 2.0}, "λ < 2 (here λ = 2)"),
     ("3", {"step": 0.25, "epsilon": 0.1}, "λ/2 < ε < 1 (here λ = 0.25, ε = 0.1)"),
     ("3", {"epsilon": 0.9, "radius": 2.0, "schedule": "adaptive"}, "a constant λ_t (here λ_t = ad"),
     ("4", {"rescale": "keep"}, "c_t = 0.6 (here c_t = keep)"),
@@ -82,12 +85,12 @@ FAILURES = [
 def test_each_condition_that_fails_is_named(
     key: str, change: dict[str, Any], complaint: str
 ) -> None:
-    """The parameters that meet the theorem, but for one thing."""
+    """Parameters that meet all conditions except the one that is named."""
     theorem = BY_KEY[key]
     base = dict(theorem.settings({"budget": 100})) if key in "45" else {}
     base |= {"budget": 100} if key in "45" else {}
-    failing = theorem.failing(params_of(theorem.learner, **(base | change)))
-    assert [one for one in failing if one.startswith(complaint)], failing
+    failing = theorem.failing(params_of(theorem.learners[0], **(base | change)))
+    assert [text for text in failing if text.startswith(complaint)], failing
     if key in "45":
         assert len(failing) == 1
 
@@ -97,11 +100,11 @@ def test_each_condition_that_fails_is_named(
     "given", [{}, {"epsilon": 0.55}, {"epsilon": 0.99}, {"budget": 84}, {"budget": 1000}], ids=str
 )
 def test_settings_meet_the_theorem(theorem: Theorem, given: dict[str, Any]) -> None:
-    specs = REGISTRY[theorem.learner].specs()
+    specs = REGISTRY[theorem.learners[0]].specs()
     if not set(given) <= set(specs):
         return
     settings = theorem.settings(given)
-    assert theorem.failing(params_of(theorem.learner, **{**settings, **given})) == []
+    assert theorem.failing(params_of(theorem.learners[0], **{**settings, **given})) == []
 
 
 def test_default_parameters() -> None:
@@ -140,6 +143,35 @@ def test_steps_and_radii_are_compared_up_to_rounding() -> None:
 # Formulas -----------------------------------------------------------------------------------------
 
 
+RUN = {"step": 0.5, "epsilon": 0.7, "budget": 100, "radius": 2.0}
+RUN |= {"margin_updates": 5, "margin_steps": 2.0}
+
+
+@pytest.mark.parametrize(
+    ("key", "loss", "norm", "expected"),
+    [
+        ("1", 7, 3, 2 * 7 + 9),
+        ("2", 7, 3, 7 + 3 * math.sqrt(7) + 9),
+        ("3", 7, 3, (7 + 9 + (0.25 - 0.7) * 5) / 0.75),
+        ("corollary-2", 7, 3, 12.5 + 36 + 6 * math.sqrt(12.5)),  # 7 + 2·4 + (2/2 - 0.7·5) = 12.5
+        ("corollary-2", 0, 3, 5.5 + 36 + 6 * math.sqrt(5.5)),
+        ("4", 7, 0, 7 + 12 * 0.2 * 7 + (0.6 - 0.7) / 0.4 * 5),
+        ("4", 7, 3, 7 + 0.9 * 0.2 * 7 + 9 / 0.4 - 5 * (0.7 - math.sqrt(0.02)) / (1 - 0.02**0.5)),
+        ("forgetron", 7, 3, 4 * 7 + 2 * 9),
+    ],
+)
+def test_formulas(key: str, loss: float, norm: float, expected: float) -> None:
+    assert BY_KEY[key].bound(Comparator("f", loss, norm), **RUN) == pytest.approx(expected)
+
+
+def test_radii() -> None:
+    forgetron = math.sqrt(101) / (4 * math.sqrt(math.log(101)))
+    assert radii_of("forgetron", {"budget": 100}) == [pytest.approx(forgetron)]
+    assert radii_of("perceptron", {}) == [math.inf] * 2
+    assert radii_of("ahpatron", params_of("ahpatron", radius=3.0)) == [3.0] * 2
+    assert radii_of("rbp", params_of("rbp")) == []
+
+
 @pytest.mark.parametrize(
     ("loss", "norm", "zeta", "N"), [(100, 2, "1/20", 40), (7, 1, "0", 0), (3, 2, "1/4", 9)]
 )
@@ -154,18 +186,21 @@ def test_theorem_5_literally(loss: int, norm: int, zeta: str, N: int) -> None:
         + (1 - 2 * ζ) / γ * norm**2 * root_B / U
         + N / (1 - share) * (share - ε)
     )
-    found = theorems.ahpatron_refined_bound(loss, norm, 100, 2.0, 0.9, N, float(ζ))
-    assert found == pytest.approx(float(expected), rel=1e-12)
+    run = {"budget": 100, "radius": 2.0, "epsilon": 0.9, "margin_updates": N, "zeta": float(ζ)}
+    bound = BY_KEY["5"].bound(Comparator("f", loss, norm), **run)
+    assert bound == pytest.approx(float(expected), rel=1e-12)
     smaller = γ * Fraction(4, 5)  # any smaller γ is legal, and gives more
     other = loss + share / smaller * loss + (1 - 2 * ζ) / smaller * norm**2 * root_B / U
-    assert found <= float(other + N / (1 - share) * (share - ε))
+    assert bound <= float(other + N / (1 - share) * (share - ε))
 
 
-def test_theorem_3_at_step_1_is_corollary_1() -> None:
+@pytest.mark.parametrize("key", ["corollary-1", "3"])
+def test_corollary_1_is_theorem_3_at_step_1(key: str) -> None:
     for loss, norm, N in ((10.0, 3.0, 5), (0.0, 1.0, 0), (123.4, 0.0, 77)):
-        assert theorems.avp_step_bound(loss, norm, 1.0, 0.7, N) == pytest.approx(
-            theorems.avp_constant_bound(loss, norm, 0.7, N)
+        bound = BY_KEY[key].bound(
+            Comparator("f", loss, norm), step=1.0, epsilon=0.7, margin_updates=N
         )
+        assert bound == pytest.approx(2 * loss + norm**2 + (1 - 2 * 0.7) * N)
 
 
 # Certificates -------------------------------------------------------------------------------------
@@ -202,7 +237,7 @@ def test_certificates_hold(stream: Example, data: st.DataObject) -> None:
         case "forgetron":
             given_ = {"budget": data.draw(st.sampled_from([84, 100]))}
     params = {**theorem.settings(given_), **given_}
-    certificate, counts = certified(stream, theorem.learner, **params)
+    certificate, counts = certified(stream, theorem.learners[0], **params)
     if certificate is None:  # ζ is known only afterwards
         assert theorem.key == "5"
         assert "ζ" in theorem.failing(params_of("ahpatron", **params), counts)[0]
@@ -231,8 +266,9 @@ def test_without_halvings_zeta_is_0_and_theorem_5_is_theorem_3() -> None:
     certificate, counts = certified(stream, "ahpatron", budget=400)
     assert certificate is not None
     assert counts["halvings"] == 0
-    one = certificate
-    same = theorems.avp_step_bound(one.loss, one.norm, 0.25, 0.5, counts["margin_updates"])
+    f = Comparator(certificate.comparator, certificate.loss, certificate.norm)
+    updates = counts["margin_updates"]
+    same = BY_KEY["3"].bound(f, step=0.25, epsilon=0.5, margin_updates=updates)
     assert certificate.bound == pytest.approx(same, rel=1e-6)
 
 
@@ -244,20 +280,38 @@ def test_what_is_counted() -> None:
     far_apart = Example(1000.0 * np.arange(50)[:, None], np.ones(50))
     certificate, counts = certified(far_apart, "perceptron")
     assert certificate is not None
-    assert (certificate.count, counts["mistakes"], counts["failures"]) == (0, 0, 50)
+    assert (certificate.count, counts["mistakes"], counts["nonpositive_margins"]) == (0, 0, 50)
     certificate, counts = certified(far_apart, "avp", epsilon=0.75)
     assert certificate is not None
-    assert certificate.count == counts["failures"] == 50
+    assert certificate.count == counts["nonpositive_margins"] == 50
     assert certificate.bound >= 50
+
+
+def test_the_smallest_bound_over_theorems_and_comparators_in_the_ball() -> None:
+    counts = {"rounds": 100, "mistakes": 0, "nonpositive_margins": 0, "margin_updates": 0}
+    candidates = [Comparator("0", 100.0, 0.0), Comparator("a", 9.0, 2.0), Comparator("b", 0.0, 4.0)]
+    best = certify("perceptron", {}, counts, candidates)  # 16 by both theorems
+    assert best is not None
+    assert (best.theorem, best.comparator) == ("Theorem 1", "b")
+    best = certify("perceptron", {}, counts, candidates[:2])  # 22 and 19
+    assert best is not None
+    assert (best.theorem, best.comparator, best.bound) == ("Theorem 2", "a", pytest.approx(19))
+    for radius, expected in ((2.0, ("a", 9.0, 2.0)), (1.9, ("0", 100.0, 0.0))):
+        settings = params_of("avp", **BY_KEY["3"].settings({}), radius=radius)
+        best = certify("avp", settings, counts, candidates)
+        assert best is not None
+        assert (best.comparator, best.loss, best.norm) == expected
 
 
 @pytest.mark.parametrize(("bound", "vacuous"), [(35.0, True), (29.0, False)])
 def test_vacuous_means_not_below_what_is_clear_anyway(
     bound: float, vacuous: bool, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    theorem = dataclasses.replace(BY_KEY["corollary-1"], bound=lambda: bound, conditions={})
-    monkeypatch.setattr(theorems, "theorems_of", lambda learner: [theorem])
-    counts = {"rounds": 100, "failures": 10, "margin_updates": 70}
+    theorem = dataclasses.replace(
+        BY_KEY["corollary-1"], bound=lambda f, **_: bound, conditions=lambda **_: ()
+    )
+    monkeypatch.setattr(certificates, "theorems_of", lambda learner: [theorem])
+    counts = {"rounds": 100, "nonpositive_margins": 10, "margin_updates": 70}
     certificate = certify("avp", {}, counts, [Comparator("0", 1.0, 0.0)])
     assert certificate is not None
     assert (certificate.trivial, certificate.vacuous) == (30, vacuous)
@@ -266,9 +320,9 @@ def test_vacuous_means_not_below_what_is_clear_anyway(
 def test_a_broken_theorem_is_our_fault_and_is_said_with_all_figures(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    broken = dataclasses.replace(BY_KEY["1"], bound=lambda loss: 41.0)
-    monkeypatch.setattr(theorems, "theorems_of", lambda learner: [broken])
-    counts = {"rounds": 100, "mistakes": 42, "failures": 42}
+    broken = dataclasses.replace(BY_KEY["1"], bound=lambda f, **_: 41.0)
+    monkeypatch.setattr(certificates, "theorems_of", lambda learner: [broken])
+    counts = {"rounds": 100, "mistakes": 42, "nonpositive_margins": 42}
     with pytest.raises(BrokenTheoremError) as caught:
         certify("perceptron", {"a": 1}, counts, [Comparator("0", 100.0, 0.0)])
     for figure in ("Theorem 1", "42 mistakes", "41.0", "loss=100.0", "'rounds': 100", "'a': 1"):

@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from ahpatron_cli.core import Ahpatron, Perceptron, Player
 from ahpatron_cli.core.engine import Tally
-from ahpatron_cli.core.state import Stored
 from support.streams import Example, make_stream, streams
 
 
@@ -46,7 +45,7 @@ def test_counts_go_on_after_a_restart() -> None:
     whole, first, second = (Player(Ahpatron(budget=10)) for _ in range(3))
     whole.feed(example.X, example.y)
     first.feed(example.X[:77], example.y[:77])
-    second.restore(Stored(first.state()))
+    second.load_state_dict(first.state_dict())
     second.feed(example.X[77:], example.y[77:])
     assert counts(second.tally) == counts(whole.tally)
 
@@ -56,7 +55,8 @@ def test_a_frozen_model_is_counted_too() -> None:
     player = Player(Ahpatron(budget=10))
     player.feed(example.X, example.y)
     player.tally = Tally()
-    scores = player.judge(example.X, example.y)
+    scores = player.scores(example.X)
+    player.tally.count(scores, example.y)
     assert counts(player.tally) == counted(scores.tolist(), example.labels)
 
 

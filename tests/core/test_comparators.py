@@ -1,14 +1,15 @@
-"""Comparators against brute force: losses and norms in loops, minimisers by their duality gap."""
+"""Comparators against brute force: losses and norms in loops, SVMs by their duality gap."""
 
+import dataclasses
 import math
+import tracemalloc
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
-from ahpatron_cli.core import KERNELS, Gaussian, Kernel, Linear, theorems
-from ahpatron_cli.core import comparators as module
-from ahpatron_cli.core.comparators import Comparator, Pieces, comparators, minimisers
+from ahpatron_cli.core import KERNELS, Gaussian, Kernel, Linear, certificates
+from ahpatron_cli.core.certificates import THEOREMS, Comparator, Pieces, comparators, svm_path
 from ahpatron_cli.core.rows import Floats, Rows
 from reference import kernels as formulas
 from support.streams import Example, compress, make_stream
@@ -51,24 +52,24 @@ def test_losses_and_norms_against_brute_force(
     kernel, formula = KERNEL_PAIRS[name]
     stream = make_stream(seed=3, rounds=40, features=3, noise=0.3)
     rng = np.random.default_rng(1)
-    weights = {f"SVM, C = {C:.3g}": rng.normal(size=40) * C for C in module.PATH}
+    weights = {f"SVM, C = {C:.3g}": rng.normal(size=40) * C for C in certificates.SVM_COSTS}
     made = list(weights.values())
-    monkeypatch.setattr(module, "minimisers", lambda *_: made)
-    monkeypatch.setattr(module, "_worthwhile", lambda found: found)
-    monkeypatch.setattr(module, "PER_OCTAVE", 1)
+    monkeypatch.setattr(certificates, "svm_path", lambda *_: made)
+    monkeypatch.setattr(certificates, "_pareto_front", list)
+    monkeypatch.setattr(certificates, "PER_OCTAVE", 1)
     weights["mean of 40"] = stream.y
     rows = compress(stream.X) if form == "sparse" else stream.X
-    found = comparators(in_pieces((rows, stream.y)), 40, kernel, [0.3])
-    assert {one.name for one in found} == {"0", *weights}
-    assert {0.3} <= {one.norm for one in found}
+    candidates = comparators(in_pieces((rows, stream.y)), 40, kernel, [0.3])
+    assert {f.name for f in candidates} == {"0", *weights}
+    assert {0.3} <= {f.norm for f in candidates}
     K = [[formula(u, v) for v in stream.rows] for u in stream.rows]
-    zero, *others = found
+    zero, *others = candidates
     assert zero == Comparator("0", 40.0, 0.0)
-    for one in others:
-        a = weights[one.name]
+    for f in others:
+        a = weights[f.name]
         norm = math.sqrt(math.fsum(a[i] * K[i][j] * a[j] for i in range(40) for j in range(40)))
-        loss = hinge_sum(a, K, stream.labels, one.norm / norm)
-        assert one.loss == pytest.approx(loss, rel=1e-6)
+        loss = hinge_sum(a, K, stream.labels, f.norm / norm)
+        assert f.loss == pytest.approx(loss, rel=1e-6)
 
 
 def test_rounding_only_ever_adds(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -76,33 +77,33 @@ def test_rounding_only_ever_adds(monkeypatch: pytest.MonkeyPatch) -> None:
     stream = make_stream(seed=4, rounds=60, features=2)
     kernel = Gaussian(sigma=0.5)
     gram = gram_of(stream, kernel)
-    monkeypatch.setattr(module, "_worthwhile", lambda found: found)
+    monkeypatch.setattr(certificates, "_pareto_front", list)
     exact = math.sqrt(stream.y @ gram @ stream.y)
-    for one in comparators(whole(stream), 60, kernel):
-        if one.name.startswith("mean"):
-            margins = stream.y * (gram @ stream.y) * one.norm / exact
-            assert one.loss > np.maximum(0, 1 - margins).sum()
+    for f in comparators(whole(stream), 60, kernel):
+        if f.name.startswith("mean"):
+            margins = stream.y * (gram @ stream.y) * f.norm / exact
+            assert f.loss > np.maximum(0, 1 - margins).sum()
 
 
 def test_a_sample_stands_in_for_a_long_stream(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SAMPLE", 30)
-    monkeypatch.setattr(module, "_worthwhile", lambda found: found)
+    monkeypatch.setattr(certificates, "SAMPLE", 30)
+    monkeypatch.setattr(certificates, "_pareto_front", list)
     stream = make_stream(seed=5, rounds=200, features=2)
     kernel = Gaussian(sigma=0.5)
     cut = [slice(0, 70), slice(70, 71), slice(71, 200)]
     pieces = in_pieces(*((stream.X[part], stream.y[part]) for part in cut))
-    found = comparators(pieces, 200, kernel, seed=9)
-    for one, other in zip(found, comparators(whole(stream), 200, kernel, seed=9), strict=True):
-        assert one == Comparator(other.name, pytest.approx(other.loss), other.norm)
+    candidates = comparators(pieces, 200, kernel, seed=9)
+    for f, other in zip(candidates, comparators(whole(stream), 200, kernel, seed=9), strict=True):
+        assert f == Comparator(other.name, pytest.approx(other.loss), other.norm)
     chosen = np.sort(np.random.default_rng([9, 200]).choice(200, 30, replace=False))
     K = gram_of(stream, kernel)
     norm = math.sqrt(stream.y[chosen] @ K[np.ix_(chosen, chosen)] @ stream.y[chosen])
     values = stream.y * (K[:, chosen] @ stream.y[chosen]) / norm
-    means = [one for one in found if one.name == "mean of 30"]
+    means = [f for f in candidates if f.name == "mean of 30"]
     assert len(means) > 100
-    for one in means:
-        loss = np.maximum(0, 1 - one.norm * values).sum()  # over all 200
-        assert one.loss == pytest.approx(loss, rel=1e-6)
+    for f in means:
+        loss = np.maximum(0, 1 - f.norm * values).sum()  # over all 200
+        assert f.loss == pytest.approx(loss, rel=1e-6)
 
 
 @pytest.mark.parametrize("kernel", [Gaussian(sigma=0.5), Linear()])
@@ -114,17 +115,31 @@ def test_streams_that_widen_or_turn_sparse_on_the_way(kernel: Kernel) -> None:
     narrow = (stream.X[first, :2].copy(), stream.y[first])
     later: Rows
     for later in (stream.X[rest], compress(stream.X[rest])):
-        found = comparators(in_pieces(narrow, (later, stream.y[rest])), 90, kernel)
-        for one, other in zip(found, expected, strict=True):
-            assert one.loss == pytest.approx(other.loss, rel=1e-5)
-            assert one.norm == other.norm
+        candidates = comparators(in_pieces(narrow, (later, stream.y[rest])), 90, kernel)
+        for f, other in zip(candidates, expected, strict=True):
+            assert f.loss == pytest.approx(other.loss, rel=1e-5)
+            assert f.norm == other.norm
+
+
+def test_dense_pieces_stay_narrow_if_a_later_one_is_sparse_and_wide() -> None:
+    stream = make_stream(seed=6, rounds=60, features=2)
+    first, rest = slice(0, 30), slice(30, 60)
+    wide = dataclasses.replace(compress(stream.X[rest]), width=10**6)
+    tracemalloc.start()
+    try:
+        comparators(
+            in_pieces((stream.X[first], stream.y[first]), (wide, stream.y[rest])), 60, Linear()
+        )
+        assert tracemalloc.get_traced_memory()[1] < 50e6  # 30 rows of 10⁶ columns are 240 MB
+    finally:
+        tracemalloc.stop()
 
 
 def test_longer_ones_have_less_loss_and_radii_are_met_exactly() -> None:
     stream = make_stream(seed=7, rounds=150, features=2, noise=0.2)
     radii = [0.7071, 2.5, 4.0, math.inf, 1e9]
-    found = comparators(whole(stream), 150, Gaussian(sigma=0.5), radii)
-    norms, losses = [one.norm for one in found], [one.loss for one in found]
+    candidates = comparators(whole(stream), 150, Gaussian(sigma=0.5), radii)
+    norms, losses = [f.norm for f in candidates], [f.loss for f in candidates]
     assert norms == sorted(norms)
     assert losses == sorted(losses, reverse=True)
     assert max(norms) <= math.sqrt(2 * 150)
@@ -139,23 +154,20 @@ def test_the_best_length_is_the_best_of_any() -> None:
     norm = math.sqrt(stream.y @ gram @ stream.y)
     margins = stream.y * (gram @ stream.y) / norm
     grid = np.geomspace(1 / 64, 20, 5000)
-    found = comparators(whole(stream), 200, kernel)
-    for bound in (
-        theorems.perceptron_bound,
-        theorems.perceptron_root_bound,
-        theorems.forgetron_bound,
-    ):
-        on_grid = min(bound(float(np.maximum(0, 1 - s * margins).sum()), float(s)) for s in grid)
-        assert min(bound(one.loss, one.norm) for one in found) <= on_grid * 1.001
+    candidates = comparators(whole(stream), 200, kernel)
+    on_grid = [Comparator("", float(np.maximum(0, 1 - s * margins).sum()), float(s)) for s in grid]
+    for theorem in THEOREMS:
+        if theorem.counts == "mistakes":
+            assert min(map(theorem.bound, candidates)) <= min(map(theorem.bound, on_grid)) * 1.001
 
 
 def solutions(stream: Example, costs: list[float]) -> Iterator[tuple[float, Floats, Floats]]:
     gram = gram_of(stream, Gaussian(sigma=0.5))
-    for cost, weights in zip(costs, minimisers(gram, stream.y, costs), strict=True):
+    for cost, weights in zip(costs, svm_path(gram, stream.y, costs, seed=0), strict=True):
         yield cost, weights, gram
 
 
-def test_minimisers_minimise() -> None:
+def test_the_svm_path_minimises() -> None:
     """The gap between primal and dual value bounds how far from the minimum the solution is."""
     stream = make_stream(seed=9, rounds=300, features=2, noise=0.3)
     for cost, a, gram in solutions(stream, [0.01, 0.1, 1.0, 10.0]):
@@ -169,8 +181,8 @@ def test_minimisers_minimise() -> None:
 
 
 def test_one_round_and_rows_of_zeros() -> None:
-    one = Example(np.array([[1.0]]), np.array([1.0]))
-    assert comparators(whole(one), 1, Gaussian())[-1].loss < 1e-6
+    single = Example(np.array([[1.0]]), np.array([1.0]))
+    assert comparators(whole(single), 1, Gaussian())[-1].loss < 1e-6
     nothing = Example(np.zeros((5, 2)), np.array([1.0, -1, 1, 1, -1]))
     assert comparators(whole(nothing), 5, Linear())[0] == Comparator("0", 5.0, 0.0)
-    assert min(one.loss for one in comparators(whole(nothing), 5, Linear())) >= 5
+    assert min(f.loss for f in comparators(whole(nothing), 5, Linear())) >= 5

@@ -8,7 +8,7 @@ import pytest
 
 from ahpatron_cli.core import REGISTRY, Gaussian, Learner, Linear, Player
 from ahpatron_cli.core.errors import ParameterError
-from ahpatron_cli.core.features import Featured, FourierMap, Sketches, Staged
+from ahpatron_cli.core.linear import FourierFeatures, LinearModel, Sketches
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers
 from support.streams import compress, make_stream
 
@@ -24,11 +24,11 @@ def test_fourier_features_approximate_the_gaussian_kernel() -> None:
     kernel, X = Gaussian(sigma=0.8), make_stream(seed=1, rounds=40, features=3).X
     points = kernel.points(X)
     exact = kernel.between(points, points)
-    z = FourierMap(40_000, np.random.default_rng(7)).vectors(points)
+    z = FourierFeatures(40_000, np.random.default_rng(7))(points)
     # each entry is a mean of 40,000 cosines: its standard deviation is below 0.005
     assert np.abs(z @ z.T - exact).max() < 0.025
     np.testing.assert_allclose((z * z).sum(axis=1), 1.0, rtol=1e-12)
-    draws = [FourierMap(50, np.random.default_rng(seed)).vectors(points) for seed in range(200)]
+    draws = [FourierFeatures(50, np.random.default_rng(seed))(points) for seed in range(200)]
     assert np.abs(np.mean([z @ z.T for z in draws], axis=0) - exact).max() < 0.035
 
 
@@ -37,9 +37,9 @@ def test_fourier_features_approximate_the_gaussian_kernel() -> None:
 def test_fourier_features_are_cosines_and_sines(largest: float, count: int) -> None:
     """As they are of angles that are known only up to their own rounding."""
     points = Gaussian().points(np.linspace(-largest, largest, 7)[:, None])
-    features = FourierMap(count, np.random.default_rng(7))
+    features = FourierFeatures(count, np.random.default_rng(7))
     angles = points.coordinates @ drawn(features, np.arange(1))
-    z = features.vectors(points) * np.sqrt(count)
+    z = features(points) * np.sqrt(count)
     expected = np.hstack((np.cos(angles), np.sin(angles)))
     assert (np.abs(z - expected) <= 1e-15 + 4e-16 * np.abs(np.tile(angles, 2))).all()
 
@@ -47,34 +47,34 @@ def test_fourier_features_are_cosines_and_sines(largest: float, count: int) -> N
 def test_fourier_features_of_any_angle_have_length_one() -> None:
     """Even where the angle has no digits left behind the point."""
     points = Gaussian().points(np.array([[1e15], [-1e18], [1e30], [-1e150]]))
-    z = FourierMap(30, np.random.default_rng(7)).vectors(points)
+    z = FourierFeatures(30, np.random.default_rng(7))(points)
     np.testing.assert_allclose((z * z).sum(axis=1), 1.0, rtol=1e-12)
 
 
 @pytest.mark.parametrize("far", [0.0, 1e9, 1e12, 1e13, 1e14])
 def test_fourier_features_far_from_the_origin_approximate_the_kernel(far: float) -> None:
     points = Gaussian().points(np.array([[far], [far + 1.0], [far + 2.0]]))
-    z = FourierMap(20_000, np.random.default_rng(7)).vectors(points)
+    z = FourierFeatures(20_000, np.random.default_rng(7))(points)
     np.testing.assert_allclose(z[0] @ z[1:].T, [np.exp(-0.5), np.exp(-2.0)], atol=0.03)
 
 
 def test_fourier_features_of_two_maps_do_not_meet() -> None:
     """They share room for what they compute, but not for what they hand out."""
     points = Gaussian().points(make_stream(seed=1, rounds=40, features=3).X)
-    maps = [FourierMap(20, np.random.default_rng(seed)) for seed in range(2)]
-    first, second = (features.vectors(points) for features in maps)
-    np.testing.assert_array_equal(first, maps[0].vectors(points))
-    np.testing.assert_array_equal(second, maps[1].vectors(points))
+    maps = [FourierFeatures(20, np.random.default_rng(seed)) for seed in range(2)]
+    first, second = (features(points) for features in maps)
+    np.testing.assert_array_equal(first, maps[0](points))
+    np.testing.assert_array_equal(second, maps[1](points))
 
 
-def drawn(features: FourierMap, columns: Integers) -> Floats:
+def drawn(features: FourierFeatures, columns: Integers) -> Floats:
     places, table = features.frequencies(columns)
     return table[places]
 
 
 def test_frequencies_do_not_depend_on_the_order_of_columns() -> None:
-    one = FourierMap(5, np.random.default_rng(3))
-    other = FourierMap(5, np.random.default_rng(3))
+    one = FourierFeatures(5, np.random.default_rng(3))
+    other = FourierFeatures(5, np.random.default_rng(3))
     whole = drawn(one, np.arange(40))
     later = np.array([31, 2, 17])
     np.testing.assert_array_equal(drawn(other, later), whole[later])
@@ -121,8 +121,7 @@ def test_nogd_of_full_rank_keeps_f_where_it_switches() -> None:
     until = int(taken[29]) + 2
     np.testing.assert_allclose(switched[:until], scores[:until], rtol=1e-9, atol=1e-12)
     assert not np.allclose(switched[until:], scores[until:])
-    assert isinstance(player.f, Staged)
-    assert isinstance(player.f.stage, Featured)
+    assert isinstance(player.f, LinearModel)
     assert player.f.size == 30
 
 
@@ -131,16 +130,15 @@ def test_nogd_of_full_rank_keeps_f_on_its_span() -> None:
     stream = make_stream(seed=9, rounds=60, features=3)
     learner = REGISTRY["nogd"](budget=60, rank=60, step=0.37).resolved(None)
     kernel = Gaussian(sigma=0.5)
-    f = learner.begin(kernel, np.random.default_rng(0))
+    f = learner.begin(kernel)
     points = kernel.points(stream.X)
-    f.open(points, stream.y)
-    for now, y in enumerate(stream.y):
-        f.value(now)
-        learner.update(f, 0.0, y)
-    assert isinstance(f, Staged)
-    assert isinstance(f.stage, Featured)
+    f.open(points)
+    for t, y in enumerate(stream.y.tolist()):
+        f.t = t
+        learner.update(f, y, 0.0)
+    assert isinstance(f.successor, LinearModel)
     expected = kernel.between(points, points) @ (0.37 * stream.y)
-    np.testing.assert_allclose(f.values(), expected, rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(f.successor.at(points), expected, rtol=1e-9, atol=1e-9)
 
 
 @every_setting
@@ -159,17 +157,17 @@ def test_sketches_changed_by_admissions_equal_those_from_scratch() -> None:
     stream = make_stream(seed=11, rounds=300, features=3)
     player = Player(REGISTRY["skegd"](budget=30, step=0.37, cycle=7), Gaussian(sigma=0.7))
     player.feed(stream.X, stream.y)
-    assert isinstance(player.f, Staged)
-    assert isinstance(player.f.stage, Featured)
-    sketches = player.f.stage.features
+    sketches = player.f.features
     assert isinstance(sketches, Sketches)
-    E = sketches.admitted.points
+    E = sketches.admitted
     assert 30 < E.size == player.f.size <= 60
     S_p = np.zeros((E.size, 22))
     S_p[np.arange(E.size), sketches.columns] = sketches.signs
     K = player.kernel.between(E, E)
     np.testing.assert_allclose(sketches.pp, S_p.T @ K @ S_p, rtol=1e-9, atol=1e-11)
-    np.testing.assert_allclose(sketches.pm, S_p.T @ K[:, sketches.sampled], rtol=1e-9, atol=1e-11)
+    np.testing.assert_allclose(
+        sketches.pm, S_p.T @ player.kernel.between(E, sketches.points), rtol=1e-9, atol=1e-11
+    )
 
 
 def test_skegd_finds_its_cycle_or_says_what_it_lacks() -> None:

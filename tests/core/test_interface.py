@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 import pickle
 import sys
 from collections.abc import Callable
+from functools import partial
 from importlib import metadata
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -40,24 +42,17 @@ from ahpatron_cli.core.errors import (
     NumericalError,
     ParameterError,
 )
-from ahpatron_cli.core.expansion import Expansion, Steps
-from ahpatron_cli.core.learners.base import Margin, Trigger
-from support.cases import CASES
+from ahpatron_cli.core.expansion import Expansion
+from ahpatron_cli.core.multiclass import SharedPlayer
+from ahpatron_cli.core.points import Points
+from ahpatron_cli.testing import check_learner
 from support.streams import compress, make_stream
 
 STREAM = make_stream(seed=4, rounds=300, features=3)
 OWN = Path(__file__).parents[2] / "docs" / "examples" / "own_learner.py"
 
 
-# Parameters never change ------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize("thing", [Ahpatron(), Gaussian()])
-def test_a_parameter_cannot_be_set(thing: Any) -> None:
-    name = next(iter(thing.specs()))
-    with pytest.raises(dataclasses.FrozenInstanceError, match=name):
-        setattr(thing, name, 4)
-    assert thing == type(thing)()
+# Parameters -------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize("name", REGISTRY)
@@ -121,9 +116,8 @@ def test_the_row_that_cannot_be_computed_is_counted_from_its_piece(piece: int, r
 
 @pytest.mark.parametrize("labels", [STREAM.y[:-1], np.append(STREAM.y, 1.0), STREAM.y[:, None]])
 def test_rows_and_labels_must_be_as_many(labels: np.ndarray) -> None:
-    for run in (Player(Perceptron()).feed, Player(Perceptron()).judge):
-        with pytest.raises(ValueError, match="a label for each of 300 rows"):
-            run(STREAM.X, labels)
+    with pytest.raises(ValueError, match="a label for each of 300 rows"):
+        Player(Perceptron()).feed(STREAM.X, labels)
     with pytest.raises(ValueError, match="a label for each of 300 rows"):
         play(Perceptron(), STREAM.X, labels)
 
@@ -167,102 +161,148 @@ def test_what_is_no_matrix_is_refused(rows: Any) -> None:
         play(Perceptron(), rows, [1.0])
 
 
-# Steps that f makes by itself ----------------------------------------------------------------
-
-
-def by_calls(learner: Learner[Any]) -> Learner[Any]:
-    """The same learner; with an `update` of its own, the engine calls it in every round."""
-    kind = type(learner)
-
-    class ByCalls(kind):  # type: ignore[misc, valid-type]  # any learner
-        def update(self, f: Expansion, margin: float, y: float) -> bool | None:
-            return super().update(f, margin, y)  # type: ignore[no-any-return]  # as above
-
-    return ByCalls(**learner.params())
-
-
-def same_pass(learner: Learner[Any]) -> None:
-    """Whether f by itself and the learner's calls give the same bits."""
-    swept, called = Player(learner), Player(by_calls(learner))
-    np.testing.assert_array_equal(swept.feed(STREAM.X, STREAM.y), called.feed(STREAM.X, STREAM.y))
-    assert dataclasses.replace(swept.tally, seconds=0) == dataclasses.replace(
-        called.tally, seconds=0
-    )
-    assert swept.statistics() == called.statistics()
-    assert isinstance(swept.f, Expansion)
-    assert isinstance(called.f, Expansion)
-    np.testing.assert_array_equal(swept.f.coefficients, called.f.coefficients)
-
-
-@pytest.mark.parametrize("schedule", ["constant", "adaptive"])
-@pytest.mark.parametrize(("radius", "step"), [(0.3, None), (3, None), (1e-60, 1), (1e-120, 1e120)])
-def test_steps_that_f_makes_by_itself_are_those_of_the_learner(
-    schedule: str, radius: float, step: float | None
-) -> None:
-    parameters: dict[str, Any] = {"budget": 20, "schedule": schedule, "radius": radius}
-    if step is not None:
-        parameters["step"] = step
-    same_pass(Ahpatron(**parameters))
-
-
-def test_every_learner_whose_f_steps_by_itself_does_as_it_says() -> None:
-    stepping = {
-        case.name
-        for case in CASES
-        if (learner := case.learner()).steps() is not None and same_pass(learner) is None
-    }
-    known = (
-        "ahpatron ahpatron+ alma2 avp bsgd budget-perceptron forgetron norma perceptron rbp silk"
-    )
-    assert stepping == set(known.split())
-
-
-@pytest.mark.parametrize("shrinkage", [0.99, 1e-3])
-def test_a_scale_that_would_underflow_is_folded(shrinkage: float) -> None:
-    same_pass(Norma(budget=20, step=1.0, shrinkage=shrinkage))
-    same_pass(Silk(budget=20, step=1e6, shrinkage=shrinkage))
+# The loop ---------------------------------------------------------------------------------------
 
 
 @dataclasses.dataclass
 class Clipping(Perceptron):
-    """Its coefficients are cut after the oldest is gone: that replaces all of them."""
+    """Its coefficients are capped after the oldest is dropped."""
 
-    def update(self, f: Expansion, margin: float, y: float) -> None:
-        super().update(f, margin, y)
+    def update(self, f: Expansion, y: float, margin: float) -> None:
+        f.add(y)
         if f.size > 8:
-            self.trim(f)
-
-    def trim(self, f: Expansion) -> None:
-        f.drop(0)
-        f.clip_coefficients(0.9)
-
-    def steps(self) -> Steps:
-        return Steps(0.0, lambda margin, own: 1.0, budget=8, trim=self.trim)
+            f.drop(f.oldest)
+            f.cap(0.9)
 
 
 @dataclasses.dataclass
 class Lenient(Perceptron):
     """A threshold below 0: the first example joins all the same."""
 
-    def wants(self, margin: Margin, y: Margin) -> Trigger:
-        return margin <= -0.1
-
-    def steps(self) -> Steps:
-        return Steps(-0.1, lambda margin, own: 1.0)
+    update_below = -0.1
 
 
-@pytest.mark.parametrize("learner", [Clipping(), Lenient(), Silk(budget=4, threshold=5e-324)])
-def test_unusual_steps_are_those_of_the_learner(learner: Learner[Any]) -> None:
-    same_pass(learner)
+@pytest.mark.parametrize("learner", [Clipping(), Lenient()])
+def test_unusual_learners_obey_the_laws(learner: Learner) -> None:
+    check_learner(type(learner), **learner.params())
 
 
-def test_a_subclass_that_updates_otherwise_is_asked() -> None:
+@pytest.mark.parametrize("shrinkage", [0.99, 1e-3])
+@pytest.mark.parametrize("kind", [Norma, Silk])
+def test_a_scale_that_would_underflow_is_folded(kind: Any, shrinkage: float) -> None:
+    step = 1.0 if kind is Norma else 1e6
+    check_learner(kind, budget=20, step=step, shrinkage=shrinkage)
+
+
+def test_a_subclass_that_updates_differently_is_asked() -> None:
+    @dataclasses.dataclass
     class Lazy(Ahpatron):
-        def update(self, f: Expansion, margin: float, y: float) -> None:
+        def update(self, f: Expansion, y: float, margin: float) -> None:
             if f.size < 3:
                 f.add(y)
 
     assert play(Lazy(), STREAM.X, STREAM.y).f.size == 3
+
+
+@dataclasses.dataclass
+class Calling(Perceptron):
+    """Is called in rounds 0, 1, 3, 7, … whatever the margin; counts the examples it observes."""
+
+    calls: ClassVar[list[int]]
+    update_below = -math.inf
+    next_call = 0
+    seen = 0
+    kept = ("next_call", "seen")
+
+    def update(self, f: Expansion, y: float, margin: float) -> bool:
+        self.calls.append(self.round)
+        if self.round == self.next_call:
+            self.next_call = 2 * self.next_call + 1
+        if not f.size:
+            f.add(y)
+        return False
+
+    def observe(self, block: Points) -> None:
+        self.seen += block.size
+
+
+@pytest.mark.parametrize("block", [1, 7, 64, 256])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_learner_is_called_in_the_rounds_that_it_names(block: int, classes: int) -> None:
+    Calling.calls = []
+    y = STREAM.y if classes == 2 else (STREAM.y + 1) / 2
+    kind = Player if classes == 2 else partial(SharedPlayer, classes=classes)
+    player = kind(Calling(), Gaussian(), block=block)
+    for start in range(0, 300, 50):
+        player.feed(STREAM.X[start : start + 50], y[start : start + 50])
+    named = [0, 1, 3, 7, 15, 31, 63, 127, 255]
+    mistakes = [t for t in Calling.calls if t not in named]  # f(x) = 0 and y = -1
+    assert sorted(set(Calling.calls) - set(mistakes)) == named
+    assert len(mistakes) < 5
+    assert player.learner.seen == 300
+    assert player.tally.updates == 0
+
+
+@dataclasses.dataclass
+class Restarting(Perceptron):
+    """Continues with an empty f as soon as S has four examples."""
+
+    def update(self, f: Expansion, y: float, margin: float) -> None:
+        f.add(y)
+        if f.size == 4:
+            f.successor = Expansion(f.kernel)
+
+
+def test_the_rest_of_a_block_is_run_with_the_successor() -> None:
+    expected = Player(Restarting(), block=1).feed(STREAM.X, STREAM.y)
+    np.testing.assert_allclose(Player(Restarting()).feed(STREAM.X, STREAM.y), expected, atol=1e-12)
+    check_learner(Restarting)
+
+
+def test_one_row_at_a_time() -> None:
+    whole, player = Player(Ahpatron(budget=20)), Player(Ahpatron(budget=20))
+    expected = whole.feed(STREAM.X, STREAM.y)
+    for row, y, score in zip(STREAM.X, STREAM.y, expected, strict=True):
+        assert player.score(row) == pytest.approx(score, abs=1e-9)
+        assert player.learn(row.tolist(), int(y)) == pytest.approx(score, abs=1e-9)
+    assert player.tally.mistakes == whole.tally.mistakes
+    sparse = scipy.sparse.csr_matrix(STREAM.X[:1])
+    assert player.score(sparse) == pytest.approx(player.score(STREAM.X[0]), abs=1e-12)
+
+
+def test_an_empty_piece_changes_nothing() -> None:
+    player = play(Ahpatron(budget=20), STREAM.X, STREAM.y)
+    before = dataclasses.replace(player.tally, seconds=0)
+    assert player.feed(np.empty((0, 3)), []).shape == (0,)
+    assert dataclasses.replace(player.tally, seconds=0) == before
+
+
+@pytest.mark.parametrize("weights", [[1.0], np.full(300, -1.0), np.full(300, np.inf)])
+def test_weights_must_be_positive_numbers_one_for_each_row(weights: Any) -> None:
+    with pytest.raises(ValueError, match="weight"):
+        Player(Ahpatron()).feed(STREAM.X, STREAM.y, weights)
+
+
+def test_weights_are_refused_by_learners_that_cannot_use_them() -> None:
+    Player(Perceptron()).feed(STREAM.X, STREAM.y, np.ones(300))
+    with pytest.raises(ParameterError, match="perceptron cannot weigh examples"):
+        Player(Perceptron()).feed(STREAM.X, STREAM.y, np.full(300, 2.0))
+
+
+def test_a_block_that_fails_is_not_counted_and_leaves_a_closed_f() -> None:
+    @dataclasses.dataclass
+    class Failing(Perceptron):
+        def update(self, f: Expansion, y: float, margin: float) -> None:
+            f.add(y)
+            if self.round > 100:
+                raise ZeroDivisionError
+
+    player = Player(Failing())
+    with pytest.raises(ZeroDivisionError):
+        player.feed(STREAM.X, STREAM.y)
+    assert player.tally.rounds == 64
+    assert np.isfinite(player.scores(STREAM.X)).all()
+    player.state_dict()
 
 
 # The norm ------------------------------------------------------------------------------------
@@ -273,18 +313,17 @@ def opened(changes: Callable[[Expansion], None]) -> tuple[Expansion, float]:
     kernel = Gaussian()
     f = Expansion(kernel)
     points = kernel.points(STREAM.X)
-    f.open(points.slice(0, 64), STREAM.y[:64])
-    for now in range(20):
-        f.value(now)
-        f.add(float(STREAM.y[now]))
+    f.open(points.slice(0, 64))
+    for t in range(20):
+        f.t = t
+        f.add(float(STREAM.y[f.t]))
     f.close()
-    f.open(points.slice(64, 128), STREAM.y[64:128])
-    for now in range(10):
-        f.value(now)
-        f.add(0.5 * float(STREAM.y[64 + now]))
+    f.open(points.slice(64, 128))
+    for t in range(10):
+        f.t = t
+        f.add(0.5 * float(STREAM.y[64 + f.t]))
     changes(f)
-    at = np.array([f.value(now) for now in range(64)])
-    f.value(10)
+    at = f.g * f.scale
     read = f.norm
     f.close()
     assert f.points is not None
@@ -296,9 +335,9 @@ def opened(changes: Callable[[Expansion], None]) -> tuple[Expansion, float]:
 CHANGES: dict[str, Callable[[Expansion], None]] = {
     "nothing": lambda f: None,
     "an old one dropped": lambda f: f.drop(3),
-    "a new one dropped": lambda f: f.drop(25),
-    "clipped": lambda f: f.clip_coefficients(0.3),
-    "scaled and dropped": lambda f: (f.scale(0.25), f.drop(0)),  # type: ignore[func-returns-value]
+    "a new one dropped": lambda f: f.drop(22),
+    "clipped": lambda f: f.cap(0.3),
+    "scaled and dropped": lambda f: (f.shrink(0.25), f.drop(0)),  # type: ignore[func-returns-value]
 }
 
 
@@ -323,42 +362,38 @@ def test_project_works_after_any_change(change: str) -> None:
 def test_the_gram_matrix_is_right_whatever_was_added_and_dropped(seed: int) -> None:
     rng = np.random.default_rng(seed)
     kernel = Gaussian()
-    f = Expansion(kernel, keep_gram=True)
+    f = Expansion(kernel, gram=True)
     points = kernel.points(STREAM.X[:192])
     kept: list[int] = []
     for start in range(0, 192, 64):
-        f.open(points.slice(start, start + 64), STREAM.y[start : start + 64])
-        for now in range(64):
-            f.value(now)
+        f.open(points.slice(start, start + 64))
+        for t in range(64):
+            f.t = t
             if rng.random() < 0.3:
                 f.add(1.0)
-                kept.append(start + now)
+                kept.append(start + f.t)
             if kept and rng.random() < 0.2:
                 age = int(rng.integers(len(kept)))
-                f.drop(age)
+                f.drop(f.support.item(age))
                 del kept[age]
             if rng.random() < 0.1:
                 here = points.subset(np.array(kept, dtype=np.int64))
-                np.testing.assert_allclose(f.gram, kernel.between(here, here), atol=1e-12)
+                np.testing.assert_allclose(f.gram(), kernel.between(here, here), atol=1e-12)
+        here = points.subset(np.array(kept, dtype=np.int64))
+        np.testing.assert_allclose(f.gram(), kernel.between(here, here), atol=1e-12)
         f.close()
-    here = points.subset(np.array(kept, dtype=np.int64))
-    np.testing.assert_allclose(f.gram, kernel.between(here, here), atol=1e-12)
 
 
-# A frozen pass ---------------------------------------------------------------------------------
+# Near ties ---------------------------------------------------------------------------------------
 
 
-def test_a_frozen_pass_counts_near_ties_from_its_first_round_on() -> None:
+def test_the_first_round_of_a_stream_is_no_near_tie() -> None:
     player = play(Perceptron(), STREAM.X, STREAM.y, Gaussian(sigma=0.1))
     ties = player.tally.near_ties
     far = np.full((3, 3), 100.0)
-    player.judge(far, np.ones(3))
+    player.tally.count(player.scores(far), np.ones(3))
     assert player.tally.near_ties == ties + 3
-    other = play(AVP(), far, np.ones(3))  # the first round of all is no tie, though f(x) = 0
-    assert other.tally.near_ties == 0
-    frozen = Player(AVP())
-    frozen.judge(far, np.ones(3))
-    assert frozen.tally.near_ties == 3
+    assert play(AVP(), far, np.ones(3)).tally.near_ties == 0  # though f(x) = 0 in the first
 
 
 # Learners of others ---------------------------------------------------------------------------
@@ -428,6 +463,16 @@ def test_a_learner_in_a_file(tmp_path: Path) -> None:
     pickle.loads(pickle.dumps(kind()))
 
 
+DECLARED = """
+from dataclasses import dataclass
+from ahpatron_cli.core import Learner, real
+
+@dataclass
+class X(Learner):
+ name = title = "x"
+"""
+
+
 @pytest.mark.parametrize(
     ("content", "name", "said"),
     [
@@ -440,6 +485,11 @@ def test_a_learner_in_a_file(tmp_path: Path) -> None:
             "X",
             "@dataclass",
         ),
+        (f"{DECLARED} def wants(self, margin, y): return True", "X", "own-learners.md"),
+        (f"{DECLARED} def each_round(self, f, margin, y): pass", "X", "own-learners.md"),
+        (f"{DECLARED} def update(self, f, margin, y): f.add(y)", "X", "own-learners.md"),
+        (f"{DECLARED} weight: float = real('w', 'of what', 1.0)", "X", "`weight`"),
+        ("from ahpatron_cli.core.learners.base import Margin", "X", "own-learners.md"),
     ],
 )
 def test_a_file_without_a_learner_is_refused(
@@ -469,21 +519,37 @@ def test_a_name_belongs_to_one_class(plugins: registry.Registry) -> None:
 # Margins on the threshold --------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("name", ["arow", "bogd", "bpa-s", "bsgd", "fogd", "polk", "projectron++"])
+def updates_at(learner: Learner, margin: float) -> int:
+    """Updates with a second example whose margin is this: κ is 1 everywhere, and f(x) = a."""
+    player = Player(learner, Gaussian(sigma=1e9))
+    player.feed(np.zeros((1, 1)), [1.0])
+    assert isinstance(player.f, Expansion)
+    player.f.a[:] = margin
+    before = player.tally.updates
+    player.feed(np.zeros((1, 1)), [1.0])
+    return player.tally.updates - before
+
+
+@pytest.mark.parametrize("name", ["arow", "bogd", "bpa-s", "bsgd", "polk", "projectron++"])
 def test_a_margin_that_misses_1_by_rounding_is_no_loss(name: str) -> None:
-    learner = REGISTRY[name]()
-    assert not learner.wants(1 - 1e-12, 1.0)
-    assert learner.wants(1 - 1e-9, 1.0)
+    assert updates_at(REGISTRY[name](), 1 - 1e-12) == 0
+    assert updates_at(REGISTRY[name](), 1 - 1e-8) == 1
 
 
 def test_margins_of_several_classes_that_miss_2_by_rounding_are_no_loss() -> None:
-    assert REGISTRY["arow"]().wants_class(np.array([2 - 4e-12, 2 - 1e-9])).tolist() == [False, True]
+    for missing, updates in ((4e-12, 0), (1e-8, 1)):
+        player = SharedPlayer(REGISTRY["arow"](), Gaussian(sigma=1e9), classes=2)
+        player.feed(np.zeros((1, 1)), [0.0])
+        player.f.a[:] = [[1 - missing / 2, missing / 2 - 1]]
+        before = player.tally.updates
+        player.feed(np.zeros((1, 1)), [0.0])
+        assert player.tally.updates - before == updates
 
 
 def test_a_margin_that_is_above_the_threshold_by_rounding_is_on_it() -> None:
-    for learner in (Norma(threshold=0.7), BudgetPerceptron(threshold=0.7)):
-        assert learner.wants(0.7 + 1e-12, 1.0)
-        assert not learner.wants(0.7 + 1e-9, 1.0)
+    for learner in (Norma(threshold=0.7, shrinkage=0), BudgetPerceptron(threshold=0.7)):
+        assert updates_at(learner, 0.7 + 1e-12) == 1
+        assert updates_at(learner, 0.7 + 1e-8) == 0
 
 
 def test_a_margin_of_0_is_on_a_threshold_of_0_and_a_mistake_for_the_label_minus_1() -> None:

@@ -8,12 +8,19 @@ import numpy as np
 import pytest
 from hypothesis import given
 
-from ahpatron_cli.core import KERNELS, REGISTRY, Gaussian, Learner, Player, find_learner
+from ahpatron_cli.core import (
+    KERNELS,
+    REGISTRY,
+    Expansion,
+    Gaussian,
+    Learner,
+    Player,
+    find_learner,
+    integer,
+    real,
+)
 from ahpatron_cli.core.errors import ParameterError
-from ahpatron_cli.core.expansion import Expansion
-from ahpatron_cli.core.learners.base import Margin, Trigger
-from ahpatron_cli.core.parameters import real, whole
-from ahpatron_cli.testing import LAWS, Stream, check_learner, equals_twin
+from ahpatron_cli.testing import LAWS, Stream, check_learner, equals_reference
 from reference import kernels as formulas
 from support.cases import CASES, TWINS, Case
 from support.effort import examples
@@ -37,7 +44,7 @@ def test_every_learner_has_a_twin_and_a_case() -> None:
 @every_case
 @examples(25)
 @given(stream=streams())
-def test_engine_equals_twin(case: Case, stream: Example) -> None:
+def test_engine_equals_reference(case: Case, stream: Example) -> None:
     kernel, formula = KERNEL_PAIRS["gaussian"]
     player = Player(case.learner(), kernel, block=16)
     scores = player.feed(stream.X, stream.y)
@@ -46,14 +53,13 @@ def test_engine_equals_twin(case: Case, stream: Example) -> None:
     np.testing.assert_allclose(scores, trace.scores, rtol=1e-7, atol=1e-9)
     tally = player.tally
     assert tally.mistakes == trace.mistakes
-    assert tally.failures == trace.failures
+    assert tally.nonpositive_margins == trace.nonpositive_margins
     assert tally.updates == trace.updates
     assert tally.margin_updates == trace.margin_updates
     assert player.f.size in (None, len(trace.points))
     if isinstance(player.f, Expansion):
-        assert player.f.size == len(trace.points)
         np.testing.assert_allclose(player.f.coefficients, trace.coefficients, rtol=1e-7, atol=1e-9)
-    else:
+    if trace.norms:
         assert player.f.norm == pytest.approx(trace.norms[-1], rel=1e-7, abs=1e-9)
     found = player.learner.statistics()
     assert found.get("halvings", trace.halvings) == trace.halvings
@@ -118,18 +124,17 @@ def test_the_example_learner_obeys_all_laws() -> None:
 
 
 @dataclass
-class Sound(Learner[Expansion]):
+class Sound(Learner):
     """A Perceptron that takes every margin below 1/2; its subclasses each break one law."""
 
     name = "sound"
     title = "for tests"
-    budget: int = whole("B", "most examples kept", default=1000)
+    budget: int = integer("B", "most examples kept", default=1000)
     radius: float = real("U", "radius", default=1e9)
 
-    def wants(self, margin: Margin, y: Margin) -> Trigger:
-        return margin < 0.5
+    update_below = 0.5
 
-    def update(self, f: Expansion, margin: float, y: float) -> bool | None:
+    def update(self, f: Expansion, y: float, margin: float) -> bool | None:
         f.add(y)
         return None
 
@@ -138,7 +143,7 @@ class Sound(Learner[Expansion]):
 class Growing(Sound):
     """Keeps more than its budget."""
 
-    budget: int = whole("B", "most examples kept", default=3)
+    budget: int = integer("B", "most examples kept", default=3)
 
 
 @dataclass
@@ -152,7 +157,7 @@ class Long(Sound):
 class Unseeded(Sound):
     """Draws from a generator of its own."""
 
-    def update(self, f: Expansion, margin: float, y: float) -> bool | None:
+    def update(self, f: Expansion, y: float, margin: float) -> bool | None:
         f.add(y * np.random.default_rng().random())
         return None
 
@@ -163,7 +168,7 @@ class Leaking(Sound):
 
     seen = [0]  # noqa: RUF012  # that is the fault
 
-    def update(self, f: Expansion, margin: float, y: float) -> bool | None:
+    def update(self, f: Expansion, y: float, margin: float) -> bool | None:
         self.seen[0] += 1
         f.add(y / (1 + self.seen[0]))
         return None
@@ -173,7 +178,7 @@ class Leaking(Sound):
 class Undeclared(Sound):
     """Counts in an attribute that is not declared, so that it is not saved."""
 
-    def update(self, f: Expansion, margin: float, y: float) -> bool | None:
+    def update(self, f: Expansion, y: float, margin: float) -> bool | None:
         self._seen = getattr(self, "_seen", 0) + 1
         f.add(y / (1 + self._seen))
         return None
@@ -181,19 +186,11 @@ class Undeclared(Sound):
 
 @dataclass
 class Peeking(Sound):
-    """Looks at labels of rounds to come."""
+    """Looks at the examples of rounds to come."""
 
-    def update(self, f: Expansion, margin: float, y: float) -> bool | None:
-        f.add(y * (1 + f.to_come))  # type: ignore[attr-defined]  # see hypothesis
+    def update(self, f: Expansion, y: float, margin: float) -> bool | None:
+        f.add(y * (1 + f.K[-1].sum()))
         return None
-
-    def hypothesis(self, kernel: Any) -> Expansion:
-        class Open(Expansion):
-            def open(self, block: Any, labels: Any) -> None:
-                super().open(block, labels)
-                self.to_come = float(abs(labels.sum()))
-
-        return Open(kernel)
 
 
 @pytest.mark.parametrize(
@@ -203,7 +200,7 @@ class Peeking(Sound):
         (Long, "is above the radius"),
         (Unseeded, "no"),
         (Leaking, "no"),
-        (Undeclared, r"goes on after round \d+: no"),
+        (Undeclared, r"resumes after round \d+: no"),
         (Peeking, "no"),
     ],
 )
@@ -214,7 +211,7 @@ def test_a_law_that_is_broken_is_named(kind: type[Sound], said: str) -> None:
 
 def test_a_sound_learner_passes_and_a_wrong_twin_does_not() -> None:
     check_learner(Sound)
-    with pytest.raises(AssertionError, match="equals its twin"):
+    with pytest.raises(AssertionError, match="equals its reference implementation"):
         check_learner(Sound, lambda X, Y, kernel: [0.0] * len(X))
 
 
@@ -224,4 +221,4 @@ def test_counts_are_compared_with_the_twin() -> None:
     trace = case.twin(stream.rows, stream.labels, formulas.gaussian(0.7))
     trace.updates += 1
     with pytest.raises(AssertionError, match="updates"):
-        equals_twin(case.learner(), Stream(stream.X, stream.y), lambda *_: trace, {})
+        equals_reference(case.learner(), Stream(stream.X, stream.y), lambda *_: trace, {})

@@ -9,16 +9,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ahpatron_cli.core import BSGD, Gaussian, Player, merging, play
+from ahpatron_cli.core import BSGD, Gaussian, Player, play
 from ahpatron_cli.core.errors import NumericalError
 from ahpatron_cli.core.merging import (
-    EQUAL_LOSS,
     best_point,
     cheapest,
     read_loss,
     read_losses,
     tables,
 )
+from ahpatron_cli.core.numerics import SLACK
 from ahpatron_cli.core.points import NARROW, DensePoints
 from ahpatron_cli.core.rows import compressed
 from support.effort import examples
@@ -100,7 +100,7 @@ def test_the_cheapest_partner_is_found_among_all(seed: int, spread: float, equal
     k = rng.random() ** (1 + spread * rng.random(size))
     k[rng.random(size) < 0.1] = k[0]
     losses = read_losses(1 / (1 + others), k)
-    wanted = int(np.argmax(losses <= losses.min() + EQUAL_LOSS))
+    wanted = int(np.argmax(losses <= losses.min() + SLACK))
     assert cheapest(1.0, others, k) == wanted
     assert cheapest(-1.0, -others, k) == wanted
     one_by_one = [read_loss(1 / (1 + a), b) for a, b in zip(others.tolist(), k, strict=True)]
@@ -128,12 +128,16 @@ def test_a_point_between_two_is_as_near_as_its_row_says() -> None:
     np.testing.assert_allclose(points.half_norms, 0.5 * (rows**2).sum(axis=1))
 
 
-def test_long_points_merge_like_short_ones(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_long_points_merge_like_short_ones() -> None:
+    """A far first row makes all points long; it is far from all others and changes nothing."""
     stream = make_stream(seed=8, rounds=200, features=3)
     learner = BSGD(budget=8, regularisation=0.01, maintenance="merge")
-    expected = Player(learner).feed(stream.X, stream.y)
-    monkeypatch.setattr(merging, "SHORT", 0.0)
-    np.testing.assert_allclose(Player(learner).feed(stream.X, stream.y), expected, atol=1e-9)
+    far = stream.X.copy()
+    far[0] = 100.0
+    near = stream.X.copy()
+    near[0] = 12.0  # nothing is similar to this row either
+    expected = Player(learner).feed(near, stream.y)
+    np.testing.assert_allclose(Player(learner).feed(far, stream.y), expected, atol=1e-9)
 
 
 def test_narrow_sparse_rows_merge_and_wide_ones_are_refused() -> None:

@@ -10,11 +10,9 @@ import numpy as np
 import pytest
 
 from ahpatron_cli.core import REGISTRY, Gaussian, Player
-from ahpatron_cli.core.classwise import SharedSecondOrder, predicted
 from ahpatron_cli.core.errors import NumericalError, ParameterError, StateError
-from ahpatron_cli.core.multiclass import MulticlassPlayer
+from ahpatron_cli.core.multiclass import ClassPlayer, SharedPlayer, make_player, predicted
 from ahpatron_cli.core.rows import Floats, compressed
-from ahpatron_cli.core.state import Stored
 from reference import class_twins
 from reference import kernels as formulas
 
@@ -31,13 +29,14 @@ on_their_own = pytest.mark.parametrize("name", ["ahpatron", "rbp", "fogd", "arow
 some_learners = pytest.mark.parametrize("name", ["ahpatron", "rbp", "fogd", "arow", *SHARED])
 
 
-def player(name: str, block: int = 64, **params: Any) -> MulticlassPlayer:
+def player(name: str, block: int = 64, **params: Any) -> ClassPlayer:
     kind = REGISTRY[name.split()[0]]
     given = {"budget": 20, "multiclass": "shared" if name in SHARED else "rest", **params}
     learner = kind(**{name: value for name, value in given.items() if name in kind.specs()})
-    return MulticlassPlayer(
-        learner, KERNEL, classes=CLASSES, seed=(3,), horizon=ROUNDS, block=block
-    )
+    options = {"classes": CLASSES, "seed": (3,), "horizon": ROUNDS, "block": block}
+    made = make_player(learner, KERNEL, **options)
+    assert isinstance(made, ClassPlayer)
+    return made
 
 
 def same_counts(one: Player, other: Player) -> bool:
@@ -48,7 +47,7 @@ def same_counts(one: Player, other: Player) -> bool:
 
 @on_their_own
 def test_each_class_has_the_binary_learner_of_its_own(name: str) -> None:
-    """Bit by bit, at any block size; updates are sums, and the largest value decides."""
+    """With identical scores, at any block size; updates are sums, and the largest value decides."""
     for block in (1, 64):
         ours = player(name, block)
         scores = ours.feed(X, Y)
@@ -85,10 +84,11 @@ def test_pieces_are_one_stream_and_resumed_is_uninterrupted(name: str) -> None:
         first = player(name)
         scores = first.feed(X[:cut], Y[:cut])
         second = player(name)
-        second.restore(Stored(copy.deepcopy(first.state())))
+        second.load_state_dict(copy.deepcopy(first.state_dict()))
         for one in (first, second):
-            rest = one.feed(X[cut:], Y[cut:])
-            np.testing.assert_array_equal(np.concatenate((scores, rest)), expected)
+            rest = np.concatenate((scores, one.feed(X[cut:], Y[cut:])))
+            np.testing.assert_allclose(rest, expected, rtol=1e-7, atol=1e-9)
+            assert cut % 64 or np.array_equal(rest, expected)
             assert same_counts(one, whole)
             assert one.statistics() == whole.statistics()
 
@@ -140,24 +140,19 @@ def test_shared_learners_equal_their_twins(
         assert math.isclose(ours.f.norm, math.hypot(*trace.norms(gaussian)), rel_tol=1e-6)
 
 
-def test_many_classes_settle_at_most_once_per_update(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Classes that were never seen are equal but for rounding: ties, in every round of a block."""
-    settled = 0
-
-    def counted(f: SharedSecondOrder) -> None:
-        nonlocal settled
-        settled += 1
-        begin(f)
-
-    begin = SharedSecondOrder._begin
-    monkeypatch.setattr(SharedSecondOrder, "_begin", counted)
+def test_many_classes_that_were_never_seen_are_ties() -> None:
+    """They are equal up to rounding, in every round of a block, and block sizes do not matter."""
     rng = np.random.default_rng(8)
     labels = rng.integers(0, 301, ROUNDS)
     rows = rng.normal(size=(301, 3))[labels] + 0.1 * rng.normal(size=(ROUNDS, 3))
-    ours = MulticlassPlayer(REGISTRY["arow"](budget=100), Gaussian(sigma=3), classes=301)
-    ours.feed(rows, labels.astype(float))
-    assert ours.tally.updates > 250
-    assert settled <= ours.tally.updates + ROUNDS // 64 + 1
+    passes = [
+        make_player(REGISTRY["arow"](budget=100), Gaussian(sigma=3), classes=301, block=block)
+        for block in (1, 64)
+    ]
+    for one in passes:
+        one.feed(rows, labels.astype(float))
+        assert one.tally.updates > 250
+    assert same_counts(*passes)
 
 
 @pytest.mark.parametrize("classes", [Y, FLIPPED], ids=["steady", "restarts"])
@@ -165,7 +160,7 @@ def test_two_classes_of_shared_arow_are_the_binary_learner(classes: Floats) -> N
     """+1 is the first class, which wins ties as sign(0) = +1 does."""
     signs = np.where(classes > 1, 1.0, -1.0)
     learner = REGISTRY["arow"](budget=20, alarm=5.0)
-    both, alone = MulticlassPlayer(learner, KERNEL, classes=2), Player(learner, KERNEL)
+    both, alone = SharedPlayer(learner, KERNEL, classes=2), Player(learner, KERNEL)
     scores = both.feed(X, (1 - signs) / 2)
     np.testing.assert_allclose(scores[:, 0], alone.feed(X, signs), atol=1e-9)
     np.testing.assert_allclose(scores[:, 1], -scores[:, 0], atol=1e-9)
@@ -184,17 +179,16 @@ def test_the_first_class_wins_a_tie() -> None:
     assert predicted(np.array([[-2.0, 0.1 + 0.2, 0.3]])).tolist() == [1]
 
 
-def test_reading_scores_changes_nothing_and_judging_learns_nothing() -> None:
+def test_reading_scores_changes_nothing() -> None:
     ours = player("ahpatron")
     ours.feed(X[:200], Y[:200])
     scores = ours.scores(X[200:])
     assert scores.shape == (100, CLASSES)
-    state = copy.deepcopy(ours.state())
-    ours.forget_counts()
-    np.testing.assert_array_equal(ours.judge(X[200:], Y[200:]), scores)
-    assert ours.tally.confusion.sum() == ours.tally.rounds == 100
+    np.testing.assert_array_equal(ours.scores(X[200:]), scores)
+    assert ours.tally.confusion.sum() == ours.tally.rounds == 200
+    np.testing.assert_allclose(ours.score(X[200]), scores[0], rtol=1e-9)
     restored = player("ahpatron")
-    restored.restore(Stored(state))
+    restored.load_state_dict(copy.deepcopy(ours.state_dict()))
     np.testing.assert_array_equal(restored.scores(X[200:]), scores)
 
 
@@ -216,7 +210,7 @@ def test_the_row_that_cannot_be_computed_is_named() -> None:
 def test_a_state_that_does_not_add_up_is_refused(change: str) -> None:
     ours = player("ahpatron")
     ours.feed(X[:100], Y[:100])
-    state = copy.deepcopy(ours.state())
+    state = copy.deepcopy(ours.state_dict())
     if change == "rounds":
         state["tally"]["rounds"] += 1
     elif change == "confusion":
@@ -224,6 +218,6 @@ def test_a_state_that_does_not_add_up_is_refused(change: str) -> None:
     elif change == "shape":
         state["tally"]["confusion"] = np.zeros((3, 3), dtype=np.int64)
     else:
-        del state["f"]["2"]
+        del state["pass"]["2"]
     with pytest.raises(StateError):
-        player("ahpatron").restore(Stored(state))
+        player("ahpatron").load_state_dict(state)

@@ -84,7 +84,7 @@ def test_terms_that_cancel_are_read_as_zero() -> None:
     x = np.array([[0.1, 0.2, 0.3]])
     player.feed(np.vstack([x, x, x]), np.array([1.0, -1.0, -1.0]))
     assert isinstance(player.f, Expansion)
-    player.f.coefficients[:] = [0.1, 0.2, -0.3]
+    player.f.a[:] = [0.1, 0.2, -0.3]
     assert sum(player.f.coefficients) != 0
     assert player.scores(x)[0] == 0.0
 

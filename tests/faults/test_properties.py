@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import hashlib
-import io
 import json
 import random
-import zipfile
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -18,8 +16,8 @@ from hypothesis import strategies as st
 
 from ahpatron_cli.data.dataset import Preparation
 from ahpatron_cli.errors import ExitCode, UserError
-from ahpatron_cli.models.checkpoint import ModelOptions, SavedPass
-from ahpatron_cli.runner import Setup
+from ahpatron_cli.models import ModelOptions, SavedPass
+from ahpatron_cli.runner import Pass, Setup
 from ahpatron_cli.sweep.results_file import (
     DamagedLineError,
     decode,
@@ -30,7 +28,7 @@ from ahpatron_cli.sweep.summary import TrialRecord
 from faults.fuzz_reader import made_up
 from faults.reading import check
 from support.effort import examples
-from support.models import MODEL, changed, npy, player_of
+from support.models import MODEL, changed, contents, npy, player_of, rewritten
 from support.trials import stored_trial as trial
 
 TOKENS = st.sampled_from(
@@ -163,24 +161,29 @@ def test_files_of_results(tmp_path: Path, content: bytes) -> None:
     assert path.read_bytes() == content
 
 
-def described(content: bytes) -> Any:
-    with zipfile.ZipFile(io.BytesIO(content)) as archive:
-        return json.loads(np.load(io.BytesIO(archive.read("meta.npy"))).tobytes())
+META, _ = contents(MODEL)
 
 
-META = described(MODEL)
+def with_header(header: Any, signed: bool) -> bytes:
+    """The model with this in place of its header."""
+    if not isinstance(header, dict):
+        text = np.frombuffer(json.dumps(header).encode(), np.uint8)
+        return changed(MODEL, {"header.npy": npy(text)})
 
+    def change(old: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+        old.clear()
+        old.update(header)
 
-def with_meta(meta: Any) -> bytes:
-    text = np.frombuffer(json.dumps(meta).encode(), np.uint8)
-    return changed(MODEL, {"meta.npy": npy(text)})
+    return rewritten(MODEL, change, signed)
 
 
 def loads_or_refuses(path: Path, content: bytes) -> None:
     """As a model and as a checkpoint."""
     path.write_bytes(content)
     refused = refusal(lambda: player_of(path))
-    assert refused is None or (refused.code is ExitCode.BAD_DATA and refused.place is not None)
+    if refused is not None and refused.code is not ExitCode.USAGE:  # USAGE: of another learner
+        assert refused.code is ExitCode.BAD_DATA
+        assert refused.place is not None
     refused = refusal(lambda: checkpoint_of(path))
     assert refused is None or refused.code in (ExitCode.BAD_DATA, ExitCode.USAGE)
 
@@ -188,18 +191,17 @@ def loads_or_refuses(path: Path, content: bytes) -> None:
 def checkpoint_of(path: Path) -> None:
     saved = SavedPass(ModelOptions(checkpoint=str(path)), lambda text: None)
     saved.prepared(Preparation())
-    saved.make_pass(Setup("ahpatron", {"budget": 40}, "gaussian", {}), "a.svm", 5, 600)
+    fresh = Pass(Setup("ahpatron", {"budget": 40}, "gaussian", {}), "a.svm", 5, 0, 600)
+    saved.restarted(fresh, "a.svm")
 
 
-@given(st.sampled_from(places(META)), JSON | st.just(...))
+@given(st.sampled_from(places(META)), JSON | st.just(...), st.booleans())
 @examples(300)
-def test_models_with_another_description(
-    tmp_path: Path, place: tuple[Any, ...], value: Any
+def test_models_with_another_header(
+    tmp_path: Path, place: tuple[Any, ...], value: Any, signed: bool
 ) -> None:
-    loads_or_refuses(
-        tmp_path / "m.npz",
-        with_meta(None if not place and value is ... else put(META, place, value)),
-    )
+    header = None if not place and value is ... else put(META, place, value)
+    loads_or_refuses(tmp_path / "m.npz", with_header(header, signed))
 
 
 ARRAYS = sorted(META["arrays"])
@@ -221,9 +223,11 @@ def test_models_with_another_array(
         array = np.full(shape, value).astype(dtype)
     content = changed(MODEL, {f"{name}.npy": npy(array)})
     if listed:
-        meta = put(META, ("arrays", name), [dtype, shape])
-        text = np.frombuffer(json.dumps(meta).encode(), np.uint8)
-        content = changed(content, {"meta.npy": npy(text)})
+
+        def change(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
+            arrays[name] = array
+
+        content = rewritten(MODEL, change, signed=True)
     loads_or_refuses(tmp_path / "m.npz", content)
 
 

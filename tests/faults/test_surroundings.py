@@ -14,7 +14,7 @@ import pytest
 from ahpatron_cli import atomic as files
 from ahpatron_cli.atomic import write_atomically
 from ahpatron_cli.errors import ExitCode, UserError
-from ahpatron_cli.models.file import load_model
+from ahpatron_cli.models import load_model
 from support.command import COMMAND, Ahpatron
 from support.models import MODEL
 from support.sweep_command import essence
@@ -195,7 +195,7 @@ def test_a_model_is_the_old_or_the_new_one_whatever_call_fails(
         assert path.read_bytes() == (MODEL if code is None else b"old"), fails_at
         assert [one.name for one in tmp_path.iterdir()] == ["m.npz"], fails_at
     assert faults >= 5
-    assert load_model(str(path)).played == 333
+    assert load_model(str(path)).header.rounds == 333
 
 
 @pytest.mark.slow

@@ -2,7 +2,7 @@
 
 from dataclasses import replace
 
-from ahpatron_cli.core.theorems import Certificate
+from ahpatron_cli.core.certificates import Certificate
 from ahpatron_cli.output.formats import to_text
 from ahpatron_cli.records import to_json
 from support.trials import make_perceptron, make_report, make_run

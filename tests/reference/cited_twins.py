@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from fractions import Fraction
 from functools import cache
 
 import numpy as np
@@ -56,13 +57,8 @@ def budget_perceptron(
         if mistake or not trace.points or (threshold > 0 and margin <= threshold * (1 + REACHED)):
             count_update(trace, margin)
             if len(trace.points) == budget:
-                best = [
-                    math.copysign(1.0, a) * (value - a * kernel(s, s))
-                    for s, a, value in zip(
-                        trace.points, trace.coefficients, values_at(trace, kernel), strict=True
-                    )
-                ]
-                remove(trace, first_smallest([-value for value in best]))
+                best = [margin_without(trace, kernel, i, i) for i in range(budget)]
+                remove(trace, first_largest(best))
             add(trace, x, float(y))
             trace.sizes.append(len(trace.points))
     return trace
@@ -83,20 +79,38 @@ def tighter_perceptron(X: list[Row], Y: list[int], kernel: KernelFunction, *, bu
 
 def _fewest_errors(trace: Trace, kernel: KernelFunction, x: Row, y: int) -> int:
     """Which example to drop: fewest errors, then the largest own margin without it, then age."""
-    S, a = trace.points, trace.coefficients
-    everyone = [*S, x]
-    labels = [math.copysign(1.0, value) for value in a] + [float(y)]
-    f = [evaluate(S, a, kernel, s) for s in everyone]
+    size = len(trace.points)
+    add(trace, x, float(y))  # the last example; f does without it
     errors, margins = [], []
-    for i in range(len(S)):
-        left = [
-            label * (value - a[i] * kernel(S[i], s))
-            for label, value, s in zip(labels, f, everyone, strict=True)
-        ]
-        errors.append(sum(value <= TIE * len(S) for value in left))
+    for i in range(size):
+        left = [margin_without(trace, kernel, k, i, size) for k in range(size + 1)]
+        errors.append(sum(value <= TIE * size for value in left))
         margins.append(left[i])
+    remove(trace, size)
     fewest = [i for i, count in enumerate(errors) if count == min(errors)]
-    return fewest[first_smallest([-margins[i] for i in fewest])]
+    return fewest[first_largest([margins[i] for i in fewest], size)]
+
+
+def margin_without(
+    trace: Trace, kernel: KernelFunction, k: int, i: int, size: int | None = None
+) -> Fraction:
+    """y_k·(f(s_k) - a_i·κ(s_i,s_k)), exactly: rational numbers, summed over the others.
+
+    f has the first `size` examples; all coefficients are labels.
+    """
+    S, a = trace.points, trace.coefficients
+    terms = (
+        Fraction(a[k]) * Fraction(a[j]) * Fraction(kernel(S[j], S[k]))
+        for j in range(len(S) if size is None else size)
+        if j != i
+    )
+    return sum(terms, Fraction(0))
+
+
+def first_largest(values: list[Fraction], size: int | None = None) -> int:
+    """The oldest of the largest values; sums of `size` terms of at most 1 are equal up to TIE."""
+    slack = Fraction(TIE) * (len(values) if size is None else size)
+    return next(i for i, value in enumerate(values) if value >= max(values) - slack)
 
 
 def norma(

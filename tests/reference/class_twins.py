@@ -64,17 +64,21 @@ def ahpatron(
     rescale: float | str = "keep",
 ) -> ClassTrace:
     trace = ClassTrace(classes)
-    failures = 0
+    nonpositive_margins = 0
     for x, y in zip(X, Y, strict=True):
         _, rival, margin = trace.predict(kernel, x, y)
-        failures += margin <= 0
+        nonpositive_margins += margin <= 0
         if not margin < (1 - epsilon) * (1 - REACHED):
             continue
         trace.updates += 1
         trace.margin_updates += margin > 0
         if len(trace.points) == budget:
             _halve(trace, kernel, ridge, selection, None if rescale == "keep" else rescale * radius)
-        lam = step if schedule == "constant" else step / math.sqrt(1 + failures / radius**2)
+        lam = (
+            step
+            if schedule == "constant"
+            else step / math.sqrt(1 + nonpositive_margins / radius**2)
+        )
         row = [0.0] * classes
         row[y], row[rival] = lam, -lam
         trace.points.append(x)

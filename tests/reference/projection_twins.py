@@ -101,7 +101,7 @@ def pomdr(
         score = evaluate(trace.points, trace.coefficients, kernel, x) + step * hint
         trace.scores.append(score)
         trace.mistakes += sign(score) != y
-        trace.failures += y * score <= 0
+        trace.nonpositive_margins += y * score <= 0
         if not (y * score < 1 - REACHED or not trace.points):
             continue
         count_update(trace, y * score)

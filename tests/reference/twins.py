@@ -23,7 +23,7 @@ class Trace:
     scores: list[float] = field(default_factory=list)
     """f_t(x_t), as predicted."""
     mistakes: int = 0
-    failures: int = 0
+    nonpositive_margins: int = 0
     updates: int = 0
     margin_updates: int = 0
     halvings: int = 0
@@ -67,7 +67,7 @@ def count(trace: Trace, score: float, y: int) -> float:
     """Note the prediction, then look at the label; the margin."""
     trace.scores.append(score)
     trace.mistakes += sign(score) != y
-    trace.failures += y * score <= 0
+    trace.nonpositive_margins += y * score <= 0
     return y * score
 
 
@@ -169,7 +169,7 @@ def ahpatron_plus(
 def _step(trace: Trace, step: float, radius: float, schedule: str) -> float:
     if schedule == "constant":
         return step
-    return step / math.sqrt(1 + trace.failures / radius**2)
+    return step / math.sqrt(1 + trace.nonpositive_margins / radius**2)
 
 
 def _add_and_project(

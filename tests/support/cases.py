@@ -17,7 +17,7 @@ class Case:
     name: str
     params: dict[str, Any] = field(default_factory=dict)
 
-    def learner(self) -> Learner[Any]:
+    def learner(self) -> Learner:
         return REGISTRY[self.name](**self.params)
 
     def twin(self, *stream: Any) -> twins.Trace:

@@ -1,71 +1,113 @@
-"""A model after 333 rounds of a small stream, and ways to alter its file."""
+"""Models of small streams, and ways to change their files."""
 
 from __future__ import annotations
 
 import io
+import json
 import zipfile
+from collections.abc import Callable, Mapping
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import numpy as np
 
-from ahpatron_cli.core import REGISTRY, Player
-from ahpatron_cli.models.file import Model, to_bytes
-from support.streams import make_stream
+from ahpatron_cli.core import KERNELS, REGISTRY, Kernel, Player, make_player
+from ahpatron_cli.data.dataset import Batch
+from ahpatron_cli.models import (
+    Header,
+    Model,
+    ModelOptions,
+    SavedPass,
+    archive_of,
+    checksum,
+    to_bytes,
+)
+from ahpatron_cli.runner import Pass
+from support.streams import compress, make_stream
 
 ROUNDS = 600
 STREAM = make_stream(3, ROUNDS, 4)
 
 
-def player(learner: str) -> Player:
+def player(learner: str, kernel: Kernel | None = None, classes: int = 2, **params: Any) -> Player:
+    """A fresh pass with a small budget."""
     kind = REGISTRY[learner]
-    params = {"budget": 40} if "budget" in kind.specs() else {}
-    return Player(kind(**params), seed=(5,), horizon=ROUNDS)
+    given = {"budget": 40, **params} if "budget" in kind.specs() else params
+    kernel = KERNELS["gaussian"]() if kernel is None else kernel
+    return make_player(kind(**given), kernel, classes=classes, seed=(5,), horizon=ROUNDS)
 
 
-def as_model(learner: str, one: Player) -> Model:
-    return Model(
-        learner=learner,
+def as_model(one: Player, labels: tuple[float, ...] = (-1.0, 1.0)) -> Model:
+    """What `run --save` would write of this pass."""
+    header = Header(
+        learner=one.learner.name,
+        source="built-in",
         params=one.learner.params(),
-        kernel="gaussian",
+        kernel=one.kernel.name,
         kernel_params=one.kernel.params(),
         seed=5,
-        labels=(-1.0, 1.0),
+        labels=labels,
         positive=None,
+        costs=None,
         scale="none",
-        scaler=None,
         features=4,
         dense=True,
         width=5,
-        played=one.tally.rounds,
+        rounds=one.tally.rounds,
         digest=0,
-        state=one.state(),
+        data="a.svm",
     )
+    return Model(header, one.state_dict())
 
 
-def kept() -> bytes:
-    one = player("ahpatron")
-    one.feed(STREAM.X[:333], STREAM.y[:333])
-    return to_bytes(as_model("ahpatron", one))
+def saved(
+    learner: str = "ahpatron", rounds: int = 333, *, sparse: bool = False, **params: Any
+) -> bytes:
+    """The model of a learner after some rounds of the stream, perhaps of several `classes`."""
+    one = player(learner, **params)
+    labels: tuple[float, ...] = (-1.0, 1.0)
+    y = STREAM.y[:rounds]
+    if one.shape:
+        labels = tuple(float(c) for c in range(*one.shape))
+        y = class_labels(len(labels))[:rounds]
+    X = STREAM.X[:rounds]
+    one.feed(compress(X) if sparse else X, y)
+    one.tally.seconds = 0.0
+    return to_bytes(as_model(one, labels))
 
 
-MODEL = kept()
+def class_labels(classes: int) -> np.ndarray:
+    """Labels 0, 1, … of the stream."""
+    return np.digitize(STREAM.X[:, 0], np.linspace(-0.7, 0.7, classes - 1)).astype(float)
 
 
-def player_of(path: Path) -> Player:
-    from ahpatron_cli.models.checkpoint import ModelOptions, SavedPass
-
-    saved = SavedPass(ModelOptions(resume=str(path)), lambda text: None)
-    return saved.make_pass(saved.setup(), "a.svm", 0, None)  # type: ignore[return-value]  # a Pass
+MODEL = saved()
 
 
-def changed(content: bytes, change: dict[str, bytes | None], pack: int = 0) -> bytes:
+def player_of(path: Path) -> Pass:
+    """The pass that `run --resume` continues."""
+    one = SavedPass(ModelOptions(resume=str(path)), lambda text: None)
+    return one.continued("a.svm")
+
+
+def batch(start: int, stop: int, classes: int = 2, sparse: bool = False) -> Batch:
+    """Rounds of the stream as a pass reads them."""
+    X = STREAM.X[start:stop]
+    labels = STREAM.y if classes == 2 else class_labels(classes)
+    rows = compress(X)
+    lines = np.arange(start, stop)
+    return Batch(rows if sparse else X, labels[start:stop], lines, rows)
+
+
+def changed(content: bytes, change: Mapping[str, bytes | None], pack: int = 0) -> bytes:
     """The archive with entries replaced, added or (None) left out."""
     target = io.BytesIO()
     with (
         zipfile.ZipFile(io.BytesIO(content)) as old,
         zipfile.ZipFile(target, "w", pack) as new,
     ):
-        entries = {name: old.read(name) for name in old.namelist()} | change
+        entries = {name: old.read(name) for name in old.namelist()} | dict(change)
         for name, entry in entries.items():
             if entry is not None:
                 new.writestr(name, entry)
@@ -77,3 +119,45 @@ def npy(array: np.ndarray, **options: bool) -> bytes:
     target = io.BytesIO()
     np.lib.format.write_array(target, array, version=(1, 0), **options)
     return target.getvalue()
+
+
+Contents = tuple[dict[str, Any], dict[str, np.ndarray]]
+"""The header as it is in JSON, and the arrays by name."""
+
+
+def contents(content: bytes) -> Contents:
+    """The header and the arrays of a model."""
+    with zipfile.ZipFile(io.BytesIO(content)) as archive:
+        entries = {name: np.load(io.BytesIO(archive.read(name))) for name in archive.namelist()}
+    header = json.loads(entries.pop("header.npy").tobytes())
+    return header, {name.removesuffix(".npy"): array for name, array in entries.items()}
+
+
+def rewritten(
+    content: bytes, change: Callable[[dict[str, Any], dict[str, np.ndarray]], None], signed: bool
+) -> bytes:
+    """The model with another header or other arrays; the header lists the arrays as they are.
+
+    Its checksum is the right one if it is `signed`, as far as the header is legal at all.
+    """
+    header, arrays = contents(content)
+    change(header, arrays)
+    if isinstance(header.get("arrays"), dict):
+        header["arrays"] = {name: [one.dtype.str, list(one.shape)] for name, one in arrays.items()}
+    if signed:
+        try:
+            legal = msgspec.convert(header, Header)
+        except msgspec.ValidationError:
+            pass
+        else:
+            legal.sha256 = checksum(legal, arrays)
+            return archive_of(legal, arrays)
+    text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
+    return changed(
+        content,
+        {
+            **{f"{name}.npy": None for name in contents(content)[1]},
+            **{f"{name}.npy": npy(array) for name, array in arrays.items()},
+            "header.npy": npy(text),
+        },
+    )

@@ -1,14 +1,14 @@
-"""All learners by name: those of this package, and those of others.
+"""All learners by name: those of this package, and third-party ones.
 
-To add one here: write its class in a file of its own, and a line below. Other distributions name
-theirs in the entry-point group `ahpatron.learners`; a class in a file is found by
-`path/to/file.py:ClassName`; a program registers its own with `register`.
+Other distributions name their learners in the entry-point group `ahpatron.learners`; a class in a
+file is given as `path/to/file.py:ClassName`; a program registers its own with `register`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import importlib.util
+import inspect
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -17,63 +17,44 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from ahpatron_cli.core.errors import LearnerLoadError
+from ahpatron_cli.core.learners.ahpatron import AVP as AVP
 from ahpatron_cli.core.learners.ahpatron import Ahpatron as Ahpatron
-from ahpatron_cli.core.learners.ahpatron_plus import AhpatronPlus as AhpatronPlus
+from ahpatron_cli.core.learners.ahpatron import AhpatronPlus as AhpatronPlus
 from ahpatron_cli.core.learners.alma2 import Alma as Alma
 from ahpatron_cli.core.learners.arow import Arow as Arow
-from ahpatron_cli.core.learners.avp import AVP as AVP
 from ahpatron_cli.core.learners.base import Learner as Learner
-from ahpatron_cli.core.learners.bogd import Bogd as Bogd
-from ahpatron_cli.core.learners.bogd_plus_plus import BogdPlusPlus as BogdPlusPlus
 from ahpatron_cli.core.learners.bpa_s import BpaS as BpaS
-from ahpatron_cli.core.learners.bsgd import BSGD as BSGD
-from ahpatron_cli.core.learners.budget_perceptron import BudgetPerceptron as BudgetPerceptron
-from ahpatron_cli.core.learners.fogd import FOGD as FOGD
-from ahpatron_cli.core.learners.forgetron import Forgetron as Forgetron
+from ahpatron_cli.core.learners.features import FOGD as FOGD
+from ahpatron_cli.core.learners.features import NOGD as NOGD
+from ahpatron_cli.core.learners.features import SkeGD as SkeGD
+from ahpatron_cli.core.learners.gradient import BSGD as BSGD
+from ahpatron_cli.core.learners.gradient import Bogd as Bogd
+from ahpatron_cli.core.learners.gradient import BogdPlusPlus as BogdPlusPlus
+from ahpatron_cli.core.learners.gradient import Norma as Norma
+from ahpatron_cli.core.learners.gradient import Silk as Silk
 from ahpatron_cli.core.learners.krls import KRLS as KRLS
-from ahpatron_cli.core.learners.nogd import NOGD as NOGD
-from ahpatron_cli.core.learners.norma import Norma as Norma
-from ahpatron_cli.core.learners.perceptron import Perceptron as Perceptron
+from ahpatron_cli.core.learners.perceptrons import BudgetPerceptron as BudgetPerceptron
+from ahpatron_cli.core.learners.perceptrons import Forgetron as Forgetron
+from ahpatron_cli.core.learners.perceptrons import Perceptron as Perceptron
+from ahpatron_cli.core.learners.perceptrons import RandomBudgetPerceptron as RandomBudgetPerceptron
+from ahpatron_cli.core.learners.perceptrons import TighterPerceptron as TighterPerceptron
 from ahpatron_cli.core.learners.polk import Polk as Polk
 from ahpatron_cli.core.learners.pomdr import POMDR as POMDR
 from ahpatron_cli.core.learners.projectron import Projectron as Projectron
-from ahpatron_cli.core.learners.projectron_plus_plus import ProjectronPlusPlus as ProjectronPlusPlus
-from ahpatron_cli.core.learners.rbp import RandomBudgetPerceptron as RandomBudgetPerceptron
-from ahpatron_cli.core.learners.silk import Silk as Silk
-from ahpatron_cli.core.learners.skegd import SkeGD as SkeGD
-from ahpatron_cli.core.learners.tighter_perceptron import TighterPerceptron as TighterPerceptron
+from ahpatron_cli.core.learners.projectron import ProjectronPlusPlus as ProjectronPlusPlus
 
 GROUP = "ahpatron.learners"
+GUIDE = "docs/own-learners.md"
 _FILE_MODULE = "ahpatron_learner_"
-"""How the modules that are loaded by path are called; the hash of their content follows."""
-BUILT_IN: tuple[type[Learner[Any]], ...] = (
-    Ahpatron,
-    AhpatronPlus,
-    Arow,
-    AVP,
-    Perceptron,
-    Alma,
-    Forgetron,
-    RandomBudgetPerceptron,
-    Projectron,
-    ProjectronPlusPlus,
-    Bogd,
-    BogdPlusPlus,
-    FOGD,
-    NOGD,
-    SkeGD,
-    POMDR,
-    BudgetPerceptron,
-    TighterPerceptron,
-    Norma,
-    Silk,
-    BSGD,
-    BpaS,
-    KRLS,
-    Polk,
+"""Prefix of modules that are loaded by path; a hash of their content follows."""
+# fmt: off
+BUILT_IN: tuple[type[Learner], ...] = (
+    Ahpatron, AhpatronPlus, Arow, AVP, Perceptron, Alma, Forgetron, RandomBudgetPerceptron,
+    Projectron, ProjectronPlusPlus, Bogd, BogdPlusPlus, FOGD, NOGD, SkeGD, POMDR, BudgetPerceptron,
+    TighterPerceptron, Norma, Silk, BSGD, BpaS, KRLS, Polk,
 )
-
-Kind: TypeAlias = type[Learner[Any]]
+# fmt: on
+Kind: TypeAlias = type[Learner]
 K = TypeVar("K", bound=Kind)
 
 
@@ -103,13 +84,13 @@ class Registry(Mapping[str, Kind]):
         return name in self._kinds or name in self._entry_points()
 
     def add(self, kind: Kind) -> None:
-        """Register a class under its name, which nobody else has."""
+        """Register a class under its name, which no other class has."""
         if kind.name in self and self[kind.name] is not kind:
             raise ValueError(f"there is another learner {kind.name!r} already")
         self._kinds[kind.name] = kind
 
     def loaded(self) -> list[Kind]:
-        """Those that were asked for so far."""
+        """Classes that were asked for so far."""
         return list(self._kinds.values())
 
     def _entry_points(self) -> dict[str, metadata.EntryPoint]:
@@ -156,8 +137,8 @@ def learner_source(kind: Kind) -> str:
     return f"sha256:{hashlib.sha256(Path(file).read_bytes()).hexdigest()}"
 
 
-def files_of_others() -> set[str]:
-    """The files of the learners that were loaded and are not of this package."""
+def third_party_files() -> set[str]:
+    """Files of the learners that were loaded and are not of this package."""
     names = {kind.__module__ for kind in REGISTRY.loaded() if kind not in BUILT_IN}
     names |= {name for name in sys.modules if name.startswith(_FILE_MODULE)}
     files = (getattr(sys.modules.get(name), "__file__", None) for name in names)
@@ -166,13 +147,15 @@ def files_of_others() -> set[str]:
 
 @contextmanager
 def _loading(what: str, source: str) -> Iterator[None]:
-    """Tell whatever the code of others raises as a fault of theirs."""
+    """Report whatever third-party code raises as its fault."""
     try:
         yield
     except LearnerLoadError:
         raise
-    except Exception as error:  # the code of others may raise anything
+    except Exception as error:  # third-party code may raise anything
         message = f"{what} cannot be loaded: {type(error).__name__}: {error}"
+        if isinstance(error, ImportError) and "ahpatron_cli" in str(error):
+            message += f"; if it was written for version 0.2, see {GUIDE}"
         raise LearnerLoadError(message, source) from error
 
 
@@ -202,7 +185,7 @@ def _load_file(path: str, class_name: str) -> Kind:
 
 
 def _checked(kind: Any, source: str) -> Kind:
-    """A class that the engine can play; else an error that says what it lacks."""
+    """A class that the engine can run; else an error that says why not."""
     problem = None
     if not (isinstance(kind, type) and issubclass(kind, Learner)):
         problem = "is no subclass of Learner"
@@ -210,6 +193,14 @@ def _checked(kind: Any, source: str) -> Kind:
         problem = "must have a `name` and a `title`"
     elif "__dataclass_fields__" not in vars(kind):
         problem = "must be a dataclass: put @dataclass before it"
+    elif "weight" in kind.specs():
+        problem = "must not have a parameter `weight`: the engine sets that attribute"
+    else:
+        outdated = [name for name in ("wants", "steps", "each_round") if hasattr(kind, name)]
+        if list(inspect.signature(kind.update).parameters) != ["self", "f", "y", "margin"]:
+            outdated.append("its update does not take (self, f, y, margin)")
+        if outdated:
+            problem = f"is written for version 0.2 ({', '.join(outdated)}): see {GUIDE}"
     if problem:
         shown = getattr(kind, "__name__", repr(kind))
         raise LearnerLoadError(f"{shown} of {source} {problem}", source)

@@ -1,18 +1,21 @@
 """ALMA_2: approximate large margin in the 2-norm."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
-from typing import ClassVar
 
-from ahpatron_cli.core.expansion import Expansion, Steps
-from ahpatron_cli.core.learners.base import Learner, Margin, Trigger, up_to
+from ahpatron_cli.core.expansion import Expansion
+from ahpatron_cli.core.kernels import Kernel
+from ahpatron_cli.core.learners.base import Learner
+from ahpatron_cli.core.numerics import up_to
 from ahpatron_cli.core.parameters import real
-from ahpatron_cli.core.state import pass_state
+from ahpatron_cli.core.state import StateReader
 
 
 @dataclass
-class Alma(Learner[Expansion]):
-    """Demand a margin that shrinks with the number of updates (Gentile 2001, ALMA_p with p = 2).
+class Alma(Learner):
+    """Require a margin that shrinks with the number of updates (Gentile 2001, ALMA_p with p = 2).
 
     With k = 1 at the start: if `y·f(x) <= (1 - α)·β/√k`, then `f ← Proj_1(f + (C/√k)·y·κ(x,·))` and
     k ← k + 1; Proj_1 projects onto the unit ball. Symbols: α `alpha`, B of the publication `beta`
@@ -22,7 +25,6 @@ class Alma(Learner[Expansion]):
 
     name = "alma2"
     title = "ALMA_2: demands a shrinking margin, no budget (Gentile 2001)"
-    radius: ClassVar[float] = 1.0
 
     alpha: float = real(
         "α", "accuracy: the demanded margin is 1 - α of β/√k", 0.9, over=0, at_most=1
@@ -42,24 +44,23 @@ class Alma(Learner[Expansion]):
         derive=lambda _: math.sqrt(2),
     )
 
-    _k: int = pass_state(1)
+    k = 1
+    kept = ("update_below", "k")
+    radius = 1.0
 
-    def highest(self) -> float:
-        """The largest margin that updates now."""
-        return up_to((1 - self.alpha) * self.beta / math.sqrt(self._k))
+    def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> Expansion:
+        self.update_below = self.required_margin()
+        return Expansion(kernel)
 
-    def wants(self, margin: Margin, y: Margin) -> Trigger:
-        return margin <= self.highest()
+    def check(self, state: StateReader) -> None:
+        if self.k < 1:
+            raise state.refusal("k", "must be a positive integer")
 
-    def update(self, f: Expansion, margin: float, y: float) -> None:
-        f.add(y * self.step_at())
-        f.project(self.radius)
+    def update(self, f: Expansion, y: float, margin: float) -> None:
+        f.add(y * self.gain / math.sqrt(self.k), self.radius)
+        self.k += 1
+        self.update_below = self.required_margin()
 
-    def step_at(self, *_: float) -> float:
-        """C/√k, and k ← k + 1."""
-        step = self.gain / math.sqrt(self._k)
-        self._k += 1
-        return step
-
-    def steps(self) -> Steps:
-        return Steps(self.highest(), self.step_at, self.radius, next_threshold=self.highest)
+    def required_margin(self) -> float:
+        """`update_below` of the next round."""
+        return up_to((1 - self.alpha) * self.beta / math.sqrt(self.k))

@@ -1,43 +1,215 @@
 """arow: second-order learning in the span of at most B examples."""
 
+from __future__ import annotations
+
 import math
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ahpatron_cli.core.classwise import (
-    MULTICLASS_MEANING,
+from ahpatron_cli.core.kernels import Kernel
+from ahpatron_cli.core.learners.base import (
     REST,
     SHARED,
-    SharedSecondOrder,
-    SharingLearner,
+    Learner,
+    mistaken,
+    multiclass_parameter,
 )
-from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.learners.base import HINGE, Learner, on_hinge_loss, wrong
-from ahpatron_cli.core.parameters import choice, real, whole
+from ahpatron_cli.core.numerics import (
+    CANCELLED,
+    EPS,
+    HINGE,
+    ORTHOGONAL,
+    dasum,
+    daxpy,
+    dgemv,
+    dpotrf,
+    dtrsm,
+)
+from ahpatron_cli.core.parameters import integer, real
+from ahpatron_cli.core.points import Points
 from ahpatron_cli.core.rows import Floats
-from ahpatron_cli.core.second_order import SecondOrder
-from ahpatron_cli.core.state import pass_state
+from ahpatron_cli.core.span import SpanExpansion, Symmetric
+from ahpatron_cli.core.state import StateReader
 
-MAX_NAMED_RESTARTS = 10
+
+class SecondOrder(SpanExpansion):
+    """f in the span of S with the covariance C of its coefficients, and Q until S is full.
+
+    With `C = A + Σ_e s_e·v_e·v_eᵀ`, an update needs `u = C·k`, and K·u, by which f changes at the
+    rounds of the block. Only the products `p_e = K·v_e` are kept up to date: `v_e·k_t` is an entry
+    of p_e, so K·u costs O(block) per change and not O(|S|). The vectors u, and a, are computed for
+    many updates at once (`solve`): `u_i = A·k_i + Σ_{e<i} s_e·p_e[t_i]·v_e` is triangular.
+
+    Parameters
+    ----------
+    kernel, classes
+        As for `Expansion`.
+    budget : int
+        B.
+
+    Attributes
+    ----------
+    C : Symmetric
+    mended : int
+        How often C had lost positive semidefiniteness to rounding, and was repaired.
+    """
+
+    kept = (*SpanExpansion.kept, "C", "mended", "_since_check")
+
+    def __init__(self, kernel: Kernel, budget: int, classes: tuple[int, ...] = ()) -> None:
+        super().__init__(kernel, classes, most=budget)
+        self.C, self.mended, self._since_check = Symmetric(), 0, 0
+
+    def check(self, state: StateReader) -> None:
+        super().check(state)
+        if not isinstance(self.C, Symmetric) or self.C.size != self.size:
+            raise state.refusal("C", "is not that of S")
+        state.check_integer("mended", self.mended)
+        state.check_integer("since_check", self._since_check)
+
+    def open(self, block: Points) -> None:
+        self._log: list[tuple[int, int, Any]] = []  # changes to solve for: round, slot and step
+        self._joins: list[int] = []  # those of them that are known already
+        super().open(block)
+        near = np.abs(self.g)
+        if self.classes:  # half the margin, if the predicted class is the true one
+            two = np.partition(self.g, -2, axis=1)
+            near = (two[:, -1] - two[:, -2]) / 2
+        C, m = self.C, self.m
+        self._columns = len(self.a) if self.spans else self.n  # that may be in S
+        C.open(self._columns, 2 * m)
+        likely = (near < 1.05).nonzero()[0]  # rounds that are likely to update
+        C.prepare(self.K, likely)
+        self._KA = np.empty((m, m))  # K·A·k of rounds, in the slots of C
+        np.dot(C.images[: len(likely)], self.K[:, : C.n].T, out=self._KA[: len(likely)])
+        self._P, self._sP = np.empty((2, len(C.V), m))  # p_e and s_e·p_e
+        self._P[: C.count] = C.V[: C.count] @ self.K[:, : self._columns].T
+        self._sP[: C.count] = self._P[: C.count] * C.s[: C.count, None]
+        self._flat_sP, self._solved = self._sP.reshape(-1), C.count
+        if self.spans:
+            self.Q.prepare(self.K, (near < 1 - self.size / (self._most or 1)).nonzero()[0])
+
+    def evaluate(self) -> None:
+        super().evaluate()
+        # g moves by products that carry the rounding of C: more values are computed again
+        self.noise = 1e4 * CANCELLED * (1.0 + dasum(self.a.reshape(-1)))
+        self._moved = True
+
+    def careful(self, t: int) -> float:
+        value = self.g.item(t)
+        if abs(value) > self.noise * float((np.abs(self.K[t]) * self.alive).max()):
+            return value  # x is far from S: f(x) is small, but no digits were lost
+        self.solve()
+        return super().careful(t)
+
+    def class_values(self, start: int, stop: int) -> Floats:
+        self.solve()
+        return super().class_values(start, stop)
+
+    def close(self) -> None:
+        self.solve()
+        self.C.close(self.support)
+        super().close()
+        if self._since_check >= max(4096, 8 * self.size):
+            self._repair()
+
+    def enter(self, tolerance: float) -> None:
+        """Let x join S with coefficient 0, unless its squared distance is at most `tolerance`."""
+        d, squared = self.projection()
+        if squared > tolerance:
+            self.grow(d, squared)
+            self.alive[self.n + self.t] = True
+            self.size += 1
+            count = self.C.count
+            self._P[count] = dgemv(1.0, self.K.T, d, trans=1)
+            self._sP[count] = self._P[count] / squared
+            self.C.change(d, 1.0 / squared)
+            self._log.append((self.t, 0, 0.0 * self.g[0]))
+            self._joins.append(count - self._solved)
+
+    def learn(self, step: Any, noise: float) -> bool:
+        """`a += step·b·u`, `C -= b·u·uᵀ` with `u = C·k` and `b = 1/(k·u + noise)`.
+
+        Returns
+        -------
+        bool
+            False if k·u is 0: then nothing changes.
+        """
+        t, C = self.t, self.C
+        count, slot = C.count, C.slots[t]
+        if slot < 0:
+            slot = C.slot(t, self.K[t])
+            self._KA[slot] = self.K[:, : C.n] @ C.images[slot]
+        w = self._P[count]  # K·u
+        w[:] = self._KA[slot]
+        if count:
+            dgemv(1.0, self._P[:count].T, self._flat_sP, 1.0, w, t, self.m, overwrite_y=1)
+        v = w.item(t)
+        if not v > ORTHOGONAL:
+            return False
+        b = 1.0 / (v + noise)
+        step = step * b
+        np.multiply(w, -b, out=self._sP[count])
+        C.s[count] = -b
+        C.count = count + 1
+        self._log.append((t, slot, step))
+        if self.classes:
+            self.g += w[:, None] * step
+        else:
+            daxpy(w, self.g, a=step)
+        return True
+
+    def solve(self) -> None:
+        """Compute u of the updates since the last time, and a."""
+        if not self._log:
+            return
+        C, first, count = self.C, self._solved, self.C.count
+        rounds, slots, steps = (np.array(column) for column in zip(*self._log, strict=True))
+        share = self._sP[:count].take(rounds, 1).T  # of change e in update i
+        share[self._joins] = 0.0
+        v, known = C.V[first:count], C.V[first:count][self._joins]
+        v[:, : C.n], v[:, C.n :] = C.images.take(slots, 0), 0.0
+        v[self._joins] = known
+        if first:
+            v += share[:, :first] @ C.V[:first]
+        # v ← (I - share)^{-1} v; only the part of `share` below its diagonal is read
+        dtrsm(1.0, -share[:, first:], v.T, side=1, lower=1, trans_a=1, diag=1, overwrite_b=1)
+        self.a[: self._columns] += v.T @ steps
+        self._since_check += count - first
+        self._solved, self._log, self._joins = count, [], []
+        self.forget_norm()
+
+    def _repair(self) -> None:
+        """Raise the eigenvalues of C below rounding, if rounding made it indefinite."""
+        self._since_check = 0
+        self.C.settle()
+        A = self.C.A
+        level = len(A) * EPS * float(A.diagonal().max(initial=0.0))
+        if dpotrf(A + level * np.eye(len(A)), lower=1, overwrite_a=1)[1] == 0:
+            return
+        values, vectors = np.linalg.eigh(A)  # of the lower triangle
+        level = len(A) * EPS * max(float(values[-1]), EPS)
+        self.C.A = np.asfortranarray((vectors * np.maximum(values, level)) @ vectors.T)
+        self.mended += 1
 
 
 def page_statistic(g: float, right: int, rate: float | None) -> float:
-    """g after so many `right` rounds and, unless `rate` is None, a mistake, p being the `rate`.
+    """Page's statistic g after so many right rounds and, unless `rate` is None, a mistake.
 
-    A right round adds log((1-q)/(1-p)) = log ¾, a mistake adds log(q/p), with q = p + (1-p)/4.
+    With p the `rate` of mistakes before, a right round adds log((1-q)/(1-p)) = log ¾ and a mistake
+    adds log(q/p), where q = p + (1-p)/4.
     """
     g = max(0.0, g + right * math.log(0.75))
     return g if rate is None else g + math.log(0.75 + 0.25 / rate)
 
 
 @dataclass
-class Arow(Learner[SecondOrder], SharingLearner):
+class Arow(Learner):
     """AROW (Crammer, Kulesza, Dredze 2009) in the span of at most B examples; ours.
 
-    S grows and nothing leaves it; once |S| = B, learning goes on in the span. a are the
+    S grows and nothing leaves it; once |S| = B, learning continues in the span. a are the
     coefficients, C their covariance, Q = K^{-1}. With k = κ(S, x), m = y·f(x), e the mean of
     max(0, 1 - m)² over the rounds so far (this one included, and one round of loss 1 before):
 
@@ -48,10 +220,11 @@ class Arow(Learner[SecondOrder], SharingLearner):
 
     So any margin violation lets x join at first, and only a mistake at last. Page's test watches
     the rate of mistakes p: g = max(0, g + log(q/p)) on a mistake, else g + log((1-q)/(1-p)), with
-    q = p + (1-p)/4 and p from the rounds before. If g > alarm, everything starts anew, and the
-    round teaches nothing. Symbols: B `budget`, η `noise`, δ_0 `tolerance`, g_0 `alarm`.
+    q = p + (1-p)/4 and p from the rounds before. If g > alarm, the learner is reset, and the round
+    teaches nothing. Symbols: B `budget`, η `noise`, δ_0 `tolerance`, g_0 `alarm`. An example of
+    weight w has the noise r/w: it counts as w examples would.
 
-    `caution` c > 0 is for noisy streams that are short beside B: t rounds into the stream,
+    `caution` c > 0 is for noisy streams that are short compared with B: t rounds into the stream,
 
         r = max(floor, noise·e² + c·min(1, 8e⁶·√(|S|/t)));  joins if m < (1 - |S|/B)·(1 - 0.8·c·e⁴).
 
@@ -65,101 +238,102 @@ class Arow(Learner[SecondOrder], SharingLearner):
     restart are ours: that they make fewer mistakes is measured (tests/benchmarks), not proved.
     """
 
-    takes_costs = True
-    """An example of cost w has the noise r/w: it counts as w examples would."""
     name = "arow"
     title = "arow: second-order learning in the span of at most B examples (ours, after AROW 2009)"
+    takes_costs = True
 
-    budget: int = whole("B", "most examples kept", default=400, at_least=1)
+    budget: int = integer("B", "most examples kept", default=400, at_least=1)
     noise: float = real("η", "r = η·e², e the mean squared hinge loss", default=0.3, over=0)
     floor: float = real("r_0", "least noise r", default=0.001, at_least=1e-5)
     tolerance: float = real(
         "δ_0", "squared distance to the span from which an example joins", 0.001, at_least=1e-4
     )
     alarm: float = real(
-        "g_0", "Page's statistic that starts learning anew", 12.0, over=0, infinite=True
+        "g_0", "Page's statistic that resets the learner", 12.0, over=0, infinite=True
     )
-
     caution: float = real(
         "c", "more noise and slower growth where the loss is large", 0.0, at_least=0, at_most=1
     )
+    multiclass: str = multiclass_parameter(SHARED, REST)
+    update_below = HINGE
 
-    multiclass: str = choice("", MULTICLASS_MEANING, SHARED, REST)
-    wants = on_hinge_loss
+    birth = 0  # the first round that the counts below are about
+    next_seen = 0  # the round after the last one that Page's test has seen
+    loss = 1.0
+    wrong = 1
+    page = 0.0  # g
+    restarts = 0
+    kept = ("birth", "next_seen", "loss", "wrong", "page", "restarts", "_reset_rounds")
+    reports = ("restarts",)
+    _reset_rounds = np.empty(0, dtype=np.int64)
 
-    _birth: int = pass_state(0)  # the first round that the counts below are about
-    _next: int = pass_state(0)  # the round after the last one that Page's test has seen
-    _loss: float = pass_state(1.0)
-    _wrong: int = pass_state(1)
-    _page: float = pass_state(0.0)  # g
-    _restarts: int = pass_state(0, "how often learning started anew")
+    def check(self, state: StateReader) -> None:
+        state.check_array("reset_rounds", self._reset_rounds, (self.restarts,), np.int64)
+        if not 0 <= self.birth <= self.next_seen <= self.round:
+            raise state.refusal("birth", "does not fit the rounds")
+        if not 1 <= self.wrong <= self.round - self.birth + 1:
+            raise state.refusal("wrong", "does not fit the rounds")
+        if not (0.0 < self.loss < 1e40 and 0.0 <= self.page < math.inf):  # powers must not overflow
+            raise state.refusal("loss", "is out of range")
 
-    def hypothesis(self, kernel: Kernel) -> SecondOrder:
-        return SecondOrder(kernel, self.budget)
+    def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> SecondOrder:
+        if classes:
+            self.update_below = math.inf  # rounds that teach nothing have a loss, too
+        return SecondOrder(kernel, self.budget, classes)
 
-    def update(self, f: SecondOrder, margin: float, y: float) -> bool:
-        """Let x join if there is room and need, and learn from it; or start anew."""
-        hinge = 1.0 - margin
-        return self._learn(f, margin, hinge * hinge, wrong(margin, y), hinge * y)
-
-    def _learn(self, f: SecondOrder, margin: float, loss: float, mistake: bool, step: Any) -> bool:
-        """What one f, and one f per class, have in common."""
-        self._loss += loss
-        seen = f.age + 2 - self._birth  # this round, and one of loss 1 before
-        e = self._loss / seen
-        if self._alarmed(mistake, f.age):
-            self._birth = self._next = f.age + 1
-            self._loss, self._wrong, self._page = 1.0, 1, 0.0
-            self._restarts += 1
-            f.clear()
+    def update(self, f: SecondOrder, y: Any, margin: float) -> bool:
+        if f.classes:
+            signs = np.where(y > 0, 1.0, -1.0)
+            step: Any = signs * np.maximum(1.0 - signs * f.value, 0.0)
+            mistake = margin < 0 or bool(margin == 0 and y.argmin() < y.argmax())
+            self.loss += float(np.square(step).mean())
+            margin /= 2.0
+            if margin >= HINGE:
+                return False
+        else:
+            step, mistake = (1.0 - margin) * y, mistaken(y, margin)
+            self.loss += step * step
+        seen = self.round + 2 - self.birth  # this round, and one of loss 1 before
+        e = self.loss / seen
+        if self.alarmed(mistake):
+            self.reset(f)
             return False
-        r = self.noise * e * e
+        r, room = self.noise * e * e, 1.0 - f.size / self.budget
         if self.caution:
             r += self.caution * min(1.0, 8.0 * e**6 * math.sqrt(min(1.0, f.size / seen)))
-        if f.size < self.budget and margin < f.room * (1.0 - 0.8 * self.caution * e**4):
-            f.join(self.tolerance)
-        return f.teach(step, max(self.floor, r) / self._weight)
+            room *= 1.0 - 0.8 * self.caution * e**4
+        if f.size < self.budget and margin < room:
+            f.enter(self.tolerance)
+        return f.learn(step, max(self.floor, r) / self.weight)
 
-    def shared(self, kernel: Kernel, classes: int) -> SharedSecondOrder:
-        return SharedSecondOrder(kernel, self.budget, classes)
+    def alarmed(self, mistake: bool) -> bool:
+        """Page's test, also of the rounds without an update since the last time."""
+        right = self.round - self.next_seen - mistake + 1
+        self.next_seen = self.round + 1
+        rate = self.wrong / (self.round + 2 - self.birth) if mistake else None
+        self.page = page_statistic(self.page, right, rate)
+        self.wrong += mistake
+        return self.page > self.alarm
 
-    def wants_class(self, margins: Floats) -> NDArray[np.bool_]:
-        return margins <= 2.0 * HINGE
-
-    def pass_over(self, values: Floats, labels: Floats) -> None:
-        """Rounds that teach nothing may have a loss."""
-        if len(labels):
-            signs = np.where(labels[:, None] == np.arange(values.shape[1]), 1.0, -1.0)
-            self._loss += float(np.square(np.maximum(1.0 - signs * values, 0.0)).mean(axis=1).sum())
-
-    def update_class(
-        self, f: SharedSecondOrder, values: Floats, y: int, rival: int, margin: float
-    ) -> bool:
-        """The same with a step for each class; `margin` is 2m."""
-        signs = np.full(len(values), -1.0)
-        signs[y] = 1.0
-        hinges = np.maximum(1.0 - signs * values, 0.0)
-        mistake = margin < 0 or (margin == 0 and rival < y)
-        loss = float(np.square(hinges).mean())
-        return self._learn(f, margin / 2.0, loss, mistake, hinges * signs)
-
-    def _alarmed(self, mistake: bool, age: int) -> bool:
-        """Page's test, also of the rounds that were passed over since the last time."""
-        right = age - self._next - mistake + 1
-        self._next = age + 1
-        rate = self._wrong / (age + 2 - self._birth) if mistake else None
-        self._page = page_statistic(self._page, right, rate)
-        self._wrong += mistake
-        return self._page > self.alarm
+    def reset(self, f: SecondOrder) -> None:
+        """Start learning from scratch with the next round."""
+        self.birth = self.next_seen = self.round + 1
+        self.loss, self.wrong, self.page = 1.0, 1, 0.0
+        self.restarts += 1
+        self._reset_rounds = np.append(self._reset_rounds, self.round)
+        f.successor = SecondOrder(f.kernel, self.budget, f.classes)
+        f.successor.mended = f.mended
 
     def warnings(self, f: SecondOrder) -> list[str]:
-        found = []
-        if f.cleared:
-            named = ", ".join(f"{age + 1:,}" for age in f.cleared[:MAX_NAMED_RESTARTS])
-            more = len(f.cleared) - MAX_NAMED_RESTARTS
-            named += f" and {more:,} more" if more > 0 else ""
-            plural = "s" if len(f.cleared) > 1 else ""
-            found.append(f"the mistake rate rose: learning started anew in round{plural} {named}")
+        messages = []
+        rounds = (self._reset_rounds + 1).tolist()
+        if rounds:
+            named = ", ".join(f"{number:,}" for number in rounds[:10])
+            named += f" and {len(rounds) - 10:,} more" if len(rounds) > 10 else ""
+            plural = "s" if len(rounds) > 1 else ""
+            messages.append(
+                f"the mistake rate rose: the learner was reset in round{plural} {named}"
+            )
         if f.mended:
-            found.append(f"the covariance lost its digits {f.mended:,} times, and was mended")
-        return found
+            messages.append(f"the covariance lost its digits {f.mended:,} times, and was repaired")
+        return messages

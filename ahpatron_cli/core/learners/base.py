@@ -1,168 +1,180 @@
-"""What every learner is: parameters, a trigger and an update."""
+"""What every learner is: parameters, a threshold for updates, and an update."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any, ClassVar, Generic, Self, TypeAlias, TypeVar, cast, overload
+from typing import TYPE_CHECKING, Any, ClassVar, Self, cast
 
-import numpy as np
-from numpy.typing import NDArray
-
-from ahpatron_cli.core.errors import LimitReachedError
-from ahpatron_cli.core.expansion import Expansion, Steps
-from ahpatron_cli.core.hypothesis import Hypothesis
+from ahpatron_cli.core.errors import LimitReachedError, ParameterError
+from ahpatron_cli.core.expansion import Expansion, Hypothesis
 from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.parameters import Declared, whole
-from ahpatron_cli.core.rows import Floats
-from ahpatron_cli.core.state import Saved, Stored
+from ahpatron_cli.core.parameters import Declared, choice, integer, real
+from ahpatron_cli.core.state import Stateful, StateReader
 
-F = TypeVar("F", bound=Hypothesis)
-"""What the learner's f is made of."""
-Margin: TypeAlias = float | Floats
-"""y·f(x) of one round, or of each of several; labels are of the same kind."""
-Trigger: TypeAlias = bool | NDArray[np.bool_]
-"""Whether that round is meant; or which of them are."""
+if TYPE_CHECKING:
+    import numpy as np
 
-REACHED = 1e-10
-"""Margins that differ by no more than this share of the threshold are on it: rounding must not
-decide which rounds update, and sums that end just there would else be followed by tiny steps."""
+    from ahpatron_cli.core.points import Points
 
-
-def under(threshold: float) -> float:
-    """The largest margin that updates by the rule `y·f(x) < threshold`; never 0 itself."""
-    return math.nextafter(threshold * (1.0 - REACHED), -math.inf) or math.ulp(0.0)
-
-
-def up_to(threshold: float) -> float:
-    """The largest margin that updates by the rule `y·f(x) <= threshold`; never 0 itself."""
-    return threshold * (1.0 + REACHED) or math.ulp(0.0)
-
-
-HINGE = under(1.0)
-"""The largest margin that has a hinge loss."""
+REST, SHARED = "rest", "shared"
 
 
 @dataclass
-class Learner(Declared, Saved, Generic[F]):
-    """An online learner: `wants` says which rounds change f, `update` changes it.
+class Learner(Declared, Stateful):
+    """An online learner. Subclasses are dataclasses that define `name`, `title` and `update`.
 
-    The engine predicts, sees the label, and calls `update` where `wants` is true; while f is empty
-    it calls it in any case. Subclasses are dataclasses. Their parameters never change; what a pass
-    counts is declared with `pass_state` and belongs to a copy of the learner that the engine makes
-    (`resolved`), so one object can play any number of streams.
+    Parameters are declared with `integer`, `real` and `choice`. What a pass counts are attributes
+    without annotation, with their initial values in the class; those named in `kept` are saved and
+    resumed with a pass. The engine works on a copy, so one object can run on any number of streams.
+
+    Attributes
+    ----------
+    update_below : float
+        `update` is called in rounds with y·f(x) < update_below: 0 for mistakes, `HINGE` for the
+        hinge loss, inf for every round. It may be set in `begin` and by an update.
+    next_call : int or inf
+        A round, from 0, in which `update` is called whatever the margin.
+    round : int
+        Number of rounds before the current one, set by the engine.
+    weight : float
+        Weight of the current example, set by the engine; 1 unless `takes_costs`.
+    rng : numpy.random.Generator
+        For all that is random, set by the engine.
     """
 
     name: ClassVar[str]
     title: ClassVar[str]
-    """One line for tables: what it is and where it comes from."""
+    """One line for tables: what it is, and where it was published."""
     takes_costs: ClassVar[bool] = False
-    """Whether examples may weigh more or less than others: `_weight` is that of the current one."""
-    _weight: ClassVar[float] = 1.0  # a pass with costs sets its own
-    keeps_gram: ClassVar[bool] = False
-    """Whether the Gram matrix of the active set is needed."""
+    """Whether examples may have weights."""
+    reports: ClassVar[tuple[str, ...]] = ()
+    """Attributes that are statistics of a pass."""
+    successors: ClassVar[tuple[type[Hypothesis], ...]] = ()
+    """Classes that f may become by `f.successor`."""
+    update_below = 0.0
+    next_call = math.inf
+    round = 0
+    weight = 1.0
+    rng = cast("np.random.Generator", None)
 
     def resolved(self, horizon: int | None) -> Self:
-        """A copy for one pass, with parameters filled in that depend on T, if T is known."""
+        """A copy for one pass; parameters that depend on T get their values, if T is known."""
         return dataclasses.replace(self)
 
-    def begin(self, kernel: Kernel, rng: np.random.Generator) -> F:
-        """The empty f that a pass starts with; `rng` is for all that is drawn at random."""
-        self._rng = rng
-        return self.hypothesis(kernel)
+    def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> Hypothesis:
+        """The empty f that a pass starts with; `classes` is (k,) if k classes share one S."""
+        return Expansion(kernel, classes)
 
-    def hypothesis(self, kernel: Kernel) -> F:
-        """The empty f: an expansion, unless the learner has another."""
-        return cast("F", Expansion(kernel, keep_gram=self.keeps_gram, most=self.most_kept))
+    def update(self, f: Any, y: Any, margin: float) -> bool | None:
+        """Change f by the current example.
 
-    def wants(self, margin: Margin, y: Margin) -> Trigger:
-        """Whether a round with `y·f(x) = margin` is to change f; for arrays, which rounds are."""
-        raise NotImplementedError
+        Parameters
+        ----------
+        f : Hypothesis
+            What `begin` returned, or its successor.
+        y : float, or array of shape (k,)
+            -1 or +1; with several classes on one S a direction: +1 for the true class, -1 for the
+            best other class, 0 elsewhere.
+        margin : float
+            y·f(x), as it was predicted.
 
-    def update(self, f: F, margin: float, y: float) -> bool | None:
-        """Change f by the current example, whose label is y.
-
-        False says that nothing changed after all, and the round does not count as an update.
+        Returns
+        -------
+        bool or None
+            False if the round does not count as an update.
         """
         raise NotImplementedError
 
-    def steps(self) -> Steps | None:
-        """What `wants`, `update` and `each_round` do, if it is no more than steps.
-
-        f then plays by itself. Ignored where a subclass has one of these of its own and no `steps`,
-        where f has an `add`, `scale`, `value` or `project` of its own, and where there are costs.
-        """
-        return None
-
-    def each_round(self, f: F, margin: float, y: float) -> None:
-        """What happens in every round after the prediction, before any update."""
+    def observe(self, block: Points) -> None:
+        """See the examples of a block after its rounds; called once per block."""
 
     @property
     def most_kept(self) -> int | None:
-        """The most examples that f ever keeps; None: there is no such limit."""
+        """The largest |S|; None if there is no limit."""
         limits = (getattr(self, name, None) for name in ("budget", "max_support"))
         return min((limit for limit in limits if limit is not None), default=None)
 
     def statistics(self) -> dict[str, int | float | None]:
-        """What the pass reports beyond the common counts, by name; None: not defined yet."""
-        return {
-            field.name.lstrip("_"): getattr(self, field.name)
-            for field in _pass_fields(self)
-            if field.metadata["reported"]
-        }
+        """What the pass reports in addition to the tally, by name; None: not defined yet."""
+        return {name: getattr(self, name) for name in self.reports}
 
-    def warnings(self, f: F) -> list[str]:
+    def warnings(self, f: Any) -> list[str]:
         """What the user must know about the numbers of this pass."""
         return []
 
-    def exchange(self, stored: Stored) -> None:
-        """Write all that the pass has counted so far, besides f, or go on from it."""
-        for field in _pass_fields(self):
-            key, value = field.name.lstrip("_"), getattr(self, field.name)
-            if isinstance(value, int):
-                self.__dict__[field.name] = stored.integer(key, value)
-            else:
-                self.__dict__[field.name] = stored.number(key, value, infinite=True)
+    def load_state_dict(self, state: StateReader) -> None:
+        for name in self.kept:
+            key, value, initial = (
+                name.lstrip("_"),
+                state.value(name.lstrip("_")),
+                getattr(self, name),
+            )
+            numbers = all(type(number) in (int, float) for number in (value, initial))
+            if type(value) is not type(initial) and not numbers:
+                raise state.refusal(key, "is of another type")
+            setattr(self, name, value)
+        self.check(state)
 
 
-def _pass_fields(learner: Learner[Any]) -> list[dataclasses.Field[Any]]:
-    return [field for field in dataclasses.fields(learner) if "pass_state" in field.metadata]
+def mistaken(y: Any, margin: Any) -> Any:
+    """Whether sign(f(x)) ≠ y, where sign(0) = +1; of floats, or of each entry of arrays."""
+    return (margin < 0) | ((margin == 0) & (y < 0))
+
+
+def multiclass_parameter(*words: str) -> Any:
+    """Declare how several classes are learned; the first word is the default."""
+    meaning = "several classes: one learner for each against the rest, or one S for all"
+    return choice("", meaning, *words)
 
 
 def max_support_parameter() -> Any:
     """Declare the size of S that ends the run."""
-    return whole("|S|", "end the run before S is larger than this", at_least=1, optional=True)
+    return integer("|S|", "end the run before S is larger than this", at_least=1, optional=True)
 
 
 def check_support(size: int, most: int | None) -> None:
-    """End the run rather than let S grow to a size above `max_support`."""
+    """End the run before S is larger than `max_support`."""
     if most is not None and size > most:
         message = f"one more example would make S larger than max_support={most}"
         raise LimitReachedError(message, "max_support")
 
 
-@overload
-def wrong(margin: float, y: float) -> bool: ...
-@overload
-def wrong(margin: Floats, y: Floats) -> NDArray[np.bool_]: ...
-@overload
-def wrong(margin: Margin, y: Margin) -> Trigger: ...
-def wrong(margin: Margin, y: Margin) -> Trigger:
-    """Where sign(f(x)) differs from y, with sign(0) = +1."""
-    return (margin < 0) | ((margin == 0) & (y < 0))
+def step_parameter() -> Any:
+    """Declare η."""
+    formula = "10/√T, or 0.1 where T is not known"
+    return real("η", "step of the descent", over=0, optional=True, formula=formula)
 
 
-def on_mistake(self: Learner[Any], margin: Margin, y: Margin) -> Trigger:
-    """`wants` of learners that change f on a mistake."""
-    return wrong(margin, y)
+def horizon_parameter(meaning: str = "number of rounds, for defaults that depend on it") -> Any:
+    """Declare T."""
+    formula = "length of the stream, where it is known"
+    return integer("T", meaning, at_least=1, optional=True, formula=formula)
 
 
-def unit_step(margin: float, own: float) -> float:
-    """1: `Steps.step_at` of learners that add every example with its label."""
-    return 1.0
+def shrinkage_parameter(default: float | None = None, **options: Any) -> Any:
+    """Declare λ."""
+    return real("λ", "strength of the regulariser λ‖f‖²/2", default, at_least=0, **options)
 
 
-def on_hinge_loss(self: Learner[Any], margin: Margin, y: Margin) -> Trigger:
-    """`wants` of learners that change f where the hinge loss is not zero."""
-    return margin <= HINGE
+def check_shrinkage(step: float, shrinkage: float) -> None:
+    """Refuse a λ by which f would change its sign in a round."""
+    if step * shrinkage >= 1:
+        message = f"shrinkage must be a number below 1/step = {1 / step:g}, got {shrinkage}"
+        raise ParameterError(message, "shrinkage")
+
+
+class GradientLearner(Learner):
+    """Base of learners with a step η and a horizon T, both filled in when a pass begins."""
+
+    step: float
+    horizon: int | None
+
+    def resolved(self, horizon: int | None) -> Self:
+        """T, the given one or the stream's own, and then η."""
+        T = self.horizon or horizon
+        step: float | None = self.step
+        if step is None:
+            step = 10.0 / math.sqrt(T) if T else 0.1
+        return dataclasses.replace(self, horizon=T, step=step)  # type: ignore[call-arg]  # declared

@@ -1,15 +1,17 @@
 """BPA-S: passive-aggressive learning that replaces one example by the new one."""
 
+from __future__ import annotations
+
 from dataclasses import dataclass
 
-from ahpatron_cli.core.budget import oldest_smallest
 from ahpatron_cli.core.expansion import Expansion
-from ahpatron_cli.core.learners.base import Learner, on_hinge_loss
-from ahpatron_cli.core.parameters import real, whole
+from ahpatron_cli.core.learners.base import Learner
+from ahpatron_cli.core.numerics import HINGE, cancelled, first_smallest
+from ahpatron_cli.core.parameters import integer, real
 
 
 @dataclass
-class BpaS(Learner[Expansion]):
+class BpaS(Learner):
     """Budgeted passive-aggressive learning, simple (Wang, Vucetic 2010, BPA-S).
 
     If `y·f(x) < 1`, τ = min(C, 1 - y·f(x)). While |S| < B, add x with τ·y. Else, for every r in S,
@@ -18,30 +20,30 @@ class BpaS(Learner[Expansion]):
 
         Q_r = ½(a_r² + β_r² - 2·a_r·β_r·κ(s_r,x)) + C·max(0, 1 - y·f(x) - τ);
 
-    drop the r that costs least, the older of equal ones, and add x with β_r.
+    drop the r that costs least, the oldest of equal ones, and add x with β_r.
     Symbols: B `budget`, C `aggressiveness`. κ(x,x) = 1 is assumed, as in the publication.
     """
 
     name = "bpa-s"
     title = "BPA-S: passive-aggressive, replaces one example (Wang, Vucetic 2010)"
 
-    budget: int = whole("B", "most examples kept", default=400, at_least=1)
+    budget: int = integer("B", "most examples kept", default=400, at_least=1)
     aggressiveness: float = real("C", "largest step", default=1.0, over=0)
+    update_below = HINGE
 
-    wants = on_hinge_loss
-
-    def update(self, f: Expansion, margin: float, y: float) -> None:
+    def update(self, f: Expansion, y: float, margin: float) -> None:
         step = y * min(self.aggressiveness, 1.0 - margin)  # τ·y
         if f.size == self.budget:
-            # but for what is the same for all r, 2·Q_r = τ² + a_r²·(1 - κ(s_r,x)²)
-            a, k = f.weights(), f.similarities()
+            # 2·Q_r = τ² + a_r²·(1 - κ(s_r,x)²), without what is the same for all r
+            support, k = f.support, f.k
             cost = 1.0 - k * k
-            cost *= a
-            cost *= a
+            cost *= f.a
+            cost *= f.a
             cost += step * step
-            members = f.members
-            r = oldest_smallest(cost.take(members))
-            place = members.item(r)
-            step += a.item(place) * k.item(place)  # β_r
-            f.drop(r)
+            costs = cost.take(support)
+            column = support.item(first_smallest(costs, costs.item(costs.argmax())))
+            taken_over = f.a.item(column) * k.item(column)
+            f.drop(column)
+            beta = step + taken_over
+            step = 0.0 if cancelled(beta, abs(step) + abs(taken_over)) else beta
         f.add(step)

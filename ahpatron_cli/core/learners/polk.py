@@ -1,29 +1,30 @@
 """POLK: gradient descent that prunes f as long as it stays near."""
 
+from __future__ import annotations
+
+import math
 from dataclasses import dataclass
 
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.learners.base import (
     Learner,
+    check_shrinkage,
     check_support,
     max_support_parameter,
-    on_hinge_loss,
+    shrinkage_parameter,
 )
-from ahpatron_cli.core.learners.gradient import check_shrinkage, shrinkage_parameter
+from ahpatron_cli.core.numerics import HINGE
 from ahpatron_cli.core.parameters import real
 from ahpatron_cli.core.span import PrunedExpansion
 
-IN_SPAN = 1e-5
-"""An x with δ² up to this is in the span of S."""
-
 
 @dataclass
-class Polk(Learner[PrunedExpansion]):
+class Polk(Learner):
     """Gradient descent, then destructive matching pursuit (Koppel et al. 2019, POLK).
 
     In every round `f ← (1 - ηλ)·f`, and if `y·f(x) < 1` (f as predicted) add x with η·y. Then, with
     `γ_j = |a_j|/√((K^{-1})_jj)`, the distance of f to the span of S without j: while the smallest γ
-    is at most ε, drop that j (the older of equal ones) and project f onto the others.
+    is at most ε, drop that j (the oldest of equal ones) and project f onto the others.
     Symbols: η `step`, λ `shrinkage`, ε `tolerance`. There is no budget; `max_support` ends a run,
     with a message, before S outgrows it. An update costs O(|S|²).
 
@@ -39,23 +40,21 @@ class Polk(Learner[PrunedExpansion]):
     shrinkage: float = shrinkage_parameter(0.001)
     tolerance: float = real("ε", "how far a removal may move f", default=0.01, over=0)
     max_support: int | None = max_support_parameter()
-    wants = on_hinge_loss
+    update_below = math.inf  # f shrinks in every round
 
     def __post_init__(self) -> None:
         super().__post_init__()
         check_shrinkage(self.step, self.shrinkage)
 
-    def hypothesis(self, kernel: Kernel) -> PrunedExpansion:
-        return PrunedExpansion(kernel, IN_SPAN)
+    def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> PrunedExpansion:
+        return PrunedExpansion(kernel, in_span=1e-5)
 
-    def each_round(self, f: PrunedExpansion, margin: float, y: float) -> None:
-        """Shrink; prune, unless an update is to come first."""
-        if f.size:
-            f.scale(1 - self.step * self.shrinkage)
-            if not self.wants(margin, y):
-                f.prune(self.tolerance)
-
-    def update(self, f: PrunedExpansion, margin: float, y: float) -> None:
-        f.add(self.step * y)
-        f.prune(self.tolerance)
+    def update(self, f: PrunedExpansion, y: float, margin: float) -> bool:
+        violated = margin < HINGE or f.size == 0
+        f.shrink(1 - self.step * self.shrinkage)
+        if violated:
+            f.add(self.step * y)
+        while f.size and (gamma := f.distances()).min() <= self.tolerance:
+            f.project_smallest(gamma)
         check_support(f.size, self.max_support)
+        return violated

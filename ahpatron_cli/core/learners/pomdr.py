@@ -1,91 +1,209 @@
-"""POMDR: optimistic mirror descent, which bets on the next example being like the last ones."""
+"""POMDR: optimistic mirror descent, which expects the next example to be like the last ones."""
+
+from __future__ import annotations
 
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Self
+from typing import Any, Self
 
+import numpy as np
+
+from ahpatron_cli.core.budget import merge_into_nearest
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.learners.base import Learner, on_hinge_loss
-from ahpatron_cli.core.learners.gradient import horizon_parameter
-from ahpatron_cli.core.parameters import real, whole
-from ahpatron_cli.core.span import HintedExpansion
-from ahpatron_cli.core.state import pass_state
+from ahpatron_cli.core.learners.base import Learner, horizon_parameter
+from ahpatron_cli.core.numerics import HINGE, ddot
+from ahpatron_cli.core.parameters import integer, real
+from ahpatron_cli.core.points import Points
+from ahpatron_cli.core.rows import Floats
+from ahpatron_cli.core.span import SpanExpansion
+from ahpatron_cli.core.state import StateReader
+
+
+class HintedExpansion(SpanExpansion):
+    """`F = f + λ·h`, where the hint h is the mean of `y_τ κ(x_τ,·)` over the last M rounds.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    memory : int
+        M.
+    most : int
+        Q is kept while |S| < most.
+    hint_weight : float
+        The first λ.
+    """
+
+    kept = (*SpanExpansion.kept, "_memory", "hint_weight", "recent", "labels")
+    recent: Points | None
+
+    def __init__(self, kernel: Kernel, memory: int, most: int, hint_weight: float) -> None:
+        super().__init__(kernel, gram=True, most=most)
+        self._memory, self.hint_weight = memory, hint_weight
+        self.recent, self.labels = None, np.empty(0)  # of the last M rounds
+
+    def check(self, state: StateReader) -> None:
+        super().check(state)
+        if not (self.recent is None or isinstance(self.recent, Points)):
+            raise state.refusal("recent", "are not examples")
+        size = 0 if self.recent is None else self.recent.size
+        state.check_array("labels", self.labels, (size,))
+        state.check_number("hint_weight", self.hint_weight)
+        if state.check_integer("memory", self._memory) < size:
+            raise state.refusal("recent", "holds more rounds than the memory")
+
+    @property
+    def form(self) -> tuple[Any, ...]:
+        return *super().form, self._memory
+
+    def open(self, block: Points) -> None:
+        super().open(block)
+        recent = block.slice(0, 0) if self.recent is None else self.recent.widened(block.width)
+        assert self.points is not None
+        self.recent, self._before = recent, recent.size
+        self._R = self.kernel.between(recent, self.points)
+        # rows are rounds of the block; columns are the recent rounds, then those of the block
+        own = self.K[:, self.n :]
+        self._H = np.concatenate((self._R[:, self.n :].T, own), axis=1).reshape(-1)
+        self._signs = np.concatenate((self.labels, np.zeros(self.m)))
+
+    def evaluate(self) -> None:
+        super().evaluate()
+        self.values = self
+
+    def __getitem__(self, t: int) -> float:
+        """F(x) of round t, in units of the scale."""
+        return self.g.item(t) + self.hint_weight / self.scale * self.hint(t)
+
+    def careful(self, t: int) -> float:
+        return super().careful(t) + self.hint_weight / self.scale * self.hint(t)
+
+    def hint(self, t: int) -> float:
+        """h(x) of round t."""
+        now = self._before + t
+        M = min(now, self._memory)
+        if not M:
+            return 0.0
+        total: float = ddot(self._H, self._signs, M, t * len(self._signs) + now - M, 1, now - M)
+        return total / M
+
+    def hint_of(self, d: Floats) -> float:
+        """Inner product of h and `Σ d_i κ(s_i,·)`, d by column."""
+        t, R = self.t, self._before
+        M = min(R + t, self._memory)
+        rows = self.K[max(t - M, 0) : t] @ d
+        if t < M:
+            rows = np.concatenate((self._R[R + t - M :] @ d, rows))
+        return float(np.dot(rows, self._signs[R + t - M : R + t])) / M if M else 0.0
+
+    def remember(self, y: float) -> None:
+        """Let the current round count in the hints of the next M rounds."""
+        self._signs[self._before + self.t] = y
+
+    def close(self) -> None:
+        assert self.recent is not None
+        self.recent.extend(self.block)
+        rounds = np.arange(max(self.recent.size - self._memory, 0), self.recent.size)
+        self.recent.keep(rounds)
+        self.labels = self._signs[-self._memory :].copy()
+        super().close()
+
+    def at(self, points: Points) -> Floats:
+        values = super().at(points)
+        if self.recent is None:
+            return values
+        near = self.kernel.between(points, self.recent.widened(points.width))
+        return values + self.hint_weight * (near @ self.labels) / self.recent.size
 
 
 @dataclass
-class POMDR(Learner[HintedExpansion]):
+class POMDR(Learner):
     """Optimistic mirror descent with hints, on a budget (Li and Liao 2023).
 
-    The problem: learn faster where the stream is regular, that is where h, the mean of
-    `y_τ κ(x_τ,·)` over the last M rounds, foretells the next `y·κ(x,·)`. The prediction is that of
-    `F = f + λ_t·h`; if `y·F(x) < 1`, with `λ_t = U/√(3 + A)`, A = 0 at first,
+    Learn faster where the stream is regular: where h, the mean of `y_τ κ(x_τ,·)` over the last M
+    rounds, is near the next `y·κ(x,·)`. The prediction is that of `F = f + λ_t·h`; if
+    `y·F(x) < 1`, with `λ_t = U/√(3 + A)`, A = 0 at first,
 
         phase 1, until |S| = B_0:  d = K^{-1} κ(S, x), δ the distance of κ(x,·) to the span of S;
             δ <= 1/√T:  a ← a + λ_t·y·d,         A ← A + max(dᵀKd - 2y·⟨h, Σ d_i κ(s_i,·)⟩, 0)
             else:       add x with λ_t·y,        A ← A + max(κ(x,x) - 2y·h(x), 0)
         phase 2:        add x with λ_t·y,        A as before
         always:         f ← Proj_U(f)
-        as soon as |S| = B:  keep the oldest B/2; each other example hands its coefficient to the
-            kept one that it is most similar to, the older where equal; rescale f to the norm U;
-            A = 0; from the first time on λ_t is a tenth of the above.
+        as soon as |S| = B:  keep the oldest B/2; add the coefficient of each other example to that
+            of the kept one that it is most similar to, the oldest where equal; rescale f to the
+            norm U; A = 0; from the first time on λ_t is a tenth of the above.
 
     Symbols: B `budget`, U `radius`, M `memory`, T `horizon`. This is the algorithm as it was run
     for the tables of Liao et al. 2024. `B_0 = min(10·ln T, B/2)`, the first rounded; the published
-    code lacks the second and overruns small budgets. It writes 1 for κ(x,x), which is the same
-    for all kernels here but the linear one at a row of zeros.
+    code does not have the second and overruns small budgets. It writes 1 for κ(x,x), which is the
+    same for all kernels here except the linear one at a row of zeros.
     """
 
     name = "pomdr"
     title = "POMDR: optimistic mirror descent with hints, on a budget (Li and Liao 2023)"
 
-    budget: int = whole("B", "most examples kept", default=400, even=True, at_least=2)
+    budget: int = integer("B", "most examples kept", default=400, even=True, at_least=2)
     radius: float = real("U", "f is kept in the ball of this radius", default=25.0, over=0)
-    memory: int = whole("M", "rounds that the hint is the mean of", default=15, at_least=1)
+    memory: int = integer("M", "rounds that the hint is the mean of", default=15, at_least=1)
     horizon: int | None = horizon_parameter("number of rounds")
-    wants = on_hinge_loss
+    update_below = math.inf  # every round is remembered
 
-    _surprise: float = pass_state(0.0)  # A
-    _halvings: int = pass_state(0, "how often S was full and halved")
-    _unscaled: int = pass_state(0)
+    surprise = 0.0  # A
+    halvings = 0
+    unscaled = 0
+    kept = ("surprise", "halvings", "unscaled")
+    reports = ("halvings",)
+
+    def check(self, state: StateReader) -> None:
+        state.check_integer("halvings", self.halvings)
+        if state.check_number("surprise", self.surprise) < 0:
+            raise state.refusal("surprise", "is negative")
 
     def resolved(self, horizon: int | None) -> Self:
-        """T, a stated one before the stream's own."""
+        """T, the given one or the stream's own."""
         T = self.horizon or horizon
         if not T:
             message = "horizon must be given: pomdr needs the number of rounds beforehand"
             raise ParameterError(message, "horizon", "missing")
         return dataclasses.replace(self, horizon=T)
 
-    def hypothesis(self, kernel: Kernel) -> HintedExpansion:
-        """The empty f, and no hint yet; in phase 1 it knows the span of S."""
+    def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> HintedExpansion:
         assert self.horizon is not None
-        self._tolerance = 1 / math.sqrt(self.horizon)
         first = min(round(10 * math.log(self.horizon)), self.budget // 2)  # B_0
         return HintedExpansion(kernel, self.memory, first, self.step_now())
 
     def step_now(self) -> float:
         """λ_t."""
-        return (0.1 if self._halvings else 1.0) * self.radius / math.sqrt(3.0 + self._surprise)
+        return (0.1 if self.halvings else 1.0) * self.radius / math.sqrt(3.0 + self.surprise)
 
-    def update(self, f: HintedExpansion, margin: float, y: float) -> None:
-        step = self.step_now()
-        d = f.in_span(self._tolerance)  # None: δ > 1/√T, or phase 2
-        if d is not None:
-            f.move(step * y, d)
-            self._surprise += max(f.explained(d) - 2 * y * f.hint_of(d), 0.0)
+    def update(self, f: HintedExpansion, y: float, margin: float) -> bool:
+        f.remember(y)
+        if margin >= HINGE and f.size:
+            return False
+        assert self.horizon is not None
+        step, own = self.step_now(), f.diagonal[f.t]
+        if not f.spans:  # phase 2
+            f.add(step * y)
+            self.surprise += max(own - 2 * y * f.hint(f.t), 0.0)
         else:
-            f.join(step * y)
-            self._surprise += max(f.diagonal() - 2 * y * f.hint(), 0.0)
+            d, squared = f.projection()
+            if squared <= 1 / self.horizon:
+                f.move(step * y, d, squared)
+                self.surprise += max(own - squared - 2 * y * f.hint_of(d), 0.0)
+            else:
+                f.join(step * y, d, squared)
+                self.surprise += max(own - 2 * y * f.hint(f.t), 0.0)
         f.project(self.radius)
         if f.size == self.budget:
-            self._unscaled += not f.merge_into_oldest(self.budget // 2, self.radius).rescaled
-            self._halvings += 1
-            self._surprise = 0.0
+            new = merge_into_nearest(f.gram(), f.coefficients, self.budget // 2, self.radius)
+            f.replace(new)
+            self.unscaled += not new.rescaled
+            self.halvings, self.surprise = self.halvings + 1, 0.0
         f.hint_weight = self.step_now()
+        return True
 
     def warnings(self, f: HintedExpansion) -> list[str]:
-        if not self._unscaled:
+        if not self.unscaled:
             return []
-        return [f"{self._unscaled} of {self._halvings} halvings left f at zero: not rescaled"]
+        return [f"{self.unscaled} of {self.halvings} halvings left f at zero: not rescaled"]

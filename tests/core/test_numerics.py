@@ -1,4 +1,4 @@
-"""BLAS and LAPACK without the rest of scipy.linalg, and with it."""
+"""BLAS and LAPACK without the rest of SciPy, and ties that rounding must not decide."""
 
 from __future__ import annotations
 
@@ -6,12 +6,11 @@ import subprocess
 import sys
 
 import numpy as np
-import pytest
 import scipy.linalg.blas
 import scipy.linalg.lapack
 import scipy.sparse
 
-from ahpatron_cli.core import blas
+from ahpatron_cli.core import numerics as blas
 from ahpatron_cli.core.rows import rows_from
 
 
@@ -29,7 +28,7 @@ def test_the_ordinary_import_serves_where_the_extension_cannot_be_loaded_alone()
 
 def test_both_ways_of_loading_live_in_one_process() -> None:
     code = (
-        "from ahpatron_cli.core import blas; import numpy, scipy.linalg, sys;"
+        "from ahpatron_cli.core import numerics as blas; import numpy, scipy.linalg, sys;"
         "x = numpy.arange(4.0); y = scipy.linalg.blas.daxpy(x, x.copy());"
         "print(blas._blas is scipy.linalg.blas, blas.ddot(x, y), scipy.linalg.norm(x) ** 2)"
     )
@@ -39,20 +38,15 @@ def test_both_ways_of_loading_live_in_one_process() -> None:
     assert [round(float(one), 9) for one in sums] == [28.0, 14.0]
 
 
-@pytest.mark.parametrize("routine", ["its own", None])
-def test_sparse_rows_are_multiplied_as_scipy_does(
-    routine: str | None, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_sparse_rows_are_multiplied_as_scipy_does() -> None:
     rng = np.random.default_rng(0)
     matrix = scipy.sparse.random(40, 30, 0.2, "csr", random_state=rng)
     table = rng.standard_normal((50, 7))[:30]
-    if routine is None:
-        monkeypatch.setattr(blas, "_sparse_product", lambda: None)
     product = blas.sparse_product(rows_from(matrix), table)
     np.testing.assert_array_equal(product, matrix @ table)
 
 
-def test_sparse_rows_are_played_without_scipy_sparse() -> None:
+def test_sparse_rows_need_no_scipy_sparse() -> None:
     code = (
         "import sys; from ahpatron_cli.core import Ahpatron, play;"
         "from ahpatron_cli.core.rows import compressed; import numpy;"
@@ -61,3 +55,20 @@ def test_sparse_rows_are_played_without_scipy_sparse() -> None:
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "False"
+
+
+def test_the_first_of_equal_values_is_the_smallest() -> None:
+    assert blas.first_smallest(np.array([2.0, 1.0 + 1e-12, 1.0])) == 1
+    assert blas.first_smallest(np.array([2.0, 1.0 + 1e-9, 1.0])) == 2
+
+
+def test_ties_are_measured_by_the_terms_before_cancellation() -> None:
+    values = np.array([1e-12, 0.0])  # sums of terms of size 1
+    assert blas.first_smallest(values, scale=1.0) == 0
+    assert blas.first_smallest(values) == 1
+
+
+def test_a_sum_of_finite_values_that_overflows_is_finite() -> None:
+    assert blas.all_finite([1e308, 1e308])
+    assert not blas.all_finite([1.0, float("nan")])
+    assert not blas.all_finite([float("inf"), float("-inf")])

@@ -1,0 +1,450 @@
+"""Certificates: upper bounds on the mistakes of one run, from theorems about its learner.
+
+A theorem bounds a count of rounds for every comparator f, i.e. every fixed hypothesis.
+`comparators` computes hypotheses with small hinge loss and norm, `THEOREMS` lists the bounds with
+their conditions, and `certify` returns the smallest bound that applies to a run.
+
+|M_T|    number of mistakes, with sign(0) = +1
+|M'_T|   number of rounds with y·f(x) <= 0
+|N_T|    number of margin updates, i.e. updates in rounds with y·f(x) > 0
+L_T(f)   sum of the hinge losses of f over the T rounds of the stream
+
+Every mistake is in M'_T, so a bound on |M'_T| also bounds |M_T|. The converse is false: a
+Perceptron does not update if it correctly predicts +1 from f(x) = 0, however often this happens.
+All theorems require κ(x, x) <= 1, as is the case for every kernel of this package.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass
+from functools import partial, reduce
+from math import ceil, hypot, inf, isclose, log, log2, sqrt
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from ahpatron_cli.core.kernels import Kernel
+from ahpatron_cli.core.learners import REGISTRY, Ahpatron
+from ahpatron_cli.core.numerics import EPS, TRUSTED, daxpy
+from ahpatron_cli.core.points import Points
+from ahpatron_cli.core.rows import CsrRows, Floats, Rows, joined_rows, rows_of
+
+Params: TypeAlias = Mapping[str, int | float | str]
+Counts: TypeAlias = Mapping[str, Any]
+"""The counts of a run by name: its tally and the statistics of its learner."""
+Pieces: TypeAlias = Callable[[], Iterable[tuple[Rows, Floats]]]
+"""Reads the stream from the start: rows and labels piece by piece, the same in every call."""
+
+COUNT_KEYS = {"mistakes": "mistakes", "failures": "nonpositive_margins"}
+"""The key in `Counts` for each value of `Certificate.counts`, i.e. for |M_T| and |M'_T|."""
+SAMPLE = 2000
+SVM_COSTS = tuple(2.0**power for power in range(-10, 3))
+"""Values of C relative to the whole stream: C = 1 minimises 2·L_T(f) + ‖f‖²."""
+MAX_EPOCHS = 30
+PER_OCTAVE = 16
+"""Number of norms between a norm and twice that norm."""
+BLOCK = 1024
+
+
+@dataclass(frozen=True)
+class Comparator:
+    """A hypothesis f, with upper bounds on L_T(f) and ‖f‖."""
+
+    name: str
+    loss: float
+    norm: float
+
+
+def comparators(
+    pieces: Pieces, rounds: int, kernel: Kernel, radii: Iterable[float] = (), seed: int = 0
+) -> list[Comparator]:
+    """Comparators in order of increasing norm and decreasing loss.
+
+    They are f = 0, the kernel mean `Σ y_i κ(x_i,·)` and support vector machines, fitted to a sample
+    of the stream and rescaled to a grid of norms that includes `radii`; L_T(f) is over all rounds.
+
+    Rounding must not make a bound too small. If the error of a kernel value is at most δ, that of
+    f(x) is at most δ·Σ|a_i| and that of ‖f‖² at most δ·(Σ|a_i|)²; both are added.
+    """
+    sample, labels, to_points = _draw_sample(pieces, rounds, kernel, seed)
+    gram = kernel.between(sample, sample)
+    gram = (gram + gram.T) / 2
+    error = 1e-12 + min(TRUSTED, 8 * EPS * sample.largest)
+    directions = _directions(gram, labels, rounds, error, seed)
+    names, weights, lengths, masses = map(np.array, zip(*directions, strict=True))
+
+    def margins() -> Iterator[Floats]:
+        for rows, signs in pieces():
+            points = to_points(rows)
+            for start in range(0, len(signs), BLOCK):
+                stop = min(start + BLOCK, len(signs))
+                values = weights @ kernel.between(sample, points.slice(start, stop))
+                yield values * signs[start:stop]
+
+    largest = max(sqrt(2 * rounds), 2.0)  # beyond, ‖f‖² alone exceeds 2T, the bound at f = 0
+    grid = np.geomspace(1 / 64, largest, 1 + ceil(PER_OCTAVE * log2(largest * 64)))
+    norms = np.union1d(grid, [radius for radius in radii if radius <= largest])
+    losses = _hinge_losses(margins(), lengths[:, None] / norms)
+    losses += rounds * (error * masses / lengths)[:, None] * norms
+    candidates = [Comparator("0", float(rounds), 0.0)]
+    for name, of_direction in zip(names.tolist(), losses.tolist(), strict=True):
+        candidates += map(Comparator, [name] * len(norms), of_direction, norms.tolist())
+    return _pareto_front(candidates)
+
+
+def _pareto_front(candidates: Iterable[Comparator]) -> list[Comparator]:
+    """The candidates with less loss than all candidates of smaller norm."""
+    front: list[Comparator] = []
+    for candidate in sorted(candidates, key=lambda f: (f.norm, f.loss)):
+        if not front or candidate.loss < front[-1].loss:
+            front.append(candidate)
+    return front
+
+
+def _hinge_losses(margins: Iterable[Floats], thresholds: Floats) -> Floats:
+    """`Σ_t max(0, 1 - v_t/τ)` for each direction and each of its thresholds τ, rounded up.
+
+    Margins v and (decreasing) thresholds have one row per direction. The sum is
+    `#{v_t < τ} - Σ_{v_t < τ} v_t/τ`, so the count and sum of margins between thresholds suffice.
+    """
+    bins = thresholds.shape[1] + 1
+    totals = np.zeros((3, len(thresholds), bins))
+    for block in margins:
+        for i, values in enumerate(block):
+            places = np.searchsorted(thresholds[i, ::-1], values, side="right")
+            for j, terms in enumerate((None, values, np.abs(values))):
+                totals[j, i] += np.bincount(places, terms, bins)
+    counts, sums, sizes = np.cumsum(totals, axis=2)[:, :, -2::-1]
+    losses: Floats = counts - sums / thresholds
+    losses += 1e-9 * (counts + sizes / thresholds)  # more than the rounding error of the sums
+    return losses
+
+
+def _draw_sample(
+    pieces: Pieces, rounds: int, kernel: Kernel, seed: int
+) -> tuple[Points, Floats, Callable[[Rows], Points]]:
+    """Points and labels of a random sample, and the conversion of rows of the stream to points."""
+    size = min(rounds, SAMPLE)
+    chosen = np.sort(np.random.default_rng([seed, rounds]).choice(rounds, size, replace=False))
+    no_rows: Rows = np.zeros((0, 0))
+    parts: list[Rows] = []
+    labels: list[Floats] = []
+    for rows, signs in pieces():
+        # as wide as the widest piece and sparse if any piece is, and so are rows joined to it
+        no_rows = joined_rows(no_rows, rows_of(rows, slice(0, 0)))
+        here = chosen[(chosen >= 0) & (chosen < len(signs))]
+        parts.append(rows.take(here) if isinstance(rows, CsrRows) else rows[here])
+        labels.append(signs[here])
+        chosen -= len(signs)
+    sample, centre = reduce(joined_rows, parts, no_rows), None
+    if kernel.centred and not isinstance(sample, CsrRows):
+        centre = np.median(sample, axis=0)
+
+    def to_points(rows: Rows) -> Points:
+        return kernel.points(joined_rows(no_rows, rows), centre)
+
+    return to_points(sample), np.concatenate(labels), to_points
+
+
+def _directions(
+    gram: Floats, labels: Floats, rounds: int, error: float, seed: int
+) -> Iterator[tuple[str, Floats, float, float]]:
+    """Name, coefficients a, upper bound on ‖f‖ and Σ|a_i| of each hypothesis f ≠ 0."""
+    names = [f"mean of {len(labels)}", *(f"SVM, C = {C:.3g}" for C in SVM_COSTS)]
+    costs = [C * rounds / len(labels) for C in SVM_COSTS]  # the sample represents the stream
+    for name, weights in zip(names, [labels, *svm_path(gram, labels, costs, seed)], strict=True):
+        mass = float(np.abs(weights).sum())
+        squared = float(weights @ gram @ weights) + error * mass * mass
+        if squared > 0:
+            yield name, weights, sqrt(squared), mass
+
+
+def svm_path(gram: Floats, labels: Floats, costs: Sequence[float], seed: int) -> Iterator[Floats]:
+    """For each cost C, the coefficients that minimise `‖f‖²/2 + C·Σ max(0, 1 - y_i·f(x_i))`.
+
+    Dual coordinate ascent: with a_i = α_i·y_i and 0 <= α_i <= C, each step maximises over one α_i,
+    which becomes `α_i + (1 - y_i·f(x_i))/κ(x_i, x_i)`, clipped. An epoch skips the α_i that would
+    hardly change. The costs must increase: each solution is the starting point for the next.
+    """
+    rng = np.random.default_rng(seed)
+    rows, signs = list(gram), labels.tolist()
+    diagonal = np.where(gram.diagonal() > 0, gram.diagonal(), np.inf)  # κ(x, x) = 0: α stays 0
+    alphas, values = np.zeros(len(signs)), np.zeros(len(signs))
+    for cost in costs:
+        for _ in range(MAX_EPOCHS):
+            changes = np.clip(alphas + (1.0 - labels * values) / diagonal, 0.0, cost) - alphas
+            active = np.flatnonzero(np.abs(changes) > 0.01 * cost)
+            if not len(active):
+                break
+            for i in rng.permutation(active).tolist():
+                before, sign = alphas.item(i), signs[i]
+                gain = (1.0 - sign * values.item(i)) / diagonal.item(i)
+                alphas[i] = after = min(max(before + gain, 0.0), cost)
+                daxpy(rows[i], values, a=(after - before) * sign)
+        yield alphas * labels
+
+
+@dataclass(frozen=True)
+class Theorem:
+    """A mistake bound; its functions take the parameters and counts of a run by name."""
+
+    key: str
+    """The value of `--theorem`."""
+    title: str
+    learners: tuple[str, ...]
+    """The learner that the theorem is about, then those that are this one with other defaults."""
+    bound: Callable[..., float]
+    """The bound for a comparator, which is the first argument."""
+    counts: Literal["mistakes", "failures"] = "failures"
+    """What is bounded, as in `Certificate`."""
+    conditions: Callable[..., Iterable[tuple[str, bool, str]]] = lambda **_: ()
+    """For each condition its text, whether it holds, and the symbols of what it depends on."""
+    radius: Callable[..., float] = lambda radius=inf, **_: radius
+    """The largest norm of a comparator: U, if the learner has this parameter."""
+    settings: Callable[[Params], Params] = lambda given: {}
+    """Parameters that meet the conditions together with the given ones."""
+
+    def failing(self, params: Params, counts: Counts | None = None) -> list[str]:
+        """The conditions that fail, with the values in force: `λ < 2 (here λ = 3)`.
+
+        Without counts, these are the conditions that fail whatever happens during the run.
+        """
+        run, specs = _quantities(params, counts or {}), REGISTRY[self.learners[0]].specs()
+        names = {spec.symbol: name for name, spec in specs.items()} | {"ζ": "zeta"}
+
+        def shown(symbol: str) -> str:
+            value = run[names[symbol]]
+            return f"{symbol} = {value if isinstance(value, str) else format(value, '.6g')}"
+
+        return [
+            f"{text} (here {', '.join(map(shown, symbols.split()))})"
+            for text, holds, symbols in self.conditions(**run)
+            if not holds
+        ]
+
+
+def _quantities(params: Params, counts: Counts) -> dict[str, Any]:
+    """The parameters and counts of a run, with `Σ ‖f_t - f̄_t‖ <= ζ·U·J` over its J halvings."""
+    numbers = {name: inf if value == "inf" else value for name, value in params.items()}
+    zeta = counts["zeta"] + 1e-6 if counts.get("halvings") else 0.0  # more than rounding errors
+    return {**counts, **numbers, "zeta": zeta}
+
+
+def _theorem_3(f: Comparator, step: float, epsilon: float, margin_updates: int, **_: Any) -> float:
+    """`(L_T(f) + ‖f‖²/(2λ) + (λ/2 - ε)·|N_T|)/(1 - λ/2)`: Theorem 3, solved for |M'_T|.
+
+    The sum of δ_t/(2λ) telescopes to at most ‖f‖²/(2λ). Corollary 1 is the case λ = 1.
+    """
+    right = f.loss + f.norm**2 / (2 * step) + (step / 2 - epsilon) * margin_updates
+    return right / (1 - step / 2)
+
+
+def _corollary_2(
+    f: Comparator, radius: float, epsilon: float, margin_steps: float, margin_updates: int, **_: Any
+) -> float:
+    """`A + 9U² + 3U·√A`, with `A = max(L_T(f) + 2U² + Σ_{t∈N_T}(λ_t/2 - ε), 0)`."""
+    base = max(f.loss + 2 * radius**2 + (margin_steps / 2 - epsilon * margin_updates), 0.0)
+    return base + 9 * radius**2 + 3 * radius * sqrt(base)
+
+
+def _theorem_4(
+    f: Comparator, budget: int, radius: float, epsilon: float, margin_updates: int, **_: Any
+) -> float:
+    """`L + max(12·U/√B·L + Δ̄, 0.9·U/√B·L + √B/(2U)·‖f‖² + Δ_)`, with L = L_T(f)."""
+    ratio = radius / sqrt(budget)
+    upper = (3 * ratio - epsilon) / (1 - 3 * ratio) * margin_updates
+    lower = (ratio / sqrt(2) - epsilon) / (1 - ratio / sqrt(2)) * margin_updates
+    spread = f.norm**2 / (2 * ratio)
+    return f.loss + max(12 * ratio * f.loss + upper, 0.9 * ratio * f.loss + spread + lower)
+
+
+def _share(budget: int, radius: float, zeta: float) -> float:
+    """`a = (1/4 + 9ζ/2)·U/√B` of Theorem 5."""
+    return (1 / 4 + 9 / 2 * zeta) * radius / sqrt(budget)
+
+
+def _theorem_5(
+    f: Comparator, budget: int, radius: float, epsilon: float, margin_updates: int, **run: Any
+) -> float:
+    """`L + (a/γ)·L + ((1-2ζ)/γ)·‖f‖²·√B/U + (a - ε)/(1 - a)·|N_T|` at γ = 1 - a, L = L_T(f).
+
+    γ is a parameter of the analysis only, and the theorem allows every γ <= 1 - a. If ζ <= 1/2,
+    γ = 1 - a gives the smallest bound. If ζ > 1/2, no other γ is proven: the proof divides the
+    negative `(1-2ζ)·‖f‖²` by 1 - a, and a smaller divisor would give less. If nothing was halved,
+    the bound is proven for ζ = 0 only.
+    """
+    zeta: float = run["zeta"]
+    a = _share(budget, radius, zeta)
+    gamma = 1 - a
+    spread = (1 - 2 * zeta) * f.norm**2 * sqrt(budget) / radius
+    return f.loss + a / gamma * f.loss + spread / gamma + (a - epsilon) / gamma * margin_updates
+
+
+def _ahpatron_settings(given: Params, step: float, rescale: float | str) -> Params:
+    """`U = √B/4` and `ε = 0.9`, or the U that a given ε allows; `λ = step·U/√B`."""
+    root = sqrt(float(given.get("budget", Ahpatron.budget)))
+    epsilon = float(given.get("epsilon", 0.9))
+    radius = float(given.get("radius", root * min(1 / 4, 0.3 * epsilon)))
+    words = {"schedule": "constant", "selection": "magnitude", "rescale": rescale}
+    return {"epsilon": epsilon, "radius": radius, "step": step * radius / root, **words}
+
+
+def _avp_settings(given: Params) -> Params:
+    """λ = 1/4, for which bounds are often smallest, and ε at least halfway from λ/2 to 1."""
+    step = float(given.get("step", 1 / 4))
+    return {"step": step, "epsilon": max(0.75, 0.5 + step / 4), "schedule": "constant"}
+
+
+_near = partial(isclose, rel_tol=1e-9)
+
+THEOREMS: tuple[Theorem, ...] = (
+    Theorem("1", "Theorem 1", ("perceptron",), lambda f, **_: 2 * f.loss + f.norm**2, "mistakes"),
+    Theorem(
+        "2",
+        "Theorem 2",
+        ("perceptron",),
+        lambda f, **_: f.loss + f.norm * sqrt(f.loss) + f.norm**2,
+        "mistakes",
+    ),
+    Theorem(
+        "corollary-1",
+        "Corollary 1",
+        ("avp",),
+        _theorem_3,
+        conditions=lambda schedule, step, radius, epsilon, **_: (
+            ("a constant λ_t", schedule == "constant", "λ_t"),
+            ("λ = 1", _near(step, 1.0), "λ"),
+            ("U = ∞", radius == inf, "U"),
+            ("1/2 < ε < 1", 1 / 2 < epsilon < 1, "ε"),
+        ),
+        settings=lambda _: {"epsilon": 0.75, "radius": inf, "step": 1.0, "schedule": "constant"},
+    ),
+    Theorem(
+        "corollary-2",
+        "Corollary 2",
+        ("avp",),
+        _corollary_2,
+        conditions=lambda schedule, step, radius, epsilon, **_: (
+            ("an adaptive λ_t", schedule == "adaptive", "λ_t"),
+            ("λ = 1", _near(step, 1.0), "λ"),
+            ("U < ∞", radius < inf, "U"),
+            # λ_t = U/√(U² + |M'_t|) is largest in the first round, where f = 0 and |M'_t| = 1
+            ("U/(2√(U² + 1)) < ε < 1", radius / hypot(radius, 1) / 2 < epsilon < 1, "U ε"),
+        ),
+        settings=lambda _: {"radius": 5.0, "step": 1.0, "schedule": "adaptive"},
+    ),
+    Theorem(
+        "3",
+        "Theorem 3",
+        ("avp",),
+        _theorem_3,
+        conditions=lambda schedule, step, epsilon, **_: (
+            ("a constant λ_t", schedule == "constant", "λ_t"),
+            ("λ < 2", step < 2, "λ"),
+            ("λ/2 < ε < 1", step / 2 < epsilon < 1, "λ ε"),
+        ),
+        settings=_avp_settings,
+    ),
+    Theorem(
+        "4",
+        "Theorem 4",
+        ("ahpatron", "ahpatron+"),
+        _theorem_4,
+        conditions=lambda rescale, schedule, selection, step, radius, budget, epsilon, **_: (
+            ("c_t = 0.6", rescale != "keep" and _near(rescale, 0.6), "c_t"),
+            ("a constant λ_t", schedule == "constant", "λ_t"),
+            ("half of S to stay", selection != "nearest", "S_2"),
+            ("λ = √2·U/√B", _near(step, sqrt(2) * (radius / sqrt(budget))), "λ U B"),
+            ("B >= 50", budget >= 50, "B"),
+            ("U <= √B/4", radius / sqrt(budget) <= 1 / 4, "U B"),
+            ("3U/√B < ε < 1", 3 * (radius / sqrt(budget)) < epsilon < 1, "U B ε"),
+        ),
+        settings=lambda given: _ahpatron_settings(given, sqrt(2), 0.6),
+    ),
+    Theorem(
+        "5",
+        "Theorem 5",
+        ("ahpatron", "ahpatron+"),
+        _theorem_5,
+        conditions=lambda rescale, schedule, selection, step, radius, budget, epsilon, zeta, **_: (
+            ("c_t = ‖f_t‖/U", rescale == "keep", "c_t"),
+            ("a constant λ_t", schedule == "constant", "λ_t"),
+            ("half of S to stay", selection != "nearest", "S_2"),
+            ("λ = U/(2√B)", _near(step, radius / sqrt(budget) / 2), "λ U B"),
+            ("B >= 16", budget >= 16, "B"),
+            ("(1/4 + 9ζ/2)·U/√B < ε < 1", _share(budget, radius, zeta) < epsilon < 1, "ζ U B ε"),
+        ),
+        settings=lambda given: _ahpatron_settings(given, 1 / 2, "keep"),
+    ),
+    Theorem(
+        "forgetron",
+        "Dekel et al. 2008",
+        ("forgetron",),
+        lambda f, **_: 4 * f.loss + 2 * f.norm**2,
+        "mistakes",
+        conditions=lambda budget, **_: [("B >= 84", budget >= 84, "B")],
+        radius=lambda budget, **_: sqrt(budget + 1) / (4 * sqrt(log(budget + 1))),
+    ),
+)
+
+
+def theorems_of(learner: str) -> list[Theorem]:
+    """All theorems about a learner."""
+    return [theorem for theorem in THEOREMS if learner in theorem.learners]
+
+
+def radii_of(learner: str, params: Params) -> list[float]:
+    """The largest norm of a comparator in each theorem about a learner."""
+    return [theorem.radius(**_quantities(params, {})) for theorem in theorems_of(learner)]
+
+
+class BrokenTheoremError(AssertionError):
+    """A count exceeds the bound of a theorem: the learner or the bound has a bug."""
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """The guarantee of a theorem for one run: `count` is at most `bound`."""
+
+    theorem: str
+    counts: str
+    """What is counted: "mistakes" (|M_T|) or "failures" (|M'_T|)."""
+    count: int
+    bound: float
+    trivial: int
+    """The largest possible count: T, or T - |N_T| for |M'_T|, as M'_T and N_T are disjoint."""
+    vacuous: bool
+    """Whether the bound is at least the trivial one."""
+    comparator: str
+    loss: float
+    norm: float
+
+
+def certify(
+    learner: str, params: Params, counts: Counts, candidates: Sequence[Comparator]
+) -> Certificate | None:
+    """The certificate with the smallest bound, or None if no theorem applies.
+
+    All theorems that apply are checked: a `BrokenTheoremError` is raised if any bound is exceeded.
+    """
+    run, certificates = _quantities(params, counts), []
+    for theorem in theorems_of(learner):
+        if theorem.failing(params, counts):
+            continue
+        radius = theorem.radius(**run)
+        in_ball = [f for f in candidates if f.norm <= radius]
+        bound, f = min(((theorem.bound(f, **run), f) for f in in_ball), key=lambda pair: pair[0])
+        bound += 1e-9 * (counts["rounds"] + abs(bound))  # the rounding error of the formula
+        count, trivial = counts[COUNT_KEYS[theorem.counts]], counts["rounds"]
+        if theorem.counts == "failures":
+            trivial -= counts["margin_updates"]
+        if not count <= bound:
+            raise BrokenTheoremError(
+                f"{theorem.title} is broken: {theorem.learners[0]} has {count} {theorem.counts}, "
+                f"the bound is {bound!r}; {f}, {dict(counts)}, parameters {dict(params)}"
+            )
+        guarantee = theorem.title, theorem.counts, count, bound, trivial, bound >= trivial
+        certificates.append(Certificate(*guarantee, *astuple(f)))
+    # a special case equals the general theorem up to rounding: the first of them is returned
+    return min(certificates, key=lambda certificate: round(certificate.bound, 6), default=None)

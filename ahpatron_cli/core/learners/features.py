@@ -1,0 +1,192 @@
+"""Gradient descent on computed features: FOGD, NOGD and SkeGD."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from ahpatron_cli.core.errors import ParameterError
+from ahpatron_cli.core.expansion import Expansion
+from ahpatron_cli.core.kernels import Gaussian, Kernel
+from ahpatron_cli.core.learners.base import GradientLearner, horizon_parameter, step_parameter
+from ahpatron_cli.core.linear import FourierFeatures, LinearModel, Sketches, nystroem
+from ahpatron_cli.core.numerics import HINGE
+from ahpatron_cli.core.parameters import integer, share_of_budget
+
+
+@dataclass
+class FOGD(GradientLearner):
+    """Fourier online gradient descent (Lu, Hoi, Wang, Zhao, Liu 2016, Algorithm 1).
+
+    The Gaussian kernel is replaced by a product of explicit features: D frequencies u are drawn
+    from N(0, I/σ²), and `z(x) = [cos(Ux), sin(Ux)]/√D`, so that `E[z(x)·z(x')] = κ(x, x')`. Then
+    `f(x) = w·z(x)`, w = 0 at first, and `w ← w + η·y·z(x)` if `y·f(x) < 1`. No example is kept. An
+    example of weight ω has the step ω·η. Symbols: D `features`, η `step`, T `horizon`.
+
+    D frequencies take the room of D examples: D = B unless given. ‖f‖ is reported as ‖w‖. Where z
+    is written without the factor 1/√D, a step D times as small does the same.
+    """
+
+    name = "fogd"
+    title = "FOGD: gradient descent on D random Fourier features (Lu et al. 2016)"
+    takes_costs = True
+
+    budget: int = integer(
+        "B", "room for this many examples, used for frequencies", default=400, at_least=1
+    )
+    features: int = integer(
+        "D", "frequencies drawn", at_least=1, formula="B", derive=lambda self: self.budget
+    )
+    step: float = step_parameter()
+    horizon: int | None = horizon_parameter()
+    update_below = HINGE
+
+    def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> LinearModel:
+        if not isinstance(kernel, Gaussian):
+            message = "fogd approximates the gaussian kernel only"
+            raise ParameterError(message, "kernel", "kernel")
+        return LinearModel(FourierFeatures(self.features, self.rng), np.zeros(2 * self.features))
+
+    def update(self, f: LinearModel, y: float, margin: float) -> None:
+        f.add(self.weight * self.step * y)
+
+
+@dataclass
+class NOGD(GradientLearner):
+    """Nyström online gradient descent (Lu, Hoi, Wang, Zhao, Liu 2016, Algorithm 2).
+
+    Kernel gradient descent, `f ← f + η·y·κ(x,·)` if `y·f(x) < 1`, until |S| = B. Then, at once, the
+    Gram matrix of S is decomposed, `K = V·diag(λ)·Vᵀ`, and with its r largest eigenvalues
+
+        φ(x) = Λ_r^{-1/2} V_rᵀ κ(S, x),    w = Λ_r^{1/2} V_rᵀ a,    f(x) = w·φ(x)
+
+    continue as linear gradient descent: `w ← w + η·y·φ(x)` if `y·f(x) < 1`. S stays the same. An
+    example of weight ω has the step ω·η. Symbols: B `budget`, r `rank`, η `step`, T `horizon`.
+
+    The new f is the old one projected onto the span of the r leading eigenvectors: with r = B it is
+    the same. Eigenvalues at rounding level (1e-8 of the largest) are dropped, not inverted, so
+    there may be fewer than r.
+    """
+
+    name = "nogd"
+    title = "NOGD: gradient descent on Nyström features of B examples (Lu et al. 2016)"
+    takes_costs = True
+    successors = (LinearModel,)
+
+    budget: int = integer("B", "examples that the features are made of", default=400, at_least=1)
+    rank: int = share_of_budget("r", "eigenvectors kept, at most B", 0.2)
+    step: float = step_parameter()
+    horizon: int | None = horizon_parameter()
+    update_below = HINGE
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.rank > self.budget:
+            message = f"rank must be at most the budget, {self.budget}, got {self.rank}"
+            raise ParameterError(message, "rank")
+
+    def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> Expansion:
+        return Expansion(kernel, gram=True)
+
+    def update(self, f: Any, y: float, margin: float) -> None:
+        f.add(self.weight * self.step * y)
+        if f.size == self.budget and isinstance(f, Expansion):
+            f.successor = nystroem(f, self.rank)
+
+
+@dataclass
+class SkeGD(GradientLearner):
+    """Sketched kernel gradient descent (Zhang, Liao 2019): features that follow the stream.
+
+    Kernel gradient descent, `f ← f + η·y·κ(x,·)` if `y·f(x) < 1`, until |S| = B. From then on
+    `f(x) = w·φ(x)`, and `w ← w + η·y·φ(x)` if `y·f(x) < 1`, on features from two sketches of the
+    kernel matrix K of the admitted examples E: these are S, and then the example of every c-th
+    round. With the count sketch S_p (a random column of s_p and a random sign for each example
+    admitted) and the sampling sketch S_m (s_m of the examples of S, x̃, for good)
+
+        Φ_pp = S_pᵀ K S_p ≈ V_k Σ_k V_kᵀ,    Φ_pm = S_pᵀ K S_m,
+        K ≈ (K S_m) Z Zᵀ (K S_m)ᵀ,    Z = Φ_pm^+ V_k Σ_k^{1/2},    φ(x) = Zᵀ κ(x̃, x).
+
+    Admitting x changes one row and one column of Φ_pp and one row of Φ_pm. When Z changes, w is
+    converted so that f is kept on the span of x̃: `w ← Z_new^+ Z_old w`. The first w is that of
+    least squares to f at S. Symbols: B `budget`, s_p `sketch`, s_m `samples`, k `rank`, c `cycle`,
+    η `step`, T `horizon`. An example of weight ω has the step ω·η.
+
+    This follows the construction and is not a port. Where it leaves room: x is admitted after its
+    prediction and before its update; examples of S are sampled without repetition; rank k is cut
+    from Φ_pp and not from `Φ_pm^+ Φ_pp (Φ_pm^+)ᵀ`, whose largest eigenvalues are those of the least
+    significant directions; no ^+ inverts singular values below 1e-3 of the largest, or w would grow
+    at every change of Z; once |E| = 2B no more are admitted.
+    """
+
+    name = "skegd"
+    title = "SkeGD: gradient descent on sketched kernel features (Zhang, Liao 2019)"
+    takes_costs = True
+    successors = (LinearModel,)
+
+    budget: int = integer(
+        "B", "examples before the switch; at most 2B are kept", default=400, at_least=1
+    )
+    sketch: int = share_of_budget("s_p", "columns of the count sketch", 0.75)
+    samples: int = share_of_budget("s_m", "examples sampled, at most B", 0.5)
+    rank: int = share_of_budget("k", "features, at most s_p and s_m", 0.2)
+    cycle: int = integer(
+        "c", "rounds from one admission to the next", at_least=1, optional=True, formula="T/B"
+    )
+    step: float = step_parameter()
+    horizon: int | None = horizon_parameter()
+    update_below = HINGE
+
+    since_switch = 0  # rounds
+    kept = ("update_below", "since_switch")
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        limits = {"samples": self.budget, "rank": min(self.sketch, self.samples)}
+        for name, limit in limits.items():
+            if getattr(self, name) > limit:
+                message = f"{name} must be at most {limit} here, got {getattr(self, name)}"
+                raise ParameterError(message, name)
+
+    @property
+    def most_kept(self) -> int:
+        """S, and then as many admitted examples."""
+        return 2 * self.budget
+
+    def resolved(self, horizon: int | None) -> Self:
+        """T and η, and then c."""
+        learner = super().resolved(horizon)
+        if self.cycle is not None:
+            return learner
+        if learner.horizon is None:
+            message = "cycle or horizon must be given: skegd needs the number of rounds beforehand"
+            raise ParameterError(message, "cycle", "missing")
+        return dataclasses.replace(learner, cycle=-(-learner.horizon // self.budget))
+
+    def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> Expansion:
+        return Expansion(kernel, gram=True)
+
+    def update(self, f: Any, y: float, margin: float) -> bool:
+        if isinstance(f, LinearModel) and f.size is not None and f.size < self.most_kept:
+            self.since_switch += 1
+            if self.since_switch % self.cycle == 0:  # x is admitted before its update
+                self.admit(f)
+        if margin >= HINGE and f.size:
+            return False
+        f.add(self.weight * self.step * y)
+        if f.size == self.budget and isinstance(f, Expansion):
+            sketches = Sketches(f, self.sketch, self.samples, self.rank, self.rng)
+            f.successor = LinearModel(sketches, sketches.w, f.size)
+            self.update_below = math.inf  # rounds are counted from now on
+        return True
+
+    def admit(self, f: LinearModel) -> None:
+        """Admit the current example to the sketches."""
+        assert isinstance(f.features, Sketches)
+        assert f.size is not None
+        x = f.block.slice(f.t, f.t + 1)
+        f.refit(f.features.admit(x, f.w), f.size + 1)

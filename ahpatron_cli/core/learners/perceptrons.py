@@ -1,0 +1,189 @@
+"""Perceptrons, and rules by which they forget on a budget."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from ahpatron_cli.core.expansion import Expansion
+from ahpatron_cli.core.kernels import Kernel
+from ahpatron_cli.core.learners.base import Learner
+from ahpatron_cli.core.numerics import SLACK, first_smallest, up_to
+from ahpatron_cli.core.parameters import integer, real
+from ahpatron_cli.core.points import Points
+from ahpatron_cli.core.rows import Floats, Integers
+from ahpatron_cli.core.state import StateReader
+
+
+@dataclass
+class Perceptron(Learner):
+    """Add every example that was predicted wrongly (Rosenblatt 1958; kernels: Freund, Schapire).
+
+    `f ← f + y·κ(x,·)` if `sign(f(x)) ≠ y`. No budget, no parameters. For every f in the space,
+    `|M_T| <= 2·L_T(f) + ‖f‖²` (the paper's Theorem 1), L_T the sum of hinge losses.
+    """
+
+    name = "perceptron"
+    title = "Perceptron: adds every mistake, no budget"
+
+    def update(self, f: Expansion, y: float, margin: float) -> None:
+        f.add(y)
+
+
+@dataclass
+class RandomBudgetPerceptron(Learner):
+    """Forget a random example (Cavallanti, Cesa-Bianchi, Gentile 2007, RBP).
+
+    On a mistake: if |S| = B, drop one example uniformly at random; add x with y.
+    """
+
+    name = "rbp"
+    title = "RBP: Perceptron that forgets a random example (Cavallanti et al. 2007)"
+
+    budget: int = integer("B", "most examples kept", default=400, at_least=1)
+
+    def update(self, f: Expansion, y: float, margin: float) -> None:
+        if f.size == self.budget:
+            f.drop(f.support.item(self.rng.integers(f.size)))
+        f.add(y)
+
+
+@dataclass
+class Forgetron(Learner):
+    """Shrink f, then forget the oldest example (Dekel, Shalev-Shwartz, Singer 2008; self-tuned).
+
+    On a mistake, add x with y. If now |S| > B: let r be the oldest example, σ = |a_r| and
+    μ = y_r·f(x_r); multiply f by φ and drop r. φ is the largest value in (0, 1] that keeps
+    `Ψ(φ) + Q <= (15/32)·M`, where `Ψ(φ) = (φσ)² + 2φσ - 2φσ·φμ` is what forgetting costs, Q what it
+    has cost so far and M the number of mistakes, this one included.
+
+    For every f with `‖f‖ <= √(B+1) / (4·√ln(B+1))`: `|M_T| <= 4·L_T(f) + 2·‖f‖²`.
+    """
+
+    name = "forgetron"
+    title = "Forgetron: forgets the oldest, shrinking first (Dekel et al. 2008, self-tuned)"
+
+    budget: int = integer("B", "most examples kept", default=400, at_least=1)
+
+    mistakes = 0  # M
+    cost = 0.0  # Q
+    kept = ("mistakes", "cost")
+
+    def check(self, state: StateReader) -> None:
+        if not self.cost <= 15 / 32 * state.check_integer("mistakes", self.mistakes) + SLACK:
+            raise state.refusal("cost", "is larger than mistakes allow")
+
+    def update(self, f: Expansion, y: float, margin: float) -> None:
+        self.mistakes += 1
+        f.add(y)
+        if f.size > self.budget:
+            r = f.oldest
+            f.shrink(self.shrinking(f.scale * f.a.item(r), f.value_at(r)))
+            f.drop(r)
+
+    def shrinking(self, coefficient: float, value: float) -> float:
+        """φ: `aφ² + bφ + c <= 0` with `a = σ² - 2σμ`, `b = 2σ`, `c = Q - 15M/32 < 0`."""
+        sigma, mu = abs(coefficient), math.copysign(1.0, coefficient) * value
+        a, b, c = sigma**2 - 2 * sigma * mu, 2 * sigma, self.cost - 15 / 32 * self.mistakes
+        # At φ = 0 the sum is c < 0. If it is above 0 at φ = 1, the crossing between them is the
+        # root below, in the form that also holds for a = 0 and loses no digits.
+        phi = 1.0 if a + b + c <= 0 else -2 * c / (b + math.sqrt(b * b - 4 * a * c))
+        self.cost += a * phi**2 + b * phi
+        return phi
+
+
+class SupportExpansion(Expansion):
+    """An expansion that keeps f at S up to date: O(|S|) for each example that joins or leaves."""
+
+    def __init__(self, kernel: Kernel) -> None:
+        super().__init__(kernel, gram=True)
+
+    def open(self, block: Points) -> None:
+        super().open(block)
+        assert self._gram is not None
+        self._before = self._gram[: self.n, : self.n].copy()  # K of the first n columns
+        self._old_values = self._before @ self.a[: self.n]  # f at them
+        self._diagonals = np.concatenate((self._before.diagonal(), self.diagonal))
+
+    def add(self, c: float, radius: float | None = None) -> None:
+        super().add(c, radius)
+        self._old_values += c * self.K[self.t, : self.n]
+
+    def drop(self, column: int) -> None:
+        n = self.n
+        row = self._before[column] if column < n else self.K[column - n, :n]
+        self._old_values -= self.a.item(column) * row
+        super().drop(column)
+
+    def at_support(self, support: Integers) -> tuple[Floats, Floats]:
+        """f(s) and κ(s,s) of these columns."""
+        values = np.concatenate((self._old_values, self.g))
+        return values.take(support), self._diagonals.take(support)
+
+
+@dataclass
+class BudgetPerceptron(Learner):
+    """Drop the example that is classified best without itself (Crammer, Kandola, Singer 2003).
+
+    On `y·f(x) <= β` (β = 0: on a mistake), if |S| = B first drop
+    `argmax_i y_i·(f(s_i) - a_i·κ(s_i,s_i))`, the oldest of equal ones; then add x with y.
+    Symbols: B `budget`, β `threshold`.
+
+    The publication drops while there is any example that the rest classifies with a margin above β;
+    this is its fixed-budget form, the one that later papers compare with.
+    """
+
+    name = "budget-perceptron"
+    title = "Budget Perceptron: drops what is right without itself (Crammer et al. 2003)"
+
+    budget: int = integer("B", "most examples kept", default=400, at_least=1)
+    threshold: float = real("β", "update if y·f(x) <= β", default=0.0, at_least=0)
+
+    def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> SupportExpansion:
+        self.update_below = up_to(self.threshold) if self.threshold else 0.0
+        return SupportExpansion(kernel)
+
+    def update(self, f: SupportExpansion, y: float, margin: float) -> None:
+        if f.size == self.budget:
+            support = f.support
+            values, own = f.at_support(support)
+            errors = own - f.a.take(support) * values  # a_i = y_i
+            # f(s_i) is a sum of |S| terms of at most 1: that is the scale of ties
+            f.drop(support.item(first_smallest(errors, f.size)))
+        f.add(y)
+
+
+@dataclass
+class TighterPerceptron(Learner):
+    """Drop the example without which f makes the fewest errors (Weston, Bordes, Bottou 2005).
+
+    On a mistake, if |S| = B first drop the i with the smallest
+    `#{k ∈ S ∪ {x}: y_k·(f(s_k) - a_i·κ(s_i,s_k)) <= 0}`; of equal ones that with the largest
+    `y_i·(f(s_i) - a_i·κ(s_i,s_i))`, then the oldest. Then add x with y. Symbol: B `budget`.
+
+    The publication counts errors on a cache of examples; here the cache is S and x.
+    """
+
+    name = "tighter-perceptron"
+    title = "Tighter Perceptron: drops what costs the fewest errors (Weston et al. 2005)"
+
+    budget: int = integer("B", "most examples kept", default=400, at_least=1)
+
+    def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> SupportExpansion:
+        return SupportExpansion(kernel)
+
+    def update(self, f: SupportExpansion, y: float, margin: float) -> None:
+        if f.size == self.budget:
+            f.drop(f.support.item(self.fewest_errors(f, y, margin)))
+        f.add(y)
+
+    def fewest_errors(self, f: SupportExpansion, y: float, margin: float) -> int:
+        """The example, by age, without which there are the fewest errors."""
+        support, zero = f.support, SLACK * f.size  # margins are sums of |S| terms of at most 1
+        a, (values, _) = f.a.take(support), f.at_support(support)
+        left = a * (values - a[:, None] * f.gram())  # row i: margins of S without i
+        errors = np.count_nonzero(left <= zero, axis=1) + (margin - y * a * f.k[support] <= zero)
+        fewest = (errors == errors.min()).nonzero()[0]
+        return int(fewest[first_smallest(-left.diagonal()[fewest], f.size)])

@@ -1,0 +1,337 @@
+"""Hypotheses `f(x) = w·z(x)` for features z that are computed, a whole block at a time."""
+
+from __future__ import annotations
+
+import functools
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ahpatron_cli.core.expansion import Expansion, Hypothesis
+from ahpatron_cli.core.kernels import Kernel
+from ahpatron_cli.core.numerics import daxpy, ddot
+from ahpatron_cli.core.points import DensePoints, Points
+from ahpatron_cli.core.rows import Floats, Integers
+from ahpatron_cli.core.state import Stateful, StateReader
+
+INVERTED = 1e-3
+"""Singular values below this share of the largest are not inverted: w would grow at every fit."""
+NOTCHES = 2**14
+"""Angles on the circle whose cosines and sines are tabulated."""
+
+
+class Features(Stateful):
+    """A feature map z.
+
+    Attributes
+    ----------
+    length : int
+        Number of entries of z(x).
+    """
+
+    length: int
+
+    def __call__(self, block: Points) -> Floats:
+        """z(x) of each example, an array of shape (examples, length)."""
+        raise NotImplementedError
+
+    def to_sparse(self, origin: Floats | None, w: Floats) -> None:
+        """Continue with sparse points, as `Hypothesis.to_sparse`; w changes so that f does not."""
+        for name in self.kept:
+            value = getattr(self, name)
+            if isinstance(value, DensePoints):
+                setattr(self, name, value.to_sparse(origin))
+
+
+class LinearModel(Hypothesis):
+    """`f(x) = w·z(x)`.
+
+    Parameters
+    ----------
+    features : Features
+    w : array of shape (features.length,)
+    size : int, optional
+        Number of examples that the features keep; None if they keep none.
+    """
+
+    kept = ("features", "w", "size")
+
+    def __init__(self, features: Features, w: Floats, size: int | None = None) -> None:
+        self.features, self.w, self.size = features, w, size
+
+    def check(self, state: StateReader) -> None:
+        if not isinstance(self.features, Features):
+            raise state.refusal("features", "are not features")
+        state.check_array("w", self.w, (self.features.length,))
+        if self.size is not None:
+            state.check_integer("size", self.size)
+
+    @property
+    def form(self) -> tuple[Any, ...]:
+        return type(self.features), len(self.w)
+
+    def open(self, block: Points) -> None:
+        self.block, self.values = block, self
+        self._z = list(np.ascontiguousarray(self.features(block)))
+
+    def __getitem__(self, t: int) -> float:
+        """f(x) of round t."""
+        return ddot(self.w, self._z[t])  # type: ignore[no-any-return]  # a float
+
+    def add(self, c: float) -> None:
+        """`w ← w + c·z(x)` for the current example x."""
+        daxpy(self._z[self.t], self.w, a=c)
+
+    def refit(self, w: Floats, size: int) -> None:
+        """Continue with w after the features have changed, from this round on."""
+        self.w, self.size = w, size
+        self._z[self.t :] = self.features(self.block.slice(self.t, self.block.size))
+
+    def close(self) -> None:
+        self._z = []
+
+    def at(self, points: Points) -> Floats:
+        values: Floats = self.features(points) @ self.w
+        return values
+
+    def to_sparse(self, origin: Floats | None) -> None:
+        self.features.to_sparse(origin, self.w)
+
+    @property
+    def norm(self) -> float:
+        """‖w‖."""
+        return math.sqrt(ddot(self.w, self.w))
+
+
+class FourierFeatures(Features):
+    """`z(x) = [cos(Ux), sin(Ux)]/√D` for D random frequencies u ~ N(0, I), points in units of σ.
+
+    `E[z(x)·z(x')] = exp(-‖x - x'‖²/2)`. Each column of the data has a generator of its own, made
+    from one random number and the column's number: U depends neither on the width of the data nor
+    on the order in which columns turn up, and only columns in use are drawn.
+    """
+
+    kept = ("count", "_seed")
+
+    def __init__(self, count: int, rng: np.random.Generator) -> None:
+        self.count, self._seed = count, int(rng.integers(2**63))
+        self._reset()
+
+    def check(self, state: StateReader) -> None:
+        state.check_integer("count", self.count, 2**31)
+        state.check_integer("seed", self._seed, 2**63)
+        self._reset()
+
+    def _reset(self) -> None:
+        self._drawn, self._place = np.empty((0, self.count)), dict[int, int]()
+        self._dense = np.empty(0, dtype=np.int64)  # places of the first columns
+        self._angles = np.empty((0, 0))
+
+    @property
+    def length(self) -> int:  # type: ignore[override]  # computed
+        return 2 * self.count
+
+    def __call__(self, block: Points) -> Floats:
+        shape = (block.size, self.count)
+        if self._angles.shape != shape:  # fresh memory for each block would be slow
+            self._angles = np.empty(shape)
+        angles = block.times(self.frequencies, self._angles)
+        z = np.empty((block.size, 2 * self.count))
+        rows = max(2**15 // self.count, 1)  # about what the cache holds
+        for start in range(0, block.size, rows):
+            _cos_sin(
+                angles[start : start + rows], 1 / math.sqrt(self.count), z[start : start + rows]
+            )
+        return z
+
+    def frequencies(self, columns: int | Integers) -> tuple[Integers, Floats]:
+        """The row of each of these columns in a table of frequencies, and the table."""
+        if isinstance(columns, int) and columns == len(self._dense):
+            return self._dense, self._drawn
+        wanted = np.arange(columns) if isinstance(columns, int) else columns
+        distinct, inverse = np.unique(wanted, return_inverse=True)
+        new = [column for column in distinct.tolist() if column not in self._place]
+        size = len(self._place)
+        if size + len(new) > len(self._drawn):  # the room doubles when it runs out
+            room = np.empty((max(2 * size, size + len(new)), self.count))
+            room[:size] = self._drawn[:size]
+            self._drawn = room
+        for column in new:
+            row = self._place[column] = len(self._place)
+            np.random.default_rng((self._seed, column)).standard_normal(out=self._drawn[row])
+        places = np.array([self._place[column] for column in distinct.tolist()], dtype=np.int64)
+        places = places[inverse]
+        if isinstance(columns, int):
+            self._dense = places
+        return places, self._drawn
+
+    def to_sparse(self, origin: Floats | None, w: Floats) -> None:
+        """Points lose their shift, so that angles grow by that of the origin: turn w by it."""
+        if origin is not None:
+            places, table = self.frequencies(len(origin))
+            phases, half = origin @ table[places], self.count
+            cosines, sines = w[:half].copy(), w[half:].copy()
+            w[:half] = cosines * np.cos(phases) - sines * np.sin(phases)
+            w[half:] = cosines * np.sin(phases) + sines * np.cos(phases)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {"count": self.count, "_seed": self._seed}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state)
+        self._reset()
+
+
+def _cos_sin(angles: Floats, length: float, out: Floats) -> None:
+    """Write `[length·cos θ, length·sin θ]` of each row of angles θ to `out`; angles are used up.
+
+    With α = 2π/NOTCHES, `θ = α(k + r)` for an integer k and |r| <= 1/2, and
+    `e^{iθ} = e^{iαk}·e^{iαr}`. The first factor is tabulated. In the second αr is below 2e-4, so
+    `cos αr = 1 - (αr)²/2` and `sin αr = αr - (αr)³/6` up to 6e-17. np.cos and np.sin take several
+    times as long.
+    """
+    step = 2.0 * math.pi / NOTCHES
+    angles *= 1.0 / step
+    k = np.rint(angles)
+    angles -= k
+    if max(k.max(initial=0.0), -k.min(initial=0.0)) >= 2.0**51:  # too large for the next line
+        np.fmod(k, NOTCHES, out=k)
+    k += 1.5 * 2.0**52  # now the last bits of this double are the integer k
+    notch = k.view(np.int64)
+    notch &= NOTCHES - 1
+    turned = _circle().take(notch, mode="clip")
+    square = np.multiply(angles, angles)
+    rest = np.empty(angles.shape, dtype=np.complex128)
+    np.multiply(square, -length * step**2 / 2.0, out=rest.real)
+    rest.real += length
+    square *= -length * step**3 / 6.0
+    square += length * step
+    np.multiply(square, angles, out=rest.imag)
+    turned *= rest
+    out[:, : angles.shape[1]], out[:, angles.shape[1] :] = turned.real, turned.imag
+
+
+@functools.cache
+def _circle() -> NDArray[np.complex128]:
+    """e^{iαk} for k = 0, 1, …, from angles between -π and π: they have the most digits there."""
+    k = np.arange(NOTCHES)
+    angles = 2.0 * math.pi / NOTCHES * np.where(k < NOTCHES // 2, k, k - NOTCHES)
+    return np.cos(angles) + 1j * np.sin(angles)
+
+
+class KernelFeatures(Features):
+    """`φ(x) = Zᵀκ(S, x)` for fixed examples S and a matrix Z of shape (|S|, length)."""
+
+    kept: ClassVar[tuple[str, ...]] = ("points", "Z")
+
+    def __init__(self, kernel: Kernel, points: Points, Z: Floats) -> None:
+        self.kernel, self.points, self.Z = kernel, points, np.ascontiguousarray(Z)
+
+    def check(self, state: StateReader) -> None:
+        if not isinstance(self.points, Points):
+            raise state.refusal("points", "are not examples")
+        state.check_array("Z", self.Z, (self.points.size, None))
+
+    @property
+    def length(self) -> int:  # type: ignore[override]  # computed
+        return int(self.Z.shape[1])
+
+    def __call__(self, block: Points) -> Floats:
+        K = self.kernel.between(block, self.points.widened(block.width))
+        features: Floats = K @ self.Z
+        return features
+
+
+def nystroem(f: Expansion, rank: int) -> LinearModel:
+    """f on Nyström features: `φ(x) = Λ^{-1/2}Vᵀκ(S, x)` and `w = Λ^{1/2}Vᵀa`.
+
+    `K(S,S) = VΛVᵀ`, restricted to the `rank` largest eigenvalues.
+    """
+    assert f.points is not None
+    values, V = leading(f.gram(), rank)
+    roots = np.sqrt(values)
+    features = KernelFeatures(f.kernel, f.points.subset(f.support), V / roots)
+    return LinearModel(features, roots * (V.T @ f.coefficients), f.size)
+
+
+class Sketches(KernelFeatures):
+    """`φ(x) = Zᵀκ(x̃, x)` with Z from sketches of the kernel matrix K of the admitted examples.
+
+    `Z = Φ_pm^+ V_k Σ_k^{1/2}` with `Φ_pp = S_pᵀKS_p ≈ V_k Σ_k V_kᵀ` and `Φ_pm = S_pᵀKS_m`. S_p is a
+    count sketch: a random column and sign for each admitted example. x̃ are examples of f, sampled
+    once. Random numbers are drawn in this order: columns of S, their signs (0: -1), the sample;
+    then a column and a sign for each example admitted.
+    """
+
+    kept = ("points", "Z", "admitted", "columns", "signs", "pp", "pm", "_rank")
+
+    def __init__(
+        self, f: Expansion, sketch: int, samples: int, rank: int, rng: np.random.Generator
+    ) -> None:
+        assert f.points is not None
+        K, self.rng, self._rank = f.gram(), rng, rank
+        self.columns: Integers = rng.integers(sketch, size=f.size)
+        self.signs: Floats = np.where(rng.integers(2, size=f.size) == 0, -1.0, 1.0)
+        sampled = np.sort(rng.choice(f.size, size=samples, replace=False))
+        S_p = np.zeros((f.size, sketch))
+        S_p[np.arange(f.size), self.columns] = self.signs
+        self.pp, self.pm = S_p.T @ K @ S_p, S_p.T @ K[:, sampled]
+        self.admitted = f.points.subset(f.support)
+        super().__init__(f.kernel, self.admitted.subset(sampled), self._matrix())
+        self.w = least_squares(K[:, sampled] @ self.Z, K @ f.coefficients)
+        """The w that is closest to f at S."""
+
+    def check(self, state: StateReader) -> None:
+        super().check(state)
+        if not isinstance(self.admitted, Points):
+            raise state.refusal("admitted", "are not examples")
+        state.check_array("pp", self.pp, (None, None))
+        size, sketch = self.admitted.size, len(self.pp)
+        state.check_array("pp", self.pp, (sketch, sketch))
+        state.check_array("pm", self.pm, (sketch, self.points.size))
+        state.check_array("signs", self.signs, (size,))
+        state.check_array("columns", self.columns, (size,), np.int64)
+        state.check_integer("rank", self._rank)
+        if size and not 0 <= self.columns.min() <= self.columns.max() < sketch:
+            raise state.refusal("columns", "go beyond the sketch")
+
+    def admit(self, x: Points, w: Floats) -> Floats:
+        """Admit an example; the w that keeps f on the span of x̃."""
+        column = int(self.rng.integers(len(self.pp)))
+        sign = 2.0 * int(self.rng.integers(2)) - 1.0
+        self.admitted = self.admitted.widened(x.width)
+        k = self.kernel.between(x, self.admitted)[0]
+        across = np.bincount(self.columns, self.signs * k, len(self.pp))  # S_pᵀk
+        self.pp[column] += sign * across
+        self.pp[:, column] += sign * across
+        self.pp[column, column] += self.kernel.diagonal(x)[0]
+        self.pm[column] += sign * self.kernel.between(x, self.points.widened(x.width))[0]
+        self.columns, self.signs = np.append(self.columns, column), np.append(self.signs, sign)
+        self.admitted.extend(x)
+        before, self.Z = self.Z, self._matrix()
+        return least_squares(self.Z, before @ w)
+
+    def _matrix(self) -> Floats:
+        values, V = leading(self.pp, self._rank)
+        return np.linalg.pinv(self.pm, rcond=INVERTED) @ (V * np.sqrt(values))
+
+
+def leading(matrix: Floats, rank: int) -> tuple[Floats, Floats]:
+    """The largest eigenvalues of a symmetric matrix, at most `rank`, and their eigenvectors.
+
+    Those below 1e-8 of the largest are left out: half the digits of 1/λ would be noise. A matrix of
+    zeros has one that adds nothing.
+    """
+    values, vectors = np.linalg.eigh(matrix)
+    solid = values > 1e-8 * max(values[-1], 0.0)
+    solid[: max(len(values) - rank, 0)] = False
+    if not solid.any():
+        return np.ones(1), np.zeros((len(values), 1))
+    return values[solid], vectors[:, solid]
+
+
+def least_squares(matrix: Floats, values: Floats) -> Floats:
+    """`matrix^+ values`."""
+    return np.asarray(np.linalg.lstsq(matrix, values, rcond=INVERTED)[0])

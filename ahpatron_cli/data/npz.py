@@ -1,0 +1,96 @@
+"""Archives of arrays (.npz) that are written without compression and read without trust.
+
+The sizes of all entries are compared with the file before anything is allocated, and heads of
+arrays are compared with what is expected, not parsed: no pickle is ever read.
+"""
+
+from __future__ import annotations
+
+import errno
+import io
+import math
+import stat
+import zipfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from ahpatron_cli.core.errors import StateError
+
+HEAD = 128
+"""Bytes before the values of an array in an .npy file."""
+MOST_ENTRIES = 64_000
+
+
+def pack(arrays: Mapping[str, np.ndarray]) -> bytes:
+    """An archive of these arrays, in this order; the same arrays give the same bytes."""
+    target = io.BytesIO()
+    with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
+        for name, array in arrays.items():
+            entry = _head(array.dtype.str, array.shape) + array.tobytes()
+            archive.writestr(zipfile.ZipInfo(f"{name}.npy"), entry)
+    return target.getvalue()
+
+
+def _head(dtype: str, shape: Sequence[int]) -> bytes:
+    """The head of an .npy file, as NumPy reads it."""
+    words = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {tuple(shape)}, }}"
+    return b"\x93NUMPY\x01\x00\x76\x00" + words.ljust(HEAD - 11).encode() + b"\n"
+
+
+def is_archive(path: str) -> bool:
+    """Whether this is a regular file that begins as archives do."""
+    try:
+        if path == "-" or not stat.S_ISREG(Path(path).stat().st_mode):
+            return False
+        with Path(path).open("rb") as stream:
+            return stream.read(4) == b"PK\x03\x04"
+    except OSError:
+        return False
+
+
+@contextmanager
+def opened(path: str) -> Iterator[zipfile.ZipFile]:
+    """An archive to read from; whatever is wrong with its bytes is a `StateError`."""
+    status = Path(path).stat()
+    if not stat.S_ISREG(status.st_mode):
+        raise StateError("it is not a regular file")
+    try:
+        with zipfile.ZipFile(path) as archive:
+            _check_sizes(archive.infolist(), status.st_size)
+            yield archive
+    except (
+        *(zipfile.BadZipFile, NotImplementedError, RuntimeError, EOFError, OverflowError),
+        *(msgspec.MsgspecError, UnicodeDecodeError, RecursionError),
+    ) as error:  # all that zipfile and msgspec raise for bytes that they did not write
+        raise StateError(str(error) or type(error).__name__) from None
+    except OSError as error:
+        if error.errno != errno.EINVAL:
+            raise
+        raise StateError("it points to a place before its first byte") from None
+
+
+def _check_sizes(infos: Sequence[zipfile.ZipInfo], size: int) -> None:
+    """Refuse entries that are packed, doubled or larger than the file."""
+    if len({info.filename for info in infos}) < len(infos) or len(infos) > MOST_ENTRIES:
+        raise StateError("too many entries, or one twice")
+    for info in infos:
+        stored = info.compress_type == zipfile.ZIP_STORED and not info.flag_bits & 0x1
+        if not stored or info.file_size != info.compress_size:
+            raise StateError(f"{info.filename[:40]} is packed or encrypted, or has two sizes")
+    if sum(info.file_size for info in infos) > size:
+        raise StateError("its entries are larger than the file")
+
+
+def read(archive: zipfile.ZipFile, name: str, dtype: str, shape: Sequence[int]) -> np.ndarray:
+    """One array, if the size of its entry and its head are as expected."""
+    info = archive.getinfo(f"{name}.npy")
+    if info.file_size != HEAD + math.prod(shape) * np.dtype(dtype).itemsize:
+        raise StateError(f"{name} has another size than it should have")
+    content = archive.read(info)
+    if not content.startswith(_head(dtype, shape)):
+        raise StateError(f"{name} is not an array of the expected type and shape")
+    return np.frombuffer(content, dtype=dtype, offset=HEAD).reshape(shape)

@@ -1,0 +1,514 @@
+"""Saved models: `run --save`, `--resume`, `--freeze`, `--checkpoint`, and `predict`.
+
+A model is an .npz file of plain arrays and a header in JSON; `data.npz` reads it without trust. A
+SHA-256 covers all content, and every value is checked. Whatever is wrong is one `UserError`. A
+learner in a file of the user's own is never imported because a model names it: the user gives it
+again with `-l FILE.py:Class`, and its hash is compared.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+import shlex
+import zipfile
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any, NamedTuple, TypeAlias
+
+import msgspec
+import numpy as np
+
+from ahpatron_cli import __version__
+from ahpatron_cli.atomic import is_device, write_atomically
+from ahpatron_cli.core import ALGORITHM, KERNELS, REGISTRY, find_learner, learner_source
+from ahpatron_cli.core.errors import NumericalError, ParameterError, StateError
+from ahpatron_cli.core.learners import GUIDE
+from ahpatron_cli.core.multiclass import MAX_CLASSES
+from ahpatron_cli.core.state import State, StateReader
+from ahpatron_cli.data import npz
+from ahpatron_cli.data.dataset import Batch, Dataset, Known, Preparation, Trail
+from ahpatron_cli.data.scaling import LEARNED_SCALES, SCALES, Scaler
+from ahpatron_cli.data.source import similar_name
+from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data, usage
+from ahpatron_cli.records import ParamValue, plain_params
+from ahpatron_cli.runner import Observer, Pass, PassResult, Played, Repetition, Setup, begin, play
+
+FORMAT = 2
+KIND = "ahpatron model"
+_HEADER = "header"
+_TYPES = ("<f8", "<i8", "<i4")
+Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
+Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
+
+
+class Header(msgspec.Struct, forbid_unknown_fields=True):
+    """What a model file says about itself, as JSON."""
+
+    learner: str
+    source: str
+    """`built-in`, a distribution and its version, or the SHA-256 of the learner's file."""
+    params: dict[str, ParamValue]
+    kernel: str
+    kernel_params: dict[str, ParamValue]
+    seed: Count
+    labels: tuple[float | None, ...]
+    positive: float | None
+    costs: tuple[Positive, ...] | None
+    """Weights of examples, in the order of `labels`."""
+    scale: str
+    features: Count
+    dense: bool
+    width: Count
+    rounds: Count
+    """Rounds of the stream so far, and a checksum of them: a checkpoint continues after these."""
+    digest: Count
+    data: str | None
+    """The file that it learned from last."""
+    schema: dict[str, Any] = {}
+    """For what belongs to tables: columns, categories, names of labels."""
+    calibration: dict[str, Any] = {}
+    """For what belongs to probabilities."""
+    state: dict[str, bool | int | float | str | None] = {}
+    """Numbers and text of the learner's state, by path."""
+    arrays: dict[str, tuple[str, list[int]]] = {}
+    """Type and shape of each array."""
+    kind: str = KIND
+    format: int = FORMAT
+    algorithm: int = ALGORITHM
+    version: str = __version__
+    sha256: str = ""
+    """Of the header without this field, and of all arrays."""
+
+    @property
+    def classes(self) -> tuple[float, ...] | None:
+        """The labels of all classes, if there are more than two."""
+        known = tuple(label for label in self.labels if label is not None)
+        return known if len(known) > 2 else None
+
+
+class Model(NamedTuple):
+    """A learner in the middle of its stream, with all it takes to continue."""
+
+    header: Header
+    state: State
+    scaler: Scaler | None = None
+
+
+# The file -----------------------------------------------------------------------------------------
+
+
+def to_bytes(model: Model) -> bytes:
+    """The content of a model file; the same model gives the same bytes."""
+    flat = dict(_flat({"state": model.state, "scaler": vars(model.scaler) if model.scaler else {}}))
+    arrays = {
+        path: np.ascontiguousarray(value)
+        for path, value in flat.items()
+        if isinstance(value, np.ndarray)
+    }
+    header = msgspec.structs.replace(
+        model.header,
+        params=plain_params(model.header.params),
+        kernel_params=plain_params(model.header.kernel_params),
+        state={path: _plain(value) for path, value in flat.items() if path not in arrays},
+        arrays={name: (array.dtype.str, list(array.shape)) for name, array in arrays.items()},
+    )
+    header.sha256 = checksum(header, arrays)
+    return archive_of(header, arrays)
+
+
+def archive_of(header: Header, arrays: Mapping[str, np.ndarray]) -> bytes:
+    """An .npz file of a header and arrays."""
+    text = np.frombuffer(msgspec.json.encode(header, order="sorted"), dtype=np.uint8)
+    return npz.pack({_HEADER: text, **dict(sorted(arrays.items()))})
+
+
+def checksum(header: Header, arrays: Mapping[str, np.ndarray]) -> str:
+    """SHA-256 of all content of a model: the header without its checksum, and the arrays."""
+    unsigned = msgspec.structs.replace(header, sha256="")
+    digest = hashlib.sha256(msgspec.json.encode(unsigned, order="sorted"))
+    for name in sorted(arrays):
+        digest.update(np.ascontiguousarray(arrays[name]).data)
+    return digest.hexdigest()
+
+
+def _flat(group: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]:
+    for name, value in group.items():
+        if isinstance(value, Mapping):
+            yield from _flat(value, f"{path}{name}.")
+        else:
+            yield f"{path}{name}", value
+
+
+def _plain(value: Any) -> Any:
+    """A value for JSON, which has no number that is infinite or NaN."""
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def load_model(path: str) -> Model:
+    """Read a model; a file that is damaged, of another version or no model is a `UserError`."""
+    try:
+        return _model(*_contents(path))
+    except OSError as error:
+        problem = f"the model cannot be read: {error.strerror or error}"
+        hint = similar_name(path) if isinstance(error, FileNotFoundError) else None
+        raise UserError(problem, code=ExitCode.NO_INPUT, place=Place(path), hint=hint) from None
+    except StateError as error:
+        raise damaged(str(error), path) from None
+
+
+def damaged(reason: str, path: str) -> UserError:
+    """The error for a file that no version of ahpatron can have written."""
+    first = reason.partition("\n")[0][:200]
+    return bad_data(f"this is not a model of ahpatron, or it is damaged: {first}", path)
+
+
+def _of_version(version: str, path: str) -> UserError:
+    """The error for a model of another version."""
+    problem = f"the model was made by version {version}, whose learners count differently"
+    hint = "make it again from its data with `ahpatron run DATA … --save MODEL.npz`"
+    return bad_data(f"{problem}: it cannot be used here", path, hint=hint)
+
+
+def _contents(path: str) -> tuple[Header, dict[str, np.ndarray]]:
+    """The header of a model and its arrays, of which the checksum holds."""
+    with npz.opened(path) as archive:
+        header = _header(archive, path)
+        arrays = _arrays(header, archive)
+    if checksum(header, arrays) != header.sha256:
+        raise StateError("its checksum does not fit its content")
+    return header, arrays
+
+
+def _header(archive: zipfile.ZipFile, path: str) -> Header:
+    names = archive.namelist()
+    if f"{_HEADER}.npy" not in names:
+        if "meta.npy" in names:
+            raise _of_version("0.2 or earlier", path)
+        raise StateError("its header is missing")
+    size = archive.getinfo(f"{_HEADER}.npy").file_size
+    if size > 1 << 24:
+        raise StateError("its header is too large")
+    text = npz.read(archive, _HEADER, "|u1", (size - npz.HEAD,)).tobytes()
+    written = msgspec.json.decode(text, type=dict[str, Any])
+    if written.get("kind") != KIND:
+        raise StateError("its header is not one of a model")
+    if (written.get("format"), written.get("algorithm")) != (FORMAT, ALGORITHM):
+        raise _of_version(str(written.get("version"))[:20], path)
+    return msgspec.convert(written, Header)
+
+
+def _arrays(header: Header, archive: zipfile.ZipFile) -> dict[str, np.ndarray]:
+    """The arrays that a header lists, and no others."""
+    if set(archive.namelist()) != {f"{name}.npy" for name in (_HEADER, *header.arrays)}:
+        raise StateError("its entries are not those it lists")
+    for name, (dtype, shape) in header.arrays.items():
+        if dtype not in _TYPES or any(length < 0 for length in shape):
+            raise StateError(f"{name[:40]} has an unknown type")
+    return {name: npz.read(archive, name, *kind) for name, kind in header.arrays.items()}
+
+
+def _model(header: Header, arrays: Mapping[str, np.ndarray]) -> Model:
+    """A model whose header is legal; its state is checked when a pass takes it over."""
+    _check_header(header)
+    header.params = {name: _number(value) for name, value in header.params.items()}
+    content: State = {}
+    values = {path: _number(value) for path, value in header.state.items()}
+    for path, value in (*values.items(), *arrays.items()):
+        _put(content, path, value)
+    scaler = None
+    with StateReader(content, {}) as reader:
+        state = content.get("state")
+        reader.part("state")
+        if header.scale in LEARNED_SCALES:
+            with reader.part("scaler") as scaling:
+                largest = scaling.array("largest", (None,))
+                shift, spread = (scaling.array(name, largest.shape) for name in ("shift", "spread"))
+            if (largest <= 0).any() or (spread <= 0).any():
+                raise reader.refusal("scaler", "divides by numbers that are not positive")
+            scaler = Scaler(largest, shift, spread)
+    assert isinstance(state, dict)
+    return Model(header, state, scaler)
+
+
+def _check_header(header: Header) -> None:
+    """Refuse what the types of the fields allow, but no run has written."""
+    labels = header.labels
+    known = [label for label in labels if label is not None]
+    if len(labels) == 2:
+        legal = labels[1] is not None and labels[0] != labels[1]  # None: all other labels
+    else:
+        legal = 2 < len(labels) <= MAX_CLASSES and list(labels) == sorted(set(known))
+    if not legal:
+        raise StateError("its labels are not labels")
+    if header.costs is not None and len(header.costs) != len(labels):
+        raise StateError("its costs are not those of its labels")
+    if header.scale not in SCALES or header.kernel not in KERNELS:
+        raise StateError("its scale or its kernel is unknown")
+    if max(header.features, header.width) > 2**31:
+        raise StateError("it has too many features")
+
+
+def _put(state: State, path: str, value: Any) -> None:
+    *groups, name = path.split(".")
+    for group in groups:
+        state = state.setdefault(group, {})
+        if not isinstance(state, dict):
+            raise StateError(f"{path[:40]} is in a group that is none")
+    if name in state:
+        raise StateError(f"{path[:40]} is there twice")
+    state[name] = value
+
+
+def _number(value: Any) -> Any:
+    """What `_plain` wrote."""
+    return float(value) if value in ("inf", "-inf", "nan") else value
+
+
+# Saving and continuing a pass ---------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ModelOptions:
+    """The options that read or write models."""
+
+    save: str | None = None
+    resume: str | None = None
+    freeze: bool = False
+    checkpoint: str | None = None
+    every: int = 100_000
+    learner: str | None = None
+    """`FILE.py:Class` of the model's learner, if it is in a file."""
+
+    def check(self, files: int, learners: int, repeats: int, streamed: bool, traced: bool) -> None:
+        """Refuse contradictions, if any is given. `traced`: with --predictions or --curve."""
+        for option, path in (("--save", self.save), ("--checkpoint", self.checkpoint)):
+            if path and Path(path).suffix != ".npz" and not is_device(Path(path)):
+                name = shlex.quote(f"{path}.npz")
+                raise usage(f"{option} writes an .npz file, got {path!r}", f"use {option} {name}")
+        if self.freeze and not self.resume:
+            raise usage("--freeze requires --resume MODEL")
+        if self.freeze and (self.save or self.checkpoint):
+            raise usage("--freeze learns nothing, so there is nothing to save")
+        if files != 1 or learners != 1 or repeats != 1:
+            problem = "a model requires one file, one learner and one pass"
+            raise usage(problem, "use one DATA, one -l and --repeats 1")
+        if self.checkpoint and self.resume:
+            raise usage("a checkpoint resumes by itself; leave out --resume")
+        if self.checkpoint and not streamed:
+            raise usage("--checkpoint requires one pass in file order", "leave out --shuffle")
+        if self.checkpoint and traced:
+            problem = "--predictions and --curve would lack the rounds before a restart"
+            raise usage(problem, "leave them out with --checkpoint")
+
+
+class SavedPass:
+    """The pass that a run continues, if any, and the files that it is saved to."""
+
+    def __init__(self, options: ModelOptions, say: Callable[[str], None]) -> None:
+        self._options = options
+        self._say = say
+        checkpoint = options.checkpoint
+        self.restarts = bool(checkpoint and Path(checkpoint).exists())
+        """Whether a checkpoint of this command exists, and is continued."""
+        self._path = (checkpoint if self.restarts else options.resume) or ""
+        self._loaded = load_model(self._path) if self._path else None
+        self.model = self._loaded.header if self._loaded else None
+        if self.model is not None:
+            self._check_learner(self.model)
+        self._trail = Trail()
+        self._saved_at = self.model.rounds if self.model else 0
+
+    def _check_learner(self, model: Header) -> None:
+        """Refuse a model whose learner is not here, or is another one than before."""
+        given = self._options.learner
+        if given is None and model.learner not in REGISTRY:
+            problem = f"the model was made by the learner {model.learner!r}, which is not installed"
+            raise usage(problem, "if it is in a file, give it again: -l FILE.py:Class")
+        kind = find_learner(given or model.learner)
+        if kind.name != model.learner or learner_source(kind) != model.source:
+            what = f"{given or model.learner} is not the learner that made the model"
+            raise usage(what, f"the model was made by {model.learner} ({model.source[:24]})")
+        for kinds, params in ((kind, model.params), (KERNELS[model.kernel], model.kernel_params)):
+            if set(params) - set(kinds.specs()):
+                raise damaged("it has parameters that its learner does not have", self._path)
+
+    @property
+    def resumes(self) -> bool:
+        """Whether the model, not the command line, decides what is run."""
+        return self.model is not None and not self.restarts
+
+    @property
+    def only_saves(self) -> bool:
+        """Whether neither --checkpoint nor --resume is given."""
+        return not (self._options.checkpoint or self._options.resume)
+
+    @property
+    def checkpointed(self) -> int:
+        """The rounds that the checkpoint has; 0 without one."""
+        return self._saved_at if self._options.checkpoint else 0
+
+    def setup(self) -> Setup:
+        """The model's learner and kernel."""
+        model = self.model
+        assert model is not None
+        own = self._options.learner
+        return Setup(model.learner, model.params, model.kernel, model.kernel_params, own)
+
+    def prepared(self, preparation: Preparation) -> tuple[Preparation, Known | None]:
+        """What is done to the data, and what is known of the stream from the model."""
+        model = self.model
+        if model is None:
+            return preparation, None
+        if self.restarts:  # the stream is read again from its first row
+            if (preparation.scale, preparation.positive) != (model.scale, model.positive):
+                raise self._other_run()
+            return preparation, Known(model.labels)
+        assert self._loaded is not None
+        known = Known(model.labels, self._loaded.scaler, model.dense, model.width)
+        return replace(preparation, scale=model.scale, positive=model.positive), known
+
+    def continued(self, path: str) -> Pass:
+        """A pass over this file that continues the model, or with --freeze only predicts."""
+        assert self._loaded is not None
+        model, state, _ = self._loaded
+        frozen, classes = self._options.freeze, model.classes
+        on_file = partial(Pass, self.setup(), path, model.seed, 0, None, classes=classes)
+        try:
+            run = on_file(costs=model.costs, state=state, same_file=self.restarts, frozen=frozen)
+        except (StateError, ParameterError, NumericalError) as error:
+            raise damaged(str(error), self._path) from None
+        if run.params() != (model.params, model.kernel_params):
+            raise damaged("parameters are missing", self._path)
+        if not frozen and not self.restarts:
+            self._say(_greeting(run))
+        return run
+
+    def play(
+        self,
+        dataset: Dataset,
+        setup: Setup,
+        repetition: Repetition,
+        horizon: int | None,
+        observers: Sequence[Observer],
+        on_restart: Callable[[Pass], None],
+    ) -> list[PassResult]:
+        """Run one pass that continues a model, or is saved."""
+        if self.resumes:
+            run = self.continued(dataset.name)
+        else:
+            run = begin(dataset, setup, repetition, 0, horizon)
+        if self.restarts:
+            run = self.restarted(run, dataset.name)
+            on_restart(run)
+        run.measure(repetition)
+        if self._options.save or self._options.checkpoint:
+            _state_of(run)  # refuses what cannot be saved, before the first round
+
+        def save(_: Played) -> None:
+            checkpoint = self._options.checkpoint
+            if checkpoint and self._trail.rounds - self._saved_at >= self._options.every:
+                self._save(checkpoint, run, dataset)
+                self._saved_at = self._trail.rounds
+
+        order = repetition.order(0, dataset.rounds or 0) if repetition.shuffle else None
+        batches = dataset.batches(order, 0 if self.restarts else run.rounds)
+        results = play(self._left(batches, run), [run], [*observers, save])
+        dataset.facts()  # refuses what must not be saved
+        self.finish(run, dataset)
+        return results
+
+    def restarted(self, fresh: Pass, path: str) -> Pass:
+        """A pass that continues the checkpoint, if a fresh pass has the same settings."""
+        assert self.model is not None
+        asked = fresh.setup.learner, fresh.setup.kernel, fresh.seed, fresh.costs, *fresh.params()
+        names = ("learner", "kernel", "seed", "costs", "params", "kernel_params")
+        if asked != tuple(getattr(self.model, name) for name in names):
+            raise self._other_run()
+        return self.continued(path)
+
+    def _left(self, batches: Iterable[Batch], run: Pass) -> Iterator[Batch]:
+        """The rounds left to run; those before a checkpoint must be the same as then."""
+        skip = self.model.rounds if self.model and self.restarts else 0
+        for batch in batches:
+            count = len(batch.labels)
+            before = min(max(skip - self._trail.rounds, 0), count)
+            if before:
+                self._trail.add(batch.part(slice(0, before)))
+                if self.model and self._trail.rounds == skip:
+                    if self._trail.digest != self.model.digest:
+                        raise self._other_run()
+                    self._say(_greeting(run))
+            if before < count:
+                left = batch.part(slice(before, count))
+                self._trail.add(left)
+                yield left
+        if self._trail.rounds < skip:
+            raise self._other_run()
+
+    def finish(self, run: Pass, dataset: Dataset) -> None:
+        """Save the pass at its end."""
+        model, traits = self.model, dataset.traits
+        if model and traits.features > model.features:
+            known = f"{model.features:,} features"
+            self._say(f"the data have {traits.features:,} features, where the model had {known}")
+        if model and traits.zero_based and model.features < model.width:
+            self._say(
+                "the data have a feature 0, which the model never saw: if its features count "
+                "from 1 and these from 0, every feature is mistaken for another"
+            )
+        horizon = run.params()[0].get("horizon")
+        derived = horizon and "horizon" not in run.setup.learner_params
+        if self._options.save and not model and derived:
+            self._say(
+                f"T = {horizon} is the length of this file; if the stream continues, "
+                "set the length of all of it with -p horizon=N"
+            )
+        for path in (self._options.save, self._options.checkpoint):
+            if path:
+                self._save(path, run, dataset)
+
+    def _save(self, path: str, run: Pass, dataset: Dataset) -> None:
+        params, kernel_params = run.params()
+        header = Header(
+            learner=run.setup.learner,
+            source=learner_source(run.setup.kind),
+            params=params,
+            kernel=run.setup.kernel,
+            kernel_params=kernel_params,
+            seed=run.seed,
+            labels=dataset.labels(),
+            positive=dataset.preparation.positive,
+            costs=run.costs,
+            scale=dataset.preparation.scale,
+            features=max(dataset.traits.features, self.model.features if self.model else 0),
+            dense=dataset.dense,
+            width=dataset.width,
+            rounds=self._trail.rounds,
+            digest=self._trail.digest,
+            data=dataset.name,
+        )
+        write_atomically(path, to_bytes(Model(header, _state_of(run), dataset.scaler)))
+
+    def _other_run(self) -> UserError:
+        return UserError(
+            "this checkpoint belongs to another run: other data, learner, parameters, number of "
+            "rounds or seed",
+            code=ExitCode.USAGE,
+            place=Place(self._path),
+            hint="repeat the command that made it, or delete the file to start from scratch",
+        )
+
+
+def _state_of(run: Pass) -> State:
+    """The state of a pass, if all that its learner keeps can be saved."""
+    try:
+        return run.state()
+    except StateError as error:
+        raise usage(str(error), f"see {GUIDE}") from None
+
+
+def _greeting(run: Pass) -> str:
+    return f"the run continues after {run.rounds:,} rounds with {run.mistakes:,} mistakes"

@@ -1,1 +1,0 @@
-"""Models and checkpoints: a learner in the middle of its stream, on disk."""

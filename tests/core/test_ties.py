@@ -1,0 +1,116 @@
+"""Ties that rounding must not decide: equal candidates, and sums and coefficients that cancel."""
+
+from __future__ import annotations
+
+import tracemalloc
+from typing import Any
+
+import numpy as np
+import pytest
+
+from ahpatron_cli.core import REGISTRY, Arow, Gaussian, Kernel, Player, Polynomial
+from ahpatron_cli.core.rows import CsrRows
+from reference import kernels as formulas
+from reference.cited_twins import budget_perceptron, tighter_perceptron
+
+
+@pytest.mark.parametrize("sigma", [0.3, 0.5, 1.0])
+@pytest.mark.parametrize("seed", range(10))
+def test_with_two_examples_the_budget_perceptron_is_first_in_first_out(
+    sigma: float, seed: int
+) -> None:
+    """y_1·(f(s_1) - a_1) and y_2·(f(s_2) - a_2) are both y_1·y_2·κ(s_1,s_2), exactly."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.normal(size=(300, 3)), rng.choice([-1.0, 1.0], 300)
+    player = Player(REGISTRY["budget-perceptron"](budget=2), Gaussian(sigma=sigma))
+    scores = player.feed(X, y)
+    S: list[int] = []
+    for t in range(300):
+        terms = [y[s] * np.exp(-((X[s] - X[t]) ** 2).sum() / (2 * sigma**2)) for s in S]
+        f = sum(terms)
+        assert scores[t] == pytest.approx(f, abs=1e-12)
+        if not S or y[t] * f < 0 or (f == 0 and y[t] < 0):
+            S = [*S[-1:], t]
+    kept = player.f.points.coordinates * sigma + X[0]
+    np.testing.assert_allclose(kept, X[S], atol=1e-12)
+
+
+@pytest.mark.parametrize("name", ["budget-perceptron", "tighter-perceptron"])
+@pytest.mark.parametrize("budget", [2, 5])
+@pytest.mark.parametrize("seed", range(8))
+def test_budget_perceptrons_follow_their_rule_in_exact_arithmetic(
+    name: str, budget: int, seed: int
+) -> None:
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(120, 3)) * (1 + seed % 4)
+    if seed % 2:  # duplicates
+        X = X[rng.integers(12, size=120)]
+    y = rng.choice([-1.0, 1.0], 120)
+    reference: Any = tighter_perceptron if "tighter" in name else budget_perceptron
+    trace = reference(X.tolist(), y.astype(int).tolist(), formulas.gaussian(0.7), budget=budget)
+    for block in (1, 64):
+        player = Player(REGISTRY[name](budget=budget), Gaussian(sigma=0.7), block=block)
+        player.feed(X, y)
+        assert player.tally.updates == trace.updates
+        np.testing.assert_allclose(player.f.points.coordinates * 0.7 + X[0], trace.points)
+
+
+CANCELLING: list[tuple[str, dict[str, Any], Kernel]] = [
+    ("projectron", {"tolerance": 0.3}, Polynomial()),
+    ("projectron", {"tolerance": 0.3}, Gaussian(sigma=0.7)),
+    ("projectron++", {"tolerance": 0.3, "rule": "full"}, Polynomial()),
+    ("bpa-s", {"budget": 1}, Polynomial()),
+    ("perceptron", {}, Polynomial()),
+]
+
+
+@pytest.mark.parametrize(("name", "params", "kernel"), CANCELLING, ids=str)
+def test_identical_rows_with_opposite_labels_cancel(
+    name: str, params: dict[str, Any], kernel: Kernel
+) -> None:
+    """f is 0 then, and sign(0) = +1 decides, not the rounding of a coefficient."""
+    for seed in range(50):
+        x = np.random.default_rng(seed).normal(size=(1, 4))
+        player = Player(REGISTRY[name](**params), kernel)
+        player.feed(np.repeat(x, 2, axis=0), [1.0, -1.0])
+        assert player.score(x[0]) == 0.0
+        assert player.learn(x[0], 1.0) == 0.0
+
+
+def test_a_coefficient_that_cancels_is_zero_in_bpa_s() -> None:
+    """β = a·κ + τ·y with a·κ = -τ·y up to rounding: x joins with 0."""
+    for k in np.random.default_rng(0).uniform(0.1, 0.9, 200):
+        distance = np.sqrt(-2 * np.log(k))
+        player = Player(REGISTRY["bpa-s"](budget=1, aggressiveness=k), Gaussian())
+        player.feed(np.array([[0.0]]), [1.0])
+        player.f.a[:] = 1.0
+        player.feed(np.array([[distance]]), [-1.0])  # τ = C = κ, β = κ - κ
+        assert player.score([distance]) == 0.0
+
+
+def test_least_squares_that_fit_a_row_leave_it() -> None:
+    """krls: 1 - y·f(x) = 0 up to rounding is no error, and moves no coefficient."""
+    for seed in range(50):
+        x = np.random.default_rng(seed).normal(size=(1, 4))
+        player = Player(REGISTRY["krls"](), Polynomial())
+        player.feed(np.repeat(x, 5, axis=0), np.ones(5))
+        assert player.f.coefficients.tolist() == [1.0]
+
+
+def test_very_wide_sparse_rows_take_no_array_of_their_width() -> None:
+    """An array with an entry per column would touch a page for each column in use."""
+    rng, width = np.random.default_rng(0), 2**31 - 1
+    columns = np.sort(rng.integers(0, width, size=(300, 10)), axis=1).astype(np.int32)
+    rows = CsrRows(np.arange(0, 3001, 10), columns.ravel(), np.ones(3000), width)
+    y = rng.choice([-1.0, 1.0], 300)
+    tracemalloc.start()
+    try:
+        wide = Player(Arow(budget=100), Gaussian(sigma=3.0)).feed(rows, y)
+        _, peak = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert peak < 50e6
+    numbers = np.unique(columns, return_inverse=True)[1].astype(np.int32)
+    narrow = CsrRows(rows.indptr, numbers.ravel(), rows.values, int(numbers.max()) + 1)
+    expected = Player(Arow(budget=100), Gaussian(sigma=3.0)).feed(narrow, y)
+    np.testing.assert_allclose(wide, expected, rtol=1e-9, atol=1e-12)

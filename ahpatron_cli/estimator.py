@@ -17,9 +17,10 @@ from threadpoolctl import ThreadpoolController
 
 from ahpatron_cli.core import KERNELS, REGISTRY, Player
 from ahpatron_cli.core.errors import LimitReachedError, NumericalError, ParameterError
-from ahpatron_cli.core.multiclass import MAX_CLASSES, make_player, predicted
+from ahpatron_cli.core.multiclass import MAX_CLASSES, make_player
 from ahpatron_cli.core.parameters import Value
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, rows_from
+from ahpatron_cli.core.tally import predicted
 from ahpatron_cli.data.cache import CompactRows
 from ahpatron_cli.data.dataset import DENSE_WIDTH, Dataset, Known, Preparation
 from ahpatron_cli.data.geometry import median_sigma

@@ -224,9 +224,10 @@ def _model(header: Header, arrays: Mapping[str, np.ndarray]) -> Model:
         reader.part("state")
         if header.scale in LEARNED_SCALES:
             with reader.part("scaler") as scaling:
-                largest = scaling.array("largest", (None,))
-                shift, spread = (scaling.array(name, largest.shape) for name in ("shift", "spread"))
-            if (largest <= 0).any() or (spread <= 0).any():
+                parts = [scaling.array(name, "d") for name in ("largest", "shift", "spread")]
+            largest, shift, spread = parts
+            same = len(largest) == len(shift) == len(spread)
+            if not same or (largest <= 0).any() or (spread <= 0).any():
                 raise reader.refusal("scaler", "divides by numbers that are not positive")
             scaler = Scaler(largest, shift, spread)
     assert isinstance(state, dict)

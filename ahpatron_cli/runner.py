@@ -14,11 +14,11 @@ from numpy.typing import NDArray
 from ahpatron_cli.core import KERNELS, Kernel, Learner
 from ahpatron_cli.core.errors import LimitReachedError, NumericalError, ParameterError
 from ahpatron_cli.core.learners import find_learner
-from ahpatron_cli.core.learners.base import mistaken
-from ahpatron_cli.core.multiclass import ClassTally, make_player, predicted
+from ahpatron_cli.core.multiclass import make_player
 from ahpatron_cli.core.numerics import NEAR_TIE
 from ahpatron_cli.core.rows import Floats, Integers, Rows
 from ahpatron_cli.core.state import State
+from ahpatron_cli.core.tally import mistaken, predicted
 from ahpatron_cli.data.dataset import WARM_UP, Batch, Dataset
 from ahpatron_cli.errors import ExitCode, UserError, bad_data, usage
 from ahpatron_cli.metrics import Ranking, RecentMistakes, metrics_of
@@ -27,7 +27,6 @@ from ahpatron_cli.signals import unreachable_children
 
 CURVE_POINTS = 2000
 SUSPICIOUS_TIES = 0.2
-SUSPICIOUS_DRIFT = 1e-6
 
 LISTING = "`ahpatron inspect --learners` lists all learners and their parameters"
 SCALE_HINT = (
@@ -152,7 +151,6 @@ class PassResult:
     seconds: float
     """Learning time of this pass alone; that of the record includes earlier files."""
     warnings: tuple[str, ...]
-    norm_drift: float
     counts: Mapping[str, Any]
     """The tally and the statistics of the learner, which theorems speak of."""
 
@@ -294,16 +292,9 @@ class Pass:
         """What came out."""
         player, tally, before = self._player, self._player.tally, self._before
         found: dict[str, Any] = {} if self._frozen else player.statistics()
-        by_class: dict[str, Any]
-        if isinstance(tally, ClassTally):
-            confusion = tuple(map(tuple, tally.confusion.tolist()))
-            by_class = {"classes": self._classes, "confusion": confusion}
-        else:
-            negatives, false_positives = tally.rounds - tally.positives, tally.false_positives
-            false_negatives = tally.mistakes - false_positives
-            true_positives = tally.positives - false_negatives
-            row = negatives - false_positives, false_positives
-            confusion = row, (false_negatives, true_positives)
+        confusion = tuple(map(tuple, tally.confusion.tolist()))
+        by_class: dict[str, Any] = {"classes": self._classes, "confusion": confusion}
+        if self._classes is None:
             names = "true_negatives", "false_positives", "false_negatives", "true_positives"
             by_class = dict(zip(names, chain(*confusion), strict=True))
         this_file = None
@@ -335,16 +326,12 @@ class Pass:
             **(self._recent.facts() if self._recent else {}),
             costs=self.costs,
         )
-        warnings, drift = player.warnings(), player.f.norm_drift
-        if drift > SUSPICIOUS_DRIFT:
-            warnings.append(f"the tracked norm of f was off by {drift:.1e} before a halving")
         return PassResult(
             record,
             self._curve.points(),
             tally.seconds - before.seconds,
-            tuple(f"{self.setup.learner}: {warning}" for warning in warnings),
-            drift,
-            {**vars(tally), **found},
+            tuple(f"{self.setup.learner}: {warning}" for warning in player.warnings()),
+            {**tally.counts(), **found},
         )
 
 

@@ -228,8 +228,7 @@ class Session:
             self.talk.warn(prefix + warning)
         if ties := near_tie_warning(result.record for result in results):
             self.talk.warn(prefix + ties)
-        drift = max(result.norm_drift for result in results)
-        self.talk.detail(f"{prefix}sha256 {facts.sha256}; largest drift of ‖f‖ {drift:.1e}")
+        self.talk.detail(f"{prefix}sha256 {facts.sha256}")
 
     def _prefix(self, path: str) -> str:
         return f"{Path(path).name}: " if self._several_files else ""

@@ -14,7 +14,6 @@ from __future__ import annotations
 import copy
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -23,88 +22,17 @@ from numpy.typing import ArrayLike
 from ahpatron_cli.core.errors import NumericalError, ParameterError
 from ahpatron_cli.core.expansion import Hypothesis
 from ahpatron_cli.core.kernels import Gaussian, Kernel
-from ahpatron_cli.core.learners.base import Learner, mistaken
-from ahpatron_cli.core.numerics import NEAR_TIE, all_finite
+from ahpatron_cli.core.learners.base import Learner
+from ahpatron_cli.core.numerics import all_finite
 from ahpatron_cli.core.points import Points
 from ahpatron_cli.core.rows import CsrRows, Floats, Rows, as_double, compressed, rows_from, rows_of
 from ahpatron_cli.core.state import State, StateReader
+from ahpatron_cli.core.tally import Tally
 
 ALGORITHM = 7
 """Version of the learners: raised whenever one may count differently on the same stream."""
 BLOCK = 64
 """Rounds per block. Counts do not depend on it; bits may, so it is fixed for a version."""
-
-
-@dataclass
-class Tally:
-    """Counts over the rounds of a pass.
-
-    Attributes
-    ----------
-    rounds : int
-    mistakes : int
-        |M_T|: sign(f(x)) ≠ y, where sign(0) = +1.
-    nonpositive_margins : int
-        |M'_T|: y·f(x) <= 0.
-    updates : int
-    margin_updates : int
-        |N_T|: updates with y·f(x) > 0.
-    near_ties : int
-        Rounds after the first with |f(x)| < 1e-9: other hardware may predict differently.
-    positives, false_positives : int
-        Rounds with y = +1, and mistakes with y = -1.
-    baseline_mistakes : int
-        Mistakes of predicting the more frequent label so far; +1 if both are equally frequent.
-    seconds : float
-        Time spent learning.
-    """
-
-    rounds: int = 0
-    mistakes: int = 0
-    nonpositive_margins: int = 0
-    updates: int = 0
-    margin_updates: int = 0
-    near_ties: int = 0
-    positives: int = 0
-    false_positives: int = 0
-    baseline_mistakes: int = 0
-    seconds: float = 0.0
-
-    def count(self, scores: Floats, labels: Floats) -> None:
-        """Count rounds with these f(x) and labels."""
-        margins = scores * labels
-        mistakes, positive = mistaken(labels, margins), labels > 0
-        # f is 0 in the first round of a stream, everywhere: that is no tie
-        close = np.abs(margins[int(self.rounds == 0) :]) < NEAR_TIE
-        before = np.cumsum(labels) - labels + (2 * self.positives - self.rounds)  # Σ y_s, s < t
-        self.baseline_mistakes += int(np.count_nonzero((before >= 0) != positive))
-        self.positives += int(np.count_nonzero(positive))
-        self.false_positives += int(np.count_nonzero(mistakes & ~positive))
-        self.rounds += len(labels)
-        self.mistakes += int(np.count_nonzero(mistakes))
-        self.nonpositive_margins += int(np.count_nonzero(margins <= 0))
-        self.near_ties += int(np.count_nonzero(close))
-
-    def load_state_dict(self, state: StateReader) -> None:
-        """Take over counts, if they add up."""
-        for name, value in vars(self).items():
-            if isinstance(value, int | float):
-                setattr(
-                    self, name, (state.integer if isinstance(value, int) else state.number)(name)
-                )
-        if not self.adds_up():
-            raise state.refusal("mistakes", "do not add up")
-
-    def adds_up(self) -> bool:
-        """Whether a pass can have counted this."""
-        return (
-            self.mistakes <= self.nonpositive_margins <= self.rounds
-            and self.margin_updates <= self.updates <= self.rounds
-            and self.false_positives <= min(self.mistakes, self.rounds - self.positives)
-            and self.mistakes - self.false_positives <= self.positives <= self.rounds
-            and max(self.near_ties, self.baseline_mistakes) <= self.rounds
-            and self.seconds >= 0
-        )
 
 
 class Player:
@@ -406,7 +334,7 @@ class Player:
         return {
             "tally": dict(vars(self.tally)),
             "centre": self._centre,
-            "sparse": None if self._sparse is None else int(self._sparse),
+            "sparse": self._sparse,
             "pass": self._pass_state(),
         }
 
@@ -416,17 +344,14 @@ class Player:
         with np.errstate(over="ignore", invalid="ignore"), StateReader(state, shared) as reader:
             with reader.part("tally") as tally:
                 self.tally.load_state_dict(tally)
-            centre, sparse = reader.value("centre"), reader.value("sparse")
-            if centre is not None:
-                reader.check_array("centre", centre, (None,))
-            if sparse is not None:
-                reader.check_integer("sparse", sparse, 1)
-            self._centre, self._sparse = centre, None if sparse is None else bool(sparse)
+            self._sparse = sparse = reader.value("sparse")
+            self._centre = reader.array("centre", "d") if sparse is False else reader.take("centre")
             with reader.part("pass") as own:
                 self._load_pass(own)
-            if (sparse is None) != (self.tally.rounds == 0) or (centre is None) == (sparse == 0):
-                raise reader.refusal("sparse", "does not fit the rounds or the centre")
-            if not self.f.suits(bool(self._sparse), 0 if centre is None else len(centre)):
+            begun = type(sparse) is bool if self.tally.rounds else sparse is None
+            width = len(self._centre) if isinstance(self._centre, np.ndarray) else 0
+            legal = begun and (sparse is False or self._centre is None)
+            if not legal or not self.f.suits(bool(sparse), width):
                 raise reader.refusal("pass", "has examples that are not of this stream")
         return self
 
@@ -448,13 +373,11 @@ class Player:
                 "uinteger": random.integer("half", 2**32 - 1),
             }
         self.learner.round = self.tally.rounds
-        with state.part("learner") as learner:
-            learner.load(self.learner)
-        f = state.value("f")
+        if state.value("learner", self.learner) is not self.learner:
+            raise state.refusal("learner", f"is not {self.learner.name}")
+        f = state.value("f", self.f)
         if type(f) not in (type(self.f), *self.learner.successors):
             raise state.refusal("f", f"is not what {self.learner.name} learns")
-        if type(f) is type(self.f) and f.form != self.f.form:
-            raise state.refusal("f", "does not fit the parameters")
         most = self.learner.most_kept
         if most is not None and f.size is not None and f.size > most:
             raise state.refusal("f", "keeps more examples than the budget")

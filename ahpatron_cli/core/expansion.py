@@ -52,13 +52,12 @@ class Hypothesis(Stateful):
         The examples of the open block.
     successor : Hypothesis or None
         Set by an update: the rest of the block, and all that follows, is played with it.
-    norm_drift : float
-        Largest relative difference between the tracked norm and the exact one at a halving.
     """
 
+    fixed: ClassVar[tuple[str, ...]] = ("kernel", "rng", "size")
+    """Attributes that are not saved, because they follow from parameters or from others."""
     size: int | None = 0
     successor: Hypothesis | None = None
-    norm_drift = 0.0
     noise = -1.0
     scale = 1.0
     t = 0
@@ -72,11 +71,6 @@ class Hypothesis(Stateful):
     def careful(self, t: int) -> float:
         """f(x) of round t in units of `scale`, exactly 0 where its terms cancel."""
         raise NotImplementedError
-
-    @property
-    def form(self) -> tuple[Any, ...]:
-        """What is the same in every round of a pass."""
-        return ()
 
     @abstractmethod
     def close(self) -> None:
@@ -102,7 +96,7 @@ class Hypothesis(Stateful):
 
     def __getstate__(self) -> dict[str, Any]:
         """What copies and pickles hold: the state, and not the tables of the last block."""
-        names = (*self.kept, "kernel", "rng", "size")
+        names = (*self.kept, *self.fixed)
         return {name: vars(self)[name] for name in names if name in vars(self)}
 
 
@@ -138,9 +132,11 @@ class Expansion(Hypothesis):
         ‖f‖², tracked; NaN if it is not known any more.
     """
 
-    kept: ClassVar[tuple[str, ...]] = ("points", "a", "square", "norm_drift", "_gram")
+    kept: ClassVar[Any] = {"points": Points, "a": "s...", "square": "any", "_gram": "ss?"}
     size: int
     points: Points | None
+    fixed = (*Hypothesis.fixed, "norm_drift")
+    norm_drift = 0.0  # largest relative error of the tracked norm at a halving
     _room: Floats = np.empty(0)
 
     def __init__(
@@ -152,24 +148,7 @@ class Expansion(Hypothesis):
         self._gram: Floats | None = np.empty((0, 0)) if gram else None
 
     def check(self, state: StateReader) -> None:
-        if not (self.points is None or isinstance(self.points, Points)):
-            raise state.refusal("points", "are not examples")
         self.size = 0 if self.points is None else self.points.size
-        columns = self.a.shape[1:] if isinstance(self.a, np.ndarray) else ()
-        state.check_array("a", self.a, (self.size, *columns))
-        if np.abs(self.a).max(initial=0.0) > 1e150:
-            raise state.refusal("a", "has values whose squares overflow")
-        if isinstance(self.square, np.ndarray):
-            state.check_array("square", self.square, columns)
-        else:
-            state.check_number("square", self.square, finite=False)
-        state.check_number("norm_drift", self.norm_drift)
-        if self._gram is not None:
-            state.check_array("gram", self._gram, (self.size, self.size))
-
-    @property
-    def form(self) -> tuple[Any, ...]:
-        return self.a.shape[1:], self._gram is None
 
     def state_dict(self) -> State:
         if self._gram is not None:  # S may have shrunk
@@ -367,9 +346,9 @@ class Expansion(Hypothesis):
     def replace(self, new: Reduction) -> None:
         """Continue with another f on some of the examples of S, as `budget` computed it."""
         assert self._gram is not None
-        exact = np.sqrt(np.square(new.norm_before).sum())
+        exact = float(np.sqrt(np.square(new.norm_before).sum()))
         if exact > 0:
-            self.norm_drift = max(self.norm_drift, abs(self.norm - float(exact)) / float(exact))
+            self.norm_drift = max(self.norm_drift, abs(self.norm - exact) / exact)
         support = self.support[new.kept]
         self.size = len(support)
         self._gram[: self.size, : self.size] = new.gram
@@ -417,7 +396,7 @@ class Expansion(Hypothesis):
 
     @property
     def smallest(self) -> int:
-        """Column of the smallest |a| or, with several classes, row of a; the oldest of equal ones."""
+        """Column of the smallest |a| (with several classes, row of a); of equal ones the oldest."""
         support = self.support
         sizes = np.abs(self.a.take(support, 0))
         if self.classes:

@@ -138,11 +138,11 @@ class Polynomial(Kernel):
 
     def between(self, left: Points, right: Points, out: Floats | None = None) -> Floats:
         """Products, normalised."""
-        cosines = left.products(right)
+        cosines: Floats = left.products(right)
         cosines += self.offset
         cosines /= np.sqrt(2 * left.half_norms + self.offset)[:, None]
         cosines /= np.sqrt(2 * right.half_norms + self.offset)
-        return np.clip(cosines, -1.0, 1.0) ** self.degree
+        return np.asarray(np.clip(cosines, -1.0, 1.0) ** self.degree)
 
 
 @dataclass(frozen=True)
@@ -157,7 +157,7 @@ class Linear(Kernel):
 
     def between(self, left: Points, right: Points, out: Floats | None = None) -> Floats:
         """Products of rows that already have length one."""
-        return np.clip(left.products(right), -1.0, 1.0)
+        return np.asarray(np.clip(left.products(right), -1.0, 1.0))
 
     def diagonal(self, points: Points) -> list[float]:
         """1, and 0 for a row of zeros."""

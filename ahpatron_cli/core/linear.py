@@ -29,9 +29,12 @@ class Features(Stateful):
     ----------
     length : int
         Number of entries of z(x).
+    size : int or None
+        Number of examples that it keeps; None if it keeps none.
     """
 
     length: int
+    size: int | None = None
 
     def __call__(self, block: Points) -> Floats:
         """z(x) of each example, an array of shape (examples, length)."""
@@ -52,25 +55,21 @@ class LinearModel(Hypothesis):
     ----------
     features : Features
     w : array of shape (features.length,)
-    size : int, optional
-        Number of examples that the features keep; None if they keep none.
     """
 
-    kept = ("features", "w", "size")
+    kept: ClassVar[Any] = {"features": Features, "w": "w"}
 
-    def __init__(self, features: Features, w: Floats, size: int | None = None) -> None:
-        self.features, self.w, self.size = features, w, size
+    def __init__(self, features: Features, w: Floats) -> None:
+        self.features, self.w = features, w
 
     def check(self, state: StateReader) -> None:
-        if not isinstance(self.features, Features):
-            raise state.refusal("features", "are not features")
-        state.check_array("w", self.w, (self.features.length,))
-        if self.size is not None:
-            state.check_integer("size", self.size)
+        if len(self.w) != self.features.length:
+            raise state.refusal("w", "is not as long as the features")
 
     @property
-    def form(self) -> tuple[Any, ...]:
-        return type(self.features), len(self.w)
+    def size(self) -> int | None:  # type: ignore[override]  # computed
+        """Number of examples that the features keep; None if they keep none."""
+        return self.features.size
 
     def open(self, block: Points) -> None:
         self.block, self.values = block, self
@@ -84,9 +83,9 @@ class LinearModel(Hypothesis):
         """`w ← w + c·z(x)` for the current example x."""
         daxpy(self._z[self.t], self.w, a=c)
 
-    def refit(self, w: Floats, size: int) -> None:
+    def refit(self, w: Floats) -> None:
         """Continue with w after the features have changed, from this round on."""
-        self.w, self.size = w, size
+        self.w = w
         self._z[self.t :] = self.features(self.block.slice(self.t, self.block.size))
 
     def close(self) -> None:
@@ -113,15 +112,13 @@ class FourierFeatures(Features):
     on the order in which columns turn up, and only columns in use are drawn.
     """
 
-    kept = ("count", "_seed")
+    kept: ClassVar[Any] = {"count": int, "_seed": int}
 
     def __init__(self, count: int, rng: np.random.Generator) -> None:
         self.count, self._seed = count, int(rng.integers(2**63))
         self._reset()
 
     def check(self, state: StateReader) -> None:
-        state.check_integer("count", self.count, 2**31)
-        state.check_integer("seed", self._seed, 2**63)
         self._reset()
 
     def _reset(self) -> None:
@@ -224,15 +221,14 @@ def _circle() -> NDArray[np.complex128]:
 class KernelFeatures(Features):
     """`φ(x) = Zᵀκ(S, x)` for fixed examples S and a matrix Z of shape (|S|, length)."""
 
-    kept: ClassVar[tuple[str, ...]] = ("points", "Z")
+    kept: ClassVar[Any] = {"points": Points, "Z": "sz"}
 
     def __init__(self, kernel: Kernel, points: Points, Z: Floats) -> None:
         self.kernel, self.points, self.Z = kernel, points, np.ascontiguousarray(Z)
 
-    def check(self, state: StateReader) -> None:
-        if not isinstance(self.points, Points):
-            raise state.refusal("points", "are not examples")
-        state.check_array("Z", self.Z, (self.points.size, None))
+    @property
+    def size(self) -> int:  # type: ignore[override]  # computed
+        return self.points.size
 
     @property
     def length(self) -> int:  # type: ignore[override]  # computed
@@ -253,7 +249,7 @@ def nystroem(f: Expansion, rank: int) -> LinearModel:
     values, V = leading(f.gram(), rank)
     roots = np.sqrt(values)
     features = KernelFeatures(f.kernel, f.points.subset(f.support), V / roots)
-    return LinearModel(features, roots * (V.T @ f.coefficients), f.size)
+    return LinearModel(features, roots * (V.T @ f.coefficients))
 
 
 class Sketches(KernelFeatures):
@@ -265,7 +261,10 @@ class Sketches(KernelFeatures):
     then a column and a sign for each example admitted.
     """
 
-    kept = ("points", "Z", "admitted", "columns", "signs", "pp", "pm", "_rank")
+    kept: ClassVar[Any] = {
+        **KernelFeatures.kept,
+        **{"admitted": Points, "columns": "#e", "signs": "e", "pp": "pp", "pm": "ps", "_rank": int},
+    }
 
     def __init__(
         self, f: Expansion, sketch: int, samples: int, rank: int, rng: np.random.Generator
@@ -284,18 +283,13 @@ class Sketches(KernelFeatures):
         """The w that is closest to f at S."""
 
     def check(self, state: StateReader) -> None:
-        super().check(state)
-        if not isinstance(self.admitted, Points):
-            raise state.refusal("admitted", "are not examples")
-        state.check_array("pp", self.pp, (None, None))
-        size, sketch = self.admitted.size, len(self.pp)
-        state.check_array("pp", self.pp, (sketch, sketch))
-        state.check_array("pm", self.pm, (sketch, self.points.size))
-        state.check_array("signs", self.signs, (size,))
-        state.check_array("columns", self.columns, (size,), np.int64)
-        state.check_integer("rank", self._rank)
-        if size and not 0 <= self.columns.min() <= self.columns.max() < sketch:
-            raise state.refusal("columns", "go beyond the sketch")
+        legal = self.columns.max(initial=0) < len(self.pp) and self.columns.min(initial=0) >= 0
+        if not legal or self.admitted is None or self.admitted.size != len(self.columns):
+            raise state.refusal("columns", "are not those of the admitted examples")
+
+    @property
+    def size(self) -> int:  # type: ignore[override]  # computed
+        return int(self.admitted.size)
 
     def admit(self, x: Points, w: Floats) -> Floats:
         """Admit an example; the w that keeps f on the span of x̃."""

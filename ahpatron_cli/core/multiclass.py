@@ -9,109 +9,27 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from ahpatron_cli.core.engine import Player, Tally
+from ahpatron_cli.core.engine import Player
 from ahpatron_cli.core.errors import NumericalError
 from ahpatron_cli.core.expansion import Hypothesis
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.learners.base import SHARED, Learner
-from ahpatron_cli.core.numerics import CANCELLED, NEAR_TIE
 from ahpatron_cli.core.points import Points
-from ahpatron_cli.core.rows import Floats, Integers
+from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.core.state import State, StateReader
+from ahpatron_cli.core.tally import Tally, class_margins
 
 MAX_CLASSES = 1000
 LOOK_AHEAD = 8
 """Rounds whose margins are compared at once."""
 
 
-def predicted(scores: Floats) -> Integers:
-    """Predicted class of each row of scores: the largest; of equal ones up to rounding, the first.
-
-    Parameters
-    ----------
-    scores : array of shape (n, k)
-
-    Returns
-    -------
-    array of int of shape (n,)
-    """
-    slack = CANCELLED * np.abs(scores).max(axis=1, keepdims=True)
-    return np.asarray((scores >= scores.max(axis=1, keepdims=True) - slack).argmax(axis=1))
-
-
-def class_margins(scores: Floats, labels: Floats) -> tuple[Floats, Integers]:
-    """Margin `f_y(x) - max_{c≠y} f_c(x)` of each round, and the class that the maximum is of.
-
-    Values that are equal up to rounding have the margin 0, and the first of them is the maximum.
-    """
-    rounds, own = np.arange(len(labels)), labels.astype(np.int64)
-    slack = CANCELLED * np.abs(scores).max(axis=1)
-    others = scores.copy()
-    others[rounds, own] = -np.inf
-    best = others.max(axis=1)
-    margins = scores[rounds, own] - best
-    margins[np.abs(margins) <= slack] = 0.0
-    return margins, (others >= (best - slack)[:, None]).argmax(axis=1)
-
-
-@dataclass
-class ClassTally(Tally):
-    """Counts over the rounds of a pass with several classes; updates are summed over learners.
-
-    Attributes
-    ----------
-    confusion : array of int of shape (k, k)
-        Rounds by true class (rows) and predicted class (columns).
-    """
-
-    confusion: Integers = field(default_factory=lambda: np.zeros((0, 0), dtype=np.int64))
-
-    def count(self, scores: Floats, labels: Floats) -> None:
-        true, chosen = labels.astype(np.int64), predicted(scores)
-        two = np.partition(scores[int(self.rounds == 0) :], -2, axis=1)[:, -2:]
-        self.near_ties += int(np.count_nonzero(two[:, 1] - two[:, 0] < NEAR_TIE))
-        self.baseline_mistakes += self._baseline(true)
-        np.add.at(self.confusion, (true, chosen), 1)
-        self.rounds += len(labels)
-        self.mistakes += int(np.count_nonzero(chosen != true))
-        self.nonpositive_margins += int(np.count_nonzero(class_margins(scores, labels)[0] <= 0))
-
-    def _baseline(self, true: Integers) -> int:
-        """Mistakes of predicting the most frequent class so far; the first of equal ones."""
-        counts: list[int] = self.confusion.sum(axis=1).tolist()
-        leader, mistakes = counts.index(max(counts)), 0
-        for y in true.tolist():
-            mistakes += y != leader
-            counts[y] += 1
-            if (-counts[y], y) < (-counts[leader], leader):
-                leader = y
-        return mistakes
-
-    def load_state_dict(self, state: StateReader) -> None:
-        self.confusion = state.array("confusion", self.confusion.shape, np.int64)
-        super().load_state_dict(state)
-
-    def adds_up(self) -> bool:
-        confusion = self.confusion
-        return (
-            bool((confusion >= 0).all())
-            and int(confusion.sum()) == self.rounds
-            and self.rounds - int(confusion.trace()) == self.mistakes <= self.nonpositive_margins
-            and self.margin_updates <= self.updates <= self.rounds * len(confusion)
-            and max(self.nonpositive_margins, self.near_ties, self.baseline_mistakes) <= self.rounds
-            and self.seconds >= 0
-        )
-
-
 class ClassPlayer(Player):
     """A pass over a stream of several classes; parameters as for `Player`, and `classes`."""
-
-    tally: ClassTally
 
     def __init__(
         self, learner: Learner, kernel: Kernel | None = None, *, classes: int, **others: Any
@@ -119,8 +37,8 @@ class ClassPlayer(Player):
         self.shape = (classes,)
         super().__init__(learner, kernel, **others)
 
-    def new_tally(self) -> ClassTally:
-        return ClassTally(confusion=np.zeros(2 * self.shape, dtype=np.int64))
+    def new_tally(self) -> Tally:
+        return Tally(np.zeros(2 * self.shape, dtype=np.int64))
 
     def _label_problem(self, labels: Floats) -> str | None:
         (k,) = self.shape
@@ -280,10 +198,6 @@ class OneAgainstRest(Hypothesis):
 
     def suits(self, sparse: bool, width: int) -> bool:
         return all(player.f.suits(sparse, width) for player in self.players)
-
-    @property
-    def norm_drift(self) -> float:  # type: ignore[override]  # computed
-        return float(max(player.f.norm_drift for player in self.players))
 
     def __getstate__(self) -> dict[str, Any]:
         return vars(self)

@@ -9,9 +9,8 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from abc import abstractmethod
 from collections.abc import Callable
-from typing import Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
@@ -30,7 +29,7 @@ Matrix: TypeAlias = Callable[[int | Integers], tuple[Integers, Floats]]
 
 
 class Points(Stateful):
-    """A set of points. Two sets that are compared are always of the same kind.
+    """A set of points; two sets that are compared are always of the same kind.
 
     Attributes
     ----------
@@ -40,62 +39,28 @@ class Points(Stateful):
         `‖x‖²/2` of each point.
     largest : float
         Upper bound on the half norms, known without looking at each.
+
+    Notes
+    -----
+    Both kinds have these methods: `slice(start, stop)`, sharing memory; `subset(chosen)`, copied;
+    `extend(other)`; `keep(kept, unmoved)`, of which the first `unmoved` are in place already;
+    `widened(width)`, with at least so many coordinates; `products(other)`, ⟨s, x⟩;
+    `exponents(other, out)`, -‖s - x‖²/2 up to rounding of the norms' size; `differences(other,
+    power)`, Σ_k |s_k - x_k|^power exact up to the last digits; `times(matrix, out)`, Σ_k x_k·M_k.
     """
 
     size: int
     width: int
     largest: float
+    if TYPE_CHECKING:  # the methods that both kinds have
 
-    @property
-    @abstractmethod
-    def half_norms(self) -> Floats: ...
-
-    def load_largest(self, state: StateReader) -> None:
-        """Take over `largest`, if it can be a bound."""
-        largest = state.number("largest")
-        if not 0.0 <= largest < HUGE or not self.half_norms.max(initial=0.0) < HUGE:
-            raise state.refusal("largest", "is out of range")
-        self.largest = max(largest, float(self.half_norms.max(initial=0.0)))
-
-    @abstractmethod
-    def slice(self, start: int, stop: int) -> Self:
-        """Points `start` to `stop`, sharing memory."""
-
-    @abstractmethod
-    def subset(self, chosen: Integers) -> Self:
-        """The chosen points, copied."""
-
-    @abstractmethod
-    def extend(self, other: Self) -> None:
-        """Append all points of `other`."""
-
-    @abstractmethod
-    def keep(self, kept: Integers, unmoved: int = 0) -> None:
-        """Keep only these points; the first `unmoved` of them are in place already."""
-
-    @abstractmethod
-    def widened(self, width: int) -> Self:
-        """The same points with at least so many coordinates."""
-
-    @abstractmethod
-    def products(self, other: Self) -> Floats:
-        """`⟨s, x⟩`."""
-
-    @abstractmethod
-    def exponents(self, other: Self, out: Floats | None = None) -> Floats:
-        """`-‖s - x‖²/2`, up to rounding of the norms' size, so perhaps slightly above 0."""
-
-    @abstractmethod
-    def differences(self, other: Self, power: int) -> Floats:
-        """`Σ_k |s_k - x_k|^power` by subtraction: exact up to the last digits."""
-
-    @abstractmethod
-    def times(self, matrix: Matrix, out: Floats) -> Floats:
-        """`Σ_k x_k·M_k` of each point, written to `out`."""
+        def __getattr__(self, name: str) -> Any: ...
 
 
 class DensePoints(Points):
     """Rows `[x, -‖x‖²/2, 1]`: one product gives the exponents of a Gaussian kernel."""
+
+    kept: ClassVar[Any] = {"_rows": "rc"}
 
     def __init__(self, rows: Floats, centre: Floats | None = None, unit: float = 1.0) -> None:
         """Coordinates are `(rows - centre)/unit`."""
@@ -125,7 +90,9 @@ class DensePoints(Points):
         return self._with(self._rows[start:stop], turned)
 
     def subset(self, chosen: Integers) -> Self:
-        return self._with(self._rows.take(chosen, axis=0))
+        part = self._with(self._rows.take(chosen, axis=0))
+        part.largest = float(part.half_norms.max(initial=0.0))
+        return part
 
     def _with(self, rows: Floats, turned: Floats | None = None) -> Self:
         part = type(self).__new__(type(self))
@@ -180,15 +147,18 @@ class DensePoints(Points):
         return SparsePoints(compressed(rows))
 
     def state_dict(self) -> State:
-        return {"class": "DensePoints", "rows": self._rows[: self.size], "largest": self.largest}
+        self._rows = self._rows[: self.size]  # without spare room
+        return super().state_dict()
 
-    def load_state_dict(self, state: StateReader) -> None:
-        rows, self._turned = state.array("rows", (None, None)), None
-        self._rows, self.size, self.width = rows, len(rows), rows.shape[1] - 2
+    def check(self, state: StateReader) -> None:
+        rows, self._turned = self._rows, None
+        self.size, self.width = len(rows), rows.shape[1] - 2
         exact = 0.5 * np.einsum("ij,ij->i", rows[:, :-2], rows[:, :-2])
         if self.width < 0 or (rows[:, -1] != 1).any() or not np.allclose(self.half_norms, exact):
             raise state.refusal("rows", "are not examples")
-        self.load_largest(state)
+        self.largest = float(self.half_norms.max(initial=0.0))
+        if not self.largest < HUGE:
+            raise state.refusal("rows", "overflow")
 
     def suits(self, sparse: bool, width: int) -> bool:
         return not sparse and self.width <= width
@@ -238,7 +208,7 @@ class SparsePoints(Points):
         return self._with(self._csr.slice(start, stop), self._half_norms[start:stop])
 
     def subset(self, chosen: Integers) -> Self:
-        return self._with(self._csr.take(chosen), self._half_norms.take(chosen))
+        return type(self)(self._csr.take(chosen))
 
     def _with(self, rows: CsrRows, half_norms: Floats) -> Self:
         part = type(self).__new__(type(self))
@@ -266,28 +236,17 @@ class SparsePoints(Points):
         return DensePoints(self._csr.dense())
 
     def state_dict(self) -> State:
-        return {"class": "SparsePoints", **vars(self._csr), "largest": self.largest}
+        return {"class": "SparsePoints", **vars(self._csr)}
 
     def load_state_dict(self, state: StateReader) -> None:
-        indptr = state.array("indptr", (None,), np.int64)
-        columns = state.array("columns", (None,), np.int32)
-        values = state.array("values", (len(columns),))
-        width = state.integer("width", at_most=2**31 - 1)
-        if (
-            not len(indptr)
-            or indptr[0]
-            or indptr[-1] != len(columns)
-            or (np.diff(indptr) < 0).any()
-        ):
-            raise state.refusal("indptr", "does not count the values")
-        if len(columns) and not 0 <= columns.min() <= columns.max() < width:
-            raise state.refusal("columns", "go beyond the width")
-        rises = np.diff(columns) > 0
-        rises[indptr[1:-1][(indptr[1:-1] > 0) & (indptr[1:-1] < len(columns))] - 1] = True
-        if not rises.all():
-            raise state.refusal("columns", "do not increase along a row")
-        SparsePoints.__init__(self, CsrRows(indptr, columns, values, width))
-        self.load_largest(state)
+        indptr, columns = state.array("indptr", "#n"), state.value("columns")
+        values, width = state.array("values", "n"), state.integer("width", 2**31 - 1)
+        rows = CsrRows(indptr, columns, values, width)
+        if not rows.is_legal():
+            raise state.refusal("columns", "are not those of rows")
+        SparsePoints.__init__(self, rows)
+        if not self.largest < HUGE:
+            raise state.refusal("values", "overflow")
 
     def suits(self, sparse: bool, width: int) -> bool:
         return sparse

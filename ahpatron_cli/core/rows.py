@@ -59,6 +59,20 @@ class CsrRows:
         out[np.repeat(np.arange(len(self)), np.diff(self.indptr)), self.columns] = self.values
         return out
 
+    def is_legal(self) -> bool:
+        """Whether the arrays are those of rows: counted right, with increasing columns."""
+        indptr, columns = self.indptr, self.columns
+        if not isinstance(columns, np.ndarray) or columns.dtype != np.int32 or columns.ndim != 1:
+            return False
+        whole = len(indptr) > 0 and indptr[0] == 0 and indptr[-1] == len(columns)
+        if not whole or len(self.values) != len(columns) or (np.diff(indptr) < 0).any():
+            return False
+        if len(columns) and not 0 <= columns.min() <= columns.max() < self.width:
+            return False
+        rises = np.diff(columns) > 0
+        rises[indptr[1:-1][(indptr[1:-1] > 0) & (indptr[1:-1] < len(columns))] - 1] = True
+        return bool(rises.all())
+
     @staticmethod
     def concatenate(parts: Sequence[CsrRows]) -> CsrRows:
         """All rows of all parts, in order."""
@@ -130,11 +144,6 @@ def compressed(rows: Rows) -> CsrRows:
     owners, columns = np.nonzero(rows)
     indptr = np.concatenate(([0], np.cumsum(np.bincount(owners, minlength=len(rows)))))
     return CsrRows(indptr, columns.astype(np.int32), rows[owners, columns], rows.shape[1])
-
-
-def rows_in(rows: Rows, order: Integers) -> Rows:
-    """The rows numbered in `order`, copied."""
-    return rows.take(order) if isinstance(rows, CsrRows) else rows[order]
 
 
 def row_sums(rows: Rows, terms: Floats | None = None) -> Floats:

@@ -8,9 +8,8 @@ and `δ² = κ(x,x) - k·d` is its squared distance to the span. When x joins S,
 
 from __future__ import annotations
 
-import copy
 import math
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -54,7 +53,7 @@ class Symmetric(Stateful):
     s : array of shape (count,)
     """
 
-    kept = ("A", "V", "s", "_settled")
+    kept: ClassVar[Any] = {"A": "nn", "V": "em", "s": "e", "_settled": int}
     _room: Floats = np.empty(0)
     images: Floats = np.empty((0, 0))
 
@@ -64,13 +63,13 @@ class Symmetric(Stateful):
         self._settled = 0
 
     def check(self, state: StateReader) -> None:
-        state.check_array("V", self.V, (None, None))
-        state.check_array("s", self.s, (len(self.V),))
-        state.check_array("A", self.A, (None, None))
-        state.check_integer("settled", self._settled, 15)
         self.A = np.asfortranarray(self.A)
-        if self.A.shape != (len(self.A), len(self.A)) or len(self.A) > self.size:
-            raise state.refusal("A", f"has the shape {self.A.shape}")
+        if len(self.A) > self.size:
+            raise state.refusal("A", "is larger than its changes")
+        diagonal = self.s @ np.square(self.V)
+        diagonal[: len(self.A)] += self.A.diagonal()
+        if (diagonal <= 0).any():
+            raise state.refusal("A", "is not positive")
 
     @property
     def size(self) -> int:
@@ -243,7 +242,8 @@ class SpanExpansion(Expansion):
         The error of K·Q - I that was left after Q was computed from scratch.
     """
 
-    kept = (*Expansion.kept, "Q", "drift", "_joined", "_most")
+    kept: ClassVar[Any] = {**Expansion.kept, "Q": Symmetric, "drift": float, "_joined": int}
+    fixed = (*Expansion.fixed, "_most")
     probe_every = 50
 
     def __init__(
@@ -259,21 +259,9 @@ class SpanExpansion(Expansion):
 
     def check(self, state: StateReader) -> None:
         super().check(state)
-        if self._most is not None:
-            state.check_integer("most", self._most)
-        state.check_number("drift", self.drift)
-        state.check_integer("joined", self._joined)
-        if not isinstance(self.Q, Symmetric) or (self.spans and self.Q.size != self.size):
-            raise state.refusal("Q", "is not that of S")
-        if self.spans and self.points is not None:
-            found = copy.copy(self)
-            found.Q = copy.deepcopy(self.Q)
-            if found._error(self.kernel.between(self.points, self.points)) > 0.5 + 10 * self.drift:
-                raise state.refusal("Q", "is not the inverse of K")
-
-    @property
-    def form(self) -> tuple[Any, ...]:
-        return *super().form, self._most
+        for name in [name for name, form in self.kept.items() if form is Symmetric]:
+            if getattr(self, name).size != (self.size if name != "Q" or self.spans else 0):
+                raise state.refusal(name, "is not that of S")
 
     @property
     def spans(self) -> bool:
@@ -368,20 +356,12 @@ class PrunedExpansion(SpanExpansion):
     stays far from singular.
     """
 
-    kept = (*SpanExpansion.kept, "_in_span")
+    fixed = (*SpanExpansion.fixed, "_in_span")
     probe_every = 256
 
     def __init__(self, kernel: Kernel, in_span: float) -> None:
         super().__init__(kernel)
         self._in_span = in_span
-
-    def check(self, state: StateReader) -> None:
-        super().check(state)
-        state.check_number("in_span", self._in_span)
-
-    @property
-    def form(self) -> tuple[Any, ...]:
-        return *super().form, self._in_span
 
     def add(self, c: Any, radius: float | None = None) -> None:
         """`f ← f + c·κ(x,·)`; if x is in the span of S, within the span."""

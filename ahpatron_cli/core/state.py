@@ -1,18 +1,17 @@
-"""Save and resume: each class names the attributes that it keeps, and nothing else is declared.
+"""Save and resume: each class names the attributes that it keeps, and what each must be.
 
 A state is a nested dict of numbers, text and arrays. The state of an object notes its class,
 because an update may replace the object (the f of NOGD is an expansion first, then linear). Only
-classes derived from `Stateful` are ever created from a state, and each checks what it was given.
+classes derived from `Stateful` are ever created from a state.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any, ClassVar, TypeAlias
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ahpatron_cli.core.errors import StateError
 
@@ -21,12 +20,18 @@ State: TypeAlias = dict[str, Any]
 
 
 class Stateful:
-    """An object with a state: the attributes named in `kept`.
+    """An object with a state, the attributes named in `kept`; others have a value in the class.
 
-    Attributes that are not kept must have a value in the class, or be set when a block opens.
+    Attributes
+    ----------
+    kept : mapping from str to form
+        `int` is an integer from 0 on, `float` a finite number, `"any"` also NaN and infinite.
+        A class is an object of that class. Letters are the lengths of an array of float64 ("#": of
+        int64) as in einsum: equal letters are equal lengths, `s` is the number of `points`, "..."
+        are the other lengths that the array has now. "?": None, if it is None now.
     """
 
-    kept: ClassVar[tuple[str, ...]] = ()
+    kept: ClassVar[Any] = {}
     state_name: ClassVar[str]
     classes_by_name: ClassVar[dict[str, type[Stateful]]] = {}
 
@@ -43,11 +48,18 @@ class Stateful:
         return {"class": self.state_name, **parts}
 
     def load_state_dict(self, state: StateReader) -> None:
-        """Take over a state that an object of this class wrote; `check` refuses what is damaged."""
+        """Take over a state that an object of this class wrote; a damaged one is a `StateError`."""
         if not self.kept:
             raise state.refusal("class", "has no state")
-        for name in self.kept:
-            setattr(self, name, state.value(name.lstrip("_")))
+        lengths: dict[str, int] = {}
+        for name, form in self.kept.items():
+            key, now = name.lstrip("_"), getattr(self, name, None)
+            value = state.value(key)
+            if not _fits(value, form, now, lengths):
+                raise state.refusal(key, "is not what it must be")
+            if name == "points":
+                lengths["s"] = 0 if value is None else value.size
+            setattr(self, name, value)
         self.check(state)
 
     def check(self, state: StateReader) -> None:
@@ -61,8 +73,7 @@ class Stateful:
     def _plain(self, name: str, value: Any) -> Any:
         if isinstance(value, Stateful):
             return value.state_dict()
-        if isinstance(value, np.generic):  # a number that NumPy computed
-            value = value.item()
+        value = value.item() if isinstance(value, np.generic) else value
         if isinstance(value, np.ndarray):
             legal = value.dtype.str in ("<f8", "<i8", "<i4")
         else:
@@ -73,8 +84,31 @@ class Stateful:
         return value
 
 
+def _fits(value: Any, form: Any, now: Any, lengths: dict[str, int]) -> bool:
+    """Whether a value has this form; `lengths` by letter are noted, and compared."""
+    if form is int:
+        return type(value) is int and 0 <= value < 2**63
+    if form is float or form == "any":
+        if isinstance(now, np.ndarray) and isinstance(value, np.ndarray):
+            return bool(value.shape == now.shape and value.dtype == now.dtype)
+        return type(value) is float and (form == "any" or math.isfinite(value))
+    if isinstance(form, type):
+        return isinstance(value, form) or (value is None and now is None)
+    if form[-1] == "?":
+        if value is None or now is None:
+            return value is None and now is None
+        form = form[:-1]
+    letters = form.strip("#.")
+    dtype = np.int64 if form[0] == "#" else np.float64
+    if not isinstance(value, np.ndarray) or value.dtype != dtype or value.ndim < len(letters):
+        return False
+    rest = now.shape[len(letters) :] if form.endswith("...") and now is not None else ()
+    same = all(n == lengths.setdefault(c, n) for c, n in zip(letters, value.shape, strict=False))
+    return same and value.shape[len(letters) :] == rest
+
+
 class StateReader:
-    """A state that is read: what is missing, unknown or of another type is a `StateError`.
+    """A state that is read: what is missing or unknown is a `StateError`.
 
     Parameters
     ----------
@@ -89,84 +123,53 @@ class StateReader:
     ) -> None:
         self._content, self._context, self._path = dict(content), context, path
 
-    def load(self, target: Stateful) -> None:
-        """Let an object take over this state, all of it."""
-        name = self._take("class")
-        if name != target.state_name:
-            raise self.refusal("class", f"must be {target.state_name}")
-        target.load_state_dict(self)
-
     def part(self, name: str, **context: Any) -> StateReader:
         """A state within this one; `context` replaces attributes that its objects share."""
-        content = self._take(name)
+        content = self.take(name)
         if not isinstance(content, Mapping):
             raise self.refusal(name, "must be a group of values")
         return StateReader(content, {**self._context, **context}, f"{self._path}{name}.")
 
-    def value(self, name: str) -> Any:
-        """A number, text, None, a finite array that may be changed, or an object."""
+    def value(self, name: str, target: Stateful | None = None) -> Any:
+        """A number, text, None, a finite array that may be changed, or an object.
+
+        An object of the class of `target` is loaded into it.
+        """
         value = self._content.get(name)
         if isinstance(value, Mapping):
-            part = self.part(name)
-            kind = Stateful.classes_by_name.get(str(part._content.get("class")))
-            if kind is None:
-                raise self.refusal(name, "is of an unknown class")
-            target = kind.__new__(kind)
-            vars(target).update(self._context)
-            with part:
-                part.load(target)
+            with self.part(name) as part:
+                kind = Stateful.classes_by_name.get(str(part.take("class")))
+                if kind is None:
+                    raise self.refusal(name, "is of an unknown class")
+                if type(target) is not kind:
+                    target = kind.__new__(kind)
+                    vars(target).update(self._context)
+                target.load_state_dict(part)
             return target
+        value = self.take(name)
         if isinstance(value, np.ndarray):
-            return self.array(name, (None,) * value.ndim, value.dtype.type)
-        value = self._take(name)
+            if not np.isfinite(value).all():
+                raise self.refusal(name, "has values that are not finite")
+            return value.copy(order="K")
         if not isinstance(value, bool | int | float | str | None):
             raise self.refusal(name, "is of an unknown type")
         return value
 
-    def array(
-        self, name: str, shape: tuple[int | None, ...], dtype: type[np.generic] = np.float64
-    ) -> NDArray[Any]:
-        """A finite array of this type and shape (None: any length); a copy in its own order."""
-        return self.check_array(name, self._take(name), shape, dtype).copy(order="K")
-
-    def check_array(
-        self,
-        name: str,
-        value: Any,
-        shape: tuple[int | None, ...],
-        dtype: type[np.generic] = np.float64,
-    ) -> NDArray[Any]:
-        """`value`, if it is a finite array of this type and shape."""
-        if not isinstance(value, np.ndarray) or value.dtype != np.dtype(dtype):
-            raise self.refusal(name, f"must be an array of {np.dtype(dtype)}")
-        lengths = zip(shape, value.shape, strict=False)
-        if len(shape) != value.ndim or any(want not in (None, have) for want, have in lengths):
-            raise self.refusal(name, f"has the shape {value.shape}")
-        if not np.isfinite(value).all():
-            raise self.refusal(name, "has values that are not finite")
-        return value
-
     def integer(self, name: str, at_most: int = 2**60) -> int:
-        """An integer from 0 on."""
-        return self.check_integer(name, self._take(name), at_most)
-
-    def check_integer(self, name: str, value: Any, at_most: int = 2**60) -> int:
-        """`value`, if it is an integer from 0 to `at_most`."""
+        """An integer from 0 to `at_most`."""
+        value = self.take(name)
         if type(value) is not int or not 0 <= value <= at_most:
             raise self.refusal(name, f"must be an integer from 0 to {at_most}")
         return value
 
-    def number(self, name: str) -> float:
-        """A finite float."""
-        return self.check_number(name, self._take(name))
-
-    def check_number(self, name: str, value: Any, finite: bool = True) -> float:
-        """`value`, if it is a float."""
-        if type(value) is not float or (finite and not math.isfinite(value)):
-            raise self.refusal(name, "must be a number")
+    def array(self, name: str, form: str) -> Any:
+        """A finite array of this form."""
+        value = self.value(name)
+        if not _fits(value, form, None, {}):
+            raise self.refusal(name, "is not the array that it must be")
         return value
 
-    def __enter__(self) -> StateReader:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
@@ -178,7 +181,8 @@ class StateReader:
         """The error for a value that is not as it must be."""
         return StateError(f"{self._path}{name} {problem}")
 
-    def _take(self, name: str) -> Any:
+    def take(self, name: str) -> Any:
+        """A value, whatever it is."""
         try:
             return self._content.pop(name)
         except KeyError:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, cast
 import numpy as np
 
 from ahpatron_cli.atomic import Output, format_of_suffix, open_atomically
-from ahpatron_cli.core.multiclass import predicted
+from ahpatron_cli.core.tally import predicted
 from ahpatron_cli.data.labels import Labels, show
 from ahpatron_cli.output.escape import spreadsheet_text
 

@@ -53,7 +53,7 @@ class Passes:
 
     def load(self, folder: str, name: str, rows: int) -> None:
         """The first rows of a data set in its random order, or a made stream of three classes."""
-        from ahpatron_cli.core.rows import rows_in
+        from ahpatron_cli.core.rows import CsrRows
         from ahpatron_cli.data.dataset import Preparation, load
         from ahpatron_cli.data.source import open_source
 
@@ -66,7 +66,9 @@ class Passes:
         with open_source(str(Path(folder) / f"{name}.svm.xz")) as source:
             whole = load(source, Preparation()).whole()
         order = np.random.default_rng([0, 0]).permutation(len(whole.labels))[:rows]
-        self.rows, self.labels, self.classes = rows_in(whole.rows, order), whole.labels[order], 2
+        self.rows, self.labels, self.classes = whole.rows, whole.labels[order], 2
+        sparse = isinstance(self.rows, CsrRows)
+        self.rows = self.rows.take(order) if sparse else self.rows[order]
 
     def _part(self, start: int, stop: int) -> tuple[Any, Any]:
         from ahpatron_cli.core.rows import rows_of

@@ -41,7 +41,7 @@ import numpy as np  # threads are pinned
 from paper import DATASETS, EPSILONS, FIGURES, Dataset
 
 from ahpatron_cli.core import REGISTRY, Gaussian, Player
-from ahpatron_cli.core.rows import CsrRows, Floats, Rows, compressed, rows_in
+from ahpatron_cli.core.rows import CsrRows, Floats, Rows, compressed
 from ahpatron_cli.data.dataset import Dataset as Loaded
 from ahpatron_cli.data.dataset import Preparation, load
 from ahpatron_cli.data.source import open_source
@@ -151,7 +151,10 @@ def stream(trial: Trial, loaded: Loaded) -> tuple[Rows, Floats]:
         labels = np.where(wrong, -labels, labels)
     elif trial.experiment == "sorted":
         sorted_ = np.argsort(labels, kind="stable")
-        rows, labels = rows_in(rows, sorted_), labels[sorted_]
+        rows, labels = (
+            (rows.take(sorted_) if isinstance(rows, CsrRows) else rows[sorted_]),
+            labels[sorted_],
+        )
     elif trial.experiment == "swap":
         dense = rows.dense() if isinstance(rows, CsrRows) else rows
         moved = dense[:, np.random.default_rng([18, trial.repeat]).permutation(dense.shape[1])]

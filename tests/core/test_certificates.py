@@ -38,7 +38,7 @@ def certified(
     kernel = Gaussian(sigma=0.8)
     player = play(REGISTRY[learner](**params), stream.X, stream.y, kernel)
     in_force = player.learner.params()
-    counts = {**vars(player.tally), **player.learner.statistics()}
+    counts = {**player.tally.counts(), **player.learner.statistics()}
     radii = radii_of(learner, in_force)
     candidates = comparators(lambda: [(stream.X, stream.y)], len(stream.y), kernel, radii)
     return certify(learner, in_force, counts, candidates), counts

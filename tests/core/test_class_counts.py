@@ -25,7 +25,8 @@ def counted(scores: list[float], labels: list[int]) -> tuple[int, int, int]:
 
 
 def counts(tally: Tally) -> tuple[int, int, int]:
-    return tally.positives, tally.false_positives, tally.baseline_mistakes
+    confusion = tally.confusion
+    return int(confusion[1].sum()), int(confusion[0, 1]), tally.baseline_mistakes
 
 
 @given(streams(), st.sampled_from([Ahpatron(budget=4), Perceptron()]), st.integers(1, 80))

@@ -11,8 +11,9 @@ import pytest
 
 from ahpatron_cli.core import REGISTRY, Gaussian, Player
 from ahpatron_cli.core.errors import NumericalError, ParameterError, StateError
-from ahpatron_cli.core.multiclass import ClassPlayer, SharedPlayer, make_player, predicted
+from ahpatron_cli.core.multiclass import ClassPlayer, SharedPlayer, make_player
 from ahpatron_cli.core.rows import Floats, compressed
+from ahpatron_cli.core.tally import predicted
 from reference import class_twins
 from reference import kernels as formulas
 

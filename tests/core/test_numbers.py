@@ -122,7 +122,6 @@ def test_ridges_lost_in_rounding_and_huge_ones(ridge: float) -> None:
     for selection in ("magnitude", "greedy"):
         player = play(Ahpatron(budget=20, ridge=ridge, selection=selection), X, stream.y)
         assert player.tally.mistakes < 150
-        assert player.f.norm_drift < 1e-6
 
 
 def test_a_radius_far_below_the_step() -> None:

@@ -45,8 +45,8 @@ def test_reading_changes_nothing(case: Case, form: type) -> None:
             read.scores(rows)
         X, y = form(STREAM.X[now : now + 50]), STREAM.y[now : now + 50]
         np.testing.assert_array_equal(read.feed(X, y), unread.feed(X, y))
-    read.tally.seconds = unread.tally.seconds
-    assert read.tally == unread.tally
+    assert read.tally.rounds == unread.tally.rounds
+    np.testing.assert_array_equal(read.tally.confusion, unread.tally.confusion)
     assert read.f.norm == unread.f.norm
 
 

@@ -17,31 +17,33 @@ from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
 
 from ahpatron_cli.core.errors import LearnerLoadError
-from ahpatron_cli.core.learners.ahpatron import AVP as AVP
-from ahpatron_cli.core.learners.ahpatron import Ahpatron as Ahpatron
-from ahpatron_cli.core.learners.ahpatron import AhpatronPlus as AhpatronPlus
-from ahpatron_cli.core.learners.alma2 import Alma as Alma
-from ahpatron_cli.core.learners.arow import Arow as Arow
-from ahpatron_cli.core.learners.base import Learner as Learner
-from ahpatron_cli.core.learners.bpa_s import BpaS as BpaS
-from ahpatron_cli.core.learners.features import FOGD as FOGD
-from ahpatron_cli.core.learners.features import NOGD as NOGD
-from ahpatron_cli.core.learners.features import SkeGD as SkeGD
-from ahpatron_cli.core.learners.gradient import BSGD as BSGD
-from ahpatron_cli.core.learners.gradient import Bogd as Bogd
-from ahpatron_cli.core.learners.gradient import BogdPlusPlus as BogdPlusPlus
-from ahpatron_cli.core.learners.gradient import Norma as Norma
-from ahpatron_cli.core.learners.gradient import Silk as Silk
-from ahpatron_cli.core.learners.krls import KRLS as KRLS
-from ahpatron_cli.core.learners.perceptrons import BudgetPerceptron as BudgetPerceptron
-from ahpatron_cli.core.learners.perceptrons import Forgetron as Forgetron
-from ahpatron_cli.core.learners.perceptrons import Perceptron as Perceptron
-from ahpatron_cli.core.learners.perceptrons import RandomBudgetPerceptron as RandomBudgetPerceptron
-from ahpatron_cli.core.learners.perceptrons import TighterPerceptron as TighterPerceptron
-from ahpatron_cli.core.learners.polk import Polk as Polk
-from ahpatron_cli.core.learners.pomdr import POMDR as POMDR
-from ahpatron_cli.core.learners.projectron import Projectron as Projectron
-from ahpatron_cli.core.learners.projectron import ProjectronPlusPlus as ProjectronPlusPlus
+from ahpatron_cli.core.learners.ahpatron import AVP, Ahpatron, AhpatronPlus
+from ahpatron_cli.core.learners.alma2 import Alma
+from ahpatron_cli.core.learners.arow import Arow
+from ahpatron_cli.core.learners.base import Learner
+from ahpatron_cli.core.learners.bpa_s import BpaS
+from ahpatron_cli.core.learners.features import FOGD, NOGD, SkeGD
+from ahpatron_cli.core.learners.gradient import BSGD, Bogd, BogdPlusPlus, Norma, Silk
+from ahpatron_cli.core.learners.krls import KRLS
+from ahpatron_cli.core.learners.perceptrons import (
+    BudgetPerceptron,
+    Forgetron,
+    Perceptron,
+    RandomBudgetPerceptron,
+    TighterPerceptron,
+)
+from ahpatron_cli.core.learners.polk import Polk
+from ahpatron_cli.core.learners.pomdr import POMDR
+from ahpatron_cli.core.learners.projectron import Projectron, ProjectronPlusPlus
+
+# fmt: off
+__all__ = [
+    "AVP", "BSGD", "FOGD", "KRLS", "NOGD", "POMDR", "REGISTRY", "Ahpatron", "AhpatronPlus", "Alma",
+    "Arow", "Bogd", "BogdPlusPlus", "BpaS", "BudgetPerceptron", "Forgetron", "Learner", "Norma",
+    "Perceptron", "Polk", "Projectron", "ProjectronPlusPlus", "RandomBudgetPerceptron", "Silk",
+    "SkeGD", "TighterPerceptron", "find_learner", "learner_source", "register",
+]
+# fmt: on
 
 GROUP = "ahpatron.learners"
 GUIDE = "docs/own-learners.md"

@@ -13,7 +13,6 @@ from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.learners.base import REST, SHARED, Learner, multiclass_parameter
 from ahpatron_cli.core.numerics import under
 from ahpatron_cli.core.parameters import as_in, choice, integer, real
-from ahpatron_cli.core.state import StateReader
 
 
 class Aggressive(Learner):
@@ -36,9 +35,6 @@ class Aggressive(Learner):
         if self.schedule == "adaptive" and math.isinf(self.radius):
             message = "radius must be a finite number > 0 where schedule is adaptive, got inf"
             raise ParameterError(message, "radius")
-
-    def check(self, state: StateReader) -> None:
-        state.check_integer("nonpositive_margins", self.nonpositive_margins)
 
     def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> Expansion:
         self.update_below = under(1.0 - self.epsilon)
@@ -155,10 +151,6 @@ class Ahpatron(Aggressive):
             message = "selection must be magnitude or nearest where multiclass is shared"
             raise ParameterError(f"{message}, got greedy", "selection")
 
-    def check(self, state: StateReader) -> None:
-        super().check(state)
-        state.check_integer("halvings", self.halvings)
-
     def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> Expansion:
         super().begin(kernel)
         return Expansion(kernel, classes, gram=True)
@@ -186,9 +178,11 @@ class Ahpatron(Aggressive):
         return {**super().statistics(), "zeta": self.gaps / (self.radius * J) if J else None}
 
     def warnings(self, f: Expansion) -> list[str]:
-        if not self.unscaled:
-            return []
-        return [f"{self.unscaled} of {self.halvings} halvings projected f to zero: not rescaled"]
+        of = f"{self.unscaled} of {self.halvings} halvings"
+        messages = [f"{of} projected f to zero: not rescaled"] if self.unscaled else []
+        if f.norm_drift > 1e-6:
+            messages.append(f"the tracked norm of f was off by {f.norm_drift:.1e} before a halving")
+        return messages
 
 
 @dataclass

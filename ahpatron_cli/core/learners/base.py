@@ -106,21 +106,14 @@ class Learner(Declared, Stateful):
 
     def load_state_dict(self, state: StateReader) -> None:
         for name in self.kept:
-            key, value, initial = (
-                name.lstrip("_"),
-                state.value(name.lstrip("_")),
-                getattr(self, name),
-            )
-            numbers = all(type(number) in (int, float) for number in (value, initial))
-            if type(value) is not type(initial) and not numbers:
-                raise state.refusal(key, "is of another type")
+            value, now = state.value(name.lstrip("_")), getattr(self, name)
+            numbers = type(value) in (int, float) and type(now) in (int, float)
+            if type(value) is not type(now) and not (numbers and value >= 0):
+                raise state.refusal(name.lstrip("_"), "is of another type")
+            if type(value) is int and value < 0 <= now:
+                raise state.refusal(name.lstrip("_"), "is negative")
             setattr(self, name, value)
         self.check(state)
-
-
-def mistaken(y: Any, margin: Any) -> Any:
-    """Whether sign(f(x)) ≠ y, where sign(0) = +1; of floats, or of each entry of arrays."""
-    return (margin < 0) | ((margin == 0) & (y < 0))
 
 
 def multiclass_parameter(*words: str) -> Any:

@@ -180,13 +180,12 @@ class SkeGD(GradientLearner):
         f.add(self.weight * self.step * y)
         if f.size == self.budget and isinstance(f, Expansion):
             sketches = Sketches(f, self.sketch, self.samples, self.rank, self.rng)
-            f.successor = LinearModel(sketches, sketches.w, f.size)
+            f.successor = LinearModel(sketches, sketches.w)
             self.update_below = math.inf  # rounds are counted from now on
         return True
 
     def admit(self, f: LinearModel) -> None:
         """Admit the current example to the sketches."""
         assert isinstance(f.features, Sketches)
-        assert f.size is not None
-        x = f.block.slice(f.t, f.t + 1)
-        f.refit(f.features.admit(x, f.w), f.size + 1)
+        x = f.block.subset(np.array([f.t]))
+        f.refit(f.features.admit(x, f.w))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -14,22 +15,16 @@ from ahpatron_cli.core.parameters import real
 from ahpatron_cli.core.points import Points
 from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.core.span import SpanExpansion, Symmetric
-from ahpatron_cli.core.state import StateReader
 
 
 class LeastSquares(SpanExpansion):
     """An expansion with `P = (DᵀD)^{-1}`, the rows of D being the projections d of the rounds."""
 
-    kept = (*SpanExpansion.kept, "P")
+    kept: ClassVar[Any] = {**SpanExpansion.kept, "P": Symmetric}
 
     def __init__(self, kernel: Kernel, *, gram: bool) -> None:
         super().__init__(kernel, gram=gram)
         self.P = Symmetric()
-
-    def check(self, state: StateReader) -> None:
-        super().check(state)
-        if not isinstance(self.P, Symmetric) or self.P.size != self.size:
-            raise state.refusal("P", "is not that of S")
 
     def open(self, block: Points) -> None:
         super().open(block)

@@ -72,7 +72,7 @@ class Forgetron(Learner):
     kept = ("mistakes", "cost")
 
     def check(self, state: StateReader) -> None:
-        if not self.cost <= 15 / 32 * state.check_integer("mistakes", self.mistakes) + SLACK:
+        if not self.cost <= 15 / 32 * self.mistakes + SLACK:
             raise state.refusal("cost", "is larger than mistakes allow")
 
     def update(self, f: Expansion, y: float, margin: float) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
@@ -35,7 +35,13 @@ class HintedExpansion(SpanExpansion):
         The first λ.
     """
 
-    kept = (*SpanExpansion.kept, "_memory", "hint_weight", "recent", "labels")
+    kept: ClassVar[Any] = {
+        **SpanExpansion.kept,
+        "hint_weight": float,
+        "recent": Points,
+        "labels": "r",
+    }
+    fixed = (*SpanExpansion.fixed, "_memory")
     recent: Points | None
 
     def __init__(self, kernel: Kernel, memory: int, most: int, hint_weight: float) -> None:
@@ -45,17 +51,9 @@ class HintedExpansion(SpanExpansion):
 
     def check(self, state: StateReader) -> None:
         super().check(state)
-        if not (self.recent is None or isinstance(self.recent, Points)):
-            raise state.refusal("recent", "are not examples")
         size = 0 if self.recent is None else self.recent.size
-        state.check_array("labels", self.labels, (size,))
-        state.check_number("hint_weight", self.hint_weight)
-        if state.check_integer("memory", self._memory) < size:
-            raise state.refusal("recent", "holds more rounds than the memory")
-
-    @property
-    def form(self) -> tuple[Any, ...]:
-        return *super().form, self._memory
+        if size != len(self.labels) or size > self._memory:
+            raise state.refusal("recent", "are not the last rounds")
 
     def open(self, block: Points) -> None:
         super().open(block)
@@ -82,10 +80,11 @@ class HintedExpansion(SpanExpansion):
     def hint(self, t: int) -> float:
         """h(x) of round t."""
         now = self._before + t
-        M = min(now, self._memory)
+        M: int = min(now, self._memory)
         if not M:
             return 0.0
-        total: float = ddot(self._H, self._signs, M, t * len(self._signs) + now - M, 1, now - M)
+        start = t * len(self._signs) + now - M
+        total: float = ddot(self._H, self._signs, M, start, 1, now - M)
         return total / M
 
     def hint_of(self, d: Floats) -> float:
@@ -156,8 +155,7 @@ class POMDR(Learner):
     reports = ("halvings",)
 
     def check(self, state: StateReader) -> None:
-        state.check_integer("halvings", self.halvings)
-        if state.check_number("surprise", self.surprise) < 0:
+        if self.surprise < 0:
             raise state.refusal("surprise", "is negative")
 
     def resolved(self, horizon: int | None) -> Self:

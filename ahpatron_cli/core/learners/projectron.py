@@ -10,11 +10,11 @@ from ahpatron_cli.core.learners.base import (
     Learner,
     check_support,
     max_support_parameter,
-    mistaken,
 )
 from ahpatron_cli.core.numerics import DRIFT, HINGE, NEAR_SPAN
 from ahpatron_cli.core.parameters import choice, integer, real
 from ahpatron_cli.core.span import SpanExpansion
+from ahpatron_cli.core.tally import mistaken
 
 
 @dataclass

@@ -1,0 +1,144 @@
+"""Counts over the rounds of a pass, with two classes (-1 and +1) or several (0, 1, …)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from ahpatron_cli.core.numerics import CANCELLED, NEAR_TIE
+from ahpatron_cli.core.rows import Floats, Integers
+from ahpatron_cli.core.state import StateReader
+
+
+def mistaken(y: Any, margin: Any) -> Any:
+    """Whether sign(f(x)) ≠ y, where sign(0) = +1; of floats, or of each entry of arrays."""
+    return (margin < 0) | ((margin == 0) & (y < 0))
+
+
+def predicted(scores: Floats) -> Integers:
+    """Predicted class of each row of scores: the largest; of equal ones up to rounding, the first.
+
+    Parameters
+    ----------
+    scores : array of shape (n, k)
+
+    Returns
+    -------
+    array of int of shape (n,)
+    """
+    slack = CANCELLED * np.abs(scores).max(axis=1, keepdims=True)
+    return np.asarray((scores >= scores.max(axis=1, keepdims=True) - slack).argmax(axis=1))
+
+
+def class_margins(scores: Floats, labels: Floats) -> tuple[Floats, Integers]:
+    """Margin `f_y(x) - max_{c≠y} f_c(x)` of each round, and the class that the maximum is of.
+
+    Values that are equal up to rounding have the margin 0, and the first of them is the maximum.
+    """
+    rounds, own = np.arange(len(labels)), labels.astype(np.int64)
+    slack = CANCELLED * np.abs(scores).max(axis=1)
+    others = scores.copy()
+    others[rounds, own] = -np.inf
+    best = others.max(axis=1)
+    margins = scores[rounds, own] - best
+    margins[np.abs(margins) <= slack] = 0.0
+    return margins, (others >= (best - slack)[:, None]).argmax(axis=1)
+
+
+@dataclass(eq=False)
+class Tally:
+    """Counts over the rounds of a pass.
+
+    Attributes
+    ----------
+    confusion : array of int of shape (k, k)
+        Rounds by true class (rows) and predicted class (columns); -1 comes before +1.
+    rounds : int
+    mistakes : int
+        |M_T|: the predicted class is not the true one, where sign(0) = +1.
+    nonpositive_margins : int
+        |M'_T|: y·f(x) <= 0.
+    updates : int
+        With a learner per class, those of all learners.
+    margin_updates : int
+        |N_T|: updates with y·f(x) > 0.
+    near_ties : int
+        Rounds after the first with |f(x)| < 1e-9, or two largest values that are so near: other
+        hardware may predict differently.
+    baseline_mistakes : int
+        Mistakes of predicting the most frequent class so far; +1, or the first, of equal ones.
+    seconds : float
+        Time spent learning.
+    """
+
+    confusion: Integers = field(default_factory=lambda: np.zeros((2, 2), dtype=np.int64))
+    rounds: int = 0
+    nonpositive_margins: int = 0
+    updates: int = 0
+    margin_updates: int = 0
+    near_ties: int = 0
+    baseline_mistakes: int = 0
+    seconds: float = 0.0
+
+    @property
+    def mistakes(self) -> int:
+        return self.rounds - int(self.confusion.trace())
+
+    def counts(self) -> dict[str, Any]:
+        """All counts by name."""
+        return {**vars(self), "mistakes": self.mistakes}
+
+    def count(self, scores: Floats, labels: Floats) -> None:
+        """Count rounds with these f(x) and labels."""
+        k = len(self.confusion)
+        if scores.ndim == 1:
+            true: Any = labels > 0
+            chosen: Any = scores >= 0
+            margins, sizes = scores * labels, np.abs(scores)
+            positives = int(self.confusion[1].sum())
+            before = np.cumsum(labels) - labels + (2 * positives - self.rounds)  # Σ y_s, s < t
+            self.baseline_mistakes += int(np.count_nonzero((before >= 0) != true))
+        else:
+            margins, true = class_margins(scores, labels)[0], labels.astype(np.int64)
+            two, chosen = np.partition(scores, -2, axis=1), predicted(scores)
+            sizes = two[:, -1] - two[:, -2]
+            self.baseline_mistakes += self._baseline(true)
+        cells = np.bincount(k * true + chosen, minlength=k * k).reshape(k, k)
+        self.confusion = self.confusion + cells  # not in place: copies of a tally share the array
+        # f is 0 in the first round of a stream, everywhere: that is no tie
+        self.near_ties += int(np.count_nonzero(sizes[int(self.rounds == 0) :] < NEAR_TIE))
+        self.nonpositive_margins += int(np.count_nonzero(margins <= 0))
+        self.rounds += len(labels)
+
+    def _baseline(self, true: Integers) -> int:
+        counts: list[int] = self.confusion.sum(axis=1).tolist()
+        leader, mistakes = counts.index(max(counts)), 0
+        for y in true.tolist():
+            mistakes += y != leader
+            counts[y] += 1
+            if (-counts[y], y) < (-counts[leader], leader):
+                leader = y
+        return mistakes
+
+    def load_state_dict(self, state: StateReader) -> None:
+        """Take over counts, if a pass can have counted them."""
+        k = len(self.confusion)
+        self.confusion = state.array("confusion", "#kk")
+        for name in ("rounds", "nonpositive_margins", "updates", "margin_updates"):
+            setattr(self, name, state.integer(name))
+        self.near_ties = state.integer("near_ties")
+        self.baseline_mistakes = state.integer("baseline_mistakes")
+        self.seconds, classes = state.value("seconds"), 1 if k == 2 else k
+        if not (
+            len(self.confusion) == k
+            and (self.confusion >= 0).all()
+            and self.confusion.sum() == self.rounds
+            and self.mistakes <= self.nonpositive_margins <= self.rounds
+            and self.margin_updates <= self.updates <= self.rounds * classes
+            and max(self.near_ties, self.baseline_mistakes) <= self.rounds
+            and type(self.seconds) is float
+            and 0 <= self.seconds < np.inf
+        ):
+            raise state.refusal("rounds", "and other counts do not add up")

@@ -12,6 +12,7 @@ of the stream, or where a piece of it ends.
 from __future__ import annotations
 
 import copy
+import math
 import time
 from collections.abc import Sequence
 from typing import Any, Self
@@ -23,7 +24,6 @@ from ahpatron_cli.core.errors import NumericalError, ParameterError
 from ahpatron_cli.core.expansion import Hypothesis
 from ahpatron_cli.core.kernels import Gaussian, Kernel
 from ahpatron_cli.core.learners.base import Learner
-from ahpatron_cli.core.numerics import all_finite
 from ahpatron_cli.core.points import Points
 from ahpatron_cli.core.rows import CsrRows, Floats, Rows, as_double, compressed, rows_from, rows_of
 from ahpatron_cli.core.state import State, StateReader
@@ -129,8 +129,7 @@ class Player:
             f(x) of each round, as it was predicted.
         """
         start = time.perf_counter()
-        rows, signs = self._checked(rows, labels)
-        costs = None if weights is None else self._checked_weights(weights, len(signs))
+        rows, signs, costs = self._checked(rows, labels, weights)
         scores = np.empty((len(signs), *self.shape))
         with np.errstate(over="ignore", invalid="ignore"):
             first, chunk = 0, 64 * self._block  # rows that are made kernel-ready together
@@ -202,59 +201,63 @@ class Player:
                 for start in range(0, points.size, self._block):
                     stop = min(start + self._block, points.size)
                     scores[begin + start : begin + stop] = f.at(points.slice(start, stop))
-        finite = np.isfinite(scores.reshape(len(rows), -1)).all(axis=1)
-        if not finite.all():
-            raise NumericalError("f(x) is not a finite number", int(finite.argmin()), "score")
+        _check_finite(scores)
         return scores
 
-    def run_block(self, block: Points, labels: Floats, weights: Floats | None, first: int) -> Any:
+    def run_block(
+        self, block: Points, labels: Floats, weights: Floats | None, first: int
+    ) -> Floats:
         """Run the rounds of one block, from round `first` on; f(x) of each, as predicted."""
-        learner, f, update = self.learner, self.f, self.learner.update
-        scores = [0.0] * len(labels)
-        costs = None if weights is None else weights.tolist()
-        updates = margin_updates = 0
-        learner.weight = 1.0
-        f.open(block)
+        self.learner.weight = 1.0
+        self.f.open(block)
         try:
-            values, noise, scale, empty = f.values, f.noise, f.scale, f.size == 0
-            below, call = learner.update_below, learner.next_call - first
-            for t, y in enumerate(labels.tolist()):
-                value = values[t]
-                if -noise <= value <= noise:  # perhaps a sum that cancelled
-                    value = f.careful(t)
-                scores[t] = value = value * scale
-                margin = y * value
-                if margin < below or margin == 0.0 > y or empty or t == call:
-                    learner.round, f.t = first + t, t
-                    if costs is not None:
-                        learner.weight = costs[t]
-                    if update(f, y, margin) is not False:
-                        updates += 1
-                        if margin > 0.0:
-                            margin_updates += 1
-                    if f.successor is not None:
-                        f = self._succeed(f)
-                    values, noise, scale, empty = f.values, f.noise, f.scale, f.size == 0
-                    below, call = learner.update_below, learner.next_call - first
-            learner.observe(block)
+            scores, updates, margin_updates = self._run_rounds(labels, weights, first)
+            self.learner.observe(block)
         finally:
-            f.close()
-            self.f = f
-        if not all_finite(scores):
-            row = int(np.isfinite(scores).argmin())
-            raise NumericalError("f(x) is not a finite number", row, "score")
+            self.f.close()
+        if not math.isfinite(scores.sum()):
+            _check_finite(scores)
         self.tally.updates += updates
         self.tally.margin_updates += margin_updates
         return scores
 
-    def _succeed(self, f: Hypothesis) -> Hypothesis:
+    def _run_rounds(
+        self, labels: Floats, weights: Floats | None, first: int
+    ) -> tuple[Floats, int, int]:
+        """The loop: f(x) of each round, the number of updates, and of those with y·f(x) > 0."""
+        learner, f, update = self.learner, self.f, self.learner.update
+        scores = [0.0] * len(labels)
+        costs = None if weights is None else weights.tolist()
+        updates = margin_updates = 0
+        values, noise, scale, empty = f.values, f.noise, f.scale, f.size == 0
+        below, call = learner.update_below, learner.next_call - first
+        for t, y in enumerate(labels.tolist()):
+            value = values[t]
+            if -noise <= value <= noise:  # perhaps a sum that cancelled
+                value = f.careful(t)
+            scores[t] = value = value * scale
+            margin = y * value
+            if margin < below or margin == 0.0 > y or empty or t == call:
+                learner.round, f.t = first + t, t
+                if costs is not None:
+                    learner.weight = costs[t]
+                if update(f, y, margin) is not False:
+                    updates += 1
+                    if margin > 0.0:
+                        margin_updates += 1
+                if f.successor is not None:
+                    f = self._succeed()
+                values, noise, scale, empty = f.values, f.noise, f.scale, f.size == 0
+                below, call = learner.update_below, learner.next_call - first
+        return np.array(scores), updates, margin_updates
+
+    def _succeed(self) -> Any:
         """Continue the open block with the successor of f."""
-        successor, f.successor = f.successor, None
-        assert successor is not None
+        f, self.f = self.f, self.f.successor
+        f.successor = None
         f.close()
-        successor.t = f.t
-        successor.open(f.block)
-        return successor
+        self.f.open(f.block)
+        return self.f
 
     # Rows ---------------------------------------------------------------------------------------
 
@@ -295,8 +298,10 @@ class Player:
             reader.f = copy.deepcopy(self.f)
         return reader.points(rows), reader.f
 
-    def _checked(self, rows: Any, labels: ArrayLike) -> tuple[Rows, Floats]:
-        """Rows and labels in the form that a pass takes, if they fit together."""
+    def _checked(
+        self, rows: Any, labels: ArrayLike, weights: ArrayLike | None
+    ) -> tuple[Rows, Floats, Floats | None]:
+        """Rows, labels and weights in the form that a pass takes, if they fit together."""
         rows, labels = rows_from(rows), np.asarray(labels, dtype=np.float64)
         if labels.shape != (len(rows),):
             message = f"there must be a label for each of {len(rows)} rows, got {labels.shape}"
@@ -304,15 +309,14 @@ class Player:
         problem = self._label_problem(labels)
         if problem is not None:
             raise ValueError(problem)
-        return rows, labels
-
-    def _checked_weights(self, weights: ArrayLike, rounds: int) -> Floats | None:
+        if weights is None:
+            return rows, labels, None
         weights = np.asarray(weights, dtype=np.float64)
-        if weights.shape != (rounds,) or not ((weights > 0) & (weights < np.inf)).all():
+        if weights.shape != labels.shape or not ((weights > 0) & (weights < np.inf)).all():
             raise ValueError("there must be a finite weight > 0 for each row")
         if not self.learner.takes_costs and (weights != 1).any():
             raise ParameterError(f"{self.learner.name} cannot weigh examples", "weights")
-        return weights
+        return rows, labels, weights
 
     def _label_problem(self, labels: Floats) -> str | None:
         return None if (np.abs(labels) == 1).all() else "labels must be -1 and +1"
@@ -382,6 +386,12 @@ class Player:
         if most is not None and f.size is not None and f.size > most:
             raise state.refusal("f", "keeps more examples than the budget")
         self.f = f
+
+
+def _check_finite(scores: Floats) -> None:
+    finite = np.isfinite(scores.reshape(len(scores), -1)).all(axis=1)
+    if not finite.all():
+        raise NumericalError("f(x) is not a finite number", int(finite.argmin()), "score")
 
 
 def _one_row(row: Any) -> Any:

@@ -14,7 +14,6 @@ from typing import Any
 import numpy as np
 
 from ahpatron_cli.core.engine import Player
-from ahpatron_cli.core.errors import NumericalError
 from ahpatron_cli.core.expansion import Hypothesis
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.learners.base import SHARED, Learner
@@ -70,51 +69,38 @@ class SharedPlayer(ClassPlayer):
     def _begin(self) -> None:
         self.f = self.learner.begin(self.kernel, self.shape)
 
-    def run_block(
-        self, block: Points, labels: Floats, weights: Floats | None, first: int
-    ) -> Floats:
+    def _run_rounds(
+        self, labels: Floats, weights: Floats | None, first: int
+    ) -> tuple[Floats, int, int]:
         learner, f, rounds = self.learner, self.f, len(labels)
         scores = np.empty((rounds, *self.shape))
         updates = margin_updates = t = 0
-        learner.weight = 1.0
-        f.open(block)
-        try:
-            while t < rounds:
-                ahead = 1 if learner.update_below == math.inf else LOOK_AHEAD
-                stop = min(t + ahead, rounds)
-                scores[t:stop] = values = f.class_values(t, stop)
-                margins, rivals = class_margins(values, labels[t:stop])
-                due = margins < learner.update_below
-                if t <= learner.next_call - first < stop:
-                    due[int(learner.next_call) - first - t] = True
-                if f.size == 0:
-                    due[0] = True
-                if not due.any():
-                    t = stop
-                    continue
-                i = int(due.argmax())
-                t += i
-                y = np.zeros(self.shape)
-                y[int(labels[t])], y[rivals[i]] = 1.0, -1.0
-                learner.round, f.t, margin = first + t, t, margins.item(i)
-                if weights is not None:
-                    learner.weight = weights.item(t)
-                if learner.update(f, y, margin) is not False:
-                    updates += 1
-                    margin_updates += margin > 0
-                if f.successor is not None:
-                    f = self._succeed(f)
-                t += 1
-            learner.observe(block)
-        finally:
-            f.close()
-            self.f = f
-        if not np.isfinite(scores).all():
-            row = int(np.isfinite(scores).all(axis=1).argmin())
-            raise NumericalError("f(x) is not a finite number", row, "score")
-        self.tally.updates += updates
-        self.tally.margin_updates += margin_updates
-        return scores
+        while t < rounds:
+            ahead = 1 if learner.update_below == math.inf else LOOK_AHEAD
+            stop = min(t + ahead, rounds)
+            scores[t:stop] = values = f.class_values(t, stop)
+            margins, rivals = class_margins(values, labels[t:stop])
+            due = margins < learner.update_below
+            due[0] |= f.size == 0
+            if t <= learner.next_call - first < stop:
+                due[int(learner.next_call) - first - t] = True
+            if not due.any():
+                t = stop
+                continue
+            i = int(due.argmax())
+            t += i
+            y = np.zeros(self.shape)
+            y[int(labels[t])], y[rivals[i]] = 1.0, -1.0
+            learner.round, f.t, margin = first + t, t, margins.item(i)
+            if weights is not None:
+                learner.weight = weights.item(t)
+            if learner.update(f, y, margin) is not False:
+                updates += 1
+                margin_updates += margin > 0
+            if f.successor is not None:
+                f = self._succeed()
+            t += 1
+        return scores, updates, margin_updates
 
 
 class OneAgainstRestPlayer(ClassPlayer):

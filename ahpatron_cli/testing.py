@@ -51,6 +51,11 @@ def check_learner(kind: type[Learner], reference: Reference | None = None, **par
         A reference implementation that it must be equal to.
     **params
         Parameters of the learner; T is the length of the stream if it is needed.
+
+    Examples
+    --------
+    >>> from ahpatron_cli.core import RandomBudgetPerceptron
+    >>> check_learner(RandomBudgetPerceptron, budget=20)
     """
     learner = kind(**params)
     for stream in _streams():

@@ -201,6 +201,15 @@ def make_player(
     classes : int, default=2
     **others
         Further parameters of `Player`.
+
+    Examples
+    --------
+    >>> from ahpatron_cli.core import Arow, make_player
+    >>> player = make_player(Arow(budget=10), classes=3)
+    >>> player.feed([[0.0], [5.0], [9.0], [0.1]], [0, 1, 2, 0]).shape
+    (4, 3)
+    >>> player.tally.mistakes
+    2
     """
     if classes == 2:
         return Player(learner, kernel, **others)

@@ -27,6 +27,11 @@ def predicted(scores: Floats) -> Integers:
     Returns
     -------
     array of int of shape (n,)
+
+    Examples
+    --------
+    >>> predicted(np.array([[0.0, 0.0, -1.0], [0.1, 0.2, 0.3]])).tolist()
+    [0, 2]
     """
     slack = CANCELLED * np.abs(scores).max(axis=1, keepdims=True)
     return np.asarray((scores >= scores.max(axis=1, keepdims=True) - slack).argmax(axis=1))

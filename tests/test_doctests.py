@@ -1,0 +1,30 @@
+"""Examples in docstrings of public names: they run, and every name has one."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+
+import pytest
+
+NAMES = {
+    "ahpatron_cli.core.engine": ("Player", "play"),
+    "ahpatron_cli.core.kernels": ("Gaussian",),
+    "ahpatron_cli.core.learners.base": ("Learner",),
+    "ahpatron_cli.core.multiclass": ("make_player",),
+    "ahpatron_cli.core.rows": ("CsrRows",),
+    "ahpatron_cli.core.tally": ("predicted",),
+    "ahpatron_cli.estimator": ("OnlineKernelClassifier",),
+    "ahpatron_cli.testing": ("check_learner",),
+}
+
+
+@pytest.mark.parametrize("module", NAMES)
+def test_examples_in_docstrings(module: str) -> None:
+    loaded = importlib.import_module(module)
+    finder, runner = doctest.DocTestFinder(), doctest.DocTestRunner()
+    examples = {test.name: test for test in finder.find(loaded) if test.examples}
+    for name in NAMES[module]:
+        assert f"{module}.{name}" in examples, f"{name} has no example"
+    for test in examples.values():
+        assert runner.run(test).failed == 0

@@ -12,6 +12,7 @@ import inspect
 import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from functools import cached_property
 from importlib import metadata
 from pathlib import Path
 from typing import Any, TypeAlias, TypeVar
@@ -63,27 +64,30 @@ K = TypeVar("K", bound=Kind)
 class Registry(Mapping[str, Kind]):
     """Learners by name, those of this package first.
 
-    Entry points are looked up when a name is not known, or all names are asked for; what they point
-    to is imported when it is asked for itself. Names of this package take precedence.
+    Entry points are looked up when a name is not known or all names are requested, and imported
+    when requested by name. Names of this package take precedence.
     """
 
     def __init__(self, kinds: tuple[Kind, ...]) -> None:
         self._kinds = {kind.name: kind for kind in kinds}
-        self._points: dict[str, metadata.EntryPoint] | None = None
+
+    @cached_property
+    def _points(self) -> dict[str, metadata.EntryPoint]:
+        return {point.name: point for point in metadata.entry_points(group=GROUP)}
 
     def __getitem__(self, name: str) -> Kind:
         if name not in self._kinds:
-            self._kinds[name] = _load_point(self._entry_points()[name])
+            self._kinds[name] = _load_point(self._points[name])
         return self._kinds[name]
 
     def __iter__(self) -> Iterator[str]:
-        return iter(dict.fromkeys([*self._kinds, *self._entry_points()]))
+        return iter(dict.fromkeys([*self._kinds, *self._points]))
 
     def __len__(self) -> int:
         return len(list(iter(self)))
 
     def __contains__(self, name: object) -> bool:
-        return name in self._kinds or name in self._entry_points()
+        return name in self._kinds or name in self._points
 
     def add(self, kind: Kind) -> None:
         """Register a class under its name, which no other class has."""
@@ -92,13 +96,8 @@ class Registry(Mapping[str, Kind]):
         self._kinds[kind.name] = kind
 
     def loaded(self) -> list[Kind]:
-        """Classes that were asked for so far."""
+        """Classes that were requested so far."""
         return list(self._kinds.values())
-
-    def _entry_points(self) -> dict[str, metadata.EntryPoint]:
-        if self._points is None:
-            self._points = {point.name: point for point in metadata.entry_points(group=GROUP)}
-        return self._points
 
 
 REGISTRY = Registry(BUILT_IN)
@@ -124,10 +123,7 @@ def is_path(name: str) -> bool:
 
 
 def learner_source(kind: Kind) -> str:
-    """Where a class comes from, so that a change of it is noticed.
-
-    `built-in`, the distribution and its version, or the SHA-256 of the file that it is in.
-    """
+    """Where a class comes from: `built-in`, distribution and version, or SHA-256 of its file."""
     if kind in BUILT_IN:
         return "built-in"
     for point in metadata.entry_points(group=GROUP):

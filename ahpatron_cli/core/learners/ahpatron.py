@@ -10,9 +10,18 @@ from ahpatron_cli.core.budget import SELECT, project_onto
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.learners.base import REST, SHARED, Learner, multiclass_parameter
+from ahpatron_cli.core.learners.base import (
+    REST,
+    SHARED,
+    Learner,
+    budget_parameter,
+    multiclass_parameter,
+)
 from ahpatron_cli.core.numerics import under
-from ahpatron_cli.core.parameters import as_in, choice, integer, real
+from ahpatron_cli.core.parameters import as_in, choice, real
+
+SCHEDULES = "constant: λ; adaptive: λ_t = λ/√(1 + M'_t/U²), M'_t = rounds with y·f(x) <= 0"
+RESCALE = "norm after a halving, in units of U; keep: the norm from before"
 
 
 class Aggressive(Learner):
@@ -58,14 +67,12 @@ class Aggressive(Learner):
 class AVP(Aggressive):
     """Also learn from margins that are positive but small (Liao et al. 2024, Algorithm 1).
 
-    `f ← Proj_U(f + λ_t·y·κ(x,·))` if `y·f(x) < 1 - ε`, where Proj_U projects f onto the ball of
-    radius U. No budget. An example of weight w gets w·λ_t. Symbols: ε `epsilon`, λ `step`,
-    U `radius`.
+    `f ← Proj_U(f + λ_t·y·κ(x,·))` if `y·f(x) < 1 - ε`; Proj_U projects onto the ball of radius U.
+    No budget. An example of weight w gets w·λ_t. Symbols: ε `epsilon`, λ `step`, U `radius`.
 
     `schedule=constant` with λ = 1, U = ∞, 1/2 < ε < 1 is Corollary 1:
     `|M'_T| <= 2·L_T(f) + ‖f‖² + (1 - 2ε)·|N_T|`. `schedule=adaptive` with λ = 1 and a finite U is
-    Corollary 2: `λ_t = U/√(U² + M'_t)`, where M'_t counts the rounds so far, this one included,
-    with `y·f(x) <= 0`.
+    Corollary 2: `λ_t = U/√(U² + M'_t)`; M'_t counts rounds with `y·f(x) <= 0`, this one included.
     """
 
     name = "avp"
@@ -76,12 +83,7 @@ class AVP(Aggressive):
         "U", "f is kept in the ball of this radius", math.inf, over=0, infinite=True
     )
     step: float = real("λ", "coefficient of a new example; the first one, if adaptive", 1.0, over=0)
-    schedule: str = choice(
-        "λ_t",
-        "constant: λ; adaptive: λ_t = λ/√(1 + M'_t/U²), M'_t = rounds with y·f(x) <= 0",
-        "constant",
-        "adaptive",
-    )
+    schedule: str = choice("λ_t", SCHEDULES, "constant", "adaptive")
 
 
 @dataclass
@@ -94,22 +96,21 @@ class Ahpatron(Aggressive):
 
     `rescale=keep` is `c_t = ‖f_t‖/U` (Theorem 5, and the paper's experiments); a number is a
     constant c_t (Theorem 4: 0.6, with λ = √2·U/√B, B >= 50, U <= √B/4, 3U/√B < ε < 1).
-    By `selection=magnitude` the half with the largest |a| stays, the older where equal, as in the
-    paper (the authors' code keeps the first half, in order of age, whose |a| reaches the median:
-    the same up to ties); by `selection=greedy` the half found by greedy forward projection, after
-    the paper's Remark that the best f̄ is the closest one. By `selection=nearest` only a quarter
-    leaves, the examples that a neighbour replaces best; the theorems are not about it.
+    `selection=magnitude` keeps the half with the largest |a|, the older where equal, as in the
+    paper (its code keeps the first half, by age, whose |a| reaches the median: the same up to
+    ties); `greedy` the half found by greedy forward projection, after the paper's Remark that the
+    best f̄ is the closest one. By `nearest` only a quarter leaves, the examples that a neighbour
+    replaces best; the theorems do not cover it.
 
-    Several classes with `multiclass=shared`: f_c = Σ_i A_ic κ(s_i,·) on one S. If
-    `f_y(x) - max_{c≠y} f_c(x) < 1 - ε`, x joins with +λ_t for y and -λ_t for the class of the
-    maximum, and each f_c is projected onto the ball of radius U. Halvings select by the lengths of
-    the rows of A, project each class and keep its norm.
+    With `multiclass=shared`, f_c = Σ_i A_ic κ(s_i,·) on one S. If `f_y(x) - max_{c≠y} f_c(x)` is
+    below 1 - ε, x joins with +λ_t for y and -λ_t for the class of the maximum, and each f_c is
+    projected. Halvings select by the lengths of the rows of A, and keep the norm of each f_c.
     """
 
     name = "ahpatron"
     title = "Ahpatron: AVP on a budget by halving and projecting (Liao et al. 2024, Algorithm 2)"
 
-    budget: int = integer("B", "most examples kept", default=400, even=True, at_least=2)
+    budget: int = budget_parameter(even=True, at_least=2)
     epsilon: float = as_in(AVP, "epsilon", 0.5)
     radius: float = as_in(
         AVP,
@@ -119,24 +120,14 @@ class Ahpatron(Aggressive):
         derive=lambda self: math.sqrt(self.budget) / 2,
     )
     step: float = as_in(
-        AVP,
-        "step",
-        formula="U/√(4B)",
-        derive=lambda self: self.radius / math.sqrt(4 * self.budget),
+        AVP, "step", formula="U/√(4B)", derive=lambda self: self.radius / math.sqrt(4 * self.budget)
     )
     schedule: str = as_in(AVP, "schedule", "constant")
     ridge: float = real("η", "ridge of the projection at a halving", default=0.0005, over=0)
     selection: str = choice(
         "S_2", "which half stays at a halving; nearest: three quarters stay", *SELECT
     )
-    rescale: float | str = real(
-        "c_t",
-        "norm after a halving, in units of U; keep: the norm from before",
-        default="keep",
-        words=("keep",),
-        over=0,
-        at_most=1,
-    )
+    rescale: float | str = real("c_t", RESCALE, "keep", words=("keep",), over=0, at_most=1)
     multiclass: str = multiclass_parameter(REST, SHARED)
 
     halvings = 0  # J
@@ -170,10 +161,8 @@ class Ahpatron(Aggressive):
         self.unscaled += not new.rescaled
 
     def statistics(self) -> dict[str, int | float | None]:
-        """J, with Lemma 1: `J <= max(2(|M'_T| + |N_T|)/B - 1, 0)` for halves; and
-
-        `ζ̂ = Σ ‖f_t - f̄_t‖ / (U·J)`, the quantity that Theorem 5 depends on.
-        """
+        # Lemma 1, for halves: J <= max(2(|M'_T| + |N_T|)/B - 1, 0).
+        # Theorem 5 depends on ζ̂ = Σ ‖f_t - f̄_t‖ / (U·J).
         J = self.halvings
         return {**super().statistics(), "zeta": self.gaps / (self.radius * J) if J else None}
 
@@ -194,11 +183,9 @@ class AhpatronPlus(Ahpatron):
         f ← Proj_U(f + λ_t·y·κ(x,·))  if  y·f(x) < 1 - ε,    λ_t = λ/√(1 + M'_t/B).
 
     Steps that shrink with the rounds so far with `y·f(x) <= 0` do what choosing ε for each data set
-    does with a constant step. When S is full, the quarter leaves that the rest replaces best: f
-    loses less than by halving, and the choice costs less than a greedy one.
-
-    Theorem 5 requires halves and a constant `λ = U/(2√B)`, so these defaults have no mistake bound.
-    That they make fewer mistakes is measured (tests/benchmarks/ours.py), not proved.
+    does with a constant step. When a quarter leaves, f loses less than by halving. Theorem 5
+    requires halves and a constant `λ = U/(2√B)`: these defaults have no mistake bound. That they
+    make fewer mistakes is measured (tests/benchmarks/ours.py), not proved.
     """
 
     name = "ahpatron+"

@@ -17,10 +17,9 @@ from ahpatron_cli.core.state import StateReader
 class Alma(Learner):
     """Require a margin that shrinks with the number of updates (Gentile 2001, ALMA_p with p = 2).
 
-    With k = 1 at the start: if `y·f(x) <= (1 - α)·β/√k`, then `f ← Proj_1(f + (C/√k)·y·κ(x,·))` and
-    k ← k + 1; Proj_1 projects onto the unit ball. Symbols: α `alpha`, B of the publication `beta`
-    (B is the budget here), C `gain`. The publication divides by ‖x‖; kernels here have κ(x,x) = 1.
-    No budget.
+    With k = 1 at first: if `y·f(x) <= (1 - α)·β/√k`, then `f ← Proj_1(f + (C/√k)·y·κ(x,·))` and
+    k ← k + 1; Proj_1 projects onto the unit ball. No budget. Symbols: α `alpha`, β `beta` (B in the
+    publication), C `gain`. The publication divides by ‖x‖; here κ(x,x) = 1.
     """
 
     name = "alma2"

@@ -13,6 +13,7 @@ from ahpatron_cli.core.learners.base import (
     REST,
     SHARED,
     Learner,
+    budget_parameter,
     multiclass_parameter,
 )
 from ahpatron_cli.core.numerics import (
@@ -26,7 +27,7 @@ from ahpatron_cli.core.numerics import (
     dpotrf,
     dtrsm,
 )
-from ahpatron_cli.core.parameters import integer, real
+from ahpatron_cli.core.parameters import real
 from ahpatron_cli.core.points import Points
 from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.core.span import SpanExpansion, Symmetric
@@ -41,26 +42,14 @@ class SecondOrder(SpanExpansion):
     rounds of the block. Only the products `p_e = K·v_e` are kept up to date: `v_e·k_t` is an entry
     of p_e, so K·u costs O(block) per change and not O(|S|). The vectors u, and a, are computed for
     many updates at once (`solve`): `u_i = A·k_i + Σ_{e<i} s_e·p_e[t_i]·v_e` is triangular.
-
-    Parameters
-    ----------
-    kernel, classes
-        As for `Expansion`.
-    budget : int
-        B.
-
-    Attributes
-    ----------
-    C : Symmetric
-    mended : int
-        How often C had lost positive semidefiniteness to rounding, and was repaired.
     """
 
     kept: ClassVar[Any] = {**SpanExpansion.kept, "C": Symmetric, "mended": int, "_since_check": int}
 
     def __init__(self, kernel: Kernel, budget: int, classes: tuple[int, ...] = ()) -> None:
         super().__init__(kernel, classes, most=budget)
-        self.C, self.mended, self._since_check = Symmetric(), 0, 0
+        self.C, self._since_check = Symmetric(), 0
+        self.mended = 0  # how often C had lost positive semidefiniteness to rounding
 
     def open(self, block: Points) -> None:
         self._log: list[tuple[int, int, Any]] = []  # changes to solve for: round, slot and step
@@ -126,13 +115,7 @@ class SecondOrder(SpanExpansion):
             self._joins.append(count - self._solved)
 
     def learn(self, step: Any, noise: float) -> bool:
-        """`a += step·b·u`, `C -= b·u·uᵀ` with `u = C·k` and `b = 1/(k·u + noise)`.
-
-        Returns
-        -------
-        bool
-            False if k·u is 0: then nothing changes.
-        """
+        """`a += step·b·u`, `C -= b·u·uᵀ`; `u = C·k`, `b = 1/(k·u + noise)`; False if k·u is 0."""
         t, C = self.t, self.C
         count, slot = C.count, C.slots[t]
         if slot < 0:
@@ -192,12 +175,8 @@ class SecondOrder(SpanExpansion):
 
 
 def page_statistic(g: float, right: int, rate: float | None) -> float:
-    """Page's statistic g after so many right rounds and, unless `rate` is None, a mistake.
-
-    With p the `rate` of mistakes before, a right round adds log((1-q)/(1-p)) = log ¾ and a mistake
-    adds log(q/p), where q = p + (1-p)/4.
-    """
-    g = max(0.0, g + right * math.log(0.75))
+    """Page's g (see `Arow`) after so many right rounds and, unless `rate` p is None, a mistake."""
+    g = max(0.0, g + right * math.log(0.75))  # (1-q)/(1-p) = 3/4
     return g if rate is None else g + math.log(0.75 + 0.25 / rate)
 
 
@@ -217,18 +196,16 @@ class Arow(Learner):
     So any margin violation lets x join at first, and only a mistake at last. Page's test watches
     the rate of mistakes p: g = max(0, g + log(q/p)) on a mistake, else g + log((1-q)/(1-p)), with
     q = p + (1-p)/4 and p from the rounds before. If g > alarm, the learner is reset, and the round
-    teaches nothing. Symbols: B `budget`, η `noise`, δ_0 `tolerance`, g_0 `alarm`. An example of
-    weight w has the noise r/w: it counts as w examples would.
+    teaches nothing. An example of weight w has the noise r/w: it counts as w examples would.
+    Symbols: B `budget`, η `noise`, δ_0 `tolerance`, g_0 `alarm`.
 
     `caution` c > 0 is for noisy streams that are short compared with B: t rounds into the stream,
 
         r = max(floor, noise·e² + c·min(1, 8e⁶·√(|S|/t)));  joins if m < (1 - |S|/B)·(1 - 0.8·c·e⁴).
 
-    Several classes share S, Q and C, and a has a column for each (`multiclass=shared`). With t = 1
+    With `multiclass=shared`, the classes share S, Q and C, and a has a column for each. With t = 1
     for the true class y and -1 for the others, m = (f_y - max_{c≠y} f_c)/2, the loss is the mean of
-    max(0, 1 - t_c·f_c)² over the classes, and if m < 1,
-
-        a_c += max(0, 1 - t_c·f_c)·t_c·b·u  for all c.
+    max(0, 1 - t_c·f_c)² over the classes, and `a_c += max(0, 1 - t_c·f_c)·t_c·b·u` if m < 1.
 
     In a fixed span this is AROW, and its mistake bound holds there. How S grows, the noise and the
     restart are ours: that they make fewer mistakes is measured (tests/benchmarks), not proved.
@@ -238,7 +215,7 @@ class Arow(Learner):
     title = "arow: second-order learning in the span of at most B examples (ours, after AROW 2009)"
     takes_costs = True
 
-    budget: int = integer("B", "most examples kept", default=400, at_least=1)
+    budget: int = budget_parameter()
     noise: float = real("η", "r = η·e², e the mean squared hinge loss", default=0.3, over=0)
     floor: float = real("r_0", "least noise r", default=0.001, at_least=1e-5)
     tolerance: float = real(
@@ -322,10 +299,8 @@ class Arow(Learner):
         if rounds:
             named = ", ".join(f"{number:,}" for number in rounds[:10])
             named += f" and {len(rounds) - 10:,} more" if len(rounds) > 10 else ""
-            plural = "s" if len(rounds) > 1 else ""
-            messages.append(
-                f"the mistake rate rose: the learner was reset in round{plural} {named}"
-            )
+            noun = "rounds" if len(rounds) > 1 else "round"
+            messages.append(f"the mistake rate rose: the learner was reset in {noun} {named}")
         if f.mended:
             messages.append(f"the covariance lost its digits {f.mended:,} times, and was repaired")
         return messages

@@ -26,8 +26,8 @@ class Learner(Declared, Stateful):
     """An online learner. Subclasses are dataclasses that define `name`, `title` and `update`.
 
     Parameters are declared with `integer`, `real` and `choice`. What a pass counts are attributes
-    without annotation, with their initial values in the class; those named in `kept` are saved and
-    resumed with a pass. The engine works on a copy, so one object can run on any number of streams.
+    without annotation, with initial values in the class; those named in `kept` are saved. The
+    engine works on a copy, so one object can run on any number of streams.
 
     Attributes
     ----------
@@ -68,22 +68,11 @@ class Learner(Declared, Stateful):
         return Expansion(kernel, classes)
 
     def update(self, f: Any, y: Any, margin: float) -> bool | None:
-        """Change f by the current example.
+        """Change f, which `begin` returned or its successor, by the current example.
 
-        Parameters
-        ----------
-        f : Hypothesis
-            What `begin` returned, or its successor.
-        y : float, or array of shape (k,)
-            -1 or +1; with several classes on one S a direction: +1 for the true class, -1 for the
-            best other class, 0 elsewhere.
-        margin : float
-            y·f(x), as it was predicted.
-
-        Returns
-        -------
-        bool or None
-            False if the round does not count as an update.
+        y is -1 or +1; with k classes on one S an array of shape (k,): +1 for the true class, -1 for
+        the best other class, 0 elsewhere. `margin` is y·f(x), as predicted. Returns False if the
+        round does not count as an update.
         """
         raise NotImplementedError
 
@@ -114,6 +103,11 @@ class Learner(Declared, Stateful):
                 raise state.refusal(name.lstrip("_"), "is negative")
             setattr(self, name, value)
         self.check(state)
+
+
+def budget_parameter(meaning: str = "most examples kept", **changes: Any) -> Any:
+    """Declare B."""
+    return integer("B", meaning, **{"default": 400, "at_least": 1, **changes})
 
 
 def multiclass_parameter(*words: str) -> Any:
@@ -161,13 +155,11 @@ def check_shrinkage(step: float, shrinkage: float) -> None:
 class GradientLearner(Learner):
     """Base of learners with a step η and a horizon T, both filled in when a pass begins."""
 
-    step: float
+    step: float | None
     horizon: int | None
 
     def resolved(self, horizon: int | None) -> Self:
-        """T, the given one or the stream's own, and then η."""
-        T = self.horizon or horizon
-        step: float | None = self.step
+        T, step = self.horizon or horizon, self.step
         if step is None:
             step = 10.0 / math.sqrt(T) if T else 0.1
         return dataclasses.replace(self, horizon=T, step=step)  # type: ignore[call-arg]  # declared

@@ -5,29 +5,28 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from ahpatron_cli.core.expansion import Expansion
-from ahpatron_cli.core.learners.base import Learner
+from ahpatron_cli.core.learners.base import Learner, budget_parameter
 from ahpatron_cli.core.numerics import HINGE, cancelled, first_smallest
-from ahpatron_cli.core.parameters import integer, real
+from ahpatron_cli.core.parameters import real
 
 
 @dataclass
 class BpaS(Learner):
     """Budgeted passive-aggressive learning, simple (Wang, Vucetic 2010, BPA-S).
 
-    If `y·f(x) < 1`, τ = min(C, 1 - y·f(x)). While |S| < B, add x with τ·y. Else, for every r in S,
-    dropping r and giving x the coefficient `β_r = a_r·κ(s_r,x) + τ·y`, the minimiser of
-    `½‖f' - f‖² + C·loss(f')` where only x may change, costs
+    If `y·f(x) < 1`, τ = min(C, 1 - y·f(x)). While |S| < B, add x with τ·y. Else, dropping r from S
+    and adding x with `β_r = a_r·κ(s_r,x) + τ·y`, the minimiser of `½‖f' - f‖² + C·loss(f')`, costs
 
         Q_r = ½(a_r² + β_r² - 2·a_r·β_r·κ(s_r,x)) + C·max(0, 1 - y·f(x) - τ);
 
-    drop the r that costs least, the oldest of equal ones, and add x with β_r.
-    Symbols: B `budget`, C `aggressiveness`. κ(x,x) = 1 is assumed, as in the publication.
+    drop the r that costs least, the oldest of equal ones. κ(x,x) = 1 as in the publication.
+    Symbols: B `budget`, C `aggressiveness`.
     """
 
     name = "bpa-s"
     title = "BPA-S: passive-aggressive, replaces one example (Wang, Vucetic 2010)"
 
-    budget: int = integer("B", "most examples kept", default=400, at_least=1)
+    budget: int = budget_parameter()
     aggressiveness: float = real("C", "largest step", default=1.0, over=0)
     update_below = HINGE
 

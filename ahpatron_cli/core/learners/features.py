@@ -12,7 +12,12 @@ import numpy as np
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.kernels import Gaussian, Kernel
-from ahpatron_cli.core.learners.base import GradientLearner, horizon_parameter, step_parameter
+from ahpatron_cli.core.learners.base import (
+    GradientLearner,
+    budget_parameter,
+    horizon_parameter,
+    step_parameter,
+)
 from ahpatron_cli.core.linear import FourierFeatures, LinearModel, Sketches, nystroem
 from ahpatron_cli.core.numerics import HINGE
 from ahpatron_cli.core.parameters import integer, share_of_budget
@@ -24,20 +29,16 @@ class FOGD(GradientLearner):
 
     The Gaussian kernel is replaced by a product of explicit features: D frequencies u are drawn
     from N(0, I/σ²), and `z(x) = [cos(Ux), sin(Ux)]/√D`, so that `E[z(x)·z(x')] = κ(x, x')`. Then
-    `f(x) = w·z(x)`, w = 0 at first, and `w ← w + η·y·z(x)` if `y·f(x) < 1`. No example is kept. An
-    example of weight ω has the step ω·η. Symbols: D `features`, η `step`, T `horizon`.
-
-    D frequencies take the room of D examples: D = B unless given. ‖f‖ is reported as ‖w‖. Where z
-    is written without the factor 1/√D, a step D times as small does the same.
+    `f(x) = w·z(x)`, w = 0 at first, and `w ← w + η·y·z(x)` if `y·f(x) < 1`; η is ω·η for an example
+    of weight ω. Symbols: D `features`, η `step`, T `horizon`. ‖f‖ is reported as ‖w‖. Where z is
+    written without the factor 1/√D, a step D times as small does the same.
     """
 
     name = "fogd"
     title = "FOGD: gradient descent on D random Fourier features (Lu et al. 2016)"
     takes_costs = True
 
-    budget: int = integer(
-        "B", "room for this many examples, used for frequencies", default=400, at_least=1
-    )
+    budget: int = budget_parameter("room for this many examples, used for frequencies")
     features: int = integer(
         "D", "frequencies drawn", at_least=1, formula="B", derive=lambda self: self.budget
     )
@@ -64,12 +65,9 @@ class NOGD(GradientLearner):
 
         φ(x) = Λ_r^{-1/2} V_rᵀ κ(S, x),    w = Λ_r^{1/2} V_rᵀ a,    f(x) = w·φ(x)
 
-    continue as linear gradient descent: `w ← w + η·y·φ(x)` if `y·f(x) < 1`. S stays the same. An
-    example of weight ω has the step ω·η. Symbols: B `budget`, r `rank`, η `step`, T `horizon`.
-
-    The new f is the old one projected onto the span of the r leading eigenvectors: with r = B it is
-    the same. Eigenvalues at rounding level (1e-8 of the largest) are dropped, not inverted, so
-    there may be fewer than r.
+    continue as linear gradient descent: `w ← w + η·y·φ(x)` if `y·f(x) < 1`; η is ω·η for an example
+    of weight ω. With r = B, f stays the same. Eigenvalues at rounding level (1e-8 of the largest)
+    are dropped, not inverted. Symbols: B `budget`, r `rank`, η `step`, T `horizon`.
     """
 
     name = "nogd"
@@ -77,7 +75,7 @@ class NOGD(GradientLearner):
     takes_costs = True
     successors = (LinearModel,)
 
-    budget: int = integer("B", "examples that the features are made of", default=400, at_least=1)
+    budget: int = budget_parameter("examples that the features are made of")
     rank: int = share_of_budget("r", "eigenvectors kept, at most B", 0.2)
     step: float = step_parameter()
     horizon: int | None = horizon_parameter()
@@ -104,23 +102,23 @@ class SkeGD(GradientLearner):
 
     Kernel gradient descent, `f ← f + η·y·κ(x,·)` if `y·f(x) < 1`, until |S| = B. From then on
     `f(x) = w·φ(x)`, and `w ← w + η·y·φ(x)` if `y·f(x) < 1`, on features from two sketches of the
-    kernel matrix K of the admitted examples E: these are S, and then the example of every c-th
-    round. With the count sketch S_p (a random column of s_p and a random sign for each example
-    admitted) and the sampling sketch S_m (s_m of the examples of S, x̃, for good)
+    kernel matrix K of the admitted examples E: S, and then the example of every c-th round. With
+    the count sketch S_p (a random column of s_p and a random sign for each example admitted) and
+    the sampling sketch S_m (s_m examples x̃ of S, sampled once)
 
         Φ_pp = S_pᵀ K S_p ≈ V_k Σ_k V_kᵀ,    Φ_pm = S_pᵀ K S_m,
         K ≈ (K S_m) Z Zᵀ (K S_m)ᵀ,    Z = Φ_pm^+ V_k Σ_k^{1/2},    φ(x) = Zᵀ κ(x̃, x).
 
     Admitting x changes one row and one column of Φ_pp and one row of Φ_pm. When Z changes, w is
     converted so that f is kept on the span of x̃: `w ← Z_new^+ Z_old w`. The first w is that of
-    least squares to f at S. Symbols: B `budget`, s_p `sketch`, s_m `samples`, k `rank`, c `cycle`,
-    η `step`, T `horizon`. An example of weight ω has the step ω·η.
+    least squares to f at S. η is ω·η for an example of weight ω. Symbols: B `budget`, s_p `sketch`,
+    s_m `samples`, k `rank`, c `cycle`, η `step`, T `horizon`.
 
-    This follows the construction and is not a port. Where it leaves room: x is admitted after its
-    prediction and before its update; examples of S are sampled without repetition; rank k is cut
-    from Φ_pp and not from `Φ_pm^+ Φ_pp (Φ_pm^+)ᵀ`, whose largest eigenvalues are those of the least
-    significant directions; no ^+ inverts singular values below 1e-3 of the largest, or w would grow
-    at every change of Z; once |E| = 2B no more are admitted.
+    Not a port. Where the publication leaves room: x is admitted after its prediction and before its
+    update; S is sampled without repetition; rank k is cut from Φ_pp, not from `Φ_pm^+ Φ_pp
+    (Φ_pm^+)ᵀ`, whose largest eigenvalues are those of the least significant directions; no ^+
+    inverts singular values below 1e-3 of the largest, or w would grow at every change of Z; once
+    |E| = 2B no more are admitted.
     """
 
     name = "skegd"
@@ -128,9 +126,7 @@ class SkeGD(GradientLearner):
     takes_costs = True
     successors = (LinearModel,)
 
-    budget: int = integer(
-        "B", "examples before the switch; at most 2B are kept", default=400, at_least=1
-    )
+    budget: int = budget_parameter("examples before the switch; at most 2B are kept")
     sketch: int = share_of_budget("s_p", "columns of the count sketch", 0.75)
     samples: int = share_of_budget("s_m", "examples sampled, at most B", 0.5)
     rank: int = share_of_budget("k", "features, at most s_p and s_m", 0.2)
@@ -187,5 +183,4 @@ class SkeGD(GradientLearner):
     def admit(self, f: LinearModel) -> None:
         """Admit the current example to the sketches."""
         assert isinstance(f.features, Sketches)
-        x = f.block.subset(np.array([f.t]))
-        f.refit(f.features.admit(x, f.w))
+        f.refit(f.features.admit(f.block.subset(np.array([f.t])), f.w))

@@ -6,6 +6,7 @@ import dataclasses
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -16,6 +17,7 @@ from ahpatron_cli.core.kernels import Gaussian, Kernel
 from ahpatron_cli.core.learners.base import (
     GradientLearner,
     Learner,
+    budget_parameter,
     check_shrinkage,
     horizon_parameter,
     shrinkage_parameter,
@@ -23,7 +25,7 @@ from ahpatron_cli.core.learners.base import (
 )
 from ahpatron_cli.core.merging import MergingExpansion
 from ahpatron_cli.core.numerics import HINGE, dasum, under, up_to
-from ahpatron_cli.core.parameters import choice, integer, real
+from ahpatron_cli.core.parameters import choice, real
 from ahpatron_cli.core.span import PrunedExpansion
 from ahpatron_cli.core.state import StateReader
 
@@ -53,11 +55,6 @@ class CappedExpansion(Expansion):
         self.low *= factor
         self.high *= factor
 
-    @property
-    def all_equal(self) -> bool:
-        """Whether all |a_i| are known to be equal."""
-        return self.low == self.high
-
     def cap(self, limit: float) -> None:
         if self.high <= limit:
             return
@@ -72,16 +69,15 @@ class CappedExpansion(Expansion):
 class Bogd(GradientLearner):
     """Drop an example uniformly at random (Zhao, Wang, Wu, Jin, Hoi 2012, BOGD).
 
-    In every round `a ← (1 - ηλ)·a`. If then `y·f(x) < 1` (f as predicted): if |S| = B, drop one
-    example and multiply the others by B/(B-1), so that f stays the same in expectation; add x with
-    η·y; bring every |a_i| above η·γ down to it. Symbols: B `budget`, η `step`, λ `shrinkage`,
-    γ `cap`, T `horizon`.
+    In every round `a ← (1 - ηλ)·a`. If `y·f(x) < 1` (f as predicted): if |S| = B, drop one example
+    and multiply the others by B/(B-1), so that f stays the same in expectation; add x with η·y; cap
+    |a_i| at η·γ. Symbols: B `budget`, η `step`, λ `shrinkage`, γ `cap`, T `horizon`.
     """
 
     name = "bogd"
     title = "BOGD: gradient descent that drops a random example (Zhao et al. 2012)"
 
-    budget: int = integer("B", "most examples kept", default=400, at_least=2)
+    budget: int = budget_parameter(at_least=2)
     step: float = step_parameter()
     shrinkage: float = shrinkage_parameter(optional=True, formula="8/T², or 0 where T is not known")
     cap: float = real("γ", "coefficients are at most this times the step", default=1.0, over=0)
@@ -123,15 +119,15 @@ class BogdPlusPlus(Bogd):
     """Drop an example with a small coefficient rather than a large one (Zhao et al. 2012, BOGD++).
 
     As BOGD, but example i is dropped with probability `p_i = 1 - s·|a_i|`, `s = (B-1)/Σ|a_j|`, and
-    the others are divided by `1 - p_i`. The p_i sum to 1, but one is negative where a coefficient
-    is larger than the mean of all others: the published code then stops; here it counts as 0.
+    the others are divided by `1 - p_i`. The p_i sum to 1, but one is negative where an |a_i| is
+    larger than the mean of all others: the published code then stops; here it counts as 0.
     """
 
     name = "bogd++"
     title = "BOGD++: BOGD that rather drops small coefficients (Zhao et al. 2012)"
 
     def make_room(self, f: CappedExpansion) -> float:
-        if f.all_equal:  # and so are the probabilities
+        if f.low == f.high:  # all |a_i| are equal, and so are the probabilities
             f.drop(f.support.item(int(self.rng.random() * f.size)))
             return (self.budget - 1) / self.budget
         stays = np.abs(f.a)
@@ -149,16 +145,15 @@ class Norma(Learner):
     In round t: `η_t = η/√t`; `a ← (1 - η_t·λ)·a`; if `y·f(x) <= ρ` (f as predicted), add x with
     η_t·y; if then |S| > B, drop the oldest, whose coefficient has shrunk the most. An example of
     weight w gets w·η_t. Symbols: B `budget`, η `step`, λ `shrinkage`, ρ `threshold`.
-
-    The publication truncates after a number of rounds; with a budget of examples the oldest leaves,
-    whatever its age. Its offset b and its adaptive ρ (the ν-trick) are left out.
+    The publication truncates after a number of rounds, not of examples. Its offset b and its
+    adaptive ρ (the ν-trick) are left out.
     """
 
     name = "norma"
     title = "NORMA: gradient descent that forgets the oldest (Kivinen et al. 2004)"
     takes_costs = True
 
-    budget: int = integer("B", "most examples kept", default=400, at_least=1)
+    budget: int = budget_parameter()
     step: float = real("η", "first step; that of round t is η/√t", default=1.0, over=0)
     shrinkage: float = shrinkage_parameter(formula="0.01/B", derive=lambda self: 0.01 / self.budget)
     threshold: float = real("ρ", "update if y·f(x) <= ρ", default=1.0, over=0)
@@ -188,15 +183,14 @@ class Silk(Learner):
 
         α = min(η·C/(1 + ηλ), max(0, (ρ - m)/κ(x,x))),
 
-    and x joins with α·y if α > 0: the step goes to the margin ρ and no further, where NORMA takes a
-    full one. If |S| > B, drop the example with the smallest |a|, the oldest of equal ones.
-    Symbols: B `budget`, η `step`, λ `shrinkage`, C `loss_weight`, ρ `threshold`.
+    and x joins with α·y if α > 0. If |S| > B, drop the example with the smallest |a|, the oldest of
+    equal ones. Symbols: B `budget`, η `step`, λ `shrinkage`, C `loss_weight`, ρ `threshold`.
     """
 
     name = "silk"
     title = "SILK: implicit updates, drops the smallest coefficient (Cheng et al. 2006)"
 
-    budget: int = integer("B", "most examples kept", default=400, at_least=1)
+    budget: int = budget_parameter()
     step: float = real("η", "size of the implicit step", default=1.0, over=0)
     shrinkage: float = shrinkage_parameter(formula="0.01/B", derive=lambda self: 0.01 / self.budget)
     loss_weight: float = real("C", "weight of the hinge loss", default=1.0, over=0)
@@ -222,10 +216,7 @@ class Silk(Learner):
 
 MAINTENANCE: dict[str, tuple[Callable[[Kernel], Expansion], Callable[[Any], None]]] = {
     "remove": (Expansion, lambda f: f.drop(f.smallest)),
-    "project": (
-        lambda kernel: PrunedExpansion(kernel, in_span=1e-3),
-        PrunedExpansion.project_smallest,
-    ),
+    "project": (partial(PrunedExpansion, in_span=1e-3), PrunedExpansion.project_smallest),
     "merge": (MergingExpansion, MergingExpansion.merge_smallest),
 }
 """What f is made of and how it makes room, by name."""
@@ -243,22 +234,21 @@ class BSGD(Learner):
     λ `regularisation`.
 
     For `project`, K must not be singular: an x in the span of S (δ² <= 1e-3·κ(x,x)) is projected
-    itself and never joins. Coefficients equal to ten digits of the largest are equal there.
-    Where all of f cancels, as on equal rows with both labels, rounding decides the sign.
-    All that never merged have |a| = 1/(λt), so `remove` forgets the oldest.
+    itself and never joins; coefficients equal to ten digits of the largest are equal. Where all of
+    f cancels, as on equal rows with both labels, rounding decides the sign. All that never merged
+    have |a| = 1/(λt), so `remove` forgets the oldest.
 
-    The authors' program (BudgetedSVM) keeps a coefficient per class, so that its margin is 2·y·f(x)
-    and its λ is 2λ here; it merges across signs as well, and equal points first. Its kernel is
-    exp(-γ‖u-v‖²/2), so that γ = 1/(2σ²) is σ√2 here; there, `merge` differs from it by less than
-    1 %. It removes by |a| without a tolerance, so that rounding chooses among equals: on phishing
-    its rules give 932 to 2375 mistakes depending on the order, these give 1377 to 1463.
-    No theorem for one pass on a budget applies without knowing what maintenance loses.
+    The authors' program (BudgetedSVM) has the margin 2·y·f(x), so its λ is 2λ here, and the kernel
+    exp(-γ‖u-v‖²/2), so γ = 1/(2σ²) is σ√2 here; there, `merge` differs from it by less than 1 %
+    (it also merges across signs, and equal points first). It removes by |a| without a tolerance:
+    rounding chooses among equals, and on phishing gives 932 to 2375 mistakes depending on the
+    order; here 1377 to 1463. No theorem applies without knowing what maintenance loses.
     """
 
     name = "bsgd"
     title = "BSGD: stochastic gradient descent on a budget (Wang, Crammer, Vucetic 2012)"
 
-    budget: int = integer("B", "most examples kept", default=400, at_least=1)
+    budget: int = budget_parameter()
     regularisation: float = real("λ", "strength of the regulariser", default=0.001, over=0)
     maintenance: str = choice("", "what makes room when |S| > B", *MAINTENANCE)
     update_below = math.inf  # f shrinks in every round

@@ -62,10 +62,9 @@ class KRLS(Learner):
         δ² > ν:   a ← a - (e/δ²)·d,  add x with e/δ²,   P ← [P 0; 0 1]
         else:     q = P·d/(1 + dᵀPd),   a ← a + e·K^{-1}q,   P ← P - q·dᵀP
 
-    so f minimises `Σ_t (y_t - f(x_t))²` in the span of S, each x_t being replaced by its
-    projection. Symbols: ν `tolerance`. No budget, no shrinkage, no forgetting; every round is an
-    update and costs O(|S|²). `max_support` ends a run, with a message, before S outgrows it.
-    The publication is on regression, and has no mistake bound.
+    so f minimises `Σ_t (y_t - f(x_t))²` in the span of S, each x_t replaced by its projection.
+    Symbol: ν `tolerance`. No budget, no shrinkage, no forgetting; every round is an update and
+    costs O(|S|²). The publication is on regression, and has no mistake bound.
     """
 
     name = "krls"

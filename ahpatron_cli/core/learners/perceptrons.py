@@ -9,9 +9,9 @@ import numpy as np
 
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.learners.base import Learner
+from ahpatron_cli.core.learners.base import Learner, budget_parameter
 from ahpatron_cli.core.numerics import SLACK, first_smallest, up_to
-from ahpatron_cli.core.parameters import integer, real
+from ahpatron_cli.core.parameters import real
 from ahpatron_cli.core.points import Points
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.core.state import StateReader
@@ -42,7 +42,7 @@ class RandomBudgetPerceptron(Learner):
     name = "rbp"
     title = "RBP: Perceptron that forgets a random example (Cavallanti et al. 2007)"
 
-    budget: int = integer("B", "most examples kept", default=400, at_least=1)
+    budget: int = budget_parameter()
 
     def update(self, f: Expansion, y: float, margin: float) -> None:
         if f.size == self.budget:
@@ -58,14 +58,13 @@ class Forgetron(Learner):
     μ = y_r·f(x_r); multiply f by φ and drop r. φ is the largest value in (0, 1] that keeps
     `Ψ(φ) + Q <= (15/32)·M`, where `Ψ(φ) = (φσ)² + 2φσ - 2φσ·φμ` is what forgetting costs, Q what it
     has cost so far and M the number of mistakes, this one included.
-
     For every f with `‖f‖ <= √(B+1) / (4·√ln(B+1))`: `|M_T| <= 4·L_T(f) + 2·‖f‖²`.
     """
 
     name = "forgetron"
     title = "Forgetron: forgets the oldest, shrinking first (Dekel et al. 2008, self-tuned)"
 
-    budget: int = integer("B", "most examples kept", default=400, at_least=1)
+    budget: int = budget_parameter()
 
     mistakes = 0  # M
     cost = 0.0  # Q
@@ -129,16 +128,14 @@ class BudgetPerceptron(Learner):
 
     On `y·f(x) <= β` (β = 0: on a mistake), if |S| = B first drop
     `argmax_i y_i·(f(s_i) - a_i·κ(s_i,s_i))`, the oldest of equal ones; then add x with y.
-    Symbols: B `budget`, β `threshold`.
-
-    The publication drops while there is any example that the rest classifies with a margin above β;
-    this is its fixed-budget form, the one that later papers compare with.
+    Symbols: B `budget`, β `threshold`. The publication drops while the rest classifies any example
+    with a margin above β; this is the fixed-budget form that later papers compare with.
     """
 
     name = "budget-perceptron"
     title = "Budget Perceptron: drops what is right without itself (Crammer et al. 2003)"
 
-    budget: int = integer("B", "most examples kept", default=400, at_least=1)
+    budget: int = budget_parameter()
     threshold: float = real("β", "update if y·f(x) <= β", default=0.0, at_least=0)
 
     def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> SupportExpansion:
@@ -161,15 +158,14 @@ class TighterPerceptron(Learner):
 
     On a mistake, if |S| = B first drop the i with the smallest
     `#{k ∈ S ∪ {x}: y_k·(f(s_k) - a_i·κ(s_i,s_k)) <= 0}`; of equal ones that with the largest
-    `y_i·(f(s_i) - a_i·κ(s_i,s_i))`, then the oldest. Then add x with y. Symbol: B `budget`.
-
-    The publication counts errors on a cache of examples; here the cache is S and x.
+    `y_i·(f(s_i) - a_i·κ(s_i,s_i))`, then the oldest. Then add x with y. The publication counts
+    errors on a cache of examples; here the cache is S and x.
     """
 
     name = "tighter-perceptron"
     title = "Tighter Perceptron: drops what costs the fewest errors (Weston et al. 2005)"
 
-    budget: int = integer("B", "most examples kept", default=400, at_least=1)
+    budget: int = budget_parameter()
 
     def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> SupportExpansion:
         return SupportExpansion(kernel)

@@ -24,13 +24,11 @@ class Polk(Learner):
 
     In every round `f ← (1 - ηλ)·f`, and if `y·f(x) < 1` (f as predicted) add x with η·y. Then, with
     `γ_j = |a_j|/√((K^{-1})_jj)`, the distance of f to the span of S without j: while the smallest γ
-    is at most ε, drop that j (the oldest of equal ones) and project f onto the others.
-    Symbols: η `step`, λ `shrinkage`, ε `tolerance`. There is no budget; `max_support` ends a run,
-    with a message, before S outgrows it. An update costs O(|S|²).
+    is at most ε, drop that j (the oldest of equal ones) and project f onto the others. No budget;
+    an update costs O(|S|²). Symbols: η `step`, λ `shrinkage`, ε `tolerance`.
 
-    The publication compares the distance to f before the pruning began with ε; here each removal
-    is compared by itself. An x in the span of S (δ² <= 1e-5) never joins. Its theorems are on the
-    expected risk for suitable η and ε, and give no bound on mistakes.
+    The publication compares the distance to f before all pruning with ε, not each removal. Here, x
+    in the span of S (δ² <= 1e-5) never joins. Its theorems on the expected risk bound no mistakes.
     """
 
     name = "polk"

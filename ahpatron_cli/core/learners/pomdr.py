@@ -12,7 +12,7 @@ import numpy as np
 from ahpatron_cli.core.budget import merge_into_nearest
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.learners.base import Learner, horizon_parameter
+from ahpatron_cli.core.learners.base import Learner, budget_parameter, horizon_parameter
 from ahpatron_cli.core.numerics import HINGE, ddot
 from ahpatron_cli.core.parameters import integer, real
 from ahpatron_cli.core.points import Points
@@ -24,15 +24,7 @@ from ahpatron_cli.core.state import StateReader
 class HintedExpansion(SpanExpansion):
     """`F = f + λ·h`, where the hint h is the mean of `y_τ κ(x_τ,·)` over the last M rounds.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    memory : int
-        M.
-    most : int
-        Q is kept while |S| < most.
-    hint_weight : float
-        The first λ.
+    M is `memory`, λ is `hint_weight`; Q is kept while |S| < `most`.
     """
 
     kept: ClassVar[Any] = {
@@ -103,8 +95,7 @@ class HintedExpansion(SpanExpansion):
     def close(self) -> None:
         assert self.recent is not None
         self.recent.extend(self.block)
-        rounds = np.arange(max(self.recent.size - self._memory, 0), self.recent.size)
-        self.recent.keep(rounds)
+        self.recent.keep(np.arange(max(self.recent.size - self._memory, 0), self.recent.size))
         self.labels = self._signs[-self._memory :].copy()
         super().close()
 
@@ -120,9 +111,8 @@ class HintedExpansion(SpanExpansion):
 class POMDR(Learner):
     """Optimistic mirror descent with hints, on a budget (Li and Liao 2023).
 
-    Learn faster where the stream is regular: where h, the mean of `y_τ κ(x_τ,·)` over the last M
-    rounds, is near the next `y·κ(x,·)`. The prediction is that of `F = f + λ_t·h`; if
-    `y·F(x) < 1`, with `λ_t = U/√(3 + A)`, A = 0 at first,
+    With h the mean of `y_τ κ(x_τ,·)` over the last M rounds, a hint at the next `y·κ(x,·)`, the
+    prediction is that of `F = f + λ_t·h`; if `y·F(x) < 1`, with `λ_t = U/√(3 + A)`, A = 0 at first,
 
         phase 1, until |S| = B_0:  d = K^{-1} κ(S, x), δ the distance of κ(x,·) to the span of S;
             δ <= 1/√T:  a ← a + λ_t·y·d,         A ← A + max(dᵀKd - 2y·⟨h, Σ d_i κ(s_i,·)⟩, 0)
@@ -133,16 +123,15 @@ class POMDR(Learner):
             of the kept one that it is most similar to, the oldest where equal; rescale f to the
             norm U; A = 0; from the first time on λ_t is a tenth of the above.
 
-    Symbols: B `budget`, U `radius`, M `memory`, T `horizon`. This is the algorithm as it was run
-    for the tables of Liao et al. 2024. `B_0 = min(10·ln T, B/2)`, the first rounded; the published
-    code does not have the second and overruns small budgets. It writes 1 for κ(x,x), which is the
-    same for all kernels here except the linear one at a row of zeros.
+    Symbols: B `budget`, U `radius`, M `memory`, T `horizon`. This is what was run for the tables of
+    Liao et al. 2024. `B_0 = min(10·ln T, B/2)`, the first rounded; the published code does not have
+    the second and overruns small budgets. Its κ(x,x) is 1 also for linear rows of zeros.
     """
 
     name = "pomdr"
     title = "POMDR: optimistic mirror descent with hints, on a budget (Li and Liao 2023)"
 
-    budget: int = integer("B", "most examples kept", default=400, even=True, at_least=2)
+    budget: int = budget_parameter(even=True, at_least=2)
     radius: float = real("U", "f is kept in the ball of this radius", default=25.0, over=0)
     memory: int = integer("M", "rounds that the hint is the mean of", default=15, at_least=1)
     horizon: int | None = horizon_parameter("number of rounds")
@@ -202,6 +191,5 @@ class POMDR(Learner):
         return True
 
     def warnings(self, f: HintedExpansion) -> list[str]:
-        if not self.unscaled:
-            return []
-        return [f"{self.unscaled} of {self.halvings} halvings left f at zero: not rescaled"]
+        message = f"{self.unscaled} of {self.halvings} halvings left f at zero: not rescaled"
+        return [message] if self.unscaled else []

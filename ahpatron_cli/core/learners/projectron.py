@@ -6,11 +6,7 @@ import math
 from dataclasses import dataclass
 
 from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.learners.base import (
-    Learner,
-    check_support,
-    max_support_parameter,
-)
+from ahpatron_cli.core.learners.base import Learner, check_support, max_support_parameter
 from ahpatron_cli.core.numerics import DRIFT, HINGE, NEAR_SPAN
 from ahpatron_cli.core.parameters import choice, integer, real
 from ahpatron_cli.core.span import SpanExpansion
@@ -27,11 +23,9 @@ class Projectron(Learner):
         a ← a + y·d                           if δ <= η
         add x with coefficient y              else.
 
-    Symbols: η `tolerance`. There is no budget, but where the data lie in a bounded region S stays
-    finite; `max_support` ends a run, with a message, before S outgrows it. Every update costs
+    Symbol: η `tolerance`. S stays finite where the data lie in a bounded region. An update costs
     O(|S|²). δ² below 1e-10 is taken as 0, and an example whose δ cannot be distinguished from
-    rounding does not join, whatever η is. With `budget` B, once |S| = B every update is projected,
-    whatever δ: not of the publication, but known from later comparisons.
+    rounding does not join. `budget` is not in the publication, but in later comparisons.
     """
 
     name = "projectron"
@@ -67,10 +61,8 @@ class Projectron(Learner):
         return None
 
     def warnings(self, f: SpanExpansion) -> list[str]:
-        if f.drift <= DRIFT:
-            return []
-        drift = f"{f.drift:.0e}"
-        return [f"the kernel matrix of S is nearly singular: projections are good to {drift} only"]
+        message = "the kernel matrix of S is nearly singular: projections are good to"
+        return [f"{message} {f.drift:.0e} only"] if f.drift > DRIFT else []
 
 
 @dataclass
@@ -82,11 +74,9 @@ class ProjectronPlusPlus(Projectron):
 
         a ← a + τ·y·d,   τ = min(1, ℓ/p, 2(ℓ - δ/η)/p)      if ℓ > δ/η;   else nothing changes,
 
-    and the round does not count as an update. Symbols: η `tolerance`, the rest as in Projectron.
-
-    `rule=published` is this. A known implementation has δ² in place of δ in both tests; this one
-    follows the publication. `rule=full` is what produced the tables of Liao et al. 2024: every
-    `y·f(x) < 1` is treated as a mistake, with a full step and with the right to join.
+    and the round does not count as an update. A known implementation has δ² in place of δ in both
+    tests. `rule=full` produced the tables of Liao et al. 2024: every `y·f(x) < 1` is treated as a
+    mistake, with a full step and the right to join.
     """
 
     name = "projectron++"

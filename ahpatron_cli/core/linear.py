@@ -254,7 +254,8 @@ class Sketches(KernelFeatures):
         self.pp, self.pm = S_p.T @ K @ S_p, S_p.T @ K[:, sampled]
         self.admitted = f.points.subset(f.support)
         super().__init__(f.kernel, self.admitted.subset(sampled), self._matrix())
-        self.w = least_squares(K[:, sampled] @ self.Z, K @ f.coefficients)  # closest to f at S
+        z, values = K[:, sampled] @ self.Z, K @ f.coefficients
+        self.w = np.asarray(np.linalg.lstsq(z, values, rcond=INVERTED)[0])  # closest to f at S
 
     def check(self, state: StateReader) -> None:
         legal = self.columns.max(initial=0) < len(self.pp) and self.columns.min(initial=0) >= 0
@@ -279,7 +280,7 @@ class Sketches(KernelFeatures):
         self.columns, self.signs = np.append(self.columns, column), np.append(self.signs, sign)
         self.admitted.extend(x)
         before, self.Z = self.Z, self._matrix()
-        return least_squares(self.Z, before @ w)
+        return np.asarray(np.linalg.lstsq(self.Z, before @ w, rcond=INVERTED)[0])
 
     def _matrix(self) -> Floats:
         values, V = leading(self.pp, self._rank)
@@ -294,8 +295,3 @@ def leading(matrix: Floats, rank: int) -> tuple[Floats, Floats]:
     if not solid.any():  # a matrix of zeros: one that adds nothing
         return np.ones(1), np.zeros((len(values), 1))
     return values[solid], vectors[:, solid]
-
-
-def least_squares(matrix: Floats, values: Floats) -> Floats:
-    """`matrix^+ values`."""
-    return np.asarray(np.linalg.lstsq(matrix, values, rcond=INVERTED)[0])

@@ -115,10 +115,7 @@ class StateReader:
         return StateReader(content, {**self._context, **context}, f"{self._path}{name}.")
 
     def value(self, name: str, target: Stateful | None = None) -> Any:
-        """A number, text, None, a finite array that may be changed, or an object.
-
-        An object of the class of `target` is loaded into it.
-        """
+        """A number, text, None, a finite array, or an object; one of target's class fills it."""
         if isinstance(self._content.get(name), Mapping):
             with self.part(name) as part:
                 kind = Stateful.classes_by_name.get(str(part.take("class")))

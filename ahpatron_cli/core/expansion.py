@@ -34,35 +34,16 @@ from ahpatron_cli.core.state import State, Stateful, StateReader
 
 
 class Hypothesis(Stateful):
-    """What the engine asks of f: to be opened on a block, read round by round, and closed.
+    """What the engine asks of f: to be opened on a block, read round by round, and closed."""
 
-    Attributes
-    ----------
-    size : int or None
-        |S|, the number of examples that f keeps; None if f is not made of examples.
-    norm : float
-        ‖f‖.
-    values : sequence of float
-        f(x) of each round of the open block, as f is now, in units of `scale`.
-    noise : float
-        Values up to this may be sums that cancelled: then `careful` is asked instead.
-    t : int
-        The current round of the block, set by the engine before each update.
-    block : Points
-        The examples of the open block.
-    successor : Hypothesis or None
-        Set by an update: the rest of the block, and all that follows, is played with it.
-    """
-
-    fixed: ClassVar[tuple[str, ...]] = ("kernel", "rng", "size")
-    """Attributes that are not saved, because they follow from parameters or from others."""
-    size: int | None = 0
-    successor: Hypothesis | None = None
-    noise = -1.0
+    fixed: ClassVar[tuple[str, ...]] = ("kernel", "rng", "size")  # copied, but not saved
+    size: int | None = 0  # |S|; None if f is not made of examples
+    successor: Hypothesis | None = None  # set by an update: f from the next round on
+    noise = -1.0  # values up to this may be sums that cancelled: `careful` is asked instead
     scale = 1.0
-    t = 0
-    values: Any
-    block: Points
+    t = 0  # the current round of the block, set by the engine before each update
+    values: Any  # f(x) of each round of the open block, as f is now, in units of `scale`
+    block: Points  # the examples of the open block
 
     def open(self, block: Points) -> None:
         """Take up a block of examples."""
@@ -85,14 +66,8 @@ class Hypothesis(Stateful):
     def norm(self) -> float: ...
 
     def to_sparse(self, origin: Floats | None) -> None:
-        """Continue with sparse points: the stream has become too wide for dense ones.
-
-        `origin` is what had been subtracted from dense points, in units of the kernel's width.
-        """
-        for name in self.kept:
-            value = getattr(self, name)
-            if isinstance(value, DensePoints):
-                setattr(self, name, value.to_sparse(origin))
+        """Continue with sparse points; `origin` was subtracted from dense ones, in units of σ."""
+        compress_points(self, origin)
 
     def __getstate__(self) -> dict[str, Any]:
         """What copies and pickles hold: the state, and not the tables of the last block."""
@@ -100,19 +75,18 @@ class Hypothesis(Stateful):
         return {name: vars(self)[name] for name in names if name in vars(self)}
 
 
+def compress_points(owner: Stateful, origin: Floats | None) -> None:
+    """Make the dense points that an object keeps sparse."""
+    for name in owner.kept:
+        if isinstance(value := getattr(owner, name), DensePoints):
+            setattr(owner, name, value.to_sparse(origin))
+
+
 class Expansion(Hypothesis):
-    """f and its active set S.
+    """f and its active set S; `classes` is (k,) for one f per class on one S, `gram` keeps K(S,S).
 
     Arrays "by column" have an entry for each column of K: S as the block opened, then the rounds of
     the block. Columns outside S have `a = 0` and `alive = False`.
-
-    Parameters
-    ----------
-    kernel : Kernel
-    classes : tuple of int
-        () for one f; (k,) for one f per class, on one S: then a has a column per class.
-    gram : bool
-        Whether K(S,S) is kept.
 
     Attributes
     ----------
@@ -138,6 +112,7 @@ class Expansion(Hypothesis):
     fixed = (*Hypothesis.fixed, "norm_drift")
     norm_drift = 0.0  # largest relative error of the tracked norm at a halving
     _room: Floats = np.empty(0)
+    _known: Integers | None  # columns that the Gram matrix is of; None: the first n
 
     def __init__(
         self, kernel: Kernel, classes: tuple[int, ...] = (), *, gram: bool = False
@@ -156,8 +131,6 @@ class Expansion(Hypothesis):
         if np.isnan(self.square).any():
             self.square = math.nan
         return super().state_dict()
-
-    # What the engine does -----------------------------------------------------------------------
 
     def open(self, block: Points) -> None:
         self.block, self.n, self.m = block, self.size, block.size
@@ -181,9 +154,6 @@ class Expansion(Hypothesis):
         self._dropped = self._moved = False
         self._known = None
         self.evaluate()
-
-    _known: Integers | None
-    """The columns that the Gram matrix is of; None: the first n."""
 
     def evaluate(self) -> None:
         """Compute g from the coefficients."""
@@ -225,22 +195,11 @@ class Expansion(Hypothesis):
         if self.points is None:
             return np.zeros((points.size, *self.a.shape[1:]))
         K = self.kernel.between(points, self.points.widened(points.width))
-        values = K @ self.a
-        terms = np.abs(K) @ np.abs(self.a)
+        values, terms = K @ self.a, np.abs(K) @ np.abs(self.a)
         return np.where(np.abs(values) <= CANCELLED * terms, 0.0, values)
 
-    # What learners do ---------------------------------------------------------------------------
-
     def add(self, c: Any, radius: float | None = None) -> None:
-        """`f ← f + c·κ(x,·)` for the current example x; then project f, if a radius is given.
-
-        Parameters
-        ----------
-        c : float or array of shape (k,)
-            Coefficient, one per class if f has several.
-        radius : float, optional
-            `f ← min(1, radius/‖f‖)·f` afterwards.
-        """
+        """`f ← f + c·κ(x,·)` for the current example x; then project f, if a radius is given."""
         if self.classes:
             self._add_to_classes(c, radius)
             return
@@ -287,10 +246,7 @@ class Expansion(Hypothesis):
         self._moved, self.square = True, math.nan
 
     def shift(self, by: Floats) -> None:
-        """`f ← f + Σ_i by_i κ(s_i,·)`, by column. Coefficients that cancel become 0.
-
-        The tracked norm is left as it is: callers set it.
-        """
+        """`f ← f + Σ_i by_i κ(s_i,·)`; coefficients that cancel become 0. Callers set `square`."""
         by = by / self.scale
         sizes = np.abs(self.a) + np.abs(by)
         self.a += by
@@ -349,18 +305,13 @@ class Expansion(Hypothesis):
         exact = float(np.sqrt(np.square(new.norm_before).sum()))
         if exact > 0:
             self.norm_drift = max(self.norm_drift, abs(self.norm - exact) / exact)
-        support = self.support[new.kept]
+        self._known = support = self.support[new.kept]
         self.size = len(support)
         self._gram[: self.size, : self.size] = new.gram
-        self._known = support
-        self.alive[:] = False
-        self.alive[support] = True
-        self.a[:] = 0.0
-        self.a[support] = new.coefficients
+        self.alive[:], self.a[:] = False, 0.0
+        self.alive[support], self.a[support] = True, new.coefficients
         self.scale, self.square, self._dropped = 1.0, new.norm * new.norm, True
         self.evaluate()
-
-    # What learners look at ----------------------------------------------------------------------
 
     @property
     def norm(self) -> float:
@@ -424,10 +375,7 @@ class Expansion(Hypothesis):
         return float(self.scale * ddot(self.a, row))
 
     def gram(self) -> Floats:
-        """K(S,S) in order of age, an array of shape (|S|, |S|); needs `gram=True`.
-
-        Rows of examples that were in S before are kept; others are rows of the block's table.
-        """
+        """K(S,S) in order of age, of shape (|S|, |S|), from kept rows and K; needs `gram=True`."""
         gram = self._gram
         if gram is None:
             raise TypeError("K(S,S) is not kept: make the expansion with gram=True")

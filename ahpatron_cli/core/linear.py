@@ -9,32 +9,23 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ahpatron_cli.core.expansion import Expansion, Hypothesis
+from ahpatron_cli.core.expansion import Expansion, Hypothesis, compress_points
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.numerics import daxpy, ddot
-from ahpatron_cli.core.points import DensePoints, Points
+from ahpatron_cli.core.points import Points
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.core.state import Stateful, StateReader
 
 INVERTED = 1e-3
 """Singular values below this share of the largest are not inverted: w would grow at every fit."""
-NOTCHES = 2**14
-"""Angles on the circle whose cosines and sines are tabulated."""
+NOTCHES = 2**14  # angles on the circle whose cosines and sines are tabulated
 
 
 class Features(Stateful):
-    """A feature map z.
+    """A feature map z."""
 
-    Attributes
-    ----------
-    length : int
-        Number of entries of z(x).
-    size : int or None
-        Number of examples that it keeps; None if it keeps none.
-    """
-
-    length: int
-    size: int | None = None
+    length: int  # number of entries of z(x)
+    size: int | None = None  # number of examples that it keeps; None if it keeps none
 
     def __call__(self, block: Points) -> Floats:
         """z(x) of each example, an array of shape (examples, length)."""
@@ -42,20 +33,11 @@ class Features(Stateful):
 
     def to_sparse(self, origin: Floats | None, w: Floats) -> None:
         """Continue with sparse points, as `Hypothesis.to_sparse`; w changes so that f does not."""
-        for name in self.kept:
-            value = getattr(self, name)
-            if isinstance(value, DensePoints):
-                setattr(self, name, value.to_sparse(origin))
+        compress_points(self, origin)
 
 
 class LinearModel(Hypothesis):
-    """`f(x) = w·z(x)`.
-
-    Parameters
-    ----------
-    features : Features
-    w : array of shape (features.length,)
-    """
+    """`f(x) = w·z(x)`."""
 
     kept: ClassVar[Any] = {"features": Features, "w": "w"}
 
@@ -68,7 +50,6 @@ class LinearModel(Hypothesis):
 
     @property
     def size(self) -> int | None:  # type: ignore[override]  # computed
-        """Number of examples that the features keep; None if they keep none."""
         return self.features.size
 
     def open(self, block: Points) -> None:
@@ -100,7 +81,6 @@ class LinearModel(Hypothesis):
 
     @property
     def norm(self) -> float:
-        """‖w‖."""
         return math.sqrt(ddot(self.w, self.w))
 
 
@@ -136,11 +116,9 @@ class FourierFeatures(Features):
             self._angles = np.empty(shape)
         angles = block.times(self.frequencies, self._angles)
         z = np.empty((block.size, 2 * self.count))
-        rows = max(2**15 // self.count, 1)  # about what the cache holds
+        rows, length = max(2**15 // self.count, 1), 1 / math.sqrt(self.count)  # fits the cache
         for start in range(0, block.size, rows):
-            _cos_sin(
-                angles[start : start + rows], 1 / math.sqrt(self.count), z[start : start + rows]
-            )
+            _cos_sin(angles[start : start + rows], length, z[start : start + rows])
         return z
 
     def frequencies(self, columns: int | Integers) -> tuple[Integers, Floats]:
@@ -158,8 +136,8 @@ class FourierFeatures(Features):
         for column in new:
             row = self._place[column] = len(self._place)
             np.random.default_rng((self._seed, column)).standard_normal(out=self._drawn[row])
-        places = np.array([self._place[column] for column in distinct.tolist()], dtype=np.int64)
-        places = places[inverse]
+        numbers = [self._place[column] for column in distinct.tolist()]
+        places = np.array(numbers, dtype=np.int64)[inverse]
         if isinstance(columns, int):
             self._dense = places
         return places, self._drawn
@@ -241,10 +219,7 @@ class KernelFeatures(Features):
 
 
 def nystroem(f: Expansion, rank: int) -> LinearModel:
-    """f on Nyström features: `φ(x) = Λ^{-1/2}Vᵀκ(S, x)` and `w = Λ^{1/2}Vᵀa`.
-
-    `K(S,S) = VΛVᵀ`, restricted to the `rank` largest eigenvalues.
-    """
+    """f as `w·φ(x)`, `φ(x) = Λ^{-1/2}Vᵀκ(S, x)`, `w = Λ^{1/2}Vᵀa`, K(S,S) ≈ VΛVᵀ of this rank."""
     assert f.points is not None
     values, V = leading(f.gram(), rank)
     roots = np.sqrt(values)
@@ -279,8 +254,8 @@ class Sketches(KernelFeatures):
         self.pp, self.pm = S_p.T @ K @ S_p, S_p.T @ K[:, sampled]
         self.admitted = f.points.subset(f.support)
         super().__init__(f.kernel, self.admitted.subset(sampled), self._matrix())
-        self.w = least_squares(K[:, sampled] @ self.Z, K @ f.coefficients)
-        """The w that is closest to f at S."""
+        z, values = K[:, sampled] @ self.Z, K @ f.coefficients
+        self.w = np.asarray(np.linalg.lstsq(z, values, rcond=INVERTED)[0])  # closest to f at S
 
     def check(self, state: StateReader) -> None:
         legal = self.columns.max(initial=0) < len(self.pp) and self.columns.min(initial=0) >= 0
@@ -305,7 +280,7 @@ class Sketches(KernelFeatures):
         self.columns, self.signs = np.append(self.columns, column), np.append(self.signs, sign)
         self.admitted.extend(x)
         before, self.Z = self.Z, self._matrix()
-        return least_squares(self.Z, before @ w)
+        return np.asarray(np.linalg.lstsq(self.Z, before @ w, rcond=INVERTED)[0])
 
     def _matrix(self) -> Floats:
         values, V = leading(self.pp, self._rank)
@@ -313,19 +288,10 @@ class Sketches(KernelFeatures):
 
 
 def leading(matrix: Floats, rank: int) -> tuple[Floats, Floats]:
-    """The largest eigenvalues of a symmetric matrix, at most `rank`, and their eigenvectors.
-
-    Those below 1e-8 of the largest are left out: half the digits of 1/λ would be noise. A matrix of
-    zeros has one that adds nothing.
-    """
+    """The largest eigenvalues of a symmetric matrix, at most `rank`, and their eigenvectors."""
     values, vectors = np.linalg.eigh(matrix)
-    solid = values > 1e-8 * max(values[-1], 0.0)
+    solid = values > 1e-8 * max(values[-1], 0.0)  # half the digits of other 1/λ would be noise
     solid[: max(len(values) - rank, 0)] = False
-    if not solid.any():
+    if not solid.any():  # a matrix of zeros: one that adds nothing
         return np.ones(1), np.zeros((len(values), 1))
     return values[solid], vectors[:, solid]
-
-
-def least_squares(matrix: Floats, values: Floats) -> Floats:
-    """`matrix^+ values`."""
-    return np.asarray(np.linalg.lstsq(matrix, values, rcond=INVERTED)[0])

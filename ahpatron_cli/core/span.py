@@ -35,22 +35,15 @@ from ahpatron_cli.core.points import Points
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.core.state import Stateful, StateReader
 
-WAITING = 32
-"""Changes of a `Symmetric` that may wait from one block to the next."""
+WAITING = 32  # changes of a `Symmetric` that may wait from one block to the next
 
 
 class Symmetric(Stateful):
     """A symmetric matrix `A + Σ_e s_e·v_e·v_eᵀ` over the columns of an expansion's block.
 
     Changes are collected and applied to A once per block, or less often: that costs less than going
-    through A for each. Only the lower triangle of A counts; it is over the first n columns.
-
-    Attributes
-    ----------
-    A : array of shape (n, n)
-    V : array of shape (count, columns)
-        The vectors v_e; rows from `count` on are room.
-    s : array of shape (count,)
+    through A for each. Only the lower triangle of A counts; it is over the first n columns. The
+    first `count` rows of V are the vectors v_e; the others are room.
     """
 
     kept: ClassVar[Any] = {"A": "nn", "V": "em", "s": "e", "_settled": int}
@@ -104,19 +97,14 @@ class Symmetric(Stateful):
             self.slots[t] = slot
 
     def slot(self, t: int, k: Floats) -> int:
-        """The row of `images` that A·k of round t is in; computed now if it was not prepared."""
-        slot = self.slots[t]
-        if slot < 0:
-            slot = self.slots[t] = self.filled
-            self.images[slot] = self.settled_times(k)
-            self.filled += 1
+        """Compute A·k of a round that was not prepared; the row of `images` that it is in."""
+        slot = self.slots[t] = self.filled
+        self.images[slot] = self._image(k)
+        self.filled += 1
         return slot
 
     def times(self, k: Floats, t: int | None = None) -> Floats:
-        """Product of the matrix and k, a vector by column.
-
-        t is the round whose κ(s, x) k is, if it is one: its product with A may be prepared.
-        """
+        """Product of the matrix and k, by column; t is the round of which k is κ(S, x), if any."""
         if self.count:  # BLAS and not NumPy: a third of the time
             V = self.V[: self.count].T
             w = dgemv(1.0, V, k, trans=1)
@@ -125,11 +113,10 @@ class Symmetric(Stateful):
         else:
             out = np.zeros(len(k))
         prepared = t is not None and self.slots and self.slots[t] >= 0
-        out[: self.n] += self.images[self.slots[t or 0]] if prepared else self.settled_times(k)
+        out[: self.n] += self.images[self.slots[t or 0]] if prepared else self._image(k)
         return np.asarray(out)
 
-    def settled_times(self, k: Floats) -> Floats:
-        """Product of A and the first n entries of k."""
+    def _image(self, k: Floats) -> Floats:
         return np.asarray(dsymv(1.0, self.A, k[: self.n], lower=1)) if self.n else np.empty(0)
 
     def change(self, v: Floats, s: float) -> None:
@@ -152,11 +139,8 @@ class Symmetric(Stateful):
         return self._diagonal
 
     def leave(self, j: int) -> Floats:
-        """Let example j leave S, if this is K^{-1}; its projection onto the others, by column.
-
-        With `q = K^{-1} e_j` the projection is `-q/q_j`, and the new inverse `K^{-1} - q·qᵀ/q_j`,
-        both without j.
-        """
+        """Let example j leave S, if this is K^{-1}; its projection onto the others, by column."""
+        # with q = K^{-1} e_j the projection is -q/q_j, and K^{-1} - q·qᵀ/q_j the new inverse
         V = self.V[: self.count]
         q: Floats = np.dot(V[:, j] * self.s[: self.count], V)
         if j < self.n:
@@ -214,32 +198,14 @@ class Symmetric(Stateful):
             inverse = (vectors * (solid / np.where(solid, eigenvalues, 1.0))) @ vectors.T
         self.A, self.V, self.s = np.asfortranarray(inverse), np.empty((0, len(gram))), np.empty(0)
 
-    def full(self) -> Floats:
-        """The whole matrix between two blocks."""
-        self.settle()
-        lower = np.tril(self.A)
-        return np.asarray(lower + np.tril(lower, -1).T)
-
 
 class SpanExpansion(Expansion):
     """An expansion with Q = K(S,S)^{-1}, for projections onto the span of S.
 
     Rounding adds up in Q: every so many examples that join it is compared with K, and computed from
     scratch if it has drifted. Where examples may join that are so near to the span that few digits
-    are left, K is kept and projections are refined with it.
-
-    Parameters
-    ----------
-    kernel, classes, gram
-        As for `Expansion`.
-    most : int, optional
-        Q is kept while |S| < most.
-
-    Attributes
-    ----------
-    Q : Symmetric
-    drift : float
-        The error of K·Q - I that was left after Q was computed from scratch.
+    are left, K is kept and projections are refined with it. Q is kept while |S| < `most`; `drift`
+    is the error of K·Q - I that was left after Q was computed from scratch.
     """
 
     kept: ClassVar[Any] = {**Expansion.kept, "Q": Symmetric, "drift": float, "_joined": int}
@@ -274,14 +240,14 @@ class SpanExpansion(Expansion):
             self.Q.open(len(self.a), block.size)
 
     def close(self) -> None:
-        if self.spans:
+        spans = self.spans
+        if spans:
             self.Q.close(self.support)
-            super().close()
-            if self._joined >= (self.probe_every if self._gram is None else 1):
-                self._probe()
         else:
             self.Q = Symmetric()
-            super().close()
+        super().close()
+        if spans and self._joined >= (self.probe_every if self._gram is None else 1):
+            self._probe()
 
     def add(self, c: Any, radius: float | None = None) -> None:
         """`f ← f + c·κ(x,·)` once Q is not kept any more; before that, `join` or `move`."""
@@ -320,11 +286,8 @@ class SpanExpansion(Expansion):
         self.grow(d, squared)
 
     def move(self, c: Any, d: Floats, squared: float) -> None:
-        """`f ← f + c·Σ d_i κ(s_i,·)`: c times the projection of κ(x,·) onto the span of S.
-
-        The projection has the inner product f(x) with f, and its squared norm is κ(x,x) - δ².
-        """
-        explained = self.diagonal[self.t] - squared
+        """`f ← f + c·Σ d_i κ(s_i,·)`: c times the projection of κ(x,·) onto the span of S."""
+        explained = self.diagonal[self.t] - squared  # the squared norm of the projection
         self.square += c * (2.0 * self.value + c * explained)
         self.shift(c * d)
 
@@ -332,9 +295,8 @@ class SpanExpansion(Expansion):
         """Compute Q from scratch if it has drifted from K^{-1}."""
         assert self.points is not None
         self._joined = 0
-        gram = self._gram
-        if gram is None:
-            gram = self.kernel.between(self.points, self.points)
+        kept, points = self._gram, self.points
+        gram = self.kernel.between(points, points) if kept is None else kept
         gram = gram[: self.size, : self.size]
         if self._error(gram) > max(DRIFT, 10 * self.drift):
             self.Q.set_inverse(gram)
@@ -352,8 +314,7 @@ class SpanExpansion(Expansion):
 class PrunedExpansion(SpanExpansion):
     """An expansion in which examples leave by projecting f onto the span of the others.
 
-    An example in the span of S, `δ² <= in_span·κ(x,x)`, never joins: f moves within the span, and K
-    stays far from singular.
+    Examples in the span, `δ² <= in_span·κ(x,x)`, never join, so K stays far from singular.
     """
 
     fixed = (*SpanExpansion.fixed, "_in_span")

@@ -20,15 +20,12 @@ State: TypeAlias = dict[str, Any]
 
 
 class Stateful:
-    """An object with a state, the attributes named in `kept`; others have a value in the class.
+    """An object with a state: `kept` maps the names of attributes to their forms.
 
-    Attributes
-    ----------
-    kept : mapping from str to form
-        `int` is an integer from 0 on, `float` a finite number, `"any"` also NaN and infinite.
-        A class is an object of that class. Letters are the lengths of an array of float64 ("#": of
-        int64) as in einsum: equal letters are equal lengths, `s` is the number of `points`, "..."
-        are the other lengths that the array has now. "?": None, if it is None now.
+    `int` is an integer from 0 on, `float` a finite number, `"any"` also NaN and infinite. A class
+    is an object of that class. Letters are the lengths of an array of float64 ("#": of int64) as in
+    einsum: equal letters are equal lengths, `s` is the number of `points`, "..." are the other
+    lengths that the array has now. "?": None, if it is None now.
     """
 
     kept: ClassVar[Any] = {}
@@ -43,8 +40,7 @@ class Stateful:
 
     def state_dict(self) -> State:
         """What the object has to remember between two blocks."""
-        values = {name: getattr(self, name) for name in self.kept}
-        parts = {name.lstrip("_"): self._plain(name, value) for name, value in values.items()}
+        parts = {name.lstrip("_"): self._plain(name) for name in self.kept}
         return {"class": self.state_name, **parts}
 
     def load_state_dict(self, state: StateReader) -> None:
@@ -53,9 +49,9 @@ class Stateful:
             raise state.refusal("class", "has no state")
         lengths: dict[str, int] = {}
         for name, form in self.kept.items():
-            key, now = name.lstrip("_"), getattr(self, name, None)
+            key = name.lstrip("_")
             value = state.value(key)
-            if not _fits(value, form, now, lengths):
+            if not _fits(value, form, getattr(self, name, None), lengths):
                 raise state.refusal(key, "is not what it must be")
             if name == "points":
                 lengths["s"] = 0 if value is None else value.size
@@ -70,15 +66,13 @@ class Stateful:
         parts = (getattr(self, name) for name in self.kept)
         return all(part.suits(sparse, width) for part in parts if isinstance(part, Stateful))
 
-    def _plain(self, name: str, value: Any) -> Any:
+    def _plain(self, name: str) -> Any:
+        value = getattr(self, name)
         if isinstance(value, Stateful):
             return value.state_dict()
         value = value.item() if isinstance(value, np.generic) else value
-        if isinstance(value, np.ndarray):
-            legal = value.dtype.str in ("<f8", "<i8", "<i4")
-        else:
-            legal = isinstance(value, bool | int | float | str | None)
-        if not legal:
+        array = isinstance(value, np.ndarray) and value.dtype.str in ("<f8", "<i8", "<i4")
+        if not array and not isinstance(value, bool | int | float | str | None):
             problem = "is neither a number nor text nor an array of float64, int64 or int32"
             raise StateError(f"{type(self).__name__}.{name} cannot be saved: it {problem}")
         return value
@@ -94,12 +88,9 @@ def _fits(value: Any, form: Any, now: Any, lengths: dict[str, int]) -> bool:
         return type(value) is float and (form == "any" or math.isfinite(value))
     if isinstance(form, type):
         return isinstance(value, form) or (value is None and now is None)
-    if form[-1] == "?":
-        if value is None or now is None:
-            return value is None and now is None
-        form = form[:-1]
-    letters = form.strip("#.")
-    dtype = np.int64 if form[0] == "#" else np.float64
+    if form[-1] == "?" and (value is None or now is None):
+        return value is None and now is None
+    letters, dtype = form.strip("#.?"), np.int64 if form[0] == "#" else np.float64
     if not isinstance(value, np.ndarray) or value.dtype != dtype or value.ndim < len(letters):
         return False
     rest = now.shape[len(letters) :] if form.endswith("...") and now is not None else ()
@@ -110,17 +101,10 @@ def _fits(value: Any, form: Any, now: Any, lengths: dict[str, int]) -> bool:
 class StateReader:
     """A state that is read: what is missing or unknown is a `StateError`.
 
-    Parameters
-    ----------
-    content : mapping
-        A state, as `state_dict` returned it.
-    context : mapping
-        Attributes that all objects in the state share, such as the kernel.
+    All objects in the state share the attributes of `context`, such as the kernel.
     """
 
-    def __init__(
-        self, content: Mapping[str, Any], context: Mapping[str, Any], path: str = ""
-    ) -> None:
+    def __init__(self, content: Mapping[str, Any], context: State, path: str = "") -> None:
         self._content, self._context, self._path = dict(content), context, path
 
     def part(self, name: str, **context: Any) -> StateReader:
@@ -131,12 +115,8 @@ class StateReader:
         return StateReader(content, {**self._context, **context}, f"{self._path}{name}.")
 
     def value(self, name: str, target: Stateful | None = None) -> Any:
-        """A number, text, None, a finite array that may be changed, or an object.
-
-        An object of the class of `target` is loaded into it.
-        """
-        value = self._content.get(name)
-        if isinstance(value, Mapping):
+        """A number, text, None, a finite array, or an object; one of target's class fills it."""
+        if isinstance(self._content.get(name), Mapping):
             with self.part(name) as part:
                 kind = Stateful.classes_by_name.get(str(part.take("class")))
                 if kind is None:
@@ -183,7 +163,6 @@ class StateReader:
 
     def take(self, name: str) -> Any:
         """A value, whatever it is."""
-        try:
-            return self._content.pop(name)
-        except KeyError:
-            raise self.refusal(name, "is missing") from None
+        if name not in self._content:
+            raise self.refusal(name, "is missing")
+        return self._content.pop(name)

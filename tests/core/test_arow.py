@@ -7,6 +7,7 @@ from ahpatron_cli.core import Arow, Gaussian, Linear, Player
 from ahpatron_cli.core.learners.arow import SecondOrder
 from reference import kernels as formulas
 from reference.span_twins import arow
+from support.matrices import full
 from support.streams import compress, make_stream
 
 
@@ -67,7 +68,7 @@ def test_degenerate_rows(rows: np.ndarray, sparse: bool, kernel: Gaussian | Line
     assert np.isfinite(scores).all()
     assert f.size <= 30
     assert not f.mended
-    C = f.C.full()
+    C = full(f.C)
     largest = np.abs(C).max(initial=0.0)
     assert np.linalg.eigvalsh(C).min(initial=0.0) >= -1e-12 * largest
 
@@ -80,7 +81,7 @@ def test_a_covariance_that_lost_its_digits_is_repaired_and_reported() -> None:
     f.C.settle()
     f.C.A[0, 0] = -1.0  # as if rounding had done it
     f._repair()
-    assert np.linalg.eigvalsh(f.C.full()).min() > 0
+    assert np.linalg.eigvalsh(full(f.C)).min() > 0
     scores = player.feed(stream.X, stream.y)
     assert np.isfinite(scores).all()
     assert f.mended == 1

@@ -10,6 +10,7 @@ import pytest
 from ahpatron_cli.core import Expansion, Gaussian, Player, Projectron, play
 from ahpatron_cli.core.numerics import DRIFT, IN_SPAN, SPAN_ERROR
 from ahpatron_cli.core.span import PrunedExpansion, SpanExpansion, Symmetric
+from support.matrices import full
 from support.streams import make_stream
 
 KERNEL = Gaussian(sigma=0.7)
@@ -43,7 +44,7 @@ def test_growth_gives_the_inverse(rounds: int, block: int) -> None:
     rows = make_stream(seed=1, rounds=rounds, features=4).X
     f, joined = grown(rows, 0.01, block=block)
     K = gram_of(rows)[np.ix_(joined, joined)]
-    np.testing.assert_allclose(f.Q.full(), np.linalg.inv(K), rtol=1e-8, atol=1e-8)
+    np.testing.assert_allclose(full(f.Q), np.linalg.inv(K), rtol=1e-8, atol=1e-8)
     assert f.drift == 0.0
 
 
@@ -87,7 +88,7 @@ def test_nothing_is_inverted_at_rounding_level() -> None:
     rows = np.linspace(0, 0.1, 200)[:, None]
     f, joined = grown(rows, IN_SPAN, gram=True)
     assert 1 < len(joined) < 6
-    product = gram_of(rows)[np.ix_(joined, joined)] @ f.Q.full()
+    product = gram_of(rows)[np.ix_(joined, joined)] @ full(f.Q)
     np.testing.assert_allclose(product, np.eye(len(joined)), atol=1e-4)
 
 
@@ -99,7 +100,7 @@ def test_points_on_a_line_do_not_spoil_it(tolerance: float, shuffled: bool) -> N
     rows = np.random.default_rng(0).permutation(rows) if shuffled else rows
     f, joined = grown(rows, tolerance, gram=tolerance < 1e-2)
     gram = gram_of(rows)
-    K, Q = gram[np.ix_(joined, joined)], f.Q.full()
+    K, Q = gram[np.ix_(joined, joined)], full(f.Q)
     assert np.abs(K @ Q - np.eye(len(K))).max() < 1e-3
     doubt = max(tolerance, SPAN_ERROR * Q.diagonal().max())
     for k in gram[joined].T:  # every example, in or out, is explained within the tolerance
@@ -119,7 +120,7 @@ def test_a_damaged_inverse_is_computed_from_scratch(damage: float) -> None:
         f.close()
     assert f.points is not None
     K = KERNEL.between(f.points, f.points)
-    assert np.abs(K @ f.Q.full() - np.eye(len(K))).max() < DRIFT
+    assert np.abs(K @ full(f.Q) - np.eye(len(K))).max() < DRIFT
     assert f.drift < DRIFT
 
 
@@ -127,7 +128,7 @@ def test_the_inverse_of_a_singular_matrix_is_finite() -> None:
     rows = make_stream(seed=5, rounds=20, features=2).X
     matrix = Symmetric()
     matrix.set_inverse(gram_of(np.concatenate([rows, rows])))
-    assert np.abs(matrix.full()).max() < 1e12
+    assert np.abs(full(matrix)).max() < 1e12
 
 
 def test_a_set_that_is_nearly_singular_is_reported() -> None:
@@ -192,4 +193,4 @@ def test_tiny_entries_are_set_to_zero() -> None:
         matrix.close(np.arange(3))
         matrix.settle()
     expected = [[16, 0, 0], [0, 0, 0], [16e-80, 0, 0]]
-    np.testing.assert_allclose(np.tril(matrix.full()), expected, rtol=1e-12, atol=0)
+    np.testing.assert_allclose(np.tril(full(matrix)), expected, rtol=1e-12, atol=0)

@@ -1,13 +1,13 @@
 """BLAS routines, and every tolerance of the core: where rounding must not decide.
 
 `import scipy.linalg` and `import scipy.sparse` each take a third of the time of a small run. The
-routines that learners call live in extension modules, which load in a few milliseconds; where these
-cannot be loaded alone, the ordinary import is used. A call takes a third of the time of the same
-operation by NumPy.
+routines that learners call live in extension modules, which load in a few milliseconds, and a call
+takes a third of the time of the same operation by NumPy.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import importlib.machinery
@@ -29,12 +29,9 @@ def _extension(name: str, ordinary: str, package: str = "linalg") -> Any:
         folder = f"{scipy.submodule_search_locations[0]}/{package}"
         spec = importlib.machinery.FileFinder(folder, loader).find_spec(name)
         if spec is not None and spec.loader is not None:
-            try:
+            with contextlib.suppress(ImportError):
                 module = importlib.util.module_from_spec(spec)
                 spec.loader.exec_module(module)
-            except ImportError:
-                pass
-            else:
                 return module
     return importlib.import_module(ordinary)
 
@@ -48,26 +45,13 @@ dposv, dpotrf, dpotri = _lapack.dposv, _lapack.dpotrf, _lapack.dpotri
 
 
 def sparse_product(rows: CsrRows, table: Floats, out: Floats | None = None) -> Floats:
-    """Product of compressed rows and a table with a row for each of their columns.
-
-    Parameters
-    ----------
-    rows : CsrRows of shape (n, k)
-    table : array of shape (k, m)
-    out : array of shape (n, m), optional
-        Where the product is written.
-
-    Returns
-    -------
-    array of shape (n, m)
-    """
+    """Product of n x k compressed rows and a k x m table; perhaps in `out`."""
     if out is None:
         out = np.zeros((len(rows), table.shape[1]))
     else:
         out.fill(0.0)
-    indptr, columns = rows.indptr.astype(np.int32), rows.columns
-    multiply = _sparsetools().csr_matvecs
-    multiply(len(out), *table.shape, indptr, columns, rows.values, table.ravel(), out.ravel())
+    arrays = rows.indptr.astype(np.int32), rows.columns, rows.values, table.ravel(), out.ravel()
+    _sparsetools().csr_matvecs(len(out), *table.shape, *arrays)
     return out
 
 
@@ -130,16 +114,8 @@ HINGE = under(1.0)
 def first_smallest(values: Floats, scale: float | None = None) -> int:
     """Index of the smallest value; of those equal up to rounding, the first (the oldest).
 
-    Parameters
-    ----------
-    values : array of shape (n,)
-    scale : float, optional
-        Size of the terms that the values are sums of, before cancellation: a sum that cancels
-        keeps the rounding of its terms. By default the smallest value is its own scale.
-
-    Returns
-    -------
-    int
+    `scale` is the size of the terms that the values are sums of: a sum that cancels keeps the
+    rounding of its terms. By default the smallest value is its own scale.
     """
     smallest = values.item(values.argmin())
     slack = SLACK * (abs(smallest) if scale is None else scale)

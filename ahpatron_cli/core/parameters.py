@@ -21,20 +21,16 @@ class Spec:
     kind: type[int] | type[float] | type[str]
     symbol: str
     meaning: str
-    formula: str | None = None
-    """The default as a formula, if it depends on other parameters."""
-    derive: Callable[[Any], Value] | None = None
-    """Function that computes that default from the object's earlier parameters."""
-    words: tuple[str, ...] = ()
-    """Words that are legal in place of a number; all legal values if `kind` is str."""
+    formula: str | None = None  # the default, if it depends on other parameters
+    derive: Callable[[Any], Value] | None = None  # computes it from the object's earlier parameters
+    words: tuple[str, ...] = ()  # legal in place of a number; all legal values if `kind` is str
     over: float | None = None
     under: float | None = None
     at_least: float | None = None
     at_most: float | None = None
     even: bool = False
     infinite: bool = False
-    optional: bool = False
-    """None is legal: the learner computes the value when a pass begins."""
+    optional: bool = False  # None is legal: the learner computes the value when a pass begins
 
     def legal(self) -> str:
         """Legal values as text, such as `an even integer >= 2`."""

@@ -35,8 +35,7 @@ from ahpatron_cli.core.numerics import CANCELLED, SLACK, daxpy
 from ahpatron_cli.core.points import NARROW, DensePoints, Points, SparsePoints
 from ahpatron_cli.core.rows import Floats
 
-CELLS = 256
-"""Cells of the tables, along each of m and √κ."""
+CELLS = 256  # of the tables, along each of m and √κ
 EDGES = CELLS + 2
 
 

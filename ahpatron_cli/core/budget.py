@@ -25,39 +25,23 @@ Selection: TypeAlias = Callable[[Floats, Floats, Floats, float], Integers]
 
 
 class Reduction(NamedTuple):
-    """The hypothesis f̄ that replaces f: the examples that stay, and their coefficients.
-
-    With several classes norms are arrays with an entry per class.
-    """
+    """The f̄ that replaces f. With several classes norms are arrays with an entry per class."""
 
     kept: Integers
     gram: Floats
     coefficients: Floats
-    norm: Any
-    """‖f̄‖, rescaled."""
-    norm_before: Any
-    """‖f‖, from the Gram matrix."""
-    gap: float
-    """‖f - f̄‖: what Theorem 5 calls ζU, of this halving; not computed for several classes."""
-    rescaled: bool
-    """False if f̄ is zero, which no factor brings to a norm."""
+    norm: Any  # ‖f̄‖, rescaled
+    norm_before: Any  # ‖f‖, from the Gram matrix
+    gap: float  # ‖f - f̄‖: Theorem 5's ζU, of this halving; not computed for several classes
+    rescaled: bool  # False if f̄ is zero, which no factor brings to a norm
 
 
 def project_onto(
     gram: Floats, coefficients: Floats, select: Selection, ridge: float, norm: float | None
 ) -> Reduction:
-    """Project f onto the examples that `select` keeps, and rescale it.
+    """Project f onto the examples that `select` keeps with η = `ridge`; rescale to `norm` or ‖f‖.
 
-    Parameters
-    ----------
-    gram : array of shape (n, n)
-    coefficients : array of shape (n,) or (n, k)
-    select : Selection
-        With several classes it is given the lengths of the rows of a in place of |a| and of f(S).
-    ridge : float
-        η.
-    norm : float or None
-        ‖f̄‖; None is that of f.
+    With several classes `select` is given the lengths of the rows of a in place of |a| and of f(S).
     """
     values = gram.dot(coefficients)  # f at its own examples
     if coefficients.ndim == 1:
@@ -72,12 +56,9 @@ def project_onto(
 
 
 def merge_into_nearest(gram: Floats, coefficients: Floats, kept: int, norm: float) -> Reduction:
-    """Keep the oldest examples; add each other coefficient to the most similar example kept.
-
-    Of examples that are equally similar up to rounding, the oldest is chosen.
-    """
+    """Keep the oldest examples; add each other coefficient to the most similar example kept."""
     similar = gram[:kept, kept:]
-    most = similar.max(axis=0)
+    most = similar.max(axis=0)  # of examples that are equally similar up to rounding, the oldest
     nearest = np.argmax(similar >= most - 1e-9 * np.abs(most), axis=0)
     a2 = coefficients[:kept] + np.bincount(nearest, coefficients[kept:], minlength=kept)
     K2, values = gram[:kept, :kept].copy(), gram @ coefficients
@@ -118,9 +99,7 @@ def choose_largest(sizes: Floats) -> Integers:
     order = sizes.argsort()
     largest = max(sizes.item(order.item(-1)), TINY)
     if sizes.item(order.item(-half)) - sizes.item(order.item(-half - 1)) <= 2 * SLACK * largest:
-        # sort equal ones from the youngest on, so that the older are in the last half
-        order = np.rint(sizes / (SLACK * largest))[::-1].argsort(kind="stable")
-        order = len(sizes) - 1 - order
+        order = _younger_first(sizes, SLACK * largest)  # so that the older are in the last half
     kept = order[len(order) - half :]
     kept.sort()
     return kept
@@ -129,11 +108,10 @@ def choose_largest(sizes: Floats) -> Integers:
 def choose_greedily(gram: Floats, values: Floats, ridge: float) -> Integers:
     """The half found by forward greedy projection of f (orthogonal matching pursuit).
 
-    Repeatedly take the example with the largest `r_i²/d_i`, where r are the values at S of the part
-    of f not yet explained and d_i is the squared distance of κ(s_i,·) to the span of those taken,
-    plus η. A pivoted Cholesky factorisation of K + ηI, stopped half-way, keeps both up to date; the
-    rest of K follows a panel of 32 columns at a time.
-    Of gains that are equal up to rounding, as those of duplicates are, the oldest is taken.
+    Repeatedly take the example with the largest `r_i²/d_i` (of those equal up to rounding, the
+    oldest), where r are the values at S of the part of f not yet explained and d_i is the squared
+    distance of κ(s_i,·) to the span of those taken, plus η. A pivoted Cholesky factorisation of
+    K + ηI, stopped half-way, updates both; the rest of K follows a panel of 32 columns at a time.
     """
     size, panel_size = len(values), 32
     residual = values.copy()
@@ -147,8 +125,7 @@ def choose_greedily(gram: Floats, values: Floats, ridge: float) -> Integers:
         k = number % panel_size
         if number and not k:
             left = dsyrk(-1.0, panel.T, beta=1.0, c=left, lower=1, overwrite_c=1)
-        np.multiply(residual, residual, out=gain)
-        np.divide(gain, distance, out=gain)
+        np.divide(np.multiply(residual, residual, out=gain), distance, out=gain)
         most = gain.item(gain.argmax())
         best = int((gain >= most * (1 - 1e-9)).argmax() if most > floor else taken.argmin())
         pivot = math.sqrt(distance.item(best))
@@ -175,34 +152,31 @@ def choose_nearest(gram: Floats, sizes: Floats) -> Integers:
 
     From the smallest loss on, i leaves unless its neighbour has left, or is needed by another
     example that left; if these are too few, the smallest losses among the rest leave, too.
-    (Budgeted SGD merges pairs by such a loss, one at a time.) The projection is then onto all
-    examples that stay, not only onto the neighbours.
-
     Of examples that are equal up to rounding, the older is the neighbour, and the younger leaves.
-    If every example has a duplicate, all losses are 0 up to rounding: they are compared with a².
     """
-    size = len(sizes)
-    diagonal = gram.diagonal()
+    size, diagonal, squares = len(sizes), gram.diagonal(), sizes * sizes
     neighbours, closest = _neighbours(gram, diagonal)
-    squares = sizes * sizes
     losses = squares * np.maximum(diagonal - closest, 0.0)
+    # if every example has a duplicate, all losses are 0 up to rounding: compare them with a²
     largest = max(losses.max(), 1e-4 * squares.max(), TINY)
-    losses = np.rint(losses / (SLACK * largest))
-    younger_first: list[int] = (size - 1 - losses[::-1].argsort(kind="stable")).tolist()
+    order = _younger_first(losses, SLACK * largest).tolist()
+    nearest: list[int] = neighbours.tolist()
     left = max(size // 4, 1)
     stays, needed = [True] * size, [False] * size
-    nearest: list[int] = neighbours.tolist()
-    for i in younger_first:
+    for i in order:
         if not needed[i] and stays[nearest[i]]:
             stays[i], needed[nearest[i]] = False, True
             left -= 1
             if not left:
                 break
-    for i in younger_first[: size if left else 0]:
-        if left and stays[i]:
-            stays[i] = False
-            left -= 1
+    for i in [i for i in order if stays[i]][:left]:
+        stays[i] = False
     return np.flatnonzero(stays)
+
+
+def _younger_first(values: Floats, unit: float) -> Integers:
+    """Indices from the smallest value on; of those that are equal in this unit, the youngest."""
+    return len(values) - 1 - np.rint(values / unit)[::-1].argsort(kind="stable")
 
 
 def _neighbours(gram: Floats, diagonal: Floats) -> tuple[Integers, Floats]:

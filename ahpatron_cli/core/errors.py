@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Literal, TypeAlias
+
+ParameterKind: TypeAlias = Literal["range", "missing", "kernel"]
+NumericalKind: TypeAlias = Literal["features", "score", "norm", "width"]
 
 
 class CoreError(Exception):
@@ -15,9 +18,7 @@ class CoreError(Exception):
 class ParameterError(CoreError, ValueError):
     """A parameter that is out of range or missing; `name` is the parameter's."""
 
-    def __init__(
-        self, message: str, name: str, kind: Literal["range", "missing", "kernel"] = "range"
-    ) -> None:
+    def __init__(self, message: str, name: str, kind: ParameterKind = "range") -> None:
         super().__init__(message, name, kind)
         self.name, self.kind = name, kind
 
@@ -25,12 +26,7 @@ class ParameterError(CoreError, ValueError):
 class NumericalError(CoreError, ArithmeticError):
     """A value that cannot be computed; `row` counts from 0 within the rows that were passed."""
 
-    def __init__(
-        self,
-        message: str,
-        row: int,
-        kind: Literal["features", "score", "norm", "width"] = "features",
-    ) -> None:
+    def __init__(self, message: str, row: int, kind: NumericalKind = "features") -> None:
         super().__init__(message, row, kind)
         self.row, self.kind = row, kind
 

@@ -31,8 +31,7 @@ class Kernel(Declared):
 
     def points(self, rows: Rows, centre: Floats | None = None) -> Points:
         """Rows in kernel-ready form. Values whose squares overflow are refused."""
-        unit = self.unit()
-        rows = as_double(rows)
+        rows, unit = as_double(rows), self.unit()
         points: Points
         with np.errstate(over="ignore", invalid="ignore"):
             if isinstance(rows, CsrRows):
@@ -58,17 +57,21 @@ class Kernel(Declared):
 
 
 @dataclass(frozen=True)
-class Gaussian(Kernel):
-    """`κ(u, v) = exp(-‖u - v‖² / (2σ²))`."""
-
-    name = "gaussian"
-    centred = True
+class _Scaled(Kernel):
+    """A kernel of (u - v)/σ."""
 
     sigma: float = real("σ", "width of the kernel", default=1.0, over=0)
 
     def unit(self) -> float:
-        """Coordinates are divided by σ, so the exponent is `-‖u - v‖²/2`."""
         return self.sigma
+
+
+@dataclass(frozen=True)
+class Gaussian(_Scaled):
+    """`κ(u, v) = exp(-‖u - v‖² / (2σ²))`."""
+
+    name = "gaussian"
+    centred = True
 
     def between(self, left: Points, right: Points, out: Floats | None = None) -> Floats:
         """One product gives the exponents; those that lost digits are computed again."""
@@ -87,8 +90,6 @@ def _mend(exponents: Floats, left: Points, right: Points) -> None:
     trusted = TRUSTED / (4 * EPS)  # the sum of half norms up to which the product is good
     rows = np.flatnonzero(left.half_norms + right.half_norms.max(initial=0.0) > trusted)
     columns = np.flatnonzero(right.half_norms + left.half_norms.max(initial=0.0) > trusted)
-    if not len(rows) or not len(columns):
-        return
     place = np.ix_(rows, columns)
     doubt = 4 * EPS * (left.half_norms[rows, None] + right.half_norms[columns])
     doubtful = (doubt > TRUSTED) & ~(exponents[place] + doubt < LOWEST)
@@ -110,19 +111,12 @@ def _exp(exponents: Floats, lowest: float) -> Floats:
 
 
 @dataclass(frozen=True)
-class Laplacian(Kernel):
+class Laplacian(_Scaled):
     """`κ(u, v) = exp(-‖u - v‖₁ / σ)`."""
 
     name = "laplacian"
 
-    sigma: float = real("σ", "width of the kernel", default=1.0, over=0)
-
-    def unit(self) -> float:
-        """Coordinates are divided by σ."""
-        return self.sigma
-
     def between(self, left: Points, right: Points, out: Floats | None = None) -> Floats:
-        """Sums of absolute differences; no product helps here."""
         distances = left.differences(right, power=1)
         return _exp(np.negative(distances, out=distances), lowest=-np.inf)
 
@@ -137,7 +131,6 @@ class Polynomial(Kernel):
     offset: float = real("c", "constant added to the inner product", default=1.0, over=0)
 
     def between(self, left: Points, right: Points, out: Floats | None = None) -> Floats:
-        """Products, normalised."""
         cosines: Floats = left.products(right)
         cosines += self.offset
         cosines /= np.sqrt(2 * left.half_norms + self.offset)[:, None]
@@ -156,11 +149,9 @@ class Linear(Kernel):
         return super().points(unit_rows(as_double(rows)), centre)
 
     def between(self, left: Points, right: Points, out: Floats | None = None) -> Floats:
-        """Products of rows that already have length one."""
         return np.asarray(np.clip(left.products(right), -1.0, 1.0))
 
     def diagonal(self, points: Points) -> list[float]:
-        """1, and 0 for a row of zeros."""
         return [1.0 if half_norm > 0 else 0.0 for half_norm in points.half_norms.tolist()]
 
 

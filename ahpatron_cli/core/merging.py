@@ -35,8 +35,7 @@ from ahpatron_cli.core.numerics import CANCELLED, SLACK, daxpy
 from ahpatron_cli.core.points import NARROW, DensePoints, Points, SparsePoints
 from ahpatron_cli.core.rows import Floats
 
-CELLS = 256
-"""Cells of the tables, along each of m and √κ."""
+CELLS = 256  # of the tables, along each of m and √κ
 EDGES = CELLS + 2
 
 
@@ -56,14 +55,18 @@ class MergingExpansion(Expansion):
 
     def _dense(self, points: Points) -> DensePoints:
         """The same points, dense and at least as wide as S."""
-        dense = _dense(points)
-        return dense if self.points is None else dense.widened(self.points.width)
+        if isinstance(points, SparsePoints):
+            if points.width > NARROW:
+                message = f"points between examples are dense, and {NARROW:,} features are the most"
+                raise NumericalError(f"{message}, got {points.width:,}", 0, "width")
+            points = points.to_dense()
+        assert isinstance(points, DensePoints)
+        return points if self.points is None else points.widened(self.points.width)
 
     def to_sparse(self, origin: Floats | None) -> None:
         """Stay dense; only the origin changes, because sparse rows have none."""
         if self.points is not None and origin is not None:
-            points = self.points.widened(len(origin))
-            self.points = DensePoints(points.coordinates + origin)
+            self.points = DensePoints(self.points.widened(len(origin)).coordinates + origin)
 
     def suits(self, sparse: bool, width: int) -> bool:
         return sparse or super().suits(sparse, width)
@@ -89,11 +92,8 @@ class MergingExpansion(Expansion):
         self.drop(i)
 
     def _merge(self, i: int, j: int, h: float, g: float) -> None:
-        """Put z, with its coefficient, in column j; column i stays.
-
-        The rounds of the block whose columns hold merged points are over: the values of z there are
-        never read.
-        """
+        """Put z, with its coefficient, in column j; column i stays."""
+        # rounds whose columns hold merged points are over: the values of z there are never read
         before, after = self.a.item(j), (self.a.item(i) + self.a.item(j)) * g
         self.points.put_between(i, j, h)
         new, column = self._similar(j, self.n), self.K[:, j]
@@ -109,17 +109,6 @@ class MergingExpansion(Expansion):
         others = self.points.slice(start, self.points.size)
         row: Floats = self.kernel.between(self.points.slice(column, column + 1), others)[0]
         return row
-
-
-def _dense(points: Points) -> DensePoints:
-    """The same points; wide ones are refused."""
-    if isinstance(points, SparsePoints):
-        if points.width > NARROW:
-            message = f"points between examples are dense, and {NARROW:,} features are the most"
-            raise NumericalError(f"{message}, got {points.width:,}", 0, "width")
-        return points.to_dense()
-    assert isinstance(points, DensePoints)
-    return points
 
 
 def cheapest(a: float, others: Floats, k: Floats) -> int:
@@ -171,24 +160,17 @@ def read_losses(m: Floats, k: Floats) -> Floats:
     table = tables().losses_array
     x, y = m * (2.0 * CELLS), np.sqrt(k) * CELLS
     row, column = x.astype(np.intp), y.astype(np.intp)
-    x -= row
-    y -= column
-    row *= EDGES
-    row += column
-    low, high = table.take(row), table.take(row + EDGES)
-    low += y * (table.take(row + 1) - low)
-    high += y * (table.take(row + (EDGES + 1)) - high)
-    high -= low
-    high *= x
-    low += high
-    return low
+    x, y, corner = x - row, y - column, row * EDGES + column
+    low, high = table.take(corner), table.take(corner + EDGES)
+    low += y * (table.take(corner + 1) - low)
+    high += y * (table.take(corner + (EDGES + 1)) - high)
+    losses: Floats = low + x * (high - low)
+    return losses
 
 
 def least_similar(loss: float) -> float:
-    """The κ below which no partner, whatever its m, costs as little as this up to rounding.
-
-    Between two columns of the table, no loss is below the lowest of the right one.
-    """
+    """The κ below which no partner, whatever its m, costs as little as this up to rounding."""
+    # between two columns of the table, no loss is below the lowest of the right one
     right = bisect.bisect_left(tables().gains, -(loss + SLACK))
     return (max(right - 1, 0) / CELLS) ** 2
 
@@ -197,12 +179,9 @@ class Tables(NamedTuple):
     """At m = 0 … ½ (rows) and √κ = 0 … 1 (columns), flat, with an edge more."""
 
     losses: list[float]
-    shares: list[float]
-    """h."""
-    losses_array: Floats
-    """The same losses, to read many at once."""
-    gains: list[float]
-    """Minus the lowest loss of each column; they rise."""
+    shares: list[float]  # h
+    losses_array: Floats  # the same losses, to read many at once
+    gains: list[float]  # minus the lowest loss of each column; they rise
 
 
 @cache

@@ -1,13 +1,13 @@
 """BLAS routines, and every tolerance of the core: where rounding must not decide.
 
 `import scipy.linalg` and `import scipy.sparse` each take a third of the time of a small run. The
-routines that learners call live in extension modules, which load in a few milliseconds; where these
-cannot be loaded alone, the ordinary import is used. A call takes a third of the time of the same
-operation by NumPy.
+routines that learners call live in extension modules, which load in a few milliseconds, and a call
+takes a third of the time of the same operation by NumPy.
 """
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import importlib
 import importlib.machinery
@@ -29,12 +29,9 @@ def _extension(name: str, ordinary: str, package: str = "linalg") -> Any:
         folder = f"{scipy.submodule_search_locations[0]}/{package}"
         spec = importlib.machinery.FileFinder(folder, loader).find_spec(name)
         if spec is not None and spec.loader is not None:
-            try:
+            with contextlib.suppress(ImportError):
                 module = importlib.util.module_from_spec(spec)
                 spec.loader.exec_module(module)
-            except ImportError:
-                pass
-            else:
                 return module
     return importlib.import_module(ordinary)
 
@@ -48,26 +45,13 @@ dposv, dpotrf, dpotri = _lapack.dposv, _lapack.dpotrf, _lapack.dpotri
 
 
 def sparse_product(rows: CsrRows, table: Floats, out: Floats | None = None) -> Floats:
-    """Product of compressed rows and a table with a row for each of their columns.
-
-    Parameters
-    ----------
-    rows : CsrRows of shape (n, k)
-    table : array of shape (k, m)
-    out : array of shape (n, m), optional
-        Where the product is written.
-
-    Returns
-    -------
-    array of shape (n, m)
-    """
+    """Product of n x k compressed rows and a k x m table; perhaps in `out`."""
     if out is None:
         out = np.zeros((len(rows), table.shape[1]))
     else:
         out.fill(0.0)
-    indptr, columns = rows.indptr.astype(np.int32), rows.columns
-    multiply = _sparsetools().csr_matvecs
-    multiply(len(out), *table.shape, indptr, columns, rows.values, table.ravel(), out.ravel())
+    arrays = rows.indptr.astype(np.int32), rows.columns, rows.values, table.ravel(), out.ravel()
+    _sparsetools().csr_matvecs(len(out), *table.shape, *arrays)
     return out
 
 
@@ -77,35 +61,22 @@ def _sparsetools() -> Any:
 
 
 EPS = float(np.finfo(np.float64).eps)
-TINY = float(np.finfo(np.float64).tiny)
-"""Doubles below this have fewer digits."""
-CANCELLED = 1e-12
-"""A sum this small compared with the sizes of its terms is rounding, and counts as 0."""
-SLACK = 1e-10
-"""Numbers that differ by this share of their scale are equal up to rounding."""
-NEAR_TIE = 1e-9
-"""A prediction with |f(x)| below this may come out differently on other hardware."""
-TRUSTED = 1e-9
-"""Rounding error of a kernel's exponent above which it is computed again by subtraction."""
-IN_SPAN = 1e-10
-"""A squared distance to the span of S below this is 0: a duplicate is in the span."""
-NEAR_SPAN = 1e-2
-"""Squared distances to the span below this have few digits left, and are refined with K(S,S)."""
-SPAN_ERROR = 2e-13
-"""Error of a squared distance to the span for each unit of the largest entry of K^{-1}."""
-DRIFT = 1e-8
-"""The largest error of K·K^{-1} - I; beyond it K^{-1} is computed from scratch."""
-ORTHOGONAL = 1e-250
-"""k·C·k up to this is 0 up to underflow: x is orthogonal to S and teaches nothing."""
+TINY = float(np.finfo(np.float64).tiny)  # doubles below this have fewer digits
+CANCELLED = 1e-12  # a sum this small compared with the sizes of its terms is rounding: 0
+SLACK = 1e-10  # numbers that differ by this share of their scale are equal up to rounding
+NEAR_TIE = 1e-9  # predictions with |f(x)| below this may come out differently on other hardware
+TRUSTED = 1e-9  # above this rounding error, a kernel's exponent is computed by subtraction
+IN_SPAN = 1e-10  # a squared distance to the span of S below this is 0: a duplicate is in the span
+NEAR_SPAN = 1e-2  # squared distances to the span below this are refined with K(S,S): few digits
+SPAN_ERROR = 2e-13  # of a squared distance to the span, per unit of the largest entry of K^{-1}
+DRIFT = 1e-8  # the largest error of K·K^{-1} - I; beyond it K^{-1} is computed from scratch
+ORTHOGONAL = 1e-250  # k·C·k up to this is 0 up to underflow: x is orthogonal to S
+# Entries below this become 0 before products of matrices: denormal numbers would slow them down
+# three times. (1e-100 already changed update counts.)
 FLUSHED = 1e-150
-"""Entries below this become 0 before products of matrices: denormal numbers would slow them down
-three times. (1e-100 already changed update counts.)"""
-SMALLEST_SCALE = 1e-100
-"""A lazy scale below this is multiplied into the coefficients before it underflows."""
-HUGE = 2.0**1020
-"""Half squared lengths from here on are refused: sums of two of them must be finite."""
-LOWEST = -745.2
-"""`exp` of anything below is 0, and takes 10 to 80 times as long."""
+SMALLEST_SCALE = 1e-100  # a lazy scale below this is multiplied into the coefficients
+HUGE = 2.0**1020  # half squared lengths from here on are refused: sums of two must be finite
+LOWEST = -745.2  # `exp` of anything below is 0, and takes 10 to 80 times as long
 
 
 def cancelled(value: float, terms: float) -> bool:
@@ -123,23 +94,14 @@ def up_to(threshold: float) -> float:
     return max(threshold * (1.0 + SLACK), TINY)
 
 
-HINGE = under(1.0)
-"""Margins from here on have no hinge loss."""
+HINGE = under(1.0)  # margins from here on have no hinge loss
 
 
 def first_smallest(values: Floats, scale: float | None = None) -> int:
     """Index of the smallest value; of those equal up to rounding, the first (the oldest).
 
-    Parameters
-    ----------
-    values : array of shape (n,)
-    scale : float, optional
-        Size of the terms that the values are sums of, before cancellation: a sum that cancels
-        keeps the rounding of its terms. By default the smallest value is its own scale.
-
-    Returns
-    -------
-    int
+    `scale` is the size of the terms that the values are sums of: a sum that cancels keeps the
+    rounding of its terms. By default the smallest value is its own scale.
     """
     smallest = values.item(values.argmin())
     slack = SLACK * (abs(smallest) if scale is None else scale)

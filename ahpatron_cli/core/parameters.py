@@ -1,12 +1,10 @@
-"""Declarations of parameters: symbol, meaning, legal range, default.
-
-Validation, reference tables and documentation come from these declarations.
-"""
+"""Declarations of parameters, from which validation, reference tables and documentation come."""
 
 from __future__ import annotations
 
 import dataclasses
 import math
+import operator
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -23,39 +21,31 @@ class Spec:
     kind: type[int] | type[float] | type[str]
     symbol: str
     meaning: str
-    formula: str | None = None
-    """The default as a formula, if it depends on other parameters."""
-    derive: Callable[[Any], Value] | None = None
-    """Function that computes that default from the object's earlier parameters."""
-    words: tuple[str, ...] = ()
-    """Words that are legal in place of a number; all legal values if `kind` is str."""
+    formula: str | None = None  # the default, if it depends on other parameters
+    derive: Callable[[Any], Value] | None = None  # computes it from the object's earlier parameters
+    words: tuple[str, ...] = ()  # legal in place of a number; all legal values if `kind` is str
     over: float | None = None
     under: float | None = None
     at_least: float | None = None
     at_most: float | None = None
     even: bool = False
     infinite: bool = False
-    optional: bool = False
-    """None is legal: the learner computes the value when a pass begins."""
+    optional: bool = False  # None is legal: the learner computes the value when a pass begins
 
     def legal(self) -> str:
         """Legal values as text, such as `an even integer >= 2`."""
         if self.kind is str:
             return "one of " + ", ".join(self.words)
-        noun = "whole number" if self.kind is int else "number"
-        article = "an even " if self.even else "a "
-        bounds = [
-            f"{sign} {_tidy(bound)}"
-            for sign, bound in (
-                (">", self.over),
-                (">=", self.at_least),
-                ("<", self.under),
-                ("<=", self.at_most),
-            )
-            if bound is not None
-        ]
-        text = article + " and ".join([f"{noun} {bounds[0]}" if bounds else noun, *bounds[1:]])
+        text = "an even " if self.even else "a "
+        text += "whole number" if self.kind is int else "number"
+        bounds = [f"{sign} {int(b) if b == int(b) else b}" for sign, _, b in self._bounds()]
+        text = f"{text} {' and '.join(bounds)}".rstrip()
         return " or ".join([text, *self.words, *(["inf"] if self.infinite else [])])
+
+    def _bounds(self) -> list[tuple[str, Callable[[float, float], bool], float]]:
+        low = ((">", operator.gt, self.over), (">=", operator.ge, self.at_least))
+        high = (("<", operator.lt, self.under), ("<=", operator.le, self.at_most))
+        return [(sign, holds, bound) for sign, holds, bound in low + high if bound is not None]
 
     def parse(self, text: str) -> Value:
         """Value of a text; underscores and NaN are refused."""
@@ -84,59 +74,43 @@ class Spec:
             return False
         if math.isinf(value):
             return self.infinite and value > 0
-        return (
-            not math.isnan(value)
-            and (self.kind is float or value == int(value))
-            and (self.over is None or value > self.over)
-            and (self.at_least is None or value >= self.at_least)
-            and (self.under is None or value < self.under)
-            and (self.at_most is None or value <= self.at_most)
-            and (not self.even or value % 2 == 0)
-        )
+        if math.isnan(value) or (self.kind is int and value != int(value)):
+            return False
+        in_range = all(holds(value, bound) for _, holds, bound in self._bounds())
+        return in_range and (not self.even or value % 2 == 0)
 
 
-def _tidy(number: float) -> str:
-    return str(int(number)) if number == int(number) else str(number)
-
-
-def _declare(kind: type[Any], symbol: str, meaning: str, default: Any, options: Any) -> Any:
-    spec = Spec(kind, symbol, meaning, **options)
+def _declare(spec: Spec, default: Value | None) -> Any:
     return dataclasses.field(default=default, metadata={"spec": spec})
 
 
 def integer(symbol: str, meaning: str, default: int | None = None, **options: Any) -> Any:
     """Declare an integer."""
-    return _declare(int, symbol, meaning, default, options)
+    return _declare(Spec(int, symbol, meaning, **options), default)
 
 
 def real(symbol: str, meaning: str, default: float | str | None = None, **options: Any) -> Any:
     """Declare a real number; `words` are legal in place of it."""
-    return _declare(float, symbol, meaning, default, options)
+    return _declare(Spec(float, symbol, meaning, **options), default)
 
 
 def share_of_budget(symbol: str, meaning: str, share: float) -> Any:
     """Declare an integer whose default is this share of B."""
-    return integer(
-        symbol,
-        meaning,
-        at_least=1,
-        formula=f"{share}·B",
-        derive=lambda self: max(1, round(share * self.budget)),
-    )
+
+    def derive(learner: Any) -> int:
+        return int(max(1, round(share * learner.budget)))
+
+    return integer(symbol, meaning, at_least=1, formula=f"{share}·B", derive=derive)
 
 
 def as_in(kind: type[Declared], name: str, default: Value | None = None, **changes: Any) -> Any:
-    """Declare a parameter as another class does, with these changes.
-
-    The default is not inherited; without one, `derive` computes it.
-    """
-    spec = dataclasses.replace(kind.specs()[name], **changes)
-    return dataclasses.field(default=default, metadata={"spec": spec})
+    """Declare a parameter as another class does, with these changes and another default."""
+    return _declare(dataclasses.replace(kind.specs()[name], **changes), default)
 
 
 def choice(symbol: str, meaning: str, *words: str) -> Any:
     """Declare a choice between words; the first is the default."""
-    return _declare(str, symbol, meaning, words[0], {"words": words})
+    return _declare(Spec(str, symbol, meaning, words=words), words[0])
 
 
 class Declared:

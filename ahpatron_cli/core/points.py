@@ -1,15 +1,14 @@
 """Sets of examples in kernel-ready form: scaled, and centred if dense.
 
-`DensePoints` and `SparsePoints` have the same methods, and kernels use nothing else: inner
-products, `-‖s - x‖²/2`, and sums `Σ_k |s_k - x_k|^p` without cancellation. A set of n points and a
-set of m points give an n x m array. Sparse points never become dense.
+`DensePoints` and `SparsePoints` have the same methods, and kernels use nothing else. A set of n
+points and a set of m points give an n x m array. Sparse points never become dense.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
@@ -29,24 +28,13 @@ Matrix: TypeAlias = Callable[[int | Integers], tuple[Integers, Floats]]
 
 
 class Points(Stateful):
-    """A set of points; two sets that are compared are always of the same kind.
+    """`size` points of `width` coordinates; two sets that are compared are of the same kind.
 
-    Attributes
-    ----------
-    size, width : int
-        Number of points and of coordinates.
-    half_norms : array of shape (size,)
-        `‖x‖²/2` of each point.
-    largest : float
-        Upper bound on the half norms, known without looking at each.
-
-    Notes
-    -----
-    Both kinds have these methods: `slice(start, stop)`, sharing memory; `subset(chosen)`, copied;
-    `extend(other)`; `keep(kept, unmoved)`, of which the first `unmoved` are in place already;
-    `widened(width)`, with at least so many coordinates; `products(other)`, ⟨s, x⟩;
-    `exponents(other, out)`, -‖s - x‖²/2 up to rounding of the norms' size; `differences(other,
-    power)`, Σ_k |s_k - x_k|^power exact up to the last digits; `times(matrix, out)`, Σ_k x_k·M_k.
+    Both kinds have `half_norms`, ‖x‖²/2 of each point, of which `largest` is an upper bound, and
+    `slice(start, stop)`, sharing memory; `subset(chosen)`, copied; `extend(other)`; `keep(kept,
+    unmoved)`, of which the first `unmoved` are in place already; `widened(width)`, with at least so
+    many coordinates; `products(other)`, ⟨s, x⟩; `exponents(other, out)`, -‖s - x‖²/2 up to rounding
+    of the norms' size; `times(matrix, out)`, Σ_k x_k·M_k.
     """
 
     size: int
@@ -55,6 +43,15 @@ class Points(Stateful):
     if TYPE_CHECKING:  # the methods that both kinds have
 
         def __getattr__(self, name: str) -> Any: ...
+
+    def differences(self, other: Points, power: int) -> Floats:
+        """Σ_k |s_k - x_k|^power, exact up to the last digits."""
+        if other.size > self.size:  # the loop is over the smaller set
+            return np.ascontiguousarray(other.differences(self, power).T)
+        out = np.empty((self.size, other.size))
+        for i, sums in enumerate(self._differences(other, power)):
+            out[:, i] = sums
+        return out
 
 
 class DensePoints(Points):
@@ -141,10 +138,9 @@ class DensePoints(Points):
 
     def to_sparse(self, origin: Floats | None) -> SparsePoints:
         """The same points compressed, with the origin added that dense points are centred on."""
-        rows = self.coordinates
-        if origin is not None:
-            rows = self.widened(len(origin)).coordinates + origin
-        return SparsePoints(compressed(rows))
+        if origin is None:
+            return SparsePoints(compressed(self.coordinates))
+        return SparsePoints(compressed(self.widened(len(origin)).coordinates + origin))
 
     def state_dict(self) -> State:
         self._rows = self._rows[: self.size]  # without spare room
@@ -164,8 +160,7 @@ class DensePoints(Points):
         return not sparse and self.width <= width
 
     def products(self, other: Self) -> Floats:
-        product: Floats = self.coordinates @ other.coordinates.T
-        return product
+        return np.asarray(self.coordinates @ other.coordinates.T)
 
     def exponents(self, other: Self, out: Floats | None = None) -> Floats:
         if self._turned is None:  # [x, 1, -‖x‖²/2]
@@ -173,13 +168,9 @@ class DensePoints(Points):
             self._turned[:, -2:] = self._rows[: self.size, :-3:-1]
         return np.dot(self._turned, other._rows[: other.size].T, out=out)
 
-    def differences(self, other: Self, power: int) -> Floats:
-        if other.size > self.size:  # the loop is over the smaller set
-            return np.ascontiguousarray(other.differences(self, power).T)
-        out = np.empty((self.size, other.size))
-        for i, point in enumerate(other.coordinates):
-            out[:, i] = _power(self.coordinates - point, power).sum(axis=1)
-        return out
+    def _differences(self, other: Self, power: int) -> Iterator[Floats]:
+        for point in other.coordinates:
+            yield _power(self.coordinates - point, power).sum(axis=1)
 
     def times(self, matrix: Matrix, out: Floats) -> Floats:
         places, table = matrix(self.width)
@@ -191,42 +182,32 @@ class DensePoints(Points):
 class SparsePoints(Points):
     """Compressed rows. Products run over the columns in which the other set has values."""
 
-    def __init__(self, rows: CsrRows) -> None:
-        self._set(rows, 0.5 * row_sums(rows, rows.values * rows.values))
-        self.largest = float(self._half_norms.max(initial=0.0))
-
-    def _set(self, rows: CsrRows, half_norms: Floats) -> None:
-        self._csr, self._half_norms = rows, half_norms
+    def __init__(
+        self, rows: CsrRows, half_norms: Floats | None = None, largest: float | None = None
+    ) -> None:
+        if half_norms is None:
+            half_norms = 0.5 * row_sums(rows, rows.values * rows.values)
+        self._csr, self.half_norms = rows, half_norms
         self.size, self.width = len(rows), rows.width
+        self.largest = float(half_norms.max(initial=0.0)) if largest is None else largest
         self._table: Floats | None = None
 
-    @property
-    def half_norms(self) -> Floats:
-        return self._half_norms
-
     def slice(self, start: int, stop: int) -> Self:
-        return self._with(self._csr.slice(start, stop), self._half_norms[start:stop])
+        return type(self)(self._csr.slice(start, stop), self.half_norms[start:stop], self.largest)
 
     def subset(self, chosen: Integers) -> Self:
         return type(self)(self._csr.take(chosen))
 
-    def _with(self, rows: CsrRows, half_norms: Floats) -> Self:
-        part = type(self).__new__(type(self))
-        part._set(rows, half_norms)
-        part.largest = self.largest
-        return part
-
     def extend(self, other: Self) -> None:
         rows = CsrRows.concatenate([self._csr, other._csr])
-        self._set(rows, np.concatenate([self._half_norms, other._half_norms]))
-        self.largest = max(self.largest, other.largest)
+        half_norms = np.concatenate([self.half_norms, other.half_norms])
+        SparsePoints.__init__(self, rows, half_norms, max(self.largest, other.largest))
 
     def keep(self, kept: Integers, unmoved: int = 0) -> None:
         rows = self._csr.slice(0, unmoved)
         if unmoved < len(kept):
             rows = CsrRows.concatenate([rows, self._csr.take(kept[unmoved:])])
-        self._set(rows, self._half_norms.take(kept))
-        self.largest = float(self._half_norms.max(initial=0.0))
+        SparsePoints.__init__(self, rows, self.half_norms.take(kept))
 
     def widened(self, width: int) -> Self:
         return self  # sparse points of different widths can be compared
@@ -262,23 +243,19 @@ class SparsePoints(Points):
         return sparse_product(rows, table)
 
     def exponents(self, other: Self, out: Floats | None = None) -> Floats:
-        out = np.subtract(self._products(other), self._half_norms[:, None], out=out, order="C")
-        out -= other._half_norms
+        out = np.subtract(self._products(other), self.half_norms[:, None], out=out, order="C")
+        out -= other.half_norms
         return out
 
-    def differences(self, other: Self, power: int) -> Floats:
-        if other.size > self.size:
-            return np.ascontiguousarray(other.differences(self, power).T)
-        # by subtraction on the columns of x, plus what s has elsewhere: nothing cancels
+    def _differences(self, other: Self, power: int) -> Iterator[Floats]:
+        """By subtraction on the columns of x, plus what s has elsewhere: nothing cancels."""
         met, table, shared = other._meet(self._csr, all_columns=True)
         outside = row_sums(self._csr, np.where(shared, 0.0, _power(self._csr.values, power)))
         meeting, terms = met.dense(len(table)), _power(met.values, power)
-        out = np.empty((self.size, other.size))
-        for i, x in enumerate(table.T):
+        for x in table.T:
             elsewhere = row_sums(met, np.where(x[met.columns] != 0, 0.0, terms))
             here = x.nonzero()[0]
-            out[:, i] = outside + elsewhere + _power(meeting[:, here] - x[here], power).sum(axis=1)
-        return out
+            yield outside + elsewhere + _power(meeting[:, here] - x[here], power).sum(axis=1)
 
     def times(self, matrix: Matrix, out: Floats) -> Floats:
         places, table = matrix(self._csr.columns.astype(np.int64))
@@ -302,14 +279,13 @@ class SparsePoints(Points):
         if not len(mine.columns):
             empty = CsrRows(np.zeros_like(rows.indptr), mine.columns, mine.values, 0)
             return empty, np.zeros((0, self.size)), np.zeros(len(rows.columns), dtype=bool)
+        keys: NDArray[Any] = mine.columns
         if width <= INDEXED:
             number = _numbers(width)
-            keys: NDArray[Any] = mine.columns
             number[keys] = np.arange(len(keys), dtype=np.int32)  # of equal columns, any
-            own: NDArray[Any] = number[keys]
-            met: NDArray[Any] = number[rows.columns]
+            own, met = number[keys], number[rows.columns]
         else:  # no array may have an entry per column
-            keys, own = np.unique(mine.columns, return_inverse=True)
+            keys, own = np.unique(keys, return_inverse=True)
             met = keys.searchsorted(rows.columns)
         shared = keys.take(met, mode="clip") == rows.columns
         met = met[shared]
@@ -325,17 +301,16 @@ class SparsePoints(Points):
 _scratch = threading.local()
 
 
-def _numbers(width: int) -> NDArray[np.int32]:
+def _numbers(width: int) -> NDArray[Any]:
     """Room for a number per column, of any content: clearing it would take longer than its use."""
-    numbers: NDArray[np.int32] | None = getattr(_scratch, "numbers", None)
-    if numbers is None or len(numbers) < width:
-        _scratch.numbers = numbers = np.zeros(width, dtype=np.int32)
-    return numbers
+    if len(getattr(_scratch, "numbers", ())) < width:
+        _scratch.numbers = np.zeros(width, dtype=np.int32)
+    return np.asarray(_scratch.numbers)
 
 
 def _transposed(rows: CsrRows, columns: NDArray[np.int32], width: int) -> Floats:
     table = np.zeros((width, len(rows)))
-    table[columns, np.repeat(np.arange(len(rows)), np.diff(rows.indptr))] = rows.values
+    table[columns, rows.owners] = rows.values
     return table
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -33,22 +33,22 @@ class CsrRows:
     def __len__(self) -> int:
         return len(self.indptr) - 1
 
+    @property
+    def owners(self) -> Integers:
+        """The row of each value."""
+        return np.repeat(np.arange(len(self)), np.diff(self.indptr))
+
     def slice(self, start: int, stop: int) -> CsrRows:
         """Rows `start` to `stop`, sharing memory with this one."""
         begin, end = self.indptr[start], self.indptr[stop]
-        return CsrRows(
-            self.indptr[start : stop + 1] - begin,
-            self.columns[begin:end],
-            self.values[begin:end],
-            self.width,
-        )
+        indptr = self.indptr[start : stop + 1] - begin
+        return CsrRows(indptr, self.columns[begin:end], self.values[begin:end], self.width)
 
     def take(self, order: Integers) -> CsrRows:
         """The rows numbered in `order`, copied."""
         starts = self.indptr[order]
         lengths = self.indptr[order + 1] - starts
-        indptr = np.zeros(len(order) + 1, dtype=np.int64)
-        np.cumsum(lengths, out=indptr[1:])
+        indptr = np.concatenate(([0], np.cumsum(lengths)))
         # position of each value: the start of its row in the source, plus its place in the row
         source = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], lengths)
         return CsrRows(indptr, self.columns[source], self.values[source], self.width)
@@ -56,7 +56,7 @@ class CsrRows:
     def dense(self, width: int | None = None) -> Floats:
         """The rows as a dense array with `width` columns (at least `self.width`)."""
         out = np.zeros((len(self), max(width or 0, self.width)))
-        out[np.repeat(np.arange(len(self)), np.diff(self.indptr)), self.columns] = self.values
+        out[self.owners, self.columns] = self.values
         return out
 
     def is_legal(self) -> bool:
@@ -64,14 +64,12 @@ class CsrRows:
         indptr, columns = self.indptr, self.columns
         if not isinstance(columns, np.ndarray) or columns.dtype != np.int32 or columns.ndim != 1:
             return False
-        whole = len(indptr) > 0 and indptr[0] == 0 and indptr[-1] == len(columns)
-        if not whole or len(self.values) != len(columns) or (np.diff(indptr) < 0).any():
+        counted = len(indptr) > 0 and indptr[0] == 0 and indptr[-1] == len(columns)
+        if not counted or len(self.values) != len(columns) or (np.diff(indptr) < 0).any():
             return False
         if len(columns) and not 0 <= columns.min() <= columns.max() < self.width:
             return False
-        rises = np.diff(columns) > 0
-        rises[indptr[1:-1][(indptr[1:-1] > 0) & (indptr[1:-1] < len(columns))] - 1] = True
-        return bool(rises.all())
+        return bool((np.diff(self.owners * self.width + columns) > 0).all())
 
     @staticmethod
     def concatenate(parts: Sequence[CsrRows]) -> CsrRows:
@@ -82,12 +80,10 @@ class CsrRows:
         for before, part in itertools.pairwise(parts):
             end += before.indptr.item(-1)
             pointers.append(part.indptr[1:] + end)
-        return CsrRows(
-            np.concatenate(pointers),
-            np.concatenate([part.columns for part in parts]),
-            np.concatenate([part.values for part in parts]),
-            max(part.width for part in parts),
-        )
+        columns = np.concatenate([part.columns for part in parts])
+        values = np.concatenate([part.values for part in parts])
+        width = max(part.width for part in parts)
+        return CsrRows(np.concatenate(pointers), columns, values, width)
 
 
 Rows: TypeAlias = Floats | CsrRows
@@ -100,12 +96,8 @@ def rows_from(data: Any) -> Rows:
     if hasattr(data, "tocsr"):
         sparse = data.tocsr().copy()
         sparse.sum_duplicates()  # sorts the columns of each row, too
-        return CsrRows(
-            sparse.indptr.astype(np.int64),
-            sparse.indices.astype(np.int32),
-            sparse.data.astype(np.float64),
-            int(sparse.shape[1]),
-        )
+        indptr, columns = sparse.indptr.astype(np.int64), sparse.indices.astype(np.int32)
+        return CsrRows(indptr, columns, sparse.data.astype(np.float64), int(sparse.shape[1]))
     rows = np.asarray(data)
     if rows.ndim != 2 or rows.dtype.kind not in "fiub":
         raise ValueError(f"rows must be a matrix of numbers, got {rows.ndim}-d {rows.dtype}")
@@ -114,11 +106,10 @@ def rows_from(data: Any) -> Rows:
 
 def as_double(rows: Rows) -> Rows:
     """The same rows with values of 64 bits."""
-    if isinstance(rows, CsrRows):
-        if rows.values.dtype == np.float64:
-            return rows
-        return CsrRows(rows.indptr, rows.columns, rows.values.astype(np.float64), rows.width)
-    return rows.astype(np.float64, copy=False)
+    if not isinstance(rows, CsrRows):
+        return rows.astype(np.float64, copy=False)
+    is_double = rows.values.dtype == np.float64
+    return rows if is_double else replace(rows, values=rows.values.astype(np.float64))
 
 
 def rows_of(rows: Rows, part: slice) -> Rows:
@@ -130,8 +121,7 @@ def joined_rows(first: Rows, second: Rows) -> Rows:
     """All rows of both, compressed if either is; the narrower is widened."""
     if isinstance(first, CsrRows) or isinstance(second, CsrRows):
         return CsrRows.concatenate([compressed(first), compressed(second)])
-    width = max(first.shape[1], second.shape[1])
-    out = np.zeros((len(first) + len(second), width))
+    out = np.zeros((len(first) + len(second), max(first.shape[1], second.shape[1])))
     out[: len(first), : first.shape[1]] = first
     out[len(first) :, : second.shape[1]] = second
     return out
@@ -148,12 +138,10 @@ def compressed(rows: Rows) -> CsrRows:
 
 def row_sums(rows: Rows, terms: Floats | None = None) -> Floats:
     """The sum of each row; of compressed rows, with `terms` in place of the stored values."""
-    if isinstance(rows, CsrRows):
-        owners = np.repeat(np.arange(len(rows)), np.diff(rows.indptr))
-        weights = rows.values if terms is None else terms
-        return np.bincount(owners, weights=weights, minlength=len(rows)).astype(float, copy=False)
-    sums: Floats = rows.sum(axis=1)
-    return sums
+    if not isinstance(rows, CsrRows):
+        return np.asarray(rows.sum(axis=1))
+    weights = rows.values if terms is None else terms
+    return np.bincount(rows.owners, weights, len(rows)).astype(float, copy=False)
 
 
 def unit_rows(rows: Rows) -> Rows:
@@ -162,14 +150,14 @@ def unit_rows(rows: Rows) -> Rows:
     Each row is divided by its largest value first, so that no square overflows or underflows.
     """
     if isinstance(rows, CsrRows):
-        owners = np.repeat(np.arange(len(rows)), np.diff(rows.indptr))
-        largest = np.zeros(len(rows))
+        owners, largest = rows.owners, np.zeros(len(rows))
         np.maximum.at(largest, owners, np.abs(rows.values))
-        values = rows.values / np.where(largest > 0, largest, 1.0)[owners]
-        lengths = np.sqrt(np.bincount(owners, weights=values * values, minlength=len(rows)))
-        values /= np.where(lengths > 0, lengths, 1.0)[owners]
-        return CsrRows(rows.indptr, rows.columns, values, rows.width)
-    largest = np.abs(rows).max(axis=1, initial=0.0, keepdims=True)
-    scaled = rows / np.where(largest > 0, largest, 1.0)
-    lengths = np.sqrt(np.einsum("ij,ij->i", scaled, scaled))[:, None]
-    return scaled / np.where(lengths > 0, lengths, 1.0)
+        values = rows.values / _zero_to_one(largest)[owners]
+        values /= _zero_to_one(np.sqrt(row_sums(rows, values * values)))[owners]
+        return replace(rows, values=values)
+    scaled = rows / _zero_to_one(np.abs(rows).max(axis=1, initial=0.0, keepdims=True))
+    return scaled / _zero_to_one(np.sqrt(np.einsum("ij,ij->i", scaled, scaled))[:, None])
+
+
+def _zero_to_one(lengths: Floats) -> Floats:
+    return np.where(lengths > 0, lengths, 1.0)

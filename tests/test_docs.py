@@ -17,7 +17,7 @@ import pytest
 
 from ahpatron_cli.core import KERNELS
 from ahpatron_cli.core.certificates import THEOREMS
-from ahpatron_cli.core.learners import BUILT_IN
+from ahpatron_cli.core.learners import BUILT_IN, REGISTRY
 from ahpatron_cli.errors import ExitCode
 from ahpatron_cli.records import DataRecord, Report, RunRecord, to_json
 from support.command import REPOSITORY, Ahpatron
@@ -44,6 +44,7 @@ def test_what_a_page_shows_is_what_happens(
 ) -> None:
     furnish(tmp_path)
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(REGISTRY, "_kinds", dict(REGISTRY._kinds))  # a page may register a learner
     names: dict[str, object] = {}
     for block, shown in blocks(page):
         where = f"{page}:{block.line}"

@@ -72,7 +72,7 @@ class Player:
     >>> player.learn([0.0, 1.0], 1)
     0.0
     >>> round(player.learn([0.0, 0.9], -1), 3)
-    0.49
+    0.245
     >>> player.tally.mistakes
     1
     >>> player.score([0.0, 1.0]) < 0.5

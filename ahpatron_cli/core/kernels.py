@@ -68,7 +68,13 @@ class _Scaled(Kernel):
 
 @dataclass(frozen=True)
 class Gaussian(_Scaled):
-    """`κ(u, v) = exp(-‖u - v‖² / (2σ²))`."""
+    """`κ(u, v) = exp(-‖u - v‖² / (2σ²))`.
+
+    >>> kernel = Gaussian(sigma=2.0)
+    >>> points = kernel.points(np.array([[0.0], [2.0]]))
+    >>> kernel.between(points, points).round(3).tolist()
+    [[1.0, 0.607], [0.607, 1.0]]
+    """
 
     name = "gaussian"
     centred = True

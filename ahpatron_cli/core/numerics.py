@@ -12,7 +12,6 @@ import functools
 import importlib
 import importlib.machinery
 import importlib.util
-import math
 import sys
 from typing import Any
 
@@ -106,8 +105,3 @@ def first_smallest(values: Floats, scale: float | None = None) -> int:
     smallest = values.item(values.argmin())
     slack = SLACK * (abs(smallest) if scale is None else scale)
     return int((values <= smallest + slack).argmax())
-
-
-def all_finite(values: list[float]) -> bool:
-    """Whether all values are finite; a sum is quick, and only its overflow needs a second look."""
-    return math.isfinite(sum(values)) or all(map(math.isfinite, values))

@@ -23,6 +23,9 @@ class CsrRows:
     """Compressed sparse rows: row i holds `values[indptr[i]:indptr[i+1]]` at those `columns`.
 
     Columns increase within a row. `width` is one more than the largest column in use.
+
+    >>> compressed(np.array([[0.0, 2.0], [1.0, 0.0]])).dense().tolist()
+    [[0.0, 2.0], [1.0, 0.0]]
     """
 
     indptr: Integers

@@ -17,6 +17,7 @@ from scipy.linalg.lapack import dpotrf
 from scipy.sparse import csr_matrix
 
 from ahpatron_cli.core import BLOCK, Ahpatron, Gaussian, Learner, Player, expansion
+from ahpatron_cli.core.learners import ahpatron as halving
 from ahpatron_cli.core.rows import CsrRows, Rows
 
 Floats = NDArray[np.float64]
@@ -68,13 +69,13 @@ def observed(settings: dict[str, Any], rows: Rows, labels: Floats, sigma: float)
     original = (
         Gaussian.between,
         Gaussian.points,
-        expansion.project_onto,
+        halving.project_onto,
         expansion.Expansion.close,
     )
     try:
         Gaussian.between = watched(original[0], "kernel")  # type: ignore[method-assign]  # a watch
         Gaussian.points = watched(original[1], "kernel")  # type: ignore[method-assign]  # a watch
-        expansion.project_onto = watched(original[2], "halving")
+        halving.project_onto = watched(original[2], "halving")
         expansion.Expansion.close = watched(  # type: ignore[method-assign]  # a watch
             original[3], "settling"
         )
@@ -92,7 +93,7 @@ def observed(settings: dict[str, Any], rows: Rows, labels: Floats, sigma: float)
         work.seconds = time.process_time() - start
     finally:
         Gaussian.between, Gaussian.points = original[:2]  # type: ignore[method-assign]  # undone
-        expansion.project_onto = original[2]
+        halving.project_onto = original[2]
         expansion.Expansion.close = original[3]  # type: ignore[method-assign]  # undone
     work.halvings = int(player.learner.statistics()["halvings"] or 0)
     work.mistakes, work.margin_updates = player.tally.mistakes, player.tally.margin_updates

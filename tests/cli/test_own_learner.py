@@ -291,7 +291,7 @@ STATEFUL = (
         '''class Counted(Expansion):
     """An expansion with a number of its own."""
 
-    kept = (*Expansion.kept, "joined")
+    kept = {**Expansion.kept, "joined": int}
     joined = 0
 
     def add(self, c, radius=None):

@@ -42,6 +42,18 @@ class Learner(Declared, Stateful):
         Weight of the current example, set by the engine; 1 unless `takes_costs`.
     rng : numpy.random.Generator
         For all that is random, set by the engine.
+
+    Examples
+    --------
+    >>> @dataclass
+    ... class Mine(Learner):
+    ...     name, title = "mine", "a Perceptron"
+    ...
+    ...     def update(self, f, y, margin):
+    ...         f.add(y)
+    >>> from ahpatron_cli.core import play
+    >>> play(Mine(), [[0.0], [1.0]], [-1, 1]).f.size
+    2
     """
 
     name: ClassVar[str]

@@ -79,7 +79,8 @@ class Player:
     True
     """
 
-    tally: Tally
+    _tally: Tally
+    _uncounted: list[tuple[Floats, Floats]]
     shape: tuple[int, ...] = ()
     """Shape of the prediction of one round."""
 
@@ -98,7 +99,7 @@ class Player:
             setattr(self.learner, name, getattr(self.learner, name))
         self.kernel = Gaussian() if kernel is None else kernel
         self.tally = self.new_tally()
-        self._block = block
+        self._block, self._rounds = block, 0
         self._centre: Floats | None = None
         self._sparse: bool | None = None  # decided by the first row
         self._begin()
@@ -109,6 +110,19 @@ class Player:
     def new_tally(self) -> Tally:
         """Counts of no rounds."""
         return Tally()
+
+    @property
+    def tally(self) -> Tally:
+        """Counts so far. Rounds are counted when they are asked for, or 64 pieces at once."""
+        if self._uncounted:
+            scores, labels = (np.concatenate(parts) for parts in zip(*self._uncounted, strict=True))
+            self._uncounted = []
+            self._tally.count(scores, labels)
+        return self._tally
+
+    @tally.setter
+    def tally(self, tally: Tally) -> None:
+        self._tally, self._uncounted = tally, []
 
     # Learning -----------------------------------------------------------------------------------
 
@@ -134,15 +148,15 @@ class Player:
         with np.errstate(over="ignore", invalid="ignore"):
             first, chunk = 0, 64 * self._block  # rows that are made kernel-ready together
             while first < len(signs):
-                last = min(first + chunk - self.tally.rounds % self._block, len(signs))
+                last = min(first + chunk - self._rounds % self._block, len(signs))
                 self._feed(first, rows_of(rows, slice(first, last)), signs, costs, scores)
                 first = last
-        self.tally.seconds += time.perf_counter() - start
+        self._tally.seconds += time.perf_counter() - start
         return scores
 
     def _feed(self, first: int, rows: Rows, labels: Floats, weights: Any, scores: Floats) -> None:
         """Run the blocks of some rows, which begin at `first` in the piece."""
-        done, before = 0, self.tally.rounds
+        done, before = 0, self._rounds
         try:
             points = self.points(rows)
             while done < points.size:
@@ -155,8 +169,11 @@ class Player:
         except NumericalError as error:
             raise error.shifted(first + done) from None
         finally:  # the rounds of a block that fails are not counted
+            self._rounds += done
             part = slice(first, first + done)
-            self.tally.count(scores[part], labels[part])
+            self._uncounted.append((scores[part].copy(), labels[part]))
+            if len(self._uncounted) == 64:
+                self._tally = self.tally  # counts
 
     def learn(self, row: Any, y: float, weight: float | None = None) -> Any:
         """Predict and learn from one row.
@@ -204,9 +221,7 @@ class Player:
         _check_finite(scores)
         return scores
 
-    def run_block(
-        self, block: Points, labels: Floats, weights: Floats | None, first: int
-    ) -> Floats:
+    def run_block(self, block: Points, labels: Floats, weights: Floats | None, first: int) -> Any:
         """Run the rounds of one block, from round `first` on; f(x) of each, as predicted."""
         self.learner.weight = 1.0
         self.f.open(block)
@@ -215,15 +230,15 @@ class Player:
             self.learner.observe(block)
         finally:
             self.f.close()
-        if not math.isfinite(scores.sum()):
-            _check_finite(scores)
-        self.tally.updates += updates
-        self.tally.margin_updates += margin_updates
+        if not math.isfinite(sum(scores) if isinstance(scores, list) else scores.sum()):
+            _check_finite(np.array(scores))
+        self._tally.updates += updates
+        self._tally.margin_updates += margin_updates
         return scores
 
     def _run_rounds(
         self, labels: Floats, weights: Floats | None, first: int
-    ) -> tuple[Floats, int, int]:
+    ) -> tuple[Any, int, int]:
         """The loop: f(x) of each round, the number of updates, and of those with y·f(x) > 0."""
         learner, f, update = self.learner, self.f, self.learner.update
         scores = [0.0] * len(labels)
@@ -249,7 +264,7 @@ class Player:
                     f = self._succeed()
                 values, noise, scale, empty = f.values, f.noise, f.scale, f.size == 0
                 below, call = learner.update_below, learner.next_call - first
-        return np.array(scores), updates, margin_updates
+        return scores, updates, margin_updates
 
     def _succeed(self) -> Any:
         """Continue the open block with the successor of f."""
@@ -319,7 +334,9 @@ class Player:
         return rows, labels, weights
 
     def _label_problem(self, labels: Floats) -> str | None:
-        return None if (np.abs(labels) == 1).all() else "labels must be -1 and +1"
+        few = len(labels) <= 64  # then a set is quicker
+        legal = {-1.0, 1.0}.issuperset(labels.tolist()) if few else (np.abs(labels) == 1).all()
+        return None if legal else "labels must be -1 and +1"
 
     # What a pass reports ------------------------------------------------------------------------
 
@@ -348,6 +365,7 @@ class Player:
         with np.errstate(over="ignore", invalid="ignore"), StateReader(state, shared) as reader:
             with reader.part("tally") as tally:
                 self.tally.load_state_dict(tally)
+            self._rounds = self._tally.rounds
             self._sparse = sparse = reader.value("sparse")
             self._centre = reader.array("centre", "d") if sparse is False else reader.take("centre")
             with reader.part("pass") as own:

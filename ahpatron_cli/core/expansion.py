@@ -136,6 +136,7 @@ class Expansion(Hypothesis):
         self.block, self.n, self.m = block, self.size, block.size
         points = block.slice(0, 0) if self.points is None else self.points
         self.points = points = points.widened(block.width)  # new features may turn up
+        self._largest = points.largest
         points.extend(block)
         self.columns = columns = self.n + self.m
         self.successor, self.scale = None, 1.0
@@ -179,7 +180,7 @@ class Expansion(Hypothesis):
     def close(self) -> None:
         assert self.points is not None
         if not self._dropped and self.size == self.n:  # S is the same as before
-            self.points.keep(np.arange(self.n), self.n)
+            self.points.truncate(self.n, self._largest)
             self.a = self.a[: self.n]
         else:
             if self._gram is not None:

@@ -33,12 +33,11 @@ class Kernel(Declared):
         """Rows in kernel-ready form. Values whose squares overflow are refused."""
         rows, unit = as_double(rows), self.unit()
         points: Points
-        with np.errstate(over="ignore", invalid="ignore"):
-            if isinstance(rows, CsrRows):
-                scaled = CsrRows(rows.indptr, rows.columns, rows.values / unit, rows.width)
-                points = SparsePoints(scaled)
-            else:
-                points = DensePoints(rows, centre, unit)
+        if isinstance(rows, CsrRows):
+            scaled = CsrRows(rows.indptr, rows.columns, rows.values / unit, rows.width)
+            points = SparsePoints(scaled)
+        else:
+            points = DensePoints(rows, centre, unit)
         if not points.largest < HUGE:
             missing = np.flatnonzero(np.isnan(row_sums(rows)))
             if len(missing):

@@ -71,7 +71,7 @@ class SharedPlayer(ClassPlayer):
 
     def _run_rounds(
         self, labels: Floats, weights: Floats | None, first: int
-    ) -> tuple[Floats, int, int]:
+    ) -> tuple[Any, int, int]:
         learner, f, rounds = self.learner, self.f, len(labels)
         scores = np.empty((rounds, *self.shape))
         updates = margin_updates = t = 0
@@ -133,7 +133,7 @@ class OneAgainstRestPlayer(ClassPlayer):
     ) -> Floats:
         scores = np.empty((len(labels), *self.shape))
         for c, player in enumerate(self._players):
-            player.tally = self.tally  # where updates are counted
+            player._tally = self._tally  # where updates are counted
             signs = np.where(labels == c, 1.0, -1.0)
             scores[:, c] = player.run_block(block, signs, weights, first)
         return scores

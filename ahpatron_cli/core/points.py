@@ -71,7 +71,7 @@ class DensePoints(Points):
         norms *= -0.5
         self._rows[:, -1] = 1.0
         self._turned: Floats | None = None
-        self.largest = float(self.half_norms.max(initial=0.0))
+        self.largest = -float(norms.min()) if self.size else 0.0
 
     @property
     def coordinates(self) -> Floats:
@@ -106,6 +106,9 @@ class DensePoints(Points):
         self._rows[self.size : needed] = other._rows[: other.size]
         self.size, self._turned = needed, None
         self.largest = max(self.largest, other.largest)
+
+    def truncate(self, size: int, largest: float) -> None:
+        self.size, self.largest, self._turned = size, largest, None
 
     def keep(self, kept: Integers, unmoved: int = 0) -> None:
         self.size, self._turned = len(kept), None
@@ -202,6 +205,9 @@ class SparsePoints(Points):
         rows = CsrRows.concatenate([self._csr, other._csr])
         half_norms = np.concatenate([self.half_norms, other.half_norms])
         SparsePoints.__init__(self, rows, half_norms, max(self.largest, other.largest))
+
+    def truncate(self, size: int, largest: float) -> None:
+        self.keep(np.arange(size), size)
 
     def keep(self, kept: Integers, unmoved: int = 0) -> None:
         rows = self._csr.slice(0, unmoved)

@@ -54,7 +54,12 @@ class SecondOrder(SpanExpansion):
     def open(self, block: Points) -> None:
         self._log: list[tuple[int, int, Any]] = []  # changes to solve for: round, slot and step
         self._joins: list[int] = []  # those of them that are known already
+        self._ready = False
         super().open(block)
+
+    def _prepare(self) -> None:
+        """Compute products for the block, before its first update."""
+        self._ready = True
         near = np.abs(self.g)
         if self.classes:  # half the margin, if the predicted class is the true one
             two = np.partition(self.g, -2, axis=1)
@@ -94,14 +99,17 @@ class SecondOrder(SpanExpansion):
         return super().class_values(start, stop)
 
     def close(self) -> None:
-        self.solve()
-        self.C.close(self.support)
+        if self._ready:
+            self.solve()
+            self.C.close(self.support)
         super().close()
         if self._since_check >= max(4096, 8 * self.size):
             self._repair()
 
     def enter(self, tolerance: float) -> None:
         """Let x join S with coefficient 0, unless its squared distance is at most `tolerance`."""
+        if not self._ready:
+            self._prepare()
         d, squared = self.projection()
         if squared > tolerance:
             self.grow(d, squared)
@@ -116,6 +124,8 @@ class SecondOrder(SpanExpansion):
 
     def learn(self, step: Any, noise: float) -> bool:
         """`a += step·b·u`, `C -= b·u·uᵀ`; `u = C·k`, `b = 1/(k·u + noise)`; False if k·u is 0."""
+        if not self._ready:
+            self._prepare()
         t, C = self.t, self.C
         count, slot = C.count, C.slots[t]
         if slot < 0:
@@ -147,14 +157,15 @@ class SecondOrder(SpanExpansion):
         C, first, count = self.C, self._solved, self.C.count
         rounds, slots, steps = (np.array(column) for column in zip(*self._log, strict=True))
         share = self._sP[:count].take(rounds, 1).T  # of change e in update i
-        share[self._joins] = 0.0
-        v, known = C.V[first:count], C.V[first:count][self._joins]
+        v, known = C.V[first:count], C.V[first:count][self._joins] if self._joins else None
         v[:, : C.n], v[:, C.n :] = C.images.take(slots, 0), 0.0
-        v[self._joins] = known
+        if known is not None:
+            share[self._joins], v[self._joins] = 0.0, known
         if first:
             v += share[:, :first] @ C.V[:first]
-        # v ← (I - share)^{-1} v; only the part of `share` below its diagonal is read
-        dtrsm(1.0, -share[:, first:], v.T, side=1, lower=1, trans_a=1, diag=1, overwrite_b=1)
+        if len(v) > 1:
+            # v ← (I - share)^{-1} v; only the part of `share` below its diagonal is read
+            dtrsm(1.0, -share[:, first:], v.T, side=1, lower=1, trans_a=1, diag=1, overwrite_b=1)
         self.a[: self._columns] += v.T @ steps
         self._since_check += count - first
         self._solved, self._log, self._joins = count, [], []

@@ -163,7 +163,7 @@ class Player:
                 end = min(done + self._block - (before + done) % self._block, points.size)
                 part = slice(first + done, first + end)
                 costs = None if weights is None else weights[part]
-                block = points.slice(done, end)
+                block = points.slice(done, end) if end - done < points.size else points
                 scores[part] = self.run_block(block, labels[part], costs, before + done)
                 done = end
         except NumericalError as error:
@@ -290,15 +290,13 @@ class Player:
         return self._points(rows)
 
     def _points(self, rows: Rows) -> Points:
-        rows = as_double(rows)
         if self._sparse:
-            return self.kernel.points(compressed(rows))
+            return self.kernel.points(compressed(as_double(rows)))
         assert isinstance(rows, np.ndarray)
         if self._centre is None:
             # shifting keeps κ and saves digits, and no later round has a say
-            self._centre = (
-                np.nan_to_num(rows[0]) if self.kernel.centred else np.zeros(rows.shape[1])
-            )
+            first = np.nan_to_num(rows[0].astype(np.float64))
+            self._centre = first if self.kernel.centred else np.zeros(rows.shape[1])
         missing = rows.shape[1] - len(self._centre)
         if missing > 0:
             self._centre = np.pad(self._centre, (0, missing))

@@ -243,7 +243,7 @@ class SpanExpansion(Expansion):
         spans = self.spans
         if spans:
             self.Q.close(self.support)
-        else:
+        elif self.Q.size:
             self.Q = Symmetric()
         super().close()
         if spans and self._joined >= (self.probe_every if self._gram is None else 1):

@@ -568,7 +568,7 @@ def wrong_arrays(array: np.ndarray, every: bool) -> Iterator[Any]:
             array.ravel()[:-1],
             np.zeros_like(array[:0]),
         )
-        yield from (-array, array[::-1], 2 * array, np.zeros(array.shape, np.int32), 1.0, "x", ...)
+        yield from (np.zeros(array.shape, np.int32), 1.0, "x", ...)
 
 
 def mutations(content: bytes, every: bool) -> Iterator[tuple[str, Any]]:
@@ -643,9 +643,7 @@ def test_a_wrong_count_is_refused_or_does_no_harm(tmp_path: Path, classes: int) 
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
-@pytest.mark.parametrize("rounds", [1, 333])
 @pytest.mark.parametrize("case", EVERY)
-def test_a_wrong_value_in_any_model(tmp_path: Path, case: str, rounds: int, sparse: bool) -> None:
-    chosen = {**EVERY[case], "rounds": rounds, "sparse": sparse}
-    assert failures(tmp_path / "m.npz", chosen, lambda path: True, every=True) == []
+def test_a_wrong_value_in_any_model(tmp_path: Path, case: str) -> None:
+    """Another type or shape, and numbers far off; not what only a theorem could refuse."""
+    assert failures(tmp_path / "m.npz", EVERY[case], lambda path: True, every=True) == []

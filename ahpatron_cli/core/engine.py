@@ -393,10 +393,9 @@ class Player:
                 "uinteger": random.integer("half", 2**32 - 1),
             }
         self.learner.round = self.tally.rounds
-        if state.value("learner", self.learner) is not self.learner:
-            raise state.refusal("learner", f"is not {self.learner.name}")
-        f = state.value("f", self.f)
-        if type(f) not in (type(self.f), *self.learner.successors):
+        learner = state.value("learner", self.learner)
+        f = state.value("f", self.f, self.learner.successors)
+        if learner is not self.learner or not isinstance(f, Hypothesis):
             raise state.refusal("f", f"is not what {self.learner.name} learns")
         most = self.learner.most_kept
         if most is not None and f.size is not None and f.size > most:

@@ -99,6 +99,8 @@ class FourierFeatures(Features):
         self._reset()
 
     def check(self, state: StateReader) -> None:
+        if self.count > 2**31:
+            raise state.refusal("count", "is out of range")
         self._reset()
 
     def _reset(self) -> None:

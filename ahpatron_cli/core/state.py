@@ -50,7 +50,7 @@ class Stateful:
         lengths: dict[str, int] = {}
         for name, form in self.kept.items():
             key = name.lstrip("_")
-            value = state.value(key)
+            value = state.value(key, kinds=(form,) if isinstance(form, type) else ())
             if not _fits(value, form, getattr(self, name, None), lengths):
                 raise state.refusal(key, "is not what it must be")
             if name == "points":
@@ -114,13 +114,16 @@ class StateReader:
             raise self.refusal(name, "must be a group of values")
         return StateReader(content, {**self._context, **context}, f"{self._path}{name}.")
 
-    def value(self, name: str, target: Stateful | None = None) -> Any:
-        """A number, text, None, a finite array, or an object; one of target's class fills it."""
+    def value(self, name: str, target: Stateful | None = None, kinds: tuple[type, ...] = ()) -> Any:
+        """A number, text, None, a finite array, or an object of one of these classes.
+
+        An object of the class of `target` is loaded into it.
+        """
         if isinstance(self._content.get(name), Mapping):
             with self.part(name) as part:
                 kind = Stateful.classes_by_name.get(str(part.take("class")))
-                if kind is None:
-                    raise self.refusal(name, "is of an unknown class")
+                if kind is None or not (kind is type(target) or issubclass(kind, kinds)):
+                    raise self.refusal(name, "is of another class")
                 if type(target) is not kind:
                     target = kind.__new__(kind)
                     vars(target).update(self._context)

@@ -111,8 +111,8 @@ class Learner(Declared, Stateful):
             numbers = type(value) in (int, float) and type(now) in (int, float)
             if type(value) is not type(now) and not (numbers and value >= 0):
                 raise state.refusal(name.lstrip("_"), "is of another type")
-            if type(value) is int and value < 0 <= now:
-                raise state.refusal(name.lstrip("_"), "is negative")
+            if type(now) is int and not 0 <= value < math.inf:
+                raise state.refusal(name.lstrip("_"), "is out of range")
             setattr(self, name, value)
         self.check(state)
 

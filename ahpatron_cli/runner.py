@@ -11,10 +11,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ahpatron_cli.core import KERNELS, Kernel, Learner
+from ahpatron_cli.core import KERNELS, Kernel, Learner, Player, Tally
 from ahpatron_cli.core.errors import LimitReachedError, NumericalError, ParameterError
 from ahpatron_cli.core.learners import find_learner
-from ahpatron_cli.core.multiclass import make_player
 from ahpatron_cli.core.numerics import NEAR_TIE
 from ahpatron_cli.core.rows import Floats, Integers, Rows
 from ahpatron_cli.core.state import State
@@ -34,7 +33,7 @@ SCALE_HINT = (
 )
 NUMERICAL_HINTS = {
     "norm": "choose another `-p step=` or `-p radius=`",
-    "width": "use `-p maintenance=remove`",
+    "width": "such rows can be used if the first rows are sparse; bsgd: `-p maintenance=remove`",
 }
 AUTO = "auto"
 """In place of σ: to be chosen from the first rows of each file."""
@@ -186,7 +185,7 @@ class Pass:
         self.repeat = repeat
         self._path = path
         self._classes = classes
-        self._player = make_player(
+        self._player = Player(
             *setup.build(),
             classes=len(classes or (-1, 1)),
             seed=generator_seed(seed, repeat, setup.learner),
@@ -200,7 +199,7 @@ class Pass:
         self._resumed = state is not None and not same_file
         self._frozen = frozen
         if frozen:
-            self._player.tally = self._player.new_tally()
+            self._player.tally = Tally.of(self._player.classes)
         self._before = replace(self._player.tally)
         self._curve = _CurvePoints(self.rounds, self.mistakes)
         self._recent: RecentMistakes | None = None
@@ -315,8 +314,8 @@ class Pass:
             halvings=_count(found.get("halvings")),
             restarts=_count(found.get("restarts")),
             zeta=found.get("zeta"),
-            support_size=player.f.size,
-            norm=player.f.norm,
+            support_size=player.size,
+            norm=player.norm,
             near_ties=tally.near_ties,
             seconds=tally.seconds,
             **by_class,

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ahpatron_cli.core.expansion import Expansion, Hypothesis, compress_points
+from ahpatron_cli.core.expansion import Expansion, Hypothesis
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.numerics import daxpy, ddot
 from ahpatron_cli.core.points import Points
@@ -30,10 +30,6 @@ class Features(Stateful):
     def __call__(self, block: Points) -> Floats:
         """z(x) of each example, an array of shape (examples, length)."""
         raise NotImplementedError
-
-    def to_sparse(self, origin: Floats | None, w: Floats) -> None:
-        """Continue with sparse points, as `Hypothesis.to_sparse`; w changes so that f does not."""
-        compress_points(self, origin)
 
 
 class LinearModel(Hypothesis):
@@ -75,9 +71,6 @@ class LinearModel(Hypothesis):
     def at(self, points: Points) -> Floats:
         values: Floats = self.features(points) @ self.w
         return values
-
-    def to_sparse(self, origin: Floats | None) -> None:
-        self.features.to_sparse(origin, self.w)
 
     @property
     def norm(self) -> float:
@@ -143,22 +136,6 @@ class FourierFeatures(Features):
         if isinstance(columns, int):
             self._dense = places
         return places, self._drawn
-
-    def to_sparse(self, origin: Floats | None, w: Floats) -> None:
-        """Points lose their shift, so that angles grow by that of the origin: turn w by it."""
-        if origin is not None:
-            places, table = self.frequencies(len(origin))
-            phases, half = origin @ table[places], self.count
-            cosines, sines = w[:half].copy(), w[half:].copy()
-            w[:half] = cosines * np.cos(phases) - sines * np.sin(phases)
-            w[half:] = cosines * np.sin(phases) + sines * np.cos(phases)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"count": self.count, "_seed": self._seed}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._reset()
 
 
 def _cos_sin(angles: Floats, length: float, out: Floats) -> None:

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ahpatron_cli.core.numerics import HUGE, daxpy, ddot, sparse_product
-from ahpatron_cli.core.rows import CsrRows, Floats, Integers, compressed, row_sums
+from ahpatron_cli.core.rows import CsrRows, Floats, Integers, row_sums
 from ahpatron_cli.core.state import State, Stateful, StateReader
 
 NARROW = 4096
@@ -139,12 +139,6 @@ class DensePoints(Points):
         rows[:, -2:] = self._rows[: self.size, -2:]
         return self._with(rows)
 
-    def to_sparse(self, origin: Floats | None) -> SparsePoints:
-        """The same points compressed, with the origin added that dense points are centred on."""
-        if origin is None:
-            return SparsePoints(compressed(self.coordinates))
-        return SparsePoints(compressed(self.widened(len(origin)).coordinates + origin))
-
     def state_dict(self) -> State:
         self._rows = self._rows[: self.size]  # without spare room
         return super().state_dict()
@@ -156,11 +150,9 @@ class DensePoints(Points):
         if self.width < 0 or (rows[:, -1] != 1).any() or not np.allclose(self.half_norms, exact):
             raise state.refusal("rows", "are not examples")
         self.largest = float(self.half_norms.max(initial=0.0))
-        if not self.largest < HUGE:
-            raise state.refusal("rows", "overflow")
-
-    def suits(self, sparse: bool, width: int) -> bool:
-        return not sparse and self.width <= width
+        sparse, width = state.context["stream"]
+        if sparse or self.width > width or not self.largest < HUGE:
+            raise state.refusal("rows", "are not of this stream")
 
     def products(self, other: Self) -> Floats:
         return np.asarray(self.coordinates @ other.coordinates.T)
@@ -218,10 +210,6 @@ class SparsePoints(Points):
     def widened(self, width: int) -> Self:
         return self  # sparse points of different widths can be compared
 
-    def to_dense(self) -> DensePoints:
-        """The same points with all their coordinates."""
-        return DensePoints(self._csr.dense())
-
     def state_dict(self) -> State:
         return {"class": "SparsePoints", **vars(self._csr)}
 
@@ -232,11 +220,8 @@ class SparsePoints(Points):
         if not rows.is_legal():
             raise state.refusal("columns", "are not those of rows")
         SparsePoints.__init__(self, rows)
-        if not self.largest < HUGE:
-            raise state.refusal("values", "overflow")
-
-    def suits(self, sparse: bool, width: int) -> bool:
-        return sparse
+        if not state.context["stream"][0] or not self.largest < HUGE:
+            raise state.refusal("values", "are not of this stream")
 
     def products(self, other: Self) -> Floats:
         return np.ascontiguousarray(self._products(other))

@@ -9,10 +9,9 @@ from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
-from ahpatron_cli.core import REGISTRY
+from ahpatron_cli.core import REGISTRY, Player
 from ahpatron_cli.core.errors import NumericalError
 from ahpatron_cli.core.kernels import Gaussian
-from ahpatron_cli.core.multiclass import make_player
 from ahpatron_cli.core.rows import CsrRows, Floats
 from ahpatron_cli.data.dataset import DENSE_SHARE, DENSE_WIDTH
 from ahpatron_cli.data.geometry import MOST_COMPARED, TOO_SMALL, align, measure
@@ -157,7 +156,7 @@ def _tried(sample: CsrRows, labels: Floats, median: float) -> tuple[TriedSigma, 
         learner = REGISTRY[SUGGESTED_LEARNER]()  # with its own defaults, as the suggested run
         sigma = factor * median
         kernel, classes = Gaussian(sigma=sigma), len(names)
-        player = make_player(learner, kernel, classes=classes, seed=(0,), horizon=rounds)
+        player = Player(learner, kernel, classes=classes, seed=(0,), horizon=rounds)
         try:
             player.feed(rows.dense() if dense else rows, played[:rounds])
         except NumericalError:

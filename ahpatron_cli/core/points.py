@@ -23,8 +23,8 @@ NARROW = 4096
 INDEXED = 2**22
 """Sparse rows of at most so many columns are renumbered by an array with an entry per column."""
 
-Matrix: TypeAlias = Callable[[int | Integers], tuple[Integers, Floats]]
-"""From columns (an int: the first so many) to a table, and the row of each column in it."""
+Matrix: TypeAlias = Callable[[Integers], Floats]
+"""From columns to a table with a row for each."""
 
 
 class Points(Stateful):
@@ -168,10 +168,7 @@ class DensePoints(Points):
             yield _power(self.coordinates - point, power).sum(axis=1)
 
     def times(self, matrix: Matrix, out: Floats) -> Floats:
-        places, table = matrix(self.width)
-        in_order = np.array_equal(places, np.arange(self.width))  # usually; a copy takes long
-        table = table[: self.width] if in_order else table[places]
-        return np.matmul(self.coordinates, table, out=out)
+        return np.matmul(self.coordinates, matrix(np.arange(self.width)), out=out)
 
 
 class SparsePoints(Points):
@@ -249,9 +246,11 @@ class SparsePoints(Points):
             yield outside + elsewhere + _power(meeting[:, here] - x[here], power).sum(axis=1)
 
     def times(self, matrix: Matrix, out: Floats) -> Floats:
-        places, table = matrix(self._csr.columns.astype(np.int64))
+        if self.width <= NARROW:
+            return sparse_product(self._csr, matrix(np.arange(self.width)), out)
+        columns, places = np.unique(self._csr.columns, return_inverse=True)
         rows = dataclasses.replace(self._csr, columns=places.astype(np.int32))
-        return sparse_product(rows, table, out)
+        return sparse_product(rows, matrix(columns.astype(np.int64)), out)
 
     def _meet(
         self, rows: CsrRows, all_columns: bool = False

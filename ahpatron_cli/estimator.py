@@ -360,6 +360,16 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         labels: NDArray[Any] = self.classes_[chosen]
         return labels
 
+    def predict_proba(self, X: Any) -> Floats:
+        """Probability of each class, in the order of `classes_`, of shape (n_samples, n_classes).
+
+        By a logistic link that is fitted to the scores of the rounds so far, each predicted before
+        its label was seen. It has an offset, so that of two classes the more probable one need not
+        be the one that `predict` returns where f(x) is near 0.
+        """
+        scores = self.decision_function(X)
+        return self.player_.calibration.probabilities(scores)
+
     # What was counted ---------------------------------------------------------------------------
 
     @property

@@ -1,0 +1,215 @@
+"""CSV and TSV text as batches of named columns."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import shlex
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import chain
+from typing import NamedTuple, TypeAlias
+
+import numpy as np
+
+from ahpatron_cli.core.rows import Floats, Integers
+from ahpatron_cli.data.libsvm.fast import _MARGIN, _numbers
+from ahpatron_cli.data.source import BYTE_ORDER_MARK, MAX_LINE, foreign_encoding
+from ahpatron_cli.errors import bad_data
+
+MISSING = frozenset({"", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "?"})
+"""Cells that mean: no value."""
+DELIMITERS = ",;\t|"
+PIECE = 1 << 20
+"""Bytes that are asked for at a time."""
+_QUOTED = re.compile(r'"[^"]*"')
+
+Values: TypeAlias = Floats | list[str]
+"""Numbers, NaN if missing, or text without spaces around it."""
+Cells: TypeAlias = tuple[Integers, Callable[[int], Floats | None], Callable[[int], list[str]]]
+"""The lines of some rows, and two views of a column: numbers, if all cells are, and text."""
+
+
+class Batch(NamedTuple):
+    """Consecutive rows of a table: the line of each, and the columns by name."""
+
+    lines: Integers
+    columns: dict[str, Values]
+
+
+class CsvReader:
+    """CSV or TSV text with a header; complete records are yielded as soon as they have arrived.
+
+    `read(size)` returns at most `size` bytes that have arrived, and none at the end.
+    """
+
+    def __init__(self, read: Callable[[int], bytes], path: str) -> None:
+        self.path, self._read, self._line = path, read, 1
+        pieces = self._records()
+        first = next(pieces, b"\n")
+        text = self._decoded(first)
+        self._delimiter = max(DELIMITERS, key=_QUOTED.sub("", text.partition("\n")[0]).count)
+        lines, header = next(self._parsed(text))
+        self.names = [name.strip() for name in header]
+        self._check_header()
+        self._line += lines
+        self._pieces = chain(filter(None, first.split(b"\n", lines)[-1:]), pieces)
+
+    def batches(self, used: Collection[str], text: Collection[str]) -> Iterator[Batch]:
+        """The `used` columns of all rows: numbers if all cells are, unless they are in `text`."""
+        places = {name: place for place, name in enumerate(self.names) if name in used}
+        for raw in self._pieces:
+            lines, numbers, cells = self._plain(raw) or self._quoted(raw)
+            self._line += raw.count(b"\n")
+            columns: dict[str, Values] = {}
+            for name, place in places.items() if len(lines) else ():
+                found = None if name in text else numbers(place)
+                columns[name] = cells(place) if found is None else found
+            if columns:
+                yield Batch(lines, columns)
+
+    def _records(self) -> Iterator[bytes]:
+        """Pieces of text that end where a line ends and all quotes are closed."""
+        held, mark = b"", BYTE_ORDER_MARK
+        while piece := self._read(PIECE):
+            held += piece
+            end = held.rfind(b"\n") + 1
+            if end and b'"' in held:
+                letters = np.frombuffer(held, np.uint8)
+                inside = np.cumsum(letters == ord('"'), dtype=np.uint8) & 1
+                end = int(np.flatnonzero((letters == ord("\n")) > inside).max(initial=-1)) + 1
+            if end:
+                yield held[:end].removeprefix(mark)
+                held, mark = held[end:], b""
+            elif len(held) > MAX_LINE:
+                break
+        if len(held) > MAX_LINE or held.count(b'"') % 2:
+            size = f"a line may hold {MAX_LINE >> 20} MiB at most"
+            problem = "a double quote opens here and does not close" if b'"' in held else size
+            raise bad_data(problem, self.path, self._line)
+        if held:
+            yield held.removeprefix(mark) + b"\n"
+
+    def _plain(self, raw: bytes) -> Cells | None:
+        """The cells of text without quotes, found by vector operations; None if in doubt."""
+        separator, width = self._delimiter.encode(), len(self.names)
+        if b'"' in raw:
+            return None
+        self._decoded(raw)
+        text = _MARGIN + raw.replace(b"\r\n", b"\n").replace(separator + b" ", separator)
+        letters = np.frombuffer(text, np.uint8)
+        at = np.flatnonzero(letters - ord("0") > 9)  # everything except digits
+        kind = letters[at]
+        gaps = np.flatnonzero((kind == ord(separator)) | (kind == ord("\n")))
+        if (len(gaps) - 1) % width or b"\r" in text:
+            return None
+        opens, closes = gaps[:-1].reshape(-1, width), gaps[1:].reshape(-1, width)
+        line_ends = kind[closes] == ord("\n")
+        if (
+            not line_ends[:, -1].all()
+            or line_ends[:, :-1].any()
+            or (width == 1 and b"\n\n" in text)
+        ):
+            return None
+        ascii_text = text.decode("ascii") if text.isascii() else None
+
+        def numbers(place: int) -> Floats | None:
+            begins, ends = at[opens[:, place]] + 1, at[closes[:, place]]
+            filled = np.flatnonzero(begins < ends)
+            last = closes[filled, place] - 1
+            marks, has_point = last - opens[filled, place], kind[last] == ord(".")
+            begins, ends = begins[filled], ends[filled]
+            found = _numbers(text, letters, begins, ends, marks, at[last], has_point)
+            if found is None:
+                return to_numbers(cells(place))
+            values = np.full(len(opens), np.nan)
+            values[filled] = found
+            return values
+
+        def cells(place: int) -> list[str]:
+            begins, ends = (at[opens[:, place]] + 1).tolist(), at[closes[:, place]].tolist()
+            if ascii_text is not None:
+                return [ascii_text[i:j].strip() for i, j in zip(begins, ends, strict=True)]
+            return [text[i:j].decode().strip() for i, j in zip(begins, ends, strict=True)]
+
+        return self._line + np.arange(len(opens)), numbers, cells
+
+    def _quoted(self, raw: bytes) -> Cells:
+        """The cells of any text, by the csv module."""
+        lines, rows, before = [], [], 0
+        for after, row in self._parsed(self._decoded(raw)):
+            if row and len(row) != len(self.names):
+                problem = f"this row has {len(row)} cells, the header has {len(self.names)}"
+                hint = f"put cells that hold {self._delimiter!r} in double quotes"
+                raise bad_data(problem, self.path, self._line + before, hint)
+            if row:
+                lines.append(self._line + before)
+                rows.append(row)
+            before = after
+        columns = [[cell.strip() for cell in column] for column in zip(*rows, strict=True)]
+        numbers = np.array(lines, dtype=np.int64)
+        return numbers, lambda place: to_numbers(columns[place]), lambda place: columns[place]
+
+    def _parsed(self, text: str) -> Iterator[tuple[int, list[str]]]:
+        """The records of text, each with the number of lines up to its end."""
+        source = io.StringIO(text, newline="")
+        reader = csv.reader(source, delimiter=self._delimiter, strict=True, skipinitialspace=True)
+        try:
+            for row in reader:
+                yield reader.line_num, row
+        except csv.Error as error:
+            problem = f"a quoted cell must end at its closing quote: {error}"
+            hint = "write a double quote inside a quoted cell twice"
+            if "new-line" in str(error):
+                problem = "lines must end in LF or CRLF, not in CR alone"
+                hint = rf"convert it with `tr '\r' '\n' < {shlex.quote(self.path)} > fixed.csv`"
+            line = self._line + reader.line_num - 1
+            raise bad_data(problem, self.path, line, hint) from None
+
+    def _decoded(self, raw: bytes) -> str:
+        """The text of bytes, which must be UTF-8."""
+        encoding, start = foreign_encoding(raw) if self._line == 1 else None, 0
+        try:
+            text = "" if encoding else raw.decode()
+        except UnicodeDecodeError as fault:
+            encoding, start = "WINDOWS-1252", fault.start
+        if encoding:
+            hint = f"convert it with `iconv -f {encoding} -t UTF-8 {shlex.quote(self.path)}`"
+            line = self._line + raw.count(b"\n", 0, start)
+            raise bad_data("the text must be UTF-8", self.path, line, hint)
+        if "\0" in text:
+            line = self._line + text.count("\n", 0, text.index("\0"))
+            raise bad_data("this is a binary file: it holds NUL bytes", self.path, line)
+        return text
+
+    def _check_header(self) -> None:
+        """Refuse a first line that does not name the columns."""
+        names, values = self.names, [number(name) for name in self.names]
+        is_row = None not in values and names != [str(i) for i in range(len(names))]
+        if not any(names):
+            problem = "there is no header: the first line must name the columns"
+        elif is_row or any(value is not None and value % 1 for value in values):
+            problem = "the first line looks like a row: there is no header"
+        elif twice := [name for name, count in Counter(names).items() if count > 1]:
+            problem = f"two columns have the name {twice[0]!r}"
+        else:
+            return
+        header = shlex.quote(self._delimiter.join(f"c{i + 1}" for i in range(len(names))))
+        hint = f"name the columns: `(echo {header}; cat {shlex.quote(self.path)}) > named.csv`"
+        raise bad_data(problem, self.path, 1, hint)
+
+
+def number(cell: str) -> float | None:
+    """The finite number that a cell spells; None for anything else."""
+    try:
+        value = float(cell)
+    except ValueError:
+        return None
+    return value if abs(value) < np.inf and "_" not in cell and cell.isascii() else None
+
+
+def to_numbers(cells: Sequence[str]) -> Floats | None:
+    """The numbers that these cells spell, NaN if missing; None if one is neither."""
+    values = [np.nan if cell in MISSING else number(cell) for cell in cells]
+    return None if None in values else np.array(values, dtype=np.float64)

@@ -1,0 +1,451 @@
+"""Tables (CSV, TSV, Parquet, Arrow) as numeric rows with labels and ids.
+
+A reader yields batches of named columns. A `Schema` turns them into rows; it is fixed once, by all
+rows of a file or by the first rows of a pipe, and saved with the model.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
+from datetime import UTC, datetime, time, timedelta
+from itertools import chain
+from typing import Literal, NamedTuple, Protocol, TypeAlias
+
+import msgspec
+import numpy as np
+
+from ahpatron_cli.core.multiclass import MAX_CLASSES
+from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows
+from ahpatron_cli.data.csv_text import MISSING, Batch, Values, number
+from ahpatron_cli.data.labels import PLAIN_PAIRS, show
+from ahpatron_cli.errors import UserError, bad_data, suggestion, usage
+
+MAX_CATEGORIES = 1000
+FEWEST_ROWS = 20
+"""Rows from which on a text column that hardly repeats is refused."""
+DENSE_WIDTH, DENSE_SHARE = 4096, 0.1
+"""Rows are dense up to this width, if so many of their values can be nonzero."""
+WARM_UP = 1000
+"""Rows that fix the schema of a table that cannot be read twice."""
+PANDAS_INDEX = ("", "Unnamed: 0", "__index_level_0__")
+"""Names of the first column where pandas wrote its index."""
+LABEL_NAMES = ("label", "labels", "class", "target", "y", "outcome", "response", "diagnosis")
+
+_EPOCH, _DAY = datetime(1970, 1, 1, tzinfo=UTC), timedelta(days=1)
+_MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:.+)?|[0-9]{2}:[0-9]{2}(:.+)?")
+_UNKNOWN = -1.0
+"""Stands for a category that no training row had."""
+
+Missing: TypeAlias = Literal["indicator", "zero", "mean", "refuse"]
+
+
+class Reader(Protocol):
+    """What reads a table: the names of the columns, then batches, once."""
+
+    path: str
+    names: list[str]
+
+    def batches(self, used: Collection[str], text: Collection[str]) -> Iterator[Batch]:
+        """The `used` columns of all rows: numbers if all cells are, unless they are in `text`."""
+
+
+class TableOptions(msgspec.Struct, frozen=True):
+    """The options that belong to tables."""
+
+    label: str | None = None
+    id: str | None = None
+    drop: tuple[str, ...] = ()
+    category: tuple[str, ...] = ()
+    missing: Missing = "indicator"
+    positive: str | None = None
+
+    def check(self, names: list[str], path: str) -> None:
+        """Refuse options that do not fit a table with these columns."""
+        if self.label is None:
+            likely = next((name for name in names if name.lower() in LABEL_NAMES), names[-1])
+            hint = f"name the column of labels, such as --label {shlex.quote(likely)}"
+            raise usage("a table requires --label COLUMN", hint)
+        single = [name for name in (self.label, self.id) if name]
+        for name, count in Counter([*single, *self.drop, *self.category]).items():
+            if name not in names:
+                hint = suggestion(name, names) or f"the columns are {listed(names)}"
+                raise bad_data(f"no column has the name {name!r}", path, 1, hint)
+            if count > 1:
+                raise usage(f"column {name!r} is named twice by --label, --id, --drop, --category")
+
+
+class Column(msgspec.Struct, forbid_unknown_fields=True):
+    """How a column of a table becomes features."""
+
+    name: str
+    kind: Literal["number", "category", "date"]
+    categories: list[str] = []
+    """One feature each. Numbers and dates (days since 1970-01-01) are one feature."""
+    indicator: bool = False
+    """Whether one more feature is 1 where the cell is missing."""
+    fill: float = 0.0
+    """The value of missing numbers and dates."""
+
+    @property
+    def features(self) -> list[str]:
+        """The names of its features."""
+        names = [f"{self.name}={category}" for category in self.categories] or [self.name]
+        return [*names, f"{self.name} missing"] if self.indicator else names
+
+    def values(self, values: Values, lines: Integers, path: str) -> Floats:
+        """Numbers, days or numbers of categories, one per row; NaN if missing."""
+        if self.kind == "category":
+            codes = {category: float(i) for i, category in enumerate(self.categories)}
+            return _mapped(texts(values), lambda cell: codes.get(cell, _UNKNOWN))[0]
+        if not isinstance(values, list):
+            return values
+        found, wrong = _mapped(values, number if self.kind == "number" else days)
+        if wrong is not None:
+            raise mixed(self.name, self.kind, values[wrong], path, int(lines[wrong]))
+        return found
+
+
+class Encoded(NamedTuple):
+    """Rows of a table as numbers."""
+
+    rows: Rows
+    labels: Floats
+    """The numbers that stand for them; NaN if there is none."""
+    lines: Integers
+    ids: list[str] | None
+
+
+class Schema(msgspec.Struct, forbid_unknown_fields=True):
+    """What the columns of a table become; saved with the model that was trained on it."""
+
+    columns: list[Column]
+    label: str
+    labels: dict[str, float]
+    """Names of labels, and the number that stands for each."""
+    missing: Missing = "indicator"
+    positive: str | None = None
+    """If given, this label is +1 and every other -1."""
+    id: str | None = None
+    dropped: list[str] = []
+
+    @property
+    def features(self) -> list[str]:
+        """The names of all features."""
+        return [name for column in self.columns for name in column.features]
+
+    def encode(self, batch: Batch, path: str, odd: Counter[str]) -> Encoded:
+        """The rows of a batch as numbers. Cells that training rows did not have count as `odd`."""
+        count, start = len(batch.lines), 0
+        entries: list[tuple[Integers, Integers | int, Floats | float]] = []
+        for column in self.columns:
+            values = column.values(batch.columns[column.name], batch.lines, path)
+            absent = np.flatnonzero(np.isnan(values))
+            if column.kind == "category":
+                known = np.flatnonzero(values >= 0)
+                entries.append((known, start + values[known].astype(np.int64), 1.0))
+                odd[f"new categories of {column.name}"] += count - len(known) - len(absent)
+            else:
+                filled = np.where(np.isnan(values), column.fill, values) if len(absent) else values
+                entries.append((np.arange(count), start, filled))
+            start += len(column.categories) or 1
+            if column.indicator:
+                entries.append((absent, start, 1.0))
+                start += 1
+            elif len(absent) and self.missing == "refuse":
+                hint = "--missing indicator, zero or mean accepts such cells"
+                line = int(batch.lines[absent[0]])
+                raise bad_data(f"column {column.name!r} has no value here", path, line, hint)
+            elif self.missing == "indicator":
+                odd[f"missing cells of {column.name}"] += len(absent)
+        labels = np.full(count, np.nan)
+        if self.label in batch.columns:
+            names = texts(batch.columns[self.label])
+            labels, wrong = _mapped(names, self._label_value)
+            if wrong is not None:
+                hint = f"the labels are {listed(self.labels)}; ? stands for no label"
+                problem = f"the label {names[wrong]!r} is unknown"
+                raise bad_data(problem, path, int(batch.lines[wrong]), hint)
+        ids = texts(batch.columns[self.id]) if self.id else None
+        is_dense = start <= DENSE_WIDTH and len(self.columns) >= DENSE_SHARE * start
+        rows = (_dense if is_dense else _sparse)(entries, count, start)
+        return Encoded(rows, labels, batch.lines, ids)
+
+    def _label_value(self, cell: str) -> float | None:
+        name = label_name(cell)
+        value = 1.0 if self.positive == name else None if self.positive is None else -1.0
+        return self.labels.get(name, value)
+
+
+class Table:
+    """The rows of a table, by a given schema or by one that is fixed before the first row.
+
+    A table that `reopen` opens again is read twice: all its rows fix the schema. Otherwise the
+    first `WARM_UP` rows do.
+    """
+
+    def __init__(
+        self,
+        reader: Reader,
+        options: TableOptions,
+        schema: Schema | None = None,
+        reopen: Callable[[], Reader] | None = None,
+    ) -> None:
+        self.notes: list[str] = []
+        self.odd: Counter[str] = Counter()
+        """Cells that no row had from which the schema was made."""
+        self.path, self._head = reader.path, []
+        if schema is None:
+            options.check(reader.names, reader.path)
+            fixed = {name for name in (options.label, options.id, *options.category) if name}
+            used = set(reader.names) - set(options.drop) - set(unnamed_index(reader.names))
+            batches = reader.batches(used, fixed)
+            if reopen is None:
+                batches = self._warm_up(batches)
+            schema, self.notes = infer(reader, options, batches)
+            reader = reopen() if reopen else reader
+        self.schema = schema
+        names = [column.name for column in schema.columns] + [name for name in [schema.id] if name]
+        if lost := [name for name in names if name not in reader.names]:
+            problem = f"columns that the model was trained on are missing: {listed(lost)}"
+            raise bad_data(problem, reader.path, 1, f"the columns are {listed(reader.names)}")
+        text = {column.name for column in schema.columns if column.kind != "number"}
+        text |= {schema.label, *names[len(schema.columns) :]}
+        self._batches = reader.batches({*names, schema.label}, text)
+
+    def _warm_up(self, batches: Iterable[Batch]) -> list[Batch]:
+        for batch in batches:
+            self._head.append(batch)
+            if sum(len(batch.lines) for batch in self._head) >= WARM_UP:
+                break
+        return self._head
+
+    def __iter__(self) -> Iterator[Encoded]:
+        for batch in chain(self._head, self._batches):
+            yield self.schema.encode(batch, self.path, self.odd)
+
+    @property
+    def late_notes(self) -> list[str]:
+        """What the rows had that the schema does not have; known at the end."""
+        found = [f"{what} ({count:,})" for what, count in self.odd.items() if count]
+        return [f"taken as no value: {listed(found)}"] if found else []
+
+
+def texts(values: Values) -> list[str]:
+    """Cells as text, also those of a column that has numbers in this file."""
+    if isinstance(values, list):
+        return values
+    return ["" if value != value else show(value) for value in values.tolist()]
+
+
+def days(cell: str) -> float | None:
+    """A date or time of ISO 8601 in days since 1970-01-01; a time of day is a part of a day."""
+    if not _MOMENT.fullmatch(cell):
+        return None
+    try:
+        if cell[2] == ":":
+            moment = datetime.combine(_EPOCH, time.fromisoformat(cell))
+        else:
+            moment = datetime.fromisoformat(cell)
+    except ValueError:
+        return None
+    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) / _DAY
+
+
+def label_name(cell: str) -> str:
+    """A label as text; numbers have one spelling, 1 for 1.0 and +1."""
+    value = number(cell)
+    return cell if value is None else show(value)
+
+
+def listed(names: Iterable[str], most: int = 8) -> str:
+    """The first few names of many."""
+    names = list(names)
+    return ", ".join(names[:most]) + (", …" if len(names) > most else "")
+
+
+def unnamed_index(names: list[str]) -> list[str]:
+    """The column that pandas wrote for its index, if there is one."""
+    return [name for name in names[:1] if name in PANDAS_INDEX]
+
+
+def mixed(name: str, kind: str, cell: str, path: str, line: int) -> UserError:
+    """The error for a cell that is not of its column's kind."""
+    shown, column = repr(cell if len(cell) <= 40 else cell[:40] + "…"), shlex.quote(name)
+    hint = f"correct the cell, or train with --category {column} or --drop {column}"
+    if re.fullmatch(r"[+-]?[0-9]*,[0-9]+", cell):
+        hint = f"write a decimal point; {hint}"
+    return bad_data(f"column {name!r} has {kind} values, and here {shown}", path, line, hint)
+
+
+def _mapped(cells: list[str], read: Callable[[str], float | None]) -> tuple[Floats, int | None]:
+    """What `read` makes of each cell, NaN if missing, and the first cell of which it is None."""
+    found = {cell: np.nan if cell in MISSING else read(cell) for cell in set(cells)}
+    values = [found[cell] for cell in cells]
+    return np.array(values, dtype=np.float64), values.index(None) if None in values else None
+
+
+def _dense(
+    entries: list[tuple[Integers, Integers | int, Floats | float]], count: int, width: int
+) -> Floats:
+    rows = np.zeros((count, width))
+    for owners, places, values in entries:
+        rows[owners, places] = values
+    return rows
+
+
+def _sparse(
+    entries: list[tuple[Integers, Integers | int, Floats | float]], count: int, width: int
+) -> CsrRows:
+    parts = [np.broadcast_arrays(*entry) for entry in entries]
+    owners, places, values = (np.concatenate(part) for part in zip(*parts, strict=True))
+    order = np.argsort(owners, kind="stable")  # features of a row stay in order
+    order = order[values[order] != 0]
+    indptr = np.append(0, np.cumsum(np.bincount(owners[order], minlength=count)))
+    columns = places[order].astype(np.int32)
+    return CsrRows(indptr, columns, values[order].astype(np.float64), width)
+
+
+# The schema of a table without one ----------------------------------------------------------------
+
+
+class _Seen:
+    """What was seen of a column: how many numbers, dates, texts and missing cells."""
+
+    def __init__(self, name: str, is_category: bool) -> None:
+        self.name, self._is_category = name, is_category
+        self.counts: Counter[str] = Counter()
+        self.first: dict[str, tuple[int, str]] = {}
+        """Line and text of the first cell of each kind."""
+        self.texts: set[str] = set()
+        """Different texts; no more are added than there may be categories."""
+        self._sum = 0.0
+
+    def add(self, values: Values, lines: Integers) -> None:
+        """Look at the cells of a batch."""
+        if not isinstance(values, list) and not self._is_category:
+            present = values[~np.isnan(values)]
+            self.counts.update(number=len(present), missing=len(values) - len(present))
+            self._sum += float(present.sum())
+            if len(present):
+                self.first.setdefault("number", (int(lines[0]), show(present[0])))
+            return
+        cells = texts(values)
+        for cell, count in Counter(cells).items():
+            kind, value = self._kind(cell)
+            if kind not in self.first:
+                self.first[kind] = int(lines[cells.index(cell)]), cell
+            self.counts[kind] += count
+            self._sum += count * value
+            if kind == "text" and len(self.texts) <= MAX_CATEGORIES:
+                self.texts.add(cell)
+
+    def _kind(self, cell: str) -> tuple[str, float]:
+        if cell in MISSING or self._is_category:
+            return ("missing" if cell in MISSING else "text"), 0.0
+        for kind, read in (("number", number), ("date", days)):
+            if (value := read(cell)) is not None:
+                return kind, value
+        return "text", 0.0
+
+    def column(self, missing: Missing, path: str) -> Column | None:
+        """What the column becomes; None if all cells are missing."""
+        kinds = [kind for kind, count in self.counts.most_common() if count and kind != "missing"]
+        if not kinds:
+            return None
+        if len(kinds) > 1:
+            line, cell = self.first[kinds[-1]]
+            raise mixed(self.name, kinds[0], cell, path, line)
+        indicator = missing == "indicator" and self.counts["missing"] > 0
+        rows = self.counts[kinds[0]]
+        if kinds[0] == "text":
+            self._check_categories(rows, path)
+            return Column(self.name, "category", sorted(self.texts), indicator)
+        # the date 0 would be far from all others
+        uses_mean = missing == "mean" or (missing == "indicator" and kinds[0] == "date")
+        fill = self._sum / rows if uses_mean else 0.0
+        return Column(self.name, "date" if kinds[0] == "date" else "number", [], indicator, fill)
+
+    def _check_categories(self, rows: int, path: str) -> None:
+        different, name = len(self.texts), shlex.quote(self.name)
+        repeats = self._is_category or rows < FEWEST_ROWS or 2 * different <= rows
+        if different > MAX_CATEGORIES or not repeats:
+            many = f"more than {MAX_CATEGORIES:,}" if different > MAX_CATEGORIES else different
+            problem = f"column {self.name!r} has {many} different texts in {rows:,} rows"
+            hint = f"leave it out with --drop {name}, or with --id {name} if it identifies rows"
+            raise bad_data(problem, path, self.first["text"][0], hint)
+
+
+def infer(
+    reader: Reader, options: TableOptions, batches: Iterable[Batch]
+) -> tuple[Schema, list[str]]:
+    """The schema of a table by these rows, and notes on it."""
+    label, index = options.label or "", unnamed_index(reader.names)
+    others = {label, options.id, *options.drop, *index}
+    seen = [_Seen(name, name in options.category) for name in reader.names if name not in others]
+    labels: Counter[str] = Counter()
+    for batch in batches:
+        for one in seen:
+            one.add(batch.columns[one.name], batch.lines)
+        for cell, count in Counter(texts(batch.columns[label])).items():
+            name = label_name(cell)
+            if cell not in MISSING and (name in labels or len(labels) <= MAX_CLASSES):
+                labels[name] += count
+    if not labels:
+        raise bad_data("there are no rows with a label", reader.path, 1)
+    found = {one.name: one.column(options.missing, reader.path) for one in seen}
+    columns = [column for column in found.values() if column]
+    if not columns:
+        raise bad_data("no column is left for the features", reader.path, 1)
+    empty = [name for name, column in found.items() if column is None]
+    numbers, notes = _label_numbers(labels, options, reader.path)
+    categories = [f"{one.name} ({len(one.categories)})" for one in columns if one.categories]
+    gaps = [f"{one.name} ({one.counts['missing']:,})" for one in seen if one.counts["missing"]]
+    become = {"indicator": "0, with an indicator feature", "mean": "the mean"}
+    for note, names in (
+        ("the unnamed first column is left out", [repr(name) for name in index]),
+        ("columns without values are left out", empty),
+        ("one feature per category", categories),
+        (f"missing values become {become.get(options.missing, 0)}", gaps),
+    ):
+        notes += [f"{note}: {listed(names)}"] if names else []
+    positive = None if options.positive is None else label_name(options.positive)
+    dropped = [*options.drop, *index, *empty]
+    schema = Schema(columns, label, numbers, options.missing, positive, options.id, dropped)
+    return schema, notes
+
+
+def _label_numbers(
+    labels: Counter[str], options: TableOptions, path: str
+) -> tuple[dict[str, float], list[str]]:
+    """The number that stands for each label, and a note if it is not the label itself."""
+    if options.positive is not None:
+        positive = label_name(options.positive)
+        if positive not in labels:
+            hint = suggestion(positive, labels) or f"the labels are {listed(sorted(labels))}"
+            raise bad_data(f"no row has the label {positive!r}", path, hint=hint)
+        few = labels if len(labels) <= MAX_CLASSES else [positive]
+        numbers = {name: 1.0 if name == positive else -1.0 for name in sorted(few)}
+        return numbers, [f"label {positive} is +1, every other label -1"]
+    if len(labels) > MAX_CLASSES:
+        problem = f"column {options.label!r} has more than {MAX_CLASSES:,} different labels"
+        raise bad_data(problem, path, hint="--positive VALUE runs one label against all others")
+    values = {name: number(name) for name in labels}
+    numeric = {name: value for name, value in values.items() if value is not None}
+    if len(numeric) == len(labels):
+        ordered = sorted(numeric, key=numeric.__getitem__)
+        if len(ordered) != 2 or tuple(sorted(numeric.values())) in PLAIN_PAIRS:
+            return {name: numeric[name] for name in ordered}, []
+    elif len(labels) == 2:  # the rarer is positive, the later in the alphabet if they are equal
+        ordered = sorted(labels, key=lambda name: (-labels[name], name))
+    elif len(labels) == 1:
+        problem = f"all rows have the same label, {next(iter(labels))}: there is nothing to learn"
+        raise bad_data(problem, path)
+    else:
+        ordered = sorted(labels)
+        return {name: float(i) for i, name in enumerate(ordered)}, []
+    rarer = f", the rarer ({100 * labels[ordered[1]] / labels.total():.3g} %)" * (not numeric)
+    note = f"label {ordered[0]} is -1, {ordered[1]} is +1{rarer}; --positive chooses another"
+    return {ordered[0]: -1.0, ordered[1]: 1.0}, [note]

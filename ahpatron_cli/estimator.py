@@ -21,7 +21,7 @@ from ahpatron_cli.core.multiclass import MAX_CLASSES, make_player
 from ahpatron_cli.core.parameters import Value
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, rows_from
 from ahpatron_cli.core.tally import predicted
-from ahpatron_cli.data.cache import CompactRows
+from ahpatron_cli.data.compact import CompactRows
 from ahpatron_cli.data.dataset import DENSE_WIDTH, Dataset, Known, Preparation
 from ahpatron_cli.data.geometry import median_sigma
 from ahpatron_cli.runner import Repetition, Setup, generator_seed

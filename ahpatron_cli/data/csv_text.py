@@ -21,7 +21,7 @@ from ahpatron_cli.errors import bad_data
 MISSING = frozenset({"", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "?"})
 """Cells that mean: no value."""
 DELIMITERS = ",;\t|"
-PIECE = 1 << 20
+PIECE = 1 << 19
 """Bytes that are asked for at a time."""
 _QUOTED = re.compile(r'"[^"]*"')
 
@@ -49,7 +49,7 @@ class CsvReader:
         pieces = self._records()
         first = next(pieces, b"\n")
         text = self._decoded(first)
-        self._delimiter = max(DELIMITERS, key=_QUOTED.sub("", text.partition("\n")[0]).count)
+        self._delimiter = delimiter_of(text.partition("\n")[0])
         lines, header = next(self._parsed(text))
         self.names = [name.strip() for name in header]
         self._check_header()
@@ -153,7 +153,7 @@ class CsvReader:
 
     def _parsed(self, text: str) -> Iterator[tuple[int, list[str]]]:
         """The records of text, each with the number of lines up to its end."""
-        source = io.StringIO(text, newline="")
+        source = io.StringIO(text, newline="\n")
         reader = csv.reader(source, delimiter=self._delimiter, strict=True, skipinitialspace=True)
         try:
             for row in reader:
@@ -198,6 +198,11 @@ class CsvReader:
         header = shlex.quote(self._delimiter.join(f"c{i + 1}" for i in range(len(names))))
         hint = f"name the columns: `(echo {header}; cat {shlex.quote(self.path)}) > named.csv`"
         raise bad_data(problem, self.path, 1, hint)
+
+
+def delimiter_of(header: str) -> str:
+    """The sign that separates the names of a header."""
+    return max(DELIMITERS, key=_QUOTED.sub("", header).count)
 
 
 def number(cell: str) -> float | None:

@@ -10,18 +10,20 @@ import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, time, timedelta
 from itertools import chain
-from typing import Literal, NamedTuple, Protocol, TypeAlias
+from typing import Literal, NamedTuple, Protocol, TypeAlias, cast, get_args
 
 import msgspec
 import numpy as np
 
 from ahpatron_cli.core.multiclass import MAX_CLASSES
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows
-from ahpatron_cli.data.csv_text import MISSING, Batch, Values, number
+from ahpatron_cli.data.csv_text import MISSING, Batch, CsvReader, Values, number
 from ahpatron_cli.data.labels import PLAIN_PAIRS, show
-from ahpatron_cli.errors import UserError, bad_data, suggestion, usage
+from ahpatron_cli.data.source import Source, open_source
+from ahpatron_cli.errors import UserError, bad_data, one_of, suggestion, usage
 
 MAX_CATEGORIES = 1000
 FEWEST_ROWS = 20
@@ -36,6 +38,8 @@ LABEL_NAMES = ("label", "labels", "class", "target", "y", "outcome", "response",
 
 _EPOCH, _DAY = datetime(1970, 1, 1, tzinfo=UTC), timedelta(days=1)
 _MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:.+)?|[0-9]{2}:[0-9]{2}(:.+)?")
+_BOOLEANS = {"True": "true", "TRUE": "true", "False": "false", "FALSE": "false"}
+"""Spellings of pandas and R."""
 _UNKNOWN = -1.0
 """Stands for a category that no training row had."""
 
@@ -61,6 +65,21 @@ class TableOptions(msgspec.Struct, frozen=True):
     category: tuple[str, ...] = ()
     missing: Missing = "indicator"
     positive: str | None = None
+
+    @classmethod
+    def of(
+        cls,
+        label: str | None = None,
+        id: str | None = None,
+        drop: list[str] | None = None,
+        category: list[str] | None = None,
+        missing: str = "indicator",
+        positive: str | None = None,
+    ) -> TableOptions:
+        """The options of a command."""
+        how = one_of("value of --missing", missing, get_args(Missing))
+        names = tuple(drop or ()), tuple(category or ())
+        return cls(label, id, *names, cast(Missing, how), positive)
 
     def check(self, names: list[str], path: str) -> None:
         """Refuse options that do not fit a table with these columns."""
@@ -99,7 +118,7 @@ class Column(msgspec.Struct, forbid_unknown_fields=True):
         """Numbers, days or numbers of categories, one per row; NaN if missing."""
         if self.kind == "category":
             codes = {category: float(i) for i, category in enumerate(self.categories)}
-            return _mapped(texts(values), lambda cell: codes.get(cell, _UNKNOWN))[0]
+            return _mapped(texts(values), lambda cell: codes.get(_category(cell), _UNKNOWN))[0]
         if not isinstance(values, list):
             return values
         found, wrong = _mapped(values, number if self.kind == "number" else days)
@@ -196,15 +215,15 @@ class Table:
         self.notes: list[str] = []
         self.odd: Counter[str] = Counter()
         """Cells that no row had from which the schema was made."""
-        self.path, self._head = reader.path, []
+        self.path = reader.path
+        self._head: list[Batch] = []
         if schema is None:
             options.check(reader.names, reader.path)
             fixed = {name for name in (options.label, options.id, *options.category) if name}
             used = set(reader.names) - set(options.drop) - set(unnamed_index(reader.names))
-            batches = reader.batches(used, fixed)
-            if reopen is None:
-                batches = self._warm_up(batches)
-            schema, self.notes = infer(reader, options, batches)
+            rows = reader.batches(used, fixed)  # columns of text are added to `fixed`
+            first = rows if reopen else self._warm_up(rows)
+            schema, self.notes = infer(reader, options, first, fixed)
             reader = reopen() if reopen else reader
         self.schema = schema
         names = [column.name for column in schema.columns] + [name for name in [schema.id] if name]
@@ -233,6 +252,30 @@ class Table:
         return [f"taken as no value: {listed(found)}"] if found else []
 
 
+KIND = "a table"
+ARROW_SUFFIXES = (".parquet", ".arrow", ".feather")
+TABLE_SUFFIXES = (".csv", ".tsv", *ARROW_SUFFIXES)
+
+
+@contextmanager
+def open_table(path: str, options: TableOptions, schema: Schema | None = None) -> Iterator[Table]:
+    """Open a table (`-` is standard input, as CSV)."""
+    with ExitStack() as opened:
+        sources: list[Source] = []
+
+        def read() -> Reader:
+            if path.lower().endswith(ARROW_SUFFIXES):
+                from ahpatron_cli.data.arrow import ArrowReader
+
+                return ArrowReader(path)
+            sources.append(opened.enter_context(open_source(path, KIND)))
+            return CsvReader(sources[-1].read, sources[-1].name)
+
+        reader = read()
+        twice = not sources or sources[0].rereadable
+        yield Table(reader, options, schema, read if twice else None)
+
+
 def texts(values: Values) -> list[str]:
     """Cells as text, also those of a column that has numbers in this file."""
     if isinstance(values, list):
@@ -252,6 +295,10 @@ def days(cell: str) -> float | None:
     except ValueError:
         return None
     return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) / _DAY
+
+
+def _category(cell: str) -> str:
+    return _BOOLEANS.get(cell, cell)
 
 
 def label_name(cell: str) -> str:
@@ -340,7 +387,7 @@ class _Seen:
             self.counts[kind] += count
             self._sum += count * value
             if kind == "text" and len(self.texts) <= MAX_CATEGORIES:
-                self.texts.add(cell)
+                self.texts.add(_category(cell))
 
     def _kind(self, cell: str) -> tuple[str, float]:
         if cell in MISSING or self._is_category:
@@ -379,19 +426,23 @@ class _Seen:
 
 
 def infer(
-    reader: Reader, options: TableOptions, batches: Iterable[Batch]
+    reader: Reader, options: TableOptions, batches: Iterable[Batch], text: set[str]
 ) -> tuple[Schema, list[str]]:
     """The schema of a table by these rows, and notes on it."""
     label, index = options.label or "", unnamed_index(reader.names)
     others = {label, options.id, *options.drop, *index}
     seen = [_Seen(name, name in options.category) for name in reader.names if name not in others]
+    positive = None if options.positive is None else label_name(options.positive)
     labels: Counter[str] = Counter()
     for batch in batches:
         for one in seen:
             one.add(batch.columns[one.name], batch.lines)
+            if one.counts["text"] or one.counts["date"]:
+                text.add(one.name)
         for cell, count in Counter(texts(batch.columns[label])).items():
             name = label_name(cell)
-            if cell not in MISSING and (name in labels or len(labels) <= MAX_CLASSES):
+            counted = name in labels or name == positive or len(labels) <= MAX_CLASSES
+            if counted and cell not in MISSING:
                 labels[name] += count
     if not labels:
         raise bad_data("there are no rows with a label", reader.path, 1)
@@ -411,7 +462,6 @@ def infer(
         (f"missing values become {become.get(options.missing, 0)}", gaps),
     ):
         notes += [f"{note}: {listed(names)}"] if names else []
-    positive = None if options.positive is None else label_name(options.positive)
     dropped = [*options.drop, *index, *empty]
     schema = Schema(columns, label, numbers, options.missing, positive, options.id, dropped)
     return schema, notes

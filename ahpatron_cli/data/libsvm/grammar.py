@@ -44,12 +44,9 @@ _HEX = re.compile(rb"[+-]?0[xX][0-9a-fA-F.pP+-]*")
 _INDEX = re.compile(rb"(?<![^ \t])[0-9]++:")
 _FORBIDDEN = re.compile(rb"[^\t -~]")
 
-_FROM_ARFF = Remedy(
+_FROM_ARFF = (
     'make CSV of it: `awk \'tolower($1)=="@attribute"{h=h s $2;s=","} d&&NF&&!/^%/; '
-    'tolower($1)=="@data"{print h;d=1}\' FILE > data.csv`; then convert it: ',
-    "ahpatron convert",
-    "data.csv",
-    label="COLUMN",
+    'tolower($1)=="@data"{print h;d=1}\' FILE > data.csv`; then name data.csv and --label COLUMN'
 )
 _JSON = "json", "JSON", "convert it: one line per example"
 _ARFF = "arff", "an ARFF file", _FROM_ARFF
@@ -301,16 +298,15 @@ def _label(token: _Token, data: bytes) -> float:
 
 def _refuse_delimited(data: bytes) -> None:
     """Name CSV and its kin: a delimiter, no `index:`, and no number at the start of the line."""
-    from ahpatron_cli.data.table import DELIMITERS, conversion, delimiter_of
+    from ahpatron_cli.data.csv_text import delimiter_of
 
     header = data[:PIECE].decode("utf-8", "replace").rstrip()
     first = _TOKEN.search(data)
-    delimiter = delimiter_of(header)
-    if first is None or delimiter not in header or _INDEX.search(data):
+    if first is None or delimiter_of(header) not in header or _INDEX.search(data):
         return
     if finite_number(first[0]) is None:
         token = _Token(first[0], first.start() + 1)
-        raise token.foreign("csv", DELIMITERS[delimiter], conversion(header))
+        raise token.foreign("csv", "CSV", "--label COLUMN reads it as a table")
 
 
 def _long_index(digits: bytes) -> int:

@@ -45,7 +45,7 @@ def convert(
         hint = f"pack standard output: `ahpatron convert … | {packer} > {shlex.quote(out)}`"
         raise usage(problem, hint)
     check_outputs({"--out": out}, [data])
-    asked = TableOptions.of(label, id, drop, category, missing, positive)
+    asked = TableOptions(label, id, drop or (), category or (), missing, positive)
     with open_table(data, asked) as table:
         for note in table.notes:
             talk.note(note)

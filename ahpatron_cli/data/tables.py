@@ -9,11 +9,11 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime, time, timedelta
 from itertools import chain
-from typing import Literal, NamedTuple, Protocol, TypeAlias, cast, get_args
+from typing import Literal, NamedTuple, Protocol, TypeAlias
 
 import msgspec
 import numpy as np
@@ -43,7 +43,10 @@ _BOOLEANS = {"True": "true", "TRUE": "true", "False": "false", "FALSE": "false"}
 _UNKNOWN = -1.0
 """Stands for a category that no training row had."""
 
-Missing: TypeAlias = Literal["indicator", "zero", "mean", "refuse"]
+POLICIES = ("indicator", "zero", "mean", "refuse")
+"""What may become of missing cells."""
+Entries: TypeAlias = list[tuple[Integers, Integers | int, Floats | float]]
+"""Values of rows: which rows, which features, and the values."""
 
 
 class Reader(Protocol):
@@ -61,28 +64,14 @@ class TableOptions(msgspec.Struct, frozen=True):
 
     label: str | None = None
     id: str | None = None
-    drop: tuple[str, ...] = ()
-    category: tuple[str, ...] = ()
-    missing: Missing = "indicator"
+    drop: Sequence[str] = ()
+    category: Sequence[str] = ()
+    missing: str = "indicator"
     positive: str | None = None
-
-    @classmethod
-    def of(
-        cls,
-        label: str | None = None,
-        id: str | None = None,
-        drop: list[str] | None = None,
-        category: list[str] | None = None,
-        missing: str = "indicator",
-        positive: str | None = None,
-    ) -> TableOptions:
-        """The options of a command."""
-        how = one_of("value of --missing", missing, get_args(Missing))
-        names = tuple(drop or ()), tuple(category or ())
-        return cls(label, id, *names, cast(Missing, how), positive)
 
     def check(self, names: list[str], path: str) -> None:
         """Refuse options that do not fit a table with these columns."""
+        one_of("value of --missing", self.missing, POLICIES)
         if self.label is None:
             likely = next((name for name in names if name.lower() in LABEL_NAMES), names[-1])
             hint = f"name the column of labels, such as --label {shlex.quote(likely)}"
@@ -144,7 +133,7 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
     label: str
     labels: dict[str, float]
     """Names of labels, and the number that stands for each."""
-    missing: Missing = "indicator"
+    missing: str = "indicator"
     positive: str | None = None
     """If given, this label is +1 and every other -1."""
     id: str | None = None
@@ -158,7 +147,7 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
     def encode(self, batch: Batch, path: str, odd: Counter[str]) -> Encoded:
         """The rows of a batch as numbers. Cells that training rows did not have count as `odd`."""
         count, start = len(batch.lines), 0
-        entries: list[tuple[Integers, Integers | int, Floats | float]] = []
+        entries: Entries = []
         for column in self.columns:
             values = column.values(batch.columns[column.name], batch.lines, path)
             absent = np.flatnonzero(np.isnan(values))
@@ -334,18 +323,14 @@ def _mapped(cells: list[str], read: Callable[[str], float | None]) -> tuple[Floa
     return np.array(values, dtype=np.float64), values.index(None) if None in values else None
 
 
-def _dense(
-    entries: list[tuple[Integers, Integers | int, Floats | float]], count: int, width: int
-) -> Floats:
+def _dense(entries: Entries, count: int, width: int) -> Floats:
     rows = np.zeros((count, width))
     for owners, places, values in entries:
         rows[owners, places] = values
     return rows
 
 
-def _sparse(
-    entries: list[tuple[Integers, Integers | int, Floats | float]], count: int, width: int
-) -> CsrRows:
+def _sparse(entries: Entries, count: int, width: int) -> CsrRows:
     parts = [np.broadcast_arrays(*entry) for entry in entries]
     owners, places, values = (np.concatenate(part) for part in zip(*parts, strict=True))
     order = np.argsort(owners, kind="stable")  # features of a row stay in order
@@ -397,7 +382,7 @@ class _Seen:
                 return kind, value
         return "text", 0.0
 
-    def column(self, missing: Missing, path: str) -> Column | None:
+    def column(self, missing: str, path: str) -> Column | None:
         """What the column becomes; None if all cells are missing."""
         kinds = [kind for kind, count in self.counts.most_common() if count and kind != "missing"]
         if not kinds:

@@ -29,11 +29,12 @@ class ArrowReader:
             raise UserError(problem, place=Place(path), hint=hint) from None
         self._pa: Any = pyarrow
         try:
-            file = pyarrow.memory_map(path)
+            file = pyarrow.OSFile(path)
             magic = file.read(6)
             file.seek(0)
             if magic.startswith(b"PAR1"):
-                self._content: Any = pyarrow.parquet.ParquetFile(file)
+                small = {"buffer_size": 1 << 16, "pre_buffer": False}  # or columns are read whole
+                self._content: Any = pyarrow.parquet.ParquetFile(file, **small)
                 self.names: list[str] = self._content.schema_arrow.names
             else:
                 ipc = pyarrow.ipc
@@ -61,7 +62,7 @@ class ArrowReader:
     def _parts(self, names: list[str]) -> Iterator[Any]:
         content = self._content
         if hasattr(content, "iter_batches"):
-            return iter(content.iter_batches(ROWS, columns=names))
+            return iter(content.iter_batches(ROWS, columns=names, use_threads=False))
         if hasattr(content, "get_batch"):
             return (content.get_batch(i) for i in range(content.num_record_batches))
         return iter(content)

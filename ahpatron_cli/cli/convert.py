@@ -12,7 +12,7 @@ from ahpatron_cli.errors import usage
 from ahpatron_cli.signals import raise_on_signals
 
 if TYPE_CHECKING:
-    from ahpatron_cli.data.tables import Encoded, Schema
+    from ahpatron_cli.data.schema import Encoded, Schema
 
 _PACKERS = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz"}
 

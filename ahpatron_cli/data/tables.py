@@ -6,47 +6,45 @@ rows of a file or by the first rows of a pipe, and saved with the model.
 
 from __future__ import annotations
 
-import re
 import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime, time, timedelta
 from itertools import chain
-from typing import Literal, NamedTuple, Protocol, TypeAlias
+from typing import Protocol
 
 import msgspec
 import numpy as np
 
 from ahpatron_cli.core.multiclass import MAX_CLASSES
-from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows
+from ahpatron_cli.core.rows import Integers
 from ahpatron_cli.data.csv_text import MISSING, Batch, CsvReader, Values, number
 from ahpatron_cli.data.labels import PLAIN_PAIRS, show
+from ahpatron_cli.data.schema import (
+    Column,
+    Encoded,
+    Schema,
+    category_name,
+    days,
+    label_name,
+    listed,
+    mixed,
+    texts,
+)
 from ahpatron_cli.data.source import Source, open_source
-from ahpatron_cli.errors import UserError, bad_data, one_of, suggestion, usage
+from ahpatron_cli.errors import bad_data, one_of, suggestion, usage
 
 MAX_CATEGORIES = 1000
 FEWEST_ROWS = 20
 """Rows from which on a text column that hardly repeats is refused."""
-DENSE_WIDTH, DENSE_SHARE = 4096, 0.1
-"""Rows are dense up to this width, if so many of their values can be nonzero."""
 WARM_UP = 1000
 """Rows that fix the schema of a table that cannot be read twice."""
 PANDAS_INDEX = ("", "Unnamed: 0", "__index_level_0__")
 """Names of the first column where pandas wrote its index."""
 LABEL_NAMES = ("label", "labels", "class", "target", "y", "outcome", "response", "diagnosis")
 
-_EPOCH, _DAY = datetime(1970, 1, 1, tzinfo=UTC), timedelta(days=1)
-_MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:.+)?|[0-9]{2}:[0-9]{2}(:.+)?")
-_BOOLEANS = {"True": "true", "TRUE": "true", "False": "false", "FALSE": "false"}
-"""Spellings of pandas and R."""
-_UNKNOWN = -1.0
-"""Stands for a category that no training row had."""
-
 POLICIES = ("indicator", "zero", "mean", "refuse")
 """What may become of missing cells."""
-Entries: TypeAlias = list[tuple[Integers, Integers | int, Floats | float]]
-"""Values of rows: which rows, which features, and the values."""
 
 
 class Reader(Protocol):
@@ -83,108 +81,6 @@ class TableOptions(msgspec.Struct, frozen=True):
                 raise bad_data(f"no column has the name {name!r}", path, 1, hint)
             if count > 1:
                 raise usage(f"column {name!r} is named twice by --label, --id, --drop, --category")
-
-
-class Column(msgspec.Struct, forbid_unknown_fields=True):
-    """How a column of a table becomes features."""
-
-    name: str
-    kind: Literal["number", "category", "date"]
-    categories: list[str] = []
-    """One feature each. Numbers and dates (days since 1970-01-01) are one feature."""
-    indicator: bool = False
-    """Whether one more feature is 1 where the cell is missing."""
-    fill: float = 0.0
-    """The value of missing numbers and dates."""
-
-    @property
-    def features(self) -> list[str]:
-        """The names of its features."""
-        names = [f"{self.name}={category}" for category in self.categories] or [self.name]
-        return [*names, f"{self.name} missing"] if self.indicator else names
-
-    def values(self, values: Values, lines: Integers, path: str) -> Floats:
-        """Numbers, days or numbers of categories, one per row; NaN if missing."""
-        if self.kind == "category":
-            codes = {category: float(i) for i, category in enumerate(self.categories)}
-            return _mapped(texts(values), lambda cell: codes.get(_category(cell), _UNKNOWN))[0]
-        if not isinstance(values, list):
-            return values
-        found, wrong = _mapped(values, number if self.kind == "number" else days)
-        if wrong is not None:
-            raise mixed(self.name, self.kind, values[wrong], path, int(lines[wrong]))
-        return found
-
-
-class Encoded(NamedTuple):
-    """Rows of a table as numbers."""
-
-    rows: Rows
-    labels: Floats
-    """The numbers that stand for them; NaN if there is none."""
-    lines: Integers
-    ids: list[str] | None
-
-
-class Schema(msgspec.Struct, forbid_unknown_fields=True):
-    """What the columns of a table become; saved with the model that was trained on it."""
-
-    columns: list[Column]
-    label: str
-    labels: dict[str, float]
-    """Names of labels, and the number that stands for each."""
-    missing: str = "indicator"
-    positive: str | None = None
-    """If given, this label is +1 and every other -1."""
-    id: str | None = None
-    dropped: list[str] = []
-
-    @property
-    def features(self) -> list[str]:
-        """The names of all features."""
-        return [name for column in self.columns for name in column.features]
-
-    def encode(self, batch: Batch, path: str, odd: Counter[str]) -> Encoded:
-        """The rows of a batch as numbers. Cells that training rows did not have count as `odd`."""
-        count, start = len(batch.lines), 0
-        entries: Entries = []
-        for column in self.columns:
-            values = column.values(batch.columns[column.name], batch.lines, path)
-            absent = np.flatnonzero(np.isnan(values))
-            if column.kind == "category":
-                known = np.flatnonzero(values >= 0)
-                entries.append((known, start + values[known].astype(np.int64), 1.0))
-                odd[f"new categories of {column.name}"] += count - len(known) - len(absent)
-            else:
-                filled = np.where(np.isnan(values), column.fill, values) if len(absent) else values
-                entries.append((np.arange(count), start, filled))
-            start += len(column.categories) or 1
-            if column.indicator:
-                entries.append((absent, start, 1.0))
-                start += 1
-            elif len(absent) and self.missing == "refuse":
-                hint = "--missing indicator, zero or mean accepts such cells"
-                line = int(batch.lines[absent[0]])
-                raise bad_data(f"column {column.name!r} has no value here", path, line, hint)
-            elif self.missing == "indicator":
-                odd[f"missing cells of {column.name}"] += len(absent)
-        labels = np.full(count, np.nan)
-        if self.label in batch.columns:
-            names = texts(batch.columns[self.label])
-            labels, wrong = _mapped(names, self._label_value)
-            if wrong is not None:
-                hint = f"the labels are {listed(self.labels)}; ? stands for no label"
-                problem = f"the label {names[wrong]!r} is unknown"
-                raise bad_data(problem, path, int(batch.lines[wrong]), hint)
-        ids = texts(batch.columns[self.id]) if self.id else None
-        is_dense = start <= DENSE_WIDTH and len(self.columns) >= DENSE_SHARE * start
-        rows = (_dense if is_dense else _sparse)(entries, count, start)
-        return Encoded(rows, labels, batch.lines, ids)
-
-    def _label_value(self, cell: str) -> float | None:
-        name = label_name(cell)
-        value = 1.0 if self.positive == name else None if self.positive is None else -1.0
-        return self.labels.get(name, value)
 
 
 class Table:
@@ -265,82 +161,9 @@ def open_table(path: str, options: TableOptions, schema: Schema | None = None) -
         yield Table(reader, options, schema, read if twice else None)
 
 
-def texts(values: Values) -> list[str]:
-    """Cells as text, also those of a column that has numbers in this file."""
-    if isinstance(values, list):
-        return values
-    return ["" if value != value else show(value) for value in values.tolist()]
-
-
-def days(cell: str) -> float | None:
-    """A date or time of ISO 8601 in days since 1970-01-01; a time of day is a part of a day."""
-    if not _MOMENT.fullmatch(cell):
-        return None
-    try:
-        if cell[2] == ":":
-            moment = datetime.combine(_EPOCH, time.fromisoformat(cell))
-        else:
-            moment = datetime.fromisoformat(cell)
-    except ValueError:
-        return None
-    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) / _DAY
-
-
-def _category(cell: str) -> str:
-    return _BOOLEANS.get(cell, cell)
-
-
-def label_name(cell: str) -> str:
-    """A label as text; numbers have one spelling, 1 for 1.0 and +1."""
-    value = number(cell)
-    return cell if value is None else show(value)
-
-
-def listed(names: Iterable[str], most: int = 8) -> str:
-    """The first few names of many."""
-    names = list(names)
-    return ", ".join(names[:most]) + (", …" if len(names) > most else "")
-
-
 def unnamed_index(names: list[str]) -> list[str]:
     """The column that pandas wrote for its index, if there is one."""
     return [name for name in names[:1] if name in PANDAS_INDEX]
-
-
-def mixed(name: str, kind: str, cell: str, path: str, line: int) -> UserError:
-    """The error for a cell that is not of its column's kind."""
-    shown, column = repr(cell if len(cell) <= 40 else cell[:40] + "…"), shlex.quote(name)
-    hint = f"correct the cell, or train with --category {column} or --drop {column}"
-    if re.fullmatch(r"[+-]?[0-9]*,[0-9]+", cell):
-        hint = f"write a decimal point; {hint}"
-    return bad_data(f"column {name!r} has {kind} values, and here {shown}", path, line, hint)
-
-
-def _mapped(cells: list[str], read: Callable[[str], float | None]) -> tuple[Floats, int | None]:
-    """What `read` makes of each cell, NaN if missing, and the first cell of which it is None."""
-    found = {cell: np.nan if cell in MISSING else read(cell) for cell in set(cells)}
-    values = [found[cell] for cell in cells]
-    return np.array(values, dtype=np.float64), values.index(None) if None in values else None
-
-
-def _dense(entries: Entries, count: int, width: int) -> Floats:
-    rows = np.zeros((count, width))
-    for owners, places, values in entries:
-        rows[owners, places] = values
-    return rows
-
-
-def _sparse(entries: Entries, count: int, width: int) -> CsrRows:
-    parts = [np.broadcast_arrays(*entry) for entry in entries]
-    owners, places, values = (np.concatenate(part) for part in zip(*parts, strict=True))
-    order = np.argsort(owners, kind="stable")  # features of a row stay in order
-    order = order[values[order] != 0]
-    indptr = np.append(0, np.cumsum(np.bincount(owners[order], minlength=count)))
-    columns = places[order].astype(np.int32)
-    return CsrRows(indptr, columns, values[order].astype(np.float64), width)
-
-
-# The schema of a table without one ----------------------------------------------------------------
 
 
 class _Seen:
@@ -372,7 +195,7 @@ class _Seen:
             self.counts[kind] += count
             self._sum += count * value
             if kind == "text" and len(self.texts) <= MAX_CATEGORIES:
-                self.texts.add(_category(cell))
+                self.texts.add(category_name(cell))
 
     def _kind(self, cell: str) -> tuple[str, float]:
         if cell in MISSING or self._is_category:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ahpatron_cli.cli.convert import libsvm_text
 from ahpatron_cli.core.rows import compressed
 from ahpatron_cli.data.libsvm.grammar import parse_line
-from ahpatron_cli.data.tables import Encoded
+from ahpatron_cli.data.schema import Encoded
 from support.command import COMMAND, Ahpatron
 
 BANK = "age,job,balance,y\n" + "".join(

@@ -23,7 +23,8 @@ from ahpatron_cli.core.rows import CsrRows
 from ahpatron_cli.data import csv_text
 from ahpatron_cli.data.arrow import ArrowReader
 from ahpatron_cli.data.csv_text import CsvReader
-from ahpatron_cli.data.tables import Encoded, Schema, Table, TableOptions, open_table
+from ahpatron_cli.data.schema import Encoded, Schema
+from ahpatron_cli.data.tables import Table, TableOptions, open_table
 from ahpatron_cli.errors import ExitCode, UserError
 
 

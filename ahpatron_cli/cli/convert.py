@@ -12,7 +12,8 @@ from ahpatron_cli.errors import usage
 from ahpatron_cli.signals import raise_on_signals
 
 if TYPE_CHECKING:
-    from ahpatron_cli.data.schema import Encoded, Schema
+    from ahpatron_cli.data.libsvm.reader import Chunk
+    from ahpatron_cli.data.schema import Schema
 
 _PACKERS = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz"}
 
@@ -35,7 +36,8 @@ def convert(
     """
     from ahpatron_cli.atomic import check_outputs
     from ahpatron_cli.cli.console import Conversation
-    from ahpatron_cli.data.tables import TableOptions, open_table
+    from ahpatron_cli.data.source import open_source
+    from ahpatron_cli.data.tables import KIND, TableOptions, TableReader
     from ahpatron_cli.output.predictions import open_output
 
     raise_on_signals()
@@ -46,17 +48,17 @@ def convert(
         raise usage(problem, hint)
     check_outputs({"--out": out}, [data])
     asked = TableOptions(label, id, drop or (), category or (), missing, positive)
-    with open_table(data, asked) as table:
-        for note in table.notes:
-            talk.note(note)
+    with open_source(data, KIND) as source:
+        reader = TableReader(source, asked)
         with open_output(out) as output:
-            output.write(_comments(table.schema))
-            for encoded in table:
-                output.write(libsvm_text(encoded))
+            for number, chunk in enumerate(reader):
+                if reader.schema and not number:
+                    output.write(_comments(reader.schema))
+                output.write(libsvm_text(chunk))
                 if out is None:
                     sys.stdout.flush()  # a pipe may be slow
-        for note in table.late_notes:
-            talk.note(note)
+    for note in reader.traits.remarks:
+        talk.note(note)
 
 
 def _comments(schema: Schema) -> str:
@@ -70,22 +72,20 @@ def _comments(schema: Schema) -> str:
     return "".join(f"{line}\n" for line in shown)
 
 
-def libsvm_text(encoded: Encoded) -> str:
+def libsvm_text(chunk: Chunk) -> str:
     """Rows as LIBSVM text; numbers are the shortest that are read as the same number again."""
     import msgspec
     import numpy as np
 
-    from ahpatron_cli.core.rows import compressed
-
-    rows = compressed(encoded.rows)
+    rows = chunk.rows
     # label, index, value, index, value, … of all rows as one JSON list of numbers: msgspec spells
     # them ten times as fast as Python
     starts = 2 * rows.indptr[:-1] + np.arange(len(rows))
     is_label = np.zeros(len(rows) + 2 * len(rows.values), dtype=bool)
     is_label[starts] = True
     numbers, ends = np.empty(len(is_label)), np.empty(len(is_label), dtype=np.uint8)
-    numbers[is_label] = encoded.labels
-    numbers[~is_label] = np.stack([rows.columns + 1.0, rows.values], axis=1).ravel()
+    numbers[is_label] = chunk.labels
+    numbers[~is_label] = np.stack([rows.columns.astype(float), rows.values], axis=1).ravel()
     ends[~is_label] = np.tile(np.frombuffer(b": ", dtype=np.uint8), len(rows.values))
     ends[is_label] = ord(" ")
     ends[np.append(starts[1:], len(ends)) - 1] = ord("\n")

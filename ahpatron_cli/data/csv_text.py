@@ -14,7 +14,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from ahpatron_cli.core.rows import Floats, Integers
-from ahpatron_cli.data.libsvm.fast import _MARGIN, _numbers
+from ahpatron_cli.data.libsvm.fast import MARGIN, decimals
 from ahpatron_cli.data.source import BYTE_ORDER_MARK, MAX_LINE, foreign_encoding
 from ahpatron_cli.errors import bad_data
 
@@ -97,7 +97,7 @@ class CsvReader:
         if b'"' in raw:
             return None
         self._decoded(raw)
-        text = _MARGIN + raw.replace(b"\r\n", b"\n").replace(separator + b" ", separator)
+        text = MARGIN + raw.replace(b"\r\n", b"\n").replace(separator + b" ", separator)
         letters = np.frombuffer(text, np.uint8)
         at = np.flatnonzero(letters - ord("0") > 9)  # everything except digits
         kind = letters[at]
@@ -120,7 +120,7 @@ class CsvReader:
             last = closes[filled, place] - 1
             marks, has_point = last - opens[filled, place], kind[last] == ord(".")
             begins, ends = begins[filled], ends[filled]
-            found = _numbers(text, letters, begins, ends, marks, at[last], has_point)
+            found = decimals(text, letters, begins, ends, marks, at[last], has_point)
             if found is None:
                 return to_numbers(cells(place))
             values = np.full(len(opens), np.nan)

@@ -7,22 +7,23 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, time, timedelta
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 import numpy as np
 
-from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows
+from ahpatron_cli.core.rows import CsrRows, Floats, Integers, compressed
 from ahpatron_cli.data.csv_text import MISSING, Batch, Values, number
 from ahpatron_cli.data.labels import show
+from ahpatron_cli.data.libsvm.reader import Chunk
 from ahpatron_cli.errors import UserError, bad_data
 
 DENSE_WIDTH, DENSE_SHARE = 4096, 0.1
-"""Rows are dense up to this width, if so many of their values can be nonzero."""
+"""Rows are made dense first up to this width, if so many values can be nonzero: quicker."""
 
 _EPOCH, _DAY = datetime(1970, 1, 1, tzinfo=UTC), timedelta(days=1)
 _MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:.+)?|[0-9]{2}:[0-9]{2}(:.+)?")
-_BOOLEANS = {"True": "true", "TRUE": "true", "False": "false", "FALSE": "false"}
+_BOOLEANS = ("True", "TRUE", "False", "FALSE")
 """Spellings of pandas and R."""
 _UNKNOWN = -1.0
 """Stands for a category that no training row had."""
@@ -62,16 +63,6 @@ class Column(msgspec.Struct, forbid_unknown_fields=True):
         return found
 
 
-class Encoded(NamedTuple):
-    """Rows of a table as numbers."""
-
-    rows: Rows
-    labels: Floats
-    """The numbers that stand for them; NaN if there is none."""
-    lines: Integers
-    ids: list[str] | None
-
-
 class Schema(msgspec.Struct, forbid_unknown_fields=True):
     """What the columns of a table become; saved with the model that was trained on it."""
 
@@ -90,9 +81,9 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
         """The names of all features."""
         return [name for column in self.columns for name in column.features]
 
-    def encode(self, batch: Batch, path: str, odd: Counter[str]) -> Encoded:
+    def encode(self, batch: Batch, path: str, odd: Counter[str]) -> Chunk:
         """The rows of a batch as numbers. Cells that training rows did not have count as `odd`."""
-        count, start = len(batch.lines), 0
+        count, start = len(batch.lines), 1  # as in LIBSVM text
         entries: Entries = []
         for column in self.columns:
             values = column.values(batch.columns[column.name], batch.lines, path)
@@ -122,10 +113,10 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
                 hint = f"the labels are {listed(self.labels)}; ? stands for no label"
                 problem = f"the label {names[wrong]!r} is unknown"
                 raise bad_data(problem, path, int(batch.lines[wrong]), hint)
-        ids = texts(batch.columns[self.id]) if self.id else None
+        ids = np.array(texts(batch.columns[self.id]), dtype=object) if self.id else None
         is_dense = start <= DENSE_WIDTH and len(self.columns) >= DENSE_SHARE * start
         rows = (_dense if is_dense else _sparse)(entries, count, start)
-        return Encoded(rows, labels, batch.lines, ids)
+        return Chunk(labels, compressed(rows), batch.lines, ids)
 
     def _label_value(self, cell: str) -> float | None:
         name = label_name(cell)
@@ -155,7 +146,8 @@ def days(cell: str) -> float | None:
 
 
 def category_name(cell: str) -> str:
-    return _BOOLEANS.get(cell, cell)
+    """A category as text; true and false have one spelling."""
+    return cell.lower() if cell in _BOOLEANS else cell
 
 
 def label_name(cell: str) -> str:

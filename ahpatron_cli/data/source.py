@@ -50,8 +50,6 @@ FOREIGN_FORMATS: tuple[tuple[bytes, str, str | None], ...] = (
     (b"%PDF-", "a PDF document", None),
     (b"\x89HDF\r\n\x1a\n", "an HDF5 file", None),
     (b"\x93NUMPY", "a NumPy .npy array", None),
-    (b"PAR1", "a Parquet file", None),
-    (b"ARROW1", "an Arrow file", None),
     (b"MATLAB 5.0 MAT-file", "a MATLAB file", None),
     (b"\x89PNG\r\n\x1a\n", "a PNG image", None),
     (b"\xff\xd8\xff", "a JPEG image", None),

@@ -9,7 +9,6 @@ from __future__ import annotations
 import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
 from itertools import chain
 from typing import Protocol
 
@@ -19,10 +18,10 @@ import numpy as np
 from ahpatron_cli.core.multiclass import MAX_CLASSES
 from ahpatron_cli.core.rows import Integers
 from ahpatron_cli.data.csv_text import MISSING, Batch, CsvReader, Values, number
-from ahpatron_cli.data.labels import PLAIN_PAIRS, show
+from ahpatron_cli.data.labels import PLAIN_PAIRS, LabelTally, show
+from ahpatron_cli.data.libsvm.reader import Chunk, Scan, Traits
 from ahpatron_cli.data.schema import (
     Column,
-    Encoded,
     Schema,
     category_name,
     days,
@@ -83,58 +82,75 @@ class TableOptions(msgspec.Struct, frozen=True):
                 raise usage(f"column {name!r} is named twice by --label, --id, --drop, --category")
 
 
-class Table:
-    """The rows of a table, by a given schema or by one that is fixed before the first row.
+class TableReader:
+    """Iterate over a table once and get its rows in chunks, as `SvmReader` gives those of text.
 
-    A table that `reopen` opens again is read twice: all its rows fix the schema. Otherwise the
-    first `WARM_UP` rows do.
+    Without a schema, one is made first: by all rows, if the source can be read twice, else by the
+    first `warm_up` rows with labels.
     """
 
     def __init__(
         self,
-        reader: Reader,
+        source: Source,
         options: TableOptions,
         schema: Schema | None = None,
-        reopen: Callable[[], Reader] | None = None,
+        max_rows: int | None = None,
+        warm_up: int = WARM_UP,
+        on_wait: Callable[[int], None] = lambda rows: None,
     ) -> None:
-        self.notes: list[str] = []
-        self.odd: Counter[str] = Counter()
-        """Cells that no row had from which the schema was made."""
-        self.path = reader.path
-        self._head: list[Batch] = []
-        if schema is None:
-            options.check(reader.names, reader.path)
-            fixed = {name for name in (options.label, options.id, *options.category) if name}
-            used = set(reader.names) - set(options.drop) - set(unnamed_index(reader.names))
-            rows = reader.batches(used, fixed)  # columns of text are added to `fixed`
-            first = rows if reopen else self._warm_up(rows)
-            schema, self.notes = infer(reader, options, first, fixed)
-            reader = reopen() if reopen else reader
+        """`on_wait` is called with the number of labelled rows before a warm-up waits for more."""
+        self._source, self._options, self._max_rows = source, options, max_rows
+        self._warm_up, self._on_wait = warm_up, on_wait
         self.schema = schema
+        self.traits = Traits()
+        """What was noted so far."""
+        self.scan: Scan | None = None
+        """Rows and labels, if the schema was made by all rows."""
+        self._odd: Counter[str] = Counter()
+
+    def __iter__(self) -> Iterator[Chunk]:
+        reader = open_reader(self._source)
+        head: list[Batch] = []
+        if self.schema is None:
+            notes, head = self._infer(reader)
+            self.traits.remarks += tuple(notes)
+        schema = self.schema
+        assert schema is not None
         names = [column.name for column in schema.columns] + [name for name in [schema.id] if name]
         if lost := [name for name in names if name not in reader.names]:
             problem = f"columns that the model was trained on are missing: {listed(lost)}"
             raise bad_data(problem, reader.path, 1, f"the columns are {listed(reader.names)}")
+        self.traits.max_index = len(schema.features)
         text = {column.name for column in schema.columns if column.kind != "number"}
-        text |= {schema.label, *names[len(schema.columns) :]}
-        self._batches = reader.batches({*names, schema.label}, text)
+        rest = reader.batches({*names, schema.label}, text | {schema.label, schema.id or ""})
+        for batch in _limited(chain(head, rest), self._max_rows):
+            yield schema.encode(batch, reader.path, self._odd)
+        if odd := [f"{what} ({count:,})" for what, count in self._odd.items() if count]:
+            self.traits.remarks += (f"taken as no value: {listed(odd)}",)
 
-    def _warm_up(self, batches: Iterable[Batch]) -> list[Batch]:
-        for batch in batches:
-            self._head.append(batch)
-            if sum(len(batch.lines) for batch in self._head) >= WARM_UP:
+    def _infer(self, reader: Reader) -> tuple[list[str], list[Batch]]:
+        """Make the schema; return notes on it, and the batches that were read for it."""
+        options = self._options
+        head: list[Batch] = []
+        options.check(reader.names, reader.path)
+        used = set(reader.names) - set(options.drop) - set(unnamed_index(reader.names))
+        text = {name for name in (options.label, options.id, *options.category) if name}
+        if self._source.rereadable:
+            with open_source(self._source.name, KIND) as source:
+                rows = _limited(open_reader(source).batches(used, text), self._max_rows)
+                self.schema, notes, self.scan = infer(reader, options, rows, text)
+                self.scan.sha256, self.scan.size = source.sha256(), source.size
+            return notes, head
+        labelled = 0
+        for batch in reader.batches(used, text):
+            head.append(batch)
+            cells = texts(batch.columns[options.label or ""])
+            labelled += sum(cell not in MISSING for cell in cells)
+            if labelled >= self._warm_up:
                 break
-        return self._head
-
-    def __iter__(self) -> Iterator[Encoded]:
-        for batch in chain(self._head, self._batches):
-            yield self.schema.encode(batch, self.path, self.odd)
-
-    @property
-    def late_notes(self) -> list[str]:
-        """What the rows had that the schema does not have; known at the end."""
-        found = [f"{what} ({count:,})" for what, count in self.odd.items() if count]
-        return [f"taken as no value: {listed(found)}"] if found else []
+            self._on_wait(labelled)
+        self.schema, notes, _ = infer(reader, options, head, text)
+        return notes, head
 
 
 KIND = "a table"
@@ -142,23 +158,23 @@ ARROW_SUFFIXES = (".parquet", ".arrow", ".feather")
 TABLE_SUFFIXES = (".csv", ".tsv", *ARROW_SUFFIXES)
 
 
-@contextmanager
-def open_table(path: str, options: TableOptions, schema: Schema | None = None) -> Iterator[Table]:
-    """Open a table (`-` is standard input, as CSV)."""
-    with ExitStack() as opened:
-        sources: list[Source] = []
+def open_reader(source: Source) -> Reader:
+    """The reader of a table, by its first bytes or its name."""
+    if source.name.lower().endswith(ARROW_SUFFIXES):
+        from ahpatron_cli.data.arrow import ArrowReader
 
-        def read() -> Reader:
-            if path.lower().endswith(ARROW_SUFFIXES):
-                from ahpatron_cli.data.arrow import ArrowReader
+        return ArrowReader(source.name)
+    return CsvReader(getattr(source, "read1", source.read), source.name)
 
-                return ArrowReader(path)
-            sources.append(opened.enter_context(open_source(path, KIND)))
-            return CsvReader(sources[-1].read, sources[-1].name)
 
-        reader = read()
-        twice = not sources or sources[0].rereadable
-        yield Table(reader, options, schema, read if twice else None)
+def _limited(batches: Iterable[Batch], rows: int | None) -> Iterator[Batch]:
+    """The first rows of batches."""
+    for lines, columns in batches:
+        if rows is not None and len(lines) >= rows:
+            yield Batch(lines[:rows], {name: values[:rows] for name, values in columns.items()})
+            return
+        rows = None if rows is None else rows - len(lines)
+        yield Batch(lines, columns)
 
 
 def unnamed_index(names: list[str]) -> list[str]:
@@ -235,13 +251,17 @@ class _Seen:
 
 def infer(
     reader: Reader, options: TableOptions, batches: Iterable[Batch], text: set[str]
-) -> tuple[Schema, list[str]]:
-    """The schema of a table by these rows, and notes on it."""
+) -> tuple[Schema, list[str], Scan]:
+    """The schema of a table by these rows, notes on it, and what was counted.
+
+    Columns that turn out to be text are added to `text`.
+    """
     label, index = options.label or "", unnamed_index(reader.names)
     others = {label, options.id, *options.drop, *index}
     seen = [_Seen(name, name in options.category) for name in reader.names if name not in others]
     positive = None if options.positive is None else label_name(options.positive)
     labels: Counter[str] = Counter()
+    scan = Scan(LabelTally())
     for batch in batches:
         for one in seen:
             one.add(batch.columns[one.name], batch.lines)
@@ -249,8 +269,11 @@ def infer(
                 text.add(one.name)
         for cell, count in Counter(texts(batch.columns[label])).items():
             name = label_name(cell)
-            counted = name in labels or name == positive or len(labels) <= MAX_CLASSES
-            if counted and cell not in MISSING:
+            if cell in MISSING:
+                scan.unlabelled += count
+                continue
+            scan.rows += count
+            if name in labels or name == positive or len(labels) <= MAX_CLASSES:
                 labels[name] += count
     if not labels:
         raise bad_data("there are no rows with a label", reader.path, 1)
@@ -272,7 +295,9 @@ def infer(
         notes += [f"{note}: {listed(names)}"] if names else []
     dropped = [*options.drop, *index, *empty]
     schema = Schema(columns, label, numbers, options.missing, positive, options.id, dropped)
-    return schema, notes
+    for name, count in labels.items():
+        scan.labels.count(numbers.get(name, -1.0), count)
+    return schema, notes, scan
 
 
 def _label_numbers(

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from ahpatron_cli.cli.convert import libsvm_text
 from ahpatron_cli.core.rows import compressed
 from ahpatron_cli.data.libsvm.grammar import parse_line
-from ahpatron_cli.data.schema import Encoded
+from ahpatron_cli.data.libsvm.reader import Chunk
 from support.command import COMMAND, Ahpatron
 
 BANK = "age,job,balance,y\n" + "".join(
@@ -68,15 +68,12 @@ def test_options(ahpatron: Ahpatron) -> None:
         ),
         min_size=1,
     ),
-    st.booleans(),
 )
-def test_numbers_are_read_back_exactly(
-    content: list[tuple[float, list[float]]], sparse: bool
-) -> None:
+def test_numbers_are_read_back_exactly(content: list[tuple[float, list[float]]]) -> None:
     labels = np.array([label for label, _ in content])
     rows = np.array([row for _, row in content])
-    encoded = Encoded(compressed(rows) if sparse else rows, labels, np.arange(len(rows)), None)
-    lines = libsvm_text(encoded).splitlines()
+    chunk = Chunk(labels, compressed(np.insert(rows, 0, 0, axis=1)), np.arange(len(rows)))
+    lines = libsvm_text(chunk).splitlines()
     assert len(lines) == len(rows)
     for text, label, row in zip(lines, labels, rows, strict=True):
         line = parse_line(text.encode(), 100, may_lack_label=True)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections import Counter
 from collections.abc import Callable
 from datetime import date, datetime, time
 from io import BytesIO
@@ -23,34 +24,54 @@ from ahpatron_cli.core.rows import CsrRows
 from ahpatron_cli.data import csv_text
 from ahpatron_cli.data.arrow import ArrowReader
 from ahpatron_cli.data.csv_text import CsvReader
-from ahpatron_cli.data.schema import Encoded, Schema
-from ahpatron_cli.data.tables import Table, TableOptions, open_table
+from ahpatron_cli.data.libsvm.reader import Chunk
+from ahpatron_cli.data.schema import Schema
+from ahpatron_cli.data.source import Source, open_source
+from ahpatron_cli.data.tables import KIND, TableOptions, TableReader
 from ahpatron_cli.errors import ExitCode, UserError
 
 
-def reader(text: str | bytes) -> CsvReader:
+def source(text: str | bytes, name: str = "d.csv") -> Source:
     data = text.encode() if isinstance(text, str) else text
-    return CsvReader(BytesIO(data).read, "d.csv")
+    return Source(BytesIO(data), name, closes=True, kind=KIND)
 
 
-def table(
-    text: str | bytes, schema: Schema | None = None, *, pipe: bool = False, **options: Any
-) -> Table:
-    asked = TableOptions(**{"label": "y", **options})
-    return Table(reader(text), asked, schema, None if pipe else lambda: reader(text))
+def table(text: str | bytes, schema: Schema | None = None, **options: Any) -> Table:
+    """A table that cannot be read twice, and whose warm-up is all of it."""
+    rows = options.pop("warm_up", 10**9)
+    return Table(source(text), TableOptions(**{"label": "y", **options}), schema, None, rows)
 
 
-def whole(content: Table) -> Encoded:
-    """All rows at once, dense."""
-    parts = list(content)
-    rows = [part.rows.dense() if isinstance(part.rows, CsrRows) else part.rows for part in parts]
-    ids = [name for part in parts for name in part.ids or ()]
-    lines = np.concatenate([part.lines for part in parts])
-    return Encoded(np.vstack(rows), np.concatenate([part.labels for part in parts]), lines, ids)
+class Table(TableReader):
+    """A table that is read at once."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.chunk = Chunk.concatenate(list(self))
+        self.notes = self.traits.remarks
+
+    @property
+    def made(self) -> Schema:
+        assert self.schema is not None
+        return self.schema
+
+    @property
+    def labels(self) -> list[float]:
+        return self.chunk.labels.tolist()
+
+    @property
+    def ids(self) -> list[str]:
+        assert self.chunk.ids is not None
+        return self.chunk.ids.tolist()
+
+    @property
+    def rows(self) -> list[list[float]]:
+        """Without the empty column 0."""
+        return self.chunk.rows.dense()[:, 1:].tolist()
 
 
 def features(text: str | bytes, **options: Any) -> list[list[float]]:
-    return np.asarray(whole(table(text, **options)).rows).tolist()
+    return table(text, **options).rows
 
 
 def refusal(work: Callable[[], object]) -> tuple[int | None, str]:
@@ -74,25 +95,24 @@ def test_each_kind_of_column() -> None:
         ".5,1970-01-01 00:00:00+01:00,00:00,boss,true,1\n"
     )
     found = table(text)
-    assert found.schema.features == [
+    assert found.made.features == [
         *("n", "when", "clock", "job=boss", "job=clerk", "flag=false", "flag=true")
     ]
-    assert np.asarray(whole(found).rows).tolist() == [
+    assert found.rows == [
         [1.5, 1, 0.5, 1, 0, 0, 1],
         [-2, 2.25, 0.25, 0, 1, 1, 0],
         [0.5, -1 / 24, 0, 1, 0, 0, 1],
     ]
-    assert whole(table(text)).labels.tolist() == [0, 1, 1]
+    assert table(text).labels == [0, 1, 1]
 
 
 def test_named_columns_are_dropped_categories_or_ids() -> None:
     text = "id,month,zip,a,y\nk1,3,01234,7,0\nk2,12,99999,8,1\nk3,3,01234,9,1\n"
     found = table(text, id="id", drop=("a",), category=("month", "zip"))
-    assert found.schema.features == ["month=12", "month=3", "zip=01234", "zip=99999"]
-    assert found.schema.dropped == ["a"]
-    rows = whole(found)
-    assert np.asarray(rows.rows).tolist() == [[0, 1, 1, 0], [1, 0, 0, 1], [0, 1, 1, 0]]
-    assert rows.ids == ["k1", "k2", "k3"]
+    assert found.made.features == ["month=12", "month=3", "zip=01234", "zip=99999"]
+    assert found.made.dropped == ["a"]
+    assert found.rows == [[0, 1, 1, 0], [1, 0, 0, 1], [0, 1, 1, 0]]
+    assert found.ids == ["k1", "k2", "k3"]
 
 
 @pytest.mark.parametrize("cell", ["", "NA", "N/A", "n/a", "null", "?", " "])
@@ -107,10 +127,10 @@ def test_named_columns_are_dropped_categories_or_ids() -> None:
 def test_missing_cells(cell: str, missing: str, names: list[str], row: list[float]) -> None:
     text = f"a,b,y\n2,x,0\n{cell},{cell},1\n4,x,1\n"
     found = table(text, missing=missing)
-    assert found.schema.features == names
-    assert np.asarray(whole(found).rows)[1].tolist() == row
+    assert found.made.features == names
+    assert found.rows[1] == row
     assert any("missing" in note and "a (1), b (1)" in note for note in found.notes)
-    line, error = refusal(lambda: whole(table(text, missing="refuse")))
+    line, error = refusal(lambda: table(text, missing="refuse"))
     assert line == 3
     assert "'a'" in error
     assert "--missing" in error
@@ -123,7 +143,7 @@ def test_missing_dates_are_the_mean_date_beside_an_indicator() -> None:
 
 
 def test_rows_may_have_no_label() -> None:
-    assert whole(table("a,y\n1,no\n2,?\n3,yes\n4,\n")).labels.tolist() == pytest.approx(
+    assert table("a,y\n1,no\n2,?\n3,yes\n4,\n").labels == pytest.approx(
         [-1, np.nan, 1, np.nan], nan_ok=True
     )
 
@@ -143,7 +163,7 @@ def test_rows_may_have_no_label() -> None:
 )
 def test_labels(labels: list[str], numbers: list[float]) -> None:
     found = table("a,y\n" + "".join(f"1,{label}\n" for label in labels))
-    assert whole(found).labels.tolist() == numbers
+    assert found.labels == numbers
     differs = set(labels) & {"no", "b", "1.0", "2"} and "c" not in labels and "1.0" not in labels
     assert bool(differs) == bool([note for note in found.notes if "+1" in note])
 
@@ -151,32 +171,31 @@ def test_labels(labels: list[str], numbers: list[float]) -> None:
 def test_the_positive_label_is_chosen_by_name() -> None:
     text = "a,y\n" + "".join(f"1,{i}\n" for i in range(3000))
     found = table(text, positive="2999.0")
-    assert whole(found).labels.tolist() == [-1.0] * 2999 + [1.0]
-    assert found.schema.positive == "2999"
+    assert found.labels == [-1.0] * 2999 + [1.0]
+    assert found.made.positive == "2999"
     assert "no row has" in refusal(lambda: table("a,y\n1,x\n2,z\n", positive="w"))[1]
 
 
 def test_wide_tables_are_sparse() -> None:
     text = "n,c,y\n" + "".join(f"{i % 2},v{i % 100},{i % 2}\n" for i in range(300))
-    parts = list(table(text))
-    assert all(isinstance(part.rows, CsrRows) and part.rows.is_legal() for part in parts)
-    rows = np.asarray(whole(table(text)).rows)
-    assert rows.shape == (300, 101)
-    assert rows.sum() == 450
+    found = table(text)
+    assert found.chunk.rows.is_legal()
+    assert np.array(found.rows).shape == (300, 101)
+    assert np.sum(found.rows) == 450
 
 
 def test_the_index_of_pandas_is_left_out() -> None:
     frame = pd.DataFrame({"a": [1.5, 2.5], "y": ["u", "v"]})
     for text in (frame.to_csv(), "Unnamed: 0,a,y\n0,1.5,u\n1,2.5,v\n"):
         found = table(text)
-        assert found.schema.features == ["a"]
-        assert len(found.schema.dropped) == 1
+        assert found.made.features == ["a"]
+        assert len(found.made.dropped) == 1
         assert any("unnamed" in note for note in found.notes)
 
 
 def test_empty_columns_are_left_out() -> None:
     found = table("a,e,y\n1,,0\n2,NA,1\n")
-    assert (found.schema.features, found.schema.dropped) == (["a"], ["e"])
+    assert (found.made.features, found.made.dropped) == (["a"], ["e"])
 
 
 # New data -----------------------------------------------------------------------------------------
@@ -184,37 +203,39 @@ def test_empty_columns_are_left_out() -> None:
 
 def trained() -> Schema:
     text = "id,a,job,d,y\nk1,1,boss,2020-01-01,no\nk2,,clerk,2020-01-03,no\nk3,3,boss,,yes\n"
-    return table(text, id="id", missing="mean").schema
+    return table(text, id="id", missing="mean").made
 
 
 def test_a_schema_survives_json_and_reads_new_data() -> None:
     schema = msgspec.json.decode(msgspec.json.encode(trained()), type=Schema)
     assert schema == trained()
     found = table("extra,d,job,id,a\n9,2020-01-02,pilot,k9,?\n", schema)
-    rows = whole(found)
     day = (date(2020, 1, 2) - date(1970, 1, 1)).days
-    assert np.asarray(rows.rows).tolist() == [[2, 0, 0, day]]
-    assert (rows.ids, rows.lines.tolist(), np.isnan(rows.labels).all()) == (["k9"], [2], True)
-    assert found.odd["new categories of job"] == 1
-    assert "job (1)" in found.late_notes[0]
+    assert found.rows == [[2, 0, 0, day]]
+    assert (found.ids, found.chunk.lines.tolist(), np.isnan(found.labels).all()) == (
+        ["k9"],
+        [2],
+        True,
+    )
+    assert any("job (1)" in note for note in found.notes)
 
 
 def test_new_data_must_have_the_columns_and_their_kinds() -> None:
     line, error = refusal(lambda: table("id,a\nk,1\n", trained()))
     assert "job, d" in error
-    line, error = refusal(lambda: whole(table("id,a,job,d\nk,1,boss,\nk,x,boss,\n", trained())))
+    line, error = refusal(lambda: table("id,a,job,d\nk,1,boss,\nk,x,boss,\n", trained()))
     assert line == 3
     assert "'a'" in error
-    line, error = refusal(lambda: whole(table("id,a,job,d,y\nk,1,boss,,maybe\n", trained())))
+    line, error = refusal(lambda: table("id,a,job,d,y\nk,1,boss,,maybe\n", trained()))
     assert line == 2
     assert "no, yes" in error
 
 
 def test_a_missing_cell_of_a_column_without_indicator_is_counted() -> None:
-    schema = table("a,y\n1,0\n2,1\n").schema
+    schema = table("a,y\n1,0\n2,1\n").made
     found = table("a,y\n,0\n", schema)
-    assert np.asarray(whole(found).rows).tolist() == [[0]]
-    assert found.odd["missing cells of a"] == 1
+    assert found.rows == [[0]]
+    assert any("missing cells of a (1)" in note for note in found.notes)
 
 
 # Refusals -----------------------------------------------------------------------------------------
@@ -254,7 +275,7 @@ NAMES = "".join(f"name{i},{i},{i % 2}\n" for i in range(30))
     ],
 )  # fmt: skip
 def test_refused(text: str | bytes, line: int | None, named: str) -> None:
-    place, error = refusal(lambda: whole(table(text)))
+    place, error = refusal(lambda: table(text))
     assert place == line
     assert named in error
 
@@ -307,19 +328,18 @@ def test_a_line_without_end_is_refused_in_bounded_memory(monkeypatch: pytest.Mon
     ],
 )
 @pytest.mark.parametrize("size", [1, 3, 1 << 20])
-def test_spellings_of_the_same_table(text: str, size: int) -> None:
-    data = BytesIO(text.encode())
-    rows = CsvReader(lambda _: data.read(size), "d.csv")
-    found = whole(Table(rows, TableOptions(label="y")))
-    assert np.asarray(found.rows).tolist() == [[1, 1, 0], [2, 0, 1]]
-    assert found.labels.tolist() == [0, 1]
+def test_spellings_of_the_same_table(text: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv_text, "PIECE", size)
+    found = table(text)
+    assert found.rows == [[1, 1, 0], [2, 0, 1]]
+    assert found.labels == [0, 1]
 
 
 def test_quoted_cells_may_hold_anything_and_lines_are_counted() -> None:
     text = 'a,"the\njob",y\n1,"x, ""or""\ny",0\n2,"ü",1\n3,"ü",1\n'
-    found = whole(loaded := table(text))
-    assert loaded.schema.features == ["a", 'the\njob=x, "or"\ny', "the\njob=ü"]
-    assert found.lines.tolist() == [3, 5, 6]
+    found = table(text)
+    assert found.made.features == ["a", 'the\njob=x, "or"\ny', "the\njob=ü"]
+    assert found.chunk.lines.tolist() == [3, 5, 6]
 
 
 @given(
@@ -354,20 +374,20 @@ def test_numbers_are_read_as_python_does_wherever_pieces_end(
 
 def test_rows_are_yielded_as_soon_as_they_have_arrived() -> None:
     receive, send = os.pipe()
-    schema = table("a,c,y\n1,x,0\n2,z,1\n").schema
+    schema = table("a,c,y\n1,x,0\n2,z,1\n").made
 
     def read(size: int) -> bytes:
         return os.read(receive, size)
 
     os.write(send, b"a,c,y\n")
-    rows = iter(Table(CsvReader(read, "<stdin>"), TableOptions(), schema))
+    rows = CsvReader(read, "<stdin>").batches({"a", "c", "y"}, {"c"})
     for text, lines in [
         (b"1,x,0\n2,", [2]),  # the second record is not complete
         (b'x,1\n3,"x\n', [3]),
         (b'",1\n', [4]),
     ]:
         os.write(send, text)
-        assert next(rows).lines.tolist() == lines
+        assert schema.encode(next(rows), "d.csv", Counter()).lines.tolist() == lines
     os.write(send, b"4,x,1")
     os.close(send)
     assert next(rows).lines.tolist() == [6]
@@ -378,15 +398,32 @@ def test_rows_are_yielded_as_soon_as_they_have_arrived() -> None:
 def test_a_pipe_fixes_its_schema_by_the_first_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(csv_text, "PIECE", 100)
     text = "a,c,y\n" + "1,x,0\n2,z,1\n" * 1000
-    assert np.array_equal(whole(table(text, pipe=True)).rows, whole(table(text)).rows)
-    late = table(text + "3,late,1\n", pipe=True)
-    assert np.asarray(whole(late).rows)[-1].tolist() == [3, 0, 0]
-    assert late.odd["new categories of c"] == 1
-    assert table(text + "3,late,1\n").schema.features[-3:] == ["c=late", "c=x", "c=z"]
-    assert refusal(lambda: whole(table(text + "oops,x,1\n", pipe=True)))[0] == 2002
+    assert table(text, warm_up=1000).rows == table(text).rows
+    late = table(text + "3,late,1\n", warm_up=1000)
+    assert late.rows[-1] == [3, 0, 0]
+    assert any("new categories of c (1)" in note for note in late.notes)
+    assert table(text + "3,late,1\n").made.features == ["a", "c=late", "c=x", "c=z"]
+    assert refusal(lambda: table(text + "oops,x,1\n", warm_up=1000))[0] == 2002
+
+
+def test_all_rows_of_a_file_fix_its_schema_and_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text("a,c,y\n" + "1,x,0\n2,z,1\n" * 1000 + "3,late,?\n")
+    found = opened(str(path))
+    assert found.made.features == ["a", "c=late", "c=x", "c=z"]
+    assert found.scan is not None
+    assert (found.scan.rows, found.scan.unlabelled) == (2000, 1)
+    assert found.scan.labels.counts == {0: 1000, 1: 1000}
+    short = opened(str(path), max_rows=7)
+    assert (len(short.rows), short.made.features[-1]) == (7, "c=z")
 
 
 # Parquet, Arrow, Feather --------------------------------------------------------------------------
+
+
+def opened(path: str, max_rows: int | None = None, **options: Any) -> Table:
+    with open_source(path, KIND) as file:
+        return Table(file, TableOptions(**{"label": "y", **options}), None, max_rows)
 
 
 def content() -> pa.Table:
@@ -423,36 +460,30 @@ def test_files_of_every_format_give_the_same_rows(name: str, tmp_path: Path) -> 
         content().to_pandas().to_csv(path, index=False)
     else:
         write(tmp_path / name, content())
-    with open_table(path, TableOptions(label="y", missing="zero")) as opened:
-        found = whole(opened)
-        assert opened.schema.features == [
-            *("n", "i", "job=boss", "job=clerk", "kind=u", "kind=v"),
-            *("flag=false", "flag=true", "day", "at", "clock"),
-        ]
-    assert np.asarray(found.rows).tolist() == [
+    found = opened(path, missing="zero")
+    assert found.made.features == [
+        *("n", "i", "job=boss", "job=clerk", "kind=u", "kind=v"),
+        *("flag=false", "flag=true", "day", "at", "clock"),
+    ]
+    assert found.rows == [
         [1.5, 1, 1, 0, 1, 0, 0, 1, 1, 0.5, 0.25],
         [0, 2, 0, 0, 0, 1, 1, 0, 0, 0, 0.5],
         [3, 0, 0, 1, 1, 0, 0, 0, 3, 1, 0.75],
     ]
-    assert found.labels.tolist() == [-1, -1, 1]
+    assert found.labels == [-1, -1, 1]
 
 
 def test_arrow_columns_that_are_not_numbers_or_text_are_refused(tmp_path: Path) -> None:
     path = write(
         tmp_path / "d.parquet", pa.table({"a": [[1], [2]], "b": [1.0, np.inf], "y": [0, 1]})
     )
-    assert "--drop a" in refusal(lambda: _all(path))[1]
-    assert "'b'" in refusal(lambda: _all(path, drop=("a",)))[1]
+    assert "--drop a" in refusal(lambda: opened(path))[1]
+    assert "'b'" in refusal(lambda: opened(path, drop=("a",)))[1]
     (tmp_path / "bad.parquet").write_bytes(b"PAR1 and nothing else")
     assert "damaged" in refusal(lambda: ArrowReader(str(tmp_path / "bad.parquet")))[1]
     with pytest.raises(UserError) as caught:
         ArrowReader(str(tmp_path / "none.parquet"))
     assert caught.value.code is ExitCode.NO_INPUT
-
-
-def _all(path: str, **options: Any) -> list[Encoded]:
-    with open_table(path, TableOptions(label="y", **options)) as opened:
-        return list(opened)
 
 
 def test_without_pyarrow_the_hint_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -466,7 +497,6 @@ def test_labels_and_categories_may_be_numbers_in_parquet(tmp_path: Path) -> None
     path = write(
         tmp_path / "d.parquet", pa.table({"m": [3, 12, 3], "id": [7, 8, 9], "y": [1, 2, 2]})
     )
-    with open_table(path, TableOptions(label="y", id="id", category=("m",))) as opened:
-        found = whole(opened)
-        assert opened.schema.features == ["m=12", "m=3"]
-    assert (found.labels.tolist(), found.ids) == ([-1, 1, 1], ["7", "8", "9"])
+    found = opened(path, id="id", category=("m",))
+    assert found.made.features == ["m=12", "m=3"]
+    assert (found.labels, found.ids) == ([-1, 1, 1], ["7", "8", "9"])

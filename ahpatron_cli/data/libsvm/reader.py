@@ -49,11 +49,14 @@ class Chunk:
     rows: CsrRows
     lines: Integers
     """The line number of each row, from 1."""
+    ids: NDArray[np.object_] | None = None
+    """What identifies each row, if a column of a table does."""
 
     def slice(self, start: int, stop: int) -> Chunk:
         """Rows `start` to `stop`, sharing memory with this one."""
         part = slice(start, stop)
-        return Chunk(self.labels[part], self.rows.slice(start, stop), self.lines[part])
+        ids = None if self.ids is None else self.ids[part]
+        return Chunk(self.labels[part], self.rows.slice(start, stop), self.lines[part], ids)
 
     @staticmethod
     def concatenate(chunks: Sequence[Chunk]) -> Chunk:
@@ -62,6 +65,7 @@ class Chunk:
             np.concatenate([chunk.labels for chunk in chunks]),
             CsrRows.concatenate([chunk.rows for chunk in chunks]),
             np.concatenate([chunk.lines for chunk in chunks]),
+            None if chunks[0].ids is None else np.concatenate([chunk.ids for chunk in chunks]),
         )
 
 
@@ -73,6 +77,8 @@ class Traits:
     zero_based: bool = False
     saw_qid: bool = False
     no_final_newline: bool = False
+    remarks: tuple[str, ...] = ()
+    """On the columns of a table."""
 
     @property
     def features(self) -> int:
@@ -87,7 +93,7 @@ class Traits:
             "qid fields are ignored": self.saw_qid,
             "the last line has no line end: the file may be incomplete": self.no_final_newline,
         }
-        return tuple(note for note, holds in notes.items() if holds)
+        return (*self.remarks, *(note for note, holds in notes.items() if holds))
 
 
 class SvmReader:
@@ -295,7 +301,8 @@ class Scan:
 
     labels: LabelTally
     rows: int = 0
-    """Those with faulty labels are counted, too."""
+    """Those with labels; faulty ones are counted, too."""
+    unlabelled: int = 0
     sha256: str | None = None
     """Hash of all bytes, by which a later reading can tell whether the file changed."""
     size: int | None = None

@@ -20,7 +20,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ahpatron_cli.core.rows import CsrRows
 from ahpatron_cli.data import csv_text
 from ahpatron_cli.data.arrow import ArrowReader
 from ahpatron_cli.data.csv_text import CsvReader

@@ -14,7 +14,7 @@ from typing import Any
 from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.core.learners import learner_source
 from ahpatron_cli.core.parameters import Declared
-from ahpatron_cli.data.dataset import Dataset, Preparation, content_hash, load
+from ahpatron_cli.data.dataset import LAYOUTS, Dataset, Preparation, content_hash, load
 from ahpatron_cli.data.scaling import SCALES
 from ahpatron_cli.data.source import STDIN_NAME, open_source
 from ahpatron_cli.errors import ExitCode, Place, UserError, one_of, usage
@@ -87,7 +87,7 @@ class Plan:
             auto = next((setup for setup in setups if setup.auto_sigma), None)
             sigma = None
             if auto:
-                sigma, remark = suggested_sigma(auto, file.path, loaded.first_rows())
+                sigma, remark = suggested_sigma(auto, file.path, loaded.warm_up()[0])
                 setups = [setup.with_sigma(sigma) for setup in setups]
                 note(f"{name}: {remark}")
             done = self.preparation
@@ -155,6 +155,7 @@ def make_plan(
     *,
     typed: Collection[str],
     max_features: int,
+    layout: str,
     costs: Mapping[float, float],
 ) -> Plan:
     """Put command line and configuration together; refuse whatever is wrong with them.
@@ -187,7 +188,7 @@ def make_plan(
         one_of("scale", options["scale"], SCALES),
         grid.parse_label(positive) if isinstance(positive, str) else positive,
         max_features,
-        warm_up=not shuffled,
+        layout=one_of("layout", layout, LAYOUTS),
     )
     plan = Plan(
         files,

@@ -52,10 +52,15 @@ class Task:
     def id(self) -> str:
         """A hash of all that decides the outcome. No time, no host, no file name."""
         data = self.data
-        scale = Preparation(scale=data.scale, warm_up=not data.shuffled).learned
         decides = {
             "algorithm": ALGORITHM,
-            "data": [data.record.sha256, data.limit, scale, data.positive, data.shuffled],
+            "data": [
+                data.record.sha256,
+                data.limit,
+                replace(self.preparation, scale=data.scale).learned,
+                data.positive,
+                data.shuffled,
+            ],
             "learner": self.setup.learner,
             "params": plain_params(self.params),
             "order": [self.seed, self.repeat],

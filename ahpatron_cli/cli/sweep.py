@@ -28,6 +28,11 @@ def sweep(
     scale: options.Scale = "none",
     positive: options.Positive = None,
     cost: options.Cost = None,
+    label: options.Label = None,
+    id: options.Id = None,
+    drop: options.Drop = None,
+    category: options.Category = None,
+    missing: options.Missing = "indicator",
     max_features: options.MaxFeatures = 10_000_000,
     layout: options.Layout = "auto",
     jobs: options.SweepJobs = 1,
@@ -56,6 +61,7 @@ def sweep(
     """
     from ahpatron_cli.cli.console import Conversation
     from ahpatron_cli.cli.sweep_session import FindingsOutput, Sweep, criterion_of, parse_shard
+    from ahpatron_cli.data.tables import TableOptions
     from ahpatron_cli.errors import one_of, usage
     from ahpatron_cli.sweep.grid import parse_costs
     from ahpatron_cli.sweep.plan import make_plan
@@ -87,7 +93,8 @@ def sweep(
         typed={name for name in given if options.given_by_user(context, name)},
         max_features=max_features,
         layout=layout,
-        costs=parse_costs(cost or []),
+        costs=parse_costs(cost or [], named=label is not None),
+        table=TableOptions(label, id, tuple(drop or ()), tuple(category or ()), missing),
     )
     output = FindingsOutput(format, plot, report, only_matrix=matrix, x=x)
     output.check([*(file.path for file in plan.files), *filter(None, [out])])

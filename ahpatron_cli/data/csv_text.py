@@ -9,7 +9,7 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import chain
-from typing import NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -97,43 +97,51 @@ class CsvReader:
         if b'"' in raw:
             return None
         self._decoded(raw)
-        text = MARGIN + raw.replace(b"\r\n", b"\n").replace(separator + b" ", separator)
+        spaces = b" " in raw or b"\t" in raw
+        if b"\r" in raw:
+            raw = raw.replace(b"\r\n", b"\n")
+        if spaces:
+            raw = raw.replace(separator + b" ", separator)
+        text = MARGIN + raw
         letters = np.frombuffer(text, np.uint8)
         at = np.flatnonzero(letters - ord("0") > 9)  # everything except digits
         kind = letters[at]
         gaps = np.flatnonzero((kind == ord(separator)) | (kind == ord("\n")))
         if (len(gaps) - 1) % width or b"\r" in text:
             return None
-        opens, closes = gaps[:-1].reshape(-1, width), gaps[1:].reshape(-1, width)
-        line_ends = kind[closes] == ord("\n")
-        if (
-            not line_ends[:, -1].all()
-            or line_ends[:, :-1].any()
-            or (width == 1 and b"\n\n" in text)
-        ):
+        ends, last = at[gaps[1:]], gaps[1:] - 1
+        begins, marks = at[gaps[:-1]] + 1, last - gaps[:-1]
+        line_ends = (letters[ends] == ord("\n")).reshape(-1, width)
+        if not line_ends[:, -1].all() or line_ends[:, :-1].any():
             return None
+        parts: tuple[Any, ...] = (begins, ends, marks, at[last], kind[last])
         ascii_text = text.decode("ascii") if text.isascii() else None
 
         def numbers(place: int) -> Floats | None:
-            begins, ends = at[opens[:, place]] + 1, at[closes[:, place]]
-            filled = np.flatnonzero(begins < ends)
-            last = closes[filled, place] - 1
-            marks, has_point = last - opens[filled, place], kind[last] == ord(".")
-            begins, ends = begins[filled], ends[filled]
-            found = decimals(text, letters, begins, ends, marks, at[last], has_point)
+            column = slice(place, None, width)
+            first, end, many, last, point = (part[column] for part in parts)
+            filled = first < end
+            if not (whole := bool(filled.all())):
+                first, end, many = first[filled], end[filled], many[filled]
+                last, point = last[filled], point[filled]
+            found = decimals(text, letters, first, end, many, last, point == ord("."))
             if found is None:
                 return to_numbers(cells(place))
-            values = np.full(len(opens), np.nan)
+            if whole:
+                return found
+            values = np.full(len(filled), np.nan)
             values[filled] = found
             return values
 
         def cells(place: int) -> list[str]:
-            begins, ends = (at[opens[:, place]] + 1).tolist(), at[closes[:, place]].tolist()
-            if ascii_text is not None:
-                return [ascii_text[i:j].strip() for i, j in zip(begins, ends, strict=True)]
-            return [text[i:j].decode().strip() for i, j in zip(begins, ends, strict=True)]
+            column = slice(place, None, width)
+            spans = zip(begins[column].tolist(), ends[column].tolist(), strict=True)
+            if ascii_text is None:
+                return [text[i:j].decode().strip() for i, j in spans]
+            found = [ascii_text[i:j] for i, j in spans]
+            return [cell.strip() for cell in found] if spaces else found
 
-        return self._line + np.arange(len(opens)), numbers, cells
+        return self._line + np.arange(len(line_ends)), numbers, cells
 
     def _quoted(self, raw: bytes) -> Cells:
         """The cells of any text, by the csv module."""

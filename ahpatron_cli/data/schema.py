@@ -81,6 +81,11 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
         """The names of all features."""
         return [name for column in self.columns for name in column.features]
 
+    def label_names(self, labels: Iterable[float | None]) -> list[str | None]:
+        """The names of labels; None for one that stands for several."""
+        names = [[name for name, value in self.labels.items() if value == one] for one in labels]
+        return [same[0] if len(same) == 1 else None for same in names]
+
     def encode(self, batch: Batch, path: str, odd: Counter[str]) -> Chunk:
         """The rows of a batch as numbers. Cells that training rows did not have count as `odd`."""
         count, start = len(batch.lines), 1  # as in LIBSVM text
@@ -175,7 +180,8 @@ def _mapped(cells: list[str], read: Callable[[str], float | None]) -> tuple[Floa
     """What `read` makes of each cell, NaN if missing, and the first cell of which it is None."""
     found = {cell: np.nan if cell in MISSING else read(cell) for cell in set(cells)}
     values = [found[cell] for cell in cells]
-    return np.array(values, dtype=np.float64), values.index(None) if None in values else None
+    wrong = values.index(None) if None in found.values() else None
+    return np.array(values, dtype=np.float64), wrong
 
 
 def _dense(entries: Entries, count: int, width: int) -> Floats:

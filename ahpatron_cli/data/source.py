@@ -148,6 +148,11 @@ class Source:
         return head
 
     @property
+    def head(self) -> bytes:
+        """The first bytes, unpacked, as long as nothing was read."""
+        return self._unread
+
+    @property
     def is_stdin(self) -> bool:
         """Reads standard input, which cannot be opened a second time."""
         return not self._closes

@@ -6,9 +6,11 @@ rows of a file or by the first rows of a pipe, and saved with the model.
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
 from itertools import chain
 from typing import Protocol
 
@@ -17,7 +19,7 @@ import numpy as np
 
 from ahpatron_cli.core.multiclass import MAX_CLASSES
 from ahpatron_cli.core.rows import Integers
-from ahpatron_cli.data.csv_text import MISSING, Batch, CsvReader, Values, number
+from ahpatron_cli.data.csv_text import MISSING, Batch, CsvReader, Values, delimiter_of, number
 from ahpatron_cli.data.labels import PLAIN_PAIRS, LabelTally, show
 from ahpatron_cli.data.libsvm.reader import Chunk, Scan, Traits
 from ahpatron_cli.data.schema import (
@@ -32,6 +34,7 @@ from ahpatron_cli.data.schema import (
 )
 from ahpatron_cli.data.source import Source, open_source
 from ahpatron_cli.errors import bad_data, one_of, suggestion, usage
+from ahpatron_cli.signals import StreamEnded, watch
 
 MAX_CATEGORIES = 1000
 FEWEST_ROWS = 20
@@ -61,10 +64,21 @@ class TableOptions(msgspec.Struct, frozen=True):
 
     label: str | None = None
     id: str | None = None
-    drop: Sequence[str] = ()
-    category: Sequence[str] = ()
+    drop: tuple[str, ...] = ()
+    category: tuple[str, ...] = ()
     missing: str = "indicator"
     positive: str | None = None
+    labels: tuple[str, ...] = ()
+    """All of them, for pipes, of which only the first rows are known beforehand."""
+
+    @property
+    def words(self) -> tuple[tuple[str, str], ...]:
+        """Those that are not defaults, each with its text."""
+        single = {"label": self.label, "id": self.id, "positive": self.positive}
+        single["missing"] = self.missing if self.missing != "indicator" else None
+        several = [("drop", name) for name in self.drop]
+        several += [("category", name) for name in self.category]
+        return (*((name, text) for name, text in single.items() if text), *several)
 
     def check(self, names: list[str], path: str) -> None:
         """Refuse options that do not fit a table with these columns."""
@@ -101,36 +115,62 @@ class TableReader:
         """`on_wait` is called with the number of labelled rows before a warm-up waits for more."""
         self._source, self._options, self._max_rows = source, options, max_rows
         self._warm_up, self._on_wait = warm_up, on_wait
-        self.schema = schema
-        self.traits = Traits()
-        """What was noted so far."""
-        self.scan: Scan | None = None
-        """Rows and labels, if the schema was made by all rows."""
-        self._odd: Counter[str] = Counter()
+        self.traits = Traits(schema=schema)
+        """What was noted so far; with the schema, once it is made."""
+        self.rows_read = self.values_read = self.faults = 0
+        self.stopped = False
+        self._scan: Scan | None = None
+        self._started: tuple[Reader, list[Batch]] | None = None
+
+    @property
+    def scan(self) -> Scan | None:
+        """What was counted in all rows, if they made the schema."""
+        self._start()
+        return self._scan
+
+    def _start(self) -> tuple[Reader, list[Batch]]:
+        """Open the table and make its schema; the batches that were read for it."""
+        if self._started is None:
+            reader = open_reader(self._source)
+            head = [] if self.traits.schema else self._infer(reader)
+            self._started = reader, head
+        return self._started
 
     def __iter__(self) -> Iterator[Chunk]:
-        reader = open_reader(self._source)
-        head: list[Batch] = []
-        if self.schema is None:
-            notes, head = self._infer(reader)
-            self.traits.remarks += tuple(notes)
-        schema = self.schema
-        assert schema is not None
-        names = [column.name for column in schema.columns] + [name for name in [schema.id] if name]
-        if lost := [name for name in names if name not in reader.names]:
-            problem = f"columns that the model was trained on are missing: {listed(lost)}"
-            raise bad_data(problem, reader.path, 1, f"the columns are {listed(reader.names)}")
+        with suppress(StreamEnded):
+            reader, head = self._start()
+            odd: Counter[str] = Counter()
+            for batch in _limited(chain(head, self._rest(reader)), self._max_rows):
+                chunk = self.schema.encode(batch, reader.path, odd)
+                self.rows_read += len(chunk.labels)
+                self.values_read += len(chunk.rows.values)
+                yield chunk
+            if found := [f"{what} ({count:,})" for what, count in odd.items() if count]:
+                self.traits.remarks += (f"taken as no value: {listed(found)}",)
+
+    @property
+    def schema(self) -> Schema:
+        """What the columns become."""
+        self._start()
+        assert isinstance(self.traits.schema, Schema)
+        return self.traits.schema
+
+    def _rest(self, reader: Reader) -> Iterator[Batch]:
+        """The columns of the schema, which the table must have."""
+        asked, schema, names = self._options.id, self.schema, reader.names
+        id = asked or (schema.id if schema.id in names else None)
+        self.traits.schema = schema = msgspec.structs.replace(schema, id=id)
+        used = [column.name for column in schema.columns]
+        if lost := [name for name in (*used, *filter(None, [asked])) if name not in names]:
+            problem = f"columns are missing: {listed(lost)}"
+            raise bad_data(problem, reader.path, 1, f"the columns are {listed(names)}")
         self.traits.max_index = len(schema.features)
         text = {column.name for column in schema.columns if column.kind != "number"}
-        rest = reader.batches({*names, schema.label}, text | {schema.label, schema.id or ""})
-        for batch in _limited(chain(head, rest), self._max_rows):
-            yield schema.encode(batch, reader.path, self._odd)
-        if odd := [f"{what} ({count:,})" for what, count in self._odd.items() if count]:
-            self.traits.remarks += (f"taken as no value: {listed(odd)}",)
+        return reader.batches({*used, schema.label, id or ""}, text | {schema.label, id or ""})
 
-    def _infer(self, reader: Reader) -> tuple[list[str], list[Batch]]:
-        """Make the schema; return notes on it, and the batches that were read for it."""
-        options = self._options
+    def _infer(self, reader: Reader) -> list[Batch]:
+        """Make the schema; return the batches of a pipe that were read for it."""
+        options, traits = self._options, self.traits
         head: list[Batch] = []
         options.check(reader.names, reader.path)
         used = set(reader.names) - set(options.drop) - set(unnamed_index(reader.names))
@@ -138,19 +178,22 @@ class TableReader:
         if self._source.rereadable:
             with open_source(self._source.name, KIND) as source:
                 rows = _limited(open_reader(source).batches(used, text), self._max_rows)
-                self.schema, notes, self.scan = infer(reader, options, rows, text)
-                self.scan.sha256, self.scan.size = source.sha256(), source.size
-            return notes, head
+                traits.schema, traits.remarks, self._scan = infer(reader, options, rows, text)
+                self._scan.sha256, self._scan.size = source.sha256(), source.size
+            return []
         labelled = 0
-        for batch in reader.batches(used, text):
-            head.append(batch)
-            cells = texts(batch.columns[options.label or ""])
-            labelled += sum(cell not in MISSING for cell in cells)
-            if labelled >= self._warm_up:
-                break
-            self._on_wait(labelled)
-        self.schema, notes, _ = infer(reader, options, head, text)
-        return notes, head
+        with suppress(StreamEnded):
+            for batch in reader.batches(used, text):
+                head.append(batch)
+                cells = texts(batch.columns[options.label or ""])
+                labelled += sum(cell not in MISSING for cell in cells)
+                if labelled >= self._warm_up:
+                    break
+                self._on_wait(labelled)
+        if not head and watch.ended_by:
+            raise StreamEnded
+        traits.schema, traits.remarks, _ = infer(reader, options, head, text)
+        return head
 
 
 KIND = "a table"
@@ -158,13 +201,35 @@ ARROW_SUFFIXES = (".parquet", ".arrow", ".feather")
 TABLE_SUFFIXES = (".csv", ".tsv", *ARROW_SUFFIXES)
 
 
+def is_table(source: Source, options: TableOptions) -> bool:
+    """Whether a source is to be read as a table, before anything was read of it."""
+    name = source.name.lower().removesuffix(".gz").removesuffix(".bz2").removesuffix(".xz")
+    return (
+        options.label is not None or name.endswith(TABLE_SUFFIXES) or looks_like_table(source.head)
+    )
+
+
+def looks_like_table(head: bytes) -> bool:
+    """Whether these first bytes are those of a Parquet or Arrow file, or of a header."""
+    if head.startswith((b"PAR1", b"ARROW1")):
+        return True
+    line = head.decode("utf-8", "replace").partition("\n")[0].removeprefix("\ufeff").strip()
+    if not line or line[0] in "#<{[@%|" or re.search(r"(^|\s)[0-9]+:", line):
+        return False
+    return delimiter_of(line) in line and number(line.split()[0]) is None
+
+
 def open_reader(source: Source) -> Reader:
     """The reader of a table, by its first bytes or its name."""
-    if source.name.lower().endswith(ARROW_SUFFIXES):
+    is_arrow = source.head.startswith((b"PAR1", b"ARROW1"))
+    if is_arrow or source.name.lower().endswith(ARROW_SUFFIXES):
+        if source.is_stdin:
+            hint = "save it to a file, or write CSV"
+            raise bad_data("Parquet and Arrow are not read from a pipe", source.name, hint=hint)
         from ahpatron_cli.data.arrow import ArrowReader
 
         return ArrowReader(source.name)
-    return CsvReader(getattr(source, "read1", source.read), source.name)
+    return CsvReader(source.read1, source.name)
 
 
 def _limited(batches: Iterable[Batch], rows: int | None) -> Iterator[Batch]:
@@ -251,7 +316,7 @@ class _Seen:
 
 def infer(
     reader: Reader, options: TableOptions, batches: Iterable[Batch], text: set[str]
-) -> tuple[Schema, list[str], Scan]:
+) -> tuple[Schema, tuple[str, ...], Scan]:
     """The schema of a table by these rows, notes on it, and what was counted.
 
     Columns that turn out to be text are added to `text`.
@@ -275,7 +340,9 @@ def infer(
             scan.rows += count
             if name in labels or name == positive or len(labels) <= MAX_CLASSES:
                 labels[name] += count
-    if not labels:
+    for name in map(label_name, options.labels):
+        labels[name] += 0
+    if not scan.rows:
         raise bad_data("there are no rows with a label", reader.path, 1)
     found = {one.name: one.column(options.missing, reader.path) for one in seen}
     columns = [column for column in found.values() if column]
@@ -297,7 +364,7 @@ def infer(
     schema = Schema(columns, label, numbers, options.missing, positive, options.id, dropped)
     for name, count in labels.items():
         scan.labels.count(numbers.get(name, -1.0), count)
-    return schema, notes, scan
+    return schema, tuple(notes), scan
 
 
 def _label_numbers(

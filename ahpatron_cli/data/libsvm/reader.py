@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -81,6 +81,8 @@ class Traits:
     no_final_newline: bool = False
     remarks: tuple[str, ...] = ()
     """On the columns of a table."""
+    schema: Any = None
+    """What became of them: a `Schema`."""
 
     @property
     def features(self) -> int:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 import signal
 from typing import TYPE_CHECKING
 
 from ahpatron_cli.cli import options
-from ahpatron_cli.errors import ExitCode, Remedy, UserError, one_of, usage
+from ahpatron_cli.errors import ExitCode, UserError, one_of, usage
 from ahpatron_cli.numbers import counted, percent
 from ahpatron_cli.signals import raise_on_signals, watch
 
@@ -79,30 +78,13 @@ def predict(
         names = schema.label_names(labels) if schema else shown
         writer = ScoreWriter(output, format, names, several=several)
         for path in data:
-            try:
-                found, ended_by = _score(path, saved, preparation, writer, talk, metrics)
-            except UserError as error:
-                if error.remedy:
-                    error.hint = _hint(error.remedy, model)
-                raise
+            found, ended_by = _score(path, saved, preparation, writer, talk, metrics)
             for note in found:
                 talk.note(f"{path}: {note}" if several else note)
             if ended_by:
                 talk.note(f"ended by {ended_by}; all predictions are written")
                 return ExitCode(128 + signal.Signals[ended_by])
     return ExitCode.OK
-
-
-def _hint(remedy: Remedy, model: str) -> str:
-    """How to score a file of another format: features must get the numbers that the model knows."""
-    predict = f"ahpatron predict {shlex.quote(model)} -"
-    if remedy.label is None:
-        return f"{remedy.before}`{remedy.command} | {predict}`"
-    command = f"{remedy.tool} {remedy.file} --like MAP.json | {predict}"
-    return (
-        f"{remedy.before}`{command}`, where MAP.json is the file that `convert --map MAP.json` "
-        "wrote for the data that the model learned from"
-    )
 
 
 def _score(

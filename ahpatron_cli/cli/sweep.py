@@ -1,12 +1,9 @@
 """`ahpatron sweep`: the command and its options. What it does is in `sweep_session.py`."""
 
-import shlex
-from pathlib import Path
-
 import typer
 
 from ahpatron_cli.cli import options
-from ahpatron_cli.errors import ExitCode, UserError
+from ahpatron_cli.errors import ExitCode
 from ahpatron_cli.signals import raise_on_signals
 
 
@@ -107,12 +104,4 @@ def sweep(
         raise usage(problem, "use --jobs N or --scheduler ADDRESS")
     how = jobs, scheduler, parse_shard(shard), retries, wait
     work = Sweep(plan, criterion, search == "halving", out, output, talk, *how)
-    try:
-        return work.dry_run() if dry_run else work.play()
-    except UserError as error:
-        if error.remedy and error.place:  # a sweep reads its data more than once
-            made = shlex.quote(Path(error.place.path).stem + ".svm")
-            remedy, into = error.remedy, "--out" if error.remedy.label else ">"
-            command = f"`{remedy.command} {into} {made}`"
-            error.hint = f"{remedy.before}{command}{remedy.where}; then sweep {made}"
-        raise
+    return work.dry_run() if dry_run else work.play()

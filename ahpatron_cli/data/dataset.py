@@ -386,7 +386,7 @@ class _Reading:
                 problem = "this is a table, and the model was trained on LIBSVM text"
                 hint = "train a model on a table: `ahpatron run DATA --label COLUMN --save MODEL`"
                 raise bad_data(problem, source.name, hint=hint)
-            more = limit, preparation.warm_up, on_wait
+            more = limit, preparation.may_lack_labels, preparation.warm_up, on_wait
             self._reader = TableReader(source, table, schema, *more)
         else:
             self._reader = SvmReader(

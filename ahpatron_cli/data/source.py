@@ -25,7 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
-from ahpatron_cli.errors import ExitCode, Place, Remedy, UserError, bad_data
+from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data
 from ahpatron_cli.signals import StreamEnded, watch
 
 STDIN_NAME = "<stdin>"
@@ -256,11 +256,9 @@ class Source:
         if found is None:
             return
         _, kind, command = found
-        hint: str | Remedy | None = TEXT_HINT if self._kind == LIBSVM else None
+        hint = TEXT_HINT if self._kind == LIBSVM else None
         if command is not None and not self.is_stdin:
-            unpack = Remedy("unpack it: ", command, shlex.quote(self.name))
-            first = f"unpack it first: `{unpack.command} > unpacked`"
-            hint = unpack if self._kind == LIBSVM else first
+            hint = f"unpack it: `{command} {shlex.quote(self.name)} > unpacked`"
         raise bad_data(f"{verb} {kind}, not {self._kind}", self.name, hint=hint)
 
 

@@ -109,11 +109,13 @@ class TableReader:
         options: TableOptions,
         schema: Schema | None = None,
         max_rows: int | None = None,
+        may_lack_labels: bool = True,
         warm_up: int = WARM_UP,
         on_wait: Callable[[int], None] = lambda rows: None,
     ) -> None:
         """`on_wait` is called with the number of labelled rows before a warm-up waits for more."""
         self._source, self._options, self._max_rows = source, options, max_rows
+        self._may_lack_labels = may_lack_labels
         self._warm_up, self._on_wait = warm_up, on_wait
         self.traits = Traits(schema=schema)
         """What was noted so far; with the schema, once it is made."""
@@ -142,6 +144,11 @@ class TableReader:
             odd: Counter[str] = Counter()
             for batch in _limited(chain(head, self._rest(reader)), self._max_rows):
                 chunk = self.schema.encode(batch, reader.path, odd)
+                unlabelled = np.isnan(chunk.labels)
+                if not self._may_lack_labels and unlabelled.any():
+                    line = int(chunk.lines[np.argmax(unlabelled)])
+                    hint = "rows without labels are predicted in one pass in file order only"
+                    raise bad_data("this row has no label", reader.path, line, hint)
                 self.rows_read += len(chunk.labels)
                 self.values_read += len(chunk.rows.values)
                 yield chunk
@@ -189,7 +196,8 @@ class TableReader:
                 labelled += sum(cell not in MISSING for cell in cells)
                 if labelled >= self._warm_up:
                     break
-                self._on_wait(labelled)
+                if not self._source.ready:
+                    self._on_wait(labelled)
         if not head and watch.ended_by:
             raise StreamEnded
         traits.schema, traits.remarks, _ = infer(reader, options, head, text)

@@ -38,7 +38,7 @@ def source(text: str | bytes, name: str = "d.csv") -> Source:
 def table(text: str | bytes, schema: Schema | None = None, **options: Any) -> Table:
     """A table that cannot be read twice, and whose warm-up is all of it."""
     rows = options.pop("warm_up", 10**9)
-    return Table(source(text), TableOptions(**{"label": "y", **options}), schema, None, rows)
+    return Table(source(text), TableOptions(**{"label": "y", **options}), schema, None, True, rows)
 
 
 class Table(TableReader):

@@ -24,7 +24,7 @@ import numpy as np
 
 from ahpatron_cli.data.libsvm.fast import read_plain
 from ahpatron_cli.data.source import MAX_LINE, STDIN_NAME, foreign_encoding
-from ahpatron_cli.errors import ExitCode, Place, Remedy, UserError
+from ahpatron_cli.errors import ExitCode, Place, UserError
 
 MAX_FEATURES = 10_000_000
 EXCERPT = 100
@@ -51,7 +51,7 @@ _FROM_ARFF = (
 _JSON = "json", "JSON", "convert it: one line per example"
 _ARFF = "arff", "an ARFF file", _FROM_ARFF
 _NO_NAMES = "write each line as `label index:value ...`, without `|` and names"
-_FOREIGN: dict[bytes, tuple[str, str, str | Remedy]] = {
+_FOREIGN: dict[bytes, tuple[str, str, str]] = {
     b"<": ("html", "an HTML or XML page", "check the download link"),
     b"{": _JSON,
     b"[": _JSON,
@@ -76,7 +76,7 @@ class Fault(Exception):  # noqa: N818 - caught inside the package, it never reac
     kind: str
     problem: str
     note: str
-    hint: str | Remedy | None = None
+    hint: str | None = None
     whole_file: bool = False
 
 
@@ -97,7 +97,7 @@ class _Token(NamedTuple):
     def fault(self, kind: str, problem: str, note: str, hint: str | None = None) -> Fault:
         return Fault(self.column, len(self.text), kind, problem, note, hint)
 
-    def foreign(self, kind: str, what: str, hint: str | Remedy) -> Fault:
+    def foreign(self, kind: str, what: str, hint: str) -> Fault:
         """The file is of another format."""
         problem = f"this is {what}, not LIBSVM text"
         note = "a line must start with a label, then index:value"
@@ -212,12 +212,12 @@ def user_error(fault: Fault, path: str, line: int, text: bytes) -> UserError:
     return UserError(fault.problem, code=ExitCode.BAD_DATA, place=place, hint=hint)
 
 
-def hint_of(fault: Fault, path: str) -> str | Remedy | None:
+def hint_of(fault: Fault, path: str) -> str | None:
     """What to try, with the path in it."""
     hint = fault.hint
     if hint is None or path == STDIN_NAME:
         return hint
-    return hint.of(path) if isinstance(hint, Remedy) else hint.replace("FILE", shlex.quote(path), 1)
+    return hint.replace("FILE", shlex.quote(path), 1)
 
 
 def _data_part(text: bytes) -> bytes:

@@ -31,6 +31,7 @@ from ahpatron_cli.core.tally import MAX_CLASSES
 from ahpatron_cli.data import npz
 from ahpatron_cli.data.dataset import Batch, Dataset, Known, Preparation, Trail
 from ahpatron_cli.data.scaling import LEARNED_SCALES, SCALES, Scaler
+from ahpatron_cli.data.schema import Schema
 from ahpatron_cli.data.source import similar_name
 from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data, usage
 from ahpatron_cli.records import ParamValue, plain_params
@@ -249,8 +250,19 @@ def _check_header(header: Header) -> None:
         raise StateError("its costs are not those of its labels")
     if header.scale not in SCALES or header.kernel not in KERNELS:
         raise StateError("its scale or its kernel is unknown")
+    schema = schema_of(header)
+    if schema and header.width <= len(schema.features):
+        raise StateError("its schema has more features than its rows")
     if max(header.features, header.width) > 2**31:
         raise StateError("it has too many features")
+
+
+def schema_of(header: Header) -> Schema | None:
+    """What the columns of a table become; None if the model was trained on LIBSVM text."""
+    try:
+        return msgspec.convert(header.schema, Schema) if header.schema else None
+    except msgspec.ValidationError as error:
+        raise StateError(f"its schema: {error}") from None
 
 
 def _put(state: State, path: str, value: Any) -> None:
@@ -364,7 +376,9 @@ class SavedPass:
                 raise self._other_run()
             return preparation, Known(model.labels)
         assert self._loaded is not None
-        known = Known(model.labels, self._loaded.scaler, model.dense, model.width)
+        known = Known(
+            *(model.labels, self._loaded.scaler, model.dense, model.width), schema_of(model)
+        )
         return replace(preparation, scale=model.scale, positive=model.positive), known
 
     def continued(self, path: str) -> Pass:
@@ -503,6 +517,7 @@ class SavedPass:
             rounds=self._trail.rounds,
             digest=self._trail.digest,
             data=dataset.name,
+            schema=msgspec.to_builtins(dataset.traits.schema) or {},
         )
         write_atomically(path, to_bytes(Model(header, _state_of(run), dataset.scaler)))
 

@@ -426,7 +426,7 @@ class Repetition:
     """Whether AUC is computed without error, in memory that grows with the rounds."""
     window: int = 0
     """Compute the mistake rate of so many last rounds of each pass, unless 0."""
-    costs: Mapping[float, float] = field(default_factory=dict)
+    costs: Mapping[float | str, float] = field(default_factory=dict)
     """Of examples, by label; others have the cost 1."""
     prefix: int | None = None
     """Play only so many rounds of each order."""

@@ -27,7 +27,7 @@ from ahpatron_cli.signals import ENDING, Terminated, leave_at_once_on_signals
 
 _WRITTEN = (
     *("out", "save", "checkpoint", "predictions", "curve"),
-    *("plot", "report", "merge", "map_file"),
+    *("plot", "report", "merge"),
 )
 """Parameters that name a file to write."""
 
@@ -136,8 +136,7 @@ _EXAMPLES: dict[Callable[..., Any], str] = {
     convert: """
   ahpatron convert bank.csv --label y --out bank.svm
   ahpatron convert bank.csv --label y --drop id | ahpatron run - --sigma auto
-  ahpatron convert old.csv --label y --map m.json --out old.svm
-  ahpatron convert new.csv --like m.json | ahpatron predict m.npz -
+  ahpatron convert bank.parquet --label y --category month | gzip > bank.svm.gz
 """,
 }
 for _command, _examples in _EXAMPLES.items():

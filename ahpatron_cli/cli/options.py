@@ -122,7 +122,8 @@ PredictData = Annotated[list[str], typer.Argument(
     metavar="DATA...",
     help="LIBSVM files (plain, gz, bz2 or xz) with or without labels, or - for standard input.")]
 ConvertData = Annotated[str, typer.Argument(
-    metavar="DATA.csv", help="Text with a header (plain, gz, bz2, xz), or -.")]
+    metavar="DATA",
+    help="A table: .csv or .tsv (also gz, bz2, xz), .parquet, .arrow, .feather; - for stdin.")]
 
 # Data
 Repeats = Annotated[int, _data(
@@ -172,21 +173,18 @@ Cost = Annotated[list[str] | None, _data(
     "--cost", metavar="LABEL=W",
     help="Weight of examples with this label; repeatable. [default: 1]")]
 Label = Annotated[str | None, _data(
-    "--label", metavar="COLUMN", help="The column that holds the labels.")]
-ConvertPositive = Annotated[str | None, _data(
-    "--positive", metavar="VALUE", help="Write this label as +1 and every other as -1.")]
+    "--label", metavar="COLUMN", help="Tables: the column of labels.")]
+Id = Annotated[str | None, _data(
+    "--id", metavar="COLUMN", help="Tables: the column that identifies rows; not a feature.")]
 Drop = Annotated[list[str] | None, _data(
-    "--drop", metavar="COLUMN", help="Leave out a column (repeatable).")]
-Words = Annotated[list[str] | None, _data(
-    "--words", metavar="COLUMN", help="Treat a column of numbers as words (repeatable).")]
+    "--drop", metavar="COLUMN", help="Tables: leave out a column (repeatable).")]
+Category = Annotated[list[str] | None, _data(
+    "--category", metavar="COLUMN",
+    help="Tables: one feature per value of this column of numbers (repeatable).")]
 Missing = Annotated[str, _data(
-    "--missing", metavar="HOW", autocompletion=_words("refuse", "zero"),
-    help="Empty cells, NA, ? and words that --like lacks: zero writes them as 0, refuse stops at "
-    "the first.")]
-Like = Annotated[str | None, _data(
-    "--like", metavar="MAP.json",
-    help="Number columns, words and labels as in a file that --map wrote. The column of labels "
-    "may be absent.")]
+    "--missing", metavar="HOW", autocompletion=_words("indicator", "zero", "mean", "refuse"),
+    help="Tables: empty cells, NA, null, ? become 0 and an indicator feature (indicator), 0 "
+    "(zero), the column's mean (mean), or end the run (refuse).")]
 
 # Learning
 Learner = Annotated[list[str] | None, _learning(
@@ -306,9 +304,6 @@ PredictFormat = Annotated[str, _output(
 PredictOut = Annotated[str | None, _output(
     "--out", metavar="FILE",
     help="Write to FILE; .csv or .jsonl decides the format. [default: to stdout]")]
-MapFile = Annotated[str | None, _output(
-    "--map", metavar="FILE.json",
-    help="Write which column and word each index stands for, in place of the comment lines.")]
 ConvertOut = Annotated[str | None, _output(
     "--out", metavar="FILE", help="Write LIBSVM text to FILE. [default: to stdout]")]
 

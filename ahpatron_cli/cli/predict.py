@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import shlex
 import signal
 from typing import TYPE_CHECKING
 
 from ahpatron_cli.cli import options
-from ahpatron_cli.errors import ExitCode, Remedy, UserError, one_of, usage
+from ahpatron_cli.errors import ExitCode, UserError, one_of, usage
 from ahpatron_cli.numbers import counted, percent
 from ahpatron_cli.signals import raise_on_signals, watch
 
@@ -25,6 +24,7 @@ def predict(
     data: options.PredictData,
     learner: options.PredictLearner = None,
     format: options.PredictFormat = "csv",
+    id: options.Id = None,
     metrics: options.PredictMetrics = False,
     out: options.PredictOut = None,
     max_features: options.MaxFeatures = 10_000_000,
@@ -33,15 +33,17 @@ def predict(
 ) -> ExitCode:
     """Predict labels with a saved model, without learning.
 
-    Writes the line, the predicted label and the score f(x) of each row.
+    Writes the line (or the --id), the predicted label and the score f(x) of each row.
     Rows may lack labels: they start with index:value, or with ? in place of a label.
     If there are labels, the mistakes are counted on stderr.
     """
     from ahpatron_cli.atomic import check_outputs, format_of_suffix
     from ahpatron_cli.cli.console import Conversation
     from ahpatron_cli.data.dataset import Preparation
+    from ahpatron_cli.data.labels import show
     from ahpatron_cli.data.npz import is_archive
-    from ahpatron_cli.models import ModelOptions, SavedPass
+    from ahpatron_cli.data.tables import TableOptions
+    from ahpatron_cli.models import ModelOptions, SavedPass, schema_of
     from ahpatron_cli.output.predictions import ScoreWriter, open_output
     from ahpatron_cli.sweep.grid import choose_learners
 
@@ -61,37 +63,28 @@ def predict(
             error.hint = "name the model first: `ahpatron predict MODEL DATA`"
         raise
     preparation = Preparation(
-        max_features=max_features, may_lack_labels=True, allow_new_features=allow_new_features
+        max_features=max_features,
+        may_lack_labels=True,
+        allow_new_features=allow_new_features,
+        table=TableOptions(id=id),
     )
     several = len(data) > 1
     assert saved.model is not None
     with open_output(out) as output:
-        writer = ScoreWriter(output, format, saved.model.labels, several=several)
+        schema, labels = schema_of(saved.model), saved.model.labels
+        if id and not schema:
+            raise usage("--id names a column, and the model was trained on LIBSVM text")
+        shown = [None if label is None else show(label) for label in labels]
+        names = schema.label_names(labels) if schema else shown
+        writer = ScoreWriter(output, format, names, several=several)
         for path in data:
-            try:
-                found, ended_by = _score(path, saved, preparation, writer, talk, metrics)
-            except UserError as error:
-                if error.remedy:
-                    error.hint = _hint(error.remedy, model)
-                raise
+            found, ended_by = _score(path, saved, preparation, writer, talk, metrics)
             for note in found:
                 talk.note(f"{path}: {note}" if several else note)
             if ended_by:
                 talk.note(f"ended by {ended_by}; all predictions are written")
                 return ExitCode(128 + signal.Signals[ended_by])
     return ExitCode.OK
-
-
-def _hint(remedy: Remedy, model: str) -> str:
-    """How to score a file of another format: features must get the numbers that the model knows."""
-    predict = f"ahpatron predict {shlex.quote(model)} -"
-    if remedy.label is None:
-        return f"{remedy.before}`{remedy.command} | {predict}`"
-    command = f"{remedy.tool} {remedy.file} --like MAP.json | {predict}"
-    return (
-        f"{remedy.before}`{command}`, where MAP.json is the file that `convert --map MAP.json` "
-        "wrote for the data that the model learned from"
-    )
 
 
 def _score(
@@ -121,7 +114,9 @@ def _score(
         tally = run.new_tally()
         for batch in dataset.batches():
             scores = run.score(batch)
-            writer.write(dataset.name, batch.lines, scores)
+            schema = dataset.traits.schema
+            name = schema.id if schema else None
+            writer.write(dataset.name, batch.lines, scores, batch.ids, name)
             rows += len(scores)
             labelled = ~np.isnan(batch.labels)
             tally.count(scores[labelled], batch.labels[labelled])

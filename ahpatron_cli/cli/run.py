@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 _OF_THE_MODEL = (
     *("learner", "budget", "kernel", "sigma", "epsilon", "param"),
     *("scale", "positive", "theorem", "cost", "labels", "layout"),
+    *("label", "drop", "category", "missing"),
 )
 """Options whose values a model brings along."""
 
@@ -42,6 +43,11 @@ def run(
     positive: options.Positive = None,
     cost: options.Cost = None,
     labels: options.Labels = None,
+    label: options.Label = None,
+    id: options.Id = None,
+    drop: options.Drop = None,
+    category: options.Category = None,
+    missing: options.Missing = "indicator",
     max_features: options.MaxFeatures = 10_000_000,
     warm_up: options.WarmUp = 1000,
     layout: options.Layout = "auto",
@@ -59,7 +65,7 @@ def run(
     quiet: options.Quiet = False,
     verbose: options.Verbose = 0,
 ) -> ExitCode:
-    """Run learners on LIBSVM files and count their mistakes.
+    """Run learners on LIBSVM files or tables and count their mistakes.
 
     Each row is predicted before its label is seen, as soon as it has arrived;
     rows without a label (? or none) are predicted only.
@@ -71,6 +77,7 @@ def run(
     from ahpatron_cli.cli.session import Session
     from ahpatron_cli.data.dataset import LAYOUTS, Preparation
     from ahpatron_cli.data.scaling import SCALES
+    from ahpatron_cli.data.tables import TableOptions
     from ahpatron_cli.errors import one_of, usage
     from ahpatron_cli.output.formats import FORMATS, to_text, write_reports
     from ahpatron_cli.output.predictions import STDOUT, check_predictions_path, open_predictions
@@ -128,7 +135,8 @@ def run(
     for remark in remarks:
         talk.warn(remark)
     permuted = repeats > 1 if shuffle is None else shuffle
-    costs = parse_costs(cost or [])
+    is_table = label is not None
+    costs = parse_costs(cost or [], named=is_table)
     check_costs(costs, setups)
     if costs and (certify or theorem):
         raise usage("--certify and --theorem require equal costs: leave out --cost")
@@ -142,11 +150,20 @@ def run(
         costs=costs,
     )
     one_of("scale", scale, SCALES)
-    label = parse_label(positive)
     if labels is not None and positive is not None:
         raise usage("--labels and --positive cannot be combined", "give one of them")
+    table = TableOptions(
+        *(label, id, tuple(drop or ()), tuple(category or ()), missing, positive),
+        labels=tuple(labels.split(",")) if labels else (),
+    )
     preparation = Preparation(
-        *(limit, scale, label, max_features, warm_up, parse_labels(labels)),
+        limit,
+        scale,
+        None if is_table else parse_label(positive),
+        max_features,
+        warm_up,
+        None if is_table else parse_labels(labels),
+        table=table,
         layout=one_of("layout", layout, LAYOUTS),
         allow_new_features=allow_new_features,
     )

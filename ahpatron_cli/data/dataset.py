@@ -14,6 +14,7 @@ from itertools import chain, pairwise
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ahpatron_cli.core import BLOCK
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, joined_rows, rows_of, unit_rows
@@ -28,7 +29,9 @@ from ahpatron_cli.data.labels import (
 )
 from ahpatron_cli.data.libsvm.reader import Chunk, Scan, SvmReader, Traits, scan
 from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler
+from ahpatron_cli.data.schema import Schema, listed
 from ahpatron_cli.data.source import Source, open_source
+from ahpatron_cli.data.tables import TableOptions, TableReader, is_table
 from ahpatron_cli.errors import UserError, bad_data, usage
 from ahpatron_cli.signals import StreamEnded, watch
 
@@ -56,6 +59,8 @@ class Preparation:
     """Whether rows without a label are accepted; their label is NaN."""
     allow_new_features: bool = False
     """Whether rows may have features that the model was not trained on."""
+    table: TableOptions = TableOptions()  # noqa: RUF009 - it cannot change
+    """Which columns of a table are what."""
 
     @property
     def learned(self) -> str:
@@ -73,6 +78,8 @@ class Known:
     dense: bool | None = None
     width: int = 0
     """Columns of the rows so far."""
+    schema: Schema | None = None
+    """What the columns of a table become."""
 
 
 @dataclass(frozen=True)
@@ -86,11 +93,14 @@ class Batch:
     """The line of the file that each example stands on."""
     stored: CsrRows
     """The rows as they stand in the file."""
+    ids: NDArray[np.object_] | None = None
+    """What identifies each example, if a column of a table does."""
 
     def part(self, part: slice) -> Batch:
         """Consecutive examples of this batch."""
         stored = self.stored.slice(part.start, part.stop)
-        return Batch(rows_of(self.rows, part), self.labels[part], self.lines[part], stored)
+        ids = None if self.ids is None else self.ids[part]
+        return Batch(rows_of(self.rows, part), self.labels[part], self.lines[part], stored, ids)
 
     def runs(self) -> Iterator[tuple[bool, Batch]]:
         """Runs of consecutive rows with labels (True) and without."""
@@ -184,6 +194,8 @@ class Dataset:
         """
         self._begin()
         self.width = self._known.width if self._known else 0
+        if self.traits.schema:  # which fixes it
+            self.width = max(self.width, self.traits.max_index + 1)
         waits = isinstance(self._examples, _Reading) and self._examples.waits
         for chunk, open_rounds in _aligned(
             self._examples.chunks(order), first_round % BLOCK, waits
@@ -196,7 +208,7 @@ class Dataset:
                     self._map().observe(part.labels, part.lines)
                 labels = self._map().encode(part.labels)
                 rows = self._as_played(replace(part.rows, width=self.width))
-                yield Batch(rows, labels, part.lines, part.rows)
+                yield Batch(rows, labels, part.lines, part.rows, part.ids)
 
     def _ended(self) -> bool:
         """Whether a signal ended the stream; figures that are due are given."""
@@ -314,16 +326,22 @@ class Dataset:
         """The labels by how they are played, as far as they were seen."""
         return self._map().labels()
 
-    def costs(self, by_label: Mapping[float, float]) -> tuple[float, ...] | None:
+    def costs(self, by_label: Mapping[float | str, float]) -> tuple[float, ...] | None:
         """The costs of examples in the order of `labels`; None if there are none."""
         if not by_label:
             return None
         labels = self.classes or self.labels()
-        unknown = [label for label in by_label if label not in labels]
-        if unknown:
-            known = ", ".join("others" if one is None else show(one) for one in labels[:5])
-            problem = f"--cost names the label {show(unknown[0])}, which the data do not have"
-            raise usage(problem, f"the labels are {known}")
+        if schema := self.traits.schema:
+            if unknown := [name for name in by_label if name not in schema.labels]:
+                problem = f"--cost names the label {unknown[0]}, which the data do not have"
+                raise usage(problem, f"the labels are {listed(schema.labels)}")
+            by_label = {schema.labels[name]: cost for name, cost in by_label.items()}
+        for label in by_label:
+            if label not in labels:
+                known = ", ".join("others" if one is None else show(one) for one in labels[:5])
+                name = label if isinstance(label, str) else show(label)
+                problem = f"--cost names the label {name}, which the data do not have"
+                raise usage(problem, f"the labels are {known}")
         return tuple(1.0 if one is None else by_label.get(one, 1.0) for one in labels)
 
     @property
@@ -355,16 +373,28 @@ class _Reading:
         preparation: Preparation,
         sha256: str | None = None,
         on_wait: Callable[[int], None] = lambda rows: None,
+        known: Known | None = None,
     ) -> None:
         """`sha256` is the hash of the file, if it is known from a reading before this one."""
         self._source = source
         self._expected = sha256
-        self._reader = SvmReader(
-            source,
-            max_features=preparation.max_features,
-            max_rows=preparation.limit,
-            may_lack_labels=preparation.may_lack_labels,
-        )
+        schema = known.schema if known else None
+        table, limit = preparation.table, preparation.limit
+        self._reader: SvmReader | TableReader
+        if schema or is_table(source, table):
+            if known and not schema:
+                problem = "this is a table, and the model was trained on LIBSVM text"
+                hint = "train a model on a table: `ahpatron run DATA --label COLUMN --save MODEL`"
+                raise bad_data(problem, source.name, hint=hint)
+            more = limit, preparation.may_lack_labels, preparation.warm_up, on_wait
+            self._reader = TableReader(source, table, schema, *more)
+        else:
+            self._reader = SvmReader(
+                source,
+                max_features=preparation.max_features,
+                max_rows=limit,
+                may_lack_labels=preparation.may_lack_labels,
+            )
         self._chunks = iter(self._reader)
         self._preparation, self._on_wait = preparation, on_wait
         self._scan: Scan | None = None
@@ -415,10 +445,14 @@ class _Reading:
     def _scanned(self) -> Scan | None:
         """What one look through the file finds; None if it cannot be read twice."""
         if self._scan is None and self._source.rereadable:
-            self._scan = scan(self._source.name, self._preparation.limit)
-            if self._scan.size != self._source.size:
+            if isinstance(self._reader, TableReader):
+                self._scan = self._reader.scan
+            else:
+                self._scan = scan(self._source.name, self._preparation.limit)
+            if self._scan and self._scan.size != self._source.size:
                 raise changed(self._source.name)
-            self._expected = self._expected or self._scan.sha256
+            if self._scan:
+                self._expected = self._expected or self._scan.sha256
         return self._scan
 
     @property
@@ -445,7 +479,7 @@ def stream(
 
     `on_wait` is called with the number of labelled rows before a warm-up waits for more of a pipe.
     """
-    reading = _Reading(source, preparation, on_wait=on_wait)
+    reading = _Reading(source, preparation, on_wait=on_wait, known=known)
     return Dataset(source.name, preparation, reading, known)
 
 
@@ -459,7 +493,7 @@ def load(
 
     `sha256` is the hash of the bytes that are expected, if the file was looked at before.
     """
-    rows = _Reading(source, preparation, sha256).gather()
+    rows = _Reading(source, preparation, sha256, known=known).gather()
     return Dataset(source.name, preparation, rows, known)
 
 

@@ -25,7 +25,7 @@ from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
-from ahpatron_cli.errors import ExitCode, Place, Remedy, UserError, bad_data
+from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data
 from ahpatron_cli.signals import StreamEnded, watch
 
 STDIN_NAME = "<stdin>"
@@ -53,8 +53,6 @@ FOREIGN_FORMATS: tuple[tuple[bytes, str, str | None], ...] = (
     (b"%PDF-", "a PDF document", None),
     (b"\x89HDF\r\n\x1a\n", "an HDF5 file", None),
     (b"\x93NUMPY", "a NumPy .npy array", None),
-    (b"PAR1", "a Parquet file", None),
-    (b"ARROW1", "an Arrow file", None),
     (b"MATLAB 5.0 MAT-file", "a MATLAB file", None),
     (b"\x89PNG\r\n\x1a\n", "a PNG image", None),
     (b"\xff\xd8\xff", "a JPEG image", None),
@@ -148,6 +146,11 @@ class Source:
             if self._pipe is not None and not any(magic.startswith(head) for magic in _MAGICS):
                 break
         return head
+
+    @property
+    def head(self) -> bytes:
+        """The first bytes, unpacked, as long as nothing was read."""
+        return self._unread
 
     @property
     def is_stdin(self) -> bool:
@@ -253,11 +256,9 @@ class Source:
         if found is None:
             return
         _, kind, command = found
-        hint: str | Remedy | None = TEXT_HINT if self._kind == LIBSVM else None
+        hint = TEXT_HINT if self._kind == LIBSVM else None
         if command is not None and not self.is_stdin:
-            unpack = Remedy("unpack it: ", command, shlex.quote(self.name))
-            first = f"unpack it first: `{unpack.command} > unpacked`"
-            hint = unpack if self._kind == LIBSVM else first
+            hint = f"unpack it: `{command} {shlex.quote(self.name)} > unpacked`"
         raise bad_data(f"{verb} {kind}, not {self._kind}", self.name, hint=hint)
 
 

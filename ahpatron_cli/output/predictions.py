@@ -6,20 +6,24 @@ import csv
 import io
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
+import msgspec
 import numpy as np
 
 from ahpatron_cli.atomic import Output, format_of_suffix, open_at, open_atomically
 from ahpatron_cli.core.tally import predicted
-from ahpatron_cli.data.labels import Labels, show
+from ahpatron_cli.data.csv_text import number
+from ahpatron_cli.data.labels import show
 from ahpatron_cli.errors import usage
 from ahpatron_cli.output.escape import spreadsheet_text
 
 if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
     from ahpatron_cli.core.rows import Floats, Integers
     from ahpatron_cli.runner import Played
 
@@ -46,7 +50,7 @@ class PredictionWriter:
         """Write the rows of a batch, and pass them on; those without a label are no rounds."""
         self._output.write(self._header)
         self._header = ""
-        start = _csv_cells(path, played.learner, played.repeat)
+        start = _csv_cells(spreadsheet_text(path), played.learner, played.repeat)
         number = played.first
         names = ["-1", "1"] if played.classes is None else list(map(show, played.classes))
         for begin in range(0, len(played.scores), ROUNDS_AT_ONCE):
@@ -92,52 +96,76 @@ class ScoreWriter:
     Several classes have a score each: CSV in a column `score_LABEL`, JSON as `scores`.
     """
 
-    def __init__(self, output: Output, format: str, labels: Labels, *, several: bool) -> None:
-        """`labels` are those of the model's data; `several`: name the data, too."""
+    def __init__(
+        self, output: Output, format: str, names: Sequence[str | None], *, several: bool
+    ) -> None:
+        """`names` are those of the model's labels; `several`: name the data, too."""
         self._output = output
         self._as_json = format == "jsonl"
-        other = f'"{OTHER}"' if self._as_json else OTHER
-        self._names = [other if one is None else show(one) for one in labels]
+        known = [OTHER if name is None else name for name in names]
+        text = _json_text if self._as_json else _csv_cells
+        self._names = [name if number(name) is not None else text(name) for name in known]
         self._several = several
-        scores = ["score"] if len(labels) == 2 else [f"score_{name}" for name in self._names]
-        columns = [*(["data"] if several else []), "line", "prediction", *scores]
-        self._header = "" if self._as_json else ",".join(columns) + "\n"
+        scores = ["score"] if len(names) == 2 else [f"score_{name}" for name in known]
+        self._columns = [*(["data"] if several else []), "line", "prediction", *scores]
 
-    def write(self, path: str, lines: Integers, scores: Floats) -> None:
-        """Write the scores of rows that stand on these lines of a file."""
-        if self._header:  # not before the first row: a refusal leaves standard output empty
-            self._output.write(self._header)
-            self._header = ""
+    def write(
+        self,
+        path: str,
+        lines: Integers,
+        scores: Floats,
+        ids: NDArray[np.object_] | None = None,
+        id_name: str | None = None,
+    ) -> None:
+        """Write the scores of rows, each with its line in the file, or with its id."""
+        key = id_name or "line"
+        keys = list(map(str, lines.tolist())) if ids is None else self._texts(ids.tolist())
+        if self._columns:  # not before the first row: a refusal leaves standard output empty
+            header = [key if name == "line" else name for name in self._columns]
+            self._output.write("" if self._as_json else _csv_cells(*header) + "\n")
+            self._columns = []
         start = "{" if self._as_json else ""
         if self._several:
-            start += f'"data": {json.dumps(path)}, ' if self._as_json else f"{_csv_cells(path)},"
+            start += (
+                f'"data": {json.dumps(path)}, '
+                if self._as_json
+                else f"{_csv_cells(spreadsheet_text(path))},"
+            )
         for begin in range(0, len(scores), ROUNDS_AT_ONCE):
             part = slice(begin, begin + ROUNDS_AT_ONCE)
             values = scores[part]
             found = values >= 0 if values.ndim == 1 else predicted(values)
-            columns = lines[part].tolist(), found.tolist(), values.tolist()
-            rows = zip(*columns, strict=True)
-            if self._as_json or values.ndim > 1:
-                form = self._json_line if self._as_json else self._csv_line
-                text = "".join([start + form(*row) for row in rows])
-            else:  # the usual case, without a call per row
-                names = self._names
-                text = "".join([f"{start}{line},{names[i]},{f!r}\n" for line, i, f in rows])
+            # the shortest text of each number, ten times as fast as by repr
+            numbers = msgspec.json.encode(values.tolist()).decode()[1:-1]
+            texts = numbers.split(",") if values.ndim == 1 else numbers[1:-1].split("],[")
+            rows = zip(keys[part], found.tolist(), texts, strict=True)
+            names = self._names
+            if self._as_json:
+                first = json.dumps(key)
+                last = '"score": %s' if values.ndim == 1 else '"scores": [%s]'
+                form = f'{start}{first}: %s, "prediction": %s, {last}}}\n'.replace("%%", "%")
+                text = "".join([form % (row, names[i], score) for row, i, score in rows])
+            else:
+                text = "".join([f"{start}{row},{names[i]},{score}\n" for row, i, score in rows])
             self._output.write(text)
         _pass_on(self._output)
 
-    def _csv_line(self, line: int, found: int, scores: list[float]) -> str:
-        return f"{line},{self._names[found]},{','.join(map(repr, scores))}\n"
+    def _texts(self, ids: list[str]) -> list[str]:
+        """Ids as cells; in JSON as strings, whatever they are."""
+        if self._as_json:
+            return list(map(_json_text, ids))
+        plain = not set(',"\r\n') & set("".join(ids))
+        return ids if plain else list(map(_csv_cells, ids))
 
-    def _json_line(self, line: int, found: int, score: float | list[float]) -> str:
-        name = "scores" if isinstance(score, list) else "score"
-        return f'"line": {line}, "prediction": {self._names[found]}, "{name}": {score!r}}}\n'
 
-
-def _csv_cells(path: str, *others: str | int) -> str:
+def _csv_cells(*cells: str | int) -> str:
     text = io.StringIO()
-    csv.writer(text).writerow([spreadsheet_text(path), *others])
-    return text.getvalue().rstrip("\r\n")
+    csv.writer(text, lineterminator="").writerow(cells)
+    return text.getvalue()
+
+
+def _json_text(text: str) -> str:
+    return json.dumps(text, ensure_ascii=False)
 
 
 def _pass_on(output: Output) -> None:

@@ -69,6 +69,8 @@ class Task:
             decides["prefix"] = data.prefix
         if data.costs:
             decides["costs"] = data.costs
+        if data.table:
+            decides["table"] = data.table
         if self.source != BUILT_IN_SOURCE:  # the others change with the algorithm's version
             decides["source"] = self.source
         text = json.dumps(decides, sort_keys=True, allow_nan=False)

@@ -128,7 +128,7 @@ def test_features_that_the_model_was_not_trained_on_are_refused(trained: Ahpatro
         (("m.npz", "word.svm"), 65, "word.svm:2"),
         (("m.npz", "third.svm"), 65, "write ? in place of labels that are not known"),
         (("m.npz", "huge.svm"), 65, "f(x) cannot be computed"),
-        (("m.npz", "data.csv"), 65, "this is CSV, not LIBSVM text"),
+        (("m.npz", "data.csv"), 65, "this is a table"),
         (("m.npz", "-", "-"), 2, "standard input (-) can be read only once"),
         (("m.npz", "train.svm", "--format", "json"), 2, "unknown format 'json'"),
         (("m.npz", "train.svm", "--out", "s.txt"), 2, "files ending in .txt cannot be written"),

@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -51,11 +51,14 @@ class Chunk:
     rows: CsrRows
     lines: Integers
     """The line number of each row, from 1."""
+    ids: NDArray[np.object_] | None = None
+    """What identifies each row, if a column of a table does."""
 
     def slice(self, start: int, stop: int) -> Chunk:
         """Rows `start` to `stop`, sharing memory with this one."""
         part = slice(start, stop)
-        return Chunk(self.labels[part], self.rows.slice(start, stop), self.lines[part])
+        ids = None if self.ids is None else self.ids[part]
+        return Chunk(self.labels[part], self.rows.slice(start, stop), self.lines[part], ids)
 
     @staticmethod
     def concatenate(chunks: Sequence[Chunk]) -> Chunk:
@@ -64,6 +67,7 @@ class Chunk:
             np.concatenate([chunk.labels for chunk in chunks]),
             CsrRows.concatenate([chunk.rows for chunk in chunks]),
             np.concatenate([chunk.lines for chunk in chunks]),
+            None if chunks[0].ids is None else np.concatenate([chunk.ids for chunk in chunks]),
         )
 
 
@@ -75,6 +79,10 @@ class Traits:
     zero_based: bool = False
     saw_qid: bool = False
     no_final_newline: bool = False
+    remarks: tuple[str, ...] = ()
+    """On the columns of a table."""
+    schema: Any = None
+    """What became of them: a `Schema`."""
 
     @property
     def features(self) -> int:
@@ -89,7 +97,7 @@ class Traits:
             "qid fields are ignored": self.saw_qid,
             "the last line has no line end: the file may be incomplete": self.no_final_newline,
         }
-        return tuple(note for note, holds in notes.items() if holds)
+        return (*self.remarks, *(note for note, holds in notes.items() if holds))
 
 
 class SvmReader:

@@ -43,6 +43,7 @@ class Player:
     learner : Learner
         A configuration; the pass works on a copy of it.
     kernel : Kernel, default=Gaussian()
+        Unless the learner has a kernel of its own.
     seed : sequence of int
         Seed of the learner's random generator.
     horizon : int, optional
@@ -97,7 +98,7 @@ class Player:
         self.learner.rng = np.random.default_rng(seed)
         for name in ("update_below", "next_call"):  # in the object they are read more quickly
             setattr(self.learner, name, getattr(self.learner, name))
-        self.kernel = Gaussian() if kernel is None else kernel
+        self.kernel = self.learner.own_kernel or (Gaussian() if kernel is None else kernel)
         self.tally = self.new_tally()
         self._block, self._rounds = block, 0
         self._centre: Floats | None = None
@@ -270,7 +271,8 @@ class Player:
         """Continue the open block with the successor of f."""
         f, self.f = self.f, self.f.successor
         f.successor = None
-        f.close()
+        if f is not self.f:  # else the update has closed it
+            f.close()
         self.f.open(f.block)
         return self.f
 

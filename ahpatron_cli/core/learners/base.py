@@ -65,6 +65,8 @@ class Learner(Declared, Stateful):
     """Attributes that are statistics of a pass."""
     successors: ClassVar[tuple[type[Hypothesis], ...]] = ()
     """Classes that f may become by `f.successor`."""
+    own_kernel: ClassVar[Kernel | None] = None
+    """The kernel, if the learner does not take any other."""
     update_below = 0.0
     next_call = math.inf
     round = 0

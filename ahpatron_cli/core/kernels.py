@@ -161,25 +161,22 @@ class Matern(Kernel):
         """κ at these √3·‖s - x‖, in their place."""
         (w, c), *finer = self.scales
         distances *= -1.0 / c
-        if not finer:
-            return _matern(distances, w, largest / c, LOWEST)
-        # where the finer scale is below exp(-350), it is nothing compared with the wider one
-        fine = [_matern(distances * (c / b), v, largest / b, -350.0) for v, b in finer]
-        kappa = _matern(distances, w, largest / c, LOWEST)
+        fine = [_matern(distances * (c / b), v, largest / b) for v, b in finer]
+        kappa = _matern(distances, w, largest / c)
         for part in fine:
             kappa += part
         return kappa
 
     def slopes(self, distances: Floats) -> Floats:
         """`ρ = Σ_k 3·w_k/c_k²·exp(-q_k)`: the gradient of κ(s, ·) at x is ρ·(s - x)."""
-        parts = (3 * w / c**2 * np.exp(np.maximum(distances / -c, -350)) for w, c in self.scales)
+        parts = (3 * w / c**2 * np.exp(np.maximum(distances / -c, LOWEST)) for w, c in self.scales)
         return np.asarray(sum(parts))
 
 
-def _matern(exponents: Floats, weight: float, largest: float, lowest: float) -> Floats:
-    """`w·(1 - e)·exp(e)` in place of exponents e; those below `lowest` count as `lowest`."""
-    if largest > -lowest:
-        np.maximum(exponents, lowest, out=exponents)
+def _matern(exponents: Floats, weight: float, largest: float) -> Floats:
+    """`w·(1 - e)·exp(e)` in place of exponents e, whose sizes are at most `largest`."""
+    if largest > -LOWEST:
+        np.maximum(exponents, LOWEST, out=exponents)
     powers = np.exp(exponents)
     exponents -= 1.0
     exponents *= -weight

@@ -42,8 +42,8 @@ from ahpatron_cli.core.learners.projectron import Projectron, ProjectronPlusPlus
 __all__ = [
     "AVP", "BSGD", "FOGD", "KRLS", "NOGD", "POMDR", "REGISTRY", "Ahpatron", "AhpatronPlus", "Alma",
     "Arow", "Bogd", "BogdPlusPlus", "BpaS", "BudgetPerceptron", "Forgetron", "Learner", "Metron",
-    "Norma", "Perceptron", "Polk", "Projectron", "ProjectronPlusPlus", "RandomBudgetPerceptron", "Silk",
-    "SkeGD", "TighterPerceptron", "find_learner", "learner_source", "register",
+    "Norma", "Perceptron", "Polk", "Projectron", "ProjectronPlusPlus", "RandomBudgetPerceptron",
+    "Silk", "SkeGD", "TighterPerceptron", "find_learner", "learner_source", "register",
 ]
 # fmt: on
 

@@ -209,8 +209,8 @@ class SecondOrderLearner(Learner):
     wrong = 1
     page = 0.0  # g
     restarts = 0
-    kept = ("birth", "next_seen", "loss", "wrong", "page", "restarts", "_reset_rounds")
-    reports = ("restarts",)
+    kept: ClassVar[Any] = "birth", "next_seen", "loss", "wrong", "page", "restarts", "_reset_rounds"
+    reports: ClassVar[tuple[str, ...]] = ("restarts",)
     _reset_rounds = np.empty(0, dtype=np.int64)
 
     def check(self, state: StateReader) -> None:

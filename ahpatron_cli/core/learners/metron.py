@@ -141,27 +141,26 @@ class Metric(Stateful):
         variance = np.maximum(mean - (self.total / rounds) ** 2, 0.0)
         variance[variance <= CONSTANT * mean] = 0.0
         on = variance > 0
-        features = np.count_nonzero(on)
-        self.relevance, self.other = np.zeros(len(on)), 1.0
+        features = int(np.count_nonzero(on))
         if not features:
-            self.weights = np.ones(len(on))
+            self.relevance, self.weights, self.other = np.zeros(len(on)), np.ones(len(on)), 1.0
             return
         spread = variance * rounds / np.maximum(self.count, 1.0)  # among the non-zeros
-        spread[~on] = typical = spread[on].mean()
+        spread[~on] = typical = float(spread[on].mean())
         base, shares = 1.0 / features, np.full(len(on), 1.0 / features)
         if slopes is not None:
             gradients = self._gradients(slopes, a, points) * self.weights**2 * spread
             total = gradients[on].sum()
             if 0 < total < math.inf:
-                prior = SHRINK * features
-                equal = prior / (prior + math.sqrt(max(a.shape[1] - 1, 1)) * rounds)
-                equal = max(LEAST, equal)
+                slow = SHRINK * features
+                rounds_of_all = math.sqrt(max(a.shape[1] - 1, 1)) * rounds
+                equal = max(LEAST, slow / (slow + rounds_of_all))  # λ
                 base *= equal
                 shares = (1 - equal) * gradients / total + base
         weights = np.sqrt(shares / spread)
         norm = math.sqrt(float(variance @ weights**2))
         self.weights, self.other = weights / norm, math.sqrt(base / typical) / norm
-        self.relevance[on] = shares[on] / shares[on].sum()
+        self.relevance = np.where(on, shares, 0.0)
 
     def _gradients(self, slopes: Floats, a: Floats, points: Any) -> Floats:
         """Mean over S of the squared gradients by column, without P, summed over classes."""
@@ -351,7 +350,8 @@ def span(K: Floats, tolerance: float) -> tuple[Floats, Integers]:
 
     L is the Cholesky factor of K[kept, kept]; the distance is that to the span of those before.
     """
-    rows, kept, left = np.empty_like(K), [], K.diagonal().copy()
+    rows, left = np.empty_like(K), K.diagonal().copy()
+    kept: list[int] = []
     for i in range(len(K)):
         squared = left.item(i)
         if squared > tolerance:
@@ -417,7 +417,7 @@ class Metron(SecondOrderLearner):
         super().begin(kernel, classes)
         return MetricExpansion(self.budget, classes)
 
-    def update(self, f: MetricExpansion, y: Any, margin: float) -> bool:
+    def update(self, f: Any, y: Any, margin: float) -> bool:
         updated = False
         if not f.scales:
             f.put_aside(float(y.argmax()) if f.classes else y, self.weight)

@@ -201,7 +201,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
     def _begin(self, classes: NDArray[Any], rows: Rows, horizon: int | None) -> int:
         """Make a new player; the seed of all that is random."""
         setup = self._setup()
-        if setup.auto_sigma:
+        if setup.auto_sigma and setup.kernel:
             found = median_sigma(rows, setup.kernel)
             if isinstance(found, str):
                 raise ValueError(f"sigma='auto' cannot choose: {found}")
@@ -239,16 +239,19 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         if twice := given.keys() & others.keys():
             raise ValueError(f"{min(twice)} is given twice, by itself and in params")
         given.update(others)
-        learner_specs, kernel_specs = REGISTRY[self.learner].specs(), KERNELS[self.kernel].specs()
+        own = REGISTRY[self.learner].own_kernel
+        learner_specs = REGISTRY[self.learner].specs()
+        kernel_specs = {} if own else KERNELS[self.kernel].specs()
         if unknown := given.keys() - learner_specs.keys() - kernel_specs.keys():
+            kernel = "its own" if own else f"the {self.kernel}"
             raise ValueError(
-                f"{self.learner} with the {self.kernel} kernel has no parameter {min(unknown)!r}: "
+                f"{self.learner} with {kernel} kernel has no parameter {min(unknown)!r}: "
                 f"one of {', '.join([*learner_specs, *kernel_specs])}"
             )
         return Setup(
             self.learner,
             {name: given[name] for name in learner_specs if given.get(name) is not None},
-            self.kernel,
+            None if own else self.kernel,
             {name: given[name] for name in kernel_specs if given.get(name) is not None},
         )
 

@@ -112,6 +112,10 @@ class RunRecord:
     """After `--resume` all other counts are those of the whole stream since its first round."""
     restarts: int | None = None
     """How often learning started anew; null for learners that never do that."""
+    metric_changes: int | None = None
+    """How often metron changed its metric; null for other learners, as is the next."""
+    effective_features: float | None = None
+    """Effective number of features: exp of the entropy of their relevances."""
     metrics: Metrics | None = None
     """Only if they were asked for."""
     classes: tuple[float, ...] | None = None
@@ -272,7 +276,7 @@ def runs_to_json(report: Report) -> list[Json]:
 
 def run_to_json(run: RunRecord) -> Json:
     """One element of `runs`; metrics only if they were asked for, classes if there are several."""
-    document = asdict(run) | {"params": plain_params(run.params)}
+    document = asdict(run) | {"params": json_params(run.params)}
     if run.classes is not None:
         document["classes"] = [whole(label) for label in run.classes]
     optional = ("metrics", "classes", "confusion", "window", "fading", "drifts", "costs")
@@ -283,7 +287,13 @@ def run_to_json(run: RunRecord) -> Json:
 
 def summary_to_json(line: SummaryRecord) -> Json:
     """One element of `summary`."""
-    return asdict(line) | {"params": plain_params(line.params)}
+    return asdict(line) | {"params": json_params(line.params)}
+
+
+def json_params(params: Mapping[str, ParamValue]) -> dict[str, ParamValue | None]:
+    """Parameters in JSON; kernel and σ are null for a learner with a kernel of its own."""
+    own = {} if "kernel" in params else {"kernel": None, "sigma": None}
+    return own | plain_params(params)
 
 
 def plain_params(params: Mapping[str, ParamValue]) -> dict[str, ParamValue]:

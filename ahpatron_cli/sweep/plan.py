@@ -20,11 +20,11 @@ from ahpatron_cli.data.source import STDIN_NAME, open_source
 from ahpatron_cli.errors import ExitCode, Place, UserError, one_of, usage
 from ahpatron_cli.numbers import counted
 from ahpatron_cli.records import DataRecord, ParamValue, grouped
-from ahpatron_cli.runner import Setup, suggested_sigma
+from ahpatron_cli.runner import Setup, all_params, suggested_sigma
 from ahpatron_cli.sweep import grid, summary
 from ahpatron_cli.sweep.config import Config, File, read_config
 from ahpatron_cli.sweep.summary import Criterion, Setting, TrialData, TrialRecord
-from ahpatron_cli.sweep.trial import Task, all_params
+from ahpatron_cli.sweep.trial import Task
 
 MOST_TRIALS = 1_000_000
 
@@ -93,7 +93,9 @@ class Plan:
                 costs=tuple(sorted(self.costs.items())),
             )
             where = str(Path(file.path).absolute()), done
-            whole = [(setup, all_params(setup), learner_source(setup.kind)) for setup in setups]
+            whole = [
+                (setup, all_params(*setup.build()), learner_source(setup.kind)) for setup in setups
+            ]
             # order by order, so that a sweep cut short is comparable
             for repeat in range(self.repeats):
                 for setup, params, kind in whole:
@@ -157,6 +159,7 @@ def make_plan(
         # also of learners not played now
         grid.check_names(layer, list(REGISTRY), kernel, every=True)
     typed_choices, more = grid.typed_layer(named, words, learners, kernel)
+    more += grid.own_kernel_remarks(learners, options["scale"], typed_kernel="kernel" in typed)
     positive = options["positive"]
     repeats, shuffle = options["repeats"], options["shuffle"]
     shuffled = repeats > 1 if shuffle is None else shuffle
@@ -190,13 +193,15 @@ def run_command(data: TrialData, setting: Setting) -> str | None:
     """The `ahpatron run` that plays a setting of a sweep again; None for a learner in a file."""
     params = dict(setting.params)
     kernel = str(params.pop("kernel", ""))
-    if setting.learner not in REGISTRY or kernel not in KERNELS:
+    own = setting.learner in REGISTRY and REGISTRY[setting.learner].own_kernel
+    if setting.learner not in REGISTRY or not (own or kernel in KERNELS):
         return None
     words = ["ahpatron", "run", data.record.path, "-l", setting.learner]
-    words += ["--kernel", kernel] if kernel != "gaussian" else []
+    words += ["--kernel", kernel] if kernel not in ("gaussian", "") else []
     if params.get("horizon") == data.record.rounds:
         del params["horizon"]  # `run` finds it, too
-    for kind in (KERNELS[kernel], REGISTRY[setting.learner]):
+    kinds = [*([] if own else [KERNELS[kernel]]), REGISTRY[setting.learner]]
+    for kind in kinds:
         for name, value in _chosen_params(kind, params).items():
             words += [f"--{name}", str(value)] if name in _NAMED else ["-p", f"{name}={value}"]
     for name, text in data.options:

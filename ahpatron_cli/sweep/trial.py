@@ -36,7 +36,7 @@ class Task:
     seed: int
     repeat: int
     params: Mapping[str, ParamValue]
-    """What `all_params` says of the setup."""
+    """All of the setup with defaults; those that follow from T are fixed by the data."""
     path: str
     """Where the worker finds the file; absolute."""
     preparation: Preparation
@@ -76,12 +76,6 @@ class Task:
         params = run.params if run else self.params
         who = self.setup.learner, params, self.seed, self.repeat
         return TrialRecord(self.id, self.data, *who, run, error, wall)
-
-
-def all_params(setup: Setup) -> dict[str, ParamValue]:
-    """All parameters with defaults; those that follow from T are fixed by the data."""
-    learner, kernel = setup.build()
-    return {"kernel": kernel.name, **kernel.params(), **learner.params()}
 
 
 def play(task: Task) -> TrialRecord:

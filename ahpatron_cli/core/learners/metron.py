@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -185,6 +186,18 @@ class Metric(Stateful):
         """Effective number of features: exp of the entropy of the relevances."""
         shares = self.relevance[self.relevance > 0]
         return math.exp(-float(shares @ np.log(shares))) if len(shares) else 0.0
+
+
+def most_relevant(fs: Sequence[Any], most: int) -> list[tuple[int, float]]:
+    """Columns with the largest relevance, and this: the mean over all f that have a metric."""
+    metrics = [f.metric for f in fs if isinstance(f, MetricExpansion)]
+    shares: dict[int, float] = {}
+    for metric in metrics:
+        pairs = zip(metric.columns.tolist(), metric.relevance.tolist(), strict=True)
+        for column, share in pairs:
+            shares[column] = shares.get(column, 0.0) + share / len(metrics)
+    ranked = sorted(shares.items(), key=lambda one: (-one[1], one[0]))
+    return [(column, share) for column, share in ranked[:most] if share > 0]
 
 
 def _times(points: SparsePoints, factors: Floats) -> SparsePoints:
@@ -416,6 +429,10 @@ class Metron(SecondOrderLearner):
     def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> MetricExpansion:
         super().begin(kernel, classes)
         return MetricExpansion(self.budget, classes)
+
+    def statistics(self) -> dict[str, int | float | None]:
+        found = super().statistics()
+        return found | {"effective_features": self.effective_features or None}
 
     def update(self, f: Any, y: Any, margin: float) -> bool:
         updated = False

@@ -49,7 +49,8 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         Parameters of the learner or the kernel; None is its default. One that neither has is an
         error. `horizon` is the number of rounds, for learners whose defaults depend on it: `fit`
         sets it, `partial_fit` cannot. `sigma="auto"` is the median distance between the first
-        1,000 rows that are fitted, of the first piece with `partial_fit`; see `sigma_`.
+        1,000 rows that are fitted, of the first piece with `partial_fit`; see `sigma_`. Kernel and
+        σ have no effect on a learner with a kernel of its own (metron).
     params : dict or None
         Other parameters of the learner and the kernel, by name.
     n_passes : int
@@ -239,20 +240,20 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         if twice := given.keys() & others.keys():
             raise ValueError(f"{min(twice)} is given twice, by itself and in params")
         given.update(others)
-        own = REGISTRY[self.learner].own_kernel
-        learner_specs = REGISTRY[self.learner].specs()
-        kernel_specs = {} if own else KERNELS[self.kernel].specs()
+        learner_specs, kernel_specs = REGISTRY[self.learner].specs(), KERNELS[self.kernel].specs()
         if unknown := given.keys() - learner_specs.keys() - kernel_specs.keys():
-            kernel = "its own" if own else f"the {self.kernel}"
             raise ValueError(
-                f"{self.learner} with {kernel} kernel has no parameter {min(unknown)!r}: "
+                f"{self.learner} with the {self.kernel} kernel has no parameter {min(unknown)!r}: "
                 f"one of {', '.join([*learner_specs, *kernel_specs])}"
             )
+        own = REGISTRY[self.learner].own_kernel is not None
         return Setup(
             self.learner,
             {name: given[name] for name in learner_specs if given.get(name) is not None},
             None if own else self.kernel,
-            {name: given[name] for name in kernel_specs if given.get(name) is not None},
+            {}
+            if own
+            else {name: given[name] for name in kernel_specs if given.get(name) is not None},
         )
 
     def _feed(self, rows: Rows, encoded: Floats, order: Integers | None = None) -> Floats:

@@ -125,15 +125,18 @@ def expand(
 
 def kernel_specs(kernel: str, learners: Sequence[str]) -> Mapping[str, Spec]:
     """Parameters of the kernel; none if all learners have a kernel of their own."""
-    all_own = all(find_learner(learner).own_kernel for learner in learners)
-    return {} if all_own else KERNELS[kernel].specs()
+    return {} if _all_own(learners) else KERNELS[kernel].specs()
+
+
+def _all_own(learners: Sequence[str]) -> bool:
+    return all(find_learner(learner).own_kernel for learner in learners)
 
 
 def own_kernel_remarks(learners: Sequence[str], scale: str, *, typed_kernel: bool) -> list[str]:
     """Remarks on options that learners with a kernel of their own do not need."""
     own = [learner_name(one) for one in learners if find_learner(one).own_kernel]
     remarks = []
-    if typed_kernel and len(own) == len(learners):
+    if typed_kernel and _all_own(learners):
         remarks.append(f"--kernel has no effect: {' and '.join(own)} has its own kernel")
     if own and scale != "none":
         remarks.append(f"--scale {scale} is applied, but {' and '.join(own)} does not need it")
@@ -297,12 +300,11 @@ def typed_layer(
     for name, text in named.items():
         if text is None:
             continue
-        specs = kernel_specs(kernel, learners)
-        if _owners(name, learners) or name in specs:
+        if _owners(name, learners) or name in kernel_specs(kernel, learners):
             made.append(Choice(None, name, (text,), f"--{name}"))
             continue
         owner = " and ".join(map(learner_name, learners))
-        if specs and any(name in kind.specs() for kind in KERNELS.values()):
+        if any(name in one.specs() for one in KERNELS.values()) and not _all_own(learners):
             owner = f"the {kernel} kernel"
         remarks.append(f"--{name} has no effect: {owner} has no such parameter")
     for flag, given in words.items():

@@ -17,10 +17,9 @@ from threadpoolctl import ThreadpoolController
 
 from ahpatron_cli.core import KERNELS, REGISTRY, Player
 from ahpatron_cli.core.errors import LimitReachedError, NumericalError, ParameterError
-from ahpatron_cli.core.multiclass import MAX_CLASSES, make_player
 from ahpatron_cli.core.parameters import Value
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, rows_from
-from ahpatron_cli.core.tally import predicted
+from ahpatron_cli.core.tally import MAX_CLASSES, predicted
 from ahpatron_cli.data.cache import CompactRows
 from ahpatron_cli.data.dataset import DENSE_WIDTH, Dataset, Known, Preparation
 from ahpatron_cli.data.geometry import median_sigma
@@ -213,7 +212,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         try:
             own = generator_seed(seed, 0, setup.learner)
-            self.player_: Player = make_player(
+            self.player_: Player = Player(
                 *setup.build(), classes=len(classes), seed=own, horizon=horizon
             )
         except ParameterError as error:
@@ -329,7 +328,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
         None where f is not made of examples.
         """
-        size: int | None = self.player_.f.size
+        size: int | None = self.player_.size
         return size
 
     def __sklearn_is_fitted__(self) -> bool:

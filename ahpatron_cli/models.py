@@ -26,8 +26,8 @@ from ahpatron_cli.atomic import is_device, write_atomically
 from ahpatron_cli.core import ALGORITHM, KERNELS, REGISTRY, find_learner, learner_source
 from ahpatron_cli.core.errors import NumericalError, ParameterError, StateError
 from ahpatron_cli.core.learners import GUIDE
-from ahpatron_cli.core.multiclass import MAX_CLASSES
 from ahpatron_cli.core.state import State, StateReader
+from ahpatron_cli.core.tally import MAX_CLASSES
 from ahpatron_cli.data import npz
 from ahpatron_cli.data.dataset import Batch, Dataset, Known, Preparation, Trail
 from ahpatron_cli.data.scaling import LEARNED_SCALES, SCALES, Scaler

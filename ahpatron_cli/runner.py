@@ -11,10 +11,9 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ahpatron_cli.core import KERNELS, Kernel, Learner
+from ahpatron_cli.core import KERNELS, Kernel, Learner, Player, Tally
 from ahpatron_cli.core.errors import LimitReachedError, NumericalError, ParameterError
 from ahpatron_cli.core.learners import find_learner
-from ahpatron_cli.core.multiclass import make_player
 from ahpatron_cli.core.numerics import NEAR_TIE
 from ahpatron_cli.core.rows import Floats, Integers, Rows
 from ahpatron_cli.core.state import State
@@ -36,7 +35,7 @@ SCALE_HINT = (
 )
 NUMERICAL_HINTS = {
     "norm": "choose another `-p step=` or `-p radius=`",
-    "width": "use `-p maintenance=remove`",
+    "width": "such rows can be used if the first rows are sparse; bsgd: `-p maintenance=remove`",
 }
 AUTO = "auto"
 """In place of σ: to be chosen from the first rows of each file."""
@@ -199,7 +198,7 @@ class Pass:
         self.repeat = repeat
         self._path = path
         self._classes = classes
-        self._player = make_player(
+        self._player = Player(
             *setup.build(),
             classes=len(classes or (-1, 1)),
             seed=generator_seed(seed, repeat, setup.learner),
@@ -213,7 +212,7 @@ class Pass:
         self._resumed = state is not None and not same_file
         self._frozen = frozen
         if frozen:
-            self._player.tally = self._player.new_tally()
+            self._player.tally = Tally.of(self._player.classes)
         self._before = replace(self._player.tally)
         self._curve = _CurvePoints(self.rounds, self.mistakes)
         self._recent: RecentMistakes | None = None
@@ -306,8 +305,7 @@ class Pass:
         metrics with one learner per class."""
         from ahpatron_cli.core.learners.metron import most_relevant
 
-        players = getattr(self._player, "players", [self._player])
-        return most_relevant([one.f for one in players], MOST_RELEVANT)
+        return most_relevant([loop.f for loop in self._player.loops], MOST_RELEVANT)
 
     def result(self) -> PassResult:
         """What came out."""
@@ -337,8 +335,8 @@ class Pass:
             metric_changes=_count(found.get("metric_changes")),
             effective_features=found.get("effective_features"),
             zeta=found.get("zeta"),
-            support_size=player.f.size,
-            norm=player.f.norm,
+            support_size=player.size,
+            norm=player.norm,
             near_ties=tally.near_ties,
             seconds=tally.seconds,
             **by_class,

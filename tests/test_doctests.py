@@ -11,7 +11,6 @@ NAMES = {
     "ahpatron_cli.core.engine": ("Player", "play"),
     "ahpatron_cli.core.kernels": ("Gaussian",),
     "ahpatron_cli.core.learners.base": ("Learner",),
-    "ahpatron_cli.core.multiclass": ("make_player",),
     "ahpatron_cli.core.rows": ("CsrRows",),
     "ahpatron_cli.core.tally": ("predicted",),
     "ahpatron_cli.estimator": ("OnlineKernelClassifier",),

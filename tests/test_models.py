@@ -15,7 +15,6 @@ import numpy as np
 import pytest
 
 from ahpatron_cli.core import KERNELS, REGISTRY, Player
-from ahpatron_cli.core.multiclass import make_player
 from ahpatron_cli.core.rows import Rows, rows_of
 from ahpatron_cli.core.state import Stateful
 from ahpatron_cli.data.npz import is_archive
@@ -74,12 +73,12 @@ def resumed(path: Path, one: Player) -> Player:
     header = model.header
     learner = REGISTRY[header.learner](**header.params)
     kernel = KERNELS[header.kernel](**header.kernel_params) if header.kernel else None
-    other = make_player(learner, kernel, classes=max(2, *one.shape, 0), seed=(99,), horizon=None)
+    other = Player(learner, kernel, classes=one.classes, seed=(99,), horizon=None)
     return other.load_state_dict(model.state)
 
 
 def labels_for(one: Player) -> np.ndarray:
-    return class_labels(*one.shape) if one.shape else STREAM.y
+    return STREAM.y if one.classes == 2 else class_labels(one.classes)
 
 
 def counts(one: Player) -> list[float]:
@@ -166,7 +165,7 @@ class Bomb:
 PICKLE = npy(np.array([Bomb()], dtype=object), allow_pickle=True)
 HUGE = b"\x93NUMPY\x01\x00" + struct.pack("<H", 118)
 HUGE += b"{'descr': '<f8', 'fortran_order': False, 'shape': (4000000000,), }".ljust(117) + b"\n"
-F = "state.pass.f."
+F = "state.loops.0.f."
 
 
 def reheaded(content: bytes, name: str, old: bytes, new: bytes) -> bytes:
@@ -322,7 +321,7 @@ CHANGES: dict[str, Change] = {
     "a list for a number": state_with(f"{TALLY}rounds", [1]),
     "more state": state_with(f"{F}more", None),
     "more arrays": state_with(f"{F}more", np.zeros(3)),
-    "a state in two places": state_with("state.pass.f", "x"),
+    "a state in two places": state_with("state.loops.0.f", "x"),
     "a value in a value": state_with(f"{F}square.more", 1.0),
     "a number and an array of one name": header_with(**{f"state__{F}a": 1.0}),
     "an unknown class": state_with(f"{F}class", "Nothing"),
@@ -335,7 +334,7 @@ CHANGES: dict[str, Change] = {
     "another expansion": state_with(f"{F}class", "SupportExpansion"),
     "a base class for f": state_with(f"{F}class", "Hypothesis"),
     "a learner for f": state_with(f"{F}class", "Perceptron"),
-    "another class of the learner": state_with("state.pass.learner.class", "AhpatronPlus"),
+    "another class of the learner": state_with("state.loops.0.learner.class", "AhpatronPlus"),
     "an expansion for examples": state_with(f"{F}points.class", "Expansion"),
     "a base class for examples": state_with(f"{F}points.class", "Points"),
     "sparse examples": state_with(f"{F}points.class", "SparsePoints"),
@@ -353,9 +352,9 @@ CHANGES: dict[str, Change] = {
     "no centre": state_with("state.centre", None),
     "a stream that is sparse": state_with("state.sparse", 1),
     "a stream that is neither dense nor sparse": state_with("state.sparse", None),
-    "a random generator of words": state_with("state.pass.random.state", "x"),
-    "a random generator that is too large": state_with("state.pass.random.inc", 2**128),
-    "a random generator that is missing": state_with("state.pass.random.inc", ...),
+    "a random generator of words": state_with("state.loops.0.random.state", "x"),
+    "a random generator that is too large": state_with("state.loops.0.random.inc", 2**128),
+    "a random generator that is missing": state_with("state.loops.0.random.inc", ...),
 }
 OF_OTHERS: dict[str, tuple[dict[str, Any], Change]] = {
     "more rounds than the memory": (
@@ -551,7 +550,7 @@ def test_a_bug_of_ours_is_not_called_damage(
 WRONG_NUMBERS: tuple[Any, ...] = ("x", -1, -1.0, None, 0, "nan", 1e308)
 MORE_WRONG_NUMBERS: tuple[Any, ...] = ("", 0.0, 2**60, -(2**40), -1e308, "inf", 1e-300, ...)
 WRONG_CLASSES = ("Nothing", "DensePoints", "Linear", "Perceptron", "Hypothesis", None)
-COUNTS = ("state.tally.", "state.pass.random.")
+COUNTS = ("state.tally.", "state.loops.0.random.")
 """These are the same for all learners."""
 
 

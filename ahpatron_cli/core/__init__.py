@@ -23,7 +23,6 @@ from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.kernels import KERNELS, Gaussian, Kernel, Laplacian, Linear, Polynomial
 from ahpatron_cli.core.learners import *  # noqa: F403
 from ahpatron_cli.core.learners import __all__ as _learners
-from ahpatron_cli.core.multiclass import make_player
 from ahpatron_cli.core.numerics import HINGE, cancelled, first_smallest, under, up_to
 from ahpatron_cli.core.parameters import choice, integer, real
 from ahpatron_cli.core.rows import CsrRows
@@ -35,7 +34,7 @@ __all__ = [
     "ALGORITHM", "BLOCK", "HINGE", "KERNELS", "CsrRows", "Expansion", "Gaussian", "Kernel",
     "Laplacian", "LearnerLoadError", "LimitReachedError", "Linear", "NumericalError",
     "ParameterError", "Player", "Polynomial", "PrunedExpansion", "SpanExpansion", "StateError",
-    "Tally", "cancelled", "choice", "first_smallest", "integer", "make_player", "mistaken", "play",
+    "Tally", "cancelled", "choice", "first_smallest", "integer", "mistaken", "play",
     "predicted", "real", "under", "up_to",
 ]
 # fmt: on

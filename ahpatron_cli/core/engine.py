@@ -11,10 +11,10 @@ of the stream, or where a piece of it ends.
 
 from __future__ import annotations
 
-import copy
 import math
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
@@ -23,16 +23,155 @@ from numpy.typing import ArrayLike
 from ahpatron_cli.core.errors import NumericalError, ParameterError
 from ahpatron_cli.core.expansion import Hypothesis
 from ahpatron_cli.core.kernels import Gaussian, Kernel
-from ahpatron_cli.core.learners.base import Learner
-from ahpatron_cli.core.points import Points
+from ahpatron_cli.core.learners.base import SHARED, Learner
+from ahpatron_cli.core.points import NARROW, Points
 from ahpatron_cli.core.rows import CsrRows, Floats, Rows, as_double, compressed, rows_from, rows_of
 from ahpatron_cli.core.state import State, StateReader
-from ahpatron_cli.core.tally import Tally
+from ahpatron_cli.core.tally import Tally, class_margins
 
 ALGORITHM = 7
 """Version of the learners: raised whenever one may count differently on the same stream."""
 BLOCK = 64
 """Rounds per block. Counts do not depend on it; bits may, so it is fixed for a version."""
+LOOK_AHEAD = 8
+"""Rounds of several classes whose margins are compared at once."""
+
+
+class Loop:
+    """The loop over the rounds of a block, for one learner and its f.
+
+    `classes` is () for labels -1 and +1, or (k,) for k classes on one S, with labels 0, 1, …. Then
+    f has a column per class and y is a direction: +1 for the true class, -1 for the best other
+    class, 0 elsewhere. The margin is y·f(x), so an update reads the same in both cases.
+    """
+
+    def __init__(
+        self, learner: Learner, kernel: Kernel, classes: tuple[int, ...], seed: Sequence[int]
+    ) -> None:
+        self.learner, self.classes = learner, classes
+        learner.rng = np.random.default_rng(seed)
+        for name in ("update_below", "next_call"):  # in the object they are read more quickly
+            setattr(learner, name, getattr(learner, name))
+        self.f: Any = learner.begin(kernel, classes) if classes else learner.begin(kernel)
+
+    def run(
+        self, block: Points, labels: Floats, weights: Floats | None, first: int
+    ) -> tuple[Any, int, int]:
+        """Run a block from round `first` on.
+
+        Returns f(x) of each round, as predicted, the number of updates, and of those with a
+        positive margin.
+        """
+        self.learner.weight = 1.0
+        self.f.open(block)
+        try:
+            run = self._run_classes if self.classes else self._run_two_classes
+            counted = run(labels, None if weights is None else weights.tolist(), first)
+            self.learner.observe(block)
+        finally:
+            self.f.close()
+        scores = counted[0]
+        if not math.isfinite(sum(scores) if isinstance(scores, list) else scores.sum()):
+            _check_finite(np.array(scores))
+        return counted
+
+    def _run_two_classes(
+        self, labels: Floats, weights: list[float] | None, first: int
+    ) -> tuple[list[float], int, int]:
+        learner, f, update = self.learner, self.f, self.learner.update
+        scores = [0.0] * len(labels)
+        updates = margin_updates = 0
+        values, noise, scale, empty = f.values, f.noise, f.scale, f.size == 0
+        below, call = learner.update_below, learner.next_call - first
+        for t, y in enumerate(labels.tolist()):
+            value = values[t]
+            if -noise <= value <= noise:  # perhaps a sum that cancelled
+                value = f.careful(t)
+            scores[t] = value = value * scale
+            margin = y * value
+            if margin < below or margin == 0.0 > y or empty or t == call:
+                learner.round, f.t = first + t, t
+                if weights is not None:
+                    learner.weight = weights[t]
+                if update(f, y, margin) is not False:
+                    updates += 1
+                    if margin > 0.0:
+                        margin_updates += 1
+                if f.successor is not None:
+                    f = self._succeed()
+                values, noise, scale, empty = f.values, f.noise, f.scale, f.size == 0
+                below, call = learner.update_below, learner.next_call - first
+        return scores, updates, margin_updates
+
+    def _run_classes(
+        self, labels: Floats, weights: list[float] | None, first: int
+    ) -> tuple[Floats, int, int]:
+        learner, f, rounds = self.learner, self.f, len(labels)
+        scores = np.empty((rounds, *self.classes))
+        updates = margin_updates = t = 0
+        while t < rounds:
+            ahead = 1 if learner.update_below == math.inf else LOOK_AHEAD
+            stop = min(t + ahead, rounds)
+            scores[t:stop] = values = f.class_values(t, stop)
+            margins, rivals = class_margins(values, labels[t:stop])
+            due = margins < learner.update_below
+            due[0] |= f.size == 0
+            if t <= learner.next_call - first < stop:
+                due[int(learner.next_call) - first - t] = True
+            if not due.any():
+                t = stop
+                continue
+            i = int(due.argmax())
+            t += i
+            y = np.zeros(self.classes)
+            y[int(labels[t])], y[rivals[i]] = 1.0, -1.0
+            learner.round, f.t, margin = first + t, t, margins.item(i)
+            if weights is not None:
+                learner.weight = weights[t]
+            if learner.update(f, y, margin) is not False:
+                updates += 1
+                margin_updates += margin > 0
+            if f.successor is not None:
+                f = self._succeed()
+            t += 1
+        return scores, updates, margin_updates
+
+    def _succeed(self) -> Any:
+        """Continue the open block with the successor of f."""
+        f, self.f = self.f, self.f.successor
+        f.successor = None
+        if f is not self.f:  # else the update has closed it
+            f.close()
+        self.f.open(f.block)
+        return self.f
+
+    def state_dict(self) -> State:
+        """Counts of the learner, f, and the state of the random generator."""
+        bits: Any = self.learner.rng.bit_generator.state
+        return {
+            "learner": self.learner.state_dict(),
+            "f": self.f.state_dict(),
+            "random": {**bits["state"], "has": bits["has_uint32"], "half": bits["uinteger"]},
+        }
+
+    def load_state_dict(self, state: StateReader, rounds: int) -> None:
+        """Continue from a state after so many rounds."""
+        with state.part("random") as random:
+            number = {name: random.integer(name, 2**128 - 1) for name in ("state", "inc")}
+            self.learner.rng.bit_generator.state = {
+                "bit_generator": "PCG64",
+                "state": number,
+                "has_uint32": random.integer("has", 1),
+                "uinteger": random.integer("half", 2**32 - 1),
+            }
+        self.learner.round = rounds
+        learner = state.value("learner", self.learner)
+        f, most = state.value("f", self.f, self.learner.successors), self.learner.most_kept
+        if learner is not self.learner or not isinstance(f, Hypothesis):
+            raise state.refusal("f", f"is not what {self.learner.name} learns")
+        if most is not None and f.size is not None and f.size > most:
+            raise state.refusal("f", "keeps more examples than the budget")
+        self.f = f
 
 
 class Player:
@@ -44,6 +183,10 @@ class Player:
         A configuration; the pass works on a copy of it.
     kernel : Kernel, default=Gaussian()
         Unless the learner has a kernel of its own.
+    classes : int, default=2
+        With 2, labels are -1 and +1; with more, they are 0, 1, …. Several classes share one active
+        set if the learner has `multiclass="shared"`; else there is a copy of the learner for each,
+        with its own f and budget, for which that class is +1 and every other one -1.
     seed : sequence of int
         Seed of the learner's random generator.
     horizon : int, optional
@@ -53,22 +196,23 @@ class Player:
 
     Attributes
     ----------
-    learner : Learner
-        The copy: parameters that depend on T have their values, and its counts are of this pass.
-    f : Hypothesis
-        The hypothesis as it is now.
+    loops : list of Loop
+        One, or one per class: the copy of the learner and its f, as they are now.
+    learner, f
+        Those of the first loop.
     tally : Tally
         What was counted so far.
 
     Notes
     -----
-    Pieces that end at multiples of 64 rounds give the same bits as one long piece; other pieces
-    give the same predictions up to rounding.
+    The class with the largest value is predicted; of classes that are equal up to rounding, the
+    first. Pieces that end at multiples of 64 rounds give the same bits as one long piece; other
+    pieces give the same predictions up to rounding. The first piece decides whether the stream is
+    dense or sparse.
 
     Examples
     --------
-    >>> import numpy as np
-    >>> from ahpatron_cli.core import Ahpatron, Gaussian, Player
+    >>> from ahpatron_cli.core import Ahpatron, Arow, Gaussian, Player
     >>> player = Player(Ahpatron(budget=10), Gaussian(sigma=0.5))
     >>> player.learn([0.0, 1.0], 1)
     0.0
@@ -78,39 +222,55 @@ class Player:
     1
     >>> player.score([0.0, 1.0]) < 0.5
     True
+    >>> player = Player(Arow(budget=10), classes=3)
+    >>> player.feed([[0.0], [5.0], [9.0], [0.1]], [0, 1, 2, 0]).shape
+    (4, 3)
     """
 
     _tally: Tally
     _uncounted: list[tuple[Floats, Floats]]
-    shape: tuple[int, ...] = ()
-    """Shape of the prediction of one round."""
 
     def __init__(
         self,
         learner: Learner,
         kernel: Kernel | None = None,
         *,
+        classes: int = 2,
         seed: Sequence[int] = (0,),
         horizon: int | None = None,
         block: int = BLOCK,
     ) -> None:
-        self.learner = learner.resolved(horizon)
-        self.learner.rng = np.random.default_rng(seed)
-        for name in ("update_below", "next_call"):  # in the object they are read more quickly
-            setattr(self.learner, name, getattr(self.learner, name))
-        self.kernel = self.learner.own_kernel or (Gaussian() if kernel is None else kernel)
-        self.tally = self.new_tally()
+        self._options = {"classes": classes, "seed": seed, "horizon": horizon, "block": block}
+        self.classes = classes
+        self.kernel = learner.own_kernel or (Gaussian() if kernel is None else kernel)
+        self._shape = () if classes == 2 else (classes,)
+        shared = classes == 2 or getattr(learner, "multiclass", None) == SHARED
+        seeds = [seed] if shared else [(*seed, c) for c in range(classes)]
+        of_loop = self._shape if shared else ()
+        self.loops = [Loop(learner.resolved(horizon), self.kernel, of_loop, s) for s in seeds]
+        self.tally = Tally.of(classes)
         self._block, self._rounds = block, 0
         self._centre: Floats | None = None
-        self._sparse: bool | None = None  # decided by the first row
-        self._begin()
+        self._sparse: bool | None = None  # decided by the first piece
 
-    def _begin(self) -> None:
-        self.f: Any = self.learner.begin(self.kernel)
+    @property
+    def learner(self) -> Learner:
+        return self.loops[0].learner
 
-    def new_tally(self) -> Tally:
-        """Counts of no rounds."""
-        return Tally()
+    @property
+    def f(self) -> Any:
+        return self.loops[0].f
+
+    @property
+    def size(self) -> int | None:
+        """|S|, the largest one of all loops; None if f is not made of examples."""
+        sizes = [loop.f.size for loop in self.loops]
+        return None if None in sizes else max(sizes)
+
+    @property
+    def norm(self) -> float:
+        """‖f‖; with several classes `√(Σ_c ‖f_c‖²)`."""
+        return math.hypot(*(loop.f.norm for loop in self.loops))
 
     @property
     def tally(self) -> Tally:
@@ -145,7 +305,7 @@ class Player:
         """
         start = time.perf_counter()
         rows, signs, costs = self._checked(rows, labels, weights)
-        scores = np.empty((len(signs), *self.shape))
+        scores = np.empty((len(signs), *self._shape))
         with np.errstate(over="ignore", invalid="ignore"):
             first, chunk = 0, 64 * self._block  # rows that are made kernel-ready together
             while first < len(signs):
@@ -159,13 +319,13 @@ class Player:
         """Run the blocks of some rows, which begin at `first` in the piece."""
         done, before = 0, self._rounds
         try:
-            points = self.points(rows)
+            points = self._points(rows)
             while done < points.size:
                 end = min(done + self._block - (before + done) % self._block, points.size)
                 part = slice(first + done, first + end)
                 costs = None if weights is None else weights[part]
                 block = points.slice(done, end) if end - done < points.size else points
-                scores[part] = self.run_block(block, labels[part], costs, before + done)
+                scores[part] = self._run_block(block, labels[part], costs, before + done)
                 done = end
         except NumericalError as error:
             raise error.shifted(first + done) from None
@@ -175,6 +335,16 @@ class Player:
             self._uncounted.append((scores[part].copy(), labels[part]))
             if len(self._uncounted) == 64:
                 self._tally = self.tally  # counts
+
+    def _run_block(self, block: Points, labels: Floats, weights: Any, first: int) -> Any:
+        columns = []
+        for c, loop in enumerate(self.loops):
+            own = labels if len(self.loops) == 1 else np.where(labels == c, 1.0, -1.0)
+            scores, updates, margin_updates = loop.run(block, own, weights, first)
+            self._tally.updates += updates
+            self._tally.margin_updates += margin_updates
+            columns.append(scores)
+        return columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
 
     def learn(self, row: Any, y: float, weight: float | None = None) -> Any:
         """Predict and learn from one row.
@@ -193,12 +363,12 @@ class Player:
         """
         weights = None if weight is None else [weight]
         scores = self.feed(_one_row(row), [y], weights)[0]
-        return scores if self.shape else float(scores)
+        return scores if self._shape else float(scores)
 
     def score(self, row: Any) -> Any:
         """f, as it is now, at one row; nothing is learned. Arguments as in `learn`."""
         scores = self.scores(_one_row(row))[0]
-        return scores if self.shape else float(scores)
+        return scores if self._shape else float(scores)
 
     def scores(self, rows: Any) -> Floats:
         """f, as it is now, at these rows; nothing is learned, counted or changed.
@@ -208,93 +378,34 @@ class Player:
         array of shape (n,), or (n, k) with k classes
         """
         rows = rows_from(rows)
-        scores = np.empty((len(rows), *self.shape))
+        scores = np.empty((len(rows), *self._shape))
         with np.errstate(over="ignore", invalid="ignore"):
             for begin in range(0, len(rows), 64 * self._block):
                 piece = rows_of(rows, slice(begin, min(begin + 64 * self._block, len(rows))))
+                before = self._centre, self._sparse
                 try:
-                    points, f = self._read(piece)
+                    points = self._points(piece)
                 except NumericalError as error:
                     raise error.shifted(begin) from None
+                finally:
+                    self._centre, self._sparse = before
                 for start in range(0, points.size, self._block):
                     stop = min(start + self._block, points.size)
-                    scores[begin + start : begin + stop] = f.at(points.slice(start, stop))
+                    values = [loop.f.at(points.slice(start, stop)) for loop in self.loops]
+                    part = values[0] if len(values) == 1 else np.stack(values, axis=1)
+                    scores[begin + start : begin + stop] = part
         _check_finite(scores)
         return scores
 
-    def run_block(self, block: Points, labels: Floats, weights: Floats | None, first: int) -> Any:
-        """Run the rounds of one block, from round `first` on; f(x) of each, as predicted."""
-        self.learner.weight = 1.0
-        self.f.open(block)
-        try:
-            scores, updates, margin_updates = self._run_rounds(labels, weights, first)
-            self.learner.observe(block)
-        finally:
-            self.f.close()
-        if not math.isfinite(sum(scores) if isinstance(scores, list) else scores.sum()):
-            _check_finite(np.array(scores))
-        self._tally.updates += updates
-        self._tally.margin_updates += margin_updates
-        return scores
-
-    def _run_rounds(
-        self, labels: Floats, weights: Floats | None, first: int
-    ) -> tuple[Any, int, int]:
-        """The loop: f(x) of each round, the number of updates, and of those with y·f(x) > 0."""
-        learner, f, update = self.learner, self.f, self.learner.update
-        scores = [0.0] * len(labels)
-        costs = None if weights is None else weights.tolist()
-        updates = margin_updates = 0
-        values, noise, scale, empty = f.values, f.noise, f.scale, f.size == 0
-        below, call = learner.update_below, learner.next_call - first
-        for t, y in enumerate(labels.tolist()):
-            value = values[t]
-            if -noise <= value <= noise:  # perhaps a sum that cancelled
-                value = f.careful(t)
-            scores[t] = value = value * scale
-            margin = y * value
-            if margin < below or margin == 0.0 > y or empty or t == call:
-                learner.round, f.t = first + t, t
-                if costs is not None:
-                    learner.weight = costs[t]
-                if update(f, y, margin) is not False:
-                    updates += 1
-                    if margin > 0.0:
-                        margin_updates += 1
-                if f.successor is not None:
-                    f = self._succeed()
-                values, noise, scale, empty = f.values, f.noise, f.scale, f.size == 0
-                below, call = learner.update_below, learner.next_call - first
-        return scores, updates, margin_updates
-
-    def _succeed(self) -> Any:
-        """Continue the open block with the successor of f."""
-        f, self.f = self.f, self.f.successor
-        f.successor = None
-        if f is not self.f:  # else the update has closed it
-            f.close()
-        self.f.open(f.block)
-        return self.f
-
     # Rows ---------------------------------------------------------------------------------------
 
-    def points(self, rows: Rows) -> Points:
-        """Rows in kernel-ready form, dense ones centred on the first row of the stream.
-
-        The first row decides whether the stream is dense or sparse. A dense stream becomes sparse
-        with the first sparse rows, and stays so.
-        """
-        if self._sparse is None:
-            self._sparse = isinstance(rows, CsrRows)
-        elif isinstance(rows, CsrRows) and not self._sparse:
-            self.f.to_sparse(None if self._centre is None else self._centre / self.kernel.unit())
-            self._centre, self._sparse = None, True
-        return self._points(rows)
-
     def _points(self, rows: Rows) -> Points:
+        """Rows in kernel-ready form, dense ones centred on the first row of the stream."""
+        if self._sparse is None:
+            self._sparse = isinstance(rows, CsrRows) and not self.learner.dense
         if self._sparse:
             return self.kernel.points(compressed(as_double(rows)))
-        assert isinstance(rows, np.ndarray)
+        rows = _dense(rows)
         if self._centre is None:
             # shifting keeps κ and saves digits, and no later round has a say
             first = np.nan_to_num(rows[0].astype(np.float64))
@@ -306,24 +417,18 @@ class Player:
             rows = np.pad(rows, ((0, 0), (0, -missing)))
         return self.kernel.points(rows, self._centre if self.kernel.centred else None)
 
-    def _read(self, rows: Rows) -> tuple[Points, Hypothesis]:
-        """Rows in kernel-ready form and f, without a change of this player."""
-        reader = copy.copy(self)
-        if self._sparse is False and isinstance(rows, CsrRows):
-            reader.f = copy.deepcopy(self.f)
-        return reader.points(rows), reader.f
-
-    def _checked(
-        self, rows: Any, labels: ArrayLike, weights: ArrayLike | None
-    ) -> tuple[Rows, Floats, Floats | None]:
+    def _checked(self, rows: Any, labels: ArrayLike, weights: ArrayLike | None) -> Any:
         """Rows, labels and weights in the form that a pass takes, if they fit together."""
         rows, labels = rows_from(rows), np.asarray(labels, dtype=np.float64)
         if labels.shape != (len(rows),):
             message = f"there must be a label for each of {len(rows)} rows, got {labels.shape}"
             raise ValueError(message)
-        problem = self._label_problem(labels)
-        if problem is not None:
-            raise ValueError(problem)
+        legal = {-1.0, 1.0} if self.classes == 2 else set(range(self.classes))
+        # of few labels, a set is quicker
+        distinct = labels.tolist() if len(labels) <= 64 else np.unique(labels).tolist()
+        if not legal.issuperset(distinct):
+            numbers = "-1 and +1" if self.classes == 2 else f"0 to {self.classes - 1}"
+            raise ValueError(f"labels must be {numbers}")
         if weights is None:
             return rows, labels, None
         weights = np.asarray(weights, dtype=np.float64)
@@ -333,20 +438,27 @@ class Player:
             raise ParameterError(f"{self.learner.name} cannot weigh examples", "weights")
         return rows, labels, weights
 
-    def _label_problem(self, labels: Floats) -> str | None:
-        few = len(labels) <= 64  # then a set is quicker
-        legal = {-1.0, 1.0}.issuperset(labels.tolist()) if few else (np.abs(labels) == 1).all()
-        return None if legal else "labels must be -1 and +1"
-
     # What a pass reports ------------------------------------------------------------------------
 
     def statistics(self) -> dict[str, int | float | None]:
-        """What the learner reports in addition to the tally, by name."""
-        return self.learner.statistics()
+        """What learners report in addition to the tally, by name.
+
+        With several classes these are sums of counts; other statistics are for two classes only.
+        """
+        reports = [loop.learner.statistics() for loop in self.loops]
+        if not self._shape:
+            return reports[0]
+        counts = [name for name, value in reports[0].items() if isinstance(value, int)]
+        return {name: sum(int(report[name] or 0) for report in reports) for name in counts}
 
     def warnings(self) -> list[str]:
         """What the user must know about the numbers of this pass."""
-        return self.learner.warnings(self.f)
+        several = len(self.loops) > 1
+        return [
+            f"class {number} of {len(self.loops)}: {text}" if several else text
+            for number, loop in enumerate(self.loops, 1)
+            for text in loop.learner.warnings(loop.f)
+        ]
 
     # State --------------------------------------------------------------------------------------
 
@@ -356,53 +468,46 @@ class Player:
             "tally": dict(vars(self.tally)),
             "centre": self._centre,
             "sparse": self._sparse,
-            "pass": self._pass_state(),
+            "loops": {str(c): loop.state_dict() for c, loop in enumerate(self.loops)},
         }
 
     def load_state_dict(self, state: State) -> Self:
         """Continue from a state, in a fresh player of the same learner, kernel and parameters."""
-        shared = {"kernel": self.kernel, "rng": self.learner.rng}
-        with np.errstate(over="ignore", invalid="ignore"), StateReader(state, shared) as reader:
+        with np.errstate(over="ignore", invalid="ignore"), StateReader(state, {}) as reader:
             with reader.part("tally") as tally:
                 self.tally.load_state_dict(tally)
             self._rounds = self._tally.rounds
             self._sparse = sparse = reader.value("sparse")
             self._centre = reader.array("centre", "d") if sparse is False else reader.take("centre")
-            with reader.part("pass") as own:
-                self._load_pass(own)
-            begun = type(sparse) is bool if self.tally.rounds else sparse is None
-            width = len(self._centre) if isinstance(self._centre, np.ndarray) else 0
-            legal = begun and (sparse is False or self._centre is None)
-            if not legal or not self.f.suits(bool(sparse), width):
-                raise reader.refusal("pass", "has examples that are not of this stream")
+            begun = type(sparse) is bool if self._rounds else sparse is None
+            if not begun or (sparse is not False and self._centre is not None):
+                raise reader.refusal("sparse", "does not fit the stream")
+            stream = bool(sparse), 0 if self._centre is None else len(self._centre)
+            with reader.part("loops") as loops:
+                for c, loop in enumerate(self.loops):
+                    context = {"kernel": self.kernel, "rng": loop.learner.rng, "stream": stream}
+                    with loops.part(str(c), **context) as own:
+                        loop.load_state_dict(own, self._rounds)
         return self
 
-    def _pass_state(self) -> State:
-        bits: Any = self.learner.rng.bit_generator.state
-        return {
-            "learner": self.learner.state_dict(),
-            "f": self.f.state_dict(),
-            "random": {**bits["state"], "has": bits["has_uint32"], "half": bits["uinteger"]},
-        }
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Pickle, and copy deeply, by the state: tables of the last block are left out."""
+        return _restored, (self.learner, self.kernel, self._options, self.state_dict())
 
-    def _load_pass(self, state: StateReader) -> None:
-        with state.part("random") as random:
-            number = {name: random.integer(name, 2**128 - 1) for name in ("state", "inc")}
-            self.learner.rng.bit_generator.state = {
-                "bit_generator": "PCG64",
-                "state": number,
-                "has_uint32": random.integer("has", 1),
-                "uinteger": random.integer("half", 2**32 - 1),
-            }
-        self.learner.round = self.tally.rounds
-        learner = state.value("learner", self.learner)
-        f = state.value("f", self.f, self.learner.successors)
-        if learner is not self.learner or not isinstance(f, Hypothesis):
-            raise state.refusal("f", f"is not what {self.learner.name} learns")
-        most = self.learner.most_kept
-        if most is not None and f.size is not None and f.size > most:
-            raise state.refusal("f", "keeps more examples than the budget")
-        self.f = f
+
+def _restored(learner: Learner, kernel: Kernel, options: State, state: State) -> Player:
+    return Player(learner, kernel, **options).load_state_dict(state)
+
+
+def _dense(rows: Rows) -> Floats:
+    """Rows of a dense stream; sparse ones that are too wide to become dense are refused."""
+    if not isinstance(rows, CsrRows):
+        return rows
+    wide = rows.owners[rows.columns >= NARROW]
+    if len(wide):
+        message = f"dense streams have at most {NARROW:,} features, got {rows.width:,}"
+        raise NumericalError(message, int(wide[0]), "width")
+    return replace(rows, width=min(rows.width, NARROW)).dense()
 
 
 def _check_finite(scores: Floats) -> None:
@@ -424,26 +529,14 @@ def play(
     *,
     seed: Sequence[int] = (0,),
 ) -> Player:
-    """Run a learner on a whole stream at once.
+    """Run a learner on a whole stream of two classes, and return the finished pass.
 
-    Parameters
-    ----------
-    learner, kernel, seed
-        As for `Player`.
-    rows, labels
-        As for `Player.feed`.
-
-    Returns
-    -------
-    Player
-        The finished pass: counts in `tally`, the hypothesis in `f`.
+    Parameters are as for `Player` and `Player.feed`; T is the number of labels.
 
     Examples
     --------
-    >>> import numpy as np
     >>> from ahpatron_cli.core import Perceptron, play
-    >>> X = np.array([[0.0], [1.0], [0.1], [0.9]])
-    >>> play(Perceptron(), X, [-1, 1, -1, 1]).tally.mistakes
+    >>> play(Perceptron(), [[0.0], [1.0], [0.1], [0.9]], [-1, 1, -1, 1]).tally.mistakes
     2
     """
     labels = np.asarray(labels, dtype=np.float64)

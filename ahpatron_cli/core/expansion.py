@@ -28,7 +28,7 @@ from ahpatron_cli.core.numerics import (
     ddot,
     first_smallest,
 )
-from ahpatron_cli.core.points import DensePoints, Points
+from ahpatron_cli.core.points import Points
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.core.state import State, Stateful, StateReader
 
@@ -36,7 +36,6 @@ from ahpatron_cli.core.state import State, Stateful, StateReader
 class Hypothesis(Stateful):
     """What the engine asks of f: to be opened on a block, read round by round, and closed."""
 
-    fixed: ClassVar[tuple[str, ...]] = ("kernel", "rng", "size")  # copied, but not saved
     size: int | None = 0  # |S|; None if f is not made of examples
     successor: Hypothesis | None = None  # set by an update: f from the next round on
     noise = -1.0  # values up to this may be sums that cancelled: `careful` is asked instead
@@ -64,22 +63,6 @@ class Hypothesis(Stateful):
     @property
     @abstractmethod
     def norm(self) -> float: ...
-
-    def to_sparse(self, origin: Floats | None) -> None:
-        """Continue with sparse points; `origin` was subtracted from dense ones, in units of σ."""
-        compress_points(self, origin)
-
-    def __getstate__(self) -> dict[str, Any]:
-        """What copies and pickles hold: the state, and not the tables of the last block."""
-        names = (*self.kept, *self.fixed)
-        return {name: vars(self)[name] for name in names if name in vars(self)}
-
-
-def compress_points(owner: Stateful, origin: Floats | None) -> None:
-    """Make the dense points that an object keeps sparse."""
-    for name in owner.kept:
-        if isinstance(value := getattr(owner, name), DensePoints):
-            setattr(owner, name, value.to_sparse(origin))
 
 
 class Expansion(Hypothesis):
@@ -109,7 +92,6 @@ class Expansion(Hypothesis):
     kept: ClassVar[Any] = {"points": Points, "a": "s...", "square": "any", "_gram": "ss?"}
     size: int
     points: Points | None
-    fixed = (*Hypothesis.fixed, "norm_drift")
     norm_drift = 0.0  # largest relative error of the tracked norm at a halving
     _room: Floats = np.empty(0)
     _known: Integers | None  # columns that the Gram matrix is of; None: the first n

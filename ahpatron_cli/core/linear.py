@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from ahpatron_cli.core.expansion import Expansion, Hypothesis, compress_points
+from ahpatron_cli.core.expansion import Expansion, Hypothesis
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.numerics import daxpy, ddot
 from ahpatron_cli.core.points import Points
@@ -30,10 +30,6 @@ class Features(Stateful):
     def __call__(self, block: Points) -> Floats:
         """z(x) of each example, an array of shape (examples, length)."""
         raise NotImplementedError
-
-    def to_sparse(self, origin: Floats | None, w: Floats) -> None:
-        """Continue with sparse points, as `Hypothesis.to_sparse`; w changes so that f does not."""
-        compress_points(self, origin)
 
 
 class LinearModel(Hypothesis):
@@ -76,9 +72,6 @@ class LinearModel(Hypothesis):
         values: Floats = self.features(points) @ self.w
         return values
 
-    def to_sparse(self, origin: Floats | None) -> None:
-        self.features.to_sparse(origin, self.w)
-
     @property
     def norm(self) -> float:
         return math.sqrt(ddot(self.w, self.w))
@@ -104,8 +97,8 @@ class FourierFeatures(Features):
         self._reset()
 
     def _reset(self) -> None:
-        self._drawn, self._place = np.empty((0, self.count)), dict[int, int]()
-        self._dense = np.empty(0, dtype=np.int64)  # places of the first columns
+        self._drawn: dict[int, Floats] = {}
+        self._columns, self._table = np.empty(0, dtype=np.int64), np.empty((0, self.count))
         self._angles = np.empty((0, 0))
 
     @property
@@ -120,54 +113,41 @@ class FourierFeatures(Features):
         z = np.empty((block.size, 2 * self.count))
         rows, length = max(2**15 // self.count, 1), 1 / math.sqrt(self.count)  # fits the cache
         for start in range(0, block.size, rows):
-            _cos_sin(angles[start : start + rows], length, z[start : start + rows])
+            cos_sin(angles[start : start + rows], length, z[start : start + rows])
         return z
 
-    def frequencies(self, columns: int | Integers) -> tuple[Integers, Floats]:
-        """The row of each of these columns in a table of frequencies, and the table."""
-        if isinstance(columns, int) and columns == len(self._dense):
-            return self._dense, self._drawn
-        wanted = np.arange(columns) if isinstance(columns, int) else columns
-        distinct, inverse = np.unique(wanted, return_inverse=True)
-        new = [column for column in distinct.tolist() if column not in self._place]
-        size = len(self._place)
-        if size + len(new) > len(self._drawn):  # the room doubles when it runs out
-            room = np.empty((max(2 * size, size + len(new)), self.count))
-            room[:size] = self._drawn[:size]
-            self._drawn = room
-        for column in new:
-            row = self._place[column] = len(self._place)
-            np.random.default_rng((self._seed, column)).standard_normal(out=self._drawn[row])
-        numbers = [self._place[column] for column in distinct.tolist()]
-        places = np.array(numbers, dtype=np.int64)[inverse]
-        if isinstance(columns, int):
-            self._dense = places
-        return places, self._drawn
-
-    def to_sparse(self, origin: Floats | None, w: Floats) -> None:
-        """Points lose their shift, so that angles grow by that of the origin: turn w by it."""
-        if origin is not None:
-            places, table = self.frequencies(len(origin))
-            phases, half = origin @ table[places], self.count
-            cosines, sines = w[:half].copy(), w[half:].copy()
-            w[:half] = cosines * np.cos(phases) - sines * np.sin(phases)
-            w[half:] = cosines * np.sin(phases) + sines * np.cos(phases)
-
-    def __getstate__(self) -> dict[str, Any]:
-        return {"count": self.count, "_seed": self._seed}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state)
-        self._reset()
+    def frequencies(self, columns: Integers) -> Floats:
+        """Frequencies of these columns, an array of shape (columns, D)."""
+        if not np.array_equal(columns, self._columns):
+            for column in set(columns.tolist()) - self._drawn.keys():
+                own = np.random.default_rng((self._seed, column))
+                self._drawn[column] = own.standard_normal(self.count)
+            drawn = [self._drawn[column] for column in columns.tolist()]
+            self._columns, self._table = columns, np.array(drawn).reshape(-1, self.count)
+        return self._table
 
 
-def _cos_sin(angles: Floats, length: float, out: Floats) -> None:
+def cos_sin_by_tangent(angles: Floats, length: float, out: Floats) -> None:
     """Write `[length·cos θ, length·sin θ]` of each row of angles θ to `out`; angles are used up.
+
+    With t = tan(θ/2), `cos θ = 2/(1 + t²) - 1` and `sin θ = 2t/(1 + t²)`.
+    """
+    D = angles.shape[1]
+    angles *= 0.5
+    t = np.tan(angles, out=angles)
+    factor = t * t
+    factor += 1.0
+    np.divide(2.0 * length, factor, out=factor)
+    np.subtract(factor, length, out=out[:, :D])
+    np.multiply(factor, t, out=out[:, D:])
+
+
+def cos_sin_by_table(angles: Floats, length: float, out: Floats) -> None:
+    """The same as `cos_sin_by_tangent`, from a table.
 
     With α = 2π/NOTCHES, `θ = α(k + r)` for an integer k and |r| <= 1/2, and
     `e^{iθ} = e^{iαk}·e^{iαr}`. The first factor is tabulated. In the second αr is below 2e-4, so
-    `cos αr = 1 - (αr)²/2` and `sin αr = αr - (αr)³/6` up to 6e-17. np.cos and np.sin take several
-    times as long.
+    `cos αr = 1 - (αr)²/2` and `sin αr = αr - (αr)³/6` up to 6e-17.
     """
     step = 2.0 * math.pi / NOTCHES
     angles *= 1.0 / step
@@ -196,6 +176,18 @@ def _circle() -> NDArray[np.complex128]:
     k = np.arange(NOTCHES)
     angles = 2.0 * math.pi / NOTCHES * np.where(k < NOTCHES // 2, k, k - NOTCHES)
     return np.cos(angles) + 1j * np.sin(angles)
+
+
+def _vectorised_tangent() -> bool:
+    """Whether np.tan uses AVX-512: 1.6 times as fast as the table, else 3 times as slow."""
+    introspect = getattr(np.lib, "introspect", None)  # since NumPy 2.0
+    found = introspect.opt_func_info("^tan$", "float64") if introspect else {}
+    targets = {loop["current"] for loops in found.values() for loop in loops.values()}
+    return not targets.isdisjoint({"X86_V4", "AVX512_SKX"})
+
+
+# np.cos and np.sin take five times as long as either
+cos_sin = cos_sin_by_tangent if _vectorised_tangent() else cos_sin_by_table
 
 
 class KernelFeatures(Features):

@@ -32,7 +32,7 @@ import numpy as np
 from ahpatron_cli.core.errors import NumericalError
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.numerics import CANCELLED, SLACK, daxpy
-from ahpatron_cli.core.points import NARROW, DensePoints, Points, SparsePoints
+from ahpatron_cli.core.points import DensePoints
 from ahpatron_cli.core.rows import Floats
 
 CELLS = 256  # of the tables, along each of m and √κ
@@ -40,36 +40,9 @@ EDGES = CELLS + 2
 
 
 class MergingExpansion(Expansion):
-    """An expansion whose points need not be rows of the data, and so are dense.
-
-    Sparse rows that are narrow enough become dense; wide ones are refused.
-    """
+    """An expansion whose points need not be rows of the data, and so are dense."""
 
     points: DensePoints
-
-    def open(self, block: Points) -> None:
-        super().open(self._dense(block))
-
-    def at(self, points: Points) -> Floats:
-        return super().at(self._dense(points))
-
-    def _dense(self, points: Points) -> DensePoints:
-        """The same points, dense and at least as wide as S."""
-        if isinstance(points, SparsePoints):
-            if points.width > NARROW:
-                message = f"points between examples are dense, and {NARROW:,} features are the most"
-                raise NumericalError(f"{message}, got {points.width:,}", 0, "width")
-            points = points.to_dense()
-        assert isinstance(points, DensePoints)
-        return points if self.points is None else points.widened(self.points.width)
-
-    def to_sparse(self, origin: Floats | None) -> None:
-        """Stay dense; only the origin changes, because sparse rows have none."""
-        if self.points is not None and origin is not None:
-            self.points = DensePoints(self.points.widened(len(origin)).coordinates + origin)
-
-    def suits(self, sparse: bool, width: int) -> bool:
-        return sparse or super().suits(sparse, width)
 
     def merge_smallest(self) -> None:
         """Merge the smallest |a| with the partner of its sign that costs least; with none, drop it.

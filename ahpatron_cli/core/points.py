@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ahpatron_cli.core.numerics import HUGE, daxpy, ddot, sparse_product
-from ahpatron_cli.core.rows import CsrRows, Floats, Integers, compressed, row_sums
+from ahpatron_cli.core.rows import CsrRows, Floats, Integers, row_sums
 from ahpatron_cli.core.state import State, Stateful, StateReader
 
 NARROW = 4096
@@ -23,8 +23,8 @@ NARROW = 4096
 INDEXED = 2**22
 """Sparse rows of at most so many columns are renumbered by an array with an entry per column."""
 
-Matrix: TypeAlias = Callable[[int | Integers], tuple[Integers, Floats]]
-"""From columns (an int: the first so many) to a table, and the row of each column in it."""
+Matrix: TypeAlias = Callable[[Integers], Floats]
+"""From columns to a table with a row for each."""
 
 
 class Points(Stateful):
@@ -139,12 +139,6 @@ class DensePoints(Points):
         rows[:, -2:] = self._rows[: self.size, -2:]
         return self._with(rows)
 
-    def to_sparse(self, origin: Floats | None) -> SparsePoints:
-        """The same points compressed, with the origin added that dense points are centred on."""
-        if origin is None:
-            return SparsePoints(compressed(self.coordinates))
-        return SparsePoints(compressed(self.widened(len(origin)).coordinates + origin))
-
     def state_dict(self) -> State:
         self._rows = self._rows[: self.size]  # without spare room
         return super().state_dict()
@@ -156,11 +150,9 @@ class DensePoints(Points):
         if self.width < 0 or (rows[:, -1] != 1).any() or not np.allclose(self.half_norms, exact):
             raise state.refusal("rows", "are not examples")
         self.largest = float(self.half_norms.max(initial=0.0))
-        if not self.largest < HUGE:
-            raise state.refusal("rows", "overflow")
-
-    def suits(self, sparse: bool, width: int) -> bool:
-        return not sparse and self.width <= width
+        sparse, width = state.context["stream"]
+        if sparse or self.width > width or not self.largest < HUGE:
+            raise state.refusal("rows", "are not of this stream")
 
     def products(self, other: Self) -> Floats:
         return np.asarray(self.coordinates @ other.coordinates.T)
@@ -176,10 +168,7 @@ class DensePoints(Points):
             yield _power(self.coordinates - point, power).sum(axis=1)
 
     def times(self, matrix: Matrix, out: Floats) -> Floats:
-        places, table = matrix(self.width)
-        in_order = np.array_equal(places, np.arange(self.width))  # usually; a copy takes long
-        table = table[: self.width] if in_order else table[places]
-        return np.matmul(self.coordinates, table, out=out)
+        return np.matmul(self.coordinates, matrix(np.arange(self.width)), out=out)
 
 
 class SparsePoints(Points):
@@ -223,10 +212,6 @@ class SparsePoints(Points):
         """The points as compressed rows."""
         return self._csr
 
-    def to_dense(self) -> DensePoints:
-        """The same points with all their coordinates."""
-        return DensePoints(self._csr.dense())
-
     def state_dict(self) -> State:
         return {"class": "SparsePoints", **vars(self._csr)}
 
@@ -237,11 +222,8 @@ class SparsePoints(Points):
         if not rows.is_legal():
             raise state.refusal("columns", "are not those of rows")
         SparsePoints.__init__(self, rows)
-        if not self.largest < HUGE:
-            raise state.refusal("values", "overflow")
-
-    def suits(self, sparse: bool, width: int) -> bool:
-        return sparse
+        if not state.context["stream"][0] or not self.largest < HUGE:
+            raise state.refusal("values", "are not of this stream")
 
     def products(self, other: Self) -> Floats:
         return np.ascontiguousarray(self._products(other))
@@ -269,9 +251,11 @@ class SparsePoints(Points):
             yield outside + elsewhere + _power(meeting[:, here] - x[here], power).sum(axis=1)
 
     def times(self, matrix: Matrix, out: Floats) -> Floats:
-        places, table = matrix(self._csr.columns.astype(np.int64))
+        if self.width <= NARROW:
+            return sparse_product(self._csr, matrix(np.arange(self.width)), out)
+        columns, places = np.unique(self._csr.columns, return_inverse=True)
         rows = dataclasses.replace(self._csr, columns=places.astype(np.int32))
-        return sparse_product(rows, table, out)
+        return sparse_product(rows, matrix(columns.astype(np.int64)), out)
 
     def _meet(
         self, rows: CsrRows, all_columns: bool = False

@@ -209,7 +209,6 @@ class SpanExpansion(Expansion):
     """
 
     kept: ClassVar[Any] = {**Expansion.kept, "Q": Symmetric, "drift": float, "_joined": int}
-    fixed = (*Expansion.fixed, "_most")
     probe_every = 50
 
     def __init__(
@@ -317,7 +316,6 @@ class PrunedExpansion(SpanExpansion):
     Examples in the span, `δ² <= in_span·κ(x,x)`, never join, so K stays far from singular.
     """
 
-    fixed = (*SpanExpansion.fixed, "_in_span")
     probe_every = 256
 
     def __init__(self, kernel: Kernel, in_span: float) -> None:

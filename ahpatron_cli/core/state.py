@@ -61,11 +61,6 @@ class Stateful:
     def check(self, state: StateReader) -> None:
         """Raise a `StateError` if the attributes do not fit together."""
 
-    def suits(self, sparse: bool, width: int) -> bool:
-        """Whether all examples in here are of the kind of the stream, and at most so wide."""
-        parts = (getattr(self, name) for name in self.kept)
-        return all(part.suits(sparse, width) for part in parts if isinstance(part, Stateful))
-
     def _plain(self, name: str) -> Any:
         value = getattr(self, name)
         if isinstance(value, Stateful):
@@ -105,14 +100,14 @@ class StateReader:
     """
 
     def __init__(self, content: Mapping[str, Any], context: State, path: str = "") -> None:
-        self._content, self._context, self._path = dict(content), context, path
+        self._content, self.context, self._path = dict(content), context, path
 
     def part(self, name: str, **context: Any) -> StateReader:
         """A state within this one; `context` replaces attributes that its objects share."""
         content = self.take(name)
         if not isinstance(content, Mapping):
             raise self.refusal(name, "must be a group of values")
-        return StateReader(content, {**self._context, **context}, f"{self._path}{name}.")
+        return StateReader(content, {**self.context, **context}, f"{self._path}{name}.")
 
     def value(self, name: str, target: Stateful | None = None, kinds: tuple[type, ...] = ()) -> Any:
         """A number, text, None, a finite array, or an object of one of these classes.
@@ -126,7 +121,7 @@ class StateReader:
                     raise self.refusal(name, "is of another class")
                 if type(target) is not kind:
                     target = kind.__new__(kind)
-                    vars(target).update(self._context)
+                    vars(target).update(self.context)
                 target.load_state_dict(part)
             return target
         value = self.take(name)

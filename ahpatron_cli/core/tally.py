@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
@@ -52,6 +52,9 @@ def class_margins(scores: Floats, labels: Floats) -> tuple[Floats, Integers]:
     return margins, (others >= (best - slack)[:, None]).argmax(axis=1)
 
 
+MAX_CLASSES = 1000
+
+
 @dataclass(eq=False)
 class Tally:
     """Counts over the rounds of a pass.
@@ -78,7 +81,7 @@ class Tally:
         Time spent learning.
     """
 
-    confusion: Integers = field(default_factory=lambda: np.zeros((2, 2), dtype=np.int64))
+    confusion: Integers
     rounds: int = 0
     nonpositive_margins: int = 0
     updates: int = 0
@@ -86,6 +89,11 @@ class Tally:
     near_ties: int = 0
     baseline_mistakes: int = 0
     seconds: float = 0.0
+
+    @classmethod
+    def of(cls, classes: int) -> Self:
+        """Counts of no rounds with so many classes."""
+        return cls(np.zeros((classes, classes), dtype=np.int64))
 
     @property
     def mistakes(self) -> int:

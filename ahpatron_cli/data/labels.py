@@ -7,8 +7,8 @@ from typing import TypeAlias
 
 import numpy as np
 
-from ahpatron_cli.core.multiclass import MAX_CLASSES
 from ahpatron_cli.core.rows import Floats, Integers
+from ahpatron_cli.core.tally import MAX_CLASSES
 from ahpatron_cli.errors import UserError, bad_data
 
 PLAIN_PAIRS = ((-1.0, 1.0), (0.0, 1.0))

@@ -9,10 +9,9 @@ from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
-from ahpatron_cli.core import Arow, Learner, Metron
+from ahpatron_cli.core import Arow, Learner, Metron, Player
 from ahpatron_cli.core.errors import NumericalError
 from ahpatron_cli.core.kernels import Gaussian
-from ahpatron_cli.core.multiclass import make_player
 from ahpatron_cli.core.rows import CsrRows, Floats
 from ahpatron_cli.data.dataset import DENSE_SHARE, DENSE_WIDTH
 from ahpatron_cli.data.geometry import MOST_COMPARED, TOO_SMALL, align, measure
@@ -159,7 +158,7 @@ def _tried(learner: Learner, sample: CsrRows, labels: Floats, sigma: float = 1.0
     rows = sample.slice(0, rounds)
     dense = rows.width <= DENSE_WIDTH and len(rows.values) >= DENSE_SHARE * rounds * rows.width
     played = (2 * numbers - 1 if len(names) == 2 else numbers).astype(np.float64)
-    player = make_player(learner, Gaussian(sigma=sigma), classes=len(names), horizon=rounds)
+    player = Player(learner, Gaussian(sigma=sigma), classes=len(names), horizon=rounds)
     try:
         player.feed(rows.dense() if dense else rows, played[:rounds])
     except NumericalError:

@@ -78,7 +78,11 @@ class Passes:
     def _player(self, learner: str, params: dict[str, Any], sigma: float, horizon: int) -> Any:
         """A fresh pass with those of the parameters that the learner has."""
         from ahpatron_cli.core import REGISTRY, Gaussian
-        from ahpatron_cli.core.multiclass import make_player
+
+        try:
+            from ahpatron_cli.core.multiclass import make_player  # of versions before 1.0
+        except ImportError:
+            from ahpatron_cli.core import Player as make_player  # noqa: N813 - the name of both
 
         known = {name for name, spec in REGISTRY[learner].specs().items() if not spec.optional}
         made = REGISTRY[learner](**{name: params[name] for name in known & params.keys()})
@@ -93,7 +97,12 @@ class Passes:
             step(rows, labels)
         spent = time.process_time() - start
         tally, rounds = player.tally, sum(len(labels) for _, labels in pieces)
-        counts = [tally.mistakes, tally.updates, tally.margin_updates, player.f.size]
+        counts = [
+            tally.mistakes,
+            tally.updates,
+            tally.margin_updates,
+            getattr(player, "size", player.f.size),
+        ]
         return {"seconds": spent, "time": 1e6 * spent / rounds, "counts": counts}
 
     def play(self, rows: int, **setting: Any) -> Answer:

@@ -24,8 +24,7 @@ import numpy as np
 from sklearn.datasets import load_digits, make_blobs
 from sklearn.linear_model import PassiveAggressiveClassifier, SGDClassifier
 
-from ahpatron_cli.core import REGISTRY, Gaussian
-from ahpatron_cli.core.multiclass import make_player
+from ahpatron_cli.core import REGISTRY, Gaussian, Player
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.data.geometry import median_sigma
 
@@ -61,7 +60,7 @@ def mistakes(
         chosen = order(number, len(y))
         learner = REGISTRY[name](budget=budget, multiclass=multiclass)
         k = int(y.max()) + 1
-        player = make_player(learner, Gaussian(sigma=sigma), classes=k, horizon=len(y))
+        player = Player(learner, Gaussian(sigma=sigma), classes=k, horizon=len(y))
         player.feed(X[chosen], y[chosen].astype(float))
         rates.append(100 * player.tally.mistakes / len(y))
     spent = (time.process_time() - started) / len(orders) / len(y)

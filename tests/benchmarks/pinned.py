@@ -29,8 +29,12 @@ from numpy.typing import NDArray
 
 from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.core.errors import CoreError, ParameterError
-from ahpatron_cli.core.multiclass import make_player
 from ahpatron_cli.core.rows import CsrRows
+
+try:
+    from ahpatron_cli.core.multiclass import make_player  # of versions before 1.0
+except ImportError:
+    from ahpatron_cli.core import Player as make_player  # noqa: N813 - the name of both
 
 RECORDED = Path(__file__).with_suffix(".json")
 ROUNDS = 1500
@@ -84,7 +88,7 @@ class Case:
 def run_case(case: Case) -> dict[str, Any] | None:
     """The counts of a case; None if the learner refuses the kernel, or a shared active set.
 
-    All that depends on the interface of the core is here. Costs are given to `make_player` or, by
+    All that depends on the interface of the core is here. Costs are given to `Player` or, by
     later versions, as a weight of each example to `feed`.
     """
     stream = case.stream
@@ -115,7 +119,7 @@ def run_case(case: Case) -> dict[str, Any] | None:
     found = player.statistics()
     return {
         **{name: getattr(tally, name) for name in ("mistakes", "margin_updates", "updates")},
-        "support": player.f.size,
+        "support": player.size if hasattr(player, "size") else player.f.size,
         "failures": getattr(tally, renamed),
         "near_ties": tally.near_ties,
         **{name: found[name] for name in ("halvings", "restarts") if name in found},

@@ -52,7 +52,7 @@ def main() -> None:
                 second.load_state_dict(copy.deepcopy(first.state_dict()))
                 both = np.append(begun, second.feed(rows_of(X, slice(cut, rows)), y[cut:]))
                 counts = [
-                    (p.tally.mistakes, p.tally.updates, p.tally.margin_updates, p.f.size)
+                    (p.tally.mistakes, p.tally.updates, p.tally.margin_updates, p.size)
                     for p in (expected, second)
                 ]
                 same = counts[0] == counts[1]

@@ -8,8 +8,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ahpatron_cli.core import REGISTRY, Gaussian
-from ahpatron_cli.core.multiclass import make_player
+from ahpatron_cli.core import REGISTRY, Gaussian, Player
 from support.command import Ahpatron
 
 BOTH = ("--cost", "-1=2", "--cost", "1=2")
@@ -65,7 +64,7 @@ def test_each_class_has_its_cost(name: str) -> None:
 
     def confusion(*costs: float, **params: float) -> Any:
         learner = REGISTRY[name.split()[0]](budget=30, multiclass=multiclass, **params)
-        player: Any = make_player(learner, Gaussian(sigma=0.5), classes=3)
+        player: Any = Player(learner, Gaussian(sigma=0.5), classes=3)
         player.feed(X, y, np.array(costs)[y.astype(int)] if costs else None)
         return player.tally.confusion
 

@@ -55,7 +55,7 @@ def test_a_frozen_model_is_counted_too() -> None:
     example = make_stream(seed=3, rounds=200, features=2)
     player = Player(Ahpatron(budget=10))
     player.feed(example.X, example.y)
-    player.tally = Tally()
+    player.tally = Tally.of(2)
     scores = player.scores(example.X)
     player.tally.count(scores, example.y)
     assert counts(player.tally) == counted(scores.tolist(), example.labels)

@@ -7,7 +7,6 @@ import math
 import pickle
 import sys
 from collections.abc import Callable
-from functools import partial
 from importlib import metadata
 from pathlib import Path
 from typing import Any, ClassVar
@@ -43,7 +42,6 @@ from ahpatron_cli.core.errors import (
     ParameterError,
 )
 from ahpatron_cli.core.expansion import Expansion
-from ahpatron_cli.core.multiclass import SharedPlayer
 from ahpatron_cli.core.points import Points
 from ahpatron_cli.testing import check_learner
 from support.streams import compress, make_stream
@@ -231,8 +229,7 @@ class Calling(Perceptron):
 def test_a_learner_is_called_in_the_rounds_that_it_names(block: int, classes: int) -> None:
     Calling.calls = []
     y = STREAM.y if classes == 2 else (STREAM.y + 1) / 2
-    kind = Player if classes == 2 else partial(SharedPlayer, classes=classes)
-    player = kind(Calling(), Gaussian(), block=block)
+    player = Player(Calling(), Gaussian(), classes=classes, block=block)
     for start in range(0, 300, 50):
         player.feed(STREAM.X[start : start + 50], y[start : start + 50])
     named = [0, 1, 3, 7, 15, 31, 63, 127, 255]
@@ -540,9 +537,9 @@ def test_a_margin_that_misses_1_by_rounding_is_no_loss(name: str) -> None:
 
 def test_margins_of_several_classes_that_miss_2_by_rounding_are_no_loss() -> None:
     for missing, updates in ((4e-12, 0), (1e-8, 1)):
-        player = SharedPlayer(REGISTRY["arow"](), Gaussian(sigma=1e9), classes=2)
+        player = Player(REGISTRY["arow"](), Gaussian(sigma=1e9), classes=3)
         player.feed(np.zeros((1, 1)), [0.0])
-        player.f.a[:] = [[1 - missing / 2, missing / 2 - 1]]
+        player.f.a[:] = [[1 - missing / 2, missing / 2 - 1, missing / 2 - 1]]
         before = player.tally.updates
         player.feed(np.zeros((1, 1)), [0.0])
         assert player.tally.updates - before == updates

@@ -10,7 +10,6 @@ import pytest
 from ahpatron_cli.core import CsrRows, Metron, Player
 from ahpatron_cli.core.kernels import Matern
 from ahpatron_cli.core.learners.metron import MetricExpansion, _informed, span
-from ahpatron_cli.core.multiclass import SharedPlayer, make_player
 from reference import metron as reference
 from support.matrices import full
 from support.streams import compress, make_stream
@@ -91,8 +90,7 @@ def test_several_classes_on_one_active_set_equal_the_reference(labels: np.ndarra
         ROWS.tolist(), labels.astype(int).tolist(), 3, budget=30, alarm=6.0
     )
     for block in (1, 7, 64):
-        player = make_player(Metron(budget=30, alarm=6.0), classes=3, block=block)
-        assert isinstance(player, SharedPlayer)
+        player = Player(Metron(budget=30, alarm=6.0), classes=3, block=block)
         scores = player.feed(ROWS, labels)
         np.testing.assert_allclose(scores, trace.scores, rtol=1e-7, atol=1e-8)
         assert player.tally.mistakes == trace.mistakes
@@ -100,14 +98,6 @@ def test_several_classes_on_one_active_set_equal_the_reference(labels: np.ndarra
         assert player.tally.margin_updates == trace.margin_updates
         assert player.statistics()["restarts"] == trace.restarts
         assert player.f.norm == pytest.approx(np.hypot.reduce(norms), rel=1e-6)
-
-
-def test_two_classes_on_one_active_set_are_the_binary_learner() -> None:
-    learner = Metron(budget=20, alarm=5.0)
-    both, alone = SharedPlayer(learner, classes=2), Player(learner)
-    scores = both.feed(ROWS, (1 - FLIPPED) / 2)
-    np.testing.assert_allclose(scores[:, 0], alone.feed(ROWS, FLIPPED), atol=1e-8)
-    assert (both.tally.mistakes, both.tally.updates) == (alone.tally.mistakes, alone.tally.updates)
 
 
 DEGENERATE = {
@@ -191,11 +181,11 @@ def test_what_the_rounds_have_said_is_transferred_exactly() -> None:
     player = Player(Metron(budget=40))
     player.feed(ROWS[:500], LABELS[:500])
     f = expansion(player)
-    before, covariance = f.at(player.points(ROWS)), full(f.C)
+    before, covariance = f.at(player._points(ROWS)), full(f.C)
     K = f.kernel.between(f.points, f.points)
     f.classes = ()
     f._transfer(K.copy(), K.copy(), 1e-9)
-    np.testing.assert_allclose(f.at(player.points(ROWS)), before, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(f.at(player._points(ROWS)), before, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(full(f.C), covariance, rtol=1e-2, atol=1e-2 * covariance.max())
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from ahpatron_cli.core import REGISTRY, Gaussian, Player
+from ahpatron_cli.core.engine import Loop
 from ahpatron_cli.core.errors import NumericalError, ParameterError, StateError
-from ahpatron_cli.core.multiclass import ClassPlayer, SharedPlayer, make_player
 from ahpatron_cli.core.rows import Floats, compressed
 from ahpatron_cli.core.tally import predicted
 from reference import class_twins
@@ -30,14 +30,12 @@ on_their_own = pytest.mark.parametrize("name", ["ahpatron", "rbp", "fogd", "arow
 some_learners = pytest.mark.parametrize("name", ["ahpatron", "rbp", "fogd", "arow", *SHARED])
 
 
-def player(name: str, block: int = 64, **params: Any) -> ClassPlayer:
+def player(name: str, block: int = 64, **params: Any) -> Player:
     kind = REGISTRY[name.split()[0]]
     given = {"budget": 20, "multiclass": "shared" if name in SHARED else "rest", **params}
     learner = kind(**{name: value for name, value in given.items() if name in kind.specs()})
     options = {"classes": CLASSES, "seed": (3,), "horizon": ROUNDS, "block": block}
-    made = make_player(learner, KERNEL, **options)
-    assert isinstance(made, ClassPlayer)
-    return made
+    return Player(learner, KERNEL, **options)
 
 
 def same_counts(one: Player, other: Player) -> bool:
@@ -147,7 +145,7 @@ def test_many_classes_that_were_never_seen_are_ties() -> None:
     labels = rng.integers(0, 301, ROUNDS)
     rows = rng.normal(size=(301, 3))[labels] + 0.1 * rng.normal(size=(ROUNDS, 3))
     passes = [
-        make_player(REGISTRY["arow"](budget=100), Gaussian(sigma=3), classes=301, block=block)
+        Player(REGISTRY["arow"](budget=100), Gaussian(sigma=3), classes=301, block=block)
         for block in (1, 64)
     ]
     for one in passes:
@@ -161,12 +159,15 @@ def test_two_classes_of_shared_arow_are_the_binary_learner(classes: Floats) -> N
     """+1 is the first class, which wins ties as sign(0) = +1 does."""
     signs = np.where(classes > 1, 1.0, -1.0)
     learner = REGISTRY["arow"](budget=20, alarm=5.0)
-    both, alone = SharedPlayer(learner, KERNEL, classes=2), Player(learner, KERNEL)
-    scores = both.feed(X, (1 - signs) / 2)
+    both, alone = Loop(learner.resolved(None), KERNEL, (2,), (0,)), Player(learner, KERNEL)
+    points, labels = KERNEL.points(X, X[0]), (1 - signs) / 2
+    blocks = [slice(start, min(start + 64, ROUNDS)) for start in range(0, ROUNDS, 64)]
+    runs = [both.run(points.slice(b.start, b.stop), labels[b], None, b.start) for b in blocks]
+    scores = np.concatenate([run[0] for run in runs])
     np.testing.assert_allclose(scores[:, 0], alone.feed(X, signs), atol=1e-9)
     np.testing.assert_allclose(scores[:, 1], -scores[:, 0], atol=1e-9)
-    assert (both.tally.mistakes, both.tally.updates) == (alone.tally.mistakes, alone.tally.updates)
-    assert both.statistics() == alone.statistics() == {"restarts": int(classes is FLIPPED)}
+    assert sum(run[1] for run in runs) == alone.tally.updates
+    assert both.learner.statistics() == alone.statistics() == {"restarts": int(classes is FLIPPED)}
 
 
 def test_greedy_selection_is_about_one_f() -> None:
@@ -195,7 +196,7 @@ def test_reading_scores_changes_nothing() -> None:
 
 @pytest.mark.parametrize("label", [-1.0, 4.0, 0.5, np.nan])
 def test_labels_are_numbers_of_classes(label: float) -> None:
-    with pytest.raises(ValueError, match="labels must be the numbers of classes, 0 to 3"):
+    with pytest.raises(ValueError, match="labels must be 0 to 3"):
         player("ahpatron").feed(X[:1], [label])
 
 
@@ -219,6 +220,6 @@ def test_a_state_that_does_not_add_up_is_refused(change: str) -> None:
     elif change == "shape":
         state["tally"]["confusion"] = np.zeros((3, 3), dtype=np.int64)
     else:
-        del state["pass"]["2"]
+        del state["loops"]["2"]
     with pytest.raises(StateError):
         player("ahpatron").load_state_dict(state)

@@ -62,7 +62,7 @@ def oddities() -> list[Oddity]:
         ("halves", MANY.replace(b"-1 ", b"-2.5 "), "label -2.5 is played as -1, label 1 as +1"),
         ("huge-labels", MANY.replace(b"-1 ", b"1e300 "), "1 is played as -1, label 1e+300 as +1"),
         ("zero-based", MANY.replace(b" 1:", b" 0:"), "note: feature indices start at 0"),
-        ("index-ten-million", MANY + b"1 10000000:1\n-1 2:2\n", ""),
+        ("index-ten-million", b"1 10000000:1\n" + MANY, ""),
         ("leading-zeros", MANY.replace(b" 1:", b" 0001:"), ""),
         ("no-final-line-end", MANY[:-1], NO_LINE_END),
         ("qid", MANY.replace(b" ", b" qid:7 ", 1), QID),

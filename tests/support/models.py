@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
-from ahpatron_cli.core import KERNELS, REGISTRY, Kernel, Player, make_player
+from ahpatron_cli.core import KERNELS, REGISTRY, Kernel, Player
 from ahpatron_cli.data.dataset import Batch
 from ahpatron_cli.models import (
     Header,
@@ -35,7 +35,7 @@ def player(learner: str, kernel: Kernel | None = None, classes: int = 2, **param
     kind = REGISTRY[learner]
     given = {"budget": 40, **params} if "budget" in kind.specs() else params
     kernel = KERNELS["gaussian"]() if kernel is None else kernel
-    return make_player(kind(**given), kernel, classes=classes, seed=(5,), horizon=ROUNDS)
+    return Player(kind(**given), kernel, classes=classes, seed=(5,), horizon=ROUNDS)
 
 
 def as_model(one: Player, labels: tuple[float, ...] = (-1.0, 1.0)) -> Model:
@@ -68,8 +68,8 @@ def saved(
     one = player(learner, **params)
     labels: tuple[float, ...] = (-1.0, 1.0)
     y = STREAM.y[:rounds]
-    if one.shape:
-        labels = tuple(float(c) for c in range(*one.shape))
+    if one.classes > 2:
+        labels = tuple(float(c) for c in range(one.classes))
         y = class_labels(len(labels))[:rounds]
     X = STREAM.X[:rounds]
     one.feed(compress(X) if sparse else X, y)

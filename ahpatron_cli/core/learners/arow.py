@@ -60,23 +60,28 @@ class SecondOrder(SpanExpansion):
     def _prepare(self) -> None:
         """Compute products for the block, before its first update."""
         self._ready = True
-        near = np.abs(self.g)
-        if self.classes:  # half the margin, if the predicted class is the true one
-            two = np.partition(self.g, -2, axis=1)
-            near = (two[:, -1] - two[:, -2]) / 2
         C, m = self.C, self.m
         self._columns = len(self.a) if self.spans else self.n  # that may be in S
         C.open(self._columns, 2 * m)
+        near = self._half_margins() if m > 1 else np.full(1, np.inf)  # one row: when needed
         likely = (near < 1.05).nonzero()[0]  # rounds that are likely to update
         C.prepare(self.K, likely)
         self._KA = np.empty((m, m))  # K·A·k of rounds, in the slots of C
-        np.dot(C.images[: len(likely)], self.K[:, : C.n].T, out=self._KA[: len(likely)])
+        if len(likely):
+            np.dot(C.images[: len(likely)], self.K[:, : C.n].T, out=self._KA[: len(likely)])
         self._P, self._sP = np.empty((2, len(C.V), m))  # p_e and s_e·p_e
         self._P[: C.count] = C.V[: C.count] @ self.K[:, : self._columns].T
         self._sP[: C.count] = self._P[: C.count] * C.s[: C.count, None]
         self._flat_sP, self._solved = self._sP.reshape(-1), C.count
         if self.spans:
             self.Q.prepare(self.K, (near < 1 - self.size / (self._most or 1)).nonzero()[0])
+
+    def _half_margins(self) -> Floats:
+        """Margins of all rounds if the predicted class is the true one; halved for classes."""
+        if not self.classes:
+            return np.abs(self.g)
+        two = np.partition(self.g, -2, axis=1)
+        return np.asarray((two[:, -1] - two[:, -2]) / 2)
 
     def evaluate(self) -> None:
         super().evaluate()

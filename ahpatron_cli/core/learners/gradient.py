@@ -254,7 +254,8 @@ class BSGD(Learner):
     update_below = math.inf  # f shrinks in every round
 
     def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> Expansion:
-        if self.maintenance == "merge" and not isinstance(kernel, Gaussian):
+        self.dense = self.maintenance == "merge"  # points between rows have few zeros
+        if self.dense and not isinstance(kernel, Gaussian):
             message = "bsgd with maintenance=merge takes the gaussian kernel only"
             raise ParameterError(message, "kernel", "kernel")
         return MAINTENANCE[self.maintenance][0](kernel)

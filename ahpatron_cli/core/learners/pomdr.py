@@ -33,7 +33,6 @@ class HintedExpansion(SpanExpansion):
         "recent": Points,
         "labels": "r",
     }
-    fixed = (*SpanExpansion.fixed, "_memory")
     recent: Points | None
 
     def __init__(self, kernel: Kernel, memory: int, most: int, hint_weight: float) -> None:

@@ -82,7 +82,7 @@ class Setup:
         return learner, KERNELS[self.kernel](**chosen)
 
 
-def all_params(learner: Learner, kernel: Kernel) -> dict[str, ParamValue]:
+def params_of(learner: Learner, kernel: Kernel) -> dict[str, ParamValue]:
     """All parameters by name, those of the kernel first, unless it is the learner's own."""
     chosen = {} if learner.own_kernel else {"kernel": kernel.name, **kernel.params()}
     return chosen | learner.params()
@@ -322,7 +322,7 @@ class Pass:
             this_file = ThisFile(rounds, mistakes, mistakes / max(rounds, 1))
         record = RunRecord(
             learner=self.setup.learner,
-            params=all_params(player.learner, player.kernel),
+            params=params_of(player.learner, player.kernel),
             seed=self.seed,
             repeat=self.repeat,
             rounds=tally.rounds,

@@ -20,11 +20,11 @@ from ahpatron_cli.data.source import STDIN_NAME, open_source
 from ahpatron_cli.errors import ExitCode, Place, UserError, one_of, usage
 from ahpatron_cli.numbers import counted
 from ahpatron_cli.records import DataRecord, ParamValue, grouped
-from ahpatron_cli.runner import Setup, all_params, suggested_sigma
+from ahpatron_cli.runner import Setup, suggested_sigma
 from ahpatron_cli.sweep import grid, summary
 from ahpatron_cli.sweep.config import Config, File, read_config
 from ahpatron_cli.sweep.summary import Criterion, Setting, TrialData, TrialRecord
-from ahpatron_cli.sweep.trial import Task
+from ahpatron_cli.sweep.trial import Task, all_params
 
 MOST_TRIALS = 1_000_000
 
@@ -93,9 +93,7 @@ class Plan:
                 costs=tuple(sorted(self.costs.items())),
             )
             where = str(Path(file.path).absolute()), done
-            whole = [
-                (setup, all_params(*setup.build()), learner_source(setup.kind)) for setup in setups
-            ]
+            whole = [(setup, all_params(setup), learner_source(setup.kind)) for setup in setups]
             # order by order, so that a sweep cut short is comparable
             for repeat in range(self.repeats):
                 for setup, params, kind in whole:

@@ -21,7 +21,7 @@ from ahpatron_cli.data.dataset import Dataset, Preparation, load
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import ExitCode, UserError, learner_fault
 from ahpatron_cli.records import ParamValue, RunRecord, plain_params
-from ahpatron_cli.runner import Repetition, Setup, play_repeat
+from ahpatron_cli.runner import Repetition, Setup, params_of, play_repeat
 from ahpatron_cli.sweep.summary import TrialData, TrialRecord
 
 BUILT_IN_SOURCE = "built-in"
@@ -36,7 +36,7 @@ class Task:
     seed: int
     repeat: int
     params: Mapping[str, ParamValue]
-    """All of the setup with defaults; those that follow from T are fixed by the data."""
+    """What `all_params` says of the setup."""
     path: str
     """Where the worker finds the file; absolute."""
     preparation: Preparation
@@ -76,6 +76,11 @@ class Task:
         params = run.params if run else self.params
         who = self.setup.learner, params, self.seed, self.repeat
         return TrialRecord(self.id, self.data, *who, run, error, wall)
+
+
+def all_params(setup: Setup) -> dict[str, ParamValue]:
+    """All parameters with defaults; those that follow from T are fixed by the data."""
+    return params_of(*setup.build())
 
 
 def play(task: Task) -> TrialRecord:

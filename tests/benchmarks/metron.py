@@ -1,7 +1,7 @@
 """metron compared with arow and the others: runs, tables, and the picture of docs/metron.md.
 
     python tests/benchmarks/metron.py run FOLDER RESULTS.jsonl [--only table,budget,…]
-                                          [--data NAME,NAME] [--permutations N]
+                        [--data NAME,NAME] [--learners NAME,NAME] [--permutations N]
     python tests/benchmarks/metron.py report RESULTS.jsonl [PICTURE.svg]
 
 FOLDER holds NAME.svm.xz. `run` continues with what is missing from RESULTS.jsonl, permutation by
@@ -139,7 +139,8 @@ def run(given: argparse.Namespace) -> None:
                     continue
                 for learner, params in settings(experiment, data, loaded.facts().rounds):
                     trial = Trial(experiment, data.name, learner, params, repeat)
-                    if trial.key not in done:
+                    wanted = not given.learners or learner in given.learners.split(",")
+                    if wanted and trial.key not in done:
                         with given.results.open("a") as results:
                             results.write(json.dumps(play(trial, loaded)) + "\n")
 
@@ -285,6 +286,7 @@ def main() -> None:
     runs.add_argument("results", type=Path)
     runs.add_argument("--only", default=",".join(EXPERIMENTS))
     runs.add_argument("--data", default=",".join(data.name for data in DATASETS))
+    runs.add_argument("--learners", default="", help="all unless given")
     runs.add_argument("--permutations", type=int, default=10)
     reports = commands.add_parser("report")
     reports.add_argument("results", type=Path)

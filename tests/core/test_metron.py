@@ -7,7 +7,7 @@ import tracemalloc
 import numpy as np
 import pytest
 
-from ahpatron_cli.core import CsrRows, Metron, Player
+from ahpatron_cli.core import CsrRows, Metron, NumericalError, Player
 from ahpatron_cli.core.kernels import Matern
 from ahpatron_cli.core.learners.metron import MetricExpansion, _informed, span
 from reference import metron as reference
@@ -126,6 +126,16 @@ def test_degenerate_rows(name: str, sparse: bool) -> None:
     assert not f.mended
     C = full(f.C)
     assert np.linalg.eigvalsh(C).min(initial=0.0) >= -1e-12 * np.abs(C).max(initial=0.0)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_row_that_overflows_in_the_metric_is_named(sparse: bool) -> None:
+    rows = np.ones((50, 1))
+    rows[:2], rows[30] = [[0.0], [1e-150]], 1e10
+    player = Player(Metron(budget=10))
+    with pytest.raises(NumericalError) as caught:
+        player.feed(compress(rows) if sparse else rows, np.ones(50))
+    assert caught.value.row == 30
 
 
 def test_a_stream_that_widens_is_a_wide_stream() -> None:

@@ -9,11 +9,13 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ahpatron_cli.core.errors import NumericalError
 from ahpatron_cli.core.kernels import Kernel, Matern
 from ahpatron_cli.core.learners.arow import SecondOrder, SecondOrderLearner
 from ahpatron_cli.core.learners.base import REST, SHARED, budget_parameter, multiclass_parameter
 from ahpatron_cli.core.numerics import (
     HINGE,
+    HUGE,
     dgemv,
     dpotrf,
     dpotri,
@@ -112,6 +114,13 @@ class Metric(Stateful):
 
     def weighted(self, points: Points) -> Points:
         """Examples as points of the kernel: centred if dense, and times P."""
+        found = self._weighted(points)
+        if not found.largest < HUGE:
+            row = int(np.argmin(found.half_norms < HUGE))
+            raise NumericalError("its squared length in the learned metric overflows", row)
+        return found
+
+    def _weighted(self, points: Points) -> Points:
         if isinstance(points, SparsePoints):
             places, known = self._find(points.csr.columns)
             weights = np.full(len(places), self.other)

@@ -11,8 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
+from sklearn.utils.class_weight import compute_class_weight
 from sklearn.utils.multiclass import type_of_target
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import _check_sample_weight, check_is_fitted, validate_data
 from threadpoolctl import ThreadpoolController
 
 from ahpatron_cli.core import KERNELS, REGISTRY, Player
@@ -20,7 +21,7 @@ from ahpatron_cli.core.errors import LimitReachedError, NumericalError, Paramete
 from ahpatron_cli.core.parameters import Value
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, rows_from
 from ahpatron_cli.core.tally import MAX_CLASSES, predicted
-from ahpatron_cli.data.cache import CompactRows
+from ahpatron_cli.data.compact import CompactRows
 from ahpatron_cli.data.dataset import DENSE_WIDTH, Dataset, Known, Preparation
 from ahpatron_cli.data.geometry import median_sigma
 from ahpatron_cli.runner import Repetition, Setup, generator_seed
@@ -56,6 +57,9 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         Number of passes of `fit` over the rows. The counts are those of all passes.
     shuffle : bool
         Whether each pass of `fit` has a random order of its own.
+    class_weight : dict, "balanced" or None
+        Weight of the examples of each class, 1 by default; "balanced" is n/(k·n_c) for n_c of n
+        rows in class c of k, in `fit` only. As `--cost` on the command line.
     random_state : int, RandomState or None
         Seed of these orders and of the learner's random generator. An int is what `--seed` is.
         (`fogd` draws by column number, and in files columns count from 1: it equals `ahpatron run`
@@ -101,6 +105,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         params: Mapping[str, Value] | None = None,
         n_passes: int = 1,
         shuffle: bool = False,
+        class_weight: Mapping[Any, float] | str | None = None,
         random_state: int | np.random.RandomState | None = None,
     ) -> None:
         self.learner = learner
@@ -112,11 +117,12 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         self.params = params
         self.n_passes = n_passes
         self.shuffle = shuffle
+        self.class_weight = class_weight
         self.random_state = random_state
 
     # Learning -----------------------------------------------------------------------------------
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Start from scratch, and run on these rows.
 
         If they are refused, the estimator stays as it was before the call.
@@ -125,14 +131,17 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         ----------
         X : array or sparse matrix of shape (n_samples, n_features)
         y : array of shape (n_samples,)
+        sample_weight : array of shape (n_samples,), optional
+            Weights > 0, for learners that take costs.
 
         Returns
         -------
         self
         """
         with self._all_or_nothing():
-            rows, labels = self._examples(X, y, first=True)
+            rows, labels, weights = self._examples(X, y, sample_weight, first=True)
             classes = _classes(labels)
+            weights = self._by_class(weights, labels, classes)
             if not isinstance(self.n_passes, int | np.integer) or self.n_passes < 1:
                 raise ValueError(f"n_passes must be a whole number >= 1, got {self.n_passes!r}")
             passes = int(self.n_passes)
@@ -140,12 +149,20 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             seed = self._begin(classes, rows, horizon=len(labels) * passes)
             orders = Repetition(passes, seed, bool(self.shuffle))
             parts = [
-                self._feed(rows, encoded, orders.order(i, len(encoded))) for i in range(passes)
+                self._feed(rows, encoded, weights, orders.order(i, len(encoded)))
+                for i in range(passes)
             ]
             self.online_scores_: Floats = np.concatenate(parts)
         return self
 
-    def partial_fit(self, X: Any, y: Any, classes: ArrayLike | None = None) -> Self:
+    def partial_fit(
+        self,
+        X: Any,
+        y: Any,
+        classes: ArrayLike | None = None,
+        sample_weight: ArrayLike | None = None,
+        check_input: bool = True,
+    ) -> Self:
         """Learn from these rows, in this order, after all rows before.
 
         Pieces give the predictions of one long `fit` up to rounding, and identical ones where their
@@ -159,6 +176,11 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         y : array of shape (n_samples,)
         classes : array of shape (n_classes,), optional
             All labels; required in the first call.
+        sample_weight : array of shape (n_samples,), optional
+            Weights > 0, for learners that take costs.
+        check_input : bool, default=True
+            With False, X must be an array of float64 with `n_features_in_` finite columns, and is
+            not checked, except in the first call.
 
         Returns
         -------
@@ -166,19 +188,37 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         """
         if not self.__sklearn_is_fitted__():
             with self._all_or_nothing():
-                rows, labels = self._examples(X, y, first=True)
+                rows, labels, weights = self._examples(X, y, sample_weight, first=True)
                 if classes is None:
                     raise ValueError("classes must be passed on the first call to partial_fit.")
                 known = _classes(classes)
                 encoded = _encoded(labels, known)
+                if isinstance(self.class_weight, str):
+                    raise ValueError(f"class_weight={self.class_weight!r} is for `fit` only")
+                weights = self._by_class(weights, labels, known)
                 self._begin(known, rows, horizon=None)
-                self.online_scores_ = self._feed(rows, encoded)
+                self.online_scores_ = self._feed(rows, encoded, weights)
             return self
-        rows, labels = self._examples(X, y, first=False)
+        found: Any = X, np.asarray(y), sample_weight
+        if check_input:
+            found = self._examples(X, y, sample_weight, first=False)
+        rows, labels, weights = found
         if classes is not None and not np.array_equal(np.unique(classes), self.classes_):
             raise ValueError(f"classes={classes!r} are not those of before, {self.classes_!r}")
-        self.online_scores_ = self._feed(rows, _encoded(labels, self.classes_))
+        encoded = _encoded(labels, self.classes_)
+        weights = self._by_class(weights, labels, self.classes_)
+        self.online_scores_ = self._feed(rows, encoded, weights)
         return self
+
+    def _by_class(
+        self, weights: ArrayLike | None, labels: NDArray[Any], classes: NDArray[Any]
+    ) -> Any:
+        """Weights of the rows multiplied by those of their classes; None if all are 1."""
+        if self.class_weight is None:
+            return weights
+        own = compute_class_weight(self.class_weight, classes=classes, y=labels)
+        by_row = own[np.searchsorted(classes, labels)]
+        return by_row if weights is None else by_row * weights
 
     @contextmanager
     def _all_or_nothing(self) -> Iterator[None]:
@@ -191,12 +231,29 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             self.__dict__.update(before)
             raise
 
-    def _examples(self, X: Any, y: Any, first: bool) -> tuple[Rows, NDArray[Any]]:
+    def _examples(
+        self, X: Any, y: Any, weights: ArrayLike | None, first: bool
+    ) -> tuple[Rows, NDArray[Any], Floats | None]:
+        """Rows, labels and weights; rows of weight 0 are left out."""
+        # scikit-learn's validation takes several times as long as learning from a row
+        plain = not first and type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2
+        if plain and X.shape[1] == self.n_features_in_ and np.isfinite(X).all():
+            labels = np.asarray(y)
+            named = hasattr(self, "feature_names_in_")
+            if labels.shape == (len(X),) and len(X) and weights is None and not named:
+                return X, labels, None
         X, y = validate_data(self, X, y, reset=first, accept_sparse="csr", dtype=np.float64)
         kind = type_of_target(y, input_name="y", raise_unknown=True)
         if kind not in ("binary", "multiclass"):
             raise ValueError(f"Unknown label type: {kind}. Labels must be those of classes.")
-        return _rows(X), y
+        rows = _rows(X)
+        if weights is None:
+            return rows, y, None
+        checked = _check_sample_weight(weights, X, dtype=np.float64, ensure_non_negative=True)
+        chosen = np.flatnonzero(checked)
+        if len(chosen) < len(y):
+            rows = rows.take(chosen) if isinstance(rows, CsrRows) else rows[chosen]
+        return rows, y[chosen], np.asarray(checked[chosen])
 
     def _begin(self, classes: NDArray[Any], rows: Rows, horizon: int | None) -> int:
         """Make a new player; the seed of all that is random."""
@@ -255,26 +312,33 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             else {name: given[name] for name in kernel_specs if given.get(name) is not None},
         )
 
-    def _feed(self, rows: Rows, encoded: Floats, order: Integers | None = None) -> Floats:
+    def _feed(
+        self, rows: Rows, encoded: Floats, weights: Floats | None, order: Integers | None = None
+    ) -> Floats:
         """Learn from these rows, in this order; f(x) of each round."""
         try:
             if isinstance(rows, CsrRows):
-                return self._feed_sparse(rows, encoded, order)
-            numbers = np.arange(len(encoded)) if order is None else order
-            with _computing(numbers):
-                return self.player_.feed(rows if order is None else rows[order], encoded[numbers])
+                return self._feed_sparse(rows, encoded, weights, order)
+            if order is not None:
+                rows, encoded = rows[order], encoded[order]
+                weights = None if weights is None else weights[order]
+            with _computing(order):
+                return self.player_.feed(rows, encoded, weights)
         except BaseException:  # f may have learned from some rows of a block that does not count
             for name in [name for name in vars(self) if name[-1] == "_"]:
                 delattr(self, name)
             raise
 
-    def _feed_sparse(self, rows: CsrRows, encoded: Floats, order: Integers | None) -> Floats:
+    def _feed_sparse(
+        self, rows: CsrRows, encoded: Floats, weights: Floats | None, order: Integers | None
+    ) -> Floats:
         """In the form in which `run` would read them."""
         dataset = Dataset("X", Preparation(), CompactRows.of_rows(rows, encoded), self._form)
         scores = []
         for batch in dataset.batches(order, self.player_.tally.rounds):
             with _computing(batch.lines):
-                scores.append(self.player_.feed(batch.rows, batch.labels))
+                own = None if weights is None else weights[batch.lines]
+                scores.append(self.player_.feed(batch.rows, batch.labels, own))
         self._form = replace(self._form, dense=dataset.dense, width=dataset.width)
         return np.concatenate(scores)
 
@@ -299,6 +363,16 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         chosen = (scores >= 0).astype(int) if scores.ndim == 1 else predicted(scores)
         labels: NDArray[Any] = self.classes_[chosen]
         return labels
+
+    def predict_proba(self, X: Any) -> Floats:
+        """Probability of each class, in the order of `classes_`, of shape (n_samples, n_classes).
+
+        By a logistic link that is fitted to the scores of the rounds so far, each predicted before
+        its label was seen. It has an offset, so that of two classes the more probable one need not
+        be the one that `predict` returns where f(x) is near 0.
+        """
+        scores = self.decision_function(X)
+        return self.player_.calibration.probabilities(scores)
 
     # What was counted ---------------------------------------------------------------------------
 
@@ -343,14 +417,21 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 @contextmanager
 def _computing(numbers: Integers | None = None) -> Iterator[None]:
     """One BLAS thread, as on the command line; faults of the data as scikit-learn knows them."""
+    # `BLAS.limit` would take as long as learning from a row
+    threads = [(library, library.get_num_threads()) for library in BLAS.lib_controllers]
+    several = [(library, count) for library, count in threads if count != 1]
+    for library, _ in several:
+        library.set_num_threads(1)
     try:
-        with BLAS.limit(limits=1):
-            yield
+        yield
     except NumericalError as error:
         row = error.row if numbers is None else numbers[error.row]
         raise ValueError(f"row {row} of X cannot be computed: {error}") from None
     except LimitReachedError as error:
         raise ValueError(str(error)) from None
+    finally:
+        for library, count in several:
+            library.set_num_threads(count)
 
 
 def _classes(labels: ArrayLike) -> NDArray[Any]:
@@ -364,8 +445,8 @@ def _classes(labels: ArrayLike) -> NDArray[Any]:
 
 def _encoded(labels: NDArray[Any], classes: NDArray[Any]) -> Floats:
     """-1 and +1, or the numbers of the classes."""
-    unseen = np.setdiff1d(labels, classes)
-    if len(unseen):
+    if not set(classes.tolist()).issuperset(labels.tolist()):
+        unseen = np.setdiff1d(labels, classes)
         raise ValueError(f"y has labels that are not among the classes {classes!r}: {unseen!r}")
     if len(classes) > 2:
         return np.searchsorted(classes, labels).astype(np.float64)

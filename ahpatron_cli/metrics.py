@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from ahpatron_cli.core.learners.arow import page_statistic
 from ahpatron_cli.core.rows import Floats
-from ahpatron_cli.records import Fading, Metrics, Window
+from ahpatron_cli.records import Metrics, Window
 
 MOST_KEYS = 1 << 17
 """Different scores that bounded memory (3 MB) distinguishes."""
@@ -93,23 +93,19 @@ def _joined(keys: Keys, counts: Counts) -> tuple[Keys, Counts]:
 
 
 class RecentMistakes:
-    """The mistake rate of the last N rounds, or with older rounds fading; and where it rose.
+    """The mistake rate of the last N rounds, and where it rose.
 
-    With a fading factor α the rate is Σ α^{t-s} e_s / Σ α^{t-s} over the rounds s so far, e_s = 1
-    for a mistake. Page's test watches the mistakes, with p their rate so far and q = p + (1-p)/4:
+    Page's test watches the mistakes, with p their rate so far and q = p + (1-p)/4:
     g = max(0, g + log(q/p)) on a mistake, else g + log((1-q)/(1-p)). If g > 12, the rate has risen:
-    the round is marked, and the test starts anew.
+    the round is marked, and the test is reset.
     """
 
-    def __init__(self, rounds: int, window: int = 0, fading: float = 0.0) -> None:
-        """N or α, after so many rounds that are not looked at."""
+    def __init__(self, rounds: int, window: int) -> None:
+        """N, after so many rounds that are not looked at."""
         self._rounds = rounds
         self._window = window
-        self._fading = fading
         self._before = np.zeros(1)
         """Mistakes up to each of the last N rounds."""
-        self._faded = np.zeros(2)
-        """The faded sums of mistakes and rounds."""
         self._wrong, self._seen, self._page = 1, 2, 0.0
         self.drifts: list[int] = []
         """The rounds, from 1, in which the rate was found to have risen."""
@@ -117,7 +113,7 @@ class RecentMistakes:
 
     def extend(self, mistaken: NDArray[np.bool_]) -> Floats:
         """The recent rate at each of these rounds."""
-        rates = self._rates_in_window(mistaken) if self._window else self._faded_rates(mistaken)
+        rates = self._rates_in_window(mistaken)
         self._watch(mistaken)
         self._rounds += len(mistaken)
         self.rate = float(rates[-1])
@@ -125,11 +121,8 @@ class RecentMistakes:
 
     def facts(self) -> dict[str, Any]:
         """The fields of a record that are about this."""
-        if self._fading:
-            rate: dict[str, Any] = {"fading": Fading(self._fading, self.rate)}
-        else:
-            rate = {"window": Window(len(self._before) - 1, self.rate)}
-        return rate | {"drifts": tuple(self.drifts)}
+        window = Window(len(self._before) - 1, self.rate)
+        return {"window": window, "drifts": tuple(self.drifts)}
 
     def _rates_in_window(self, mistaken: NDArray[np.bool_]) -> Floats:
         totals = np.append(self._before, self._before[-1] + np.cumsum(mistaken))
@@ -137,13 +130,6 @@ class RecentMistakes:
         first = np.maximum(last - self._window, 0)
         self._before = totals[-self._window - 1 :]
         return np.asarray((totals[last] - totals[first]) / (last - first))
-
-    def _faded_rates(self, mistaken: NDArray[np.bool_]) -> Floats:
-        rates = np.empty(len(mistaken))
-        for number, mistake in enumerate(mistaken.tolist()):
-            self._faded = self._fading * self._faded + (mistake, 1.0)
-            rates[number] = self._faded[0] / self._faded[1]
-        return rates
 
     def _watch(self, mistaken: NDArray[np.bool_]) -> None:
         """Page's test, as `arow` does it."""

@@ -1,4 +1,4 @@
-"""Saved models: `run --save`, `--resume`, `--freeze`, `--checkpoint`, and `predict`.
+"""Saved models: `run --save`, `--resume`, `--checkpoint`, and `predict`.
 
 A model is an .npz file of plain arrays and a header in JSON; `data.npz` reads it without trust. A
 SHA-256 covers all content, and every value is checked. Whatever is wrong is one `UserError`. A
@@ -278,7 +278,6 @@ class ModelOptions:
 
     save: str | None = None
     resume: str | None = None
-    freeze: bool = False
     checkpoint: str | None = None
     every: int = 100_000
     learner: str | None = None
@@ -290,10 +289,6 @@ class ModelOptions:
             if path and Path(path).suffix != ".npz" and not is_device(Path(path)):
                 name = shlex.quote(f"{path}.npz")
                 raise usage(f"{option} writes an .npz file, got {path!r}", f"use {option} {name}")
-        if self.freeze and not self.resume:
-            raise usage("--freeze requires --resume MODEL")
-        if self.freeze and (self.save or self.checkpoint):
-            raise usage("--freeze learns nothing, so there is nothing to save")
         if files != 1 or learners != 1 or repeats != 1:
             problem = "a model requires one file, one learner and one pass"
             raise usage(problem, "use one DATA, one -l and --repeats 1")
@@ -376,19 +371,17 @@ class SavedPass:
         return replace(preparation, scale=model.scale, positive=model.positive), known
 
     def continued(self, path: str) -> Pass:
-        """A pass over this file that continues the model, or with --freeze only predicts."""
+        """A pass over this file that continues the model."""
         assert self._loaded is not None
         model, state, _ = self._loaded
-        frozen, classes = self._options.freeze, model.classes
+        classes = model.classes
         on_file = partial(Pass, self.setup(), path, model.seed, 0, None, classes=classes)
         try:
-            run = on_file(costs=model.costs, state=state, same_file=self.restarts, frozen=frozen)
+            run = on_file(costs=model.costs, state=state, same_file=self.restarts)
         except (StateError, ParameterError, NumericalError) as error:
             raise damaged(str(error), self._path) from None
         if run.params() != (model.params, model.kernel_params):
             raise damaged("parameters are missing", self._path)
-        if not frozen and not self.restarts:
-            self._say(_greeting(run))
         return run
 
     def play(
@@ -403,6 +396,7 @@ class SavedPass:
         """Run one pass that continues a model, or is saved."""
         if self.resumes:
             run = self.continued(dataset.name)
+            self._say(_greeting(run))
         else:
             run = begin(dataset, setup, repetition, 0, horizon)
         if self.restarts:

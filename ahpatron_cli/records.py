@@ -72,14 +72,6 @@ class Window:
 
 
 @dataclass(frozen=True)
-class Fading:
-    """The mistake rate in which a round counts `factor` times what the next one counts."""
-
-    factor: float
-    mistake_rate: float
-
-
-@dataclass(frozen=True)
 class RunRecord:
     """One learner, one pass."""
 
@@ -124,27 +116,10 @@ class RunRecord:
     """Rounds by true class (rows) and predicted class (columns), in the order of `classes`."""
     window: Window | None = None
     """Only with `--window`."""
-    fading: Fading | None = None
-    """Only with `--fading`."""
     costs: tuple[float, ...] | None = None
     """Of examples, in the order of the labels of the data; only with `--cost`."""
     drifts: tuple[int, ...] | None = None
-    """The rounds in which the mistake rate was found to have risen; only with one of these."""
-
-
-@dataclass(frozen=True)
-class McNemarRecord:
-    """A learner beside the best of one pass: McNemar's exact test on rounds that differ."""
-
-    learner: str
-    other: str
-    """The best."""
-    only_learner: int
-    """Rounds in which only the learner was wrong."""
-    only_other: int
-    p_value: float
-    p_holm: float
-    """Corrected for the number of learners."""
+    """The rounds in which the mistake rate was found to have risen; only with `--window`."""
 
 
 @dataclass(frozen=True)
@@ -171,7 +146,7 @@ class Curve:
     mistakes: NDArray[np.float64]
     """|M_t|, the mistakes up to and including round t; the mean where repeats were averaged."""
     recent_rate: NDArray[np.float64] | None = None
-    """The rate of the last rounds, with `--window` or `--fading`."""
+    """The rate of the last rounds, with `--window`."""
     sd: NDArray[np.float64] | None = None
     """Standard deviation of |M_t| over the repeats."""
     baseline: float | None = None
@@ -197,8 +172,6 @@ class Report:
     """Whether repeats were random permutations; else all in file order."""
     certified: Sequence[Certificate | tuple[str, ...]] | None = None
     """For each run its certificate or why there is none, where certificates were asked for."""
-    mcnemar: Sequence[McNemarRecord] | None = None
-    """Every learner beside the best, where that was asked for."""
 
     def by_learner(self) -> list[list[RunRecord]]:
         """Runs of equal learner and parameters together, in order of first appearance."""
@@ -251,7 +224,6 @@ def to_json(report: Report) -> Json:
         "data": data_to_json(report.data),
         "runs": runs_to_json(report),
         "summary": [summary_to_json(line) for line in report.summary()],
-        **({} if report.mcnemar is None else {"mcnemar": list(map(asdict, report.mcnemar))}),
         "load_seconds": report.load_seconds,
     }
 
@@ -280,7 +252,7 @@ def run_to_json(run: RunRecord) -> Json:
     if run.classes is not None:
         document["classes"] = [whole(label) for label in run.classes]
     optional = (
-        *("metrics", "classes", "confusion", "window", "fading", "drifts", "costs"),
+        *("metrics", "classes", "confusion", "window", "drifts", "costs"),
         *("metric_changes", "effective_features"),
     )
     return {

@@ -11,13 +11,13 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ahpatron_cli.core import KERNELS, Kernel, Learner, Player, Tally
+from ahpatron_cli.core import KERNELS, Kernel, Learner, Player
 from ahpatron_cli.core.errors import LimitReachedError, NumericalError, ParameterError
 from ahpatron_cli.core.learners import find_learner
 from ahpatron_cli.core.numerics import NEAR_TIE
 from ahpatron_cli.core.rows import Floats, Integers, Rows
 from ahpatron_cli.core.state import State
-from ahpatron_cli.core.tally import mistaken, predicted
+from ahpatron_cli.core.tally import Tally, mistaken, predicted
 from ahpatron_cli.data.dataset import WARM_UP, Batch, Dataset
 from ahpatron_cli.errors import ExitCode, UserError, bad_data, usage
 from ahpatron_cli.metrics import Ranking, RecentMistakes, metrics_of
@@ -182,15 +182,13 @@ class Pass:
         costs: tuple[float, ...] | None = None,
         state: State | None = None,
         same_file: bool = False,
-        frozen: bool = False,
     ) -> None:
         """`horizon` is the number of rounds, if it is known beforehand.
 
         `classes` are the labels of all classes, if there are more than two; `costs` those of
         examples, in the order of the labels.
 
-        With `state`, that of an earlier pass, this one continues it, perhaps in the `same_file`;
-        or, if it is `frozen`, only predicts with it.
+        With `state`, that of an earlier pass, this one continues it, perhaps in the `same_file`.
         """
         assert not setup.auto_sigma, "σ is chosen before the first round"
         self.setup = setup
@@ -210,9 +208,6 @@ class Pass:
         if state is not None:
             self._player.load_state_dict(state)
         self._resumed = state is not None and not same_file
-        self._frozen = frozen
-        if frozen:
-            self._player.tally = Tally.of(self._player.classes)
         self._before = replace(self._player.tally)
         self._curve = _CurvePoints(self.rounds, self.mistakes)
         self._recent: RecentMistakes | None = None
@@ -234,8 +229,8 @@ class Pass:
 
         The scores of rounds before a model was saved are not known, so AUC is not either.
         """
-        if repetition.window or repetition.fading:
-            self._recent = RecentMistakes(self.rounds, repetition.window, repetition.fading)
+        if repetition.window:
+            self._recent = RecentMistakes(self.rounds, repetition.window)
         self._measured = repetition.metrics
         if self._measured and not self._before.rounds and self._classes is None:
             self._ranking = Ranking(None) if repetition.exact_auc else Ranking()
@@ -270,16 +265,16 @@ class Pass:
         )
 
     def _scores(self, batch: Batch) -> Floats:
-        """f(x) of each row; learned and counted, or only counted if the pass is frozen."""
+        """f(x) of each row, learned and counted."""
         player, labels = self._player, batch.labels
-        if self._frozen:
-            scores = player.scores(batch.rows)
-            player.tally.count(scores, labels)
-            return scores
         if self.costs is None:
             return player.feed(batch.rows, labels)
         numbers = labels.astype(int) if self._classes else (labels > 0).astype(int)
         return player.feed(batch.rows, labels, np.array(self.costs)[numbers])
+
+    def new_tally(self) -> Tally:
+        """Counts of no rounds, for what is only scored."""
+        return Tally.of(self._player.classes)
 
     def score(self, batch: Batch) -> Floats:
         """f, as it is now, at the rows of a batch: nothing is learned and nothing is counted."""
@@ -310,7 +305,7 @@ class Pass:
     def result(self) -> PassResult:
         """What came out."""
         player, tally, before = self._player, self._player.tally, self._before
-        found: dict[str, Any] = {} if self._frozen else player.statistics()
+        found: dict[str, Any] = player.statistics()
         confusion = tuple(map(tuple, tally.confusion.tolist()))
         by_class: dict[str, Any] = {"classes": self._classes, "confusion": confusion}
         if self._classes is None:
@@ -442,8 +437,6 @@ class Repetition:
     """Whether AUC is computed without error, in memory that grows with the rounds."""
     window: int = 0
     """Compute the mistake rate of so many last rounds of each pass, unless 0."""
-    fading: float = 0.0
-    """Compute the mistake rate with this fading factor, unless 0."""
     costs: Mapping[float, float] = field(default_factory=dict)
     """Of examples, by label; others have the cost 1."""
     prefix: int | None = None

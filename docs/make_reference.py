@@ -150,11 +150,6 @@ def man_page() -> str:
     for code in ExitCode:
         lines += [".TP", f".B {int(code)}", roff(EXIT_CODES[code])]
     lines += [
-        ".SH FILES",
-        ".TP",
-        ".I $XDG_CACHE_HOME/ahpatron",
-        "Decoded files, if sweeps or \\fB\\-\\-cache\\fP kept any; safe to delete. "
-        "Without the variable: \\fI~/.cache/ahpatron\\fP.",
         ".SH SEE ALSO",
         "\\fBahpatron inspect \\-\\-learners\\fP lists all learners, kernels and parameters.",
     ]

@@ -19,14 +19,6 @@ from support.terminal import FakeTerminal
 effort.choose_profile()
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _own_cache(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Tests, and the processes they start, leave the user's cache alone."""
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("XDG_CACHE_HOME", str(tmp_path_factory.mktemp("cache")))
-        yield
-
-
 @pytest.fixture
 def ahpatron(tmp_path: Path) -> Ahpatron:
     return Ahpatron(tmp_path)

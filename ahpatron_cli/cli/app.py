@@ -17,10 +17,10 @@ from typer.core import TyperCommand, TyperGroup
 from ahpatron_cli import __version__
 from ahpatron_cli.cli.convert import convert
 from ahpatron_cli.cli.inspect import inspect
-from ahpatron_cli.cli.options import declare, readers
 from ahpatron_cli.cli.predict import predict
 from ahpatron_cli.cli.run import run
 from ahpatron_cli.cli.sweep import sweep
+from ahpatron_cli.cli.values import without_pydantic
 from ahpatron_cli.errors import ExitCode, UserError, learner_fault, suggestion, usage
 from ahpatron_cli.signals import Terminated, leave_at_once_on_signals
 
@@ -61,33 +61,9 @@ def _write_options(command: Any, context: typer.Context, formatter: Any) -> None
             formatter.write_dl(rows)
 
 
-def _read_at_once(param: Any, command: str | None = None) -> Any:
-    """Let a parameter make its value without Typer, which would import pydantic to do so.
-
-    That takes a third of the time of a small run. Required values that are missing, and parameters
-    without a reader, are left to Typer.
-    """
-    if "process_value" in vars(param):
-        return param
-    check, read = param.process_value, readers.get(f"{command}.{param.name}")
-    nothing = () if param.nargs == -1 or getattr(param, "multiple", False) else None
-
-    def process_value(ctx: Any, value: Any) -> Any:
-        if value is None and not param.required:
-            value = nothing
-        elif read is not None and value != () and isinstance(value, str | int | list | tuple):
-            value = read(value)
-        else:
-            return check(ctx, value)
-        return value if param.callback is None else param.callback(ctx, param, value)
-
-    param.process_value = process_value
-    return param
-
-
 class _Command(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
-        return [_read_at_once(param, self.name) for param in super().get_params(ctx)]
+        return [without_pydantic(param) for param in super().get_params(ctx)]
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         arguments = (one for one in self.get_params(ctx) if one.param_type_name == "argument")
@@ -109,7 +85,7 @@ class _Command(TyperCommand):
 
 class _Commands(TyperGroup):
     def get_params(self, ctx: Any) -> list[Any]:
-        return [_read_at_once(param) for param in super().get_params(ctx)]
+        return [without_pydantic(param) for param in super().get_params(ctx)]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         self.format_commands(ctx, formatter)
@@ -123,7 +99,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     rich_markup_mode=None,  # rich takes half of the time of --help
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Play budgeted online kernel learners over LIBSVM files and count their mistakes.",
+    help="Run budgeted online kernel learners on LIBSVM files and count their mistakes.",
     epilog="First steps:  ahpatron run sample_data/rings.svm --budget 100 --sigma 0.1",
 )
 
@@ -164,7 +140,7 @@ _EXAMPLES: dict[Callable[..., Any], str] = {
 """,
 }
 for _command, _examples in _EXAMPLES.items():
-    app.command(cls=_Command, epilog=f"\b\nExamples:{_examples}")(declare(_command))
+    app.command(cls=_Command, epilog=f"\b\nExamples:{_examples}")(_command)
 _COMMANDS = [command.__name__ for command in _EXAMPLES]
 
 

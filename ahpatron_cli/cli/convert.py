@@ -11,6 +11,7 @@ from itertools import chain
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from ahpatron_cli.cli import options
 from ahpatron_cli.errors import one_of, usage
 from ahpatron_cli.signals import raise_on_signals
 
@@ -23,16 +24,16 @@ _PACKERS = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz"}
 
 
 def convert(
-    data: str,
-    label: str | None = None,
-    positive: str | None = None,
-    drop: list[str] | None = None,
-    words: list[str] | None = None,
-    missing: str = "refuse",
-    like: str | None = None,
-    map_file: str | None = None,
-    out: str | None = None,
-    quiet: bool = False,
+    data: options.ConvertData,
+    label: options.Label = None,
+    positive: options.ConvertPositive = None,
+    drop: options.Drop = None,
+    words: options.Words = None,
+    missing: options.Missing = "refuse",
+    like: options.Like = None,
+    map_file: options.MapFile = None,
+    out: options.ConvertOut = None,
+    quiet: options.Quiet = False,
 ) -> None:
     """Convert CSV, TSV or `;` text with a header to LIBSVM text.
 

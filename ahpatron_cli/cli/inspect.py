@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from ahpatron_cli.cli.options import typed
+from ahpatron_cli.cli import options
 from ahpatron_cli.errors import ExitCode, bad_data, one_of, usage
 from ahpatron_cli.signals import raise_on_signals
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from ahpatron_cli.cli.sweep_session import FindingsOutput
     from ahpatron_cli.sweep.summary import Criterion
 
-_DATA = ("max_faults", "max_features", "positive", "scale", "sigma", "seed", "format")
+_DATA = ("max_features", "positive", "scale", "sigma", "seed", "format")
 _RESULTS = (
     *("format", "plot", "report", "out", "learner", "data", "metric", "tune_orders"),
     *("matrix", "trials", "merge", "x"),
@@ -27,27 +27,26 @@ _RESULTS = (
 
 def inspect(
     context: typer.Context,
-    paths: list[str] | None = None,
-    learners: bool = False,
-    max_faults: int = 20,
-    max_features: int = 10_000_000,
-    positive: str | None = None,
-    scale: str | None = None,
-    sigma: str | None = None,
-    seed: int = 0,
-    format: str = "table",
-    plot: str | None = None,
-    report: str | None = None,
-    x: str | None = None,
-    out: str | None = None,
-    learner: list[str] | None = None,
-    data: list[str] | None = None,
-    metric: str = "mistake_rate",
-    tune_orders: int = 0,
-    matrix: bool = False,
-    trials: bool = False,
-    merge: str | None = None,
-    quiet: bool = False,
+    paths: options.Paths = None,
+    learners: options.Learners = False,
+    max_features: options.MaxFeatures = 10_000_000,
+    positive: options.Positive = None,
+    scale: options.InspectScale = None,
+    sigma: options.InspectSigma = None,
+    seed: options.InspectSeed = 0,
+    format: options.Format = "table",
+    plot: options.Plot = None,
+    report: options.Report = None,
+    x: options.X = None,
+    out: options.Out = None,
+    learner: options.InspectLearner = None,
+    data: options.InspectData = None,
+    metric: options.Metric = "mistake_rate",
+    tune_orders: options.TuneOrders = 0,
+    matrix: options.Matrix = False,
+    trials: options.Trials = False,
+    merge: options.Merge = None,
+    quiet: options.Quiet = False,
 ) -> ExitCode:
     """Look at data, a model, the results of a sweep, or the list of learners.
 
@@ -108,7 +107,6 @@ def inspect(
     with open_source(path) as source, talk.progress(source.size, source.name) as line:
         profiler = Profiler(
             source,
-            max_faults=max_faults,
             max_features=max_features,
             positive=label,
             scale=scale,
@@ -125,7 +123,7 @@ def _refuse_others(
 ) -> None:
     """Refuse options that would have no effect, and formats that only results have."""
     for name in (*_DATA, *_RESULTS):
-        if name not in legal and typed(context, name):
+        if name not in legal and options.given_by_user(context, name):
             hint = f"options for {what}: {', '.join(map(_flag, legal))}"
             raise usage(f"{_flag(name)} has no effect on {what}", hint)
     if format not in ("table", "json"):

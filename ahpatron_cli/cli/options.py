@@ -1,14 +1,14 @@
-"""Every option once, for the commands that share it.
+"""Every argument and option once, for the commands that share it.
 
 Nothing heavy is imported here: `ahpatron --help` must answer at once.
 """
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Iterator
+from functools import partial
 from importlib import import_module
-from typing import Annotated, Any, get_type_hints
+from typing import Annotated
 
 import typer
 
@@ -72,13 +72,13 @@ def _parameters(context: typer.Context, incomplete: str) -> Iterator[Offer]:
             yield word, spec.meaning
 
 
-def typed(context: typer.Context, name: str) -> bool:
+def given_by_user(context: typer.Context, name: str) -> bool:
     """Whether an option was given on the command line, and is not just a default."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
 
 
-def _whole(low: int, below: int) -> Callable[[str | int], int]:
+def _whole(low: int = 0, below: int = 10**18) -> Callable[[str | int], int]:
     """A parser of whole numbers as people write them: no underscores, no spaces.
 
     Parsers and not callbacks: Typer looks into the signature of every callback whenever it starts.
@@ -102,182 +102,222 @@ def _whole(low: int, below: int) -> Callable[[str | int], int]:
     return parse
 
 
-_TEXTS = """
-Arguments
-  run.data  DATA...  LIBSVM files (plain, gz, bz2 or xz), or - for standard input.
-  sweep.data  [DATA...]  LIBSVM files (plain, gz, bz2 or xz).
-  paths  [PATH...]  A LIBSVM file, - for standard input, a model, or results files.
-  model  MODEL  A model that `run --save` wrote.
-  predict.data  DATA...  LIBSVM files (plain, gz, bz2 or xz) with or without labels, or - for
-      standard input.
-  convert.data  DATA.csv  Text with a header (plain, gz, bz2, xz), or -.
-Data
-  repeats  --repeats R  Play R times; if R > 1, each time in a random order of its own.
-  seed  --seed S  Seed of the random orders and of the learners' random generators.
-  inspect.seed  --seed S  Seed of the sample of rows between which distances are computed.
-  shuffle  --shuffle/--no-shuffle  Permute the rows. [default: only if R > 1]
-  limit  --limit N  Take only the first N rows of each file.
-  scale  --scale HOW  none, minmax (features to 0..1), standard (mean 0, deviation 1) or unit (rows
-      to length 1). minmax and standard are learned from the first 1,000 rows of a pass in file
-      order, from all rows with --shuffle or --repeats.
-  inspect.scale  --scale HOW  Compute distances after this scaling: none, minmax, standard or unit.
-      [default: as advised]
-  positive  --positive LABEL  Play this label as +1 and every other label as -1.
-  max_features  --max-features N  Refuse feature indices above N.
-  max_faults  --max-faults N  Show at most N faulty lines.
-  cache  --cache  Keep decoded files in the cache folder, and read them from there.
-  inspect.sigma  --sigma S  Also compute the kernel alignment A_T of the gaussian kernel of this
-      width.
-  cost  --cost LABEL=W  Let examples of this label weigh W; repeatable. [default: 1]
-  label  --label COLUMN  The column that holds the labels.
-  convert.positive  --positive VALUE  Write this label as +1 and every other as -1.
-  drop  --drop COLUMN  Leave out a column (repeatable).
-  words  --words COLUMN  Treat a column of numbers as words (repeatable).
-  missing  --missing HOW  Empty cells, NA, ? and words that --like lacks: zero writes them as 0,
-      refuse stops at the first.
-  like  --like MAP.json  Number columns, words and labels as in a file that --map wrote. The
-      column of labels may be absent.
-Learning
-  learner  -l --learner NAME  A learner to play; repeat for several, all for every one;
-      FILE.py:CLASS for one of your own. [default: ahpatron]
-  learners  --learners  List all learners, kernels and their parameters.
-  budget  -B --budget N  B, the largest size of the active set; even. [default: 400]
-  kernel  --kernel NAME  gaussian, laplacian, polynomial or linear (the last two normalised).
-  sigma  --sigma S  σ, width of the gaussian exp(-‖u-v‖²/2σ²) or laplacian exp(-‖u-v‖₁/σ) kernel;
-      auto: the median distance between the first 1,000 rows. [default: 1.0]
-  epsilon  --epsilon E  ε: update if y·f(x) < 1 - ε; between 0 and 1. [default: 0.5; ahpatron+:
-      0.75]
-  param  -p --param NAME=VALUE  Any other parameter, of every chosen learner that has it;
-      LEARNER.NAME=VALUE for one. `ahpatron inspect --learners` lists them.
-  grid  -g --grid NAME=VALUES  Values to try: 0.5,0.6 or 100:400:100 or log:50:3200:7 or
-      10^[-3:3]/sqrt(T); of every chosen learner that has NAME, LEARNER.NAME=VALUES for one.
-  config  --config FILE  Read the sweep from a .toml file; command-line options take precedence.
-  certify  --certify  Also show the bound that the learner's theorem guarantees on these data;
-      reads them again.
-  theorem  --theorem NAME  Set parameters that meet the conditions of a theorem: 1, 2
-      (perceptron), 3, corollary-1, corollary-2 (avp), 4, 5 (ahpatron) or forgetron.
-Running
-  jobs  -j --jobs N  Processes for repeats and learners; one pass in file order needs only one.
-  sweep.jobs  -j --jobs N  Processes; each plays one trial at a time.
-  scheduler  --scheduler ADDRESS  Play on a Dask cluster, such as tcp://host:8786; its workers read
-      the same paths.
-  wait  --wait SECONDS  With --scheduler: end the sweep if the cluster has no worker for this long.
-  shard  --shard I/N  Play only the I-th of N parts, for job arrays; `inspect --merge` joins the
-      results.
-  retries  --retries N  Play a trial whose process died up to N more times.
-  dry_run  --dry-run  Only print how many trials there are, and how many are left.
-  search  --search HOW  grid plays all settings; halving plays them on the first rounds, and the
-      best on more.
-Models
-  save  --save MODEL  Save the learner, as it is after the last round, in an .npz file.
-  resume  --resume MODEL  Continue with a saved learner, as if its stream had never ended.
-  freeze  --freeze  With --resume: only predict, learn nothing.
-  checkpoint  --checkpoint FILE  Save the learner in an .npz file at intervals; the same command
-      continues from it.
-  every  --every N  Rounds from one checkpoint to the next.
-Output
-  predictions  --predictions FILE  Write every round's f(x), prediction and label to a .csv file; -
-      for stdout, and the table to stderr.
-  metrics  --metrics  Add precision, recall, F1, balanced error, Cohen's κ and AUC.
-  mcnemar  --mcnemar  Compare each learner with the best round by round (McNemar).
-  window  --window N  Add the mistake rate of the last N rounds, and report when it rises.
-  fading  --fading A  Add the mistake rate in which each round counts A times what the next
-      one counts.
-  curve  --curve FILE  Write the learning curve: .csv, .png, .svg or .pdf.
-  plot  --plot FILE  Draw mistakes against budget, ε or another parameter, and against time:
-      .png, .svg or .pdf.
-  x  --x NAME  With --plot or --report: the parameter to draw against.
-  report  --report FILE  Write tables and plots as one self-contained .html page.
-  format  --format FORMAT  What stdout shows: table, json, jsonl, csv, markdown or latex.
-  out  --out FILE  Also write the result to a file: .json .jsonl .csv .md .tex .txt.
-  sweep.out  --out FILE.jsonl  The results file. The same command again continues where it ended.
-  quiet  -q --quiet  Only results and errors.
-  verbose  -v --verbose  Print more on stderr.
-  predict.format  --format FORMAT  csv or jsonl, on stdout.
-  predict.out  --out FILE  Write to FILE; .csv or .jsonl decides the format. [default: to stdout]
-  map_file  --map FILE.json  Write which column and word each index stands for, in place of the
-      comment lines.
-  convert.out  --out FILE  Write LIBSVM text to FILE. [default: to stdout]
-Results
-  predict.learner  -l --learner FILE.py:CLASS  The model's learner, if it is in a file.
-  inspect.learner  -l --learner NAME  Show only results of this learner; repeat for several.
-  inspect.data  --data NAME  Show only results on this data set; repeat for several.
-  metric  --metric NAME  The metric that decides which setting is best: mistake_rate,
-      balanced_error, precision, recall, f1, kappa or auc.
-  tune_orders  --tune-orders K  Choose settings on the first K orders; report on the others.
-  matrix  --matrix  Show only the matrix learners x data sets.
-  trials  --trials  Show one row per trial, as csv, jsonl or json.
-  merge  --merge FILE.jsonl  Write all given results files, such as shards, as one.
-"""
-"""Flags with metavar and help of each parameter of a command, by panels of the help.
+_data = partial(typer.Option, rich_help_panel="Data")
+_learning = partial(typer.Option, rich_help_panel="Learning")
+_running = partial(typer.Option, rich_help_panel="Running")
+_models = partial(typer.Option, rich_help_panel="Models")
+_output = partial(typer.Option, rich_help_panel="Output")
+_results = partial(typer.Option, rich_help_panel="Results")
 
-What differs for one command has its name before that of the parameter.
-"""
-_COMPLETIONS = {
-    "learner": _learners,
-    "kernel": _names("core", "KERNELS"),
-    "param": _parameters,
-    "grid": _parameters,
-    "theorem": _theorems,
-    "scale": _names("data.scaling", "SCALES"),
-    "missing": _words("refuse", "zero"),
-    "format": _names("output.formats", "FORMATS"),
-    "predict.format": _words("csv", "jsonl"),
-    "metric": _names("sweep.summary", "METRICS"),
-    "search": _names("sweep.summary", "SEARCHES"),
-}
-_HUGE = 10**18
-_BOUNDS = {
-    **dict.fromkeys(("repeats", "limit", "jobs", "every"), (1, _HUGE)),
-    "max_features": (1, 2**31 - 1),
-    "window": (1, 10_000_001),
-}
-"""Whole numbers are at least the first, 0 unless given, and below the second."""
+# fmt: off
+# Arguments
+RunData = Annotated[list[str], typer.Argument(
+    metavar="DATA...", help="LIBSVM files (plain, gz, bz2 or xz), or - for standard input.")]
+SweepData = Annotated[list[str] | None, typer.Argument(
+    metavar="[DATA...]", help="LIBSVM files (plain, gz, bz2 or xz).")]
+Paths = Annotated[list[str] | None, typer.Argument(
+    metavar="[PATH...]", help="A LIBSVM file, - for standard input, a model, or results files.")]
+Model = Annotated[str, typer.Argument(metavar="MODEL", help="A model that `run --save` wrote.")]
+PredictData = Annotated[list[str], typer.Argument(
+    metavar="DATA...",
+    help="LIBSVM files (plain, gz, bz2 or xz) with or without labels, or - for standard input.")]
+ConvertData = Annotated[str, typer.Argument(
+    metavar="DATA.csv", help="Text with a header (plain, gz, bz2, xz), or -.")]
 
+# Data
+Repeats = Annotated[int, _data(
+    "--repeats", metavar="R", parser=_whole(1),
+    help="Number of runs; if R > 1, each on its own random permutation of the rows.")]
+Seed = Annotated[int, _data(
+    "--seed", metavar="S", parser=_whole(),
+    help="Seed of the permutations and of the learners' random generators.")]
+InspectSeed = Annotated[int, _data(
+    "--seed", metavar="S", parser=_whole(),
+    help="Seed of the sample of rows between which distances are computed.")]
+Shuffle = Annotated[bool | None, _data(
+    "--shuffle/--no-shuffle", help="Permute the rows. [default: only if R > 1]")]
+Limit = Annotated[int | None, _data(
+    "--limit", metavar="N", parser=_whole(1), help="Take only the first N rows of each file.")]
+Scale = Annotated[str, _data(
+    "--scale", metavar="HOW", autocompletion=_names("data.scaling", "SCALES"),
+    help="none, minmax (features to 0..1), standard (mean 0, deviation 1) or unit (rows to "
+    "length 1). minmax and standard are learned from the first 1,000 rows of a pass in file "
+    "order, from all rows with --shuffle or --repeats.")]
+InspectScale = Annotated[str | None, _data(
+    "--scale", metavar="HOW", autocompletion=_names("data.scaling", "SCALES"),
+    help="Compute distances after this scaling: none, minmax, standard or unit. [default: as "
+    "advised]")]
+Positive = Annotated[str | None, _data(
+    "--positive", metavar="LABEL", help="Use this label as +1 and every other label as -1.")]
+MaxFeatures = Annotated[int, _data(
+    "--max-features", metavar="N", parser=_whole(1, 2**31 - 1),
+    help="Refuse feature indices above N.")]
+InspectSigma = Annotated[str | None, _data(
+    "--sigma", metavar="S",
+    help="Also compute the kernel alignment A_T of the gaussian kernel of this width.")]
+Cost = Annotated[list[str] | None, _data(
+    "--cost", metavar="LABEL=W",
+    help="Weight of examples with this label; repeatable. [default: 1]")]
+Label = Annotated[str | None, _data(
+    "--label", metavar="COLUMN", help="The column that holds the labels.")]
+ConvertPositive = Annotated[str | None, _data(
+    "--positive", metavar="VALUE", help="Write this label as +1 and every other as -1.")]
+Drop = Annotated[list[str] | None, _data(
+    "--drop", metavar="COLUMN", help="Leave out a column (repeatable).")]
+Words = Annotated[list[str] | None, _data(
+    "--words", metavar="COLUMN", help="Treat a column of numbers as words (repeatable).")]
+Missing = Annotated[str, _data(
+    "--missing", metavar="HOW", autocompletion=_words("refuse", "zero"),
+    help="Empty cells, NA, ? and words that --like lacks: zero writes them as 0, refuse stops at "
+    "the first.")]
+Like = Annotated[str | None, _data(
+    "--like", metavar="MAP.json",
+    help="Number columns, words and labels as in a file that --map wrote. The column of labels "
+    "may be absent.")]
 
-def _entries() -> Iterator[tuple[str, tuple[str, str, str]]]:
-    """The table: panel, flags and help by name."""
-    panel = ""
-    for entry in re.split(r"\n(?! {6})", _TEXTS.strip()):
-        if not entry.startswith(" "):
-            panel = entry
-            continue
-        name, flags, help = re.sub(r"\n +", " ", entry).strip().split("  ", 2)
-        yield name, (panel, flags, help)
+# Learning
+Learner = Annotated[list[str] | None, _learning(
+    "-l", "--learner", metavar="NAME", autocompletion=_learners,
+    help="Learner to run; repeat for several, all for every one; FILE.py:CLASS for one of your "
+    "own. [default: ahpatron]")]
+Learners = Annotated[bool, _learning(
+    "--learners", help="List all learners, kernels and their parameters.")]
+Budget = Annotated[str | None, _learning(
+    "-B", "--budget", metavar="N",
+    help="B, the largest size of the active set; even. [default: 400]")]
+Kernel = Annotated[str, _learning(
+    "--kernel", metavar="NAME", autocompletion=_names("core", "KERNELS"),
+    help="gaussian, laplacian, polynomial or linear (the last two normalised).")]
+Sigma = Annotated[str | None, _learning(
+    "--sigma", metavar="S",
+    help="σ, width of the gaussian exp(-‖u-v‖²/2σ²) or laplacian exp(-‖u-v‖₁/σ) kernel; auto: "
+    "the median distance between the first 1,000 rows. [default: 1.0]")]
+Epsilon = Annotated[str | None, _learning(
+    "--epsilon", metavar="E",
+    help="ε: update if y·f(x) < 1 - ε; between 0 and 1. [default: 0.5; ahpatron+: 0.75]")]
+Param = Annotated[list[str] | None, _learning(
+    "-p", "--param", metavar="NAME=VALUE", autocompletion=_parameters,
+    help="Any other parameter, of every chosen learner that has it; LEARNER.NAME=VALUE for one. "
+    "`ahpatron inspect --learners` lists them.")]
+Grid = Annotated[list[str] | None, _learning(
+    "-g", "--grid", metavar="NAME=VALUES", autocompletion=_parameters,
+    help="Values to try: 0.5,0.6 or 100:400:100 or log:50:3200:7 or 10^[-3:3]/sqrt(T); of every "
+    "chosen learner that has NAME, LEARNER.NAME=VALUES for one.")]
+Config = Annotated[str | None, _learning(
+    "--config", metavar="FILE",
+    help="Read the sweep from a .toml file; command-line options take precedence.")]
+Certify = Annotated[bool, _learning(
+    "--certify",
+    help="Also show the bound that the learner's theorem guarantees on these data; reads them "
+    "again.")]
+Theorem = Annotated[str | None, _learning(
+    "--theorem", metavar="NAME", autocompletion=_theorems,
+    help="Set parameters that meet the conditions of a theorem: 1, 2 (perceptron), 3, "
+    "corollary-1, corollary-2 (avp), 4, 5 (ahpatron) or forgetron.")]
 
+# Running
+Jobs = Annotated[int, _running(
+    "-j", "--jobs", metavar="N", parser=_whole(1),
+    help="Processes for repeats and learners; one pass in file order needs only one.")]
+SweepJobs = Annotated[int, _running(
+    "-j", "--jobs", metavar="N", parser=_whole(1),
+    help="Processes; each runs one trial at a time.")]
+Scheduler = Annotated[str | None, _running(
+    "--scheduler", metavar="ADDRESS",
+    help="Run on a Dask cluster, such as tcp://host:8786; its workers read the same paths.")]
+Wait = Annotated[int, _running(
+    "--wait", metavar="SECONDS", parser=_whole(),
+    help="With --scheduler: end the sweep if the cluster has no worker for this long.")]
+Shard = Annotated[str | None, _running(
+    "--shard", metavar="I/N",
+    help="Run only the I-th of N parts, for job arrays; `inspect --merge` joins the results.")]
+Retries = Annotated[int, _running(
+    "--retries", metavar="N", parser=_whole(),
+    help="Repeat a trial whose process died up to N times.")]
+DryRun = Annotated[bool, _running(
+    "--dry-run", help="Only print how many trials there are, and how many are left.")]
+Search = Annotated[str, _running(
+    "--search", metavar="HOW", autocompletion=_names("sweep.summary", "SEARCHES"),
+    help="grid runs all settings; halving runs them on the first rounds, and the best on more.")]
 
-_ENTRIES = dict(_entries())
+# Models
+Save = Annotated[str | None, _models(
+    "--save", metavar="MODEL",
+    help="Save the learner, as it is after the last round, in an .npz file.")]
+Resume = Annotated[str | None, _models(
+    "--resume", metavar="MODEL",
+    help="Continue with a saved learner, as if its stream had never ended.")]
+Checkpoint = Annotated[str | None, _models(
+    "--checkpoint", metavar="FILE",
+    help="Save the learner in an .npz file at intervals; the same command continues from it.")]
+Every = Annotated[int, _models(
+    "--every", metavar="N", parser=_whole(1), help="Rounds from one checkpoint to the next.")]
 
+# Output
+Predictions = Annotated[str | None, _output(
+    "--predictions", metavar="FILE",
+    help="Write every round's f(x), prediction and label to a .csv file; - for stdout, and the "
+    "table to stderr.")]
+Metrics = Annotated[bool, _output(
+    "--metrics", help="Add precision, recall, F1, balanced error, Cohen's κ and AUC.")]
+PredictMetrics = Annotated[bool, _output(
+    "--metrics", help="Also report precision, recall, F1, balanced error, Cohen's κ and AUC of the "
+    "rows with labels, on stderr.")]
+Window = Annotated[int | None, _output(
+    "--window", metavar="N", parser=_whole(1, 10_000_001),
+    help="Add the mistake rate of the last N rounds, and report when it rises.")]
+Curve = Annotated[str | None, _output(
+    "--curve", metavar="FILE", help="Write the learning curve: .csv, .png, .svg or .pdf.")]
+Plot = Annotated[str | None, _output(
+    "--plot", metavar="FILE",
+    help="Draw mistakes against budget, ε or another parameter, and against time: .png, .svg or "
+    ".pdf.")]
+X = Annotated[str | None, _output(
+    "--x", metavar="NAME", help="With --plot or --report: the parameter to draw against.")]
+Report = Annotated[str | None, _output(
+    "--report", metavar="FILE", help="Write tables and plots as one self-contained .html page.")]
+Format = Annotated[str, _output(
+    "--format", metavar="FORMAT", autocompletion=_names("output.formats", "FORMATS"),
+    help="What stdout shows: table, json, jsonl, csv, markdown or latex.")]
+Out = Annotated[str | None, _output(
+    "--out", metavar="FILE",
+    help="Also write the result to a file: .json .jsonl .csv .md .tex .txt.")]
+SweepOut = Annotated[str | None, _output(
+    "--out", metavar="FILE.jsonl",
+    help="The results file. The same command again continues where it ended.")]
+Quiet = Annotated[bool, _output("-q", "--quiet", help="Only results and errors.")]
+Verbose = Annotated[int, _output("-v", "--verbose", help="Print more on stderr.", count=True)]
+PredictFormat = Annotated[str, _output(
+    "--format", metavar="FORMAT", autocompletion=_words("csv", "jsonl"),
+    help="csv or jsonl, on stdout.")]
+PredictOut = Annotated[str | None, _output(
+    "--out", metavar="FILE",
+    help="Write to FILE; .csv or .jsonl decides the format. [default: to stdout]")]
+MapFile = Annotated[str | None, _output(
+    "--map", metavar="FILE.json",
+    help="Write which column and word each index stands for, in place of the comment lines.")]
+ConvertOut = Annotated[str | None, _output(
+    "--out", metavar="FILE", help="Write LIBSVM text to FILE. [default: to stdout]")]
 
-readers: dict[str, Callable[[Any], Any]] = {}
-"""What makes a value out of words, by COMMAND.PARAMETER; if there is none, Typer does."""
-
-
-def _as_it_is(value: Any) -> Any:
-    return list(value) if isinstance(value, tuple) else value
-
-
-def declare(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Give the parameters of a command their flags, help, parser and completion."""
-    for name, kind in get_type_hints(command).items():
-        if name in ("context", "return"):
-            continue
-        own = f"{command.__name__}.{name}"
-        panel, names, help = _ENTRIES.get(own) or _ENTRIES[name]
-        if kind not in (float, float | None):
-            readers[own] = _as_it_is
-        if panel == "Arguments":
-            declared = typer.Argument(metavar=names, help=help)
-        else:
-            more: dict[str, Any] = {"autocompletion": _COMPLETIONS.get(own, _COMPLETIONS.get(name))}
-            if name == "verbose":
-                more["count"] = True
-            elif kind in (int, int | None):
-                more["parser"] = readers[own] = _whole(*_BOUNDS.get(name, (0, _HUGE)))
-            *flags, last = names.split()
-            metavar = None if last.startswith("-") else last  # a flag has none
-            flags += [last] if metavar is None else []
-            more |= {"help": help, "metavar": metavar, "rich_help_panel": panel}
-            declared = typer.Option(*flags, **more)
-        command.__annotations__[name] = Annotated[kind, declared]
-    return command
+# Results
+PredictLearner = Annotated[str | None, _results(
+    "-l", "--learner", metavar="FILE.py:CLASS", autocompletion=_learners,
+    help="The model's learner, if it is in a file.")]
+InspectLearner = Annotated[list[str] | None, _results(
+    "-l", "--learner", metavar="NAME", autocompletion=_learners,
+    help="Show only results of this learner; repeat for several.")]
+InspectData = Annotated[list[str] | None, _results(
+    "--data", metavar="NAME", help="Show only results on this data set; repeat for several.")]
+Metric = Annotated[str, _results(
+    "--metric", metavar="NAME", autocompletion=_names("sweep.summary", "METRICS"),
+    help="The metric that decides which setting is best: mistake_rate, balanced_error, "
+    "precision, recall, f1, kappa or auc.")]
+TuneOrders = Annotated[int, _results(
+    "--tune-orders", metavar="K", parser=_whole(),
+    help="Choose settings on the first K permutations; report on the others.")]
+Matrix = Annotated[bool, _results("--matrix", help="Show only the matrix learners x data sets.")]
+Trials = Annotated[bool, _results(
+    "--trials", help="Show one row per trial, as csv, jsonl or json.")]
+Merge = Annotated[str | None, _results(
+    "--merge", metavar="FILE.jsonl", help="Write all given results files, such as shards, as one.")]
+# fmt: on

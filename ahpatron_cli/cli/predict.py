@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from ahpatron_cli.cli import options
 from ahpatron_cli.errors import Remedy, UserError, one_of, usage
-from ahpatron_cli.numbers import counted
+from ahpatron_cli.numbers import counted, percent
 from ahpatron_cli.signals import raise_on_signals
 
 if TYPE_CHECKING:
@@ -19,13 +21,14 @@ _SUFFIXES = {".csv": "csv", ".jsonl": "jsonl"}
 
 
 def predict(
-    model: str,
-    data: list[str],
-    learner: str | None = None,
-    format: str = "csv",
-    out: str | None = None,
-    max_features: int = 10_000_000,
-    quiet: bool = False,
+    model: options.Model,
+    data: options.PredictData,
+    learner: options.PredictLearner = None,
+    format: options.PredictFormat = "csv",
+    metrics: options.PredictMetrics = False,
+    out: options.PredictOut = None,
+    max_features: options.MaxFeatures = 10_000_000,
+    quiet: options.Quiet = False,
 ) -> None:
     """Predict labels with a saved model, without learning.
 
@@ -51,7 +54,7 @@ def predict(
     check_outputs({"--out": out}, [model, *data])
     own = choose_learners([learner])[0] if learner else None
     try:
-        saved = SavedPass(ModelOptions(resume=model, freeze=True, learner=own), talk.note)
+        saved = SavedPass(ModelOptions(resume=model, learner=own), talk.note)
     except UserError as error:
         if any(map(is_archive, data)):
             error.hint = "name the model first: `ahpatron predict MODEL DATA`"
@@ -63,12 +66,13 @@ def predict(
         writer = ScoreWriter(output, format, saved.model.labels, several=several)
         for path in data:
             try:
-                said = _score(path, saved, preparation, writer, talk)
+                found = _score(path, saved, preparation, writer, talk, metrics)
             except UserError as error:
                 if error.remedy:
                     error.hint = _hint(error.remedy, model)
                 raise
-            talk.note(f"{path}: {said}" if several else said)
+            for note in found:
+                talk.note(f"{path}: {note}" if several else note)
 
 
 def _hint(remedy: Remedy, model: str) -> str:
@@ -84,33 +88,43 @@ def _hint(remedy: Remedy, model: str) -> str:
 
 
 def _score(
-    path: str, saved: SavedPass, preparation: Preparation, writer: ScoreWriter, talk: Conversation
-) -> str:
-    """Score the rows of one file; what to say of them."""
+    path: str,
+    saved: SavedPass,
+    preparation: Preparation,
+    writer: ScoreWriter,
+    talk: Conversation,
+    metrics: bool,
+) -> Iterator[str]:
+    """Score the rows of one file; notes on those with labels."""
     import numpy as np
 
     from ahpatron_cli.data.dataset import stream
     from ahpatron_cli.data.source import open_source
-    from ahpatron_cli.runner import mistakes_of
+    from ahpatron_cli.metrics import Ranking, metrics_of
 
     preparation, known = saved.prepared(preparation)
-    rows = labelled = mistakes = 0
+    rows, ranking = 0, Ranking()
     with open_source(path) as source, talk.progress(source.size, path) as line:
         dataset = stream(source, preparation, known)
-        frozen = saved.continued(dataset.name)
+        run = saved.continued(dataset.name)
+        tally = run.new_tally()
         for batch in dataset.batches():
-            scores = frozen.score(batch)
+            scores = run.score(batch)
             writer.write(dataset.name, batch.lines, scores)
-            has_label = ~np.isnan(batch.labels)
             rows += len(scores)
-            labelled += int(np.count_nonzero(has_label))
-            mistaken = mistakes_of(scores[has_label], batch.labels[has_label])
-            mistakes += int(np.count_nonzero(mistaken))
-            line.update(source.position, mistakes, labelled)
-        saved.finish(frozen, dataset)
-    if not labelled:
-        return f"{counted(rows, 'row')} without labels"
-    some = "" if labelled == rows else f" of {rows:,}"
-    rate = 100 * mistakes / labelled
-    found = f"{counted(mistakes, 'mistake')} in {counted(labelled, 'row')}"
-    return f"{found} with labels{some} ({rate:.2f} %)"
+            labelled = ~np.isnan(batch.labels)
+            tally.count(scores[labelled], batch.labels[labelled])
+            if metrics and scores.ndim == 1:
+                ranking.add(scores[labelled], batch.labels[labelled])
+            line.update(source.position, tally.mistakes, tally.rounds)
+        saved.finish(run, dataset)
+    if not tally.rounds:
+        yield f"{counted(rows, 'row')} without labels"
+        return
+    part = "" if tally.rounds == rows else f" of {rows:,}"
+    found = f"{counted(tally.mistakes, 'mistake')} in {counted(tally.rounds, 'row')}"
+    yield f"{found} with labels{part} ({percent(tally.mistakes / tally.rounds)} %)"
+    if metrics:
+        values = vars(metrics_of(tally.confusion.tolist(), ranking))
+        shown = [f"{name} {value:.4f}" for name, value in values.items() if value is not None]
+        yield ", ".join(shown)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import typer
 
-from ahpatron_cli.cli.options import typed
+from ahpatron_cli.cli import options
 from ahpatron_cli.errors import UserError
 from ahpatron_cli.signals import deferred, raise_on_signals
 
@@ -23,40 +23,36 @@ _OF_THE_MODEL = (
 
 def run(
     context: typer.Context,
-    data: list[str],
-    learner: list[str] | None = None,
-    budget: str | None = None,
-    kernel: str = "gaussian",
-    sigma: str | None = None,
-    epsilon: str | None = None,
-    param: list[str] | None = None,
-    theorem: str | None = None,
-    certify: bool = False,
-    jobs: int = 1,
-    repeats: int = 1,
-    seed: int = 0,
-    shuffle: bool | None = None,
-    limit: int | None = None,
-    scale: str = "none",
-    positive: str | None = None,
-    cost: list[str] | None = None,
-    max_features: int = 10_000_000,
-    cache: bool = False,
-    save: str | None = None,
-    resume: str | None = None,
-    freeze: bool = False,
-    checkpoint: str | None = None,
-    every: int = 100_000,
-    predictions: str | None = None,
-    curve: str | None = None,
-    metrics: bool = False,
-    mcnemar: bool = False,
-    window: int | None = None,
-    fading: float | None = None,
-    format: str = "table",
-    out: str | None = None,
-    quiet: bool = False,
-    verbose: int = 0,
+    data: options.RunData,
+    learner: options.Learner = None,
+    budget: options.Budget = None,
+    kernel: options.Kernel = "gaussian",
+    sigma: options.Sigma = None,
+    epsilon: options.Epsilon = None,
+    param: options.Param = None,
+    theorem: options.Theorem = None,
+    certify: options.Certify = False,
+    jobs: options.Jobs = 1,
+    repeats: options.Repeats = 1,
+    seed: options.Seed = 0,
+    shuffle: options.Shuffle = None,
+    limit: options.Limit = None,
+    scale: options.Scale = "none",
+    positive: options.Positive = None,
+    cost: options.Cost = None,
+    max_features: options.MaxFeatures = 10_000_000,
+    save: options.Save = None,
+    resume: options.Resume = None,
+    checkpoint: options.Checkpoint = None,
+    every: options.Every = 100_000,
+    predictions: options.Predictions = None,
+    curve: options.Curve = None,
+    metrics: options.Metrics = False,
+    window: options.Window = None,
+    format: options.Format = "table",
+    out: options.Out = None,
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = 0,
 ) -> None:
     """Play learners over LIBSVM files and count their mistakes.
 
@@ -67,7 +63,6 @@ def run(
     from ahpatron_cli.atomic import check_outputs, format_of_suffix, write_atomically
     from ahpatron_cli.cli.console import Conversation
     from ahpatron_cli.cli.session import Session
-    from ahpatron_cli.data.cache import default_folder
     from ahpatron_cli.data.dataset import Preparation
     from ahpatron_cli.data.scaling import SCALES
     from ahpatron_cli.errors import one_of, usage
@@ -94,22 +89,22 @@ def run(
     if predictions:
         check_predictions_path(predictions)
     to_stdout = predictions == STDOUT
-    if to_stdout and typed(context, "format"):
+    if to_stdout and options.given_by_user(context, "format"):
         problem = f"--predictions - and --format {format} cannot share standard output"
         raise usage(problem, "write the results to a file: --out FILE")
     written = None if to_stdout else predictions
     outputs = {"--out": out, "--curve": curve, "--predictions": written}
     check_outputs({**outputs, "--save": save, "--checkpoint": checkpoint}, data)
-    if typed(context, "every") and not checkpoint:
+    if options.given_by_user(context, "every") and not checkpoint:
         raise usage("--every requires --checkpoint FILE")
-    if resume and typed(context, "seed") and not shuffle:
+    if resume and options.given_by_user(context, "seed") and not shuffle:
         raise usage("--seed with --resume requires --shuffle: the model has its own seed")
     if resume:
         from ahpatron_cli.core.learners import is_path
 
         own = len(learner or []) == 1 and is_path((learner or [""])[0])
         fixed = [name for name in _OF_THE_MODEL if not (own and name == "learner")]
-        if known := [name for name in fixed if typed(context, name)]:
+        if known := [name for name in fixed if options.given_by_user(context, name)]:
             problem = f"--{known[0]} cannot be combined with --resume: the model has its own"
             raise usage(problem, f"`ahpatron inspect {shlex.quote(resume)}` shows it")
     chosen = choose_learners(learner or ["ahpatron"])
@@ -132,10 +127,6 @@ def run(
     check_costs(costs, setups)
     if costs and (certify or theorem):
         raise usage("--certify and --theorem require equal costs: leave out --cost")
-    if window and fading is not None:
-        raise usage("--window and --fading cannot be combined", "give one of them")
-    if fading is not None and not 0 < fading < 1:
-        raise usage(f"--fading must be a number > 0 and < 1, got {fading:g}")
     repetition = Repetition(
         repeats,
         seed,
@@ -143,24 +134,20 @@ def run(
         metrics,
         exact_auc=permuted or repeats > 1,
         window=window or 0,
-        fading=fading or 0.0,
         costs=costs,
     )
     one_of("scale", scale, SCALES)
     label = parse_label(positive)
     preparation = Preparation(limit, scale, label, max_features, warm_up=not permuted)
     saved, traced = None, bool(predictions or curve)
-    if save or resume or freeze or checkpoint:
+    if save or resume or checkpoint:
         from ahpatron_cli.models import ModelOptions, SavedPass
 
-        models = ModelOptions(save, resume, freeze, checkpoint, every, setups[0].source)
+        models = ModelOptions(save, resume, checkpoint, every, setups[0].source)
         models.check(len(data), len(setups), repeats, not permuted, traced)
         saved = SavedPass(models, talk.note)
     if certify and (resume or checkpoint):
         raise usage("--certify requires the whole stream, from its first round, in one run")
-    if mcnemar and (repeats > 1 or len(setups) < 2):
-        problem = "--mcnemar compares several learners on one order"
-        raise usage(problem, "use several -l; for several orders use `ahpatron sweep`")
     reports: list[Report] = []
 
     def write() -> None:
@@ -181,9 +168,7 @@ def run(
                 talk,
                 writer,
                 saved,
-                default_folder() if cache else None,
                 certify=certify,
-                mcnemar=mcnemar,
                 traced=traced,
             )
             for path in data:

@@ -20,7 +20,7 @@ from ahpatron_cli.data.source import Source, open_source
 from ahpatron_cli.errors import usage
 from ahpatron_cli.numbers import short
 from ahpatron_cli.output.predictions import PredictionWriter
-from ahpatron_cli.records import Curve, DataRecord, McNemarRecord, Report, grouped
+from ahpatron_cli.records import Curve, DataRecord, Report, grouped
 from ahpatron_cli.runner import (
     Observer,
     Pass,
@@ -35,7 +35,6 @@ from ahpatron_cli.runner import (
     suggested_sigma,
 )
 from ahpatron_cli.signals import Terminated
-from ahpatron_cli.sweep.statistics import mcnemar
 
 if TYPE_CHECKING:
     from ahpatron_cli.models import SavedPass
@@ -55,11 +54,7 @@ class Session:
     talk: Conversation
     predictions: PredictionWriter | None
     saved: SavedPass | None
-    cache: Path | None
-    """The folder in which parsed files are kept, if there is one."""
     certify: bool
-    mcnemar: bool
-    """Whether learners are compared round by round."""
     traced: bool
     """Whether predictions or curves are written, which a checkpoint would cut."""
     curves: list[Curve] = field(default_factory=list, init=False)
@@ -67,7 +62,6 @@ class Session:
 
     def __post_init__(self) -> None:
         """Take what a model fixes from it; refuse what cannot be played, before anything is."""
-        self._paired: _PairedMistakes | None = None
         self._known = None
         if self.saved:
             self.setups = [self.saved.setup()] if self.saved.resumes else self.setups
@@ -94,8 +88,8 @@ class Session:
         """Play all learners and repeats over one file."""
         started = time.perf_counter()
         with open_source(path) as source:
-            if self._in_memory or (self.cache and source.rereadable):
-                dataset = load(source, self.preparation, self._known, self.cache)
+            if self._in_memory:
+                dataset = load(source, self.preparation, self._known)
             else:
                 dataset = stream(source, self.preparation, self._known)
             loaded = time.perf_counter() - started
@@ -123,7 +117,6 @@ class Session:
             load_seconds=loaded,
             shuffled=self.repetition.shuffle,
             certified=certificates,
-            mcnemar=self._paired.tests() if self._paired else None,
         )
 
     def _settled(self, dataset: Dataset) -> Sequence[Setup]:
@@ -151,9 +144,6 @@ class Session:
             position = None if dataset.in_memory else source
             figures = _Narrator(self.talk, self._prefix(name), line, position)
             observers: list[Observer] = [figures]
-            if self.mcnemar:
-                self._paired = _PairedMistakes([setup.learner for setup in setups])
-                observers.append(self._paired)
             if self.predictions:
                 observers.append(partial(self.predictions.write, name))
             with figures.if_stopped(partial(self._how_to_go_on, setups)):
@@ -233,30 +223,6 @@ class Session:
 
     def _prefix(self, path: str) -> str:
         return f"{Path(path).name}: " if self._several_files else ""
-
-
-class _PairedMistakes:
-    """Counts the rounds in which one learner was wrong and another was not, for all pairs."""
-
-    def __init__(self, learners: Sequence[str]) -> None:
-        self._waiting: dict[str, list[np.ndarray]] = {learner: [] for learner in learners}
-        self._only = np.zeros((len(learners), len(learners)), dtype=np.int64)
-        self._mistakes = np.zeros(len(learners), dtype=np.int64)
-
-    def __call__(self, played: Played) -> None:
-        """Learners come batch by batch, or each with all its rounds at once."""
-        self._waiting[played.learner].append(played.mistaken)
-        if len({sum(map(len, parts)) for parts in self._waiting.values()}) == 1:
-            wrong = np.stack([np.concatenate(parts) for parts in self._waiting.values()])
-            wrong = wrong.astype(np.int64)
-            self._only += wrong @ (1 - wrong).T
-            self._mistakes += wrong.sum(axis=1)
-            self._waiting = {learner: [] for learner in self._waiting}
-
-    def tests(self) -> list[McNemarRecord]:
-        """The best against every other."""
-        names = list(self._waiting)
-        return mcnemar(names, self._only.tolist(), self._mistakes.tolist())
 
 
 class _Narrator:

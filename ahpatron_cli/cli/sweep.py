@@ -5,47 +5,47 @@ from pathlib import Path
 
 import typer
 
-from ahpatron_cli.cli.options import typed
+from ahpatron_cli.cli import options
 from ahpatron_cli.errors import ExitCode, UserError
 from ahpatron_cli.signals import raise_on_signals
 
 
 def sweep(
     context: typer.Context,
-    data: list[str] | None = None,
-    learner: list[str] | None = None,
-    grid: list[str] | None = None,
-    config: str | None = None,
-    budget: str | None = None,
-    kernel: str = "gaussian",
-    sigma: str | None = None,
-    epsilon: str | None = None,
-    param: list[str] | None = None,
-    repeats: int = 1,
-    seed: int = 0,
-    shuffle: bool | None = None,
-    limit: int | None = None,
-    scale: str = "none",
-    positive: str | None = None,
-    cost: list[str] | None = None,
-    max_features: int = 10_000_000,
-    jobs: int = 1,
-    scheduler: str | None = None,
-    wait: int = 120,
-    shard: str | None = None,
-    search: str = "grid",
-    retries: int = 2,
-    dry_run: bool = False,
-    out: str | None = None,
-    plot: str | None = None,
-    report: str | None = None,
-    x: str | None = None,
-    metric: str = "mistake_rate",
-    tune_orders: int = 0,
-    matrix: bool = False,
-    format: str = "table",
-    quiet: bool = False,
-    verbose: int = 0,
+    data: options.SweepData = None,
+    learner: options.Learner = None,
+    grid: options.Grid = None,
+    config: options.Config = None,
+    budget: options.Budget = None,
+    kernel: options.Kernel = "gaussian",
+    sigma: options.Sigma = None,
+    epsilon: options.Epsilon = None,
+    param: options.Param = None,
+    repeats: options.Repeats = 1,
+    seed: options.Seed = 0,
+    shuffle: options.Shuffle = None,
+    limit: options.Limit = None,
+    scale: options.Scale = "none",
+    positive: options.Positive = None,
+    cost: options.Cost = None,
+    max_features: options.MaxFeatures = 10_000_000,
+    jobs: options.SweepJobs = 1,
+    scheduler: options.Scheduler = None,
+    wait: options.Wait = 120,
+    shard: options.Shard = None,
+    search: options.Search = "grid",
+    retries: options.Retries = 2,
+    dry_run: options.DryRun = False,
+    out: options.SweepOut = None,
+    plot: options.Plot = None,
+    report: options.Report = None,
+    x: options.X = None,
+    metric: options.Metric = "mistake_rate",
+    tune_orders: options.TuneOrders = 0,
+    matrix: options.Matrix = False,
+    format: options.Format = "table",
+    quiet: options.Quiet = False,
+    verbose: options.Verbose = 0,
 ) -> ExitCode:
     """Play many trials: files x learners x settings x random orders.
 
@@ -71,7 +71,7 @@ def sweep(
         "scale": scale,
         "positive": positive,
     }
-    if typed(context, "wait") and not scheduler:
+    if options.given_by_user(context, "wait") and not scheduler:
         raise usage("--wait requires --scheduler ADDRESS")
     if out is None and not dry_run:
         hint = "add --out results.jsonl; the same command continues a sweep that was stopped"
@@ -83,7 +83,7 @@ def sweep(
         {"budget": budget, "sigma": sigma, "epsilon": epsilon},
         config,
         given,
-        typed={name for name in given if typed(context, name)},
+        typed={name for name in given if options.given_by_user(context, name)},
         max_features=max_features,
         costs=parse_costs(cost or []),
     )

@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 import shlex
 import sys
+import tempfile
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
@@ -91,10 +92,10 @@ class Sweep:
         for remark in self.plan.remarks:
             self.talk.warn(remark)
 
-    def _search(self) -> Search:
+    def _search(self, folder: Path | None = None) -> Search:
         """The trials of the plan, and how the best settings are sought among them."""
         metric, talk = self.criterion.metric, self.talk
-        tasks = self.plan.tasks(talk.note, talk.warn, metrics=metric is not MISTAKE_RATE)
+        tasks = self.plan.tasks(talk.note, talk.warn, folder, metrics=metric is not MISTAKE_RATE)
         files = (task.data.record for task in tasks)
         many = next((file.path for file in files if len(file.labels) > 2), None)
         if metric.of_two_classes and many:
@@ -140,9 +141,13 @@ class Sweep:
         return ExitCode.OK
 
     def play(self) -> ExitCode:
-        """Play what is not in the results file yet, and show all of it."""
+        """Run what is not in the results file yet, and show all of it."""
+        with tempfile.TemporaryDirectory(prefix="ahpatron-", ignore_cleanup_errors=True) as folder:
+            return self._play_with(self._search(Path(folder)))
+
+    def _play_with(self, search: Search) -> ExitCode:
         assert self.results is not None
-        search, talk = self._search(), self.talk
+        talk = self.talk
         facts = {**environment(), "command": shlex.join(["ahpatron", *sys.argv[1:]])}
         with ResultsFile(self.results, facts) as results:
             contents, trials = results.contents, results.contents.trials

@@ -20,6 +20,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from ahpatron_cli.core.calibration import Calibration
 from ahpatron_cli.core.errors import NumericalError, ParameterError
 from ahpatron_cli.core.expansion import Hypothesis
 from ahpatron_cli.core.kernels import Gaussian, Kernel
@@ -249,6 +250,7 @@ class Player:
         of_loop = self._shape if shared else ()
         self.loops = [Loop(learner.resolved(horizon), self.kernel, of_loop, s) for s in seeds]
         self.tally = Tally.of(classes)
+        self._calibration = Calibration(classes)
         self._block, self._rounds = block, 0
         self._centre: Floats | None = None
         self._sparse: bool | None = None  # decided by the first piece
@@ -279,11 +281,18 @@ class Player:
             scores, labels = (np.concatenate(parts) for parts in zip(*self._uncounted, strict=True))
             self._uncounted = []
             self._tally.count(scores, labels)
+            self._calibration.add(scores, labels)
         return self._tally
 
     @tally.setter
     def tally(self, tally: Tally) -> None:
         self._tally, self._uncounted = tally, []
+
+    @property
+    def calibration(self) -> Calibration:
+        """The link from scores to probabilities, fitted to the rounds so far."""
+        self._tally = self.tally  # adds rounds that were not counted yet
+        return self._calibration
 
     # Learning -----------------------------------------------------------------------------------
 
@@ -466,6 +475,7 @@ class Player:
         """The whole pass, as plain numbers, text and arrays."""
         return {
             "tally": dict(vars(self.tally)),
+            "calibration": self.calibration.state_dict(),
             "centre": self._centre,
             "sparse": self._sparse,
             "loops": {str(c): loop.state_dict() for c, loop in enumerate(self.loops)},
@@ -476,6 +486,7 @@ class Player:
         with np.errstate(over="ignore", invalid="ignore"), StateReader(state, {}) as reader:
             with reader.part("tally") as tally:
                 self.tally.load_state_dict(tally)
+            reader.value("calibration", self._calibration)
             self._rounds = self._tally.rounds
             self._sparse = sparse = reader.value("sparse")
             self._centre = reader.array("centre", "d") if sparse is False else reader.take("centre")

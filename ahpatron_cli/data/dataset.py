@@ -17,8 +17,7 @@ import numpy as np
 
 from ahpatron_cli.core import BLOCK
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, joined_rows, rows_of, unit_rows
-from ahpatron_cli.data import cache
-from ahpatron_cli.data.cache import CHUNK_ROWS, CompactRows, gather
+from ahpatron_cli.data.compact import CHUNK_ROWS, CompactRows, gather
 from ahpatron_cli.data.labels import (
     PLAIN_PAIRS,
     LabelMap,
@@ -30,7 +29,7 @@ from ahpatron_cli.data.labels import (
 )
 from ahpatron_cli.data.libsvm.reader import Chunk, Scan, SvmReader, Traits, scan
 from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler
-from ahpatron_cli.data.source import Source
+from ahpatron_cli.data.source import Source, open_source
 from ahpatron_cli.errors import UserError, bad_data, usage
 
 DENSE_WIDTH = 4096
@@ -146,6 +145,11 @@ class Dataset:
         if isinstance(examples, CompactRows):
             self._begin()
             self._map().meet(examples.labels, examples.lines)
+
+    def save(self, folder: Path) -> None:
+        """Write examples in memory into an empty folder, for `CompactRows.mapped`."""
+        assert isinstance(self._examples, CompactRows)
+        self._examples.save(folder)
 
     @property
     def in_memory(self) -> bool:
@@ -385,24 +389,20 @@ def load(
     source: Source,
     preparation: Preparation,
     known: Known | None = None,
-    folder: Path | None = None,
     sha256: str | None = None,
 ) -> Dataset:
-    """All examples of a source in memory; with a cache `folder`, mapped from there.
+    """All examples of a source in memory.
 
     `sha256` is the hash of the bytes that are expected, if the file was looked at before.
     """
-    folder = folder if source.rereadable else None
-    found = None
-    if folder is not None:
-        sha256 = sha256 or cache.content_hash(source.name)
-        found = cache.find(folder, sha256, preparation.limit, preparation.max_features)
-    if found is None:
-        found = _Reading(source, preparation, sha256).gather()
-        if folder is not None:
-            cache.keep(folder, found, preparation.limit)
-            found = cache.find(folder, sha256, preparation.limit, preparation.max_features) or found
-    return Dataset(source.name, preparation, found, known)
+    rows = _Reading(source, preparation, sha256).gather()
+    return Dataset(source.name, preparation, rows, known)
+
+
+def content_hash(path: str) -> str | None:
+    """SHA-256 of a file's bytes; None for a pipe, which cannot be read twice."""
+    with open_source(path) as source:
+        return source.sha256() if source.rereadable else None
 
 
 def changed(path: str) -> UserError:

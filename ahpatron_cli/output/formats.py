@@ -275,7 +275,7 @@ def _csv(rows: Iterable[Json]) -> str:
 
 def _flat_run(row: Json) -> Json:
     """Parts in columns of their own, such as `this_file_NAME`; reasons as one text."""
-    for name in ("this_file", "window", "fading"):
+    for name in ("this_file", "window"):
         part = row.pop(name, None) or {}
         row |= {f"{name}_{key}": value for key, value in part.items()}
     if "metrics" in row:

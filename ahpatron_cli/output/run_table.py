@@ -8,8 +8,7 @@ from dataclasses import dataclass, replace
 from statistics import fmean
 from typing import TYPE_CHECKING
 
-from ahpatron_cli.numbers import assignment, counted, mean_count, orders, p_value, percent, seconds
-from ahpatron_cli.output.escape import literal
+from ahpatron_cli.numbers import assignment, counted, mean_count, orders, percent, seconds
 from ahpatron_cli.output.table import (
     Cell,
     Column,
@@ -22,7 +21,7 @@ from ahpatron_cli.output.table import (
     support_cell,
     table_of,
 )
-from ahpatron_cli.records import McNemarRecord, Report, RunRecord, SummaryRecord, ThisFile, whole
+from ahpatron_cli.records import Report, RunRecord, SummaryRecord, ThisFile, whole
 from ahpatron_cli.sweep.summary import METRICS
 
 if TYPE_CHECKING:
@@ -92,8 +91,6 @@ def run_page(reports: Sequence[Report]) -> Page:
             tables += [_confusion_table(report, line) for line in lines]
         if any(run.metrics for run in report.runs):
             tables.append(_metrics_table(report, lines))
-        if report.mcnemar:
-            tables.append(_mcnemar_table(report))
         if report.certified is not None:
             if any(line.certificates for line in lines):
                 tables.append(_certificate_table(report, lines))
@@ -152,9 +149,6 @@ def _run_table(report: Report, lines: Sequence[_Line]) -> Table:
     windows = [run.window.rounds for run in report.runs if run.window]
     if windows:
         fields.insert(2, (Column(f"Last {max(windows):,} %"), _recent_rate))
-    factors = [run.fading.factor for run in report.runs if run.fading]
-    if factors:
-        fields.insert(2, (Column(f"Fading {factors[0]:g} %"), _recent_rate))
     if any(run.restarts for run in report.runs):
         fields.insert(-1, _mean_field("Restarts", "restarts"))
     notes = [_worse_note(report)] if any(line.worse for line in lines) else []
@@ -169,8 +163,7 @@ def _run_table(report: Report, lines: Sequence[_Line]) -> Table:
 
 def _recent_rate(line: _Line) -> Cell | None:
     """Of the last rounds; mean over the repeats."""
-    found = [run.window or run.fading for run in line.runs]
-    rates = [one.mistake_rate for one in found if one]
+    rates = [run.window.mistake_rate for run in line.runs if run.window]
     return Cell(percent(fmean(rates))) if rates else None
 
 
@@ -245,21 +238,6 @@ def _worse_note(report: Report) -> str:
         if all(one.learner != "metron" for one in report.runs)
         else f"{worse}."
     )
-
-
-def _mcnemar_table(report: Report) -> Table:
-    """Every learner beside the best."""
-    pairs = report.mcnemar or ()
-    fields: list[Field[McNemarRecord]] = [
-        (Column("Learner", words=True), lambda one: Cell(one.learner)),
-        (Column("Only it wrong"), lambda one: Cell(str(one.only_learner))),
-        (Column("Only the best wrong"), lambda one: Cell(str(one.only_other))),
-        (Column("p"), lambda one: Cell(p_value(one.p_value))),
-        (Column("p (Holm)"), lambda one: Cell(p_value(one.p_holm))),
-    ]
-    about = f"McNemar's exact test, round by round, beside the best: {literal(pairs[0].other)}"
-    note = "The test assumes independent rounds and concerns this order only."
-    return table_of(pairs, fields, name=report.data.path, about=about, notes=[note])
 
 
 def _certificate_table(report: Report, lines: Sequence[_Line]) -> Table:

@@ -40,6 +40,8 @@ TRIED_FACTORS = (1.0, 0.5, 0.25, 0.125, 2.0)
 FEWEST_TRIED_ROWS, MOST_TRIED_ROWS = 200, 1000
 """Rows that they are played on: in all at most a second."""
 MOST_TRIED_CLASSES = 100
+MOST_FAULTS = 20
+"""Faulty lines that are listed; all are counted."""
 MOST_LISTED = 5
 """Features named singly: those of the largest range."""
 _COMPARABLE_RATIO = 10.0
@@ -56,7 +58,6 @@ class Profiler:
 
     source: Source
     _: KW_ONLY
-    max_faults: int = 20
     max_features: int = MAX_FEATURES
     positive: float | None = None
     scale: str | None = None
@@ -71,7 +72,7 @@ class Profiler:
 
         def take_fault(line: int, fault: Fault) -> None:
             kinds[fault.kind] += 1
-            if len(first) < self.max_faults:
+            if len(first) < MOST_FAULTS:
                 hint = hint_of(fault, source.name)
                 told = line, fault.column, fault.kind, fault.problem, fault.note
                 first.append(FaultyLine(*told, None if hint is None else str(hint)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import shlex
+import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
@@ -13,8 +14,7 @@ from typing import Any
 from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.core.learners import learner_source
 from ahpatron_cli.core.parameters import Declared
-from ahpatron_cli.data.cache import content_hash, default_folder
-from ahpatron_cli.data.dataset import Preparation, load
+from ahpatron_cli.data.dataset import Dataset, Preparation, content_hash, load
 from ahpatron_cli.data.scaling import SCALES
 from ahpatron_cli.data.source import STDIN_NAME, open_source
 from ahpatron_cli.errors import ExitCode, Place, UserError, one_of, usage
@@ -49,9 +49,17 @@ class Plan:
     """Of examples, by label; others have the cost 1."""
 
     def tasks(
-        self, note: Callable[[str], None], warn: Callable[[str], None], *, metrics: bool = False
+        self,
+        note: Callable[[str], None],
+        warn: Callable[[str], None],
+        folder: Path | None = None,
+        *,
+        metrics: bool = False,
     ) -> list[Task]:
-        """Every trial once, file by file; files of equal content give equal trials."""
+        """Every trial once, file by file; files of equal content give equal trials.
+
+        The parsed files are kept in `folder`, for the processes that run the trials.
+        """
         tasks: dict[str, Task] = {}
         seen: dict[str, str] = {}
         for file in self.files:
@@ -68,7 +76,7 @@ class Plan:
             if twin != file.path:
                 note(f"{file.path} has the same content as {twin}")
             with open_source(file.path) as source:
-                loaded = load(source, self.preparation, folder=default_folder(), sha256=sha256)
+                loaded = load(source, self.preparation, sha256=sha256)
             loaded.costs(self.costs)  # refuses labels that it does not have
             facts = loaded.facts()
             for remark in facts.notes:
@@ -93,11 +101,14 @@ class Plan:
                 costs=tuple(sorted(self.costs.items())),
             )
             where = str(Path(file.path).absolute()), done
+            mapped = None if folder is None else _kept(loaded, folder / str(len(seen)))
             whole = [(setup, all_params(setup), learner_source(setup.kind)) for setup in setups]
             # order by order, so that a sweep cut short is comparable
             for repeat in range(self.repeats):
                 for setup, params, kind in whole:
-                    task = Task(data, setup, self.seed, repeat, params, *where, kind, metrics)
+                    task = Task(
+                        *(data, setup, self.seed, repeat, params, *where, kind, metrics, mapped)
+                    )
                     tasks.setdefault(task.id, task)
         return list(tasks.values())
 
@@ -121,6 +132,17 @@ class Plan:
             for learner in self.learners
             for setup in grid.expand(learner, self.kernel, self._layers(file), rounds)
         ]
+
+
+def _kept(dataset: Dataset, folder: Path) -> str | None:
+    """Keep a parsed file in a new folder; None if the disk is full: then processes parse it."""
+    try:
+        folder.mkdir(exist_ok=True)
+        dataset.save(folder)
+    except OSError:
+        shutil.rmtree(folder, ignore_errors=True)
+        return None
+    return str(folder)
 
 
 def make_plan(

@@ -108,7 +108,7 @@ _PREPARATION = ("limit", "scale", "positive", "shuffled")
 _STORED = tuple(
     one.name
     for one in fields(RunRecord)
-    if one.name not in ("seconds", "classes", "confusion", "window", "fading", "drifts", "costs")
+    if one.name not in ("seconds", "classes", "confusion", "window", "drifts", "costs")
 )
 """The labels of the classes are with the data; a confusion matrix may have a million entries."""
 _ELSEWHERE = {"learner", "params", "seed", "repeat", "this_file", "metrics"}

@@ -13,8 +13,6 @@ from itertools import accumulate, combinations
 from statistics import fmean, stdev
 from typing import TypeAlias
 
-from ahpatron_cli.records import McNemarRecord
-
 SIGNIFICANCE = 0.05
 FEWEST_DATASETS, FEWEST_LEARNERS = 3, 3
 """For a test over data sets."""
@@ -68,30 +66,6 @@ def holm(p_values: Sequence[float]) -> list[float]:
     steps = ((count - rank) * p_values[number] for rank, number in enumerate(order))
     corrected = dict(zip(order, accumulate(steps, max), strict=True))
     return [min(corrected[number], 1.0) for number in range(count)]
-
-
-def mcnemar(
-    learners: Sequence[str], only: Sequence[Sequence[int]], mistakes: Sequence[int]
-) -> list[McNemarRecord]:
-    """The learner with the fewest mistakes against every other.
-
-    `only[i][j]` are the rounds in which learner i was wrong and learner j was not.
-    """
-    from scipy.stats import binomtest
-
-    best = min(range(len(learners)), key=lambda number: mistakes[number])
-    rivals = [number for number in range(len(learners)) if number != best]
-    counts = [(only[number][best], only[best][number]) for number in rivals]
-    p_values = [
-        float(binomtest(theirs, theirs + ours).pvalue) if theirs + ours else 1.0
-        for theirs, ours in counts
-    ]
-    return [
-        McNemarRecord(learners[number], learners[best], *count, p_value, p_holm)
-        for number, count, p_value, p_holm in zip(
-            rivals, counts, p_values, holm(p_values), strict=True
-        )
-    ]
 
 
 @dataclass(frozen=True)

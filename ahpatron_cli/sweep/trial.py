@@ -16,7 +16,7 @@ from ahpatron_cli import __version__
 from ahpatron_cli.core import ALGORITHM, BLOCK
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.learners import learner_source, third_party_files
-from ahpatron_cli.data.cache import default_folder
+from ahpatron_cli.data.compact import CompactRows
 from ahpatron_cli.data.dataset import Dataset, Preparation, load
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import ExitCode, UserError, learner_fault
@@ -44,6 +44,8 @@ class Task:
     """Where the learner's class comes from, with its version or hash."""
     metrics: bool = False
     """Whether to measure what counts alone do not tell."""
+    mapped: str | None = None
+    """A folder of this machine in which the sweep keeps the parsed file."""
     version: str = __version__
 
     @cached_property
@@ -116,7 +118,7 @@ def _play(task: Task) -> RunRecord:
         raise UserError(other, code=ExitCode.BUG)
     data = task.data
     assert data.record.sha256 is not None
-    dataset = _dataset(task.path, data.record.sha256, task.preparation)
+    dataset = _dataset(task.path, data.record.sha256, task.preparation, task.mapped)
     repetition = Repetition(
         task.repeat + 1,
         task.seed,
@@ -129,9 +131,11 @@ def _play(task: Task) -> RunRecord:
 
 
 @lru_cache(maxsize=2)  # trials come file by file
-def _dataset(path: str, sha256: str, preparation: Preparation) -> Dataset:
-    with open_source(path) as source:
-        return load(source, preparation, folder=default_folder(), sha256=sha256)
+def _dataset(path: str, sha256: str, preparation: Preparation, mapped: str | None) -> Dataset:
+    if mapped and Path(mapped).is_dir():
+        return Dataset(path, preparation, CompactRows.mapped(Path(mapped)))
+    with open_source(path) as source:  # on another machine of a cluster
+        return load(source, preparation, sha256=sha256)
 
 
 def environment() -> dict[str, Any]:

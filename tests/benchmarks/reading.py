@@ -9,9 +9,7 @@ which on a busy machine says more about the others), medians over repeats with t
 - `read`: our reader alone, every chunk of rows that it hands out;
 - `load`: the whole file ready to be played (`--shuffle`), with labels mapped and hashed;
 - `sklearn`: `load_svmlight_file` of the same bytes;
-- `unpack`: only decompressing (the standard library's), what no reader of the file can beat;
-- `kept`: the second read through the decoded cache: hashing the file, mapping and checking;
-- `kept, played`: the same, and then every row taken once in a random order.
+- `unpack`: only decompressing (the standard library's), what no reader of the file can beat.
 
 All of it runs on one core, in one thread.
 """
@@ -23,7 +21,6 @@ import gzip
 import hashlib
 import lzma
 import os
-import shutil
 import statistics
 import sys
 import tempfile
@@ -34,10 +31,8 @@ from pathlib import Path
 os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
 
 import made  # after the threads are pinned
-import numpy as np
 from sklearn.datasets import load_svmlight_file
 
-from ahpatron_cli.data.cache import content_hash
 from ahpatron_cli.data.dataset import Preparation, load
 from ahpatron_cli.data.libsvm.reader import SvmReader
 from ahpatron_cli.data.source import open_source
@@ -70,17 +65,6 @@ def unpack(path: Path) -> None:
             pass
 
 
-def kept(path: Path, folder: Path, *, played: bool = False) -> None:
-    sha256 = content_hash(str(path))
-    assert sha256 is not None
-    with open_source(str(path)) as source:
-        loaded = load(source, Preparation(), folder=folder, sha256=sha256)
-    if played:
-        order = np.random.default_rng(0).permutation(loaded.facts().rounds)
-        for _ in loaded.batches(order):
-            pass
-
-
 def speed(name: str, megabytes: float, work: Callable[[], object]) -> float:
     """Print one line of the table; the median in MB per second of processor time."""
     speeds, by_clock = [], []
@@ -96,17 +80,14 @@ def speed(name: str, megabytes: float, work: Callable[[], object]) -> float:
     return middle
 
 
-def plain(path: Path, folder: Path) -> None:
+def plain(path: Path) -> None:
     megabytes = path.stat().st_size / 1e6
     print(f"{path.name}: {megabytes:.1f} MB")
     ours = speed("read", megabytes, lambda: read(path))
     speed("load", megabytes, lambda: load_all(path))
     theirs = speed("sklearn", megabytes, lambda: load_svmlight_file(str(path)))
     speed("hashing alone", megabytes, lambda: hash_only(path))
-    kept(path, folder)
-    again = speed("kept", megabytes, lambda: kept(path, folder))
-    speed("kept, played", megabytes, lambda: kept(path, folder, played=True))
-    print(f"  reading {ours / theirs:.2f} x sklearn; kept {again / theirs:.1f} x", flush=True)
+    print(f"  reading {ours / theirs:.2f} x sklearn", flush=True)
 
 
 def packed(path: Path, megabytes: float) -> None:
@@ -127,7 +108,7 @@ def main() -> None:
         }
         for file, batches in files.items():
             made.write(folder / file, batches, size=size)
-            plain(folder / file, folder / "cache")
+            plain(folder / file)
         for file in files:
             with (folder / file).open("rb") as stream:
                 text = stream.read(size // 5)
@@ -137,7 +118,6 @@ def main() -> None:
                 with opener(path, "wb") as stream:
                     stream.write(text)
                 packed(path, len(text) / 1e6)
-        shutil.rmtree(folder / "cache", ignore_errors=True)
 
 
 if __name__ == "__main__":

@@ -106,7 +106,6 @@ def main() -> None:
         int(number) for number in (*sys.argv[1:], *("3000000", "100000")[len(sys.argv) - 1 :])
     )
     with tempfile.TemporaryDirectory() as name:
-        os.environ["XDG_CACHE_HOME"] = str(Path(name) / "cache")
         files = {count: Path(name) / f"{count}.svm" for count in (short, rows)}
         for count, path in files.items():
             made.write(path, made.dense_lines(WIDTH), rows=count)

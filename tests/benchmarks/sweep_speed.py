@@ -10,7 +10,6 @@ and with two.
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 import tempfile
@@ -47,7 +46,6 @@ def sweep(folder: Path, *arguments: str) -> tuple[float, float, int]:
 def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        os.environ["XDG_CACHE_HOME"] = str(folder / "cache")
         small, large = folder / "small.svm", folder / "large.svm"
         write_data(small, 100, 5)
         write_data(large, 60_000, 18)

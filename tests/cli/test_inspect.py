@@ -78,8 +78,8 @@ def test_every_faulty_line_is_listed(ahpatron: Ahpatron) -> None:
     places = [line.split(": ")[0] for line in done.out.splitlines() if line.startswith("bad.svm:")]
     assert places[1:] == ["bad.svm:2:1", "bad.svm:3:8", "bad.svm:4:6"]
     assert "\n3 faulty lines: 1 index-order, 1 label-word, 1 value-nan\n" in done.out
-    few = ahpatron("inspect", "bad.svm", "--max-faults", 1)
-    assert "1 value-nan; the first 1 shown\n" in few.out
+    ahpatron.write("many.svm", "1 1:1\n" + "x\n" * 21)
+    assert "21 label-word; the first 20 shown\n" in ahpatron("inspect", "many.svm").out
     document = json.loads(ahpatron("inspect", "bad.svm", "--format", "json").out)
     assert document["faults"]["count"] == 3
     assert document["next"] == []
@@ -224,7 +224,7 @@ def test_formats_that_data_do_not_have(ahpatron: Ahpatron, rings: Path) -> None:
         ("model.npz", ["--out", "x.json"], "a model"),
         ("model.npz", ["--sigma", "1"], "a model"),
         ("model.npz", ["--seed", "0"], "a model"),
-        ("model.npz", ["--max-faults", "3"], "a model"),
+        ("model.npz", ["--max-features", "3"], "a model"),
         ("results.jsonl", ["--max-features", "3"], "a results file"),
         ("results.jsonl", ["--positive", "1"], "a results file"),
         ("--learners", ["--scale", "unit"], "the list of learners"),
@@ -291,7 +291,7 @@ def test_the_list_of_learners_as_json(ahpatron: Ahpatron) -> None:
 
 
 def test_either_a_path_or_the_learners(ahpatron: Ahpatron) -> None:
-    for arguments in (["--learners", "data.svm"], ["--max-faults", "3"]):
+    for arguments in (["--learners", "data.svm"], ["--max-features", "3"]):
         assert "give a PATH, or --learners" in ahpatron.refusal(2, "inspect", *arguments)
 
 

@@ -7,6 +7,7 @@ import io
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score, f1_score, roc_auc_score
 
@@ -55,11 +56,18 @@ def test_metrics_in_tables_and_csv(ahpatron: Ahpatron, rings: Path) -> None:
     assert all(0.5 < float(row["metrics_auc"]) < 1 for row in rows)
 
 
-def test_a_resumed_run_knows_no_auc_and_a_frozen_one_does(ahpatron: Ahpatron, rings: Path) -> None:
+def test_a_resumed_run_knows_no_auc_and_predict_does(ahpatron: Ahpatron, rings: Path) -> None:
     assert ahpatron("run", rings, "-B", 50, "--limit", 1000, "--save", "m.npz").code == 0
-    resume = "run", rings, "--resume", "m.npz", "--metrics"
-    found = [ahpatron.json(*resume, *more)["runs"][0] for more in ((), ("--freeze",))]
-    resumed, frozen = (run["metrics"] for run in found)
+    resumed = ahpatron.json("run", rings, "--resume", "m.npz", "--metrics")["runs"][0]["metrics"]
     assert (resumed["auc"], resumed["auc_error"]) == (None, None)
     assert resumed["f1"] is not None
-    assert 0.5 < frozen["auc"] < 1
+    done = ahpatron.succeed("predict", "m.npz", rings, "--metrics")
+    rows = list(csv.DictReader(io.StringIO(done.out)))
+    y = np.array([int(line.split()[0]) for line in rings.read_text().splitlines()])
+    scores = np.array([float(row["score"]) for row in rows])
+    found = dict(
+        part.split() for part in done.err.splitlines()[1].removeprefix("note: ").split(", ")
+    )
+    guesses = np.where(scores >= 0, 1, -1)
+    assert float(found["f1"]) == pytest.approx(f1_score(y, guesses), abs=1e-4)
+    assert float(found["auc"]) == pytest.approx(roc_auc_score(y, scores), abs=1e-4)

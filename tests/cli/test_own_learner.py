@@ -229,7 +229,6 @@ def test_a_checkpoint_of_a_learner_in_a_file(own: Ahpatron, rings: Path) -> None
 OTHER = OWN.replace("SmallestGoes", "Other").replace('"smallest-goes"', '"other"')
 USES = [
     ("run", "DATA", "--resume", "m.npz"),
-    ("run", "DATA", "--resume", "m.npz", "--freeze"),
     ("predict", "m.npz", "DATA"),
     ("inspect", "m.npz"),
 ]

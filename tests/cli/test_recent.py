@@ -86,38 +86,26 @@ def test_the_window_and_the_curve(ahpatron: Ahpatron, way: tuple[str, ...]) -> N
         assert f"ahpatron: the mistake rate rose, as of round {drift:,}" in said
 
 
-def test_fading(ahpatron: Ahpatron) -> None:
-    ahpatron.write("d.svm", turning())
-    record, _ = run(ahpatron, "--fading", 0.99, "--predictions", "p.csv")
-    made = mistakes(ahpatron)
-    weights = [0.99**age for age in range(len(made))][::-1]
-    rate = sum(w * e for w, e in zip(weights, made, strict=True)) / sum(weights)
-    assert record["fading"] == {"factor": 0.99, "mistake_rate": pytest.approx(rate, abs=1e-12)}
-    table = ahpatron("run", "d.svm", "--sigma", 0.4, "--fading", 0.99)
-    assert "Fading 0.99 %" in table.out
-    plain, _ = run(ahpatron)
-    assert not plain.keys() & {"window", "fading", "drifts"}
+def test_without_a_window(ahpatron: Ahpatron) -> None:
+    ahpatron.write("d.svm", "1 1:1\n-1 1:2\n")
+    assert not run(ahpatron)[0].keys() & {"window", "drifts"}
 
 
 def test_how_rounds_are_cut_does_not_matter() -> None:
     mistaken = np.random.default_rng(3).random(5000) < np.repeat([0.05, 0.5], 2500)
-    for window, fading in ((100, 0.0), (0, 0.9)):
-        whole = RecentMistakes(0, window, fading)
-        rates = whole.extend(mistaken)
-        pieces = RecentMistakes(0, window, fading)
-        parts = [pieces.extend(mistaken[i : i + 7]) for i in range(0, 5000, 7)]
-        np.testing.assert_array_equal(np.concatenate(parts), rates)
-        assert pieces.drifts == whole.drifts
-        assert 2500 < whole.drifts[0] < 2560
+    whole = RecentMistakes(0, 100)
+    rates = whole.extend(mistaken)
+    pieces = RecentMistakes(0, 100)
+    parts = [pieces.extend(mistaken[i : i + 7]) for i in range(0, 5000, 7)]
+    np.testing.assert_array_equal(np.concatenate(parts), rates)
+    assert pieces.drifts == whole.drifts
+    assert 2500 < whole.drifts[0] < 2560
 
 
 @pytest.mark.parametrize(
     ("options", "said"),
     [
         (("--window", "0"), "0 is too small"),
-        (("--fading", "1"), "--fading must be a number > 0 and < 1, got 1"),
-        (("--fading", "nan"), "--fading must be a number > 0 and < 1"),
-        (("--window", "5", "--fading", "0.5"), "give one of them"),
     ],
 )
 def test_what_is_refused(ahpatron: Ahpatron, options: tuple[str, ...], said: str) -> None:

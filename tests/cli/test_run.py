@@ -369,9 +369,7 @@ AGREEING = {
         *(("sparse at first", "none"), ("sparse at first", "minmax")),
     ],
 )
-def test_stream_memory_cache_sweep_and_estimator_agree(
-    ahpatron: Ahpatron, name: str, scale: str
-) -> None:
+def test_stream_memory_sweep_and_estimator_agree(ahpatron: Ahpatron, name: str, scale: str) -> None:
     """The same bits of every prediction and the same records, whichever way the rows take."""
     path = ahpatron.write("data.svm", AGREEING[name])
     common = ["-l", "ahpatron", "-B", 40, "--scale", scale, "--format", "json"]
@@ -380,9 +378,6 @@ def test_stream_memory_cache_sweep_and_estimator_agree(
         "stream": [],
         "memory": ["--no-shuffle", "--repeats", 2],
         "processes": ["--no-shuffle", "--repeats", 2, "--jobs", 2],
-        "written": ["--cache"],
-        "cached": ["--cache"],
-        "mapped": ["--no-shuffle", "--repeats", 2, "--cache"],
     }
     if (name, scale) != ("grows wider", "none"):
         del ways["processes"]

@@ -14,8 +14,7 @@ from pathlib import Path
 import pytest
 
 from ahpatron_cli.core import Kernel, Learner
-from ahpatron_cli.data.cache import content_hash
-from ahpatron_cli.data.dataset import Preparation, load
+from ahpatron_cli.data.dataset import Preparation, content_hash, load
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.records import DataRecord
 from ahpatron_cli.runner import Setup
@@ -97,7 +96,7 @@ def test_a_trial_that_cannot_be_played_says_why() -> None:
 
 def test_a_worker_that_does_not_see_the_file_says_so() -> None:
     (task,) = tasks(1)
-    elsewhere = Preparation(limit=77)  # which no other test has put into the cache
+    elsewhere = Preparation(limit=77)  # which no other test has read
     found = play(replace(task, path="/nowhere/rings.svm", preparation=elsewhere))
     assert found.run is None
     assert "/nowhere/rings.svm" in (found.error or "")

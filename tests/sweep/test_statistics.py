@@ -6,9 +6,9 @@ import math
 import random
 
 import pytest
-from scipy.stats import binomtest, friedmanchisquare, wilcoxon
+from scipy.stats import friedmanchisquare, wilcoxon
 
-from ahpatron_cli.sweep.statistics import holm, mcnemar, over_datasets
+from ahpatron_cli.sweep.statistics import holm, over_datasets
 
 # Demšar (2006), Statistical comparisons of classifiers over multiple data sets, table 6:
 # areas under the ROC curve of C4.5, with m, with cf, with both tuned, on 14 data sets. He ranks two
@@ -96,17 +96,3 @@ def test_equal_learners_are_not_told_apart() -> None:
 )
 def test_holm_worked_out_by_hand(p_values: list[float], corrected: list[float]) -> None:
     assert holm(p_values) == pytest.approx(corrected)
-
-
-def test_mcnemar_is_the_sign_test_of_the_rounds_that_differ() -> None:
-    only = [[0, 5, 9], [25, 0, 8], [9, 2, 0]]
-    first, second = mcnemar(["a", "b", "c"], only, [20, 40, 20])
-    assert (first.learner, first.other, first.only_learner, first.only_other) == ("b", "a", 25, 5)
-    assert first.p_value == pytest.approx(binomtest(5, 30).pvalue)
-    assert (second.learner, second.p_value) == ("c", 1.0)
-    assert first.p_holm == pytest.approx(2 * first.p_value)
-
-
-def test_mcnemar_of_equal_learners() -> None:
-    (same,) = mcnemar(["a", "b"], [[0, 0], [0, 0]], [3, 3])
-    assert (same.p_value, same.p_holm) == (1.0, 1.0)

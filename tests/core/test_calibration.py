@@ -1,0 +1,73 @@
+"""The link from scores to probabilities."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.linear_model import LogisticRegression
+
+from ahpatron_cli.core import REGISTRY, Gaussian, Player
+from ahpatron_cli.core.calibration import Calibration
+from support.streams import make_stream
+
+RNG = np.random.default_rng(4)
+SCORES = RNG.normal(size=20_000)
+LABELS = np.where(RNG.random(20_000) < 1 / (1 + np.exp(0.7 - 2.5 * SCORES)), 1.0, -1.0)
+
+
+def test_it_approaches_the_batch_fit() -> None:
+    link = Calibration(2)
+    link.add(SCORES, LABELS)
+    batch = LogisticRegression(C=1e9).fit(SCORES[-8000:, None], LABELS[-8000:])
+    np.testing.assert_allclose(link.weights[0], batch.coef_[0, 0], rtol=0.05)
+    np.testing.assert_allclose(link.weights[1], batch.intercept_[0], atol=0.1)
+
+
+def test_the_log_loss_is_that_of_the_link_before_each_window() -> None:
+    link, losses = Calibration(2), []
+    for start in range(0, 2000, 256):
+        part = slice(start, min(start + 256, 2000))
+        p = link.probabilities(SCORES[part])
+        losses.append(-np.log(np.where(LABELS[part] > 0, p[:, 1], p[:, 0])))
+        link.add(SCORES[part], LABELS[part])
+    np.testing.assert_allclose(link.log_loss(2000), np.concatenate(losses).mean(), rtol=1e-9)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_pieces_do_not_matter(classes: int) -> None:
+    scores = SCORES[:3000] if classes == 2 else RNG.normal(size=(3000, 3))
+    labels = LABELS[:3000] if classes == 2 else scores.argmax(axis=1).astype(float)
+    whole, pieces = Calibration(classes), Calibration(classes)
+    whole.add(scores, labels)
+    for cut in np.split(np.arange(3000), [1, 2, 300, 1024, 1025, 2900]):
+        pieces.add(scores[cut], labels[cut])
+    np.testing.assert_array_equal(whole.weights, pieces.weights)
+    assert whole.log_loss(3000) == pieces.log_loss(3000)
+    np.testing.assert_allclose(whole.probabilities(scores).sum(axis=1), 1.0, rtol=1e-12)
+
+
+def test_several_classes_become_sharper_where_the_largest_score_is_right() -> None:
+    scores = RNG.normal(size=(5000, 4))
+    right = Calibration(4)
+    right.add(scores, scores.argmax(axis=1).astype(float))
+    chance = Calibration(4)
+    chance.add(scores, RNG.integers(0, 4, 5000).astype(float))
+    assert right.weights[0] > 3 > 0.2 > abs(chance.weights[0])
+    assert right.log_loss(5000) < 0.5
+    assert abs(chance.log_loss(5000) - np.log(4)) < 0.1
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_a_resumed_pass_has_the_same_link(classes: int) -> None:
+    stream = make_stream(seed=3, rounds=900, features=3)
+    labels = stream.y if classes == 2 else np.digitize(stream.X[:, 0], [-0.3, 0.3]).astype(float)
+
+    def player() -> Player:
+        return Player(REGISTRY["arow"](budget=20), Gaussian(sigma=0.5), classes=classes)
+
+    whole, first, second = player(), player(), player()
+    whole.feed(stream.X, labels)
+    first.feed(stream.X[:320], labels[:320])
+    second.load_state_dict(first.state_dict()).feed(stream.X[320:], labels[320:])
+    np.testing.assert_array_equal(second.calibration.weights, whole.calibration.weights)
+    assert second.calibration.log_loss(900) == whole.calibration.log_loss(900)

@@ -49,7 +49,8 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         Parameters of the learner or the kernel; None is its default. One that neither has is an
         error. `horizon` is the number of rounds, for learners whose defaults depend on it: `fit`
         sets it, `partial_fit` cannot. `sigma="auto"` is the median distance between the first
-        1,000 rows that are fitted, of the first piece with `partial_fit`; see `sigma_`.
+        1,000 rows that are fitted, of the first piece with `partial_fit`; see `sigma_`. Kernel and
+        σ have no effect on a learner with a kernel of its own (metron).
     params : dict or None
         Other parameters of the learner and the kernel, by name.
     n_passes : int
@@ -257,7 +258,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
     def _begin(self, classes: NDArray[Any], rows: Rows, horizon: int | None) -> int:
         """Make a new player; the seed of all that is random."""
         setup = self._setup()
-        if setup.auto_sigma:
+        if setup.auto_sigma and setup.kernel:
             found = median_sigma(rows, setup.kernel)
             if isinstance(found, str):
                 raise ValueError(f"sigma='auto' cannot choose: {found}")
@@ -301,11 +302,14 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
                 f"{self.learner} with the {self.kernel} kernel has no parameter {min(unknown)!r}: "
                 f"one of {', '.join([*learner_specs, *kernel_specs])}"
             )
+        own = REGISTRY[self.learner].own_kernel is not None
         return Setup(
             self.learner,
             {name: given[name] for name in learner_specs if given.get(name) is not None},
-            self.kernel,
-            {name: given[name] for name in kernel_specs if given.get(name) is not None},
+            None if own else self.kernel,
+            {}
+            if own
+            else {name: given[name] for name in kernel_specs if given.get(name) is not None},
         )
 
     def _feed(

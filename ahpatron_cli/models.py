@@ -53,7 +53,8 @@ class Header(msgspec.Struct, forbid_unknown_fields=True):
     source: str
     """`built-in`, a distribution and its version, or the SHA-256 of the learner's file."""
     params: dict[str, ParamValue]
-    kernel: str
+    kernel: str | None
+    """None: the learner has its own."""
     kernel_params: dict[str, ParamValue]
     seed: Count
     labels: tuple[float | None, ...]
@@ -248,7 +249,7 @@ def _check_header(header: Header) -> None:
         raise StateError("its labels are not labels")
     if header.costs is not None and len(header.costs) != len(labels):
         raise StateError("its costs are not those of its labels")
-    if header.scale not in SCALES or header.kernel not in KERNELS:
+    if header.scale not in SCALES or header.kernel not in (*KERNELS, None):
         raise StateError("its scale or its kernel is unknown")
     schema = schema_of(header)
     if schema and header.width <= len(schema.features):
@@ -340,8 +341,11 @@ class SavedPass:
         if kind.name != model.learner or learner_source(kind) != model.source:
             what = f"{given or model.learner} is not the learner that made the model"
             raise usage(what, f"the model was made by {model.learner} ({model.source[:24]})")
-        for kinds, params in ((kind, model.params), (KERNELS[model.kernel], model.kernel_params)):
-            if set(params) - set(kinds.specs()):
+        if (model.kernel is None) != (kind.own_kernel is not None):
+            raise damaged("its kernel is not that of its learner", self._path)
+        kernel_specs = KERNELS[model.kernel].specs() if model.kernel else {}
+        for specs, params in ((kind.specs(), model.params), (kernel_specs, model.kernel_params)):
+            if set(params) - set(specs):
                 raise damaged("it has parameters that its learner does not have", self._path)
 
     @property

@@ -108,6 +108,10 @@ class RunRecord:
     """After `--resume` all other counts are those of the whole stream since its first round."""
     restarts: int | None = None
     """How often learning started anew; null for learners that never do that."""
+    metric_changes: int | None = None
+    """How often metron changed its metric; absent for other learners, as is the next."""
+    effective_features: float | None = None
+    """Effective number of features: exp of the entropy of their relevances."""
     metrics: Metrics | None = None
     """Only if they were asked for."""
     classes: tuple[float, ...] | None = None
@@ -248,10 +252,13 @@ def runs_to_json(report: Report) -> list[Json]:
 
 def run_to_json(run: RunRecord) -> Json:
     """One element of `runs`; metrics only if they were asked for, classes if there are several."""
-    document = asdict(run) | {"params": plain_params(run.params)}
+    document = asdict(run) | {"params": json_params(run)}
     if run.classes is not None:
         document["classes"] = [whole(label) for label in run.classes]
-    optional = ("metrics", "classes", "confusion", "window", "drifts", "costs")
+    optional = (
+        *("metrics", "classes", "confusion", "window", "drifts", "costs"),
+        *("metric_changes", "effective_features"),
+    )
     return {
         name: value for name, value in document.items() if name not in optional or value is not None
     }
@@ -259,7 +266,15 @@ def run_to_json(run: RunRecord) -> Json:
 
 def summary_to_json(line: SummaryRecord) -> Json:
     """One element of `summary`."""
-    return asdict(line) | {"params": plain_params(line.params)}
+    return asdict(line) | {"params": json_params(line)}
+
+
+def json_params(one: RunRecord | SummaryRecord) -> dict[str, ParamValue | None]:
+    """Parameters in JSON; kernel and σ are null for a learner with a kernel of its own."""
+    from ahpatron_cli.core import REGISTRY
+
+    own = one.learner in REGISTRY and REGISTRY[one.learner].own_kernel
+    return ({"kernel": None, "sigma": None} if own else {}) | plain_params(one.params)
 
 
 def plain_params(params: Mapping[str, ParamValue]) -> dict[str, ParamValue]:

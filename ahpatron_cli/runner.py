@@ -26,6 +26,8 @@ from ahpatron_cli.signals import unreachable_children
 
 CURVE_POINTS = 2000
 SUSPICIOUS_TIES = 0.2
+MOST_RELEVANT = 10
+"""Features that `inspect` lists of a model with a metric."""
 
 LISTING = "`ahpatron inspect --learners` lists all learners and their parameters"
 SCALE_HINT = (
@@ -45,7 +47,8 @@ class Setup:
 
     learner: str
     learner_params: Mapping[str, ParamValue]
-    kernel: str
+    kernel: str | None
+    """None: the learner has its own."""
     kernel_params: Mapping[str, ParamValue]
     source: str | None = None
     """`/path/to/file.py:ClassName` of a learner that no registry knows."""
@@ -72,8 +75,17 @@ class Setup:
         While σ is still to be chosen, the kernel has its default: enough to check the rest.
         """
         learner = self.kind(**self.learner_params)
+        if self.kernel is None:
+            assert learner.own_kernel is not None
+            return learner, learner.own_kernel
         chosen = {name: value for name, value in self.kernel_params.items() if value != AUTO}
         return learner, KERNELS[self.kernel](**chosen)
+
+
+def params_of(learner: Learner, kernel: Kernel) -> dict[str, ParamValue]:
+    """All parameters by name, those of the kernel first, unless it is the learner's own."""
+    chosen = {} if learner.own_kernel else {"kernel": kernel.name, **kernel.params()}
+    return chosen | learner.params()
 
 
 def check(setup: Setup) -> None:
@@ -88,6 +100,7 @@ def suggested_sigma(setup: Setup, path: str, rows: Rows) -> tuple[float, str]:
     """The σ that the first of these rows suggest (--sigma auto), and a note on it."""
     from ahpatron_cli.data.geometry import median_sigma
 
+    assert setup.kernel is not None
     found = median_sigma(rows, setup.kernel)
     if isinstance(found, str):
         problem = f"--sigma auto cannot choose: {found}"
@@ -292,6 +305,13 @@ class Pass:
         """The parameters in force, of the learner and of the kernel."""
         return self._player.learner.params(), self._player.kernel.params()
 
+    def relevance(self) -> list[tuple[int, float]]:
+        """The features with the largest relevance, if the learner has a metric; the mean of all
+        metrics with one learner per class."""
+        from ahpatron_cli.core.learners.metron import most_relevant
+
+        return most_relevant([loop.f for loop in self._player.loops], MOST_RELEVANT)
+
     def result(self) -> PassResult:
         """What came out."""
         player, tally, before = self._player, self._player.tally, self._before
@@ -305,10 +325,9 @@ class Pass:
         if self._resumed:
             rounds, mistakes = tally.rounds - before.rounds, tally.mistakes - before.mistakes
             this_file = ThisFile(rounds, mistakes, mistakes / max(rounds, 1))
-        learner_params, kernel_params = self.params()
         record = RunRecord(
             learner=self.setup.learner,
-            params={"kernel": player.kernel.name, **kernel_params, **learner_params},
+            params=params_of(player.learner, player.kernel),
             seed=self.seed,
             repeat=self.repeat,
             rounds=tally.rounds,
@@ -318,6 +337,8 @@ class Pass:
             updates=tally.updates,
             halvings=_count(found.get("halvings")),
             restarts=_count(found.get("restarts")),
+            metric_changes=_count(found.get("metric_changes")),
+            effective_features=found.get("effective_features"),
             zeta=found.get("zeta"),
             support_size=player.size,
             norm=player.norm,
@@ -346,7 +367,7 @@ MOST_NAMES = 5
 def near_tie_warning(
     records: Iterable[RunRecord],
     name: Callable[[RunRecord], str] = lambda record: record.learner,
-    remedy: str = "`--sigma auto --scale minmax`, or see `ahpatron inspect FILE`",
+    remedy: str = "`-l metron`, `--sigma auto --scale minmax`, or see `ahpatron inspect FILE`",
 ) -> str | None:
     """One warning for all learners, or whatever `name` calls them, with f(x) near 0 too often."""
     shares: dict[str, float] = {}

@@ -192,7 +192,7 @@ def tracked_norm_is_the_norm(learner: Learner, stream: Stream, kernel: Kernel) -
     player, _ = _run(learner, stream, kernel)
     f = player.f
     if isinstance(f, Expansion) and f.points is not None:
-        gram = kernel.between(f.points, f.points)
+        gram = f.kernel.between(f.points, f.points)
         exact = math.sqrt(max(float(f.coefficients @ gram @ f.coefficients), 0.0))
         assert math.isclose(f.norm, exact, rel_tol=1e-9, abs_tol=1e-9), f"{f.norm} is not {exact}"
     score = player.score(stream.X[0])

@@ -44,6 +44,9 @@ VARIANTS: dict[str, dict[str, Any]] = {
     "ahpatron, 3 classes on one S": {"learner": "ahpatron", "classes": 3, "multiclass": "shared"},
     "ahpatron, 3 classes": {"learner": "ahpatron", "classes": 3},
     "arow, 3 classes on one S": {"learner": "arow", "classes": 3},
+    "metron, 3 classes on one S": {"learner": "metron", "classes": 3},
+    "metron, 3 classes": {"learner": "metron", "classes": 3, "multiclass": "rest"},
+    "metron, S is not full": {"learner": "metron", "budget": 400},
     "skegd, 3 classes": {"learner": "skegd", "classes": 3},
     "bsgd, project": {"learner": "bsgd", "maintenance": "project"},
     "bsgd, merge": {"learner": "bsgd", "maintenance": "merge"},
@@ -69,7 +72,7 @@ def resumed(path: Path, one: Player) -> Player:
     model = load_model(str(path))
     header = model.header
     learner = REGISTRY[header.learner](**header.params)
-    kernel = KERNELS[header.kernel](**header.kernel_params)
+    kernel = KERNELS[header.kernel](**header.kernel_params) if header.kernel else None
     other = Player(learner, kernel, classes=one.classes, seed=(99,), horizon=None)
     return other.load_state_dict(model.state)
 

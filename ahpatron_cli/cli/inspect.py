@@ -152,9 +152,9 @@ def _inspect_model(path: str, format: str, learner: str | None) -> None:
     saved = SavedPass(ModelOptions(resume=path, learner=learner), lambda text: None)
     model = saved.model
     assert model is not None
-    record = saved.continued(path).result().record
+    run = saved.continued(path)
     written = datetime.fromtimestamp(Path(path).stat().st_mtime, UTC).isoformat(timespec="seconds")
-    shown = model, record, path, written
+    shown = model, run.result().record, run.relevance(), path, written
     write_inspected(format, partial(print_model, *shown), partial(model_to_json, *shown))
 
 

@@ -85,6 +85,7 @@ def run(
     from ahpatron_cli.sweep.grid import (
         check_costs,
         choose_learners,
+        own_kernel_remarks,
         parse_costs,
         parse_label,
         parse_labels,
@@ -122,8 +123,9 @@ def run(
         if known := [name for name in fixed if options.given_by_user(context, name)]:
             problem = f"--{known[0]} cannot be combined with --resume: the model has its own"
             raise usage(problem, f"`ahpatron inspect {shlex.quote(resume)}` shows it")
+    chosen = choose_learners(learner or ["ahpatron"])
     setups, remarks = single_setups(
-        choose_learners(learner or ["ahpatron"]),
+        chosen,
         kernel,
         param or [],
         {"budget": budget, "sigma": sigma, "epsilon": epsilon},
@@ -134,6 +136,8 @@ def run(
         setups = meet(theorem, setups)
     for remark in remarks:
         talk.warn(remark)
+    for remark in own_kernel_remarks(chosen, scale, typed_kernel=typed(context, "kernel")):
+        talk.note(remark)
     permuted = repeats > 1 if shuffle is None else shuffle
     is_table = label is not None
     costs = parse_costs(cost or [], named=is_table)

@@ -127,7 +127,8 @@ class Session:
         if self.certify:
             from ahpatron_cli.certify import certified
 
-            kernel = setups[0].build()[1]  # the same for all
+            shared = next((setup for setup in setups if setup.kernel), setups[0])
+            kernel = shared.build()[1]  # the same for all that have theorems
             certificates = certified(dataset, facts, results, kernel, self.repetition.seed)
         return Report(
             version=__version__,

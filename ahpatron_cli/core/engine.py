@@ -141,7 +141,8 @@ class Loop:
         """Continue the open block with the successor of f."""
         f, self.f = self.f, self.f.successor
         f.successor = None
-        f.close()
+        if f is not self.f:  # else the update has closed it
+            f.close()
         self.f.open(f.block)
         return self.f
 
@@ -182,6 +183,7 @@ class Player:
     learner : Learner
         A configuration; the pass works on a copy of it.
     kernel : Kernel, default=Gaussian()
+        Unless the learner has a kernel of its own.
     classes : int, default=2
         With 2, labels are -1 and +1; with more, they are 0, 1, …. Several classes share one active
         set if the learner has `multiclass="shared"`; else there is a copy of the learner for each,
@@ -240,7 +242,8 @@ class Player:
         block: int = BLOCK,
     ) -> None:
         self._options = {"classes": classes, "seed": seed, "horizon": horizon, "block": block}
-        self.classes, self.kernel = classes, Gaussian() if kernel is None else kernel
+        self.classes = classes
+        self.kernel = learner.own_kernel or (Gaussian() if kernel is None else kernel)
         self._shape = () if classes == 2 else (classes,)
         shared = classes == 2 or getattr(learner, "multiclass", None) == SHARED
         seeds = [seed] if shared else [(*seed, c) for c in range(classes)]

@@ -306,8 +306,8 @@ class Expansion(Hypothesis):
     def _exact_square(self) -> Any:
         """‖f‖² from kernel values: `c²·aᵀKa`."""
         assert self.points is not None
-        gram = self.kernel.between(self.points, self.points)
         with np.errstate(over="ignore", invalid="ignore"):
+            gram = self.kernel.between(self.points, self.points)
             squares = (self.a * (gram @ self.a)).sum(axis=0) * (self.scale * self.scale)
         return squares if squares.ndim else float(squares)
 

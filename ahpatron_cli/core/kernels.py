@@ -79,15 +79,19 @@ class Gaussian(_Scaled):
     centred = True
 
     def between(self, left: Points, right: Points, out: Floats | None = None) -> Floats:
-        """One product gives the exponents; those that lost digits are computed again."""
-        exponents = left.exponents(right, out)
-        rounding = 4 * EPS * (left.largest + right.largest)
-        if rounding > TRUSTED:
-            _mend(exponents, left, right)
-        if rounding > 1e-12:
-            np.minimum(exponents, 0.0, out=exponents)
-        lowest = -((left.largest**0.5 + right.largest**0.5) ** 2)
+        exponents, lowest = _exponents(left, right, out)
         return _exp(exponents, lowest)
+
+
+def _exponents(left: Points, right: Points, out: Floats | None) -> tuple[Floats, float]:
+    """-‖s - x‖²/2 by one product, and a lower bound; what lost digits is computed again."""
+    exponents = left.exponents(right, out)
+    rounding = 4 * EPS * (left.largest + right.largest)
+    if rounding > TRUSTED:
+        _mend(exponents, left, right)
+    if rounding > 1e-12:
+        np.minimum(exponents, 0.0, out=exponents)
+    return exponents, -((left.largest**0.5 + right.largest**0.5) ** 2)
 
 
 def _mend(exponents: Floats, left: Points, right: Points) -> None:
@@ -124,6 +128,60 @@ class Laplacian(_Scaled):
     def between(self, left: Points, right: Points, out: Floats | None = None) -> Floats:
         distances = left.differences(right, power=1)
         return _exp(np.negative(distances, out=distances), lowest=-np.inf)
+
+
+@dataclass(frozen=True)
+class Matern(Kernel):
+    """`κ(u, v) = Σ_k w_k·(1 + q_k)·exp(-q_k)`, `q_k = √3·‖u - v‖/c_k`: Matérn 3/2.
+
+    The kernel of metron; it is not in `KERNELS`. (w, c) is (1, 3), or (0.8, 3) and (0.2, 0.7).
+    """
+
+    name = "matern"
+    two_scales: bool = True
+
+    @property
+    def scales(self) -> tuple[tuple[float, float], ...]:
+        """w and c of each scale, the widest first."""
+        return ((0.8, 3.0), (0.2, 0.7)) if self.two_scales else ((1.0, 3.0),)
+
+    def between(self, left: Points, right: Points, out: Floats | None = None) -> Floats:
+        return self.at(*self.distances(left, right, out))
+
+    def distances(
+        self, left: Points, right: Points, out: Floats | None = None
+    ) -> tuple[Floats, float]:
+        """√3·‖s - x‖ for every s in `left` and x in `right`, and an upper bound on it."""
+        squares, lowest = _exponents(left, right, out)
+        squares *= -6.0
+        np.maximum(squares, 0.0, out=squares)
+        return np.sqrt(squares, out=squares), (-6.0 * lowest) ** 0.5
+
+    def at(self, distances: Floats, largest: float = np.inf) -> Floats:
+        """κ at these √3·‖s - x‖, in their place."""
+        (w, c), *finer = self.scales
+        distances *= -1.0 / c
+        fine = [_matern(distances * (c / b), v, largest / b) for v, b in finer]
+        kappa = _matern(distances, w, largest / c)
+        for part in fine:
+            kappa += part
+        return kappa
+
+    def slopes(self, distances: Floats) -> Floats:
+        """`ρ = Σ_k 3·w_k/c_k²·exp(-q_k)`: the gradient of κ(s, ·) at x is ρ·(s - x)."""
+        parts = (3 * w / c**2 * np.exp(np.maximum(distances / -c, LOWEST)) for w, c in self.scales)
+        return np.asarray(sum(parts))
+
+
+def _matern(exponents: Floats, weight: float, largest: float) -> Floats:
+    """`w·(1 - e)·exp(e)` in place of exponents e, whose sizes are at most `largest`."""
+    if largest > -LOWEST:
+        np.maximum(exponents, LOWEST, out=exponents)
+    powers = np.exp(exponents)
+    exponents -= 1.0
+    exponents *= -weight
+    exponents *= powers
+    return exponents
 
 
 @dataclass(frozen=True)

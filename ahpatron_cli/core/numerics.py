@@ -39,8 +39,9 @@ _blas = _extension("_fblas", "scipy.linalg.blas")
 _lapack = _extension("_flapack", "scipy.linalg.lapack")
 
 dasum, daxpy, ddot, dgemv = _blas.dasum, _blas.daxpy, _blas.ddot, _blas.dgemv
-dsymm, dsymv, dsyrk, dtrsm = _blas.dsymm, _blas.dsymv, _blas.dsyrk, _blas.dtrsm
-dposv, dpotrf, dpotri = _lapack.dposv, _lapack.dpotrf, _lapack.dpotri
+dsymm, dsymv, dsyrk, dtrmm = _blas.dsymm, _blas.dsymv, _blas.dsyrk, _blas.dtrmm
+dtrsm, dposv, dpotrf, dpotri = _blas.dtrsm, _lapack.dposv, _lapack.dpotrf, _lapack.dpotri
+dpotrs = _lapack.dpotrs
 
 
 def sparse_product(rows: CsrRows, table: Floats, out: Floats | None = None) -> Floats:

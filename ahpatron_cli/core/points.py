@@ -59,13 +59,13 @@ class DensePoints(Points):
 
     kept: ClassVar[Any] = {"_rows": "rc"}
 
-    def __init__(self, rows: Floats, centre: Floats | None = None, unit: float = 1.0) -> None:
-        """Coordinates are `(rows - centre)/unit`."""
+    def __init__(self, rows: Floats, centre: Floats | None = None, unit: Any = 1.0) -> None:
+        """Coordinates are `(rows - centre)/unit`; the unit is a float, or an array of columns."""
         self.size, self.width = rows.shape
         self._rows = np.empty((self.size, self.width + 2))
         coordinates, norms = self._rows[:, :-2], self._rows[:, -2]
         np.subtract(rows, 0.0 if centre is None else centre, out=coordinates)
-        if unit != 1.0:
+        if isinstance(unit, np.ndarray) or unit != 1.0:
             coordinates /= unit
         np.einsum("ij,ij->i", coordinates, coordinates, out=norms)
         norms *= -0.5
@@ -206,6 +206,11 @@ class SparsePoints(Points):
 
     def widened(self, width: int) -> Self:
         return self  # sparse points of different widths can be compared
+
+    @property
+    def csr(self) -> CsrRows:
+        """The points as compressed rows."""
+        return self._csr
 
     def state_dict(self) -> State:
         return {"class": "SparsePoints", **vars(self._csr)}

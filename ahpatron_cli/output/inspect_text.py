@@ -18,7 +18,6 @@ from ahpatron_cli.numbers import counted, percent, share, short
 from ahpatron_cli.output.escape import literal
 from ahpatron_cli.output.terminal import Window, print_lines
 from ahpatron_cli.profile.profile import (
-    SUGGESTED_LEARNER,
     Content,
     FaultFacts,
     FeatureFacts,
@@ -65,13 +64,19 @@ def print_profile(profile: Profile, console: Console) -> None:
 
 
 def print_model(
-    model: Header, record: RunRecord, path: str, written: str, console: Console
+    model: Header,
+    record: RunRecord,
+    relevance: Sequence[tuple[int, float]],
+    path: str,
+    written: str,
+    console: Console,
 ) -> None:
     """Write what a model is to the console's stream."""
     schema = schema_of(model)
     file = f"; last learned from {literal(model.data)}" if model.data else ""
     made = f"written {written} by ahpatron {literal(model.version)}"
-    about = f"{model.learner}, {model.kernel} kernel{file}; {made}"
+    kernel = f", {model.kernel} kernel" if model.kernel else ""
+    about = f"{model.learner}{kernel}{file}; {made}"
     kept = "no examples"
     if record.support_size is not None:
         kept = counted(record.support_size, "example")
@@ -92,6 +97,11 @@ def print_model(
     params = plain_params({**model.params, **model.kernel_params})
     shown = [(name, str(value)) for name, value in params.items()]
     sections = [_Section("Stream", learned), _Section("Parameters", shown)]
+    if relevance:
+        features = f"{record.effective_features or 0:.1f} effective features"
+        head = f"Features with the largest relevance, of {features}"
+        bars = [(str(number), value) for number, value in relevance]
+        sections.append(_Section(head, bars=bars))
     _print(path, about, (), sections, console)
 
 
@@ -255,7 +265,9 @@ def _kernel(content: Content, rows: int) -> Iterator[_Entry]:
         tried = content.tried[0].rounds
         on = f"{counted(tried, 'row')} drawn at random"
         on = "all rows in a random order" if tried == rows else on
-        yield "tried σ", f"{rates} mistakes of {SUGGESTED_LEARNER} on {on}"
+        yield "tried σ", f"{rates} mistakes of arow on {on}"
+        if content.tried_metron is not None:
+            yield "without σ", f"{share(content.tried_metron)} mistakes of metron on these rows"
     for alignment in content.alignments:
         yield "alignment A_T", _alignment(alignment)
 
@@ -366,7 +378,13 @@ def profile_to_json(profile: Profile) -> Json:
     return {"schema": SCHEMA, "version": __version__, **document, **content, **follows}
 
 
-def model_to_json(model: Header, record: RunRecord, path: str, written: str) -> Json:
+def model_to_json(
+    model: Header,
+    record: RunRecord,
+    relevance: Sequence[tuple[int, float]],
+    path: str,
+    written: str,
+) -> Json:
     """What a model is; of its data, the file that it learned from last and a checksum of that."""
     run = run_to_json(record)
     del run["this_file"], run["params"]
@@ -387,6 +405,9 @@ def model_to_json(model: Header, record: RunRecord, path: str, written: str) -> 
             "schema": model.schema or None,
         },
         "kernel": model.kernel,
-        "params": plain_params({**model.kernel_params, **model.params}),
+        "params": ({} if model.kernel else {"sigma": None})
+        | plain_params({**model.kernel_params, **model.params}),
         **run,
+        "relevance": [{"feature": number, "relevance": value} for number, value in relevance]
+        or None,
     }

@@ -234,7 +234,12 @@ def _worse_note(report: Report) -> str:
         seen = [negatives, (run.true_positives or 0) + (run.false_negatives or 0)]
     label = report.data.labels[seen.index(max(seen))]
     known = "" if label is None else f" ({whole(label)})"
-    return f"Worse (*) than the baseline: always predicting the more frequent label so far{known}."
+    worse = f"Worse (*) than the baseline: always predicting the more frequent label so far{known}"
+    return (
+        f"{worse}; try -l metron."
+        if all(one.learner != "metron" for one in report.runs)
+        else f"{worse}."
+    )
 
 
 def _certificate_table(report: Report, lines: Sequence[_Line]) -> Table:

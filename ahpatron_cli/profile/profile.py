@@ -115,7 +115,7 @@ class Scaling:
 
 @dataclass(frozen=True)
 class TriedSigma:
-    """One pass of `SUGGESTED_LEARNER` over some of the rows, in a random order."""
+    """One pass of arow over some of the rows, in a random order."""
 
     sigma: float
     rounds: int
@@ -137,6 +137,8 @@ class Content:
     """What could not be computed, and why."""
     tried: tuple[TriedSigma, ...] = ()
     """Values of σ that were played, the best first."""
+    tried_metron: float | None = None
+    """Mistake rate of metron on the same rows, not scaled."""
 
 
 @dataclass(frozen=True)
@@ -160,10 +162,6 @@ class Profile:
     """None where no row could be read."""
     table: tuple[tuple[str, str], ...] = ()
     """Options that say which columns of a table are what, each with its text."""
-
-
-SUGGESTED_LEARNER = "arow"
-"""Makes the fewest mistakes; values of σ are tried with it, as σ is best for one learner only."""
 
 
 def advice(profile: Profile) -> list[str]:
@@ -193,13 +191,18 @@ def advice(profile: Profile) -> list[str]:
     return items
 
 
+def _is_best(rate: float | None, tried: Sequence[TriedSigma]) -> bool:
+    """Whether a mistake rate is at most a standard error above the best of those tried."""
+    if rate is None or not tried:
+        return True
+    mistakes, fewest = (one * tried[0].rounds for one in (rate, tried[0].mistake_rate))
+    return mistakes - fewest <= math.sqrt(mistakes + fewest)
+
+
 def _suggested_sigma(median: float, tried: Sequence[TriedSigma]) -> float:
     """The best σ that was tried, or the median unless it is worse by a standard error."""
-    own = next((one for one in tried if one.sigma == median), None)
-    if own is None:
-        return median
-    fewest, mistakes = (one.mistake_rate * one.rounds for one in (tried[0], own))
-    return tried[0].sigma if mistakes - fewest > math.sqrt(mistakes + fewest) else median
+    own = next((one.mistake_rate for one in tried if one.sigma == median), None)
+    return median if _is_best(own, tried) else tried[0].sigma
 
 
 def next_commands(profile: Profile) -> list[str]:
@@ -218,12 +221,14 @@ def next_commands(profile: Profile) -> list[str]:
         words += ["--positive", show(positive)]
     if profile.features > MAX_FEATURES:
         words += ["--max-features", str(profile.features)]
-    if scale != "none":
-        words += ["--scale", scale]
+    scaled = ["--scale", scale] if scale != "none" else []
     shuffle = ["--shuffle"] if labels.grouped or (profile.from_pipe and positive is None) else []
     sigma = _suggested_sigma(found.sigma, content.tried)
-    options = ["-l", SUGGESTED_LEARNER, "--sigma", short(sigma), *shuffle]
-    commands = [shlex.join(["ahpatron", "run", *words, *options])]
+    options = ["-l", "metron"]  # it makes the fewest mistakes on most data, raw as they are
+    if not _is_best(content.tried_metron, content.tried):
+        options = [*scaled, "-l", "arow", "--sigma", short(sigma)]
+    commands = [shlex.join(["ahpatron", "run", *words, *options, *shuffle])]
+    words += scaled
     if not profile.from_pipe:
         low, high = min(found.sigma_low, sigma), max(found.sigma_high, sigma)
         grid = f"sigma=log:{short(low)}:{short(high)}:7"

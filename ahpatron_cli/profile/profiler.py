@@ -9,7 +9,7 @@ from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
-from ahpatron_cli.core import REGISTRY, Player
+from ahpatron_cli.core import Arow, Learner, Metron, Player
 from ahpatron_cli.core.errors import NumericalError
 from ahpatron_cli.core.kernels import Gaussian
 from ahpatron_cli.core.rows import CsrRows, Floats
@@ -23,7 +23,6 @@ from ahpatron_cli.data.source import Source
 from ahpatron_cli.data.tables import TableOptions, TableReader, is_table
 from ahpatron_cli.numbers import short
 from ahpatron_cli.profile.profile import (
-    SUGGESTED_LEARNER,
     Content,
     FaultFacts,
     FaultyLine,
@@ -147,36 +146,37 @@ class Profiler:
                 unknown.append(f"A_T at σ = {short(sigma)}: {TOO_SMALL}")
             else:
                 alignments.append(found)
-        tried: tuple[TriedSigma, ...] = ()
+        tried, metron = list[TriedSigma](), None
         if distances and not labels.problem:
             played_as = signs if labels.positive is not None else drawn.labels
-            tried = _tried(sample, played_as, distances.sigma)
+            median = distances.sigma
+            for factor in TRIED_FACTORS:
+                rate = _tried(Arow(), sample, played_as, factor * median)
+                if rate is not None:
+                    rounds = min(len(sample), MOST_TRIED_ROWS)
+                    tried.append(TriedSigma(factor * median, rounds, rate))
+            # the best first, then the nearest to the median
+            tried.sort(key=lambda one: (one.mistake_rate, abs(math.log(one.sigma / median))))
+            metron = _tried(Metron(), drawn.rows, played_as)
         facts = labels, row_facts, feature_facts, scaling, distances
-        return Content(*facts, tuple(alignments), tuple(unknown), tried)
+        return Content(*facts, tuple(alignments), tuple(unknown), tuple(tried), metron)
 
 
-def _tried(sample: CsrRows, labels: Floats, median: float) -> tuple[TriedSigma, ...]:
-    """Play some values of σ around the median distance; the best first, then the nearest to it."""
+def _tried(learner: Learner, sample: CsrRows, labels: Floats, sigma: float = 1.0) -> float | None:
+    """Mistake rate of a learner with its defaults on the first rows; None if there are too few."""
     names, numbers = np.unique(labels, return_inverse=True)
     rounds = min(len(sample), MOST_TRIED_ROWS)
     if rounds < FEWEST_TRIED_ROWS or not 2 <= len(names) <= MOST_TRIED_CLASSES:
-        return ()
+        return None
     rows = sample.slice(0, rounds)
     dense = rows.width <= DENSE_WIDTH and len(rows.values) >= DENSE_SHARE * rounds * rows.width
     played = (2 * numbers - 1 if len(names) == 2 else numbers).astype(np.float64)
-    found = []
-    for factor in TRIED_FACTORS:
-        learner = REGISTRY[SUGGESTED_LEARNER]()  # with its own defaults, as the suggested run
-        sigma = factor * median
-        kernel, classes = Gaussian(sigma=sigma), len(names)
-        player = Player(learner, kernel, classes=classes, seed=(0,), horizon=rounds)
-        try:
-            player.feed(rows.dense() if dense else rows, played[:rounds])
-        except NumericalError:
-            return ()
-        found.append(TriedSigma(sigma, rounds, player.tally.mistakes / rounds))
-    found.sort(key=lambda one: (one.mistake_rate, abs(math.log(one.sigma / median))))
-    return tuple(found)
+    player = Player(learner, Gaussian(sigma=sigma), classes=len(names), horizon=rounds)
+    try:
+        player.feed(rows.dense() if dense else rows, played[:rounds])
+    except NumericalError:
+        return None
+    return player.tally.mistakes / rounds
 
 
 def _feature_facts(columns: ColumnResult) -> FeatureFacts:

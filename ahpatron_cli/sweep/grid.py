@@ -106,7 +106,7 @@ Layer: TypeAlias = Sequence[Choice]
 def size_of(learner: str, kernel: str, layers: Sequence[Layer]) -> int:
     """How many settings `expand` gives."""
     axes = _axes(learner, find_learner(learner).specs(), layers, ANY_ROUNDS)
-    axes |= _axes(None, KERNELS[kernel].specs(), layers, ANY_ROUNDS)
+    axes |= _axes(None, kernel_specs(kernel, [learner]), layers, ANY_ROUNDS)
     return math.prod(map(len, axes.values()))
 
 
@@ -115,12 +115,33 @@ def expand(
 ) -> Iterator[Setup]:
     """Every combination for one learner on a data set of so many rounds; later layers win."""
     own = _axes(learner, find_learner(learner).specs(), layers, rounds)
-    kernels = _axes(None, KERNELS[kernel].specs(), layers, rounds)
+    kernels = _axes(None, kernel_specs(kernel, [learner]), layers, rounds)
     source = learner if is_path(learner) else None
+    chosen = None if find_learner(learner).own_kernel else kernel
     for params, kernel_params in product(_combinations(own), _combinations(kernels)):
-        setup = Setup(learner_name(learner), params, kernel, kernel_params, source)
+        setup = Setup(learner_name(learner), params, chosen, kernel_params, source)
         check(setup)
         yield setup
+
+
+def kernel_specs(kernel: str, learners: Sequence[str]) -> Mapping[str, Spec]:
+    """Parameters of the kernel; none if all learners have a kernel of their own."""
+    return {} if _all_own(learners) else KERNELS[kernel].specs()
+
+
+def _all_own(learners: Sequence[str]) -> bool:
+    return all(find_learner(learner).own_kernel for learner in learners)
+
+
+def own_kernel_remarks(learners: Sequence[str], scale: str, *, typed_kernel: bool) -> list[str]:
+    """Remarks on options that learners with a kernel of their own do not need."""
+    own = [learner_name(one) for one in learners if find_learner(one).own_kernel]
+    remarks = []
+    if typed_kernel and _all_own(learners):
+        remarks.append(f"--kernel has no effect: {' and '.join(own)} has its own kernel")
+    if own and scale != "none":
+        remarks.append(f"--scale {scale} is applied, but {' and '.join(own)} does not need it")
+    return remarks
 
 
 def _combinations(axes: Mapping[str, Sequence[Value]]) -> Iterator[dict[str, Value]]:
@@ -280,11 +301,11 @@ def typed_layer(
     for name, text in named.items():
         if text is None:
             continue
-        if _owners(name, learners) or name in KERNELS[kernel].specs():
+        if _owners(name, learners) or name in kernel_specs(kernel, learners):
             made.append(Choice(None, name, (text,), f"--{name}"))
             continue
         owner = " and ".join(map(learner_name, learners))
-        if any(name in kind.specs() for kind in KERNELS.values()):
+        if any(name in one.specs() for one in KERNELS.values()) and not _all_own(learners):
             owner = f"the {kernel} kernel"
         remarks.append(f"--{name} has no effect: {owner} has no such parameter")
     for flag, given in words.items():
@@ -325,7 +346,7 @@ def check_names(layer: Layer, learners: Sequence[str], kernel: str, *, every: bo
     """Refuse a parameter that nothing in this sweep has; with `every`, no learner at all."""
     for choice in layer:
         among = [choice.learner] if choice.learner else learners
-        kernels = {} if choice.learner else KERNELS[kernel].specs()
+        kernels = {} if choice.learner else kernel_specs(kernel, learners)
         if _owners(choice.name, among) or choice.name in kernels:
             continue
         legal = [*(name for one in among for name in find_learner(one).specs()), *kernels]

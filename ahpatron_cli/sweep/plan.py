@@ -185,6 +185,7 @@ def make_plan(
         # also of learners not played now
         grid.check_names(layer, list(REGISTRY), kernel, every=True)
     typed_choices, more = grid.typed_layer(named, words, learners, kernel)
+    more += grid.own_kernel_remarks(learners, options["scale"], typed_kernel="kernel" in typed)
     positive = options["positive"]
     repeats, shuffle = options["repeats"], options["shuffle"]
     shuffled = repeats > 1 if shuffle is None else shuffle
@@ -222,13 +223,15 @@ def run_command(data: TrialData, setting: Setting) -> str | None:
     """The `ahpatron run` that plays a setting of a sweep again; None for a learner in a file."""
     params = dict(setting.params)
     kernel = str(params.pop("kernel", ""))
-    if setting.learner not in REGISTRY or kernel not in KERNELS:
+    own = setting.learner in REGISTRY and REGISTRY[setting.learner].own_kernel
+    if setting.learner not in REGISTRY or not (own or kernel in KERNELS):
         return None
     words = ["ahpatron", "run", data.record.path, "-l", setting.learner]
-    words += ["--kernel", kernel] if kernel != "gaussian" else []
+    words += ["--kernel", kernel] if kernel not in ("gaussian", "") else []
     if params.get("horizon") == data.record.rounds:
         del params["horizon"]  # `run` finds it, too
-    for kind in (KERNELS[kernel], REGISTRY[setting.learner]):
+    kinds = [*([] if own else [KERNELS[kernel]]), REGISTRY[setting.learner]]
+    for kind in kinds:
         for name, value in _chosen_params(kind, params).items():
             words += [f"--{name}", str(value)] if name in _NAMED else ["-p", f"{name}={value}"]
     for name, text in data.options:

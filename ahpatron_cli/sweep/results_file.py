@@ -232,7 +232,9 @@ _CHECKS: Mapping[str, Callable[[Any], Any]] = {
     "float": _number,
     # `plain` wrote an infinite parameter as text
     "Mapping[str, ParamValue]": lambda values: {
-        name: math.inf if value == "inf" else _word(value) for name, value in values.items()
+        name: math.inf if value == "inf" else _word(value)
+        for name, value in values.items()
+        if value is not None
     },
     "tuple[float | None, ...]": lambda values: tuple(map(_check("float | None"), values)),
     "tuple[tuple[float | str, float], ...]": lambda pairs: tuple(

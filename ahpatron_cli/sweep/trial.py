@@ -21,7 +21,7 @@ from ahpatron_cli.data.dataset import Dataset, Preparation, load
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import ExitCode, UserError, learner_fault
 from ahpatron_cli.records import ParamValue, RunRecord, plain_params
-from ahpatron_cli.runner import Repetition, Setup, play_repeat
+from ahpatron_cli.runner import Repetition, Setup, params_of, play_repeat
 from ahpatron_cli.sweep.summary import TrialData, TrialRecord
 
 BUILT_IN_SOURCE = "built-in"
@@ -89,8 +89,7 @@ class Task:
 
 def all_params(setup: Setup) -> dict[str, ParamValue]:
     """All parameters with defaults; those that follow from T are fixed by the data."""
-    learner, kernel = setup.build()
-    return {"kernel": kernel.name, **kernel.params(), **learner.params()}
+    return params_of(*setup.build())
 
 
 def play(task: Task) -> TrialRecord:

@@ -1,10 +1,10 @@
-"""Matrices of arow, krls and projectron++ after a long stream: are they still what they should be?
+"""Matrices of arow, metron, krls and projectron++ after a long stream: are they still right?
 
-    python tests/benchmarks/long_stream.py [ROUNDS]
+    python tests/benchmarks/long_stream.py [ROUNDS] [LEARNER]
 
 For each learner: |S|, mistakes in the first and the last tenth of the stream, the error of K·Q - I
-(Q is K^{-1}; arow keeps it until S is full), the smallest and the largest eigenvalue of C or P, and
-how often a matrix was computed from scratch or repaired.
+(Q is K^{-1}; arow and metron keep it until S is full), the smallest and the largest eigenvalue of C
+or P, and how often a matrix was computed from scratch or repaired.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ os.environ["OPENBLAS_NUM_THREADS"] = "1"
 
 import numpy as np  # after the threads are pinned
 
-from ahpatron_cli.core import KRLS, Arow, Gaussian, Learner, Player, ProjectronPlusPlus
+from ahpatron_cli.core import KRLS, Arow, Gaussian, Learner, Metron, Player, ProjectronPlusPlus
 from ahpatron_cli.core.span import Symmetric
 
 PIECE = 100_000
@@ -45,7 +45,7 @@ def report(learner: Learner, rounds: int) -> None:
         player.feed(X, y)
         rates.append(100 * (player.tally.mistakes - before) / len(y))
     f = player.f
-    K = player.kernel.between(f.points, f.points)
+    K = f.kernel.between(f.points, f.points)
     line = f"{learner.name:14s} |S| {f.size:4d}  mistakes {rates[0]:.2f} % then {rates[-1]:.2f} %"
     if f.spans:
         line += f"  |K·Q - I| {np.abs(K @ full(f.Q) - np.eye(f.size)).max():.1e}"
@@ -58,7 +58,10 @@ def report(learner: Learner, rounds: int) -> None:
 
 if __name__ == "__main__":
     total = int(sys.argv[1]) if len(sys.argv) > 1 else 1_000_000
-    for each in (Arow(budget=100), Arow(budget=100, floor=1e-5), KRLS(tolerance=0.001)):
-        report(each, total)
-    report(KRLS(tolerance=1e-5), total)
-    report(ProjectronPlusPlus(tolerance=0.01), total)
+    all_learners = (
+        *(Arow(budget=100), Arow(budget=100, floor=1e-5), Metron(budget=100), Metron(budget=400)),
+        *(KRLS(tolerance=0.001), KRLS(tolerance=1e-5), ProjectronPlusPlus(tolerance=0.01)),
+    )
+    for each in all_learners:
+        if not sys.argv[2:] or each.name in sys.argv[2:]:
+            report(each, total)

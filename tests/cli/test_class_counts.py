@@ -36,8 +36,8 @@ def test_a_learner_worse_than_the_baseline_is_marked(ahpatron: Ahpatron) -> None
     lines = done.out.splitlines()
     assert lines[0] == "rare.svm: 700 rounds, 2 features; baseline 3.00 %"  # +1 in round one
     assert lines[3].split()[1].startswith("*")
-    note = "Worse (*) than the baseline: always predicting the more frequent label so far (-1)."
-    assert note in lines
+    note = "Worse (*) than the baseline: always predicting the more frequent label so far (-1)"
+    assert f"{note}; try -l metron." in lines
     table = ahpatron("run", "rare.svm", "-l", "perceptron", "--sigma", 1, "--format", "markdown")
     assert "baseline 3.00 %" in table.out
 

@@ -25,8 +25,8 @@ Y[_rng.random(ROUNDS) < 0.1] = 2.0
 KERNEL = Gaussian(sigma=0.5)
 gaussian = formulas.gaussian(0.5)
 
-SHARED = ("ahpatron shared", "ahpatron+ shared", "arow shared")
-on_their_own = pytest.mark.parametrize("name", ["ahpatron", "rbp", "fogd", "arow"])
+SHARED = ("ahpatron shared", "ahpatron+ shared", "arow shared", "metron shared")
+on_their_own = pytest.mark.parametrize("name", ["ahpatron", "rbp", "fogd", "arow", "metron"])
 some_learners = pytest.mark.parametrize("name", ["ahpatron", "rbp", "fogd", "arow", *SHARED])
 
 

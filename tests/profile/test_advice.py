@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from ahpatron_cli.data.labels import LabelTally
-from ahpatron_cli.profile.profile import advice, next_commands
+from ahpatron_cli.profile.profile import TriedSigma, advice, next_commands
 from support.profiles import Matrix, content, profile, to_text
 
 
@@ -59,15 +59,22 @@ def test_labels_are_grouped_or_not_however_they_arrive() -> None:
 
 def test_the_command_to_go_on_with() -> None:
     plain = profile(b"1 1:1\n-1 1:2\n1 1:3\n")
-    assert next_commands(plain) == ["ahpatron run data.svm -l arow --sigma 1"]
+    assert next_commands(plain) == ["ahpatron run data.svm -l metron"]
     file = replace(plain, from_pipe=False, path="my data.svm")
     assert next_commands(file)[1].startswith(
         "ahpatron sweep 'my data.svm' -l ahpatron+ -g sigma=log:0.409:6.24:7"
     )
     other = profile(b"2 1:1 2:900\n4 1:2 2:1\n4 1:3 2:5000\n")
-    assert next_commands(other) == [
-        "ahpatron run data.svm --positive 4 --scale minmax -l arow --sigma 1.12 --shuffle"
-    ]
+    assert next_commands(other) == ["ahpatron run data.svm --positive 4 -l metron --shuffle"]
+    assert other.content is not None
+    tried = (TriedSigma(0.5, 1000, 0.1), TriedSigma(1.12, 1000, 0.11))
+    for rate, words in (
+        (0.11, "-l metron"),  # within a standard error of the best
+        (0.2, "--scale minmax -l arow --sigma 1.12"),
+    ):
+        content = replace(other.content, tried=tried, tried_metron=rate)
+        (command,) = next_commands(replace(other, content=content))
+        assert command == f"ahpatron run data.svm --positive 4 {words} --shuffle"
     assert next_commands(profile(b"1 1:1\nx\n-1 1:2\n")) == []
     assert next_commands(profile(b"1 1:1\n1 1:2\n")) == []
     assert "correct the faulty lines" in advice(profile(b"1 1:1\nx\n-1 1:2\n"))[0]

@@ -8,6 +8,7 @@ from typing import Any
 
 from ahpatron_cli.core import REGISTRY, Learner
 from reference import cited_twins, gradient_twins, projection_twins, span_twins, twins
+from reference.metron import metron
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,7 @@ TWINS: dict[str, Callable[..., twins.Trace]] = {
     "ahpatron": twins.ahpatron,
     "ahpatron+": twins.ahpatron_plus,
     "arow": span_twins.arow,
+    "metron": metron,
     "alma2": twins.alma2,
     "forgetron": twins.forgetron,
     "rbp": twins.rbp,
@@ -93,6 +95,10 @@ CASES = [
     Case("arow", {"budget": 20, "noise": 1.0, "floor": 0.1, "tolerance": 0.1}),
     Case("arow", {"budget": 12, "alarm": 1.5}),
     Case("arow", {"budget": 12, "caution": 1.0}),
+    Case("metron", {"budget": 1}),
+    Case("metron", {"budget": 6}),
+    Case("metron", {"budget": 40}),
+    Case("metron", {"budget": 12, "alarm": 1.5}),
     Case("alma2"),
     Case("alma2", {"alpha": 0.6, "beta": 2.0, "gain": 0.5}),
     Case("forgetron", {"budget": 1}),

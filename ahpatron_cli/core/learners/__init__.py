@@ -26,6 +26,7 @@ from ahpatron_cli.core.learners.bpa_s import BpaS
 from ahpatron_cli.core.learners.features import FOGD, NOGD, SkeGD
 from ahpatron_cli.core.learners.gradient import BSGD, Bogd, BogdPlusPlus, Norma, Silk
 from ahpatron_cli.core.learners.krls import KRLS
+from ahpatron_cli.core.learners.metron import Metron
 from ahpatron_cli.core.learners.perceptrons import (
     BudgetPerceptron,
     Forgetron,
@@ -40,9 +41,9 @@ from ahpatron_cli.core.learners.projectron import Projectron, ProjectronPlusPlus
 # fmt: off
 __all__ = [
     "AVP", "BSGD", "FOGD", "KRLS", "NOGD", "POMDR", "REGISTRY", "Ahpatron", "AhpatronPlus", "Alma",
-    "Arow", "Bogd", "BogdPlusPlus", "BpaS", "BudgetPerceptron", "Forgetron", "Learner", "Norma",
-    "Perceptron", "Polk", "Projectron", "ProjectronPlusPlus", "RandomBudgetPerceptron", "Silk",
-    "SkeGD", "TighterPerceptron", "find_learner", "learner_source", "register",
+    "Arow", "Bogd", "BogdPlusPlus", "BpaS", "BudgetPerceptron", "Forgetron", "Learner", "Metron",
+    "Norma", "Perceptron", "Polk", "Projectron", "ProjectronPlusPlus", "RandomBudgetPerceptron",
+    "Silk", "SkeGD", "TighterPerceptron", "find_learner", "learner_source", "register",
 ]
 # fmt: on
 
@@ -52,7 +53,7 @@ _FILE_MODULE = "ahpatron_learner_"
 """Prefix of modules that are loaded by path; a hash of their content follows."""
 # fmt: off
 BUILT_IN: tuple[type[Learner], ...] = (
-    Ahpatron, AhpatronPlus, Arow, AVP, Perceptron, Alma, Forgetron, RandomBudgetPerceptron,
+    Ahpatron, AhpatronPlus, Arow, Metron, AVP, Perceptron, Alma, Forgetron, RandomBudgetPerceptron,
     Projectron, ProjectronPlusPlus, Bogd, BogdPlusPlus, FOGD, NOGD, SkeGD, POMDR, BudgetPerceptron,
     TighterPerceptron, Norma, Silk, BSGD, BpaS, KRLS, Polk,
 )

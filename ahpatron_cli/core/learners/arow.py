@@ -196,54 +196,16 @@ def page_statistic(g: float, right: int, rate: float | None) -> float:
     return g if rate is None else g + math.log(0.75 + 0.25 / rate)
 
 
-@dataclass
-class Arow(Learner):
-    """AROW (Crammer, Kulesza, Dredze 2009) in the span of at most B examples; ours.
+class SecondOrderLearner(Learner):
+    """The rounds of `Arow`: noise, Page's test, joins and the step."""
 
-    S grows and nothing leaves it; once |S| = B, learning continues in the span. a are the
-    coefficients, C their covariance, Q = K^{-1}. With k = κ(S, x), m = y·f(x), e the mean of
-    max(0, 1 - m)² over the rounds so far (this one included, and one round of loss 1 before):
-
-        r = max(floor, noise·e²)
-        if m < 1 - |S|/B, d = Q·k, δ = κ(x,x) - k·d > tolerance:  x joins S with coefficient 0,
-            D = (d, -1); Q += D·Dᵀ/δ and C += D·Dᵀ/δ, both padded with zeros
-        if m < 1:  u = C·k; b = 1/(k·u + r); a += (1 - m)·y·b·u; C -= b·u·uᵀ
-
-    So any margin violation lets x join at first, and only a mistake at last. Page's test watches
-    the rate of mistakes p: g = max(0, g + log(q/p)) on a mistake, else g + log((1-q)/(1-p)), with
-    q = p + (1-p)/4 and p from the rounds before. If g > alarm, the learner is reset, and the round
-    teaches nothing. An example of weight w has the noise r/w: it counts as w examples would.
-    Symbols: B `budget`, η `noise`, δ_0 `tolerance`, g_0 `alarm`.
-
-    `caution` c > 0 is for noisy streams that are short compared with B: t rounds into the stream,
-
-        r = max(floor, noise·e² + c·min(1, 8e⁶·√(|S|/t)));  joins if m < (1 - |S|/B)·(1 - 0.8·c·e⁴).
-
-    With `multiclass=shared`, the classes share S, Q and C, and a has a column for each. With t = 1
-    for the true class y and -1 for the others, m = (f_y - max_{c≠y} f_c)/2, the loss is the mean of
-    max(0, 1 - t_c·f_c)² over the classes, and `a_c += max(0, 1 - t_c·f_c)·t_c·b·u` if m < 1.
-
-    In a fixed span this is AROW, and its mistake bound holds there. How S grows, the noise and the
-    restart are ours: that they make fewer mistakes is measured (tests/benchmarks), not proved.
-    """
-
-    name = "arow"
-    title = "arow: second-order learning in the span of at most B examples (ours, after AROW 2009)"
     takes_costs = True
-
-    budget: int = budget_parameter()
-    noise: float = real("η", "r = η·e², e the mean squared hinge loss", default=0.3, over=0)
-    floor: float = real("r_0", "least noise r", default=0.001, at_least=1e-5)
-    tolerance: float = real(
-        "δ_0", "squared distance to the span from which an example joins", 0.001, at_least=1e-4
-    )
-    alarm: float = real(
-        "g_0", "Page's statistic that resets the learner", 12.0, over=0, infinite=True
-    )
-    caution: float = real(
-        "c", "more noise and slower growth where the loss is large", 0.0, at_least=0, at_most=1
-    )
-    multiclass: str = multiclass_parameter(SHARED, REST)
+    budget: int
+    noise = 0.3
+    floor = 0.001
+    tolerance = 0.001
+    alarm = 12.0
+    caution = 0.0
     update_below = HINGE
 
     birth = 0  # the first round that the counts below are about
@@ -252,8 +214,8 @@ class Arow(Learner):
     wrong = 1
     page = 0.0  # g
     restarts = 0
-    kept = ("birth", "next_seen", "loss", "wrong", "page", "restarts", "_reset_rounds")
-    reports = ("restarts",)
+    kept: ClassVar[Any] = "birth", "next_seen", "loss", "wrong", "page", "restarts", "_reset_rounds"
+    reports: ClassVar[tuple[str, ...]] = ("restarts",)
     _reset_rounds = np.empty(0, dtype=np.int64)
 
     def check(self, state: StateReader) -> None:
@@ -306,8 +268,8 @@ class Arow(Learner):
         self.loss, self.wrong, self.page = 1.0, 1, 0.0
         self.restarts += 1
         self._reset_rounds = np.append(self._reset_rounds, self.round)
-        f.successor = SecondOrder(f.kernel, self.budget, f.classes)
-        f.successor.mended = f.mended
+        f.successor = successor = self.begin(f.kernel, f.classes)
+        successor.mended = f.mended
 
     def warnings(self, f: SecondOrder) -> list[str]:
         messages = []
@@ -320,3 +282,52 @@ class Arow(Learner):
         if f.mended:
             messages.append(f"the covariance lost its digits {f.mended:,} times, and was repaired")
         return messages
+
+
+@dataclass
+class Arow(SecondOrderLearner):
+    """AROW (Crammer, Kulesza, Dredze 2009) in the span of at most B examples; ours.
+
+    S grows and nothing leaves it; once |S| = B, learning continues in the span. a are the
+    coefficients, C their covariance, Q = K^{-1}. With k = κ(S, x), m = y·f(x), e the mean of
+    max(0, 1 - m)² over the rounds so far (this one included, and one round of loss 1 before):
+
+        r = max(floor, noise·e²)
+        if m < 1 - |S|/B, d = Q·k, δ = κ(x,x) - k·d > tolerance:  x joins S with coefficient 0,
+            D = (d, -1); Q += D·Dᵀ/δ and C += D·Dᵀ/δ, both padded with zeros
+        if m < 1:  u = C·k; b = 1/(k·u + r); a += (1 - m)·y·b·u; C -= b·u·uᵀ
+
+    So any margin violation lets x join at first, and only a mistake at last. Page's test watches
+    the rate of mistakes p: g = max(0, g + log(q/p)) on a mistake, else g + log((1-q)/(1-p)), with
+    q = p + (1-p)/4 and p from the rounds before. If g > alarm, the learner is reset, and the round
+    teaches nothing. An example of weight w has the noise r/w: it counts as w examples would.
+    Symbols: B `budget`, η `noise`, δ_0 `tolerance`, g_0 `alarm`.
+
+    `caution` c > 0 is for noisy streams that are short compared with B: t rounds into the stream,
+
+        r = max(floor, noise·e² + c·min(1, 8e⁶·√(|S|/t)));  joins if m < (1 - |S|/B)·(1 - 0.8·c·e⁴).
+
+    With `multiclass=shared`, the classes share S, Q and C, and a has a column for each. With t = 1
+    for the true class y and -1 for the others, m = (f_y - max_{c≠y} f_c)/2, the loss is the mean of
+    max(0, 1 - t_c·f_c)² over the classes, and `a_c += max(0, 1 - t_c·f_c)·t_c·b·u` if m < 1.
+
+    In a fixed span this is AROW, and its mistake bound holds there. How S grows, the noise and the
+    restart are ours: that they make fewer mistakes is measured (tests/benchmarks), not proved.
+    """
+
+    name = "arow"
+    title = "arow: second-order learning in the span of at most B examples (ours, after AROW 2009)"
+
+    budget: int = budget_parameter()
+    noise: float = real("η", "r = η·e², e the mean squared hinge loss", default=0.3, over=0)
+    floor: float = real("r_0", "least noise r", default=0.001, at_least=1e-5)
+    tolerance: float = real(
+        "δ_0", "squared distance to the span from which an example joins", 0.001, at_least=1e-4
+    )
+    alarm: float = real(
+        "g_0", "Page's statistic that resets the learner", 12.0, over=0, infinite=True
+    )
+    caution: float = real(
+        "c", "more noise and slower growth where the loss is large", 0.0, at_least=0, at_most=1
+    )
+    multiclass: str = multiclass_parameter(SHARED, REST)

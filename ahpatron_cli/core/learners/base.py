@@ -65,6 +65,8 @@ class Learner(Declared, Stateful):
     """Attributes that are statistics of a pass."""
     successors: ClassVar[tuple[type[Hypothesis], ...]] = ()
     """Classes that f may become by `f.successor`."""
+    own_kernel: ClassVar[Kernel | None] = None
+    """The kernel, if the learner does not take any other."""
     dense = False
     """Whether f requires dense rows, of at most 4,096 features where they are made dense."""
     update_below = 0.0

@@ -1,0 +1,484 @@
+"""metron: arow in a kernel whose metric is learned from the stream."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+
+from ahpatron_cli.core.errors import NumericalError
+from ahpatron_cli.core.kernels import Kernel, Matern
+from ahpatron_cli.core.learners.arow import SecondOrder, SecondOrderLearner
+from ahpatron_cli.core.learners.base import REST, SHARED, budget_parameter, multiclass_parameter
+from ahpatron_cli.core.numerics import (
+    HINGE,
+    HUGE,
+    dgemv,
+    dpotrf,
+    dpotri,
+    dpotrs,
+    dsymm,
+    dsyrk,
+    dtrmm,
+    dtrsm,
+    sparse_product,
+)
+from ahpatron_cli.core.parameters import real
+from ahpatron_cli.core.points import DensePoints, Points, SparsePoints
+from ahpatron_cli.core.rows import CsrRows, Floats, Integers
+from ahpatron_cli.core.span import Symmetric
+from ahpatron_cli.core.state import Stateful, StateReader
+from ahpatron_cli.core.tally import class_margins
+
+FEW = 10  # examples in S from which on gradients and neighbours say something
+SHRINK, LEAST = 60.0, 0.1  # how slowly, and how far, relevances are trusted
+CONSTANT = 1e-12  # a variance up to this share of the mean square is rounding: 0
+JITTER = 1e-7  # added to the diagonal of the old K when f is transferred
+
+
+class Metric(Stateful):
+    """One weight per feature, and the statistics that it comes from, for the columns seen.
+
+    Attributes
+    ----------
+    columns : array of int
+        In increasing order; of dense data all, of sparse data those that had a value. The other
+        arrays have an entry for each.
+    origin : array
+        Subtracted from dense rows, so that offsets cost no digits: the first row. Sparse: 0.
+    count, total, square : arrays
+        Rows in which the feature is not 0; the sum of x - origin, and of its square.
+    weights, other : array and float
+        P, and that of columns that are not in `columns`.
+    relevance : array
+        R, which sums to 1 over the features that vary; 0 for the others.
+    """
+
+    kept: ClassVar[Any] = {
+        "columns": "#w",
+        **dict.fromkeys(("origin", "count", "total", "square", "weights", "relevance"), "w"),
+        "other": float,
+    }
+
+    def __init__(self) -> None:
+        self.columns: Integers = np.empty(0, dtype=np.int64)
+        self.origin, self.count, self.total, self.square = np.empty((4, 0))
+        self.weights, self.relevance, self.other = np.empty(0), np.empty(0), 1.0
+
+    def check(self, state: StateReader) -> None:
+        legal = (np.diff(self.columns, prepend=-1) > 0).all() and (self.weights > 0).all()
+        if not legal or min(self.count.min(initial=0), self.square.min(initial=0)) < 0:
+            raise state.refusal("columns", "and their statistics do not fit together")
+
+    def add(self, points: Points) -> None:
+        """Count these examples, which are neither centred nor weighted."""
+        if isinstance(points, SparsePoints):
+            values = points.csr.values
+            places, known = self._find(points.csr.columns)
+            if not known.all():
+                self._insert(np.unique(points.csr.columns[~known]))
+                places, _ = self._find(points.csr.columns)
+            np.add.at(self.count, places, values != 0.0)
+            np.add.at(self.total, places, values)
+            np.add.at(self.square, places, values * values)
+            return
+        rows = points.coordinates
+        if points.width > len(self.columns):
+            first = not len(self.columns)
+            self._insert(np.arange(len(self.columns), points.width))
+            if first and len(rows):
+                self.origin = rows[0].copy()
+        self.count += np.count_nonzero(rows, axis=0)
+        rows = rows - self.origin
+        self.total += rows.sum(axis=0)
+        self.square += np.einsum("ij,ij->j", rows, rows)
+
+    def _find(self, columns: Any) -> tuple[Integers, Any]:
+        """Where these columns are in the arrays, and which of them are."""
+        if not len(self.columns):
+            return np.zeros(len(columns), dtype=np.int64), np.zeros(len(columns), dtype=bool)
+        # of the same type, or NumPy converts all columns seen
+        places = self.columns.searchsorted(columns.astype(np.int64))
+        return places, self.columns.take(places, mode="clip") == columns
+
+    def _insert(self, columns: Integers) -> None:
+        """Take up columns that had no value so far."""
+        places = self.columns.searchsorted(columns)
+        self.columns = np.insert(self.columns, places, columns)
+        for name in ("origin", "count", "total", "square", "relevance"):
+            setattr(self, name, np.insert(getattr(self, name), places, 0.0))
+        self.weights = np.insert(self.weights, places, self.other)
+
+    def weighted(self, points: Points) -> Points:
+        """Examples as points of the kernel: centred if dense, and times P."""
+        found = self._weighted(points)
+        if not found.largest < HUGE:
+            row = int(np.argmin(found.half_norms < HUGE))
+            raise NumericalError("its squared length in the learned metric overflows", row)
+        return found
+
+    def _weighted(self, points: Points) -> Points:
+        if isinstance(points, SparsePoints):
+            places, known = self._find(points.csr.columns)
+            weights = np.full(len(places), self.other)
+            weights[known] = self.weights[places[known]]
+            return _times(points, weights)
+        more = (0, points.width - len(self.columns))
+        if more[1] <= 0:
+            return DensePoints(points.coordinates, self.origin, 1.0 / self.weights)
+        unit = 1.0 / np.pad(self.weights, more, constant_values=self.other)
+        return DensePoints(points.coordinates, np.pad(self.origin, more), unit)
+
+    def reweighted(self, points: Points, weights: Floats) -> Points:
+        """Points that were multiplied by `weights`, times P instead."""
+        factors = self.weights / weights
+        if isinstance(points, SparsePoints):
+            return _times(points, factors[self._find(points.csr.columns)[0]])
+        return DensePoints(points.coordinates, None, 1.0 / factors[: points.width])
+
+    def change(
+        self, rounds: int, slopes: Floats | None = None, a: Any = None, points: Any = None
+    ) -> None:
+        """New weights after so many rounds.
+
+        f has the gradients `P·Σ_j slopes_ij·a_j·(z_j - z_i)` at the points z_i of S; a has a column
+        for each class. Without `slopes`, all features are equally relevant.
+        """
+        mean = self.square / rounds
+        variance = np.maximum(mean - (self.total / rounds) ** 2, 0.0)
+        variance[variance <= CONSTANT * mean] = 0.0
+        on = variance > 0
+        features = int(np.count_nonzero(on))
+        if not features:
+            self.relevance, self.weights, self.other = np.zeros(len(on)), np.ones(len(on)), 1.0
+            return
+        spread = variance * rounds / np.maximum(self.count, 1.0)  # among the non-zeros
+        spread[~on] = typical = float(spread[on].mean())
+        base, shares = 1.0 / features, np.full(len(on), 1.0 / features)
+        if slopes is not None:
+            gradients = self._gradients(slopes, a, points) * self.weights**2 * spread
+            total = gradients[on].sum()
+            if 0 < total < math.inf:
+                slow = SHRINK * features
+                rounds_of_all = math.sqrt(max(a.shape[1] - 1, 1)) * rounds
+                equal = max(LEAST, slow / (slow + rounds_of_all))  # λ
+                base *= equal
+                shares = (1 - equal) * gradients / total + base
+        weights = np.sqrt(shares / spread)
+        norm = math.sqrt(float(variance @ weights**2))
+        self.weights, self.other = weights / norm, math.sqrt(base / typical) / norm
+        self.relevance = np.where(on, shares, 0.0)
+
+    def _gradients(self, slopes: Floats, a: Floats, points: Any) -> Floats:
+        """Mean over S of the squared gradients by column, without P, summed over classes."""
+        means = np.zeros(len(self.columns))
+        for coefficients in a.T:
+            matrix = slopes * coefficients
+            matrix.flat[:: len(a) + 1] -= matrix.sum(axis=1)
+            if isinstance(points, DensePoints):
+                moved = matrix @ points.coordinates
+                means[: points.width] += np.einsum("ij,ij->j", moved, moved)
+                continue
+            by_column, columns = _transposed(points.csr)
+            places, turned = self._find(columns)[0], np.ascontiguousarray(matrix.T)
+            for start in range(0, len(columns), 4096):  # the columns of S may be many
+                stop = min(start + 4096, len(columns))
+                moved = sparse_product(by_column.slice(start, stop), turned)
+                means[places[start:stop]] += np.einsum("ij,ij->i", moved, moved)
+        return means / len(a)
+
+    @property
+    def effective(self) -> float:
+        """Effective number of features: exp of the entropy of the relevances."""
+        shares = self.relevance[self.relevance > 0]
+        return math.exp(-float(shares @ np.log(shares))) if len(shares) else 0.0
+
+
+def most_relevant(fs: Sequence[Any], most: int) -> list[tuple[int, float]]:
+    """Columns with the largest relevance, and this: the mean over all f that have a metric."""
+    metrics = [f.metric for f in fs if isinstance(f, MetricExpansion)]
+    shares: dict[int, float] = {}
+    for metric in metrics:
+        pairs = zip(metric.columns.tolist(), metric.relevance.tolist(), strict=True)
+        for column, share in pairs:
+            shares[column] = shares.get(column, 0.0) + share / len(metrics)
+    ranked = sorted(shares.items(), key=lambda one: (-one[1], one[0]))
+    return [(column, share) for column, share in ranked[:most] if share > 0]
+
+
+def _times(points: SparsePoints, factors: Floats) -> SparsePoints:
+    rows = points.csr
+    return SparsePoints(CsrRows(rows.indptr, rows.columns, rows.values * factors, rows.width))
+
+
+def _transposed(rows: CsrRows) -> tuple[CsrRows, Any]:
+    """A row for each column that has a value, and these columns."""
+    order = np.argsort(rows.columns, kind="stable")
+    columns, starts = np.unique(rows.columns[order], return_index=True)
+    owners = rows.owners[order].astype(np.int32)
+    indptr = np.append(starts, len(order))
+    return CsrRows(indptr, owners, rows.values[order], len(rows)), columns
+
+
+class MetricExpansion(SecondOrder):
+    """f of metron: blocks are raw examples, `points` are those of S in the current metric.
+
+    Before there is a metric, f is 0 and examples are put aside.
+    """
+
+    kept: ClassVar[Any] = {
+        **SecondOrder.kept,
+        "metric": Metric,
+        "scales": int,
+        "aside": Points,
+        "aside_labels": "q",
+        "aside_weights": "q",
+    }
+    kernel: Matern
+    _counted = 0  # rounds of the open block that the metric has counted
+
+    def __init__(self, budget: int, classes: tuple[int, ...] = ()) -> None:
+        super().__init__(Matern(), budget, classes)
+        self.metric, self.scales = Metric(), 0  # 0: there is no metric yet
+        self.aside: Points | None = None
+        self.aside_labels, self.aside_weights = np.empty((2, 0))
+
+    def check(self, state: StateReader) -> None:
+        super().check(state)
+        aside = 0 if self.aside is None else self.aside.size
+        if self.scales > 2 or aside != len(self.aside_labels) or (self.size and not self.scales):
+            raise state.refusal("scales", "does not fit S")
+        self.kernel = Matern(self.scales != 1)
+
+    def open(self, block: Points) -> None:
+        if self.scales:
+            super().open(self.metric.weighted(block))
+        else:
+            self.n, self.m, self.classes = 0, block.size, self.a.shape[1:]
+            self.successor, self.noise, self._ready = None, -1.0, False
+            self.values = self.g = np.zeros((self.m, *self.classes))
+        self.block = block
+
+    def close(self) -> None:
+        self.count(self.m)
+        self._counted = 0
+        if self.scales:
+            super().close()
+
+    def count(self, stop: int) -> None:
+        """Let the metric count the examples of the block up to round `stop`."""
+        if stop > self._counted:
+            self.metric.add(self.block.slice(self._counted, stop))
+            self._counted = stop
+
+    def at(self, points: Points) -> Floats:
+        return super().at(self.metric.weighted(points) if self.scales else points)
+
+    def class_values(self, start: int, stop: int) -> Floats:
+        return super().class_values(start, stop) if self.scales else self.g[start:stop]
+
+    def put_aside(self, label: float, weight: float) -> None:
+        """Keep the current example until there is a metric."""
+        example = self.block.subset(np.array([self.t]))
+        if self.aside is None:
+            self.aside = example
+        else:
+            self.aside = self.aside.widened(self.block.width)
+            self.aside.extend(example)
+        self.aside_labels = np.append(self.aside_labels, label)
+        self.aside_weights = np.append(self.aside_weights, weight)
+
+    def change(self, rounds: int, tolerance: float) -> None:
+        """Close the block after the current round, and continue f in a new metric."""
+        self.count(self.t + 1)
+        self.successor = self
+        metric, points = self.metric, self.points
+        if not self.scales:
+            metric.change(rounds)
+            self.scales = 2
+            return
+        super().close()
+        assert points is not None
+        old, kernel, slopes = metric.weights, self.kernel, None
+        distances, _ = kernel.distances(points, points)
+        np.fill_diagonal(distances, 0.0)
+        if self.size >= FEW:
+            slopes = kernel.slopes(distances)
+        metric.change(rounds, slopes, self.a.reshape(self.size, -1), points)
+        K0 = kernel.at(distances)
+        self.points = points = metric.reweighted(points, old)
+        distances, _ = kernel.distances(points, points)
+        if self.size >= FEW:
+            np.fill_diagonal(distances, np.inf)
+            near = float(np.median(distances.min(axis=1))) <= math.sqrt(3.0)
+            self.scales, self.kernel = 1 + near, Matern(near)
+        np.fill_diagonal(distances, 0.0)
+        self._transfer(K0, self.kernel.at(distances), tolerance)
+
+    def _transfer(self, K0: Floats, K1: Floats, tolerance: float) -> None:
+        """Exchange the prior K0 of f at S for K1; what the rounds have said about f is kept.
+
+        With `L0·L0ᵀ = K0`, `L1·L1ᵀ = K1` on the examples kept, `T = L0⁻¹·K1·L1⁻ᵀ` and
+        `N = L0ᵀ·C·L0`: `M = I + Tᵀ(N⁻¹ - I)T`, `C = L1⁻ᵀM⁻¹L1⁻¹`, `a = C·L1·TᵀN⁻¹L0ᵀa`.
+        """
+        self.C.settle()
+        n = len(K0)
+        K0.flat[:: n + 1] += JITTER
+        L0, _ = dpotrf(K0, lower=1)
+        N = dtrmm(1.0, L0, dsymm(1.0, self.C.A, L0, lower=1), lower=1, trans_a=1, overwrite_b=1)
+        W, kept = span(K1, tolerance)  # W = L1⁻¹·K1
+        L1 = np.asfortranarray(W[:, kept].T)
+        T = dtrsm(1.0, L0, W.T, lower=1)
+        means = dtrmm(1.0, L0, self.a.reshape(n, -1), lower=1, trans_a=1)
+        Y, h = _informed(N, T, means)
+        M = dsyrk(1.0, Y, trans=1, lower=1)
+        M.flat[:: len(kept) + 1] += 1.0
+        root, _ = dpotrf(M, lower=1, overwrite_a=1)
+        root = dtrmm(1.0, L1, root, lower=1)
+        self.a = dpotrs(root, L1 @ h, lower=1)[0].reshape(len(kept), *self.classes)
+        if len(kept) < n:
+            self.points.keep(kept)  # type: ignore[union-attr]  # there is an S
+        self.size = len(kept)
+        self.C, self.Q = Symmetric(), Symmetric()
+        for matrix, factor in ((self.C, root), (self.Q, L1)):
+            if matrix is self.C or self.spans:
+                matrix.A = dpotri(factor, lower=1)[0]
+                matrix.V = np.empty((0, self.size))
+        self._joined, self.drift = 0, 0.0
+        self.forget_norm()
+
+
+def _informed(N: Floats, T: Floats, means: Floats) -> tuple[Floats, Floats]:
+    """`Y` with `YᵀY = Tᵀ(N⁻¹ - I)T`, and `TᵀN⁻¹·means`; eigenvalues of N in [1e-12, 1]."""
+    R, failed = dpotrf(N, lower=1)
+    if not failed:
+        rest = -dsyrk(1.0, R, trans=1, lower=1)
+        rest.flat[:: len(rest) + 1] += 1.0
+        G, failed = dpotrf(rest, lower=1, overwrite_a=1)
+    if not failed:  # all eigenvalues are below 1: N⁻¹ - I = R⁻ᵀ·G·Gᵀ·R⁻¹, G·Gᵀ = I - RᵀR
+        T, means = (dtrsm(1.0, R, right, lower=1) for right in (T, means))
+        return dtrmm(1.0, G, T, lower=1, trans_a=1), T.T @ means
+    values, vectors = np.linalg.eigh(N)
+    values = np.clip(values, 1e-12, 1.0)
+    T, means = vectors.T @ T, vectors.T @ means
+    return np.sqrt(1.0 / values - 1.0)[:, None] * T, T.T @ (means / values[:, None])
+
+
+def span(K: Floats, tolerance: float) -> tuple[Floats, Integers]:
+    """L⁻¹·K[kept] and the examples kept, in order: those with squared distance > `tolerance`.
+
+    L is the Cholesky factor of K[kept, kept]; the distance is that to the span of those before.
+    """
+    rows, left = np.empty_like(K), K.diagonal().copy()
+    kept: list[int] = []
+    for i in range(len(K)):
+        squared = left.item(i)
+        if squared > tolerance:
+            row = rows[len(kept)]
+            row[:] = K[i]
+            if kept:
+                done = rows[: len(kept)]
+                dgemv(-1.0, done.T, done[:, i], 1.0, row, overwrite_y=1)
+            row /= math.sqrt(squared)
+            left -= row * row
+            kept.append(i)
+    return rows[: len(kept)], np.array(kept, dtype=np.int64)
+
+
+@dataclass
+class Metron(SecondOrderLearner):
+    """`Arow` in a kernel whose metric is learned from the stream: no σ and no scaling; ours.
+
+        κ(x, z) = Σ_k w_k·M(‖P(x - z)‖/c_k),   M(s) = (1 + √3·s)·exp(-√3·s)       (Matérn 3/2)
+
+    (w, c) is (0.8, 3), (0.2, 0.7) where examples have neighbours, else (1, 3). P has a weight per
+    feature, and Σ_j var_j·P_j² = 1. The metric changes after rounds 2, 4, 8, … (t, counted from the
+    last reset):
+
+        spread     s2_j: the variance of feature j, divided by the share of rows where it is not 0
+        relevance  |S| < 10: R_j = 1/d, d the number of features that vary; else, with g_j the mean
+                   over S of (∂f/∂x_j)²·s2_j:  λ = max(0.1, 60d/(60d + t)),
+                   R_j = (1 - λ)·g_j/Σg + λ/d
+        metric     P_j = √(R_j/s2_j), up to the common factor; features that do not vary have the
+                   mean of s2 and R = λ/d
+        scales     |S| >= 10: two, if the median distance in S to the nearest other is at most 1
+        f          examples within `tolerance` of the span of older ones leave S; what the rounds
+                   have said about f at S is kept, and the prior of f exchanged for the new one
+
+    The first two rounds predict +1; they are learned after the first change. Everything else is as
+    in `Arow`, with its defaults. With `multiclass=shared`, g is summed over the k classes, and t in
+    λ is multiplied by √(k - 1).
+    """
+
+    name = "metron"
+    title = "metron: arow in a metric learned from the stream; no σ, no scaling (ours)"
+    own_kernel = Matern()
+
+    budget: int = budget_parameter()
+    alarm: float = real(
+        "g_0", "Page's statistic that resets the learner", 12.0, at_least=1, infinite=True
+    )
+    multiclass: str = multiclass_parameter(SHARED, REST)
+
+    next_call = 1
+    metric_changes = 0
+    effective_features = 0.0
+    kept = (*SecondOrderLearner.kept, "next_call", "metric_changes", "effective_features")
+    reports = ("restarts", "metric_changes", "effective_features")
+
+    def check(self, state: StateReader) -> None:
+        super().check(state)
+        t, following = self.round - self.birth, int(self.next_call) - self.birth + 1
+        if following & (following - 1) or not max(t, 1) < following <= max(2 * t, 2):
+            raise state.refusal("next_call", "does not fit the rounds")
+
+    def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> MetricExpansion:
+        super().begin(kernel, classes)
+        return MetricExpansion(self.budget, classes)
+
+    def statistics(self) -> dict[str, int | float | None]:
+        found = super().statistics()
+        return found | {"effective_features": self.effective_features or None}
+
+    def update(self, f: Any, y: Any, margin: float) -> bool:
+        updated = False
+        if not f.scales:
+            f.put_aside(float(y.argmax()) if f.classes else y, self.weight)
+        elif margin < HINGE or f.classes:
+            updated = super().update(f, y, margin)
+            if f.successor is not None:  # the learner was reset
+                f.successor._counted = f.t + 1
+                self.next_call = self.birth + 1
+                return False
+        if self.round == self.next_call:
+            rounds = self.round + 1 - self.birth
+            f.change(rounds, self.tolerance)
+            self.next_call = self.birth + 2 * rounds - 1
+            self.metric_changes += 1
+            self.effective_features = f.metric.effective
+            if f.aside is not None:
+                self._learn_aside(f)
+        return updated
+
+    def _learn_aside(self, f: MetricExpansion) -> None:
+        """Learn from the rounds before there was a metric, as if they came now."""
+        now, block, labels, weights = self.round, f.block, f.aside_labels, f.aside_weights
+        assert f.aside is not None
+        SecondOrder.open(f, f.metric.weighted(f.aside))
+        f.aside, f.aside_labels, f.aside_weights = None, np.empty(0), np.empty(0)
+        for t, label in enumerate(labels.tolist()):
+            self.round, self.weight, f.t = self.birth + t, weights.item(t), t
+            y: Any = label
+            if f.classes:
+                margins, rivals = class_margins(f.class_values(t, t + 1), labels[t : t + 1])
+                y = np.zeros(f.classes)
+                y[int(label)], y[rivals[0]] = 1.0, -1.0
+                margin = margins.item(0)
+            else:
+                margin = y * f.careful(t)
+            super().update(f, y, margin)
+        SecondOrder.close(f)
+        self.round, f.block, f.successor = now, block, f

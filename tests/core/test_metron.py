@@ -1,0 +1,221 @@
+"""metron: resets, units, costs, classes, degenerate and very wide rows, exact transfers."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+
+from ahpatron_cli.core import CsrRows, Metron, NumericalError, Player
+from ahpatron_cli.core.kernels import Matern
+from ahpatron_cli.core.learners.metron import MetricExpansion, _informed, span
+from reference import metron as reference
+from support.matrices import full
+from support.streams import compress, make_stream
+
+RNG = np.random.default_rng(4)
+UNITS = 10.0 ** np.array([-3, 0, 2, 4])
+ROWS = RNG.normal(size=(600, 4)) * UNITS + 3 * UNITS * RNG.normal(size=4)
+_wave = (ROWS - ROWS.mean(axis=0)) / UNITS
+LABELS = np.where(np.sin(2 * _wave[:, 0]) + 0.5 * _wave[:, 2] > 0, 1.0, -1.0)
+FLIPPED = np.where(np.arange(600) < 300, LABELS, -LABELS)
+CLASSES = np.digitize(_wave[:, 0] + 0.3 * _wave[:, 1], [-0.5, 0.5]).astype(float)
+
+
+def expansion(player: Player) -> MetricExpansion:
+    assert isinstance(player.f, MetricExpansion)
+    return player.f
+
+
+@pytest.mark.parametrize("block", [1, 7, 64, 256])
+def test_a_reset_starts_the_metric_from_scratch_and_no_block_shows(block: int) -> None:
+    trace = reference.metron(ROWS.tolist(), FLIPPED.astype(int).tolist(), budget=30)
+    assert trace.restarts
+    for rows in (ROWS, compress(ROWS)):
+        player = Player(Metron(budget=30), block=block)
+        np.testing.assert_allclose(player.feed(rows, FLIPPED), trace.scores, rtol=1e-7, atol=1e-8)
+        statistics = player.statistics()
+        assert statistics["restarts"] == len(trace.restarts)
+        assert player.tally.mistakes == trace.mistakes
+        assert player.tally.updates == trace.updates
+        (warning,) = player.warnings()
+        assert f"in round {trace.restarts[0] + 1}" in warning
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_units_of_features_do_not_matter(sparse: bool) -> None:
+    def run(rows: np.ndarray) -> tuple[np.ndarray, Player]:
+        player = Player(Metron(budget=50))
+        return player.feed(compress(rows) if sparse else rows, FLIPPED), player
+
+    expected, player = run(ROWS)
+    scores, other = run(ROWS * 2.0 ** np.array([-40, 3, 17, 60]))
+    np.testing.assert_array_equal(scores, expected)
+    assert other.statistics() == player.statistics()
+    scores, _ = run(ROWS * 10.0 ** RNG.uniform(-6, 6, 4))
+    np.testing.assert_allclose(scores, expected, rtol=1e-6, atol=1e-6)
+
+
+def test_offsets_cost_no_digits() -> None:
+    expected = Player(Metron(budget=50)).feed(ROWS, LABELS)
+    shifted = Player(Metron(budget=50)).feed(ROWS + 1e7 * UNITS, LABELS)
+    np.testing.assert_allclose(shifted, expected, atol=1e-5)
+
+
+def test_relevant_features_are_found() -> None:
+    player = Player(Metron(budget=50))
+    player.feed(ROWS, LABELS)
+    relevance = expansion(player).metric.relevance
+    assert relevance.sum() == pytest.approx(1)
+    assert set(np.argsort(relevance)[-2:].tolist()) == {0, 2}
+    statistics = player.statistics()
+    assert statistics["metric_changes"] == 9  # after rounds 2, 4, …, 512
+    entropy = -(relevance * np.log(relevance)).sum()
+    assert statistics["effective_features"] == pytest.approx(np.exp(entropy))
+
+
+def test_costs_divide_the_noise_also_of_rounds_put_aside() -> None:
+    weights = np.where(LABELS > 0, 2.5, 0.5)
+    learner = reference.Metron(4, 30, 12.0)
+    steps = zip(ROWS[:300], LABELS, weights, strict=False)
+    expected = [float(learner.round(x, int(y), w)[0]) for x, y, w in steps]
+    scores = Player(Metron(budget=30)).feed(ROWS[:300], LABELS[:300], weights[:300])
+    np.testing.assert_allclose(scores, expected, rtol=1e-7, atol=1e-9)
+
+
+@pytest.mark.parametrize("labels", [CLASSES, np.where(FLIPPED == LABELS, CLASSES, 2 - CLASSES)])
+def test_several_classes_on_one_active_set_equal_the_reference(labels: np.ndarray) -> None:
+    trace, norms = reference.metron_classes(
+        ROWS.tolist(), labels.astype(int).tolist(), 3, budget=30, alarm=6.0
+    )
+    for block in (1, 7, 64):
+        player = Player(Metron(budget=30, alarm=6.0), classes=3, block=block)
+        scores = player.feed(ROWS, labels)
+        np.testing.assert_allclose(scores, trace.scores, rtol=1e-7, atol=1e-8)
+        assert player.tally.mistakes == trace.mistakes
+        assert player.tally.updates == trace.updates
+        assert player.tally.margin_updates == trace.margin_updates
+        assert player.statistics()["restarts"] == trace.restarts
+        assert player.f.norm == pytest.approx(np.hypot.reduce(norms), rel=1e-6)
+
+
+DEGENERATE = {
+    "zeros": np.zeros((400, 3)),
+    "constant": np.ones((400, 3)),
+    "duplicates": np.tile(make_stream(seed=2, rounds=10, features=3).X, (40, 1)),
+    "tiny": 1e-9 * make_stream(seed=2, rounds=400, features=3).X,
+    "far out": 1e8 + make_stream(seed=2, rounds=400, features=3).X,
+    "huge": 1e150 * make_stream(seed=2, rounds=400, features=3).X,
+    "no columns": np.zeros((400, 0)),
+    "late": np.vstack((np.zeros((90, 2)), 1e9 * make_stream(seed=2, rounds=310, features=2).X)),
+}
+
+
+@pytest.mark.parametrize("name", DEGENERATE)
+@pytest.mark.parametrize("sparse", [False, True])
+def test_degenerate_rows(name: str, sparse: bool) -> None:
+    """Every f(x) is finite, S keeps to its budget, and C stays positive semidefinite."""
+    rows = DEGENERATE[name]
+    labels = np.random.default_rng(1).choice([-1.0, 1.0], len(rows))
+    player = Player(Metron(budget=30))
+    scores = player.feed(compress(rows) if sparse else rows, labels)
+    f = expansion(player)
+    assert np.isfinite(scores).all()
+    assert f.size <= 30
+    assert not f.mended
+    C = full(f.C)
+    assert np.linalg.eigvalsh(C).min(initial=0.0) >= -1e-12 * np.abs(C).max(initial=0.0)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_a_row_that_overflows_in_the_metric_is_named(sparse: bool) -> None:
+    rows = np.ones((50, 1))
+    rows[:2], rows[30] = [[0.0], [1e-150]], 1e10
+    player = Player(Metron(budget=10))
+    with pytest.raises(NumericalError) as caught:
+        player.feed(compress(rows) if sparse else rows, np.ones(50))
+    assert caught.value.row == 30
+
+
+def test_a_stream_that_widens_is_a_wide_stream() -> None:
+    rows = ROWS.copy()
+    rows[:100, 3] = 0.0
+    rows[100:200, 2] = 0.0
+    expected = Player(Metron(budget=30)).feed(rows, LABELS)
+    player = Player(Metron(budget=30))
+    parts = [player.feed(rows[:100, :3], LABELS[:100]), player.feed(rows[100:], LABELS[100:])]
+    np.testing.assert_allclose(np.concatenate(parts), expected, rtol=1e-7, atol=1e-9)
+    narrow = Player(Metron(budget=30))
+    narrow.feed(rows[:100, :3], LABELS[:100])
+    assert narrow.scores(rows[100:164]).shape == (64,)
+
+
+def test_a_million_columns_take_no_more_than_those_seen() -> None:
+    rng = np.random.default_rng(7)
+    counts, width = np.full(1000, 20), 1_000_000_000
+    columns = np.sort(rng.choice(3000, (1000, 20)) * (width // 3000), axis=1)
+    columns += np.arange(20)  # without duplicates in a row
+    rows = CsrRows(
+        np.concatenate(([0], np.cumsum(counts))),
+        columns.astype(np.int32).reshape(-1),
+        rng.exponential(size=20_000),
+        width,
+    )
+    labels = np.where(columns[:, 3] % 7 < 3, 1.0, -1.0)
+    tracemalloc.start()
+    player = Player(Metron(budget=60))
+    scores = player.feed(rows, labels)
+    most = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert np.isfinite(scores).all()
+    assert len(expansion(player).metric.columns) == len(np.unique(columns))
+    assert most < 50e6
+
+
+def test_matern_is_its_formula_also_far_away() -> None:
+    distances = np.array([0.0, 1e-3, 0.5, 3.0, 40.0, 900.0, 1500.0])
+    for two in (False, True):
+        kernel = Matern(two)
+        expected = sum(w * (1 + distances / c) * np.exp(-distances / c) for w, c in kernel.scales)
+        np.testing.assert_allclose(kernel.at(distances.copy()), expected, rtol=1e-13)
+        assert (kernel.at(np.array([1e4, 1e200])) == 0).all()
+        points = kernel.points(np.array([[0.0, 0.0], [3.0, 4.0]]))
+        (one, near), _ = kernel.between(points, points)
+        assert one == 1.0
+        assert near == pytest.approx(kernel.at(np.array([5 * np.sqrt(3)]))[0])
+
+
+def test_what_the_rounds_have_said_is_transferred_exactly() -> None:
+    """Into the same metric: f stays, up to the jitter. Eigenvalues above 1 count as 1."""
+    player = Player(Metron(budget=40))
+    player.feed(ROWS[:500], LABELS[:500])
+    f = expansion(player)
+    before, covariance = f.at(player._points(ROWS)), full(f.C)
+    K = f.kernel.between(f.points, f.points)
+    f.classes = ()
+    f._transfer(K.copy(), K.copy(), 1e-9)
+    np.testing.assert_allclose(f.at(player._points(ROWS)), before, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(full(f.C), covariance, rtol=1e-2, atol=1e-2 * covariance.max())
+
+
+@pytest.mark.parametrize("largest", [0.9, 1.01])
+def test_information_with_and_without_eigenvalues(largest: float) -> None:
+    rng = np.random.default_rng(2)
+    V = np.linalg.qr(rng.normal(size=(6, 6)))[0]
+    w = np.linspace(0.1, largest, 6)
+    T, means = np.asfortranarray(rng.normal(size=(6, 4))), rng.normal(size=(6, 2))
+    Y, h = _informed(np.asfortranarray((V * w) @ V.T), T, means)
+    w = np.minimum(w, 1.0)
+    np.testing.assert_allclose(Y.T @ Y, T.T @ (V * (1 / w - 1)) @ V.T @ T, atol=1e-12)
+    np.testing.assert_allclose(h, T.T @ (V / w) @ V.T @ means, atol=1e-12)
+
+
+def test_examples_in_the_span_of_older_ones_leave() -> None:
+    rows = np.random.default_rng(5).normal(size=(8, 5))
+    rows[3], rows[6] = rows[0] + rows[2], 2 * rows[1]
+    K = rows @ rows.T
+    W, kept = span(K, 1e-9)
+    assert kept.tolist() == [0, 1, 2, 4, 5]
+    L = np.linalg.cholesky(K[np.ix_(kept, kept)])
+    np.testing.assert_allclose(W, np.linalg.solve(L, K[kept]), atol=1e-9)

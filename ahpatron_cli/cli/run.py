@@ -136,7 +136,9 @@ def run(
         setups = meet(theorem, setups)
     for remark in remarks:
         talk.warn(remark)
-    for remark in own_kernel_remarks(chosen, scale, typed_kernel=typed(context, "kernel")):
+    for remark in own_kernel_remarks(
+        chosen, scale, typed_kernel=options.given_by_user(context, "kernel")
+    ):
         talk.note(remark)
     permuted = repeats > 1 if shuffle is None else shuffle
     is_table = label is not None

@@ -17,8 +17,8 @@ from typing import Protocol
 import msgspec
 import numpy as np
 
-from ahpatron_cli.core.multiclass import MAX_CLASSES
 from ahpatron_cli.core.rows import Integers
+from ahpatron_cli.core.tally import MAX_CLASSES
 from ahpatron_cli.data.csv_text import MISSING, Batch, CsvReader, Values, delimiter_of, number
 from ahpatron_cli.data.labels import PLAIN_PAIRS, LabelTally, show
 from ahpatron_cli.data.libsvm.reader import Chunk, Scan, Traits

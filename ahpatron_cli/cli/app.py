@@ -111,6 +111,7 @@ _EXAMPLES: dict[Callable[..., Any], str] = {
   ahpatron run data.svm -l arow -l ahpatron+ --sigma auto --scale minmax
   ahpatron run data.svm.gz -l all --repeats 10 --jobs 4
   ahpatron run data.svm -l nogd -p step=0.1 -p rank=50 --format csv
+  ahpatron run bank.csv --label y --drop id --sigma auto --scale standard
   zcat data.svm.gz | ahpatron run - --scale unit --save model.npz
   ahpatron run more.svm --resume model.npz --predictions scores.csv
 """,
@@ -132,6 +133,8 @@ _EXAMPLES: dict[Callable[..., Any], str] = {
   ahpatron run train.svm --save model.npz
   ahpatron predict model.npz test.svm --out scores.csv
   zcat new.svm.gz | ahpatron predict model.npz - --format jsonl
+  ahpatron run old.csv --label churned --id customer --save churn.npz
+  ahpatron predict churn.npz new.csv --id customer --out scores.csv
 """,
     convert: """
   ahpatron convert bank.csv --label y --out bank.svm

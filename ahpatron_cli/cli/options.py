@@ -112,15 +112,18 @@ _results = partial(typer.Option, rich_help_panel="Results")
 # fmt: off
 # Arguments
 RunData = Annotated[list[str], typer.Argument(
-    metavar="DATA...", help="LIBSVM files (plain, gz, bz2 or xz), or - for standard input.")]
+    metavar="DATA...",
+    help="LIBSVM files or tables (.csv, .tsv, also gz, bz2 or xz; .parquet, .arrow, .feather), or "
+    "- for standard input.")]
 SweepData = Annotated[list[str] | None, typer.Argument(
-    metavar="[DATA...]", help="LIBSVM files (plain, gz, bz2 or xz).")]
+    metavar="[DATA...]", help="LIBSVM files or tables, as of `run`.")]
 Paths = Annotated[list[str] | None, typer.Argument(
-    metavar="[PATH...]", help="A LIBSVM file, - for standard input, a model, or results files.")]
+    metavar="[PATH...]",
+    help="A LIBSVM file, a table, - for standard input, a model, or results files.")]
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="A model that `run --save` wrote.")]
 PredictData = Annotated[list[str], typer.Argument(
     metavar="DATA...",
-    help="LIBSVM files (plain, gz, bz2 or xz) with or without labels, or - for standard input.")]
+    help="LIBSVM files or tables, as the model was trained on, with or without labels, or -.")]
 ConvertData = Annotated[str, typer.Argument(
     metavar="DATA",
     help="A table: .csv or .tsv (also gz, bz2, xz), .parquet, .arrow, .feather; - for stdin.")]

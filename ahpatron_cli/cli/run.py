@@ -120,7 +120,8 @@ def run(
         setups = meet(theorem, setups)
     for remark in remarks:
         talk.warn(remark)
-    for remark in own_kernel_remarks(chosen, scale, typed_kernel=typed(context, "kernel")):
+    typed_kernel = options.given_by_user(context, "kernel")
+    for remark in own_kernel_remarks(chosen, scale, typed_kernel=typed_kernel):
         talk.note(remark)
     permuted = repeats > 1 if shuffle is None else shuffle
     costs = parse_costs(cost or [])

@@ -11,7 +11,7 @@ import re
 import shlex
 import traceback
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from enum import IntEnum
 
 
@@ -27,6 +27,7 @@ class ExitCode(IntEnum):
     CANNOT_CREATE = 73
     IO_ERROR = 74
     LOCKED = 75
+    HUNG_UP = 129
     INTERRUPTED = 130
     TERMINATED = 143
 
@@ -51,42 +52,6 @@ class Place:
         return ":".join(str(part) for part in parts if part is not None)
 
 
-@dataclass(frozen=True)
-class Remedy:
-    """How to make LIBSVM text of a file: a command that writes it to standard output.
-
-    The word FILE stands for the path, as long as that is not known.
-    """
-
-    before: str
-    """What to do first, and what the command does: it stands before the command."""
-    tool: str
-    file: str = "FILE"
-    label: str | None = None
-    """The column of labels, if the tool is `ahpatron convert`; quoted for a shell."""
-
-    def of(self, path: str) -> Remedy:
-        """The same with the path."""
-        name = shlex.quote(path)
-        file = name if self.file == "FILE" else self.file
-        return replace(self, before=self.before.replace("FILE", name, 1), file=file)
-
-    @property
-    def command(self) -> str:
-        """All of it."""
-        return f"{self.tool} {self.file}" + (f" --label {self.label}" if self.label else "")
-
-    @property
-    def where(self) -> str:
-        """What stands after the command."""
-        return ", where --label names the column of labels" if self.label else ""
-
-    def __str__(self) -> str:
-        """The hint of `run`, and of commands that have no better one."""
-        options = " --sigma auto --scale standard" if self.label else ""
-        return f"{self.before}`{self.command} | ahpatron run -{options}`{self.where}"
-
-
 class UserError(Exception):
     """A fault of the input, the options or the machine, told to the user without a traceback."""
 
@@ -96,7 +61,7 @@ class UserError(Exception):
         *,
         code: ExitCode = ExitCode.USAGE,  # pickle calls UserError(problem), then sets the rest
         place: Place | None = None,
-        hint: str | Remedy | None = None,
+        hint: str | None = None,
         details: str | None = None,
     ) -> None:
         """`details` are printed as they are, after all else."""
@@ -104,13 +69,12 @@ class UserError(Exception):
         self.problem = problem
         self.code = code
         self.place = place
-        self.hint = None if hint is None else str(hint)
-        self.remedy = hint if isinstance(hint, Remedy) else None
+        self.hint = hint
         self.details = details
 
 
 def bad_data(
-    problem: str, path: str, line: int | None = None, hint: str | Remedy | None = None
+    problem: str, path: str, line: int | None = None, hint: str | None = None
 ) -> UserError:
     """A fault of an input file."""
     return UserError(problem, code=ExitCode.BAD_DATA, place=Place(path, line), hint=hint)

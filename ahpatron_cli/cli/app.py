@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import shlex
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
@@ -22,11 +23,11 @@ from ahpatron_cli.cli.run import run
 from ahpatron_cli.cli.sweep import sweep
 from ahpatron_cli.cli.values import without_pydantic
 from ahpatron_cli.errors import ExitCode, UserError, learner_fault, suggestion, usage
-from ahpatron_cli.signals import Terminated, leave_at_once_on_signals
+from ahpatron_cli.signals import ENDING, Terminated, leave_at_once_on_signals
 
 _WRITTEN = (
     *("out", "save", "checkpoint", "predictions", "curve"),
-    *("plot", "report", "merge", "map_file"),
+    *("plot", "report", "merge"),
 )
 """Parameters that name a file to write."""
 
@@ -135,8 +136,7 @@ _EXAMPLES: dict[Callable[..., Any], str] = {
     convert: """
   ahpatron convert bank.csv --label y --out bank.svm
   ahpatron convert bank.csv --label y --drop id | ahpatron run - --sigma auto
-  ahpatron convert old.csv --label y --map m.json --out old.svm
-  ahpatron convert new.csv --like m.json | ahpatron predict m.npz -
+  ahpatron convert bank.parquet --label y --category month | gzip > bank.svm.gz
 """,
 }
 for _command, _examples in _EXAMPLES.items():
@@ -185,9 +185,9 @@ def run_command(arguments: list[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         print("ahpatron: interrupted", file=sys.stderr)
         return ExitCode.INTERRUPTED
-    except Terminated:
-        print("ahpatron: terminated", file=sys.stderr)
-        return ExitCode.TERMINATED
+    except Terminated as ended:
+        print(f"ahpatron: {ENDING[signal.Signals(ended.number)]}", file=sys.stderr)
+        return 128 + ended.number
     except MemoryError:
         hint = "use a smaller --budget, or one pass in file order, without --shuffle"
         fault = UserError("not enough memory", code=ExitCode.BUG, hint=hint)
@@ -221,9 +221,9 @@ def _answer(arguments: list[str]) -> int:
             return ended.code or ExitCode.OK
         print(ended.code, file=sys.stderr)  # as Python itself reads it: a text counts as 1
         return ExitCode.BUG
-    if code == ExitCode.INTERRUPTED:
-        raise KeyboardInterrupt  # which Typer had caught
     sys.stdout.flush()
+    if code == ExitCode.INTERRUPTED and not isinstance(code, ExitCode):
+        raise KeyboardInterrupt  # which Typer had caught
     return ExitCode.USAGE if bare else code or ExitCode.OK
 
 

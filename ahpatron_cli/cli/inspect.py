@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from ahpatron_cli.cli.sweep_session import FindingsOutput
     from ahpatron_cli.sweep.summary import Criterion
 
-_DATA = ("max_features", "positive", "scale", "sigma", "seed", "format")
+_TABLE = ("label", "id", "drop", "category", "missing")
+_DATA = ("max_features", "positive", "scale", "sigma", "seed", "format", *_TABLE)
 _RESULTS = (
     *("format", "plot", "report", "out", "learner", "data", "metric", "tune_orders"),
     *("matrix", "trials", "merge", "x"),
@@ -31,6 +32,11 @@ def inspect(
     learners: options.Learners = False,
     max_features: options.MaxFeatures = 10_000_000,
     positive: options.Positive = None,
+    label: options.Label = None,
+    id: options.Id = None,
+    drop: options.Drop = None,
+    category: options.Category = None,
+    missing: options.Missing = "indicator",
     scale: options.InspectScale = None,
     sigma: options.InspectSigma = None,
     seed: options.InspectSeed = 0,
@@ -94,6 +100,7 @@ def inspect(
     from ahpatron_cli.core import KERNELS
     from ahpatron_cli.data.scaling import SCALES
     from ahpatron_cli.data.source import open_source
+    from ahpatron_cli.data.tables import TableOptions
     from ahpatron_cli.output.inspect_text import print_profile, profile_to_json
     from ahpatron_cli.profile.profiler import Profiler
     from ahpatron_cli.sweep.grid import parse, parse_label
@@ -103,12 +110,13 @@ def inspect(
         width = float(parse("--sigma", KERNELS["gaussian"].specs()["sigma"], sigma))
     if scale is not None:
         one_of("scale", scale, SCALES)
-    label = parse_label(positive)
+    table = TableOptions(label, id, tuple(drop or ()), tuple(category or ()), missing, positive)
     with open_source(path) as source, talk.progress(source.size, source.name) as line:
         profiler = Profiler(
             source,
             max_features=max_features,
-            positive=label,
+            positive=None if label else parse_label(positive),
+            table=table,
             scale=scale,
             sigma=width,
             seed=seed,

@@ -122,7 +122,8 @@ PredictData = Annotated[list[str], typer.Argument(
     metavar="DATA...",
     help="LIBSVM files (plain, gz, bz2 or xz) with or without labels, or - for standard input.")]
 ConvertData = Annotated[str, typer.Argument(
-    metavar="DATA.csv", help="Text with a header (plain, gz, bz2, xz), or -.")]
+    metavar="DATA",
+    help="A table: .csv or .tsv (also gz, bz2, xz), .parquet, .arrow, .feather; - for stdin.")]
 
 # Data
 Repeats = Annotated[int, _data(
@@ -141,14 +142,27 @@ Limit = Annotated[int | None, _data(
 Scale = Annotated[str, _data(
     "--scale", metavar="HOW", autocompletion=_names("data.scaling", "SCALES"),
     help="none, minmax (features to 0..1), standard (mean 0, deviation 1) or unit (rows to "
-    "length 1). minmax and standard are learned from the first 1,000 rows of a pass in file "
-    "order, from all rows with --shuffle or --repeats.")]
+    "length 1). minmax and standard are learned from the first rows of the file: see --warm-up.")]
 InspectScale = Annotated[str | None, _data(
     "--scale", metavar="HOW", autocompletion=_names("data.scaling", "SCALES"),
     help="Compute distances after this scaling: none, minmax, standard or unit. [default: as "
     "advised]")]
 Positive = Annotated[str | None, _data(
     "--positive", metavar="LABEL", help="Use this label as +1 and every other label as -1.")]
+Labels = Annotated[str | None, _data(
+    "--labels", metavar="A,B,C", help="All labels, for pipes, which cannot be scanned: of two the "
+    "larger is +1, more are classes.")]
+WarmUp = Annotated[int, _data(
+    "--warm-up", metavar="N", parser=_whole(1),
+    help="Labelled rows, the first of each file, from which --scale minmax or standard and --sigma "
+    "auto are learned before the first round.")]
+Layout = Annotated[str, _data(
+    "--layout", metavar="HOW", autocompletion=_names("data.dataset", "LAYOUTS"),
+    help="Compute rows dense or sparse; auto: dense if the first 64 rows store a tenth of all "
+    "values and have at most 4,096 columns.")]
+AllowNewFeatures = Annotated[bool, _data(
+    "--allow-new-features",
+    help="Accept rows with features that the model was not trained on.")]
 MaxFeatures = Annotated[int, _data(
     "--max-features", metavar="N", parser=_whole(1, 2**31 - 1),
     help="Refuse feature indices above N.")]
@@ -159,21 +173,18 @@ Cost = Annotated[list[str] | None, _data(
     "--cost", metavar="LABEL=W",
     help="Weight of examples with this label; repeatable. [default: 1]")]
 Label = Annotated[str | None, _data(
-    "--label", metavar="COLUMN", help="The column that holds the labels.")]
-ConvertPositive = Annotated[str | None, _data(
-    "--positive", metavar="VALUE", help="Write this label as +1 and every other as -1.")]
+    "--label", metavar="COLUMN", help="Tables: the column of labels.")]
+Id = Annotated[str | None, _data(
+    "--id", metavar="COLUMN", help="Tables: the column that identifies rows; not a feature.")]
 Drop = Annotated[list[str] | None, _data(
-    "--drop", metavar="COLUMN", help="Leave out a column (repeatable).")]
-Words = Annotated[list[str] | None, _data(
-    "--words", metavar="COLUMN", help="Treat a column of numbers as words (repeatable).")]
+    "--drop", metavar="COLUMN", help="Tables: leave out a column (repeatable).")]
+Category = Annotated[list[str] | None, _data(
+    "--category", metavar="COLUMN",
+    help="Tables: one feature per value of this column of numbers (repeatable).")]
 Missing = Annotated[str, _data(
-    "--missing", metavar="HOW", autocompletion=_words("refuse", "zero"),
-    help="Empty cells, NA, ? and words that --like lacks: zero writes them as 0, refuse stops at "
-    "the first.")]
-Like = Annotated[str | None, _data(
-    "--like", metavar="MAP.json",
-    help="Number columns, words and labels as in a file that --map wrote. The column of labels "
-    "may be absent.")]
+    "--missing", metavar="HOW", autocompletion=_words("indicator", "zero", "mean", "refuse"),
+    help="Tables: empty cells, NA, null, ? become 0 and an indicator feature (indicator), 0 "
+    "(zero), the column's mean (mean), or end the run (refuse).")]
 
 # Learning
 Learner = Annotated[list[str] | None, _learning(
@@ -293,9 +304,6 @@ PredictFormat = Annotated[str, _output(
 PredictOut = Annotated[str | None, _output(
     "--out", metavar="FILE",
     help="Write to FILE; .csv or .jsonl decides the format. [default: to stdout]")]
-MapFile = Annotated[str | None, _output(
-    "--map", metavar="FILE.json",
-    help="Write which column and word each index stands for, in place of the comment lines.")]
 ConvertOut = Annotated[str | None, _output(
     "--out", metavar="FILE", help="Write LIBSVM text to FILE. [default: to stdout]")]
 

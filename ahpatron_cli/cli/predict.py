@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import shlex
-from collections.abc import Iterator
+import signal
 from typing import TYPE_CHECKING
 
 from ahpatron_cli.cli import options
-from ahpatron_cli.errors import Remedy, UserError, one_of, usage
+from ahpatron_cli.errors import ExitCode, UserError, one_of, usage
 from ahpatron_cli.numbers import counted, percent
-from ahpatron_cli.signals import raise_on_signals
+from ahpatron_cli.signals import raise_on_signals, watch
 
 if TYPE_CHECKING:
     from ahpatron_cli.cli.console import Conversation
@@ -25,22 +24,26 @@ def predict(
     data: options.PredictData,
     learner: options.PredictLearner = None,
     format: options.PredictFormat = "csv",
+    id: options.Id = None,
     metrics: options.PredictMetrics = False,
     out: options.PredictOut = None,
     max_features: options.MaxFeatures = 10_000_000,
+    allow_new_features: options.AllowNewFeatures = False,
     quiet: options.Quiet = False,
-) -> None:
+) -> ExitCode:
     """Predict labels with a saved model, without learning.
 
-    Writes the line, the predicted label and the score f(x) of each row.
+    Writes the line (or the --id), the predicted label and the score f(x) of each row.
     Rows may lack labels: they start with index:value, or with ? in place of a label.
     If there are labels, the mistakes are counted on stderr.
     """
     from ahpatron_cli.atomic import check_outputs, format_of_suffix
     from ahpatron_cli.cli.console import Conversation
     from ahpatron_cli.data.dataset import Preparation
+    from ahpatron_cli.data.labels import show
     from ahpatron_cli.data.npz import is_archive
-    from ahpatron_cli.models import ModelOptions, SavedPass
+    from ahpatron_cli.data.tables import TableOptions
+    from ahpatron_cli.models import ModelOptions, SavedPass, schema_of
     from ahpatron_cli.output.predictions import ScoreWriter, open_output
     from ahpatron_cli.sweep.grid import choose_learners
 
@@ -59,32 +62,29 @@ def predict(
         if any(map(is_archive, data)):
             error.hint = "name the model first: `ahpatron predict MODEL DATA`"
         raise
-    preparation = Preparation(max_features=max_features, may_lack_labels=True)
+    preparation = Preparation(
+        max_features=max_features,
+        may_lack_labels=True,
+        allow_new_features=allow_new_features,
+        table=TableOptions(id=id),
+    )
     several = len(data) > 1
     assert saved.model is not None
     with open_output(out) as output:
-        writer = ScoreWriter(output, format, saved.model.labels, several=several)
+        schema, labels = schema_of(saved.model), saved.model.labels
+        if id and not schema:
+            raise usage("--id names a column, and the model was trained on LIBSVM text")
+        shown = [None if label is None else show(label) for label in labels]
+        names = schema.label_names(labels) if schema else shown
+        writer = ScoreWriter(output, format, names, several=several)
         for path in data:
-            try:
-                found = _score(path, saved, preparation, writer, talk, metrics)
-            except UserError as error:
-                if error.remedy:
-                    error.hint = _hint(error.remedy, model)
-                raise
+            found, ended_by = _score(path, saved, preparation, writer, talk, metrics)
             for note in found:
                 talk.note(f"{path}: {note}" if several else note)
-
-
-def _hint(remedy: Remedy, model: str) -> str:
-    """How to score a file of another format: features must get the numbers that the model knows."""
-    predict = f"ahpatron predict {shlex.quote(model)} -"
-    if remedy.label is None:
-        return f"{remedy.before}`{remedy.command} | {predict}`"
-    command = f"{remedy.tool} {remedy.file} --like MAP.json | {predict}"
-    return (
-        f"{remedy.before}`{command}`, where MAP.json is the file that `convert --map MAP.json` "
-        "wrote for the data that the model learned from"
-    )
+            if ended_by:
+                talk.note(f"ended by {ended_by}; all predictions are written")
+                return ExitCode(128 + signal.Signals[ended_by])
+    return ExitCode.OK
 
 
 def _score(
@@ -94,8 +94,8 @@ def _score(
     writer: ScoreWriter,
     talk: Conversation,
     metrics: bool,
-) -> Iterator[str]:
-    """Score the rows of one file; notes on those with labels."""
+) -> tuple[list[str], str | None]:
+    """Score the rows of one file; notes on those with labels, and the signal that ended it."""
     import numpy as np
 
     from ahpatron_cli.data.dataset import stream
@@ -104,13 +104,19 @@ def _score(
 
     preparation, known = saved.prepared(preparation)
     rows, ranking = 0, Ranking()
-    with open_source(path) as source, talk.progress(source.size, path) as line:
+    with (
+        watch.ending_stream(lambda asked: talk.show(f"{rows:,} rows") if asked else None),
+        open_source(path) as source,
+        talk.progress(source.size, path) as line,
+    ):
         dataset = stream(source, preparation, known)
         run = saved.continued(dataset.name)
         tally = run.new_tally()
         for batch in dataset.batches():
             scores = run.score(batch)
-            writer.write(dataset.name, batch.lines, scores)
+            schema = dataset.traits.schema
+            name = schema.id if schema else None
+            writer.write(dataset.name, batch.lines, scores, batch.ids, name)
             rows += len(scores)
             labelled = ~np.isnan(batch.labels)
             tally.count(scores[labelled], batch.labels[labelled])
@@ -118,13 +124,14 @@ def _score(
                 ranking.add(scores[labelled], batch.labels[labelled])
             line.update(source.position, tally.mistakes, tally.rounds)
         saved.finish(run, dataset)
+        ended_by = watch.ended_by
     if not tally.rounds:
-        yield f"{counted(rows, 'row')} without labels"
-        return
+        return [f"{counted(rows, 'row')} without labels"], ended_by
     part = "" if tally.rounds == rows else f" of {rows:,}"
     found = f"{counted(tally.mistakes, 'mistake')} in {counted(tally.rounds, 'row')}"
-    yield f"{found} with labels{part} ({percent(tally.mistakes / tally.rounds)} %)"
+    notes = [f"{found} with labels{part} ({percent(tally.mistakes / tally.rounds)} %)"]
     if metrics:
         values = vars(metrics_of(tally.confusion.tolist(), ranking))
         shown = [f"{name} {value:.4f}" for name, value in values.items() if value is not None]
-        yield ", ".join(shown)
+        notes.append(", ".join(shown))
+    return notes, ended_by

@@ -1,6 +1,7 @@
 """`ahpatron run`: the command and its options. What it does is in `session.py`."""
 
 import shlex
+import signal
 import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from ahpatron_cli.cli import options
-from ahpatron_cli.errors import UserError
+from ahpatron_cli.errors import ExitCode, UserError
 from ahpatron_cli.signals import deferred, raise_on_signals
 
 if TYPE_CHECKING:
@@ -16,7 +17,8 @@ if TYPE_CHECKING:
 
 _OF_THE_MODEL = (
     *("learner", "budget", "kernel", "sigma", "epsilon", "param"),
-    *("scale", "positive", "theorem", "cost"),
+    *("scale", "positive", "theorem", "cost", "labels", "layout"),
+    *("label", "drop", "category", "missing"),
 )
 """Options whose values a model brings along."""
 
@@ -40,7 +42,16 @@ def run(
     scale: options.Scale = "none",
     positive: options.Positive = None,
     cost: options.Cost = None,
+    labels: options.Labels = None,
+    label: options.Label = None,
+    id: options.Id = None,
+    drop: options.Drop = None,
+    category: options.Category = None,
+    missing: options.Missing = "indicator",
     max_features: options.MaxFeatures = 10_000_000,
+    warm_up: options.WarmUp = 1000,
+    layout: options.Layout = "auto",
+    allow_new_features: options.AllowNewFeatures = False,
     save: options.Save = None,
     resume: options.Resume = None,
     checkpoint: options.Checkpoint = None,
@@ -53,18 +64,20 @@ def run(
     out: options.Out = None,
     quiet: options.Quiet = False,
     verbose: options.Verbose = 0,
-) -> None:
-    """Play learners over LIBSVM files and count their mistakes.
+) -> ExitCode:
+    """Run learners on LIBSVM files or tables and count their mistakes.
 
-    Each example is predicted before its label is seen.
+    Each row is predicted before its label is seen, as soon as it has arrived;
+    rows without a label (? or none) are predicted only.
     One pass in file order needs little memory, however large the file;
     --shuffle and --repeats hold the file in memory.
     """
     from ahpatron_cli.atomic import check_outputs, format_of_suffix, write_atomically
     from ahpatron_cli.cli.console import Conversation
     from ahpatron_cli.cli.session import Session
-    from ahpatron_cli.data.dataset import Preparation
+    from ahpatron_cli.data.dataset import LAYOUTS, Preparation
     from ahpatron_cli.data.scaling import SCALES
+    from ahpatron_cli.data.tables import TableOptions
     from ahpatron_cli.errors import one_of, usage
     from ahpatron_cli.output.formats import FORMATS, to_text, write_reports
     from ahpatron_cli.output.predictions import STDOUT, check_predictions_path, open_predictions
@@ -75,6 +88,7 @@ def run(
         own_kernel_remarks,
         parse_costs,
         parse_label,
+        parse_labels,
         single_setups,
     )
 
@@ -97,6 +111,8 @@ def run(
     check_outputs({**outputs, "--save": save, "--checkpoint": checkpoint}, data)
     if options.given_by_user(context, "every") and not checkpoint:
         raise usage("--every requires --checkpoint FILE")
+    if allow_new_features and not resume:
+        raise usage("--allow-new-features requires --resume MODEL")
     if resume and options.given_by_user(context, "seed") and not shuffle:
         raise usage("--seed with --resume requires --shuffle: the model has its own seed")
     if resume:
@@ -120,11 +136,13 @@ def run(
         setups = meet(theorem, setups)
     for remark in remarks:
         talk.warn(remark)
-    typed_kernel = options.given_by_user(context, "kernel")
-    for remark in own_kernel_remarks(chosen, scale, typed_kernel=typed_kernel):
+    for remark in own_kernel_remarks(
+        chosen, scale, typed_kernel=options.given_by_user(context, "kernel")
+    ):
         talk.note(remark)
     permuted = repeats > 1 if shuffle is None else shuffle
-    costs = parse_costs(cost or [])
+    is_table = label is not None
+    costs = parse_costs(cost or [], named=is_table)
     check_costs(costs, setups)
     if costs and (certify or theorem):
         raise usage("--certify and --theorem require equal costs: leave out --cost")
@@ -138,14 +156,29 @@ def run(
         costs=costs,
     )
     one_of("scale", scale, SCALES)
-    label = parse_label(positive)
-    preparation = Preparation(limit, scale, label, max_features, warm_up=not permuted)
-    saved, traced = None, bool(predictions or curve)
+    if labels is not None and positive is not None:
+        raise usage("--labels and --positive cannot be combined", "give one of them")
+    table = TableOptions(
+        *(label, id, tuple(drop or ()), tuple(category or ()), missing, positive),
+        labels=tuple(labels.split(",")) if labels else (),
+    )
+    preparation = Preparation(
+        limit,
+        scale,
+        None if is_table else parse_label(positive),
+        max_features,
+        warm_up,
+        None if is_table else parse_labels(labels),
+        table=table,
+        layout=one_of("layout", layout, LAYOUTS),
+        allow_new_features=allow_new_features,
+    )
+    saved = None
     if save or resume or checkpoint:
         from ahpatron_cli.models import ModelOptions, SavedPass
 
         models = ModelOptions(save, resume, checkpoint, every, setups[0].source)
-        models.check(len(data), len(setups), repeats, not permuted, traced)
+        models.check(len(data), len(setups), repeats, not permuted, bool(curve))
         saved = SavedPass(models, talk.note)
     if certify and (resume or checkpoint):
         raise usage("--certify requires the whole stream, from its first round, in one run")
@@ -159,7 +192,8 @@ def run(
 
     try:
         with ExitStack() as last:
-            writer = last.enter_context(open_predictions(predictions))
+            rounds = saved.checkpointed if saved and checkpoint else None
+            writer = last.enter_context(open_predictions(predictions, rounds))
             session = Session(
                 data,
                 setups,
@@ -170,10 +204,12 @@ def run(
                 writer,
                 saved,
                 certify=certify,
-                traced=traced,
+                traced=bool(curve),
             )
             for path in data:
-                reports.append(session.play(path))  # noqa: PERF401 - a fault leaves those before
+                reports.append(session.play(path))
+                if session.ended_by:
+                    break
             with deferred():  # all output files, or none
                 last.close()
                 if curve:
@@ -186,3 +222,8 @@ def run(
             sys.stdout.flush()
         raise
     write()
+    if session.ended_by is None:
+        return ExitCode.OK
+    rows = sum(run.rounds + run.unlabelled for run in reports[-1].runs[:1])
+    talk.note(f"ended by {session.ended_by} after {rows:,} rows; all results are written")
+    return ExitCode(128 + signal.Signals[session.ended_by])

@@ -1,12 +1,9 @@
 """`ahpatron sweep`: the command and its options. What it does is in `sweep_session.py`."""
 
-import shlex
-from pathlib import Path
-
 import typer
 
 from ahpatron_cli.cli import options
-from ahpatron_cli.errors import ExitCode, UserError
+from ahpatron_cli.errors import ExitCode
 from ahpatron_cli.signals import raise_on_signals
 
 
@@ -28,7 +25,13 @@ def sweep(
     scale: options.Scale = "none",
     positive: options.Positive = None,
     cost: options.Cost = None,
+    label: options.Label = None,
+    id: options.Id = None,
+    drop: options.Drop = None,
+    category: options.Category = None,
+    missing: options.Missing = "indicator",
     max_features: options.MaxFeatures = 10_000_000,
+    layout: options.Layout = "auto",
     jobs: options.SweepJobs = 1,
     scheduler: options.Scheduler = None,
     wait: options.Wait = 120,
@@ -55,6 +58,7 @@ def sweep(
     """
     from ahpatron_cli.cli.console import Conversation
     from ahpatron_cli.cli.sweep_session import FindingsOutput, Sweep, criterion_of, parse_shard
+    from ahpatron_cli.data.tables import TableOptions
     from ahpatron_cli.errors import one_of, usage
     from ahpatron_cli.sweep.grid import parse_costs
     from ahpatron_cli.sweep.plan import make_plan
@@ -85,7 +89,9 @@ def sweep(
         given,
         typed={name for name in given if options.given_by_user(context, name)},
         max_features=max_features,
-        costs=parse_costs(cost or []),
+        layout=layout,
+        costs=parse_costs(cost or [], named=label is not None),
+        table=TableOptions(label, id, tuple(drop or ()), tuple(category or ()), missing),
     )
     output = FindingsOutput(format, plot, report, only_matrix=matrix, x=x)
     output.check([*(file.path for file in plan.files), *filter(None, [out])])
@@ -98,12 +104,4 @@ def sweep(
         raise usage(problem, "use --jobs N or --scheduler ADDRESS")
     how = jobs, scheduler, parse_shard(shard), retries, wait
     work = Sweep(plan, criterion, search == "halving", out, output, talk, *how)
-    try:
-        return work.dry_run() if dry_run else work.play()
-    except UserError as error:
-        if error.remedy and error.place:  # a sweep reads its data more than once
-            made = shlex.quote(Path(error.place.path).stem + ".svm")
-            remedy, into = error.remedy, "--out" if error.remedy.label else ">"
-            command = f"`{remedy.command} {into} {made}`"
-            error.hint = f"{remedy.before}{command}{remedy.where}; then sweep {made}"
-        raise
+    return work.dry_run() if dry_run else work.play()

@@ -79,7 +79,12 @@ class Calibration(Stateful):
             gradient = [(true - mean).sum()]
             curvature = [[(p * scores * scores).sum() - ddot(mean, mean)]]
         self._precision = MEMORY * self._precision + curvature
-        self.weights = self.weights + np.linalg.solve(self._precision, gradient)
+        before, self.weights = (
+            self.weights,
+            self.weights + np.linalg.solve(self._precision, gradient),
+        )
+        # where f was confident and wrong, a full step would overshoot and turn the classes round
+        self.weights[0] = max(self.weights[0], 0.5 * before[0])
 
     def _own(self, scores: Floats, labels: Floats) -> Floats:
         """P(y) of the true class of each round."""

@@ -212,13 +212,17 @@ def _setting_rows(findings: Findings) -> Iterator[Json]:
 
 
 def _preparation(data: TrialData) -> Json:
-    costs = [[whole(label), whole(cost)] for label, cost in data.costs]
+    costs = [
+        [label if isinstance(label, str) else whole(label), whole(cost)]
+        for label, cost in data.costs
+    ]
     preparation: Json = {
         "limit": data.limit,
         "scale": data.scale,
         "positive": None if data.positive is None else whole(data.positive),
         "shuffled": data.shuffled,
     }
+    preparation |= {"table": data.table} if data.table else {}
     return preparation | ({"costs": costs} if costs else {})
 
 

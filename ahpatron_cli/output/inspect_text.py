@@ -11,8 +11,9 @@ from ahpatron_cli import __version__
 from ahpatron_cli.core import KERNELS, REGISTRY, Kernel, Learner
 from ahpatron_cli.data.geometry import Alignment, Distances
 from ahpatron_cli.data.labels import describe, show
+from ahpatron_cli.data.schema import Schema, listed
 from ahpatron_cli.data.source import STDIN_NAME
-from ahpatron_cli.models import Header
+from ahpatron_cli.models import Header, schema_of
 from ahpatron_cli.numbers import counted, percent, share, short
 from ahpatron_cli.output.escape import literal
 from ahpatron_cli.output.terminal import Window, print_lines
@@ -71,6 +72,7 @@ def print_model(
     console: Console,
 ) -> None:
     """Write what a model is to the console's stream."""
+    schema = schema_of(model)
     file = f"; last learned from {literal(model.data)}" if model.data else ""
     made = f"written {written} by ahpatron {literal(model.version)}"
     kernel = f", {model.kernel} kernel" if model.kernel else ""
@@ -84,11 +86,14 @@ def print_model(
     learned = [
         ("rounds", f"{record.rounds:,}, with {mistakes}"),
         ("features", f"{model.features:,}, computed {'densely' if model.dense else 'sparsely'}"),
-        ("labels", describe(model.labels) or f"{show(-1.0)} and {show(1.0)}"),
+        ("labels", _names(schema, model) or describe(model.labels) or "-1 and 1"),
         ("scaling", model.scale),
         ("seed", str(model.seed)),
         ("active set", f"{kept}, ‖f‖ = {record.norm:.6g}"),
     ]
+    if schema:
+        kinds = [f"{one.name} ({one.kind}: {len(one.features)})" for one in schema.columns]
+        learned.insert(1, ("columns", listed(kinds, 40)))
     params = plain_params({**model.params, **model.kernel_params})
     shown = [(name, str(value)) for name, value in params.items()]
     sections = [_Section("Stream", learned), _Section("Parameters", shown)]
@@ -98,6 +103,14 @@ def print_model(
         bars = [(str(number), value) for number, value in relevance]
         sections.append(_Section(head, bars=bars))
     _print(path, about, (), sections, console)
+
+
+def _names(schema: Schema | None, model: Header) -> str | None:
+    """The names of the labels of a table, each with the number that stands for it."""
+    if schema is None:
+        return None
+    named = zip(schema.label_names(model.labels), model.labels, strict=True)
+    return listed(f"{name or 'other'} ({show(value or 0.0)})" for name, value in named)
 
 
 def _print(
@@ -389,6 +402,7 @@ def model_to_json(
             "features": model.features,
             "labels": [None if label is None else whole(label) for label in model.labels],
             "scale": model.scale,
+            "schema": model.schema or None,
         },
         "kernel": model.kernel,
         "params": ({} if model.kernel else {"sigma": None})

@@ -160,6 +160,8 @@ class Profile:
     faults: FaultFacts
     content: Content | None
     """None where no row could be read."""
+    table: tuple[tuple[str, str], ...] = ()
+    """Options that say which columns of a table are what, each with its text."""
 
 
 def advice(profile: Profile) -> list[str]:
@@ -213,7 +215,8 @@ def next_commands(profile: Profile) -> list[str]:
     if labels.problem or found is None:
         return []
     words = ["FILE" if profile.path == STDIN_NAME else profile.path]  # it was read to its end
-    plain = (labels.negative, positive) in PLAIN_PAIRS
+    words += [word for name, text in profile.table for word in (f"--{name}", text)]
+    plain = (labels.negative, positive) in PLAIN_PAIRS or profile.table
     if positive is not None and (labels.negative is None or (profile.from_pipe and not plain)):
         words += ["--positive", show(positive)]
     if profile.features > MAX_FEATURES:

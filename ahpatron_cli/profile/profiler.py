@@ -20,6 +20,7 @@ from ahpatron_cli.data.libsvm.grammar import MAX_FEATURES, Fault, hint_of
 from ahpatron_cli.data.libsvm.reader import SvmReader
 from ahpatron_cli.data.scaling import Scaler, scaled
 from ahpatron_cli.data.source import Source
+from ahpatron_cli.data.tables import TableOptions, TableReader, is_table
 from ahpatron_cli.numbers import short
 from ahpatron_cli.profile.profile import (
     Content,
@@ -65,6 +66,7 @@ class Profiler:
     sigma: float | None = None
     """Another σ to compute A_T for."""
     seed: int = 0
+    table: TableOptions = TableOptions()  # noqa: RUF009 - it cannot change
 
     def run(self, on_progress: Callable[[int], None] = lambda rows: None) -> Profile:
         """The profile of all of it; `on_progress` gets the number of rows read so far."""
@@ -77,7 +79,11 @@ class Profiler:
                 told = line, fault.column, fault.kind, fault.problem, fault.note
                 first.append(FaultyLine(*told, None if hint is None else str(hint)))
 
-        reader = SvmReader(source, max_features=self.max_features, on_fault=take_fault)
+        reader: SvmReader | TableReader
+        if is_table(source, self.table):
+            reader = TableReader(source, self.table)  # whose first fault ends the reading
+        else:
+            reader = SvmReader(source, max_features=self.max_features, on_fault=take_fault)
         tally, columns, seen, sample = LabelTally(), Columns(), RowsSeen(), Sample(self.seed)
         for chunk in reader:
             tally.add(chunk.labels)
@@ -104,10 +110,16 @@ class Profiler:
                 stopped=reader.stopped,
             ),
             content=self._content(reader, tally, columns, seen, sample) if rows else None,
+            table=self.table.words,
         )
 
     def _content(
-        self, reader: SvmReader, tally: LabelTally, ranges: Columns, seen: RowsSeen, drawn: Sample
+        self,
+        reader: SvmReader | TableReader,
+        tally: LabelTally,
+        ranges: Columns,
+        seen: RowsSeen,
+        drawn: Sample,
     ) -> Content:
         rows, traits = reader.rows_read, reader.traits
         columns = ranges.result(int(not traits.zero_based), traits.max_index + 1)

@@ -27,6 +27,7 @@ from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.core.errors import LearnerLoadError
 from ahpatron_cli.core.learners import GUIDE, find_learner, is_path
 from ahpatron_cli.core.parameters import Spec, Value
+from ahpatron_cli.data.schema import label_name
 from ahpatron_cli.errors import learner_fault, one_of, suggestion, usage
 from ahpatron_cli.runner import AUTO, LISTING, Setup, check
 
@@ -365,20 +366,30 @@ def _owners(name: str, learners: Iterable[str]) -> list[str]:
     return [learner for learner in learners if name in find_learner(learner).specs()]
 
 
-def parse_label(text: str | None) -> float | None:
-    """The label after --positive."""
+def parse_labels(text: str | None) -> tuple[float, ...] | None:
+    """The labels after --labels, at least two, in order."""
+    if text is None:
+        return None
+    labels = {parse_label(word, "--labels") for word in text.split(",")}
+    if len(labels) < 2 or len(labels) < len(text.split(",")):
+        raise usage(f"--labels takes different labels, at least two, got {text!r}")
+    return tuple(sorted(label for label in labels if label is not None))
+
+
+def parse_label(text: str | None, option: str = "--positive") -> float | None:
+    """A label on the command line."""
     label = None if text is None else _finite(text)
     if text is not None and label is None:
-        raise usage(f"--positive takes a label, which is a number, got {text!r}")
+        raise usage(f"{option} takes labels, which are numbers, got {text!r}")
     return label
 
 
-def parse_costs(words: Sequence[str]) -> dict[float, float]:
-    """The costs of examples by label, from words LABEL=W."""
-    costs: dict[float, float] = {}
+def parse_costs(words: Sequence[str], *, named: bool = False) -> dict[float | str, float]:
+    """The costs of examples by label, from words LABEL=W; labels of tables are `named`."""
+    costs: dict[float | str, float] = {}
     for word in words:
-        left, _, right = word.partition("=")
-        label, cost = _finite(left), _finite(right)
+        left, _, right = word.rpartition("=")
+        label, cost = label_name(left) if named else _finite(left), _finite(right)
         if label is None or cost is None or not MIN_COST <= cost <= 1 / MIN_COST:
             form = f"LABEL=W, W from {MIN_COST:g} to {1 / MIN_COST:g}"
             raise usage(f"--cost requires {form}, got {word!r}", "for example --cost 1=5")
@@ -388,7 +399,7 @@ def parse_costs(words: Sequence[str]) -> dict[float, float]:
     return costs
 
 
-def check_costs(costs: Mapping[float, float], setups: Iterable[Setup]) -> None:
+def check_costs(costs: Mapping[float | str, float], setups: Iterable[Setup]) -> None:
     """Refuse costs for a learner that cannot weigh examples."""
     unable = [setup.learner for setup in setups if not setup.kind.takes_costs]
     if costs and unable:

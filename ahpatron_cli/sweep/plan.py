@@ -11,12 +11,15 @@ from itertools import chain
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.core.learners import learner_source
 from ahpatron_cli.core.parameters import Declared
-from ahpatron_cli.data.dataset import Dataset, Preparation, content_hash, load
+from ahpatron_cli.data.dataset import LAYOUTS, Dataset, Preparation, content_hash, load
 from ahpatron_cli.data.scaling import SCALES
 from ahpatron_cli.data.source import STDIN_NAME, open_source
+from ahpatron_cli.data.tables import TableOptions
 from ahpatron_cli.errors import ExitCode, Place, UserError, one_of, usage
 from ahpatron_cli.numbers import counted
 from ahpatron_cli.records import DataRecord, ParamValue, grouped
@@ -45,7 +48,7 @@ class Plan:
     typed: grid.Layer
     """Choices on the command line, which take precedence over both."""
     remarks: Sequence[str] = ()
-    costs: Mapping[float, float] = field(default_factory=dict)
+    costs: Mapping[float | str, float] = field(default_factory=dict)
     """Of examples, by label; others have the cost 1."""
 
     def tasks(
@@ -87,7 +90,7 @@ class Plan:
             auto = next((setup for setup in setups if setup.auto_sigma), None)
             sigma = None
             if auto:
-                sigma, remark = suggested_sigma(auto, file.path, loaded.first_rows())
+                sigma, remark = suggested_sigma(auto, file.path, loaded.warm_up()[0])
                 setups = [setup.with_sigma(sigma) for setup in setups]
                 note(f"{name}: {remark}")
             done = self.preparation
@@ -99,6 +102,7 @@ class Plan:
                 self.shuffled,
                 auto_sigma=sigma,
                 costs=tuple(sorted(self.costs.items())),
+                table=done.table.words,
             )
             where = str(Path(file.path).absolute()), done
             mapped = None if folder is None else _kept(loaded, folder / str(len(seen)))
@@ -155,7 +159,9 @@ def make_plan(
     *,
     typed: Collection[str],
     max_features: int,
-    costs: Mapping[float, float],
+    layout: str,
+    costs: Mapping[float | str, float],
+    table: TableOptions,
 ) -> Plan:
     """Put command line and configuration together; refuse whatever is wrong with them.
 
@@ -183,12 +189,16 @@ def make_plan(
     positive = options["positive"]
     repeats, shuffle = options["repeats"], options["shuffle"]
     shuffled = repeats > 1 if shuffle is None else shuffle
+    if table.label is not None:  # labels of tables have names
+        name = None if positive is None else str(positive)
+        table, positive = msgspec.structs.replace(table, positive=name), None
     preparation = Preparation(
         options["limit"],
         one_of("scale", options["scale"], SCALES),
         grid.parse_label(positive) if isinstance(positive, str) else positive,
         max_features,
-        warm_up=not shuffled,
+        layout=one_of("layout", layout, LAYOUTS),
+        table=table,
     )
     plan = Plan(
         files,

@@ -85,7 +85,12 @@ def encode_header(facts: Mapping[str, Any]) -> bytes:
 def encode_trial(trial: TrialRecord) -> bytes:
     """A trial's line; only `timing` is never the same twice."""
     data = trial.data
-    optional = {"prefix": data.prefix, "auto_sigma": data.auto_sigma, "costs": data.costs or None}
+    optional = {
+        "prefix": data.prefix,
+        "auto_sigma": data.auto_sigma,
+        "costs": data.costs or None,
+        "table": data.table or None,
+    }
     line = {
         "id": trial.id,
         "status": "failed" if trial.run is None else "ok",
@@ -232,8 +237,11 @@ _CHECKS: Mapping[str, Callable[[Any], Any]] = {
         if value is not None
     },
     "tuple[float | None, ...]": lambda values: tuple(map(_check("float | None"), values)),
-    "tuple[tuple[float, float], ...]": lambda pairs: tuple(
-        (_number(label), _number(cost)) for label, cost in pairs
+    "tuple[tuple[float | str, float], ...]": lambda pairs: tuple(
+        (label if type(label) is str else _number(label), _number(cost)) for label, cost in pairs
+    ),
+    "tuple[tuple[str, str], ...]": lambda pairs: tuple(
+        (_exactly(str)(name), _exactly(str)(text)) for name, text in pairs
     ),
     "DataRecord": partial(_record, DataRecord),
     "ThisFile": partial(_record, ThisFile),

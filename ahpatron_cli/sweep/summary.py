@@ -125,19 +125,24 @@ class TrialData:
     """Only so many rounds of each order were played, to choose between settings."""
     auto_sigma: float | None = None
     """The σ that the data suggest, where it was left to them."""
-    costs: tuple[tuple[float, float], ...] = ()
+    costs: tuple[tuple[float | str, float], ...] = ()
     """Labels in growing order, each with the cost of its examples; others have the cost 1."""
+    table: tuple[tuple[str, str], ...] = ()
+    """Options that say which columns of a table are what, each with its text."""
 
     @property
     def identity(self) -> tuple[Any, ...]:
         """Equal for trials of the same data set, whatever the file is called."""
         file = self.record.sha256 or self.record.path
-        return file, self.limit, self.scale, self.positive, self.shuffled, self.costs
+        return file, self.limit, self.scale, self.positive, self.shuffled, self.costs, self.table
 
     @property
     def cost_words(self) -> list[str]:
         """The words after --cost."""
-        return [f"{whole(label)}={whole(cost)}" for label, cost in self.costs]
+        return [
+            f"{label if isinstance(label, str) else whole(label)}={whole(cost)}"
+            for label, cost in self.costs
+        ]
 
     @property
     def options(self) -> list[tuple[str, str]]:
@@ -145,7 +150,7 @@ class TrialData:
         positive = None if self.positive is None else whole(self.positive)
         named = {"limit": self.limit, "scale": self.scale, "positive": positive}
         given = [(name, str(one)) for name, one in named.items() if one not in (None, "none")]
-        return given + [("cost", word) for word in self.cost_words]
+        return [*self.table, *given, *(("cost", word) for word in self.cost_words)]
 
 
 @dataclass(frozen=True)

@@ -52,10 +52,15 @@ class Task:
     def id(self) -> str:
         """A hash of all that decides the outcome. No time, no host, no file name."""
         data = self.data
-        scale = Preparation(scale=data.scale, warm_up=not data.shuffled).learned
         decides = {
             "algorithm": ALGORITHM,
-            "data": [data.record.sha256, data.limit, scale, data.positive, data.shuffled],
+            "data": [
+                data.record.sha256,
+                data.limit,
+                replace(self.preparation, scale=data.scale).learned,
+                data.positive,
+                data.shuffled,
+            ],
             "learner": self.setup.learner,
             "params": plain_params(self.params),
             "order": [self.seed, self.repeat],
@@ -64,6 +69,8 @@ class Task:
             decides["prefix"] = data.prefix
         if data.costs:
             decides["costs"] = data.costs
+        if data.table:
+            decides["table"] = data.table
         if self.source != BUILT_IN_SOURCE:  # the others change with the algorithm's version
             decides["source"] = self.source
         text = json.dumps(decides, sort_keys=True, allow_nan=False)

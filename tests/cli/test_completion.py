@@ -44,7 +44,7 @@ def offered(ahpatron: Ahpatron, *words: str) -> list[str]:
         (["sweep", "x", "--search", ""], ["grid", "halving"]),
         (["sweep", "x", "--metric", "b"], ["balanced_error"]),
         (["predict", "m", "x", "--format", ""], ["csv", "jsonl"]),
-        (["convert", "x", "--missing", ""], ["refuse", "zero"]),
+        (["convert", "x", "--missing", ""], ["indicator", "zero", "mean", "refuse"]),
     ],
     ids=" ".join,
 )

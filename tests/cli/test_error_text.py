@@ -4,7 +4,7 @@ from typing import Any
 import pytest
 
 from ahpatron_cli.cli.console import render_error
-from ahpatron_cli.errors import ExitCode, Place, Remedy, UserError
+from ahpatron_cli.errors import ExitCode, Place, UserError
 
 
 def shown(
@@ -144,9 +144,7 @@ def test_problem_and_hint_fold_at_the_width_of_a_terminal() -> None:
 
 
 def test_errors_travel_between_processes() -> None:
-    remedy = Remedy("convert it: ", "ahpatron convert", "'a b.csv'", label="y")
-    for hint in (None, "try this", remedy):
+    for hint in (None, "try this"):
         error = UserError("p", code=ExitCode.BAD_DATA, place=Place("a", 3), hint=hint, details="d")
         again = pickle.loads(pickle.dumps(error))
         assert vars(again) == vars(error)
-    assert again.hint.startswith("convert it: `ahpatron convert 'a b.csv' --label y | ahpatron run")

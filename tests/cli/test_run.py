@@ -53,7 +53,7 @@ def test_json_follows_the_contract(ahpatron: Ahpatron, rings: Path) -> None:
     document = json.loads(done.out)
     assert list(document) == ["schema", "version", "data", "runs", "summary", "load_seconds"]
     assert list(document["data"]) == ["path", "rounds", "features", "labels", "sha256"]
-    others = ["seconds", *CLASS_COUNTS, "this_file", "restarts"]
+    others = ["seconds", *CLASS_COUNTS, "unlabelled", "ended_by", "this_file", "restarts"]
     assert list(document["runs"][0]) == [*DETERMINISTIC, *others]
     assert list(document["summary"][0]) == SUMMARY
     assert document["data"]["labels"] == [-1, 1]
@@ -265,7 +265,7 @@ def test_scales(ahpatron: Ahpatron) -> None:
 def test_sparse_data_with_labels_0_and_1(ahpatron: Ahpatron, sparse_text: Path) -> None:
     done = ahpatron("run", sparse_text, "-B", 40, "--sigma", 2, "--format", "json")
     assert json.loads(done.out)["data"]["labels"] == [0, 1]
-    assert done.err == "note: label 0 is played as -1, label 1 as +1\n"
+    assert done.err == "note: label 0 counts as -1, label 1 as +1\n"
     assert ahpatron("run", sparse_text, "-B", 40, "-q", "--format", "json").err == ""
 
 

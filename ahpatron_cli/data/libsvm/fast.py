@@ -14,7 +14,7 @@ from ahpatron_cli.core.rows import CsrRows, Floats, Integers
 
 _OF_NUMBERS = b"0123456789+-.eE"
 _MARKS = b"+-.eE: \n"
-_MARGIN = b"0" * 24 + b"\n"  # so that 24 bytes can be taken before any mark
+MARGIN = b"0" * 24 + b"\n"  # so that 24 bytes can be taken before any mark
 _MOST_DIGITS = 18  # what an int64 can always hold
 _POWERS = 10 ** np.arange(_MOST_DIGITS + 1)
 _HAS_64_BIT_FLOATS = np.finfo(np.longdouble).nmant == 63  # x86; elsewhere `float()` does the work
@@ -25,7 +25,7 @@ _KEEP_LAST = np.array(
 
 def read_plain(text: bytes, max_features: int) -> tuple[Floats, CsrRows] | None:
     """Read lines spelled `label index:value index:value`, with single spaces; None if in doubt."""
-    text = _MARGIN + text
+    text = MARGIN + text
     letters = np.frombuffer(text, dtype=np.uint8)
     at = np.flatnonzero(letters - ord("0") > 9)
     kind = letters[at]
@@ -59,14 +59,14 @@ def read_plain(text: bytes, max_features: int) -> tuple[Floats, CsrRows] | None:
     if not rising.all():
         return None
     has_point = kind[closes - 1] == ord(".")
-    numbers = _numbers(text, letters, begins, ends, closes - opens - 1, at[closes - 1], has_point)
+    numbers = decimals(text, letters, begins, ends, closes - opens - 1, at[closes - 1], has_point)
     if numbers is None:
         return None
     rows = CsrRows(indptr, indices.astype(np.int32), numbers[has_index], width)
     return numbers[labels], rows
 
 
-def _numbers(
+def decimals(
     text: bytes,
     letters: NDArray[np.uint8],
     begins: Integers,

@@ -24,7 +24,7 @@ import numpy as np
 
 from ahpatron_cli.data.libsvm.fast import read_plain
 from ahpatron_cli.data.source import MAX_LINE, STDIN_NAME, foreign_encoding
-from ahpatron_cli.errors import ExitCode, Place, Remedy, UserError
+from ahpatron_cli.errors import ExitCode, Place, UserError
 
 MAX_FEATURES = 10_000_000
 EXCERPT = 100
@@ -44,17 +44,14 @@ _HEX = re.compile(rb"[+-]?0[xX][0-9a-fA-F.pP+-]*")
 _INDEX = re.compile(rb"(?<![^ \t])[0-9]++:")
 _FORBIDDEN = re.compile(rb"[^\t -~]")
 
-_FROM_ARFF = Remedy(
+_FROM_ARFF = (
     'make CSV of it: `awk \'tolower($1)=="@attribute"{h=h s $2;s=","} d&&NF&&!/^%/; '
-    'tolower($1)=="@data"{print h;d=1}\' FILE > data.csv`; then convert it: ',
-    "ahpatron convert",
-    "data.csv",
-    label="COLUMN",
+    'tolower($1)=="@data"{print h;d=1}\' FILE > data.csv`; then name data.csv and --label COLUMN'
 )
 _JSON = "json", "JSON", "convert it: one line per example"
 _ARFF = "arff", "an ARFF file", _FROM_ARFF
 _NO_NAMES = "write each line as `label index:value ...`, without `|` and names"
-_FOREIGN: dict[bytes, tuple[str, str, str | Remedy]] = {
+_FOREIGN: dict[bytes, tuple[str, str, str]] = {
     b"<": ("html", "an HTML or XML page", "check the download link"),
     b"{": _JSON,
     b"[": _JSON,
@@ -79,7 +76,7 @@ class Fault(Exception):  # noqa: N818 - caught inside the package, it never reac
     kind: str
     problem: str
     note: str
-    hint: str | Remedy | None = None
+    hint: str | None = None
     whole_file: bool = False
 
 
@@ -100,7 +97,7 @@ class _Token(NamedTuple):
     def fault(self, kind: str, problem: str, note: str, hint: str | None = None) -> Fault:
         return Fault(self.column, len(self.text), kind, problem, note, hint)
 
-    def foreign(self, kind: str, what: str, hint: str | Remedy) -> Fault:
+    def foreign(self, kind: str, what: str, hint: str) -> Fault:
         """The file is of another format."""
         problem = f"this is {what}, not LIBSVM text"
         note = "a line must start with a label, then index:value"
@@ -215,12 +212,12 @@ def user_error(fault: Fault, path: str, line: int, text: bytes) -> UserError:
     return UserError(fault.problem, code=ExitCode.BAD_DATA, place=place, hint=hint)
 
 
-def hint_of(fault: Fault, path: str) -> str | Remedy | None:
+def hint_of(fault: Fault, path: str) -> str | None:
     """What to try, with the path in it."""
     hint = fault.hint
     if hint is None or path == STDIN_NAME:
         return hint
-    return hint.of(path) if isinstance(hint, Remedy) else hint.replace("FILE", shlex.quote(path), 1)
+    return hint.replace("FILE", shlex.quote(path), 1)
 
 
 def _data_part(text: bytes) -> bytes:
@@ -301,16 +298,15 @@ def _label(token: _Token, data: bytes) -> float:
 
 def _refuse_delimited(data: bytes) -> None:
     """Name CSV and its kin: a delimiter, no `index:`, and no number at the start of the line."""
-    from ahpatron_cli.data.table import DELIMITERS, conversion, delimiter_of
+    from ahpatron_cli.data.csv_text import delimiter_of
 
     header = data[:PIECE].decode("utf-8", "replace").rstrip()
     first = _TOKEN.search(data)
-    delimiter = delimiter_of(header)
-    if first is None or delimiter not in header or _INDEX.search(data):
+    if first is None or delimiter_of(header) not in header or _INDEX.search(data):
         return
     if finite_number(first[0]) is None:
         token = _Token(first[0], first.start() + 1)
-        raise token.foreign("csv", DELIMITERS[delimiter], conversion(header))
+        raise token.foreign("csv", "CSV", "--label COLUMN reads it as a table")
 
 
 def _long_index(digits: bytes) -> int:

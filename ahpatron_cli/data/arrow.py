@@ -1,0 +1,98 @@
+"""Parquet, Arrow and Feather files as batches of named columns, read by pyarrow."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+from typing import Any
+
+import numpy as np
+
+from ahpatron_cli.core.rows import Floats
+from ahpatron_cli.data.csv_text import Batch, Values
+from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data
+
+ROWS = 1 << 13
+"""Rows of a batch."""
+
+
+class ArrowReader:
+    """The rows of a file that pyarrow reads; lines are the numbers of rows, from 1."""
+
+    def __init__(self, path: str) -> None:
+        self.path = path
+        try:
+            import pyarrow
+            import pyarrow.parquet
+        except ImportError:
+            hint = "install it: `pip install 'ahpatron-cli[arrow]'`"
+            problem = "reading this file requires pyarrow"
+            raise UserError(problem, place=Place(path), hint=hint) from None
+        self._pa: Any = pyarrow
+        try:
+            file = pyarrow.OSFile(path)
+            magic = file.read(6)
+            file.seek(0)
+            if magic.startswith(b"PAR1"):
+                small = {"buffer_size": 1 << 16, "pre_buffer": False}  # or columns are read whole
+                self._content: Any = pyarrow.parquet.ParquetFile(file, **small)
+                self.names: list[str] = self._content.schema_arrow.names
+            else:
+                ipc = pyarrow.ipc
+                self._content = (ipc.open_file if magic == b"ARROW1" else ipc.open_stream)(file)
+                self.names = self._content.schema.names
+        except pyarrow.ArrowException as error:
+            raise self._damaged(error) from None
+        except OSError as error:
+            problem = f"cannot be opened: {error.strerror or error}"
+            raise UserError(problem, code=ExitCode.NO_INPUT, place=Place(path)) from None
+
+    def batches(self, used: Collection[str], text: Collection[str]) -> Iterator[Batch]:
+        """The `used` columns of all rows; their types decide what is text, not `text`."""
+        names, row = [name for name in self.names if name in used], 1
+        try:
+            for part in self._parts(names):
+                for start in range(0, part.num_rows, ROWS):
+                    batch = part.slice(start, ROWS)
+                    lines = np.arange(row, row + batch.num_rows)
+                    row += batch.num_rows
+                    yield Batch(lines, {name: self._values(name, batch[name]) for name in names})
+        except self._pa.ArrowException as error:
+            raise self._damaged(error) from None
+
+    def _parts(self, names: list[str]) -> Iterator[Any]:
+        content = self._content
+        if hasattr(content, "iter_batches"):
+            return iter(content.iter_batches(ROWS, columns=names, use_threads=False))
+        if hasattr(content, "get_batch"):
+            return (content.get_batch(i) for i in range(content.num_record_batches))
+        return iter(content)
+
+    def _values(self, name: str, column: Any) -> Values:
+        """Numbers; dates and times in days; text."""
+        pa, kind, types = self._pa, column.type, self._pa.types
+        if types.is_dictionary(kind):
+            column, kind = column.cast(kind.value_type), kind.value_type
+        if types.is_date(kind) or types.is_timestamp(kind):
+            moments = column.cast(pa.timestamp("us", getattr(kind, "tz", None)), safe=False)
+            return _floats(moments.cast(pa.int64())) / 86_400e6
+        if types.is_time(kind):
+            return _floats(column.cast(pa.time64("ns")).cast(pa.int64())) / 86_400e9
+        if types.is_boolean(kind) or types.is_string(kind) or types.is_large_string(kind):
+            return [(cell or "").strip() for cell in column.cast(pa.string()).to_pylist()]
+        try:
+            values = _floats(column.cast(pa.float64(), safe=False))
+        except pa.ArrowException:
+            problem = f"column {name!r} has the type {kind}"
+            raise bad_data(problem, self.path, hint=f"leave it out: --drop {name}") from None
+        if np.isinf(values).any():
+            raise bad_data(f"column {name!r} has values that are not finite", self.path)
+        return values
+
+    def _damaged(self, error: Exception) -> UserError:
+        reason = str(error).partition("\n")[0][:200]
+        return bad_data(f"no Parquet or Arrow file, or it is damaged: {reason}", self.path)
+
+
+def _floats(column: Any) -> Floats:
+    """The numbers of an Arrow array, NaN where it has none."""
+    return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)

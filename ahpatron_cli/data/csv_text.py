@@ -1,0 +1,228 @@
+"""CSV and TSV text as batches of named columns."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+import shlex
+from collections import Counter
+from collections.abc import Callable, Collection, Iterator, Sequence
+from itertools import chain
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from ahpatron_cli.core.rows import Floats, Integers
+from ahpatron_cli.data.libsvm.fast import MARGIN, decimals
+from ahpatron_cli.data.source import BYTE_ORDER_MARK, MAX_LINE, foreign_encoding
+from ahpatron_cli.errors import bad_data
+
+MISSING = frozenset({"", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "?"})
+"""Cells that mean: no value."""
+DELIMITERS = ",;\t|"
+PIECE = 1 << 19
+"""Bytes that are asked for at a time."""
+_QUOTED = re.compile(r'"[^"]*"')
+
+Values: TypeAlias = Floats | list[str]
+"""Numbers, NaN if missing, or text without spaces around it."""
+Cells: TypeAlias = tuple[Integers, Callable[[int], Floats | None], Callable[[int], list[str]]]
+"""The lines of some rows, and two views of a column: numbers, if all cells are, and text."""
+
+
+class Batch(NamedTuple):
+    """Consecutive rows of a table: the line of each, and the columns by name."""
+
+    lines: Integers
+    columns: dict[str, Values]
+
+
+class CsvReader:
+    """CSV or TSV text with a header; complete records are yielded as soon as they have arrived.
+
+    `read(size)` returns at most `size` bytes that have arrived, and none at the end.
+    """
+
+    def __init__(self, read: Callable[[int], bytes], path: str) -> None:
+        self.path, self._read, self._line = path, read, 1
+        pieces = self._records()
+        first = next(pieces, b"\n")
+        text = self._decoded(first)
+        self._delimiter = delimiter_of(text.partition("\n")[0])
+        lines, header = next(self._parsed(text))
+        self.names = [name.strip() for name in header]
+        self._check_header()
+        self._line += lines
+        self._pieces = chain(filter(None, first.split(b"\n", lines)[-1:]), pieces)
+
+    def batches(self, used: Collection[str], text: Collection[str]) -> Iterator[Batch]:
+        """The `used` columns of all rows: numbers if all cells are, unless they are in `text`."""
+        places = {name: place for place, name in enumerate(self.names) if name in used}
+        for raw in self._pieces:
+            lines, numbers, cells = self._plain(raw) or self._quoted(raw)
+            self._line += raw.count(b"\n")
+            columns: dict[str, Values] = {}
+            for name, place in places.items() if len(lines) else ():
+                found = None if name in text else numbers(place)
+                columns[name] = cells(place) if found is None else found
+            if columns:
+                yield Batch(lines, columns)
+
+    def _records(self) -> Iterator[bytes]:
+        """Pieces of text that end where a line ends and all quotes are closed."""
+        held, mark = b"", BYTE_ORDER_MARK
+        while piece := self._read(PIECE):
+            held += piece
+            end = held.rfind(b"\n") + 1
+            if end and b'"' in held:
+                letters = np.frombuffer(held, np.uint8)
+                inside = np.cumsum(letters == ord('"'), dtype=np.uint8) & 1
+                end = int(np.flatnonzero((letters == ord("\n")) > inside).max(initial=-1)) + 1
+            if end:
+                yield held[:end].removeprefix(mark)
+                held, mark = held[end:], b""
+            elif len(held) > MAX_LINE:
+                break
+        if len(held) > MAX_LINE or held.count(b'"') % 2:
+            size = f"a line may hold {MAX_LINE >> 20} MiB at most"
+            problem = "a double quote opens here and does not close" if b'"' in held else size
+            raise bad_data(problem, self.path, self._line)
+        if held:
+            yield held.removeprefix(mark) + b"\n"
+
+    def _plain(self, raw: bytes) -> Cells | None:
+        """The cells of text without quotes, found by vector operations; None if in doubt."""
+        separator, width = self._delimiter.encode(), len(self.names)
+        if b'"' in raw:
+            return None
+        self._decoded(raw)
+        spaces = b" " in raw or b"\t" in raw
+        if b"\r" in raw:
+            raw = raw.replace(b"\r\n", b"\n")
+        if spaces:
+            raw = raw.replace(separator + b" ", separator)
+        text = MARGIN + raw
+        letters = np.frombuffer(text, np.uint8)
+        at = np.flatnonzero(letters - ord("0") > 9)  # everything except digits
+        kind = letters[at]
+        gaps = np.flatnonzero((kind == ord(separator)) | (kind == ord("\n")))
+        if (len(gaps) - 1) % width or b"\r" in text:
+            return None
+        ends, last = at[gaps[1:]], gaps[1:] - 1
+        begins, marks = at[gaps[:-1]] + 1, last - gaps[:-1]
+        line_ends = (letters[ends] == ord("\n")).reshape(-1, width)
+        if not line_ends[:, -1].all() or line_ends[:, :-1].any():
+            return None
+        parts: tuple[Any, ...] = (begins, ends, marks, at[last], kind[last])
+        ascii_text = text.decode("ascii") if text.isascii() else None
+
+        def numbers(place: int) -> Floats | None:
+            column = slice(place, None, width)
+            first, end, many, last, point = (part[column] for part in parts)
+            filled = first < end
+            if not (whole := bool(filled.all())):
+                first, end, many = first[filled], end[filled], many[filled]
+                last, point = last[filled], point[filled]
+            found = decimals(text, letters, first, end, many, last, point == ord("."))
+            if found is None:
+                return to_numbers(cells(place))
+            if whole:
+                return found
+            values = np.full(len(filled), np.nan)
+            values[filled] = found
+            return values
+
+        def cells(place: int) -> list[str]:
+            column = slice(place, None, width)
+            spans = zip(begins[column].tolist(), ends[column].tolist(), strict=True)
+            if ascii_text is None:
+                return [text[i:j].decode().strip() for i, j in spans]
+            found = [ascii_text[i:j] for i, j in spans]
+            return [cell.strip() for cell in found] if spaces else found
+
+        return self._line + np.arange(len(line_ends)), numbers, cells
+
+    def _quoted(self, raw: bytes) -> Cells:
+        """The cells of any text, by the csv module."""
+        lines, rows, before = [], [], 0
+        for after, row in self._parsed(self._decoded(raw)):
+            if row and len(row) != len(self.names):
+                problem = f"this row has {len(row)} cells, the header has {len(self.names)}"
+                hint = f"put cells that hold {self._delimiter!r} in double quotes"
+                raise bad_data(problem, self.path, self._line + before, hint)
+            if row:
+                lines.append(self._line + before)
+                rows.append(row)
+            before = after
+        columns = [[cell.strip() for cell in column] for column in zip(*rows, strict=True)]
+        numbers = np.array(lines, dtype=np.int64)
+        return numbers, lambda place: to_numbers(columns[place]), lambda place: columns[place]
+
+    def _parsed(self, text: str) -> Iterator[tuple[int, list[str]]]:
+        """The records of text, each with the number of lines up to its end."""
+        source = io.StringIO(text, newline="\n")
+        reader = csv.reader(source, delimiter=self._delimiter, strict=True, skipinitialspace=True)
+        try:
+            for row in reader:
+                yield reader.line_num, row
+        except csv.Error as error:
+            problem = f"a quoted cell must end at its closing quote: {error}"
+            hint = "write a double quote inside a quoted cell twice"
+            if "new-line" in str(error):
+                problem = "lines must end in LF or CRLF, not in CR alone"
+                hint = rf"convert it with `tr '\r' '\n' < {shlex.quote(self.path)} > fixed.csv`"
+            line = self._line + reader.line_num - 1
+            raise bad_data(problem, self.path, line, hint) from None
+
+    def _decoded(self, raw: bytes) -> str:
+        """The text of bytes, which must be UTF-8."""
+        encoding, start = foreign_encoding(raw) if self._line == 1 else None, 0
+        try:
+            text = "" if encoding else raw.decode()
+        except UnicodeDecodeError as fault:
+            encoding, start = "WINDOWS-1252", fault.start
+        if encoding:
+            hint = f"convert it with `iconv -f {encoding} -t UTF-8 {shlex.quote(self.path)}`"
+            line = self._line + raw.count(b"\n", 0, start)
+            raise bad_data("the text must be UTF-8", self.path, line, hint)
+        if "\0" in text:
+            line = self._line + text.count("\n", 0, text.index("\0"))
+            raise bad_data("this is a binary file: it holds NUL bytes", self.path, line)
+        return text
+
+    def _check_header(self) -> None:
+        """Refuse a first line that does not name the columns."""
+        names, values = self.names, [number(name) for name in self.names]
+        is_row = None not in values and names != [str(i) for i in range(len(names))]
+        if not any(names):
+            problem = "there is no header: the first line must name the columns"
+        elif is_row or any(value is not None and value % 1 for value in values):
+            problem = "the first line looks like a row: there is no header"
+        elif twice := [name for name, count in Counter(names).items() if count > 1]:
+            problem = f"two columns have the name {twice[0]!r}"
+        else:
+            return
+        header = shlex.quote(self._delimiter.join(f"c{i + 1}" for i in range(len(names))))
+        hint = f"name the columns: `(echo {header}; cat {shlex.quote(self.path)}) > named.csv`"
+        raise bad_data(problem, self.path, 1, hint)
+
+
+def delimiter_of(header: str) -> str:
+    """The sign that separates the names of a header."""
+    return max(DELIMITERS, key=_QUOTED.sub("", header).count)
+
+
+def number(cell: str) -> float | None:
+    """The finite number that a cell spells; None for anything else."""
+    try:
+        value = float(cell)
+    except ValueError:
+        return None
+    return value if abs(value) < np.inf and "_" not in cell and cell.isascii() else None
+
+
+def to_numbers(cells: Sequence[str]) -> Floats | None:
+    """The numbers that these cells spell, NaN if missing; None if one is neither."""
+    values = [np.nan if cell in MISSING else number(cell) for cell in cells]
+    return None if None in values else np.array(values, dtype=np.float64)

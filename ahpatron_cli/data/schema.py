@@ -1,0 +1,201 @@
+"""How the columns of a table become features and labels: the schema that a model carries."""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections import Counter
+from collections.abc import Callable, Iterable
+from datetime import UTC, datetime, time, timedelta
+from typing import Literal, TypeAlias
+
+import msgspec
+import numpy as np
+
+from ahpatron_cli.core.rows import CsrRows, Floats, Integers, compressed
+from ahpatron_cli.data.csv_text import MISSING, Batch, Values, number
+from ahpatron_cli.data.labels import show
+from ahpatron_cli.data.libsvm.reader import Chunk
+from ahpatron_cli.errors import UserError, bad_data
+
+DENSE_WIDTH, DENSE_SHARE = 4096, 0.1
+"""Rows are made dense first up to this width, if so many values can be nonzero: quicker."""
+
+_EPOCH, _DAY = datetime(1970, 1, 1, tzinfo=UTC), timedelta(days=1)
+_MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:.+)?|[0-9]{2}:[0-9]{2}(:.+)?")
+_BOOLEANS = ("True", "TRUE", "False", "FALSE")
+"""Spellings of pandas and R."""
+_UNKNOWN = -1.0
+"""Stands for a category that no training row had."""
+
+Entries: TypeAlias = list[tuple[Integers, Integers | int, Floats | float]]
+"""Values of rows: which rows, which features, and the values."""
+
+
+class Column(msgspec.Struct, forbid_unknown_fields=True):
+    """How a column of a table becomes features."""
+
+    name: str
+    kind: Literal["number", "category", "date"]
+    categories: list[str] = []
+    """One feature each. Numbers and dates (days since 1970-01-01) are one feature."""
+    indicator: bool = False
+    """Whether one more feature is 1 where the cell is missing."""
+    fill: float = 0.0
+    """The value of missing numbers and dates."""
+
+    @property
+    def features(self) -> list[str]:
+        """The names of its features."""
+        names = [f"{self.name}={category}" for category in self.categories] or [self.name]
+        return [*names, f"{self.name} missing"] if self.indicator else names
+
+    def values(self, values: Values, lines: Integers, path: str) -> Floats:
+        """Numbers, days or numbers of categories, one per row; NaN if missing."""
+        if self.kind == "category":
+            codes = {category: float(i) for i, category in enumerate(self.categories)}
+            return _mapped(texts(values), lambda cell: codes.get(category_name(cell), _UNKNOWN))[0]
+        if not isinstance(values, list):
+            return values
+        found, wrong = _mapped(values, number if self.kind == "number" else days)
+        if wrong is not None:
+            raise mixed(self.name, self.kind, values[wrong], path, int(lines[wrong]))
+        return found
+
+
+class Schema(msgspec.Struct, forbid_unknown_fields=True):
+    """What the columns of a table become; saved with the model that was trained on it."""
+
+    columns: list[Column]
+    label: str
+    labels: dict[str, float]
+    """Names of labels, and the number that stands for each."""
+    missing: str = "indicator"
+    positive: str | None = None
+    """If given, this label is +1 and every other -1."""
+    id: str | None = None
+    dropped: list[str] = []
+
+    @property
+    def features(self) -> list[str]:
+        """The names of all features."""
+        return [name for column in self.columns for name in column.features]
+
+    def label_names(self, labels: Iterable[float | None]) -> list[str | None]:
+        """The names of labels; None for one that stands for several."""
+        names = [[name for name, value in self.labels.items() if value == one] for one in labels]
+        return [same[0] if len(same) == 1 else None for same in names]
+
+    def encode(self, batch: Batch, path: str, odd: Counter[str]) -> Chunk:
+        """The rows of a batch as numbers. Cells that training rows did not have count as `odd`."""
+        count, start = len(batch.lines), 1  # as in LIBSVM text
+        entries: Entries = []
+        for column in self.columns:
+            values = column.values(batch.columns[column.name], batch.lines, path)
+            absent = np.flatnonzero(np.isnan(values))
+            if column.kind == "category":
+                known = np.flatnonzero(values >= 0)
+                entries.append((known, start + values[known].astype(np.int64), 1.0))
+                odd[f"new categories of {column.name}"] += count - len(known) - len(absent)
+            else:
+                filled = np.where(np.isnan(values), column.fill, values) if len(absent) else values
+                entries.append((np.arange(count), start, filled))
+            start += len(column.categories) or 1
+            if column.indicator:
+                entries.append((absent, start, 1.0))
+                start += 1
+            elif len(absent) and self.missing == "refuse":
+                hint = "--missing indicator, zero or mean accepts such cells"
+                line = int(batch.lines[absent[0]])
+                raise bad_data(f"column {column.name!r} has no value here", path, line, hint)
+            elif self.missing == "indicator":
+                odd[f"missing cells of {column.name}"] += len(absent)
+        labels = np.full(count, np.nan)
+        if self.label in batch.columns:
+            names = texts(batch.columns[self.label])
+            labels, wrong = _mapped(names, self._label_value)
+            if wrong is not None:
+                hint = f"the labels are {listed(self.labels)}; ? stands for no label"
+                problem = f"the label {names[wrong]!r} is unknown"
+                raise bad_data(problem, path, int(batch.lines[wrong]), hint)
+        ids = np.array(texts(batch.columns[self.id]), dtype=object) if self.id else None
+        is_dense = start <= DENSE_WIDTH and len(self.columns) >= DENSE_SHARE * start
+        rows = (_dense if is_dense else _sparse)(entries, count, start)
+        return Chunk(labels, compressed(rows), batch.lines, ids)
+
+    def _label_value(self, cell: str) -> float | None:
+        name = label_name(cell)
+        value = 1.0 if self.positive == name else None if self.positive is None else -1.0
+        return self.labels.get(name, value)
+
+
+def texts(values: Values) -> list[str]:
+    """Cells as text, also those of a column that has numbers in this file."""
+    if isinstance(values, list):
+        return values
+    return ["" if value != value else show(value) for value in values.tolist()]
+
+
+def days(cell: str) -> float | None:
+    """A date or time of ISO 8601 in days since 1970-01-01; a time of day is a part of a day."""
+    if not _MOMENT.fullmatch(cell):
+        return None
+    try:
+        if cell[2] == ":":
+            moment = datetime.combine(_EPOCH, time.fromisoformat(cell))
+        else:
+            moment = datetime.fromisoformat(cell)
+    except ValueError:
+        return None
+    return ((moment if moment.tzinfo else moment.replace(tzinfo=UTC)) - _EPOCH) / _DAY
+
+
+def category_name(cell: str) -> str:
+    """A category as text; true and false have one spelling."""
+    return cell.lower() if cell in _BOOLEANS else cell
+
+
+def label_name(cell: str) -> str:
+    """A label as text; numbers have one spelling, 1 for 1.0 and +1."""
+    value = number(cell)
+    return cell if value is None else show(value)
+
+
+def listed(names: Iterable[str], most: int = 8) -> str:
+    """The first few names of many."""
+    names = list(names)
+    return ", ".join(names[:most]) + (", …" if len(names) > most else "")
+
+
+def mixed(name: str, kind: str, cell: str, path: str, line: int) -> UserError:
+    """The error for a cell that is not of its column's kind."""
+    shown, column = repr(cell if len(cell) <= 40 else cell[:40] + "…"), shlex.quote(name)
+    hint = f"correct the cell, or train with --category {column} or --drop {column}"
+    if re.fullmatch(r"[+-]?[0-9]*,[0-9]+", cell):
+        hint = f"write a decimal point; {hint}"
+    return bad_data(f"column {name!r} has {kind} values, and here {shown}", path, line, hint)
+
+
+def _mapped(cells: list[str], read: Callable[[str], float | None]) -> tuple[Floats, int | None]:
+    """What `read` makes of each cell, NaN if missing, and the first cell of which it is None."""
+    found = {cell: np.nan if cell in MISSING else read(cell) for cell in set(cells)}
+    values = [found[cell] for cell in cells]
+    wrong = values.index(None) if None in found.values() else None
+    return np.array(values, dtype=np.float64), wrong
+
+
+def _dense(entries: Entries, count: int, width: int) -> Floats:
+    rows = np.zeros((count, width))
+    for owners, places, values in entries:
+        rows[owners, places] = values
+    return rows
+
+
+def _sparse(entries: Entries, count: int, width: int) -> CsrRows:
+    parts = [np.broadcast_arrays(*entry) for entry in entries]
+    owners, places, values = (np.concatenate(part) for part in zip(*parts, strict=True))
+    order = np.argsort(owners, kind="stable")  # features of a row stay in order
+    order = order[values[order] != 0]
+    indptr = np.append(0, np.cumsum(np.bincount(owners[order], minlength=count)))
+    columns = places[order].astype(np.int32)
+    return CsrRows(indptr, columns, values[order].astype(np.float64), width)

@@ -1,0 +1,409 @@
+"""Tables (CSV, TSV, Parquet, Arrow) as numeric rows with labels and ids.
+
+A reader yields batches of named columns. A `Schema` turns them into rows; it is fixed once, by all
+rows of a file or by the first rows of a pipe, and saved with the model.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+from collections import Counter
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import suppress
+from itertools import chain
+from typing import Protocol
+
+import msgspec
+import numpy as np
+
+from ahpatron_cli.core.rows import Integers
+from ahpatron_cli.core.tally import MAX_CLASSES
+from ahpatron_cli.data.csv_text import MISSING, Batch, CsvReader, Values, delimiter_of, number
+from ahpatron_cli.data.labels import PLAIN_PAIRS, LabelTally, show
+from ahpatron_cli.data.libsvm.reader import Chunk, Scan, Traits
+from ahpatron_cli.data.schema import (
+    Column,
+    Schema,
+    category_name,
+    days,
+    label_name,
+    listed,
+    mixed,
+    texts,
+)
+from ahpatron_cli.data.source import Source, open_source
+from ahpatron_cli.errors import bad_data, one_of, suggestion, usage
+from ahpatron_cli.signals import StreamEnded, watch
+
+MAX_CATEGORIES = 1000
+FEWEST_ROWS = 20
+"""Rows from which on a text column that hardly repeats is refused."""
+WARM_UP = 1000
+"""Rows that fix the schema of a table that cannot be read twice."""
+PANDAS_INDEX = ("", "Unnamed: 0", "__index_level_0__")
+"""Names of the first column where pandas wrote its index."""
+LABEL_NAMES = ("label", "labels", "class", "target", "y", "outcome", "response", "diagnosis")
+
+POLICIES = ("indicator", "zero", "mean", "refuse")
+"""What may become of missing cells."""
+
+
+class Reader(Protocol):
+    """What reads a table: the names of the columns, then batches, once."""
+
+    path: str
+    names: list[str]
+
+    def batches(self, used: Collection[str], text: Collection[str]) -> Iterator[Batch]:
+        """The `used` columns of all rows: numbers if all cells are, unless they are in `text`."""
+
+
+class TableOptions(msgspec.Struct, frozen=True):
+    """The options that belong to tables."""
+
+    label: str | None = None
+    id: str | None = None
+    drop: tuple[str, ...] = ()
+    category: tuple[str, ...] = ()
+    missing: str = "indicator"
+    positive: str | None = None
+    labels: tuple[str, ...] = ()
+    """All of them, for pipes, of which only the first rows are known beforehand."""
+
+    @property
+    def words(self) -> tuple[tuple[str, str], ...]:
+        """Those that are not defaults, each with its text."""
+        single = {"label": self.label, "id": self.id, "positive": self.positive}
+        single["missing"] = self.missing if self.missing != "indicator" else None
+        several = [("drop", name) for name in self.drop]
+        several += [("category", name) for name in self.category]
+        return (*((name, text) for name, text in single.items() if text), *several)
+
+    def check(self, names: list[str], path: str) -> None:
+        """Refuse options that do not fit a table with these columns."""
+        one_of("value of --missing", self.missing, POLICIES)
+        if self.label is None:
+            likely = next((name for name in names if name.lower() in LABEL_NAMES), names[-1])
+            hint = f"name the column of labels, such as --label {shlex.quote(likely)}"
+            raise usage("a table requires --label COLUMN", hint)
+        single = [name for name in (self.label, self.id) if name]
+        for name, count in Counter([*single, *self.drop, *self.category]).items():
+            if name not in names:
+                hint = suggestion(name, names) or f"the columns are {listed(names)}"
+                raise bad_data(f"no column has the name {name!r}", path, 1, hint)
+            if count > 1:
+                raise usage(f"column {name!r} is named twice by --label, --id, --drop, --category")
+
+
+class TableReader:
+    """Iterate over a table once and get its rows in chunks, as `SvmReader` gives those of text.
+
+    Without a schema, one is made first: by all rows, if the source can be read twice, else by the
+    first `warm_up` rows with labels.
+    """
+
+    def __init__(
+        self,
+        source: Source,
+        options: TableOptions,
+        schema: Schema | None = None,
+        max_rows: int | None = None,
+        may_lack_labels: bool = True,
+        warm_up: int = WARM_UP,
+        on_wait: Callable[[int], None] = lambda rows: None,
+    ) -> None:
+        """`on_wait` is called with the number of labelled rows before a warm-up waits for more."""
+        self._source, self._options, self._max_rows = source, options, max_rows
+        self._may_lack_labels = may_lack_labels
+        self._warm_up, self._on_wait = warm_up, on_wait
+        self.traits = Traits(schema=schema)
+        """What was noted so far; with the schema, once it is made."""
+        self.rows_read = self.values_read = self.faults = 0
+        self.stopped = False
+        self._scan: Scan | None = None
+        self._started: tuple[Reader, list[Batch]] | None = None
+
+    @property
+    def scan(self) -> Scan | None:
+        """What was counted in all rows, if they made the schema."""
+        self._start()
+        return self._scan
+
+    def _start(self) -> tuple[Reader, list[Batch]]:
+        """Open the table and make its schema; the batches that were read for it."""
+        if self._started is None:
+            reader = open_reader(self._source)
+            head = [] if self.traits.schema else self._infer(reader)
+            self._started = reader, head
+        return self._started
+
+    def __iter__(self) -> Iterator[Chunk]:
+        with suppress(StreamEnded):
+            reader, head = self._start()
+            odd: Counter[str] = Counter()
+            for batch in _limited(chain(head, self._rest(reader)), self._max_rows):
+                chunk = self.schema.encode(batch, reader.path, odd)
+                unlabelled = np.isnan(chunk.labels)
+                if not self._may_lack_labels and unlabelled.any():
+                    line = int(chunk.lines[np.argmax(unlabelled)])
+                    hint = "rows without labels are predicted in one pass in file order only"
+                    raise bad_data("this row has no label", reader.path, line, hint)
+                self.rows_read += len(chunk.labels)
+                self.values_read += len(chunk.rows.values)
+                yield chunk
+            if found := [f"{what} ({count:,})" for what, count in odd.items() if count]:
+                self.traits.remarks += (f"taken as no value: {listed(found)}",)
+
+    @property
+    def schema(self) -> Schema:
+        """What the columns become."""
+        self._start()
+        assert isinstance(self.traits.schema, Schema)
+        return self.traits.schema
+
+    def _rest(self, reader: Reader) -> Iterator[Batch]:
+        """The columns of the schema, which the table must have."""
+        asked, schema, names = self._options.id, self.schema, reader.names
+        id = asked or (schema.id if schema.id in names else None)
+        self.traits.schema = schema = msgspec.structs.replace(schema, id=id)
+        used = [column.name for column in schema.columns]
+        if lost := [name for name in (*used, *filter(None, [asked])) if name not in names]:
+            problem = f"columns are missing: {listed(lost)}"
+            raise bad_data(problem, reader.path, 1, f"the columns are {listed(names)}")
+        self.traits.max_index = len(schema.features)
+        text = {column.name for column in schema.columns if column.kind != "number"}
+        return reader.batches({*used, schema.label, id or ""}, text | {schema.label, id or ""})
+
+    def _infer(self, reader: Reader) -> list[Batch]:
+        """Make the schema; return the batches of a pipe that were read for it."""
+        options, traits = self._options, self.traits
+        head: list[Batch] = []
+        options.check(reader.names, reader.path)
+        used = set(reader.names) - set(options.drop) - set(unnamed_index(reader.names))
+        text = {name for name in (options.label, options.id, *options.category) if name}
+        if self._source.rereadable:
+            with open_source(self._source.name, KIND) as source:
+                rows = _limited(open_reader(source).batches(used, text), self._max_rows)
+                traits.schema, traits.remarks, self._scan = infer(reader, options, rows, text)
+                self._scan.sha256, self._scan.size = source.sha256(), source.size
+            return []
+        labelled = 0
+        with suppress(StreamEnded):
+            for batch in reader.batches(used, text):
+                head.append(batch)
+                cells = texts(batch.columns[options.label or ""])
+                labelled += sum(cell not in MISSING for cell in cells)
+                if labelled >= self._warm_up:
+                    break
+                if not self._source.ready:
+                    self._on_wait(labelled)
+        if not head and watch.ended_by:
+            raise StreamEnded
+        traits.schema, traits.remarks, _ = infer(reader, options, head, text)
+        return head
+
+
+KIND = "a table"
+ARROW_SUFFIXES = (".parquet", ".arrow", ".feather")
+TABLE_SUFFIXES = (".csv", ".tsv", *ARROW_SUFFIXES)
+
+
+def is_table(source: Source, options: TableOptions) -> bool:
+    """Whether a source is to be read as a table, before anything was read of it."""
+    name = source.name.lower().removesuffix(".gz").removesuffix(".bz2").removesuffix(".xz")
+    return (
+        options.label is not None or name.endswith(TABLE_SUFFIXES) or looks_like_table(source.head)
+    )
+
+
+def looks_like_table(head: bytes) -> bool:
+    """Whether these first bytes are those of a Parquet or Arrow file, or of a header."""
+    if head.startswith((b"PAR1", b"ARROW1")):
+        return True
+    line = head.decode("utf-8", "replace").partition("\n")[0].removeprefix("\ufeff").strip()
+    if not line or line[0] in "#<{[@%|" or re.search(r"(^|\s)[0-9]+:", line):
+        return False
+    return delimiter_of(line) in line and number(line.split()[0]) is None
+
+
+def open_reader(source: Source) -> Reader:
+    """The reader of a table, by its first bytes or its name."""
+    is_arrow = source.head.startswith((b"PAR1", b"ARROW1"))
+    if is_arrow or source.name.lower().endswith(ARROW_SUFFIXES):
+        if source.is_stdin:
+            hint = "save it to a file, or write CSV"
+            raise bad_data("Parquet and Arrow are not read from a pipe", source.name, hint=hint)
+        from ahpatron_cli.data.arrow import ArrowReader
+
+        return ArrowReader(source.name)
+    return CsvReader(source.read1, source.name)
+
+
+def _limited(batches: Iterable[Batch], rows: int | None) -> Iterator[Batch]:
+    """The first rows of batches."""
+    for lines, columns in batches:
+        if rows is not None and len(lines) >= rows:
+            yield Batch(lines[:rows], {name: values[:rows] for name, values in columns.items()})
+            return
+        rows = None if rows is None else rows - len(lines)
+        yield Batch(lines, columns)
+
+
+def unnamed_index(names: list[str]) -> list[str]:
+    """The column that pandas wrote for its index, if there is one."""
+    return [name for name in names[:1] if name in PANDAS_INDEX]
+
+
+class _Seen:
+    """What was seen of a column: how many numbers, dates, texts and missing cells."""
+
+    def __init__(self, name: str, is_category: bool) -> None:
+        self.name, self._is_category = name, is_category
+        self.counts: Counter[str] = Counter()
+        self.first: dict[str, tuple[int, str]] = {}
+        """Line and text of the first cell of each kind."""
+        self.texts: set[str] = set()
+        """Different texts; no more are added than there may be categories."""
+        self._sum = 0.0
+
+    def add(self, values: Values, lines: Integers) -> None:
+        """Look at the cells of a batch."""
+        if not isinstance(values, list) and not self._is_category:
+            present = values[~np.isnan(values)]
+            self.counts.update(number=len(present), missing=len(values) - len(present))
+            self._sum += float(present.sum())
+            if len(present):
+                self.first.setdefault("number", (int(lines[0]), show(present[0])))
+            return
+        cells = texts(values)
+        for cell, count in Counter(cells).items():
+            kind, value = self._kind(cell)
+            if kind not in self.first:
+                self.first[kind] = int(lines[cells.index(cell)]), cell
+            self.counts[kind] += count
+            self._sum += count * value
+            if kind == "text" and len(self.texts) <= MAX_CATEGORIES:
+                self.texts.add(category_name(cell))
+
+    def _kind(self, cell: str) -> tuple[str, float]:
+        if cell in MISSING or self._is_category:
+            return ("missing" if cell in MISSING else "text"), 0.0
+        for kind, read in (("number", number), ("date", days)):
+            if (value := read(cell)) is not None:
+                return kind, value
+        return "text", 0.0
+
+    def column(self, missing: str, path: str) -> Column | None:
+        """What the column becomes; None if all cells are missing."""
+        kinds = [kind for kind, count in self.counts.most_common() if count and kind != "missing"]
+        if not kinds:
+            return None
+        if len(kinds) > 1:
+            line, cell = self.first[kinds[-1]]
+            raise mixed(self.name, kinds[0], cell, path, line)
+        indicator = missing == "indicator" and self.counts["missing"] > 0
+        rows = self.counts[kinds[0]]
+        if kinds[0] == "text":
+            self._check_categories(rows, path)
+            return Column(self.name, "category", sorted(self.texts), indicator)
+        # the date 0 would be far from all others
+        uses_mean = missing == "mean" or (missing == "indicator" and kinds[0] == "date")
+        fill = self._sum / rows if uses_mean else 0.0
+        return Column(self.name, "date" if kinds[0] == "date" else "number", [], indicator, fill)
+
+    def _check_categories(self, rows: int, path: str) -> None:
+        different, name = len(self.texts), shlex.quote(self.name)
+        repeats = self._is_category or rows < FEWEST_ROWS or 2 * different <= rows
+        if different > MAX_CATEGORIES or not repeats:
+            many = f"more than {MAX_CATEGORIES:,}" if different > MAX_CATEGORIES else different
+            problem = f"column {self.name!r} has {many} different texts in {rows:,} rows"
+            hint = f"leave it out with --drop {name}, or with --id {name} if it identifies rows"
+            raise bad_data(problem, path, self.first["text"][0], hint)
+
+
+def infer(
+    reader: Reader, options: TableOptions, batches: Iterable[Batch], text: set[str]
+) -> tuple[Schema, tuple[str, ...], Scan]:
+    """The schema of a table by these rows, notes on it, and what was counted.
+
+    Columns that turn out to be text are added to `text`.
+    """
+    label, index = options.label or "", unnamed_index(reader.names)
+    others = {label, options.id, *options.drop, *index}
+    seen = [_Seen(name, name in options.category) for name in reader.names if name not in others]
+    positive = None if options.positive is None else label_name(options.positive)
+    labels: Counter[str] = Counter()
+    scan = Scan(LabelTally())
+    for batch in batches:
+        for one in seen:
+            one.add(batch.columns[one.name], batch.lines)
+            if one.counts["text"] or one.counts["date"]:
+                text.add(one.name)
+        for cell, count in Counter(texts(batch.columns[label])).items():
+            name = label_name(cell)
+            if cell in MISSING:
+                scan.unlabelled += count
+                continue
+            scan.rows += count
+            if name in labels or name == positive or len(labels) <= MAX_CLASSES:
+                labels[name] += count
+    for name in map(label_name, options.labels):
+        labels[name] += 0
+    if not scan.rows:
+        raise bad_data("there are no rows with a label", reader.path, 1)
+    found = {one.name: one.column(options.missing, reader.path) for one in seen}
+    columns = [column for column in found.values() if column]
+    if not columns:
+        raise bad_data("no column is left for the features", reader.path, 1)
+    empty = [name for name, column in found.items() if column is None]
+    numbers, notes = _label_numbers(labels, options, reader.path)
+    categories = [f"{one.name} ({len(one.categories)})" for one in columns if one.categories]
+    gaps = [f"{one.name} ({one.counts['missing']:,})" for one in seen if one.counts["missing"]]
+    become = {"indicator": "0, with an indicator feature", "mean": "the mean"}
+    for note, names in (
+        ("the unnamed first column is left out", [repr(name) for name in index]),
+        ("columns without values are left out", empty),
+        ("one feature per category", categories),
+        (f"missing values become {become.get(options.missing, 0)}", gaps),
+    ):
+        notes += [f"{note}: {listed(names)}"] if names else []
+    dropped = [*options.drop, *index, *empty]
+    schema = Schema(columns, label, numbers, options.missing, positive, options.id, dropped)
+    for name, count in labels.items():
+        scan.labels.count(numbers.get(name, -1.0), count)
+    return schema, tuple(notes), scan
+
+
+def _label_numbers(
+    labels: Counter[str], options: TableOptions, path: str
+) -> tuple[dict[str, float], list[str]]:
+    """The number that stands for each label, and a note if it is not the label itself."""
+    if options.positive is not None:
+        positive = label_name(options.positive)
+        if positive not in labels:
+            hint = suggestion(positive, labels) or f"the labels are {listed(sorted(labels))}"
+            raise bad_data(f"no row has the label {positive!r}", path, hint=hint)
+        few = labels if len(labels) <= MAX_CLASSES else [positive]
+        numbers = {name: 1.0 if name == positive else -1.0 for name in sorted(few)}
+        return numbers, [f"label {positive} is +1, every other label -1"]
+    if len(labels) > MAX_CLASSES:
+        problem = f"column {options.label!r} has more than {MAX_CLASSES:,} different labels"
+        raise bad_data(problem, path, hint="--positive VALUE runs one label against all others")
+    values = {name: number(name) for name in labels}
+    numeric = {name: value for name, value in values.items() if value is not None}
+    if len(numeric) == len(labels):
+        ordered = sorted(numeric, key=numeric.__getitem__)
+        if len(ordered) != 2 or tuple(sorted(numeric.values())) in PLAIN_PAIRS:
+            return {name: numeric[name] for name in ordered}, []
+    elif len(labels) == 2:  # the rarer is positive, the later in the alphabet if they are equal
+        ordered = sorted(labels, key=lambda name: (-labels[name], name))
+    elif len(labels) == 1:
+        problem = f"all rows have the same label, {next(iter(labels))}: there is nothing to learn"
+        raise bad_data(problem, path)
+    else:
+        ordered = sorted(labels)
+        return {name: float(i) for i, name in enumerate(ordered)}, []
+    rarer = f", the rarer ({100 * labels[ordered[1]] / labels.total():.3g} %)" * (not numeric)
+    note = f"label {ordered[0]} is -1, {ordered[1]} is +1{rarer}; --positive chooses another"
+    return {ordered[0]: -1.0, ordered[1]: 1.0}, [note]

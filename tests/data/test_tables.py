@@ -1,0 +1,501 @@
+"""Tables: what the cells of CSV, Parquet and Arrow files become, and what is refused, where."""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from collections.abc import Callable
+from datetime import date, datetime, time
+from io import BytesIO
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+import pandas as pd
+import pyarrow as pa
+import pyarrow.feather
+import pyarrow.parquet
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ahpatron_cli.data import csv_text
+from ahpatron_cli.data.arrow import ArrowReader
+from ahpatron_cli.data.csv_text import CsvReader
+from ahpatron_cli.data.libsvm.reader import Chunk
+from ahpatron_cli.data.schema import Schema
+from ahpatron_cli.data.source import Source, open_source
+from ahpatron_cli.data.tables import KIND, TableOptions, TableReader
+from ahpatron_cli.errors import ExitCode, UserError
+
+
+def source(text: str | bytes, name: str = "d.csv") -> Source:
+    data = text.encode() if isinstance(text, str) else text
+    return Source(BytesIO(data), name, closes=True, kind=KIND)
+
+
+def table(text: str | bytes, schema: Schema | None = None, **options: Any) -> Table:
+    """A table that cannot be read twice, and whose warm-up is all of it."""
+    rows = options.pop("warm_up", 10**9)
+    return Table(source(text), TableOptions(**{"label": "y", **options}), schema, None, True, rows)
+
+
+class Table(TableReader):
+    """A table that is read at once."""
+
+    def __init__(self, *arguments: Any) -> None:
+        super().__init__(*arguments)
+        self.chunk = Chunk.concatenate(list(self))
+        self.notes = self.traits.remarks
+
+    @property
+    def made(self) -> Schema:
+        assert self.schema is not None
+        return self.schema
+
+    @property
+    def labels(self) -> list[float]:
+        return self.chunk.labels.tolist()
+
+    @property
+    def ids(self) -> list[str]:
+        assert self.chunk.ids is not None
+        return self.chunk.ids.tolist()
+
+    @property
+    def rows(self) -> list[list[float]]:
+        """Without the empty column 0."""
+        return self.chunk.rows.dense()[:, 1:].tolist()
+
+
+def features(text: str | bytes, **options: Any) -> list[list[float]]:
+    return table(text, **options).rows
+
+
+def refusal(work: Callable[[], object]) -> tuple[int | None, str]:
+    """The line and all text of an error in the data."""
+    with pytest.raises(UserError) as caught:
+        work()
+    assert caught.value.code is ExitCode.BAD_DATA
+    place = caught.value.place
+    assert place is not None
+    return place.line, f"{caught.value.problem}; {caught.value.hint}"
+
+
+# Cells --------------------------------------------------------------------------------------------
+
+
+def test_each_kind_of_column() -> None:
+    text = (
+        "n,when,clock,job,flag,y\n"
+        "1.5,1970-01-02,12:00,boss,true,0\n"
+        "-2,1970-01-03T06:00:00Z,06:00:00,clerk,false,1\n"
+        ".5,1970-01-01 00:00:00+01:00,00:00,boss,true,1\n"
+    )
+    found = table(text)
+    assert found.made.features == [
+        *("n", "when", "clock", "job=boss", "job=clerk", "flag=false", "flag=true")
+    ]
+    assert found.rows == [
+        [1.5, 1, 0.5, 1, 0, 0, 1],
+        [-2, 2.25, 0.25, 0, 1, 1, 0],
+        [0.5, -1 / 24, 0, 1, 0, 0, 1],
+    ]
+    assert table(text).labels == [0, 1, 1]
+
+
+def test_named_columns_are_dropped_categories_or_ids() -> None:
+    text = "id,month,zip,a,y\nk1,3,01234,7,0\nk2,12,99999,8,1\nk3,3,01234,9,1\n"
+    found = table(text, id="id", drop=("a",), category=("month", "zip"))
+    assert found.made.features == ["month=12", "month=3", "zip=01234", "zip=99999"]
+    assert found.made.dropped == ["a"]
+    assert found.rows == [[0, 1, 1, 0], [1, 0, 0, 1], [0, 1, 1, 0]]
+    assert found.ids == ["k1", "k2", "k3"]
+
+
+@pytest.mark.parametrize("cell", ["", "NA", "N/A", "n/a", "null", "?", " "])
+@pytest.mark.parametrize(
+    ("missing", "names", "row"),
+    [
+        ("indicator", ["a", "a missing", "b=x", "b missing"], [0, 1, 0, 1]),
+        ("zero", ["a", "b=x"], [0, 0]),
+        ("mean", ["a", "b=x"], [3, 0]),
+    ],
+)
+def test_missing_cells(cell: str, missing: str, names: list[str], row: list[float]) -> None:
+    text = f"a,b,y\n2,x,0\n{cell},{cell},1\n4,x,1\n"
+    found = table(text, missing=missing)
+    assert found.made.features == names
+    assert found.rows[1] == row
+    assert any("missing" in note and "a (1), b (1)" in note for note in found.notes)
+    line, error = refusal(lambda: table(text, missing="refuse"))
+    assert line == 3
+    assert "'a'" in error
+    assert "--missing" in error
+
+
+def test_missing_dates_are_the_mean_date_beside_an_indicator() -> None:
+    text = "d,y\n1970-01-03,0\n,1\n1970-01-05,1\n"
+    assert features(text) == [[2, 0], [3, 1], [4, 0]]
+    assert features(text, missing="zero") == [[2], [0], [4]]
+
+
+def test_rows_may_have_no_label() -> None:
+    assert table("a,y\n1,no\n2,?\n3,yes\n4,\n").labels == pytest.approx(
+        [-1, np.nan, 1, np.nan], nan_ok=True
+    )
+
+
+@pytest.mark.parametrize(
+    ("labels", "numbers"),
+    [
+        (["no", "no", "yes"], [-1, -1, 1]),
+        (["yes", "yes", "no"], [-1, -1, 1]),  # the rarer is positive
+        (["b", "a"], [1, -1]),  # equal: the later in the alphabet
+        (["0", "1"], [0, 1]),
+        (["1.0", "-1"], [1, -1]),
+        (["2", "1", "2.0"], [1, -1, 1]),
+        (["c", "a", "b"], [2, 0, 1]),
+        (["30", "10", "20"], [30, 10, 20]),
+    ],
+)
+def test_labels(labels: list[str], numbers: list[float]) -> None:
+    found = table("a,y\n" + "".join(f"1,{label}\n" for label in labels))
+    assert found.labels == numbers
+    differs = set(labels) & {"no", "b", "1.0", "2"} and "c" not in labels and "1.0" not in labels
+    assert bool(differs) == bool([note for note in found.notes if "+1" in note])
+
+
+def test_the_positive_label_is_chosen_by_name() -> None:
+    text = "a,y\n" + "".join(f"1,{i}\n" for i in range(3000))
+    found = table(text, positive="2999.0")
+    assert found.labels == [-1.0] * 2999 + [1.0]
+    assert found.made.positive == "2999"
+    assert "no row has" in refusal(lambda: table("a,y\n1,x\n2,z\n", positive="w"))[1]
+
+
+def test_wide_tables_are_sparse() -> None:
+    text = "n,c,y\n" + "".join(f"{i % 2},v{i % 100},{i % 2}\n" for i in range(300))
+    found = table(text)
+    assert found.chunk.rows.is_legal()
+    assert np.array(found.rows).shape == (300, 101)
+    assert np.sum(found.rows) == 450
+
+
+def test_the_index_of_pandas_is_left_out() -> None:
+    frame = pd.DataFrame({"a": [1.5, 2.5], "y": ["u", "v"]})
+    for text in (frame.to_csv(), "Unnamed: 0,a,y\n0,1.5,u\n1,2.5,v\n"):
+        found = table(text)
+        assert found.made.features == ["a"]
+        assert len(found.made.dropped) == 1
+        assert any("unnamed" in note for note in found.notes)
+
+
+def test_empty_columns_are_left_out() -> None:
+    found = table("a,e,y\n1,,0\n2,NA,1\n")
+    assert (found.made.features, found.made.dropped) == (["a"], ["e"])
+
+
+# New data -----------------------------------------------------------------------------------------
+
+
+def trained() -> Schema:
+    text = "id,a,job,d,y\nk1,1,boss,2020-01-01,no\nk2,,clerk,2020-01-03,no\nk3,3,boss,,yes\n"
+    return table(text, id="id", missing="mean").made
+
+
+def test_a_schema_survives_json_and_reads_new_data() -> None:
+    schema = msgspec.json.decode(msgspec.json.encode(trained()), type=Schema)
+    assert schema == trained()
+    found = table("extra,d,job,id,a\n9,2020-01-02,pilot,k9,?\n", schema)
+    day = (date(2020, 1, 2) - date(1970, 1, 1)).days
+    assert found.rows == [[2, 0, 0, day]]
+    assert (found.ids, found.chunk.lines.tolist(), np.isnan(found.labels).all()) == (
+        ["k9"],
+        [2],
+        True,
+    )
+    assert any("job (1)" in note for note in found.notes)
+
+
+def test_new_data_must_have_the_columns_and_their_kinds() -> None:
+    line, error = refusal(lambda: table("id,a\nk,1\n", trained()))
+    assert "job, d" in error
+    line, error = refusal(lambda: table("id,a,job,d\nk,1,boss,\nk,x,boss,\n", trained()))
+    assert line == 3
+    assert "'a'" in error
+    line, error = refusal(lambda: table("id,a,job,d,y\nk,1,boss,,maybe\n", trained()))
+    assert line == 2
+    assert "no, yes" in error
+
+
+def test_a_missing_cell_of_a_column_without_indicator_is_counted() -> None:
+    schema = table("a,y\n1,0\n2,1\n").made
+    found = table("a,y\n,0\n", schema)
+    assert found.rows == [[0]]
+    assert any("missing cells of a (1)" in note for note in found.notes)
+
+
+# Refusals -----------------------------------------------------------------------------------------
+
+NAMES = "".join(f"name{i},{i},{i % 2}\n" for i in range(30))
+
+
+@pytest.mark.parametrize(
+    ("text", "line", "named"),
+    [
+        ("name,a,y\n" + NAMES, 2, "--drop name"),
+        ("t,y\n" + "".join(f"t{i % 1500},{i % 2}\n" for i in range(9000)), 2, "--drop t"),
+        ("a,y\n1,0\n2,1\nx,1\n", 4, "--category a"),
+        ("a,y\nx,0\nx,1\n2,1\n", 4, "--category a"),
+        ("a,y\n1,0\n2,1\ninf,1\n", 4, "inf"),
+        ("a,y\n1,0\n2,1\n1_0,1\n", 4, "1_0"),
+        ("a;y\n1;0\n2;1\n1,5;1\n", 4, "decimal point"),
+        ("d,y\n2020-01-01,0\n2020-02-01,1\n2020-02-31,1\n", 4, "2020-02-31"),
+        ("a,y\n", 1, "no rows"),
+        ("a,y\n1,\n", 1, "label"),
+        ("a,y\n1,x\n2,x\n", None, "same label"),
+        ("y\n1\n0\n", 1, "no column is left"),
+        ("", 1, "header"),
+        ("\n1,2\n", 1, "header"),
+        ("5.1,3.5,setosa\n4.9,3,setosa\n", 1, "c1,c2,c3"),
+        ("5,3,1\n4,3,2\n", 1, "c1,c2,c3"),
+        ("a,a,y\n1,2,0\n", 1, "'a'"),
+        ("a,y\n1,0\n1,2,3\n", 3, "3 cells"),
+        ("a,b,y\n1,0\n", 2, "2 cells"),
+        ("a,b,y\n1,0\n2,3,1,1\n", 2, "2 cells"),  # as many cells in all as two rows should have
+        ('a,y\n1,0\n"2,1\n3,1\n', 3, "quote"),
+        ('a,y\n1,0\n"2"x,1\n3,1\n', 3, "quote"),
+        ("a,y\r1,0\r2,1\r", 1, "tr '"),
+        ("a,y\n1,0\n2\0,1\n", 3, "NUL"),
+        ("a,y\n1,0\n2\xff,1\n".encode("latin-1"), 3, "iconv"),
+        ("a,y\n1,0\n".encode("utf-16"), 1, "iconv -f UTF-16"),
+    ],
+)  # fmt: skip
+def test_refused(text: str | bytes, line: int | None, named: str) -> None:
+    place, error = refusal(lambda: table(text))
+    assert place == line
+    assert named in error
+
+
+@pytest.mark.parametrize(
+    ("options", "code", "named"),
+    [
+        ({"label": None}, ExitCode.USAGE, "--label y"),
+        ({"label": "yy"}, ExitCode.BAD_DATA, "y"),
+        ({"drop": ("b",)}, ExitCode.BAD_DATA, "a, y"),
+        ({"drop": ("y",)}, ExitCode.USAGE, "'y'"),
+        ({"drop": ("a",), "category": ("a",)}, ExitCode.USAGE, "'a'"),
+    ],
+)
+def test_options_must_fit(options: dict[str, Any], code: ExitCode, named: str) -> None:
+    with pytest.raises(UserError) as caught:
+        table("a,y\n1,0\n", **options)
+    assert caught.value.code is code
+    assert named in f"{caught.value.problem} {caught.value.hint}"
+
+
+def test_a_line_without_end_is_refused_in_bounded_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv_text, "MAX_LINE", 1 << 21)
+    asked = 0
+
+    def read(size: int) -> bytes:
+        nonlocal asked
+        asked += size
+        return b"x" * size
+
+    assert refusal(lambda: CsvReader(read, "d.csv"))[0] == 1
+    assert asked < 1 << 23
+
+
+# How text is read ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "a,job,y\n1,x,0\n2,z,1\n",
+        "\ufeffa,job,y\n1,x,0\n2,z,1\n",
+        "a,job,y\r\n1,x,0\r\n2,z,1\r\n",
+        "a;job;y\n1;x;0\n2;z;1",
+        "a\tjob\ty\n1\tx\t0\n2\tz\t1\n",
+        "a|job|y\n1|x|0\n2|z|1\n",
+        "a, job, y\n1, x, 0\n2 ,z ,1 \n",
+        '"a","job","y"\n"1","x","0"\n2,"z",1\n',
+        "a,job,y\n\n1,x,0\n\n2,z,1\n\n",
+    ],
+)
+@pytest.mark.parametrize("size", [1, 3, 1 << 20])
+def test_spellings_of_the_same_table(text: str, size: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv_text, "PIECE", size)
+    found = table(text)
+    assert found.rows == [[1, 1, 0], [2, 0, 1]]
+    assert found.labels == [0, 1]
+
+
+def test_quoted_cells_may_hold_anything_and_lines_are_counted() -> None:
+    text = 'a,"the\njob",y\n1,"x, ""or""\ny",0\n2,"ü",1\n3,"ü",1\n'
+    found = table(text)
+    assert found.made.features == ["a", 'the\njob=x, "or"\ny', "the\njob=ü"]
+    assert found.chunk.lines.tolist() == [3, 5, 6]
+
+
+@given(
+    st.lists(
+        st.tuples(
+            st.floats(allow_nan=False, allow_infinity=False).map(repr)
+            | st.integers(-(10**20), 10**20).map(str)
+            | st.decimals(-1000, 1000, places=6).map(str),
+            st.sampled_from(["x", "ö", "a b", 'q"q', "k,k", "l\nl"]),
+        ),
+        min_size=1,
+    ),
+    st.integers(1, 60),
+    st.booleans(),
+)
+def test_numbers_are_read_as_python_does_wherever_pieces_end(
+    cells: list[tuple[str, str]], size: int, quotes: bool
+) -> None:
+    frame = pd.DataFrame(cells, columns=["a", "c"], dtype=object)
+    if not quotes:
+        frame["c"] = "plain"
+    data = BytesIO(frame.to_csv(index=False).encode())
+    rows = CsvReader(lambda _: data.read(size), "d.csv")
+    numbers: list[float] = []
+    texts: list[str] = []
+    for batch in rows.batches(["a", "c"], ["c"]):
+        numbers += np.asarray(batch.columns["a"], dtype=float).tolist()
+        texts += batch.columns["c"]
+    assert numbers == [float(cell) for cell, _ in cells]
+    assert texts == frame["c"].tolist()
+
+
+def test_rows_are_yielded_as_soon_as_they_have_arrived() -> None:
+    receive, send = os.pipe()
+    schema = table("a,c,y\n1,x,0\n2,z,1\n").made
+
+    def read(size: int) -> bytes:
+        return os.read(receive, size)
+
+    os.write(send, b"a,c,y\n")
+    rows = CsvReader(read, "<stdin>").batches({"a", "c", "y"}, {"c"})
+    for text, lines in [
+        (b"1,x,0\n2,", [2]),  # the second record is not complete
+        (b'x,1\n3,"x\n', [3]),
+        (b'",1\n', [4]),
+    ]:
+        os.write(send, text)
+        assert schema.encode(next(rows), "d.csv", Counter()).lines.tolist() == lines
+    os.write(send, b"4,x,1")
+    os.close(send)
+    assert next(rows).lines.tolist() == [6]
+    assert next(rows, None) is None
+    os.close(receive)
+
+
+def test_a_pipe_fixes_its_schema_by_the_first_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(csv_text, "PIECE", 100)
+    text = "a,c,y\n" + "1,x,0\n2,z,1\n" * 1000
+    assert table(text, warm_up=1000).rows == table(text).rows
+    late = table(text + "3,late,1\n", warm_up=1000)
+    assert late.rows[-1] == [3, 0, 0]
+    assert any("new categories of c (1)" in note for note in late.notes)
+    assert table(text + "3,late,1\n").made.features == ["a", "c=late", "c=x", "c=z"]
+    assert refusal(lambda: table(text + "oops,x,1\n", warm_up=1000))[0] == 2002
+
+
+def test_all_rows_of_a_file_fix_its_schema_and_are_counted(tmp_path: Path) -> None:
+    path = tmp_path / "d.csv"
+    path.write_text("a,c,y\n" + "1,x,0\n2,z,1\n" * 1000 + "3,late,?\n")
+    found = opened(str(path))
+    assert found.made.features == ["a", "c=late", "c=x", "c=z"]
+    assert found.scan is not None
+    assert (found.scan.rows, found.scan.unlabelled) == (2000, 1)
+    assert found.scan.labels.counts == {0: 1000, 1: 1000}
+    short = opened(str(path), max_rows=7)
+    assert (len(short.rows), short.made.features[-1]) == (7, "c=z")
+
+
+# Parquet, Arrow, Feather --------------------------------------------------------------------------
+
+
+def opened(path: str, max_rows: int | None = None, **options: Any) -> Table:
+    with open_source(path, KIND) as file:
+        return Table(file, TableOptions(**{"label": "y", **options}), None, max_rows)
+
+
+def content() -> pa.Table:
+    return pa.table(
+        {
+            "n": pa.array([1.5, None, 3.0]),
+            "i": pa.array([1, 2, None], pa.int64()),
+            "job": pa.array(["boss", None, "clerk"]),
+            "kind": pa.array(["u", "v", "u"]).dictionary_encode(),
+            "flag": pa.array([True, False, None]),
+            "day": pa.array([date(1970, 1, 2), None, date(1970, 1, 4)]),
+            "at": pa.array([datetime(1970, 1, 1, 12), None, datetime(1970, 1, 2)]),
+            "clock": pa.array([time(6), time(12), time(18)]),
+            "y": pa.array(["no", "no", "yes"]),
+        }
+    )
+
+
+def write(path: Path, rows: pa.Table) -> str:
+    if path.suffix == ".parquet":
+        pa.parquet.write_table(rows, path, row_group_size=2)
+    elif path.suffix == ".feather":
+        pa.feather.write_feather(rows, str(path))
+    else:
+        with pa.OSFile(str(path), "wb") as sink, pa.ipc.new_stream(sink, rows.schema) as writer:
+            writer.write_table(rows)
+    return str(path)
+
+
+@pytest.mark.parametrize("name", ["d.parquet", "d.arrow", "d.feather", "d.csv"])
+def test_files_of_every_format_give_the_same_rows(name: str, tmp_path: Path) -> None:
+    path = str(tmp_path / name)
+    if name == "d.csv":
+        content().to_pandas().to_csv(path, index=False)
+    else:
+        write(tmp_path / name, content())
+    found = opened(path, missing="zero")
+    assert found.made.features == [
+        *("n", "i", "job=boss", "job=clerk", "kind=u", "kind=v"),
+        *("flag=false", "flag=true", "day", "at", "clock"),
+    ]
+    assert found.rows == [
+        [1.5, 1, 1, 0, 1, 0, 0, 1, 1, 0.5, 0.25],
+        [0, 2, 0, 0, 0, 1, 1, 0, 0, 0, 0.5],
+        [3, 0, 0, 1, 1, 0, 0, 0, 3, 1, 0.75],
+    ]
+    assert found.labels == [-1, -1, 1]
+
+
+def test_arrow_columns_that_are_not_numbers_or_text_are_refused(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "d.parquet", pa.table({"a": [[1], [2]], "b": [1.0, np.inf], "y": [0, 1]})
+    )
+    assert "--drop a" in refusal(lambda: opened(path))[1]
+    assert "'b'" in refusal(lambda: opened(path, drop=("a",)))[1]
+    (tmp_path / "bad.parquet").write_bytes(b"PAR1 and nothing else")
+    assert "damaged" in refusal(lambda: ArrowReader(str(tmp_path / "bad.parquet")))[1]
+    with pytest.raises(UserError) as caught:
+        ArrowReader(str(tmp_path / "none.parquet"))
+    assert caught.value.code is ExitCode.NO_INPUT
+
+
+def test_without_pyarrow_the_hint_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
+    with pytest.raises(UserError) as caught:
+        ArrowReader("d.parquet")
+    assert "pip install 'ahpatron-cli[arrow]'" in str(caught.value.hint)
+
+
+def test_labels_and_categories_may_be_numbers_in_parquet(tmp_path: Path) -> None:
+    path = write(
+        tmp_path / "d.parquet", pa.table({"m": [3, 12, 3], "id": [7, 8, 9], "y": [1, 2, 2]})
+    )
+    found = opened(path, id="id", category=("m",))
+    assert found.made.features == ["m=12", "m=3"]
+    assert (found.labels, found.ids) == ([-1, 1, 1], ["7", "8", "9"])

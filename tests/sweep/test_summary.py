@@ -136,7 +136,8 @@ def test_a_setting_with_fewer_orders_is_not_the_best() -> None:
         ),
         ([{"budget": 8, "radius": 2.5}, {"budget": 9, "radius": 2.7}], "budget=8"),  # it follows
         ([{"radius": math.inf}, {"radius": "keep"}], "radius=inf"),
-        ([{"step": 0.0031622776601683794}, {"step": 0.01}], "step=10^-1/√T"),  # T = 1,000
+        ([{"step": 0.0031622776601683794}, {"step": 0.01}], "step=0.00316228"),  # no guess
+        ([{"step": 0.2236}, {"step": 0.01}, {"step": 1.0}], "step=0.01"),
         ([{"step": 0.50001}, {"step": 0.50002}], "step=0.50001"),  # three digits are not enough
         ([{"rescale": "keep"}, {"rescale": 0.5}], "rescale=0.5"),
         ([{"epsilon": 0.7}, {"epsilon": 0.5}], "epsilon=0.5"),
@@ -148,20 +149,22 @@ def test_the_label_is_what_varies(params: Sequence[Mapping[str, Any]], label: st
     assert findings.settings[0].label == label
 
 
-def test_labels_tell_where_a_value_comes_from() -> None:
+def test_values_are_shown_as_they_were_written() -> None:
     """Steps that follow from T, and the σ that was left to the data."""
     step = 10 / math.sqrt(30_000)
     findings = sweeps.find(
         [
-            sweeps.trial("nogd", {"step": step, "sigma": 0.4375}, auto_sigma=0.4375),
-            sweeps.trial("nogd", {"step": step, "sigma": 2.0}, auto_sigma=0.4375),
-            sweeps.trial("nogd", {"step": 0.01, "sigma": 2.0}, auto_sigma=0.4375),
+            sweeps.trial(
+                "nogd", {"step": step, "sigma": 0.4375}, texts={"step": "10^1/√T", "sigma": "auto"}
+            ),
+            sweeps.trial("nogd", {"step": step, "sigma": 2.0}, texts={"step": "10^1/√T"}),
+            sweeps.trial("nogd", {"step": 0.2236, "sigma": 2.0}),
         ]
     )
     assert [one.label for one in findings.datasets[0].settings] == [
         "sigma=auto (0.438), step=10^1/√T",
-        "sigma=2, step=0.01",
         "sigma=2, step=10^1/√T",
+        "sigma=2, step=0.2236",
     ]
 
 

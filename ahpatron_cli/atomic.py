@@ -101,6 +101,20 @@ class Output:
 
 
 @contextmanager
+def open_at(path: str | Path, size: int) -> Iterator[Output]:
+    """Continue a file after its first `size` bytes; what is written stays, whatever happens."""
+    target = Path(path)
+    with _blaming(target, creating=True):
+        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT, 0o666)
+        os.ftruncate(descriptor, size)
+        os.lseek(descriptor, size, os.SEEK_SET)
+    try:
+        yield Output(descriptor, target)
+    finally:
+        os.close(descriptor)
+
+
+@contextmanager
 def open_atomically(path: str | Path, *, trial: bool = False) -> Iterator[Output]:
     """Write a file piece by piece; it gets its name only if the block ends without an exception.
 

@@ -79,7 +79,7 @@ def _again(dataset: Dataset, facts: Facts) -> Iterable[tuple[Rows, Floats]]:
     with open_source(dataset.name) as source:  # in memory that does not grow
         again = stream(source, dataset.preparation)
         for batch in again.batches():
-            yield batch.rows, batch.labels
+            yield from ((part.rows, part.labels) for labelled, part in batch.runs() if labelled)
         if again.facts().sha256 != facts.sha256:
             raise changed(dataset.name)
 

@@ -27,6 +27,7 @@ class ExitCode(IntEnum):
     CANNOT_CREATE = 73
     IO_ERROR = 74
     LOCKED = 75
+    HUNG_UP = 129
     INTERRUPTED = 130
     TERMINATED = 143
 

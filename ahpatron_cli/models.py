@@ -23,7 +23,7 @@ import numpy as np
 
 from ahpatron_cli import __version__
 from ahpatron_cli.atomic import is_device, write_atomically
-from ahpatron_cli.core import ALGORITHM, KERNELS, REGISTRY, find_learner, learner_source
+from ahpatron_cli.core import ALGORITHM, BLOCK, KERNELS, REGISTRY, find_learner, learner_source
 from ahpatron_cli.core.errors import NumericalError, ParameterError, StateError
 from ahpatron_cli.core.learners import GUIDE
 from ahpatron_cli.core.multiclass import MAX_CLASSES
@@ -35,6 +35,7 @@ from ahpatron_cli.data.source import similar_name
 from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data, usage
 from ahpatron_cli.records import ParamValue, plain_params
 from ahpatron_cli.runner import Observer, Pass, PassResult, Played, Repetition, Setup, begin, play
+from ahpatron_cli.signals import watch
 
 FORMAT = 2
 KIND = "ahpatron model"
@@ -283,7 +284,7 @@ class ModelOptions:
     """`FILE.py:Class` of the model's learner, if it is in a file."""
 
     def check(self, files: int, learners: int, repeats: int, streamed: bool, traced: bool) -> None:
-        """Refuse contradictions, if any is given. `traced`: with --predictions or --curve."""
+        """Refuse contradictions, if any is given. `traced`: with --curve."""
         for option, path in (("--save", self.save), ("--checkpoint", self.checkpoint)):
             if path and Path(path).suffix != ".npz" and not is_device(Path(path)):
                 name = shlex.quote(f"{path}.npz")
@@ -296,8 +297,8 @@ class ModelOptions:
         if self.checkpoint and not streamed:
             raise usage("--checkpoint requires one pass in file order", "leave out --shuffle")
         if self.checkpoint and traced:
-            problem = "--predictions and --curve would lack the rounds before a restart"
-            raise usage(problem, "leave them out with --checkpoint")
+            problem = "--curve would not have the rounds before a restart"
+            raise usage(problem, "leave it out with --checkpoint")
 
 
 class SavedPass:
@@ -404,7 +405,8 @@ class SavedPass:
 
         def save(_: Played) -> None:
             checkpoint = self._options.checkpoint
-            if checkpoint and self._trail.rounds - self._saved_at >= self._options.every:
+            whole = self._trail.rounds % BLOCK == 0  # there a resumed run has the same bits
+            if checkpoint and whole and self._trail.rounds - self._saved_at >= self._options.every:
                 self._save(checkpoint, run, dataset)
                 self._saved_at = self._trail.rounds
 
@@ -428,27 +430,44 @@ class SavedPass:
         """The rounds left to run; those before a checkpoint must be the same as then."""
         skip = self.model.rounds if self.model and self.restarts else 0
         for batch in batches:
-            count = len(batch.labels)
-            before = min(max(skip - self._trail.rounds, 0), count)
-            if before:
-                self._trail.add(batch.part(slice(0, before)))
-                if self.model and self._trail.rounds == skip:
-                    if self._trail.digest != self.model.digest:
-                        raise self._other_run()
+            left = batch
+            if self._trail.rounds < skip:
+                rounds = np.flatnonzero(~np.isnan(batch.labels))[: skip - self._trail.rounds]
+                done = self._trail.rounds + len(rounds) == skip
+                before = int(rounds[-1]) + 1 if done else len(batch.labels)
+                self._note(batch.part(slice(0, before)))
+                if done and self.model and self._trail.digest != self.model.digest:
+                    raise self._other_run()
+                if done:
                     self._say(_greeting(run))
-            if before < count:
-                left = batch.part(slice(before, count))
-                self._trail.add(left)
-                yield left
-        if self._trail.rounds < skip:
+                left = batch.part(slice(before, len(batch.labels)))
+            for part in self._up_to_checkpoints(left):
+                self._note(part)
+                yield part
+        if self._trail.rounds < skip and not watch.ended_by:
             raise self._other_run()
+
+    def _up_to_checkpoints(self, batch: Batch) -> Iterator[Batch]:
+        """The batch, cut where a checkpoint is due: after a multiple of 64 rounds."""
+        while self._options.checkpoint:
+            due = -(-(self._saved_at + self._options.every) // BLOCK) * BLOCK
+            rounds = np.flatnonzero(~np.isnan(batch.labels))
+            if len(rounds) <= due - self._trail.rounds:
+                break
+            end = int(rounds[due - self._trail.rounds - 1]) + 1
+            yield batch.part(slice(0, end))
+            batch = batch.part(slice(end, len(batch.labels)))
+        if len(batch.labels):
+            yield batch
+
+    def _note(self, batch: Batch) -> None:
+        for labelled, part in batch.runs():
+            if labelled:
+                self._trail.add(part)
 
     def finish(self, run: Pass, dataset: Dataset) -> None:
         """Save the pass at its end."""
         model, traits = self.model, dataset.traits
-        if model and traits.features > model.features:
-            known = f"{model.features:,} features"
-            self._say(f"the data have {traits.features:,} features, where the model had {known}")
         if model and traits.zero_based and model.features < model.width:
             self._say(
                 "the data have a feature 0, which the model never saw: if its features count "

@@ -101,6 +101,10 @@ class RunRecord(Struct, frozen=True):
     false_negatives: Count | None = None
     baseline_mistakes: Count | None = None
     """Mistakes of always predicting the more frequent label so far."""
+    unlabelled: int = 0
+    """Rows of this file without a label, which were only predicted."""
+    ended_by: str | None = None
+    """The signal that ended the stream, such as SIGTERM."""
     this_file: ThisFile | None = None
     """After `--resume` all other counts are those of the whole stream since its first round."""
     restarts: Count | None = None

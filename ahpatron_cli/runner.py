@@ -121,12 +121,13 @@ class Played:
     first: int
     """The number of the first of them, from 1."""
     labels: Floats
-    """-1 and +1, or numbers of classes."""
+    """-1 and +1, or numbers of classes; NaN for rows without a label, which are no rounds."""
     lines: Integers
     scores: Floats
-    """f(x) of each round, as it was when it was predicted; a column per class if there are more
+    """f(x) of each row, as it was when it was predicted; a column per class if there are more
     than two."""
     mistaken: NDArray[np.bool_]
+    """Of each round."""
     classes: tuple[float, ...] | None = None
     """The labels of all classes, if there are more than two."""
     recent_rate: float | None = None
@@ -229,21 +230,19 @@ class Pass:
             self._ranking = Ranking(None) if repetition.exact_auc else Ranking()
 
     def feed(self, batch: Batch) -> Played:
-        """Play a batch."""
+        """Predict and learn from a batch; rows without a label are predicted only."""
         first = self.rounds + 1
-        try:
-            scores = self._scores(batch)
-        except NumericalError as error:
-            raise self._not_computed(f"round {first + error.row}", batch, error) from None
-        except LimitReachedError as error:
-            problem = f"{self.setup.learner}: {error}"
-            hint = "allow more with `-p max_support=N`, or demand less with a larger tolerance"
-            raise UserError(problem, code=ExitCode.BAD_DATA, hint=hint) from None
-        mistaken = mistakes_of(scores, batch.labels)
+        parts = [
+            self._learn(part) if labelled else self.score(part) for labelled, part in batch.runs()
+        ]
+        scores = parts[0] if len(parts) == 1 else np.concatenate(parts)
+        labelled = ~np.isnan(batch.labels)
+        mistaken = mistakes_of(scores[labelled], batch.labels[labelled])
         recent = self._recent
-        self._curve.extend(mistaken, recent.extend(mistaken) if recent else None)
+        if len(mistaken):
+            self._curve.extend(mistaken, recent.extend(mistaken) if recent else None)
         if self._ranking is not None:
-            self._ranking.add(scores, batch.labels)
+            self._ranking.add(scores[labelled], batch.labels[labelled])
         return Played(
             self.setup.learner,
             self.repeat,
@@ -257,8 +256,19 @@ class Pass:
             tuple(one for one in recent.drifts if one >= first) if recent else (),
         )
 
-    def _scores(self, batch: Batch) -> Floats:
-        """f(x) of each row, learned and counted."""
+    def _learn(self, batch: Batch) -> Floats:
+        """f(x) of rows with labels, learned and counted."""
+        first = self.rounds + 1
+        try:
+            return self._feed(batch)
+        except NumericalError as error:
+            raise self._not_computed(f"round {first + error.row}", batch, error) from None
+        except LimitReachedError as error:
+            problem = f"{self.setup.learner}: {error}"
+            hint = "allow more with `-p max_support=N`, or demand less with a larger tolerance"
+            raise UserError(problem, code=ExitCode.BAD_DATA, hint=hint) from None
+
+    def _feed(self, batch: Batch) -> Floats:
         player, labels = self._player, batch.labels
         if self.costs is None:
             return player.feed(batch.rows, labels)

@@ -37,6 +37,7 @@ EXIT_CODES = {
     ExitCode.CANNOT_CREATE: "output cannot be created",
     ExitCode.IO_ERROR: "I/O error, such as a full disk",
     ExitCode.LOCKED: "the results file is in use by another sweep",
+    ExitCode.HUNG_UP: "hung up (SIGHUP)",
     ExitCode.INTERRUPTED: "interrupted (Ctrl-C)",
     ExitCode.TERMINATED: "terminated (SIGTERM)",
 }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import shlex
+import signal
 import sys
 import traceback
 from collections.abc import Callable, Iterable, Iterator
@@ -22,7 +23,7 @@ from ahpatron_cli.cli.run import run
 from ahpatron_cli.cli.sweep import sweep
 from ahpatron_cli.cli.values import without_pydantic
 from ahpatron_cli.errors import ExitCode, UserError, learner_fault, suggestion, usage
-from ahpatron_cli.signals import Terminated, leave_at_once_on_signals
+from ahpatron_cli.signals import ENDING, Terminated, leave_at_once_on_signals
 
 _WRITTEN = (
     *("out", "save", "checkpoint", "predictions", "curve"),
@@ -185,9 +186,9 @@ def run_command(arguments: list[str]) -> int:
     except (KeyboardInterrupt, typer.Abort):
         print("ahpatron: interrupted", file=sys.stderr)
         return ExitCode.INTERRUPTED
-    except Terminated:
-        print("ahpatron: terminated", file=sys.stderr)
-        return ExitCode.TERMINATED
+    except Terminated as ended:
+        print(f"ahpatron: {ENDING[signal.Signals(ended.number)]}", file=sys.stderr)
+        return 128 + ended.number
     except MemoryError:
         hint = "use a smaller --budget, or one pass in file order, without --shuffle"
         fault = UserError("not enough memory", code=ExitCode.BUG, hint=hint)
@@ -221,9 +222,9 @@ def _answer(arguments: list[str]) -> int:
             return ended.code or ExitCode.OK
         print(ended.code, file=sys.stderr)  # as Python itself reads it: a text counts as 1
         return ExitCode.BUG
-    if code == ExitCode.INTERRUPTED:
-        raise KeyboardInterrupt  # which Typer had caught
     sys.stdout.flush()
+    if code == ExitCode.INTERRUPTED and not isinstance(code, ExitCode):
+        raise KeyboardInterrupt  # which Typer had caught
     return ExitCode.USAGE if bare else code or ExitCode.OK
 
 

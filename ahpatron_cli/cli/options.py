@@ -141,14 +141,27 @@ Limit = Annotated[int | None, _data(
 Scale = Annotated[str, _data(
     "--scale", metavar="HOW", autocompletion=_names("data.scaling", "SCALES"),
     help="none, minmax (features to 0..1), standard (mean 0, deviation 1) or unit (rows to "
-    "length 1). minmax and standard are learned from the first 1,000 rows of a pass in file "
-    "order, from all rows with --shuffle or --repeats.")]
+    "length 1). minmax and standard are learned from the first rows of the file: see --warm-up.")]
 InspectScale = Annotated[str | None, _data(
     "--scale", metavar="HOW", autocompletion=_names("data.scaling", "SCALES"),
     help="Compute distances after this scaling: none, minmax, standard or unit. [default: as "
     "advised]")]
 Positive = Annotated[str | None, _data(
     "--positive", metavar="LABEL", help="Use this label as +1 and every other label as -1.")]
+Labels = Annotated[str | None, _data(
+    "--labels", metavar="A,B,C", help="All labels, for pipes, which cannot be scanned: of two the "
+    "larger is +1, more are classes.")]
+WarmUp = Annotated[int, _data(
+    "--warm-up", metavar="N", parser=_whole(1),
+    help="Labelled rows, the first of each file, from which --scale minmax or standard and --sigma "
+    "auto are learned before the first round.")]
+Layout = Annotated[str, _data(
+    "--layout", metavar="HOW", autocompletion=_names("data.dataset", "LAYOUTS"),
+    help="Compute rows dense or sparse; auto: dense if the first 64 rows store a tenth of all "
+    "values and have at most 4,096 columns.")]
+AllowNewFeatures = Annotated[bool, _data(
+    "--allow-new-features",
+    help="Accept rows with features that the model was not trained on.")]
 MaxFeatures = Annotated[int, _data(
     "--max-features", metavar="N", parser=_whole(1, 2**31 - 1),
     help="Refuse feature indices above N.")]

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator
+import signal
 from typing import TYPE_CHECKING
 
 from ahpatron_cli.cli import options
-from ahpatron_cli.errors import Remedy, UserError, one_of, usage
+from ahpatron_cli.errors import ExitCode, Remedy, UserError, one_of, usage
 from ahpatron_cli.numbers import counted, percent
-from ahpatron_cli.signals import raise_on_signals
+from ahpatron_cli.signals import raise_on_signals, watch
 
 if TYPE_CHECKING:
     from ahpatron_cli.cli.console import Conversation
@@ -28,8 +28,9 @@ def predict(
     metrics: options.PredictMetrics = False,
     out: options.PredictOut = None,
     max_features: options.MaxFeatures = 10_000_000,
+    allow_new_features: options.AllowNewFeatures = False,
     quiet: options.Quiet = False,
-) -> None:
+) -> ExitCode:
     """Predict labels with a saved model, without learning.
 
     Writes the line, the predicted label and the score f(x) of each row.
@@ -59,20 +60,26 @@ def predict(
         if any(map(is_archive, data)):
             error.hint = "name the model first: `ahpatron predict MODEL DATA`"
         raise
-    preparation = Preparation(max_features=max_features, may_lack_labels=True)
+    preparation = Preparation(
+        max_features=max_features, may_lack_labels=True, allow_new_features=allow_new_features
+    )
     several = len(data) > 1
     assert saved.model is not None
     with open_output(out) as output:
         writer = ScoreWriter(output, format, saved.model.labels, several=several)
         for path in data:
             try:
-                found = _score(path, saved, preparation, writer, talk, metrics)
+                found, ended_by = _score(path, saved, preparation, writer, talk, metrics)
             except UserError as error:
                 if error.remedy:
                     error.hint = _hint(error.remedy, model)
                 raise
             for note in found:
                 talk.note(f"{path}: {note}" if several else note)
+            if ended_by:
+                talk.note(f"ended by {ended_by}; all predictions are written")
+                return ExitCode(128 + signal.Signals[ended_by])
+    return ExitCode.OK
 
 
 def _hint(remedy: Remedy, model: str) -> str:
@@ -94,8 +101,8 @@ def _score(
     writer: ScoreWriter,
     talk: Conversation,
     metrics: bool,
-) -> Iterator[str]:
-    """Score the rows of one file; notes on those with labels."""
+) -> tuple[list[str], str | None]:
+    """Score the rows of one file; notes on those with labels, and the signal that ended it."""
     import numpy as np
     from msgspec.structs import asdict
 
@@ -105,7 +112,11 @@ def _score(
 
     preparation, known = saved.prepared(preparation)
     rows, ranking = 0, Ranking()
-    with open_source(path) as source, talk.progress(source.size, path) as line:
+    with (
+        watch.ending_stream(lambda asked: talk.show(f"{rows:,} rows") if asked else None),
+        open_source(path) as source,
+        talk.progress(source.size, path) as line,
+    ):
         dataset = stream(source, preparation, known)
         run = saved.continued(dataset.name)
         tally = run.new_tally()
@@ -119,13 +130,14 @@ def _score(
                 ranking.add(scores[labelled], batch.labels[labelled])
             line.update(source.position, tally.mistakes, tally.rounds)
         saved.finish(run, dataset)
+        ended_by = watch.ended_by
     if not tally.rounds:
-        yield f"{counted(rows, 'row')} without labels"
-        return
+        return [f"{counted(rows, 'row')} without labels"], ended_by
     part = "" if tally.rounds == rows else f" of {rows:,}"
     found = f"{counted(tally.mistakes, 'mistake')} in {counted(tally.rounds, 'row')}"
-    yield f"{found} with labels{part} ({percent(tally.mistakes / tally.rounds)} %)"
+    notes = [f"{found} with labels{part} ({percent(tally.mistakes / tally.rounds)} %)"]
     if metrics:
         values = asdict(metrics_of(tally.confusion.tolist(), ranking))
         shown = [f"{name} {value:.4f}" for name, value in values.items() if value is not None]
-        yield ", ".join(shown)
+        notes.append(", ".join(shown))
+    return notes, ended_by

@@ -1,6 +1,7 @@
 """`ahpatron run`: the command and its options. What it does is in `session.py`."""
 
 import shlex
+import signal
 import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
@@ -8,7 +9,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from ahpatron_cli.cli import options
-from ahpatron_cli.errors import UserError
+from ahpatron_cli.errors import ExitCode, UserError
 from ahpatron_cli.signals import deferred, raise_on_signals
 
 if TYPE_CHECKING:
@@ -16,7 +17,7 @@ if TYPE_CHECKING:
 
 _OF_THE_MODEL = (
     *("learner", "budget", "kernel", "sigma", "epsilon", "param"),
-    *("scale", "positive", "theorem", "cost"),
+    *("scale", "positive", "theorem", "cost", "labels", "layout"),
 )
 """Options whose values a model brings along."""
 
@@ -40,7 +41,11 @@ def run(
     scale: options.Scale = "none",
     positive: options.Positive = None,
     cost: options.Cost = None,
+    labels: options.Labels = None,
     max_features: options.MaxFeatures = 10_000_000,
+    warm_up: options.WarmUp = 1000,
+    layout: options.Layout = "auto",
+    allow_new_features: options.AllowNewFeatures = False,
     save: options.Save = None,
     resume: options.Resume = None,
     checkpoint: options.Checkpoint = None,
@@ -53,17 +58,18 @@ def run(
     out: options.Out = None,
     quiet: options.Quiet = False,
     verbose: options.Verbose = 0,
-) -> None:
-    """Play learners over LIBSVM files and count their mistakes.
+) -> ExitCode:
+    """Run learners on LIBSVM files and count their mistakes.
 
-    Each example is predicted before its label is seen.
+    Each row is predicted before its label is seen, as soon as it has arrived;
+    rows without a label (? or none) are predicted only.
     One pass in file order needs little memory, however large the file;
     --shuffle and --repeats hold the file in memory.
     """
     from ahpatron_cli.atomic import check_outputs, format_of_suffix, write_atomically
     from ahpatron_cli.cli.console import Conversation
     from ahpatron_cli.cli.session import Session
-    from ahpatron_cli.data.dataset import Preparation
+    from ahpatron_cli.data.dataset import LAYOUTS, Preparation
     from ahpatron_cli.data.scaling import SCALES
     from ahpatron_cli.errors import one_of, usage
     from ahpatron_cli.output.formats import FORMATS, to_text, write_reports
@@ -74,6 +80,7 @@ def run(
         choose_learners,
         parse_costs,
         parse_label,
+        parse_labels,
         single_setups,
     )
 
@@ -96,6 +103,8 @@ def run(
     check_outputs({**outputs, "--save": save, "--checkpoint": checkpoint}, data)
     if options.given_by_user(context, "every") and not checkpoint:
         raise usage("--every requires --checkpoint FILE")
+    if allow_new_features and not resume:
+        raise usage("--allow-new-features requires --resume MODEL")
     if resume and options.given_by_user(context, "seed") and not shuffle:
         raise usage("--seed with --resume requires --shuffle: the model has its own seed")
     if resume:
@@ -134,13 +143,19 @@ def run(
     )
     one_of("scale", scale, SCALES)
     label = parse_label(positive)
-    preparation = Preparation(limit, scale, label, max_features, warm_up=not permuted)
-    saved, traced = None, bool(predictions or curve)
+    if labels is not None and positive is not None:
+        raise usage("--labels and --positive cannot be combined", "give one of them")
+    preparation = Preparation(
+        *(limit, scale, label, max_features, warm_up, parse_labels(labels)),
+        layout=one_of("layout", layout, LAYOUTS),
+        allow_new_features=allow_new_features,
+    )
+    saved = None
     if save or resume or checkpoint:
         from ahpatron_cli.models import ModelOptions, SavedPass
 
         models = ModelOptions(save, resume, checkpoint, every, setups[0].source)
-        models.check(len(data), len(setups), repeats, not permuted, traced)
+        models.check(len(data), len(setups), repeats, not permuted, bool(curve))
         saved = SavedPass(models, talk.note)
     if certify and (resume or checkpoint):
         raise usage("--certify requires the whole stream, from its first round, in one run")
@@ -154,7 +169,8 @@ def run(
 
     try:
         with ExitStack() as last:
-            writer = last.enter_context(open_predictions(predictions))
+            rounds = saved.checkpointed if saved and checkpoint else None
+            writer = last.enter_context(open_predictions(predictions, rounds))
             session = Session(
                 data,
                 setups,
@@ -165,10 +181,12 @@ def run(
                 writer,
                 saved,
                 certify=certify,
-                traced=traced,
+                traced=bool(curve),
             )
             for path in data:
-                reports.append(session.play(path))  # noqa: PERF401 - a fault leaves those before
+                reports.append(session.play(path))
+                if session.ended_by:
+                    break
             with deferred():  # all output files, or none
                 last.close()
                 if curve:
@@ -181,3 +199,8 @@ def run(
             sys.stdout.flush()
         raise
     write()
+    if session.ended_by is None:
+        return ExitCode.OK
+    rows = sum(run.rounds + run.unlabelled for run in reports[-1].runs[:1])
+    talk.note(f"ended by {session.ended_by} after {rows:,} rows; all results are written")
+    return ExitCode(128 + signal.Signals[session.ended_by])

@@ -1,16 +1,18 @@
-"""One call of `ahpatron run`: plays file after file, and tells the user what happens."""
+"""One call of `ahpatron run`: runs learners on file after file, and reports what happens."""
 
 from __future__ import annotations
 
+import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import structs
 
 from ahpatron_cli import __version__
 from ahpatron_cli.cli.console import Conversation, ProgressLine
@@ -34,7 +36,7 @@ from ahpatron_cli.runner import (
     play_repeats,
     suggested_sigma,
 )
-from ahpatron_cli.signals import Terminated
+from ahpatron_cli.signals import Terminated, watch
 
 if TYPE_CHECKING:
     from ahpatron_cli.models import SavedPass
@@ -57,12 +59,15 @@ class Session:
     certify: bool
     traced: bool
     """Whether predictions or curves are written, which a checkpoint would cut."""
+    ended_by: str | None = field(default=None, init=False)
+    """The signal that ended the stream."""
     curves: list[Curve] = field(default_factory=list, init=False)
     """The learning curve of each learner on each file played so far."""
 
     def __post_init__(self) -> None:
         """Take what a model fixes from it; refuse what cannot be played, before anything is."""
         self._known = None
+        self._narrator: _Narrator | None = None
         if self.saved:
             self.setups = [self.saved.setup()] if self.saved.resumes else self.setups
             self.preparation, self._known = self.saved.prepared(self.preparation)
@@ -87,17 +92,35 @@ class Session:
     def play(self, path: str) -> Report:
         """Play all learners and repeats over one file."""
         started = time.perf_counter()
-        with open_source(path) as source:
+        if path == "-" and sys.stdin is not None and sys.stdin.isatty():
+            self.talk.note("reading standard input; Ctrl-D ends it")
+        with ExitStack() as opened:
+            if not self._in_memory:
+                opened.enter_context(watch.ending_stream(self._figures_due))
+            source = opened.enter_context(open_source(path))
             if self._in_memory:
                 dataset = load(source, self.preparation, self._known)
             else:
-                dataset = stream(source, self.preparation, self._known)
+                preparation = replace(self.preparation, may_lack_labels=True)
+                dataset = stream(source, preparation, self._known, _Waiting(self.talk))
             loaded = time.perf_counter() - started
             setups = self._settled(dataset)
             if self.certify and dataset.classes:
-                raise usage("--certify requires two classes", "--positive LABEL plays one of them")
+                raise usage(
+                    "--certify requires two classes", "--positive LABEL selects one of them"
+                )
             results = self._play(dataset, source, setups)
+            self.ended_by = watch.ended_by
             facts = dataset.facts()
+        results = [
+            replace(
+                result,
+                record=structs.replace(
+                    result.record, unlabelled=facts.unlabelled, ended_by=self.ended_by
+                ),
+            )
+            for result in results
+        ]
         if not self._in_memory:
             learning = sum(result.seconds for result in results)
             loaded = max(time.perf_counter() - started - learning, 0.0)
@@ -118,12 +141,19 @@ class Session:
             certified=certificates,
         )
 
+    def _figures_due(self, asked: bool) -> None:
+        """Once a minute with -v, and if a signal asked for them."""
+        if self._narrator is not None:
+            self._narrator.figures(self.talk.show if asked else self.talk.detail)
+        elif asked:
+            self.talk.show("no rows so far")
+
     def _settled(self, dataset: Dataset) -> Sequence[Setup]:
         """The setups with the σ that the first rows of this file suggest, if it is left to them."""
         auto = next((setup for setup in self.setups if setup.auto_sigma), None)
         if auto is None:
             return self.setups
-        sigma, said = suggested_sigma(auto, dataset.name, dataset.first_rows())
+        sigma, said = suggested_sigma(auto, dataset.name, dataset.warm_up()[0])
         self.talk.note(self._prefix(dataset.name) + said)
         return [setup.with_sigma(sigma) for setup in self.setups]
 
@@ -141,7 +171,7 @@ class Session:
         ticks = self._in_memory and self.jobs > 1  # then observers hear of whole passes only
         with self.talk.progress(total, Path(name).name, ticks=ticks) as line:
             position = None if dataset.in_memory else source
-            figures = _Narrator(self.talk, self._prefix(name), line, position)
+            figures = self._narrator = _Narrator(self.talk, self._prefix(name), line, position)
             observers: list[Observer] = [figures]
             if self.predictions:
                 observers.append(partial(self.predictions.write, name))
@@ -213,7 +243,7 @@ class Session:
         for note in facts.notes:
             self.talk.note(prefix + note)
         if facts.sorted_labels and not self.repetition.shuffle:
-            self.talk.warn(f"{prefix}the labels come sorted; --shuffle plays a random order")
+            self.talk.warn(f"{prefix}the labels come sorted; --shuffle permutes the rows")
         for warning in dict.fromkeys(text for result in results for text in result.warnings):
             self.talk.warn(prefix + warning)
         if ties := near_tie_warning(result.record for result in results):
@@ -222,6 +252,25 @@ class Session:
 
     def _prefix(self, path: str) -> str:
         return f"{Path(path).name}: " if self._several_files else ""
+
+
+def _now() -> str:
+    return time.strftime("%Y-%m-%d %H:%M:%S")
+
+
+class _Waiting:
+    """Says that a warm-up waits for rows of a pipe, and how many have come: every ten seconds."""
+
+    def __init__(self, talk: Conversation) -> None:
+        self._talk, self._next = talk, 0.0
+
+    def __call__(self, rows: int) -> None:
+        if time.monotonic() >= self._next:
+            self._next = time.monotonic() + 10
+            self._talk.note(
+                f"waiting for the first rows, which --scale or --sigma auto require: {rows:,} of "
+                "them have come (--warm-up N requires fewer)"
+            )
 
 
 class _Narrator:
@@ -242,6 +291,11 @@ class _Narrator:
         self._rounds = self._mistakes = 0
         self._passes: dict[tuple[str, int], tuple[int, int]] = {}
         """Rounds and mistakes of this file so far."""
+
+    def figures(self, show: Callable[[str], None]) -> None:
+        """Print the mistakes of each pass so far, with the time."""
+        for key, counts in self._passes.items():
+            show(f"{_now()} {self._line(*key, *counts)}")
 
     def begin(self, one: Pass) -> None:
         """Count the rounds before a checkpoint, too."""
@@ -268,11 +322,12 @@ class _Narrator:
 
     def __call__(self, played: Played) -> None:
         for number in played.drifts:
-            self._talk.warn(
-                f"{self._prefix}{played.learner}: the mistake rate rose, as of round {number:,}"
-            )
+            rose = f"{played.learner}: the mistake rate rose, as of round {number:,}"
+            self._talk.warn(f"{_now()} {self._prefix}{rose}")
         self._rounds += len(played.mistaken)
         self._mistakes += int(np.count_nonzero(played.mistaken))
+        if not len(played.mistaken):
+            return
         done = self._source.position if self._source else self._rounds
         self._bar.update(done, self._mistakes, self._rounds, played.recent_rate)
         key = played.learner, played.repeat

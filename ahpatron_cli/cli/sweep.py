@@ -29,6 +29,7 @@ def sweep(
     positive: options.Positive = None,
     cost: options.Cost = None,
     max_features: options.MaxFeatures = 10_000_000,
+    layout: options.Layout = "auto",
     jobs: options.SweepJobs = 1,
     scheduler: options.Scheduler = None,
     wait: options.Wait = 120,
@@ -85,6 +86,7 @@ def sweep(
         given,
         typed={name for name in given if options.given_by_user(context, name)},
         max_features=max_features,
+        layout=layout,
         costs=parse_costs(cost or []),
     )
     output = FindingsOutput(format, plot, report, only_matrix=matrix, x=x)

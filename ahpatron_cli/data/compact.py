@@ -22,7 +22,7 @@ from ahpatron_cli.data.labels import LabelTally
 from ahpatron_cli.data.libsvm.reader import Chunk, Traits
 
 ARRAYS = ("labels", "lines", "indptr", "columns", "values")
-CHUNK_ROWS = 64 * BLOCK
+CHUNK_ROWS = 16 * BLOCK
 """Rows that are taken from memory at once: whole blocks of the engine."""
 Columns = NDArray[np.int32]
 
@@ -49,7 +49,7 @@ class CompactRows:
         """All labels."""
         return LabelTally(limit=self.rounds).add(self.labels)
 
-    def head(self, rows: int | None) -> Chunk:
+    def head(self, rows: int, *, wait: bool = True) -> Chunk:
         """The first examples."""
         return self.chunk(slice(0, rows))
 

@@ -1,13 +1,13 @@
-"""Examples ready to be played: labelled, scaled, dense or sparse, in batches of any order.
+"""Examples ready to be learned: labelled, scaled, dense or sparse, in batches of any order.
 
-A stream is read once, in file order. Examples in memory can be taken in any order, again and again.
-Both go through the same rules, so the same rows in the same order give the same bits.
+A stream is read once, in file order; the rows of a pipe come as they arrive. Examples in memory can
+be taken in any order, again and again. Both go through the same rules.
 """
 
 from __future__ import annotations
 
 import zlib
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import reduce
 from itertools import chain, pairwise
@@ -19,7 +19,6 @@ from ahpatron_cli.core import BLOCK
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, joined_rows, rows_of, unit_rows
 from ahpatron_cli.data.compact import CHUNK_ROWS, CompactRows, gather
 from ahpatron_cli.data.labels import (
-    PLAIN_PAIRS,
     LabelMap,
     Labels,
     LabelTally,
@@ -31,32 +30,38 @@ from ahpatron_cli.data.libsvm.reader import Chunk, Scan, SvmReader, Traits, scan
 from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler
 from ahpatron_cli.data.source import Source, open_source
 from ahpatron_cli.errors import UserError, bad_data, usage
+from ahpatron_cli.signals import StreamEnded, watch
 
 DENSE_WIDTH = 4096
 DENSE_SHARE = 0.1
-"""Rows are computed densely if the first block stores this share, while at most so wide."""
+"""Rows are computed densely if the first block stores this share, and is at most so wide."""
 WARM_UP = 1000
-"""Rows from which scales and σ are learned before round one."""
+LAYOUTS = ("auto", "dense", "sparse")
 
 
 @dataclass(frozen=True)
 class Preparation:
-    """What is done to a file before it is played."""
+    """What is done to a file before learners run on it."""
 
     limit: int | None = None
     scale: str = "none"
     positive: float | None = None
     max_features: int = 10_000_000
-    warm_up: bool = True
-    """Scales are learned from the first `WARM_UP` rows, as in a stream; else from all rows."""
+    warm_up: int = WARM_UP
+    """Labelled rows, the first of the file, from which scales and σ are learned before round 1."""
+    labels: tuple[float, ...] | None = None
+    """All labels in order, for pipes, which cannot be scanned."""
+    layout: str = "auto"
     may_lack_labels: bool = False
-    """Rows are only to be predicted: their sign is NaN if they have no label."""
+    """Whether rows without a label are accepted; their label is NaN."""
+    allow_new_features: bool = False
+    """Whether rows may have features that the model was not trained on."""
 
     @property
     def learned(self) -> str:
-        """The scale, and the rows that it is learned from: what decides on the rows played."""
-        early = self.warm_up and self.scale in LEARNED_SCALES
-        return f"{self.scale} of the first {WARM_UP}" if early else self.scale
+        """The scale, and the rows that it is learned from."""
+        learned = self.scale in LEARNED_SCALES
+        return f"{self.scale} of the first {self.warm_up}" if learned else self.scale
 
 
 @dataclass(frozen=True)
@@ -76,27 +81,35 @@ class Batch:
 
     rows: Rows
     labels: Floats
-    """-1 and +1, or numbers of classes; NaN for rows that are only to be predicted."""
+    """-1 and +1, or numbers of classes; NaN for rows without a label."""
     lines: Integers
     """The line of the file that each example stands on."""
     stored: CsrRows
     """The rows as they stand in the file."""
 
     def part(self, part: slice) -> Batch:
-        """Some of them."""
+        """Consecutive examples of this batch."""
         stored = self.stored.slice(part.start, part.stop)
         return Batch(rows_of(self.rows, part), self.labels[part], self.lines[part], stored)
 
+    def runs(self) -> Iterator[tuple[bool, Batch]]:
+        """Runs of consecutive rows with labels (True) and without."""
+        labelled = ~np.isnan(self.labels)
+        cuts = np.flatnonzero(labelled[1:] != labelled[:-1]) + 1
+        for start, stop in pairwise([0, *cuts.tolist(), len(labelled)]):
+            part = self if stop - start == len(labelled) else self.part(slice(start, stop))
+            yield bool(labelled[start]), part
+
 
 class Trail:
-    """The number of rounds so far, and a checksum of them."""
+    """The number of rounds so far, and a checksum of them; rows without a label are no rounds."""
 
     def __init__(self) -> None:
         self.rounds = 0
         self._sums = [0, 0, 0, 0]
 
     def add(self, batch: Batch) -> None:
-        """Continue the checksums; they do not depend on how rounds are cut into batches."""
+        """Continue the checksums with labelled rows, however these are cut into batches."""
         rows = batch.stored
         parts = (batch.labels, np.diff(rows.indptr), rows.columns, rows.values)
         for number, part in enumerate(parts):
@@ -119,6 +132,7 @@ class Facts:
     sha256: str | None
     notes: tuple[str, ...]
     sorted_labels: bool
+    unlabelled: int = 0
 
 
 class Dataset:
@@ -131,20 +145,20 @@ class Dataset:
         examples: CompactRows | _Reading,
         known: Known | None = None,
     ) -> None:
+        """`known` is the state of the stream that this one continues."""
         self.name = name
         self.preparation = preparation
         self._examples, self._known = examples, known
         self._labels: LabelMap | None = None
-        self._mostly_stored = False
+        self.dense = False
+        """Whether rows are computed densely."""
         self.scaler = known.scaler if known else None
         """What is done to the features, once that is known."""
-        self.dense = False
-        """Whether rows are computed densely, as of the last batch."""
         self.width = 0
         """Columns of the rows so far, as of the last batch."""
         if isinstance(examples, CompactRows):
             self._begin()
-            self._map().meet(examples.labels, examples.lines)
+            self._map().observe(examples.labels, examples.lines)
 
     def save(self, folder: Path) -> None:
         """Write examples in memory into an empty folder, for `CompactRows.mapped`."""
@@ -164,21 +178,33 @@ class Dataset:
     def batches(self, order: Integers | None = None, first_round: int = 0) -> Iterator[Batch]:
         """The examples in file order, or those numbered in `order`.
 
-        Batches end where blocks of the engine end, if the first example is that of `first_round`
-        (from 0), and all blocks of a batch have the same width: bits then depend neither on how
-        the bytes arrived nor on rows to come.
+        Batches of files end where blocks of the engine end, if the first example is that of
+        `first_round` (from 0), and all blocks of a batch have the same width: bits then do not
+        depend on rows to come. Batches of pipes are what has arrived.
         """
         self._begin()
-        self.dense = self._mostly_stored
         self.width = self._known.width if self._known else 0
-        open_rounds = first_round % BLOCK
-        for chunk in _aligned(self._chunks(order), open_rounds):
-            for start, stop in self._parts(chunk.rows, open_rounds):
+        waits = isinstance(self._examples, _Reading) and self._examples.waits
+        for chunk, open_rounds in _aligned(
+            self._examples.chunks(order), first_round % BLOCK, waits
+        ):
+            for start, stop in self._parts(chunk, open_rounds):
+                if self._ended():
+                    return
                 part = chunk.slice(start, stop)
+                if not self.in_memory:
+                    self._map().observe(part.labels, part.lines)
+                labels = self._map().encode(part.labels)
                 rows = self._as_played(replace(part.rows, width=self.width))
-                self.dense = not isinstance(rows, CsrRows)  # the width never falls: sparse stays so
-                yield Batch(rows, part.labels, part.lines, part.rows)
-            open_rounds = 0
+                yield Batch(rows, labels, part.lines, part.rows)
+
+    def _ended(self) -> bool:
+        """Whether a signal ended the stream; figures that are due are given."""
+        try:
+            watch.look()
+        except StreamEnded:
+            return True
+        return False
 
     def whole(self) -> Batch:
         """All examples at once, in file order: for programs that look at the data."""
@@ -190,65 +216,75 @@ class Dataset:
             CsrRows.concatenate([batch.stored for batch in batches]),
         )
 
-    def _chunks(self, order: Integers | None) -> Iterator[Chunk]:
-        """The rows as the file has them, with labels as they are played."""
-        for chunk in self._examples.chunks(order):
-            if not self.in_memory:
-                self._map().meet(chunk.labels, chunk.lines)
-            yield replace(chunk, labels=self._map().played(chunk.labels))
-
     def _begin(self) -> None:
-        """Settle labels, form and scale, from the first rows of the file, or from all."""
+        """Settle labels, form and scale, from the first rows of the file."""
         if self._labels is not None:
             return
-        learns = self.preparation.scale in LEARNED_SCALES and self.scaler is None
-        count = WARM_UP if self.preparation.warm_up else None
-        head = self._examples.head(count if learns else BLOCK)
-        self._labels = self._label_map(head.labels)
-        block = _first(head.rows, BLOCK)
-        stored = len(block.values) >= DENSE_SHARE * len(block) * block.width
-        known = self._known
-        self._mostly_stored = stored if known is None or known.dense is None else known.dense
+        preparation, known = self.preparation, self._known
+        learns = preparation.scale in LEARNED_SCALES and self.scaler is None
+        head = self._examples.head(preparation.warm_up if learns else BLOCK, wait=learns)
+        self._labels = self._label_map()
+        first = _first(head.rows, BLOCK)
+        stored = len(first.values) >= DENSE_SHARE * len(first) * first.width
+        self.dense = stored and first.width <= DENSE_WIDTH
+        if preparation.layout != "auto":
+            self.dense = preparation.layout == "dense"
+        if known is not None and known.dense is not None:
+            self.dense = known.dense
         if learns:
-            rows = self._as_played(_first(head.rows, count or len(head.rows)))
-            self.scaler = Scaler.fitted(rows, self.preparation.scale)
+            labelled = _labelled(head, preparation.warm_up)
+            self._check_width(labelled)
+            self.scaler = Scaler.fitted(self._as_played(labelled.rows), preparation.scale)
 
-    def first_rows(self) -> Rows:
-        """The first `WARM_UP` rows of the file, as they are played: what σ is chosen from.
+    def warm_up(self) -> tuple[Rows, Floats]:
+        """The first labelled rows of the file and their labels: what σ is chosen from.
 
         A stream is asked for them before its batches are taken.
         """
         self._begin()
-        return self._as_played(_first(self._examples.head(WARM_UP).rows, WARM_UP))
+        count = self.preparation.warm_up
+        head = _labelled(self._examples.head(count, wait=True), count)
+        self._check_width(head)
+        self._map().observe(head.labels, head.lines, count=False)
+        return self._as_played(head.rows), self._map().encode(head.labels)
 
     def _as_played(self, rows: CsrRows) -> Rows:
-        """Dense or compressed, and scaled; rows too wide to be dense stay sparse."""
+        """Dense or compressed, and scaled."""
         scaled = unit_rows(rows) if self.preparation.scale == "unit" else rows
         assert isinstance(scaled, CsrRows)
-        dense = self._mostly_stored and rows.width <= DENSE_WIDTH
-        formed = scaled.dense() if dense else scaled
-        if self.scaler is None:
-            return formed
-        if not dense and self.scaler.shift.any():
-            raise bad_data(
-                f"--scale was learned from rows of at most {DENSE_WIDTH - 1} features, and rows "
-                f"with feature {rows.width - 1} are too wide to be shifted",
-                self.name,
-                hint="--shuffle learns the scale from all rows; or leave out --scale",
-            )
-        return self.scaler(formed)
+        formed = scaled.dense() if self.dense else scaled
+        return formed if self.scaler is None else self.scaler(formed)
 
-    def _label_map(self, first: Floats) -> LabelMap:
-        """Labels that are not plain are looked up beforehand, if the file allows that."""
-        name, positive = self.name, self.preparation.positive
+    def _check_width(self, chunk: Chunk) -> None:
+        """Refuse features that the model was not trained on, and rows too wide to be dense."""
+        known = self._known.width if self._known and not self.preparation.allow_new_features else 0
+        limit = min(known or 2**31, DENSE_WIDTH if self.dense else 2**31)
+        if chunk.rows.width <= limit:
+            return
+        rows = chunk.rows
+        beyond = np.flatnonzero((rows.columns >= limit) & ((rows.values != 0) | (limit != known)))
+        if not len(beyond):
+            return
+        index = int(rows.columns[beyond[0]])
+        line = int(chunk.lines[np.searchsorted(rows.indptr, beyond[0], side="right") - 1])
+        if limit == known:
+            problem = (
+                f"the row has feature {index}, and the features of the model end at {known - 1}"
+            )
+            hint = "--allow-new-features lets features that the model was not trained on in"
+        else:
+            problem = f"dense rows have features below {DENSE_WIDTH:,}, and this one has {index}"
+            hint = "`--layout sparse` computes all rows sparsely"
+        raise bad_data(problem, self.name, line, hint)
+
+    def _label_map(self) -> LabelMap:
+        """Labels are those of the model, of --labels or of the whole file, if it can be scanned."""
+        name, positive, given = self.name, self.preparation.positive, self.preparation.labels
         if self._known is not None:
             labels = tuple(label for label in self._known.labels if label is not None)
-            known = labels if len(labels) > 1 else None
-            missing = self.preparation.may_lack_labels
-            return LabelMap(name, positive, known, from_model=True, may_be_missing=missing)
-        shown = tuple(sorted(set(first[:WARM_UP].tolist())))
-        if positive is not None or (not self.in_memory and shown in PLAIN_PAIRS):
-            return LabelMap(name, positive)
+            return LabelMap(name, positive, labels if len(labels) > 1 else None, from_model=True)
+        if positive is not None or given is not None:
+            return LabelMap(name, positive, given, all_known=given is not None)
         tally = self._examples.tally()
         found = None if tally is None else find_labels(name, tally)
         return LabelMap(name, None, found, all_known=tally is not None)
@@ -257,11 +293,10 @@ class Dataset:
         assert self._labels is not None
         return self._labels
 
-    def _parts(self, rows: CsrRows, open_rounds: int) -> Iterator[tuple[int, int]]:
-        """Runs of blocks that need no other width than the first of them; wide rows stay sparse.
-
-        None is longer than `CHUNK_ROWS`: whoever looks on hears of it soon.
-        """
+    def _parts(self, chunk: Chunk, open_rounds: int) -> Iterator[tuple[int, int]]:
+        """Runs of blocks of one width, of at most `CHUNK_ROWS` rows: signals are heard between."""
+        self._check_width(chunk)
+        rows = chunk.rows
         starts = np.append(0, np.arange(BLOCK - open_rounds, len(rows), BLOCK))
         tops = np.zeros(len(rows), dtype=np.int64)
         filled = np.diff(rows.indptr) > 0
@@ -307,14 +342,20 @@ class Dataset:
         known, traits = self._map(), self.traits
         labels = known.finish(self.preparation.limit)
         notes = tuple(filter(None, (describe(labels), *traits.notes)))
-        hashed = self._examples.sha256
-        return Facts(known.rows, traits.features, labels, hashed, notes, known.sorted)
+        hashed, unlabelled = self._examples.sha256, known.unlabelled
+        return Facts(known.rows, traits.features, labels, hashed, notes, known.sorted, unlabelled)
 
 
 class _Reading:
     """The chunks of a source, read once, and what a scan of it found before."""
 
-    def __init__(self, source: Source, preparation: Preparation, sha256: str | None = None) -> None:
+    def __init__(
+        self,
+        source: Source,
+        preparation: Preparation,
+        sha256: str | None = None,
+        on_wait: Callable[[int], None] = lambda rows: None,
+    ) -> None:
         """`sha256` is the hash of the file, if it is known from a reading before this one."""
         self._source = source
         self._expected = sha256
@@ -325,7 +366,7 @@ class _Reading:
             may_lack_labels=preparation.may_lack_labels,
         )
         self._chunks = iter(self._reader)
-        self._limit = preparation.limit
+        self._preparation, self._on_wait = preparation, on_wait
         self._scan: Scan | None = None
 
     def chunks(self, order: Integers | None) -> Iterator[Chunk]:
@@ -333,16 +374,30 @@ class _Reading:
         assert order is None, "a stream has no order but its own"
         return self._chunks
 
-    def head(self, rows: int | None) -> Chunk:
-        """The first rows, at least so many if there are; `chunks` has them again."""
+    @property
+    def waits(self) -> bool:
+        """Whether rows may arrive slowly."""
+        return self._source.waits
+
+    def head(self, rows: int, *, wait: bool) -> Chunk:
+        """The first rows, at least so many with labels if there are; `chunks` has them again.
+
+        Those of a pipe that have arrived, unless the others are to be waited for.
+        """
         held: list[Chunk] = []
-        while rows is None or sum(len(chunk.labels) for chunk in held) < rows:
+        labelled = 0
+        while not held or (labelled < rows and (wait or not self.waits)):
+            if wait and not self._source.ready:
+                self._on_wait(labelled)
             chunk = next(self._chunks, None)
             if chunk is None:
                 break
             held.append(chunk)
+            labelled += int(np.count_nonzero(~np.isnan(chunk.labels)))
         self._chunks = chain(held, self._chunks)
-        return held[0] if len(held) == 1 else Chunk.concatenate(held)
+        if not held:
+            raise StreamEnded
+        return Chunk.concatenate(held)
 
     def gather(self) -> CompactRows:
         """All rows that are still to come, in memory."""
@@ -360,7 +415,7 @@ class _Reading:
     def _scanned(self) -> Scan | None:
         """What one look through the file finds; None if it cannot be read twice."""
         if self._scan is None and self._source.rereadable:
-            self._scan = scan(self._source.name, self._limit)
+            self._scan = scan(self._source.name, self._preparation.limit)
             if self._scan.size != self._source.size:
                 raise changed(self._source.name)
             self._expected = self._expected or self._scan.sha256
@@ -375,14 +430,23 @@ class _Reading:
     def sha256(self) -> str | None:
         """Hash of the file, which must be what it was at the readings before."""
         found = self._source.sha256()
-        if self._expected not in (None, found):
+        if self._expected not in (None, found) and not watch.ended_by:
             raise changed(self._source.name)
         return found
 
 
-def stream(source: Source, preparation: Preparation, known: Known | None = None) -> Dataset:
-    """The examples of a source as they are read."""
-    return Dataset(source.name, preparation, _Reading(source, preparation), known)
+def stream(
+    source: Source,
+    preparation: Preparation,
+    known: Known | None = None,
+    on_wait: Callable[[int], None] = lambda rows: None,
+) -> Dataset:
+    """The examples of a source as they are read.
+
+    `on_wait` is called with the number of labelled rows before a warm-up waits for more of a pipe.
+    """
+    reading = _Reading(source, preparation, on_wait=on_wait)
+    return Dataset(source.name, preparation, reading, known)
 
 
 def load(
@@ -417,16 +481,28 @@ def _first(rows: CsrRows, count: int) -> CsrRows:
     return replace(first, width=int(first.columns.max(initial=-1)) + 1)
 
 
-def _aligned(chunks: Iterable[Chunk], open_rounds: int) -> Iterator[Chunk]:
-    """The same rows in chunks that end with a block; the rest goes with the next chunk."""
+def _labelled(chunk: Chunk, count: int) -> Chunk:
+    """The first rows with labels, as wide as these alone are."""
+    numbers = np.flatnonzero(~np.isnan(chunk.labels))[:count]
+    if len(numbers) == len(chunk.labels):
+        return replace(chunk, rows=_first(chunk.rows, count))
+    rows = _first(chunk.rows.take(numbers), count)
+    return Chunk(chunk.labels[numbers], rows, chunk.lines[numbers])
+
+
+def _aligned(chunks: Iterable[Chunk], open_rounds: int, waits: bool) -> Iterator[tuple[Chunk, int]]:
+    """The same rows in chunks that end with a block, each with the rounds open before it.
+
+    The rest goes with the next chunk, unless that may have to be waited for.
+    """
     rest: Chunk | None = None
     for chunk in chunks:
         joined = chunk if rest is None else Chunk.concatenate([rest, chunk])
         count = len(joined.labels)
-        whole = max((count + open_rounds) // BLOCK * BLOCK - open_rounds, 0)
-        rest = joined.slice(whole, count) if whole < count else None
-        if whole:
-            open_rounds = 0
-            yield joined.slice(0, whole)
+        end = count if waits else max((count + open_rounds) // BLOCK * BLOCK - open_rounds, 0)
+        rest = joined.slice(end, count) if end < count else None
+        if end:
+            yield joined.slice(0, end), open_rounds
+            open_rounds = (open_rounds + end) % BLOCK
     if rest is not None:
-        yield rest
+        yield rest, open_rounds

@@ -10,6 +10,7 @@ import numpy as np
 from ahpatron_cli.core.multiclass import MAX_CLASSES
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.errors import UserError, bad_data
+from ahpatron_cli.signals import watch
 
 PLAIN_PAIRS = ((-1.0, 1.0), (0.0, 1.0))
 """Pairs that need no look-ahead: which of the two counts as +1 is clear from either one."""
@@ -74,15 +75,16 @@ class LabelMap:
         *,
         all_known: bool = False,
         from_model: bool = False,
-        may_be_missing: bool = False,
     ) -> None:
-        """`known` are the labels in order, at least two; `all_known`: all of them were looked at.
+        """`known` are the labels in order, at least two; `all_known`: there are no others.
 
-        `from_model`: they are those of a stream that this one goes on with, in whatever part.
+        `from_model`: they are those of a stream that this one continues, in whatever part.
         """
         self._path, self._positive, self._known = path, positive, known
         self._all_known = all_known or from_model
-        self._from_model, self._may_be_missing = from_model, may_be_missing
+        self._from_model = from_model
+        self.unlabelled = 0
+        """Rows without a label so far."""
         self._seen: dict[float, None] = {}
         self._tally = LabelTally()
         """Of the labels as they are played."""
@@ -97,28 +99,29 @@ class LabelMap:
         """How many labels were met."""
         return self._tally.rows
 
-    def meet(self, labels: Floats, lines: Integers) -> None:
-        """Take note of the next labels, which stand on these lines; NaN if missing."""
-        if self._may_be_missing:
-            known = ~np.isnan(labels)
-            labels, lines = labels[known], lines[known]
+    def observe(self, labels: Floats, lines: Integers, *, count: bool = True) -> None:
+        """Check the next labels, which stand on these lines, and count them; NaN if missing."""
+        missing = np.isnan(labels)
+        if missing.any():
+            self.unlabelled += int(np.count_nonzero(missing)) if count else 0
+            labels, lines = labels[~missing], lines[~missing]
         fresh = _counts(labels).keys() - self._seen
         for place, label in sorted((int(np.argmax(labels == label)), label) for label in fresh):
-            self._meet(label, int(lines[place]))
-        self._tally.add(self.played(labels))
+            self._observe(label, int(lines[place]))
+        if count:
+            self._tally.add(self.encode(labels))
 
-    def played(self, labels: Floats) -> Floats:
-        """-1 and +1, or numbers of classes, for labels that were met; NaN if missing."""
+    def encode(self, labels: Floats) -> Floats:
+        """-1 and +1, or numbers of classes, for labels that were observed; NaN if missing."""
         if self.classes:
-            played = np.searchsorted(self.classes, labels).astype(np.float64)
+            encoded = np.searchsorted(self.classes, labels).astype(np.float64)
         else:
             top = self._positive if self._positive is not None else self._known_or_plain()[1]
-            played = np.where(labels == top, 1.0, -1.0)
-        if self._may_be_missing:
-            played[np.isnan(labels)] = np.nan
-        return played
+            encoded = np.where(labels == top, 1.0, -1.0)
+        encoded[np.isnan(labels)] = np.nan
+        return encoded
 
-    def _meet(self, label: float, line: int) -> None:
+    def _observe(self, label: float, line: int) -> None:
         """Take note of a label not seen before, or refuse it."""
         self._seen[label] = None
         if self._positive is not None:
@@ -150,9 +153,14 @@ class LabelMap:
         `limit`: how many rows of the file were asked for.
         """
         positive, enough = self._positive, len(self._seen) >= 2
-        if self._from_model or (enough if positive is None else positive in self._seen):
+        if self._from_model or watch.ended_by:
             return self.labels()
-        if positive is None:
+        if enough if positive is None else positive in self._seen:
+            return self.labels()
+        if not self._seen:
+            problem = f"none of {self.unlabelled:,} rows has a label: there is nothing to learn"
+            hint = "to predict only, use `ahpatron predict MODEL DATA`, or --resume MODEL"
+        elif positive is None:
             only = show(next(iter(self._seen)))
             problem = f"all rows have the same label, {only}: there is nothing to learn"
             hint = f"if that is intended, `--positive {only}` plays the file anyway"
@@ -172,18 +180,23 @@ class LabelMap:
     def _third(self, label: float, line: int) -> UserError:
         if self._from_model:
             hint = f"its labels are {show_all(self._known or ())}"
-            if self._may_be_missing:
-                hint += "; write ? in place of labels that are not known"
-            problem = f"the model does not know the label {show(label)}"
+            hint += "; write ? in place of labels that are not known"
+            problem = f"the model was not trained on the label {show(label)}"
             return bad_data(problem, self._path, line, hint)
-        hint = f"`--positive {show(label)}` plays this label as +1 against all others; "
-        hint += "`--shuffle` reads all rows first, and plays all labels as classes"
+        if self._all_known:
+            hint = f"the labels are {show_all(self._known or ())}"
+            return bad_data(f"an unknown label: {show(label)}", self._path, line, hint)
+        names = ",".join(map(show, sorted(self._seen)))
+        hint = f"a pipe cannot be read ahead: name all classes, as in `--labels {names}`, or use "
+        hint += f"`--positive {show(label)}` to separate this label from all others"
         return bad_data(f"a third label: {show(label)}", self._path, line, hint)
 
     def _unclear(self, line: int) -> UserError:
         problem = f"no rule decides which label counts as +1: {show_all(self._seen)}"
-        hint = f"a pipe cannot be read ahead: give `--positive {show(max(self._seen))}`"
-        hint += ", or a file, or hold all rows in memory with `--shuffle`"
+        hint = (
+            "a pipe cannot be read ahead: name all labels, as in `--labels 1,2`, or the positive "
+        )
+        hint += f"one: `--positive {show(max(self._seen))}`"
         return bad_data(problem, self._path, line, hint)
 
 
@@ -223,10 +236,10 @@ def describe(labels: Labels) -> str | None:
     negative, positive = labels
     assert positive is not None
     if negative is None:
-        return f"label {show(positive)} is played as +1, every other label as -1"
+        return f"label {show(positive)} counts as +1, every other label as -1"
     if (negative, positive) == PLAIN_PAIRS[0]:
         return None
-    return f"label {show(negative)} is played as -1, label {show(positive)} as +1"
+    return f"label {show(negative)} counts as -1, label {show(positive)} as +1"
 
 
 def show(label: float) -> str:

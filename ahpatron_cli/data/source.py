@@ -3,7 +3,7 @@
 Compression is recognised by content, because names lie. What is recognised as something else
 (a zip archive, a PDF, a NumPy array) is refused by its name: that helps more than a complaint about
 a strange byte in line 1. The raw bytes are hashed as they pass, so a run can say exactly what it
-played without reading the file twice.
+read without reading the file twice. A pipe gives what has arrived, and never waits for more.
 """
 
 from __future__ import annotations
@@ -14,16 +14,19 @@ import hashlib
 import io
 import lzma
 import os
+import select
 import shlex
 import stat
 import sys
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Protocol, TypeAlias
 
 from ahpatron_cli.errors import ExitCode, Place, Remedy, UserError, bad_data
+from ahpatron_cli.signals import StreamEnded, watch
 
 STDIN_NAME = "<stdin>"
 MAX_LINE = 16 << 20
@@ -92,6 +95,9 @@ COMPRESSIONS: tuple[tuple[bytes, str, Callable[[], Decompressor]], ...] = (
 )
 
 
+_MAGICS = (*(row[0] for row in FOREIGN_FORMATS), *(row[0] for row in COMPRESSIONS))
+
+
 def open_source(path: str, kind: str = LIBSVM) -> Source:
     """Open `path` (`-` is standard input) for reading; the caller closes it (use `with`).
 
@@ -100,15 +106,16 @@ def open_source(path: str, kind: str = LIBSVM) -> Source:
     if path == "-":
         if sys.stdin is None:
             raise UserError("standard input is closed", code=ExitCode.NO_INPUT)
-        return Source(sys.stdin.buffer, STDIN_NAME, closes=False, kind=kind)
+        file = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)  # a buffer would wait to be full
+        return Source(file, STDIN_NAME, closes=False, kind=kind)
     try:
-        file = Path(path).open("rb", buffering=0)  # noqa: SIM115 - the Source closes it
+        opened = Path(path).open("rb", buffering=0)  # noqa: SIM115 - the Source closes it
     except OSError as error:
         raise _cannot_open(path, error) from None
     try:
-        return Source(file, path, closes=True, kind=kind)
+        return Source(opened, path, closes=True, kind=kind)
     except BaseException:
-        file.close()
+        opened.close()
         raise
 
 
@@ -122,15 +129,25 @@ class Source:
         self._ended = False
         self.position = 0
         self.size = _regular_size(file)
-        self._unpack: Callable[[int], bytes] = self.raw
-        self._unread = self._fill(self.raw, HEAD_BYTES)
+        self._pipe = _descriptor(file) if self.size is None else None
+        self._unpacker: _Unpacker | None = None
+        self._unread = self._head(self.raw)
         self._refuse_foreign(self._unread, "this is")
         for magic, kind, new in COMPRESSIONS:
             if self._unread.startswith(magic):
-                self._unpack = _Unpacker(self, kind, magic, new, self._unread).read
-                self._unread = self._fill(self._unpack, HEAD_BYTES)
+                self._unpacker = _Unpacker(self, kind, magic, new, self._unread)
+                self._unread = self._head(self._unpacker.read)
                 self._refuse_foreign(self._unread, f"inside the {kind} data is", kind)
                 break
+
+    def _head(self, read: Callable[[int], bytes]) -> bytes:
+        """The first bytes: of a pipe only as many as show that no known format begins so."""
+        head = b""
+        while len(head) < HEAD_BYTES and (data := read(HEAD_BYTES - len(head))):
+            head += data
+            if self._pipe is not None and not any(magic.startswith(head) for magic in _MAGICS):
+                break
+        return head
 
     @property
     def is_stdin(self) -> bool:
@@ -144,8 +161,48 @@ class Source:
 
     def read(self, size: int) -> bytes:
         """Exactly `size` unpacked bytes, fewer only at the end, however slowly a pipe delivers."""
-        head, self._unread = self._unread[:size], self._unread[size:]
-        return head + self._fill(self._unpack, size - len(head))
+        parts = []
+        while size and (data := self._some(size)):
+            parts.append(data)
+            size -= len(data)
+        return b"".join(parts)
+
+    def read1(self, size: int) -> bytes:
+        """At most `size` unpacked bytes: at least one, and all that have arrived; none at the end.
+
+        A signal that ends the stream raises `StreamEnded`, after all that was read.
+        """
+        parts: list[bytes] = []
+        try:
+            while size and (not parts or self.ready) and (data := self._some(size)):
+                parts.append(data)
+                size -= len(data)
+        except StreamEnded:
+            if not parts:
+                raise
+        return b"".join(parts)
+
+    def _some(self, size: int) -> bytes:
+        if self._unread:
+            data, self._unread = self._unread[:size], self._unread[size:]
+            return data
+        return self._unpacker.read(size) if self._unpacker else self.raw(size)
+
+    @property
+    def waits(self) -> bool:
+        """Whether rows may arrive slowly: a pipe, a terminal, a device."""
+        return self._pipe is not None
+
+    @property
+    def ready(self) -> bool:
+        """Whether reading would not wait."""
+        if self._pipe is None or self._unread or self._ended:
+            return True
+        if self._unpacker is not None and self._unpacker.ready:
+            return True
+        poll = select.poll()
+        poll.register(self._pipe, select.POLLIN)
+        return bool(poll.poll(0))
 
     def sha256(self) -> str | None:
         """Hash of all raw bytes, as hex digits.
@@ -153,7 +210,7 @@ class Source:
         What was not read of a regular file is read now; of a pipe that was not read to its end
         nothing can be said.
         """
-        while self.size is not None and self.raw(RAW_BLOCK):
+        while self.size is not None and not watch.ended_by and self.raw(RAW_BLOCK):
             pass
         return self._hash.hexdigest() if self._ended else None
 
@@ -172,6 +229,10 @@ class Source:
         """Raw bytes as they come, at most `size` of them."""
         if self._ended:
             return b""  # a terminal would be asked for more
+        if self._pipe is None:
+            watch.look()
+        else:
+            watch.wait_for(self._pipe)
         try:
             data = self._file.read(size) or b""
         except OSError as error:
@@ -181,14 +242,6 @@ class Source:
         self.position += len(data)
         self._hash.update(data)
         return data
-
-    @staticmethod
-    def _fill(read: Callable[[int], bytes], size: int) -> bytes:
-        parts = []
-        while size and (data := read(size)):
-            parts.append(data)
-            size -= len(data)
-        return b"".join(parts)
 
     def _refuse_foreign(self, head: bytes, verb: str, packed: str = "") -> None:
         found = next((row for row in FOREIGN_FORMATS if head.startswith(row[0])), None)
@@ -231,6 +284,11 @@ class _Unpacker:
             if unpacked := self._decompress(data, size):
                 return unpacked
 
+    @property
+    def ready(self) -> bool:
+        """Whether something can be unpacked without reading."""
+        return bool(self._rest) or not (self._member.eof or self._member.needs_input)
+
     def _next_member(self) -> bool:
         """Go on with the next member; zero bytes between and after members are padding."""
         rest = self._member.unused_data.lstrip(b"\0")
@@ -260,22 +318,23 @@ class _Unpacker:
 
 
 def whole_lines(source: Source, block_bytes: int) -> Iterator[bytes]:
-    """Pieces of text that end where a line ends.
+    """Pieces of text that end where a line ends: of a pipe the lines that have arrived.
 
     A line without end stops the reading: what was read of it comes last.
     """
-    carried = source.read(len(BYTE_ORDER_MARK)).removeprefix(BYTE_ORDER_MARK)
-    while block := source.read(block_bytes):
-        cut = block.rfind(b"\n") + 1
-        if cut:
-            yield carried + block[:cut]
-            carried = block[cut:]
-            continue
+    carried, first = b"", True
+    while block := source.read1(block_bytes):
         carried += block
-        if len(carried) > MAX_LINE:
+        if first and (not BYTE_ORDER_MARK.startswith(carried)):
+            carried, first = carried.removeprefix(BYTE_ORDER_MARK), False
+        cut = carried.rfind(b"\n", len(carried) - len(block)) + 1
+        if cut:
+            yield carried[:cut]
+            carried = carried[cut:]
+        elif len(carried) > MAX_LINE:
             break
-    if carried:
-        yield carried
+    if carried.removeprefix(BYTE_ORDER_MARK):
+        yield carried.removeprefix(BYTE_ORDER_MARK)
 
 
 def foreign_encoding(text: bytes) -> str | None:
@@ -291,6 +350,19 @@ def foreign_encoding(text: bytes) -> str | None:
         if len(odd) > 1 and not zeros.strip(b"\0") and 0 not in letters:
             return encoding
     return None
+
+
+def _descriptor(file: Bytes) -> int | None:
+    """The descriptor of a pipe, which holds as much as it may; None if there is none (BytesIO)."""
+    try:
+        number: int = file.fileno()  # type: ignore[attr-defined]  # AttributeError is caught
+    except (AttributeError, OSError):
+        return None
+    with suppress(ImportError, AttributeError, OSError):
+        import fcntl
+
+        fcntl.fcntl(number, fcntl.F_SETPIPE_SZ, 1 << 20)  # larger pieces cost less
+    return number
 
 
 def _regular_size(file: Bytes) -> int | None:

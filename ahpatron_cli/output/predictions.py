@@ -7,14 +7,16 @@ import io
 import json
 import sys
 from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from pathlib import Path
 from typing import TYPE_CHECKING, cast
 
 import numpy as np
 
-from ahpatron_cli.atomic import Output, format_of_suffix, open_atomically
+from ahpatron_cli.atomic import Output, format_of_suffix, open_at, open_atomically
 from ahpatron_cli.core.tally import predicted
 from ahpatron_cli.data.labels import Labels, show
+from ahpatron_cli.errors import usage
 from ahpatron_cli.output.escape import spreadsheet_text
 
 if TYPE_CHECKING:
@@ -36,17 +38,22 @@ class PredictionWriter:
     score is that of the predicted class.
     """
 
-    def __init__(self, output: Output) -> None:
-        self._output = output
-        output.write(HEADER)
+    def __init__(self, output: Output, header: str = HEADER) -> None:
+        """The header is written with the first rows: a refusal leaves standard output empty."""
+        self._output, self._header = output, header
 
     def write(self, path: str, played: Played) -> None:
-        """Write rounds that were just played over a file."""
+        """Write the rows of a batch, and pass them on; those without a label are no rounds."""
+        self._output.write(self._header)
+        self._header = ""
         start = _csv_cells(path, played.learner, played.repeat)
+        number = played.first
         names = ["-1", "1"] if played.classes is None else list(map(show, played.classes))
         for begin in range(0, len(played.scores), ROUNDS_AT_ONCE):
             part = slice(begin, begin + ROUNDS_AT_ONCE)
-            labels, scores = played.labels[part], played.scores[part]
+            scores = played.scores[part]
+            missing = np.isnan(played.labels[part])
+            labels = np.where(missing, 0, played.labels[part])
             if played.classes is None:
                 true, found = (labels > 0).astype(np.int64), (scores >= 0).astype(np.int64)
             else:
@@ -54,11 +61,23 @@ class PredictionWriter:
                 scores = np.take_along_axis(scores, found[:, None], axis=1)[:, 0]
             columns = played.lines[part], true, scores, found
             rows = zip(*(column.tolist() for column in columns), strict=True)
-            text = "".join(
-                f"{start},{number},{line},{names[y]},{score!r},{names[guess]},{int(guess != y)}\n"
-                for number, (line, y, score, guess) in enumerate(rows, played.first + begin)
-            )
-            self._output.write(text)
+            if missing.any():
+                lines = []
+                for unlabelled, (line, y, score, guess) in zip(missing.tolist(), rows, strict=True):
+                    if unlabelled:
+                        lines.append(f"{start},,{line},,{score!r},{names[guess]},\n")
+                        continue
+                    told = f"{names[y]},{score!r},{names[guess]},{int(guess != y)}"
+                    lines.append(f"{start},{number},{line},{told}\n")
+                    number += 1
+            else:
+                lines = [
+                    f"{start},{t},{line},{names[y]},{score!r},{names[guess]},{int(guess != y)}\n"
+                    for t, (line, y, score, guess) in enumerate(rows, number)
+                ]
+                number += len(lines)
+            self._output.write("".join(lines))
+        _pass_on(self._output)
 
 
 def check_predictions_path(path: str) -> None:
@@ -105,6 +124,7 @@ class ScoreWriter:
                 names = self._names
                 text = "".join([f"{start}{line},{names[i]},{f!r}\n" for line, i, f in rows])
             self._output.write(text)
+        _pass_on(self._output)
 
     def _csv_line(self, line: int, found: int, scores: list[float]) -> str:
         return f"{line},{self._names[found]},{','.join(map(repr, scores))}\n"
@@ -120,6 +140,12 @@ def _csv_cells(path: str, *others: str | int) -> str:
     return text.getvalue().rstrip("\r\n")
 
 
+def _pass_on(output: Output) -> None:
+    """Rows on standard output are read by somebody who waits for them."""
+    if not isinstance(output, Output):
+        sys.stdout.flush()
+
+
 def open_output(path: str | None) -> AbstractContextManager[Output]:
     """A file that is complete or absent, or standard output: `app.py` knows of its faults."""
     if path is None or path == STDOUT:
@@ -128,10 +154,35 @@ def open_output(path: str | None) -> AbstractContextManager[Output]:
 
 
 @contextmanager
-def open_predictions(path: str | None) -> Iterator[PredictionWriter | None]:
-    """A writer to `path` that leaves no file behind if the block fails; None without a path."""
+def open_predictions(
+    path: str | None, checkpointed: int | None = None
+) -> Iterator[PredictionWriter | None]:
+    """A writer to `path` that leaves no file behind if the block fails; None without a path.
+
+    With `checkpointed`, the rounds up to a checkpoint, rows stay in the file, whatever happens, and
+    those after the checkpoint are written again.
+    """
     if path is None:
         yield None
-        return
-    with open_output(path) as output:
-        yield PredictionWriter(output)
+    elif checkpointed is None or (path == STDOUT and not checkpointed):
+        with open_output(path) as output:
+            yield PredictionWriter(output)
+    elif path == STDOUT:
+        yield PredictionWriter(cast("Output", sys.stdout), header="")
+    else:
+        size = _size_after(path, checkpointed) if checkpointed else 0
+        with open_at(path, size) as output:
+            yield PredictionWriter(output, header="" if size else HEADER)
+
+
+def _size_after(path: str, rounds: int) -> int:
+    """The size of a file of predictions up to this round."""
+    size = 0
+    with suppress(OSError), Path(path).open("rb") as file:
+        for line in file:
+            size += len(line)
+            cells = line.rsplit(b",", 5)  # line, label, score, prediction, mistake
+            if len(cells) == 6 and cells[0].endswith(b",%d" % rounds):
+                return size
+    problem = f"{path} does not have the {rounds:,} rounds of the checkpoint"
+    raise usage(problem, "name the file of the run before, or delete the checkpoint")

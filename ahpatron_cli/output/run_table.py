@@ -127,6 +127,8 @@ def _run_table(report: Report, lines: Sequence[_Line]) -> Table:
         about += f"; mean ± sd over {orders(repeats, report.shuffled)}"
     baseline = lines[0].baseline_rate if lines else None
     resumed = any(map(_this_file, lines))
+    if report.runs and report.runs[0].unlabelled:
+        about += f"; {counted(report.runs[0].unlabelled, 'row')} without a label"
     if baseline is not None and not resumed:
         about += f"; baseline {percent(baseline)} %"
     # the lowest rate as shown; nothing is best without a rival

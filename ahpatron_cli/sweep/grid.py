@@ -371,11 +371,21 @@ def _owners(name: str, learners: Iterable[str], kernel: str = "") -> list[str]:
     ]
 
 
-def parse_label(text: str | None) -> float | None:
-    """The label after --positive."""
+def parse_labels(text: str | None) -> tuple[float, ...] | None:
+    """The labels after --labels, at least two, in order."""
+    if text is None:
+        return None
+    labels = {parse_label(word, "--labels") for word in text.split(",")}
+    if len(labels) < 2 or len(labels) < len(text.split(",")):
+        raise usage(f"--labels takes different labels, at least two, got {text!r}")
+    return tuple(sorted(label for label in labels if label is not None))
+
+
+def parse_label(text: str | None, option: str = "--positive") -> float | None:
+    """A label on the command line."""
     label = None if text is None else _finite(text)
     if text is not None and label is None:
-        raise usage(f"--positive takes a label, which is a number, got {text!r}")
+        raise usage(f"{option} takes labels, which are numbers, got {text!r}")
     return label
 
 

@@ -13,7 +13,7 @@ from msgspec import Struct
 from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.core.learners import learner_source
 from ahpatron_cli.core.parameters import Declared
-from ahpatron_cli.data.dataset import Dataset, Preparation, content_hash, load
+from ahpatron_cli.data.dataset import LAYOUTS, Dataset, Preparation, content_hash, load
 from ahpatron_cli.data.scaling import SCALES
 from ahpatron_cli.data.source import STDIN_NAME, open_source
 from ahpatron_cli.errors import ExitCode, Place, UserError, one_of, usage
@@ -92,7 +92,7 @@ def plan(
             warn(f"{name}: the labels come sorted; --shuffle takes a random order")
         setups = list(job.setups(file, facts.rounds))
         if auto := next((setup for setup, _ in setups if setup.auto_sigma), None):
-            sigma, remark = suggested_sigma(auto, file.path, loaded.first_rows())
+            sigma, remark = suggested_sigma(auto, file.path, loaded.warm_up()[0])
             setups = [(setup.with_sigma(sigma), texts) for setup, texts in setups]
             note(f"{name}: {remark}")
         done = job.preparation
@@ -132,6 +132,7 @@ def make_job(
     *,
     typed: Collection[str],
     max_features: int,
+    layout: str,
     costs: Mapping[float, float],
 ) -> Job:
     """Put command line and configuration together; refuse whatever is wrong with them.
@@ -170,7 +171,7 @@ def make_job(
         one_of("scale", options["scale"], SCALES),
         grid.parse_label(positive) if isinstance(positive, str) else positive,
         max_features,
-        warm_up=not shuffled,
+        layout=one_of("layout", layout, LAYOUTS),
     )
     job = Job(
         files,

@@ -57,10 +57,10 @@ class Trial(Struct, frozen=True, dict=True):
     def id(self) -> str:
         """A hash of all that decides the outcome: the identity. No time, no host, no file name."""
         data = self.data
-        scale = Preparation(scale=data.scale, warm_up=not data.shuffled).learned
         decides = {
             "algorithm": ALGORITHM,
-            "data": [data.record.sha256, data.limit, scale, data.positive, data.shuffled],
+            "data": [data.record.sha256, data.limit, data.scale, data.positive, data.shuffled],
+            "learned": self.preparation.learned,
             "learner": self.setup.learner,
             "params": plain_params(self.params),
             "order": [self.seed, self.repeat],

@@ -36,7 +36,7 @@ def test_two_labels_are_mapped_smaller_to_minus_one(
 ) -> None:
     found, said = mapped(ahpatron, *labels * 5)
     assert found == pair
-    expected = f"note: label {pair[0]} is played as -1, label {pair[1]} as +1\n"
+    expected = f"note: label {pair[0]} counts as -1, label {pair[1]} as +1\n"
     assert said == ("" if pair == [-1, 1] else expected)
 
 
@@ -45,7 +45,7 @@ def test_positive_plays_one_label_against_the_rest(ahpatron: Ahpatron, way: list
     path = ahpatron.write("data.svm", data(1, 2, 3, 2, 1))
     done = ahpatron("run", path, "--positive", "2", "--format", "json", *way)
     assert json.loads(done.out)["data"]["labels"] == [None, 2]
-    assert done.err == "note: label 2 is played as +1, every other label as -1\n"
+    assert done.err == "note: label 2 counts as +1, every other label as -1\n"
     err = ahpatron.refusal(65, "run", path, "--positive", "7", *way)
     assert "no row has the label 7" in err
     assert "the labels are 1, 2, 3" in err
@@ -76,11 +76,30 @@ def test_three_labels_are_three_classes(ahpatron: Ahpatron, way: list[str]) -> N
     assert (done.code, done.err) == (0, "note: 3 classes: 0, 1, 2\n")
 
 
-def test_a_third_label_late_in_the_stream_is_refused_with_its_line(ahpatron: Ahpatron) -> None:
-    path = ahpatron.write("data.svm", "-1 1:1\n1 1:2\n" * 60_000 + "2 1:1\n")
-    err = ahpatron.refusal(65, "run", path, "-B", "10")
-    assert "a third label: 2" in err
-    assert "data.svm:120001" in err
+def test_a_third_label_late_in_a_file_is_a_class(ahpatron: Ahpatron) -> None:
+    text = "-1 1:1\n1 1:2\n" * 20_000 + "2 1:1\n"
+    path = ahpatron.write("data.svm", text)
+    assert ahpatron.json("run", path, "-B", "10")["data"]["labels"] == [-1, 1, 2]
+    ahpatron.succeed("sweep", path, "-B", "10", "--no-shuffle", "--out", "s.jsonl")
+    _, trial = (ahpatron.folder / "s.jsonl").read_text().splitlines()
+    assert json.loads(trial)["data"]["labels"] == [-1, 1, 2]
+    assert "3 classes" in ahpatron.succeed("inspect", path).out
+    piped = ahpatron("run", "-", "-B", "10", stdin=text.encode())
+    assert piped.code == 65
+    assert "<stdin>:40001" in piped.err
+    assert "--labels -1,1,2" in piped.err
+    named = ahpatron.json("run", "-", "-B", "10", "--labels", "-1,1,2", stdin=text.encode())
+    assert named["data"]["labels"] == [-1, 1, 2]
+
+
+def test_labels_of_a_pipe(ahpatron: Ahpatron) -> None:
+    text = data(1, 2, 1, 2).encode()
+    named = ahpatron.json("run", "-", "--labels", "2,1", stdin=text)
+    assert named["data"]["labels"] == [1, 2]
+    assert "an unknown label: 2" in ahpatron("run", "-", "--labels", "1,3", stdin=text).err
+    for wrong in ("1", "1,1", "a,b", ""):
+        assert "--labels" in ahpatron.refusal(2, "run", "-", "--labels", wrong, stdin=text)
+    assert ahpatron("run", "-", "--labels", "1,2", "--positive", "1", stdin=text).code == 2
 
 
 def test_stdin_needs_no_look_ahead_for_plain_labels(ahpatron: Ahpatron) -> None:
@@ -114,4 +133,4 @@ def test_few_rows_are_sorted_by_chance(ahpatron: Ahpatron, rows: int) -> None:
 
 @pytest.mark.parametrize("label", ["one", "nan", "inf", "1_0", ""])
 def test_positive_must_be_a_number(ahpatron: Ahpatron, label: str) -> None:
-    assert "--positive takes a label" in ahpatron.refusal(2, "run", "x.svm", f"--positive={label}")
+    assert "--positive takes labels" in ahpatron.refusal(2, "run", "x.svm", f"--positive={label}")

@@ -103,9 +103,16 @@ def test_one_against_the_rest_predicts_other(ahpatron: Ahpatron) -> None:
     assert {json.loads(row)["prediction"] for row in rows} == {2, "other"}
 
 
-def test_more_features_than_the_model_knew_are_noted(trained: Ahpatron) -> None:
-    done = trained.succeed("predict", "m.npz", trained.write("wide.svm", "1:1 500:2\n"))
-    assert "the data have 500 features, where the model had" in done.err
+def test_features_that_the_model_was_not_trained_on_are_refused(trained: Ahpatron) -> None:
+    wide = trained.write("wide.svm", "1:1 2:1 500:0\n1:1 2:1 500:2\n")
+    refused = trained("predict", "m.npz", wide)
+    assert refused.code == 65
+    assert "wide.svm:2" in refused.err
+    assert "feature 500" in refused.err
+    assert "end at 2" in refused.err
+    done = trained.succeed("predict", "m.npz", wide, "--allow-new-features")
+    (_, _, near), (_, _, far) = scores(done.out)
+    assert abs(far) < abs(near)  # it enters the distance
 
 
 @pytest.mark.parametrize(

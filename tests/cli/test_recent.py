@@ -159,8 +159,7 @@ def stop_at(round_: int) -> Callable[[_Narrator, Played], None]:
         ((), "note: --checkpoint FILE keeps what was learned\n"),
         (("-l", "ahpatron", "-l", "avp"), ""),  # --checkpoint is for one learner
         (("--shuffle",), ""),  # and for file order
-        (("--predictions", "p.csv"), ""),  # and for what a restart does not cut
-        (("--curve", "c.csv"), ""),
+        (("--curve", "c.csv"), ""),  # and for what a restart does not cut
         (("--certify",), ""),
         (("--save", "m.npz"), "note: --checkpoint FILE keeps what was learned\n"),
         (("--checkpoint", "c.npz"), ""),  # nothing is saved yet

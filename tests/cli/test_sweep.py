@@ -469,3 +469,40 @@ def test_metrics_of_several_classes(ahpatron: Ahpatron) -> None:
     assert [one["metric_mean"] for one in found["best"] if one["learner"] == "rbp"] == [
         pytest.approx(sum(kappas) / 2)
     ]
+
+
+def test_a_part_of_a_sweep_recommends_nothing(ahpatron: Ahpatron, rings: Path) -> None:
+    grid = (rings, "-g", "budget=10,20,40", "--limit", "100", "--shuffle")
+    assert "Best on" in sweep(ahpatron, *grid, out="whole.jsonl").out
+    done = sweep(ahpatron, *grid, "--shard", "1/2", out="1.jsonl")
+    assert "Best on" not in done.out
+    assert "Best on" not in ahpatron("inspect", "1.jsonl").out
+    sweep(ahpatron, *grid, "--shard", "2/2", out="2.jsonl")
+    assert "Best on" in ahpatron("inspect", "1.jsonl", "2.jsonl").out
+
+
+def test_learners_draw_other_numbers_in_each_repeat(ahpatron: Ahpatron, rings: Path) -> None:
+    """In file order only the learner's own generator makes repeats differ."""
+    sweep(ahpatron, rings, "-l", "rbp", "-B", "10", "--no-shuffle", "--repeats", "4")
+    found = [one["run"]["mistakes"] for one in lines(ahpatron.folder / "r.jsonl")]  # type: ignore[index]
+    assert len(set(found)) > 1
+
+
+def test_a_table_for_a_learner_that_is_not_run_is_an_error(ahpatron: Ahpatron, rings: Path) -> None:
+    text = f'data = ["{rings}"]\nlearners = ["ahpatron"]\n[learner.rbp]\nbudget = 10\n'
+    ahpatron.write("s.toml", text)
+    err = ahpatron.refusal(2, "sweep", "--config", "s.toml", "--out", "r.jsonl")
+    assert "learner.rbp" in err
+    assert sweep(ahpatron, "--config", "s.toml", "-l", "rbp", "--limit", "50").code == 0
+    ahpatron.write("s.toml", text.replace('"ahpatron"]', '"ahpatron", "rbp"]'))
+    fewer = ("-l", "ahpatron", "--limit", "50")  # the file itself is consistent
+    assert sweep(ahpatron, "--config", "s.toml", *fewer).code == 0
+
+
+def test_every_metric_of_several_classes(ahpatron: Ahpatron) -> None:
+    ahpatron.write("three.svm", "1 1:1\n2 1:2\n3 1:3\n" * 40)
+    for metric in ("precision", "recall", "f1", "auc"):
+        found = sweep(ahpatron, "three.svm", "--metric", metric, "--format", "json")
+        (setting,) = json.loads(found.out)["datasets"][0]["settings"]
+        assert 0.3 < setting["metric_mean"] <= 1
+    assert len(lines(ahpatron.folder / "r.jsonl")) == 1  # measured once

@@ -14,7 +14,6 @@ from ahpatron_cli.data.dataset import WARM_UP, Preparation, load, stream
 from ahpatron_cli.data.geometry import median_sigma
 from ahpatron_cli.data.scaling import Scaler
 from ahpatron_cli.data.source import open_source
-from ahpatron_cli.errors import UserError
 
 
 def example(rows: int = 1500, seed: int = 0) -> np.ndarray:
@@ -79,7 +78,7 @@ def test_the_first_rows_are_those_that_are_played(tmp_path: Path, scale: str, sh
     for open_dataset in (stream, load):
         with open_source(path) as source:
             dataset = open_dataset(source, Preparation(scale=scale))
-            first = dense(dataset.first_rows())
+            first = dense(dataset.warm_up()[0])
             played = dense(dataset.whole().rows)
             assert first.shape == (WARM_UP, played.shape[1])
             assert first.tobytes() == played[:WARM_UP].tobytes()
@@ -108,13 +107,6 @@ def test_later_rows_change_nothing_before_them(tmp_path: Path, scale: str, share
     assert (before[WARM_UP:] != after[WARM_UP:]).any()
 
 
-def test_a_file_that_is_shuffled_is_scaled_by_all_rows(tmp_path: Path) -> None:
-    X = example()
-    with open_source(str(write(tmp_path / "a.svm", X))) as source:
-        loaded = load(source, Preparation(scale="standard", warm_up=False))
-    np.testing.assert_allclose(dense(loaded.whole().rows)[:, 1:].std(axis=0), 1.0)
-
-
 def test_features_that_come_later_stay_as_they_are(tmp_path: Path) -> None:
     X = np.hstack([example(1100), np.zeros((1100, 1))])
     X[1050:, 3] = 123.0
@@ -123,14 +115,6 @@ def test_features_that_come_later_stay_as_they_are(tmp_path: Path) -> None:
     X[:, 5] = example(1100)[:, 0]
     X[1050:, 59] = 123.0
     assert (streamed(write(tmp_path / "b.svm", X), "standard")[1050:, 60] == 123.0).all()
-
-
-def test_rows_too_wide_to_be_shifted_are_refused(tmp_path: Path) -> None:
-    path = write(tmp_path / "a.svm", example(1100))
-    with path.open("a") as more:
-        more.write("+1 1:1 5000:1\n")
-    with pytest.raises(UserError, match="feature 5000 are too wide to be shifted"):
-        streamed(path, "standard")
 
 
 def test_the_estimator_chooses_the_same() -> None:

@@ -237,7 +237,7 @@ import sys
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.data.libsvm.reader import SvmReader
 with open_source(sys.argv[1]) as source:
-    rows = [len(chunk.labels) for chunk in SvmReader(source, chunk_bytes=50_000)]
+    rows = sum(len(chunk.labels) for chunk in SvmReader(source, chunk_bytes=50_000))
     print(source.name, source.size, source.sha256(), rows)
 """
 SLOW_WRITER = """
@@ -250,15 +250,10 @@ with open(sys.argv[1], "wb", buffering=0) as out:
 """
 
 
-def expected_rows(path: str) -> list[int]:
-    with open_source(path) as source:
-        return [len(chunk.labels) for chunk in SvmReader(source, chunk_bytes=50_000)]
-
-
 @pytest.mark.parametrize("kind", ["plain", "gzip"])
 def test_fifo_and_stdin_with_a_slow_writer(tmp_path: Path, kind: str) -> None:
     data = PACK[kind](TEXT)
-    rows = expected_rows(write(tmp_path, data))
+    rows = TEXT.count(b"\n")
     digest = hashlib.sha256(data).hexdigest()
     fifo = tmp_path / "fifo"
     os.mkfifo(fifo)
@@ -286,4 +281,4 @@ def test_stdin_from_a_file(tmp_path: Path) -> None:
         command = [sys.executable, "-c", READ_AND_TELL, "-"]
         shown = subprocess.check_output(command, cwd=ROOT, stdin=file, text=True, timeout=120)
     digest = hashlib.sha256(TEXT).hexdigest()
-    assert shown == f"<stdin> {len(TEXT)} {digest} {expected_rows(path)}\n"
+    assert shown == f"<stdin> {len(TEXT)} {digest} {len(TEXT.splitlines())}\n"

@@ -56,13 +56,13 @@ def oddities() -> list[Oddity]:
         ("explicit-zeros", MANY.replace(b":0\n", b":0 20:0 21:-0\n"), ""),
         ("plus-signs", MANY.replace(b"1 ", b"+1 ", 1).replace(b"\n1 ", b"\n+1 "), ""),
         ("labels-spelled-in-many-ways", b"1e0 1:1\n-1 1:2\n+1.0 1:3\n-1.00 1:4\n01 1:5\n" * 9, ""),
-        ("minus-zero", b"-0 1:1\n1 1:2\n0 1:3\n0.0 1:4\n" * 20, "0 is played as -1, label 1 as +1"),
-        ("zero-and-one", MANY.replace(b"-1 ", b"0 "), "label 0 is played as -1, label 1 as +1"),
-        ("one-and-two", MANY.replace(b"-1 ", b"2 "), "label 1 is played as -1, label 2 as +1"),
-        ("halves", MANY.replace(b"-1 ", b"-2.5 "), "label -2.5 is played as -1, label 1 as +1"),
-        ("huge-labels", MANY.replace(b"-1 ", b"1e300 "), "1 is played as -1, label 1e+300 as +1"),
+        ("minus-zero", b"-0 1:1\n1 1:2\n0 1:3\n0.0 1:4\n" * 20, "0 counts as -1, label 1 as +1"),
+        ("zero-and-one", MANY.replace(b"-1 ", b"0 "), "label 0 counts as -1, label 1 as +1"),
+        ("one-and-two", MANY.replace(b"-1 ", b"2 "), "label 1 counts as -1, label 2 as +1"),
+        ("halves", MANY.replace(b"-1 ", b"-2.5 "), "label -2.5 counts as -1, label 1 as +1"),
+        ("huge-labels", MANY.replace(b"-1 ", b"1e300 "), "1 counts as -1, label 1e+300 as +1"),
         ("zero-based", MANY.replace(b" 1:", b" 0:"), "note: feature indices start at 0"),
-        ("index-ten-million", MANY + b"1 10000000:1\n-1 2:2\n", ""),
+        ("index-ten-million", b"1 10000000:1\n-1 2:2\n" + MANY, ""),
         ("leading-zeros", MANY.replace(b" 1:", b" 0001:"), ""),
         ("no-final-line-end", MANY[:-1], NO_LINE_END),
         ("qid", MANY.replace(b" ", b" qid:7 ", 1), QID),
@@ -85,7 +85,7 @@ def oddities() -> list[Oddity]:
         ("xz-without-check", lzma.compress(MANY, check=lzma.CHECK_NONE), ""),
     ]
     cases = [Oddity(name, content, said) for name, content, said in rows]
-    cases.append(Oddity("one-row", b"1 1:2\n", "label 1 is played as +1, every other", 1.0))
+    cases.append(Oddity("one-row", b"1 1:2\n", "label 1 counts as +1, every other", 1.0))
     three = MANY + b"3 1:1\n" * 20
-    cases.append(Oddity("three-classes", three, "label 3 is played as +1, every other", 3.0))
+    cases.append(Oddity("three-classes", three, "label 3 counts as +1, every other", 3.0))
     return cases

@@ -235,7 +235,8 @@ def test_a_real_terminal_of_40_columns() -> None:
         fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
         from ahpatron_cli.records import DataRecord, Report, RunRecord
         from ahpatron_cli.output.formats import write_reports
-        runs = [RunRecord(name, {}, 0, 0, 10, int(10 * rate), rate, 1, 1, None, None, 3, 1.0, 0, 0.1)
+        rest = 1, 1, None, None, 3, 1.0, 0, 0.1
+        runs = [RunRecord(name, {}, 0, 0, 10, int(10 * rate), rate, *rest)
                 for name, rate in (("first", 0.1), ("second", 0.2))]
         data = DataRecord("x.svm", 10, 2, (-1.0, 1.0), None)
         write_reports([Report("0", data, runs, 0.0)], "table")

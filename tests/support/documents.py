@@ -172,6 +172,7 @@ def masked(output: str) -> str:
             end = None
         elif end is not None and "─" not in line:
             line = re.sub(r" *[\d.]+$", " TIME", line[:end]) + line[end:]
+        line = re.sub(r"\d{4}-\d\d-\d\d \d\d:\d\d:\d\d", "DATE", line)
         lines.append(re.sub(r"\d+(\.\d+)? s\b", "TIME s", line).rstrip())
     return "\n".join(lines)
 

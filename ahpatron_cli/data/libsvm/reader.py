@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -29,6 +30,7 @@ from ahpatron_cli.data.libsvm.grammar import (
 )
 from ahpatron_cli.data.source import MAX_LINE, Source, open_source, whole_lines
 from ahpatron_cli.errors import UserError, bad_data
+from ahpatron_cli.signals import StreamEnded
 
 CHUNK_BYTES = 1 << 20
 LARGEST_MAX_FEATURES = 2**31 - 2  # columns are int32, and the width is one more
@@ -93,8 +95,8 @@ class Traits:
 class SvmReader:
     """Iterate over a source once and get its rows in chunks.
 
-    Where one chunk ends and the next begins depends on the bytes only: `chunk_bytes` more of the
-    unpacked text are read, and cut after the last complete line. The first fault is raised as a
+    `chunk_bytes` more of the unpacked text are read, of a pipe what has arrived, and cut after the
+    last complete line. The first fault is raised as a
     `UserError`, unless `on_fault` takes it: then faulty lines are skipped. Rows `may_lack_labels`
     if they are only to be predicted.
     """
@@ -128,6 +130,10 @@ class SvmReader:
 
     def __iter__(self) -> Iterator[Chunk]:
         _keep_freed_memory()
+        with suppress(StreamEnded):
+            yield from self._chunks()
+
+    def _chunks(self) -> Iterator[Chunk]:
         for text in self._portions():
             if not text.endswith(b"\n"):
                 self.traits.no_final_newline = True
@@ -295,7 +301,8 @@ class Scan:
 
     labels: LabelTally
     rows: int = 0
-    """Those with faulty labels are counted, too."""
+    """Those with labels; faulty ones are counted, too."""
+    unlabelled: int = 0
     sha256: str | None = None
     """Hash of all bytes, by which a later reading can tell whether the file changed."""
     size: int | None = None
@@ -313,13 +320,16 @@ def scan(path: str, max_rows: int | None = None) -> Scan:
         for text in whole_lines(source, CHUNK_BYTES):
             tokens = _FIRST_TOKEN.findall(text)
             if max_rows is not None:
-                del tokens[max_rows - found.rows :]
+                del tokens[max_rows - found.rows - found.unlabelled :]
             for token, count in Counter(tokens).items():
+                if token == b"?" or b":" in token:
+                    found.unlabelled += count
+                    continue
                 found.rows += count
                 label = finite_number(token)
                 if label is not None:
                     found.labels.count(label, count)
-            if found.rows == max_rows:
+            if found.rows + found.unlabelled == max_rows:
                 break
         found.sha256, found.size = source.sha256(), source.size
     return found

@@ -1,0 +1,269 @@
+"""Streams that are live: rows are answered as they arrive, and signals end a run well."""
+
+from __future__ import annotations
+
+import csv
+import json
+import signal
+import subprocess
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from support.command import COMMAND, Ahpatron
+
+ENDINGS = [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)]
+
+
+def rows(path: Path) -> list[str]:
+    return path.read_text().splitlines(keepends=True)
+
+
+class Live:
+    """`ahpatron` at the other end of a two-way pipe."""
+
+    def __init__(self, process: subprocess.Popen[str]) -> None:
+        self.process = process
+        assert process.stdin
+        assert process.stdout
+        assert process.stderr
+        self._in, self._out, self.err = process.stdin, process.stdout, process.stderr
+
+    def ask(self, text: str, lines: int = 1) -> list[str]:
+        """Send some rows, and wait for so many lines: a reader that keeps them back hangs here."""
+        self._in.write(text)
+        self._in.flush()
+        return [self._out.readline() for _ in range(lines)]
+
+    def end(self) -> tuple[int, str, str]:
+        """Close the pipe: exit code, and the rest of both streams."""
+        out, err = self.process.communicate(timeout=60)
+        return self.process.returncode, out, err
+
+
+@contextmanager
+def live(folder: Path, *arguments: object) -> Iterator[Live]:
+    with subprocess.Popen(
+        [*COMMAND, *map(str, arguments)],
+        cwd=folder,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
+    ) as process:
+        try:
+            yield Live(process)
+        finally:
+            process.kill()
+
+
+def test_every_row_is_answered_before_the_next_is_sent(ahpatron: Ahpatron, rings: Path) -> None:
+    lines = rows(rings)[:200]
+    with live(ahpatron.folder, "run", "-", "--sigma", 0.1, "--predictions", "-") as run:
+        answers = run.ask(lines[0], 2)[1:]
+        for line in lines[1:]:
+            answers += run.ask(line)
+        half, rest = lines[0][:9], lines[0][9:]
+        run._in.write(half)
+        assert [answer.split(",")[3] for answer in answers] == [str(t) for t in range(1, 201)]
+        answers += run.ask(rest)
+        assert run.end()[0] == 0
+    ahpatron.write("d.svm", "".join([*lines, lines[0]]))
+    ahpatron.succeed("run", "d.svm", "--sigma", 0.1, "--predictions", "p.csv")
+    whole = (ahpatron.folder / "p.csv").read_text().splitlines()[1:]
+    for live_row, row in zip(csv.reader(answers), csv.reader(whole), strict=True):
+        assert live_row[3:6] + live_row[7:] == row[3:6] + row[7:]
+        assert float(live_row[6]) == pytest.approx(float(row[6]), abs=1e-8)
+
+
+@pytest.mark.parametrize("packer", ["cat", "gzip -c"])
+def test_predict_answers_at_once(ahpatron: Ahpatron, rings: Path, packer: str) -> None:
+    ahpatron.succeed("run", rings, "--sigma", 0.1, "--save", "m.npz")
+    wanted = ahpatron.succeed("predict", "m.npz", rings).out.splitlines()
+    if packer == "cat":
+        with live(ahpatron.folder, "predict", "m.npz", "-") as scored:
+            found = scored.ask(rows(rings)[0], 2)
+            found += [scored.ask(line)[0] for line in rows(rings)[1:50]]
+            assert scored.end()[0] == 0
+    else:  # several members, one after the other
+        import gzip
+
+        with subprocess.Popen(
+            [*COMMAND, "predict", "m.npz", "-"],
+            cwd=ahpatron.folder,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.DEVNULL,
+        ) as process:
+            assert process.stdin
+            assert process.stdout
+            found = []
+            for number, line in enumerate(rows(rings)[:50]):
+                process.stdin.write(gzip.compress(line.encode()))
+                process.stdin.flush()
+                found += [process.stdout.readline().decode() for _ in range(2 - (number > 0))]
+            process.stdin.close()
+    for answer, line in zip(found[1:], wanted[1:], strict=False):
+        assert answer.split(",")[:2] == line.split(",")[:2]
+        assert float(answer.split(",")[2]) == pytest.approx(float(line.split(",")[2]), abs=1e-8)
+
+
+def test_asked_now_and_told_later(ahpatron: Ahpatron) -> None:
+    with live(ahpatron.folder, "run", "-", "--predictions", "-", "--out", "r.json") as run:
+        run.ask("1 1:1\n", 2)
+        for question in ("? 1:1.1\n", "1:1.1\n"):
+            cells = run.ask(question)[0].strip().split(",")
+            assert (cells[3], cells[5], cells[7], cells[8]) == ("", "", "1", "")
+        assert run.ask("-1 1:1.1\n")[0].split(",")[3] == "2"
+        code, out, err = run.end()
+    assert (code, out) == (0, "")
+    assert "2 rows without a label" in err
+    (record,) = json.loads((ahpatron.folder / "r.json").read_text())["runs"]
+    assert (record["rounds"], record["unlabelled"], record["ended_by"]) == (2, 2, None)
+
+
+def test_unlabelled_rows_change_nothing_else(ahpatron: Ahpatron, rings: Path) -> None:
+    lines = rows(rings)[:500]
+    asked = [text for line in lines for text in ("? " + line.split(" ", 1)[1], line)]
+    ahpatron.write("plain.svm", "".join(lines))
+    ahpatron.write("asked.svm", "".join(asked))
+    options = ("--sigma", 0.1, "-B", 50, "--window", 100, "--predictions")
+    plain = ahpatron.json("run", "plain.svm", *options, "a.csv")["runs"][0]
+    mixed = ahpatron.json("run", "asked.svm", *options, "b.csv")["runs"][0]
+    assert mixed.pop("unlabelled") == 500
+    assert plain.pop("unlabelled") == 0
+    for name in ("mistakes", "rounds", "updates", "window", "margin_updates", "support_size"):
+        assert mixed[name] == plain[name]
+    found = [line.split(",") for line in (ahpatron.folder / "b.csv").read_text().splitlines()[1:]]
+    for question, told in zip(found[::2], found[1::2], strict=True):
+        assert question[7] == told[7]
+        assert float(question[6]) == pytest.approx(float(told[6]), abs=1e-8)
+    limited = ahpatron.json("run", "asked.svm", "--limit", 31)["runs"][0]
+    assert (limited["rounds"], limited["unlabelled"]) == (15, 16)
+    ahpatron.succeed("run", "plain.svm", "--sigma", 0.1, "--save", "m.npz")
+    ahpatron.write("only.svm", "? 1:1\n")
+    assert ahpatron.json("run", "only.svm", "--resume", "m.npz")["runs"][0]["unlabelled"] == 1
+    assert "nothing to learn" in ahpatron.refusal(65, "run", "only.svm")
+
+
+@pytest.mark.parametrize(("number", "code"), ENDINGS)
+def test_a_signal_ends_the_stream(
+    ahpatron: Ahpatron, rings: Path, number: signal.Signals, code: int
+) -> None:
+    outputs = ("--save", "m.npz", "--out", "r.json", "--curve", "c.csv")
+    options = ("--sigma", 0.1, "--predictions", "-", *outputs)
+    lines = rows(rings)
+    with live(ahpatron.folder, "run", "-", *options) as run:
+        run.ask("".join(lines[:100]), 101)
+        run.process.send_signal(number)
+        found, _, err = run.end()
+    assert found == code
+    assert f"ended by {number.name} after 100 rows" in err
+    (record,) = json.loads((ahpatron.folder / "r.json").read_text())["runs"]
+    assert (record["rounds"], record["ended_by"]) == (100, number.name)
+    assert (ahpatron.folder / "c.csv").exists()
+    ahpatron.write("rest.svm", "".join(lines[100:]))
+    resumed = ahpatron.json("run", "rest.svm", "--resume", "m.npz")["runs"][0]
+    whole = ahpatron.json("run", rings, "--sigma", 0.1)["runs"][0]
+    assert [resumed[name] for name in ("rounds", "mistakes")] == [
+        whole[name] for name in ("rounds", "mistakes")
+    ]
+
+
+def test_a_signal_ends_a_file(ahpatron: Ahpatron, rings: Path) -> None:
+    ahpatron.write("long.svm", rings.read_bytes() * 200)
+    with live(
+        *(ahpatron.folder, "run", "long.svm", "--sigma", 0.1, "--save", "m.npz"),
+        *("--predictions", "p.csv", "--out", "r.json", "-v"),
+    ) as run:
+        run.err.readline()  # the figures after 1,000 rounds
+        run.process.send_signal(signal.SIGTERM)
+        code, _, _ = run.end()
+    assert code == 143
+    record = json.loads((ahpatron.folder / "r.json").read_text())
+    rounds = (ahpatron.folder / "p.csv").read_text().count("\n") - 1
+    assert record["runs"][0]["rounds"] == record["data"]["rounds"] == rounds < 400_000
+    assert "m.npz" in ahpatron.files()
+
+
+def test_an_ignored_hangup_stays_ignored(ahpatron: Ahpatron) -> None:
+    command = ["nohup", *COMMAND, "run", "-", "--sigma", "0.1", "--predictions", "-"]
+    with subprocess.Popen(
+        command,
+        cwd=ahpatron.folder,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    ) as process:
+        run = Live(process)
+        run.ask("1 1:1\n", 2)
+        process.send_signal(signal.SIGHUP)
+        assert run.ask("-1 1:2\n")[0].split(",")[3] == "2"
+        assert run.end()[0] == 0
+
+
+def test_figures_on_request(ahpatron: Ahpatron, rings: Path) -> None:
+    with live(ahpatron.folder, "run", "-", "--sigma", 0.1, "--predictions", "-") as run:
+        run.ask("".join(rows(rings)[:30]), 31)
+        run.process.send_signal(signal.SIGUSR1)
+        assert "ahpatron: 30 rounds, " in run.err.readline()
+        run.ask(rows(rings)[30])
+        assert run.end()[0] == 0
+
+
+def test_a_drift_is_reported_while_the_stream_goes_on(ahpatron: Ahpatron, rings: Path) -> None:
+    lines = rows(rings)[:600]
+    flipped = [("-" if line[0] != "-" else "") + line.lstrip("+-") for line in lines]
+    options = ("--sigma", 0.1, "--window", 50, "--predictions", "-")
+    with live(ahpatron.folder, "run", "-", *options) as run:
+        run.ask("".join(lines), 601)
+        run.ask("".join(flipped), 600)
+        said = run.err.readline()
+        assert said.startswith(f"warning: {time.strftime('%Y-')}")
+        assert "the mistake rate rose, as of round " in said
+        assert run.end()[0] == 0
+
+
+def test_a_warm_up_is_announced(ahpatron: Ahpatron, rings: Path) -> None:
+    options = ("--scale", "standard", "--predictions", "-", "--warm-up", 20)
+    lines = rows(rings)
+    with live(ahpatron.folder, "run", "-", *options) as run:
+        run.ask("".join(lines[:19]), 0)
+        said = run.err.readline()
+        assert "waiting for the first rows" in said
+        answers = run.ask(lines[19], 21)
+        assert answers[-1].split(",")[3] == "20"
+        answers += run.ask(lines[20])
+        assert run.end()[0] == 0
+    ahpatron.write("d.svm", "".join(lines[:21]))
+    ahpatron.succeed("run", "d.svm", *options[:2], "--warm-up", 20, "--predictions", "p.csv")
+    whole = (ahpatron.folder / "p.csv").read_text().splitlines()
+    assert [line.split(",")[7] for line in answers] == [line.split(",")[7] for line in whole]
+
+
+@pytest.mark.parametrize("where", ["p.csv", "-"])
+def test_a_checkpoint_beside_predictions(ahpatron: Ahpatron, rings: Path, where: str) -> None:
+    """Killed after a checkpoint: the same command writes the rows that are missing, no others."""
+    lines = [text for line in rows(rings)[:400] for text in (line, "? 1:0.5 2:0.5\n")]
+    command = ["run", "-", "--sigma", 0.1, "--checkpoint", "c.npz", "--every", 64]
+    command += ["--predictions", where]
+    with live(ahpatron.folder, *command) as run:
+        if where == "-":
+            written = run.ask("".join(lines[:300]), 301)
+        else:
+            run.ask("".join(lines[:300]), 0)
+            path = ahpatron.folder / "p.csv"
+            while not path.exists() or path.read_text().count("\n") < 301:
+                time.sleep(0.01)
+    done = ahpatron.succeed(*command, stdin="".join(lines).encode())
+    assert "continues after 128 rounds" in done.err
+    text = (ahpatron.folder / "p.csv").read_text() if where != "-" else ""
+    if where == "-":  # the rows after the checkpoint come again
+        text = "".join(written[:256]) + done.out
+    numbers = [line.split(",")[4] for line in text.splitlines()[1:]]
+    assert numbers == [str(number) for number in range(1, 801)]

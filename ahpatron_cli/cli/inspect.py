@@ -196,7 +196,7 @@ def _inspect_results(
         content, contents = merge_results(paths)
         if merge:
             write_atomically(merge, content)
-    trials = choose_trials(contents.latest(), learners, data)
+    trials = choose_trials(list(contents.trials.values()), learners, data)
     findings = find(trials, contents.headers, criterion)
     if not findings.trials and not findings.failed:
         raise bad_data("no trial was finished yet", paths[0])

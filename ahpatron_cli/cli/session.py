@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import structs
 
 from ahpatron_cli import __version__
 from ahpatron_cli.cli.console import Conversation, ProgressLine
@@ -116,7 +117,9 @@ class Session:
         results = [
             replace(
                 result,
-                record=replace(result.record, unlabelled=facts.unlabelled, ended_by=self.ended_by),
+                record=structs.replace(
+                    result.record, unlabelled=facts.unlabelled, ended_by=self.ended_by
+                ),
             )
             for result in results
         ]

@@ -300,9 +300,9 @@ def _flat_setting(row: Json) -> Json:
     return row | _columns("difference", row.pop("difference"), Difference)
 
 
-def _columns(prefix: str, value: Json | None, kind: type) -> Json:
+def _columns(prefix: str, value: Json | None, kind: Any) -> Json:
     """A column for each field of a record, empty if there is no record."""
-    return {f"{prefix}_{one.name}": (value or {}).get(one.name) for one in dataclasses.fields(kind)}
+    return {f"{prefix}_{name}": (value or {}).get(name) for name in kind.__match_args__}
 
 
 def _csv_cell(value: ParamValue | None) -> str:

@@ -40,7 +40,8 @@ def findings_page(findings: Findings, *, paper: bool = False, only_matrix: bool 
         tables.append(matrix_table(findings, paper=paper))
     if not only_matrix:
         tables += [table for found in findings.datasets for table in _tables(found, paper)]
-    commands = [] if only_matrix else [one for found in findings.datasets for one in _next(found)]
+    alone = only_matrix or findings.part  # a part of a sweep recommends nothing
+    commands = [] if alone else [one for found in findings.datasets for one in _next(found)]
     failed = len(findings.failed)
     remark = "" if findings.datasets else "no trials"
     if failed:

@@ -2,7 +2,6 @@ import math
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import replace
 from itertools import combinations
 from pathlib import Path
 from xml.etree import ElementTree
@@ -15,6 +14,7 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
 from matplotlib.transforms import Bbox
+from msgspec.structs import replace
 
 from ahpatron_cli.errors import ExitCode, UserError
 from ahpatron_cli.output.escape import literal

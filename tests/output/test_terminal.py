@@ -28,7 +28,7 @@ REPEATED = """\
 a.svm: 1,000 rounds, 18 features; mean ± sd over 2 permutations
 Learner            AMR %  |M_T|  |N_T|    Support  Halvings       ζ̂  Seconds
 ────────────────────────────────────────────────────────────────────────────
-ahpatron    11.00 ± 1.41  110.5     50  314.5/400         3  0.0123    0.051
+ahpatron    11.05 ± 1.48  110.5     50  314.5/400         3  0.0123    0.051
 perceptron  14.00 ± 0.00    140      0       2325         –       –    0.051
 """
 
@@ -36,7 +36,7 @@ ASCII = """\
 a.svm: 1,000 rounds, 18 features; mean +- sd over 2 permutations
 Learner             AMR %  |M_T|  |N_T|    Support  Halvings    zeta  Seconds
 -----------------------------------------------------------------------------
-ahpatron    11.00 +- 1.41  110.5     50  314.5/400         3  0.0123    0.051
+ahpatron    11.05 +- 1.48  110.5     50  314.5/400         3  0.0123    0.051
 perceptron  14.00 +- 0.00    140      0       2325         -       -    0.051
 """
 
@@ -122,7 +122,7 @@ def test_the_table_gives_way_exactly_where_it_no_longer_fits(
 
 def test_the_best_rate_is_bold_on_a_terminal(repeated: Report, terminal: io.StringIO) -> None:
     *_, best, other = on_terminal([repeated], terminal, 80).splitlines()
-    assert "\x1b[1m11.00\x1b[0m ± 1.41" in best
+    assert "\x1b[1m11.05\x1b[0m ± 1.48" in best
     assert "\x1b" not in other
 
 
@@ -235,7 +235,8 @@ def test_a_real_terminal_of_40_columns() -> None:
         fcntl.ioctl(1, termios.TIOCSWINSZ, struct.pack("HHHH", 24, 40, 0, 0))
         from ahpatron_cli.records import DataRecord, Report, RunRecord
         from ahpatron_cli.output.formats import write_reports
-        runs = [RunRecord(name, {}, 0, 0, 10, 1, rate, 1, 1, None, None, 3, 1.0, 0, 0.1)
+        rest = 1, 1, None, None, 3, 1.0, 0, 0.1
+        runs = [RunRecord(name, {}, 0, 0, 10, int(10 * rate), rate, *rest)
                 for name, rate in (("first", 0.1), ("second", 0.2))]
         data = DataRecord("x.svm", 10, 2, (-1.0, 1.0), None)
         write_reports([Report("0", data, runs, 0.0)], "table")

@@ -104,7 +104,7 @@ class Sweep:
         # the parts of a job array cannot wait for each other
         search = Search(tasks, self.criterion, self.halving, staged=self.shard[1] == 1)
         if self.output.x is not None:
-            from ahpatron_cli.output.sweep_pictures import check_axis
+            from ahpatron_cli.output.pictures import check_axis
 
             grids = ([some[0].params for some in group] for group in search.groups())
             varied = dict.fromkeys(name for grid in grids for name in varied_numbers(grid))
@@ -296,7 +296,7 @@ class FindingsOutput:
         if self.plot and not findings.datasets:
             talk.warn(f"there is nothing to draw, so {self.plot} was not written")
         elif self.plot:
-            from ahpatron_cli.output.sweep_pictures import write_plot
+            from ahpatron_cli.output.pictures import write_plot
 
             write_plot(self.plot, findings, self.x)
         if self.report:

@@ -13,13 +13,15 @@ import json
 import math
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ahpatron_cli import __version__
 from ahpatron_cli.errors import usage
 from ahpatron_cli.output.escape import literal, spreadsheet_text
-from ahpatron_cli.output.markup import to_latex, to_markdown
+from ahpatron_cli.output.render import Terminal, page_text, print_to
 from ahpatron_cli.output.run_table import run_page
+from ahpatron_cli.output.table import Page, render
 from ahpatron_cli.records import (
     SCHEMA,
     Json,
@@ -35,10 +37,7 @@ from ahpatron_cli.records import (
     whole,
 )
 
-if TYPE_CHECKING:  # rich, numpy and the modules that need them are imported when they are used
-    from rich.console import Console
-
-    from ahpatron_cli.output.table import Page
+if TYPE_CHECKING:  # numpy and the modules that need it are imported when they are used
     from ahpatron_cli.sweep.summary import Findings, Setting, TrialData, TrialRecord
 
 _OF_FAILED = ("id", "data", "learner", "params", "seed", "repeat", "error")
@@ -103,27 +102,15 @@ def _findings(findings: Findings, format: str, only_matrix: bool) -> Page | str:
 
 def _write(shown: Page | str, format: str) -> None:
     """Write and flush, so that a full disk is noticed here."""
-    if format != "table" or isinstance(shown, str):
+    if format == "table" and isinstance(shown, Page):
+        print_to(sys.stdout, partial(render, shown))
+    else:
         sys.stdout.write(_text(shown, format))
         sys.stdout.flush()
-        return
-    from rich.console import Console
-
-    from ahpatron_cli.output.terminal import print_page
-
-    print_page(shown, Console())
 
 
 def _text(shown: Page | str, format: str) -> str:
-    if isinstance(shown, str):
-        return shown
-    if format not in FORMATS:
-        raise ValueError(f"no such format: {format}")
-    if format != "table":
-        return to_markdown(shown) if format == "markdown" else to_latex(shown)
-    from ahpatron_cli.output.terminal import page_to_plain_text
-
-    return page_to_plain_text(shown)
+    return shown if isinstance(shown, str) else page_text(shown, format)
 
 
 def _run_rows(reports: Sequence[Report]) -> Iterator[Json]:
@@ -172,6 +159,8 @@ def _findings_to_json(findings: Findings, only_matrix: bool) -> Json:
 
 def _matrix_to_json(findings: Findings) -> Json:
     """Learners x data sets, and the tests over data sets; null where there is no value."""
+    from ahpatron_cli.output.sweep_table import rejected
+
     datasets, matrix, ranks = findings.datasets, findings.matrix, findings.ranks
     return {
         "data": [found.data.record.path for found in datasets],
@@ -186,7 +175,7 @@ def _matrix_to_json(findings: Findings) -> Json:
         "friedman": ranks.friedman,
         "friedman_p_value": ranks.p_value,
         "critical_difference": ranks.critical_difference,
-        "groups": [list(group) for group in ranks.groups],
+        "groups": [list(group) for group in ranks.groups if rejected(ranks)],
         "wilcoxon": [dataclasses.asdict(pair) for pair in ranks.pairs],
     }
 
@@ -234,15 +223,13 @@ def _setting(setting: Setting) -> Json:
 
 
 def write_inspected(
-    format: str, text: Callable[[Console], None], document: Callable[[], Json]
+    format: str, text: Callable[[Terminal], str], document: Callable[[], Json]
 ) -> None:
-    """Write to standard output what `text` prints for people, or a JSON document."""
+    """Write to standard output what `text` says to people, or a JSON document."""
     if format == "json":
         _write(_document(document()), format)
-        return
-    from rich.console import Console
-
-    text(Console())
+    else:
+        print_to(sys.stdout, text)
 
 
 def _document(value: Json | Sequence[Json]) -> str:

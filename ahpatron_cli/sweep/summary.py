@@ -277,6 +277,8 @@ class Findings:
     origins: Sequence[Mapping[str, Any]] = field(default=())
     """The header lines: versions, BLAS and the command of each sweep that wrote to the file."""
     criterion: Criterion = Criterion()
+    part: tuple[int, int] | None = None
+    """The I-th (from 0) of N parts, for a shard: its best settings are not those of the whole."""
 
     @cached_property
     def matrix(self) -> dict[str, list[Setting | None]]:

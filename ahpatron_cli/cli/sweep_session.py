@@ -184,14 +184,16 @@ class Sweep:
         if self.shard[1] > 1 and criterion.tune_orders:
             talk.note("--tune-orders takes effect on the merged results of all parts")
             criterion = replace(criterion, tune_orders=0)
-        findings = find(known, contents.headers, criterion)
+        shard = self.shard if self.shard[1] > 1 else None
+        findings = replace(find(known, contents.headers, criterion), part=shard)
         self._tell(findings, known)
         self.output.write(findings, known, talk)
         return ExitCode.FAILED_TRIALS if findings.failed else ExitCode.OK
 
     def _play(self, tasks: Sequence[Task], results: ResultsFile) -> None:
         waiting = {task.id: task for task in tasks}
-        best: tuple[float, str] | None = None
+        metric, values = self.criterion.metric, dict[str, float]()
+        best = max if metric.larger_is_better else min
         done = failed = 0
         with self.talk.progress(len(tasks), "sweep") as line:
             for trial in self._outcomes(tasks):
@@ -200,9 +202,12 @@ class Sweep:
                     done += 1
                     failed += trial.run is None
                     self.talk.detail(_line(waiting[trial.id], trial))
-                    if trial.run is not None and (best is None or trial.run.mistake_rate < best[0]):
-                        best = trial.run.mistake_rate, trial.learner
-                news = f"best {percent(best[0])} % {best[1]}" if best else ""
+                    value = None if trial.run is None else metric.of(trial.run)
+                    if value is not None:
+                        known = values.get(trial.learner, value)
+                        values[trial.learner] = best(value, known)
+                name = best(values, key=values.__getitem__, default="")
+                news = f"best {metric.short} {metric.text(values[name])} {name}" if name else ""
                 count = f"{done}/{len(tasks)} trials" + (f", {failed} failed" if failed else "")
                 line.show(done, count, news)
 

@@ -15,7 +15,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from itertools import pairwise
 from pathlib import Path
-from statistics import fmean
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ahpatron_cli.atomic import format_of_suffix, write_atomically
@@ -108,23 +107,15 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
 
 
 def spread(wanted: Sequence[float], *, gap: float, low: float, high: float) -> list[float]:
-    """The places nearest to `wanted`, at least `gap` apart, inside the limits if they all fit.
-
-    With i gaps taken off the i-th smallest, this is isotonic regression: neighbours in the wrong
-    order are pooled at their mean.
-    """
-    order = sorted(range(len(wanted)), key=lambda number: wanted[number])
-    pools: list[list[float]] = []
-    for rank, number in enumerate(order):
-        pools.append([wanted[number] - rank * gap])
-        while len(pools) > 1 and fmean(pools[-2]) > fmean(pools[-1]):
-            last = pools.pop()
-            pools[-1] += last
-    levels = [fmean(pool) for pool in pools for _ in pool]
-    top = max(high - gap * (len(wanted) - 1), low)
+    """Places near the `wanted`, in their order, `gap` apart, inside the limits if they all fit."""
+    order = sorted(range(len(wanted)), key=wanted.__getitem__)
     places = [0.0] * len(wanted)
-    for rank, (number, level) in enumerate(zip(order, levels, strict=True)):
-        places[number] = min(max(level, low), top) + rank * gap
+    last = low - gap
+    for number in order:
+        places[number] = last = max(wanted[number], last + gap)
+    last = max(high, low + gap * (len(wanted) - 1)) + gap
+    for number in reversed(order):
+        places[number] = last = min(places[number], last - gap)
     return places
 
 
@@ -299,29 +290,28 @@ def draw_sweep(findings: Findings, x: str | None = None) -> Figure:
     from matplotlib.figure import Figure
 
     by_learner, ranks = looks(learners_of(findings)), findings.ranks
-    ranked = _ranks_height(ranks)
+    ranked, rows = _ranks_height(ranks), len(findings.datasets)
     names = 0.5 + _inches(max(len(_shown(learner)) for learner in by_learner))
-    height = max(_HEIGHT, 0.19 * len(by_learner))
-    across = 2 * (_LEFT + _WIDTH + names)
-    up = ranked + len(findings.datasets) * (_ABOVE + height + _BELOW)
+    height, gap = max(_HEIGHT, 0.19 * len(by_learner)), _ABOVE + _BELOW
+    across, up = 2 * (_LEFT + _WIDTH + names), ranked + rows * (height + gap)
     figure = Figure(figsize=(across, up))
+    box = {"left": _LEFT / across, "right": 1 - names / across, "bottom": _BELOW / up}
+    box |= {"top": 1 - (ranked + _ABOVE) / up, "wspace": (names + _LEFT) / _WIDTH}
+    grid = figure.add_gridspec(rows, 2, **box, hspace=gap / height)
     if ranked:
         draw_ranks(ranks, figure)
-    for row, found in enumerate(findings.datasets, 1):
-        bottom = up - ranked - row * (_ABOVE + height + _BELOW) + _BELOW
-        lefts = iter((_LEFT, 2 * _LEFT + _WIDTH + names))
-        sized = _WIDTH / across, height / up
-        panel = axis_of(found, x)
+    for row, found in enumerate(findings.datasets):
+        panel, repeats = axis_of(found, x), max(one.summary.repeats for one in found.settings)
         title = f"{_shown(found.short)}: {counted(found.data.record.rounds, 'round')}"
-        repeats = max(setting.summary.repeats for setting in found.settings)
-        mean = "mean ± sd" if panel else "mean"
-        title += f", {mean} over {orders(repeats, found.data.shuffled)}" if repeats > 1 else ""
-        first = figure.add_axes((next(lefts) / across, bottom / up, *sized))
+        if repeats > 1:
+            spread = "mean ± sd" if panel else "mean"
+            title += f", {spread} over {orders(repeats, found.data.shuffled)}"
+        first = figure.add_subplot(grid[row, 0])
         first.set_title(title)
         if panel:
             draw_parameter(first, found, panel, by_learner)
-            first = figure.add_axes((next(lefts) / across, bottom / up, *sized))
-        draw_tradeoff(first, found, by_learner, named=not panel)
+        time = figure.add_subplot(grid[row, 1]) if panel else first
+        draw_tradeoff(time, found, by_learner, named=not panel)
     return figure
 
 
@@ -339,25 +329,18 @@ def draw_parameter(
 ) -> None:
     """One line per learner with a band of ± sd; learners without the parameter lie flat."""
     drawn, names = series(found, parameter), []
-    texts: dict[float, str] = {}
-    for learner, points in drawn.items():
-        look = by_learner[learner] | {"linestyle": "-" if points else "--"}
-        settings = [one for _, one in points]
-        texts |= {value: one.texts.get(parameter, short(value)) for value, one in points}
-        if not points:
-            settings = [best_of([one for one in found.settings if one.learner == learner])]
-        rates = [_scaled(one, one.mean) for one in settings]
-        lows, highs = (
-            [_scaled(one, one.mean + sign * (one.sd or 0)) for one in settings] for sign in (-1, 1)
+    points = [point for own in drawn.values() for point in own]
+    texts = {value: one.texts.get(parameter, short(value)) for value, one in points}
+    for learner, own in drawn.items():
+        look = by_learner[learner] | ({} if own else {"linestyle": "--", "marker": None})
+        best = best_of([one for one in found.settings if one.learner == learner])
+        values, settings = zip(*own or [(min(texts), best), (max(texts), best)], strict=True)
+        mid, low, high = (
+            [_scaled(one, one.mean + sd * (one.sd or 0)) for one in settings] for sd in (0, -1, 1)
         )
-        band: Look = {"color": look["color"], "alpha": 0.15 if points else 0.08, "linewidth": 0}
-        if points:
-            axes.plot(list(dict(points)), rates, **look)
-            axes.fill_between(list(dict(points)), lows, highs, **band)
-        else:
-            axes.axhline(rates[0], **look | {"marker": None})
-            axes.axhspan(lows[0], highs[0], **band)
-        names.append((_shown(learner), rates[-1], look))
+        axes.plot(values, mid, **{**look, "linestyle": "-" if own else "--"})
+        axes.fill_between(values, low, high, color=look["color"], alpha=0.15, linewidth=0)
+        names.append((_shown(learner), mid[-1], look))
     _value_axis(axes, texts, parameter)
     others = {name for one in found.settings if drawn[one.learner] for name in one.varied}
     label = f"{literal(parameter)} {_SYMBOLS.get(parameter, '')}".rstrip()

@@ -89,7 +89,7 @@ def _findings(findings: Findings, format: str, only_matrix: bool) -> Page | str:
         return _document(_findings_to_json(findings, only_matrix))
     if format in _ROWS:
         return _ROWS[format](_matrix_rows(findings) if only_matrix else _setting_rows(findings))
-    return findings_page(findings, paper=format != "table", only_matrix=only_matrix)
+    return findings_page(findings, only_matrix=only_matrix)
 
 
 def _write(shown: Page | str, format: str) -> None:

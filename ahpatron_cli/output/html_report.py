@@ -18,14 +18,8 @@ from ahpatron_cli.data.labels import describe
 from ahpatron_cli.numbers import counted
 from ahpatron_cli.output import pictures
 from ahpatron_cli.output.render import Html
-from ahpatron_cli.output.sweep_table import (
-    best_table,
-    failures_table,
-    matrix_table,
-    notes_of,
-    settings_table,
-)
-from ahpatron_cli.output.table import Page, Table, render
+from ahpatron_cli.output.sweep_table import data_tables, findings_page, matrix_table
+from ahpatron_cli.output.table import Page, render
 from ahpatron_cli.sweep.summary import DataFindings, Findings
 
 if TYPE_CHECKING:
@@ -61,10 +55,6 @@ def to_html(findings: Findings, written: str = "", x: str | None = None) -> str:
         names = [counted(len(names), "data set")]
     looks = pictures.looks(pictures.learners_of(findings))
     sections = [_dataset(*one, looks, x) for one in enumerate(findings.datasets, 1)]
-    if findings.failed:
-        sections.append(
-            _section("failed", "Failed trials", _table(failures_table(findings.failed)))
-        )
     return page.format(
         policy=f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; "
         "base-uri 'none'; form-action 'none'",
@@ -79,14 +69,6 @@ def to_html(findings: Findings, written: str = "", x: str | None = None) -> str:
 
 def _text(value: object) -> str:
     return _HTML.outside(str(value))
-
-
-def _table(table: Table) -> str:
-    return render(Page([table]), _HTML)
-
-
-def _notes(*notes: str) -> str:
-    return f'<p class="notes">{_HTML.ours(" ".join(notes))}</p>' if any(notes) else ""
 
 
 def _section(anchor: str, heading: str, *parts: str) -> str:
@@ -104,24 +86,15 @@ def _overview(findings: Findings, written: str) -> Iterator[str]:
         f"part {findings.part[0] + 1} of {findings.part[1]}" if findings.part else "",
     ]
     yield f'<p class="notes">{", ".join(filter(None, made))}.</p>' if any(made) else ""
-    settings = sum(len(found.settings) for found in findings.datasets)
-    failed = f', <a href="#failed">{len(findings.failed):,} failed</a>' if findings.failed else ""
-    yield (
-        f"<p>{counted(len(pictures.learners_of(findings)), 'learner')}, "
-        f"{counted(settings, 'setting')} on {counted(len(findings.datasets), 'data set')}; "
-        f"{counted(findings.trials, 'trial')} completed{failed}.</p>"
-    )
     if len(findings.datasets) > 1:
-        matrix = matrix_table(findings)
-        yield _table(matrix) + _notes(*matrix.notes)
+        yield render(Page([matrix_table(findings)]), _HTML)
         if findings.ranks.p_value is not None and pictures.has_matplotlib():
             drawn = partial(pictures.draw_ranks, findings.ranks)
             yield _figure(drawn, "Mean ranks of the learners over the data sets.")
-        links = "".join(
-            f'<li><a href="#data-{number}">{_text(found.name)}</a>: {_winner(found)}</li>'
-            for number, found in enumerate(findings.datasets, 1)
-        )
-        yield f'<nav aria-label="Data sets"><ul>{links}</ul></nav>'
+    page = findings_page(findings)
+    lines = [page.remark, *page.items, *(" ".join(command) for command in page.commands)]
+    items = "".join(f"<li>{_text(line)}</li>" for line in lines if line)
+    yield f"<ul>{items}</ul>" if items else ""
     if not pictures.has_matplotlib():
         yield (
             "<p><strong>Without pictures:</strong> they need matplotlib. Install it with "
@@ -129,35 +102,17 @@ def _overview(findings: Findings, written: str) -> Iterator[str]:
         )
 
 
-def _winner(found: DataFindings) -> str:
-    """`lowest AMR 6.17 ± 0.15 % by ahpatron (budget=800)`."""
-    best, metric = found.winner, found.criterion.metric
-    value = best.mean_text + (f" ± {best.sd_text}" if best.sd_text else "")
-    value += " %" if metric.in_percent else ""
-    which = "highest" if metric.larger_is_better else "lowest"
-    setting = f" ({_text(best.label)})" if best.label else ""
-    return f"{which} {metric.short} {value} by <strong>{_text(best.learner)}</strong>{setting}"
-
-
 def _dataset(
     number: int, found: DataFindings, looks: Mapping[str, pictures.Look], x: str | None
 ) -> str:
-    winner, count = _winner(found), len(found.settings)
-    rivals = [_text(one.learner) for one in found.best if found.verdict(one) == "n.s."]
-    also = f" Not significantly worse: {', '.join(rivals)}." if rivals else ""
+    *every, best = data_tables(found)
     drawn = "\n".join(_pictures(found, looks, x)) if pictures.has_matplotlib() else ""
-    summary = "The only setting" if count == 1 else f"All {count:,} settings"
-    return _section(
-        f"data-{number}",
-        _text(found.name),
-        f"<p>{winner[0].upper()}{winner[1:]}.{also}</p>",
-        _facts(found),
-        f'<div class="pictures">\n{drawn}\n</div>' if drawn else "",
-        _table(best_table(found, "The best setting of each learner, best first", page=True)),
-        f"<details>\n<summary>{summary} in full</summary>",
-        f"{_table(settings_table(found, full=True))}\n</details>",
-        _notes(*notes_of(found, differences=count > 1)),
-    )
+    parts = [_facts(found), f'<div class="pictures">\n{drawn}\n</div>' if drawn else ""]
+    parts.append(render(Page([best]), _HTML))
+    if every:
+        summary = f"<summary>All {len(found.settings):,} settings</summary>"
+        parts.append(f"<details>\n{summary}\n{render(Page(every), _HTML)}\n</details>")
+    return _section(f"data-{number}", _text(found.name), *parts)
 
 
 def _facts(found: DataFindings) -> str:

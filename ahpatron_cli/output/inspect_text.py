@@ -1,8 +1,8 @@
 """What `inspect` shows of data, a model and the list of learners: in sections, and as JSON."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
-from typing import Any, TypeAlias
+from dataclasses import asdict, fields
+from typing import Any, NamedTuple, TypeAlias
 
 from ahpatron_cli import __version__
 from ahpatron_cli.core import KERNELS, REGISTRY, Kernel, Learner
@@ -44,10 +44,9 @@ _Entry: TypeAlias = tuple[str, str]
 """A name and a text."""
 
 
-@dataclass(frozen=True)
-class _Section:
+class _Section(NamedTuple):
     head: str
-    entries: Sequence[_Entry] = ()
+    entries: Iterable[_Entry] = ()
     bars: Sequence[tuple[str, float]] = ()
     """Bins of a histogram and their shares."""
     items: Sequence[str] = ()

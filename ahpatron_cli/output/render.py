@@ -101,11 +101,11 @@ class Terminal(Format):
         """Those that the width has room for; of equal priority the last is hidden first."""
         shown = list(columns)
         while sum(_width(one) + 2 for one in shown) - 2 > self.width:
-            hidden = max(reversed(shown), key=lambda one: one.column.priority)
-            if not hidden.column.priority:
+            hidden = max(reversed(shown), key=lambda one: one[0].priority)
+            if not hidden[0].priority:
                 break  # rather run on into the next line than cut
             shown.remove(hidden)
-            self._hidden[hidden.texts[0]] = None
+            self._hidden[hidden[1][0]] = None
         return shown
 
     def ending(self, page: Page) -> str:
@@ -132,16 +132,22 @@ def print_to(stream: TextIO, text_for: Callable[[Terminal], str]) -> None:
 
 
 def _width(column: Written) -> int:
-    return max(cell_len(_STYLE.sub("", text)) for text in column.texts)
+    return max(cell_len(_STYLE.sub("", text)) for text in column[1])
 
 
 def _aligned(columns: Sequence[Written]) -> Iterator[str]:
     padded = []
-    for one in columns:
-        blanks = [" " * (_width(one) - cell_len(_STYLE.sub("", text))) for text in one.texts]
-        pairs = zip(one.texts, blanks, strict=True)
-        padded.append([text + gap if one.column.left else gap + text for text, gap in pairs])
+    for written in columns:
+        width, (column, texts) = _width(written), written
+        blanks = [" " * (width - cell_len(_STYLE.sub("", text))) for text in texts]
+        pairs = zip(texts, blanks, strict=True)
+        padded.append([text + gap if column.left else gap + text for text, gap in pairs])
     return map("  ".join, zip(*padded, strict=True))
+
+
+def _rows(columns: Sequence[Written]) -> list[tuple[str, ...]]:
+    """The headings, then the cells of each row."""
+    return list(zip(*(texts for _, texts in columns), strict=True))
 
 
 # Markdown -----------------------------------------------------------------------------------------
@@ -160,8 +166,8 @@ class Markdown(Format):
 
     def table(self, table: Table, columns: Sequence[Written], last: bool) -> str:
         name = f"Data: **{self.outside(table.name)}**, " if table.name else ""
-        head, *rows = zip(*(one.texts for one in columns), strict=True)
-        rule = tuple(":--" if one.column.left else "--:" for one in columns)
+        head, *rows = _rows(columns)
+        rule = tuple(":--" if column.left else "--:" for column, _ in columns)
         lines = "".join(f"| {' | '.join(row)} |\n" for row in [head, rule, *rows])
         notes = self.ours(" ".join([*table.notes, self.legend([table])])).strip()
         title = f"{name}{self.ours(table.title)}"
@@ -242,7 +248,7 @@ class Latex(Format):
     def table(self, table: Table, columns: Sequence[Written], last: bool) -> str:
         name = rf"\texttt{{{self.outside(table.name)}}}: " if table.name else ""
         notes = self.ours(" ".join([*table.notes, self.legend([table])])).strip()
-        widths = [_characters(table, one.column) for one in columns]
+        widths = [_characters(table, column) for column, _ in columns]
         size = r"\small\setlength{\tabcolsep}{4pt}"
         if sum(widths) > _SMALL:
             size = r"\footnotesize\setlength{\tabcolsep}{2pt}"
@@ -279,9 +285,8 @@ def _characters(table: Table, column: Column) -> int:
 
 
 def _tabular(columns: Sequence[Written]) -> str:
-    head, *rows = zip(*(one.texts for one in columns), strict=True)
-    heading, *lines = ("    " + " & ".join(row) + r" \\" for row in [head, *rows])
-    kinds = "".join("l" if one.column.left else "r" for one in columns)
+    heading, *lines = ("    " + " & ".join(row) + r" \\" for row in _rows(columns))
+    kinds = "".join("l" if column.left else "r" for column, _ in columns)
     lines = [rf"  \begin{{tabular}}{{{kinds}}}", r"    \toprule", heading, r"    \midrule", *lines]
     return "\n".join([*lines, r"    \bottomrule", r"  \end{tabular}"])
 
@@ -290,7 +295,7 @@ def _tabular(columns: Sequence[Written]) -> str:
 
 
 class Html(Format):
-    """A table in a box that scrolls; its notes belong to the page."""
+    """A table in a box that scrolls, and its notes."""
 
     bold = "<strong>", "</strong>"
 
@@ -307,18 +312,20 @@ class Html(Format):
         return f'<span class="gap">{self.ours(marks)}</span>' if marks else ""
 
     def table(self, table: Table, columns: Sequence[Written], last: bool) -> str:
-        kinds = ["wide" if c.column.long else "" if c.column.left else "number" for c in columns]
-        styles = [f' class="{kind}"' if kind else "" for kind in kinds]
-        head, *rows = zip(*(one.texts for one in columns), strict=True)
+        styles = ["" if column.left else ' class="number"' for column, _ in columns]
+        head, *rows = _rows(columns)
         heads = [f'<th scope="col"{s}>{text}</th>' for s, text in zip(styles, head, strict=True)]
         lines = []
         for first, *others in rows:
             best = ' class="best"' if "<strong>" in "".join(others) else ""
             cells = [f"<td{s}>{text}</td>" for s, text in zip(styles[1:], others, strict=True)]
             lines.append(f'<tr{best}><th scope="row">{first}</th>{"".join(cells)}</tr>')
-        title, legend = self.ours(table.title), self.ours(self.legend([table]))
+        title, about = (
+            self.ours(table.title),
+            [*(table.notes if last else ()), self.legend([table])],
+        )
         body = "\n".join(lines)
-        notes = f'<p class="notes">{legend}</p>' if legend else ""
+        notes = f'<p class="notes">{self.ours(" ".join(about))}</p>' if any(about) else ""
         return f"""\
 <div class="scroll" role="region" tabindex="0" aria-label="{title}"><table>
 <caption><span>{title}</span></caption>

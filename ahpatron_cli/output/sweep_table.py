@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from ahpatron_cli.numbers import assignment, counted, mean_count, orders, p_value, seconds
+from ahpatron_cli.numbers import counted, mean_count, orders, p_value, seconds
 from ahpatron_cli.output.table import (
     BEST,
     CHOSEN,
@@ -24,7 +24,7 @@ from ahpatron_cli.output.table import (
     table_of,
 )
 from ahpatron_cli.sweep.statistics import SIGNIFICANCE, OverDatasets
-from ahpatron_cli.sweep.summary import MISTAKE_RATE, DataFindings, Findings, Setting, TrialRecord
+from ahpatron_cli.sweep.summary import MISTAKE_RATE, DataFindings, Findings, Setting
 
 MAX_REASONS = 5
 _VERDICTS = {"best": BEST, "worse": WORSE, "n.s.": NOT_WORSE}
@@ -33,17 +33,13 @@ _LEARNER: Field[Setting] = Column("learner", "Learner", True), lambda one: Cell(
 _SETTING: Field[Setting] = Column("setting", "Setting", True), lambda one: optional(one.label)
 
 
-def findings_page(findings: Findings, *, paper: bool = False, only_matrix: bool = False) -> Page:
-    """The matrix, if there are several data sets; for each all settings, then each learner's best.
-
-    A paper gets one table per data set: the second, or the first if there is one learner only and
-    its best setting was not chosen on other orders.
-    """
+def findings_page(findings: Findings, *, only_matrix: bool = False) -> Page:
+    """The matrix, if there are several data sets, and the tables of each."""
     tables: list[Table] = []
     if findings.datasets and (only_matrix or len(findings.datasets) > 1):
         tables.append(matrix_table(findings))
     if not only_matrix:
-        tables += [table for found in findings.datasets for table in _tables(found, paper)]
+        tables += [table for found in findings.datasets for table in data_tables(found)]
     failed = len(findings.failed)
     remark = "" if findings.datasets else "no trials"
     if failed:
@@ -134,77 +130,27 @@ def _matrix_notes(findings: Findings) -> list[str]:
     return notes + _choice_notes(datasets)
 
 
-def _tables(found: DataFindings, paper: bool) -> list[Table]:
-    rivals = len(found.best) > 1
-    notes = notes_of(found, differences=rivals)
-    if not found.several_settings:
-        return [best_table(found, _over(found), notes=notes)]
-    best = "the best setting of each learner"
-    if not paper:
-        best += f", {_orders(found.best, found)}" if found.criterion.tune_orders else ""
-        return [settings_table(found, notes=notes), best_table(found, best, notes=notes)]
-    if rivals or found.criterion.tune_orders:
-        title = f"{data_facts(found.data.record)}; {best}, {_orders(found.best, found)}"
-        return [best_table(found, title, notes=notes)]
-    return [settings_table(found, notes=notes_of(found, differences=False))]
-
-
-def settings_table(found: DataFindings, *, notes: Sequence[str] = (), full: bool = False) -> Table:
-    """Every setting; `full`, for a page: with its difference to the best, and all parameters."""
-    rivals = len(found.settings) > 1
-    lowest = next((one.mean_text for one in found.settings if one.best_of_data and rivals), None)
-    rates = _rates(found, lowest, chosen=found.several_settings)
-    fields: list[Field[Setting]] = [
-        _LEARNER,
-        # a narrow window shows the rate first, and a page scrolls
-        *([*rates, _SETTING] if full else [_SETTING, *rates]),
-        *([_VERSUS] if full and rivals else []),
-        *_COSTS,
-    ]
+def data_tables(found: DataFindings) -> list[Table]:
+    """Of one data set: all settings, if a learner has several; then the best of each learner."""
+    notes, facts = _notes(found), data_facts(found.data.record)
+    several, rivals = found.several_settings, len(found.best) > 1
+    lowest = next((one.mean_text for one in found.settings if one.best_of_data), None)
+    fields = [_LEARNER, *_rates(found, lowest if found.settings[1:] else None, several), _SETTING]
     if len(_repeats(found.settings)) > 1:  # else the title has it
-        orders_of = lambda one: Cell(str(one.summary.repeats))  # noqa: E731
-        fields.append((Column("repeats", "Permutations", priority=1), orders_of))
-    if full:
-        fields.append(_ALL_PARAMETERS)
-    title = _over(found, "all settings, ")
-    return table_of(
-        found.settings, fields, kind="settings", name=found.name, title=title, notes=notes
-    )
-
-
-def best_table(
-    found: DataFindings, title: str, *, page: bool = False, notes: Sequence[str] = ()
-) -> Table:
-    """The best setting of each learner; on a page the best learner and the rate come first."""
-    rivals = len(found.best) > 1
-    rates = _rates(found, found.winner.mean_text if rivals else None)
-    fields: list[Field[Setting]] = [_LEARNER, *([*rates, _SETTING] if page else [_SETTING, *rates])]
+        repeats = Column("repeats", "Permutations", priority=1)
+        fields.append((repeats, lambda one: Cell(str(one.summary.repeats))))
+    title = f"{facts}; all settings, {_orders(found.settings, found)}"
+    rows = found.settings, [*fields, *_COSTS]
+    every = table_of(*rows, kind="settings", name=found.name, title=title, notes=notes)
+    fields = [_LEARNER, *_rates(found, found.winner.mean_text if rivals else None), _SETTING]
     if rivals:
         verdict = Column("verdict", "Verdict", left=True, priority=1)
         fields += [_VERSUS, (verdict, lambda setting: optional(found.verdict(setting)))]
-    settings = sorted(found.best, key=lambda one: one.cost) if page else found.best
-    return table_of(
-        settings, [*fields, *_COSTS], kind="learners", name=found.name, title=title, notes=notes
-    )
-
-
-def failures_table(failed: Sequence[TrialRecord]) -> Table:
-    """One row per trial that failed."""
-    reason = Column("reason", "Reason", left=True, long=True)
-    fields: list[Field[TrialRecord]] = [
-        (Column("data", "Data", left=True), lambda trial: Cell(trial.data.record.path)),
-        (Column("learner", "Learner", left=True), lambda trial: Cell(trial.learner)),
-        (Column("seed", "Seed"), lambda trial: Cell(str(trial.seed))),
-        (Column("repeat", "Repeat"), lambda trial: Cell(str(trial.repeat))),
-        (reason, lambda one: Cell(one.error or "not recorded")),
-        _ALL_PARAMETERS,
-    ]
-    title = "Trials that ended with an error; no table counts them"
-    return table_of(failed, fields, kind="failed", title=title)
-
-
-def _assignments(trial: Setting | TrialRecord) -> Cell | None:
-    return optional(", ".join(assignment(name, value) for name, value in trial.params.items()))
+    title = "the best setting of each learner, " if several else f"{facts}; "
+    title += _orders(found.best, found)
+    rows = found.best, [*fields, *_COSTS]
+    best = table_of(*rows, kind="learners", name=found.name, title=title, notes=notes)
+    return [every, best] if several else [best]
 
 
 def _difference(setting: Setting) -> Cell | None:
@@ -214,7 +160,6 @@ def _difference(setting: Setting) -> Cell | None:
     return Cell(metric.text(gap.mean, "+"), None if gap.se is None else metric.text(gap.se))
 
 
-_ALL_PARAMETERS = Column("params", "All parameters", left=True, long=True), _assignments
 _VERSUS: Field[Setting] = Column("difference", "vs best", priority=2), _difference
 _COSTS: list[Field[Setting]] = [
     (
@@ -226,9 +171,7 @@ _COSTS: list[Field[Setting]] = [
 ]
 
 
-def _rates(
-    found: DataFindings, lowest: str | None, *, chosen: bool = False
-) -> list[Field[Setting]]:
+def _rates(found: DataFindings, lowest: str | None, chosen: bool = False) -> list[Field[Setting]]:
     """The metric that decides, and the mistake rate if that is another."""
 
     def rate(one: Setting) -> Cell:
@@ -244,11 +187,6 @@ def _rates(
     return [(Column("metric", metric.head), rate), *others]
 
 
-def _over(found: DataFindings, which: str = "") -> str:
-    """The data, which settings are shown, and what their means are taken over."""
-    return f"{data_facts(found.data.record)}; {which}{_orders(found.settings, found)}"
-
-
 def _repeats(settings: Sequence[Setting]) -> set[int]:
     return {setting.summary.repeats for setting in settings}
 
@@ -258,9 +196,9 @@ def _orders(settings: Sequence[Setting], found: DataFindings) -> str:
     return ("up to " if len(repeats) > 1 else "") + orders(max(repeats), found.data.shuffled)
 
 
-def notes_of(found: DataFindings, *, differences: bool) -> list[str]:
+def _notes(found: DataFindings) -> list[str]:
     """What ± and the verdicts mean, and how the best were chosen."""
-    notes = []
+    notes, differences = [], len(found.best) > 1
     metric, shuffled = found.criterion.metric, found.data.shuffled
     several_orders = max(_repeats(found.best)) > 1
     if several_orders:

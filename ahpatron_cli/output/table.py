@@ -40,8 +40,6 @@ class Column:
     """In a narrow terminal the column of highest priority number is hidden first; 0: never."""
     outside: bool = False
     """Whether the heading is a name from outside."""
-    long: bool = False
-    """Sentences, which a page may fold."""
 
 
 @dataclass(frozen=True)
@@ -88,12 +86,8 @@ class Page:
     """What to do next, for people at a terminal: why, and the command."""
 
 
-@dataclass(frozen=True)
-class Written:
-    """A column in the text of a format: its heading, then its cells."""
-
-    column: Column
-    texts: Sequence[str]
+Written: TypeAlias = tuple[Column, Sequence[str]]
+"""A column in the text of a format: its heading, then its cells."""
 
 
 class Format:
@@ -157,14 +151,14 @@ class Format:
 
     def written(self, table: Table) -> list[Written]:
         """The columns that have a value in any row, in the text of this format."""
-        columns = []
+        columns: list[Written] = []
         for column in table.columns:
             cells = [row.get(column.key) for row in table.rows]
             if any(cells):
                 slot = max(map(self._shown, cells), key=len)
                 heading = (self.outside if column.outside else self.ours)(column.heading)
                 texts = [heading, *(self.cell(cell, column, slot) for cell in cells)]
-                columns.append(Written(column, texts))
+                columns.append((column, texts))
         return columns
 
 

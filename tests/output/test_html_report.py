@@ -86,21 +86,16 @@ def test_the_numbers() -> None:
     ]
     text = to_html(find(trials))
     best, worse = ["6600", "4/4", "0.500"], ["12600", "6300", "2.000"]
-    kernel = "kernel=gaussian, sigma=1"
     assert rows(text) == [
         ["a", "11.00 ± 1.41", "budget=4", "–", "best", *best],
         ["b", "21.00 ± 1.41", "–", "+10.00 ± 0.00", "worse", *worse],
-        ["a", "11.00 ± 1.41▸", "budget=4", "–", *best, f"{kernel}, budget=4"],
-        [
-            *("a", "12.50 ± 2.12▸", "budget=8", "+1.50 ± 0.50", "7500", "8/8", "0.500"),
-            f"{kernel}, budget=8",
-        ],
-        ["b", "21.00 ± 1.41▸", "–", "+10.00 ± 0.00", *worse, kernel],
+        ["a", "11.00 ± 1.41▸", "budget=4", *best],
+        ["a", "12.50 ± 2.12▸", "budget=8", "7500", "8/8", "0.500"],
+        ["b", "21.00 ± 1.41▸", "–", *worse],
     ]
     assert text.count('<tr class="best"><th scope="row">a</th><td class="number">') == 2
     assert text.count('<tr class="best">') == 2
     assert text.count('<span class="gap">▸</span>') == 1  # after 12.50: not the learner's best
-    assert "Lowest AMR 11.00 ± 1.41 % by <strong>a</strong> (budget=4)." in text
 
 
 @pytest.mark.parametrize(
@@ -120,7 +115,6 @@ def test_verdicts(repeats: list[int], rates: list[float], verdict: str) -> None:
     ]
     text = to_html(find([*best, *other]))
     assert verdict in [cell for row in rows(text)[:2] for cell in row]
-    assert ("Not significantly worse: b." in text) == (verdict == "n.s.")
 
 
 def test_passes_in_file_order_allow_no_verdict() -> None:
@@ -134,7 +128,6 @@ def test_passes_in_file_order_allow_no_verdict() -> None:
         )
     )
     assert [row[3] for row in rows(text)[:2]] == ["best", "–"]
-    assert rows(text)[2][1] == "10.00 ± 0.00"  # without the mark of a choice among settings
     assert "no verdict" in text
     assert "t-test" not in text
 
@@ -147,7 +140,7 @@ def test_the_metric_is_named_in_captions_and_explanations() -> None:
         if (one := sweeps.trial("a", {"budget": budget})).run
     ]  # fmt: skip
     text = to_html(find(trials, criterion=Criterion(METRICS["recall"])))
-    assert "Highest Recall 80.00 %" in text
+    assert "Recall %</th>" in text
     captions = Page(text).said("figcaption")
     assert len(captions) == 2
     assert all(caption.startswith("Recall against ") for caption in captions)
@@ -160,19 +153,11 @@ def test_a_shard_is_called_one() -> None:
 
 def test_failed_trials_are_listed_with_their_reasons() -> None:
     failed = [sweeps.trial("bogd", {"budget": 4}, path="f.svm", repeat=7, error="<b>no memory")]
-    text = to_html(sweeps.sweep(failed=failed))
-    assert rows(text)[-1] == [
-        *("f.svm", "bogd", "0", "7", "&lt;b&gt;no memory"),
-        "kernel=gaussian, sigma=1, budget=4",
-    ]
-    assert "1 failed" in text
-    assert "Failed trials" not in to_html(sweeps.sweep())
-
-
-def test_only_failed_trials_make_a_page_too() -> None:
-    page = Page(to_html(find([sweeps.trial(error="no memory")])))
-    assert page.said("h1") == ["ahpatron sweep: no trial was completed"]
-    assert "no memory" in page.said("td")
+    page = Page(to_html(sweeps.sweep(failed=failed)))
+    assert "1 trial: <b>no memory" in page.said("li")
+    alone = Page(to_html(find([sweeps.trial(error="no memory")])))
+    assert alone.said("h1") == ["ahpatron sweep: no trial was completed"]
+    assert "1 trial: no memory" in alone.said("li")
 
 
 def test_the_data_is_described() -> None:
@@ -192,7 +177,7 @@ def test_nothing_from_outside_becomes_markup() -> None:
     assert not page.all("script")
     shown = HOSTILE.replace("\x1b", "\\x1b")
     assert page.said("pre") == [shown]
-    for tag in ("dt", "dd", "th", "td", "strong"):
+    for tag in ("dt", "dd", "th"):
         assert shown in page.said(tag), tag
     for _, attributes in page.elements:
         assert not [name for name in attributes if name.startswith("on") or name == "style"]

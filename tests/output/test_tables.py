@@ -217,7 +217,7 @@ def test_a_setting_with_fewer_permutations_may_be_better_but_not_the_best() -> N
     assert re.search(r"^avp .* -1.00 ± 0.00  better ", text, re.M)
     assert r"& $-$1.00 $\pm$ 0.00 & better &" in findings_to_text(partial, "latex")
     unlike = findings_to_text(find(sweep()[:-2]), "table")
-    assert headings(unlike)[0][-1] == "Permutations"
+    assert "Permutations" in headings(unlike)[0]
 
 
 def test_the_metric_that_decides_is_named_everywhere() -> None:
@@ -293,10 +293,10 @@ def test_hostile_names_do_nothing(format: str) -> None:
     for text in texts:
         assert not set(text) & set("\x1b\u202e\udcff\r")
         text.encode()
-        lines = text.splitlines()
         if format == "markdown":
-            counts = {len(re.findall(r"(?<!\\)\|", line)) for line in lines if line[:1] == "|"}
-            assert len(counts) == 1
+            for part in text.split("\n\n"):
+                rows = [line for line in part.splitlines() if line[:1] == "|"]
+                assert len({len(re.findall(r"(?<!\\)\|", row)) for row in rows}) <= 1
         for part in text.split(r"\end{tabular}")[:-1]:
             rows = [line for line in part.splitlines() if line.endswith(r" \\")]
             assert len({len(re.findall(r"(?<!\\)&", row)) for row in rows}) == 1

@@ -184,9 +184,8 @@ def draw_curves(curves: Sequence[Curve]) -> Figure:
     figure = Figure(figsize=(6.4, max(4.0, 0.6 + 0.18 * len(curves))))
     axes = figure.add_subplot()
     names, highest = [], 1.0
-    for curve, look in zip(
-        curves, looks([str(n) for n in range(len(curves))]).values(), strict=True
-    ):
+    numbered = looks([str(number) for number in range(len(curves))])
+    for curve, look in zip(curves, numbered.values(), strict=True):
         look |= {"marker": None}
         drawn = curve.rounds >= _FIRST_DRAWN * curve.rounds[-1]
         rounds = curve.rounds[drawn]
@@ -304,8 +303,8 @@ def draw_sweep(findings: Findings, x: str | None = None) -> Figure:
         panel, repeats = axis_of(found, x), max(one.summary.repeats for one in found.settings)
         title = f"{_shown(found.short)}: {counted(found.data.record.rounds, 'round')}"
         if repeats > 1:
-            spread = "mean ± sd" if panel else "mean"
-            title += f", {spread} over {orders(repeats, found.data.shuffled)}"
+            what = "mean ± sd" if panel else "mean"
+            title += f", {what} over {orders(repeats, found.data.shuffled)}"
         first = figure.add_subplot(grid[row, 0])
         first.set_title(title)
         if panel:
@@ -332,13 +331,14 @@ def draw_parameter(
     points = [point for own in drawn.values() for point in own]
     texts = {value: one.texts.get(parameter, short(value)) for value, one in points}
     for learner, own in drawn.items():
-        look = by_learner[learner] | ({} if own else {"linestyle": "--", "marker": None})
+        flat: Look = {"linestyle": "--", "marker": None}
+        look = by_learner[learner] | ({"linestyle": "-"} if own else flat)
         best = best_of([one for one in found.settings if one.learner == learner])
         values, settings = zip(*own or [(min(texts), best), (max(texts), best)], strict=True)
         mid, low, high = (
             [_scaled(one, one.mean + sd * (one.sd or 0)) for one in settings] for sd in (0, -1, 1)
         )
-        axes.plot(values, mid, **{**look, "linestyle": "-" if own else "--"})
+        axes.plot(values, mid, **look)
         axes.fill_between(values, low, high, color=look["color"], alpha=0.15, linewidth=0)
         names.append((_shown(learner), mid[-1], look))
     _value_axis(axes, texts, parameter)
@@ -377,11 +377,9 @@ def _label_front(axes: Axes, front: Sequence[Setting]) -> None:
     make room; those that would leave the panel are left out.
     """
     across, up = (72 * inches for inches in _size(axes))
+    settings = (", ".join(f"{_SYMBOLS.get(n, n)}={t}" for n, t in s.texts.items()) for s in front)
     texts = [
-        _shown(
-            " ".join([one.learner, *(f"{_SYMBOLS.get(n, n)}={t}" for n, t in one.texts.items())])
-        )
-        for one in front
+        _shown(f"{s.learner} {text}".rstrip()) for s, text in zip(front, settings, strict=True)
     ]
     low, high = (math.log10(limit) for limit in axes.get_xlim())
     times, rates = _places(front)

@@ -222,7 +222,7 @@ def test_one_row_per_data_set_and_a_line_per_learner() -> None:
     assert len(panels) == 6
     for found, parameter, time in zip(findings.datasets, panels[::2], panels[1::2], strict=True):
         assert sorted(texts(parameter)) == sorted(sweeps.FIVE)
-        assert len(parameter.collections) == 4  # bands
+        assert len(parameter.collections) == 5  # bands
         assert parameter.get_ylim()[0] == time.get_ylim()[0] == 0
         dots = [line for line in time.lines if line.get_linestyle() == "None"]
         assert sorted(len(line.get_xdata()) for line in dots) == [1, 5, 5, 5, 5]

@@ -109,7 +109,7 @@ class Sweep:
         # the parts of a job array cannot wait for each other
         search = Search(trials, self.criterion, self.halving, staged=self.shard[1] == 1)
         if self.output.x is not None:
-            from ahpatron_cli.output.sweep_pictures import check_axis
+            from ahpatron_cli.output.pictures import check_axis
 
             grids = ([some[0].params for some in group] for group in search.groups())
             varied = dict.fromkeys(name for grid in grids for name in varied_numbers(grid))
@@ -208,7 +208,8 @@ class Sweep:
 
     def _play(self, tasks: Sequence[Trial], results: ResultsFile) -> None:
         waiting = {task.id: task for task in tasks}
-        best: tuple[float, str] | None = None
+        metric, values = self.criterion.metric, dict[str, Any]()
+        best = max if metric.larger_is_better else min
         done = failed = 0
         with self.talk.progress(len(tasks), "sweep") as line:
             for trial in self._outcomes(tasks):
@@ -217,9 +218,12 @@ class Sweep:
                     done += 1
                     failed += trial.run is None
                     self.talk.detail(_line(waiting[trial.id], trial))
-                    if trial.run is not None and (best is None or trial.run.mistake_rate < best[0]):
-                        best = trial.run.mistake_rate, trial.learner
-                news = f"best {percent(best[0])} % {best[1]}" if best else ""
+                    value = None if trial.run is None else metric.of(trial.run)
+                    if value is not None:
+                        known = values.get(trial.learner, value)
+                        values[trial.learner] = best(value, known)
+                name = best(values, key=values.__getitem__, default="")
+                news = f"best {metric.short} {metric.text(values[name])} {name}" if name else ""
                 count = f"{done}/{len(tasks)} trials" + (f", {failed} failed" if failed else "")
                 line.show(done, count, news)
 
@@ -320,7 +324,7 @@ class FindingsOutput:
         if self.plot and not findings.datasets:
             talk.warn(f"there is nothing to draw, so {self.plot} was not written")
         elif self.plot:
-            from ahpatron_cli.output.sweep_pictures import write_plot
+            from ahpatron_cli.output.pictures import write_plot
 
             write_plot(self.plot, findings, self.x)
         if self.report:

@@ -343,7 +343,7 @@ def test_halving_ends_like_the_grid_and_goes_on(ahpatron: Ahpatron, breast_cance
     grid = sweep(ahpatron, *arguments, out="grid.jsonl")
     halving = sweep(ahpatron, *arguments, "--search", "halving", out="h.jsonl")
     assert "of the rounds of the whole grid were spared" in halving.err
-    assert "settings more played the first rounds only" in halving.out
+    assert "settings more ran on the first rounds only" in halving.out
     runs = {json.dumps(one["run"]) for one in lines(ahpatron.folder / "grid.jsonl")}
     stored = lines(ahpatron.folder / "h.jsonl")
     full = [one for one in stored if "prefix" not in one["data"]]  # type: ignore[operator]

@@ -40,7 +40,7 @@ def make_perceptron(**changes: Any) -> RunRecord:
         "mistake_rate": 0.14,
         "margin_updates": 0,
     }
-    return make_run("perceptron", **(fields | changes))
+    return make_run(**({"learner": "perceptron"} | fields | changes))
 
 
 def make_report(

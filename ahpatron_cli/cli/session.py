@@ -128,6 +128,12 @@ class Session:
             loaded = max(time.perf_counter() - started - learning, 0.0)
         self._remember_curves(dataset.name, results)
         self._tell(dataset.name, facts, results)
+        name, scale = setups[0].kernel, dataset.preparation.scale
+        if not dataset.dense and dataset.scaler and name in ("linear", "polynomial"):
+            self.talk.warn(
+                f"{self._prefix(dataset.name)}--scale {scale} divides sparse data and does not "
+                f"shift them, which the {name} kernel notices"
+            )
         certificates = None
         if self.certify:
             from ahpatron_cli.certify import certified

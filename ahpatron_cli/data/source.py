@@ -200,13 +200,17 @@ class Source:
     @property
     def ready(self) -> bool:
         """Whether reading would not wait."""
+        return self.ready_within(0.0)
+
+    def ready_within(self, seconds: float) -> bool:
+        """Whether reading would not wait after so many seconds."""
         if self._pipe is None or self._unread or self._ended:
             return True
         if self._unpacker is not None and self._unpacker.ready:
             return True
         poll = select.poll()
         poll.register(self._pipe, select.POLLIN)
-        return bool(poll.poll(0))
+        return bool(poll.poll(1e3 * seconds))
 
     def sha256(self) -> str | None:
         """Hash of all raw bytes, as hex digits.

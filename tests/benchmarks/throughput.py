@@ -4,8 +4,8 @@
 
 Makes a table (seeded) of 10 columns of numbers with 6 digits, one category and a label, as CSV and
 as Parquet, with ROWS and a tenth of that. `run` (ahpatron, B = 100), `predict` and `convert` read
-each in a process of its own. Prints MB of input per second of processor time, start included, its ratio
-to `numpy.loadtxt` (CSV, the 10 columns) or to pyarrow reading all, and the peak of memory.
+each in a process of its own. Prints MB of input per second of processor time, start included, its
+ratio to `numpy.loadtxt` (CSV, the 10 columns) or to pyarrow reading all, and the peak of memory.
 """
 
 from __future__ import annotations

@@ -199,17 +199,15 @@ def metrics_of(confusion: Sequence[Sequence[int]], ranking: Ranking | None = Non
         for ok, said, total in zip(right, found, totals, strict=True)
         if said or total or len(right) == 2
     ]
-    precision, recall, f1 = each[-1] if each else (None, None, None)
+    scores = each[-1] if each else (None, None, None)
     if len(right) > 2 and each:
-        columns = (
-            sum(value or 0.0 for value in one) / len(each) for one in zip(*each, strict=True)
+        first, second, third = (
+            sum(value or 0.0 for value in column) / len(each) for column in zip(*each, strict=True)
         )
-        precision, recall, f1 = columns
+        scores = first, second, third
     auc, auc_error = (ranking and ranking.auc()) or (None, None)
     return Metrics(
-        precision,
-        recall,
-        f1,
+        *scores,
         balanced_error=sum(known) / len(known) if len(known) == len(confusion) else None,
         kappa=_ratio(sum(right) * rounds - by_chance, rounds**2 - by_chance),
         auc=auc,

@@ -249,7 +249,7 @@ Retries = Annotated[int, _running(
     "--retries", metavar="N", parser=_whole(),
     help="Repeat a trial whose process died up to N times.")]
 DryRun = Annotated[bool, _running(
-    "--dry-run", help="Only print how many trials there are, and how many are left.")]
+    "--dry-run", help="Only count the trials and those left, and estimate their time.")]
 Search = Annotated[str, _running(
     "--search", metavar="HOW", autocompletion=_names("sweep.summary", "SEARCHES"),
     help="grid runs all settings; halving runs them on the first rounds, and the best on more.")]

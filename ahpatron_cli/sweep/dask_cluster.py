@@ -56,7 +56,7 @@ def play_on_cluster(
     """
     from distributed import Client
 
-    # what it logs about a lost connection is a page long; we say it in a line
+    # what it logs about a lost connection is a page long; ours is a line
     for name in ("distributed", "distributed.client"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:

@@ -101,8 +101,6 @@ class Choice:
 
 Layer: TypeAlias = Sequence[Choice]
 """Choices of equal rank: those for one learner take precedence over those for all."""
-
-
 Texts: TypeAlias = Mapping[str, str]
 """How the grid spells the parameters that depend on the data: `10^0/√T`, `auto`."""
 
@@ -319,7 +317,7 @@ def typed_layer(
             made.append(Choice(None, name, (text,), f"--{name}"))
             continue
         owner = " and ".join(map(learner_name, learners))
-        if any(name in one.specs() for one in KERNELS.values()) and not _all_own(learners):
+        if name == "sigma" and not _all_own(learners):
             owner = f"the {kernel} kernel"
         remarks.append(f"--{name} has no effect: {owner} has no such parameter")
     for flag, given in words.items():
@@ -329,15 +327,12 @@ def typed_layer(
     seen: dict[tuple[str | None, str], Choice] = {}
     for choice in made:
         before = seen.setdefault((choice.learner, choice.name), choice)
-        if before is choice:
-            continue
-        hint = f"leave out {before.shown} or {choice.shown}"
-        if before.shown == choice.shown:
-            hint = f"leave out one {choice.shown}"
-        if "-g" in words:
-            owner = f"{learner_name(choice.learner)}." if choice.learner else ""
-            hint = f"give all its values at once: -g {owner}{choice.name}=V1,V2"
-        raise usage(f"{choice.name} is given twice", hint)
+        if before is not choice:
+            one = "one" if before.shown == choice.shown else f"{before.shown} or"
+            hint = f"leave out {one} {choice.shown}"
+            if "-g" in words:
+                hint = f"give all its values at once: {choice.shown}=V1,V2"
+            raise usage(f"{choice.name} is given twice", hint)
     return made, remarks
 
 

@@ -231,7 +231,7 @@ class Setting:
 
 @dataclass(frozen=True)
 class DataFindings:
-    """All settings that were played on one data set."""
+    """All settings of one data set."""
 
     name: str
     """The file's name, with as much of its folder as is needed."""
@@ -243,7 +243,7 @@ class DataFindings:
     best: Sequence[Setting]
     """The best setting of each learner; with tuning orders, as it did on the other orders."""
     tried: Mapping[str, Sequence[Mapping[str, ParamValue]]]
-    """The parameters of all settings of each learner, also of those that played prefixes only."""
+    """The parameters of all settings of each learner, also of those run on prefixes only."""
     criterion: Criterion = Criterion()
 
     @property
@@ -253,16 +253,16 @@ class DataFindings:
 
     @property
     def several_settings(self) -> bool:
-        """Whether any learner was played with more than one."""
+        """Whether any learner has more than one."""
         return any(len(some) > 1 for some in self.tried.values())
 
     @property
     def dropped(self) -> int:
-        """Settings that played prefixes only."""
+        """Settings that were run on prefixes only."""
         return sum(map(len, self.tried.values())) - len(self.settings)
 
     def verdict(self, setting: Setting) -> str | None:
-        """What the difference to the best says; None if the orders played allow no verdict."""
+        """What the difference to the best says; None if the orders allow no verdict."""
         if setting.best_of_data:
             return "best"
         gap = setting.difference
@@ -273,20 +273,20 @@ class DataFindings:
             return "one common order" if self.data.shuffled and several else None
         if not gap.more_than_noise:
             return "n.s."
-        # A setting that lacks orders is never the best, yet may win on those shared with the best.
+        # a setting with fewer orders is never the best, yet may win on those shared with the best
         return "worse" if (gap.mean > 0) != self.criterion.metric.larger_is_better else "better"
 
 
 @dataclass(frozen=True)
 class Findings:
-    """What a results file says."""
+    """The summary of a sweep."""
 
     datasets: Sequence[DataFindings]
     trials: int
-    """Trials that were played to the end."""
+    """Trials that were run to the end."""
     failed: Sequence[Outcome] = ()
-    """Trials that ended with an error and were not played to the end since."""
-    origins: Sequence[Mapping[str, Any]] = field(default=())
+    """Trials that ended with an error and were not run to the end since."""
+    origins: Sequence[Mapping[str, Any]] = ()
     """The header lines: versions, BLAS and the command of each sweep that wrote to the file."""
     criterion: Criterion = Criterion()
     part: str | None = None
@@ -294,14 +294,14 @@ class Findings:
 
     @cached_property
     def matrix(self) -> dict[str, list[Setting | None]]:
-        """For each learner its best setting on each data set; None: it was not played there."""
+        """For each learner its best setting on each data set; None: it was not run there."""
         found = [{one.learner: one for one in data.best} for data in self.datasets]
         learners = sorted({name for data in found for name in data}, key=_rank)
         return {learner: [data.get(learner) for data in found] for learner in learners}
 
     @cached_property
     def ranks(self) -> OverDatasets:
-        """Of the learners that were played on all data sets."""
+        """Of the learners that were run on all data sets."""
         complete = {
             learner: [one.exact_mean for one in row if one]
             for learner, row in self.matrix.items()
@@ -337,7 +337,7 @@ def find(
     origins: Sequence[Mapping[str, Any]] = (),
     criterion: Criterion = Criterion(),
 ) -> Findings:
-    """Fold trials (each id once) into findings."""
+    """Summarise trials, each id once."""
     groups = grouped(trials, lambda trial: trial.data.identity)
     names = _names([group[0].data for group in groups])
     datasets = [
@@ -353,13 +353,11 @@ def find(
 
 def _part(origins: Sequence[Mapping[str, Any]]) -> str | None:
     """Which shards wrote to the file, unless all did."""
-    shards = [one.get("shard") for one in origins]
-    if not shards or None in shards or len({one[1] for one in shards if one}) > 1:
+    shards = [one["shard"] for one in origins if "shard" in one]
+    parts, totals = ({one[index] for one in shards} for index in (0, 1))
+    if len(totals) != 1 or len(shards) < len(origins) or len(parts) == (total := max(totals)):
         return None
-    parts, total = sorted({one[0] for one in shards if one}), shards[0][1] if shards[0] else 0
-    if len(parts) == total:
-        return None
-    return f"part{'s' * (len(parts) > 1)} {', '.join(map(str, parts))} of {total}"
+    return f"part{'s' * (len(parts) > 1)} {', '.join(map(str, sorted(parts)))} of {total}"
 
 
 def _data_findings(
@@ -380,11 +378,14 @@ def _data_findings(
         others = [one for one in trials if one.repeat >= tune and setting_key(one) in wanted]
         if not others:
             which = "to report on" if chosen_on else "on which to choose"
-            raise usage(f"--tune-orders {tune}: {name} has no order {which}", "play more --repeats")
+            raise usage(f"--tune-orders {tune}: {name} has no order {which}", "run more --repeats")
         best = _settings(others, metric, tried, data.shuffled)
     best = _corrected(best)
-    if not tune:
-        by_key = {setting_key(one): one for one in best}
+    by_key = {setting_key(one): one for one in best}
+    if tune:  # chosen here, but which learner is best is known on the other orders only
+        first = setting_key(best_of(best))
+        settings = [replace(one, best_of_data=setting_key(one) == first) for one in settings]
+    else:
         settings = [by_key.get(setting_key(one), one) for one in settings]
     return DataFindings(name, short, data, settings, best, tried, criterion)
 
@@ -459,10 +460,12 @@ def settings_of(
 
 
 def _numbers(values: Sequence[ParamValue | None]) -> dict[ParamValue, str]:
-    """The values of a parameter as texts, with as many digits as distinguish them."""
+    """The values of a parameter as texts: as written, or as many digits as distinguish them."""
     known = list(dict.fromkeys(value for value in values if value is not None))
-    for digits in (6, 17):
-        texts = {value: short(value, digits) for value in known}
+    written = {value: short(value, 6) for value in known}
+    written = {one: text for one, text in written.items() if text == str(one) or float(text) == one}
+    for digits in (3, 6, 17):
+        texts = {value: written.get(value) or short(value, digits) for value in known}
         if len(set(texts.values())) == len(known):
             break
     return texts

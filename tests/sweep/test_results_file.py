@@ -300,7 +300,7 @@ def test_results_of_0_2_0_are_read() -> None:
     assert [(one.learner, one.label, one.mean) for one in data.settings[:3]] == [
         ("projectron", "sigma=0.5", 0.3725),
         ("projectron", "sigma=auto (0.919)", 0.4225),
-        ("nogd", "sigma=0.5, step=0.0707107", 0.3525),
+        ("nogd", "sigma=0.5, step=0.0707", 0.3525),
     ]
     assert (data.winner.learner, data.winner.mean) == ("nogd", 0.32)
 

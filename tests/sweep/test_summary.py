@@ -136,7 +136,7 @@ def test_a_setting_with_fewer_orders_is_not_the_best() -> None:
         ),
         ([{"budget": 8, "radius": 2.5}, {"budget": 9, "radius": 2.7}], "budget=8"),  # it follows
         ([{"radius": math.inf}, {"radius": "keep"}], "radius=inf"),
-        ([{"step": 0.0031622776601683794}, {"step": 0.01}], "step=0.00316228"),  # no guess
+        ([{"step": 0.0031622776601683794}, {"step": 0.01}], "step=0.00316"),  # no guess
         ([{"step": 0.2236}, {"step": 0.01}, {"step": 1.0}], "step=0.01"),
         ([{"step": 0.50001}, {"step": 0.50002}], "step=0.50001"),  # three digits are not enough
         ([{"rescale": "keep"}, {"rescale": 0.5}], "rescale=0.5"),

@@ -44,7 +44,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     learner, kernel : str
-        Names as in `ahpatron inspect --learners`.
+        Names as in `ahpatron learners`.
     budget, epsilon, sigma, horizon : number or None
         Parameters of the learner or the kernel; None is its default. One that neither has is an
         error. `horizon` is the number of rounds, for learners whose defaults depend on it: `fit`

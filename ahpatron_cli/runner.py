@@ -34,7 +34,7 @@ MOST_RELEVANT = 10
 RETRIES = 2
 """How often a pass is run again after its process died."""
 
-LISTING = "`ahpatron inspect --learners` lists all learners and their parameters"
+LISTING = "`ahpatron learners` lists all learners and their parameters"
 SCALE_HINT = (
     "bring the features to a common size with `--scale standard`, or choose a larger `--sigma`"
 )

@@ -50,7 +50,7 @@ def sweep(
     quiet: options.Quiet = False,
     verbose: options.Verbose = 0,
 ) -> ExitCode:
-    """Play many trials: files x learners x settings x random orders.
+    """Run many trials: files x learners x settings x permutations.
 
     All learners and settings play the same orders, so they are compared order by order.
     Every result is on the disk before the next is counted: the same command again

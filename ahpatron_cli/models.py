@@ -29,7 +29,7 @@ from ahpatron_cli.core.learners import GUIDE
 from ahpatron_cli.core.multiclass import MAX_CLASSES
 from ahpatron_cli.core.state import State, StateReader
 from ahpatron_cli.data import npz
-from ahpatron_cli.data.dataset import Batch, Dataset, Known, Preparation, Trail
+from ahpatron_cli.data.dataset import Batch, Dataset, Preparation, StreamState, Trail
 from ahpatron_cli.data.scaling import LEARNED_SCALES, SCALES, Scaler
 from ahpatron_cli.data.source import FROM_ARRAYS, similar_name
 from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data, usage
@@ -355,7 +355,7 @@ class SavedPass:
         own = self._options.learner
         return Setup(model.learner, model.params, model.kernel, model.kernel_params, own)
 
-    def prepared(self, preparation: Preparation) -> tuple[Preparation, Known | None]:
+    def prepared(self, preparation: Preparation) -> tuple[Preparation, StreamState | None]:
         """What is done to the data, and what is known of the stream from the model."""
         model = self.model
         if model is None:
@@ -363,9 +363,9 @@ class SavedPass:
         if self.restarts:  # the stream is read again from its first row
             if (preparation.scale, preparation.positive) != (model.scale, model.positive):
                 raise self._other_run()
-            return preparation, Known(model.labels)
+            return preparation, StreamState(model.labels)
         assert self._loaded is not None
-        known = Known(model.labels, self._loaded.scaler, model.dense, model.width)
+        known = StreamState(model.labels, self._loaded.scaler, model.dense, model.width)
         return replace(preparation, scale=model.scale, positive=model.positive), known
 
     def continued(self, path: str) -> Pass:

@@ -15,7 +15,7 @@ import pytest
 import ahpatron_cli
 from ahpatron_cli.data.libsvm import grammar as strict
 from ahpatron_cli.data.libsvm.grammar import Fault, parse_line
-from ahpatron_cli.data.libsvm.reader import Chunk, SvmReader, Traits, scan
+from ahpatron_cli.data.libsvm.reader import Chunk, FileInfo, SvmReader, scan
 from ahpatron_cli.data.source import MAX_LINE, Source, open_source
 from ahpatron_cli.errors import ExitCode, UserError
 
@@ -226,13 +226,13 @@ def test_what_is_noted(path: Path) -> None:
         reader = SvmReader(source)
         lines = [line for chunk in reader for line in chunk.lines.tolist()]
     assert lines == [1, 3]
-    assert reader.traits == Traits(4, zero_based=True, saw_qid=True, no_final_newline=True)
+    assert reader.traits == FileInfo(4, zero_based=True, saw_qid=True, no_final_newline=True)
     assert (reader.rows_read, reader.values_read, reader.faults) == (2, 2, 0)
     path.write_bytes(b"1 1:3\n")
     with open_source(str(path)) as source:
         reader = SvmReader(source)
         list(reader)
-    assert reader.traits == Traits(1)
+    assert reader.traits == FileInfo(1)
 
 
 def test_max_features_is_a_parameter(path: Path) -> None:

@@ -19,11 +19,11 @@ from ahpatron_cli.core import KERNELS, REGISTRY, Player
 from ahpatron_cli.core.errors import LimitReachedError, NumericalError, ParameterError
 from ahpatron_cli.core.multiclass import MAX_CLASSES, make_player
 from ahpatron_cli.core.parameters import Value
-from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, rows_from
+from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, rows_from, rows_of
 from ahpatron_cli.core.tally import predicted
 from ahpatron_cli.data.compact import CompactRows
 from ahpatron_cli.data.dataset import DENSE_WIDTH, Dataset, Known, Preparation
-from ahpatron_cli.data.geometry import median_sigma
+from ahpatron_cli.data.geometry import MOST_TRIED_ROWS, auto_sigma
 from ahpatron_cli.runner import Repetition, Setup, generator_seed
 
 BLAS = ThreadpoolController().select(user_api="blas")
@@ -48,7 +48,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
     budget, epsilon, sigma, horizon : number or None
         Parameters of the learner or the kernel; None is its default. One that neither has is an
         error. `horizon` is the number of rounds, for learners whose defaults depend on it: `fit`
-        sets it, `partial_fit` cannot. `sigma="auto"` is the median distance between the first
+        sets it, `partial_fit` cannot. `sigma="auto"` is the best of five widths on the first
         1,000 rows that are fitted, of the first piece with `partial_fit`; see `sigma_`.
     params : dict or None
         Other parameters of the learner and the kernel, by name.
@@ -137,7 +137,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
                 raise ValueError(f"n_passes must be a whole number >= 1, got {self.n_passes!r}")
             passes = int(self.n_passes)
             encoded = _encoded(labels, classes)
-            seed = self._begin(classes, rows, horizon=len(labels) * passes)
+            seed = self._begin(classes, rows, encoded, horizon=len(labels) * passes)
             orders = Repetition(passes, seed, bool(self.shuffle))
             parts = [
                 self._feed(rows, encoded, orders.order(i, len(encoded))) for i in range(passes)
@@ -171,7 +171,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
                     raise ValueError("classes must be passed on the first call to partial_fit.")
                 known = _classes(classes)
                 encoded = _encoded(labels, known)
-                self._begin(known, rows, horizon=None)
+                self._begin(known, rows, encoded, horizon=None)
                 self.online_scores_ = self._feed(rows, encoded)
             return self
         rows, labels = self._examples(X, y, first=False)
@@ -198,11 +198,15 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"Unknown label type: {kind}. Labels must be those of classes.")
         return _rows(X), y
 
-    def _begin(self, classes: NDArray[Any], rows: Rows, horizon: int | None) -> int:
+    def _begin(
+        self, classes: NDArray[Any], rows: Rows, encoded: Floats, horizon: int | None
+    ) -> int:
         """Make a new player; the seed of all that is random."""
         setup = self._setup()
         if setup.auto_sigma:
-            found = median_sigma(rows, setup.kernel)
+            count = min(len(encoded), MOST_TRIED_ROWS)
+            first = rows_of(rows, slice(0, count))
+            found = auto_sigma(first, encoded[:count], setup.kernel)
             if isinstance(found, str):
                 raise ValueError(f"sigma='auto' cannot choose: {found}")
             setup = setup.with_sigma(found)

@@ -19,7 +19,7 @@ from ahpatron_cli.core.numerics import NEAR_TIE
 from ahpatron_cli.core.rows import Floats, Integers, Rows
 from ahpatron_cli.core.state import State
 from ahpatron_cli.core.tally import Tally, mistaken, predicted
-from ahpatron_cli.data.dataset import WARM_UP, Batch, Dataset
+from ahpatron_cli.data.dataset import Batch, Dataset
 from ahpatron_cli.errors import ExitCode, UserError, bad_data, usage
 from ahpatron_cli.metrics import Ranking, RecentMistakes, metrics_of
 from ahpatron_cli.records import ParamValue, RunRecord, ThisFile
@@ -85,16 +85,16 @@ def check(setup: Setup) -> None:
         raise usage(f"{setup.learner}: {error}", LISTING) from None
 
 
-def suggested_sigma(setup: Setup, path: str, rows: Rows) -> tuple[float, str]:
-    """The σ that the first of these rows suggest (--sigma auto), and a note on it."""
-    from ahpatron_cli.data.geometry import median_sigma
+def suggested_sigma(setup: Setup, path: str, rows: Rows, labels: Floats) -> tuple[float, str]:
+    """The σ that these rows suggest (--sigma auto), and a note on it."""
+    from ahpatron_cli.data.geometry import MOST_TRIED_ROWS, auto_sigma
 
-    found = median_sigma(rows, setup.kernel)
+    found = auto_sigma(rows, labels, setup.kernel)
     if isinstance(found, str):
         problem = f"--sigma auto cannot choose: {found}"
         raise bad_data(problem, path, hint="give a number: --sigma S")
-    note = f"σ = {found:g}, the median distance between the first {WARM_UP:,} rows (--sigma auto)"
-    return found, note
+    rounds = f"{min(len(labels), MOST_TRIED_ROWS):,} rows"
+    return found, f"σ = {found:g}, the best of several widths on the first {rounds} (--sigma auto)"
 
 
 def _count(statistic: float | None) -> int | None:

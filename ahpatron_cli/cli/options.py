@@ -205,7 +205,7 @@ Kernel = Annotated[str, _learning(
 Sigma = Annotated[str | None, _learning(
     "--sigma", metavar="S",
     help="σ, width of the gaussian exp(-‖u-v‖²/2σ²) or laplacian exp(-‖u-v‖₁/σ) kernel; auto: "
-    "the median distance between the first 1,000 rows. [default: 1.0]")]
+    "the best of five widths on the first rows: see --warm-up. [default: 1.0]")]
 Epsilon = Annotated[str | None, _learning(
     "--epsilon", metavar="E",
     help="ε: update if y·f(x) < 1 - ε; between 0 and 1. [default: 0.5; ahpatron+: 0.75]")]

@@ -9,7 +9,7 @@ from rich.text import Text
 
 from ahpatron_cli import __version__
 from ahpatron_cli.core import KERNELS, REGISTRY, Kernel, Learner
-from ahpatron_cli.data.geometry import Alignment, Distances
+from ahpatron_cli.data.geometry import SUGGESTED_LEARNER, Alignment, Distances
 from ahpatron_cli.data.labels import describe, show
 from ahpatron_cli.data.schema import Schema, listed
 from ahpatron_cli.data.source import STDIN_NAME
@@ -18,7 +18,6 @@ from ahpatron_cli.numbers import counted, percent, share, short
 from ahpatron_cli.output.escape import literal
 from ahpatron_cli.output.terminal import Window, print_lines
 from ahpatron_cli.profile.profile import (
-    SUGGESTED_LEARNER,
     Content,
     FaultFacts,
     FeatureFacts,
@@ -187,7 +186,7 @@ def _labels(labels: LabelFacts, rows: int) -> Iterator[_Entry]:
     if labels.positive is not None:
         count = dict(labels.counts).get(labels.positive, 0)
         rarer = share(min(count, rows - count) / rows)
-        yield "frequent label", f"{rarer} mistakes, by always predicting the more frequent one"
+        yield "majority class", f"error {rarer}, by always predicting the more frequent label"
     elif not labels.problem:
         yield "played", f"as {len(labels.counts):,} classes"
     if len(labels.counts) > 1:
@@ -251,11 +250,16 @@ def _kernel(content: Content, rows: int) -> Iterator[_Entry]:
         why = "at least 5 % of pairs have κ >= 0.05, at least 5 % κ <= 0.95"
         yield "useful σ", f"{low} to {high}: {why}"
     if content.tried:
-        rates = ", ".join(f"{short(one.sigma)}: {share(one.mistake_rate)}" for one in content.tried)
+        rates = ", ".join(
+            f"{short(one.sigma)}: {share(one.mistake_rate)}"
+            + (" (worse than the majority class)" if one.mistake_rate > one.majority_error else "")
+            for one in content.tried
+        )
         tried = content.tried[0].rounds
         on = f"{counted(tried, 'row')} drawn at random"
         on = "all rows in a random order" if tried == rows else on
-        yield "tried σ", f"{rates} mistakes of {SUGGESTED_LEARNER} on {on}"
+        majority = f"majority-class error {share(content.tried[0].majority_error)}"
+        yield "tried σ", f"{rates} mistakes of {SUGGESTED_LEARNER} on {on}; {majority}"
     for alignment in content.alignments:
         yield "alignment A_T", _alignment(alignment)
 

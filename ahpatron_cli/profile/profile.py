@@ -5,16 +5,20 @@ Field names are the public contract of its `--format json`; they change only wit
 
 from __future__ import annotations
 
-import math
 import shlex
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ahpatron_cli.data.geometry import Alignment, Distances
+from ahpatron_cli.data.geometry import (
+    SUGGESTED_LEARNER,
+    Alignment,
+    Distances,
+    TriedSigma,
+    best_sigma,
+)
 from ahpatron_cli.data.labels import PLAIN_PAIRS, show
 from ahpatron_cli.data.libsvm.grammar import MAX_FEATURES
 from ahpatron_cli.data.source import STDIN_NAME
-from ahpatron_cli.numbers import short
+from ahpatron_cli.numbers import share, short
 
 
 @dataclass(frozen=True)
@@ -114,15 +118,6 @@ class Scaling:
 
 
 @dataclass(frozen=True)
-class TriedSigma:
-    """One pass of `SUGGESTED_LEARNER` over some of the rows, in a random order."""
-
-    sigma: float
-    rounds: int
-    mistake_rate: float
-
-
-@dataclass(frozen=True)
 class Content:
     """What the rows of a file are like."""
 
@@ -136,7 +131,7 @@ class Content:
     unknown: tuple[str, ...]
     """What could not be computed, and why."""
     tried: tuple[TriedSigma, ...] = ()
-    """Values of σ that were played, the best first."""
+    """Values of σ that were tried, the best first."""
 
 
 @dataclass(frozen=True)
@@ -162,10 +157,6 @@ class Profile:
     """Options that say which columns of a table are what, each with its text."""
 
 
-SUGGESTED_LEARNER = "arow"
-"""Makes the fewest mistakes; values of σ are tried with it, as σ is best for one learner only."""
-
-
 def advice(profile: Profile) -> list[str]:
     """What to do before a run, and what to expect of it."""
     content, faults = profile.content, profile.faults
@@ -183,6 +174,12 @@ def advice(profile: Profile) -> list[str]:
         items.append(labels.problem)
     if labels.grouped:
         items.append("use --shuffle: the rows are grouped by label, online learners need a mix")
+    if rare := imbalanced(labels, profile.rows):
+        label, part = rare
+        items.append(
+            f"only {share(part)} of the rows have the label {show(label)}: use --metrics, which "
+            f"shows its recall, and --cost {show(label)}={short(round(1 / part - 1), 3)}"
+        )
     if rows.contradictory:
         many = f"{rows.contradictory:,} rows contradict others"
         items.append(f"{many}: no learner gets all of them right")
@@ -193,13 +190,16 @@ def advice(profile: Profile) -> list[str]:
     return items
 
 
-def _suggested_sigma(median: float, tried: Sequence[TriedSigma]) -> float:
-    """The best σ that was tried, or the median unless it is worse by a standard error."""
-    own = next((one for one in tried if one.sigma == median), None)
-    if own is None:
-        return median
-    fewest, mistakes = (one.mistake_rate * one.rounds for one in (tried[0], own))
-    return tried[0].sigma if mistakes - fewest > math.sqrt(mistakes + fewest) else median
+RARE = 0.1
+"""A class with a smaller share of the rows makes the data imbalanced."""
+
+
+def imbalanced(labels: LabelFacts, rows: int) -> tuple[float, float] | None:
+    """The rarer of two labels and its share of the rows, if the data are imbalanced."""
+    if labels.positive is None or len(labels.counts) != 2:
+        return None
+    label, count = min(labels.counts, key=lambda one: one[1])
+    return (label, count / rows) if count < RARE * rows else None
 
 
 def next_commands(profile: Profile) -> list[str]:
@@ -221,7 +221,7 @@ def next_commands(profile: Profile) -> list[str]:
     if scale != "none":
         words += ["--scale", scale]
     shuffle = ["--shuffle"] if labels.grouped or (profile.from_pipe and positive is None) else []
-    sigma = _suggested_sigma(found.sigma, content.tried)
+    sigma = best_sigma(found.sigma, content.tried)
     options = ["-l", SUGGESTED_LEARNER, "--sigma", short(sigma), *shuffle]
     commands = [shlex.join(["ahpatron", "run", *words, *options])]
     if not profile.from_pipe:

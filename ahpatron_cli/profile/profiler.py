@@ -2,20 +2,22 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
-from ahpatron_cli.core import REGISTRY
-from ahpatron_cli.core.errors import NumericalError
-from ahpatron_cli.core.kernels import Gaussian
-from ahpatron_cli.core.multiclass import make_player
-from ahpatron_cli.core.rows import CsrRows, Floats
+from ahpatron_cli.core.rows import CsrRows
 from ahpatron_cli.data.dataset import DENSE_SHARE, DENSE_WIDTH
-from ahpatron_cli.data.geometry import MOST_COMPARED, TOO_SMALL, align, measure
+from ahpatron_cli.data.geometry import (
+    MOST_COMPARED,
+    TOO_SMALL,
+    TriedSigma,
+    align,
+    measure,
+    try_sigmas,
+)
 from ahpatron_cli.data.labels import LabelTally, class_fault, show
 from ahpatron_cli.data.libsvm.grammar import MAX_FEATURES, Fault, hint_of
 from ahpatron_cli.data.libsvm.reader import SvmReader
@@ -24,7 +26,6 @@ from ahpatron_cli.data.source import Source
 from ahpatron_cli.data.tables import TableOptions, TableReader, is_table
 from ahpatron_cli.numbers import short
 from ahpatron_cli.profile.profile import (
-    SUGGESTED_LEARNER,
     Content,
     FaultFacts,
     FaultyLine,
@@ -34,15 +35,9 @@ from ahpatron_cli.profile.profile import (
     Profile,
     RowFacts,
     Scaling,
-    TriedSigma,
 )
 from ahpatron_cli.profile.sketches import ColumnResult, Columns, RowsSeen, Sample
 
-TRIED_FACTORS = (1.0, 0.5, 0.25, 0.125, 2.0)
-"""Values of σ that are played, as multiples of the median distance (that of --sigma auto)."""
-FEWEST_TRIED_ROWS, MOST_TRIED_ROWS = 200, 1000
-"""Rows that they are played on: in all at most a second."""
-MOST_TRIED_CLASSES = 100
 MOST_FAULTS = 20
 """Faulty lines that are listed; all are counted."""
 MOST_LISTED = 5
@@ -150,34 +145,10 @@ class Profiler:
                 alignments.append(found)
         tried: tuple[TriedSigma, ...] = ()
         if distances and not labels.problem:
-            played_as = signs if labels.positive is not None else drawn.labels
-            tried = _tried(sample, played_as, distances.sigma)
+            encoded = signs if labels.positive is not None else drawn.labels
+            tried = try_sigmas(sample, encoded, distances.sigma)
         facts = labels, row_facts, feature_facts, scaling, distances
         return Content(*facts, tuple(alignments), tuple(unknown), tried)
-
-
-def _tried(sample: CsrRows, labels: Floats, median: float) -> tuple[TriedSigma, ...]:
-    """Play some values of σ around the median distance; the best first, then the nearest to it."""
-    names, numbers = np.unique(labels, return_inverse=True)
-    rounds = min(len(sample), MOST_TRIED_ROWS)
-    if rounds < FEWEST_TRIED_ROWS or not 2 <= len(names) <= MOST_TRIED_CLASSES:
-        return ()
-    rows = sample.slice(0, rounds)
-    dense = rows.width <= DENSE_WIDTH and len(rows.values) >= DENSE_SHARE * rounds * rows.width
-    played = (2 * numbers - 1 if len(names) == 2 else numbers).astype(np.float64)
-    found = []
-    for factor in TRIED_FACTORS:
-        learner = REGISTRY[SUGGESTED_LEARNER]()  # with its own defaults, as the suggested run
-        sigma = factor * median
-        kernel, classes = Gaussian(sigma=sigma), len(names)
-        player = make_player(learner, kernel, classes=classes, seed=(0,), horizon=rounds)
-        try:
-            player.feed(rows.dense() if dense else rows, played[:rounds])
-        except NumericalError:
-            return ()
-        found.append(TriedSigma(sigma, rounds, player.tally.mistakes / rounds))
-    found.sort(key=lambda one: (one.mistake_rate, abs(math.log(one.sigma / median))))
-    return tuple(found)
 
 
 def _feature_facts(columns: ColumnResult) -> FeatureFacts:

@@ -90,7 +90,7 @@ class Plan:
             auto = next((setup for setup in setups if setup.auto_sigma), None)
             sigma = None
             if auto:
-                sigma, remark = suggested_sigma(auto, file.path, loaded.warm_up()[0])
+                sigma, remark = suggested_sigma(auto, file.path, *loaded.warm_up())
                 setups = [setup.with_sigma(sigma) for setup in setups]
                 note(f"{name}: {remark}")
             done = self.preparation

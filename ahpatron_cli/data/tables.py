@@ -319,6 +319,8 @@ class _Seen:
             many = f"more than {MAX_CATEGORIES:,}" if different > MAX_CATEGORIES else different
             problem = f"column {self.name!r} has {many} different texts in {rows:,} rows"
             hint = f"leave it out with --drop {name}, or with --id {name} if it identifies rows"
+            if re.fullmatch(r"[0-9]+[./-][0-9]+[./-][0-9]+.*", self.first["text"][1]):
+                hint = f"write dates as 2024-05-31; or {hint}"
             raise bad_data(problem, path, self.first["text"][0], hint)
 
 

@@ -228,3 +228,13 @@ def test_a_table_on_a_pipe_is_compressed_or_not(ahpatron: Ahpatron) -> None:
     packed = ahpatron.json("run", "old.csv.gz", *TABLE, *OPTIONS)
     assert plain["runs"][0]["mistakes"] == packed["runs"][0]["mistakes"]
     assert np.isfinite(plain["runs"][0]["norm"])
+
+
+def test_a_checkpoint_of_a_table_is_continued(ahpatron: Ahpatron) -> None:
+    ahpatron.write("old.csv", customers(600))
+    command = ("run", "old.csv", *TABLE, "--checkpoint", "c.npz", "--every", 64)
+    first = ahpatron.json(*command)
+    again = ahpatron.json(*command)
+    assert again["runs"][0]["mistakes"] == first["runs"][0]["mistakes"]
+    other = ("run", "old.csv", "--label", "plan", "--id", "customer", "--checkpoint", "c.npz")
+    assert ahpatron(*other).code == 2

@@ -18,7 +18,7 @@ from ahpatron_cli.core.certificates import (
     theorems_of,
 )
 from ahpatron_cli.core.rows import Floats, Rows
-from ahpatron_cli.data.dataset import Dataset, Facts, changed, stream
+from ahpatron_cli.data.dataset import Dataset, DataSummary, changed, stream
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import one_of, usage
 from ahpatron_cli.numbers import assignment
@@ -58,7 +58,7 @@ def check_rereadable(paths: Iterable[str]) -> None:
 
 
 def certified(
-    dataset: Dataset, facts: Facts, results: Sequence[PassResult], kernel: Kernel, seed: int
+    dataset: Dataset, facts: DataSummary, results: Sequence[PassResult], kernel: Kernel, seed: int
 ) -> list[Certificate | tuple[str, ...]]:
     """The certificate of each run, or why it has none; L_T(f) is the same in any order."""
     runs = [one.record for one in results]
@@ -71,7 +71,7 @@ def certified(
     ]
 
 
-def _again(dataset: Dataset, facts: Facts) -> Iterable[tuple[Rows, Floats]]:
+def _again(dataset: Dataset, facts: DataSummary) -> Iterable[tuple[Rows, Floats]]:
     """All examples once more: from memory, or from the file, which must be the same."""
     if dataset.in_memory:
         yield from ((batch.rows, batch.labels) for batch in dataset.batches())

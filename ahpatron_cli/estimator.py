@@ -22,7 +22,7 @@ from ahpatron_cli.core.parameters import Value
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, rows_from, rows_of
 from ahpatron_cli.core.tally import predicted
 from ahpatron_cli.data.compact import CompactRows
-from ahpatron_cli.data.dataset import DENSE_WIDTH, Dataset, Known, Preparation
+from ahpatron_cli.data.dataset import DENSE_WIDTH, Dataset, Preparation, StreamState
 from ahpatron_cli.data.geometry import MOST_TRIED_ROWS, auto_sigma
 from ahpatron_cli.runner import Repetition, Setup, generator_seed
 
@@ -226,7 +226,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"{setup.learner}: {error}") from None
         self.classes_ = classes
         numbers = (-1.0, 1.0) if len(classes) == 2 else tuple(map(float, range(len(classes))))
-        self._form = Known(numbers, dense=None if isinstance(rows, CsrRows) else True)
+        self._form = StreamState(numbers, dense=None if isinstance(rows, CsrRows) else True)
         return seed
 
     def _setup(self) -> Setup:

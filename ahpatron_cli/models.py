@@ -29,7 +29,7 @@ from ahpatron_cli.core.learners import GUIDE
 from ahpatron_cli.core.multiclass import MAX_CLASSES
 from ahpatron_cli.core.state import State, StateReader
 from ahpatron_cli.data import npz
-from ahpatron_cli.data.dataset import Batch, Dataset, Known, Preparation, Trail
+from ahpatron_cli.data.dataset import Batch, Dataset, Preparation, StreamState, Trail
 from ahpatron_cli.data.scaling import LEARNED_SCALES, SCALES, Scaler
 from ahpatron_cli.data.schema import Schema
 from ahpatron_cli.data.source import FROM_ARRAYS, similar_name
@@ -367,7 +367,7 @@ class SavedPass:
         own = self._options.learner
         return Setup(model.learner, model.params, model.kernel, model.kernel_params, own)
 
-    def prepared(self, preparation: Preparation) -> tuple[Preparation, Known | None]:
+    def prepared(self, preparation: Preparation) -> tuple[Preparation, StreamState | None]:
         """What is done to the data, and what is known of the stream from the model."""
         model = self.model
         if model is None:
@@ -378,9 +378,9 @@ class SavedPass:
             schema = schema_of(model)
             if preparation.table.label != (schema.label if schema else None):
                 raise self._other_run()
-            return preparation, Known(model.labels, schema=schema)
+            return preparation, StreamState(model.labels, schema=schema)
         assert self._loaded is not None
-        known = Known(
+        known = StreamState(
             *(model.labels, self._loaded.scaler, model.dense, model.width), schema_of(model)
         )
         return replace(preparation, scale=model.scale, positive=model.positive), known

@@ -16,7 +16,7 @@ import numpy as np
 from ahpatron_cli import __version__
 from ahpatron_cli.cli.console import Conversation, ProgressLine
 from ahpatron_cli.core.errors import ParameterError
-from ahpatron_cli.data.dataset import Dataset, Facts, Preparation, load, stream
+from ahpatron_cli.data.dataset import Dataset, DataSummary, Preparation, load, stream
 from ahpatron_cli.data.source import FROM_ARRAYS, Source, open_source
 from ahpatron_cli.errors import bad_data, usage
 from ahpatron_cli.numbers import short
@@ -243,7 +243,7 @@ class Session:
                 )
             )
 
-    def _tell(self, path: str, facts: Facts, results: Sequence[PassResult]) -> None:
+    def _tell(self, path: str, facts: DataSummary, results: Sequence[PassResult]) -> None:
         prefix = self._prefix(path)
         for note in facts.notes:
             self.talk.note(prefix + note)

@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from ahpatron_cli.core import BLOCK
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers
 from ahpatron_cli.data.labels import LabelTally
-from ahpatron_cli.data.libsvm.reader import Chunk, Traits
+from ahpatron_cli.data.libsvm.reader import Chunk, FileInfo
 
 ARRAYS = ("labels", "lines", "indptr", "columns", "values")
 CHUNK_ROWS = 16 * BLOCK
@@ -37,7 +37,7 @@ class CompactRows:
     columns: Columns
     """One for each value; or those of a single row, if all rows store the same."""
     values: NDArray[Any]
-    traits: Traits
+    traits: FileInfo
     sha256: str | None = None
 
     @property
@@ -97,12 +97,12 @@ class CompactRows:
     @classmethod
     def of_rows(cls, rows: CsrRows, labels: Floats) -> CompactRows:
         """Rows that are in memory already, numbered from 0."""
-        traits = Traits(rows.width - 1, zero_based=True)
+        traits = FileInfo(rows.width - 1, zero_based=True)
         lines = np.arange(len(labels))
         return cls(labels, lines, rows.indptr, rows.columns, rows.values, traits)
 
 
-def gather(chunks: Iterable[Chunk], traits: Traits) -> CompactRows:
+def gather(chunks: Iterable[Chunk], traits: FileInfo) -> CompactRows:
     """All examples of these chunks; `traits` are complete once the last chunk was taken."""
     labels: list[Floats] = []
     lines: list[Integers] = []

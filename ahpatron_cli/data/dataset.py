@@ -27,7 +27,7 @@ from ahpatron_cli.data.labels import (
     find_labels,
     show,
 )
-from ahpatron_cli.data.libsvm.reader import Chunk, Scan, SvmReader, Traits, scan
+from ahpatron_cli.data.libsvm.reader import Chunk, FileInfo, Scan, SvmReader, scan
 from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler
 from ahpatron_cli.data.schema import Schema, listed
 from ahpatron_cli.data.source import Source, open_source
@@ -72,7 +72,7 @@ class Preparation:
 
 
 @dataclass(frozen=True)
-class Known:
+class StreamState:
     """What is known of a stream from its earlier part, which this one continues."""
 
     labels: Labels
@@ -135,7 +135,7 @@ class Trail:
 
 
 @dataclass(frozen=True)
-class Facts:
+class DataSummary:
     """What is known of a file once it was read."""
 
     rounds: int
@@ -155,7 +155,7 @@ class Dataset:
         name: str,
         preparation: Preparation,
         examples: CompactRows | _Reading,
-        known: Known | None = None,
+        known: StreamState | None = None,
     ) -> None:
         """`known` is the state of the stream that this one continues."""
         self.name = name
@@ -353,17 +353,19 @@ class Dataset:
         return self._map().classes
 
     @property
-    def traits(self) -> Traits:
+    def traits(self) -> FileInfo:
         """What was noted about the file so far."""
         return self._examples.traits
 
-    def facts(self) -> Facts:
+    def facts(self) -> DataSummary:
         """Rows, features, labels and hash: complete once all batches of a stream were taken."""
         known, traits = self._map(), self.traits
         labels = known.finish(self.preparation.limit)
         notes = tuple(filter(None, (describe(labels), *traits.notes)))
         hashed, unlabelled = self._examples.sha256, known.unlabelled
-        return Facts(known.rows, traits.features, labels, hashed, notes, known.sorted, unlabelled)
+        return DataSummary(
+            known.rows, traits.features, labels, hashed, notes, known.sorted, unlabelled
+        )
 
 
 class _Reading:
@@ -375,7 +377,7 @@ class _Reading:
         preparation: Preparation,
         sha256: str | None = None,
         on_wait: Callable[[int], None] = lambda rows: None,
-        known: Known | None = None,
+        known: StreamState | None = None,
     ) -> None:
         """`sha256` is the hash of the file, if it is known from a reading before this one."""
         self._source = source
@@ -458,7 +460,7 @@ class _Reading:
         return self._scan
 
     @property
-    def traits(self) -> Traits:
+    def traits(self) -> FileInfo:
         """What was noted about the file so far."""
         return self._reader.traits
 
@@ -474,7 +476,7 @@ class _Reading:
 def stream(
     source: Source,
     preparation: Preparation,
-    known: Known | None = None,
+    known: StreamState | None = None,
     on_wait: Callable[[int], None] = lambda rows: None,
 ) -> Dataset:
     """The examples of a source as they are read.
@@ -488,7 +490,7 @@ def stream(
 def load(
     source: Source,
     preparation: Preparation,
-    known: Known | None = None,
+    known: StreamState | None = None,
     sha256: str | None = None,
 ) -> Dataset:
     """All examples of a source in memory.

@@ -72,7 +72,7 @@ class Chunk:
 
 
 @dataclass
-class Traits:
+class FileInfo:
     """What a reader notes about a file besides its rows."""
 
     max_index: int = -1
@@ -133,7 +133,7 @@ class SvmReader:
         self.rows_read = 0
         self.values_read = 0
         self.faults = 0
-        self.traits = Traits()
+        self.traits = FileInfo()
         """What was noted so far."""
 
     def __iter__(self) -> Iterator[Chunk]:

@@ -379,7 +379,10 @@ class SavedPass:
         if self.restarts:  # the stream is read again from its first row
             if (preparation.scale, preparation.positive) != (model.scale, model.positive):
                 raise self._other_run()
-            return preparation, StreamState(model.labels)
+            schema = schema_of(model)
+            if preparation.table.label != (schema.label if schema else None):
+                raise self._other_run()
+            return preparation, StreamState(model.labels, schema=schema)
         assert self._loaded is not None
         known = StreamState(
             *(model.labels, self._loaded.scaler, model.dense, model.width), schema_of(model)

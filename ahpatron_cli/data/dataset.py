@@ -377,7 +377,7 @@ class _Reading:
         preparation: Preparation,
         sha256: str | None = None,
         on_wait: Callable[[int], None] = lambda rows: None,
-        known: Known | None = None,
+        known: StreamState | None = None,
     ) -> None:
         """`sha256` is the hash of the file, if it is known from a reading before this one."""
         self._source = source

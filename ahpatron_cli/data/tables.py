@@ -21,7 +21,7 @@ from ahpatron_cli.core.rows import Integers
 from ahpatron_cli.core.tally import MAX_CLASSES
 from ahpatron_cli.data.csv_text import MISSING, Batch, CsvReader, Values, delimiter_of, number
 from ahpatron_cli.data.labels import PLAIN_PAIRS, LabelTally, show
-from ahpatron_cli.data.libsvm.reader import Chunk, Scan, Traits
+from ahpatron_cli.data.libsvm.reader import Chunk, FileInfo, Scan
 from ahpatron_cli.data.schema import (
     Column,
     Schema,
@@ -86,7 +86,7 @@ class TableOptions(msgspec.Struct, frozen=True):
         if self.label is None:
             likely = next((name for name in names if name.lower() in LABEL_NAMES), names[-1])
             hint = f"name the column of labels, such as --label {shlex.quote(likely)}"
-            raise usage("a table requires --label COLUMN", hint)
+            raise bad_data("a table requires --label COLUMN", path, 1, hint)
         single = [name for name in (self.label, self.id) if name]
         for name, count in Counter([*single, *self.drop, *self.category]).items():
             if name not in names:
@@ -117,7 +117,7 @@ class TableReader:
         self._source, self._options, self._max_rows = source, options, max_rows
         self._may_lack_labels = may_lack_labels
         self._warm_up, self._on_wait = warm_up, on_wait
-        self.traits = Traits(schema=schema)
+        self.traits = FileInfo(schema=schema)
         """What was noted so far; with the schema, once it is made."""
         self.rows_read = self.values_read = self.faults = 0
         self.stopped = False
@@ -222,7 +222,7 @@ def looks_like_table(head: bytes) -> bool:
     if head.startswith((b"PAR1", b"ARROW1")):
         return True
     line = head.decode("utf-8", "replace").partition("\n")[0].removeprefix("\ufeff").strip()
-    if not line or line[0] in "#<{[@%|" or re.search(r"(^|\s)[0-9]+:", line):
+    if not line or line[0] in "#<{[@%|" or re.search(r"(^|\s)[0-9]+:|\0|\ufffd.", line):
         return False
     return delimiter_of(line) in line and number(line.split()[0]) is None
 
@@ -319,6 +319,8 @@ class _Seen:
             many = f"more than {MAX_CATEGORIES:,}" if different > MAX_CATEGORIES else different
             problem = f"column {self.name!r} has {many} different texts in {rows:,} rows"
             hint = f"leave it out with --drop {name}, or with --id {name} if it identifies rows"
+            if re.fullmatch(r"[0-9]+[./-][0-9]+[./-][0-9]+.*", self.first["text"][1]):
+                hint = f"write dates as 2024-05-31; or {hint}"
             raise bad_data(problem, path, self.first["text"][0], hint)
 
 

@@ -87,7 +87,7 @@ def test_numbers_are_read_back_exactly(content: list[tuple[float, list[float]]])
 @pytest.mark.parametrize(
     ("options", "code", "named"),
     [
-        (("bank.csv",), 2, "--label y"),
+        (("bank.csv",), 65, "--label y"),
         (("bank.csv", "--label", "y", "--missing", "men"), 2, "mean"),
         (("bank.csv", "--label", "y", "--out", "bank.csv"), 2, "--out"),
         (("bank.csv", "--label", "y", "--out", "no/b.svm"), 73, ""),

@@ -148,7 +148,7 @@ def test_labels_by_name(ahpatron: Ahpatron) -> None:
     assert positives == (ahpatron.folder / "old.csv").read_text().count(",no\n")
     err = ahpatron.refusal(2, "run", "old.csv", *TABLE, "--cost", "maybe=2")
     assert "no, yes" in err
-    assert "--label churned" in ahpatron.refusal(2, "run", "old.csv")
+    assert "--label churned" in ahpatron.refusal(65, "run", "old.csv")
 
 
 def test_classes_have_names(ahpatron: Ahpatron) -> None:
@@ -195,7 +195,7 @@ def test_inspect_reads_tables(ahpatron: Ahpatron) -> None:
     assert (found["rows"], found["features"]) == (300, 8)
     shown = ahpatron.succeed("inspect", "old.csv", *TABLE).out
     assert "ahpatron run old.csv --label churned --id customer" in shown
-    assert ahpatron("inspect", "old.csv").code == 2
+    assert ahpatron("inspect", "old.csv").code == 65
 
 
 @pytest.mark.parametrize("command", ["run", "predict"])
@@ -228,3 +228,13 @@ def test_a_table_on_a_pipe_is_compressed_or_not(ahpatron: Ahpatron) -> None:
     packed = ahpatron.json("run", "old.csv.gz", *TABLE, *OPTIONS)
     assert plain["runs"][0]["mistakes"] == packed["runs"][0]["mistakes"]
     assert np.isfinite(plain["runs"][0]["norm"])
+
+
+def test_a_checkpoint_of_a_table_is_continued(ahpatron: Ahpatron) -> None:
+    ahpatron.write("old.csv", customers(600))
+    command = ("run", "old.csv", *TABLE, "--checkpoint", "c.npz", "--every", 64)
+    first = ahpatron.json(*command)
+    again = ahpatron.json(*command)
+    assert again["runs"][0]["mistakes"] == first["runs"][0]["mistakes"]
+    other = ("run", "old.csv", "--label", "plan", "--id", "customer", "--checkpoint", "c.npz")
+    assert ahpatron(*other).code == 2

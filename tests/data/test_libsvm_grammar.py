@@ -83,22 +83,22 @@ LINES = [
 
 # kind, whole file, problem, line, column, words of the hint
 FILES = [
-    ("utf-16", "1 1:2\n".encode("utf-16"), "the text must be ASCII or UTF-8, not UTF-16", 1, 1),
-    ("utf-16", "1 1:2\n".encode("utf-16-le"), "the text must be ASCII or UTF-8, not UTF-16", 1, 1),
-    ("utf-16", "1 1:2\n".encode("utf-16-be"), "the text must be ASCII or UTF-8, not UTF-16", 1, 1),
-    ("utf-32", "1 1:2\n".encode("utf-32"), "the text must be ASCII or UTF-8, not UTF-32", 1, 1),
-    ("nul", GOOD + b"1 1:2\0\n", "this is a binary file, not LIBSVM text", 3, 6),
-    ("nul", GOOD + b"# a comment\0\n", "this is a binary file, not LIBSVM text", 3, 12),
+    ("utf-16", "1 1:2\n".encode("utf-16"), "the text must be ASCII or UTF-8, not UTF-16", 1, 1, "iconv -f UTF-16 -t UTF-8"),
+    ("utf-16", "1 1:2\n".encode("utf-16-le"), "the text must be ASCII or UTF-8, not UTF-16", 1, 1, "iconv -f UTF-16LE -t UTF-8"),
+    ("utf-16", "1 1:2\n".encode("utf-16-be"), "the text must be ASCII or UTF-8, not UTF-16", 1, 1, "iconv -f UTF-16BE -t UTF-8"),
+    ("utf-32", "1 1:2\n".encode("utf-32"), "the text must be ASCII or UTF-8, not UTF-32", 1, 1, "iconv -f UTF-32"),
+    ("nul", GOOD + b"1 1:2\0\n", "this is a binary file, not LIBSVM text", 3, 6, "damaged"),
+    ("nul", GOOD + b"# a comment\0\n", "this is a binary file, not LIBSVM text", 3, 12, "damaged"),
     ("cr-only", b"1 1:2\r-1 1:3\r", "lines must end in LF or CRLF, not in CR alone", 1, 6, r"tr '\r' '\n' <"),
     ("cr-only", b"# note\r1 1:2\r", "lines must end in LF or CRLF, not in CR alone", 1, 7, r"tr '\r' '\n' <"),
-    ("csv", b"1,0.5,2\n", "this is CSV, not LIBSVM text", 1, 1),
-    ("csv", b"label,x1,x2\n1,2,3\n", "this is CSV, not LIBSVM text", 1, 1),
-    ("html", b"\n<!DOCTYPE html>\n", "this is an HTML or XML page, not LIBSVM text", 2, 1),
-    ("html", b"<html>", "this is an HTML or XML page, not LIBSVM text", 1, 1),
-    ("json", b'{"a": 1}\n', "this is JSON, not LIBSVM text", 1, 1),
-    ("arff", b"@relation x\n", "this is an ARFF file, not LIBSVM text", 1, 1),
-    ("vowpal-wabbit", b"1 | a:1\n", "this is Vowpal Wabbit text, not LIBSVM text", 1, 3),
-    ("vowpal-wabbit", b"|f a:1\n", "this is Vowpal Wabbit text, not LIBSVM text", 1, 1),
+    ("csv", b"1,0.5,2\n", "this is CSV, not LIBSVM text", 1, 1, "--label"),
+    ("csv", b"label,x1,x2\n1,2,3\n", "this is CSV, not LIBSVM text", 1, 1, "--label"),
+    ("html", b"\n<!DOCTYPE html>\n", "this is an HTML or XML page, not LIBSVM text", 2, 1, "link"),
+    ("html", b"<html>", "this is an HTML or XML page, not LIBSVM text", 1, 1, "link"),
+    ("json", b'{"a": 1}\n', "this is JSON, not LIBSVM text", 1, 1, "convert"),
+    ("arff", b"@relation x\n", "this is an ARFF file, not LIBSVM text", 1, 1, "--label"),
+    ("vowpal-wabbit", b"1 | a:1\n", "this is Vowpal Wabbit text, not LIBSVM text", 1, 3, "without `|`"),
+    ("vowpal-wabbit", b"|f a:1\n", "this is Vowpal Wabbit text, not LIBSVM text", 1, 1, "without `|`"),
 ]  # fmt: skip
 
 

@@ -282,7 +282,7 @@ def test_refused(text: str | bytes, line: int | None, named: str) -> None:
 @pytest.mark.parametrize(
     ("options", "code", "named"),
     [
-        ({"label": None}, ExitCode.USAGE, "--label y"),
+        ({"label": None}, ExitCode.BAD_DATA, "--label y"),
         ({"label": "yy"}, ExitCode.BAD_DATA, "y"),
         ({"drop": ("b",)}, ExitCode.BAD_DATA, "a, y"),
         ({"drop": ("y",)}, ExitCode.USAGE, "'y'"),

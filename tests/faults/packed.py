@@ -26,7 +26,6 @@ HEADS = [
     ("7z", b"7z\xbc\xaf\x27\x1c\0\4", "a 7z archive"),
     ("pdf", b"%PDF-1.7\n", "a PDF document"),
     ("npy", b"\x93NUMPY\x01\0", "a NumPy .npy array"),
-    ("parquet", b"PAR1\x15\0", "a Parquet file"),
     ("pickle", b"\x80\x04\x95", "a Python pickle"),
     ("sqlite", b"SQLite format 3\0", "an SQLite database"),
     ("png", b"\x89PNG\r\n\x1a\n\0", "a PNG image"),

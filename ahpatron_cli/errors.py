@@ -128,6 +128,7 @@ def suggestion(name: str, legal: Iterable[str]) -> str | None:
     words = list(legal)
     meant = OTHER_NAMES.get(name.lower())
     lowered = {word.lower(): word for word in words}
-    close = difflib.get_close_matches(name.lower(), lowered, n=1, cutoff=0.6)
-    best = meant if meant in words else next((lowered[word] for word in close), None)
+    bare = {word.lstrip("-"): full for word, full in lowered.items()}  # dashes resemble dashes
+    close = difflib.get_close_matches(name.lower().lstrip("-"), bare, n=1, cutoff=0.7)
+    best = meant if meant in words else next((bare[word] for word in close), None)
     return f"did you mean {_quoted(best)}?" if best else None

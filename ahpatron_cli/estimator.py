@@ -19,11 +19,11 @@ from threadpoolctl import ThreadpoolController
 from ahpatron_cli.core import KERNELS, REGISTRY, Player
 from ahpatron_cli.core.errors import LimitReachedError, NumericalError, ParameterError
 from ahpatron_cli.core.parameters import Value
-from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, rows_from
+from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, rows_from, rows_of
 from ahpatron_cli.core.tally import MAX_CLASSES, predicted
 from ahpatron_cli.data.compact import CompactRows
 from ahpatron_cli.data.dataset import DENSE_WIDTH, Dataset, Known, Preparation
-from ahpatron_cli.data.geometry import median_sigma
+from ahpatron_cli.data.geometry import MOST_TRIED_ROWS, auto_sigma
 from ahpatron_cli.runner import Repetition, Setup, generator_seed
 
 BLAS = ThreadpoolController().select(user_api="blas")
@@ -44,11 +44,11 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
     Parameters
     ----------
     learner, kernel : str
-        Names as in `ahpatron inspect --learners`.
+        Names as in `ahpatron learners`.
     budget, epsilon, sigma, horizon : number or None
         Parameters of the learner or the kernel; None is its default. One that neither has is an
         error. `horizon` is the number of rounds, for learners whose defaults depend on it: `fit`
-        sets it, `partial_fit` cannot. `sigma="auto"` is the median distance between the first
+        sets it, `partial_fit` cannot. `sigma="auto"` is the best of five widths on the first
         1,000 rows that are fitted, of the first piece with `partial_fit`; see `sigma_`. Kernel and
         σ have no effect on a learner with a kernel of its own (metron).
     params : dict or None
@@ -146,7 +146,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
                 raise ValueError(f"n_passes must be a whole number >= 1, got {self.n_passes!r}")
             passes = int(self.n_passes)
             encoded = _encoded(labels, classes)
-            seed = self._begin(classes, rows, horizon=len(labels) * passes)
+            seed = self._begin(classes, rows, encoded, horizon=len(labels) * passes)
             orders = Repetition(passes, seed, bool(self.shuffle))
             parts = [
                 self._feed(rows, encoded, weights, orders.order(i, len(encoded)))
@@ -196,7 +196,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
                 if isinstance(self.class_weight, str):
                     raise ValueError(f"class_weight={self.class_weight!r} is for `fit` only")
                 weights = self._by_class(weights, labels, known)
-                self._begin(known, rows, horizon=None)
+                self._begin(known, rows, encoded, horizon=None)
                 self.online_scores_ = self._feed(rows, encoded, weights)
             return self
         found: Any = X, np.asarray(y), sample_weight
@@ -255,11 +255,15 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             rows = rows.take(chosen) if isinstance(rows, CsrRows) else rows[chosen]
         return rows, y[chosen], np.asarray(checked[chosen])
 
-    def _begin(self, classes: NDArray[Any], rows: Rows, horizon: int | None) -> int:
+    def _begin(
+        self, classes: NDArray[Any], rows: Rows, encoded: Floats, horizon: int | None
+    ) -> int:
         """Make a new player; the seed of all that is random."""
         setup = self._setup()
         if setup.auto_sigma and setup.kernel:
-            found = median_sigma(rows, setup.kernel)
+            count = min(len(encoded), MOST_TRIED_ROWS)
+            first = rows_of(rows, slice(0, count))
+            found = auto_sigma(first, encoded[:count], setup.kernel)
             if isinstance(found, str):
                 raise ValueError(f"sigma='auto' cannot choose: {found}")
             setup = setup.with_sigma(found)

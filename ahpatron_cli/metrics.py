@@ -16,6 +16,8 @@ MOST_KEYS = 1 << 17
 """Different scores that bounded memory (3 MB) distinguishes."""
 DRIFT_ALARM = 12.0
 """Page's statistic from which on the mistake rate has risen."""
+FEWEST_KEYS = 1 << 10
+"""Of each of many classes."""
 PENDING_SCORES = 1 << 16
 """Scores that are sorted together."""
 
@@ -26,14 +28,46 @@ Counts: TypeAlias = NDArray[np.int64]
 class Ranking:
     """How often each class got each score: what AUC is computed from.
 
+    With more than two classes, each is ranked against the rest by its own score.
+    """
+
+    def __init__(self, most_keys: int | None = MOST_KEYS) -> None:
+        """Without `most_keys` AUC of two classes is exact, and memory grows with the rounds."""
+        self._most_keys = most_keys
+        self._classes: list[_Scores] = []
+
+    def add(self, scores: Floats, labels: Floats) -> None:
+        """Count rounds with these f(x), a column per class if there are more than two."""
+        if not self._classes and scores.ndim == 1:
+            self._classes = [_Scores(self._most_keys)]
+        elif not self._classes:  # always bounded: there may be a thousand classes
+            most = max((self._most_keys or MOST_KEYS) // scores.shape[1], FEWEST_KEYS)
+            self._classes = [_Scores(most) for _ in range(scores.shape[1])]
+        if scores.ndim == 1:
+            self._classes[0].add(scores, labels)
+            return
+        for number, own in enumerate(self._classes):
+            own.add(scores[:, number], np.where(labels == number, 1.0, -1.0))
+
+    def auc(self) -> tuple[float, float] | None:
+        """The mean of AUC over the classes that occur, and a bound on its error; None without."""
+        areas = [area for one in self._classes if (area := one.auc()) is not None]
+        if not areas:
+            return None
+        auc, error = (sum(column) / len(areas) for column in zip(*areas, strict=True))
+        return auc, error
+
+
+class _Scores:
+    """Scores of positive and negative examples.
+
     A score is keyed by its bits, rearranged so that keys order as scores do. If there are more than
     `most_keys` of them, keys drop low bits until they are few enough. Scores with equal keys count
     as tied, so AUC is exact as long as no bit was dropped; after that its error is at most half of
     the share of pairs with equal keys. Neither depends on the order of the rounds.
     """
 
-    def __init__(self, most_keys: int | None = MOST_KEYS) -> None:
-        """Without `most_keys` AUC is exact, and memory grows with the rounds."""
+    def __init__(self, most_keys: int | None) -> None:
         self._most_keys = most_keys
         self._dropped_bits = 0
         self._keys: Keys = np.empty(0, dtype=np.uint64)
@@ -42,16 +76,15 @@ class Ranking:
         self._pending_scores = 0
 
     def add(self, scores: Floats, labels: Floats) -> None:
-        """Count these rounds."""
         self._pending.append((scores.copy(), labels.copy()))
         self._pending_scores += len(scores)
-        if self._pending_scores >= PENDING_SCORES:
+        if self._pending_scores >= min(PENDING_SCORES, self._most_keys or PENDING_SCORES):
             self._merge()
 
     def auc(self) -> tuple[float, float] | None:
-        """P(f(x) > f(x')) + P(f(x) = f(x'))/2 for y = +1, y' = -1, and how far off it may be.
+        """P(f(x) > f(x')) + P(f(x) = f(x'))/2 for y = +1, y' = -1, and a bound on its error.
 
-        None if one of the classes is missing.
+        None if there are only positive or only negative examples.
         """
         self._merge()
         negatives, positives = self._counts.T
@@ -151,26 +184,30 @@ class RecentMistakes:
 def metrics_of(confusion: Sequence[Sequence[int]], ranking: Ranking | None = None) -> Metrics:
     """All metrics; None for those that these counts leave undefined, or without a ranking.
 
-    `confusion` has the rounds by true class (rows) and predicted class (columns); of two classes
-    the second one is +1, and precision, recall and F1 are about it.
+    `confusion` has the rounds by true class (rows) and predicted class (columns). Of two classes
+    precision, recall and F1 are those of the second, +1; of more, means over the classes that occur
+    or are predicted, where an undefined value counts as 0, as in scikit-learn.
     """
     totals = [sum(row) for row in confusion]
+    found = [sum(column) for column in zip(*confusion, strict=True)]
     right = [row[number] for number, row in enumerate(confusion)]
     rounds = sum(totals)
-    miss_rates = [_ratio(all_ - ok, all_) for all_, ok in zip(totals, right, strict=True)]
-    known = [rate for rate in miss_rates if rate is not None]
-    found = [sum(column) for column in zip(*confusion, strict=True)]
+    known = [(total - ok) / total for ok, total in zip(right, totals, strict=True) if total]
     by_chance = sum(a * b for a, b in zip(totals, found, strict=True))  # of rounds²
-    area = None if ranking is None else ranking.auc()
-    auc, auc_error = (None, None) if area is None else area
-    precision = recall = f1 = None
-    if len(confusion) == 2:
-        precision, recall = _ratio(right[1], found[1]), _ratio(right[1], totals[1])
-        f1 = _ratio(2 * right[1], found[1] + totals[1])
+    each = [
+        (_ratio(ok, said), _ratio(ok, total), _ratio(2 * ok, said + total))
+        for ok, said, total in zip(right, found, totals, strict=True)
+        if said or total or len(right) == 2
+    ]
+    scores = each[-1] if each else (None, None, None)
+    if len(right) > 2 and each:
+        first, second, third = (
+            sum(value or 0.0 for value in column) / len(each) for column in zip(*each, strict=True)
+        )
+        scores = first, second, third
+    auc, auc_error = (ranking and ranking.auc()) or (None, None)
     return Metrics(
-        precision=precision,
-        recall=recall,
-        f1=f1,
+        *scores,
         balanced_error=sum(known) / len(known) if len(known) == len(confusion) else None,
         kappa=_ratio(sum(right) * rounds - by_chance, rounds**2 - by_chance),
         auc=auc,

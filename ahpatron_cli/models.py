@@ -32,7 +32,7 @@ from ahpatron_cli.data import npz
 from ahpatron_cli.data.dataset import Batch, Dataset, Known, Preparation, Trail
 from ahpatron_cli.data.scaling import LEARNED_SCALES, SCALES, Scaler
 from ahpatron_cli.data.schema import Schema
-from ahpatron_cli.data.source import similar_name
+from ahpatron_cli.data.source import FROM_ARRAYS, similar_name
 from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data, usage
 from ahpatron_cli.records import ParamValue, plain_params
 from ahpatron_cli.runner import Observer, Pass, PassResult, Played, Repetition, Setup, begin, play
@@ -190,7 +190,8 @@ def _header(archive: zipfile.ZipFile, path: str) -> Header:
     if f"{_HEADER}.npy" not in names:
         if "meta.npy" in names:
             raise _of_version("0.2 or earlier", path)
-        raise StateError("its header is missing")
+        arrays = ", ".join(name.removesuffix(".npy")[:20] for name in names[:5])
+        raise bad_data(f"this is not a model of ahpatron: it has {arrays}", path, hint=FROM_ARRAYS)
     size = archive.getinfo(f"{_HEADER}.npy").file_size
     if size > 1 << 24:
         raise StateError("its header is too large")

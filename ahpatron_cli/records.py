@@ -1,4 +1,4 @@
-"""What a run produced: frozen records that every renderer and store reads.
+"""The outcome of runs: frozen records that every renderer and store reads.
 
 Field names are the public contract of `--format json`; they change only with `SCHEMA`.
 """
@@ -7,9 +7,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
+from fractions import Fraction
 from statistics import fmean, stdev
-from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
+
+from msgspec import Meta, Struct, to_builtins
 
 if TYPE_CHECKING:
     import numpy as np
@@ -21,38 +24,39 @@ SCHEMA = 1
 
 Json: TypeAlias = dict[str, Any]
 ParamValue: TypeAlias = int | float | str
+Count: TypeAlias = Annotated[int, Meta(ge=0)]
 T = TypeVar("T")
 
 
-@dataclass(frozen=True)
-class DataRecord:
-    """The stream that was played; `sha256` is that of the file's bytes, where all were read."""
+class DataRecord(Struct, frozen=True):
+    """The stream; `sha256` is that of the file's bytes, where all were read."""
 
     path: str
-    rounds: int
-    features: int
+    rounds: Count
+    features: Count
     labels: tuple[float | None, ...]
     """The labels counted as -1 (None: every other label) and as +1; or of all classes, if more."""
     sha256: str | None
 
 
-@dataclass(frozen=True)
-class ThisFile:
+class ThisFile(Struct, frozen=True):
     """The part of a resumed run that belongs to this file."""
 
-    rounds: int
-    mistakes: int
+    rounds: Count
+    mistakes: Count
     mistake_rate: float
 
 
-@dataclass(frozen=True)
-class Metrics:
-    """What `--metrics` adds; null where it is undefined, as precision without a predicted +1."""
+class Metrics(Struct, frozen=True):
+    """What `--metrics` adds; null where it is undefined, as precision without a predicted +1.
+
+    With more than two classes, precision, recall, F1 and AUC (one against the rest) are means over
+    the classes (macro averages).
+    """
 
     precision: float | None
     recall: float | None
     f1: float | None
-    """These three and `auc` are about two classes; null where there are more."""
     balanced_error: float | None
     """Mean of the mistake rates of the classes."""
     kappa: float | None
@@ -60,45 +64,42 @@ class Metrics:
     auc: float | None
     """Area under the ROC curve of f(x) as it was when it was predicted; null after `--resume`."""
     auc_error: float | None
-    """How far off `auc` may be; 0 if it is exact."""
+    """Bound on the error of `auc`; 0 if it is exact."""
 
 
-@dataclass(frozen=True)
-class Window:
+class Window(Struct, frozen=True):
     """The mistake rate of the last `rounds` rounds of this run."""
 
-    rounds: int
+    rounds: Count
     mistake_rate: float
 
 
-@dataclass(frozen=True)
-class RunRecord:
+class RunRecord(Struct, frozen=True):
     """One learner, one pass."""
 
     learner: str
     params: Mapping[str, ParamValue]
-    seed: int
-    repeat: int
-    rounds: int
-    mistakes: int
+    seed: Count
+    repeat: Count
+    rounds: Count
+    mistakes: Count
     mistake_rate: float
-    margin_updates: int
-    updates: int
-    halvings: int | None
+    margin_updates: Count
+    updates: Count
+    halvings: Count | None
     """Null for learners that never halve, like `zeta`."""
     zeta: float | None
-    support_size: int | None
+    support_size: Count | None
     """Of one learner per class the largest; updates, halvings and restarts are then sums."""
     norm: float | None
-    near_ties: int
+    near_ties: Count
     seconds: float
-    true_positives: int | None = None
-    """Null in what earlier versions wrote, like the other counts by class; and if there are more
-    than two classes."""
-    false_positives: int | None = None
-    true_negatives: int | None = None
-    false_negatives: int | None = None
-    baseline_mistakes: int | None = None
+    true_positives: Count | None = None
+    """Counts by class are null in files of early versions, and if there are more than two."""
+    false_positives: Count | None = None
+    true_negatives: Count | None = None
+    false_negatives: Count | None = None
+    baseline_mistakes: Count | None = None
     """Mistakes of always predicting the more frequent label so far."""
     unlabelled: int = 0
     """Rows of this file without a label, which were only predicted."""
@@ -106,9 +107,9 @@ class RunRecord:
     """The signal that ended the stream, such as SIGTERM."""
     this_file: ThisFile | None = None
     """After `--resume` all other counts are those of the whole stream since its first round."""
-    restarts: int | None = None
-    """How often learning started anew; null for learners that never do that."""
-    metric_changes: int | None = None
+    restarts: Count | None = None
+    """How often the learner was reset; null for learners that never are."""
+    metric_changes: Count | None = None
     """How often metron changed its metric; absent for other learners, as is the next."""
     effective_features: float | None = None
     """Effective number of features: exp of the entropy of their relevances."""
@@ -125,9 +126,17 @@ class RunRecord:
     drifts: tuple[int, ...] | None = None
     """The rounds in which the mistake rate was found to have risen; only with `--window`."""
 
+    @property
+    def confusion_matrix(self) -> tuple[tuple[int, ...], ...] | None:
+        """Rounds by true and predicted class for any number of classes, -1 before +1."""
+        counts = self.true_negatives, self.false_positives, self.false_negatives
+        tn, fp, fn, tp = *counts, self.true_positives
+        if tn is None or fp is None or fn is None or tp is None:
+            return self.confusion
+        return (tn, fp), (fn, tp)
 
-@dataclass(frozen=True)
-class SummaryRecord:
+
+class SummaryRecord(Struct, frozen=True):
     """One learner over its repeats. Standard deviations are those of a sample (n - 1)."""
 
     learner: str
@@ -186,9 +195,9 @@ class Report:
         return [summarise(runs) for runs in self.by_learner()]
 
 
-def setting_key(played: Any) -> tuple[Any, ...]:
-    """Equal for runs, trials and settings of equal learner and parameters."""
-    return played.learner, *sorted(played.params.items())
+def setting_key(record: Any) -> tuple[Any, ...]:
+    """Equal for runs, outcomes and settings of equal learner and parameters."""
+    return record.learner, *sorted(record.params.items())
 
 
 def grouped(items: Iterable[T], key: Callable[[T], tuple[Any, ...]]) -> list[list[T]]:
@@ -199,21 +208,24 @@ def grouped(items: Iterable[T], key: Callable[[T], tuple[Any, ...]]) -> list[lis
     return list(groups.values())
 
 
-def mean_sd(values: Sequence[float]) -> tuple[float, float | None]:
-    """Mean and sample standard deviation; the latter is None for a single value."""
-    return fmean(values), stdev(values) if len(values) > 1 else None
+def mean_sd(values: Sequence[Fraction]) -> tuple[float, float | None]:
+    """Mean and sample standard deviation; the latter is None for a single value.
+
+    The mean is rounded once, so equal totals of counts have equal means.
+    """
+    sd = stdev(map(float, values)) if len(values) > 1 else None
+    return float(sum(values) / len(values)), sd
 
 
 def summarise(runs: Sequence[RunRecord]) -> SummaryRecord:
-    """Fold the repeats of one learner into a line."""
-    rate, rate_sd = mean_sd([run.mistake_rate for run in runs])
+    """The means over the repeats of one learner."""
+    rates = [Fraction(run.mistakes, max(run.rounds, 1)) for run in runs]
     sizes = [run.support_size for run in runs if run.support_size is not None]
     return SummaryRecord(
-        learner=runs[0].learner,
-        params=runs[0].params,
-        repeats=len(runs),
-        mistake_rate_mean=rate,
-        mistake_rate_sd=rate_sd,
+        runs[0].learner,
+        runs[0].params,
+        len(runs),
+        *mean_sd(rates),
         margin_updates_mean=fmean(run.margin_updates for run in runs),
         support_size_mean=fmean(sizes) if sizes else None,
         seconds_mean=fmean(run.seconds for run in runs),
@@ -235,7 +247,8 @@ def to_json(report: Report) -> Json:
 def data_to_json(data: DataRecord) -> Json:
     """The element `data`."""
     labels = [label if label is None else whole(label) for label in data.labels]
-    return asdict(data) | {"labels": labels}
+    fields: Json = to_builtins(data)
+    return fields | {"labels": labels}
 
 
 def runs_to_json(report: Report) -> list[Json]:
@@ -250,23 +263,27 @@ def runs_to_json(report: Report) -> list[Json]:
     return runs
 
 
+_OPTIONAL = frozenset(
+    {"metrics", "classes", "confusion", "window", "drifts", "costs"}
+    | {"metric_changes", "effective_features"}
+)
+"""Left out of JSON where they are null."""
+
+
 def run_to_json(run: RunRecord) -> Json:
     """One element of `runs`; metrics only if they were asked for, classes if there are several."""
-    document = asdict(run) | {"params": json_params(run)}
+    fields = to_builtins(run) | {"params": json_params(run)}
     if run.classes is not None:
-        document["classes"] = [whole(label) for label in run.classes]
-    optional = (
-        *("metrics", "classes", "confusion", "window", "drifts", "costs"),
-        *("metric_changes", "effective_features"),
-    )
+        fields["classes"] = [whole(label) for label in run.classes]
     return {
-        name: value for name, value in document.items() if name not in optional or value is not None
+        name: value for name, value in fields.items() if value is not None or name not in _OPTIONAL
     }
 
 
 def summary_to_json(line: SummaryRecord) -> Json:
     """One element of `summary`."""
-    return asdict(line) | {"params": json_params(line)}
+    fields: Json = to_builtins(line)
+    return fields | {"params": json_params(line)}
 
 
 def json_params(one: RunRecord | SummaryRecord) -> dict[str, ParamValue | None]:
@@ -288,5 +305,5 @@ def plain(value: ParamValue) -> ParamValue:
 
 
 def whole(value: float) -> float | int:
-    """Labels are shown as the file means them: 1, not 1.0."""
+    """Labels are shown as the file has them: 1, not 1.0."""
     return int(value) if value == int(value) else value

@@ -6,6 +6,8 @@ import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain, product
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -18,18 +20,21 @@ from ahpatron_cli.core.numerics import NEAR_TIE
 from ahpatron_cli.core.rows import Floats, Integers, Rows
 from ahpatron_cli.core.state import State
 from ahpatron_cli.core.tally import Tally, mistaken, predicted
-from ahpatron_cli.data.dataset import WARM_UP, Batch, Dataset
+from ahpatron_cli.data.compact import CompactRows
+from ahpatron_cli.data.dataset import Batch, Dataset, Preparation
 from ahpatron_cli.errors import ExitCode, UserError, bad_data, usage
 from ahpatron_cli.metrics import Ranking, RecentMistakes, metrics_of
+from ahpatron_cli.pool import Died, run_all
 from ahpatron_cli.records import ParamValue, RunRecord, ThisFile
-from ahpatron_cli.signals import unreachable_children
 
 CURVE_POINTS = 2000
 SUSPICIOUS_TIES = 0.2
 MOST_RELEVANT = 10
 """Features that `inspect` lists of a model with a metric."""
+RETRIES = 2
+"""How often a pass is run again after its process died."""
 
-LISTING = "`ahpatron inspect --learners` lists all learners and their parameters"
+LISTING = "`ahpatron learners` lists all learners and their parameters"
 SCALE_HINT = (
     "bring the features to a common size with `--scale standard`, or choose a larger `--sigma`"
 )
@@ -96,17 +101,17 @@ def check(setup: Setup) -> None:
         raise usage(f"{setup.learner}: {error}", LISTING) from None
 
 
-def suggested_sigma(setup: Setup, path: str, rows: Rows) -> tuple[float, str]:
-    """The σ that the first of these rows suggest (--sigma auto), and a note on it."""
-    from ahpatron_cli.data.geometry import median_sigma
+def suggested_sigma(setup: Setup, path: str, rows: Rows, labels: Floats) -> tuple[float, str]:
+    """The σ that these rows suggest (--sigma auto), and a note on it."""
+    from ahpatron_cli.data.geometry import MOST_TRIED_ROWS, auto_sigma
 
     assert setup.kernel is not None
-    found = median_sigma(rows, setup.kernel)
+    found = auto_sigma(rows, labels, setup.kernel)
     if isinstance(found, str):
         problem = f"--sigma auto cannot choose: {found}"
         raise bad_data(problem, path, hint="give a number: --sigma S")
-    note = f"σ = {found:g}, the median distance between the first {WARM_UP:,} rows (--sigma auto)"
-    return found, note
+    rounds = f"{min(len(labels), MOST_TRIED_ROWS):,} rows"
+    return found, f"σ = {found:g}, the best of several widths on the first {rounds} (--sigma auto)"
 
 
 def _count(statistic: float | None) -> int | None:
@@ -233,7 +238,7 @@ class Pass:
         if repetition.window:
             self._recent = RecentMistakes(self.rounds, repetition.window)
         self._measured = repetition.metrics
-        if self._measured and not self._before.rounds and self._classes is None:
+        if self._measured and not self._before.rounds:
             self._ranking = Ranking(None) if repetition.exact_auc else Ranking()
 
     def feed(self, batch: Batch) -> Played:
@@ -490,7 +495,7 @@ def play_repeats(
     jobs: int = 1,
     observers: Sequence[Observer] = (),
 ) -> Iterator[PassResult]:
-    """Play every setup and repeat over a file in memory; results in that order.
+    """Run every setup and repeat on a file in memory; results in that order.
 
     With several `jobs`, processes that share the file by memory map, observers are told of a pass
     when it is over.
@@ -500,22 +505,39 @@ def play_repeats(
         for setup, repeat in tasks:
             yield play_repeat(dataset, setup, repetition, repeat, observers)
         return
-    from joblib import Parallel, delayed
+    with TemporaryDirectory(prefix="ahpatron-", ignore_cleanup_errors=True) as folder:
+        dataset.save(Path(folder))
+        shared = _SharedFile(dataset.name, dataset.preparation, folder, repetition)
+        done: dict[int, tuple[PassResult, list[Played]]] = {}
+        due = 0
+        for ended in run_all(shared.play, tasks, jobs, RETRIES):
+            if ended is None:
+                continue
+            number, result = ended
+            if isinstance(result, Died):
+                setup, repeat = tasks[number]
+                problem = f"{setup.learner}, repeat {repeat}: {result.reason}"
+                raise UserError(problem, code=ExitCode.FAILED_TRIALS, hint="use fewer --jobs")
+            done[number] = result
+            while due in done:
+                one, parts = done.pop(due)
+                for observer, played in product(observers, parts):
+                    observer(played)
+                yield one
+                due += 1
 
-    parallel = Parallel(n_jobs=min(jobs, len(tasks)), return_as="generator", max_nbytes="1M")
-    with unreachable_children():
-        results = parallel(
-            delayed(_play_apart)(dataset, setup, repetition, repeat) for setup, repeat in tasks
-        )
-    for result, parts in results:
-        for observer, played in product(observers, parts):
-            observer(played)
-        yield result
 
+@dataclass(frozen=True)
+class _SharedFile:
+    """A parsed file in a folder that processes map, and how it is run."""
 
-def _play_apart(
-    dataset: Dataset, setup: Setup, repetition: Repetition, repeat: int
-) -> tuple[PassResult, list[Played]]:
-    parts: list[Played] = []
-    result = play_repeat(dataset, setup, repetition, repeat, [parts.append])
-    return result, parts
+    name: str
+    preparation: Preparation
+    folder: str
+    repetition: Repetition
+
+    def play(self, task: tuple[Setup, int]) -> tuple[PassResult, list[Played]]:
+        """One pass, and what observers are to be told of it."""
+        dataset = Dataset(self.name, self.preparation, CompactRows.mapped(Path(self.folder)))
+        parts: list[Played] = []
+        return play_repeat(dataset, task[0], self.repetition, task[1], [parts.append]), parts

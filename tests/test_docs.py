@@ -206,12 +206,13 @@ def test_the_papers_table_is_a_sweep(tmp_path: Path) -> None:
     ahpatron = Ahpatron(REPOSITORY)
     files = [tmp_path / name for name in names]
     config = ["--config", "sample_data/paper.toml", "--out", tmp_path / "r.jsonl", "--dry-run"]
-    learners = ("ahpatron", "pomdr", "nogd", "bogd++", "fogd", "projectron", "projectron++")
     settings = 5 + 1 + 3 * 7
-    printed = ahpatron("sweep", *files, *config).out
+    quick = [
+        word for name in ("ahpatron", "pomdr", "nogd", "bogd++", "fogd") for word in ("-l", name)
+    ]
+    printed = ahpatron("sweep", *files, *config, *quick).out
     assert printed.startswith(f"{60 * settings:,} trials: {6 * settings} settings on 6 files")
-    every = [word for name in learners for word in ("-l", name)]
-    printed = ahpatron("sweep", *files, *config, *every).out
+    printed = ahpatron("sweep", *files, *config).out
     assert printed.startswith(f"{60 * (settings + 4):,} trials")
 
 

@@ -90,7 +90,7 @@ def test_a_long_stream_is_ranked_in_bounded_memory_within_the_stated_error() -> 
     assert wanted[1] == 0
     assert abs(found[0] - wanted[0]) <= found[1]
     assert 0 < found[1] < 1e-4
-    assert len(bounded._keys) <= MOST_KEYS
+    assert len(bounded._classes[0]._keys) <= MOST_KEYS
 
 
 def test_the_order_of_rounds_does_not_matter() -> None:
@@ -106,3 +106,24 @@ def test_what_is_undefined_is_none() -> None:
     one_class = metrics_of([[8, 2], [0, 0]])
     assert (one_class.recall, one_class.balanced_error) == (None, None)
     assert metrics_of([[7, 0], [0, 0]]) == Metrics(None, None, None, None, None, None, None)
+
+
+def test_several_classes_are_averaged_as_by_scikit_learn() -> None:
+    rng = np.random.default_rng(3)
+    y = rng.integers(0, 4, 500)
+    y[y == 3] = 1  # the last class never occurs, but is predicted
+    f = rng.normal(size=(500, 4)) + 0.7 * np.eye(4)[y]
+    f[:, 2] -= 9  # and this one occurs, but is never predicted
+    said = f.argmax(axis=1)
+    confusion = [[int(np.sum((y == t) & (said == p))) for p in range(4)] for t in range(4)]
+    ranking = Ranking()
+    for start in range(0, 500, 64):
+        part = slice(start, start + 64)
+        ranking.add(f[part], y[part].astype(float))
+    found = metrics_of(confusion, ranking)
+    for name, score in (("precision", precision_score), ("recall", recall_score), ("f1", f1_score)):
+        wanted = score(y, said, average="macro", zero_division=0)
+        assert getattr(found, name) == pytest.approx(wanted)
+    areas = [roc_auc_score(y == number, f[:, number]) for number in range(3)]
+    assert found.auc == pytest.approx(np.mean(areas), abs=1e-12)
+    assert found.auc_error == 0

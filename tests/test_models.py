@@ -304,6 +304,14 @@ CHANGES: dict[str, Change] = {
     "costs that are not positive": header_with(costs=[1.0, 0.0]),
     "a scale without its numbers": header_with(scale="minmax"),
     "an unknown scale": header_with(scale="log"),
+    "a schema that is none": header_with(schema={"columns": ["a"]}),
+    "a schema of more features": header_with(
+        schema={
+            "columns": [{"name": str(i), "kind": "number"} for i in range(99)],
+            "label": "y",
+            "labels": {"a": -1.0, "b": 1.0},
+        }
+    ),
     "a negative seed": header_with(seed=-1),
     "negative rounds": header_with(rounds=-1),
     "too many features": header_with(features=2**40),
@@ -463,7 +471,7 @@ def test_the_model_itself_is_not_refused(tmp_path: Path) -> None:
         path.write_bytes(content)
         assert is_archive(str(path))
         assert player_of(path).rounds == 333
-    other = rewritten(MODEL, header_with(data="b.svm", schema={"columns": ["a"]}), signed=True)
+    other = rewritten(MODEL, header_with(data="b.svm", calibration={"a": 1}), signed=True)
     path.write_bytes(other)
     assert load_model(str(path)).header.data == "b.svm"
 

@@ -17,8 +17,9 @@ from typer.core import TyperCommand, TyperGroup
 
 from ahpatron_cli import __version__
 from ahpatron_cli.cli.convert import convert
-from ahpatron_cli.cli.inspect import inspect
+from ahpatron_cli.cli.inspect import inspect, learners
 from ahpatron_cli.cli.predict import predict
+from ahpatron_cli.cli.report import report
 from ahpatron_cli.cli.run import run
 from ahpatron_cli.cli.sweep import sweep
 from ahpatron_cli.cli.values import without_pydantic
@@ -56,7 +57,7 @@ def _write_options(command: Any, context: typer.Context, formatter: Any) -> None
     panels: dict[str, list[tuple[str, str]]] = {}
     for heading, left, text in describe(command.get_params(context)):
         panels.setdefault(heading, []).append((left, text))
-    panels["Options"] = panels.pop("Options", [])  # last: --help
+    panels["Options"] = [("--no-color", "No colours, as with NO_COLOR=1."), *panels.pop("Options")]
     for heading, rows in panels.items():
         with formatter.section(heading):
             formatter.write_dl(rows)
@@ -72,6 +73,7 @@ class _Command(TyperCommand):
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
         """Refuse a second file for one output: only the last would be written."""
+        _print_version(bool({"-V", "--version"} & set(args)))
         if not ctx.resilient_parsing:  # not while completing
             given = self.make_parser(ctx).parse_args(args=list(args))[2]
             for param in given:
@@ -111,6 +113,7 @@ _EXAMPLES: dict[Callable[..., Any], str] = {
   ahpatron run data.svm -l arow -l ahpatron+ --sigma auto --scale minmax
   ahpatron run data.svm.gz -l all --repeats 10 --jobs 4
   ahpatron run data.svm -l nogd -p step=0.1 -p rank=50 --format csv
+  ahpatron run bank.csv --label y --drop id --sigma auto --scale standard
   zcat data.svm.gz | ahpatron run - --scale unit --save model.npz
   ahpatron run more.svm --resume model.npz --predictions scores.csv
 """,
@@ -119,24 +122,33 @@ _EXAMPLES: dict[Callable[..., Any], str] = {
   ahpatron sweep a.svm b.svm -l all -B 200 --repeats 5 -j 4 --out r.jsonl
   ahpatron sweep data.svm -l nogd -g 'step=10^[-3:3]/sqrt(T)' --out r.jsonl
   ahpatron sweep --config sweep.toml --out r.jsonl --report r.html
-  ahpatron inspect r.jsonl --plot r.svg
+  ahpatron report r.jsonl --plot r.svg
 """,
     inspect: """
   ahpatron inspect data.svm
+  ahpatron inspect bank.csv --label y
   ahpatron inspect model.npz
-  ahpatron inspect r.jsonl --plot r.svg --report r.html
-  ahpatron inspect 1.jsonl 2.jsonl --merge all.jsonl
-  ahpatron inspect --learners
+""",
+    report: """
+  ahpatron report r.jsonl --plot r.svg --report r.html
+  ahpatron report 1.jsonl 2.jsonl --merge all.jsonl
+  ahpatron report r.jsonl --metric auc --format latex
 """,
     predict: """
   ahpatron run train.svm --save model.npz
   ahpatron predict model.npz test.svm --out scores.csv
   zcat new.svm.gz | ahpatron predict model.npz - --format jsonl
+  ahpatron run old.csv --label churned --id customer --save churn.npz
+  ahpatron predict churn.npz new.csv --id customer --out scores.csv
 """,
     convert: """
   ahpatron convert bank.csv --label y --out bank.svm
   ahpatron convert bank.csv --label y --drop id | ahpatron run - --sigma auto
   ahpatron convert bank.parquet --label y --category month | gzip > bank.svm.gz
+""",
+    learners: """
+  ahpatron learners
+  ahpatron learners --json
 """,
 }
 for _command, _examples in _EXAMPLES.items():
@@ -154,7 +166,9 @@ def _print_version(wanted: bool) -> None:
 def _top(
     version: Annotated[
         bool,
-        typer.Option("--version", callback=_print_version, is_eager=True, help="Show the version."),
+        typer.Option(
+            "-V", "--version", callback=_print_version, is_eager=True, help="Show the version."
+        ),
     ] = False,
 ) -> None:
     pass
@@ -210,10 +224,12 @@ def _answer(arguments: list[str]) -> int:
         raise UserError("standard output is closed", code=ExitCode.IO_ERROR)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # for locales that lack a ζ
+    arguments = _forwarded(arguments)
+    if arguments in ([], *([name] for name in _COMMANDS if name != "learners")):
+        print(_short_usage(*arguments), file=sys.stderr)
+        return ExitCode.USAGE
     try:
-        bare = arguments in ([], *([name] for name in _COMMANDS))
-        asked = [*arguments, "--help"] if bare else arguments
-        code = app(asked, prog_name="ahpatron", standalone_mode=False)
+        code = app(arguments, prog_name="ahpatron", standalone_mode=False)
     except SystemExit as ended:
         if isinstance(ended.__context__, BrokenPipeError):  # which Typer had caught
             raise ended.__context__ from None
@@ -224,7 +240,36 @@ def _answer(arguments: list[str]) -> int:
     sys.stdout.flush()
     if code == ExitCode.INTERRUPTED and not isinstance(code, ExitCode):
         raise KeyboardInterrupt  # which Typer had caught
-    return ExitCode.USAGE if bare else code or ExitCode.OK
+    return code or ExitCode.OK
+
+
+def _forwarded(arguments: list[str]) -> list[str]:
+    """Arguments with short forms spelled out, and earlier spellings of commands."""
+    if "--no-color" in arguments:
+        os.environ["NO_COLOR"] = "1"
+    given = [one for one in arguments if one != "--no-color"]
+    given = [word for one in given for word in (["--format", "json"] if one == "--json" else [one])]
+    first, rest = given[:1], given[1:]
+    if first == ["help"]:
+        return [*rest[:1], "--help"]
+    if first == ["inspect"] and "--learners" in rest:
+        return ["learners", *(one for one in rest if one != "--learners")]
+    if first == ["inspect"] and any(not one.startswith("-") for one in rest):
+        from ahpatron_cli.sweep.results_file import looks_like_json
+
+        if any(looks_like_json(one) for one in rest if not one.startswith("-")):
+            return ["report", *rest]
+    return given
+
+
+def _short_usage(name: str = "") -> str:
+    """How to call a command, or which there are, in a few lines."""
+    about = {one.__name__: (one.__doc__ or "").splitlines()[0] for one in _EXAMPLES}
+    if not name:
+        listed = "\n".join(f"  {one:10}{text}" for one, text in about.items())
+        return f"Usage: ahpatron COMMAND\n\n{listed}\n\n`ahpatron help COMMAND` shows all options."
+    examples = next(text for one, text in _EXAMPLES.items() if one.__name__ == name).rstrip()
+    return f"{about[name]}\n\nExamples:{examples}\n\n`ahpatron {name} --help` shows all options."
 
 
 def _abandon_stdout() -> None:

@@ -112,15 +112,19 @@ _results = partial(typer.Option, rich_help_panel="Results")
 # fmt: off
 # Arguments
 RunData = Annotated[list[str], typer.Argument(
-    metavar="DATA...", help="LIBSVM files (plain, gz, bz2 or xz), or - for standard input.")]
+    metavar="DATA...",
+    help="LIBSVM files or tables (.csv, .tsv, also gz, bz2 or xz; .parquet, .arrow, .feather), or "
+    "- for standard input.")]
 SweepData = Annotated[list[str] | None, typer.Argument(
-    metavar="[DATA...]", help="LIBSVM files (plain, gz, bz2 or xz).")]
-Paths = Annotated[list[str] | None, typer.Argument(
-    metavar="[PATH...]", help="A LIBSVM file, - for standard input, a model, or results files.")]
+    metavar="[DATA...]", help="LIBSVM files or tables, as of `run`.")]
+Path = Annotated[str, typer.Argument(
+    metavar="PATH", help="A LIBSVM file, a table, - for standard input, or a model.")]
+Results = Annotated[list[str], typer.Argument(
+    metavar="RESULTS...", help="Results files that `sweep --out` wrote.")]
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="A model that `run --save` wrote.")]
 PredictData = Annotated[list[str], typer.Argument(
     metavar="DATA...",
-    help="LIBSVM files (plain, gz, bz2 or xz) with or without labels, or - for standard input.")]
+    help="LIBSVM files or tables, as the model was trained on, with or without labels, or -.")]
 ConvertData = Annotated[str, typer.Argument(
     metavar="DATA",
     help="A table: .csv or .tsv (also gz, bz2, xz), .parquet, .arrow, .feather; - for stdin.")]
@@ -191,8 +195,6 @@ Learner = Annotated[list[str] | None, _learning(
     "-l", "--learner", metavar="NAME", autocompletion=_learners,
     help="Learner to run; repeat for several, all for every one; FILE.py:CLASS for one of your "
     "own. [default: ahpatron]")]
-Learners = Annotated[bool, _learning(
-    "--learners", help="List all learners, kernels and their parameters.")]
 Budget = Annotated[str | None, _learning(
     "-B", "--budget", metavar="N",
     help="B, the largest size of the active set; even. [default: 400]")]
@@ -202,14 +204,14 @@ Kernel = Annotated[str, _learning(
 Sigma = Annotated[str | None, _learning(
     "--sigma", metavar="S",
     help="σ, width of the gaussian exp(-‖u-v‖²/2σ²) or laplacian exp(-‖u-v‖₁/σ) kernel; auto: "
-    "the median distance between the first 1,000 rows. [default: 1.0]")]
+    "the best of five widths on the first rows: see --warm-up. [default: 1.0]")]
 Epsilon = Annotated[str | None, _learning(
     "--epsilon", metavar="E",
     help="ε: update if y·f(x) < 1 - ε; between 0 and 1. [default: 0.5; ahpatron+: 0.75]")]
 Param = Annotated[list[str] | None, _learning(
     "-p", "--param", metavar="NAME=VALUE", autocompletion=_parameters,
     help="Any other parameter, of every chosen learner that has it; LEARNER.NAME=VALUE for one. "
-    "`ahpatron inspect --learners` lists them.")]
+    "`ahpatron learners` lists them.")]
 Grid = Annotated[list[str] | None, _learning(
     "-g", "--grid", metavar="NAME=VALUES", autocompletion=_parameters,
     help="Values to try: 0.5,0.6 or 100:400:100 or log:50:3200:7 or 10^[-3:3]/sqrt(T); of every "
@@ -241,12 +243,12 @@ Wait = Annotated[int, _running(
     help="With --scheduler: end the sweep if the cluster has no worker for this long.")]
 Shard = Annotated[str | None, _running(
     "--shard", metavar="I/N",
-    help="Run only the I-th of N parts, for job arrays; `inspect --merge` joins the results.")]
+    help="Run only the I-th of N parts, for job arrays; `report --merge` joins the results.")]
 Retries = Annotated[int, _running(
     "--retries", metavar="N", parser=_whole(),
     help="Repeat a trial whose process died up to N times.")]
 DryRun = Annotated[bool, _running(
-    "--dry-run", help="Only print how many trials there are, and how many are left.")]
+    "--dry-run", help="Only count the trials and those left, and estimate their time.")]
 Search = Annotated[str, _running(
     "--search", metavar="HOW", autocompletion=_names("sweep.summary", "SEARCHES"),
     help="grid runs all settings; halving runs them on the first rounds, and the best on more.")]
@@ -289,7 +291,7 @@ Report = Annotated[str | None, _output(
     "--report", metavar="FILE", help="Write tables and plots as one self-contained .html page.")]
 Format = Annotated[str, _output(
     "--format", metavar="FORMAT", autocompletion=_names("output.formats", "FORMATS"),
-    help="What stdout shows: table, json, jsonl, csv, markdown or latex.")]
+    help="What stdout shows: table, json (also --json), jsonl, csv, markdown or latex.")]
 Out = Annotated[str | None, _output(
     "--out", metavar="FILE",
     help="Also write the result to a file: .json .jsonl .csv .md .tex .txt.")]

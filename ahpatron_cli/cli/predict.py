@@ -97,6 +97,7 @@ def _score(
 ) -> tuple[list[str], str | None]:
     """Score the rows of one file; notes on those with labels, and the signal that ended it."""
     import numpy as np
+    from msgspec.structs import asdict
 
     from ahpatron_cli.data.dataset import stream
     from ahpatron_cli.data.source import open_source
@@ -120,7 +121,7 @@ def _score(
             rows += len(scores)
             labelled = ~np.isnan(batch.labels)
             tally.count(scores[labelled], batch.labels[labelled])
-            if metrics and scores.ndim == 1:
+            if metrics:
                 ranking.add(scores[labelled], batch.labels[labelled])
             line.update(source.position, tally.mistakes, tally.rounds)
         saved.finish(run, dataset)
@@ -131,7 +132,7 @@ def _score(
     found = f"{counted(tally.mistakes, 'mistake')} in {counted(tally.rounds, 'row')}"
     notes = [f"{found} with labels{part} ({percent(tally.mistakes / tally.rounds)} %)"]
     if metrics:
-        values = vars(metrics_of(tally.confusion.tolist(), ranking))
+        values = asdict(metrics_of(tally.confusion.tolist(), ranking))
         shown = [f"{name} {value:.4f}" for name, value in values.items() if value is not None]
         notes.append(", ".join(shown))
     return notes, ended_by

@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+from msgspec import structs
 
 from ahpatron_cli import __version__
 from ahpatron_cli.cli.console import Conversation, ProgressLine
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.data.dataset import Dataset, Facts, Preparation, load, stream
-from ahpatron_cli.data.source import Source, open_source
-from ahpatron_cli.errors import usage
+from ahpatron_cli.data.source import FROM_ARRAYS, Source, open_source
+from ahpatron_cli.errors import bad_data, usage
 from ahpatron_cli.numbers import short
 from ahpatron_cli.output.predictions import PredictionWriter
 from ahpatron_cli.records import Curve, DataRecord, Report, grouped
@@ -74,11 +75,13 @@ class Session:
             raise usage("standard input (-) can be read only once")
         for path in self.paths:
             if path.endswith(".npz"):
-                from ahpatron_cli.data.npz import is_archive
+                from ahpatron_cli.data.npz import entries, is_archive
 
-                if is_archive(path):
+                if is_archive(path) and {"header.npy", "meta.npy"} & {*entries(path)}:
                     hint = f"--resume {path} continues with it"
                     raise usage(f"{path} is a model, not data", hint)
+                if is_archive(path):
+                    raise bad_data("this is an archive of NumPy arrays", path, hint=FROM_ARRAYS)
         if self.certify:
             from ahpatron_cli.certify import check_rereadable
 
@@ -114,7 +117,9 @@ class Session:
         results = [
             replace(
                 result,
-                record=replace(result.record, unlabelled=facts.unlabelled, ended_by=self.ended_by),
+                record=structs.replace(
+                    result.record, unlabelled=facts.unlabelled, ended_by=self.ended_by
+                ),
             )
             for result in results
         ]
@@ -123,6 +128,12 @@ class Session:
             loaded = max(time.perf_counter() - started - learning, 0.0)
         self._remember_curves(dataset.name, results)
         self._tell(dataset.name, facts, results)
+        name, scale = setups[0].kernel, dataset.preparation.scale
+        if not dataset.dense and dataset.scaler and name in ("linear", "polynomial"):
+            self.talk.warn(
+                f"{self._prefix(dataset.name)}--scale {scale} divides sparse data and does not "
+                f"shift them, which the {name} kernel notices"
+            )
         certificates = None
         if self.certify:
             from ahpatron_cli.certify import certified
@@ -151,7 +162,7 @@ class Session:
         auto = next((setup for setup in self.setups if setup.auto_sigma), None)
         if auto is None:
             return self.setups
-        sigma, said = suggested_sigma(auto, dataset.name, dataset.warm_up()[0])
+        sigma, said = suggested_sigma(auto, dataset.name, *dataset.warm_up())
         self.talk.note(self._prefix(dataset.name) + said)
         return [setup.with_sigma(sigma) for setup in self.setups]
 

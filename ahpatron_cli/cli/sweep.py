@@ -50,7 +50,7 @@ def sweep(
     quiet: options.Quiet = False,
     verbose: options.Verbose = 0,
 ) -> ExitCode:
-    """Play many trials: files x learners x settings x random orders.
+    """Run many trials: files x learners x settings x permutations.
 
     All learners and settings play the same orders, so they are compared order by order.
     Every result is on the disk before the next is counted: the same command again
@@ -61,7 +61,7 @@ def sweep(
     from ahpatron_cli.data.tables import TableOptions
     from ahpatron_cli.errors import one_of, usage
     from ahpatron_cli.sweep.grid import parse_costs
-    from ahpatron_cli.sweep.plan import make_plan
+    from ahpatron_cli.sweep.plan import make_job
     from ahpatron_cli.sweep.summary import SEARCHES
 
     raise_on_signals()
@@ -80,7 +80,7 @@ def sweep(
     if out is None and not dry_run:
         hint = "add --out results.jsonl; the same command continues a sweep that was stopped"
         raise usage("a sweep requires --out FILE.jsonl", hint)
-    plan = make_plan(
+    job = make_job(
         data or [],
         learner or [],
         {"-p": param or [], "-g": grid or []},
@@ -94,14 +94,14 @@ def sweep(
         table=TableOptions(label, id, tuple(drop or ()), tuple(category or ()), missing),
     )
     output = FindingsOutput(format, plot, report, only_matrix=matrix, x=x)
-    output.check([*(file.path for file in plan.files), *filter(None, [out])])
+    output.check([*(file.path for file in job.files), *filter(None, [out])])
     criterion = criterion_of(metric, tune_orders)
-    if tune_orders >= plan.repeats and tune_orders:
+    if tune_orders >= job.repeats and tune_orders:
         problem = f"--tune-orders {tune_orders} leaves no order to report on"
         raise usage(problem, f"play more than {tune_orders}: --repeats {2 * tune_orders}")
     if one_of("search", search, SEARCHES) == "halving" and shard:
         problem = "--search halving compares all settings, so it cannot be combined with --shard"
         raise usage(problem, "use --jobs N or --scheduler ADDRESS")
     how = jobs, scheduler, parse_shard(shard), retries, wait
-    work = Sweep(plan, criterion, search == "halving", out, output, talk, *how)
+    work = Sweep(job, criterion, search == "halving", out, output, talk, *how)
     return work.dry_run() if dry_run else work.play()

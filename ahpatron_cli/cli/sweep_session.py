@@ -15,6 +15,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from msgspec import structs
+
 from ahpatron_cli.atomic import check_outputs, format_of_suffix, write_atomically
 from ahpatron_cli.cli.console import Conversation
 from ahpatron_cli.errors import ExitCode, one_of, usage
@@ -28,24 +30,31 @@ from ahpatron_cli.output.formats import (
 )
 from ahpatron_cli.records import RunRecord, plain, setting_key
 from ahpatron_cli.runner import near_tie_warning
-from ahpatron_cli.sweep.local import play_locally
-from ahpatron_cli.sweep.plan import FEWEST_ROUNDS, KEPT, Plan, Search, share, spared
+from ahpatron_cli.sweep.plan import Job, plan, share
 from ahpatron_cli.sweep.results_file import (
     Contents,
     ResultsFile,
     check_results_path,
     read_results,
 )
+from ahpatron_cli.sweep.search import (
+    FEWEST_ROUNDS,
+    KEPT,
+    SHORT_ROUNDS,
+    Search,
+    estimated_seconds,
+    spared,
+)
 from ahpatron_cli.sweep.summary import (
     METRICS,
     MISTAKE_RATE,
     Criterion,
     Findings,
-    TrialRecord,
+    Outcome,
     find,
     varied_numbers,
 )
-from ahpatron_cli.sweep.trial import Task, environment
+from ahpatron_cli.sweep.trial import Trial, environment, play_all
 
 
 def parse_shard(text: str | None) -> tuple[int, int]:
@@ -63,7 +72,7 @@ def parse_shard(text: str | None) -> tuple[int, int]:
 class Sweep:
     """A plan, and what it takes to carry it out."""
 
-    plan: Plan
+    job: Job
     criterion: Criterion
     halving: bool
     results: str | None
@@ -85,59 +94,65 @@ class Sweep:
 
             check_dask()
         if self.results is not None:
-            data = (os.path.realpath(file.path) for file in self.plan.files)
+            data = (os.path.realpath(file.path) for file in self.job.files)
             if os.path.realpath(self.results) in data:
                 raise usage("--out would overwrite the data", "choose another file name")
             check_results_path(self.results)
-        for remark in self.plan.remarks:
+        for remark in self.job.remarks:
             self.talk.warn(remark)
 
     def _search(self, folder: Path | None = None) -> Search:
         """The trials of the plan, and how the best settings are sought among them."""
         metric, talk = self.criterion.metric, self.talk
-        tasks = self.plan.tasks(talk.note, talk.warn, folder, metrics=metric is not MISTAKE_RATE)
-        files = (task.data.record for task in tasks)
-        many = next((file.path for file in files if len(file.labels) > 2), None)
-        if metric.of_two_classes and many:
-            problem = f"--metric {metric.name} requires two classes, and {many} has more"
-            raise usage(problem, "use --metric balanced_error or kappa, or --positive LABEL")
+        measured = metric is not MISTAKE_RATE
+        trials = plan(self.job, talk.note, talk.warn, folder, metrics=measured)
         # the parts of a job array cannot wait for each other
-        search = Search(tasks, self.criterion, self.halving, staged=self.shard[1] == 1)
+        search = Search(trials, self.criterion, self.halving, staged=self.shard[1] == 1)
         if self.output.x is not None:
-            from ahpatron_cli.output.sweep_pictures import check_axis
+            from ahpatron_cli.output.pictures import check_axis
 
             grids = ([some[0].params for some in group] for group in search.groups())
             varied = dict.fromkeys(name for grid in grids for name in varied_numbers(grid))
             check_axis(self.output.x, list(varied))
         return search
 
-    def _left(self, trials: Mapping[str, TrialRecord], tasks: Sequence[Task]) -> list[Task]:
+    def _left(self, trials: Mapping[str, Outcome], tasks: Sequence[Trial]) -> list[Trial]:
         """Those that were not played, or not measured by what is asked for."""
         metric = self.criterion.metric
         runs = {trial.id: trial.run for trial in trials.values() if trial.run is not None}
         return [one for one in tasks if one.id not in runs or metric.of(runs[one.id]) is None]
 
-    def _done(self, trials: Mapping[str, TrialRecord], tasks: Sequence[Task]) -> str:
+    def _done(self, trials: Mapping[str, Outcome], tasks: Sequence[Trial]) -> str:
         done = len(tasks) - len(self._left(trials, tasks))
         return f"{done} of {len(tasks)} trials are in {self.results}"
 
     def dry_run(self) -> ExitCode:
-        """Count the trials, and those that are left; of a search in stages, all that may come."""
-        search = self._search()
-        tasks = share(search.tasks, *self.shard)
-        known: Mapping[str, TrialRecord] = {}
-        if self.results is not None and Path(self.results).exists():
-            known = read_results(self.results).trials
-        left, orders = len(self._left(known, tasks)), self.plan.repeats
-        text = (
-            f"{counted(len(tasks), 'trial')}: {counted(len(tasks) // orders, 'setting')} on "
-            f"{counted(len({task.path for task in tasks}), 'file')}, {counted(orders, 'order')}; "
-            f"{len(tasks) - left:,} done, {left:,} left"
-        )
-        first = {task.id for task in search.needed({})}
-        if any(task.id not in first for task in search.tasks):
-            text += "; not all of them are played, because settings that lose are dropped"
-        print(text)
+        """Count the trials, and those that are left, and estimate their time.
+
+        Of a search in stages, all that may come are counted.
+        """
+        with tempfile.TemporaryDirectory(prefix="ahpatron-", ignore_cleanup_errors=True) as folder:
+            search = self._search(Path(folder))
+            trials = share(search.trials, *self.shard)
+            known: Mapping[str, Outcome] = {}
+            if self.results is not None and Path(self.results).exists():
+                known = read_results(self.results).trials
+            left, orders = self._left(known, trials), self.job.repeats
+            text = (
+                f"{counted(len(trials), 'trial')}: {counted(len(trials) // orders, 'setting')} on "
+                f"{counted(len({one.path for one in trials}), 'file')}, "
+                f"{counted(orders, 'order')}; {len(trials) - len(left):,} done, {len(left):,} left"
+            )
+            first = {trial.id for trial in search.needed({})}
+            if any(trial.id not in first for trial in search.trials):
+                text += "; not all of them are run, because settings that lose are dropped"
+            print(text)
+            if left and (seconds := estimated_seconds(left)) is not None:
+                print(
+                    f"about {_duration(seconds / self.jobs)} with "
+                    f"{self.jobs} process{'es' * (self.jobs > 1)}, judging by the first "
+                    f"{SHORT_ROUNDS:,} rounds of one trial of each learner"
+                )
         return ExitCode.OK
 
     def play(self) -> ExitCode:
@@ -149,6 +164,8 @@ class Sweep:
         assert self.results is not None
         talk = self.talk
         facts = {**environment(), "command": shlex.join(["ahpatron", *sys.argv[1:]])}
+        if self.shard[1] > 1:
+            facts["shard"] = [self.shard[0] + 1, self.shard[1]]
         with ResultsFile(self.results, facts) as results:
             contents, trials = results.contents, results.contents.trials
             torn = f"was torn: {counted(contents.torn, 'byte')} cut off"
@@ -168,7 +185,7 @@ class Sweep:
                 talk.note(f"{self._done(trials, mine)}; the same command continues from there")
                 raise
             known = [
-                replace(trials[task.id], data=task.data)  # by its name of today
+                structs.replace(trials[task.id], data=task.data)  # by its name of today
                 for task in search.needed(trials)
                 if task.id in trials
             ]
@@ -189,9 +206,10 @@ class Sweep:
         self.output.write(findings, known, talk)
         return ExitCode.FAILED_TRIALS if findings.failed else ExitCode.OK
 
-    def _play(self, tasks: Sequence[Task], results: ResultsFile) -> None:
+    def _play(self, tasks: Sequence[Trial], results: ResultsFile) -> None:
         waiting = {task.id: task for task in tasks}
-        best: tuple[float, str] | None = None
+        metric, values = self.criterion.metric, dict[str, Any]()
+        best = max if metric.larger_is_better else min
         done = failed = 0
         with self.talk.progress(len(tasks), "sweep") as line:
             for trial in self._outcomes(tasks):
@@ -200,20 +218,23 @@ class Sweep:
                     done += 1
                     failed += trial.run is None
                     self.talk.detail(_line(waiting[trial.id], trial))
-                    if trial.run is not None and (best is None or trial.run.mistake_rate < best[0]):
-                        best = trial.run.mistake_rate, trial.learner
-                news = f"best {percent(best[0])} % {best[1]}" if best else ""
+                    value = None if trial.run is None else metric.of(trial.run)
+                    if value is not None:
+                        known = values.get(trial.learner, value)
+                        values[trial.learner] = best(value, known)
+                name = best(values, key=values.__getitem__, default="")
+                news = f"best {metric.short} {metric.text(values[name])} {name}" if name else ""
                 count = f"{done}/{len(tasks)} trials" + (f", {failed} failed" if failed else "")
                 line.show(done, count, news)
 
-    def _outcomes(self, tasks: Sequence[Task]) -> Iterator[TrialRecord | None]:
+    def _outcomes(self, tasks: Sequence[Trial]) -> Iterator[Outcome | None]:
         if not self.scheduler:
-            return play_locally(tasks, self.jobs, self.retries)
+            return play_all(tasks, self.jobs, self.retries)
         from ahpatron_cli.sweep.dask_cluster import play_on_cluster
 
         return play_on_cluster(tasks, self.scheduler, self.retries, self.wait, self.talk.warn)
 
-    def _tell(self, findings: Findings, trials: Sequence[TrialRecord]) -> None:
+    def _tell(self, findings: Findings, trials: Sequence[Outcome]) -> None:
         """What went wrong, on stderr, also when quiet: not every format has room for it."""
         if findings.failed:
             trial = findings.failed[0]
@@ -241,7 +262,7 @@ def _setting_name(labels: Mapping[tuple[Any, ...], str], run: RunRecord) -> str:
     return f"{run.learner} ({label})" if label else run.learner
 
 
-def _line(task: Task, trial: TrialRecord) -> str:
+def _line(task: Trial, trial: Outcome) -> str:
     setup = task.setup
     given = {**setup.learner_params, **setup.kernel_params}
     chosen = ", ".join(f"{name}={plain(value)}" for name, value in given.items())
@@ -250,6 +271,13 @@ def _line(task: Task, trial: TrialRecord) -> str:
     if trial.run is None:
         return f"{where}: failed: {trial.error}"
     return f"{where}: {percent(trial.run.mistake_rate)} % in {trial.run.seconds:.2f} s"
+
+
+def _duration(seconds: float) -> str:
+    """`0.4 s`, `12 s`, `3 min`, `2.5 h`."""
+    if seconds < 120:
+        return f"{seconds:.{1 if seconds < 10 else 0}f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
 MOST_WARNINGS = 5
@@ -291,12 +319,12 @@ class FindingsOutput:
         outputs = {"--plot": self.plot, "--report": self.report, "--out": self.out}
         check_outputs(outputs, inputs)
 
-    def write(self, findings: Findings, trials: Sequence[TrialRecord], talk: Conversation) -> None:
+    def write(self, findings: Findings, trials: Sequence[Outcome], talk: Conversation) -> None:
         """Write the files, then what goes to stdout."""
         if self.plot and not findings.datasets:
             talk.warn(f"there is nothing to draw, so {self.plot} was not written")
         elif self.plot:
-            from ahpatron_cli.output.sweep_pictures import write_plot
+            from ahpatron_cli.output.pictures import write_plot
 
             write_plot(self.plot, findings, self.x)
         if self.report:

@@ -39,6 +39,8 @@ DENSE_WIDTH = 4096
 DENSE_SHARE = 0.1
 """Rows are computed densely if the first block stores this share, and is at most so wide."""
 WARM_UP = 1000
+PATIENCE = 1.0
+"""Seconds that a warm-up waits for rows of a pipe before it says so."""
 LAYOUTS = ("auto", "dense", "sparse")
 
 
@@ -417,7 +419,7 @@ class _Reading:
         held: list[Chunk] = []
         labelled = 0
         while not held or (labelled < rows and (wait or not self.waits)):
-            if wait and not self._source.ready:
+            if wait and not self._source.ready_within(PATIENCE):
                 self._on_wait(labelled)
             chunk = next(self._chunks, None)
             if chunk is None:

@@ -6,17 +6,18 @@ Also hashes that find equal rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ahpatron_cli.core import KERNELS
+from ahpatron_cli.core import KERNELS, REGISTRY, Kernel, Player
+from ahpatron_cli.core.errors import NumericalError
 from ahpatron_cli.core.numerics import EPS, TRUSTED
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, compressed, rows_of
-from ahpatron_cli.data.dataset import DENSE_WIDTH, WARM_UP
+from ahpatron_cli.data.dataset import DENSE_SHARE, DENSE_WIDTH, WARM_UP
 
 TOO_SMALL = "some values are too small beside others to compute distances"
 _DENSE_SHARE = 0.25
@@ -161,11 +162,22 @@ def distances_apart(rows: CsrRows, kernel: str = "gaussian") -> tuple[Floats, in
     return apart, len(distances)
 
 
+def auto_sigma(rows: Rows, labels: Floats, kernel: str) -> float | str:
+    """The best of five widths around the median distance between these rows; or why there is none.
+
+    The widths are tried on the rows in their order; the median is taken where that tells nothing.
+    """
+    median = median_sigma(rows, kernel)
+    if isinstance(median, str):
+        return median
+    return float(f"{best_sigma(median, try_sigmas(rows, labels, median, kernel)):.{DIGITS}g}")
+
+
 def median_sigma(rows: Rows, kernel: str) -> float | str:
     """The median distance between two of the first rows, leaving out those that are 0; or why not.
 
-    The rows are those that come first in the file, whatever the order they are played in, and no
-    label is looked at: so the answer is one per file.
+    The rows are those that come first in the file, whatever their order in a run, so the answer is
+    one per file.
 
     The distance is the kernel's own: `‖u - v‖` for the Gaussian, half of whose values are then
     above `exp(-1/2) = 0.61`, and `‖u - v‖₁` for the Laplacian, half above `exp(-1) = 0.37`.
@@ -176,6 +188,79 @@ def median_sigma(rows: Rows, kernel: str) -> float | str:
     if isinstance(found, str):
         return found
     return float(f"{np.quantile(found[0], 0.5, method='inverted_cdf'):.{DIGITS}g}")
+
+
+SUGGESTED_LEARNER = "arow"
+"""Makes the fewest mistakes; values of σ are tried with it, as σ is best for one learner only."""
+TRIED_FACTORS = (1.0, 0.5, 0.25, 0.125, 2.0)
+"""Values of σ that are tried, as multiples of the median distance."""
+FEWEST_TRIED_ROWS, MOST_TRIED_ROWS = 200, 1000
+"""Rows that they are tried on: in all at most a second."""
+MOST_TRIED_CLASSES = 100
+
+
+@dataclass(frozen=True)
+class TriedSigma:
+    """One pass of `SUGGESTED_LEARNER` over some of the rows."""
+
+    sigma: float
+    rounds: int
+    mistake_rate: float
+    majority_error: float
+    """Mistakes of always predicting the most frequent label of these rows."""
+
+
+def try_learner(
+    name: str, rows: Rows, labels: Floats, kernel: Kernel | None = None
+) -> float | None:
+    """Mistake rate of a learner with its defaults on the first of these rows.
+
+    None if there are few rows, or one class, or f cannot be computed.
+    """
+    names, numbers = np.unique(labels, return_inverse=True)
+    rounds = min(len(labels), MOST_TRIED_ROWS)
+    if rounds < FEWEST_TRIED_ROWS or not 2 <= len(names) <= MOST_TRIED_CLASSES:
+        return None
+    rows = rows_of(rows, slice(0, rounds))
+    if isinstance(rows, CsrRows) and rows.width <= DENSE_WIDTH:
+        rows = rows.dense() if len(rows.values) >= DENSE_SHARE * rounds * rows.width else rows
+    encoded = (2 * numbers - 1 if len(names) == 2 else numbers).astype(np.float64)[:rounds]
+    player = Player(REGISTRY[name](), kernel, classes=len(names), horizon=rounds)
+    try:
+        player.feed(rows, encoded)
+    except NumericalError:
+        return None
+    return player.tally.mistakes / rounds
+
+
+def try_sigmas(
+    rows: Rows, labels: Floats, median: float, kernel: str = "gaussian"
+) -> tuple[TriedSigma, ...]:
+    """Try some values of σ around the median distance; the best first, then the nearest to it."""
+    found, rounds = [], min(len(labels), MOST_TRIED_ROWS)
+    counts = np.unique(labels[:rounds], return_counts=True)[1]
+    majority = 1 - float(counts.max(initial=0)) / max(rounds, 1)
+    for sigma in (factor * median for factor in TRIED_FACTORS):
+        rate = try_learner(SUGGESTED_LEARNER, rows, labels, KERNELS[kernel](**{"sigma": sigma}))
+        if rate is None:
+            return ()
+        found.append(TriedSigma(sigma, rounds, rate, majority))
+    found.sort(key=lambda one: (one.mistake_rate, abs(math.log(one.sigma / median))))
+    return tuple(found)
+
+
+def is_best(rate: float | None, tried: Sequence[TriedSigma]) -> bool:
+    """Whether a mistake rate is at most a standard error above the best of those tried."""
+    if rate is None or not tried:
+        return True
+    mistakes, fewest = (one * tried[0].rounds for one in (rate, tried[0].mistake_rate))
+    return mistakes - fewest <= math.sqrt(mistakes + fewest)
+
+
+def best_sigma(median: float, tried: Sequence[TriedSigma]) -> float:
+    """The best σ that was tried, or the median unless it is worse by a standard error."""
+    own = next((one.mistake_rate for one in tried if one.sigma == median), None)
+    return median if is_best(own, tried) else tried[0].sigma
 
 
 @dataclass(frozen=True)

@@ -52,6 +52,15 @@ def is_archive(path: str) -> bool:
         return False
 
 
+def entries(path: str) -> list[str]:
+    """The names of the entries of an archive; none if it is damaged."""
+    try:
+        with zipfile.ZipFile(path) as archive:
+            return archive.namelist()
+    except (OSError, zipfile.BadZipFile, NotImplementedError, ValueError):
+        return []
+
+
 @contextmanager
 def opened(path: str) -> Iterator[zipfile.ZipFile]:
     """An archive to read from; whatever is wrong with its bytes is a `StateError`."""

@@ -163,7 +163,7 @@ def label_name(cell: str) -> str:
 
 def listed(names: Iterable[str], most: int = 8) -> str:
     """The first few names of many."""
-    names = list(names)
+    names = [name for name in names if name]
     return ", ".join(names[:most]) + (", …" if len(names) > most else "")
 
 

@@ -36,6 +36,7 @@ HEAD_BYTES = 512  # enough to recognise every format below; tar keeps its mark a
 XZ_MEMORY = 128 << 20  # twice what `xz -9` needs; a forged header may ask for 4 GiB
 
 LIBSVM = "LIBSVM text"
+FROM_ARRAYS = "write arrays as text with scikit-learn: `dump_svmlight_file(X, y, 'data.svm')`"
 TEXT_HINT = "a LIBSVM file is text, one example per line: `label index:value index:value ...`"
 
 # first bytes, what they mean, and the command that unpacks it to standard output (if any)
@@ -199,13 +200,17 @@ class Source:
     @property
     def ready(self) -> bool:
         """Whether reading would not wait."""
+        return self.ready_within(0.0)
+
+    def ready_within(self, seconds: float) -> bool:
+        """Whether reading would not wait after so many seconds."""
         if self._pipe is None or self._unread or self._ended:
             return True
         if self._unpacker is not None and self._unpacker.ready:
             return True
         poll = select.poll()
         poll.register(self._pipe, select.POLLIN)
-        return bool(poll.poll(0))
+        return bool(poll.poll(1e3 * seconds))
 
     def sha256(self) -> str | None:
         """Hash of all raw bytes, as hex digits.
@@ -257,6 +262,8 @@ class Source:
             return
         _, kind, command = found
         hint = TEXT_HINT if self._kind == LIBSVM else None
+        if kind == "a NumPy .npy array":
+            hint = FROM_ARRAYS
         if command is not None and not self.is_stdin:
             hint = f"unpack it: `{command} {shlex.quote(self.name)} > unpacked`"
         raise bad_data(f"{verb} {kind}, not {self._kind}", self.name, hint=hint)
@@ -378,6 +385,9 @@ def _regular_size(file: Bytes) -> int | None:
 def _cannot_open(path: str, error: OSError) -> UserError:
     if not path:  # a shell variable that is not set
         problem, hint = "the name of the file is empty", None
+    elif "://" in path:
+        problem = "this is a URL, and only files and pipes can be read"
+        hint = f"fetch it: `curl -sSL {shlex.quote(path)} | ahpatron run -`"
     elif isinstance(error, FileNotFoundError):
         problem, hint = "no such file", similar_name(path)
     elif isinstance(error, IsADirectoryError):

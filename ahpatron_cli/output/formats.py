@@ -12,14 +12,16 @@ import io
 import json
 import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from ahpatron_cli import __version__
 from ahpatron_cli.errors import usage
 from ahpatron_cli.output.escape import literal, spreadsheet_text
-from ahpatron_cli.output.markup import to_latex, to_markdown
+from ahpatron_cli.output.render import Terminal, page_text, print_to
 from ahpatron_cli.output.run_table import run_page
+from ahpatron_cli.output.table import Page, render
 from ahpatron_cli.records import (
     SCHEMA,
     Json,
@@ -35,10 +37,7 @@ from ahpatron_cli.records import (
     whole,
 )
 
-if TYPE_CHECKING:  # rich, numpy and the modules that need them are imported when they are used
-    from rich.console import Console
-
-    from ahpatron_cli.output.table import Page
+if TYPE_CHECKING:  # numpy and the modules that need it are imported when they are used
     from ahpatron_cli.sweep.summary import Findings, Setting, TrialData, TrialRecord
 
 _OF_FAILED = ("id", "data", "learner", "params", "seed", "repeat", "error")
@@ -69,68 +68,41 @@ def trials_to_text(trials: Sequence[TrialRecord], format: str) -> str:
     """One flat row per trial, as json, jsonl or csv."""
     from ahpatron_cli.sweep.results_file import flat_trial
 
-    written = {"json": _document, "jsonl": _jsonl, "csv": _csv}.get(format)
-    if written is None:
+    rows = [flat_trial(trial) for trial in trials]
+    if format not in ("json", *_ROWS):
         raise usage(f"--trials cannot be shown as {format}", "use --format csv, jsonl or json")
-    return written([flat_trial(trial) for trial in trials])
+    return _document(rows) if format == "json" else _ROWS[format](rows)
 
 
 def _reports(reports: Sequence[Report], format: str) -> Page | str:
-    match format:
-        case "json":
-            documents = [to_json(report) for report in reports]
-            return _document(documents[0] if len(documents) == 1 else documents)
-        case "jsonl":
-            return _jsonl(_run_rows(reports))
-        case "csv":
-            return _csv(map(_flat_run, _run_rows(reports)))
-    return run_page(reports)
+    if format == "json":
+        documents = [to_json(report) for report in reports]
+        return _document(documents[0] if len(documents) == 1 else documents)
+    rows = ({"data": one.data.path, **run} for one in reports for run in runs_to_json(one))
+    return _ROWS[format](rows) if format in _ROWS else run_page(reports)
 
 
 def _findings(findings: Findings, format: str, only_matrix: bool) -> Page | str:
     from ahpatron_cli.output.sweep_table import findings_page
 
-    match format:
-        case "json":
-            return _document(_findings_to_json(findings, only_matrix))
-        case "jsonl":
-            return _jsonl(_matrix_rows(findings) if only_matrix else _setting_rows(findings))
-        case "csv":
-            flat = map(_flat_setting, _setting_rows(findings))
-            return _csv(_matrix_rows(findings) if only_matrix else flat)
-    return findings_page(findings, paper=format != "table", only_matrix=only_matrix)
+    if format == "json":
+        return _document(_findings_to_json(findings, only_matrix))
+    if format in _ROWS:
+        return _ROWS[format](_matrix_rows(findings) if only_matrix else _setting_rows(findings))
+    return findings_page(findings, only_matrix=only_matrix)
 
 
 def _write(shown: Page | str, format: str) -> None:
     """Write and flush, so that a full disk is noticed here."""
-    if format != "table" or isinstance(shown, str):
+    if format == "table" and isinstance(shown, Page):
+        print_to(sys.stdout, partial(render, shown))
+    else:
         sys.stdout.write(_text(shown, format))
         sys.stdout.flush()
-        return
-    from rich.console import Console
-
-    from ahpatron_cli.output.terminal import print_page
-
-    print_page(shown, Console())
 
 
 def _text(shown: Page | str, format: str) -> str:
-    if isinstance(shown, str):
-        return shown
-    if format not in FORMATS:
-        raise ValueError(f"no such format: {format}")
-    if format != "table":
-        return to_markdown(shown) if format == "markdown" else to_latex(shown)
-    from ahpatron_cli.output.terminal import page_to_plain_text
-
-    return page_to_plain_text(shown)
-
-
-def _run_rows(reports: Sequence[Report]) -> Iterator[Json]:
-    """One per run."""
-    for report in reports:
-        for run in runs_to_json(report):
-            yield {"data": report.data.path, **run}
+    return shown if isinstance(shown, str) else page_text(shown, format)
 
 
 def _findings_to_json(findings: Findings, only_matrix: bool) -> Json:
@@ -172,6 +144,8 @@ def _findings_to_json(findings: Findings, only_matrix: bool) -> Json:
 
 def _matrix_to_json(findings: Findings) -> Json:
     """Learners x data sets, and the tests over data sets; null where there is no value."""
+    from ahpatron_cli.output.sweep_table import rejected
+
     datasets, matrix, ranks = findings.datasets, findings.matrix, findings.ranks
     return {
         "data": [found.data.record.path for found in datasets],
@@ -186,7 +160,7 @@ def _matrix_to_json(findings: Findings) -> Json:
         "friedman": ranks.friedman,
         "friedman_p_value": ranks.p_value,
         "critical_difference": ranks.critical_difference,
-        "groups": [list(group) for group in ranks.groups],
+        "groups": [list(group) for group in ranks.groups if rejected(ranks)],
         "wilcoxon": [dataclasses.asdict(pair) for pair in ranks.pairs],
     }
 
@@ -238,15 +212,13 @@ def _setting(setting: Setting) -> Json:
 
 
 def write_inspected(
-    format: str, text: Callable[[Console], None], document: Callable[[], Json]
+    format: str, text: Callable[[Terminal], str], document: Callable[[], Json]
 ) -> None:
-    """Write to standard output what `text` prints for people, or a JSON document."""
+    """Write to standard output what `text` says to people, or a JSON document."""
     if format == "json":
         _write(_document(document()), format)
-        return
-    from rich.console import Console
-
-    text(Console())
+    else:
+        print_to(sys.stdout, text)
 
 
 def _document(value: Json | Sequence[Json]) -> str:
@@ -259,16 +231,13 @@ def _jsonl(rows: Iterable[Json]) -> str:
 
 
 def _csv(rows: Iterable[Json]) -> str:
-    """Quoted by RFC 4180; each parameter is a column `param_NAME`.
+    """Quoted by RFC 4180; parts have columns of their own, such as `param_NAME`.
 
     Columns are the union over all rows and empty where a row has no such value. A text that a
     spreadsheet would take for a formula (`=`, `+`, `-`, `@` first) gets a leading apostrophe, and
     control characters are shown as `\\x1b`; numbers are never touched.
     """
-    flat = []
-    for row in rows:
-        params = row.pop("params", {})
-        flat.append(row | {f"param_{literal(name)}": value for name, value in params.items()})
+    flat = [_flat(row) for row in rows]
     columns = list(dict.fromkeys(name for row in flat for name in row))
     target = io.StringIO()
     writer = csv.DictWriter(target, columns, restval="", lineterminator="\n")
@@ -277,32 +246,28 @@ def _csv(rows: Iterable[Json]) -> str:
     return target.getvalue()
 
 
-def _flat_run(row: Json) -> Json:
-    """Parts in columns of their own, such as `this_file_NAME`; reasons as one text."""
-    for name in ("this_file", "window"):
-        part = row.pop(name, None) or {}
-        row |= {f"{name}_{key}": value for key, value in part.items()}
-    if "metrics" in row:
-        row |= _columns("metrics", row.pop("metrics"), Metrics)
-    if "certificate" in row:
-        from ahpatron_cli.core.certificates import Certificate
+def _flat(row: Json) -> Json:
+    """Parts as columns `PART_NAME`, the parameters last; reasons as one text."""
+    flat: Json = {}
+    for name, value in row.items():
+        if name in ("this_file", "window", "metrics", "certificate", "difference"):
+            value = _fields(name) | (value or {})
+            flat |= {f"{name}_{key}": part for key, part in value.items()}
+        elif name == "uncertified":
+            flat[name] = "; ".join(value)
+        elif name not in ("params", "varied"):
+            flat[name] = value
+    params: Json = row.get("params", {})
+    return flat | {f"param_{literal(name)}": value for name, value in params.items()}
 
-        row |= _columns("certificate", row.pop("certificate"), Certificate)
-        row["uncertified"] = "; ".join(row.pop("uncertified"))
-    return row
 
-
-def _flat_setting(row: Json) -> Json:
-    """The difference in columns `difference_NAME`; the params show what varied."""
+def _fields(part: str) -> dict[str, None]:
+    """The columns of a part that a row does not have; None of those that few runs have."""
+    from ahpatron_cli.core.certificates import Certificate
     from ahpatron_cli.sweep.statistics import Difference
 
-    del row["varied"]
-    return row | _columns("difference", row.pop("difference"), Difference)
-
-
-def _columns(prefix: str, value: Json | None, kind: type) -> Json:
-    """A column for each field of a record, empty if there is no record."""
-    return {f"{prefix}_{one.name}": (value or {}).get(one.name) for one in dataclasses.fields(kind)}
+    kinds: Any = {"metrics": Metrics, "certificate": Certificate, "difference": Difference}
+    return dict.fromkeys(kinds[part].__match_args__) if part in kinds else {}
 
 
 def _csv_cell(value: ParamValue | None) -> str:
@@ -317,3 +282,6 @@ def _csv_cell(value: ParamValue | None) -> str:
 def _dumps(value: Any, indent: int | None = None) -> str:
     """ASCII, exact floats; a NaN here is a fault of ours and must not get out."""
     return json.dumps(value, allow_nan=False, ensure_ascii=True, indent=indent)
+
+
+_ROWS: Mapping[str, Callable[[Iterable[Json]], str]] = {"jsonl": _jsonl, "csv": _csv}

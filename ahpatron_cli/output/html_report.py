@@ -1,63 +1,39 @@
 """A sweep as one HTML page that needs nothing else: no network, no script, no font.
 
-Every text from outside passes `html_text`; all else is our own text or a number.
+Every text from outside passes `_text`; all else is our own text or a number.
 """
+
+from __future__ import annotations
 
 import base64
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
-from importlib.resources import files
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ahpatron_cli.atomic import format_of_suffix, write_atomically
 from ahpatron_cli.data.labels import describe
 from ahpatron_cli.numbers import counted
-from ahpatron_cli.output.escape import literal
-from ahpatron_cli.output.markup import html_ours, html_table, html_text
-from ahpatron_cli.output.pictures import INSTALL, Pen, has_matplotlib, inline_svg, picture
-from ahpatron_cli.output.sweep_pictures import (
-    all_learners,
-    check_axis,
-    draw_parameter,
-    draw_ranks,
-    draw_tradeoff,
-    drawable,
-    learner_pens,
-    parameter_panel,
-    pareto_front,
-)
-from ahpatron_cli.output.sweep_table import (
-    best_table,
-    failures_table,
-    matrix_table,
-    notes_of,
-    settings_table,
-)
-from ahpatron_cli.sweep.summary import DataFindings, Findings, TrialRecord
+from ahpatron_cli.output import pictures
+from ahpatron_cli.output.render import Html
+from ahpatron_cli.output.sweep_table import data_tables, findings_page, matrix_table
+from ahpatron_cli.output.table import Page, render
+from ahpatron_cli.sweep.summary import DataFindings, Findings
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 REPORT_SUFFIXES = (".html", ".htm")
-
 _MAX_NAMES = 3
 """Data sets that the title names; of more it has the number."""
-
-_MEANING = """\
-<ul>
-<li><strong>AMR</strong> is the average mistake rate: mistakes in percent of the rounds of one pass,
-each example predicted before its label is seen.</li>
-<li><strong>Vs best</strong> is the AMR minus that of the best setting on the same data, order by
-order, since all settings play the same orders.</li>
-<li>A learner with more settings had more chances to be the best in hindsight.</li>
-<li><strong>|N<sub>T</sub>|</strong> counts the rounds without a mistake that still led to an
-update, <strong>support</strong> the examples kept at the end (of the budget), and
-<strong>seconds</strong> the learning time of one pass; all are means over the orders.</li>
-</ul>
-"""
+_HTML = Html()
+_PARTS = "html", "css"
 
 
 def check_report_path(path: str | Path) -> None:
-    """Refuse a name that does not say HTML, before a long sweep and not after it."""
+    """Refuse a name that does not end like HTML, before a long sweep and not after it."""
     format_of_suffix(path, formats=dict.fromkeys(REPORT_SUFFIXES, "html"))
 
 
@@ -65,224 +41,144 @@ def write_report(path: str | Path, findings: Findings, x: str | None = None) -> 
     """Write the page, with the date."""
     check_report_path(path)
     if x is not None and findings.datasets:
-        check_axis(x, drawable(findings))
+        pictures.check_axis(x, pictures.drawable(findings))
     written = datetime.now(UTC).strftime("%Y-%m-%d")
     write_atomically(path, to_html(findings, written, x))
 
 
 def to_html(findings: Findings, written: str = "", x: str | None = None) -> str:
     """The page; without pictures where there is no matplotlib."""
-    style = files("ahpatron_cli.output").joinpath("report.css").read_text("utf-8")
+    page, style = (Path(__file__).with_name(f"report.{kind}").read_text("utf-8") for kind in _PARTS)
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
-    policy = f"default-src 'none'; style-src 'sha256-{digest}'; base-uri 'none'; form-action 'none'"
-    names = [data.short for data in findings.datasets] or ["nothing was played to the end"]
+    names = [found.short for found in findings.datasets] or ["no trial was completed"]
     if len(names) > _MAX_NAMES:
         names = [counted(len(names), "data set")]
-    title = f"ahpatron sweep: {', '.join(names)}"
-    pens = learner_pens(findings)
-    parts = (_dataset(data, n, pens, x) for n, data in enumerate(findings.datasets, 1))
-    sections = "\n".join(parts)
-    return f"""\
-<!DOCTYPE html>
-<html lang="en">
-<head>
-<meta charset="utf-8">
-<meta http-equiv="Content-Security-Policy" content="{policy}">
-<meta name="viewport" content="width=device-width, initial-scale=1">
-<meta name="color-scheme" content="light dark">
-<title>{html_text(title)}</title>
-<style>{style}</style>
-</head>
-<body>
-<header>
-<h1>{html_text(title)}</h1>
-{_made(findings.origins, written)}
-{_overview(findings)}
-</header>
-<main>
-{sections}
-{_failures(findings.failed)}
-<section aria-labelledby="meaning">
-<h2 id="meaning">How to read the numbers</h2>
-{_MEANING}</section>
-{_origins(findings.origins)}
-</main>
-</body>
-</html>
-"""
+    looks = pictures.looks(pictures.learners_of(findings))
+    sections = [_dataset(*one, looks, x) for one in enumerate(findings.datasets, 1)]
+    return page.format(
+        policy=f"default-src 'none'; style-src 'sha256-{digest}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'",
+        title=_text(f"ahpatron sweep: {', '.join(names)}"),
+        style=style,
+        overview="\n".join(_overview(findings, written)),
+        sections="\n".join(sections),
+        metric=findings.criterion.metric.short,
+        origins=_section("origin", "How it was made", *_origins(findings.origins)),
+    )
 
 
-def _made(origins: Sequence[Mapping[str, Any]], written: str) -> str:
-    """The date, and the version and machine of the latest sweep."""
-    last = origins[-1] if origins else {}
+def _text(value: object) -> str:
+    return _HTML.outside(str(value))
+
+
+def _section(anchor: str, heading: str, *parts: str) -> str:
+    inside = "\n".join([f'<h2 id="{anchor}">{heading}</h2>', *filter(None, parts)])
+    return f'<section aria-labelledby="{anchor}">\n{inside}\n</section>'
+
+
+def _overview(findings: Findings, written: str) -> Iterator[str]:
+    last = findings.origins[-1] if findings.origins else {}
     machine = last.get("processor") or last.get("machine")
-    facts = [
-        f"written on {written}" if written else "",
-        f"played by ahpatron {last['version']}" if "version" in last else "",
-        f"on {machine}" if machine else "",
+    made = [
+        f"Written on {written}" if written else "",
+        f"run by ahpatron {_text(last['version'])}" if "version" in last else "",
+        f"on {_text(machine)}" if machine else "",
+        findings.part or "",
     ]
-    text = ", ".join(filter(None, facts))
-    return f'<p class="notes">{html_text(text[:1].upper() + text[1:])}.</p>' if text else ""
-
-
-def _overview(findings: Findings) -> str:
-    failed = len(findings.failed)
-    parts = [
-        f"<p>{counted(len(all_learners(findings)), 'learner')}, "
-        f"{counted(sum(len(data.settings) for data in findings.datasets), 'setting')} on "
-        f"{counted(len(findings.datasets), 'data set')}; "
-        f"{counted(findings.trials, 'trial')} played to the end"
-        + (f', <a href="#failed">{failed:,} failed</a>' if failed else "")
-        + ".</p>"
-    ]
+    yield f'<p class="notes">{", ".join(filter(None, made))}.</p>' if any(made) else ""
     if len(findings.datasets) > 1:
-        matrix, ranks = matrix_table(findings), findings.ranks
-        notes = html_ours(" ".join(matrix.notes))
-        parts += [html_table(matrix), f'<p class="notes">{notes}</p>']
-        if ranks.critical_difference is not None and has_matplotlib():
-            caption = "Mean ranks; bars join learners that do not differ significantly (Nemenyi)."
-            drawn = picture(lambda: draw_ranks(ranks), "svg", transparent=True)
-            parts.append(_figure(drawn, "ranks-", caption))
-        links = "".join(
-            f'<li><a href="#data-{number}">{html_text(data.name)}</a>: {_winner(data)}</li>'
-            for number, data in enumerate(findings.datasets, 1)
-        )
-        parts.append(f'<nav aria-label="Data sets"><ul>{links}</ul></nav>')
-    if not has_matplotlib():
-        parts.append(
+        yield render(Page([matrix_table(findings)]), _HTML)
+        if findings.ranks.p_value is not None and pictures.has_matplotlib():
+            drawn = partial(pictures.draw_ranks, findings.ranks)
+            yield _figure(drawn, "Mean ranks of the learners over the data sets.")
+    page = findings_page(findings)
+    lines = [page.remark, *page.items, *(" ".join(command) for command in page.commands)]
+    items = "".join(f"<li>{_text(line)}</li>" for line in lines if line)
+    yield f"<ul>{items}</ul>" if items else ""
+    if not pictures.has_matplotlib():
+        yield (
             "<p><strong>Without pictures:</strong> they need matplotlib. Install it with "
-            f"<code>{html_text(INSTALL)}</code> and write the report again.</p>"
+            f"<code>{_text(pictures.INSTALL)}</code> and write the report again.</p>"
         )
-    return "\n".join(parts)
 
 
-def _winner(data: DataFindings) -> str:
-    """`lowest AMR 6.17 ± 0.15 % by ahpatron (budget=800)`."""
-    best, metric = data.winner, data.criterion.metric
-    value = best.mean_text + (f" ± {best.sd_text}" if best.sd_text else "")
-    value += " %" if metric.in_percent else ""
-    which = "highest" if metric.larger_is_better else "lowest"
-    setting = f" ({html_text(best.label)})" if best.label else ""
-    return f"{which} {metric.short} {value} by <strong>{html_text(best.learner)}</strong>{setting}"
+def _dataset(
+    number: int, found: DataFindings, looks: Mapping[str, pictures.Look], x: str | None
+) -> str:
+    *every, best = data_tables(found)
+    drawn = "\n".join(_pictures(found, looks, x)) if pictures.has_matplotlib() else ""
+    parts = [_facts(found), f'<div class="pictures">\n{drawn}\n</div>' if drawn else ""]
+    parts.append(render(Page([best]), _HTML))
+    if every:
+        summary = f"<summary>All {len(found.settings):,} settings</summary>"
+        parts.append(f"<details>\n{summary}\n{render(Page(every), _HTML)}\n</details>")
+    return _section(f"data-{number}", _text(found.name), *parts)
 
 
-def _rivals(data: DataFindings) -> str:
-    """The learners whose best setting is not significantly worse."""
-    names = [
-        html_text(setting.learner)
-        for setting in data.best
-        if setting.difference and setting.difference.more_than_noise is False
-    ]
-    return f" Not significantly worse: {', '.join(names)}." if names else ""
-
-
-def _dataset(data: DataFindings, number: int, by_learner: Mapping[str, Pen], x: str | None) -> str:
-    anchor, winner = f"data-{number}", _winner(data)
-    count = len(data.settings)
-    pictures = _pictures(data, anchor, by_learner, x) if has_matplotlib() else ""
-    best = best_table(data, "The best setting of each learner, lowest rate first", page=True)
-    notes = " ".join(notes_of(data, differences=count > 1, stars=True))
-    return f"""\
-<section aria-labelledby="{anchor}">
-<h2 id="{anchor}">{html_text(data.name)}</h2>
-<p>{winner[0].upper()}{winner[1:]}.{_rivals(data)}</p>
-{_facts(data)}
-{pictures}
-{html_table(best)}
-<details>
-<summary>{"The only setting" if count == 1 else f"All {count:,} settings"} in full</summary>
-{html_table(settings_table(data, full=True))}
-</details>
-{f'<p class="notes">{html_ours(notes)}</p>' if notes else ""}
-</section>"""
-
-
-def _facts(data: DataFindings) -> str:
-    record, played = data.data.record, data.data
-    scaled = "" if played.scale == "none" else f", scaled ({played.scale})"
-    rounds = f"{record.rounds:,}"
-    if played.limit is not None:
-        rounds += f" (limited to the first {played.limit:,} rows)"
+def _facts(found: DataFindings) -> str:
+    data, record = found.data, found.data.record
+    limited = "" if data.limit is None else f" (limited to the first {data.limit:,} rows)"
     return _definitions(
         {
-            "Rounds": rounds,
-            "Features": f"{record.features:,}" + scaled,
+            "Rounds": f"{record.rounds:,}{limited}",
+            "Features": f"{record.features:,}"
+            + ("" if data.scale == "none" else f", scaled ({data.scale})"),
             "Labels": (describe(record.labels) or "-1 and +1").replace("-", "−"),
-            "Orders": "random permutations" if played.shuffled else "as in the file",
+            "Order": "random permutations" if data.shuffled else "as in the file",
             "File": record.path,
             "SHA-256": record.sha256 or "not known: the file was not read to its end",
         }
     )
 
 
-def _pictures(data: DataFindings, anchor: str, by_learner: Mapping[str, Pen], x: str | None) -> str:
-    figures, name = [], data.criterion.metric.short
-    panel = parameter_panel(data, x)
-    if panel is not None:
-        several = max(setting.summary.repeats for setting in data.settings) > 1
-        caption = (
-            f"{name} against {literal(panel.parameter)}"
-            + (", other parameters at their best" if panel.others else "")
-            + ("; bands: ± standard deviation" if several else "")
-            + (
-                f"; dashed: learners without {literal(panel.parameter)}"
-                if any(line.level for line in panel.series)
-                else ""
-            )
-            + "."
+def _pictures(
+    found: DataFindings, looks: Mapping[str, pictures.Look], x: str | None
+) -> Iterator[str]:
+    name, parameter = found.criterion.metric.short, pictures.axis_of(found, x)
+    draw = partial(pictures.alone, list(looks))
+    if parameter is not None:
+        several = max(setting.summary.repeats for setting in found.settings) > 1
+        flat = not all(pictures.series(found, parameter).values())
+        caption = f"{name} against {parameter}"
+        caption += "; bands: ± standard deviation" if several else ""
+        caption += f"; dashed: learners without {parameter}" if flat else ""
+        yield _figure(
+            lambda: draw(lambda axes: pictures.draw_parameter(axes, found, parameter, looks)),
+            f"{caption}.",
         )
-        drawn = picture(lambda: draw_parameter(panel, by_learner), "svg", transparent=True)
-        figures.append((drawn, caption))
-    caption = f"{name} against learning time, each setting a dot" + (
-        "; on the line: no other is both faster and better."
-        if len(pareto_front(data.settings)) > 1
-        else "."
+    front = "; line: Pareto front" if len(pictures.pareto_front(found.settings)) > 1 else ""
+    yield _figure(
+        lambda: draw(lambda axes: pictures.draw_tradeoff(axes, found, looks, named=True)),
+        f"{name} against learning time, each setting a dot{front}.",
     )
-    drawn = picture(lambda: draw_tradeoff(data, by_learner), "svg", transparent=True)
-    figures.append((drawn, caption))
-    inside = "\n".join(
-        _figure(svg, f"{anchor}-{number}-", caption)
-        for number, (svg, caption) in enumerate(figures, 1)
+
+
+def _figure(draw: Callable[[], Figure], caption: str) -> str:
+    """A picture in the colours of a light page, and in those of a dark one."""
+    light = pictures.picture(draw, "svg", transparent=True)
+    dark = light
+    for colour, other in pictures.DARK.items():
+        dark = dark.replace(colour.encode(), other.encode())
+    sources = [
+        f"data:image/svg+xml;base64,{base64.b64encode(one).decode()}" for one in (light, dark)
+    ]
+    return (
+        f'<figure><picture><source media="screen and (prefers-color-scheme: dark)" '
+        f'srcset="{sources[1]}"><img src="{sources[0]}" alt="{_text(caption)} See the tables.">'
+        f"</picture><figcaption>{_text(caption)}</figcaption></figure>"
     )
-    return f'<div class="pictures">\n{inside}\n</div>'
 
 
-def _figure(svg: bytes, prefix: str, caption: str) -> str:
-    drawn = inline_svg(svg, prefix=prefix, description=f"{caption} See the tables.")
-    return f"<figure>{drawn}<figcaption>{html_text(caption)}</figcaption></figure>"
-
-
-def _failures(failed: Sequence[TrialRecord]) -> str:
-    if not failed:
-        return ""
-    return f"""\
-<section aria-labelledby="failed">
-<h2 id="failed">Failed trials</h2>
-{html_table(failures_table(failed))}
-</section>"""
-
-
-def _origins(origins: Sequence[Mapping[str, Any]]) -> str:
+def _origins(origins: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     """The command and the versions of each sweep that wrote to the results file."""
-    parts = []
     for number, origin in enumerate(origins, 1):
-        which = f"Sweep {number}" if len(origins) > 1 else "The sweep"
-        facts = {name: value for name, value in origin.items() if name != "command"}
-        parts.append(f"<h3>{which}</h3>")
+        yield f"<h3>{f'Sweep {number}' if len(origins) > 1 else 'The sweep'}</h3>"
         if "command" in origin:
-            parts.append(f"<pre>{html_text(origin['command'])}</pre>")
-        parts.append(_definitions(facts))
-    inside = "\n".join(parts)
-    return f"""\
-<section aria-labelledby="origin">
-<h2 id="origin">How it was made</h2>
-{inside}
-</section>"""
+            yield f"<pre>{_text(origin['command'])}</pre>"
+        yield _definitions({name: value for name, value in origin.items() if name != "command"})
 
 
 def _definitions(facts: Mapping[str, Any]) -> str:
     """Names and facts, both still to be escaped."""
-    items = "".join(
-        f"<dt>{html_text(name)}</dt><dd>{html_text(fact)}</dd>" for name, fact in facts.items()
-    )
+    items = "".join(f"<dt>{_text(name)}</dt><dd>{_text(fact)}</dd>" for name, fact in facts.items())
     return f'<dl class="facts">{items}</dl>'

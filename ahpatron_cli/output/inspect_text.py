@@ -1,22 +1,19 @@
 """What `inspect` shows of data, a model and the list of learners: in sections, and as JSON."""
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass, fields
-from typing import Any, TypeAlias
-
-from rich.console import Console
-from rich.text import Text
+from dataclasses import asdict, fields
+from typing import Any, NamedTuple, TypeAlias
 
 from ahpatron_cli import __version__
 from ahpatron_cli.core import KERNELS, REGISTRY, Kernel, Learner
-from ahpatron_cli.data.geometry import Alignment, Distances
+from ahpatron_cli.data.geometry import SUGGESTED_LEARNER, Alignment, Distances
 from ahpatron_cli.data.labels import describe, show
 from ahpatron_cli.data.schema import Schema, listed
 from ahpatron_cli.data.source import STDIN_NAME
 from ahpatron_cli.models import Header, schema_of
 from ahpatron_cli.numbers import counted, percent, share, short
 from ahpatron_cli.output.escape import literal
-from ahpatron_cli.output.terminal import Window, print_lines
+from ahpatron_cli.output.render import Terminal
 from ahpatron_cli.profile.profile import (
     Content,
     FaultFacts,
@@ -47,10 +44,9 @@ _Entry: TypeAlias = tuple[str, str]
 """A name and a text."""
 
 
-@dataclass(frozen=True)
-class _Section:
+class _Section(NamedTuple):
     head: str
-    entries: Sequence[_Entry] = ()
+    entries: Iterable[_Entry] = ()
     bars: Sequence[tuple[str, float]] = ()
     """Bins of a histogram and their shares."""
     items: Sequence[str] = ()
@@ -58,9 +54,9 @@ class _Section:
     """Escaped already, and never folded: to be copied, or searched for."""
 
 
-def print_profile(profile: Profile, console: Console) -> None:
-    """Write what a data file is like to the console's stream."""
-    _print(profile.path, _size(profile), profile.notes, _sections(profile), console)
+def print_profile(profile: Profile, terminal: Terminal) -> str:
+    """What a data file is like."""
+    return _text(profile.path, _size(profile), profile.notes, _sections(profile), terminal)
 
 
 def print_model(
@@ -69,9 +65,9 @@ def print_model(
     relevance: Sequence[tuple[int, float]],
     path: str,
     written: str,
-    console: Console,
-) -> None:
-    """Write what a model is to the console's stream."""
+    terminal: Terminal,
+) -> str:
+    """What a model is."""
     schema = schema_of(model)
     file = f"; last learned from {literal(model.data)}" if model.data else ""
     made = f"written {written} by ahpatron {literal(model.version)}"
@@ -102,7 +98,7 @@ def print_model(
         head = f"Features with the largest relevance, of {features}"
         bars = [(str(number), value) for number, value in relevance]
         sections.append(_Section(head, bars=bars))
-    _print(path, about, (), sections, console)
+    return _text(path, about, (), sections, terminal)
 
 
 def _names(schema: Schema | None, model: Header) -> str | None:
@@ -113,41 +109,32 @@ def _names(schema: Schema | None, model: Header) -> str | None:
     return listed(f"{name or 'other'} ({show(value or 0.0)})" for name, value in named)
 
 
-def _print(
-    path: str, about: str, notes: Iterable[str], sections: Iterable[_Section], console: Console
-) -> None:
-    def lines(window: Window) -> Iterator[Text]:
-        yield from window.title(path, about)
-        for note in notes:
-            yield from window.folded(note, "  ", "  ")
-        for section in sections:
-            yield from _section_lines(section, window)
-
-    print_lines(lines, console)
+def _text(
+    path: str, about: str, notes: Iterable[str], sections: Iterable[_Section], terminal: Terminal
+) -> str:
+    lines = [*terminal.title(path, about)]
+    lines += [line for note in notes for line in terminal.folded(note, "  ", "  ")]
+    lines += [line for section in sections for line in _section_lines(section, terminal)]
+    return "".join(f"{line.rstrip()}\n" for line in lines)
 
 
-def _section_lines(section: _Section, window: Window) -> Iterator[Text]:
-    yield Text()
-    yield from window.folded(section.head, "", "  ", style="bold")
+def _section_lines(section: _Section, terminal: Terminal) -> Iterator[str]:
+    yield ""
+    yield from map(terminal.best, terminal.folded(section.head, "", "  "))
     for name, text in section.entries:
-        first, rest = f"  {window.ours(name):<{_NAMES}}  ", " " * (_NAMES + 4)
-        if window.width < _WIDE:
-            first, rest = f"  {window.ours(name)}: ", "    "
-        yield from window.folded(text, first, rest)
-    yield from _bars(section.bars, window)
-    for item in section.items:
-        yield from window.folded(item, "  - ", "    ")
-    yield from map(Text, section.verbatim)
-
-
-def _bars(bars: Sequence[tuple[str, float]], window: Window) -> Iterator[Text]:
-    """One line per bin; the longest bar fills the room that there is."""
-    width = max((len(name) for name, _ in bars), default=0)
-    longest = max((part for _, part in bars), default=0.0)
-    full = max(min(_BAR, window.width - width - 12), 5)
-    for name, part in bars:
+        first, rest = f"  {terminal.ours(name):<{_NAMES}}  ", " " * (_NAMES + 4)
+        if terminal.width < _WIDE:
+            first, rest = f"  {terminal.ours(name)}: ", "    "
+        yield from terminal.folded(text, first, rest)
+    width = max((len(name) for name, _ in section.bars), default=0)
+    longest = max((part for _, part in section.bars), default=0.0)
+    full = max(min(_BAR, terminal.width - width - 12), 5)  # the longest bar fills the room
+    for name, part in section.bars:
         bar = "█" * round(full * part / longest) or ("▏" if part else "")
-        yield Text(f"  {name:>{width}}  {window.ours(bar)}{' ' if bar else ''}{share(part)}")
+        yield f"  {name:>{width}}  {terminal.ours(bar)}{' ' if bar else ''}{share(part)}"
+    for item in section.items:
+        yield from terminal.folded(item, "  - ", "    ")
+    yield from section.verbatim
 
 
 def _size(profile: Profile) -> str:
@@ -197,7 +184,7 @@ def _labels(labels: LabelFacts, rows: int) -> Iterator[_Entry]:
     if labels.positive is not None:
         count = dict(labels.counts).get(labels.positive, 0)
         rarer = share(min(count, rows - count) / rows)
-        yield "frequent label", f"{rarer} mistakes, by always predicting the more frequent one"
+        yield "majority class", f"error {rarer}, by always predicting the more frequent label"
     elif not labels.problem:
         yield "played", f"as {len(labels.counts):,} classes"
     if len(labels.counts) > 1:
@@ -261,11 +248,16 @@ def _kernel(content: Content, rows: int) -> Iterator[_Entry]:
         why = "at least 5 % of pairs have κ >= 0.05, at least 5 % κ <= 0.95"
         yield "useful σ", f"{low} to {high}: {why}"
     if content.tried:
-        rates = ", ".join(f"{short(one.sigma)}: {share(one.mistake_rate)}" for one in content.tried)
+        rates = ", ".join(
+            f"{short(one.sigma)}: {share(one.mistake_rate)}"
+            + (" (worse than the majority class)" if one.mistake_rate > one.majority_error else "")
+            for one in content.tried
+        )
         tried = content.tried[0].rounds
         on = f"{counted(tried, 'row')} drawn at random"
         on = "all rows in a random order" if tried == rows else on
-        yield "tried σ", f"{rates} mistakes of arow on {on}"
+        majority = f"majority-class error {share(content.tried[0].majority_error)}"
+        yield "tried σ", f"{rates} mistakes of {SUGGESTED_LEARNER} on {on}; {majority}"
         if content.tried_metron is not None:
             yield "without σ", f"{share(content.tried_metron)} mistakes of metron on these rows"
     for alignment in content.alignments:
@@ -298,13 +290,17 @@ def _faults(faults: FaultFacts, name: str) -> _Section:
     return _Section(head, verbatim=lines)
 
 
-def print_reference(console: Console) -> None:
+def print_reference(terminal: Terminal) -> str:
     """Every learner and kernel, from their declarations."""
-    print_lines(_reference_lines, console)
+    lines = [terminal.best("Learners (-l NAME, -p PARAMETER=VALUE)")]
+    lines += [line for learner in REGISTRY.values() for line in _describe(terminal, learner)]
+    lines += ["", terminal.best("Kernels (--kernel NAME)")]
+    lines += [line for kernel in KERNELS.values() for line in _describe(terminal, kernel)]
+    return "".join(f"{line}\n" for line in lines)
 
 
 def reference_to_json() -> Json:
-    """The same as a document."""
+    """All learners, kernels and their parameters as a document."""
     return {
         "schema": SCHEMA,
         "version": __version__,
@@ -313,26 +309,16 @@ def reference_to_json() -> Json:
     }
 
 
-def _reference_lines(window: Window) -> Iterator[Text]:
-    yield from window.folded("Learners (-l NAME, -p PARAMETER=VALUE)", style="bold")
-    for learner in REGISTRY.values():
-        yield from _describe(window, learner)
-    yield Text()
-    yield from window.folded("Kernels (--kernel NAME)", style="bold")
-    for kernel in KERNELS.values():
-        yield from _describe(window, kernel)
-
-
-def _describe(window: Window, kind: _Kind) -> Iterator[Text]:
-    yield Text()
-    yield Text(kind.name, style="bold")
-    yield from window.folded(_title(kind), "  ", "  ")
+def _describe(terminal: Terminal, kind: _Kind) -> Iterator[str]:
+    yield ""
+    yield terminal.best(kind.name)
+    yield from terminal.folded(_title(kind), "  ", "  ")
     for name, spec in kind.specs().items():
-        first = f"    {name:<11} {window.ours(spec.symbol):<4} "
-        yield from window.folded(spec.meaning, first, " " * 16)
+        first = f"    {name:<11} {terminal.ours(spec.symbol):<4} "
+        yield from terminal.folded(spec.meaning, first, " " * 16)
         default = spec.formula or _default(kind, name)
         legal = f"{spec.legal()}; default {'none' if default is None else default}"
-        yield from window.folded(legal, " " * 16, " " * 16)
+        yield from terminal.folded(legal, " " * 16, " " * 16)
 
 
 def _title(kind: _Kind) -> str:

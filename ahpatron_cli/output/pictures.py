@@ -1,4 +1,4 @@
-"""Learning curves, and what all pictures share: pens, names beside lines, reproducible bytes.
+"""Pictures with matplotlib: learning curves, a metric against a parameter and time, mean ranks.
 
 matplotlib is an extra and slow to import, so only the functions that draw import it. They use its
 object interface: no global state, no window, no display.
@@ -9,86 +9,60 @@ from __future__ import annotations
 import csv
 import importlib.util
 import io
-import re
+import math
 import warnings
-from bisect import bisect
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from itertools import cycle, islice
+from itertools import pairwise
 from pathlib import Path
-from statistics import fmean
-from typing import TYPE_CHECKING, Any
-from xml.etree import ElementTree
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ahpatron_cli.atomic import format_of_suffix, write_atomically
-from ahpatron_cli.errors import usage
-from ahpatron_cli.numbers import percent
+from ahpatron_cli.errors import suggestion, usage
+from ahpatron_cli.numbers import counted, orders, p_value, percent, short
 from ahpatron_cli.output.escape import literal, spreadsheet_text
-from ahpatron_cli.records import Curve
+from ahpatron_cli.output.sweep_table import rejected
+from ahpatron_cli.records import Curve, grouped
+from ahpatron_cli.sweep.statistics import OverDatasets
+from ahpatron_cli.sweep.summary import (
+    DataFindings,
+    Findings,
+    Setting,
+    best_of,
+    finite_number,
+    varied_numbers,
+)
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
+Look: TypeAlias = dict[str, Any]
+"""Properties of a line."""
+
 INSTALL = "pip install 'ahpatron-cli[plot]'"
-INK = "#333333"
-PALE = "#666666"
-GRID = "#dddddd"
-BLACK = "#000000"
-LINE_WIDTH = 1.6
-POINTS_PER_INCH = 72
-
-# Okabe and Ito's colours, told apart by colour-blind eyes too; their yellow is lost on white.
-_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", BLACK)
-_STROKES = ("-", "--", ":", "-.")
-"""The second round of colours is dashed, the third dotted."""
-_MARKERS = ("o", "s", "^", "D")
-
-_LINE_SPACING = 1.5
-"""Between names one above the other, in font sizes."""
-_THREAD = (0.025, 0.2, 0.42, 0.47)
-"""Inches right of the axes: the thread begins, the stroke begins, it ends, the name begins."""
-
+INK, PALE, GRID = "#333333", "#666666", "#dddddd"
+DARK = {INK: "#e4e7eb", PALE: "#a3acb7", GRID: "#3a4149"}
+"""What they are on a dark page."""
+# Okabe and Ito's colours, which colour-blind readers can distinguish; their yellow is too pale.
+_COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", INK)
+_STROKES, _MARKERS = ("-", "--", ":", "-."), "os^D"
 _METADATA: Mapping[str, Mapping[str, None]] = {
     "png": {"Software": None},
     "svg": {"Date": None, "Creator": None},
     "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
 }
-
+_SYMBOLS = {"budget": "B", "epsilon": "ε", "sigma": "σ"}
+"""Of the parameters that are drawn against first."""
+_SIZE, _SMALL = 8.5, 7.0
+_WIDTH, _HEIGHT = 3.2, 2.4
+"""Inches of one panel; it grows taller where it has many names."""
+_LEFT, _ABOVE, _BELOW = 0.6, 0.45, 0.55
+_MOST_CHARACTERS = 28
 _FIRST_DRAWN = 0.01
-"""The share of rounds that is left out on the left: one mistake in one round is 100 %, and such
-swings would press everything else flat. The .csv has every round."""
-_NAME_SIZE = 9.0
-
-_OPACITY_OF_INK = {BLACK: "1", INK: "1", PALE: "0.75", GRID: "0.2"}
-_REFERENCE = re.compile(r"url\(#([^)]*)\)")
-_PIXELS_PER_POINT = 4 / 3
-
-
-@dataclass(frozen=True)
-class Pen:
-    """How one learner is drawn: as a line by colour and stroke, as dots by colour and marker."""
-
-    colour: str
-    stroke: str
-    marker: str
-
-
-@dataclass(frozen=True)
-class Name:
-    """A name to be written to the right of the axes, at the height where its line ends."""
-
-    text: str
-    end: float
-    look: Mapping[str, Any]
-    """The properties of the short stroke before the name, those of its line."""
-
-
-def pens(count: int) -> list[Pen]:
-    """A pen for each learner, no two alike among the first 28."""
-    rounds = zip(_STROKES, _MARKERS, strict=True)
-    kinds = [Pen(colour, *look) for look in rounds for colour in _COLOURS]
-    return list(islice(cycle(kinds), count))
+"""The share of rounds that is left out on the left: one mistake in one round is 100 %."""
+_FASTEST = 1e-6
+"""Seconds; a time of 0 has no place on a logarithmic axis."""
 
 
 def has_matplotlib() -> bool:
@@ -101,8 +75,7 @@ def picture_format(path: str | Path, *others: str) -> str:
 
     Refused before a long run, and not after it: other suffixes, and pictures without matplotlib.
     """
-    formats = {f".{name}": name for name in (*others, *_METADATA)}
-    format = format_of_suffix(path, formats=formats)
+    format = format_of_suffix(path, formats={f".{name}": name for name in (*others, *_METADATA)})
     if format not in others and not has_matplotlib():
         instead = "".join(f", or write a .{name} file" for name in others)
         raise usage(f"writing .{format} pictures needs matplotlib", INSTALL + instead)
@@ -114,158 +87,69 @@ def picture(draw: Callable[[], Figure], format: str, *, transparent: bool = Fals
     from matplotlib import rc_context
 
     target = io.BytesIO()
-    # publishers refuse matplotlib's usual Type 3 fonts
-    fixed = rc_context({"svg.hashsalt": "ahpatron", "pdf.fonttype": 42})
-    with fixed, warnings.catch_warnings():
+    style = Path(__file__).with_name("pictures.mplstyle")
+    with rc_context(fname=style), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")  # shown as a box
-        look: dict[str, Any] = {"dpi": 200, "bbox_inches": "tight", "transparent": transparent}
+        look: Look = {"dpi": 200, "bbox_inches": "tight", "transparent": transparent}
         draw().savefig(target, format=format, metadata=dict(_METADATA[format]), **look)
     return target.getvalue()
 
 
-def rule(axes: Axes) -> None:
-    """Faint lines across, behind everything."""
-    axes.grid(axis="y", color=GRID, linewidth=0.6)
-    axes.set_axisbelow(True)
-
-
-def size_in_inches(axes: Axes) -> tuple[float, float]:
-    """Width and height of the axes on paper."""
-    box = axes.get_window_extent()  # in pixels, of which a figure knows how many make an inch
-    return box.width / axes.figure.dpi, box.height / axes.figure.dpi
-
-
-def name_lines(axes: Axes, names: Sequence[Name], *, size: float, threads: bool = True) -> None:
-    """Write each name to the right of its line, none over another.
-
-    A thin thread leads from the end of the line to a stroke in its own pen and the name.
-    """
-    low, high = axes.get_ylim()
-    across, up = size_in_inches(axes)
-    gap = (high - low) * inches_per_name(size) / up
-    places = spread([name.end for name in names], gap=gap, low=low, high=high)
-    start, left, right, text = (1 + inches / across for inches in _THREAD)
-    beside = axes.get_yaxis_transform()  # across: 1 is the right edge; up: in data
-    outside: dict[str, Any] = {"transform": beside, "clip_on": False}
-    for name, place in zip(names, places, strict=True):
-        if threads:
-            colour = name.look["color"]
-            axes.plot([start, left], [name.end, place], color=colour, linewidth=0.6, **outside)
-        middle = (left + right) / 2  # where a marker goes, if the line has markers
-        axes.plot([left, middle, right], [place] * 3, markevery=[1], **name.look, **outside)
-        look: dict[str, Any] = {"color": INK, "fontsize": size, "parse_math": False}
-        axes.text(text, place, name.text, transform=beside, va="center", **look)
-
-
-def inches_per_name(size: float) -> float:
-    """The height that one of several names at a line's end needs."""
-    return _LINE_SPACING * size / POINTS_PER_INCH
-
-
-def name_width(text: str, size: float) -> float:
-    """Inches from the right edge of the axes to the end of a name beside it."""
-    return _THREAD[-1] + text_width(text, size) / POINTS_PER_INCH
-
-
-def text_width(text: str, size: float) -> float:
-    """The width of a text in points, mathematics not interpreted."""
-    from matplotlib.font_manager import FontProperties
-    from matplotlib.textpath import text_to_path
-
-    font = FontProperties(size=size)
-    with warnings.catch_warnings():
-        warnings.filterwarnings("ignore", message="Glyph .* missing from")
-        return float(text_to_path.get_text_width_height_descent(text, font, ismath=False)[0])
-
-
-def fitted(text: str, points: float, size: float) -> str:
-    """The text, or as much of it as fits into a width, with an ellipsis."""
-    if text_width(text, size) <= points:
-        return text
-    lengths = range(1, len(text))
-    fits = bisect(lengths, points, key=lambda length: text_width(text[:length] + "…", size))
-    return text[:fits] + "…"
+def looks(names: Sequence[str]) -> dict[str, Look]:
+    """Colour, stroke and marker of each name; no two are alike among the first 28."""
+    rounds, colours = len(_STROKES), len(_COLOURS)
+    made = {}
+    for number, name in enumerate(names):
+        stroke = number // colours % rounds
+        look = {"color": _COLOURS[number % colours], "linestyle": _STROKES[stroke]}
+        made[name] = look | {"marker": _MARKERS[stroke], "linewidth": 1.6, "markersize": 4}
+    return made
 
 
 def spread(wanted: Sequence[float], *, gap: float, low: float, high: float) -> list[float]:
-    """The places nearest to `wanted`, at least `gap` apart, inside the limits if they all fit.
-
-    With i gaps taken off the i-th smallest, this is isotonic regression: neighbours in the wrong
-    order are pooled at their mean.
-    """
-    order = sorted(range(len(wanted)), key=lambda number: wanted[number])
-    pools: list[list[float]] = []
-    for rank, number in enumerate(order):
-        pools.append([wanted[number] - rank * gap])
-        while len(pools) > 1 and fmean(pools[-2]) > fmean(pools[-1]):
-            last = pools.pop()
-            pools[-1] += last
-    levels = [fmean(pool) for pool in pools for _ in pool]
-    top = max(high - gap * (len(wanted) - 1), low)
+    """Places near the `wanted`, in their order, `gap` apart, inside the limits if they all fit."""
+    order = sorted(range(len(wanted)), key=wanted.__getitem__)
     places = [0.0] * len(wanted)
-    for rank, (number, level) in enumerate(zip(order, levels, strict=True)):
-        places[number] = min(max(level, low), top) + rank * gap
+    last = low - gap
+    for number in order:
+        places[number] = last = max(wanted[number], last + gap)
+    last = max(high, low + gap * (len(wanted) - 1)) + gap
+    for number in reversed(order):
+        places[number] = last = min(places[number], last - gap)
     return places
 
 
-def inline_svg(picture: bytes, *, prefix: str, description: str) -> str:
-    """matplotlib's SVG as an element of an HTML page; its text is made of paths.
+def _inches(characters: int, size: float = _SIZE) -> float:
+    """The width of a text, rather too much than too little."""
+    return 0.65 * characters * size / 72
 
-    Several pictures share one page, so all identifiers begin with `prefix`; the page's policy
-    allows no style attributes, so they become plain ones; and what is black or grey takes the
-    colour of the page's text, so that it can be read on a dark page too.
+
+def _size(axes: Axes) -> tuple[float, float]:
+    """Width and height of the axes in inches."""
+    box = axes.get_window_extent()  # in pixels
+    return box.width / axes.figure.dpi, box.height / axes.figure.dpi
+
+
+def _shown(name: str) -> str:
+    text = literal(name)
+    return text if len(text) <= _MOST_CHARACTERS else text[: _MOST_CHARACTERS - 1] + "…"
+
+
+def _name_lines(axes: Axes, names: Sequence[tuple[str, float, Look]]) -> None:
+    """Write each name to the right of its line, none over another: no legend to look up.
+
+    A thin thread leads from the end of the line to a stroke in its own look and the name.
     """
-    root = ElementTree.fromstring(picture)  # our own output: no entities to fear
-    for parent in list(root.iter()):
-        for child in list(parent):
-            if _local(child.tag) in ("metadata", "style"):
-                parent.remove(child)
-    for element in root.iter():
-        element.tag = _local(element.tag)
-        attributes = {_local(name): value for name, value in element.attrib.items()}
-        declarations = filter(None, attributes.pop("style", "").split(";"))
-        pairs = (one.split(":", 1) for one in declarations)
-        attributes |= {name.strip(): value.strip() for name, value in pairs}
-        element.attrib.clear()
-        element.attrib.update(_unique(_in_ink(attributes), prefix))
-        element.text = element.tail = None
-    width = float(root.attrib["width"].removesuffix("pt"))
-    root.attrib.pop("height")
-    root.attrib |= {
-        "width": f"{width * _PIXELS_PER_POINT:.0f}",
-        "fill": "currentColor",  # black is the default, so matplotlib leaves it out
-        "stroke-linejoin": "round",  # what the style element said
-        "stroke-linecap": "butt",
-        "role": "img",
-        "aria-label": description,
-    }
-    return ElementTree.tostring(root, encoding="unicode")
-
-
-def _local(name: str) -> str:
-    """Without its namespace: HTML knows the elements of SVG, and `href` has replaced XLink."""
-    return name.rpartition("}")[2]
-
-
-def _in_ink(attributes: dict[str, str]) -> dict[str, str]:
-    for paint in ("fill", "stroke"):
-        opacity = _OPACITY_OF_INK.get(attributes.get(paint, ""))
-        if opacity is not None:
-            attributes[paint] = "currentColor"
-            attributes.setdefault(f"{paint}-opacity", opacity)
-    return attributes
-
-
-def _unique(attributes: dict[str, str], prefix: str) -> dict[str, str]:
-    if "id" in attributes:
-        attributes["id"] = prefix + attributes["id"]
-    if "href" in attributes:
-        attributes["href"] = "#" + prefix + attributes["href"].removeprefix("#")
-    if "clip-path" in attributes:
-        attributes["clip-path"] = _REFERENCE.sub(rf"url(#{prefix}\1)", attributes["clip-path"])
-    if "d" in attributes:
-        attributes["d"] = " ".join(attributes["d"].split())
-    return attributes
+    (low, high), (across, up) = axes.get_ylim(), _size(axes)
+    gap = (high - low) * 1.5 * _SIZE / 72 / up
+    places = spread([end for _, end, _ in names], gap=gap, low=low, high=high)
+    start, left, middle, right, text = (1 + x / across for x in (0.03, 0.18, 0.29, 0.4, 0.45))
+    beside: Look = {"transform": axes.get_yaxis_transform(), "clip_on": False}
+    for (name, end, look), place in zip(names, places, strict=True):
+        if look["linestyle"] != "none":  # dots end nowhere
+            axes.plot([start, left], [end, place], color=look["color"], linewidth=0.6, **beside)
+        axes.plot([left, middle, right], [place] * 3, markevery=[1], **look, **beside)
+        axes.text(text, place, name, transform=beside["transform"], va="center")
 
 
 # Learning curves ----------------------------------------------------------------------------------
@@ -274,9 +158,8 @@ def _unique(attributes: dict[str, str], prefix: str) -> dict[str, str]:
 def write_curve(path: str | Path, curves: Sequence[Curve]) -> None:
     """Write the curves to a file whose suffix decides the format."""
     format = picture_format(path, "csv")
-    numbers = format == "csv"
-    content = _as_csv(curves) if numbers else picture(lambda: draw_curves(curves), format)
-    write_atomically(path, content)
+    drawn = _as_csv(curves) if format == "csv" else picture(lambda: draw_curves(curves), format)
+    write_atomically(path, drawn)
 
 
 def _as_csv(curves: Sequence[Curve]) -> str:
@@ -295,49 +178,318 @@ def _as_csv(curves: Sequence[Curve]) -> str:
 
 
 def draw_curves(curves: Sequence[Curve]) -> Figure:
-    """One line per learner, each named at its right end: no legend to look up.
-
-    Bands are ± one standard deviation over the repeats; a grey line is the baseline.
-    """
+    """One line per learner; bands are ± one standard deviation, a dotted line is the baseline."""
     from matplotlib.figure import Figure
-    from matplotlib.ticker import StrMethodFormatter
 
-    height = max(4.0, 0.6 + inches_per_name(_NAME_SIZE) * len(curves))
-    figure = Figure(figsize=(6.4, height))
+    figure = Figure(figsize=(6.4, max(4.0, 0.6 + 0.18 * len(curves))))
     axes = figure.add_subplot()
-    names = []
-    for curve, pen in zip(curves, pens(len(curves)), strict=True):
+    names, highest = [], 1.0
+    numbered = looks([str(number) for number in range(len(curves))])
+    for curve, look in zip(curves, numbered.values(), strict=True):
+        look |= {"marker": None}
         drawn = curve.rounds >= _FIRST_DRAWN * curve.rounds[-1]
-        look: dict[str, Any] = {"color": pen.colour, "linestyle": pen.stroke}
-        look["linewidth"] = LINE_WIDTH
-        axes.plot(curve.rounds[drawn], 100 * curve.mistake_rate[drawn], **look)
+        rounds = curve.rounds[drawn]
+        axes.plot(rounds, 100 * curve.mistake_rate[drawn], **look)
+        highest = max(highest, 100 * float(curve.mistake_rate[drawn].max()))
         if curve.recent_rate is not None:
-            thin = {**look, "linewidth": LINE_WIDTH / 3}
-            axes.plot(curve.rounds[drawn], 100 * curve.recent_rate[drawn], **thin)
+            axes.plot(rounds, 100 * curve.recent_rate[drawn], **look | {"linewidth": 0.5})
         if curve.sd is not None:
-            low, high = (curve.mistakes + sign * curve.sd for sign in (-1, 1))
-            edges = [100 * (edge / curve.rounds)[drawn] for edge in (low, high)]
-            band: dict[str, Any] = {"color": pen.colour, "alpha": 0.15, "linewidth": 0}
-            axes.fill_between(curve.rounds[drawn], *edges, **band)
+            low, high = (100 * (curve.mistakes + s * curve.sd)[drawn] / rounds for s in (-1, 1))
+            axes.fill_between(rounds, low, high, color=look["color"], alpha=0.15, linewidth=0)
         rate = float(curve.mistake_rate[-1])
-        names.append(Name(f"{literal(curve.label)}  {percent(rate)} %", 100 * rate, look))
+        names.append((f"{_shown(curve.label)}  {percent(rate)} %", 100 * rate, look))
     baselines = {curve.baseline for curve in curves}
     baseline = baselines.pop() if len(baselines) == 1 else None
     if baseline is not None:
         look = {"color": PALE, "linestyle": ":", "linewidth": 1.0}
         axes.axhline(100 * baseline, **look)
-        names.append(Name(f"baseline  {percent(baseline)} %", 100 * baseline, look))
+        names.append((f"baseline  {percent(baseline)} %", 100 * baseline, look))
     abouts = [about for about in dict.fromkeys(curve.about for curve in curves) if about]
     if len(abouts) == 1:
-        text = literal(abouts[0]) + (", mean ± sd" if curves[0].sd is not None else "")
-        axes.set_title(text, loc="left", fontsize=_NAME_SIZE + 1, color=INK, parse_math=False)
-    axes.set_xlabel("round $t$")
-    axes.set_ylabel("mistake rate $|M_t|\\;/\\;t$ (%)")
+        axes.set_title(literal(abouts[0]) + (", mean ± sd" if curves[0].sd is not None else ""))
+    axes.set_xlabel("round t")
+    axes.set_ylabel("mistake rate |M_t| / t (%)")
     axes.set_xlim(0, max(int(curve.rounds[-1]) for curve in curves))
-    axes.margins(y=0.08)
-    axes.set_ylim(bottom=max(axes.get_ylim()[0], 0.0))
-    axes.xaxis.set_major_formatter(StrMethodFormatter("{x:,.0f}"))
-    rule(axes)
-    axes.spines[["top", "right"]].set_visible(False)
-    name_lines(axes, names, size=_NAME_SIZE)
+    axes.set_ylim(0, min(1.1 * max(highest, 100 * (baseline or 0.0)), 100))
+    axes.xaxis.set_major_formatter("{x:,.0f}")
+    axes.grid(axis="y")
+    _name_lines(axes, names)
     return figure
+
+
+# Sweeps -------------------------------------------------------------------------------------------
+
+
+def write_plot(path: str | Path, findings: Findings, x: str | None = None) -> None:
+    """Write one row of panels per data set to a file whose suffix decides the format."""
+    format = picture_format(path)
+    if x is not None:
+        check_axis(x, drawable(findings))
+    write_atomically(path, picture(lambda: draw_sweep(findings, x), format))
+
+
+def drawable(findings: Findings) -> list[str]:
+    """The parameters that could be drawn against."""
+    tried = [settings for found in findings.datasets for settings in found.tried.values()]
+    return list(dict.fromkeys(name for settings in tried for name in varied_numbers(settings)))
+
+
+def check_axis(x: str, names: Sequence[str]) -> None:
+    """Refuse to draw against a parameter that was not varied."""
+    if not names:
+        raise usage(f"--x {x}: no parameter is varied", "vary it: -g NAME=V1,V2")
+    if x not in names:
+        hint = suggestion(x, names) or f"use one of {', '.join(names)}"
+        raise usage(f"--x {x}: no such parameter is varied", hint)
+
+
+def learners_of(findings: Findings) -> list[str]:
+    """The learners of every data set, in order of first appearance."""
+    settings = (setting for found in findings.datasets for setting in found.settings)
+    return list(dict.fromkeys(setting.learner for setting in settings))
+
+
+def axis_of(found: DataFindings, x: str | None = None) -> str | None:
+    """`x` if it was varied; else the budget, what all learners were varied in, ε or σ; or None."""
+    groups = grouped(found.settings, lambda one: (one.learner,))
+    counts = Counter(name for own in groups for name in varied_numbers([s.params for s in own]))
+    known = [name for name in _SYMBOLS if name in counts]
+    of_all = [name for name in (*known, *counts) if counts[name] == len(groups)]
+    first = [name for name in known if name == "budget"] + of_all + known
+    return next(iter(first), None) if x is None else x if x in counts else None
+
+
+def series(found: DataFindings, parameter: str) -> dict[str, list[tuple[float, Setting]]]:
+    """For each learner its best setting at each value; no value: it does not have the parameter."""
+    made = {}
+    for own in grouped(found.settings, lambda one: (one.learner,)):
+        values = {finite_number(one.params.get(parameter)) for one in own} - {None}
+        if len(values) == 1 and parameter not in _SYMBOLS:
+            values = set()  # it was not varied
+        at = {value: [s for s in own if s.params.get(parameter) == value] for value in values}
+        points = [(value, best_of(at[value])) for value in sorted(v for v in at if v is not None)]
+        made[own[0].learner] = points
+    return made
+
+
+def pareto_front(settings: Sequence[Setting]) -> list[Setting]:
+    """The settings that no other beats in time or metric without losing in the other.
+
+    The fastest first. Of settings equal in both the first is taken.
+    """
+    front: list[Setting] = []
+    for setting in sorted(settings, key=lambda each: (each.summary.seconds_mean, each.cost)):
+        if not front or setting.cost < front[-1].cost:
+            front.append(setting)
+    return front
+
+
+def draw_sweep(findings: Findings, x: str | None = None) -> Figure:
+    """One row per data set: the metric against a parameter and time; above them the mean ranks."""
+    from matplotlib.figure import Figure
+
+    by_learner, ranks = looks(learners_of(findings)), findings.ranks
+    ranked, rows = _ranks_height(ranks), len(findings.datasets)
+    names = 0.5 + _inches(max(len(_shown(learner)) for learner in by_learner))
+    height, gap = max(_HEIGHT, 0.19 * len(by_learner)), _ABOVE + _BELOW
+    across, up = 2 * (_LEFT + _WIDTH + names), ranked + rows * (height + gap)
+    figure = Figure(figsize=(across, up))
+    box = {"left": _LEFT / across, "right": 1 - names / across, "bottom": _BELOW / up}
+    box |= {"top": 1 - (ranked + _ABOVE) / up, "wspace": (names + _LEFT) / _WIDTH}
+    grid = figure.add_gridspec(rows, 2, **box, hspace=gap / height)
+    if ranked:
+        draw_ranks(ranks, figure)
+    for row, found in enumerate(findings.datasets):
+        panel, repeats = axis_of(found, x), max(one.summary.repeats for one in found.settings)
+        title = f"{_shown(found.short)}: {counted(found.data.record.rounds, 'round')}"
+        if repeats > 1:
+            what = "mean ± sd" if panel else "mean"
+            title += f", {what} over {orders(repeats, found.data.shuffled)}"
+        first = figure.add_subplot(grid[row, 0])
+        first.set_title(title)
+        if panel:
+            draw_parameter(first, found, panel, by_learner)
+        time = figure.add_subplot(grid[row, 1]) if panel else first
+        draw_tradeoff(time, found, by_learner, named=not panel)
+    return figure
+
+
+def alone(names: Sequence[str], draw: Callable[[Axes], None]) -> Figure:
+    """A figure of one panel, tall enough for these names beside it."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(_LEFT + _WIDTH, max(_HEIGHT, 0.19 * len(names))))
+    draw(figure.add_subplot())
+    return figure
+
+
+def draw_parameter(
+    axes: Axes, found: DataFindings, parameter: str, by_learner: Mapping[str, Look]
+) -> None:
+    """One line per learner with a band of ± sd; learners without the parameter lie flat."""
+    drawn, names = series(found, parameter), []
+    points = [point for own in drawn.values() for point in own]
+    texts = {value: one.texts.get(parameter, short(value)) for value, one in points}
+    for learner, own in drawn.items():
+        flat: Look = {"linestyle": "--", "marker": None}
+        look = by_learner[learner] | ({"linestyle": "-"} if own else flat)
+        best = best_of([one for one in found.settings if one.learner == learner])
+        values, settings = zip(*own or [(min(texts), best), (max(texts), best)], strict=True)
+        mid, low, high = (
+            [_scaled(one, one.mean + sd * (one.sd or 0)) for one in settings] for sd in (0, -1, 1)
+        )
+        axes.plot(values, mid, **look)
+        axes.fill_between(values, low, high, color=look["color"], alpha=0.15, linewidth=0)
+        names.append((_shown(learner), mid[-1], look))
+    _value_axis(axes, texts, parameter)
+    others = {name for one in found.settings if drawn[one.learner] for name in one.varied}
+    label = f"{literal(parameter)} {_SYMBOLS.get(parameter, '')}".rstrip()
+    axes.set_xlabel(label + (", others at their best" if others - {parameter} else ""))
+    _metric_axis(axes, found)
+    axes.grid(axis="y")
+    _name_lines(axes, names)
+
+
+def draw_tradeoff(
+    axes: Axes, found: DataFindings, by_learner: Mapping[str, Look], *, named: bool
+) -> None:
+    """Every setting a dot, and the Pareto front of those that none beats in time and metric."""
+    names = []
+    for own in grouped(found.settings, lambda one: (one.learner,)):
+        look = by_learner[own[0].learner] | {"linestyle": "none", "markeredgewidth": 0}
+        axes.plot(*_places(own), **look)
+        names.append((_shown(own[0].learner), _places([best_of(own)])[1][0], look))
+    front = pareto_front(found.settings)
+    axes.plot(*_places(front), color=INK, linewidth=0.8, zorder=1.5)  # under the dots
+    axes.set_xscale("log")
+    axes.set_xlabel("learning time (s)" + ("; line: Pareto front" if front[1:] else ""))
+    _metric_axis(axes, found)
+    _label_front(axes, front)
+    _time_axis(axes)
+    if named:
+        _name_lines(axes, names)
+
+
+def _label_front(axes: Axes, front: Sequence[Setting]) -> None:
+    """Name the settings of the front, each on the side of its dot that is faster and better.
+
+    There is no dot there, nor the line of the front. Labels only ever move away from the front to
+    make room; those that would leave the panel are left out.
+    """
+    across, up = (72 * inches for inches in _size(axes))
+    settings = (", ".join(f"{_SYMBOLS.get(n, n)}={t}" for n, t in s.texts.items()) for s in front)
+    texts = [
+        _shown(f"{s.learner} {text}".rstrip()) for s, text in zip(front, settings, strict=True)
+    ]
+    low, high = (math.log10(limit) for limit in axes.get_xlim())
+    times, rates = _places(front)
+    for text, seconds in zip(texts, times, strict=True):
+        width = min(72 * _inches(len(text), _SMALL) + 6, 0.6 * across)
+        low = min(low, (math.log10(seconds) * across - width * high) / (across - width))
+    axes.set_xlim(left=10**low)
+    bottom, top = axes.get_ylim()
+    better = 1 if front[0].metric.larger_is_better else -1
+    point, place = (top - bottom) / up, -better * math.inf
+    for text, seconds, rate in zip(texts, times, rates, strict=True):
+        wanted = [rate + better * 6 * point, place + better * 9.5 * point]
+        place = max(wanted) if better > 0 else min(wanted)
+        if not bottom + 4 * point <= place <= top - 4 * point:
+            break
+        axes.plot([seconds] * 2, [rate, place], color=INK, linewidth=0.4, zorder=1.4)
+        look: Look = {"ha": "right", "va": "center", "fontsize": _SMALL}
+        axes.annotate(text, (seconds, place), (-3, 0), textcoords="offset points", **look)
+
+
+def _scaled(setting: Setting, value: float) -> float:
+    return 100 * value if setting.metric.in_percent else value
+
+
+def _places(settings: Sequence[Setting]) -> tuple[list[float], list[float]]:
+    """Time and metric of each."""
+    seconds = [max(one.summary.seconds_mean, _FASTEST) for one in settings]
+    return seconds, [_scaled(one, one.mean) for one in settings]
+
+
+def _metric_axis(axes: Axes, found: DataFindings) -> None:
+    """A rate starts at 0; with room for labels on the side of better values."""
+    metric = found.criterion.metric
+    axes.set_ylabel(metric.head.replace(" %", " (%)"))
+    axes.margins(x=0.05, y=0.15)
+    if metric.in_percent:
+        top = 110.0 if metric.larger_is_better else max(axes.get_ylim()[1], 0.1)
+        axes.set_ylim(0, top)
+
+
+def _value_axis(axes: Axes, texts: Mapping[float, str], parameter: str) -> None:
+    """Ticks at values that were run, as many as there is room for, the outermost first.
+
+    Logarithmic where values spread widely, or each is the same multiple of the one before.
+    """
+    values = sorted(texts)
+    ratios = [after / before for before, after in pairwise(values)] if values[0] > 0 else []
+    even = len(ratios) > 1 and max(ratios) < 1.05 * min(ratios) and max(ratios) > 1.2
+    wide = bool(ratios) and values[-1] / values[0] > (8 if parameter == "budget" else 50)
+    if even or wide:
+        axes.set_xscale("log")
+    places = [math.log(value) if even or wide else value for value in values]
+    room = max(0.09, 1.2 * _inches(max(map(len, texts.values()))) / _WIDTH)
+    gap = room * (places[-1] - places[0])
+    chosen = values[:1]
+    last = places[0]
+    for value, place in list(zip(values, places, strict=True))[1:-1]:
+        if min(place - last, places[-1] - place) >= gap:
+            chosen.append(value)
+            last = place
+    ticks = chosen + values[1:][-1:]
+    axes.set_xticks(ticks, [texts[tick] for tick in ticks])
+    axes.set_xticks([], minor=True)
+
+
+def _time_axis(axes: Axes) -> None:
+    """Round numbers that do not collide, never fewer than two."""
+    from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
+
+    low, high = axes.get_xlim()
+    subs = (1.0, 2.0, 5.0) if high / low < 50 else (1.0, 3.0) if high / low < 2000 else (1.0,)
+    locator = MaxNLocator(4) if high / low < 6 else LogLocator(subs=subs)
+    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.xaxis.set_major_formatter("{x:g}")
+
+
+def draw_ranks(ranks: OverDatasets, figure: Figure | None = None) -> Figure:
+    """A dot per learner on an axis of mean ranks, the best above; on top of a figure or alone.
+
+    Where Friedman's test rejects, a bar joins each group that does not differ significantly.
+    """
+    from matplotlib.figure import Figure
+
+    learners = sorted(ranks.mean_ranks, key=lambda learner: ranks.mean_ranks[learner])
+    values = [ranks.mean_ranks[learner] for learner in learners]
+    count = len(learners)
+    figure = figure or Figure(figsize=(2 * _WIDTH, _ranks_height(ranks)))
+    across, up = figure.get_size_inches()
+    left, height = _inches(_MOST_CHARACTERS - 8) / across, 0.18 * count / up
+    axes = figure.add_axes((left, 1 - _ABOVE / up - height, 0.9 - left, height))
+    axes.plot(values, range(count), "o", color=_COLOURS[0], markersize=5)
+    named = zip(map(_shown, learners), values, strict=True)
+    axes.set_yticks(range(count), [f"{name}  {rank:.2f}" for name, rank in named])
+    axes.set_ylim(count - 0.5, -0.5)
+    axes.set_xlim(0.8, count + 0.2 + 0.15 * len(ranks.groups))
+    axes.set_xticks(range(1, count + 1))
+    axes.grid(axis="x")
+    axes.set_xlabel("mean rank; 1 is best")
+    p = p_value(ranks.p_value or 0.0)
+    test = f"Friedman's test: p {p if p.startswith('<') else f'= {p}'}"
+    if not rejected(ranks):
+        axes.set_title(f"{test}, no significant difference between the learners")
+        return figure
+    axes.set_title(f"{test}; bars: no significant difference (Nemenyi, 5 %)")
+    for number, group in enumerate(ranks.groups, 1):
+        ends = [learners.index(name) for name in (group[0], group[-1])]
+        axes.plot([count + 0.2 + 0.12 * number] * 2, ends, color=INK, linewidth=2.4)
+    return figure
+
+
+def _ranks_height(ranks: OverDatasets) -> float:
+    return _ABOVE + 0.18 * len(ranks.mean_ranks) + _BELOW if ranks.p_value is not None else 0.0

@@ -5,16 +5,21 @@ Field names are the public contract of its `--format json`; they change only wit
 
 from __future__ import annotations
 
-import math
 import shlex
-from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ahpatron_cli.data.geometry import Alignment, Distances
+from ahpatron_cli.data.geometry import (
+    SUGGESTED_LEARNER,
+    Alignment,
+    Distances,
+    TriedSigma,
+    best_sigma,
+    is_best,
+)
 from ahpatron_cli.data.labels import PLAIN_PAIRS, show
 from ahpatron_cli.data.libsvm.grammar import MAX_FEATURES
 from ahpatron_cli.data.source import STDIN_NAME
-from ahpatron_cli.numbers import short
+from ahpatron_cli.numbers import share, short
 
 
 @dataclass(frozen=True)
@@ -114,15 +119,6 @@ class Scaling:
 
 
 @dataclass(frozen=True)
-class TriedSigma:
-    """One pass of arow over some of the rows, in a random order."""
-
-    sigma: float
-    rounds: int
-    mistake_rate: float
-
-
-@dataclass(frozen=True)
 class Content:
     """What the rows of a file are like."""
 
@@ -136,7 +132,7 @@ class Content:
     unknown: tuple[str, ...]
     """What could not be computed, and why."""
     tried: tuple[TriedSigma, ...] = ()
-    """Values of σ that were played, the best first."""
+    """Values of σ that were tried, the best first."""
     tried_metron: float | None = None
     """Mistake rate of metron on the same rows, not scaled."""
 
@@ -181,6 +177,12 @@ def advice(profile: Profile) -> list[str]:
         items.append(labels.problem)
     if labels.grouped:
         items.append("use --shuffle: the rows are grouped by label, online learners need a mix")
+    if rare := imbalanced(labels, profile.rows):
+        label, part = rare
+        items.append(
+            f"only {share(part)} of the rows have the label {show(label)}: use --metrics, which "
+            f"shows its recall, and --cost {show(label)}={short(round(1 / part - 1), 3)}"
+        )
     if rows.contradictory:
         many = f"{rows.contradictory:,} rows contradict others"
         items.append(f"{many}: no learner gets all of them right")
@@ -191,18 +193,16 @@ def advice(profile: Profile) -> list[str]:
     return items
 
 
-def _is_best(rate: float | None, tried: Sequence[TriedSigma]) -> bool:
-    """Whether a mistake rate is at most a standard error above the best of those tried."""
-    if rate is None or not tried:
-        return True
-    mistakes, fewest = (one * tried[0].rounds for one in (rate, tried[0].mistake_rate))
-    return mistakes - fewest <= math.sqrt(mistakes + fewest)
+RARE = 0.1
+"""A class with a smaller share of the rows makes the data imbalanced."""
 
 
-def _suggested_sigma(median: float, tried: Sequence[TriedSigma]) -> float:
-    """The best σ that was tried, or the median unless it is worse by a standard error."""
-    own = next((one.mistake_rate for one in tried if one.sigma == median), None)
-    return median if _is_best(own, tried) else tried[0].sigma
+def imbalanced(labels: LabelFacts, rows: int) -> tuple[float, float] | None:
+    """The rarer of two labels and its share of the rows, if the data are imbalanced."""
+    if labels.positive is None or len(labels.counts) != 2:
+        return None
+    label, count = min(labels.counts, key=lambda one: one[1])
+    return (label, count / rows) if count < RARE * rows else None
 
 
 def next_commands(profile: Profile) -> list[str]:
@@ -223,10 +223,10 @@ def next_commands(profile: Profile) -> list[str]:
         words += ["--max-features", str(profile.features)]
     scaled = ["--scale", scale] if scale != "none" else []
     shuffle = ["--shuffle"] if labels.grouped or (profile.from_pipe and positive is None) else []
-    sigma = _suggested_sigma(found.sigma, content.tried)
+    sigma = best_sigma(found.sigma, content.tried)
     options = ["-l", "metron"]  # it makes the fewest mistakes on most data, raw as they are
-    if not _is_best(content.tried_metron, content.tried):
-        options = [*scaled, "-l", "arow", "--sigma", short(sigma)]
+    if not is_best(content.tried_metron, content.tried):
+        options = [*scaled, "-l", SUGGESTED_LEARNER, "--sigma", short(sigma)]
     commands = [shlex.join(["ahpatron", "run", *words, *options, *shuffle])]
     words += scaled
     if not profile.from_pipe:

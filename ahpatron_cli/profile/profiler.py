@@ -2,19 +2,23 @@
 
 from __future__ import annotations
 
-import math
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 
 import numpy as np
 
-from ahpatron_cli.core import Arow, Learner, Metron, Player
-from ahpatron_cli.core.errors import NumericalError
-from ahpatron_cli.core.kernels import Gaussian
-from ahpatron_cli.core.rows import CsrRows, Floats
+from ahpatron_cli.core.rows import CsrRows
 from ahpatron_cli.data.dataset import DENSE_SHARE, DENSE_WIDTH
-from ahpatron_cli.data.geometry import MOST_COMPARED, TOO_SMALL, align, measure
+from ahpatron_cli.data.geometry import (
+    MOST_COMPARED,
+    TOO_SMALL,
+    TriedSigma,
+    align,
+    measure,
+    try_learner,
+    try_sigmas,
+)
 from ahpatron_cli.data.labels import LabelTally, class_fault, show
 from ahpatron_cli.data.libsvm.grammar import MAX_FEATURES, Fault, hint_of
 from ahpatron_cli.data.libsvm.reader import SvmReader
@@ -32,15 +36,9 @@ from ahpatron_cli.profile.profile import (
     Profile,
     RowFacts,
     Scaling,
-    TriedSigma,
 )
 from ahpatron_cli.profile.sketches import ColumnResult, Columns, RowsSeen, Sample
 
-TRIED_FACTORS = (1.0, 0.5, 0.25, 0.125, 2.0)
-"""Values of σ that are played, as multiples of the median distance (that of --sigma auto)."""
-FEWEST_TRIED_ROWS, MOST_TRIED_ROWS = 200, 1000
-"""Rows that they are played on: in all at most a second."""
-MOST_TRIED_CLASSES = 100
 MOST_FAULTS = 20
 """Faulty lines that are listed; all are counted."""
 MOST_LISTED = 5
@@ -146,37 +144,13 @@ class Profiler:
                 unknown.append(f"A_T at σ = {short(sigma)}: {TOO_SMALL}")
             else:
                 alignments.append(found)
-        tried, metron = list[TriedSigma](), None
+        tried, metron = tuple[TriedSigma, ...](), None
         if distances and not labels.problem:
-            played_as = signs if labels.positive is not None else drawn.labels
-            median = distances.sigma
-            for factor in TRIED_FACTORS:
-                rate = _tried(Arow(), sample, played_as, factor * median)
-                if rate is not None:
-                    rounds = min(len(sample), MOST_TRIED_ROWS)
-                    tried.append(TriedSigma(factor * median, rounds, rate))
-            # the best first, then the nearest to the median
-            tried.sort(key=lambda one: (one.mistake_rate, abs(math.log(one.sigma / median))))
-            metron = _tried(Metron(), drawn.rows, played_as)
+            encoded = signs if labels.positive is not None else drawn.labels
+            tried = try_sigmas(sample, encoded, distances.sigma)
+            metron = try_learner("metron", drawn.rows, encoded)
         facts = labels, row_facts, feature_facts, scaling, distances
-        return Content(*facts, tuple(alignments), tuple(unknown), tuple(tried), metron)
-
-
-def _tried(learner: Learner, sample: CsrRows, labels: Floats, sigma: float = 1.0) -> float | None:
-    """Mistake rate of a learner with its defaults on the first rows; None if there are too few."""
-    names, numbers = np.unique(labels, return_inverse=True)
-    rounds = min(len(sample), MOST_TRIED_ROWS)
-    if rounds < FEWEST_TRIED_ROWS or not 2 <= len(names) <= MOST_TRIED_CLASSES:
-        return None
-    rows = sample.slice(0, rounds)
-    dense = rows.width <= DENSE_WIDTH and len(rows.values) >= DENSE_SHARE * rounds * rows.width
-    played = (2 * numbers - 1 if len(names) == 2 else numbers).astype(np.float64)
-    player = Player(learner, Gaussian(sigma=sigma), classes=len(names), horizon=rounds)
-    try:
-        player.feed(rows.dense() if dense else rows, played[:rounds])
-    except NumericalError:
-        return None
-    return player.tally.mistakes / rounds
+        return Content(*facts, tuple(alignments), tuple(unknown), tried, metron)
 
 
 def _feature_facts(columns: ColumnResult) -> FeatureFacts:

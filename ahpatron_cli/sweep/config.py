@@ -18,55 +18,76 @@ learner.fogd = { features = 300 }
 
 from __future__ import annotations
 
+import math
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypeAlias
+
+from msgspec import Meta, Struct, ValidationError, convert
 
 from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.core.learners import is_path
-from ahpatron_cli.core.parameters import Spec
 from ahpatron_cli.data.scaling import SCALES
 from ahpatron_cli.data.source import similar_name
 from ahpatron_cli.errors import ExitCode, Place, UserError, one_of, usage
 from ahpatron_cli.sweep.grid import Choice, Layer, learner_name, own_learner
 
-_WORDS = {"kernel": KERNELS, "scale": SCALES}
-_NUMBERS = {
-    "repeats": Spec(int, "R", "orders", at_least=1),
-    "seed": Spec(int, "", "of the orders", at_least=0),
-    "limit": Spec(int, "", "rows of each file", at_least=1),
-    "positive": Spec(float, "", "the label of +1"),
-}
-_OPTIONS = (*_WORDS, *_NUMBERS, "shuffle")
-"""Keys that stand for the option of the same name."""
-_KEYS = (*_OPTIONS, "data", "learners", "grid", "learner")
-_DATA_KEYS = ("path", "grid", "learner")
+_Value: TypeAlias = int | float | str
+_VALUES: Any = _Value | Annotated[list[_Value], Meta(min_length=1)]
+_Params: TypeAlias = dict[str, Any]
 
 
-@dataclass(frozen=True)
-class File:
+class Grids(Struct, frozen=True):
+    """The grids of all learners and of single ones."""
+
+    grid: _Params = {}
+    learner: dict[str, _Params] = {}
+
+
+class Entry(Grids, frozen=True, kw_only=True):
+    """An entry [[data]]."""
+
+    path: str
+
+
+class Document(Grids, frozen=True):
+    """The file; of keys that are options, None stands for those that it does not set."""
+
+    data: list[str | Entry] = []
+    learners: list[str] = []
+    kernel: str | None = None
+    scale: str | None = None
+    repeats: Annotated[int, Meta(ge=1)] | None = None
+    seed: Annotated[int, Meta(ge=0)] | None = None
+    limit: Annotated[int, Meta(ge=1)] | None = None
+    positive: float | None = None
+    shuffle: bool | None = None
+
+
+OPTIONS = ("kernel", "scale", "repeats", "seed", "limit", "positive", "shuffle")
+
+
+class File(Struct, frozen=True):
     """A data file of the sweep, and the choices that hold for it alone."""
 
     path: str
     layer: Layer = ()
 
 
-@dataclass(frozen=True)
-class Config:
-    """What the file says; command-line options take precedence."""
+class Config(Struct, frozen=True):
+    """A configuration; command-line options take precedence."""
 
-    files: list[File] = field(default_factory=list)
-    learners: list[str] = field(default_factory=list)
-    options: dict[str, Any] = field(default_factory=dict)
+    files: Sequence[File] = ()
+    learners: Sequence[str] = ()
+    options: Mapping[str, Any] = {}
     layer: Layer = ()
 
-    def choose_files(self, given: Sequence[str]) -> tuple[list[File], list[str]]:
+    def choose_files(self, given: Sequence[str]) -> tuple[Sequence[File], list[str]]:
         """The files on the command line, with the choices made for them here; or our own.
 
-        A file is known by its path, or else by its name, with or without .gz, .bz2 or .xz. Also
+        A file is found by its path, or else by its name, with or without .gz, .bz2 or .xz. Also
         remarks on files without choices.
         """
         if not given:
@@ -81,7 +102,7 @@ class Config:
                 raise usage(f"{path} could be {names} of --config", "name it by the same path")
             chosen.append(File(path, alike[0].layer if alike else ()))
             if not alike and any(file.layer for file in self.files):
-                remarks.append(f"--config has no settings for {path}: it is played without any")
+                remarks.append(f"--config has no settings for {path}: it is run without any")
         return chosen, remarks
 
 
@@ -102,77 +123,58 @@ def read_config(path: str) -> Config:
             place=Place(path),
             hint=similar_name(path) if isinstance(error, FileNotFoundError) else None,
         ) from None
+    except ValidationError as error:
+        problem, _, where = str(error).partition(" - at `$.")
+        for theirs, ours in {"`array`": "a list", "`object`": "a table", " | null": ""}.items():
+            problem = problem.replace(theirs, ours)
+        raise UserError(f"{where.rstrip('`')}: {problem}", place=Place(path)) from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
-        place = Place(path)
-        raise UserError(f"this is not TOML: {error}", code=ExitCode.USAGE, place=place) from None
+        raise UserError(f"this is not TOML: {error}", place=Place(path)) from None
     except UserError as fault:
         fault.place = fault.place or Place(path)
         raise
 
 
-def _config(document: Mapping[str, Any], path: str) -> Config:
+def _config(content: Mapping[str, Any], path: str) -> Config:
     folder = Path(path).parent  # so that it does not matter where cron starts
-    for key in document:
-        one_of("key", key, _KEYS)
-    learners = []
-    for name in map(str, _list(document, "learners", "names")):
-        if is_path(name):
-            learners.append(own_learner(str(folder / name)))
-        else:
-            learners.append(one_of("learner", name, (*REGISTRY, "all")))
+    for key in content:
+        one_of("key", key, Document.__struct_fields__)
+    entries = content.get("data", [])
+    for entry in entries if isinstance(entries, list) else ():
+        for key in entry if isinstance(entry, dict) else ():
+            one_of("key of [[data]]", key, Entry.__struct_fields__)
+    document = convert(content, Document)
+    options = {name: value for name in OPTIONS if (value := getattr(document, name)) is not None}
+    for name, legal in {"kernel": KERNELS, "scale": SCALES}.items():
+        one_of(name, options.get(name, next(iter(legal))), legal)
+    if not math.isfinite(options.get("positive", 0)):
+        raise usage("positive must be a finite number")
+    learners = [
+        own_learner(str(folder / name)) if is_path(name) else
+        one_of("learner", name, (*REGISTRY, "all")) for name in document.learners
+    ]  # fmt: skip
     own = {learner_name(one): one for one in learners if is_path(one)}
-    files = []
-    for entry in _list(document, "data", "files"):
-        one = {"path": entry} if isinstance(entry, str) else entry
-        if not isinstance(one, dict) or not isinstance(one.get("path"), str):
-            raise usage(f"an entry of data needs a path, got {entry!r}")
-        for key in one:
-            one_of("key of [[data]]", key, _DATA_KEYS)
-        layer = _layer(one, path, f"{one['path']}: ", own)
-        files.append(File(str(folder / one["path"]), layer))
-    options = {key: _option(key, document[key]) for key in _OPTIONS if key in document}
-    return Config(files, learners, options, _layer(document, path, "", own))
+    files = [
+        File(str(folder / one.path), _layer(one, f"{path}: {one.path}: ", own))
+        for one in (Entry(path=one) if isinstance(one, str) else one for one in document.data)
+    ]
+    return Config(files, learners, options, _layer(document, f"{path}: ", own))
 
 
-def _list(document: Mapping[str, Any], key: str, of: str) -> list[Any]:
-    found = document.get(key, [])
-    if not isinstance(found, list):
-        raise usage(f"{key} must be a list of {of}")
-    return found
-
-
-def _option(key: str, value: Any) -> Any:
-    if key in _WORDS:
-        return one_of(key, str(value), _WORDS[key])
-    if key == "shuffle":
-        if isinstance(value, bool):
-            return value
-        raise usage(f"shuffle must be true or false, got {value!r}")
-    try:
-        return _NUMBERS[key].check(value if isinstance(value, int | float) else str(value))
-    except ValueError as error:
-        raise usage(f"{key} {error}") from None
-
-
-def _layer(table: Mapping[str, Any], path: str, where: str, own: Mapping[str, str]) -> Layer:
+def _layer(grids: Grids, where: str, own: Mapping[str, str]) -> Layer:
     """The choices of a table; `own` are the paths of the user's own learners, by name."""
-    grid, learners = table.get("grid", {}), table.get("learner", {})
-    if not isinstance(grid, dict) or not isinstance(learners, dict):
-        raise usage(f"{where}grid and learner must be tables")
-    owners: list[tuple[str | None, str, Any]] = [(None, f"{where}grid", grid)]
-    for name, params in learners.items():
+    owners: list[tuple[str | None, str, _Params]] = [(None, "grid", grids.grid)]
+    for name, params in grids.learner.items():
         one_of("learner", name, (*REGISTRY, *own))
-        owners.append((own.get(name, name), f"{where}learner.{name}", params))
-    made = []
+        owners.append((own.get(name, name), f"learner.{name}", params))
+    layer = []
     for owner, place, params in owners:
-        if not isinstance(params, dict):
-            raise usage(f"{place} must be a table")
         for name, value in params.items():
-            texts = value if isinstance(value, list) else [value]
-            for one in texts:
-                if isinstance(one, bool) or not isinstance(one, int | float | str):
-                    raise usage(f"{place}.{name} must be numbers or words, got {one!r}")
-            if not texts:
-                raise usage(f"{place}.{name} has no values")
-            made.append(Choice(owner, name, tuple(map(str, texts)), f"{path}: {place}.{name}"))
-    return made
+            shown = f"{where}{place}.{name}"
+            try:
+                values = convert(value, _VALUES)
+            except ValidationError:
+                raise usage(f"{shown} must be a number, a word, or a list of these") from None
+            texts = tuple(map(str, values if isinstance(values, list) else [values]))
+            layer.append(Choice(owner, name, texts, shown))
+    return layer

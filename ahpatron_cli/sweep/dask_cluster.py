@@ -1,7 +1,7 @@
-"""Trials on a Dask cluster: the same trials, played by whatever workers there are.
+"""Trials on a Dask cluster: the same trials, run by whatever workers there are.
 
 Workers read the data themselves, from the same path, and check its hash. Trials are sent in bundles
-of about half a second, two bundles for each thread of the cluster at a time. Dask plays a bundle
+of about half a second, two bundles for each thread of the cluster at a time. Dask runs a bundle
 again when its worker dies; if that does not help, its trials are sent one by one.
 """
 
@@ -19,9 +19,9 @@ from typing import TYPE_CHECKING, Any
 
 from ahpatron_cli import __version__
 from ahpatron_cli.errors import ExitCode, UserError
-from ahpatron_cli.sweep.local import HEARTBEAT
-from ahpatron_cli.sweep.summary import TrialRecord
-from ahpatron_cli.sweep.trial import Task, play
+from ahpatron_cli.pool import HEARTBEAT
+from ahpatron_cli.sweep.summary import Outcome
+from ahpatron_cli.sweep.trial import Trial, run_trial
 
 if TYPE_CHECKING:
     from distributed import Client, Future
@@ -48,15 +48,15 @@ def check_dask() -> None:
 
 
 def play_on_cluster(
-    tasks: Sequence[Task], scheduler: str, retries: int, wait: float, warn: Callable[[str], None]
-) -> Iterator[TrialRecord | None]:
+    trials: Sequence[Trial], scheduler: str, retries: int, wait: float, warn: Callable[[str], None]
+) -> Iterator[Outcome | None]:
     """Trials as they end; None now and then, when none does.
 
     The sweep ends when there was no worker for `wait` seconds.
     """
     from distributed import Client
 
-    # what it logs about a lost connection is a page long; we say it in a line
+    # what it logs about a lost connection is a page long; ours is a line
     for name in ("distributed", "distributed.client"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
@@ -71,7 +71,7 @@ def play_on_cluster(
         with client:
             _check_versions(client)
             workers = _Workers(client, scheduler, wait, warn)
-            yield from _Submission(client, workers, tasks, retries).outcomes()
+            yield from _Submission(client, workers, trials, retries).outcomes()
     except (OSError, TimeoutError, CancelledError):
         raise UserError(
             f"the connection to the scheduler at {scheduler} was lost",
@@ -120,19 +120,19 @@ class _Submission:
     """Trials on their way: those still to be sent, and the bundles that the cluster has."""
 
     def __init__(
-        self, client: Client, workers: _Workers, tasks: Sequence[Task], retries: int
+        self, client: Client, workers: _Workers, trials: Sequence[Trial], retries: int
     ) -> None:
         self._client, self._workers, self._retries = client, workers, retries
         # in the keys of our own results, so that no other client may release them
         self._run = secrets.token_hex(4)
-        self._left = deque(tasks)
-        self._alone: deque[Task] = deque()
+        self._left = deque(trials)
+        self._alone: deque[Trial] = deque()
         """Trials of a bundle that failed as a whole."""
-        self._sent: dict[str, tuple[Future, list[Task]]] = {}
+        self._sent: dict[str, tuple[Future, list[Trial]]] = {}
         self._ended: SimpleQueue[Future] = SimpleQueue()  # filled by a thread of Dask's
         self._trial_seconds = BUNDLE_SECONDS
 
-    def outcomes(self) -> Iterator[TrialRecord | None]:
+    def outcomes(self) -> Iterator[Outcome | None]:
         """Trials as they end; None now and then."""
         while self._left or self._alone or self._sent:
             self._fill_window()
@@ -146,14 +146,14 @@ class _Submission:
                 continue
             if future.key not in self._sent:
                 continue
-            _, tasks = self._sent.pop(future.key)
-            if future.status == "error" and len(tasks) > 1:
-                self._alone.extend(tasks)
+            _, trials = self._sent.pop(future.key)
+            if future.status == "error" and len(trials) > 1:
+                self._alone.extend(trials)
             elif future.status == "error":
                 problem = f"on the cluster: {_first_line(future.exception())}"
-                yield tasks[0].record(None, problem)
+                yield trials[0].outcome(None, problem)
             else:
-                found: list[TrialRecord] = future.result()  # raises where the scheduler went away
+                found: list[Outcome] = future.result()  # raises where the scheduler went away
                 self._trial_seconds = sum(one.wall_seconds for one in found) / len(found)
                 yield from found
 
@@ -168,19 +168,19 @@ class _Submission:
             size = max(min(quick, fair, MOST_TRIALS), 1)
             self._submit([self._left.popleft() for _ in range(min(size, len(self._left)))])
 
-    def _submit(self, tasks: list[Task]) -> None:
-        key = f"{tasks[0].id}-{len(tasks)}-{self._run}"
-        future = self._client.submit(play_pinned, tasks, key=key, retries=self._retries, pure=False)
-        self._sent[key] = future, tasks
+    def _submit(self, trials: list[Trial]) -> None:
+        key = f"{trials[0].id}-{len(trials)}-{self._run}"
+        future = self._client.submit(run_pinned, trials, key=key, retries=self._retries, pure=False)
+        self._sent[key] = future, trials
         future.add_done_callback(self._ended.put)
 
 
-def play_pinned(tasks: Sequence[Task]) -> list[TrialRecord]:
-    """Play trials in a worker that somebody else has started: with one BLAS thread too."""
+def run_pinned(trials: Sequence[Trial]) -> list[Outcome]:
+    """Run trials in a worker that somebody else has started: with one BLAS thread too."""
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1, user_api="blas"):
-        return [play(task) for task in tasks]
+        return [run_trial(trial) for trial in trials]
 
 
 def _check_versions(client: Client) -> None:

@@ -1,7 +1,7 @@
-"""Which learners are played, and which values of which parameters are tried.
+"""Which learners are run, and which values of which parameters are tried.
 
-Learners are names in the registry, or classes in files of the user's own. Every setup comes from
-a grid:
+Learners are names in the registry, or classes in the user's own files. Every setup comes from a
+grid:
 
     0.5,0.6,0.7          these
     100:400:100          from, to (included), step
@@ -9,7 +9,7 @@ a grid:
     10^[-3:3]            powers: 10^-3, 10^-2, ..., 10^3
 
 Each may be followed by `/sqrt(T)` or `/T`, where T is the number of rounds of a data set:
-`10^[-3:3]/sqrt(T)` are the steps that the paper chose from. `run` plays a grid of one value each.
+`10^[-3:3]/sqrt(T)` are the steps that the paper chose from. `run` takes a grid of one value each.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, DecimalException, InvalidOperation
-from itertools import chain, product
+from itertools import product
 from pathlib import Path
 from typing import TypeAlias
 
-from ahpatron_cli.core import KERNELS, REGISTRY
+from ahpatron_cli.core import KERNELS, REGISTRY, Learner
 from ahpatron_cli.core.errors import LearnerLoadError
 from ahpatron_cli.core.learners import GUIDE, find_learner, is_path
 from ahpatron_cli.core.parameters import Spec, Value
@@ -32,9 +32,9 @@ from ahpatron_cli.errors import learner_fault, one_of, suggestion, usage
 from ahpatron_cli.runner import AUTO, LISTING, Setup, check
 
 MOST_VALUES = 10_000
-"""A range with more is a slip of the finger."""
+"""A range with more is a typing error."""
 DIGITS = 12
-"""Of the values of a logarithmic range: enough to play with, few enough to read."""
+"""Of the values of a logarithmic range."""
 
 _POWERS = re.compile(r"([^\^]+)\^\[([^\]:]+):([^\]:]+)\]")
 _RELATIVE = re.compile(r"(.*?)\s*/\s*(sqrt\(T\)|T)")
@@ -101,27 +101,37 @@ class Choice:
 
 Layer: TypeAlias = Sequence[Choice]
 """Choices of equal rank: those for one learner take precedence over those for all."""
+Texts: TypeAlias = Mapping[str, str]
+"""How the grid spells the parameters that depend on the data: `10^0/√T`, `auto`."""
+
+
+def uses_kernel(kind: type[Learner]) -> bool:
+    """Whether a learner uses the chosen kernel; if not, σ is no parameter of its trials."""
+    return kind.own_kernel is None
 
 
 def size_of(learner: str, kernel: str, layers: Sequence[Layer]) -> int:
     """How many settings `expand` gives."""
-    axes = _axes(learner, find_learner(learner).specs(), layers, ANY_ROUNDS)
-    axes |= _axes(None, kernel_specs(kernel, [learner]), layers, ANY_ROUNDS)
-    return math.prod(map(len, axes.values()))
+    own = _axes(learner, find_learner(learner).specs(), layers, ANY_ROUNDS)
+    kernels = _axes(None, kernel_specs(kernel, [learner]), layers, ANY_ROUNDS)
+    return math.prod(map(len, (*own.values(), *kernels.values())))
 
 
 def expand(
     learner: str, kernel: str, layers: Sequence[Layer], rounds: int | None
-) -> Iterator[Setup]:
+) -> Iterator[tuple[Setup, Texts]]:
     """Every combination for one learner on a data set of so many rounds; later layers win."""
     own = _axes(learner, find_learner(learner).specs(), layers, rounds)
     kernels = _axes(None, kernel_specs(kernel, [learner]), layers, rounds)
     source = learner if is_path(learner) else None
-    chosen = None if find_learner(learner).own_kernel else kernel
-    for params, kernel_params in product(_combinations(own), _combinations(kernels)):
+    chosen = kernel if uses_kernel(find_learner(learner)) else None
+    for values, kernel_values in product(product(*own.values()), product(*kernels.values())):
+        params = {name: value for name, (value, _) in zip(own, values, strict=True)}
+        kernel_params = {name: one for name, (one, _) in zip(kernels, kernel_values, strict=True)}
         setup = Setup(learner_name(learner), params, chosen, kernel_params, source)
         check(setup)
-        yield setup
+        texts = zip((*own, *kernels), (*values, *kernel_values), strict=True)
+        yield setup, {name: text for name, (_, text) in texts if text is not None}
 
 
 def kernel_specs(kernel: str, learners: Sequence[str]) -> Mapping[str, Spec]:
@@ -130,12 +140,12 @@ def kernel_specs(kernel: str, learners: Sequence[str]) -> Mapping[str, Spec]:
 
 
 def _all_own(learners: Sequence[str]) -> bool:
-    return all(find_learner(learner).own_kernel for learner in learners)
+    return not any(uses_kernel(find_learner(learner)) for learner in learners)
 
 
 def own_kernel_remarks(learners: Sequence[str], scale: str, *, typed_kernel: bool) -> list[str]:
     """Remarks on options that learners with a kernel of their own do not need."""
-    own = [learner_name(one) for one in learners if find_learner(one).own_kernel]
+    own = [learner_name(one) for one in learners if not uses_kernel(find_learner(one))]
     remarks = []
     if typed_kernel and _all_own(learners):
         remarks.append(f"--kernel has no effect: {' and '.join(own)} has its own kernel")
@@ -144,14 +154,10 @@ def own_kernel_remarks(learners: Sequence[str], scale: str, *, typed_kernel: boo
     return remarks
 
 
-def _combinations(axes: Mapping[str, Sequence[Value]]) -> Iterator[dict[str, Value]]:
-    return (dict(zip(axes, values, strict=True)) for values in product(*axes.values()))
-
-
 def _axes(
     learner: str | None, specs: Mapping[str, Spec], layers: Sequence[Layer], rounds: int | None
-) -> dict[str, list[Value]]:
-    """The values of each parameter that was chosen, each once."""
+) -> dict[str, list[tuple[Value, str | None]]]:
+    """The values of each parameter that was chosen, each once, with texts as in `Texts`."""
     chosen: dict[str, Choice] = {}
     for layer in layers:
         for owner in (None, learner):  # in each layer a choice for one learner is the stronger
@@ -160,18 +166,23 @@ def _axes(
     axes = {}
     for name, choice in chosen.items():
         words = (word.strip() for text in choice.texts for word in text.split(","))
-        values = (_values(word, specs[name], choice.shown, rounds) for word in words)
-        axes[name] = list(dict.fromkeys(chain.from_iterable(values)))
+        values: dict[Value, str | None] = {}
+        for word in words:
+            for value, text in _values(word, specs[name], choice.shown, rounds):
+                values.setdefault(value, text)
+        axes[name] = list(values.items())
     return axes
 
 
-def _values(word: str, spec: Spec, shown: str, rounds: int | None) -> Iterator[Value]:
-    """What a parameter is on a data set of so many rounds; None: nobody knows how many."""
+def _values(
+    word: str, spec: Spec, shown: str, rounds: int | None
+) -> Iterator[tuple[Value, str | None]]:
+    """The values of a word on a data set of so many rounds; None: the number is not known."""
     relative = _RELATIVE.fullmatch(word)
     if relative is None:
         words = (AUTO,) if spec.symbol == "σ" else ()
-        for text in _spelt_out(word, spec, shown):
-            yield text if text in words else parse(shown, spec, text, words)
+        for text, _ in _spelt_out(word, spec, shown):
+            yield (text, text) if text in words else (parse(shown, spec, text, words), None)
         return
     values, per = relative.groups()
     if spec.kind is not float:
@@ -179,13 +190,14 @@ def _values(word: str, spec: Spec, shown: str, rounds: int | None) -> Iterator[V
     if rounds is None:
         problem = f"{shown}: {word} depends on T, the number of rounds"
         raise usage(problem, "give a number, or use `ahpatron sweep`")
-    divisor = math.sqrt(rounds) if per == "sqrt(T)" else rounds
-    for text in _spelt_out(values, spec, shown):
-        yield parse(shown, spec, repr(float(_number(text, f"{shown}={word}")) / divisor))
+    divisor, sign = (math.sqrt(rounds), "√T") if per == "sqrt(T)" else (rounds, "T")
+    for text, spelt in _spelt_out(values, spec, shown):
+        value = float(_number(text, f"{shown}={word}")) / divisor
+        yield parse(shown, spec, repr(value)), f"{spelt}/{sign}"
 
 
-def _spelt_out(word: str, spec: Spec, shown: str) -> list[str]:
-    """The values of a range; a word that is none stands for itself."""
+def _spelt_out(word: str, spec: Spec, shown: str) -> list[tuple[str, str]]:
+    """The values of a range as numbers, and as people write them; another word is one value."""
     whole = f"{shown}={word}"
     powers = _POWERS.fullmatch(word)
     if powers:
@@ -195,18 +207,18 @@ def _spelt_out(word: str, spec: Spec, shown: str) -> list[str]:
             raise usage(f"{whole}: {needs}", FORMS)
         exponents = _steps(low, high, Decimal(1), whole)
         try:
-            return [_short(base**exponent) for exponent in exponents]
+            return [(_short(base**exponent), f"{base:f}^{exponent}") for exponent in exponents]
         except (DecimalException, OverflowError):
             raise usage(f"{whole}: a power is too large", FORMS) from None
     match word.split(":"):
         case [_]:
-            return [word]
+            return [(word, word)]
         case ["log", *parts] if len(parts) == 3:
             low, high, count = (_number(part, whole) for part in parts)
-            return _geometric(low, high, count, spec, whole)
+            return [(text, text) for text in _geometric(low, high, count, spec, whole)]
         case [*parts] if len(parts) == 3:
             low, high, step = (_number(part, whole) for part in parts)
-            return [_exact(value) for value in _steps(low, high, step, whole)]
+            return [(_exact(value),) * 2 for value in _steps(low, high, step, whole)]
     raise usage(f"{whole} is not a range", FORMS)
 
 
@@ -271,16 +283,16 @@ def parse(shown: str, spec: Spec, text: str, words: tuple[str, ...] = ()) -> Val
 def single_setups(
     learners: Sequence[str], kernel: str, params: Sequence[str], named: Mapping[str, str | None]
 ) -> tuple[list[Setup], list[str]]:
-    """One setup for each learner, as `run` plays them, and remarks on what has no effect.
+    """One setup for each learner of `run`, and remarks on what has no effect.
 
     `params` are the words after -p; `named` are options such as --budget, None where not given.
     """
     layer, remarks = typed_layer(named, {"-p": params}, learners, one_of("kernel", kernel, KERNELS))
     setups = []
     for learner in learners:
-        found = list(expand(learner, kernel, [layer], rounds=None))
+        found = [setup for setup, _ in expand(learner, kernel, [layer], rounds=None)]
         if len(found) > 1:
-            problem = f"{learner_name(learner)} is given {len(found)} settings, and `run` plays one"
+            problem = f"{learner_name(learner)} is given {len(found)} settings, and `run` takes one"
             hint = "`ahpatron sweep DATA -g NAME=V1,V2 --out FILE.jsonl` tries several"
             raise usage(problem, hint)
         setups += found
@@ -305,7 +317,7 @@ def typed_layer(
             made.append(Choice(None, name, (text,), f"--{name}"))
             continue
         owner = " and ".join(map(learner_name, learners))
-        if any(name in one.specs() for one in KERNELS.values()) and not _all_own(learners):
+        if name == "sigma" and not _all_own(learners):
             owner = f"the {kernel} kernel"
         remarks.append(f"--{name} has no effect: {owner} has no such parameter")
     for flag, given in words.items():
@@ -315,15 +327,12 @@ def typed_layer(
     seen: dict[tuple[str | None, str], Choice] = {}
     for choice in made:
         before = seen.setdefault((choice.learner, choice.name), choice)
-        if before is choice:
-            continue
-        hint = f"leave out {before.shown} or {choice.shown}"
-        if before.shown == choice.shown:
-            hint = f"leave out one {choice.shown}"
-        if "-g" in words:
-            owner = f"{learner_name(choice.learner)}." if choice.learner else ""
-            hint = f"give all its values at once: -g {owner}{choice.name}=V1,V2"
-        raise usage(f"{choice.name} is given twice", hint)
+        if before is not choice:
+            one = "one" if before.shown == choice.shown else f"{before.shown} or"
+            hint = f"leave out {one} {choice.shown}"
+            if "-g" in words:
+                hint = f"give all its values at once: {choice.shown}=V1,V2"
+            raise usage(f"{choice.name} is given twice", hint)
     return made, remarks
 
 
@@ -342,23 +351,22 @@ def _choice(flag: str, word: str, learners: Sequence[str]) -> Choice:
     return Choice(chosen[learner] if dot else None, name, (text,), f"{flag} {left}")
 
 
-def check_names(layer: Layer, learners: Sequence[str], kernel: str, *, every: bool = False) -> None:
-    """Refuse a parameter that nothing in this sweep has; with `every`, no learner at all."""
+def check_names(layer: Layer, learners: Sequence[str], kernel: str) -> None:
+    """Refuse a parameter that none of these learners has, nor the kernel."""
     for choice in layer:
         among = [choice.learner] if choice.learner else learners
         kernels = {} if choice.learner else kernel_specs(kernel, learners)
         if _owners(choice.name, among) or choice.name in kernels:
             continue
-        legal = [*(name for one in among for name in find_learner(one).specs()), *kernels]
-        hint = suggestion(choice.name, legal) or LISTING
-        if every and not choice.learner:
-            raise usage(f"{choice.shown}: no learner or kernel has this parameter", hint)
+        legal = [name for one in among for name in find_learner(one).specs()]
+        hint = suggestion(choice.name, [*legal, *KERNELS[kernel].specs()]) or LISTING
         others = _owners(choice.name, REGISTRY)
         others += [f"the {one} kernel" for one in KERNELS if choice.name in KERNELS[one].specs()]
         has = f"; {' and '.join(others)} would have it" if others else ""
-        raise usage(
-            f"{' and '.join(map(learner_name, among))} has no parameter {choice.name!r}{has}", hint
-        )
+        who = " and ".join(map(learner_name, among)) + " has no"
+        who = "no learner has a" if len(among) >= len(REGISTRY) else who
+        where = "" if choice.shown.startswith("-") else f"{choice.shown}: "
+        raise usage(f"{where}{who} parameter {choice.name!r}{has}", hint)
 
 
 def _owners(name: str, learners: Iterable[str]) -> list[str]:

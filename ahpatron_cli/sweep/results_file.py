@@ -1,4 +1,4 @@
-"""The results file of a sweep: one writer, durable line by line, resumable after anything.
+"""The results file of a sweep: one writer, durable line by line, resumable after any fault.
 
 A trial counts as done when its whole line is on the disk. Lines are only ever appended; a last
 line without its end is cut before that, lines that are damaged otherwise are reported and stay.
@@ -8,11 +8,13 @@ Each line is a JSON object that ends with the hash of its own text:
      "check": ...}
 
 A flipped byte that leaves valid JSON behind is found by `check`. All but `timing` (and the `check`
-that covers it) is the same however and wherever a trial was played.
+that covers it) is the same however and wherever a trial was run. `texts`, where present, has the
+parameters that depend on the data as the grid spells them.
 """
 
 from __future__ import annotations
 
+import codecs
 import errno
 import fcntl
 import hashlib
@@ -21,27 +23,20 @@ import math
 import os
 import shlex
 import stat
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, field, fields, replace
-from functools import lru_cache, partial
+from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
+
+from msgspec import ValidationError, convert
+from msgspec.structs import asdict, replace
 
 from ahpatron_cli.atomic import sync_folder
 from ahpatron_cli.errors import ExitCode, Place, UserError, usage
-from ahpatron_cli.records import (
-    DataRecord,
-    Json,
-    Metrics,
-    RunRecord,
-    ThisFile,
-    data_to_json,
-    plain_params,
-    run_to_json,
-    setting_key,
-)
-from ahpatron_cli.sweep.summary import TrialData, TrialRecord
+from ahpatron_cli.records import Json, RunRecord, data_to_json, plain_params, run_to_json
+from ahpatron_cli.sweep.summary import Outcome, TrialData
 
 SUFFIX = ".jsonl"
 KIND = "ahpatron sweep results"
@@ -50,12 +45,19 @@ OPENING = f'{{"schema": {SCHEMA}, "kind": "{KIND}"'.encode()
 """How every header line begins."""
 CHECK_DIGITS = 16
 
+_PREPARATION = ("limit", "scale", "positive", "shuffled")
+_NOT_STORED = ("seconds", "classes", "confusion", "window", "drifts", "costs")
+"""The labels of the classes are with the data; a confusion matrix may have a million entries."""
+_STORED = [name for name in RunRecord.__struct_fields__ if name not in _NOT_STORED]
+_NOT_FLAT = ("learner", "params", "seed", "repeat", "this_file", "metrics", *_NOT_STORED[1:])
+_FLAT = [name for name in RunRecord.__struct_fields__ if name not in _NOT_FLAT]
+
 
 class DamagedLineError(Exception):
     """A line that is not as it was written; the text says why."""
 
 
-def flat_trial(trial: TrialRecord) -> Json:
+def flat_trial(trial: Outcome) -> Json:
     """A trial as one row of a table: plain values, each parameter a column `param_NAME`."""
     data, record = trial.data, trial.data.record
     row = {
@@ -69,12 +71,12 @@ def flat_trial(trial: TrialRecord) -> Json:
         "seed": trial.seed,
         "repeat": trial.repeat,
         **{f"param_{name}": value for name, value in plain_params(trial.params).items()},
-        **{name: getattr(trial.run, name, None) for name in _FLAT_FIELDS},
+        **{name: getattr(trial.run, name, None) for name in _FLAT},
         "error": trial.error,
     }
     if data.costs:
         row["costs"] = " ".join(data.cost_words)
-    return row | vars(trial.run.metrics) if trial.run and trial.run.metrics else row
+    return row | asdict(trial.run.metrics) if trial.run and trial.run.metrics else row
 
 
 def encode_header(facts: Mapping[str, Any]) -> bytes:
@@ -82,57 +84,38 @@ def encode_header(facts: Mapping[str, Any]) -> bytes:
     return _with_check({"schema": SCHEMA, "kind": KIND, **facts})
 
 
-def encode_trial(trial: TrialRecord) -> bytes:
+def encode_trial(trial: Outcome) -> bytes:
     """A trial's line; only `timing` is never the same twice."""
-    data = trial.data
+    data, run = trial.data, trial.run
     optional = {
         "prefix": data.prefix,
-        "auto_sigma": data.auto_sigma,
         "costs": data.costs or None,
         "table": data.table or None,
     }
-    line = {
-        "id": trial.id,
-        "status": "failed" if trial.run is None else "ok",
-        "data": {
-            **data_to_json(data.record),
-            **{name: getattr(data, name) for name in _PREPARATION},
-            **{name: value for name, value in optional.items() if value is not None},
-        },
-        "run": _run_json(trial),
-        "timing": {
-            "seconds": trial.run and trial.run.seconds,
-            "wall_seconds": trial.wall_seconds,
-        },
-        "error": trial.error,
-    }
-    return _with_check(line)
-
-
-_PREPARATION = ("limit", "scale", "positive", "shuffled")
-_STORED = tuple(
-    one.name
-    for one in fields(RunRecord)
-    if one.name not in ("seconds", "classes", "confusion", "window", "drifts", "costs")
-)
-"""The labels of the classes are with the data; a confusion matrix may have a million entries."""
-_ELSEWHERE = {"learner", "params", "seed", "repeat", "this_file", "metrics"}
-_FLAT_FIELDS = tuple(
-    one.name for one in fields(RunRecord) if one.name in {*_STORED, "seconds"} - _ELSEWHERE
-)
-
-
-def _run_json(trial: TrialRecord) -> Json:
-    """The fields of `runs[]` without seconds; of a failed trial only what was asked for."""
-    if trial.run is None:
-        run = {name: getattr(trial, name, None) for name in _STORED if name != "metrics"}
-        return run | {"params": plain_params(trial.params)}
-    run = run_to_json(trial.run)
-    return {name: run[name] for name in _STORED if name in run}
+    stored = run_to_json(run) if run else dict.fromkeys(_STORED) | {
+        **{name: getattr(trial, name) for name in ("learner", "seed", "repeat")},
+        "params": plain_params(trial.params),
+    }  # fmt: skip
+    return _with_check(
+        {
+            "id": trial.id,
+            "status": "ok" if run else "failed",
+            "data": {
+                **data_to_json(data.record),
+                **{name: getattr(data, name) for name in _PREPARATION},
+                **{name: value for name, value in optional.items() if value is not None},
+            },
+            "run": {name: stored[name] for name in _STORED if name in stored},
+            **({"texts": trial.texts} if trial.texts else {}),
+            "timing": {"seconds": run and run.seconds, "wall_seconds": trial.wall_seconds},
+            "error": trial.error,
+        }
+    )
 
 
 def _with_check(content: Json) -> bytes:
-    text = json.dumps(content, allow_nan=False, ensure_ascii=True)
+    # ASCII, with any file name: msgspec writes no surrogates
+    text = json.dumps(content, allow_nan=False)
     return f'{text[:-1]}, "check": "{_digest(text)}"}}\n'.encode()
 
 
@@ -140,143 +123,68 @@ def _digest(text: str) -> str:
     return hashlib.sha256(text.encode()).hexdigest()[:CHECK_DIGITS]
 
 
-def decode(line: bytes) -> Json | TrialRecord:
+def decode(line: bytes) -> Json | Outcome:
     """A line (without its end) as a trial or, of a header line, its facts.
 
     DamagedLineError if it is not as it was written.
     """
     try:
-        text = line.decode("ascii")
-        body, _, tail = text.rpartition(', "check": "')
+        body, _, tail = line.decode("ascii").rpartition(', "check": "')
         if tail != f'{_digest(body + "}")}"}}':
             raise DamagedLineError("its checksum does not match")
-        content = json.loads(body + "}")
+        content = json.loads(body + "}", parse_constant=_refuse)
         if line.startswith(OPENING):
             return {name: content[name] for name in content if name not in ("schema", "kind")}
-        return _trial(content)
+        return _outcome(content)
     except RecursionError:
         raise DamagedLineError("nested too deeply") from None
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
+    except (ValidationError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise DamagedLineError(f"not a line of a sweep ({type(error).__name__})") from None
 
 
-def _trial(content: Json) -> TrialRecord:
-    """A trial whose parts all have the right types; a failed one has only what was asked for."""
-    run, asked = None, content["run"]
-    if content["status"] == "ok":
-        run = _record(RunRecord, asked | {"seconds": content["timing"]["seconds"]})
-    data = _data(json.dumps(content["data"]))  # of which a file has few
-    parts = {"id": content["id"], "data": data, "run": run, "error": content["error"]}
-    return cast(TrialRecord, _record(TrialRecord, asked | parts))
+def _refuse(constant: str) -> None:
+    raise ValueError(constant)  # NaN and infinities, which are no JSON
+
+
+def _outcome(content: Json) -> Outcome:
+    asked, timing, data = content["run"], content["timing"], content["data"]
+    params = {  # `plain` wrote an infinite parameter as text
+        name: math.inf if value == "inf" else value for name, value in asked["params"].items()
+    }
+    run = asked | {"params": params, "seconds": timing["seconds"]}
+    if "auto_sigma" in data and params.get("sigma") == data["auto_sigma"]:  # 0.2.0 wrote it
+        content["texts"] = {"sigma": "auto"}
+    parts = {
+        "data": _data(json.dumps(data)),  # of which a file has few
+        "run": run if content["status"] == "ok" else None,
+        "wall_seconds": timing["wall_seconds"],
+    }
+    return convert(run | content | parts, Outcome)
 
 
 @lru_cache
 def _data(text: str) -> TrialData:
     content = json.loads(text)
-    return cast(TrialData, _record(TrialData, content | {"record": content}))
-
-
-def _record(kind: type, content: Json) -> Any:
-    """A record of plain values; TypeError or KeyError if they do not fit.
-
-    Fields that have a default may be absent: older versions did not write them.
-    """
-    checks = _checks(kind)
-    given = {name: check(content[name]) for name, check in checks.items() if name in content}
-    return kind(**given)
-
-
-@lru_cache
-def _checks(kind: type) -> dict[str, Callable[[Any], Any]]:
-    """What makes of a plain value that of a field, for each that results files have."""
-    return {one.name: _check(one.type) for one in fields(kind) if _bare(one.type) in _CHECKS}
-
-
-def _check(annotation: Any) -> Callable[[Any], Any]:
-    check = _CHECKS[_bare(annotation)]
-    if _bare(annotation) == annotation:
-        return check
-    return lambda value: None if value is None else check(value)
-
-
-def _bare(annotation: Any) -> str:
-    return str(annotation).removesuffix(" | None")
-
-
-def _exactly(*kinds: type) -> Callable[[Any], Any]:
-    def check(value: Any) -> Any:
-        if type(value) not in kinds:
-            raise TypeError
-        return value
-
-    return check
-
-
-def _count(value: Any) -> int:
-    if type(value) is not int or value < 0:
-        raise TypeError
-    return value
-
-
-def _number(value: Any) -> float:
-    if type(value) not in (int, float) or not math.isfinite(value):
-        raise TypeError
-    return float(value)
-
-
-_word = _exactly(int, float, str)
-_CHECKS: Mapping[str, Callable[[Any], Any]] = {
-    "str": _exactly(str),
-    "bool": _exactly(bool),
-    "int": _count,
-    "float": _number,
-    # `plain` wrote an infinite parameter as text
-    "Mapping[str, ParamValue]": lambda values: {
-        name: math.inf if value == "inf" else _word(value)
-        for name, value in values.items()
-        if value is not None
-    },
-    "tuple[float | None, ...]": lambda values: tuple(map(_check("float | None"), values)),
-    "tuple[tuple[float | str, float], ...]": lambda pairs: tuple(
-        (label if type(label) is str else _number(label), _number(cost)) for label, cost in pairs
-    ),
-    "tuple[tuple[str, str], ...]": lambda pairs: tuple(
-        (_exactly(str)(name), _exactly(str)(text)) for name, text in pairs
-    ),
-    "DataRecord": partial(_record, DataRecord),
-    "ThisFile": partial(_record, ThisFile),
-    "Metrics": partial(_record, Metrics),
-    "TrialData": _exactly(TrialData),
-    "RunRecord": _exactly(RunRecord),
-}
-"""By the declared type of a field; whole numbers are counts, and numbers are finite."""
+    return convert(content | {"record": content}, TrialData)
 
 
 @dataclass
 class Contents:
-    """What a results file holds."""
+    """The contents of a results file."""
 
-    trials: dict[str, TrialRecord] = field(default_factory=dict)
-    """By id. One that was played is never replaced by a failure; else the later line counts."""
+    trials: dict[str, Outcome] = field(default_factory=dict)
+    """By id. A result is never replaced by a failure; else the later line counts."""
     headers: list[Mapping[str, Any]] = field(default_factory=list)
     damaged: list[tuple[int, str]] = field(default_factory=list)
     """Number of each damaged line, and what is wrong with it."""
     torn: int = 0
     """Bytes after the last line end."""
 
-    def add(self, trial: TrialRecord) -> None:
-        """Take a trial in."""
+    def add(self, trial: Outcome) -> None:
+        """Add a trial."""
         known = self.trials.get(trial.id)
         if known is None or known.run is None or trial.run is not None:
             self.trials[trial.id] = trial
-
-    def latest(self) -> list[TrialRecord]:
-        """Each setting and order once: older versions of the algorithms may have played it, too."""
-        found = {}
-        for trial in self.trials.values():
-            data = *trial.data.identity, trial.data.prefix
-            found[data, setting_key(trial), trial.seed, trial.repeat] = trial
-        return list(found.values())
 
 
 def looks_like_json(path: str) -> bool:
@@ -284,7 +192,8 @@ def looks_like_json(path: str) -> bool:
     with suppress(OSError):  # the reader of data files says what is wrong
         if path != "-" and stat.S_ISREG(Path(path).stat().st_mode):
             with Path(path).open("rb") as stream:
-                return stream.read(1) in (b"{", b"[")
+                start = stream.read(1024).removeprefix(codecs.BOM_UTF8).lstrip()
+                return start.startswith((b"{", b"["))
     return False
 
 
@@ -302,13 +211,13 @@ def read_results(path: str) -> Contents:
 
 
 def parse_results(content: bytes) -> Contents | None:
-    """What the bytes of a results file hold; None if it is somebody else's file.
+    """The contents of a results file; None if it is another kind of file.
 
     It is ours if it is empty, if any line is ours, or if it is a header line cut short.
     """
     found = Contents(torn=len(content) - content.rfind(b"\n") - 1)
-    for number, (_, item) in enumerate(_lines(content), 1):
-        if isinstance(item, TrialRecord):
+    for number, _, item in _lines(content):
+        if isinstance(item, Outcome):
             found.add(item)
         elif isinstance(item, DamagedLineError):
             found.damaged.append((number, str(item)))
@@ -318,32 +227,33 @@ def parse_results(content: bytes) -> Contents | None:
     return found if ours else None
 
 
-def _lines(content: bytes) -> Iterator[tuple[bytes, Json | TrialRecord | DamagedLineError]]:
-    """The whole lines of a results file, and what each says."""
-    for line in content.split(b"\n")[:-1]:
+def _lines(content: bytes) -> Iterator[tuple[int, bytes, Json | Outcome | DamagedLineError]]:
+    """Number, bytes and meaning of each whole line that is not blank."""
+    for number, line in enumerate(content.removeprefix(codecs.BOM_UTF8).split(b"\n")[:-1], 1):
+        if not line.strip():
+            continue
         try:
-            yield line, decode(line)
+            yield number, line, decode(line)
         except DamagedLineError as damage:
-            yield line, damage
+            yield number, line, damage
 
 
 def merge_results(paths: Sequence[str]) -> tuple[bytes, Contents]:
-    """The lines of several results files, all read before, as one, and what they hold.
+    """The lines of several results files, all read before, as one file, and its contents.
 
-    Each trial is there once. Refused: files of one name but of unlike content, and a trial that
-    came out in two ways.
+    Each trial is there once. Refused: files of one name but of unlike content, and a trial with two
+    different results.
     """
     merged = Contents()
     lines: dict[str, bytes] = {}
     headers: dict[bytes, Mapping[str, Any]] = {}
     hashes: dict[str, tuple[str | None, str]] = {}
-    outcomes: dict[str, tuple[bytes, str]] = {}
+    outcomes: dict[str, tuple[RunRecord, str]] = {}
     for path in paths:
-        for line, item in _lines(Path(path).read_bytes()):
-            if isinstance(item, DamagedLineError):
-                continue
-            if not isinstance(item, TrialRecord):
+        for _, line, item in _lines(Path(path).read_bytes()):
+            if isinstance(item, dict):
                 headers[line] = item
+            if not isinstance(item, Outcome):
                 continue
             record = item.data.record
             sha256, where = hashes.setdefault(record.path, (record.sha256, path))
@@ -352,10 +262,9 @@ def merge_results(paths: Sequence[str]) -> tuple[bytes, Contents]:
                 hint = "merge results of the same data only"
                 raise _fault(path, problem, ExitCode.BAD_DATA, hint)
             if item.run is not None:
-                data, run = replace(item.data, auto_sigma=None), replace(item.run, seconds=0.0)
-                essence = encode_trial(replace(item, data=data, run=run, wall_seconds=0.0))
-                known, where = outcomes.setdefault(item.id, (essence, path))
-                if known != essence:
+                run = replace(item.run, seconds=0.0)
+                known, where = outcomes.setdefault(item.id, (run, path))
+                if known != run:
                     problem = f"trial {item.id} ({item.learner}) has a different result in {where}"
                     hint = "`ahpatron inspect` of each shows the versions; merge those alike only"
                     raise _fault(path, problem, ExitCode.BAD_DATA, hint)
@@ -386,6 +295,7 @@ class ResultsFile:
                 problem = "this is not a results file of `ahpatron sweep`; nothing was changed"
                 hint = "choose another name for --out"
                 raise _fault(path, problem, ExitCode.CANNOT_CREATE, hint)
+            _refuse_others(path, found.headers, facts)
             self.contents = found
             self._end = len(content) - found.torn
             if found.torn:
@@ -397,7 +307,7 @@ class ResultsFile:
             os.close(self._descriptor)
             raise
 
-    def add(self, trial: TrialRecord) -> None:
+    def add(self, trial: Outcome) -> None:
         """Make a trial durable; a write that fails is undone."""
         if self.contents.headers[-1] != self._facts:
             self._write_header()
@@ -448,7 +358,7 @@ class ResultsFile:
 
 
 def check_results_path(path: str, option: str = "--out") -> None:
-    """Refuse what cannot hold results, before anything is read or played."""
+    """Refuse what cannot hold results, before anything is read or run."""
     target = Path(path)
     if target.suffix != SUFFIX and not target.is_dir():
         raise usage(
@@ -463,6 +373,22 @@ def check_results_path(path: str, option: str = "--out") -> None:
     if not target.absolute().parent.is_dir():
         problem = "the results file cannot be created: No such file or directory"
         raise _fault(path, problem, ExitCode.CANNOT_CREATE)
+
+
+def _refuse_others(
+    path: str, headers: Sequence[Mapping[str, Any]], facts: Mapping[str, Any]
+) -> None:
+    """Refuse to continue results of other versions of the algorithms: all trials differ."""
+    for header in headers:
+        if header.get("algorithm") != facts.get("algorithm"):
+            version = header.get("version")
+            problem = f"these are results of ahpatron {version}, which this version cannot continue"
+            stem = Path(path).with_suffix("")
+            names = (f"{stem}-{number}{SUFFIX}" for number in range(2, 1000))
+            new = next((name for name in names if not Path(name).exists()), f"NEW{SUFFIX}")
+            hint = f"choose a new name: --out {shlex.quote(new)}; "
+            hint += f"`ahpatron inspect {shlex.quote(path)}` shows the old results"
+            raise _fault(path, problem, ExitCode.CANNOT_CREATE, hint)
 
 
 def _open(path: str) -> int:

@@ -1,6 +1,7 @@
 """Which differences are more than noise: over the orders of one data set, and over data sets.
 
-scipy does the arithmetic. It is imported where it is used: `scipy.stats` takes half a second.
+Values are exact (fractions of counts), so that equal totals are ties. scipy does the arithmetic; it
+is imported where it is used, because `scipy.stats` takes half a second.
 """
 
 from __future__ import annotations
@@ -9,6 +10,7 @@ import math
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from itertools import accumulate, combinations
 from statistics import fmean, stdev
 from typing import TypeAlias
@@ -19,11 +21,13 @@ FEWEST_DATASETS, FEWEST_LEARNERS = 3, 3
 
 Order: TypeAlias = tuple[int, int]
 """Seed and repeat, which fix a permutation."""
+Exact: TypeAlias = Fraction | float
+"""A value whose comparison with another is exact; a float stands for itself."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A value of a setting minus that of the best, over the orders that both played."""
+    """A value of a setting minus that of the best, over the orders that both have."""
 
     mean: float
     se: float | None
@@ -38,25 +42,25 @@ class Difference:
 
 
 def compare(
-    values: Mapping[Order, float], best: Mapping[Order, float], *, sampled: bool = True
+    values: Mapping[Order, Exact], best: Mapping[Order, Exact], *, sampled: bool = True
 ) -> Difference | None:
     """The paired difference over the orders that both have.
 
     Passes that all went in file order are not a sample of orders: nothing can be said of noise.
     """
-    gaps = [value - best[order] for order, value in values.items() if order in best]
+    gaps = [Fraction(value) - Fraction(best[order]) for order, value in values.items()
+            if order in best]  # fmt: skip
     if not gaps:
         return None
-    mean = fmean(gaps)
-    if len(gaps) == 1 or not sampled:
-        return Difference(mean, None, len(gaps))
+    count, mean = len(gaps), float(sum(gaps) / len(gaps))
+    if count == 1 or not sampled:
+        return Difference(mean, None, count)
+    if len(set(gaps)) == 1:
+        return Difference(mean, 0.0, count, 0.0 if gaps[0] else 1.0)
     from scipy.special import stdtr  # Student's t without the weight of scipy.stats
 
-    se = stdev(gaps) / math.sqrt(len(gaps))
-    if se == 0:
-        return Difference(mean, se, len(gaps), 1.0 if mean == 0 else 0.0)
-    p_value = 2 * float(stdtr(len(gaps) - 1, -abs(mean) / se))
-    return Difference(mean, se, len(gaps), p_value)
+    se = stdev(map(float, gaps)) / math.sqrt(count)
+    return Difference(mean, se, count, 2 * float(stdtr(count - 1, -abs(mean) / se)))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
@@ -91,18 +95,24 @@ class OverDatasets:
     critical_difference: float | None = None
     """Nemenyi: mean ranks that differ by less do not differ significantly."""
     groups: Sequence[Sequence[str]] = ()
-    """The largest groups of learners that Nemenyi does not tell apart, by rank."""
+    """The largest groups of learners that Nemenyi does not distinguish, by rank; none if Friedman's
+    test does not reject."""
     pairs: Sequence[Pair] = ()
+
+    @property
+    def rejected(self) -> bool:
+        """Whether Friedman's test finds that learners differ."""
+        return self.p_value is not None and self.p_value < SIGNIFICANCE
 
 
 def over_datasets(
-    values: Mapping[str, Sequence[float]], *, larger_is_better: bool = False
+    values: Mapping[str, Sequence[Exact]], *, larger_is_better: bool = False
 ) -> OverDatasets:
     """Compare learners by their means on the same data sets."""
     from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
     sign = -1 if larger_is_better else 1
-    table = [[sign * value for value in row] for row in zip(*values.values(), strict=True)]
+    table = [_places([sign * value for value in row]) for row in zip(*values.values(), strict=True)]
     ranks = zip(*map(rankdata, table), strict=True)
     mean_ranks = dict(zip(values, (fmean(map(float, own)) for own in ranks), strict=True))
     count, datasets = len(values), len(table)
@@ -110,14 +120,20 @@ def over_datasets(
         return OverDatasets(mean_ranks, datasets)
     statistic, p_value = 0.0, 1.0
     if any(len(set(row)) > 1 for row in table):
-        test = friedmanchisquare(*values.values())
+        test = friedmanchisquare(*zip(*table, strict=True))
         statistic, p_value = float(test.statistic), float(test.pvalue)
     quantile = float(studentized_range.ppf(1 - SIGNIFICANCE, count, math.inf)) / math.sqrt(2)
     difference = quantile * math.sqrt(count * (count + 1) / (6 * datasets))
-    groups = _groups(mean_ranks, difference)
+    groups = _groups(mean_ranks, difference) if p_value < SIGNIFICANCE else []
     return OverDatasets(
         mean_ranks, datasets, statistic, p_value, difference, groups, _pairs(values)
     )
+
+
+def _places(values: Sequence[Exact]) -> list[int]:
+    """The place of each value among the different ones, from 1: small numbers that tie exactly."""
+    place = {value: number for number, value in enumerate(sorted(set(values)), 1)}
+    return [place[value] for value in values]
 
 
 def _groups(mean_ranks: Mapping[str, float], difference: float) -> list[list[str]]:
@@ -135,16 +151,17 @@ def _groups(mean_ranks: Mapping[str, float], difference: float) -> list[list[str
     return groups
 
 
-def _pairs(values: Mapping[str, Sequence[float]]) -> list[Pair]:
+def _pairs(values: Mapping[str, Sequence[Exact]]) -> list[Pair]:
     from scipy.stats import wilcoxon
 
-    found = []
-    for one, other in combinations(values, 2):
-        gaps = [a - b for a, b in zip(values[one], values[other], strict=True)]
+    pairs = list(combinations(values, 2))
+    p_values = []
+    for one, other in pairs:
+        gaps = [Fraction(a) - Fraction(b) for a, b in zip(values[one], values[other], strict=True)]
+        # Wilcoxon ranks |gaps|: their exact places have the same ranks, and tie where gaps do
+        places = _places([abs(gap) for gap in gaps])
+        signed = [place * ((gap > 0) - (gap < 0)) for place, gap in zip(places, gaps, strict=True)]
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of a normal approximation, where values are equal
-            # of equal values nothing is left to rank
-            p_value = float(wilcoxon(gaps).pvalue) if any(gaps) else 1.0
-        found.append(((one, other), p_value))
-    corrected = holm([p_value for _, p_value in found])
-    return [Pair(*pair, p_holm) for pair, p_holm in zip(found, corrected, strict=True)]
+            p_values.append(float(wilcoxon(signed).pvalue) if any(signed) else 1.0)
+    return [Pair(*one) for one in zip(pairs, p_values, holm(p_values), strict=True)]

@@ -1,6 +1,6 @@
-"""What the trials of a sweep say together: means, best settings, paired comparisons.
+"""The trials of a sweep summarised: means, best settings, paired comparisons.
 
-Every learner and setting plays the same permutations, so two of them are compared order by order:
+Every learner and setting runs on the same permutations, so two of them are compared order by order:
 the difference of a pair has far less noise than the two rates.
 """
 
@@ -11,13 +11,17 @@ import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from fractions import Fraction
 from functools import cached_property
 from pathlib import PurePath
 from typing import Any
 
+from msgspec import Struct
+
 from ahpatron_cli.errors import one_of, usage
-from ahpatron_cli.numbers import short, value_text
+from ahpatron_cli.numbers import short
 from ahpatron_cli.records import (
+    Count,
     DataRecord,
     ParamValue,
     RunRecord,
@@ -39,6 +43,65 @@ from ahpatron_cli.sweep.statistics import (
 )
 
 
+class TrialData(Struct, frozen=True):
+    """The data file of a trial, and how it was prepared."""
+
+    record: DataRecord
+    limit: Count | None = None
+    scale: str = "none"
+    positive: float | None = None
+    shuffled: bool = True
+    prefix: Count | None = None
+    """Only so many rounds of each order were run, to choose between settings."""
+    costs: tuple[tuple[float | str, float], ...] = ()
+    """Labels in increasing order, each with the cost of its examples; others have the cost 1."""
+    table: tuple[tuple[str, str], ...] = ()
+    """Options that say which columns of a table are what, each with its text."""
+
+    @property
+    def identity(self) -> tuple[Any, ...]:
+        """Equal for trials of the same data set, whatever the file is called."""
+        file = self.record.sha256 or self.record.path
+        return file, self.limit, self.scale, self.positive, self.shuffled, self.costs, self.table
+
+    @property
+    def cost_words(self) -> list[str]:
+        """The values of --cost."""
+        return [
+            f"{label if isinstance(label, str) else whole(label)}={whole(cost)}"
+            for label, cost in self.costs
+        ]
+
+    @property
+    def options(self) -> list[tuple[str, str]]:
+        """The options that prepare the data so, each with its text."""
+        positive = None if self.positive is None else whole(self.positive)
+        named = {"limit": self.limit, "scale": self.scale, "positive": positive}
+        given = [(name, str(one)) for name, one in named.items() if one not in (None, "none")]
+        return [*self.table, *given, *(("cost", word) for word in self.cost_words)]
+
+
+class Outcome(Struct, frozen=True):
+    """A trial that was run: its record, or why there is none."""
+
+    id: str
+    data: TrialData
+    learner: str
+    params: Mapping[str, ParamValue]
+    seed: Count
+    repeat: Count
+    run: RunRecord | None
+    """None: it failed."""
+    error: str | None = None
+    texts: Mapping[str, str] = {}
+    """How the grid spells the parameters that depend on the data: `10^0/√T`, `auto`."""
+    wall_seconds: float = 0.0
+    """With reading and permuting; `run.seconds` is learning only."""
+
+
+TrialRecord = Outcome  # the name that output/* still uses
+
+
 @dataclass(frozen=True)
 class Metric:
     """What settings are compared by."""
@@ -47,7 +110,6 @@ class Metric:
     head: str
     """Of its column; with a % the values are shown in percent."""
     larger_is_better: bool = False
-    of_two_classes: bool = False
 
     @property
     def in_percent(self) -> bool:
@@ -63,27 +125,25 @@ class Metric:
         """A value or its spread: `11.20` in percent, else `0.8312`; a difference has a sign, +."""
         return f"{100 * value:{sign}.2f}" if self.in_percent else f"{value:{sign}.4f}"
 
-    def of(self, run: RunRecord) -> float | None:
-        """Its value; None if the run was not measured so.
+    def of(self, run: RunRecord) -> Fraction | None:
+        """Its exact value; None if the run was not measured so.
 
         Where the counts leave it undefined, as precision without a predicted +1, it is the worst.
         """
-        if self.name == MISTAKE_RATE.name:
-            return run.mistake_rate
-        measured = run.metrics
-        if measured is None:
+        if self.name == "mistake_rate":
+            return Fraction(run.mistakes, max(run.rounds, 1))
+        measured, matrix = run.metrics, run.confusion_matrix
+        if measured is None and matrix is not None and self.name != "auc":
             from ahpatron_cli.metrics import metrics_of  # which imports NumPy
 
-            counts = run.true_positives, run.false_positives, run.true_negatives
-            known = [count for count in (*counts, run.false_negatives) if count is not None]
-            if self.name == "auc" or len(known) < 4:
-                return None
-            tp, fp, tn, fn = known
-            measured = metrics_of(((tn, fp), (fn, tp)))
+            measured = metrics_of(matrix)
+        several = run.true_positives is None  # classes, of which 0.2.0 measured some metrics only
+        if measured is None or (several and measured.f1 is None):
+            measured = measured if self.name in ("balanced_error", "kappa") else None
+        if measured is None:
+            return None
         value: float | None = getattr(measured, self.name)
-        if value is not None or (self.of_two_classes and run.true_positives is None):
-            return value
-        return 0.0 if self.larger_is_better else 1.0
+        return Fraction((0 if self.larger_is_better else 1) if value is None else value)
 
 
 _SUFFIXES = re.compile(r"(?<=[^/])(\.(svm|libsvm|svmlight|txt|dat|gz|bz2|xz))+$")
@@ -92,11 +152,8 @@ MISTAKE_RATE = Metric("mistake_rate", "AMR %")
 _METRICS = (
     MISTAKE_RATE,
     Metric("balanced_error", "Balanced error %"),
-    Metric("precision", "Precision %", larger_is_better=True, of_two_classes=True),
-    Metric("recall", "Recall %", larger_is_better=True, of_two_classes=True),
-    Metric("f1", "F1 %", larger_is_better=True, of_two_classes=True),
-    Metric("kappa", "Kappa", larger_is_better=True),
-    Metric("auc", "AUC", larger_is_better=True, of_two_classes=True),
+    *(Metric(f"{name}", f"{name.capitalize()} %", True) for name in ("precision", "recall", "f1")),
+    *(Metric("kappa", "Kappa", True), Metric("auc", "AUC", True)),
 )
 METRICS = {metric.name: metric for metric in _METRICS}
 SEARCHES = ("grid", "halving")
@@ -113,64 +170,6 @@ class Criterion:
 
 
 @dataclass(frozen=True)
-class TrialData:
-    """The file that a trial played, and what was done to it first."""
-
-    record: DataRecord
-    limit: int | None = None
-    scale: str = "none"
-    positive: float | None = None
-    shuffled: bool = True
-    prefix: int | None = None
-    """Only so many rounds of each order were played, to choose between settings."""
-    auto_sigma: float | None = None
-    """The σ that the data suggest, where it was left to them."""
-    costs: tuple[tuple[float | str, float], ...] = ()
-    """Labels in growing order, each with the cost of its examples; others have the cost 1."""
-    table: tuple[tuple[str, str], ...] = ()
-    """Options that say which columns of a table are what, each with its text."""
-
-    @property
-    def identity(self) -> tuple[Any, ...]:
-        """Equal for trials of the same data set, whatever the file is called."""
-        file = self.record.sha256 or self.record.path
-        return file, self.limit, self.scale, self.positive, self.shuffled, self.costs, self.table
-
-    @property
-    def cost_words(self) -> list[str]:
-        """The words after --cost."""
-        return [
-            f"{label if isinstance(label, str) else whole(label)}={whole(cost)}"
-            for label, cost in self.costs
-        ]
-
-    @property
-    def options(self) -> list[tuple[str, str]]:
-        """The options that prepare the data so, each with its text."""
-        positive = None if self.positive is None else whole(self.positive)
-        named = {"limit": self.limit, "scale": self.scale, "positive": positive}
-        given = [(name, str(one)) for name, one in named.items() if one not in (None, "none")]
-        return [*self.table, *given, *(("cost", word) for word in self.cost_words)]
-
-
-@dataclass(frozen=True)
-class TrialRecord:
-    """One trial: what was played, and what came out or why nothing did."""
-
-    id: str
-    data: TrialData
-    learner: str
-    params: Mapping[str, ParamValue]
-    seed: int
-    repeat: int
-    run: RunRecord | None
-    """None: it failed."""
-    error: str | None = None
-    wall_seconds: float = field(default=0.0, compare=False)
-    """With reading and permuting, when it was played; `run.seconds` is learning only."""
-
-
-@dataclass(frozen=True)
 class Setting:
     """One learner with one choice of parameters on one data set, over its orders."""
 
@@ -178,9 +177,9 @@ class Setting:
     params: Mapping[str, ParamValue]
     """All of them, also the kernel's."""
     varied: Mapping[str, ParamValue]
-    """Those of them that tell it from the other settings of this learner on this data set."""
-    values: Mapping[Order, float]
-    """The metric on each order."""
+    """Those that distinguish it from the other settings of this learner on this data set."""
+    values: Mapping[Order, Fraction]
+    """The metric on each order, exactly."""
     mean: float
     sd: float | None
     metric: Metric
@@ -189,8 +188,15 @@ class Setting:
     """To the best setting of the data set; None for that one itself, or with no order in common."""
     best_of_learner: bool = False
     best_of_data: bool = False
+    ties_best: bool = False
+    """Whether its mean, over as many orders, is exactly that of the best of the data set."""
     texts: Mapping[str, str] = field(default_factory=dict)
-    """The values of `varied` as people read them: `10^0/√T`, `auto (0.44)`."""
+    """The values of `varied` as they were written: `0.2236`, `10^0/√T`, `auto (0.44)`."""
+
+    @property
+    def exact_mean(self) -> Fraction:
+        """The mean without rounding."""
+        return sum(self.values.values(), Fraction()) / len(self.values)
 
     @property
     def cost(self) -> float:
@@ -209,25 +215,26 @@ class Setting:
 
     @property
     def rank(self) -> tuple[Any, ...]:
-        """Sorts the lowest cost first, settings with fewer orders last.
+        """Sorts the best first: this alone decides which setting is best.
 
-        Of equals the one with the smaller parameters comes first, whichever was played first.
+        Settings with fewer orders come last. Means are rounded once from exact values, so equal
+        totals are equal; of these the one with the smaller parameters comes first.
         """
         params = [(name, _sortable(value)) for name, value in sorted(self.params.items())]
-        return -self.summary.repeats, self.cost, _rank(self.learner), params
+        return -len(self.values), self.cost, _rank(self.learner), params
 
     @property
     def label(self) -> str:
-        """`epsilon=0.5, budget=400`: what tells it from the learner's other settings."""
+        """`epsilon=0.5, budget=400`: what distinguishes it from the learner's other settings."""
         return ", ".join(f"{name}={text}" for name, text in self.texts.items())
 
 
 @dataclass(frozen=True)
 class DataFindings:
-    """All settings that were played on one data set."""
+    """All settings of one data set."""
 
     name: str
-    """The file's name, with as much of its folder as tells it from the others."""
+    """The file's name, with as much of its folder as is needed."""
     short: str
     """As a column's head: without suffixes, and without what all data sets have in common."""
     data: TrialData
@@ -236,7 +243,7 @@ class DataFindings:
     best: Sequence[Setting]
     """The best setting of each learner; with tuning orders, as it did on the other orders."""
     tried: Mapping[str, Sequence[Mapping[str, ParamValue]]]
-    """The parameters of all settings of each learner, also of those that played prefixes only."""
+    """The parameters of all settings of each learner, also of those run on prefixes only."""
     criterion: Criterion = Criterion()
 
     @property
@@ -246,16 +253,16 @@ class DataFindings:
 
     @property
     def several_settings(self) -> bool:
-        """Whether any learner was played with more than one."""
+        """Whether any learner has more than one."""
         return any(len(some) > 1 for some in self.tried.values())
 
     @property
     def dropped(self) -> int:
-        """Settings that played prefixes only."""
+        """Settings that were run on prefixes only."""
         return sum(map(len, self.tried.values())) - len(self.settings)
 
     def verdict(self, setting: Setting) -> str | None:
-        """What the difference to the best says; None if the orders played allow no verdict."""
+        """What the difference to the best says; None if the orders allow no verdict."""
         if setting.best_of_data:
             return "best"
         gap = setting.difference
@@ -266,35 +273,37 @@ class DataFindings:
             return "one common order" if self.data.shuffled and several else None
         if not gap.more_than_noise:
             return "n.s."
-        # A setting that lacks orders is never the best, yet may win on those shared with the best.
+        # a setting with fewer orders is never the best, yet may win on those shared with the best
         return "worse" if (gap.mean > 0) != self.criterion.metric.larger_is_better else "better"
 
 
 @dataclass(frozen=True)
 class Findings:
-    """What a results file says."""
+    """The summary of a sweep."""
 
     datasets: Sequence[DataFindings]
     trials: int
-    """Trials that were played to the end."""
-    failed: Sequence[TrialRecord] = ()
-    """Trials that ended with an error and were not played to the end since."""
-    origins: Sequence[Mapping[str, Any]] = field(default=())
+    """Trials that were run to the end."""
+    failed: Sequence[Outcome] = ()
+    """Trials that ended with an error and were not run to the end since."""
+    origins: Sequence[Mapping[str, Any]] = ()
     """The header lines: versions, BLAS and the command of each sweep that wrote to the file."""
     criterion: Criterion = Criterion()
+    part: str | None = None
+    """`part 1 of 3` if these are results of some shards only: then no setting is recommended."""
 
     @cached_property
     def matrix(self) -> dict[str, list[Setting | None]]:
-        """For each learner its best setting on each data set; None: it was not played there."""
+        """For each learner its best setting on each data set; None: it was not run there."""
         found = [{one.learner: one for one in data.best} for data in self.datasets]
         learners = sorted({name for data in found for name in data}, key=_rank)
         return {learner: [data.get(learner) for data in found] for learner in learners}
 
     @cached_property
     def ranks(self) -> OverDatasets:
-        """Of the learners that were played on all data sets."""
+        """Of the learners that were run on all data sets."""
         complete = {
-            learner: [one.mean for one in row if one]
+            learner: [one.exact_mean for one in row if one]
             for learner, row in self.matrix.items()
             if all(row)
         }
@@ -302,8 +311,8 @@ class Findings:
 
 
 def choose_trials(
-    trials: Sequence[TrialRecord], learners: Sequence[str], data: Sequence[str]
-) -> list[TrialRecord]:
+    trials: Sequence[Outcome], learners: Sequence[str], data: Sequence[str]
+) -> list[Outcome]:
     """Those of these learners on these data sets; no names stand for all."""
     groups = grouped(trials, lambda trial: trial.data.identity)
     names = _names([group[0].data for group in groups])
@@ -324,11 +333,11 @@ def choose_trials(
 
 
 def find(
-    trials: Sequence[TrialRecord],
+    trials: Sequence[Outcome],
     origins: Sequence[Mapping[str, Any]] = (),
     criterion: Criterion = Criterion(),
 ) -> Findings:
-    """Fold trials (each id once) into findings."""
+    """Summarise trials, each id once."""
     groups = grouped(trials, lambda trial: trial.data.identity)
     names = _names([group[0].data for group in groups])
     datasets = [
@@ -338,11 +347,21 @@ def find(
         and any(trial.data.prefix is None for trial in played)
     ]
     failed = [trial for trial in trials if trial.run is None]
-    return Findings(datasets, len(trials) - len(failed), failed, origins, criterion)
+    done = len(trials) - len(failed)
+    return Findings(datasets, done, failed, origins, criterion, _part(origins))
+
+
+def _part(origins: Sequence[Mapping[str, Any]]) -> str | None:
+    """Which shards wrote to the file, unless all did."""
+    shards = [one["shard"] for one in origins if "shard" in one]
+    parts, totals = ({one[index] for one in shards} for index in (0, 1))
+    if len(totals) != 1 or len(shards) < len(origins) or len(parts) == (total := max(totals)):
+        return None
+    return f"part{'s' * (len(parts) > 1)} {', '.join(map(str, sorted(parts)))} of {total}"
 
 
 def _data_findings(
-    name: str, short: str, trials: Sequence[TrialRecord], criterion: Criterion
+    name: str, short: str, trials: Sequence[Outcome], criterion: Criterion
 ) -> DataFindings:
     tune, metric = criterion.tune_orders, criterion.metric
     tried = {
@@ -359,11 +378,14 @@ def _data_findings(
         others = [one for one in trials if one.repeat >= tune and setting_key(one) in wanted]
         if not others:
             which = "to report on" if chosen_on else "on which to choose"
-            raise usage(f"--tune-orders {tune}: {name} has no order {which}", "play more --repeats")
+            raise usage(f"--tune-orders {tune}: {name} has no order {which}", "run more --repeats")
         best = _settings(others, metric, tried, data.shuffled)
     best = _corrected(best)
-    if not tune:
-        by_key = {setting_key(one): one for one in best}
+    by_key = {setting_key(one): one for one in best}
+    if tune:  # chosen here, but which learner is best is known on the other orders only
+        first = setting_key(best_of(best))
+        settings = [replace(one, best_of_data=setting_key(one) == first) for one in settings]
+    else:
         settings = [by_key.get(setting_key(one), one) for one in settings]
     return DataFindings(name, short, data, settings, best, tried, criterion)
 
@@ -383,7 +405,7 @@ def _corrected(best: Sequence[Setting]) -> list[Setting]:
 
 
 def _settings(
-    trials: Sequence[TrialRecord],
+    trials: Sequence[Outcome],
     metric: Metric,
     tried: Mapping[str, Sequence[Mapping[str, ParamValue]]],
     shuffled: bool,
@@ -400,6 +422,7 @@ def _settings(
             difference=None if one is best else compare(one.values, best.values, sampled=shuffled),
             best_of_learner=one is first,
             best_of_data=one is best,
+            ties_best=one.rank[:2] == best.rank[:2],
         )
         for group in groups
         for first in [best_of(group)]
@@ -412,57 +435,48 @@ def _settings(
 
 
 def settings_of(
-    trials: Sequence[TrialRecord],
+    trials: Sequence[Outcome],
     metric: Metric,
     tried: Sequence[Mapping[str, ParamValue]] = (),
 ) -> list[Setting]:
-    """The settings of one learner on one data set, told apart from all that were `tried`."""
+    """The settings of one learner on one data set, distinguished from all that were `tried`."""
     groups = grouped(trials, setting_key)
     tried = tried or [group[0].params for group in groups]
     telling = _telling(tried)
-    texts = {name: _texts(name, [params.get(name) for params in tried], trials) for name in telling}
+    numbers = {name: _numbers([params.get(name) for params in tried]) for name in telling}
     settings = []
     for group in groups:
         # by order, so that none counts twice
         runs = {(trial.seed, trial.repeat): trial.run for trial in group if trial.run}
         values, params = _values(runs, metric), group[0].params
         varied = {name: params[name] for name in telling if name in params}
-        settings.append(
-            Setting(
-                group[0].learner,
-                params,
-                varied,
-                values,
-                *mean_sd(list(values.values())),
-                metric,
-                summarise(list(runs.values())),
-                texts={name: texts[name][value] for name, value in varied.items()},
-            )
-        )
+        texts = {name: numbers[name][value] for name, value in varied.items()}
+        for name, text in group[0].texts.items():
+            if name in texts:
+                texts[name] = f"auto ({short(params[name])})" if text == "auto" else text
+        what = group[0].learner, params, varied, values, *mean_sd(list(values.values()))
+        settings.append(Setting(*what, metric, summarise(list(runs.values())), texts=texts))
     return settings
 
 
-def _texts(
-    name: str, values: Sequence[ParamValue | None], trials: Sequence[TrialRecord]
-) -> dict[ParamValue, str]:
-    """The values of a parameter as people read them, with as many digits as tell them apart."""
-    data = trials[0].data
+def _numbers(values: Sequence[ParamValue | None]) -> dict[ParamValue, str]:
+    """The values of a parameter as texts: as written, or as many digits as distinguish them."""
     known = list(dict.fromkeys(value for value in values if value is not None))
+    written = {value: short(value, 6) for value in known}
+    written = {one: text for one, text in written.items() if text == str(one) or float(text) == one}
     for digits in (3, 6, 17):
-        texts = {value: value_text(value, data.record.rounds, digits) for value in known}
+        texts = {value: written.get(value) or short(value, digits) for value in known}
         if len(set(texts.values())) == len(known):
             break
-    if name == "sigma" and data.auto_sigma in texts:
-        texts[data.auto_sigma] = f"auto ({short(data.auto_sigma)})"
     return texts
 
 
-def _values(runs: Mapping[Order, RunRecord], metric: Metric) -> dict[Order, float]:
+def _values(runs: Mapping[Order, RunRecord], metric: Metric) -> dict[Order, Fraction]:
     known = {order: value for order, run in runs.items() if (value := metric.of(run)) is not None}
     if len(known) < len(runs):
         raise usage(
             f"--metric {metric.name}: {len(runs) - len(known)} trials were not measured by it",
-            f"`ahpatron sweep` with --metric {metric.name} plays them again",
+            f"`ahpatron sweep` with --metric {metric.name} runs them again",
         )
     return known
 
@@ -481,7 +495,7 @@ def _sortable(value: ParamValue) -> tuple[bool, ParamValue]:
 
 
 def _telling(settings: Sequence[Mapping[str, ParamValue]]) -> list[str]:
-    """The parameters that tell a learner's settings apart, without those that follow from them.
+    """The parameters that distinguish a learner's settings, without those that follow from them.
 
     Later parameters may have defaults computed from earlier ones, so these are left out first.
     """
@@ -496,7 +510,7 @@ def _telling(settings: Sequence[Mapping[str, ParamValue]]) -> list[str]:
 
 
 def varied_numbers(settings: Sequence[Mapping[str, ParamValue]]) -> list[str]:
-    """The parameters that tell a learner's settings apart and have at least two finite values."""
+    """The parameters that distinguish a learner's settings and have at least two finite values."""
     return [
         name
         for name in _telling(settings)
@@ -514,13 +528,13 @@ def best_of(settings: Sequence[Setting]) -> Setting:
     return min(settings, key=lambda one: one.rank)
 
 
-def rank(trials: Sequence[TrialRecord], metric: Metric) -> tuple[Any, ...]:
+def rank(trials: Sequence[Outcome], metric: Metric) -> tuple[Any, ...]:
     """The rank of the one setting of these trials; without any it is the last."""
     return settings_of(trials, metric)[0].rank if trials else (0,)
 
 
 def distinct_names(paths: Sequence[str]) -> list[str]:
-    """The shortest ends of these paths that tell them apart."""
+    """The shortest ends of these paths that are distinct."""
     parts = [PurePath(path).parts or (path,) for path in paths]
     for depth in range(1, max((len(part) for part in parts), default=1) + 1):
         names = [str(PurePath(*part[-depth:])) for part in parts]

@@ -1,4 +1,4 @@
-"""A trial: one learner, one setting, one order of one file; its identity, and playing it."""
+"""A trial: one learner, one setting, one order of one file; its identity, and how it is run."""
 
 from __future__ import annotations
 
@@ -6,11 +6,13 @@ import hashlib
 import json
 import time
 import traceback
-from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property, lru_cache
 from pathlib import Path
 from typing import Any
+
+from msgspec import Struct
+from msgspec.structs import replace
 
 from ahpatron_cli import __version__
 from ahpatron_cli.core import ALGORITHM, BLOCK
@@ -20,47 +22,44 @@ from ahpatron_cli.data.compact import CompactRows
 from ahpatron_cli.data.dataset import Dataset, Preparation, load
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import ExitCode, UserError, learner_fault
+from ahpatron_cli.pool import Died, run_all
 from ahpatron_cli.records import ParamValue, RunRecord, plain_params
 from ahpatron_cli.runner import Repetition, Setup, params_of, play_repeat
-from ahpatron_cli.sweep.summary import TrialData, TrialRecord
+from ahpatron_cli.sweep.summary import Outcome, TrialData
 
 BUILT_IN_SOURCE = "built-in"
 
 
-@dataclass(frozen=True)
-class Task:
-    """A trial to be played; plain values only, so that it travels to any worker."""
+class Trial(Struct, frozen=True, dict=True):
+    """A trial to be run; plain values only, so that it travels to any worker."""
 
     data: TrialData
     setup: Setup
     seed: int
     repeat: int
     params: Mapping[str, ParamValue]
-    """What `all_params` says of the setup."""
+    """All parameters of the setup, as `all_params` has them."""
     path: str
     """Where the worker finds the file; absolute."""
     preparation: Preparation
+    texts: Mapping[str, str] = {}
+    """How the grid spells parameters that depend on the data: `10^0/√T`, `auto`."""
     source: str = BUILT_IN_SOURCE
     """Where the learner's class comes from, with its version or hash."""
     metrics: bool = False
-    """Whether to measure what counts alone do not tell."""
+    """Whether to measure what the counts alone do not determine."""
     mapped: str | None = None
     """A folder of this machine in which the sweep keeps the parsed file."""
     version: str = __version__
 
     @cached_property
     def id(self) -> str:
-        """A hash of all that decides the outcome. No time, no host, no file name."""
+        """A hash of all that decides the outcome: the identity. No time, no host, no file name."""
         data = self.data
         decides = {
             "algorithm": ALGORITHM,
-            "data": [
-                data.record.sha256,
-                data.limit,
-                replace(self.preparation, scale=data.scale).learned,
-                data.positive,
-                data.shuffled,
-            ],
+            "data": [data.record.sha256, data.limit, data.scale, data.positive, data.shuffled],
+            "learned": self.preparation.learned,
             "learner": self.setup.learner,
             "params": plain_params(self.params),
             "order": [self.seed, self.repeat],
@@ -76,15 +75,15 @@ class Task:
         text = json.dumps(decides, sort_keys=True, allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()[:20]
 
-    def on_prefix(self, rounds: int) -> Task:
+    def on_prefix(self, rounds: int) -> Trial:
         """The same on the first rounds only; steps that depend on T are those of all rounds."""
         return replace(self, data=replace(self.data, prefix=rounds))
 
-    def record(self, run: RunRecord | None, error: str | None, wall: float = 0.0) -> TrialRecord:
-        """What came out, or why nothing did."""
+    def outcome(self, run: RunRecord | None, error: str | None, wall: float = 0.0) -> Outcome:
+        """The record of this trial, or the reason why there is none."""
         params = run.params if run else self.params
         who = self.setup.learner, params, self.seed, self.repeat
-        return TrialRecord(self.id, self.data, *who, run, error, wall)
+        return Outcome(self.id, self.data, *who, run, error, self.texts, wall)
 
 
 def all_params(setup: Setup) -> dict[str, ParamValue]:
@@ -92,12 +91,24 @@ def all_params(setup: Setup) -> dict[str, ParamValue]:
     return params_of(*setup.build())
 
 
-def play(task: Task) -> TrialRecord:
-    """Play a trial. Whatever goes wrong in it is its outcome; nothing is raised."""
+def play_all(trials: Sequence[Trial], jobs: int, retries: int) -> Iterator[Outcome | None]:
+    """Outcomes of trials as they end, from so many processes; None now and then."""
+    for ended in run_all(run_trial, trials, jobs, retries):
+        if ended is None:
+            yield None
+            continue
+        number, outcome = ended
+        if isinstance(outcome, Died):
+            outcome = trials[number].outcome(None, outcome.reason)
+        yield outcome
+
+
+def run_trial(trial: Trial) -> Outcome:
+    """Run a trial. Whatever goes wrong in it is its outcome; nothing is raised."""
     started = time.perf_counter()
     run, error = None, None
     try:
-        run = _play(task)
+        run = _run(trial)
     except UserError as refusal:
         place = f"{refusal.place}: " if refusal.place else ""
         error = place + refusal.problem
@@ -112,29 +123,29 @@ def play(task: Task) -> TrialRecord:
         error = f"bug in ahpatron {__version__}: {bug!r} at {place}"
         if fault is not None:
             error = f"{fault.place}: {fault.problem}"
-    return task.record(run, error, time.perf_counter() - started)
+    return trial.outcome(run, error, time.perf_counter() - started)
 
 
-def _play(task: Task) -> RunRecord:
+def _run(trial: Trial) -> RunRecord:
     other = None
-    if task.version != __version__:
-        other = f"the worker has ahpatron {__version__}, the sweep {task.version}"
-    elif learner_source(task.setup.kind) != task.source:
-        other = f"the learner {task.setup.learner} is not that of the sweep: {task.source}"
+    if trial.version != __version__:
+        other = f"the worker has ahpatron {__version__}, the sweep {trial.version}"
+    elif learner_source(trial.setup.kind) != trial.source:
+        other = f"the learner {trial.setup.learner} is not that of the sweep: {trial.source}"
     if other:
         raise UserError(other, code=ExitCode.BUG)
-    data = task.data
+    data = trial.data
     assert data.record.sha256 is not None
-    dataset = _dataset(task.path, data.record.sha256, task.preparation, task.mapped)
+    dataset = _dataset(trial.path, data.record.sha256, trial.preparation, trial.mapped)
     repetition = Repetition(
-        task.repeat + 1,
-        task.seed,
+        trial.repeat + 1,
+        trial.seed,
         data.shuffled,
-        task.metrics,
+        trial.metrics,
         costs=dict(data.costs),
         prefix=data.prefix,
     )
-    return play_repeat(dataset, task.setup, repetition, task.repeat).record
+    return play_repeat(dataset, trial.setup, repetition, trial.repeat).record
 
 
 @lru_cache(maxsize=2)  # trials come file by file
@@ -155,6 +166,11 @@ def environment() -> dict[str, Any]:
 
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
     pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
+    processor = None
+    if (cpuinfo := Path("/proc/cpuinfo")).exists():  # Linux has a name for it
+        lines = cpuinfo.read_text().splitlines()
+        names = (line.partition(":")[2].strip() for line in lines if line[:10] == "model name")
+        processor = next(names, None)
     return {
         "version": __version__,
         "algorithm": ALGORITHM,
@@ -166,15 +182,5 @@ def environment() -> dict[str, Any]:
         "blas_core": ", ".join(sorted({pool.get("architecture", "?") for pool in pools})),
         "blas_threads": max((pool["num_threads"] for pool in pools), default=1),
         "machine": platform.machine(),
-        "processor": _processor(),
+        "processor": processor,
     }
-
-
-def _processor() -> str | None:
-    """The name that Linux gives it; None if there is none."""
-    try:
-        lines = Path("/proc/cpuinfo").read_text().splitlines()
-    except OSError:
-        return None
-    names = (line.partition(":")[2].strip() for line in lines if line.startswith("model name"))
-    return next(names, None)

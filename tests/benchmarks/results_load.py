@@ -8,8 +8,9 @@ from __future__ import annotations
 import sys
 import tempfile
 import time
-from dataclasses import replace
 from pathlib import Path
+
+from msgspec.structs import replace
 
 import ahpatron_cli
 from ahpatron_cli.sweep.results_file import encode_trial

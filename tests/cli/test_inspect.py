@@ -77,9 +77,9 @@ def test_every_faulty_line_is_listed(ahpatron: Ahpatron) -> None:
     assert done.out.splitlines()[0].startswith("bad.svm: 2 rows, 3 features")
     places = [line.split(": ")[0] for line in done.out.splitlines() if line.startswith("bad.svm:")]
     assert places[1:] == ["bad.svm:2:1", "bad.svm:3:8", "bad.svm:4:6"]
-    assert "\n3 faulty lines: 1 index-order, 1 label-word, 1 value-nan\n" in done.out
+    assert "\n3 faulty lines: 1 index-order, 1 label, 1 value\n" in done.out
     ahpatron.write("many.svm", "1 1:1\n" + "x\n" * 21)
-    assert "21 label-word; the first 20 shown\n" in ahpatron("inspect", "many.svm").out
+    assert "21 label; the first 20 shown\n" in ahpatron("inspect", "many.svm").out
     document = json.loads(ahpatron("inspect", "bad.svm", "--format", "json").out)
     assert document["faults"]["count"] == 3
     assert document["next"] == []
@@ -89,7 +89,17 @@ def test_sigma_is_tried_on_all_rows_or_on_some(ahpatron: Ahpatron, rings: Path) 
     lines = rings.read_text().splitlines(keepends=True)
     for count, on in (300, "all rows in a random order"), (1500, "1,000 rows drawn at random"):
         ahpatron.write("some.svm", "".join(lines[:count]))
-        assert f"mistakes of arow on {on}\n" in ahpatron("inspect", "some.svm").out
+        assert f"mistakes of arow on {on}; majority-class" in ahpatron("inspect", "some.svm").out
+
+
+def test_imbalanced_data(ahpatron: Ahpatron) -> None:
+    rare = "".join(f"{1 if i % 30 == 0 else -1} 1:{i % 7} 2:{i * i % 11}\n" for i in range(600))
+    ahpatron.write("rare.svm", rare)
+    out = " ".join(ahpatron.succeed("inspect", "rare.svm").out.split())
+    assert "majority-class error 3." in out
+    assert "(worse than the majority class)" in out
+    assert "--metrics" in out
+    assert "--cost 1=29" in out
 
 
 def test_one_of_each_is_singular(ahpatron: Ahpatron) -> None:

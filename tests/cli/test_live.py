@@ -267,3 +267,11 @@ def test_a_checkpoint_beside_predictions(ahpatron: Ahpatron, rings: Path, where:
         text = "".join(written[:256]) + done.out
     numbers = [line.split(",")[4] for line in text.splitlines()[1:]]
     assert numbers == [str(number) for number in range(1, 801)]
+
+
+def test_scaling_of_sparse_data_is_warned_about(ahpatron: Ahpatron) -> None:
+    text = "".join(f"{1 if i % 3 else -1} {i % 50 + 1}:{i % 7 + 1}\n" for i in range(300))
+    ahpatron.write("d.svm", text)
+    scaled = ("run", "d.svm", "--scale", "standard", "--kernel")
+    assert "does not shift" in ahpatron.succeed(*scaled, "linear").err
+    assert "does not shift" not in ahpatron.succeed(*scaled, "gaussian").err

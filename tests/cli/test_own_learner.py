@@ -109,7 +109,7 @@ def test_a_configuration(own: Ahpatron, rings: Path) -> None:
         """,
     )
     done = own("sweep", "--config", "mine/sweep.toml", "--out", "r.jsonl", "--dry-run")
-    assert done.out == "8 trials: 8 settings on 1 file, 1 order; 0 done, 8 left\n", done.err
+    assert done.out.startswith("8 trials: 8 settings on 1 file, 1 order; 0 done, 8 left\n")
 
 
 FAULTS = {
@@ -349,3 +349,40 @@ def test_a_learner_for_an_earlier_version_is_refused(
     done = own(command, rings, "-l", LEARNER, *out)
     assert (done.code, done.out) == (2, "")
     assert "docs/own-learners.md" in done.err
+
+
+DEADLY = """
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from ahpatron_cli.core.learners.perceptrons import Perceptron
+
+@dataclass
+class Deadly(Perceptron):
+    name = "deadly"
+
+    def update(self, f, y, margin):
+        MARK
+        return super().update(f, y, margin)
+"""
+
+
+@pytest.mark.parametrize("once", [False, True])
+def test_a_process_that_dies_is_tried_again_and_reported(
+    ahpatron: Ahpatron, rings: Path, once: bool
+) -> None:
+    """In `run --jobs` as in a sweep."""
+    again = 'mark = Path("died"); died = mark.exists(); mark.touch(); died or os._exit(7)'
+    ahpatron.write("d.py", DEADLY.replace("MARK", again if once else "os._exit(7)"))
+    options = ("-l", "d.py:Deadly", "--repeats", 2, "--limit", 50, "-j", 2)
+    done = ahpatron.process("run", rings, *options, "--format", "json")
+    assert "Traceback" not in done.err
+    if once:
+        assert done.code == 0, done.err
+        assert [run["repeat"] for run in json.loads(done.out)["runs"]] == [0, 1]
+        return
+    assert (done.code, done.out) == (3, "")
+    assert "exit code 7" in done.err
+    swept = ahpatron.process("sweep", rings, *options, "--retries", 0, "--out", "r.jsonl")
+    assert swept.code == 3
+    assert {one["status"] for one in lines_of(ahpatron.folder / "r.jsonl")} == {"failed"}

@@ -196,12 +196,12 @@ def test_figures_of_a_run_that_is_stopped_twice_count_all_rounds(
 
 
 def worker_answers(parent: int) -> bool:
-    """Whether a process of joblib has come so far that Python's handler of SIGINT stands."""
+    """Whether a process of `-j` has come so far that Python's handler of SIGINT stands."""
     for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
         with suppress(FileNotFoundError):
             status = Path(f"/proc/{child}/status").read_text()
             caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
-            is_worker = b"popen_loky" in Path(f"/proc/{child}/cmdline").read_bytes()
+            is_worker = b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()
             if is_worker and int(caught.split()[1], 16) & 1 << (signal.SIGINT - 1):
                 return True
     return False

@@ -28,7 +28,7 @@ def test_what_is_chosen_is_said_recorded_and_typed_gives_the_same(
     done = ahpatron("run", rings, "--sigma", "auto", "--kernel", kernel, *JSON)
     run = only_run(done)
     sigma = run["params"]["sigma"]
-    said = f"note: σ = {sigma:g}, the median distance between the first 1,000 rows (--sigma auto)"
+    said = f"note: σ = {sigma:g}, the best of several widths on the first 1,000 rows (--sigma auto)"
     assert said in done.err
     typed = ahpatron("run", rings, "--sigma", sigma, "--kernel", kernel, *JSON)
     assert only_run(typed) == run

@@ -329,8 +329,8 @@ def test_wide_and_empty_rows_keep_their_place() -> None:
 
 
 def test_constants_of_the_word_trick() -> None:
-    at = np.array([len(plain._MARGIN) + 8])
+    at = np.array([len(plain.MARGIN) + 8])
     for count in range(9):
-        text = plain._MARGIN + b"98765432\n"
+        text = plain.MARGIN + b"98765432\n"
         found = plain._eight_digits(text, at, np.array([count]))
         assert found.tolist() == [float("98765432"[8 - count :] or 0)]

@@ -11,7 +11,7 @@ import pytest
 from ahpatron_cli import OnlineKernelClassifier
 from ahpatron_cli.core.rows import CsrRows, Rows, compressed
 from ahpatron_cli.data.dataset import WARM_UP, Preparation, load, stream
-from ahpatron_cli.data.geometry import median_sigma
+from ahpatron_cli.data.geometry import auto_sigma, median_sigma
 from ahpatron_cli.data.scaling import Scaler
 from ahpatron_cli.data.source import open_source
 
@@ -121,11 +121,11 @@ def test_the_estimator_chooses_the_same() -> None:
     X = example()
     y = np.where(X[:, 1] > 50, "yes", "no")
     model = OnlineKernelClassifier(sigma="auto", budget=50).fit(X, y)
-    assert model.sigma_ == median_sigma(X, "gaussian")
+    assert model.sigma_ == auto_sigma(X[:1000], np.where(y[:1000] == "yes", 1.0, -1.0), "gaussian")
     known = OnlineKernelClassifier(sigma=model.sigma_, budget=50).fit(X, y)
     np.testing.assert_array_equal(model.online_scores_, known.online_scores_)
     pieces = OnlineKernelClassifier(sigma="auto").partial_fit(X[:200], y[:200], ["no", "yes"])
-    assert pieces.sigma_ == median_sigma(X[:200], "gaussian")
+    assert pieces.sigma_ == auto_sigma(X[:200], np.where(y[:200] == "yes", 1.0, -1.0), "gaussian")
     chosen = pieces.sigma_
     assert pieces.partial_fit(1e3 * X[200:], y[200:]).sigma_ == chosen
     with pytest.raises(ValueError, match="cannot choose: all rows"):

@@ -45,15 +45,15 @@ def test_unlabelled_rows_take_the_fast_way(monkeypatch: pytest.MonkeyPatch) -> N
 @pytest.mark.parametrize(
     ("line", "kind", "column"),
     [
-        (b"1:2 1:3", "index-duplicate", 5),
-        (b" 1:2 x", "feature-no-colon", 6),
-        (b"1:abc", "value-word", 3),
+        (b"1:2 1:3", "index-order", 5),
+        (b" 1:2 x", "feature", 6),
+        (b"1:abc", "value", 3),
         (b"? 2:1 1:1", "index-order", 7),
-        (b"? 1", "feature-no-colon", 3),
-        (b"?1:2", "label-missing", 1),
-        (b"?? 1:2", "label-word", 1),
+        (b"? 1", "feature", 3),
+        (b"?1:2", "label", 1),
+        (b"?? 1:2", "label", 1),
         (b"1:2 qid:3", "qid", 5),
-        (b"1:2 3:4 5:6 7:8 ?", "feature-no-colon", 17),
+        (b"1:2 3:4 5:6 7:8 ?", "feature", 17),
         (b'{"a": 1}', "json", 1),
     ],
 )

@@ -71,7 +71,7 @@ def _foreign() -> list[Case]:
     for kind, pack in PACKERS.items():
         empty = "there are no rows: the file is empty"
         cases.append(Case(f"packed-{kind}-of-nothing", pack(b""), empty))
-        fault = "a value must be a number"
+        fault = "a value must be a finite decimal number"
         cases.append(Case(f"packed-{kind}-of-a-fault", pack(GOOD + b"1 1:x\n"), fault, ":3:5"))
     return cases
 
@@ -106,6 +106,7 @@ def _bombs() -> list[Case]:
     giant = lzma.compress(GOOD, filters=dictionary)
     limit = "a line may hold 16 MiB at most"
     nul = "this is a binary file, not LIBSVM text"
+    label, value = (f"a {what} must be a finite decimal number" for what in ("label", "value"))
     rows = _repeated(b"1 1:1\n" * 100_000, 10) + PACKERS["gzip"](b"-1 1:x\n")
     labels = _repeated(b"1\n" * 500_000, 4) + PACKERS["gzip"](b"x\n")
     blanks = _repeated(b"\n" * (1 << 20), 30) + PACKERS["gzip"](b"x\n")
@@ -115,11 +116,29 @@ def _bombs() -> list[Case]:
         Case("bomb-comment-of-1-gib", _repeated(b"#" * (1 << 20), 1024), limit, ":1:1", bomb=True),
         Case("bomb-zeros", _repeated(bytes(1 << 20), 1024), nul, ":1:1", bomb=True),
         Case("bomb-bzip2", bz2.compress(bytes(45 << 20)), nul, ":1:1", bomb=True),
-        Case("bomb-rows", rows, "a value must be a number", ":1000001:6", bomb=True),
-        Case("bomb-labels", labels, "a label must be a number", ":2000001:1", bomb=True),
-        Case("bomb-blank-lines", blanks, "a label must be a number", ":31457281:1", bomb=True),
+        Case("bomb-rows", rows, value, ":1000001:6", bomb=True),
+        Case(
+            "bomb-labels",
+            labels,
+            label,
+            ":2000001:1",
+            bomb=True,
+        ),
+        Case(
+            "bomb-blank-lines",
+            blanks,
+            label,
+            ":31457281:1",
+            bomb=True,
+        ),
         Case("bomb-faulty-at-its-end", *_faulty_at_its_end(), bomb=True),
-        Case("bomb-long-lines", _long_lines(), "a value must be a number", ":3:6", bomb=True),
+        Case(
+            "bomb-long-lines",
+            _long_lines(),
+            "a value must be a finite decimal number",
+            ":3:6",
+            bomb=True,
+        ),
     ]
 
 

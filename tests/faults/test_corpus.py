@@ -215,7 +215,7 @@ def test_a_file_that_may_not_be_read(run: Run, tmp_path: Path) -> None:
 
 STREAMS = [
     (b"", 65, "there are no rows: the file is empty", "<stdin>"),
-    (b"1 1:x\n", 65, "a value must be a number", "<stdin>:1:5"),
+    (b"1 1:x\n", 65, "a value must be a finite decimal number", "<stdin>:1:5"),
     ("1 1:1\n".encode("utf-16"), 65, "the text must be ASCII or UTF-8, not UTF-16", "<stdin>:1:1"),
     (b"1 1:1\n2 1:2\n", 65, "no rule decides which label counts as +1: 1, 2", "<stdin>:2"),
     (b"-1 1:1\n1 1:2\n2 1:3\n", 65, "a third label: 2", "<stdin>:3"),

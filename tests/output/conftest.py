@@ -24,7 +24,7 @@ def repeated() -> Report:
     """Two permutations of two learners: rates 10 and 12 percent, and 14 percent twice."""
     return make_report(
         make_run(mistakes=100, mistake_rate=0.10),
-        make_run(mistakes=121, mistake_rate=0.12, repeat=1, support_size=315),
+        make_run(mistakes=121, mistake_rate=0.121, repeat=1, support_size=315),
         make_perceptron(),
         make_perceptron(repeat=1),
     )

@@ -1,3 +1,5 @@
+"""JSON, JSON lines and CSV: exact numbers, stable names, harmless text."""
+
 import csv
 import io
 import json
@@ -5,109 +7,35 @@ import math
 
 import pytest
 
-from ahpatron_cli.output.formats import FORMATS, to_text
-from ahpatron_cli.records import Report, to_json
-from support.trials import make_report, make_run
+from ahpatron_cli import __version__
+from ahpatron_cli.output.formats import findings_to_text, to_text
+from ahpatron_cli.records import to_json
+from ahpatron_cli.sweep.summary import Criterion, Findings, find
+from support.golden import matrix
+from support.trials import make_data, make_report, make_run, make_trial, make_trials, sweep
 
-ONE_REPORT = """\
-{
-  "schema": 1,
-  "version": "0.1.0",
-  "data": {
-    "path": "a.svm",
-    "rounds": 1000,
-    "features": 18,
-    "labels": [
-      -1,
-      1
-    ],
-    "sha256": "c0ffee"
-  },
-  "runs": [
-    {
-      "learner": "ahpatron",
-      "params": {
-        "budget": 400,
-        "epsilon": 0.5
-      },
-      "seed": 0,
-      "repeat": 0,
-      "rounds": 1000,
-      "mistakes": 112,
-      "mistake_rate": 0.112,
-      "margin_updates": 50,
-      "updates": 162,
-      "halvings": 3,
-      "zeta": 0.01234,
-      "support_size": 314,
-      "norm": 1.5,
-      "near_ties": 0,
-      "seconds": 0.0512,
-      "true_positives": null,
-      "false_positives": null,
-      "true_negatives": null,
-      "false_negatives": null,
-      "baseline_mistakes": null,
-      "this_file": null,
-      "restarts": null
-    }
-  ],
-  "summary": [
-    {
-      "learner": "ahpatron",
-      "params": {
-        "budget": 400,
-        "epsilon": 0.5
-      },
-      "repeats": 1,
-      "mistake_rate_mean": 0.112,
-      "mistake_rate_sd": null,
-      "margin_updates_mean": 50.0,
-      "support_size_mean": 314.0,
-      "seconds_mean": 0.0512
-    }
-  ],
-  "load_seconds": 0.25
-}
-"""
-
-JSONL = (
-    '{"data": "a.svm", "learner": "ahpatron", "params": {"budget": 400, "epsilon": 0.5}, '
-    '"seed": 0, "repeat": 0, "rounds": 1000, "mistakes": 112, "mistake_rate": 0.112, '
-    '"margin_updates": 50, "updates": 162, "halvings": 3, "zeta": 0.01234, "support_size": 314, '
-    '"norm": 1.5, "near_ties": 0, "seconds": 0.0512, '
-    '"true_positives": null, "false_positives": null, "true_negatives": null, '
-    '"false_negatives": null, "baseline_mistakes": null, "this_file": null, '
-    '"restarts": null}\n'
-    '{"data": "a.svm", "learner": "perceptron", "params": {"sigma": 1.0}, '
-    '"seed": 0, "repeat": 0, "rounds": 1000, "mistakes": 140, "mistake_rate": 0.14, '
-    '"margin_updates": 0, "updates": 162, "halvings": null, "zeta": null, "support_size": 2325, '
-    '"norm": 1.5, "near_ties": 0, "seconds": 0.0512, '
-    '"true_positives": null, "false_positives": null, "true_negatives": null, '
-    '"false_negatives": null, "baseline_mistakes": null, "this_file": null, '
-    '"restarts": null}\n'
+SETTING = (
+    *("learner", "params", "repeats", "mistake_rate_mean", "mistake_rate_sd"),
+    *("margin_updates_mean", "support_size_mean", "seconds_mean", "varied", "metric_mean"),
+    *("metric_sd", "best_of_learner", "best_of_data", "difference"),
 )
-
-CSV = """\
-data,learner,seed,repeat,rounds,mistakes,mistake_rate,margin_updates,updates,halvings,zeta,\
-support_size,norm,near_ties,seconds,true_positives,false_positives,true_negatives,\
-false_negatives,baseline_mistakes,restarts,param_budget,param_epsilon,param_sigma
-a.svm,ahpatron,0,0,1000,112,0.112,50,162,3,0.01234,314,1.5,0,0.0512,,,,,,,400,0.5,
-a.svm,perceptron,0,0,1000,140,0.14,0,162,,,2325,1.5,0,0.0512,,,,,,,,,1.0
-"""
+DIFFERENCE = ("mean", "se", "orders", "p_value", "p_holm", "more_than_noise")
+DATA = ("limit", "scale", "positive", "shuffled")
 
 
 def rows(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
-def test_json_of_one_file_is_the_report() -> None:
-    assert to_text([make_report()], "json") == ONE_REPORT
+def csv_of(findings: Findings) -> list[dict[str, str]]:
+    return rows(findings_to_text(findings, "csv"))
 
 
-def test_json_of_several_files_is_one_array(two_learners: Report) -> None:
-    text = to_text([make_report(), two_learners], "json")
-    assert json.loads(text) == [to_json(make_report()), to_json(two_learners)]
+def test_json_of_several_files_is_one_array() -> None:
+    text = to_text([make_report(), make_report(path="b.svm")], "json")
+    assert json.loads(text) == [to_json(make_report()), to_json(make_report(path="b.svm"))]
+    lines = to_text([make_report(), make_report(path="b.svm")], "jsonl").splitlines()
+    assert [json.loads(line)["data"] for line in lines] == ["a.svm", "b.svm"]
 
 
 def test_json_keeps_every_bit_of_a_float() -> None:
@@ -115,9 +43,6 @@ def test_json_keeps_every_bit_of_a_float() -> None:
     text = to_text([make_report(make_run(norm=exact, zeta=5e-324))], "json")
     read = json.loads(text)["runs"][0]
     assert (read["norm"], read["zeta"]) == (exact, 5e-324)
-
-
-def test_json_never_holds_nan() -> None:
     with pytest.raises(ValueError, match="not JSON compliant"):
         to_text([make_report(make_run(norm=math.nan))], "json")
 
@@ -126,67 +51,93 @@ def test_json_never_holds_nan() -> None:
 def test_json_is_plain_ascii_and_reads_back(path: str) -> None:
     text = to_text([make_report(path=path)], "json")
     assert text.isascii()
-    assert "\x1b" not in text
     assert json.loads(text)["data"]["path"] == path
 
 
-def test_jsonl_is_one_line_per_run(two_learners: Report) -> None:
-    assert to_text([two_learners], "jsonl") == JSONL
-
-
-def test_jsonl_of_several_files_names_each() -> None:
-    lines = to_text([make_report(path="a.svm"), make_report(path="b.svm")], "jsonl").splitlines()
-    assert [json.loads(line)["data"] for line in lines] == ["a.svm", "b.svm"]
-
-
-def test_csv_has_the_union_of_the_parameters(two_learners: Report) -> None:
-    assert to_text([two_learners], "csv") == CSV
-
-
-def test_csv_quotes_by_rfc_4180() -> None:
-    path = 'a,"b".svm'
-    text = to_text([make_report(path=path)], "csv")
-    assert '"a,""b"".svm",ahpatron' in text
-    assert "\r" not in text
-    assert rows(text)[0]["data"] == path
-
-
-@pytest.mark.parametrize("start", ["=", "+", "-", "@"])
-def test_csv_text_is_never_a_formula(start: str) -> None:
-    text = to_text(
-        [
-            make_report(
-                make_run(start + "x", params={"selection": start + "y"}), path=start + "1+1.svm"
-            )
-        ],
-        "csv",
-    )
-    row = rows(text)[0]
-    assert row["data"] == f"'{start}1+1.svm"
-    assert row["learner"] == f"'{start}x"
-    assert row["param_selection"] == f"'{start}y"
-
-
-def test_csv_numbers_keep_their_sign() -> None:
+def test_csv_is_quoted_and_never_a_formula() -> None:
+    for path, shown in {'a,"b".svm': 'a,"b".svm', "\x1b\r\n=": r"\x1b\r\n="}.items():
+        assert rows(to_text([make_report(path=path)], "csv"))[0]["data"] == shown
+    for start in "=+-@":
+        run = make_run(start + "x", params={"selection": start + "y"})
+        row = rows(to_text([make_report(run, path=start + "1.svm")], "csv"))[0]
+        shown = row["data"], row["learner"], row["param_selection"]
+        assert shown == (f"'{start}1.svm", f"'{start}x", f"'{start}y")
     params = {"shift": -1.5, "low": -math.inf, "high": math.inf}
     row = rows(to_text([make_report(make_run(norm=-0.25, params=params))], "csv"))[0]
+    assert [row[f"param_{name}"] for name in params] == ["-1.5", "-inf", "inf"]
     assert row["norm"] == "-0.25"
-    assert row["param_shift"] == "-1.5"
-    assert (row["param_low"], row["param_high"]) == ("-inf", "inf")
 
 
-def test_csv_shows_control_characters() -> None:
-    row = rows(to_text([make_report(path="\x1b[31m\r\n\t=.svm")], "csv"))[0]
-    assert row["data"] == r"\x1b[31m\r\n\t=.svm"
+def test_the_document_of_a_sweep() -> None:
+    params = {"budget": 400, "radius": math.inf}
+    failed = make_trial("avp", None, params=params, error="no memory")
+    trials = [*make_trials("ahpatron", [0.1, 0.1 + 0.2], **params), *make_trials("avp", [0.5, 0.7])]
+    findings = find([*trials, failed], [{"version": "0.0.9"}])
+    document = json.loads(findings_to_text(findings, "json"))
+    (data,) = document.pop("datasets")
+    assert document == {
+        **{"schema": 1, "version": __version__, "metric": "mistake_rate", "tune_orders": 0},
+        **{"matrix": None, "trials": 4, "origins": [{"version": "0.0.9"}]},
+        "failed": [
+            {
+                **{"id": failed.id, "data": "a.svm", "learner": "avp", "seed": 0, "repeat": 0},
+                **{"params": {"budget": 400, "radius": "inf"}, "error": "no memory"},
+            }
+        ],
+    }
+    assert set(data["data"]) >= {"path", "rounds", "features", "labels", "sha256", *DATA}
+    first, second = data["settings"]
+    assert (set(first), set(second["difference"])) == (set(SETTING), set(DIFFERENCE))
+    assert first["metric_mean"] == findings.datasets[0].settings[0].mean
+    assert (first["difference"], second["best_of_learner"], second["best_of_data"]) == (
+        *(None, True, False),
+    )
+    assert data["best"] == [first | {"verdict": "best"}, second | {"verdict": "worse"}]
 
 
-def test_every_format_ends_with_one_newline(two_learners: Report) -> None:
-    for name in FORMATS:
-        text = to_text([two_learners, two_learners], name)
-        assert text.endswith("\n")
-        assert not text.endswith("\n\n")
+def test_lines_of_a_sweep_are_its_settings() -> None:
+    findings = find(sweep())
+    lines = [json.loads(line) for line in findings_to_text(findings, "jsonl").splitlines()]
+    (data,) = json.loads(findings_to_text(findings, "json"))["datasets"]
+    assert [{name: line[name] for name in SETTING} for line in lines] == data["settings"]
+    flat = csv_of(findings)
+    nested = {"params", "varied", "difference"}
+    names = {"data", "sha256", *DATA, *set(SETTING) - nested, "param_budget", "param_epsilon"}
+    assert set(flat[0]) == names | {f"difference_{name}" for name in DIFFERENCE}
+    assert [row["param_budget"] for row in flat] == ["400", "400", "", ""]
+    assert [float(row["metric_mean"]) for row in flat] == [line["metric_mean"] for line in lines]
+    labels = make_data(labels=(None, 2.0), positive=2.0, limit=10)
+    document = json.loads(findings_to_text(find([make_trial("avp", 0.1, data=labels)]), "json"))
+    shown = document["datasets"][0]["data"]
+    assert json.dumps([shown["labels"], shown["positive"]]) == "[[null, 2], 2]"
 
 
-def test_an_unknown_format_is_our_fault() -> None:
-    with pytest.raises(ValueError, match="no such format: yaml"):
-        to_text([make_report()], "yaml")
+def test_with_tuning_permutations_lines_are_the_best_on_the_others() -> None:
+    trials = [
+        *make_trials("avp", [0.10, 0.10, 0.30, 0.32], epsilon=0.5),  # best where it is chosen
+        *make_trials("avp", [0.20, 0.20, 0.20, 0.22], epsilon=0.6),
+        *make_trials("rbp", [0.15, 0.15, 0.25, 0.25]),
+    ]
+    tuned = find(trials, criterion=Criterion(tune_orders=2))
+    for lines in (
+        [json.loads(line) for line in findings_to_text(tuned, "jsonl").splitlines()],
+        csv_of(tuned),
+    ):
+        shown = [(row["learner"], int(row["repeats"]), float(row["metric_mean"])) for row in lines]
+        assert shown == [("avp", 2, tuned.datasets[0].best[0].mean), ("rbp", 2, 0.25)]
+    (document,) = json.loads(findings_to_text(tuned, "json"))["datasets"]
+    assert [one["best_of_data"] for one in document["settings"]] == [False, False, True]
+    assert [one["best_of_data"] for one in document["best"]] == [False, True]
+
+
+def test_the_matrix() -> None:
+    document = json.loads(findings_to_text(matrix(), "json"))["matrix"]
+    assert document["learners"] == ["ahpatron", "avp", "perceptron"]
+    assert document["mean"][2] == [pytest.approx(0.14), None, pytest.approx(0.14)]
+    assert document["verdict"][1:] == [["worse", "best", "worse"], ["worse", None, "worse"]]
+    assert document["mean_ranks"] == [pytest.approx(4 / 3), pytest.approx(5 / 3), None]
+    flat = rows(findings_to_text(matrix(), "csv", only_matrix=True))
+    assert [row["learner"] for row in flat] == document["learners"]
+    assert (flat[2]["a"], flat[2]["b"], flat[2]["b verdict"]) == ("0.14", "", "")
+    lines = findings_to_text(matrix(), "jsonl", only_matrix=True).splitlines()
+    assert [json.loads(line)["a"] for line in lines] == [row[0] for row in document["mean"]]

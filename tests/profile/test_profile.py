@@ -291,7 +291,7 @@ def test_values_that_are_not_stored_count_as_zeros() -> None:
 def test_faults_are_counted_by_kind_and_the_first_are_kept() -> None:
     text = b"1 1:1\nx 1:1\n-1 1:1\ny\n1 2:1 1:1\n"
     faults = profile(text).faults
-    assert (faults.count, faults.kinds) == (3, {"label-word": 2, "index-order": 1})
+    assert (faults.count, faults.kinds) == (3, {"label": 2, "index-order": 1})
     assert [(one.line, one.column) for one in faults.first] == [(2, 1), (4, 1), (5, 7)]
     assert not faults.stopped
     assert profile(b"<html>\n1 1:1\n").faults.stopped

@@ -9,7 +9,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,10 +18,8 @@ from unittest.mock import patch
 
 import pytest
 
-from ahpatron_cli.cli import sweep_session
 from ahpatron_cli.cli.app import main
 from ahpatron_cli.sweep import trial
-from ahpatron_cli.sweep.summary import TrialRecord
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, "-m", "ahpatron_cli"]
@@ -57,7 +55,7 @@ class Ahpatron:
             patch.object(sys, "argv", words),
             patch.object(sys, "stdin", source),
             patch.dict(os.environ, surroundings),
-            patch.object(sweep_session, "play_locally", _play_here),
+            patch.object(trial, "run_all", _run_here),
             redirect_stdout(out),
             redirect_stderr(err),
             chdir(self.folder),
@@ -107,9 +105,11 @@ class Ahpatron:
         return {path.name for path in self.folder.iterdir()}
 
 
-def _play_here(tasks: Sequence[trial.Task], jobs: int, retries: int) -> Iterator[TrialRecord]:
+def _run_here(
+    function: Callable[[Any], Any], tasks: Sequence[Any], jobs: int, retries: int
+) -> Iterator[tuple[int, Any]]:
     assert jobs == 1, "for several processes use Ahpatron.process"
-    return map(trial.play, tasks)
+    return enumerate(map(function, tasks))
 
 
 def _exit_code_of_main() -> int:

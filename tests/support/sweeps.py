@@ -2,11 +2,11 @@
 
 import math
 import random
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ahpatron_cli.records import DataRecord, ParamValue
-from ahpatron_cli.sweep.summary import Findings, TrialData, TrialRecord, find
+from ahpatron_cli.sweep.summary import Findings, Outcome, TrialData, find
 from support.trials import make_run
 
 BUDGETS = (50, 100, 200, 400, 800)
@@ -29,8 +29,9 @@ def trial(
     rate: float = 0.1,
     seconds: float = 0.5,
     error: str | None = None,
+    texts: Mapping[str, str] | None = None,
     **data: Any,
-) -> TrialRecord:
+) -> Outcome:
     """One trial of 30,000 rounds; with `error` a failed one."""
     params = {"kernel": "gaussian", "sigma": 1.0} | (params or {})
     rounds = 30_000
@@ -47,7 +48,7 @@ def trial(
         seconds=seconds,
     )
     record = DataRecord(path, rounds, 123, (-1.0, 1.0), path.encode().hex())
-    return TrialRecord(
+    return Outcome(
         f"{path} {learner} {params} {repeat}",
         TrialData(record, **data),
         learner,
@@ -56,6 +57,7 @@ def trial(
         repeat=repeat,
         run=None if error else run,
         error=error,
+        texts=texts or {},
     )
 
 
@@ -66,7 +68,7 @@ def sweep(
     *,
     paths: Sequence[str] = ("a9a.svm",),
     repeats: int = 3,
-    failed: Sequence[TrialRecord] = (),
+    failed: Sequence[Outcome] = (),
 ) -> Findings:
     """Larger budgets are better and slower; radius follows from the budget, as for ahpatron."""
     rng = random.Random(7)

@@ -1,11 +1,12 @@
 """Runs and trials with round numbers, for the tests of what is stored, found and shown."""
 
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Any
 
+from msgspec.structs import replace
+
 from ahpatron_cli.records import DataRecord, ParamValue, Report, RunRecord
-from ahpatron_cli.sweep.summary import TrialData, TrialRecord
+from ahpatron_cli.sweep.summary import Outcome, TrialData
 
 
 def make_run(learner: str = "ahpatron", **changes: Any) -> RunRecord:
@@ -39,7 +40,7 @@ def make_perceptron(**changes: Any) -> RunRecord:
         "mistake_rate": 0.14,
         "margin_updates": 0,
     }
-    return make_run("perceptron", **(fields | changes))
+    return make_run(**({"learner": "perceptron"} | fields | changes))
 
 
 def make_report(
@@ -63,7 +64,7 @@ def make_trial(
     data: TrialData | None = None,
     error: str | None = None,
     **changes: Any,
-) -> TrialRecord:
+) -> Outcome:
     """One trial; it failed if it has no rate."""
     params, data = params or {}, data or make_data()
     run = None
@@ -72,7 +73,7 @@ def make_trial(
         rates = {"mistakes": round(1000 * rate), "mistake_rate": rate}
         run = make_run(learner, **(own | rates | changes))
     identity = f"{data.identity} {learner} {sorted(params.items())} {repeat}"
-    return TrialRecord(identity, data, learner, params, 0, repeat, run, error)
+    return Outcome(identity, data, learner, params, 0, repeat, run, error)
 
 
 def make_trials(
@@ -80,7 +81,7 @@ def make_trials(
     rates: Sequence[float],
     data: TrialData | None = None,
     **params: ParamValue,
-) -> list[TrialRecord]:
+) -> list[Outcome]:
     """One setting over several orders."""
     return [
         make_trial(learner, rate, repeat, params=params, data=data)
@@ -90,7 +91,7 @@ def make_trials(
 
 def stored_trial(
     number: int = 0, *, error: str | None = None, path: str = "a.svm", **params: ParamValue
-) -> TrialRecord:
+) -> Outcome:
     """One as a results file may hold it: labels, numbers and nulls of all kinds."""
     every: dict[str, ParamValue] = {"kernel": "gaussian", "sigma": 1.0, "budget": 400, **params}
     data = TrialData(DataRecord(path, 1000, 3, (None, 2.5), "ab" * 32), 1000, "unit", 2.5, True)
@@ -102,7 +103,7 @@ def stored_trial(
     )
 
 
-def sweep(data: TrialData | None = None, repeats: int = 3) -> list[TrialRecord]:
+def sweep(data: TrialData | None = None, repeats: int = 3) -> list[Outcome]:
     """Two settings of one learner, and two learners with one each."""
     return [
         *make_trials("ahpatron", [0.09, 0.10, 0.11][:repeats], data, budget=400, epsilon=0.5),

@@ -70,7 +70,8 @@ def test_files_of_the_command_line_keep_the_choices_for_their_names(tmp_path: Pa
     assert (ours.path, len(ours.layer)) == ("else/a.svm", 1)
     assert (packed.path, len(packed.layer)) == ("a.svm.gz", 1)
     assert (other.path, len(other.layer)) == ("b.svm", 0)
-    assert remarks == ["--config has no settings for b.svm: it is played without any"]
+    (remark,) = remarks
+    assert "b.svm" in remark
     assert found.choose_files([]) == (found.files, [])
 
 
@@ -91,46 +92,44 @@ def test_an_absolute_path_stays(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("text", "said", "hint"),
+    ("text", "named", "hint"),
     [
-        ("repeat = 3", "unknown key 'repeat'", "did you mean repeats?"),
-        ("zzz = 3", "unknown key 'zzz'", "one of"),
-        ('learners = ["ahpatrn"]', "unknown learner 'ahpatrn'", "did you mean ahpatron?"),
-        ('learners = "ahpatron"', "learners must be a list", None),
-        ("[learner.ahpatrn]\nepsilon = 1", "unknown learner 'ahpatrn'", "did you mean ahpatron?"),
-        ("[learner]\nahpatron = 1", "learner.ahpatron must be a table", None),
-        ("grid = 1", "grid and learner must be tables", None),
-        ('kernel = "gausian"', "unknown kernel 'gausian'", "did you mean gaussian?"),
-        ('scale = "minmx"', "unknown scale 'minmx'", "did you mean minmax?"),
-        ("repeats = 0", "repeats must be a whole number >= 1, got 0", None),
-        ("repeats = 1.5", "repeats must be a whole number", None),
-        ("repeats = true", "repeats must be a whole number", None),
-        ("shuffle = 1", "shuffle must be true or false", None),
-        ("seed = -1", "seed must be a whole number >= 0, got -1", None),
-        ("positive = nan", "positive must be a number, got nan", None),
-        ('positive = "a"', "positive must be a number", None),
-        ('data = "a.svm"', "data must be a list", None),
-        ("data = [3]", "needs a path", None),
-        ("[[data]]\ngrid = {}", "needs a path", None),
-        ('[[data]]\npath = "a"\ngird = {}', "unknown key of [[data]] 'gird'", "mean grid?"),
-        ("[grid]\nbudget = []", "grid.budget has no values", None),
-        ("[grid]\nbudget = true", "grid.budget must be numbers or words", None),
-        ("[grid]\nbudget = [[1]]", "grid.budget must be numbers or words", None),
-        ("[grid", "this is not TOML", None),
-        ("a = \x00", "this is not TOML", None),
+        ("repeat = 3", "'repeat'", "did you mean repeats?"),
+        ("zzz = 3", "'zzz'", "one of"),
+        ('learners = ["ahpatrn"]', "'ahpatrn'", "did you mean ahpatron?"),
+        ('learners = "ahpatron"', "learners", None),
+        ("[learner.ahpatrn]\nepsilon = 1", "'ahpatrn'", "did you mean ahpatron?"),
+        ("[learner]\nahpatron = 1", "learner", None),
+        ("grid = 1", "grid", None),
+        ('kernel = "gausian"', "'gausian'", "did you mean gaussian?"),
+        ('scale = "minmx"', "'minmx'", "did you mean minmax?"),
+        ("repeats = 0", "repeats", None),
+        ("repeats = 1.5", "repeats", None),
+        ("repeats = true", "repeats", None),
+        ("shuffle = 1", "shuffle", None),
+        ("seed = -1", "seed", None),
+        ("positive = nan", "positive", None),
+        ('positive = "a"', "positive", None),
+        ('data = "a.svm"', "data", None),
+        ("data = [3]", "data[0]", None),
+        ("[[data]]\ngrid = {}", "path", None),
+        ('[[data]]\npath = "a"\ngird = {}', "'gird'", "mean grid?"),
+        ("[grid]\nbudget = []", "grid.budget", None),
+        ("[grid]\nbudget = true", "grid.budget", None),
+        ("[learner.ahpatron]\nbudget = [[1]]", "learner.ahpatron.budget", None),
+        ("[grid", "not TOML", None),
+        ("a = \x00", "not TOML", None),
     ],
 )
-def test_refused(tmp_path: Path, text: str, said: str, hint: str | None) -> None:
+def test_refused(tmp_path: Path, text: str, named: str, hint: str | None) -> None:
     with pytest.raises(UserError) as refusal:
         config(tmp_path, text)
     error = refusal.value
-    assert said in error.problem
+    assert named in error.problem
     assert error.code == ExitCode.USAGE
     assert error.place is not None
     assert error.place.path.endswith("sweep.toml")
-    if hint:
-        assert error.hint is not None
-        assert hint in error.hint
+    assert (hint or "") in (error.hint or "")
 
 
 def test_a_file_that_is_not_text(tmp_path: Path) -> None:

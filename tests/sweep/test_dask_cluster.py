@@ -4,29 +4,30 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, cast
 
 import pytest
+from msgspec.structs import replace
 
 from ahpatron_cli.errors import ExitCode, UserError
 from ahpatron_cli.sweep import dask_cluster
-from ahpatron_cli.sweep.summary import TrialRecord
-from ahpatron_cli.sweep.trial import Task
+from ahpatron_cli.sweep.summary import Outcome
+from ahpatron_cli.sweep.trial import Trial
 from support.trials import make_trial
 
 ADDRESS = "tcp://host:8786"
 
 
 class Future:
-    def __init__(self, key: str, tasks: Sequence[Task], seconds: float, fatal: set[str]) -> None:
+    def __init__(self, key: str, tasks: Sequence[Trial], seconds: float, fatal: set[str]) -> None:
         self.key = key
         self.tasks = tasks
         self.status = "error" if fatal & {task.id for task in tasks} else "finished"
         self._seconds = seconds
 
-    def result(self) -> list[TrialRecord]:
-        return [task.record(None, "not played", self._seconds) for task in self.tasks]
+    def result(self) -> list[Outcome]:
+        return [task.outcome(None, "not played", self._seconds) for task in self.tasks]
 
     def exception(self) -> Exception:
         return RuntimeError("killed")
@@ -49,7 +50,7 @@ class Client:
     def nthreads(self) -> dict[str, int]:
         return {"worker": self.threads} if self.threads else {}
 
-    def submit(self, play: object, tasks: Sequence[Task], *, key: str, **_: object) -> Future:
+    def submit(self, play: object, tasks: Sequence[Trial], *, key: str, **_: object) -> Future:
         self.bundles.append(len(tasks))
         return Future(key, tasks, self.seconds, self.fatal)
 
@@ -58,13 +59,13 @@ class Client:
 class Unplayable:
     id: str
 
-    def record(self, run: None, error: str, wall_seconds: float = 0.0) -> TrialRecord:
+    def outcome(self, run: None, error: str, wall_seconds: float = 0.0) -> Outcome:
         return replace(make_trial("a", None, error=error), id=self.id, wall_seconds=wall_seconds)
 
 
-def tasks(count: int) -> list[Task]:
+def tasks(count: int) -> list[Trial]:
     """No trials: nothing is played."""
-    return [cast("Task", Unplayable(f"{number}")) for number in range(count)]
+    return [cast("Trial", Unplayable(f"{number}")) for number in range(count)]
 
 
 def played(client: Any, count: int) -> tuple[list[str], int]:

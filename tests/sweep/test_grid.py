@@ -25,7 +25,7 @@ def choices(flag: str, words: list[str], learners: list[str]) -> list[Choice]:
 
 def values(name: str, text: str, learner: str = "ahpatron", rounds: int = 10_000) -> list[object]:
     layer = [Choice(None, name, (text,), f"-g {name}")]
-    return [setup.learner_params[name] for setup in expand(learner, "gaussian", [layer], rounds)]
+    return [setup.learner_params[name] for setup, _ in expand(learner, "gaussian", [layer], rounds)]
 
 
 @pytest.mark.parametrize(
@@ -50,6 +50,15 @@ def values(name: str, text: str, learner: str = "ahpatron", rounds: int = 10_000
 )
 def test_forms(name: str, text: str, wanted: list[object]) -> None:
     assert values(name, text) == wanted
+
+
+def test_values_that_depend_on_the_data_keep_the_text_of_the_grid() -> None:
+    words = ["step=10^[-1:0]/sqrt(T),2/T,0.2236", "sigma=auto,2"]
+    found = list(expand("nogd", "gaussian", [choices("-g", words, ["nogd"])], 2000))
+    texts = [(one.get("step"), one.get("sigma")) for _, one in found]
+    steps = ["10^-1/√T", "10^0/√T", "2/T", None]
+    assert texts == [(step, sigma) for step in steps for sigma in ("auto", None)]
+    assert found[-1][0].learner_params["step"] == 0.2236  # 10/√T, up to its digits
 
 
 @pytest.mark.parametrize("rounds", [100, 12_345])
@@ -95,7 +104,7 @@ def test_refused(name: str, text: str, said: str) -> None:
 
 def test_every_combination_of_learner_and_kernel() -> None:
     layer = choices("-g", ["budget=20,40", "sigma=1,2", "epsilon=0.5,0.6"], ["ahpatron"])
-    setups = list(expand("ahpatron", "gaussian", [layer], 100))
+    setups = [setup for setup, _ in expand("ahpatron", "gaussian", [layer], 100)]
     assert len(setups) == 8
     assert {setup.kernel_params["sigma"] for setup in setups} == {1.0, 2.0}
     assert len(list(expand("perceptron", "gaussian", [layer], 100))) == 2  # only σ concerns it
@@ -106,7 +115,7 @@ def test_later_layers_win_and_a_learner_goes_before_all() -> None:
     high = [Choice(None, "budget", ("40",), "")]
 
     def budget(learner: str, *layers: list[Choice]) -> object:
-        (setup,) = expand(learner, "gaussian", layers, 100)
+        ((setup, _),) = expand(learner, "gaussian", layers, 100)
         return setup.learner_params["budget"]
 
     assert budget("ahpatron", low) == 20
@@ -126,8 +135,18 @@ def test_names_that_nothing_has() -> None:
 def test_a_misspelt_name_in_a_configuration_says_where() -> None:
     layer = [Choice(None, "epsilo", ("1",), "sweep.toml: grid.epsilo")]
     with pytest.raises(UserError, match=r"sweep\.toml: grid\.epsilo: no learner") as refusal:
-        check_names(layer, list(REGISTRY), "gaussian", every=True)
+        check_names(layer, list(REGISTRY), "gaussian")
     assert refusal.value.hint == "did you mean epsilon?"
+
+
+def test_a_learner_with_a_kernel_of_its_own_is_not_multiplied(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(REGISTRY["rbp"], "own_kernel", True, raising=False)
+    layer = choices("-g", ["sigma=1,2", "budget=4,6"], ["rbp", "ahpatron"])
+    assert size_of("rbp", "gaussian", [layer]) == 2
+    assert [setup.kernel_params for setup, _ in expand("rbp", "gaussian", [layer], 9)] == [{}, {}]
+    assert size_of("ahpatron", "gaussian", [layer]) == 4
 
 
 @pytest.mark.parametrize("learner", ["ahpatron", "perceptron", "nogd"])
@@ -178,7 +197,7 @@ def test_run_plays_a_grid_of_one_value_each() -> None:
 @pytest.mark.parametrize(
     ("word", "said"),
     [
-        ("budget=20,40", "ahpatron is given 2 settings, and `run` plays one"),
+        ("budget=20,40", "ahpatron is given 2 settings"),
         ("budget=20:40:10", "ahpatron is given 3 settings"),
         ("step=1/sqrt(T)", "-p step: 1/sqrt(T) depends on T"),
         ("budget", "-p takes NAME=VALUE"),

@@ -8,24 +8,23 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from ahpatron_cli.core import Kernel, Learner
 from ahpatron_cli.data.dataset import Preparation, content_hash, load
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.records import DataRecord
 from ahpatron_cli.runner import Setup
-from ahpatron_cli.sweep.local import play_locally
-from ahpatron_cli.sweep.summary import TrialData, TrialRecord
-from ahpatron_cli.sweep.trial import Task, all_params, environment, play
+from ahpatron_cli.sweep.summary import Outcome, TrialData
+from ahpatron_cli.sweep.trial import Trial, all_params, environment, play_all, run_trial
 
 RINGS = Path(__file__).resolve().parents[2] / "sample_data" / "rings.svm"
 
 
-def tasks(count: int, learner: str = "ahpatron", **params: float) -> list[Task]:
+def tasks(count: int, learner: str = "ahpatron", **params: float) -> list[Trial]:
     sha256 = content_hash(str(RINGS))
     assert sha256 is not None
     with open_source(str(RINGS)) as source:
@@ -35,30 +34,30 @@ def tasks(count: int, learner: str = "ahpatron", **params: float) -> list[Task]:
     for repeat in range(count):
         setup = Setup(learner, params, "gaussian", {"sigma": 0.1})
         what = TrialData(record), setup, 0, repeat, all_params(setup)
-        made.append(Task(*what, str(RINGS), Preparation()))
+        made.append(Trial(*what, str(RINGS), Preparation()))
     return made
 
 
-def outcomes(found: Iterator[TrialRecord | None]) -> dict[str, TrialRecord]:
+def outcomes(found: Iterator[Outcome | None]) -> dict[str, Outcome]:
     return {one.id: one for one in found if one is not None}
 
 
-def essence(found: dict[str, TrialRecord]) -> dict[str, object]:
+def essence(found: dict[str, Outcome]) -> dict[str, object]:
     return {key: one.run and replace(one.run, seconds=0.0) for key, one in found.items()}
 
 
 def test_any_number_of_processes_gives_the_same() -> None:
     chosen = tasks(5)
-    here = {task.id: play(task) for task in chosen}
+    here = {task.id: run_trial(task) for task in chosen}
     assert all(one.run is not None for one in here.values())
     for jobs in (1, 3):
-        assert essence(outcomes(play_locally(chosen, jobs, 0))) == essence(here)
+        assert essence(outcomes(play_all(chosen, jobs, 0))) == essence(here)
 
 
 def test_ctrl_c_does_not_reach_the_first_process_either() -> None:
     """In a fresh process: what multiprocessing starts beside the first one lifts the mask."""
     script = (
-        "from pathlib import Path; from ahpatron_cli.sweep.local import _Worker; one = _Worker();"
+        "from pathlib import Path; from ahpatron_cli.pool import _Process; one = _Process(int);"
         "print(Path(f'/proc/{one._process.pid}/status').read_text()); one.end()"
     )
     done = subprocess.run(
@@ -88,7 +87,7 @@ def test_the_identity_of_a_trial() -> None:
 
 def test_a_trial_that_cannot_be_played_says_why() -> None:
     (task,) = tasks(1, "projectron", max_support=3)
-    found = play(task)
+    found = run_trial(task)
     assert found.run is None
     assert found.error is not None
     assert "max_support" in found.error
@@ -97,14 +96,14 @@ def test_a_trial_that_cannot_be_played_says_why() -> None:
 def test_a_worker_that_does_not_see_the_file_says_so() -> None:
     (task,) = tasks(1)
     elsewhere = Preparation(limit=77)  # which no other test has read
-    found = play(replace(task, path="/nowhere/rings.svm", preparation=elsewhere))
+    found = run_trial(replace(task, path="/nowhere/rings.svm", preparation=elsewhere))
     assert found.run is None
     assert "/nowhere/rings.svm" in (found.error or "")
 
 
 def test_a_worker_of_another_version_refuses() -> None:
     (task,) = tasks(1)
-    found = play(replace(task, version="0.0.1"))
+    found = run_trial(replace(task, version="0.0.1"))
     assert found.error is not None
     assert "0.0.1" in found.error
 
@@ -112,7 +111,7 @@ def test_a_worker_of_another_version_refuses() -> None:
 def test_a_bug_in_one_trial_is_its_outcome() -> None:
     (task,) = tasks(1)
     broken = replace(task, setup=Setup("nobody", {}, "gaussian", {}))
-    found = play(broken)
+    found = run_trial(broken)
     assert found.error is not None
     assert "bug in ahpatron" in found.error
     assert "KeyError" in found.error
@@ -156,7 +155,7 @@ def test_a_trial_that_kills_its_process_fails_alone(
     chosen = tasks(4)
     deadly = kind("ahpatron", {}, "gaussian", {})
     chosen[1] = replace(chosen[1], setup=deadly)
-    found = outcomes(play_locally(chosen, 2, retries))
+    found = outcomes(play_all(chosen, 2, retries))
     assert len(found) == 4
     assert said in (found[chosen[1].id].error or "")
     assert all(found[chosen[number].id].run is not None for number in (0, 2, 3))
@@ -167,12 +166,12 @@ def test_a_trial_whose_process_died_is_played_again(tmp_path: Path) -> None:
     mark = {"mark": str(tmp_path / "mark")}
     once = DeadlyOnce("ahpatron", {}, "gaussian", mark)
     chosen[0] = replace(chosen[0], setup=once)
-    found = outcomes(play_locally(chosen, 2, retries=1))
+    found = outcomes(play_all(chosen, 2, retries=1))
     assert all(one.run is not None for one in found.values())
 
 
 def test_stopping_early_leaves_no_process() -> None:
-    running = play_locally(tasks(50), 2, 0)
+    running = play_all(tasks(50), 2, 0)
     while next(running) is None:
         pass
     own = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")

@@ -6,10 +6,10 @@ import hashlib
 import json
 import math
 import random
-from dataclasses import replace
 from itertools import product
 
 import pytest
+from msgspec.structs import replace
 
 from ahpatron_cli.sweep.results_file import (
     OPENING,
@@ -23,7 +23,7 @@ from support.trials import stored_trial as trial
 
 def test_a_trial_is_read_back() -> None:
     plain = trial(3)
-    auto = replace(plain, data=replace(plain.data, auto_sigma=0.4375))
+    auto = replace(plain, texts={"sigma": "auto", "step": "10^0/√T"})
     for one in (plain, auto, trial(4, radius=math.inf), trial(5, error="no\nmemory \x1b[0m")):
         line = encode_trial(one)
         assert line.endswith(b"}\n")

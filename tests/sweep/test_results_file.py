@@ -16,9 +16,11 @@ from ahpatron_cli.sweep import results_file as store
 from ahpatron_cli.sweep.results_file import (
     OPENING,
     ResultsFile,
+    looks_like_json,
     parse_results,
     read_results,
 )
+from ahpatron_cli.sweep.summary import find
 from support.trials import stored_trial as trial
 
 FACTS = {"version": "1", "command": "ahpatron sweep"}
@@ -258,3 +260,57 @@ def test_a_fault_at_the_nth_call_loses_only_the_line_it_hit(
         path.unlink()
     assert faults > 30
     assert path.read_bytes() == content
+
+
+def test_a_line_is_on_the_disk_before_its_trial_counts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    calls: list[str] = []
+    pwrite, fsync = os.pwrite, os.fsync
+    with ResultsFile(str(tmp_path / "r.jsonl"), FACTS) as results:
+        monkeypatch.setattr(os, "pwrite", lambda *args: calls.append("write") or pwrite(*args))
+        monkeypatch.setattr(os, "fsync", lambda *args: calls.append("sync") or fsync(*args))
+        for number in range(3):
+            results.add(trial(number))
+            assert len(results.contents.trials) == number + 1
+    assert calls == ["write", "sync"] * 3
+
+
+@pytest.mark.parametrize("before", [b"\n", b"\r\n", b"\xef\xbb\xbf", b"\xef\xbb\xbf\n \n"])
+def test_a_blank_line_or_a_byte_order_mark_comes_first(tmp_path: Path, before: bytes) -> None:
+    path = tmp_path / "r.jsonl"
+    content = before + filled(path)
+    path.write_bytes(content)
+    assert looks_like_json(str(path))
+    with ResultsFile(str(path), FACTS) as results:
+        assert (len(results.contents.trials), results.contents.damaged) == (3, [])
+        results.add(trial(3))
+    assert path.read_bytes().startswith(content)
+    assert len(read_results(str(path)).trials) == 4
+
+
+OLD = Path(__file__).with_name("results-0.2.0.jsonl")
+
+
+def test_results_of_0_2_0_are_read() -> None:
+    contents = read_results(str(OLD))
+    assert [header["version"] for header in contents.headers] == ["0.2.0"]
+    assert (len(contents.trials), contents.damaged, contents.torn) == (16, [], 0)
+    (data,) = find(list(contents.trials.values()), contents.headers).datasets
+    assert [(one.learner, one.label, one.mean) for one in data.settings[:3]] == [
+        ("projectron", "sigma=0.5", 0.3725),
+        ("projectron", "sigma=auto (0.919)", 0.4225),
+        ("nogd", "sigma=0.5, step=0.0707", 0.3525),
+    ]
+    assert (data.winner.learner, data.winner.mean) == ("nogd", 0.32)
+
+
+def test_results_of_0_2_0_are_not_continued(tmp_path: Path) -> None:
+    path = tmp_path / "old.jsonl"
+    path.write_bytes(OLD.read_bytes())
+    (tmp_path / "old-2.jsonl").touch()
+    with pytest.raises(UserError, match=r"0\.2\.0") as refusal:
+        ResultsFile(str(path), {**FACTS, "algorithm": 7})
+    assert refusal.value.code == ExitCode.CANNOT_CREATE
+    assert f"--out {tmp_path / 'old-3.jsonl'}" in (refusal.value.hint or "")
+    assert path.read_bytes() == OLD.read_bytes()

@@ -3,54 +3,54 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 
 import pytest
+from msgspec.structs import replace
 
 from ahpatron_cli.data.dataset import Preparation
 from ahpatron_cli.records import DataRecord
 from ahpatron_cli.runner import Setup
-from ahpatron_cli.sweep.plan import Search, rungs, spared
-from ahpatron_cli.sweep.summary import Criterion, TrialData, TrialRecord, find
-from ahpatron_cli.sweep.trial import Task
+from ahpatron_cli.sweep.search import Search, rungs, spared
+from ahpatron_cli.sweep.summary import Criterion, Outcome, TrialData, find
+from ahpatron_cli.sweep.trial import Trial
 from support.trials import make_trial
 
 ROUNDS = 9000
 DATA = TrialData(DataRecord("a.svm", ROUNDS, 2, (-1.0, 1.0), "c0ffee"))
 
 
-def grid(settings: int, orders: int = 2) -> list[Task]:
+def grid(settings: int, orders: int = 2) -> list[Trial]:
     tasks = []
     for repeat in range(orders):
         for number in range(1, settings + 1):
             params = {"kernel": "gaussian", "epsilon": number / (settings + 1)}
             setup = Setup("avp", {}, "gaussian", {})
-            tasks.append(Task(DATA, setup, 0, repeat, params, "/a.svm", Preparation()))
+            tasks.append(Trial(DATA, setup, 0, repeat, params, "/a.svm", Preparation()))
     return tasks
 
 
 def play(
-    search: Search, rate: Callable[[Task], float | None], stop: int | None = None
-) -> tuple[dict[str, TrialRecord], list[Task]]:
+    search: Search, rate: Callable[[Trial], float | None], stop: int | None = None
+) -> tuple[dict[str, Outcome], list[Trial]]:
     """Play what is needed until nothing is left, or `stop` trials; results, and trials in order."""
-    known: dict[str, TrialRecord] = {}
-    played: list[Task] = []
+    known: dict[str, Outcome] = {}
+    played: list[Trial] = []
     while left := [task for task in search.needed(known) if task.id not in known]:
         for task in left:
             if len(played) == stop:
                 return known, played
             known_as = {"params": task.params, "data": task.data}
             made = make_trial("avp", rate(task), task.repeat, **known_as)
-            known[task.id] = task.record(made.run, made.error)
+            known[task.id] = task.outcome(made.run, made.error)
             played.append(task)
     return known, played
 
 
-def epsilon(task: Task) -> float:
+def epsilon(task: Trial) -> float:
     return float(task.params["epsilon"])
 
 
-def rate_of(task: Task) -> float:
+def rate_of(task: Trial) -> float:
     """Best near 0.7, more clearly so after more rounds."""
     rounds = task.data.prefix or ROUNDS
     return 0.1 + (epsilon(task) - 0.7) ** 2 * rounds / ROUNDS + 0.001 * task.repeat

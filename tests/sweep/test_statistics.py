@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from fractions import Fraction
 
 import pytest
 from scipy.stats import friedmanchisquare, wilcoxon
@@ -77,7 +78,7 @@ def test_few_learners_or_data_sets_get_ranks_only(learners: int, datasets: int) 
     assert (found.friedman, found.critical_difference, found.pairs) == (None, None, ())
 
 
-def test_equal_learners_are_not_told_apart() -> None:
+def test_equal_learners_are_not_distinguished() -> None:
     found = over_datasets({name: [0.1, 0.2, 0.3] for name in "abc"})
     assert (found.friedman, found.p_value) == (0.0, 1.0)
     assert {pair.p_value for pair in found.pairs} == {1.0}
@@ -96,3 +97,19 @@ def test_equal_learners_are_not_told_apart() -> None:
 )
 def test_holm_worked_out_by_hand(p_values: list[float], corrected: list[float]) -> None:
     assert holm(p_values) == pytest.approx(corrected)
+
+
+def test_gaps_that_are_equal_as_fractions_tie() -> None:
+    """0.3 - 0.2 and 0.2 - 0.1 differ as floats, so the floats would have other ranks."""
+    tenths = {"a": [3, 2, 5, 9, 4], "b": [2, 1, 7, 1, 3], "c": [1, 2, 3, 4, 5]}
+    exact = {name: [Fraction(value, 10) for value in row] for name, row in tenths.items()}
+    pairs = over_datasets(exact).pairs
+    whole = over_datasets(tenths).pairs
+    assert [pair.p_value for pair in pairs] == [pair.p_value for pair in whole]
+
+
+def test_without_a_difference_of_ranks_there_are_no_groups() -> None:
+    found = over_datasets({"a": [1, 2, 3, 4], "b": [2, 3, 1, 4], "c": [3, 1, 2, 4]})
+    assert not found.rejected
+    assert found.groups == []
+    assert over_datasets({"a": [1] * 8, "b": [2] * 8, "c": [3] * 8}).rejected

@@ -136,7 +136,8 @@ def test_a_setting_with_fewer_orders_is_not_the_best() -> None:
         ),
         ([{"budget": 8, "radius": 2.5}, {"budget": 9, "radius": 2.7}], "budget=8"),  # it follows
         ([{"radius": math.inf}, {"radius": "keep"}], "radius=inf"),
-        ([{"step": 0.0031622776601683794}, {"step": 0.01}], "step=10^-1/√T"),  # T = 1,000
+        ([{"step": 0.0031622776601683794}, {"step": 0.01}], "step=0.00316"),  # no guess
+        ([{"step": 0.2236}, {"step": 0.01}, {"step": 1.0}], "step=0.01"),
         ([{"step": 0.50001}, {"step": 0.50002}], "step=0.50001"),  # three digits are not enough
         ([{"rescale": "keep"}, {"rescale": 0.5}], "rescale=0.5"),
         ([{"epsilon": 0.7}, {"epsilon": 0.5}], "epsilon=0.5"),
@@ -148,20 +149,22 @@ def test_the_label_is_what_varies(params: Sequence[Mapping[str, Any]], label: st
     assert findings.settings[0].label == label
 
 
-def test_labels_tell_where_a_value_comes_from() -> None:
+def test_values_are_shown_as_they_were_written() -> None:
     """Steps that follow from T, and the σ that was left to the data."""
     step = 10 / math.sqrt(30_000)
     findings = sweeps.find(
         [
-            sweeps.trial("nogd", {"step": step, "sigma": 0.4375}, auto_sigma=0.4375),
-            sweeps.trial("nogd", {"step": step, "sigma": 2.0}, auto_sigma=0.4375),
-            sweeps.trial("nogd", {"step": 0.01, "sigma": 2.0}, auto_sigma=0.4375),
+            sweeps.trial(
+                "nogd", {"step": step, "sigma": 0.4375}, texts={"step": "10^1/√T", "sigma": "auto"}
+            ),
+            sweeps.trial("nogd", {"step": step, "sigma": 2.0}, texts={"step": "10^1/√T"}),
+            sweeps.trial("nogd", {"step": 0.2236, "sigma": 2.0}),
         ]
     )
     assert [one.label for one in findings.datasets[0].settings] == [
         "sigma=auto (0.438), step=10^1/√T",
-        "sigma=2, step=0.01",
         "sigma=2, step=10^1/√T",
+        "sigma=2, step=0.2236",
     ]
 
 
@@ -250,3 +253,64 @@ def test_files_without_a_hash_are_told_apart_by_path() -> None:
 )
 def test_names_are_as_short_as_they_may_be(paths: list[str], names: list[str]) -> None:
     assert distinct_names(paths) == names
+
+
+def test_equal_totals_are_ties_whatever_their_float_means_are() -> None:
+    """The means of 0.253, 0.171, 0.125 and of 0.167, 0.033, 0.349 differ in the last bit."""
+    totals = {"ahpatron": [0.253, 0.171, 0.125], "avp": [0.167, 0.033, 0.349], "rbp": [0.2] * 3}
+    findings = find(
+        [
+            one
+            for name in "abc"
+            for learner, values in totals.items()
+            for one in make_trials(learner, values, make_data(f"{name}.svm", sha256=name))
+        ]
+    )
+    for data in findings.datasets:
+        settings = by_learner(data)
+        assert settings["ahpatron"].mean == settings["avp"].mean == 0.183
+        assert data.winner.learner == "ahpatron"  # the first of equals
+        assert [one.ties_best for one in data.settings] == [True, True, False]
+        gap = settings["avp"].difference
+        assert gap is not None
+        assert gap.mean == 0
+    assert findings.ranks.mean_ranks == {"ahpatron": 1.5, "avp": 1.5, "rbp": 3.0}
+    assert findings.ranks.pairs[0].p_value == 1
+
+
+def test_a_value_of_several_data_sets_is_one_setting() -> None:
+    findings = sweeps.find(
+        [
+            sweeps.trial(
+                "nogd",
+                {"step": value / root},
+                path=path,
+                texts={"step": f"{value}/√T"},
+            )
+            for path, root in (("a.svm", 10), ("b.svm", 20))
+            for value in (1, 2)
+        ]
+    )
+    labels = [[one.label for one in data.settings] for data in findings.datasets]
+    assert labels == [["step=1/√T", "step=2/√T"]] * 2
+
+
+def test_seconds_are_means() -> None:
+    runs = [make_trial("ahpatron", 0.1, number, seconds=number + 1.0) for number in range(2)]
+    assert found(*runs).winner.summary.seconds_mean == 1.5
+
+
+@pytest.mark.parametrize(
+    ("shards", "part"),
+    [
+        ([], None),
+        ([None], None),
+        ([[2, 3]], "part 2 of 3"),
+        ([[3, 3], [1, 3], [1, 3]], "parts 1, 3 of 3"),
+        ([[1, 2], [2, 2]], None),
+        ([[1, 2], None], None),
+    ],
+)
+def test_the_part_of_a_sweep(shards: list[list[int] | None], part: str | None) -> None:
+    headers = [{"shard": shard} if shard else {"version": "1"} for shard in shards]
+    assert find([make_trial("ahpatron", 0.1)], headers).part == part

@@ -40,7 +40,6 @@ _NUMBER = re.compile(_DECIMAL)
 _FEATURE = re.compile(rb"[ \t]*+(?:([0-9]++):(" + _DECIMAL + rb")(?![^ \t])|([^ \t]++))")
 _QUERY = re.compile(rb"qid:[0-9]++")
 _NO_LABEL = re.compile(rb"\?|(?:[0-9]++|qid):.*+")
-_HEX = re.compile(rb"[+-]?0[xX][0-9a-fA-F.pP+-]*")
 _INDEX = re.compile(rb"(?<![^ \t])[0-9]++:")
 _FORBIDDEN = re.compile(rb"[^\t -~]")
 
@@ -134,7 +133,7 @@ def parse_line(
             if not indices and not has_qid and _QUERY.fullmatch(other):
                 has_qid = True
                 continue
-            _refuse_feature(_Token(other, match.start(3) + 1), data, first_feature=not indices)
+            _refuse_feature(_Token(other, match.start(3) + 1))
         index = int(digits) if len(digits) <= 10 else _long_index(digits)
         if not last < index <= max_features:
             _refuse_index(digits, number, match.start(1) + 1, last, max_features)
@@ -287,12 +286,6 @@ def _label(token: _Token, data: bytes) -> float:
     if text[:1] in _FOREIGN:
         raise token.foreign(*_FOREIGN[text[:1]])
     _refuse_delimited(data)
-    if b":" in text:
-        note = f"{_show(text)} is a feature: the label is missing"
-        raise token.fault("label-missing", "a line must start with a label", note)
-    if b"," in text:
-        note = f"{_show(text)} looks like several"
-        raise token.fault("label-comma", "a line must have exactly one label", note)
     raise _not_a_number(token, "label")
 
 
@@ -323,80 +316,38 @@ def _refuse_index(
         problem = f"feature indices must not exceed {max_features:,}"
         note, hint = f"{_show(index)} is over the limit", "raise --max-features if that is intended"
         raise _Token(digits, column).fault("index-limit", problem, note, hint)
-    token = _Token(digits + b":" + number, column)
-    if int(index) == last:
-        problem, note = "a feature index must appear once per line", f"index {last} appears again"
-        raise token.fault("index-duplicate", problem, note)
     note = f"index {int(index)} comes after index {last}"
-    hint = "sort the features of each line by index"
+    hint = "sort the features of each line by index, and write each of them once"
+    token = _Token(digits + b":" + number, column)
     raise token.fault("index-order", "feature indices must increase along a line", note, hint)
 
 
-def _refuse_feature(token: _Token, data: bytes, *, first_feature: bool) -> NoReturn:
+def _refuse_feature(token: _Token) -> NoReturn:
     """Say what is wrong with a token that is not `index:value`."""
     text = token.text
-    following = _TOKEN.search(data, token.column - 1 + len(text))
-    following_text = following[0] if following else b""
-    index, colon, value = text.partition(b":")
+    index, _, value = text.partition(b":")
     if text.startswith(b"|"):
         raise token.foreign(*_FOREIGN[b"|"])
     if text.startswith(b"qid:"):
         problem = "qid must be a whole number, right after the label"
         raise token.fault("qid", problem, f"{_show(text)} is not")
-    if not colon:
-        if following_text.startswith(b":"):
-            note = f"{_show(text)} and {_show(following_text)} belong together"
-            raise token.fault("space-before-colon", "no space may stand before a colon", note)
-        note = f"{_show(text)} has no colon"
-        hint = "a line holds one label only" if first_feature else None
-        raise token.fault("feature-no-colon", "a feature must be index:value", note, hint)
-    if not index:
-        problem = "a feature must have an index before its colon"
-        raise token.fault("index-missing", problem, f"nothing before the colon of {_show(text)}")
-    if not value:
-        if following and b":" not in following_text:
-            note = f"{_show(text)} and {_show(following_text)} belong together"
-            raise token.fault("space-after-colon", "no space may stand after a colon", note)
-        problem = "a feature must have a value after its colon"
-        raise token.fault("value-missing", problem, f"nothing after the colon of {_show(text)}")
-    if b":" in value:
-        note = f"{_show(text)} has {text.count(b':')}"
-        raise token.fault("feature-colons", "a feature must have exactly one colon", note)
+    if not index or not value or b":" in value:
+        hint = "a line has one label, and no space before or after a colon"
+        note = f"{_show(text)} is not"
+        raise token.fault("feature", "a feature must be index:value", note, hint)
     if not index.isdigit():
-        raise _not_a_number(_Token(index, token.column), "index")
+        note = f"{_show(index)} is not"
+        problem = "a feature index must be a whole number, from 0 on"
+        raise _Token(index, token.column).fault("index", problem, note)
     raise _not_a_number(_Token(value, token.column + len(index) + 1), "value")
 
 
 def _not_a_number(token: _Token, what: str) -> Fault:
-    """Say why a label, a value or an index is not as it must be; `what` is one of these words."""
-    text, shown = token.text, _show(token.text)
-    one = "a feature index" if what == "index" else f"a {what}"
-
-    def fault(kind: str, rule: str, note: str) -> Fault:
-        return token.fault(f"{what}-{kind}", f"{one} must {rule}", note)
-
-    bare, plain = text.lstrip(b"+-").lower(), text.replace(b"_", b"")
-    if what == "index":
-        if text[:1] in b"+-" and text[1:].isdigit():
-            if text.startswith(b"-"):
-                return fault("negative", "not be negative", f"{shown} is below 0")
-            return fault("sign", "not have a sign", "drop the `+`")
-        if _NUMBER.fullmatch(text):
-            return fault("fraction", "be a whole number", f"{shown} is not written as one")
-    elif bare == b"nan":
-        return fault("nan", "be a number, not NaN", "not a number")
-    elif bare in (b"inf", b"infinity"):
-        return fault("inf", "be finite", f"{shown} is infinite")
-    elif _NUMBER.fullmatch(text):
-        return fault("overflow", "fit into a double", f"{shown} is over 1.8e308")
-    elif b"," in text and _NUMBER.fullmatch(text.replace(b",", b".", 1)):
-        note = f"write {_show(text.replace(b',', b'.'))}"
-        return fault("comma", "have a decimal point, not a comma", note)
-    if _HEX.fullmatch(text):
-        return fault("hex", "be decimal, not hexadecimal", f"{shown} is hexadecimal")
-    if b"_" in text and (plain.isdigit() if what == "index" else _NUMBER.fullmatch(plain)):
-        return fault("underscore", "not hold underscores", f"write {_show(plain)}")
-    return fault("word", "be a number", f"{shown} is not a number")
+    """The fault of a label or a value; `what` is one of these words."""
+    note = f"{_show(token.text)} is over 1.8e308"
+    if not _NUMBER.fullmatch(token.text):
+        note = f"{_show(token.text)} is not"
+    return token.fault(what, f"a {what} must be a finite decimal number", note)
 
 
 def _show(text: bytes) -> str:

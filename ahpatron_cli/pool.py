@@ -1,0 +1,122 @@
+"""The process pool of `sweep` and `run --jobs`: each process may die without loss.
+
+Each process is an executor of its own and has one task at a time, so the task during which it died
+is known: that task alone is run again, in a new process, and after some attempts the death is its
+outcome. Processes are spawned, not forked: they inherit no lock, no open file and no threads. They
+end when their parent does, however that ends; so nothing heavy is imported here: a process watches
+its parent before it loads NumPy.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import signal
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from ahpatron_cli.errors import ExitCode, UserError
+from ahpatron_cli.signals import deferred, unreachable_children
+
+HEARTBEAT = 0.5
+"""Seconds after which a caller is told that no task has ended."""
+_SPAWN = multiprocessing.get_context("spawn")
+
+T = TypeVar("T")
+R = TypeVar("R")
+
+
+@dataclass(frozen=True)
+class Died:
+    """The outcome of a task whose process died at every attempt."""
+
+    reason: str
+
+
+def run_all(
+    function: Callable[[T], R], tasks: Sequence[T], jobs: int, retries: int
+) -> Iterator[tuple[int, R | Died] | None]:
+    """Number and result of each task as it ends; None now and then, when none does.
+
+    An exception of `function` is raised here.
+    """
+    queue = deque((number, 0) for number in range(len(tasks)))
+    running: dict[Future[R], tuple[_Process[T, R], int, int]] = {}
+    idle: list[_Process[T, R]] = []
+    try:
+        while queue or running:
+            while queue and len(running) < jobs:
+                try:
+                    process = idle.pop() if idle else _Process(function)
+                except OSError as error:
+                    if running:  # the processes there are have to do
+                        break
+                    problem = f"no process can be started: {error.strerror}"
+                    raise UserError(problem, code=ExitCode.IO_ERROR) from None
+                number, attempt = queue.popleft()
+                running[process.submit(tasks[number])] = process, number, attempt
+            done, _ = wait(running, HEARTBEAT, FIRST_COMPLETED)
+            for future in done:
+                process, number, attempt = running.pop(future)
+                try:
+                    result: R | Died = future.result()
+                    idle.append(process)
+                except BrokenProcessPool:
+                    result = Died(process.end())
+                    if attempt < retries:
+                        queue.appendleft((number, attempt + 1))
+                        continue
+                yield number, result
+            if not done:
+                yield None
+    finally:
+        for process in (*idle, *(process for process, _, _ in running.values())):
+            process.end()
+
+
+class _Process(Generic[T, R]):
+    """A process that runs one task at a time."""
+
+    def __init__(self, function: Callable[[T], R]) -> None:
+        self._function = function
+        self._executor = ProcessPoolExecutor(1, _SPAWN, _end_with_parent)
+        # a process half started would end in a traceback of its own
+        with deferred(), unreachable_children():
+            self._executor.submit(int)
+        (self._process,) = self._executor._processes.values()
+
+    def submit(self, task: T) -> Future[R]:
+        try:
+            return self._executor.submit(self._function, task)
+        except BrokenProcessPool as error:  # it died while idle
+            broken: Future[R] = Future()
+            broken.set_exception(error)
+            return broken
+
+    def end(self) -> str:
+        """Kill the process unless it is dead; how it ended."""
+        self._process.kill()
+        self._executor.shutdown(cancel_futures=True)
+        code = self._process.exitcode or 0
+        if code >= 0:
+            return f"the process that ran it ended with exit code {code}"
+        hint = " (out of memory?)" if code == -signal.SIGKILL else ""
+        return f"the process that ran it was killed by {signal.Signals(-code).name}{hint}"
+
+
+def _end_with_parent() -> None:
+    """Let this process end with its parent: the first thing that it does."""
+    signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    parent = multiprocessing.parent_process()
+    assert parent is not None
+
+    def watch() -> None:
+        parent.join()
+        os._exit(1)
+
+    threading.Thread(target=watch, daemon=True).start()

@@ -1,0 +1,356 @@
+"""Pictures: what is drawn, that nothing collides, and the files."""
+
+import math
+import re
+import subprocess
+import sys
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from itertools import combinations, pairwise
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from matplotlib import rc_context
+from matplotlib.axes import Axes
+from matplotlib.backends.backend_agg import FigureCanvasAgg
+from matplotlib.figure import Figure
+from matplotlib.text import Text
+from numpy.typing import ArrayLike
+
+from ahpatron_cli.errors import ExitCode, UserError
+from ahpatron_cli.output import pictures
+from ahpatron_cli.output.pictures import (
+    axis_of,
+    draw_curves,
+    draw_ranks,
+    draw_sweep,
+    looks,
+    pareto_front,
+    picture_format,
+    series,
+    spread,
+    write_curve,
+    write_plot,
+)
+from ahpatron_cli.records import Curve, SummaryRecord
+from ahpatron_cli.sweep.statistics import over_datasets
+from ahpatron_cli.sweep.summary import (
+    METRICS,
+    MISTAKE_RATE,
+    Criterion,
+    DataFindings,
+    Findings,
+    Setting,
+    find,
+)
+from support import sweeps
+
+HOSTILE = "<script>x</script> a[/red].svm \x1b[31m $x$ $\\frac{"
+CSV = """\
+learner,round,mistakes,mistake_rate
+ahpatron,1,1,1.0
+ahpatron,10,2.5,0.25
+ahpatron,100,7,0.07
+'=avp,3,1,0.3333333333333333
+"""
+
+
+@pytest.fixture(autouse=True)
+def style() -> Iterator[None]:
+    """The style in which files are drawn."""
+    with rc_context(fname=Path(pictures.__file__).with_name("pictures.mplstyle")):
+        yield
+
+
+def make_curve(
+    label: str = "ahpatron", rounds: ArrayLike = (1, 10, 100), mistakes: ArrayLike = (1, 2.5, 7)
+) -> Curve:
+    return Curve(label, np.array(rounds), np.array(mistakes, dtype=float))
+
+
+def many(count: int) -> list[Curve]:
+    rounds = np.arange(1, 501)
+    return [
+        make_curve(f"learner {n}", rounds, np.ceil(rounds * (n + 1) / 100)) for n in range(count)
+    ]
+
+
+def texts(axes: Axes) -> list[str]:
+    return [text.get_text() for text in axes.texts]
+
+
+def only(findings: Findings) -> DataFindings:
+    (data,) = findings.datasets
+    return data
+
+
+# Curves -------------------------------------------------------------------------------------------
+
+
+def test_csv(tmp_path: Path) -> None:
+    write_curve(tmp_path / "c.csv", [make_curve(), make_curve("=avp", [3], [1])])
+    assert (tmp_path / "c.csv").read_text() == CSV
+
+
+@pytest.mark.parametrize("count", [1, 3, 30])
+def test_curves_can_be_drawn(tmp_path: Path, count: int) -> None:
+    write_curve(tmp_path / "c.png", many(count))
+    write_curve(tmp_path / "d.png", many(count))
+    assert (tmp_path / "c.png").read_bytes().startswith(b"\x89PNG")
+    assert (tmp_path / "c.png").read_bytes() == (tmp_path / "d.png").read_bytes()
+
+
+@pytest.mark.parametrize("mistakes", [(0, 0), (1, 2), (1, 1)])
+def test_flat_and_tiny_curves_can_be_drawn(tmp_path: Path, mistakes: tuple[float, ...]) -> None:
+    write_curve(tmp_path / "c.png", [make_curve("a", (1, 2), mistakes)])
+    write_curve(tmp_path / "d.pdf", [make_curve("a", (1,), mistakes[:1])])
+    assert draw_curves([make_curve("a", (1, 2), mistakes)]).axes[0].get_ylim()[0] == 0
+
+
+def test_curves_are_named_and_start_at_0() -> None:
+    rounds, mistakes = np.arange(1, 101), np.arange(1, 101) / 4
+    about = "a$b$.svm, B = 100, σ = 0.44 (auto)"
+    curve = Curve("a\x1b$vp", rounds, mistakes, sd=np.ones(100), baseline=0.4, about=about)
+    (axes,) = draw_curves([curve]).axes
+    assert axes.get_title(loc="left") == f"{about}, mean ± sd"
+    assert texts(axes) == ["a\\x1b$vp  25.00 %", "baseline  40.00 %"]
+    assert axes.get_ylim() == (0, pytest.approx(44))  # and not the 125 % of the band in round 1
+    two = draw_curves([curve, make_curve("rbp", rounds, mistakes)])
+    assert texts(two.axes[0])[-1].startswith("rbp")  # files differ in their baselines
+
+
+def test_the_wild_first_rounds_do_not_press_the_rest_flat() -> None:
+    rounds = np.arange(1, 10_001)
+    axes = draw_curves([make_curve("a", rounds, 1 + rounds // 20)]).axes[0]
+    assert axes.get_ylim()[1] < 10
+
+
+def test_no_two_looks_are_alike() -> None:
+    made = looks([str(number) for number in range(28)]).values()
+    assert len({(look["color"], look["linestyle"]) for look in made}) == 28
+    assert len({(look["color"], look["marker"]) for look in made}) == 28
+
+
+@given(st.lists(st.floats(0, 100), min_size=1, max_size=12))
+def test_names_never_overlap_and_keep_their_order(wanted: list[float]) -> None:
+    places = spread(wanted, gap=5.0, low=0.0, high=100.0)
+    pairs = sorted(zip(wanted, places, strict=True), key=lambda pair: (pair[1], pair[0]))
+    assert [end for end, _ in pairs] == sorted(wanted)
+    assert all(upper - lower >= 5.0 - 1e-9 for (_, lower), (_, upper) in pairwise(pairs))
+    assert -1e-9 <= min(places) <= max(places) <= 100 + 1e-9
+    assert spread([50.0, 10.0, 90.0], gap=5, low=0, high=100) == [50.0, 10.0, 90.0]
+
+
+# What a sweep draws -------------------------------------------------------------------------------
+
+
+def test_budgets_come_first_and_each_is_drawn_at_its_best_epsilon() -> None:
+    found = only(sweeps.sweep(epsilons=(0.1, 0.5, 0.9)))
+    assert axis_of(found) == "budget"
+    drawn = series(found, "budget")
+    assert {name: [value for value, _ in points] for name, points in drawn.items()} == {
+        **{name: [*sweeps.BUDGETS] for name in sweeps.FIVE[:4]},
+        "perceptron": [],
+    }
+    for budget, setting in drawn["ahpatron"]:
+        rivals = [s for s in found.settings if s.learner == "ahpatron"]
+        assert setting.mean == min(s.mean for s in rivals if s.params["budget"] == budget)
+
+
+def test_the_axis_is_what_all_were_varied_in_or_what_is_asked_for(tmp_path: Path) -> None:
+    assert axis_of(only(sweeps.sweep(budgets=[400], epsilons=(0.0, 0.2, 0.5)))) == "epsilon"
+    trials = [
+        *(sweeps.trial("a", {"epsilon": e, "sigma": s}) for e in (0.3, 0.5) for s in (1.0, 2.0)),
+        *(sweeps.trial("b", {"sigma": s}) for s in (1.0, 2.0)),
+    ]
+    assert (axis_of(only(find(trials))), axis_of(only(find(trials[:4])))) == ("sigma", "epsilon")
+    steps = [sweeps.trial("a", {"step": 10.0**k}) for k in range(-3, 1)]
+    other = [sweeps.trial("b", {"step": word}) for word in ("auto", "none")]
+    endless = sweeps.trial("a", {"step": math.inf})
+    findings = find([*steps, *other, endless])
+    assert axis_of(only(findings)) is None
+    assert axis_of(only(findings), "step") == "step"
+    assert [len(points) for points in series(only(findings), "step").values()] == [4, 0]
+    axes = draw_sweep(findings, "step").axes[0]
+    assert axes.get_xscale() == "log"
+    assert len(axes.get_xticklabels()) == 4
+    for x, problem in (("stp", "did you mean step"), ("sigma", "use one of")):
+        with pytest.raises(UserError) as refused:
+            write_plot(tmp_path / "x.svg", findings, x)
+        assert problem in str(refused.value.hint)
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize(
+    ("budgets", "log"),
+    [((50, 400), False), ((50, 402), True), ((2, 4, 8), True), ((2, 4, 6), False)],
+)
+def test_wide_and_geometric_budgets_need_a_logarithmic_axis(
+    budgets: Sequence[int], log: bool
+) -> None:
+    axes = draw_sweep(sweeps.sweep(budgets=budgets)).axes[0]
+    assert axes.get_xscale() == ("log" if log else "linear")
+    assert [text.get_text() for text in axes.get_xticklabels()] == [str(one) for one in budgets]
+
+
+def made(rate: float, seconds: float) -> Setting:
+    summary = SummaryRecord("a", {}, 1, rate, None, 0.0, None, seconds)
+    return Setting("a", {}, {}, {}, rate, None, MISTAKE_RATE, summary)
+
+
+@given(st.lists(st.tuples(st.integers(0, 6), st.integers(0, 6)), min_size=1, max_size=20))
+def test_the_front_is_what_brute_force_finds(points: list[tuple[int, int]]) -> None:
+    front = pareto_front([made(rate, seconds) for rate, seconds in points])
+    found = [(int(each.mean), int(each.summary.seconds_mean)) for each in front]
+    beaten = {
+        one
+        for one in points
+        for other in points
+        if other != one and other[0] <= one[0] and other[1] <= one[1]
+    }
+    assert sorted(found) == sorted(set(points) - beaten)
+    assert [seconds for _, seconds in found] == sorted(seconds for _, seconds in found)
+
+
+def test_one_row_per_data_set_and_a_line_per_learner() -> None:
+    findings = sweeps.sweep(paths=["a.svm", "b.svm", "c.svm"])
+    _, *panels = draw_sweep(findings).axes
+    assert len(panels) == 6
+    for found, parameter, time in zip(findings.datasets, panels[::2], panels[1::2], strict=True):
+        assert sorted(texts(parameter)) == sorted(sweeps.FIVE)
+        assert len(parameter.collections) == 5  # bands
+        assert parameter.get_ylim()[0] == time.get_ylim()[0] == 0
+        dots = [line for line in time.lines if line.get_linestyle() == "None"]
+        assert sorted(len(line.get_xdata()) for line in dots) == [1, 5, 5, 5, 5]
+        front = pareto_front(found.settings)
+        (joined,) = [line for line in time.lines if line.get_zorder() == 1.5]
+        assert list(joined.get_xdata()) == [one.summary.seconds_mean for one in front]
+        assert texts(time) == [f"{one.learner} B={one.params['budget']}" for one in front]
+
+
+@pytest.mark.parametrize(
+    "findings",
+    [
+        sweeps.sweep(paths=["a.svm", "b.svm"]),
+        sweeps.sweep(epsilons=(0.1, 0.3, 0.5, 0.7, 0.9)),
+        sweeps.sweep(budgets=[400], epsilons=[number / 20 for number in range(20)]),
+        sweeps.sweep(budgets=range(50, 800, 6)),
+        sweeps.sweep(["ahpatron"], [400], repeats=1),
+        sweeps.sweep(sweeps.FOURTEEN, [400]),
+        sweeps.sweep(sweeps.FOURTEEN, paths=[f"{name}.svm" for name in "abc"]),
+        sweeps.sweep([HOSTILE, "b" * 300], paths=[HOSTILE, "c" * 500], budgets=(50, 55, 60, 900)),
+    ],
+    ids=["two", "epsilons", "epsilon", "many", "one", "time", "three", "hostile"],
+)
+def test_no_text_lies_over_another(findings: Findings) -> None:
+    figure = draw_sweep(findings)
+    FigureCanvasAgg(figure).draw()
+    boxes = [(text.get_text(), text.get_window_extent().padded(-1)) for text in visible(figure)]
+    for (one, box), (other, another) in combinations(boxes, 2):
+        assert not box.overlaps(another), (one, other)
+
+
+def visible(figure: Figure) -> list[Text]:
+    """All texts that are drawn: of the ticks only those on the axes."""
+    found = [*figure.texts]
+    for axes in figure.axes:
+        (left, right), (low, high) = sorted(axes.get_xlim()), sorted(axes.get_ylim())
+        found += [t for t in axes.get_xticklabels() if left <= t.get_position()[0] <= right]
+        found += [t for t in axes.get_yticklabels() if low <= t.get_position()[1] <= high]
+        found += [*axes.texts, axes.xaxis.label, axes.yaxis.label]
+    return [text for text in found if text.get_text()]
+
+
+@pytest.mark.parametrize(("rate", "seconds"), [(0.0, 0.0), (0.00001, 1.0), (0.5, 1.0)])
+def test_extreme_rates_and_times_can_be_drawn(tmp_path: Path, rate: float, seconds: float) -> None:
+    trials = [sweeps.trial("a", {"budget": b}, rate=rate, seconds=b * seconds) for b in (2, 4, 8)]
+    write_plot(tmp_path / "p.png", find(trials))
+    assert all(axes.get_ylim()[0] == 0 for axes in draw_sweep(find(trials)).axes)
+
+
+def test_a_metric_that_is_better_when_larger() -> None:
+    trials = [
+        replace(one, run=replace(one.run, true_positives=hits, false_negatives=100 - hits,
+                false_positives=5, true_negatives=5))
+        for budget, hits in ((4, 50), (8, 80))
+        if (one := sweeps.trial("a", {"budget": budget}, seconds=budget)).run
+    ]  # fmt: skip
+    figure = draw_sweep(find(trials, criterion=Criterion(METRICS["recall"])))
+    parameter, time = figure.axes
+    assert parameter.get_ylabel() == time.get_ylabel() == "Recall (%)"
+    assert list(parameter.lines[0].get_ydata()) == [50.0, 80.0]
+    heights = [text.xy[1] for text in time.texts]  # type: ignore[attr-defined]
+    assert heights[0] > 50
+    assert heights[1] > 80
+
+
+def test_mean_ranks_have_groups_only_where_learners_differ() -> None:
+    def bars(values: dict[str, list[float]]) -> int:
+        (axes,) = draw_ranks(over_datasets(values)).axes
+        return sum(line.get_linewidth() > 2 for line in axes.lines)
+
+    assert bars({"a": [1.0] * 8, "b": [2.0] * 8, "c": [3.0] * 8}) == 2
+    assert bars({"a": [1.0, 2, 3], "b": [2.0, 3, 1], "c": [3.0, 1, 2]}) == 0
+
+
+# Files --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "suffix", [".svg", *(pytest.param(kind, marks=pytest.mark.slow) for kind in (".png", ".pdf"))]
+)
+def test_the_same_findings_give_the_same_bytes(tmp_path: Path, suffix: str) -> None:
+    """In fresh processes too, where hashes are seeded differently."""
+    program = (
+        "import sys; from ahpatron_cli.output.pictures import write_plot\n"
+        "from support import sweeps\n"
+        "write_plot(sys.argv[1], sweeps.sweep())"
+    )
+    write_plot(tmp_path / f"a{suffix}", sweeps.sweep())
+    target = tmp_path / f"b{suffix}"
+    folder = Path(sweeps.__file__).parents[1]
+    command = [sys.executable, "-c", program, target]
+    subprocess.run(command, check=True, timeout=120, cwd=folder)
+    assert (tmp_path / f"a{suffix}").read_bytes() == target.read_bytes()
+    assert not re.search(rb"dc:date|20\d\d-\d\d-\d\d", target.read_bytes())
+
+
+def test_names_are_shown_as_they_are(tmp_path: Path) -> None:
+    findings = sweeps.sweep(["$x$", "_hidden", "\x1b[31m<b>"], paths=["$\\frac{", "数据.svm"])
+    figure = draw_sweep(findings)
+    assert sorted(texts(figure.axes[0])) == ["$x$", "\\x1b[31m<b>", "_hidden"]
+    assert "$\\frac{" in figure.axes[0].get_title(loc="left")
+    write_plot(tmp_path / "p.svg", findings)
+    root = ElementTree.fromstring((tmp_path / "p.svg").read_bytes())
+    assert not [element for element in root.iter() if element.tag.endswith(("}b", "}script"))]
+
+
+@pytest.mark.parametrize("path", ["c.eps", "curve", "c.jpg"])
+def test_other_suffixes_are_refused(tmp_path: Path, path: str) -> None:
+    for write in (
+        lambda: write_curve(tmp_path / path, [make_curve()]),
+        lambda: picture_format(path),
+    ):
+        with pytest.raises(UserError) as caught:
+            write()
+        assert caught.value.code is ExitCode.USAGE
+        assert ".svg" in str(caught.value.hint)
+    with pytest.raises(UserError) as caught:
+        write_curve(tmp_path / "nowhere" / "c.csv", [make_curve()])
+    assert caught.value.code is ExitCode.CANNOT_CREATE
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_without_matplotlib_pictures_are_refused_and_csv_is_not(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
+    with pytest.raises(UserError) as caught:
+        picture_format(tmp_path / "c.svg", "csv")
+    assert caught.value.code is ExitCode.USAGE
+    assert "pip install 'ahpatron-cli[plot]'" in str(caught.value.hint)
+    assert picture_format(tmp_path / "c.csv", "csv") == "csv"

@@ -225,6 +225,12 @@ def report(path: Path, picture: Path | None) -> None:
         draw(found, picture)
 
 
+def _ratio(rates: Rates, base: Rates) -> float:
+    """Mistakes compared with those of the base, on the permutations that both have."""
+    both = rates.keys() & base.keys()
+    return sum(rates[repeat] for repeat in both) / sum(base[repeat] for repeat in both)
+
+
 def draw(found: Mapping[str, Any], picture: Path) -> None:
     """AMR of each learner as a multiple of metron's, and AMR against the budget."""
     import matplotlib as mpl
@@ -241,10 +247,7 @@ def draw(found: Mapping[str, Any], picture: Path) -> None:
     for row, colour, marker in zip(shown, colours, "osD^v", strict=False):
         if row in table:
             cells = {name: table[row][name] for name in names if name in table[row]}
-            ratios = [
-                fmean(best(cell).values()) / fmean(best(table["metron"][name]).values())
-                for name, cell in cells.items()
-            ]
+            ratios = [_ratio(best(cell), best(table["metron"][n])) for n, cell in cells.items()]
             left.plot(ratios, list(cells), marker, color=colour, label=row, alpha=0.9)
     left.axvline(1, color="black", linewidth=1)
     left.set_xscale("log")

@@ -223,7 +223,9 @@ class Sweep:
                         known = values.get(trial.learner, value)
                         values[trial.learner] = best(value, known)
                 name = best(values, key=values.__getitem__, default="")
-                news = f"best {metric.short} {metric.text(values[name])} {name}" if name else ""
+                news = (
+                    f"best {metric.short} {metric.text(float(values[name]))} {name}" if name else ""
+                )
                 count = f"{done}/{len(tasks)} trials" + (f", {failed} failed" if failed else "")
                 line.show(done, count, news)
 

@@ -5,7 +5,6 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
-from dataclasses import replace
 from itertools import combinations, pairwise
 from pathlib import Path
 from xml.etree import ElementTree
@@ -19,6 +18,7 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
+from msgspec import structs
 from numpy.typing import ArrayLike
 
 from ahpatron_cli.errors import ExitCode, UserError
@@ -274,7 +274,7 @@ def test_extreme_rates_and_times_can_be_drawn(tmp_path: Path, rate: float, secon
 
 def test_a_metric_that_is_better_when_larger() -> None:
     trials = [
-        replace(one, run=replace(one.run, true_positives=hits, false_negatives=100 - hits,
+        structs.replace(one, run=structs.replace(one.run, true_positives=hits, false_negatives=100 - hits,
                 false_positives=5, true_negatives=5))
         for budget, hits in ((4, 50), (8, 80))
         if (one := sweeps.trial("a", {"budget": budget}, seconds=budget)).run

@@ -10,6 +10,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import replace
 from pathlib import Path
 
+from msgspec import structs
+
 from ahpatron_cli.core.certificates import Certificate
 from ahpatron_cli.output.formats import FORMATS, findings_to_text, to_text
 from ahpatron_cli.output.render import Terminal
@@ -55,7 +57,7 @@ def classes() -> Report:
     confusion = ((300, 20, 12), (20, 300, 20), (20, 20, 288))
     run = make_run(metrics=metrics, classes=(1.0, 2.0, 3.5), confusion=confusion)
     report = make_report(run)
-    return replace(report, data=replace(report.data, labels=(1.0, 2.0, 3.5)))
+    return replace(report, data=structs.replace(report.data, labels=(1.0, 2.0, 3.5)))
 
 
 def swept() -> Findings:

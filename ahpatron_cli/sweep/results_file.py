@@ -149,7 +149,9 @@ def _refuse(constant: str) -> None:
 def _outcome(content: Json) -> Outcome:
     asked, timing, data = content["run"], content["timing"], content["data"]
     params = {  # `plain` wrote an infinite parameter as text
-        name: math.inf if value == "inf" else value for name, value in asked["params"].items()
+        name: math.inf if value == "inf" else value
+        for name, value in asked["params"].items()
+        if value is not None  # kernel and σ of a learner with a kernel of its own
     }
     run = asked | {"params": params, "seconds": timing["seconds"]}
     if "auto_sigma" in data and params.get("sigma") == data["auto_sigma"]:  # 0.2.0 wrote it

@@ -123,7 +123,8 @@ class Metric:
 
     def text(self, value: float, sign: str = "") -> str:
         """A value or its spread: `11.20` in percent, else `0.8312`; a difference has a sign, +."""
-        return f"{100 * value:{sign}.2f}" if self.in_percent else f"{value:{sign}.4f}"
+        number = float(value)  # a Fraction cannot be formatted before Python 3.12
+        return f"{100 * number:{sign}.2f}" if self.in_percent else f"{number:{sign}.4f}"
 
     def of(self, run: RunRecord) -> Fraction | None:
         """Its exact value; None if the run was not measured so.

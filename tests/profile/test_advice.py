@@ -67,7 +67,7 @@ def test_the_command_to_go_on_with() -> None:
     other = profile(b"2 1:1 2:900\n4 1:2 2:1\n4 1:3 2:5000\n")
     assert next_commands(other) == ["ahpatron run data.svm --positive 4 -l metron --shuffle"]
     assert other.content is not None
-    tried = (TriedSigma(0.5, 1000, 0.1, 0.4), TriedSigma(1.12, 1000, 0.11, 0.4))
+    tried = (TriedSigma(0.5, 1000, 0.1, 0.5), TriedSigma(1.12, 1000, 0.11, 0.5))
     for rate, words in (
         (0.11, "-l metron"),  # within a standard error of the best
         (0.2, "--scale minmax -l arow --sigma 1.12"),

@@ -152,7 +152,7 @@ REFUSED = [
     (("-l", "avp"), 2, "unknown learner 'avp'", "one of ahpatron, rbp"),
     (("--metric", "F1"), 2, "unknown metric 'F1'", "did you mean f1?"),
     (("--metric", "auc"), 2, "not measured by it", "--metric auc"),
-    (("--tune-orders", "3"), 2, "has no order to report on", "play more --repeats"),
+    (("--tune-orders", "3"), 2, "has no order to report on", "--repeats"),
     (("--tune-orders", "-1"), 2, "too small", ""),
     (("--trials",), 2, "--trials cannot be shown as table", "--format csv"),
     (("--trials", "--matrix", "--format", "csv"), 2, "cannot be combined", ""),

@@ -144,7 +144,7 @@ _EXAMPLES: dict[Callable[..., Any], str] = {
     convert: """
   ahpatron convert bank.csv --label y --out bank.svm
   ahpatron convert bank.csv --label y --drop id | ahpatron run - --sigma auto
-  ahpatron convert bank.parquet --label y --category month | gzip > bank.svm.gz
+  ahpatron convert bank.parquet --label y --category month --out bank.svm
 """,
     learners: """
   ahpatron learners

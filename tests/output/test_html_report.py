@@ -135,8 +135,16 @@ def test_passes_in_file_order_allow_no_verdict() -> None:
 
 def test_the_metric_is_named_in_captions_and_explanations() -> None:
     trials = [
-        structs.replace(one, run=structs.replace(one.run, true_positives=hits, false_negatives=100 - hits,
-                false_positives=5, true_negatives=5))
+        structs.replace(
+            one,
+            run=structs.replace(
+                one.run,
+                true_positives=hits,
+                false_negatives=100 - hits,
+                false_positives=5,
+                true_negatives=5,
+            ),
+        )
         for budget, hits in ((4, 50), (8, 80))
         if (one := sweeps.trial("a", {"budget": budget})).run
     ]  # fmt: skip

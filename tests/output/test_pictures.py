@@ -274,8 +274,16 @@ def test_extreme_rates_and_times_can_be_drawn(tmp_path: Path, rate: float, secon
 
 def test_a_metric_that_is_better_when_larger() -> None:
     trials = [
-        structs.replace(one, run=structs.replace(one.run, true_positives=hits, false_negatives=100 - hits,
-                false_positives=5, true_negatives=5))
+        structs.replace(
+            one,
+            run=structs.replace(
+                one.run,
+                true_positives=hits,
+                false_negatives=100 - hits,
+                false_positives=5,
+                true_negatives=5,
+            ),
+        )
         for budget, hits in ((4, 50), (8, 80))
         if (one := sweeps.trial("a", {"budget": budget}, seconds=budget)).run
     ]  # fmt: skip

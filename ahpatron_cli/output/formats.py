@@ -38,7 +38,7 @@ from ahpatron_cli.records import (
 )
 
 if TYPE_CHECKING:  # numpy and the modules that need it are imported when they are used
-    from ahpatron_cli.sweep.summary import Findings, Setting, TrialData, TrialRecord
+    from ahpatron_cli.sweep.summary import Findings, Outcome, Setting, TrialData
 
 _OF_FAILED = ("id", "data", "learner", "params", "seed", "repeat", "error")
 FORMATS = ("table", "json", "jsonl", "csv", "markdown", "latex")
@@ -64,7 +64,7 @@ def findings_to_text(findings: Findings, format: str, *, only_matrix: bool = Fal
     return _text(_findings(findings, format, only_matrix), format)
 
 
-def trials_to_text(trials: Sequence[TrialRecord], format: str) -> str:
+def trials_to_text(trials: Sequence[Outcome], format: str) -> str:
     """One flat row per trial, as json, jsonl or csv."""
     from ahpatron_cli.sweep.results_file import flat_trial
 

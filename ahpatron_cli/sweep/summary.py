@@ -99,9 +99,6 @@ class Outcome(Struct, frozen=True):
     """With reading and permuting; `run.seconds` is learning only."""
 
 
-TrialRecord = Outcome  # the name that output/* still uses
-
-
 @dataclass(frozen=True)
 class Metric:
     """What settings are compared by."""

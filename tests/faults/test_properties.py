@@ -24,7 +24,7 @@ from ahpatron_cli.sweep.results_file import (
     encode_trial,
     read_results,
 )
-from ahpatron_cli.sweep.summary import TrialRecord
+from ahpatron_cli.sweep.summary import Outcome
 from faults.fuzz_reader import made_up
 from faults.reading import check
 from support.effort import examples
@@ -143,7 +143,7 @@ def test_lines_of_results_whose_checksum_fits(place: tuple[Any, ...], value: Any
         found = decode(signed(put(TRIAL, place, value)))
     except DamagedLineError:
         return
-    assert isinstance(found, TrialRecord)
+    assert isinstance(found, Outcome)
     for number in (found.run.mistake_rate, found.run.seconds) if found.run else ():
         assert np.isfinite(number)
 

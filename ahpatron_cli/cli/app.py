@@ -225,7 +225,8 @@ def _answer(arguments: list[str]) -> int:
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # for locales that lack a ζ
     arguments = _forwarded(arguments)
-    if arguments in ([], *([name] for name in _COMMANDS if name != "learners")):
+    bare = arguments in ([], *([name] for name in _COMMANDS if name != "learners"))
+    if bare and "_AHPATRON_COMPLETE" not in os.environ:  # which a shell sets to complete words
         print(_short_usage(*arguments), file=sys.stderr)
         return ExitCode.USAGE
     try:
@@ -268,8 +269,10 @@ def _short_usage(name: str = "") -> str:
     if not name:
         listed = "\n".join(f"  {one:10}{text}" for one, text in about.items())
         return f"Usage: ahpatron COMMAND\n\n{listed}\n\n`ahpatron help COMMAND` shows all options."
-    examples = next(text for one, text in _EXAMPLES.items() if one.__name__ == name).rstrip()
-    return f"{about[name]}\n\nExamples:{examples}\n\n`ahpatron {name} --help` shows all options."
+    examples = next(text for one, text in _EXAMPLES.items() if one.__name__ == name)
+    shown = "\n".join(examples.splitlines()[:6])  # at most 12 lines in all
+    head = f"Usage: ahpatron {name} [OPTIONS] …\n{about[name]}"
+    return f"{head}\n\nExamples:{shown}\n\n`ahpatron {name} --help` shows all options."
 
 
 def _abandon_stdout() -> None:

@@ -123,7 +123,7 @@ def test_features_that_the_model_was_not_trained_on_are_refused(trained: Ahpatro
         (("train.svm", "m.npz"), 65, "name the model first: `ahpatron predict MODEL DATA`"),
         (("cut.npz", "train.svm"), 65, "this is not a model of ahpatron, or it is damaged"),
         (("flipped.npz", "train.svm"), 65, "or it is damaged"),
-        (("zip.npz", "train.svm"), 65, "or it is damaged"),
+        (("zip.npz", "train.svm"), 65, "this is not a model of ahpatron"),
         (("m.npz", "empty.svm"), 65, "there are no rows"),
         (("m.npz", "word.svm"), 65, "word.svm:2"),
         (("m.npz", "third.svm"), 65, "write ? in place of labels that are not known"),

@@ -65,7 +65,8 @@ def test_a_pipe_gets_whole_lines_without_colour(ahpatron: Ahpatron, rings: Path)
     assert done.err == ""
     heads = [line for line in done.out.splitlines() if line.startswith("Learner")]
     names = heads[0].replace("AMR %", "AMR").split()
-    assert names == ["Learner", "AMR", "|M_T|", "|N_T|", "Support", "Halvings", "ζ̂", "Seconds"]
+    assert names[:7] == ["Learner", "AMR", "|M_T|", "|N_T|", "Support", "Halvings", "ζ̂"]
+    assert names[-1] == "Seconds"
 
 
 def test_an_ascii_table_says_plus_minus_in_ascii(ahpatron: Ahpatron, rings: Path) -> None:
@@ -206,7 +207,7 @@ def test_help(ahpatron: Ahpatron, command: str) -> None:
             "": "Usage: ahpatron [OPTIONS] COMMAND [ARGS]...",
             "run": "Usage: ahpatron run [OPTIONS] DATA...",
             "sweep": "Usage: ahpatron sweep [OPTIONS] [DATA...]",
-            "inspect": "Usage: ahpatron inspect [OPTIONS] [PATH...]",
+            "inspect": "Usage: ahpatron inspect [OPTIONS] PATH",
         }[command]
     )
     assert not re.search(r"<\w|None|\[bold|\[/|\x1b|\.\.\.$", "\n".join(lines[1:])), done.out
@@ -214,10 +215,12 @@ def test_help(ahpatron: Ahpatron, command: str) -> None:
     if command:
         params = vars(__import__("ahpatron_cli.cli.app", fromlist=["app"]))[command].__annotations__
         assert len(params) > 10
-        for name in set(params) - {"context", "return", "data", "paths"}:
+        for name in set(params) - {"context", "return", "data", "path"}:
             assert f"--{name.replace('_', '-')}" in done.out
     bare = ahpatron(*words)
-    assert (bare.code, bare.out, bare.err) == (2, done.out, "")
+    assert (bare.code, bare.out) == (2, "")
+    assert len(bare.err.splitlines()) <= 12
+    assert max(map(len, bare.err.splitlines())) <= 80
 
 
 def test_the_examples_of_the_help_work(ahpatron: Ahpatron, rings: Path) -> None:
@@ -232,6 +235,8 @@ def test_the_examples_of_the_help_work(ahpatron: Ahpatron, rings: Path) -> None:
             piped, _, line = line.rpartition("| ")
             words = shlex.split(line)
             assert words.pop(0) == "ahpatron"
+            if "bank.csv" in words:
+                ahpatron.write("bank.csv", "id,x,y\n" + "a1,0.5,1\nb2,0.25,0\n" * 30)
             if piped:
                 words[words.index("-")] = "data.svm"
             for option in {"-j", "--jobs"}.intersection(words):  # one will do here

@@ -21,7 +21,7 @@ class Calibration(Stateful):
     It is fitted to the scores of a pass, which were predicted before their labels were seen, so it
     is not optimistic as one fitted to training scores would be. After every 256 rounds of the
     stream, one Newton step minimises the log loss of these rounds plus a quadratic approximation
-    of that of earlier ones.
+    of that of earlier ones and of the prior.
 
     Attributes
     ----------
@@ -58,8 +58,9 @@ class Calibration(Stateful):
             scores = np.concatenate((self._scores, scores))
             labels = np.concatenate((self._labels, labels))
         done = len(labels) // WINDOW * WINDOW
-        for start in range(0, done, WINDOW):
-            self._step(scores[start : start + WINDOW], labels[start : start + WINDOW])
+        with np.errstate(over="ignore", invalid="ignore"):
+            for start in range(0, done, WINDOW):
+                self._step(scores[start : start + WINDOW], labels[start : start + WINDOW])
         self._scores, self._labels = scores[done:].copy(), labels[done:].copy()
 
     def _step(self, scores: Floats, labels: Floats) -> None:
@@ -78,13 +79,14 @@ class Calibration(Stateful):
             true = scores[np.arange(len(labels)), labels.astype(np.int64)]
             gradient = [(true - mean).sum()]
             curvature = [[(p * scores * scores).sum() - ddot(mean, mean)]]
-        self._precision = MEMORY * self._precision + curvature
-        before, self.weights = (
-            self.weights,
-            self.weights + np.linalg.solve(self._precision, gradient),
-        )
+        if not np.isfinite(curvature).all():  # squares of huge scores overflow: nothing to learn
+            return
+        prior = np.eye(len(self.weights))
+        self._precision = MEMORY * self._precision + (1 - MEMORY) * prior + curvature
+        weights = self.weights + np.linalg.solve(self._precision, gradient)
         # where f was confident and wrong, a full step would overshoot and turn the classes round
-        self.weights[0] = max(self.weights[0], 0.5 * before[0])
+        weights[0] = max(weights[0], 0.5 * self.weights[0])
+        self.weights = weights
 
     def _own(self, scores: Floats, labels: Floats) -> Floats:
         """P(y) of the true class of each round."""

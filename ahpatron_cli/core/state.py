@@ -128,7 +128,7 @@ class StateReader:
         if isinstance(value, np.ndarray):
             if not np.isfinite(value).all():
                 raise self.refusal(name, "has values that are not finite")
-            return value.copy(order="K")
+            return np.array(value, order="K")  # a copy, never a memory map
         if not isinstance(value, bool | int | float | str | None):
             raise self.refusal(name, "is of an unknown type")
         return value

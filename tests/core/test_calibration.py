@@ -71,3 +71,14 @@ def test_a_resumed_pass_has_the_same_link(classes: int) -> None:
     second.load_state_dict(first.state_dict()).feed(stream.X[320:], labels[320:])
     np.testing.assert_array_equal(second.calibration.weights, whole.calibration.weights)
     assert second.calibration.log_loss(900) == whole.calibration.log_loss(900)
+
+
+@pytest.mark.parametrize("score", [0.0, 1.0, 1e-300, 1e200, 50.0])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_scores_that_never_change_leave_a_finite_link(score: float, classes: int) -> None:
+    link = Calibration(classes)
+    shape = (300_000,) if classes == 2 else (30_000, 3)
+    link.add(np.full(shape, score), np.ones(shape[0]))
+    assert np.isfinite(link.weights).all()
+    assert link.weights[0] > 0
+    assert 0 <= link.log_loss(shape[0]) < 50

@@ -115,7 +115,7 @@ class Learner(Declared, Stateful):
             numbers = type(value) in (int, float) and type(now) in (int, float)
             if type(value) is not type(now) and not (numbers and value >= 0):
                 raise state.refusal(name.lstrip("_"), "is of another type")
-            if type(now) is int and not 0 <= value < math.inf:
+            if type(now) is int and (type(value) is not int or value < 0):
                 raise state.refusal(name.lstrip("_"), "is out of range")
             setattr(self, name, value)
         self.check(state)

@@ -110,8 +110,8 @@ def _score(
         open_source(path) as source,
         talk.progress(source.size, path) as line,
     ):
+        run = saved.continued(source.name)  # before the first row is waited for
         dataset = stream(source, preparation, known)
-        run = saved.continued(dataset.name)
         tally = run.new_tally()
         for batch in dataset.batches():
             scores = run.score(batch)

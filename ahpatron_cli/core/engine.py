@@ -18,6 +18,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from numpy.random import default_rng  # now, and not when the first row of a pipe waits
 from numpy.typing import ArrayLike
 
 from ahpatron_cli.core.calibration import Calibration
@@ -50,7 +51,7 @@ class Loop:
         self, learner: Learner, kernel: Kernel, classes: tuple[int, ...], seed: Sequence[int]
     ) -> None:
         self.learner, self.classes = learner, classes
-        learner.rng = np.random.default_rng(seed)
+        learner.rng = default_rng(seed)
         for name in ("update_below", "next_call"):  # in the object they are read more quickly
             setattr(learner, name, getattr(learner, name))
         self.f: Any = learner.begin(kernel, classes) if classes else learner.begin(kernel)

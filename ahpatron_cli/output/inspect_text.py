@@ -96,7 +96,8 @@ def print_model(
     if relevance:
         features = f"{record.effective_features or 0:.1f} effective features"
         head = f"Features with the largest relevance, of {features}"
-        bars = [(str(number), value) for number, value in relevance]
+        named = dict(enumerate(schema.features, 1)) if schema else {}
+        bars = [(literal(named.get(number, str(number))), value) for number, value in relevance]
         sections.append(_Section(head, bars=bars))
     return _text(path, about, (), sections, terminal)
 

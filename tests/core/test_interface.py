@@ -555,3 +555,18 @@ def test_a_margin_of_0_is_on_a_threshold_of_0_and_a_mistake_for_the_label_minus_
     rows, labels = np.zeros((6, 2)), [1.0, -1.0, 1.0, 1.0, -1.0, 1.0]  # κ(0, 0) = 0: f stays 0
     assert play(Alma(alpha=1.0), rows, labels, Linear()).tally.updates == 6
     assert play(Perceptron(), rows, labels, Linear()).tally.updates == 3  # the first one joins, too
+
+
+@pytest.mark.parametrize("name", ["ahpatron", "bogd++"])
+def test_bits_do_not_depend_on_where_arrays_lie(name: str) -> None:
+    """BLAS may add in another order where an array begins elsewhere in a cache line."""
+    stream, junk = make_stream(seed=1, rounds=1200, features=3), []
+    # coefficients of different sizes: others are equal, and their sum is exact
+    weak = {"shrinkage": 0.01} if name == "bogd++" else {}
+    learner = REGISTRY[name](budget=300, **weak)
+    passes = []
+    for size in range(1, 9):
+        junk.append(bytearray(16 * size + 8))
+        passes.append(Player(learner, Gaussian(sigma=0.1), horizon=1200).feed(stream.X, stream.y))
+    for scores in passes:
+        np.testing.assert_array_equal(scores, passes[0])

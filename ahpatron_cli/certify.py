@@ -22,10 +22,10 @@ from ahpatron_cli.data.dataset import Dataset, DataSummary, changed, stream
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import one_of, usage
 from ahpatron_cli.numbers import assignment
-from ahpatron_cli.runner import PassResult, Setup, check
+from ahpatron_cli.runner import LearnerSpec, RunResult, check
 
 
-def meet(key: str, setups: Sequence[Setup]) -> list[Setup]:
+def meet(key: str, setups: Sequence[LearnerSpec]) -> list[LearnerSpec]:
     """The setups, with parameters that meet the theorem's conditions where they were not given."""
     theorems = {theorem.key: theorem for theorem in THEOREMS}
     theorem = theorems[one_of("theorem", key, theorems)]
@@ -38,7 +38,7 @@ def meet(key: str, setups: Sequence[Setup]) -> list[Setup]:
     ]
 
 
-def _met(theorem: Theorem, setup: Setup) -> Setup:
+def _met(theorem: Theorem, setup: LearnerSpec) -> LearnerSpec:
     given = setup.learner_params
     met = replace(setup, learner_params={**theorem.settings(given), **given})
     check(met)
@@ -58,7 +58,7 @@ def check_rereadable(paths: Iterable[str]) -> None:
 
 
 def certified(
-    dataset: Dataset, facts: DataSummary, results: Sequence[PassResult], kernel: Kernel, seed: int
+    dataset: Dataset, facts: DataSummary, results: Sequence[RunResult], kernel: Kernel, seed: int
 ) -> list[Certificate | tuple[str, ...]]:
     """The certificate of each run, or why it has none; L_T(f) is the same in any order."""
     runs = [one.record for one in results]
@@ -84,7 +84,7 @@ def _again(dataset: Dataset, facts: DataSummary) -> Iterable[tuple[Rows, Floats]
             raise changed(dataset.name)
 
 
-def _reasons(result: PassResult) -> Iterable[str]:
+def _reasons(result: RunResult) -> Iterable[str]:
     """Which condition of which theorem fails, and what would meet it."""
     learner, params = result.record.learner, result.record.params
     if not theorems_of(learner):

@@ -24,7 +24,7 @@ from ahpatron_cli.core.tally import MAX_CLASSES, predicted
 from ahpatron_cli.data.compact import CompactRows
 from ahpatron_cli.data.dataset import DENSE_WIDTH, Dataset, Preparation, StreamState
 from ahpatron_cli.data.geometry import MOST_TRIED_ROWS, auto_sigma
-from ahpatron_cli.runner import Repetition, Setup, generator_seed
+from ahpatron_cli.runner import LearnerSpec, RunOptions, generator_seed
 
 BLAS = ThreadpoolController().select(user_api="blas")
 """Found once: to look for it in every call would take longer than a round."""
@@ -147,7 +147,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             passes = int(self.n_passes)
             encoded = _encoded(labels, classes)
             seed = self._begin(classes, rows, encoded, horizon=len(labels) * passes)
-            orders = Repetition(passes, seed, bool(self.shuffle))
+            orders = RunOptions(passes, seed, bool(self.shuffle))
             parts = [
                 self._feed(rows, encoded, weights, orders.order(i, len(encoded)))
                 for i in range(passes)
@@ -286,7 +286,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         self._form = StreamState(numbers, dense=None if isinstance(rows, CsrRows) else True)
         return seed
 
-    def _setup(self) -> Setup:
+    def _setup(self) -> LearnerSpec:
         """The learner and the kernel with what was asked for."""
         chosen = (("learner", self.learner, REGISTRY), ("kernel", self.kernel, KERNELS))
         for what, name, legal in chosen:
@@ -307,7 +307,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
                 f"one of {', '.join([*learner_specs, *kernel_specs])}"
             )
         own = REGISTRY[self.learner].own_kernel is not None
-        return Setup(
+        return LearnerSpec(
             self.learner,
             {name: given[name] for name in learner_specs if given.get(name) is not None},
             None if own else self.kernel,

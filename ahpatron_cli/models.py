@@ -35,7 +35,16 @@ from ahpatron_cli.data.schema import Schema
 from ahpatron_cli.data.source import FROM_ARRAYS, similar_name
 from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data, usage
 from ahpatron_cli.records import ParamValue, plain_params
-from ahpatron_cli.runner import Observer, Pass, PassResult, Played, Repetition, Setup, begin, play
+from ahpatron_cli.runner import (
+    BatchResult,
+    LearnerSpec,
+    Observer,
+    Run,
+    RunOptions,
+    RunResult,
+    begin,
+    play,
+)
 from ahpatron_cli.signals import watch
 
 FORMAT = 2
@@ -315,7 +324,7 @@ class ModelOptions:
             raise usage(problem, "leave it out with --checkpoint")
 
 
-class SavedPass:
+class SavedRun:
     """The pass that a run continues, if any, and the files that it is saved to."""
 
     def __init__(self, options: ModelOptions, say: Callable[[str], None]) -> None:
@@ -364,12 +373,12 @@ class SavedPass:
         """The rounds that the checkpoint has; 0 without one."""
         return self._saved_at if self._options.checkpoint else 0
 
-    def setup(self) -> Setup:
+    def setup(self) -> LearnerSpec:
         """The model's learner and kernel."""
         model = self.model
         assert model is not None
         own = self._options.learner
-        return Setup(model.learner, model.params, model.kernel, model.kernel_params, own)
+        return LearnerSpec(model.learner, model.params, model.kernel, model.kernel_params, own)
 
     def prepared(self, preparation: Preparation) -> tuple[Preparation, StreamState | None]:
         """What is done to the data, and what is known of the stream from the model."""
@@ -389,12 +398,12 @@ class SavedPass:
         )
         return replace(preparation, scale=model.scale, positive=model.positive), known
 
-    def continued(self, path: str) -> Pass:
+    def continued(self, path: str) -> Run:
         """A pass over this file that continues the model."""
         assert self._loaded is not None
         model, state, _ = self._loaded
         classes = model.classes
-        on_file = partial(Pass, self.setup(), path, model.seed, 0, None, classes=classes)
+        on_file = partial(Run, self.setup(), path, model.seed, 0, None, classes=classes)
         try:
             run = on_file(costs=model.costs, state=state, same_file=self.restarts)
         except (StateError, ParameterError, NumericalError) as error:
@@ -406,12 +415,12 @@ class SavedPass:
     def play(
         self,
         dataset: Dataset,
-        setup: Setup,
-        repetition: Repetition,
+        setup: LearnerSpec,
+        repetition: RunOptions,
         horizon: int | None,
         observers: Sequence[Observer],
-        on_restart: Callable[[Pass], None],
-    ) -> list[PassResult]:
+        on_restart: Callable[[Run], None],
+    ) -> list[RunResult]:
         """Run one pass that continues a model, or is saved."""
         if self.resumes:
             run = self.continued(dataset.name)
@@ -425,7 +434,7 @@ class SavedPass:
         if self._options.save or self._options.checkpoint:
             _state_of(run)  # refuses what cannot be saved, before the first round
 
-        def save(_: Played) -> None:
+        def save(_: BatchResult) -> None:
             checkpoint = self._options.checkpoint
             whole = self._trail.rounds % BLOCK == 0  # there a resumed run has the same bits
             if checkpoint and whole and self._trail.rounds - self._saved_at >= self._options.every:
@@ -439,7 +448,7 @@ class SavedPass:
         self.finish(run, dataset)
         return results
 
-    def restarted(self, fresh: Pass, path: str) -> Pass:
+    def restarted(self, fresh: Run, path: str) -> Run:
         """A pass that continues the checkpoint, if a fresh pass has the same settings."""
         assert self.model is not None
         asked = fresh.setup.learner, fresh.setup.kernel, fresh.seed, fresh.costs, *fresh.params()
@@ -448,7 +457,7 @@ class SavedPass:
             raise self._other_run()
         return self.continued(path)
 
-    def _left(self, batches: Iterable[Batch], run: Pass) -> Iterator[Batch]:
+    def _left(self, batches: Iterable[Batch], run: Run) -> Iterator[Batch]:
         """The rounds left to run; those before a checkpoint must be the same as then."""
         skip = self.model.rounds if self.model and self.restarts else 0
         for batch in batches:
@@ -487,7 +496,7 @@ class SavedPass:
             if labelled:
                 self._trail.add(part)
 
-    def finish(self, run: Pass, dataset: Dataset) -> None:
+    def finish(self, run: Run, dataset: Dataset) -> None:
         """Save the pass at its end."""
         model, traits = self.model, dataset.traits
         if model and traits.zero_based and model.features < model.width:
@@ -506,7 +515,7 @@ class SavedPass:
             if path:
                 self._save(path, run, dataset)
 
-    def _save(self, path: str, run: Pass, dataset: Dataset) -> None:
+    def _save(self, path: str, run: Run, dataset: Dataset) -> None:
         params, kernel_params = run.params()
         header = Header(
             learner=run.setup.learner,
@@ -539,7 +548,7 @@ class SavedPass:
         )
 
 
-def _state_of(run: Pass) -> State:
+def _state_of(run: Run) -> State:
     """The state of a pass, if all that its learner keeps can be saved."""
     try:
         return run.state()
@@ -547,5 +556,5 @@ def _state_of(run: Pass) -> State:
         raise usage(str(error), f"see {GUIDE}") from None
 
 
-def _greeting(run: Pass) -> str:
+def _greeting(run: Run) -> str:
     return f"the run continues after {run.rounds:,} rounds with {run.mistakes:,} mistakes"

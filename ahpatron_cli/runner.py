@@ -47,7 +47,7 @@ AUTO = "auto"
 
 
 @dataclass(frozen=True)
-class Setup:
+class LearnerSpec:
     """A learner and a kernel, each with the parameters that were asked for."""
 
     learner: str
@@ -68,7 +68,7 @@ class Setup:
         """Whether σ is still to be chosen."""
         return self.kernel_params.get("sigma") == AUTO
 
-    def with_sigma(self, sigma: float) -> Setup:
+    def with_sigma(self, sigma: float) -> LearnerSpec:
         """The same with σ chosen, if it was to be."""
         if not self.auto_sigma:
             return self
@@ -93,7 +93,7 @@ def params_of(learner: Learner, kernel: Kernel) -> dict[str, ParamValue]:
     return chosen | learner.params()
 
 
-def check(setup: Setup) -> None:
+def check(setup: LearnerSpec) -> None:
     """Build it once, to see whether its parameters go together."""
     try:
         setup.build()
@@ -101,7 +101,7 @@ def check(setup: Setup) -> None:
         raise usage(f"{setup.learner}: {error}", LISTING) from None
 
 
-def suggested_sigma(setup: Setup, path: str, rows: Rows, labels: Floats) -> tuple[float, str]:
+def suggested_sigma(setup: LearnerSpec, path: str, rows: Rows, labels: Floats) -> tuple[float, str]:
     """The σ that these rows suggest (--sigma auto), and a note on it."""
     from ahpatron_cli.data.geometry import MOST_TRIED_ROWS, auto_sigma
 
@@ -125,7 +125,7 @@ def generator_seed(seed: int, repeat: int, learner: str) -> tuple[int, ...]:
 
 
 @dataclass(frozen=True)
-class Played:
+class BatchResult:
     """Rounds that one pass has just played: what observers are told."""
 
     learner: str
@@ -149,18 +149,18 @@ class Played:
 
 
 def mistakes_of(scores: Floats, labels: Floats) -> NDArray[np.bool_]:
-    """Which rounds were mistakes; labels as in `Played`."""
+    """Which rounds were mistakes; labels as in `BatchResult`."""
     if scores.ndim > 1:
         return np.asarray(predicted(scores) != labels)
     return np.asarray(mistaken(labels, scores * labels))
 
 
-Observer: TypeAlias = Callable[[Played], None]
+Observer: TypeAlias = Callable[[BatchResult], None]
 """Told of every batch that a pass has played: progress, predictions, checkpoints."""
 
 
 @dataclass(frozen=True)
-class PassResult:
+class RunResult:
     """One pass: its record, and what only some callers ask for."""
 
     record: RunRecord
@@ -173,12 +173,12 @@ class PassResult:
     """The tally and the statistics of the learner, which theorems speak of."""
 
 
-class Pass:
+class Run:
     """One learner on its way through one file."""
 
     def __init__(
         self,
-        setup: Setup,
+        setup: LearnerSpec,
         path: str,
         seed: int,
         repeat: int,
@@ -230,7 +230,7 @@ class Pass:
         """Rounds so far."""
         return self._player.tally.rounds
 
-    def measure(self, repetition: Repetition) -> None:
+    def measure(self, repetition: RunOptions) -> None:
         """Compute from here on what is asked for beyond the mistakes: metrics, the recent rate.
 
         The scores of rounds before a model was saved are not known, so AUC is not either.
@@ -241,7 +241,7 @@ class Pass:
         if self._measured and not self._before.rounds:
             self._ranking = Ranking(None) if repetition.exact_auc else Ranking()
 
-    def feed(self, batch: Batch) -> Played:
+    def feed(self, batch: Batch) -> BatchResult:
         """Predict and learn from a batch; rows without a label are predicted only."""
         first = self.rounds + 1
         parts = [
@@ -255,7 +255,7 @@ class Pass:
             self._curve.extend(mistaken, recent.extend(mistaken) if recent else None)
         if self._ranking is not None:
             self._ranking.add(scores[labelled], batch.labels[labelled])
-        return Played(
+        return BatchResult(
             self.setup.learner,
             self.repeat,
             first,
@@ -317,7 +317,7 @@ class Pass:
 
         return most_relevant([loop.f for loop in self._player.loops], MOST_RELEVANT)
 
-    def result(self) -> PassResult:
+    def result(self) -> RunResult:
         """What came out."""
         player, tally, before = self._player, self._player.tally, self._before
         found: dict[str, Any] = player.statistics()
@@ -356,7 +356,7 @@ class Pass:
             **(self._recent.facts() if self._recent else {}),
             costs=self.costs,
         )
-        return PassResult(
+        return RunResult(
             record,
             self._curve.points(),
             tally.seconds - before.seconds,
@@ -428,8 +428,8 @@ class _CurvePoints:
 
 
 def play(
-    batches: Iterable[Batch], passes: Sequence[Pass], observers: Sequence[Observer] = ()
-) -> list[PassResult]:
+    batches: Iterable[Batch], passes: Sequence[Run], observers: Sequence[Observer] = ()
+) -> list[RunResult]:
     """The play loop: all passes side by side over one stream of batches."""
     for batch in batches:
         for one in passes:
@@ -440,7 +440,7 @@ def play(
 
 
 @dataclass(frozen=True)
-class Repetition:
+class RunOptions:
     """How often a file is played, in which orders, and what is measured."""
 
     repeats: int
@@ -465,22 +465,22 @@ class Repetition:
 
 
 def begin(
-    dataset: Dataset, setup: Setup, repetition: Repetition, repeat: int, horizon: int | None
-) -> Pass:
+    dataset: Dataset, setup: LearnerSpec, repetition: RunOptions, repeat: int, horizon: int | None
+) -> Run:
     """A pass over a file from its first round."""
     costs, classes = dataset.costs(repetition.costs), dataset.classes
-    one = Pass(setup, dataset.name, repetition.seed, repeat, horizon, classes=classes, costs=costs)
+    one = Run(setup, dataset.name, repetition.seed, repeat, horizon, classes=classes, costs=costs)
     one.measure(repetition)
     return one
 
 
 def play_repeat(
     dataset: Dataset,
-    setup: Setup,
-    repetition: Repetition,
+    setup: LearnerSpec,
+    repetition: RunOptions,
     repeat: int,
     observers: Sequence[Observer] = (),
-) -> PassResult:
+) -> RunResult:
     """One pass over one order of a file in memory."""
     rounds = dataset.rounds
     assert rounds is not None
@@ -490,11 +490,11 @@ def play_repeat(
 
 def play_repeats(
     dataset: Dataset,
-    setups: Sequence[Setup],
-    repetition: Repetition,
+    setups: Sequence[LearnerSpec],
+    repetition: RunOptions,
     jobs: int = 1,
     observers: Sequence[Observer] = (),
-) -> Iterator[PassResult]:
+) -> Iterator[RunResult]:
     """Run every setup and repeat on a file in memory; results in that order.
 
     With several `jobs`, processes that share the file by memory map, observers are told of a pass
@@ -508,7 +508,7 @@ def play_repeats(
     with TemporaryDirectory(prefix="ahpatron-", ignore_cleanup_errors=True) as folder:
         dataset.save(Path(folder))
         shared = _SharedFile(dataset.name, dataset.preparation, folder, repetition)
-        done: dict[int, tuple[PassResult, list[Played]]] = {}
+        done: dict[int, tuple[RunResult, list[BatchResult]]] = {}
         due = 0
         for ended in run_all(shared.play, tasks, jobs, RETRIES):
             if ended is None:
@@ -534,10 +534,10 @@ class _SharedFile:
     name: str
     preparation: Preparation
     folder: str
-    repetition: Repetition
+    repetition: RunOptions
 
-    def play(self, task: tuple[Setup, int]) -> tuple[PassResult, list[Played]]:
+    def play(self, task: tuple[LearnerSpec, int]) -> tuple[RunResult, list[BatchResult]]:
         """One pass, and what observers are to be told of it."""
         dataset = Dataset(self.name, self.preparation, CompactRows.mapped(Path(self.folder)))
-        parts: list[Played] = []
+        parts: list[BatchResult] = []
         return play_repeat(dataset, task[0], self.repetition, task[1], [parts.append]), parts

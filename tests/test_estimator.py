@@ -31,7 +31,7 @@ from ahpatron_cli.core.points import DensePoints, SparsePoints
 from ahpatron_cli.data.dataset import Preparation, load
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.estimator import BLAS
-from ahpatron_cli.runner import Played, Repetition, Setup, play_repeat
+from ahpatron_cli.runner import BatchResult, LearnerSpec, RunOptions, play_repeat
 from support.command import Ahpatron
 from support.streams import make_stream
 
@@ -138,8 +138,8 @@ def test_fit_counts_what_run_counts(ahpatron: Ahpatron, name: str) -> None:
         assert model.support_size_ == run["support_size"]
 
 
-def played_scores(name: str, setup: Setup, repetition: Repetition) -> np.ndarray:
-    parts: list[Played] = []
+def played_scores(name: str, setup: LearnerSpec, repetition: RunOptions) -> np.ndarray:
+    parts: list[BatchResult] = []
     with open_source(path_of(name)) as source:
         play_repeat(load(source, Preparation()), setup, repetition, 0, [parts.append])
     return np.concatenate([part.scores for part in parts])
@@ -152,8 +152,8 @@ def test_every_round_is_predicted_as_run_predicts_it(
     learner: str, name: str, shuffle: bool
 ) -> None:
     own = {"budget": 60} if learner != "perceptron" else {}
-    setup = Setup(learner, own, "gaussian", {"sigma": FILES[name]})
-    scores = played_scores(name, setup, Repetition(1, 7, shuffle))
+    setup = LearnerSpec(learner, own, "gaussian", {"sigma": FILES[name]})
+    scores = played_scores(name, setup, RunOptions(1, 7, shuffle))
     model = OnlineKernelClassifier(
         learner, sigma=FILES[name], params=own, shuffle=shuffle, random_state=7
     ).fit(*load_svmlight_file(path_of(name), zero_based=True))  # columns numbered as in the file
@@ -166,8 +166,8 @@ def test_every_round_is_predicted_as_run_predicts_it(
 @pytest.mark.parametrize("learner", ["ahpatron", "arow", "norma", "nogd"])
 def test_weights_of_samples_and_of_classes_are_costs(learner: str) -> None:
     """The same scores as `--cost`, by any of the three ways; on sparse rows, too."""
-    setup = Setup(learner, {"budget": 60}, "gaussian", {"sigma": FILES["rings"]})
-    scores = played_scores("rings", setup, Repetition(1, 7, False, costs={1.0: 5.0}))
+    setup = LearnerSpec(learner, {"budget": 60}, "gaussian", {"sigma": FILES["rings"]})
+    scores = played_scores("rings", setup, RunOptions(1, 7, False, costs={1.0: 5.0}))
     rows, labels = load_svmlight_file(path_of("rings"), zero_based=True)
     common = {"sigma": FILES["rings"], "budget": 60, "random_state": 7}
     weights = np.where(labels == 1, 5.0, 1.0)

@@ -212,9 +212,9 @@ def run_command(arguments: list[str]) -> int:
             traceback.print_exc()
             return ExitCode.BUG
         fault = known
-    from ahpatron_cli.cli.console import Conversation  # which the help does without
+    from ahpatron_cli.cli.console import Stderr  # which the help does without
 
-    Conversation().error(fault)
+    Stderr().error(fault)
     return fault.code
 
 

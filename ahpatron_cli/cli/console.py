@@ -42,7 +42,7 @@ _BLUE = "\x1b[1;34m"
 _RESET = "\x1b[0m"
 
 
-class Conversation:
+class Stderr:
     """What is said to the user. `quiet` leaves only errors; `verbose` adds details."""
 
     def __init__(self, quiet: bool = False, verbose: int = 0, stream: TextIO | None = None) -> None:

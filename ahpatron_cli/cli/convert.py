@@ -35,13 +35,13 @@ def convert(
     Comment lines of the output name the features and labels.
     """
     from ahpatron_cli.atomic import check_outputs
-    from ahpatron_cli.cli.console import Conversation
+    from ahpatron_cli.cli.console import Stderr
     from ahpatron_cli.data.source import open_source
     from ahpatron_cli.data.tables import KIND, TableOptions, TableReader
     from ahpatron_cli.output.predictions import open_output
 
     raise_on_signals()
-    talk = Conversation(quiet)
+    stderr = Stderr(quiet)
     if out is not None and (packer := _PACKERS.get(Path(out).suffix.lower())):
         problem = f"--out writes plain text, and {out} names a compressed file"
         hint = f"pack standard output: `ahpatron convert … | {packer} > {shlex.quote(out)}`"
@@ -58,7 +58,7 @@ def convert(
                 if out is None:
                     sys.stdout.flush()  # a pipe may be slow
     for note in reader.traits.remarks:
-        talk.note(note)
+        stderr.note(note)
 
 
 def _comments(schema: Schema) -> str:

@@ -51,12 +51,12 @@ def inspect(
 
     Model: what it is, its parameters, its active set.
     """
-    from ahpatron_cli.cli.console import Conversation
+    from ahpatron_cli.cli.console import Stderr
     from ahpatron_cli.data.npz import is_archive
     from ahpatron_cli.output.formats import write_inspected
 
     raise_on_signals()
-    talk = Conversation(quiet=quiet)
+    stderr = Stderr(quiet=quiet)
     if is_archive(path):
         _refuse_others(context, "a model", _MODEL)
         _check_format(format, "a model")
@@ -80,7 +80,7 @@ def inspect(
     if scale is not None:
         one_of("scale", scale, SCALES)
     table = TableOptions(label, id, tuple(drop or ()), tuple(category or ()), missing, positive)
-    with open_source(path) as source, talk.progress(source.size, source.name) as line:
+    with open_source(path) as source, stderr.progress(source.size, source.name) as line:
         profiler = Profiler(
             source,
             max_features=max_features,
@@ -118,11 +118,11 @@ def _flag(name: str) -> str:
 
 def _inspect_model(path: str, format: str, learner: str | None) -> None:
     """The learner, its parameters and its state; the file is read in full."""
-    from ahpatron_cli.models import ModelOptions, SavedPass
+    from ahpatron_cli.models import ModelOptions, SavedRun
     from ahpatron_cli.output.formats import write_inspected
     from ahpatron_cli.output.inspect_text import model_to_json, print_model
 
-    saved = SavedPass(ModelOptions(resume=path, learner=learner), lambda text: None)
+    saved = SavedRun(ModelOptions(resume=path, learner=learner), lambda text: None)
     model = saved.model
     assert model is not None
     run = saved.continued(path)

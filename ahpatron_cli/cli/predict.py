@@ -11,9 +11,9 @@ from ahpatron_cli.numbers import counted, percent
 from ahpatron_cli.signals import raise_on_signals, watch
 
 if TYPE_CHECKING:
-    from ahpatron_cli.cli.console import Conversation
+    from ahpatron_cli.cli.console import Stderr
     from ahpatron_cli.data.dataset import Preparation
-    from ahpatron_cli.models import SavedPass
+    from ahpatron_cli.models import SavedRun
     from ahpatron_cli.output.predictions import ScoreWriter
 
 _SUFFIXES = {".csv": "csv", ".jsonl": "jsonl"}
@@ -38,17 +38,17 @@ def predict(
     If there are labels, the mistakes are counted on stderr.
     """
     from ahpatron_cli.atomic import check_outputs, format_of_suffix
-    from ahpatron_cli.cli.console import Conversation
+    from ahpatron_cli.cli.console import Stderr
     from ahpatron_cli.data.dataset import Preparation
     from ahpatron_cli.data.labels import show
     from ahpatron_cli.data.npz import is_archive
     from ahpatron_cli.data.tables import TableOptions
-    from ahpatron_cli.models import ModelOptions, SavedPass, schema_of
+    from ahpatron_cli.models import ModelOptions, SavedRun, schema_of
     from ahpatron_cli.output.predictions import ScoreWriter, open_output
     from ahpatron_cli.sweep.grid import choose_learners
 
     raise_on_signals()
-    talk = Conversation(quiet)
+    stderr = Stderr(quiet)
     one_of("format", format, _SUFFIXES.values())
     if out:
         format = format_of_suffix(out, format, _SUFFIXES)
@@ -57,7 +57,7 @@ def predict(
     check_outputs({"--out": out}, [model, *data])
     own = choose_learners([learner])[0] if learner else None
     try:
-        saved = SavedPass(ModelOptions(resume=model, learner=own), talk.note)
+        saved = SavedRun(ModelOptions(resume=model, learner=own), stderr.note)
     except UserError as error:
         if any(map(is_archive, data)):
             error.hint = "name the model first: `ahpatron predict MODEL DATA`"
@@ -78,21 +78,21 @@ def predict(
         names = schema.label_names(labels) if schema else shown
         writer = ScoreWriter(output, format, names, several=several)
         for path in data:
-            found, ended_by = _score(path, saved, preparation, writer, talk, metrics)
+            found, ended_by = _score(path, saved, preparation, writer, stderr, metrics)
             for note in found:
-                talk.note(f"{path}: {note}" if several else note)
+                stderr.note(f"{path}: {note}" if several else note)
             if ended_by:
-                talk.note(f"ended by {ended_by}; all predictions are written")
+                stderr.note(f"ended by {ended_by}; all predictions are written")
                 return ExitCode(128 + signal.Signals[ended_by])
     return ExitCode.OK
 
 
 def _score(
     path: str,
-    saved: SavedPass,
+    saved: SavedRun,
     preparation: Preparation,
     writer: ScoreWriter,
-    talk: Conversation,
+    stderr: Stderr,
     metrics: bool,
 ) -> tuple[list[str], str | None]:
     """Score the rows of one file; notes on those with labels, and the signal that ended it."""
@@ -106,9 +106,9 @@ def _score(
     preparation, known = saved.prepared(preparation)
     rows, ranking = 0, Ranking()
     with (
-        watch.ending_stream(lambda asked: talk.show(f"{rows:,} rows") if asked else None),
+        watch.ending_stream(lambda asked: stderr.show(f"{rows:,} rows") if asked else None),
         open_source(path) as source,
-        talk.progress(source.size, path) as line,
+        stderr.progress(source.size, path) as line,
     ):
         run = saved.continued(source.name)  # before the first row is waited for
         dataset = stream(source, preparation, known)

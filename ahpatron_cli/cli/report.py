@@ -30,8 +30,8 @@ def report(
     Nothing is run. Several files are shown together; --merge writes them as one.
     """
     from ahpatron_cli.atomic import check_outputs, write_atomically
-    from ahpatron_cli.cli.console import Conversation
-    from ahpatron_cli.cli.sweep_session import FindingsOutput, criterion_of, warn_of_damaged_lines
+    from ahpatron_cli.cli.console import Stderr
+    from ahpatron_cli.cli.sweep_session import SummaryOutput, criterion_of, warn_of_damaged_lines
     from ahpatron_cli.output.formats import FORMATS
     from ahpatron_cli.sweep.results_file import (
         check_results_path,
@@ -39,12 +39,12 @@ def report(
         merge_results,
         read_results,
     )
-    from ahpatron_cli.sweep.summary import choose_trials, find
+    from ahpatron_cli.sweep.summary import choose_trials, summarise_trials
 
     raise_on_signals()
     one_of("format", format, FORMATS)
-    paths, talk = results, Conversation(quiet=quiet)
-    output = FindingsOutput(format, plot, report, out, matrix, trials, x)
+    paths, stderr = results, Stderr(quiet=quiet)
+    output = SummaryOutput(format, plot, report, out, matrix, trials, x)
     criterion = criterion_of(metric, tune_orders)
     output.check(paths)
     for path in paths:
@@ -58,15 +58,15 @@ def report(
     each = [read_results(path) for path in paths]
     for path, contents in zip(paths, each, strict=True):
         torn = "is torn: a sweep is still writing, or was killed"
-        warn_of_damaged_lines(talk, path, contents, torn)
+        warn_of_damaged_lines(stderr, path, contents, torn)
     contents = each[0]
     if len(paths) > 1 or merge:
         content, contents = merge_results(paths)
         if merge:
             write_atomically(merge, content)
     chosen = choose_trials(list(contents.trials.values()), learner or [], data or [])
-    findings = find(chosen, contents.headers, criterion)
+    findings = summarise_trials(chosen, contents.headers, criterion)
     if not findings.trials and not findings.failed:
         raise bad_data("no trial was finished yet", paths[0])
-    output.write(findings, chosen, talk)
+    output.write(findings, chosen, stderr)
     return ExitCode.OK

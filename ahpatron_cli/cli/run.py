@@ -73,7 +73,7 @@ def run(
     --shuffle and --repeats hold the file in memory.
     """
     from ahpatron_cli.atomic import check_outputs, format_of_suffix, write_atomically
-    from ahpatron_cli.cli.console import Conversation
+    from ahpatron_cli.cli.console import Stderr
     from ahpatron_cli.cli.session import Session
     from ahpatron_cli.data.dataset import LAYOUTS, Preparation
     from ahpatron_cli.data.scaling import SCALES
@@ -81,7 +81,7 @@ def run(
     from ahpatron_cli.errors import one_of, usage
     from ahpatron_cli.output.formats import FORMATS, to_text, write_reports
     from ahpatron_cli.output.predictions import STDOUT, check_predictions_path, open_predictions
-    from ahpatron_cli.runner import Repetition
+    from ahpatron_cli.runner import RunOptions
     from ahpatron_cli.sweep.grid import (
         check_costs,
         choose_learners,
@@ -93,7 +93,7 @@ def run(
     )
 
     raise_on_signals()  # after the imports: modules half imported swallow exceptions
-    talk = Conversation(quiet=quiet, verbose=verbose)
+    stderr = Stderr(quiet=quiet, verbose=verbose)
     one_of("format", format, FORMATS)
     out_format = format_of_suffix(out, format) if out else None
     if curve:
@@ -135,18 +135,18 @@ def run(
 
         setups = meet(theorem, setups)
     for remark in remarks:
-        talk.warn(remark)
+        stderr.warn(remark)
     for remark in own_kernel_remarks(
         chosen, scale, typed_kernel=options.given_by_user(context, "kernel")
     ):
-        talk.note(remark)
+        stderr.note(remark)
     permuted = repeats > 1 if shuffle is None else shuffle
     is_table = label is not None
     costs = parse_costs(cost or [], named=is_table)
     check_costs(costs, setups)
     if costs and (certify or theorem):
         raise usage("--certify and --theorem require equal costs: leave out --cost")
-    repetition = Repetition(
+    repetition = RunOptions(
         repeats,
         seed,
         permuted,
@@ -175,18 +175,18 @@ def run(
     )
     saved = None
     if save or resume or checkpoint:
-        from ahpatron_cli.models import ModelOptions, SavedPass
+        from ahpatron_cli.models import ModelOptions, SavedRun
 
         models = ModelOptions(save, resume, checkpoint, every, setups[0].source)
         models.check(len(data), len(setups), repeats, not permuted, bool(curve))
-        saved = SavedPass(models, talk.note)
+        saved = SavedRun(models, stderr.note)
     if certify and (resume or checkpoint):
         raise usage("--certify requires the whole stream, from its first round, in one run")
     reports: list[Report] = []
 
     def write() -> None:
         if to_stdout:
-            talk.show(to_text(reports, format))
+            stderr.show(to_text(reports, format))
         else:
             write_reports(reports, format)
 
@@ -200,7 +200,7 @@ def run(
                 preparation,
                 repetition,
                 jobs,
-                talk,
+                stderr,
                 writer,
                 saved,
                 certify=certify,
@@ -225,5 +225,5 @@ def run(
     if session.ended_by is None:
         return ExitCode.OK
     rows = sum(run.rounds + run.unlabelled for run in reports[-1].runs[:1])
-    talk.note(f"ended by {session.ended_by} after {rows:,} rows; all results are written")
+    stderr.note(f"ended by {session.ended_by} after {rows:,} rows; all results are written")
     return ExitCode(128 + signal.Signals[session.ended_by])

@@ -15,7 +15,7 @@ import numpy as np
 from msgspec import structs
 
 from ahpatron_cli import __version__
-from ahpatron_cli.cli.console import Conversation, ProgressLine
+from ahpatron_cli.cli.console import ProgressLine, Stderr
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.data.dataset import Dataset, DataSummary, Preparation, load, stream
 from ahpatron_cli.data.source import FROM_ARRAYS, Source, open_source
@@ -24,12 +24,12 @@ from ahpatron_cli.numbers import short
 from ahpatron_cli.output.predictions import PredictionWriter
 from ahpatron_cli.records import Curve, DataRecord, Report, grouped
 from ahpatron_cli.runner import (
+    BatchResult,
+    LearnerSpec,
     Observer,
-    Pass,
-    PassResult,
-    Played,
-    Repetition,
-    Setup,
+    Run,
+    RunOptions,
+    RunResult,
     begin,
     near_tie_warning,
     play,
@@ -39,7 +39,7 @@ from ahpatron_cli.runner import (
 from ahpatron_cli.signals import Terminated, watch
 
 if TYPE_CHECKING:
-    from ahpatron_cli.models import SavedPass
+    from ahpatron_cli.models import SavedRun
 
 _FIRST_MILESTONE = 1000
 
@@ -49,13 +49,13 @@ class Session:
     """The settings that all files of a call share."""
 
     paths: Sequence[str]
-    setups: Sequence[Setup]
+    setups: Sequence[LearnerSpec]
     preparation: Preparation
-    repetition: Repetition
+    repetition: RunOptions
     jobs: int
-    talk: Conversation
+    stderr: Stderr
     predictions: PredictionWriter | None
-    saved: SavedPass | None
+    saved: SavedRun | None
     certify: bool
     traced: bool
     """Whether predictions or curves are written, which a checkpoint would cut."""
@@ -95,7 +95,7 @@ class Session:
         """Play all learners and repeats over one file."""
         started = time.perf_counter()
         if path == "-" and sys.stdin is not None and sys.stdin.isatty():
-            self.talk.note("reading standard input; Ctrl-D ends it")
+            self.stderr.note("reading standard input; Ctrl-D ends it")
         with ExitStack() as opened:
             if not self._in_memory:
                 opened.enter_context(watch.ending_stream(self._figures_due))
@@ -104,7 +104,7 @@ class Session:
                 dataset = load(source, self.preparation, self._known)
             else:
                 preparation = replace(self.preparation, may_lack_labels=True)
-                dataset = stream(source, preparation, self._known, _Waiting(self.talk))
+                dataset = stream(source, preparation, self._known, _Waiting(self.stderr))
             loaded = time.perf_counter() - started
             setups = self._settled(dataset)
             if self.certify and dataset.classes:
@@ -130,7 +130,7 @@ class Session:
         self._tell(dataset.name, facts, results)
         name, scale = setups[0].kernel, dataset.preparation.scale
         if not dataset.dense and dataset.scaler and name in ("linear", "polynomial"):
-            self.talk.warn(
+            self.stderr.warn(
                 f"{self._prefix(dataset.name)}--scale {scale} divides sparse data and does not "
                 f"shift them, which the {name} kernel notices"
             )
@@ -153,20 +153,22 @@ class Session:
     def _figures_due(self, asked: bool) -> None:
         """Once a minute with -v, and if a signal asked for them."""
         if self._narrator is not None:
-            self._narrator.figures(self.talk.show if asked else self.talk.detail)
+            self._narrator.figures(self.stderr.show if asked else self.stderr.detail)
         elif asked:
-            self.talk.show("no rows so far")
+            self.stderr.show("no rows so far")
 
-    def _settled(self, dataset: Dataset) -> Sequence[Setup]:
+    def _settled(self, dataset: Dataset) -> Sequence[LearnerSpec]:
         """The setups with the σ that the first rows of this file suggest, if it is left to them."""
         auto = next((setup for setup in self.setups if setup.auto_sigma), None)
         if auto is None:
             return self.setups
         sigma, said = suggested_sigma(auto, dataset.name, *dataset.warm_up())
-        self.talk.note(self._prefix(dataset.name) + said)
+        self.stderr.note(self._prefix(dataset.name) + said)
         return [setup.with_sigma(sigma) for setup in self.setups]
 
-    def _play(self, dataset: Dataset, source: Source, setups: Sequence[Setup]) -> list[PassResult]:
+    def _play(
+        self, dataset: Dataset, source: Source, setups: Sequence[LearnerSpec]
+    ) -> list[RunResult]:
         """All passes over one file."""
         name, repetition, saved = dataset.name, self.repetition, self.saved
         horizon = None
@@ -178,9 +180,9 @@ class Session:
         if dataset.in_memory:
             total = (dataset.rounds or 0) * len(setups) * repetition.repeats
         ticks = self._in_memory and self.jobs > 1  # then observers hear of whole passes only
-        with self.talk.progress(total, Path(name).name, ticks=ticks) as line:
+        with self.stderr.progress(total, Path(name).name, ticks=ticks) as line:
             position = None if dataset.in_memory else source
-            figures = self._narrator = _Narrator(self.talk, self._prefix(name), line, position)
+            figures = self._narrator = _Narrator(self.stderr, self._prefix(name), line, position)
             observers: list[Observer] = [figures]
             if self.predictions:
                 observers.append(partial(self.predictions.write, name))
@@ -193,7 +195,7 @@ class Session:
                 passes = [begin(dataset, setup, repetition, 0, horizon) for setup in setups]
                 return play(dataset.batches(), passes, observers)
 
-    def _how_to_go_on(self, setups: Sequence[Setup]) -> str | None:
+    def _how_to_go_on(self, setups: Sequence[LearnerSpec]) -> str | None:
         """What helps if a signal ends the run: --checkpoint, if it is possible here."""
         if self.saved is not None and self.saved.checkpointed:
             return f"the same command continues after round {self.saved.checkpointed:,}"
@@ -202,25 +204,25 @@ class Session:
         return "--checkpoint FILE keeps what was learned" if one_pass and not other else None
 
     def _playable(
-        self, setups: Sequence[Setup], dataset: Dataset, horizon: int | None
-    ) -> list[Setup]:
+        self, setups: Sequence[LearnerSpec], dataset: Dataset, horizon: int | None
+    ) -> list[LearnerSpec]:
         """The setups that can play this stream; warn what the others lack."""
         playable = []
         for setup in setups:
             try:
-                Pass(setup, dataset.name, 0, 0, horizon, classes=dataset.classes)
+                Run(setup, dataset.name, 0, 0, horizon, classes=dataset.classes)
             except ParameterError as error:
                 if len(setups) == 1:
                     hint = f"give `-p {error.name}=N`" if error.kind == "missing" else None
                     raise usage(str(error), hint) from None
-                self.talk.warn(f"{error}; left out: {setup.learner}")
+                self.stderr.warn(f"{error}; left out: {setup.learner}")
             else:
                 playable.append(setup)
         if not playable:
             raise usage("none of the chosen learners can play this stream")
         return playable
 
-    def _remember_curves(self, path: str, results: Sequence[PassResult]) -> None:
+    def _remember_curves(self, path: str, results: Sequence[RunResult]) -> None:
         """Mean and deviation over repeats: all repeats of a file have the same rounds."""
         about = [Path(path).name]
         for name, symbol in (("budget", "B"), ("sigma", "σ")):
@@ -247,17 +249,17 @@ class Session:
                 )
             )
 
-    def _tell(self, path: str, facts: DataSummary, results: Sequence[PassResult]) -> None:
+    def _tell(self, path: str, facts: DataSummary, results: Sequence[RunResult]) -> None:
         prefix = self._prefix(path)
         for note in facts.notes:
-            self.talk.note(prefix + note)
+            self.stderr.note(prefix + note)
         if facts.sorted_labels and not self.repetition.shuffle:
-            self.talk.warn(f"{prefix}the labels come sorted; --shuffle permutes the rows")
+            self.stderr.warn(f"{prefix}the labels come sorted; --shuffle permutes the rows")
         for warning in dict.fromkeys(text for result in results for text in result.warnings):
-            self.talk.warn(prefix + warning)
+            self.stderr.warn(prefix + warning)
         if ties := near_tie_warning(result.record for result in results):
-            self.talk.warn(prefix + ties)
-        self.talk.detail(f"{prefix}sha256 {facts.sha256}")
+            self.stderr.warn(prefix + ties)
+        self.stderr.detail(f"{prefix}sha256 {facts.sha256}")
 
     def _prefix(self, path: str) -> str:
         return f"{Path(path).name}: " if self._several_files else ""
@@ -270,8 +272,8 @@ def _now() -> str:
 class _Waiting:
     """Says that a warm-up waits for rows of a pipe, and how many have come: every ten seconds."""
 
-    def __init__(self, talk: Conversation) -> None:
-        self._talk, self._next = talk, 0.0
+    def __init__(self, stderr: Stderr) -> None:
+        self._talk, self._next = stderr, 0.0
 
     def __call__(self, rows: int) -> None:
         if time.monotonic() >= self._next:
@@ -290,10 +292,10 @@ class _Narrator:
     """
 
     def __init__(
-        self, talk: Conversation, prefix: str, bar: ProgressLine, source: Source | None
+        self, stderr: Stderr, prefix: str, bar: ProgressLine, source: Source | None
     ) -> None:
         """The bar shows the share of the `source` that was read, or of all rounds without one."""
-        self._talk = talk
+        self._talk = stderr
         self._prefix = prefix
         self._bar = bar
         self._source = source
@@ -306,7 +308,7 @@ class _Narrator:
         for key, counts in self._passes.items():
             show(f"{_now()} {self._line(*key, *counts)}")
 
-    def begin(self, one: Pass) -> None:
+    def begin(self, one: Run) -> None:
         """Count the rounds before a checkpoint, too."""
         self._passes[one.setup.learner, 0] = one.rounds, one.mistakes
 
@@ -329,7 +331,7 @@ class _Narrator:
         rate = f"{100 * mistakes / rounds:.2f} %"
         return f"{self._prefix}{which}: {rounds:,} rounds, {mistakes:,} mistakes ({rate})"
 
-    def __call__(self, played: Played) -> None:
+    def __call__(self, played: BatchResult) -> None:
         for number in played.drifts:
             rose = f"{played.learner}: the mistake rate rose, as of round {number:,}"
             self._talk.warn(f"{_now()} {self._prefix}{rose}")

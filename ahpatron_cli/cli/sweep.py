@@ -56,8 +56,8 @@ def sweep(
     Every result is on the disk before the next is counted: the same command again
     continues after a crash, a full disk or Ctrl-C, and only plays what is missing.
     """
-    from ahpatron_cli.cli.console import Conversation
-    from ahpatron_cli.cli.sweep_session import FindingsOutput, Sweep, criterion_of, parse_shard
+    from ahpatron_cli.cli.console import Stderr
+    from ahpatron_cli.cli.sweep_session import SummaryOutput, Sweep, criterion_of, parse_shard
     from ahpatron_cli.data.tables import TableOptions
     from ahpatron_cli.errors import one_of, usage
     from ahpatron_cli.sweep.grid import parse_costs
@@ -65,7 +65,7 @@ def sweep(
     from ahpatron_cli.sweep.summary import SEARCHES
 
     raise_on_signals()
-    talk = Conversation(quiet=quiet, verbose=verbose)
+    stderr = Stderr(quiet=quiet, verbose=verbose)
     given = {  # a --config file may set these, too
         "kernel": kernel,
         "repeats": repeats,
@@ -93,7 +93,7 @@ def sweep(
         costs=parse_costs(cost or [], named=label is not None),
         table=TableOptions(label, id, tuple(drop or ()), tuple(category or ()), missing),
     )
-    output = FindingsOutput(format, plot, report, only_matrix=matrix, x=x)
+    output = SummaryOutput(format, plot, report, only_matrix=matrix, x=x)
     output.check([*(file.path for file in job.files), *filter(None, [out])])
     criterion = criterion_of(metric, tune_orders)
     if tune_orders >= job.repeats and tune_orders:
@@ -103,5 +103,5 @@ def sweep(
         problem = "--search halving compares all settings, so it cannot be combined with --shard"
         raise usage(problem, "use --jobs N or --scheduler ADDRESS")
     how = jobs, scheduler, parse_shard(shard), retries, wait
-    work = Sweep(job, criterion, search == "halving", out, output, talk, *how)
+    work = Sweep(job, criterion, search == "halving", out, output, stderr, *how)
     return work.dry_run() if dry_run else work.play()

@@ -18,7 +18,7 @@ from typing import Any
 from msgspec import structs
 
 from ahpatron_cli.atomic import check_outputs, format_of_suffix, write_atomically
-from ahpatron_cli.cli.console import Conversation
+from ahpatron_cli.cli.console import Stderr
 from ahpatron_cli.errors import ExitCode, one_of, usage
 from ahpatron_cli.numbers import counted, percent
 from ahpatron_cli.numbers import share as part_of_whole
@@ -49,9 +49,9 @@ from ahpatron_cli.sweep.summary import (
     METRICS,
     MISTAKE_RATE,
     Criterion,
-    Findings,
     Outcome,
-    find,
+    SweepSummary,
+    summarise_trials,
     varied_numbers,
 )
 from ahpatron_cli.sweep.trial import Trial, environment, play_all
@@ -77,8 +77,8 @@ class Sweep:
     halving: bool
     results: str | None
     """The results file; a dry run may do without."""
-    output: FindingsOutput
-    talk: Conversation
+    output: SummaryOutput
+    stderr: Stderr
     jobs: int
     scheduler: str | None
     shard: tuple[int, int]
@@ -99,13 +99,13 @@ class Sweep:
                 raise usage("--out would overwrite the data", "choose another file name")
             check_results_path(self.results)
         for remark in self.job.remarks:
-            self.talk.warn(remark)
+            self.stderr.warn(remark)
 
     def _search(self, folder: Path | None = None) -> Search:
         """The trials of the plan, and how the best settings are sought among them."""
-        metric, talk = self.criterion.metric, self.talk
+        metric, stderr = self.criterion.metric, self.stderr
         measured = metric is not MISTAKE_RATE
-        trials = plan(self.job, talk.note, talk.warn, folder, metrics=measured)
+        trials = plan(self.job, stderr.note, stderr.warn, folder, metrics=measured)
         # the parts of a job array cannot wait for each other
         search = Search(trials, self.criterion, self.halving, staged=self.shard[1] == 1)
         if self.output.x is not None:
@@ -162,17 +162,17 @@ class Sweep:
 
     def _play_with(self, search: Search) -> ExitCode:
         assert self.results is not None
-        talk = self.talk
+        stderr = self.stderr
         facts = {**environment(), "command": shlex.join(["ahpatron", *sys.argv[1:]])}
         if self.shard[1] > 1:
             facts["shard"] = [self.shard[0] + 1, self.shard[1]]
         with ResultsFile(self.results, facts) as results:
             contents, trials = results.contents, results.contents.trials
             torn = f"was torn: {counted(contents.torn, 'byte')} cut off"
-            warn_of_damaged_lines(talk, self.results, contents, torn)
+            warn_of_damaged_lines(stderr, self.results, contents, torn)
             mine = share(search.needed(trials), *self.shard)
             if len(self._left(trials, mine)) < len(mine):
-                talk.note(f"{self._done(trials, mine)} already")
+                stderr.note(f"{self._done(trials, mine)} already")
             attempted: set[str] = set()
             try:
                 while left := [
@@ -182,7 +182,7 @@ class Sweep:
                     attempted.update(task.id for task in left)
                     mine = share(search.needed(trials), *self.shard)
             except BaseException:  # a signal, a full disk: in any case
-                talk.note(f"{self._done(trials, mine)}; the same command continues from there")
+                stderr.note(f"{self._done(trials, mine)}; the same command continues from there")
                 raise
             known = [
                 structs.replace(trials[task.id], data=task.data)  # by its name of today
@@ -191,19 +191,19 @@ class Sweep:
             ]
         if whole := search.unhalved():
             more = f" and {len(whole) - 1} more" if whole[1:] else ""
-            talk.note(
+            stderr.note(
                 f"--search halving spared nothing of {whole[0]}{more}: it requires at least "
                 f"{KEPT} settings and {KEPT * FEWEST_ROUNDS:,} rounds"
             )
         if (part := spared(search, trials)) > 0:
-            talk.note(f"{part_of_whole(part)} of the rounds of the whole grid were spared")
+            stderr.note(f"{part_of_whole(part)} of the rounds of the whole grid were spared")
         criterion = self.criterion
         if self.shard[1] > 1 and criterion.tune_orders:
-            talk.note("--tune-orders takes effect on the merged results of all parts")
+            stderr.note("--tune-orders takes effect on the merged results of all parts")
             criterion = replace(criterion, tune_orders=0)
-        findings = find(known, contents.headers, criterion)
+        findings = summarise_trials(known, contents.headers, criterion)
         self._tell(findings, known)
-        self.output.write(findings, known, talk)
+        self.output.write(findings, known, stderr)
         return ExitCode.FAILED_TRIALS if findings.failed else ExitCode.OK
 
     def _play(self, tasks: Sequence[Trial], results: ResultsFile) -> None:
@@ -211,13 +211,13 @@ class Sweep:
         metric, values = self.criterion.metric, dict[str, Any]()
         best = max if metric.larger_is_better else min
         done = failed = 0
-        with self.talk.progress(len(tasks), "sweep") as line:
+        with self.stderr.progress(len(tasks), "sweep") as line:
             for trial in self._outcomes(tasks):
                 if trial is not None:
                     results.add(trial)
                     done += 1
                     failed += trial.run is None
-                    self.talk.detail(_line(waiting[trial.id], trial))
+                    self.stderr.detail(_line(waiting[trial.id], trial))
                     value = None if trial.run is None else metric.of(trial.run)
                     if value is not None:
                         known = values.get(trial.learner, value)
@@ -234,14 +234,14 @@ class Sweep:
             return play_all(tasks, self.jobs, self.retries)
         from ahpatron_cli.sweep.dask_cluster import play_on_cluster
 
-        return play_on_cluster(tasks, self.scheduler, self.retries, self.wait, self.talk.warn)
+        return play_on_cluster(tasks, self.scheduler, self.retries, self.wait, self.stderr.warn)
 
-    def _tell(self, findings: Findings, trials: Sequence[Outcome]) -> None:
+    def _tell(self, findings: SweepSummary, trials: Sequence[Outcome]) -> None:
         """What went wrong, on stderr, also when quiet: not every format has room for it."""
         if findings.failed:
             trial = findings.failed[0]
             total = len(findings.failed) + findings.trials
-            self.talk.insist(
+            self.stderr.insist(
                 f"{len(findings.failed):,} of {counted(total, 'trial')} failed; the first, "
                 f"{trial.learner} on {trial.data.record.path}: {trial.error}"
             )
@@ -255,7 +255,7 @@ class Sweep:
             remedy = f"{auto}, or see `ahpatron inspect {path}`"
             labels = {setting_key(one): one.label for one in data.settings}
             if warning := near_tie_warning(runs, partial(_setting_name, labels), remedy):
-                self.talk.warn(f"{data.name}: {warning}")
+                self.stderr.warn(f"{data.name}: {warning}")
 
 
 def _setting_name(labels: Mapping[tuple[Any, ...], str], run: RunRecord) -> str:
@@ -287,7 +287,7 @@ MOST_WARNINGS = 5
 
 
 @dataclass(frozen=True)
-class FindingsOutput:
+class SummaryOutput:
     """Where findings go: stdout in some format, and files."""
 
     format: str
@@ -321,10 +321,10 @@ class FindingsOutput:
         outputs = {"--plot": self.plot, "--report": self.report, "--out": self.out}
         check_outputs(outputs, inputs)
 
-    def write(self, findings: Findings, trials: Sequence[Outcome], talk: Conversation) -> None:
+    def write(self, findings: SweepSummary, trials: Sequence[Outcome], stderr: Stderr) -> None:
         """Write the files, then what goes to stdout."""
         if self.plot and not findings.datasets:
-            talk.warn(f"there is nothing to draw, so {self.plot} was not written")
+            stderr.warn(f"there is nothing to draw, so {self.plot} was not written")
         elif self.plot:
             from ahpatron_cli.output.pictures import write_plot
 
@@ -351,11 +351,11 @@ def criterion_of(metric: str, tune_orders: int) -> Criterion:
     return Criterion(METRICS[one_of("metric", metric, METRICS)], tune_orders)
 
 
-def warn_of_damaged_lines(talk: Conversation, path: str, contents: Contents, torn: str) -> None:
+def warn_of_damaged_lines(stderr: Stderr, path: str, contents: Contents, torn: str) -> None:
     """Name the lines that cannot be used; nothing deletes them, but for a `torn` last one."""
     if contents.torn:
-        talk.warn(f"{path}: the last line {torn}")
+        stderr.warn(f"{path}: the last line {torn}")
     for number, reason in contents.damaged[:MOST_WARNINGS]:
-        talk.warn(f"{path}:{number}: this line is damaged and not used: {reason}")
+        stderr.warn(f"{path}:{number}: this line is damaged and not used: {reason}")
     if len(contents.damaged) > MOST_WARNINGS:
-        talk.warn(f"{path}: {len(contents.damaged) - MOST_WARNINGS} more lines are damaged")
+        stderr.warn(f"{path}: {len(contents.damaged) - MOST_WARNINGS} more lines are damaged")

@@ -38,7 +38,7 @@ from ahpatron_cli.records import (
 )
 
 if TYPE_CHECKING:  # numpy and the modules that need it are imported when they are used
-    from ahpatron_cli.sweep.summary import Findings, Outcome, Setting, TrialData
+    from ahpatron_cli.sweep.summary import Outcome, Setting, SweepSummary, TrialData
 
 _OF_FAILED = ("id", "data", "learner", "params", "seed", "repeat", "error")
 FORMATS = ("table", "json", "jsonl", "csv", "markdown", "latex")
@@ -54,12 +54,12 @@ def to_text(reports: Sequence[Report], format: str) -> str:
     return _text(_reports(reports, format), format)
 
 
-def write_findings(findings: Findings, format: str, *, only_matrix: bool = False) -> None:
+def write_findings(findings: SweepSummary, format: str, *, only_matrix: bool = False) -> None:
     """Write what a sweep found to standard output."""
     _write(_findings(findings, format, only_matrix), format)
 
 
-def findings_to_text(findings: Findings, format: str, *, only_matrix: bool = False) -> str:
+def findings_to_text(findings: SweepSummary, format: str, *, only_matrix: bool = False) -> str:
     """What a sweep found in one of `FORMATS`."""
     return _text(_findings(findings, format, only_matrix), format)
 
@@ -82,7 +82,7 @@ def _reports(reports: Sequence[Report], format: str) -> Page | str:
     return _ROWS[format](rows) if format in _ROWS else run_page(reports)
 
 
-def _findings(findings: Findings, format: str, only_matrix: bool) -> Page | str:
+def _findings(findings: SweepSummary, format: str, only_matrix: bool) -> Page | str:
     from ahpatron_cli.output.sweep_table import findings_page
 
     if format == "json":
@@ -105,7 +105,7 @@ def _text(shown: Page | str, format: str) -> str:
     return shown if isinstance(shown, str) else page_text(shown, format)
 
 
-def _findings_to_json(findings: Findings, only_matrix: bool) -> Json:
+def _findings_to_json(findings: SweepSummary, only_matrix: bool) -> Json:
     criterion = findings.criterion
     wide = findings.datasets and (only_matrix or len(findings.datasets) > 1)
     document: Json = {
@@ -142,7 +142,7 @@ def _findings_to_json(findings: Findings, only_matrix: bool) -> Json:
     }
 
 
-def _matrix_to_json(findings: Findings) -> Json:
+def _matrix_to_json(findings: SweepSummary) -> Json:
     """Learners x data sets, and the tests over data sets; null where there is no value."""
     from ahpatron_cli.output.sweep_table import rejected
 
@@ -165,7 +165,7 @@ def _matrix_to_json(findings: Findings) -> Json:
     }
 
 
-def _matrix_rows(findings: Findings) -> Iterator[Json]:
+def _matrix_rows(findings: SweepSummary) -> Iterator[Json]:
     """One per learner."""
     for learner, row in findings.matrix.items():
         line: Json = {"learner": learner}
@@ -177,7 +177,7 @@ def _matrix_rows(findings: Findings) -> Iterator[Json]:
         yield line | {"mean_rank": findings.ranks.mean_ranks.get(learner)}
 
 
-def _setting_rows(findings: Findings) -> Iterator[Json]:
+def _setting_rows(findings: SweepSummary) -> Iterator[Json]:
     """One per data set and setting; with tuning orders the best of each learner on the others."""
     for found in findings.datasets:
         data = {"data": found.data.record.path, "sha256": found.data.record.sha256}

@@ -20,7 +20,7 @@ from ahpatron_cli.output import pictures
 from ahpatron_cli.output.render import Html
 from ahpatron_cli.output.sweep_table import data_tables, findings_page, matrix_table
 from ahpatron_cli.output.table import Page, render
-from ahpatron_cli.sweep.summary import DataFindings, Findings
+from ahpatron_cli.sweep.summary import DatasetSummary, SweepSummary
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -37,7 +37,7 @@ def check_report_path(path: str | Path) -> None:
     format_of_suffix(path, formats=dict.fromkeys(REPORT_SUFFIXES, "html"))
 
 
-def write_report(path: str | Path, findings: Findings, x: str | None = None) -> None:
+def write_report(path: str | Path, findings: SweepSummary, x: str | None = None) -> None:
     """Write the page, with the date."""
     check_report_path(path)
     if x is not None and findings.datasets:
@@ -46,7 +46,7 @@ def write_report(path: str | Path, findings: Findings, x: str | None = None) -> 
     write_atomically(path, to_html(findings, written, x))
 
 
-def to_html(findings: Findings, written: str = "", x: str | None = None) -> str:
+def to_html(findings: SweepSummary, written: str = "", x: str | None = None) -> str:
     """The page; without pictures where there is no matplotlib."""
     page, style = (Path(__file__).with_name(f"report.{kind}").read_text("utf-8") for kind in _PARTS)
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
@@ -76,7 +76,7 @@ def _section(anchor: str, heading: str, *parts: str) -> str:
     return f'<section aria-labelledby="{anchor}">\n{inside}\n</section>'
 
 
-def _overview(findings: Findings, written: str) -> Iterator[str]:
+def _overview(findings: SweepSummary, written: str) -> Iterator[str]:
     last = findings.origins[-1] if findings.origins else {}
     machine = last.get("processor") or last.get("machine")
     made = [
@@ -103,7 +103,7 @@ def _overview(findings: Findings, written: str) -> Iterator[str]:
 
 
 def _dataset(
-    number: int, found: DataFindings, looks: Mapping[str, pictures.Look], x: str | None
+    number: int, found: DatasetSummary, looks: Mapping[str, pictures.Look], x: str | None
 ) -> str:
     *every, best = data_tables(found)
     drawn = "\n".join(_pictures(found, looks, x)) if pictures.has_matplotlib() else ""
@@ -115,7 +115,7 @@ def _dataset(
     return _section(f"data-{number}", _text(found.name), *parts)
 
 
-def _facts(found: DataFindings) -> str:
+def _facts(found: DatasetSummary) -> str:
     data, record = found.data, found.data.record
     limited = "" if data.limit is None else f" (limited to the first {data.limit:,} rows)"
     return _definitions(
@@ -132,7 +132,7 @@ def _facts(found: DataFindings) -> str:
 
 
 def _pictures(
-    found: DataFindings, looks: Mapping[str, pictures.Look], x: str | None
+    found: DatasetSummary, looks: Mapping[str, pictures.Look], x: str | None
 ) -> Iterator[str]:
     name, parameter = found.criterion.metric.short, pictures.axis_of(found, x)
     draw = partial(pictures.alone, list(looks))

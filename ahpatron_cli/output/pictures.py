@@ -25,9 +25,9 @@ from ahpatron_cli.output.sweep_table import rejected
 from ahpatron_cli.records import Curve, grouped
 from ahpatron_cli.sweep.statistics import OverDatasets
 from ahpatron_cli.sweep.summary import (
-    DataFindings,
-    Findings,
+    DatasetSummary,
     Setting,
+    SweepSummary,
     best_of,
     finite_number,
     varied_numbers,
@@ -220,7 +220,7 @@ def draw_curves(curves: Sequence[Curve]) -> Figure:
 # Sweeps -------------------------------------------------------------------------------------------
 
 
-def write_plot(path: str | Path, findings: Findings, x: str | None = None) -> None:
+def write_plot(path: str | Path, findings: SweepSummary, x: str | None = None) -> None:
     """Write one row of panels per data set to a file whose suffix decides the format."""
     format = picture_format(path)
     if x is not None:
@@ -228,7 +228,7 @@ def write_plot(path: str | Path, findings: Findings, x: str | None = None) -> No
     write_atomically(path, picture(lambda: draw_sweep(findings, x), format))
 
 
-def drawable(findings: Findings) -> list[str]:
+def drawable(findings: SweepSummary) -> list[str]:
     """The parameters that could be drawn against."""
     tried = [settings for found in findings.datasets for settings in found.tried.values()]
     return list(dict.fromkeys(name for settings in tried for name in varied_numbers(settings)))
@@ -243,13 +243,13 @@ def check_axis(x: str, names: Sequence[str]) -> None:
         raise usage(f"--x {x}: no such parameter is varied", hint)
 
 
-def learners_of(findings: Findings) -> list[str]:
+def learners_of(findings: SweepSummary) -> list[str]:
     """The learners of every data set, in order of first appearance."""
     settings = (setting for found in findings.datasets for setting in found.settings)
     return list(dict.fromkeys(setting.learner for setting in settings))
 
 
-def axis_of(found: DataFindings, x: str | None = None) -> str | None:
+def axis_of(found: DatasetSummary, x: str | None = None) -> str | None:
     """`x` if it was varied; else the budget, what all learners were varied in, ε or σ; or None."""
     groups = grouped(found.settings, lambda one: (one.learner,))
     counts = Counter(name for own in groups for name in varied_numbers([s.params for s in own]))
@@ -259,7 +259,7 @@ def axis_of(found: DataFindings, x: str | None = None) -> str | None:
     return next(iter(first), None) if x is None else x if x in counts else None
 
 
-def series(found: DataFindings, parameter: str) -> dict[str, list[tuple[float, Setting]]]:
+def series(found: DatasetSummary, parameter: str) -> dict[str, list[tuple[float, Setting]]]:
     """For each learner its best setting at each value; no value: it does not have the parameter."""
     made = {}
     for own in grouped(found.settings, lambda one: (one.learner,)):
@@ -284,7 +284,7 @@ def pareto_front(settings: Sequence[Setting]) -> list[Setting]:
     return front
 
 
-def draw_sweep(findings: Findings, x: str | None = None) -> Figure:
+def draw_sweep(findings: SweepSummary, x: str | None = None) -> Figure:
     """One row per data set: the metric against a parameter and time; above them the mean ranks."""
     from matplotlib.figure import Figure
 
@@ -324,7 +324,7 @@ def alone(names: Sequence[str], draw: Callable[[Axes], None]) -> Figure:
 
 
 def draw_parameter(
-    axes: Axes, found: DataFindings, parameter: str, by_learner: Mapping[str, Look]
+    axes: Axes, found: DatasetSummary, parameter: str, by_learner: Mapping[str, Look]
 ) -> None:
     """One line per learner with a band of ± sd; learners without the parameter lie flat."""
     drawn, names = series(found, parameter), []
@@ -351,7 +351,7 @@ def draw_parameter(
 
 
 def draw_tradeoff(
-    axes: Axes, found: DataFindings, by_learner: Mapping[str, Look], *, named: bool
+    axes: Axes, found: DatasetSummary, by_learner: Mapping[str, Look], *, named: bool
 ) -> None:
     """Every setting a dot, and the Pareto front of those that none beats in time and metric."""
     names = []
@@ -410,7 +410,7 @@ def _places(settings: Sequence[Setting]) -> tuple[list[float], list[float]]:
     return seconds, [_scaled(one, one.mean) for one in settings]
 
 
-def _metric_axis(axes: Axes, found: DataFindings) -> None:
+def _metric_axis(axes: Axes, found: DatasetSummary) -> None:
     """A rate starts at 0; with room for labels on the side of better values."""
     metric = found.criterion.metric
     axes.set_ylabel(metric.head.replace(" %", " (%)"))

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from ahpatron_cli.core.rows import Floats, Integers
-    from ahpatron_cli.runner import Played
+    from ahpatron_cli.runner import BatchResult
 
 STDOUT = "-"
 OTHER = "other"
@@ -46,7 +46,7 @@ class PredictionWriter:
         """The header is written with the first rows: a refusal leaves standard output empty."""
         self._output, self._header = output, header
 
-    def write(self, path: str, played: Played) -> None:
+    def write(self, path: str, played: BatchResult) -> None:
         """Write the rows of a batch, and pass them on; those without a label are no rounds."""
         self._output.write(self._header)
         self._header = ""

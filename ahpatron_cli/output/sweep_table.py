@@ -24,7 +24,7 @@ from ahpatron_cli.output.table import (
     table_of,
 )
 from ahpatron_cli.sweep.statistics import SIGNIFICANCE, OverDatasets
-from ahpatron_cli.sweep.summary import MISTAKE_RATE, DataFindings, Findings, Setting
+from ahpatron_cli.sweep.summary import MISTAKE_RATE, DatasetSummary, Setting, SweepSummary
 
 MAX_REASONS = 5
 _VERDICTS = {"best": BEST, "worse": WORSE, "n.s.": NOT_WORSE}
@@ -33,7 +33,7 @@ _LEARNER: Field[Setting] = Column("learner", "Learner", True), lambda one: Cell(
 _SETTING: Field[Setting] = Column("setting", "Setting", True), lambda one: optional(one.label)
 
 
-def findings_page(findings: Findings, *, only_matrix: bool = False) -> Page:
+def findings_page(findings: SweepSummary, *, only_matrix: bool = False) -> Page:
     """The matrix, if there are several data sets, and the tables of each."""
     tables: list[Table] = []
     if findings.datasets and (only_matrix or len(findings.datasets) > 1):
@@ -47,7 +47,7 @@ def findings_page(findings: Findings, *, only_matrix: bool = False) -> Page:
     return Page(tables, remark, _reasons(findings), [] if only_matrix else list(_next(findings)))
 
 
-def _next(findings: Findings) -> Iterator[tuple[str, str]]:
+def _next(findings: SweepSummary) -> Iterator[tuple[str, str]]:
     """The command that runs the best setting again, and whether the grid ends there."""
     from ahpatron_cli.sweep.plan import run_command  # which imports NumPy
 
@@ -72,7 +72,7 @@ def _next(findings: Findings) -> Iterator[tuple[str, str]]:
                 yield f"{what} of {len(numbers)} values tried; {beyond} ones may do better.", ""
 
 
-def matrix_table(findings: Findings) -> Table:
+def matrix_table(findings: SweepSummary) -> Table:
     """One row per learner, one column per data set, and the mean rank."""
     datasets, ranks, metric = findings.datasets, findings.ranks, findings.criterion.metric
     rows: list[Row] = []
@@ -100,7 +100,7 @@ def _rank(value: float) -> str:
     return f"{value:.2f}"
 
 
-def _ranked(findings: Findings) -> bool:
+def _ranked(findings: SweepSummary) -> bool:
     return len(findings.datasets) > 1 and len(findings.ranks.mean_ranks) > 1
 
 
@@ -109,7 +109,7 @@ def rejected(ranks: OverDatasets) -> bool:
     return ranks.p_value is not None and ranks.p_value < SIGNIFICANCE
 
 
-def _matrix_notes(findings: Findings) -> list[str]:
+def _matrix_notes(findings: SweepSummary) -> list[str]:
     datasets, ranks, notes = findings.datasets, findings.ranks, []
     if any(one.sd is not None for found in datasets for one in found.best):
         notes.append("Mean ± standard deviation.")
@@ -132,7 +132,7 @@ def _matrix_notes(findings: Findings) -> list[str]:
     return notes + _choice_notes(datasets)
 
 
-def data_tables(found: DataFindings) -> list[Table]:
+def data_tables(found: DatasetSummary) -> list[Table]:
     """Of one data set: all settings, if a learner has several; then the best of each learner."""
     notes, facts = _notes(found), data_facts(found.data.record)
     several, rivals = found.several_settings, len(found.best) > 1
@@ -173,7 +173,7 @@ _COSTS: list[Field[Setting]] = [
 ]
 
 
-def _rates(found: DataFindings, lowest: str | None, chosen: bool = False) -> list[Field[Setting]]:
+def _rates(found: DatasetSummary, lowest: str | None, chosen: bool = False) -> list[Field[Setting]]:
     """The metric that decides, and the mistake rate if that is another."""
 
     def rate(one: Setting) -> Cell:
@@ -193,12 +193,12 @@ def _repeats(settings: Sequence[Setting]) -> set[int]:
     return {setting.summary.repeats for setting in settings}
 
 
-def _orders(settings: Sequence[Setting], found: DataFindings) -> str:
+def _orders(settings: Sequence[Setting], found: DatasetSummary) -> str:
     repeats = _repeats(settings)
     return ("up to " if len(repeats) > 1 else "") + orders(max(repeats), found.data.shuffled)
 
 
-def _notes(found: DataFindings) -> list[str]:
+def _notes(found: DatasetSummary) -> list[str]:
     """What ± and the verdicts mean, and how the best were chosen."""
     notes, differences = [], len(found.best) > 1
     metric, shuffled = found.criterion.metric, found.data.shuffled
@@ -229,7 +229,7 @@ def _notes(found: DataFindings) -> list[str]:
     return notes
 
 
-def _choice_notes(datasets: Sequence[DataFindings]) -> list[str]:
+def _choice_notes(datasets: Sequence[DatasetSummary]) -> list[str]:
     """On which permutations the best of several settings were chosen."""
     if not any(found.several_settings for found in datasets):
         return []
@@ -240,7 +240,7 @@ def _choice_notes(datasets: Sequence[DataFindings]) -> list[str]:
     return ["The best of several settings was chosen in hindsight on these same permutations."]
 
 
-def _reasons(findings: Findings) -> list[str]:
+def _reasons(findings: SweepSummary) -> list[str]:
     """Equal ones together, the most frequent first."""
     reasons = Counter(trial.error or "no reason given" for trial in findings.failed)
     shown = [

@@ -31,9 +31,9 @@ class LabelFacts:
     complete: bool
     """Whether these are all."""
     negative: float | None
-    """Played as -1; None: every other label, or nothing."""
+    """BatchResult as -1; None: every other label, or nothing."""
     positive: float | None
-    """Played as +1; None if all are played as classes, or where `problem` says why."""
+    """BatchResult as +1; None if all are played as classes, or where `problem` says why."""
     problem: str | None
     grouped: bool
     """Whether all rows of each label stand together."""

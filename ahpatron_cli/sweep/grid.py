@@ -29,7 +29,7 @@ from ahpatron_cli.core.learners import GUIDE, find_learner, is_path
 from ahpatron_cli.core.parameters import Spec, Value
 from ahpatron_cli.data.schema import label_name
 from ahpatron_cli.errors import learner_fault, one_of, suggestion, usage
-from ahpatron_cli.runner import AUTO, LISTING, Setup, check
+from ahpatron_cli.runner import AUTO, LISTING, LearnerSpec, check
 
 MOST_VALUES = 10_000
 """A range with more is a typing error."""
@@ -119,7 +119,7 @@ def size_of(learner: str, kernel: str, layers: Sequence[Layer]) -> int:
 
 def expand(
     learner: str, kernel: str, layers: Sequence[Layer], rounds: int | None
-) -> Iterator[tuple[Setup, Texts]]:
+) -> Iterator[tuple[LearnerSpec, Texts]]:
     """Every combination for one learner on a data set of so many rounds; later layers win."""
     own = _axes(learner, find_learner(learner).specs(), layers, rounds)
     kernels = _axes(None, kernel_specs(kernel, [learner]), layers, rounds)
@@ -128,7 +128,7 @@ def expand(
     for values, kernel_values in product(product(*own.values()), product(*kernels.values())):
         params = {name: value for name, (value, _) in zip(own, values, strict=True)}
         kernel_params = {name: one for name, (one, _) in zip(kernels, kernel_values, strict=True)}
-        setup = Setup(learner_name(learner), params, chosen, kernel_params, source)
+        setup = LearnerSpec(learner_name(learner), params, chosen, kernel_params, source)
         check(setup)
         texts = zip((*own, *kernels), (*values, *kernel_values), strict=True)
         yield setup, {name: text for name, (_, text) in texts if text is not None}
@@ -282,7 +282,7 @@ def parse(shown: str, spec: Spec, text: str, words: tuple[str, ...] = ()) -> Val
 
 def single_setups(
     learners: Sequence[str], kernel: str, params: Sequence[str], named: Mapping[str, str | None]
-) -> tuple[list[Setup], list[str]]:
+) -> tuple[list[LearnerSpec], list[str]]:
     """One setup for each learner of `run`, and remarks on what has no effect.
 
     `params` are the words after -p; `named` are options such as --budget, None where not given.
@@ -407,7 +407,7 @@ def parse_costs(words: Sequence[str], *, named: bool = False) -> dict[float | st
     return costs
 
 
-def check_costs(costs: Mapping[float | str, float], setups: Iterable[Setup]) -> None:
+def check_costs(costs: Mapping[float | str, float], setups: Iterable[LearnerSpec]) -> None:
     """Refuse costs for a learner that cannot weigh examples."""
     unable = [setup.learner for setup in setups if not setup.kind.takes_costs]
     if costs and unable:

@@ -20,7 +20,7 @@ from ahpatron_cli.data.source import STDIN_NAME, open_source
 from ahpatron_cli.data.tables import TableOptions
 from ahpatron_cli.errors import ExitCode, Place, UserError, one_of, usage
 from ahpatron_cli.records import DataRecord, ParamValue
-from ahpatron_cli.runner import Setup, suggested_sigma
+from ahpatron_cli.runner import LearnerSpec, suggested_sigma
 from ahpatron_cli.sweep import grid
 from ahpatron_cli.sweep.config import Config, File, read_config
 from ahpatron_cli.sweep.summary import MISTAKE_RATE, Setting, TrialData
@@ -51,7 +51,7 @@ class Job(Struct, frozen=True):
         """All choices for a file, the weakest first."""
         return [self.layer, file.layer, self.typed]
 
-    def setups(self, file: File, rounds: int) -> Iterator[tuple[Setup, grid.Texts]]:
+    def setups(self, file: File, rounds: int) -> Iterator[tuple[LearnerSpec, grid.Texts]]:
         """Every learner and setting for a file of so many rounds."""
         for learner in self.learners:
             yield from grid.expand(learner, self.kernel, self.layers(file), rounds)

@@ -228,7 +228,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class DataFindings:
+class DatasetSummary:
     """All settings of one data set."""
 
     name: str
@@ -276,10 +276,10 @@ class DataFindings:
 
 
 @dataclass(frozen=True)
-class Findings:
+class SweepSummary:
     """The summary of a sweep."""
 
-    datasets: Sequence[DataFindings]
+    datasets: Sequence[DatasetSummary]
     trials: int
     """Trials that were run to the end."""
     failed: Sequence[Outcome] = ()
@@ -330,11 +330,11 @@ def choose_trials(
     ]
 
 
-def find(
+def summarise_trials(
     trials: Sequence[Outcome],
     origins: Sequence[Mapping[str, Any]] = (),
     criterion: Criterion = Criterion(),
-) -> Findings:
+) -> SweepSummary:
     """Summarise trials, each id once."""
     groups = grouped(trials, lambda trial: trial.data.identity)
     names = _names([group[0].data for group in groups])
@@ -346,7 +346,7 @@ def find(
     ]
     failed = [trial for trial in trials if trial.run is None]
     done = len(trials) - len(failed)
-    return Findings(datasets, done, failed, origins, criterion, _part(origins))
+    return SweepSummary(datasets, done, failed, origins, criterion, _part(origins))
 
 
 def _part(origins: Sequence[Mapping[str, Any]]) -> str | None:
@@ -360,7 +360,7 @@ def _part(origins: Sequence[Mapping[str, Any]]) -> str | None:
 
 def _data_findings(
     name: str, short: str, trials: Sequence[Outcome], criterion: Criterion
-) -> DataFindings:
+) -> DatasetSummary:
     tune, metric = criterion.tune_orders, criterion.metric
     tried = {
         group[0].learner: [some[0].params for some in grouped(group, setting_key)]
@@ -385,7 +385,7 @@ def _data_findings(
         settings = [replace(one, best_of_data=setting_key(one) == first) for one in settings]
     else:
         settings = [by_key.get(setting_key(one), one) for one in settings]
-    return DataFindings(name, short, data, settings, best, tried, criterion)
+    return DatasetSummary(name, short, data, settings, best, tried, criterion)
 
 
 def _corrected(best: Sequence[Setting]) -> list[Setting]:

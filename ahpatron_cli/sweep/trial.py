@@ -24,7 +24,7 @@ from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import ExitCode, UserError, learner_fault
 from ahpatron_cli.pool import Died, run_all
 from ahpatron_cli.records import ParamValue, RunRecord, plain_params
-from ahpatron_cli.runner import Repetition, Setup, params_of, play_repeat
+from ahpatron_cli.runner import LearnerSpec, RunOptions, params_of, play_repeat
 from ahpatron_cli.sweep.summary import Outcome, TrialData
 
 BUILT_IN_SOURCE = "built-in"
@@ -34,7 +34,7 @@ class Trial(Struct, frozen=True, dict=True):
     """A trial to be run; plain values only, so that it travels to any worker."""
 
     data: TrialData
-    setup: Setup
+    setup: LearnerSpec
     seed: int
     repeat: int
     params: Mapping[str, ParamValue]
@@ -86,7 +86,7 @@ class Trial(Struct, frozen=True, dict=True):
         return Outcome(self.id, self.data, *who, run, error, self.texts, wall)
 
 
-def all_params(setup: Setup) -> dict[str, ParamValue]:
+def all_params(setup: LearnerSpec) -> dict[str, ParamValue]:
     """All parameters with defaults; those that follow from T are fixed by the data."""
     return params_of(*setup.build())
 
@@ -137,7 +137,7 @@ def _run(trial: Trial) -> RunRecord:
     data = trial.data
     assert data.record.sha256 is not None
     dataset = _dataset(trial.path, data.record.sha256, trial.preparation, trial.mapped)
-    repetition = Repetition(
+    repetition = RunOptions(
         trial.repeat + 1,
         trial.seed,
         data.shuffled,

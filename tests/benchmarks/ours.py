@@ -45,7 +45,7 @@ from ahpatron_cli.core.rows import CsrRows, Floats, Rows, compressed
 from ahpatron_cli.data.dataset import Dataset as Loaded
 from ahpatron_cli.data.dataset import Preparation, load
 from ahpatron_cli.data.source import open_source
-from ahpatron_cli.runner import Repetition, generator_seed
+from ahpatron_cli.runner import RunOptions, generator_seed
 
 OURS = ("arow", "ahpatron+")
 BUDGETS = (50, 100, 200, 400, 800, 1500, 3000)
@@ -130,7 +130,7 @@ def settings(
 
 def stream(trial: Trial, loaded: Loaded) -> tuple[Rows, Floats]:
     """The rounds of one order; what an experiment alters depends on the order, not the learner."""
-    order = Repetition(10, 0, shuffle=True).order(trial.repeat, loaded.facts().rounds)
+    order = RunOptions(10, 0, shuffle=True).order(trial.repeat, loaded.facts().rounds)
     assert order is not None
     if trial.experiment in ALTERED:
         order = order[:SHORT]

@@ -28,7 +28,7 @@ from paper import DATASETS, EPSILONS, FIGURES, Dataset, Figure
 from ahpatron_cli.data.dataset import Dataset as Loaded
 from ahpatron_cli.data.dataset import Preparation, load
 from ahpatron_cli.data.source import open_source
-from ahpatron_cli.runner import Pass, PassResult, Repetition, Setup
+from ahpatron_cli.runner import LearnerSpec, Run, RunOptions, RunResult
 
 
 def grid(
@@ -53,11 +53,13 @@ def grid(
     raise ValueError(figure.learner)
 
 
-def play(loaded: Loaded, setup: Setup, path: str, repeat: int, limit: int | None) -> PassResult:
+def play(
+    loaded: Loaded, setup: LearnerSpec, path: str, repeat: int, limit: int | None
+) -> RunResult:
     """One pass over one permutation, or over its first rows."""
-    order = Repetition(10, 0, shuffle=True).order(repeat, loaded.facts().rounds)
+    order = RunOptions(10, 0, shuffle=True).order(repeat, loaded.facts().rounds)
     assert order is not None
-    one = Pass(setup, path, 0, repeat, len(order[:limit]))
+    one = Run(setup, path, 0, repeat, len(order[:limit]))
     for piece in loaded.batches(order[:limit]):
         one.feed(piece)
     return one.result()
@@ -99,9 +101,9 @@ def show(
 ) -> None:
     """Play a cell and print it."""
     rounds = min(loaded.facts().rounds, limit or loaded.facts().rounds)
-    results: dict[str, list[PassResult]] = defaultdict(list)
+    results: dict[str, list[RunResult]] = defaultdict(list)
     for params in settings:
-        setup = Setup(figure.learner, params, "gaussian", {"sigma": data.sigma})
+        setup = LearnerSpec(figure.learner, params, "gaussian", {"sigma": data.sigma})
         chosen = ",".join(
             f"{n}={v:.3g}" for n, v in params.items() if n in ("step", "epsilon", "tolerance")
         )

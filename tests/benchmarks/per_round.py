@@ -17,7 +17,7 @@ os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
 from ahpatron_cli.core import REGISTRY
 from ahpatron_cli.data.dataset import Preparation, load
 from ahpatron_cli.data.source import open_source
-from ahpatron_cli.runner import Pass, Repetition, Setup
+from ahpatron_cli.runner import LearnerSpec, Run, RunOptions
 
 SETS = (("ijcnn1", 1.0, 40_000), ("a9a", 2.0, 20_000))
 TIMES, PATIENCE, LONGEST = 5, 4.0, 30.0
@@ -28,7 +28,7 @@ def main() -> None:
     for name, sigma, rounds in SETS:
         with open_source(str(folder / f"{name}.svm.xz")) as source:
             loaded = load(source, Preparation())
-        order = Repetition(1, 0, shuffle=True).order(0, loaded.facts().rounds)
+        order = RunOptions(1, 0, shuffle=True).order(0, loaded.facts().rounds)
         assert order is not None
         pieces = list(loaded.batches(order[:rounds]))
         unit = 0.0
@@ -36,10 +36,10 @@ def main() -> None:
         for learner, params in [*((learner, {}) for learner in REGISTRY), *others]:
             if "budget" in REGISTRY[learner].specs():
                 params = {"budget": 400, **params}
-            setup = Setup(learner, params, "gaussian", {"sigma": sigma})
+            setup = LearnerSpec(learner, params, "gaussian", {"sigma": sigma})
             best, spent = float("inf"), 0.0
             for _ in range(TIMES):
-                one = Pass(setup, name, 0, 0, rounds)
+                one = Run(setup, name, 0, 0, rounds)
                 for piece in pieces:
                     one.feed(piece)
                     if one.result().record.seconds > LONGEST:

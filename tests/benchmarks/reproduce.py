@@ -21,9 +21,9 @@ from paper import DATASETS, EPSILONS
 from ahpatron_cli.data.dataset import Preparation, load  # threads are pinned
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.records import RunRecord
-from ahpatron_cli.runner import Repetition, Setup, play_repeats
+from ahpatron_cli.runner import LearnerSpec, RunOptions, play_repeats
 
-PERMUTATIONS = Repetition(repeats=10, seed=0, shuffle=True)
+PERMUTATIONS = RunOptions(repeats=10, seed=0, shuffle=True)
 
 
 def main() -> None:
@@ -38,7 +38,7 @@ def main() -> None:
         for selection in ("magnitude", "greedy"):
             params = {"budget": data.budget, "ridge": data.ridge, "selection": selection}
             setups = [
-                Setup("ahpatron", {**params, "epsilon": e}, "gaussian", {"sigma": data.sigma})
+                LearnerSpec("ahpatron", {**params, "epsilon": e}, "gaussian", {"sigma": data.sigma})
                 for e in EPSILONS
             ]
             runs: dict[object, list[RunRecord]] = defaultdict(list)

@@ -10,7 +10,7 @@ from pathlib import Path
 import pexpect
 import pytest
 
-from ahpatron_cli.cli.console import Conversation
+from ahpatron_cli.cli.console import Stderr
 from ahpatron_cli.errors import ExitCode, UserError
 
 ERROR = UserError("it broke", code=ExitCode.BAD_DATA)
@@ -18,11 +18,11 @@ ERROR = UserError("it broke", code=ExitCode.BAD_DATA)
 
 def said(quiet: bool = False, verbose: int = 0) -> str:
     stream = io.StringIO()
-    talk = Conversation(quiet, verbose, stream)
-    talk.note("a note")
-    talk.warn("a warning")
-    talk.detail("a detail")
-    talk.error(ERROR)
+    stderr = Stderr(quiet, verbose, stream)
+    stderr.note("a note")
+    stderr.warn("a warning")
+    stderr.detail("a detail")
+    stderr.error(ERROR)
     return stream.getvalue()
 
 
@@ -42,13 +42,13 @@ def test_verbose_adds_details(verbose: int) -> None:
 
 def test_text_from_outside_is_literal() -> None:
     stream = io.StringIO()
-    Conversation(stream=stream).note("[red]a\x1b[31m.svm\n")
+    Stderr(stream=stream).note("[red]a\x1b[31m.svm\n")
     assert stream.getvalue() == "note: [red]a\\x1b[31m.svm\\n\n"
 
 
 def test_a_pipe_gets_no_progress() -> None:
     stream = io.StringIO()
-    with Conversation(stream=stream).progress(100, "a.svm") as line:
+    with Stderr(stream=stream).progress(100, "a.svm") as line:
         line.update(50, mistakes=3, rounds=10)
     assert stream.getvalue() == ""
 
@@ -61,10 +61,10 @@ def test_a_dumb_terminal_gets_no_progress_and_no_colour(
         monkeypatch.delenv("TERM", raising=False)
     else:
         monkeypatch.setenv("TERM", term)
-    talk = Conversation(stream=terminal)
-    with talk.progress(100, "a.svm") as line:
+    stderr = Stderr(stream=terminal)
+    with stderr.progress(100, "a.svm") as line:
         line.update(50)
-    talk.error(ERROR)
+    stderr.error(ERROR)
     assert terminal.getvalue() == "error: it broke\n"
 
 
@@ -73,11 +73,11 @@ def test_errors_are_coloured_on_a_terminal_only(
 ) -> None:
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.delenv("NO_COLOR", raising=False)
-    Conversation(stream=terminal).error(ERROR)
+    Stderr(stream=terminal).error(ERROR)
     assert terminal.getvalue().startswith("\x1b[1;31merror\x1b[0m: ")
     monkeypatch.setenv("NO_COLOR", "1")
     terminal.truncate(0), terminal.seek(0)
-    Conversation(stream=terminal).error(ERROR)
+    Stderr(stream=terminal).error(ERROR)
     assert terminal.getvalue() == "error: it broke\n"
 
 
@@ -86,7 +86,7 @@ def test_a_bar_that_is_updated_all_the_time_costs_little_and_draws_seldom(
 ) -> None:
     monkeypatch.setenv("TERM", "xterm")
     start, busy = time.perf_counter(), time.process_time()
-    with Conversation(stream=terminal).progress(200_000, "a.svm") as line:
+    with Stderr(stream=terminal).progress(200_000, "a.svm") as line:
         for completed in range(200_000):
             line.update(completed, completed // 10, completed + 1)
     seconds = time.perf_counter() - start
@@ -99,8 +99,8 @@ def test_a_bar_inside_a_bar_is_left_out(
     terminal: io.StringIO, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("TERM", "xterm")
-    talk = Conversation(stream=terminal)
-    with talk.progress(3, "outer"), talk.progress(3, "inner") as line:
+    stderr = Stderr(stream=terminal)
+    with stderr.progress(3, "outer"), stderr.progress(3, "inner") as line:
         line.update(1)
     assert "outer" in terminal.getvalue()
     assert "inner" not in terminal.getvalue()
@@ -108,17 +108,17 @@ def test_a_bar_inside_a_bar_is_left_out(
 
 SCRIPT = textwrap.dedent("""
     import sys, time
-    from ahpatron_cli.cli.console import Conversation
+    from ahpatron_cli.cli.console import Stderr
     total = None if sys.argv[1] == "unknown" else 10
-    talk = Conversation(quiet=sys.argv[1] == "quiet")
-    with talk.progress(total, "da[ta].svm") as line:
+    stderr = Stderr(quiet=sys.argv[1] == "quiet")
+    with stderr.progress(total, "da[ta].svm") as line:
         for completed in range(1, 11):
             line.update(completed, mistakes=completed * 25, rounds=completed * 200)
             time.sleep(0.11)
             if completed == 5:
-                talk.note("half [of] it")
+                stderr.note("half [of] it")
                 print("data")
-    talk.note("done")
+    stderr.note("done")
 """)
 
 
@@ -175,10 +175,10 @@ def test_quiet_shows_no_bar() -> None:
 @pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full"])
 def test_a_broken_stderr_stops_nothing(redirection: str) -> None:
     program = (
-        "from ahpatron_cli.errors import *; from ahpatron_cli.cli.console import Conversation\n"
-        "talk = Conversation(); talk.note('a'); talk.warn('b')\n"
-        "with talk.progress(3, 'x') as line: line.update(1)\n"
-        "talk.error(UserError('c', code=ExitCode.BAD_DATA)); print('alive')"
+        "from ahpatron_cli.errors import *; from ahpatron_cli.cli.console import Stderr\n"
+        "stderr = Stderr(); stderr.note('a'); stderr.warn('b')\n"
+        "with stderr.progress(3, 'x') as line: line.update(1)\n"
+        "stderr.error(UserError('c', code=ExitCode.BAD_DATA)); print('alive')"
     )
     done = subprocess.run(
         ["/bin/bash", "-c", f'exec "$0" -c "$1" {redirection}', sys.executable, program],
@@ -195,7 +195,7 @@ def test_notes_fold_at_the_width_of_a_terminal(
     monkeypatch.setenv("TERM", "xterm")
     monkeypatch.setattr(terminal, "fileno", lambda: 2)
     monkeypatch.setattr(os, "get_terminal_size", lambda _: os.terminal_size((30, 24)))
-    Conversation(stream=terminal).note("the median distance (--sigma auto) of a-very-long-name.svm")
+    Stderr(stream=terminal).note("the median distance (--sigma auto) of a-very-long-name.svm")
     assert terminal.getvalue() == (
         "note: the median distance\n  (--sigma auto) of\n  a-very-long-name.svm\n"
     )

@@ -19,10 +19,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ahpatron_cli.cli.console import Conversation, ProgressLine
+from ahpatron_cli.cli.console import ProgressLine, Stderr
 from ahpatron_cli.cli.session import _Narrator
 from ahpatron_cli.metrics import RecentMistakes
-from ahpatron_cli.runner import Played
+from ahpatron_cli.runner import BatchResult
 from ahpatron_cli.signals import unreachable_children
 from support.command import COMMAND, Ahpatron
 
@@ -113,7 +113,7 @@ def test_what_is_refused(ahpatron: Ahpatron, options: tuple[str, ...], said: str
 
 
 LABELS = np.array([1.0, -1.0, -1.0, 1.0])
-PLAYED = Played("ahpatron", 0, 1, LABELS, np.arange(4), np.ones(4), LABELS < 0)
+PLAYED = BatchResult("ahpatron", 0, 1, LABELS, np.arange(4), np.ones(4), LABELS < 0)
 HINT = "--checkpoint FILE keeps what was learned"
 
 
@@ -126,9 +126,9 @@ HINT = "--checkpoint FILE keeps what was learned"
     ],
 )
 def test_a_run_that_is_stopped_says_how_far_it_was(
-    capsys: pytest.CaptureFixture[str], played: list[Played], hint: str | None, said: list[str]
+    capsys: pytest.CaptureFixture[str], played: list[BatchResult], hint: str | None, said: list[str]
 ) -> None:
-    figures = _Narrator(Conversation(), "", ProgressLine(), None)
+    figures = _Narrator(Stderr(), "", ProgressLine(), None)
 
     def stopped() -> None:
         with figures.if_stopped(lambda: hint):
@@ -141,11 +141,11 @@ def test_a_run_that_is_stopped_says_how_far_it_was(
     assert capsys.readouterr().err == "".join(f"note: {text}\n" for text in said)
 
 
-def stop_at(round_: int) -> Callable[[_Narrator, Played], None]:
+def stop_at(round_: int) -> Callable[[_Narrator, BatchResult], None]:
     """A signal that arrives when so many rounds were played."""
     observe = _Narrator.__call__
 
-    def observed(figures: _Narrator, played: Played) -> None:
+    def observed(figures: _Narrator, played: BatchResult) -> None:
         observe(figures, played)
         if played.first + len(played.labels) > round_:
             raise KeyboardInterrupt

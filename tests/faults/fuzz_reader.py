@@ -124,7 +124,7 @@ def _led_by_coverage(executions: int, seed: int, crash: Path) -> None:
         words.write_text("".join(f'"{token}"\n' for token in spelled))
         options = [f"-runs={executions}", f"-seed={seed}", f"-dict={words}", "-max_len=600"]
         options += [f"-artifact_prefix={crash}.", "-timeout=600", "-rss_limit_mb=4096"]
-        atheris.Setup([sys.argv[0], *options, str(corpus)], check)
+        atheris.LearnerSpec([sys.argv[0], *options, str(corpus)], check)
         atheris.Fuzz()
 
 

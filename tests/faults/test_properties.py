@@ -16,8 +16,8 @@ from hypothesis import strategies as st
 
 from ahpatron_cli.data.dataset import Preparation
 from ahpatron_cli.errors import ExitCode, UserError
-from ahpatron_cli.models import ModelOptions, SavedPass
-from ahpatron_cli.runner import Pass, Setup
+from ahpatron_cli.models import ModelOptions, SavedRun
+from ahpatron_cli.runner import LearnerSpec, Run
 from ahpatron_cli.sweep.results_file import (
     DamagedLineError,
     decode,
@@ -189,9 +189,9 @@ def loads_or_refuses(path: Path, content: bytes) -> None:
 
 
 def checkpoint_of(path: Path) -> None:
-    saved = SavedPass(ModelOptions(checkpoint=str(path)), lambda text: None)
+    saved = SavedRun(ModelOptions(checkpoint=str(path)), lambda text: None)
     saved.prepared(Preparation())
-    fresh = Pass(Setup("ahpatron", {"budget": 40}, "gaussian", {}), "a.svm", 5, 0, 600)
+    fresh = Run(LearnerSpec("ahpatron", {"budget": 40}, "gaussian", {}), "a.svm", 5, 0, 600)
     saved.restarted(fresh, "a.svm")
 
 

@@ -10,7 +10,7 @@ import pytest
 from ahpatron_cli import __version__
 from ahpatron_cli.output.formats import findings_to_text, to_text
 from ahpatron_cli.records import to_json
-from ahpatron_cli.sweep.summary import Criterion, Findings, find
+from ahpatron_cli.sweep.summary import Criterion, SweepSummary, summarise_trials
 from support.golden import matrix
 from support.trials import make_data, make_report, make_run, make_trial, make_trials, sweep
 
@@ -27,7 +27,7 @@ def rows(text: str) -> list[dict[str, str]]:
     return list(csv.DictReader(io.StringIO(text)))
 
 
-def csv_of(findings: Findings) -> list[dict[str, str]]:
+def csv_of(findings: SweepSummary) -> list[dict[str, str]]:
     return rows(findings_to_text(findings, "csv"))
 
 
@@ -72,7 +72,7 @@ def test_the_document_of_a_sweep() -> None:
     params = {"budget": 400, "radius": math.inf}
     failed = make_trial("avp", None, params=params, error="no memory")
     trials = [*make_trials("ahpatron", [0.1, 0.1 + 0.2], **params), *make_trials("avp", [0.5, 0.7])]
-    findings = find([*trials, failed], [{"version": "0.0.9"}])
+    findings = summarise_trials([*trials, failed], [{"version": "0.0.9"}])
     document = json.loads(findings_to_text(findings, "json"))
     (data,) = document.pop("datasets")
     assert document == {
@@ -96,7 +96,7 @@ def test_the_document_of_a_sweep() -> None:
 
 
 def test_lines_of_a_sweep_are_its_settings() -> None:
-    findings = find(sweep())
+    findings = summarise_trials(sweep())
     lines = [json.loads(line) for line in findings_to_text(findings, "jsonl").splitlines()]
     (data,) = json.loads(findings_to_text(findings, "json"))["datasets"]
     assert [{name: line[name] for name in SETTING} for line in lines] == data["settings"]
@@ -107,7 +107,9 @@ def test_lines_of_a_sweep_are_its_settings() -> None:
     assert [row["param_budget"] for row in flat] == ["400", "400", "", ""]
     assert [float(row["metric_mean"]) for row in flat] == [line["metric_mean"] for line in lines]
     labels = make_data(labels=(None, 2.0), positive=2.0, limit=10)
-    document = json.loads(findings_to_text(find([make_trial("avp", 0.1, data=labels)]), "json"))
+    document = json.loads(
+        findings_to_text(summarise_trials([make_trial("avp", 0.1, data=labels)]), "json")
+    )
     shown = document["datasets"][0]["data"]
     assert json.dumps([shown["labels"], shown["positive"]]) == "[[null, 2], 2]"
 
@@ -118,7 +120,7 @@ def test_with_tuning_permutations_lines_are_the_best_on_the_others() -> None:
         *make_trials("avp", [0.20, 0.20, 0.20, 0.22], epsilon=0.6),
         *make_trials("rbp", [0.15, 0.15, 0.25, 0.25]),
     ]
-    tuned = find(trials, criterion=Criterion(tune_orders=2))
+    tuned = summarise_trials(trials, criterion=Criterion(tune_orders=2))
     for lines in (
         [json.loads(line) for line in findings_to_text(tuned, "jsonl").splitlines()],
         csv_of(tuned),

@@ -11,7 +11,7 @@ from msgspec import structs
 
 from ahpatron_cli.errors import ExitCode, UserError
 from ahpatron_cli.output.html_report import check_report_path, to_html, write_report
-from ahpatron_cli.sweep.summary import METRICS, Criterion, find
+from ahpatron_cli.sweep.summary import METRICS, Criterion, summarise_trials
 from support import sweeps
 
 HOSTILE = "<script>alert(1)</script>\"'& a[/red].svm \x1b[31m $x$"
@@ -85,7 +85,7 @@ def test_the_numbers() -> None:
         *(sweeps.trial("a", {"budget": 8}, repeat=k, rate=0.11 + 0.03 * k) for k in (0, 1)),
         *(sweeps.trial("b", repeat=k, rate=0.20 + 0.02 * k, seconds=2) for k in (0, 1)),
     ]
-    text = to_html(find(trials))
+    text = to_html(summarise_trials(trials))
     best, worse = ["6600", "4/4", "0.500"], ["12600", "6300", "2.000"]
     assert rows(text) == [
         ["a", "11.00 ± 1.41", "budget=4", "–", "best", *best],
@@ -114,13 +114,13 @@ def test_verdicts(repeats: list[int], rates: list[float], verdict: str) -> None:
         sweeps.trial("b", repeat=number, rate=rate)
         for number, rate in zip(repeats, rates, strict=True)
     ]
-    text = to_html(find([*best, *other]))
+    text = to_html(summarise_trials([*best, *other]))
     assert verdict in [cell for row in rows(text)[:2] for cell in row]
 
 
 def test_passes_in_file_order_allow_no_verdict() -> None:
     text = to_html(
-        find(
+        summarise_trials(
             [
                 sweeps.trial(name, repeat=number, rate=rate, shuffled=False)
                 for name, rate in (("a", 0.1), ("b", 0.2))
@@ -148,7 +148,7 @@ def test_the_metric_is_named_in_captions_and_explanations() -> None:
         for budget, hits in ((4, 50), (8, 80))
         if (one := sweeps.trial("a", {"budget": budget})).run
     ]  # fmt: skip
-    text = to_html(find(trials, criterion=Criterion(METRICS["recall"])))
+    text = to_html(summarise_trials(trials, criterion=Criterion(METRICS["recall"])))
     assert "Recall %</th>" in text
     captions = Page(text).said("figcaption")
     assert len(captions) == 2
@@ -164,14 +164,14 @@ def test_failed_trials_are_listed_with_their_reasons() -> None:
     failed = [sweeps.trial("bogd", {"budget": 4}, path="f.svm", repeat=7, error="<b>no memory")]
     page = Page(to_html(sweeps.sweep(failed=failed)))
     assert "1 trial: <b>no memory" in page.said("li")
-    alone = Page(to_html(find([sweeps.trial(error="no memory")])))
+    alone = Page(to_html(summarise_trials([sweeps.trial(error="no memory")])))
     assert alone.said("h1") == ["ahpatron sweep: no trial was completed"]
     assert "1 trial: no memory" in alone.said("li")
 
 
 def test_the_data_is_described() -> None:
     data = {"limit": 1000, "scale": "minmax", "shuffled": False}
-    said = Page(to_html(find([sweeps.trial(**data)]))).said("dd")
+    said = Page(to_html(summarise_trials([sweeps.trial(**data)]))).said("dd")
     assert "30,000 (limited to the first 1,000 rows)" in said
     assert "123, scaled (minmax)" in said
     assert "as in the file" in said
@@ -182,7 +182,9 @@ def test_nothing_from_outside_becomes_markup() -> None:
         sweeps.trial(HOSTILE, {HOSTILE: HOSTILE, "budget": size}, path=HOSTILE) for size in (1, 2)
     ]
     failed = sweeps.trial(HOSTILE, {HOSTILE: 1.0}, path=HOSTILE, repeat=3, error=HOSTILE)
-    page = Page(to_html(find([*trials, failed], [{HOSTILE: HOSTILE, "command": HOSTILE}])))
+    page = Page(
+        to_html(summarise_trials([*trials, failed], [{HOSTILE: HOSTILE, "command": HOSTILE}]))
+    )
     assert not page.all("script")
     shown = HOSTILE.replace("\x1b", "\\x1b")
     assert page.said("pre") == [shown]
@@ -190,12 +192,12 @@ def test_nothing_from_outside_becomes_markup() -> None:
         assert shown in page.said(tag), tag
     for _, attributes in page.elements:
         assert not [name for name in attributes if name.startswith("on") or name == "style"]
-    assert "\x1b" not in to_html(find(trials))
+    assert "\x1b" not in to_html(summarise_trials(trials))
 
 
 def test_hostile_parameters_stay_text_in_the_pictures() -> None:
     trials = [sweeps.trial("a", {'"><script>': float(size)}, seconds=size) for size in (1, 2)]
-    page = Page(to_html(find(trials)))
+    page = Page(to_html(summarise_trials(trials)))
     assert not page.all("script")
     assert len(page.all("img")) == 2
 

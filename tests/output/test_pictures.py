@@ -42,10 +42,10 @@ from ahpatron_cli.sweep.summary import (
     METRICS,
     MISTAKE_RATE,
     Criterion,
-    DataFindings,
-    Findings,
+    DatasetSummary,
     Setting,
-    find,
+    SweepSummary,
+    summarise_trials,
 )
 from support import sweeps
 
@@ -83,7 +83,7 @@ def texts(axes: Axes) -> list[str]:
     return [text.get_text() for text in axes.texts]
 
 
-def only(findings: Findings) -> DataFindings:
+def only(findings: SweepSummary) -> DatasetSummary:
     (data,) = findings.datasets
     return data
 
@@ -167,11 +167,14 @@ def test_the_axis_is_what_all_were_varied_in_or_what_is_asked_for(tmp_path: Path
         *(sweeps.trial("a", {"epsilon": e, "sigma": s}) for e in (0.3, 0.5) for s in (1.0, 2.0)),
         *(sweeps.trial("b", {"sigma": s}) for s in (1.0, 2.0)),
     ]
-    assert (axis_of(only(find(trials))), axis_of(only(find(trials[:4])))) == ("sigma", "epsilon")
+    assert (
+        axis_of(only(summarise_trials(trials))),
+        axis_of(only(summarise_trials(trials[:4]))),
+    ) == ("sigma", "epsilon")
     steps = [sweeps.trial("a", {"step": 10.0**k}) for k in range(-3, 1)]
     other = [sweeps.trial("b", {"step": word}) for word in ("auto", "none")]
     endless = sweeps.trial("a", {"step": math.inf})
-    findings = find([*steps, *other, endless])
+    findings = summarise_trials([*steps, *other, endless])
     assert axis_of(only(findings)) is None
     assert axis_of(only(findings), "step") == "step"
     assert [len(points) for points in series(only(findings), "step").values()] == [4, 0]
@@ -246,7 +249,7 @@ def test_one_row_per_data_set_and_a_line_per_learner() -> None:
     ],
     ids=["two", "epsilons", "epsilon", "many", "one", "time", "three", "hostile"],
 )
-def test_no_text_lies_over_another(findings: Findings) -> None:
+def test_no_text_lies_over_another(findings: SweepSummary) -> None:
     figure = draw_sweep(findings)
     FigureCanvasAgg(figure).draw()
     boxes = [(text.get_text(), text.get_window_extent().padded(-1)) for text in visible(figure)]
@@ -268,8 +271,8 @@ def visible(figure: Figure) -> list[Text]:
 @pytest.mark.parametrize(("rate", "seconds"), [(0.0, 0.0), (0.00001, 1.0), (0.5, 1.0)])
 def test_extreme_rates_and_times_can_be_drawn(tmp_path: Path, rate: float, seconds: float) -> None:
     trials = [sweeps.trial("a", {"budget": b}, rate=rate, seconds=b * seconds) for b in (2, 4, 8)]
-    write_plot(tmp_path / "p.png", find(trials))
-    assert all(axes.get_ylim()[0] == 0 for axes in draw_sweep(find(trials)).axes)
+    write_plot(tmp_path / "p.png", summarise_trials(trials))
+    assert all(axes.get_ylim()[0] == 0 for axes in draw_sweep(summarise_trials(trials)).axes)
 
 
 def test_a_metric_that_is_better_when_larger() -> None:
@@ -287,7 +290,7 @@ def test_a_metric_that_is_better_when_larger() -> None:
         for budget, hits in ((4, 50), (8, 80))
         if (one := sweeps.trial("a", {"budget": budget}, seconds=budget)).run
     ]  # fmt: skip
-    figure = draw_sweep(find(trials, criterion=Criterion(METRICS["recall"])))
+    figure = draw_sweep(summarise_trials(trials, criterion=Criterion(METRICS["recall"])))
     parameter, time = figure.axes
     assert parameter.get_ylabel() == time.get_ylabel() == "Recall (%)"
     assert list(parameter.lines[0].get_ydata()) == [50.0, 80.0]

@@ -15,7 +15,7 @@ from ahpatron_cli.output.run_table import run_page
 from ahpatron_cli.output.sweep_table import findings_page
 from ahpatron_cli.output.table import MARKS, Cell, Column, Page, Table, render
 from ahpatron_cli.records import Report
-from ahpatron_cli.sweep.summary import METRICS, Criterion, Findings, find
+from ahpatron_cli.sweep.summary import METRICS, Criterion, SweepSummary, summarise_trials
 from support.golden import matrix, run_report, swept
 from support.terminal import in_terminal, without_style
 from support.trials import (
@@ -135,7 +135,9 @@ def test_the_legend_explains_the_marks_that_are_used(
 
 def test_nothing_is_best_without_a_rival() -> None:
     for format in PAPER:
-        text = to_text([make_report()], format) + findings_to_text(find(sweep()[:3]), format)
+        text = to_text([make_report()], format) + findings_to_text(
+            summarise_trials(sweep()[:3]), format
+        )
         assert "best" not in text.replace("vs best", "").lower()
 
 
@@ -144,7 +146,7 @@ def test_rates_that_read_alike_are_all_best() -> None:
         make_run(), make_perceptron(mistake_rate=0.11200000001), make_run("avp", mistake_rate=0.2)
     )
     assert to_text([tied], "latex").count("textbf") == 2
-    other = find([make_trial("avp", 0.1), make_trial("ahpatron", 0.1000001)])
+    other = summarise_trials([make_trial("avp", 0.1), make_trial("ahpatron", 0.1000001)])
     assert findings_to_text(other, "latex").count(r"\textbf{10.00}") == 2
 
 
@@ -156,9 +158,9 @@ def test_a_learner_with_several_settings_is_followed_by_what_differs() -> None:
 
 
 def test_notes_of_several_data_sets_stand_once_unless_they_differ() -> None:
-    both = find([*sweep(), *sweep(make_data("b.svm", sha256="bad"))])
+    both = summarise_trials([*sweep(), *sweep(make_data("b.svm", sha256="bad"))])
     assert findings_to_text(both, "table").count("standard deviation over") == 1
-    other = find([*sweep(), *sweep(make_data("b.svm", sha256="bad"), repeats=2)])
+    other = summarise_trials([*sweep(), *sweep(make_data("b.svm", sha256="bad"), repeats=2)])
     assert findings_to_text(other, "table").count("standard deviation over") == 2
 
 
@@ -169,7 +171,7 @@ def test_wide_latex_tables_go_on_below() -> None:
         for name in ("avp", "ahpatron")
         for one in make_trials(name, [0.1, 0.2], make_data(f"{number}.svm", sha256=f"{number}"))
     ]
-    latex = findings_to_text(find(trials), "latex", only_matrix=True)
+    latex = findings_to_text(summarise_trials(trials), "latex", only_matrix=True)
     shapes = re.findall(r"tabular}{(lr*)}", latex)
     assert len(shapes) > 1
     assert sum(map(len, shapes)) - len(shapes) == 12  # 11 data sets and the rank
@@ -179,9 +181,9 @@ def test_wide_latex_tables_go_on_below() -> None:
 # What sweeps do not claim -------------------------------------------------------------------------
 
 
-def ranked(gap: float) -> Findings:
+def ranked(gap: float) -> SweepSummary:
     rates = {"ahpatron": 0.1, "avp": 0.1 + gap, "rbp": 0.1 + 2 * gap}
-    return find(
+    return summarise_trials(
         [
             one
             for number in range(8)
@@ -206,17 +208,19 @@ def test_without_a_significant_friedman_test_no_difference_of_ranks_is_called_so
 
 def test_one_permutation_or_file_order_allows_no_verdict() -> None:
     for trials in (sweep(repeats=1), sweep(make_data(shuffled=False))):
-        text = findings_to_text(find(trials), "table")
+        text = findings_to_text(summarise_trials(trials), "table")
         assert "no verdict" in text
         assert not re.search(r"  (n\.s\.|worse)  ", text)
 
 
 def test_a_setting_with_fewer_permutations_may_be_better_but_not_the_best() -> None:
-    partial = find([*make_trials("ahpatron", [0.1, 0.2, 0.3]), *make_trials("avp", [0.09, 0.19])])
+    partial = summarise_trials(
+        [*make_trials("ahpatron", [0.1, 0.2, 0.3]), *make_trials("avp", [0.09, 0.19])]
+    )
     text = findings_to_text(partial, "table")
     assert re.search(r"^avp .* -1.00 ± 0.00  better ", text, re.M)
     assert r"& $-$1.00 $\pm$ 0.00 & better &" in findings_to_text(partial, "latex")
-    unlike = findings_to_text(find(sweep()[:-2]), "table")
+    unlike = findings_to_text(summarise_trials(sweep()[:-2]), "table")
     assert "Permutations" in headings(unlike)[0]
 
 
@@ -226,7 +230,9 @@ def test_the_metric_that_decides_is_named_everywhere() -> None:
         return make_trial(learner, 0.1, repeat, false_positives=10, true_negatives=890, **counts)
 
     trials = [one("avp", 0, 50), one("avp", 1, 52), one("rbp", 0, 80), one("rbp", 1, 82)]
-    text = findings_to_text(find(trials, criterion=Criterion(METRICS["recall"])), "table")
+    text = findings_to_text(
+        summarise_trials(trials, criterion=Criterion(METRICS["recall"])), "table"
+    )
     assert re.search(r"Recall % +AMR % +vs best", text)
     assert re.search(r"81.00 ± 1.41\* +10.00 ± 0.00", text)
     assert "Recall: mean ± standard deviation" in text
@@ -238,9 +244,11 @@ def test_settings_chosen_on_other_permutations_are_not_chosen_in_hindsight() -> 
         *make_trials("avp", [0.20, 0.20, 0.20, 0.22], epsilon=0.6),
         *make_trials("rbp", [0.15, 0.15, 0.25, 0.25]),
     ]
-    assert "hindsight" in findings_to_text(find(trials), "table")
+    assert "hindsight" in findings_to_text(summarise_trials(trials), "table")
     for format in PAPER:
-        text = findings_to_text(find(trials, criterion=Criterion(tune_orders=2)), format)
+        text = findings_to_text(
+            summarise_trials(trials, criterion=Criterion(tune_orders=2)), format
+        )
         assert "hindsight" not in text
         assert "chosen on 2 permutations" in text
 
@@ -255,22 +263,22 @@ def test_a_shard_recommends_nothing() -> None:
 
 def test_only_the_most_frequent_reasons_are_listed() -> None:
     failed = [make_trial("avp", None, number, error=f"reason {number}") for number in range(7)]
-    text = findings_to_text(find(failed), "table")
+    text = findings_to_text(summarise_trials(failed), "table")
     assert text.count("  1 trial: reason") == 5
     assert text.endswith("  and 2 other reasons\n")
 
 
 @pytest.mark.parametrize("format", FORMATS)
 def test_nothing_found_is_reported_where_people_read(format: str) -> None:
-    assert ("no trials" in findings_to_text(find([]), format)) == (format in PAPER)
+    assert ("no trials" in findings_to_text(summarise_trials([]), format)) == (format in PAPER)
 
 
 # Names from outside -------------------------------------------------------------------------------
 
 
-def hostile() -> Findings:
+def hostile() -> SweepSummary:
     data = make_data(f"folder/{HOSTILE}.svm", scale=HOSTILE)
-    return find(
+    return summarise_trials(
         [
             *(make_trial(HOSTILE, 0.1, params={HOSTILE: p}, data=data) for p in ("=1", HOSTILE)),
             make_trial("=cmd()", 0.2, data=data),

@@ -18,12 +18,12 @@ from ahpatron_cli.models import (
     Header,
     Model,
     ModelOptions,
-    SavedPass,
+    SavedRun,
     archive_of,
     checksum,
     to_bytes,
 )
-from ahpatron_cli.runner import Pass
+from ahpatron_cli.runner import Run
 from support.streams import compress, make_stream
 
 ROUNDS = 600
@@ -85,9 +85,9 @@ def class_labels(classes: int) -> np.ndarray:
 MODEL = saved()
 
 
-def player_of(path: Path) -> Pass:
+def player_of(path: Path) -> Run:
     """The pass that `run --resume` continues."""
-    one = SavedPass(ModelOptions(resume=str(path)), lambda text: None)
+    one = SavedRun(ModelOptions(resume=str(path)), lambda text: None)
     return one.continued("a.svm")
 
 

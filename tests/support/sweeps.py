@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from ahpatron_cli.records import DataRecord, ParamValue
-from ahpatron_cli.sweep.summary import Findings, Outcome, TrialData, find
+from ahpatron_cli.sweep.summary import Outcome, SweepSummary, TrialData, summarise_trials
 from support.trials import make_run
 
 BUDGETS = (50, 100, 200, 400, 800)
@@ -69,7 +69,7 @@ def sweep(
     paths: Sequence[str] = ("a9a.svm",),
     repeats: int = 3,
     failed: Sequence[Outcome] = (),
-) -> Findings:
+) -> SweepSummary:
     """Larger budgets are better and slower; radius follows from the budget, as for ahpatron."""
     rng = random.Random(7)
     trials = []
@@ -97,4 +97,4 @@ def sweep(
                         )
                         for repeat in range(repeats)
                     ]
-    return find([*trials, *failed], [ORIGIN])
+    return summarise_trials([*trials, *failed], [ORIGIN])

@@ -17,7 +17,7 @@ from ahpatron_cli.core import Kernel, Learner
 from ahpatron_cli.data.dataset import Preparation, content_hash, load
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.records import DataRecord
-from ahpatron_cli.runner import Setup
+from ahpatron_cli.runner import LearnerSpec
 from ahpatron_cli.sweep.summary import Outcome, TrialData
 from ahpatron_cli.sweep.trial import Trial, all_params, environment, play_all, run_trial
 
@@ -32,7 +32,7 @@ def tasks(count: int, learner: str = "ahpatron", **params: float) -> list[Trial]
     record = DataRecord("rings", facts.rounds, facts.features, facts.labels, sha256)
     made = []
     for repeat in range(count):
-        setup = Setup(learner, params, "gaussian", {"sigma": 0.1})
+        setup = LearnerSpec(learner, params, "gaussian", {"sigma": 0.1})
         what = TrialData(record), setup, 0, repeat, all_params(setup)
         made.append(Trial(*what, str(RINGS), Preparation()))
     return made
@@ -72,14 +72,14 @@ def test_the_identity_of_a_trial() -> None:
     assert one.id != other.id
     renamed = replace(one.data, record=replace(one.data.record, path="x"))
     assert replace(one, data=renamed).id == one.id  # a name decides nothing
-    spelt_out = Setup("ahpatron", {"epsilon": 0.5}, "gaussian", {"sigma": 0.1})
+    spelt_out = LearnerSpec("ahpatron", {"epsilon": 0.5}, "gaussian", {"sigma": 0.1})
     assert all_params(spelt_out) == one.params  # nor does a default said aloud
     for changed in (
         replace(one, seed=1),
         replace(one, data=replace(one.data, limit=10)),
         replace(one, data=replace(one.data, scale="unit")),
         replace(one, data=replace(one.data, shuffled=False)),
-        replace(one, setup=Setup("avp", {}, "gaussian", {"sigma": 0.1})),
+        replace(one, setup=LearnerSpec("avp", {}, "gaussian", {"sigma": 0.1})),
         replace(one, params={**one.params, "sigma": 0.2}),
     ):
         assert changed.id != one.id
@@ -110,26 +110,26 @@ def test_a_worker_of_another_version_refuses() -> None:
 
 def test_a_bug_in_one_trial_is_its_outcome() -> None:
     (task,) = tasks(1)
-    broken = replace(task, setup=Setup("nobody", {}, "gaussian", {}))
+    broken = replace(task, setup=LearnerSpec("nobody", {}, "gaussian", {}))
     found = run_trial(broken)
     assert found.error is not None
     assert "bug in ahpatron" in found.error
     assert "KeyError" in found.error
 
 
-class Deadly(Setup):
+class Deadly(LearnerSpec):
     """Kills the process that plays it, as running out of memory would."""
 
     def build(self) -> None:  # type: ignore[override]  # it does not return
         os.kill(os.getpid(), signal.SIGKILL)
 
 
-class Leaving(Setup):
+class Leaving(LearnerSpec):
     def build(self) -> None:  # type: ignore[override]  # it does not return
         os._exit(7)
 
 
-class DeadlyOnce(Setup):
+class DeadlyOnce(LearnerSpec):
     """Kills the first process that plays it."""
 
     def build(self) -> tuple[Learner, Kernel]:
@@ -137,7 +137,7 @@ class DeadlyOnce(Setup):
         if not mark.exists():
             mark.write_text("")
             os.kill(os.getpid(), signal.SIGKILL)
-        return Setup("ahpatron", {}, "gaussian", {"sigma": 0.1}).build()
+        return LearnerSpec("ahpatron", {}, "gaussian", {"sigma": 0.1}).build()
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,7 @@ class DeadlyOnce(Setup):
     ],
 )
 def test_a_trial_that_kills_its_process_fails_alone(
-    kind: type[Setup], said: str, retries: int
+    kind: type[LearnerSpec], said: str, retries: int
 ) -> None:
     chosen = tasks(4)
     deadly = kind("ahpatron", {}, "gaussian", {})

@@ -20,7 +20,7 @@ from ahpatron_cli.sweep.results_file import (
     parse_results,
     read_results,
 )
-from ahpatron_cli.sweep.summary import find
+from ahpatron_cli.sweep.summary import summarise_trials
 from support.trials import stored_trial as trial
 
 FACTS = {"version": "1", "command": "ahpatron sweep"}
@@ -296,7 +296,7 @@ def test_results_of_0_2_0_are_read() -> None:
     contents = read_results(str(OLD))
     assert [header["version"] for header in contents.headers] == ["0.2.0"]
     assert (len(contents.trials), contents.damaged, contents.torn) == (16, [], 0)
-    (data,) = find(list(contents.trials.values()), contents.headers).datasets
+    (data,) = summarise_trials(list(contents.trials.values()), contents.headers).datasets
     assert [(one.learner, one.label, one.mean) for one in data.settings[:3]] == [
         ("projectron", "sigma=0.5", 0.3725),
         ("projectron", "sigma=auto (0.919)", 0.4225),

@@ -9,9 +9,9 @@ from msgspec.structs import replace
 
 from ahpatron_cli.data.dataset import Preparation
 from ahpatron_cli.records import DataRecord
-from ahpatron_cli.runner import Setup
+from ahpatron_cli.runner import LearnerSpec
 from ahpatron_cli.sweep.search import Search, rungs, spared
-from ahpatron_cli.sweep.summary import Criterion, Outcome, TrialData, find
+from ahpatron_cli.sweep.summary import Criterion, Outcome, TrialData, summarise_trials
 from ahpatron_cli.sweep.trial import Trial
 from support.trials import make_trial
 
@@ -24,7 +24,7 @@ def grid(settings: int, orders: int = 2) -> list[Trial]:
     for repeat in range(orders):
         for number in range(1, settings + 1):
             params = {"kernel": "gaussian", "epsilon": number / (settings + 1)}
-            setup = Setup("avp", {}, "gaussian", {})
+            setup = LearnerSpec("avp", {}, "gaussian", {})
             tasks.append(Trial(DATA, setup, 0, repeat, params, "/a.svm", Preparation()))
     return tasks
 
@@ -83,7 +83,7 @@ def test_halving_finds_what_the_grid_finds() -> None:
     assert prefixes == [1000] * 18 + [3000] * 6 + [None] * 2
     assert spared(full, every) == 0
     assert spared(halving, some) == pytest.approx(1 - 3 / 9)
-    (best,), (found,) = (find(list(known.values())).datasets for known in (every, some))
+    (best,), (found,) = (summarise_trials(list(known.values())).datasets for known in (every, some))
     assert found.winner.params == best.winner.params
     assert found.winner.label == best.winner.label == "epsilon=0.7"
     assert found.winner.summary == best.winner.summary
@@ -127,7 +127,7 @@ def test_settings_that_fail_are_dropped_first() -> None:
     assert sum(trial.run is None for trial in known.values()) == 14 + 2  # one of the three kept
     nothing, played = play(search, lambda task: None)
     assert len(played) == 18 + 6 + 2  # it ends all the same
-    assert find(list(nothing.values())).datasets == []
+    assert summarise_trials(list(nothing.values())).datasets == []
 
 
 def test_a_prefix_is_a_trial_of_its_own() -> None:

@@ -8,17 +8,17 @@ import pytest
 from scipy.stats import ttest_rel
 
 from ahpatron_cli.sweep.statistics import compare
-from ahpatron_cli.sweep.summary import DataFindings, Setting, distinct_names, find
+from ahpatron_cli.sweep.summary import DatasetSummary, Setting, distinct_names, summarise_trials
 from support import sweeps
 from support.trials import make_data, make_trial, make_trials
 
 
-def found(*trials: Any) -> DataFindings:
-    (only,) = find(trials).datasets
+def found(*trials: Any) -> DatasetSummary:
+    (only,) = summarise_trials(trials).datasets
     return only
 
 
-def by_learner(findings: DataFindings) -> dict[str, Setting]:
+def by_learner(findings: DatasetSummary) -> dict[str, Setting]:
     return {setting.learner: setting for setting in findings.settings}
 
 
@@ -184,19 +184,19 @@ def test_an_order_counts_once() -> None:
 
 def test_failed_trials_are_kept_apart() -> None:
     failed = make_trial("avp", None, error="no memory")
-    findings = find([make_trial("ahpatron", 0.1), failed])
+    findings = summarise_trials([make_trial("ahpatron", 0.1), failed])
     assert findings.trials == 1
     assert findings.failed == [failed]
     assert [setting.learner for setting in findings.datasets[0].settings] == ["ahpatron"]
 
 
 def test_a_data_set_whose_trials_all_failed_is_left_out() -> None:
-    findings = find([make_trial("ahpatron", None, error="no memory")])
+    findings = summarise_trials([make_trial("ahpatron", None, error="no memory")])
     assert (findings.datasets, findings.trials, len(findings.failed)) == ([], 0, 1)
 
 
 def test_nothing_is_found_in_nothing() -> None:
-    findings = find([], [{"version": "0.1.0"}])
+    findings = summarise_trials([], [{"version": "0.1.0"}])
     assert (findings.datasets, findings.trials, findings.failed) == ([], 0, [])
     assert findings.origins == [{"version": "0.1.0"}]
 
@@ -222,14 +222,14 @@ def test_the_same_bytes_are_one_data_set_whatever_they_are_called() -> None:
 def test_the_same_bytes_played_otherwise_are_another_data_set(
     change: dict[str, Any], name: str
 ) -> None:
-    findings = find(
+    findings = summarise_trials(
         [make_trial("ahpatron", 0.1), make_trial("ahpatron", 0.2, data=make_data(**change))]
     )
     assert [one.name for one in findings.datasets] == ["a.svm", name]
 
 
 def test_files_without_a_hash_are_told_apart_by_path() -> None:
-    findings = find(
+    findings = summarise_trials(
         [
             make_trial("ahpatron", 0.1, data=make_data("a.svm", sha256=None)),
             make_trial("ahpatron", 0.2, data=make_data("b.svm", sha256=None)),
@@ -258,7 +258,7 @@ def test_names_are_as_short_as_they_may_be(paths: list[str], names: list[str]) -
 def test_equal_totals_are_ties_whatever_their_float_means_are() -> None:
     """The means of 0.253, 0.171, 0.125 and of 0.167, 0.033, 0.349 differ in the last bit."""
     totals = {"ahpatron": [0.253, 0.171, 0.125], "avp": [0.167, 0.033, 0.349], "rbp": [0.2] * 3}
-    findings = find(
+    findings = summarise_trials(
         [
             one
             for name in "abc"
@@ -313,4 +313,4 @@ def test_seconds_are_means() -> None:
 )
 def test_the_part_of_a_sweep(shards: list[list[int] | None], part: str | None) -> None:
     headers = [{"shard": shard} if shard else {"version": "1"} for shard in shards]
-    assert find([make_trial("ahpatron", 0.1)], headers).part == part
+    assert summarise_trials([make_trial("ahpatron", 0.1)], headers).part == part

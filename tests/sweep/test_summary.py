@@ -152,7 +152,7 @@ def test_the_label_is_what_varies(params: Sequence[Mapping[str, Any]], label: st
 def test_values_are_shown_as_they_were_written() -> None:
     """Steps that follow from T, and the σ that was left to the data."""
     step = 10 / math.sqrt(30_000)
-    findings = sweeps.find(
+    findings = sweeps.summarise_trials(
         [
             sweeps.trial(
                 "nogd", {"step": step, "sigma": 0.4375}, texts={"step": "10^1/√T", "sigma": "auto"}
@@ -279,7 +279,7 @@ def test_equal_totals_are_ties_whatever_their_float_means_are() -> None:
 
 
 def test_a_value_of_several_data_sets_is_one_setting() -> None:
-    findings = sweeps.find(
+    findings = sweeps.summarise_trials(
         [
             sweeps.trial(
                 "nogd",

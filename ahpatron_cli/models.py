@@ -43,7 +43,7 @@ from ahpatron_cli.runner import (
     RunOptions,
     RunResult,
     begin,
-    play,
+    run_batches,
 )
 from ahpatron_cli.signals import watch
 
@@ -443,7 +443,7 @@ class SavedRun:
 
         order = repetition.order(0, dataset.rounds or 0) if repetition.shuffle else None
         batches = dataset.batches(order, 0 if self.restarts else run.rounds)
-        results = play(self._left(batches, run), [run], [*observers, save])
+        results = run_batches(self._left(batches, run), [run], [*observers, save])
         dataset.facts()  # refuses what must not be saved
         self.finish(run, dataset)
         return results

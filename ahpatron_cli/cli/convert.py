@@ -35,7 +35,7 @@ def convert(
     Comment lines of the output name the features and labels.
     """
     from ahpatron_cli.atomic import check_outputs
-    from ahpatron_cli.cli.console import Stderr
+    from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.data.source import open_source
     from ahpatron_cli.data.tables import KIND, TableOptions, TableReader
     from ahpatron_cli.output.predictions import open_output

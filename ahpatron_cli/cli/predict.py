@@ -11,7 +11,7 @@ from ahpatron_cli.numbers import counted, percent
 from ahpatron_cli.signals import raise_on_signals, watch
 
 if TYPE_CHECKING:
-    from ahpatron_cli.cli.console import Stderr
+    from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.data.dataset import Preparation
     from ahpatron_cli.models import SavedRun
     from ahpatron_cli.output.predictions import ScoreWriter
@@ -38,7 +38,7 @@ def predict(
     If there are labels, the mistakes are counted on stderr.
     """
     from ahpatron_cli.atomic import check_outputs, format_of_suffix
-    from ahpatron_cli.cli.console import Stderr
+    from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.data.dataset import Preparation
     from ahpatron_cli.data.labels import show
     from ahpatron_cli.data.npz import is_archive

@@ -21,7 +21,7 @@ from paper import DATASETS, EPSILONS
 from ahpatron_cli.data.dataset import Preparation, load  # threads are pinned
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.records import RunRecord
-from ahpatron_cli.runner import LearnerSpec, RunOptions, play_repeats
+from ahpatron_cli.runner import LearnerSpec, RunOptions, run_repeats
 
 PERMUTATIONS = RunOptions(repeats=10, seed=0, shuffle=True)
 
@@ -42,7 +42,7 @@ def main() -> None:
                 for e in EPSILONS
             ]
             runs: dict[object, list[RunRecord]] = defaultdict(list)
-            for result in play_repeats(loaded, setups, PERMUTATIONS, jobs=jobs):
+            for result in run_repeats(loaded, setups, PERMUTATIONS, jobs=jobs):
                 runs[result.record.params["epsilon"]].append(result.record)
             best = min(runs, key=lambda e: fmean(run.mistakes for run in runs[e]))
             rates = [100 * run.mistake_rate for run in runs[best]]

@@ -128,7 +128,7 @@ def test_a_sweep_plays_them_as_run_does(ahpatron: Ahpatron, rings: Path) -> None
         (("--cost", "1=2", "--cost", "1.0=3"), "is given twice"),
         (("--cost", "7=2"), "--cost names the label 7, which the data do not have"),
         (("--cost", "1=2", "-l", "forgetron"), "forgetron cannot weigh examples"),
-        (("--cost", "1=2", "--certify"), "leave out --cost"),
+        (("--cost", "1=2", "--certify"), "cannot be combined with --cost"),
     ],
 )
 def test_what_is_refused(

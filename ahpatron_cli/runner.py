@@ -176,7 +176,6 @@ class BatchResult:
     """The mistake rate of the last rounds, if it is computed."""
     drifts: tuple[int, ...] = ()
     """Those of the rounds in which the mistake rate was found to have risen."""
-    classes: tuple[float, ...] | None = None
 
 
 Observer: TypeAlias = Callable[[BatchResult], None]
@@ -289,7 +288,6 @@ class Run:
             ids=batch.ids,
             recent_rate=self._recent.rate if self._recent else None,
             drifts=tuple(drifts),
-            classes=self._classes,
         )
 
     def _learn(self, batch: Batch) -> Floats:
@@ -313,6 +311,10 @@ class Run:
             return self._player.scores(batch.rows)
         except NumericalError as error:
             raise self._not_computed("f(x)", batch, error) from None
+
+    def probabilities(self, scores: Floats) -> Floats:
+        """Probability of each label for rows with these f(x), of shape (n, number of labels)."""
+        return self._player.calibration.probabilities(scores)
 
     def _not_computed(self, what: str, batch: Batch, error: NumericalError) -> UserError:
         problem, line = f"{what} cannot be computed: {error}", int(batch.lines[error.row])

@@ -23,7 +23,12 @@ from ahpatron_cli.data.source import Source, open_source
 from ahpatron_cli.errors import one_of, usage
 from ahpatron_cli.numbers import short
 from ahpatron_cli.output.formats import FORMATS, to_text, write_reports
-from ahpatron_cli.output.predictions import STDOUT, PredictionWriter, check_predictions_path
+from ahpatron_cli.output.predictions import (
+    STDOUT,
+    PredictionWriter,
+    check_predictions_path,
+    label_names,
+)
 from ahpatron_cli.records import Curve, DataRecord, Report, grouped
 from ahpatron_cli.runner import (
     BatchResult,
@@ -237,7 +242,7 @@ class Session:
             self._monitor = _Monitor(self._stderr, self._prefix(dataset.name), line, position)
             observers: list[Observer] = [self._monitor]
             if self._predictions:
-                observers.append(partial(self._predictions.write, dataset.name))
+                observers.append(partial(_write_predictions, self._predictions, dataset))
             if self._saved is not None:
                 return self._saved.play(
                     *(dataset, specs[0], options, horizon, observers), lambda run: None
@@ -303,6 +308,13 @@ class Session:
 
     def _prefix(self, path: str) -> str:
         return f"{Path(path).name}: " if len(self._job.paths) > 1 else ""
+
+
+def _write_predictions(writer: PredictionWriter, dataset: Dataset, batch: BatchResult) -> None:
+    """Write the predictions of a batch, with the names of labels that the data have."""
+    schema = dataset.traits.schema
+    names = label_names(dataset.labels(), schema)
+    writer.write_rounds(dataset.name, batch, names, schema.id if schema else None)
 
 
 class _Monitor:

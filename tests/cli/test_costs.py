@@ -85,7 +85,7 @@ def test_a_model_keeps_its_costs(ahpatron: Ahpatron, rings: Path) -> None:
     resumed = ahpatron.json("run", "b.svm", "--resume", "m.npz")["runs"][0]
     assert (outcome(resumed), resumed["costs"]) == (outcome(whole), [1, 3])
     refused = ahpatron("run", "b.svm", "--resume", "m.npz", *costs)
-    assert "--cost cannot be combined with --resume: the model has its own" in refused.err
+    assert "--cost cannot be combined with --resume" in refused.err
     run(ahpatron, "a.svm", *costs, "--checkpoint", "c.npz")
     other = ahpatron("run", "a.svm", "--sigma", 0.3, "--checkpoint", "c.npz", "--cost", "1=4")
     assert "this checkpoint belongs to another run" in other.err

@@ -228,7 +228,7 @@ def test_features_counted_from_0_after_features_counted_from_1(
     [
         (("--resume", "m.npz", "-B", "40"), 2, "--budget cannot be combined with --resume"),
         (("--resume", "m.npz", "--sigma", "1"), 2, "--sigma cannot be combined with --resume"),
-        (("--resume", "m.npz", "--sigma", "1"), 2, "`ahpatron inspect m.npz` shows it"),
+        (("--resume", "m.npz", "--sigma", "1"), 2, "`ahpatron inspect m.npz`"),
         (("--resume", "m.npz", "--scale", "unit"), 2, "--scale cannot be combined with --resume"),
         (("--resume", "none.npz"), 66, "none.npz"),
         (("--resume", "none.npz"), 66, "check the spelling"),

@@ -29,7 +29,8 @@ from ahpatron_cli.core.learners import GUIDE
 from ahpatron_cli.core.state import State, StateReader
 from ahpatron_cli.core.tally import MAX_CLASSES
 from ahpatron_cli.data import npz
-from ahpatron_cli.data.dataset import Batch, Dataset, Preparation, StreamState, Trail
+from ahpatron_cli.data.batch import Batch
+from ahpatron_cli.data.dataset import Dataset, Preparation, StreamState, Trail
 from ahpatron_cli.data.scaling import LEARNED_SCALES, SCALES, Scaler
 from ahpatron_cli.data.schema import Schema
 from ahpatron_cli.data.source import FROM_ARRAYS, similar_name

@@ -20,8 +20,9 @@ from ahpatron_cli.core.learners import find_learner
 from ahpatron_cli.core.rows import Floats, Integers, Rows
 from ahpatron_cli.core.state import State
 from ahpatron_cli.core.tally import Tally, mistaken, predicted
+from ahpatron_cli.data.batch import Batch
 from ahpatron_cli.data.compact import CompactRows
-from ahpatron_cli.data.dataset import Batch, Dataset, Preparation
+from ahpatron_cli.data.dataset import Dataset, Preparation
 from ahpatron_cli.errors import ExitCode, UserError, bad_data, usage
 from ahpatron_cli.metrics import Ranking, RecentMistakes, metrics_of
 from ahpatron_cli.pool import Died, run_all

@@ -208,7 +208,7 @@ def run_command(data: TrialData, setting: Setting) -> str | None:
     can be added; None for a learner in a file."""
     params, kind = dict(setting.params), REGISTRY.get(setting.learner)
     kernel = str(params.pop("kernel", ""))
-    if kind is None:
+    if kind is None or (kind.own_kernel is None and kernel not in KERNELS):
         return None
     if params.get("horizon") == data.record.rounds:
         del params["horizon"]  # `run` finds it, too

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import PurePath
@@ -167,8 +167,6 @@ class Setting:
     """All of them, also the kernel's."""
     varied: Mapping[str, ParamValue]
     """Those that distinguish it from the other settings of this learner on this data set."""
-    texts: Mapping[str, str]
-    """The values of `varied` as they were written: `0.2236`, `10^0/√T`, `auto (0.44)`."""
     values: Mapping[Order, Fraction]
     """The metric on each permutation, exactly."""
     mean: float
@@ -179,6 +177,8 @@ class Setting:
     """To the best setting of the data set; None for that one, or without a common permutation."""
     best_of_learner: bool = False
     best_of_data: bool = False
+    texts: Mapping[str, str] = field(default_factory=dict)
+    """The values of `varied` as they were written: `0.2236`, `10^0/√T`, `auto (0.44)`."""
 
     @property
     def exact_mean(self) -> Fraction:
@@ -221,6 +221,9 @@ class DatasetSummary:
     """All settings of one data set."""
 
     name: str
+    """The file's name, with its folder where that is needed, and how it was prepared."""
+    short: str
+    """As a column's head: without suffixes, and without what all data sets have in common."""
     data: TrialData
     settings: Sequence[Setting]
     """Learners in the order of the registry, the settings of each by value."""
@@ -229,11 +232,6 @@ class DatasetSummary:
     tried: Mapping[str, Sequence[Mapping[str, ParamValue]]]
     """The parameters of all settings of each learner, also of those run on prefixes only."""
     criterion: Criterion = Criterion()
-
-    @property
-    def short(self) -> str:
-        """The name."""
-        return self.name
 
     @property
     def winner(self) -> Setting:
@@ -275,16 +273,8 @@ class SweepSummary:
     origins: Sequence[Mapping[str, Any]] = ()
     """The header lines: versions, BLAS and the command of each sweep that wrote to the file."""
     criterion: Criterion = Criterion()
-
-    @property
-    def part(self) -> str | None:
-        """`part 1 of 3` if these are results of some shards only; then none is recommended."""
-        shards = [one["shard"] for one in self.origins if "shard" in one]
-        parts, totals = ({shard[index] for shard in shards} for index in (0, 1))
-        if len(totals) != 1 or len(shards) < len(self.origins) or len(parts) == max(totals):
-            return None
-        listed = ", ".join(map(str, sorted(parts)))
-        return f"part{'s' * (len(parts) > 1)} {listed} of {max(totals)}"
+    part: str | None = None
+    """`part 1 of 3` if these are results of some shards only: then no setting is recommended."""
 
     @cached_property
     def matrix(self) -> dict[str, list[Setting | None]]:
@@ -310,9 +300,9 @@ def choose_trials(
     """Those of these learners on these data sets; no names stand for all."""
     groups = grouped(trials, lambda trial: trial.data.identity)
     known: dict[str, set[tuple[Any, ...]]] = {}  # data sets by what the command line calls them
-    for group, name in zip(groups, _names([one[0].data for one in groups]), strict=True):
+    for group, names in zip(groups, _names([one[0].data for one in groups]), strict=True):
         path = group[0].data.record.path
-        for text in (name, PurePath(path).name, path):
+        for text in (*reversed(names), PurePath(path).name, path):
             known.setdefault(text, set()).add(group[0].data.identity)
     chosen = [known[one_of("data set", name, known)] for name in data]
     wanted = set().union(*(chosen or known.values()))
@@ -334,15 +324,28 @@ def summarise_trials(
     groups = grouped(trials, lambda trial: trial.data.identity)
     names = _names([group[0].data for group in groups])
     datasets = [
-        _summarise_data(name, [trial for trial in group if trial.run], criterion)
+        _summarise_data(*name, [trial for trial in group if trial.run], criterion)
         for name, group in zip(names, groups, strict=True)
         if any(trial.run and trial.data.prefix is None for trial in group)
     ]
     failed = [trial for trial in trials if trial.run is None]
-    return SweepSummary(datasets, len(trials) - len(failed), failed, origins, criterion)
+    return SweepSummary(
+        datasets, len(trials) - len(failed), failed, origins, criterion, _part(origins)
+    )
 
 
-def _summarise_data(name: str, trials: Sequence[Outcome], criterion: Criterion) -> DatasetSummary:
+def _part(origins: Sequence[Mapping[str, Any]]) -> str | None:
+    """Which shards wrote to the file, unless all did."""
+    shards = [origin["shard"] for origin in origins if "shard" in origin]
+    parts, totals = ({shard[index] for shard in shards} for index in (0, 1))
+    if len(totals) != 1 or len(shards) < len(origins) or len(parts) == max(totals):
+        return None
+    return f"part{'s' * (len(parts) > 1)} {', '.join(map(str, sorted(parts)))} of {max(totals)}"
+
+
+def _summarise_data(
+    name: str, short: str, trials: Sequence[Outcome], criterion: Criterion
+) -> DatasetSummary:
     """The settings of one data set, and the best of each learner."""
     tune, metric = criterion.tune_orders, criterion.metric
     tried = {
@@ -361,7 +364,7 @@ def _summarise_data(name: str, trials: Sequence[Outcome], criterion: Criterion) 
         best = _settings(others, metric, tried)
         first = setting_key(best_of(best))  # which learner is best is known on the others only
         settings = [replace(one, best_of_data=setting_key(one) == first) for one in settings]
-    return DatasetSummary(name, trials[0].data, settings, best, tried, criterion)
+    return DatasetSummary(name, short, trials[0].data, settings, best, tried, criterion)
 
 
 def _settings(
@@ -435,8 +438,8 @@ def settings_of(
         for name in texts.keys() & first.texts.keys():
             auto = first.texts[name] == "auto"
             texts[name] = f"auto ({short(varied[name])})" if auto else first.texts[name]
-        what = first.learner, first.params, varied, texts, values, *mean_sd(list(values.values()))
-        settings.append(Setting(*what, metric, summarise(list(runs.values()))))
+        what = first.learner, first.params, varied, values, *mean_sd(list(values.values()))
+        settings.append(Setting(*what, metric, summarise(list(runs.values())), texts=texts))
     return settings
 
 
@@ -496,21 +499,22 @@ def best_of(settings: Sequence[Setting]) -> Setting:
 _SUFFIXES = re.compile(r"(?<=[^/])(\.(svm|libsvm|svmlight|txt|dat|csv|tsv|gz|bz2|xz))+$")
 
 
-def _names(files: Sequence[TrialData]) -> list[str]:
-    """What each data set is called: its file without suffixes, with as much of its folder as is
-    needed, and those preparations that not all have in common."""
-    stems = [PurePath(_SUFFIXES.sub("", data.record.path)).parts for data in files]
-    if len(set(stems)) < len({data.record.path for data in files}):
-        stems = [PurePath(data.record.path).parts for data in files]
-    for depth in range(1, max(map(len, stems), default=1) + 1):
-        bases = [str(PurePath(*parts[-depth:])) for parts in stems]
-        if len(set(bases)) == len(set(stems)):
-            break
+def _names(files: Sequence[TrialData]) -> list[tuple[str, str]]:
+    """What each data set is called: its file and what was done to it; and in short."""
+    bases = [PurePath(data.record.path).name for data in files]
+    if len(set(bases)) < len({data.record.path for data in files}):
+        bases = [data.record.path for data in files]
+    stems = [_SUFFIXES.sub("", base) for base in bases]
     done = [[f"{name}={text}" for name, text in data.options] for data in files]
-    common = set.intersection(*map(set, done)) if done[1:] else set()
-    names = [
-        ", ".join([base, *(option for option in own if option not in common)])
-        for base, own in zip(bases, done, strict=True)
-    ]
+    common = set.intersection(*map(set, done)) if done else set()
+    if len(set(stems)) < len(set(bases)):
+        stems, common = bases, set()
+    unlike = [[option for option in own if option not in common] for own in done]
+    return list(zip(_joined(bases, done), _joined(stems, unlike), strict=True))
+
+
+def _joined(bases: Sequence[str], options: Sequence[Sequence[str]]) -> list[str]:
+    """Names with options, and with a number if a name was there before."""
+    names = [", ".join([base, *own]) for base, own in zip(bases, options, strict=True)]
     before = [names[:number].count(name) for number, name in enumerate(names)]
     return [f"{name} ({n + 1})" if n else name for name, n in zip(names, before, strict=True)]

@@ -155,23 +155,25 @@ def test_failed_trials_are_kept_apart_and_no_permutation_counts_twice() -> None:
 
 
 @pytest.mark.parametrize(
-    ("data", "names"),
+    ("data", "names", "short"),
     [
-        ([{"path": "x/a.svm"}, {"path": "y/b.svm"}], ["a"]),  # the same bytes
-        ([{}, {"limit": 10}], ["a", "a, limit=10"]),
-        ([{"scale": "unit"}], ["a, scale=unit"]),
-        ([{"scale": "unit"}, {"scale": "unit", "positive": 2.0}], ["a", "a, positive=2"]),
-        ([{}, {"shuffled": False}], ["a", "a (2)"]),
-        ([{"costs": ((1.0, 5.0),)}, {}], ["a, cost=1=5", "a"]),
-        ([{"path": "a.svm", "sha256": None}, {"path": "b.svm.gz", "sha256": None}], ["a", "b"]),
-        ([{"path": f"{one}/x/a.svm", "sha256": one} for one in "12"], ["1/x/a", "2/x/a"]),
-        ([{"path": path, "sha256": path} for path in ("a.svm", "y/a.svm")], ["a", "y/a"]),
-        ([{"path": path, "sha256": path} for path in ("a.svm", "a.txt")], ["a.svm", "a.txt"]),
+        ([{"path": "x/a.svm"}, {"path": "y/b.svm"}], ["a.svm"], ["a"]),  # the same bytes
+        ([{}, {"limit": 10}], ["a.svm", "a.svm, limit=10"], ["a", "a, limit=10"]),
+        ([{"scale": "unit"}], ["a.svm, scale=unit"], ["a"]),
+        ([{}, {"shuffled": False}], ["a.svm", "a.svm (2)"], ["a", "a (2)"]),
+        ([{"costs": ((1.0, 5.0),)}, {}], ["a.svm, cost=1=5", "a.svm"], ["a, cost=1=5", "a"]),
+        ([{"path": one, "sha256": None} for one in ("a", "b.gz")], ["a", "b.gz"], ["a", "b"]),
+        ([{"path": f"{one}/a.svm", "sha256": one} for one in "12"], ["1/a.svm", "2/a.svm"], None),
+        ([{"path": path, "sha256": path} for path in ("a.svm", "a.txt")], ["a.svm", "a.txt"], None),
     ],
 )
-def test_names_of_data_sets(data: list[dict[str, Any]], names: list[str]) -> None:
+def test_names_of_data_sets(
+    data: list[dict[str, Any]], names: list[str], short: list[str] | None
+) -> None:
     trials = [make_trial("ahpatron", 0.1, data=make_data(**changes)) for changes in data]
-    assert [one.name for one in summarise_trials(trials).datasets] == names
+    found = summarise_trials(trials).datasets
+    assert [one.name for one in found] == names
+    assert short is None or [one.short for one in found] == short
 
 
 def test_equal_totals_are_ties_whatever_their_float_means_are() -> None:

@@ -31,7 +31,7 @@ def report(
     """
     from ahpatron_cli.atomic import write_atomically
     from ahpatron_cli.cli import sweep_session as session
-    from ahpatron_cli.cli.console import Stderr
+    from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.sweep.results_file import check_results_path, merge_results, read_results
     from ahpatron_cli.sweep.summary import choose_trials, summarise_trials
 

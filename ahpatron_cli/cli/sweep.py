@@ -63,7 +63,7 @@ def sweep(
     continues after a crash, a full disk or Ctrl-C, and only runs what is missing.
     """
     from ahpatron_cli.cli import sweep_session as session
-    from ahpatron_cli.cli.console import Stderr
+    from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.data.tables import TableOptions
     from ahpatron_cli.errors import one_of
     from ahpatron_cli.sweep.grid import parse_costs

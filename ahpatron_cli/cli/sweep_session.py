@@ -11,7 +11,7 @@ from typing import Any
 from msgspec import Struct, structs
 
 from ahpatron_cli.atomic import check_outputs, format_of_suffix, write_atomically
-from ahpatron_cli.cli.console import Stderr
+from ahpatron_cli.cli.stderr import Stderr
 from ahpatron_cli.errors import one_of, usage
 from ahpatron_cli.numbers import counted, percent
 from ahpatron_cli.output.formats import FORMATS, findings_to_text, trials_to_text, write_findings

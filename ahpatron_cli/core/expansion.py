@@ -162,7 +162,7 @@ class Expansion(Hypothesis):
     def close(self) -> None:
         assert self.points is not None
         if not self._dropped and self.size == self.n:  # S is the same as before
-            self.points.truncate(self.n, self._largest)
+            self.points.keep(np.arange(self.n), self.n)
             self.a = self.a[: self.n]
         else:
             if self._gram is not None:

@@ -35,8 +35,6 @@ ALGORITHM = 7
 """Version of the learners: raised whenever one may count differently on the same stream."""
 BLOCK = 64
 """Rounds per block. Counts do not depend on it; bits may, so it is fixed for a version."""
-LOOK_AHEAD = 8
-"""Rounds of several classes whose margins are compared at once."""
 
 
 class Loop:
@@ -57,44 +55,49 @@ class Loop:
         self.f: Any = learner.begin(kernel, classes) if classes else learner.begin(kernel)
 
     def run(
-        self, block: Points, labels: Floats, weights: list[float] | None, first: int
-    ) -> tuple[Any, int, int]:
-        """Run a block from round `first` on.
-
-        Returns f(x) of each round, as predicted, the number of updates, and of those with a
-        positive margin.
-        """
+        self, block: Points, labels: Floats, weights: list[float] | None, first: int, tally: Tally
+    ) -> Any:
+        """f(x) of each round of a block from round `first` on, as predicted; updates are counted."""
         self.learner.weight = 1.0
         self.f.open(block)
         try:
-            run = self._run_classes if self.classes else self._run_two_classes
-            counted = run(labels, weights, first)
+            scores = self._run(labels, weights, first, tally)
             self.learner.observe(block)
         finally:
             self.f.close()
-        scores = counted[0]
-        if not math.isfinite(sum(scores) if isinstance(scores, list) else scores.sum()):
+        if not math.isfinite(scores.sum() if self.classes else sum(scores)):
             _check_finite(np.array(scores))
-        return counted
+        return scores
 
-    def _run_two_classes(
-        self, labels: Floats, weights: list[float] | None, first: int
-    ) -> tuple[list[float], int, int]:
-        learner, f, update = self.learner, self.f, self.learner.update
-        scores = [0.0] * len(labels)
-        updates = margin_updates = 0
+    def _run(self, labels: Floats, weights: list[float] | None, first: int, tally: Tally) -> Any:
+        learner, f, classes, update = self.learner, self.f, self.classes, self.learner.update
+        scores: Any = np.empty((len(labels), *classes)) if classes else [0.0] * len(labels)
+        updates = margin_updates = start = stop = 0
+        margins: list[float] = []
         values, noise, scale, empty = f.values, f.noise, f.scale, f.size == 0
         below, call = learner.update_below, learner.next_call - first
+        y: Any
         for t, y in enumerate(labels.tolist()):
-            value = values[t]
-            if -noise <= value <= noise:  # perhaps a sum that cancelled
-                value = f.careful(t)
-            scores[t] = value = value * scale
-            margin = y * value
+            if classes:
+                if t == stop:  # margins of some rounds at once hold until the next update
+                    start, stop = t, min(t + (1 if below == math.inf else 8), len(labels))
+                    scores[start:stop] = ahead = f.class_values(start, stop)
+                    found, rivals = class_margins(ahead, labels[start:stop])
+                    margins = found.tolist()
+                margin = margins[t - start]
+            else:
+                value = values[t]
+                if -noise <= value <= noise:  # perhaps a sum that cancelled
+                    value = f.careful(t)
+                scores[t] = value = value * scale
+                margin = y * value
             if margin < below or margin == 0.0 > y or empty or t == call:
                 learner.round, f.t = first + t, t
                 if weights is not None:
                     learner.weight = weights[t]
+                if classes:
+                    true, y, stop = int(y), np.zeros(classes), t + 1
+                    y[true], y[rivals[t - start]] = 1.0, -1.0
                 if update(f, y, margin) is not False:
                     updates += 1
                     if margin > 0.0:
@@ -103,40 +106,9 @@ class Loop:
                     f = self._succeed()
                 values, noise, scale, empty = f.values, f.noise, f.scale, f.size == 0
                 below, call = learner.update_below, learner.next_call - first
-        return scores, updates, margin_updates
-
-    def _run_classes(
-        self, labels: Floats, weights: list[float] | None, first: int
-    ) -> tuple[Floats, int, int]:
-        learner, f, rounds = self.learner, self.f, len(labels)
-        scores = np.empty((rounds, *self.classes))
-        updates = margin_updates = t = 0
-        while t < rounds:
-            ahead = 1 if learner.update_below == math.inf else LOOK_AHEAD
-            stop = min(t + ahead, rounds)
-            scores[t:stop] = values = f.class_values(t, stop)
-            margins, rivals = class_margins(values, labels[t:stop])
-            due = margins < learner.update_below
-            due[0] |= f.size == 0
-            if t <= learner.next_call - first < stop:
-                due[int(learner.next_call) - first - t] = True
-            if not due.any():
-                t = stop
-                continue
-            i = int(due.argmax())
-            t += i
-            y = np.zeros(self.classes)
-            y[int(labels[t])], y[rivals[i]] = 1.0, -1.0
-            learner.round, f.t, margin = first + t, t, margins.item(i)
-            if weights is not None:
-                learner.weight = weights[t]
-            if learner.update(f, y, margin) is not False:
-                updates += 1
-                margin_updates += margin > 0
-            if f.successor is not None:
-                f = self._succeed()
-            t += 1
-        return scores, updates, margin_updates
+        tally.updates += updates
+        tally.margin_updates += margin_updates
+        return scores
 
     def _succeed(self) -> Any:
         """Continue the open block with the successor of f."""
@@ -332,16 +304,12 @@ class Player:
 
     def _run_block(self, rows: Rows, labels: Floats, weights: Any, scores: Floats) -> None:
         block = self._points(rows)
+        if len(self.loops) == 1:
+            scores[:] = self.loops[0].run(block, labels, weights, self._rounds, self._tally)
+            return
         for c, loop in enumerate(self.loops):
-            alone = len(self.loops) == 1
-            own = labels if alone else np.where(labels == c, 1.0, -1.0)
-            values, updates, margin_updates = loop.run(block, own, weights, self._rounds)
-            if alone:
-                scores[:] = values
-            else:
-                scores[:, c] = values
-            self._tally.updates += updates
-            self._tally.margin_updates += margin_updates
+            signs = np.where(labels == c, 1.0, -1.0)
+            scores[:, c] = loop.run(block, signs, weights, self._rounds, self._tally)
 
     def learn(self, row: Any, y: float, weight: float | None = None) -> Any:
         """Predict and learn from one row.

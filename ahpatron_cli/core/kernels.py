@@ -25,18 +25,15 @@ class Kernel(Declared):
     centred: ClassVar[bool] = False
     """Whether dense data are centred first: κ stays the same, and large offsets cost no digits."""
 
-    def unit(self) -> float:
-        """The length that coordinates are divided by."""
-        return 1.0
-
     def points(self, rows: Rows, centre: Floats | None = None) -> Points:
-        """Rows in kernel-ready form. Values whose squares overflow are refused."""
+        """Rows in kernel-ready form: divided by σ, if any. Squares that overflow are refused."""
+        unit = getattr(self, "sigma", 1.0)
         points: Points
         if isinstance(rows, CsrRows):
-            values = np.divide(rows.values, self.unit(), dtype=np.float64)
+            values = np.divide(rows.values, unit, dtype=np.float64)
             points = SparsePoints(replace(rows, values=values))
         else:
-            points = DensePoints(rows, centre, self.unit())
+            points = DensePoints(rows, centre, unit)
         if not points.largest < HUGE:
             missing = np.flatnonzero(np.isnan(row_sums(rows)))
             if len(missing):
@@ -59,9 +56,6 @@ class _Scaled(Kernel):
     """A kernel of (u - v)/σ."""
 
     sigma: float = real("σ", "width of the kernel", default=1.0, over=0)
-
-    def unit(self) -> float:
-        return self.sigma
 
 
 @dataclass(frozen=True)

@@ -57,7 +57,7 @@ class Loop:
     def run(
         self, block: Points, labels: Floats, weights: list[float] | None, first: int, tally: Tally
     ) -> Any:
-        """f(x) of each round of a block from round `first` on, as predicted; updates are counted."""
+        """f(x) of each round of a block from round `first` on, as predicted; counts updates."""
         self.learner.weight = 1.0
         self.f.open(block)
         try:

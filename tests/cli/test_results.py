@@ -157,7 +157,7 @@ REFUSED = [
     (("--trials",), 2, "--trials cannot be shown as table", "--format csv"),
     (("--trials", "--matrix", "--format", "csv"), 2, "cannot be combined", ""),
     (("--trials", "--format", "csv", "--out", "x.md"), 2, "cannot be shown as markdown", ""),
-    (("--out", "x.pdf"), 2, "files ending in .pdf cannot be written", ".tex"),
+    (("--out", "x.pdf"), 2, "suffix", ".tex"),
     (("--out", "r.jsonl"), 2, "would overwrite", ""),
     (("--merge", "x.csv"), 2, "--merge must end in .jsonl", "--merge x.jsonl"),
     (("--merge", "r.jsonl"), 2, "exists already", ""),

@@ -187,8 +187,7 @@ def _excerpt(place: Place, text: str) -> tuple[str, str]:
     end = min(begin + _EXCERPT, len(text))
     cuts = (begin, fault, max(min(fault + place.width, end), fault), end)
     before, marked, after = (
-        literal(text[start:stop].replace("\t", "    "))
-        for start, stop in pairwise(cuts)
+        literal(text[start:stop].replace("\t", "    ")) for start, stop in pairwise(cuts)
     )
     left, right = _CUT if begin else "", _CUT if end < len(text) else ""
     carets = " " * (len(left) + cell_len(before)) + "^" * max(cell_len(marked), 1)

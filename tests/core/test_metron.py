@@ -87,15 +87,16 @@ def test_features_not_seen_in_training_are_scored_in_units_of_themselves(sparse:
     rows = np.repeat(np.column_stack((training[:1], [[0.0]])), 5, axis=0)
     rows[1:3, -2], rows[3:, -1] = (1e-6, 1e6), (-3.0, -3e5)
     scores = player.scores(compress(rows) if sparse else rows)
-    assert scores[1] == scores[2] != scores[0]
-    assert scores[3] == scores[4] != scores[0]
+    np.testing.assert_allclose(scores[1::2], scores[2::2], rtol=1e-9)  # whatever the unit is
+    assert (np.abs(scores[1:] - scores[0]) > 1e-6).all()
     np.testing.assert_array_equal(expansion(player).metric.weights, weights)
 
 
 def test_offsets_cost_no_digits() -> None:
-    expected = Player(Metron(budget=50)).feed(ROWS, LABELS)
-    shifted = Player(Metron(budget=50)).feed(ROWS + 1e7 * UNITS, LABELS)
-    np.testing.assert_allclose(shifted, expected, atol=1e-5)
+    rows = ROWS[:200] + 1e7 * UNITS
+    trace = reference.metron(rows.tolist(), LABELS[:200].astype(int).tolist(), budget=50)
+    scores = Player(Metron(budget=50)).feed(rows, LABELS[:200])
+    np.testing.assert_allclose(scores, trace.scores, atol=1e-5)
 
 
 def test_relevant_features_are_found() -> None:
@@ -110,7 +111,7 @@ def test_relevant_features_are_found() -> None:
     assert statistics["effective_features"] == pytest.approx(np.exp(entropy))
 
 
-def test_costs_divide_the_noise_also_of_rounds_put_aside() -> None:
+def test_costs_divide_the_noise() -> None:
     weights = np.where(LABELS > 0, 2.5, 0.5)
     learner = reference.Metron(4, 30, 12.0)
     steps = zip(ROWS[:300], LABELS, weights, strict=False)

@@ -27,8 +27,7 @@ class Metron:
     def reset(self) -> None:
         self.t, self.next = 0, 2
         self.rows: list[np.ndarray] = []  # all since the reset: statistics are computed from them
-        self.aside: list[tuple[np.ndarray, int, float]] = []
-        self.P: np.ndarray | None = None
+        self.P, self.fresh = np.zeros(self.width), 1.0
         self.smooth = False
         self.S = np.zeros((0, self.width))
         self.a = np.zeros((0, max(self.classes, 1)))
@@ -39,9 +38,7 @@ class Metron:
         """f(x); then learn."""
         self.meet(x)
         f = self.value(x)
-        if self.P is None:
-            self.aside.append((x, y, weight))
-        elif self.learn(x, y, weight, counts=True):
+        if self.learn(x, y, weight):
             return f
         self.t += 1
         self.rows.append(x)
@@ -49,15 +46,14 @@ class Metron:
             self.next *= 2
             self.changes += 1
             self.change()
-            aside, self.aside = self.aside, []
-            for row in aside:
-                self.learn(*row, counts=False)
         return f
 
     def meet(self, x: np.ndarray) -> None:
         """Weigh features that were 0 in all rows, and are not 0 in x."""
+        if x.any() and not any(row.any() for row in self.rows):
+            self.fresh = 1 / math.sqrt(np.count_nonzero(x))
         for j in range(self.width):
-            if self.P is not None and x[j] != 0 and all(row[j] == 0 for row in self.rows):
+            if x[j] != 0 and all(row[j] == 0 for row in self.rows):
                 self.P[j] = self.fresh / abs(x[j])
 
     def value(self, x: np.ndarray) -> np.ndarray:
@@ -78,7 +74,7 @@ class Metron:
         m = 0.0 if abs(f[y] - rival) <= slack else float(f[y] - rival) / 2
         return m, predicted != y, np.where(np.arange(self.classes) == y, 1.0, -1.0)
 
-    def learn(self, x: np.ndarray, y: int, weight: float, *, counts: bool) -> bool:
+    def learn(self, x: np.ndarray, y: int, weight: float) -> bool:
         """arow's round; whether it reset the learner."""
         f = self.value(x)
         m, mistake, targets = self.margin(f, y)
@@ -110,8 +106,8 @@ class Metron:
             u = self.C @ k
             v = float(k @ u)
             if v > 1e-250:
-                self.updates += counts
-                self.margin_updates += counts and m > 0
+                self.updates += 1
+                self.margin_updates += m > 0
                 b = 1 / (v + r)
                 self.a = self.a + np.outer(b * u, targets * hinges)
                 self.C = self.C - b * np.outer(u, u)
@@ -130,9 +126,6 @@ class Metron:
     def change(self) -> None:
         """Steps 1 to 5 of the definition."""
         P = self.weights()
-        if self.P is None:
-            self.P = P
-            return
         n = len(self.S)
         K0 = self.kernel(self.S, self.S) + 1e-7 * np.eye(n)
         self.P = P
@@ -173,7 +166,6 @@ class Metron:
             slopes = sum(3 * w / c**2 * np.exp(-D / c) for w, c in SCALES)
             if self.smooth:
                 slopes = self.kernel(self.S, self.S) / 1.5**2
-            assert self.P is not None
             for i, s in enumerate(self.S):
                 for j, other in enumerate(self.S):
                     gradients[i] += np.outer(self.a[j] * slopes[i, j], self.P**2 * (other - s))

@@ -32,7 +32,6 @@ from ahpatron_cli.core.points import DensePoints, Points, SparsePoints
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers
 from ahpatron_cli.core.span import Symmetric
 from ahpatron_cli.core.state import Stateful, StateReader
-from ahpatron_cli.core.tally import class_margins
 
 FEW = 10  # examples in S from which on gradients and neighbours say something
 SHRINK, LEAST = 60.0, 0.1  # how slowly, and how far, relevances are trusted
@@ -75,10 +74,12 @@ class Metric(Stateful):
             raise state.refusal("columns", "and their statistics do not fit together")
 
     def expect(self, points: Points) -> None:
-        """Weigh the features that have been 0 until these examples come, by their first value.
+        """Weigh the features that have been 0 until these examples, by their first other value.
 
         Before that value, S and the examples are 0 there: the weight has no effect.
         """
+        if not points.size:
+            return
         if isinstance(points, SparsePoints):
             filled = points.csr.values != 0.0
             columns, values = points.csr.columns[filled], points.csr.values[filled]
@@ -86,22 +87,23 @@ class Metric(Stateful):
             if not known.all():
                 self._insert(np.unique(columns[~known]))
                 places, _ = self._find(columns)
-            new = (self.weights[places] == 0.0).nonzero()[0]
-            unset, first = np.unique(places[new], return_index=True)
-            values = values[new[first]]
-        elif points.size:
-            if points.width > len(self.columns):
-                first_row = not len(self.columns)
-                self._insert(np.arange(len(self.columns), points.width))
-                if first_row:
-                    self.origin = points.coordinates[0].copy()
-            unset = (self.weights == 0.0).nonzero()[0]
-            rows = points.coordinates[:, unset]
-            values = rows[(rows != 0.0).argmax(axis=0), np.arange(len(unset))]
-            unset, values = unset[values != 0.0], values[values != 0.0]
+            new = self.weights[places] == 0.0
+            owners, places, values = points.csr.owners[filled][new], places[new], values[new]
         else:
+            if not len(self.columns):
+                self._insert(np.arange(points.width))
+                self.origin = points.coordinates[0].copy()
+            self._insert(np.arange(len(self.columns), points.width))
+            unset = (self.weights == 0.0).nonzero()[0]
+            owners, places = points.coordinates[:, unset].nonzero()
+            places = unset[places]
+            values = points.coordinates[owners, places]
+        if not len(places):
             return
-        self.weights[unset] = self.fresh / np.maximum(np.abs(values), TINY)
+        if not self.weights.any():  # the first row that is not 0 has the length 1
+            self.fresh = 1.0 / math.sqrt(np.count_nonzero(owners == owners[0]))
+        places, first = np.unique(places, return_index=True)  # in order of time
+        self.weights[places] = self.fresh / np.maximum(np.abs(values[first]), TINY)
 
     def add(self, points: Points) -> None:
         """Count examples that were expected."""
@@ -255,50 +257,29 @@ def _transposed(rows: CsrRows) -> tuple[CsrRows, Any]:
 
 
 class MetricExpansion(SecondOrder):
-    """f of metron: blocks are raw examples, `points` are those of S in the current metric.
+    """f of metron: blocks are raw examples, `points` are those of S in the current metric."""
 
-    Before there is a metric, f is 0 and examples are put aside.
-    """
-
-    kept: ClassVar[Any] = {
-        **SecondOrder.kept,
-        "metric": Metric,
-        "scales": int,
-        "aside": Points,
-        "aside_labels": "q",
-        "aside_weights": "q",
-    }
+    kept: ClassVar[Any] = {**SecondOrder.kept, "metric": Metric, "smooth": int}
     kernel: Matern
     _counted = 0  # rounds of the open block that the metric has counted
 
     def __init__(self, budget: int, classes: tuple[int, ...] = ()) -> None:
         super().__init__(Matern(), budget, classes)
-        self.metric, self.scales = Metric(), 0  # 0: there is no metric yet
-        self.aside: Points | None = None
-        self.aside_labels, self.aside_weights = np.empty((2, 0))
+        self.metric, self.smooth = Metric(), 0
 
     def check(self, state: StateReader) -> None:
         super().check(state)
-        aside = 0 if self.aside is None else self.aside.size
-        if self.scales > 2 or aside != len(self.aside_labels) or (self.size and not self.scales):
-            raise state.refusal("scales", "does not fit S")
-        self.kernel = Matern(self.scales == 1)
+        self.kernel = Matern(self.smooth > 0)
 
     def open(self, block: Points) -> None:
         self.metric.expect(block.slice(self._counted, block.size))
-        if self.scales:
-            super().open(self.metric.weighted(block))
-        else:
-            self.n, self.m, self.classes = 0, block.size, self.a.shape[1:]
-            self.successor, self.noise, self._ready = None, -1.0, False
-            self.values = self.g = np.zeros((self.m, *self.classes))
+        super().open(self.metric.weighted(block))
         self.block = block
 
     def close(self) -> None:
         self.count(self.m)
         self._counted = 0
-        if self.scales:
-            super().close()
+        super().close()
 
     def count(self, stop: int) -> None:
         """Let the metric count the examples of the block up to round `stop`."""
@@ -307,46 +288,28 @@ class MetricExpansion(SecondOrder):
             self._counted = stop
 
     def at(self, points: Points) -> Floats:
-        return super().at(self.metric.weighted(points) if self.scales else points)
-
-    def class_values(self, start: int, stop: int) -> Floats:
-        return super().class_values(start, stop) if self.scales else self.g[start:stop]
-
-    def put_aside(self, label: float, weight: float) -> None:
-        """Keep the current example until there is a metric."""
-        example = self.block.subset(np.array([self.t]))
-        if self.aside is None:
-            self.aside = example
-        else:
-            self.aside = self.aside.widened(self.block.width)
-            self.aside.extend(example)
-        self.aside_labels = np.append(self.aside_labels, label)
-        self.aside_weights = np.append(self.aside_weights, weight)
+        return super().at(self.metric.weighted(points))
 
     def change(self, rounds: int, tolerance: float) -> None:
         """Close the block after the current round, and continue f in a new metric."""
         self.count(self.t + 1)
-        self.successor = self
-        metric, points = self.metric, self.points
-        if not self.scales:
-            metric.change(rounds)
-            self.scales = 2
-            return
         super().close()
+        self.successor = self
+        metric, points, kernel, slopes = self.metric, self.points, self.kernel, None
         assert points is not None
-        old, kernel, slopes = metric.weights, self.kernel, None
+        old, enough = metric.weights, self.size >= FEW
         distances, _ = kernel.distances(points, points)
         np.fill_diagonal(distances, 0.0)
-        if self.size >= FEW:
+        if enough:
             slopes = kernel.slopes(distances)
         metric.change(rounds, slopes, self.a.reshape(self.size, -1), points)
         K0 = kernel.at(distances)
         self.points = points = metric.reweighted(points, old)
         distances, _ = kernel.distances(points, points)
-        if self.size >= FEW:
+        if enough:
             np.fill_diagonal(distances, np.inf)
-            near = float(np.median(distances.min(axis=1))) <= math.sqrt(3.0)
-            self.scales, self.kernel = 1 + near, Matern(not near)
+            self.smooth = int(np.median(distances.min(axis=1)) > math.sqrt(3.0))
+            self.kernel = Matern(self.smooth > 0)
         np.fill_diagonal(distances, 0.0)
         self._transfer(K0, self.kernel.at(distances), tolerance)
 
@@ -424,11 +387,11 @@ def span(K: Floats, tolerance: float) -> tuple[Floats, Integers]:
 class Metron(SecondOrderLearner):
     """`Arow` in a kernel whose metric is learned from the stream: no σ and no scaling; ours.
 
-        κ(x, z) = Σ_k w_k·M(‖P(x - z)‖/c_k),   M(s) = (1 + √3·s)·exp(-√3·s)       (Matérn 3/2)
+        κ(x, z) = 0.8·M(d/3) + 0.2·M(d/0.7),   d = ‖P(x - z)‖,
+        M(s) = (1 + √3·s)·exp(-√3·s)   (Matérn 3/2);   exp(-d²/(2·1.5²)) without neighbours
 
-    (w, c) is (0.8, 3), (0.2, 0.7) where examples have neighbours, else (1, 3). P has a weight per
-    feature, and Σ_j var_j·P_j² = 1. The metric changes after rounds 2, 4, 8, … (t, counted from the
-    last reset):
+    P has a weight per feature, and Σ_j var_j·P_j² = 1. The metric changes after rounds 2, 4, 8, …
+    (t, counted from the last reset):
 
         spread     s2_j: the variance of feature j, divided by the share of rows where it is not 0
         relevance  |S| < 10: R_j = 1/d, d the number of features that vary; else, with g_j the mean
@@ -436,13 +399,15 @@ class Metron(SecondOrderLearner):
                    R_j = (1 - λ)·g_j/Σg + λ/d
         metric     P_j = √(R_j/s2_j), up to the common factor; a feature that has not varied has
                    the square of its first value that is not 0 as s2, and R = λ/d
-        scales     |S| >= 10: two, if the median distance in S to the nearest other is at most 1
+        κ          |S| >= 10: without neighbours, if the median distance in S to the nearest other
+                   is more than 1
         f          examples within `tolerance` of the span of older ones leave S; what the rounds
                    have said about f at S is kept, and the prior of f exchanged for the new one
 
-    The first two rounds predict +1; they are learned after the first change. Everything else is as
-    in `Arow`, with its defaults. With `multiclass=shared`, g is summed over the k classes, and t in
-    λ is multiplied by √(k - 1).
+    Before the first change, P_j = 1/(√n·|x_j|), x_j the first value of feature j that is not 0 and
+    n the number of such values in the first row. Everything else is as in `Arow`, with its
+    defaults. With `multiclass=shared`, g is summed over the k classes, and t in λ is multiplied by
+    √(k - 1).
     """
 
     name = "metron"
@@ -477,9 +442,7 @@ class Metron(SecondOrderLearner):
 
     def update(self, f: Any, y: Any, margin: float) -> bool:
         updated = False
-        if not f.scales:
-            f.put_aside(float(y.argmax()) if f.classes else y, self.weight)
-        elif margin < HINGE or f.classes:
+        if margin < HINGE or f.classes:
             updated = super().update(f, y, margin)
             if f.successor is not None:  # the learner was reset
                 f.successor._counted = f.t + 1
@@ -491,26 +454,4 @@ class Metron(SecondOrderLearner):
             self.next_call = self.birth + 2 * rounds - 1
             self.metric_changes += 1
             self.effective_features = f.metric.effective
-            if f.aside is not None:
-                self._learn_aside(f)
         return updated
-
-    def _learn_aside(self, f: MetricExpansion) -> None:
-        """Learn from the rounds before there was a metric, as if they came now."""
-        now, block, labels, weights = self.round, f.block, f.aside_labels, f.aside_weights
-        assert f.aside is not None
-        SecondOrder.open(f, f.metric.weighted(f.aside))
-        f.aside, f.aside_labels, f.aside_weights = None, np.empty(0), np.empty(0)
-        for t, label in enumerate(labels.tolist()):
-            self.round, self.weight, f.t = self.birth + t, weights.item(t), t
-            y: Any = label
-            if f.classes:
-                margins, rivals = class_margins(f.class_values(t, t + 1), labels[t : t + 1])
-                y = np.zeros(f.classes)
-                y[int(label)], y[rivals[0]] = 1.0, -1.0
-                margin = margins.item(0)
-            else:
-                margin = y * f.careful(t)
-            super().update(f, y, margin)
-        SecondOrder.close(f)
-        self.round, f.block, f.successor = now, block, f

@@ -13,6 +13,7 @@ NAMES = {
     "ahpatron_cli.core.learners.base": ("Learner",),
     "ahpatron_cli.core.rows": ("CsrRows",),
     "ahpatron_cli.core.tally": ("predicted",),
+    "ahpatron_cli.datasets": ("load_sample",),
     "ahpatron_cli.estimator": ("OnlineKernelClassifier",),
     "ahpatron_cli.testing": ("check_learner",),
 }

@@ -1,0 +1,41 @@
+"""The sample file that comes with the package: `ahpatron run --demo`, and examples in Python."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ahpatron_cli.core.rows import Floats
+
+SAMPLE = "breast_cancer.svm"
+
+
+def sample_path() -> Path:
+    """Path of a small LIBSVM file: 569 tumours, 30 features in [0, 1]; -1 is malignant."""
+    installed = Path(__file__).with_name(SAMPLE)
+    # a wheel has it in the package; a checkout has it once, with the other samples
+    return installed if installed.exists() else Path(__file__).parents[1] / "sample_data" / SAMPLE
+
+
+def load_sample() -> tuple[Floats, Floats]:
+    """The sample file as arrays.
+
+    Returns
+    -------
+    X : array of shape (569, 30)
+    y : array of shape (569,)
+        -1 (malignant) and +1 (benign).
+
+    Examples
+    --------
+    >>> from ahpatron_cli import OnlineKernelClassifier
+    >>> from ahpatron_cli.datasets import load_sample
+    >>> X, y = load_sample()
+    >>> OnlineKernelClassifier("arow", budget=100, sigma=0.5).fit(X, y).mistake_rate_ < 0.05
+    True
+    """
+    from sklearn.datasets import load_svmlight_file
+
+    rows, labels = load_svmlight_file(str(sample_path()))
+    return rows.toarray(), labels

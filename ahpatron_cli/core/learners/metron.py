@@ -11,7 +11,7 @@ import numpy as np
 
 from ahpatron_cli.core.errors import NumericalError
 from ahpatron_cli.core.kernels import Kernel, Matern
-from ahpatron_cli.core.learners.arow import SecondOrder, SecondOrderLearner
+from ahpatron_cli.core.learners.arow import Arow, SecondOrder, SecondOrderLearner
 from ahpatron_cli.core.learners.base import REST, SHARED, budget_parameter, multiclass_parameter
 from ahpatron_cli.core.numerics import (
     HINGE,
@@ -27,7 +27,7 @@ from ahpatron_cli.core.numerics import (
     dtrsm,
     sparse_product,
 )
-from ahpatron_cli.core.parameters import real
+from ahpatron_cli.core.parameters import as_in
 from ahpatron_cli.core.points import DensePoints, Points, SparsePoints
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers
 from ahpatron_cli.core.span import Symmetric
@@ -144,12 +144,9 @@ class Metric(Stateful):
         if isinstance(points, SparsePoints):
             values = points.csr.values
             places, known = self._find(points.csr.columns)
-            if known.all():
-                found = _times(points, self.weights[places])
-            else:
-                weights = self.fresh / np.maximum(np.abs(values), TINY)
-                weights[known] = self.weights[places[known]]
-                found = _times(points, weights)
+            weights = self.fresh / np.maximum(np.abs(values), TINY)
+            weights[known] = self.weights[places[known]]
+            found = _times(points, weights)
         else:
             more = (0, points.width - len(self.columns))
             rows, weights, origin = points.coordinates, self.weights, self.origin
@@ -415,9 +412,7 @@ class Metron(SecondOrderLearner):
     own_kernel = Matern()
 
     budget: int = budget_parameter()
-    alarm: float = real(
-        "g_0", "Page's statistic that resets the learner", 12.0, at_least=1, infinite=True
-    )
+    alarm: float = as_in(Arow, "alarm", 12.0, over=None, at_least=1)
     multiclass: str = multiclass_parameter(SHARED, REST)
 
     next_call = 1

@@ -168,7 +168,7 @@ class Sketches(KernelFeatures):
 
     kept: ClassVar[Any] = {
         **KernelFeatures.kept,
-        **{"admitted": Points, "columns": "#e", "signs": "e", "pp": "pp", "pm": "ps", "_rank": int},
+        **{"admitted": Points, "columns": "#a", "signs": "a", "pp": "pp", "pm": "ps", "_rank": int},
     }
 
     def __init__(

@@ -58,6 +58,7 @@ class DensePoints(Points):
     """Rows `[x, -‖x‖²/2, 1]`: one product gives the exponents of a Gaussian kernel."""
 
     kept: ClassVar[Any] = {"_rows": "rc"}
+    _before = -1, 0.0  # size and largest before the last `extend`
 
     def __init__(self, rows: Floats, centre: Floats | None = None, unit: Any = 1.0) -> None:
         """Coordinates are `(rows - centre)/unit`; the unit is a float, or an array of columns."""
@@ -67,10 +68,10 @@ class DensePoints(Points):
         np.subtract(rows, 0.0 if centre is None else centre, out=coordinates)
         if isinstance(unit, np.ndarray) or unit != 1.0:
             coordinates /= unit
-        np.einsum("ij,ij->i", coordinates, coordinates, out=norms)
+        np.add.reduce(coordinates * coordinates, axis=1, out=norms)
         norms *= -0.5
         self._rows[:, -1] = 1.0
-        self.largest = -float(norms.min()) if self.size else 0.0
+        self.largest = -float(np.minimum.reduce(norms, initial=0.0))
 
     @property
     def coordinates(self) -> Floats:
@@ -102,13 +103,14 @@ class DensePoints(Points):
             rows[: self.size] = self._rows[: self.size]
             self._rows = rows
         self._rows[self.size : needed] = other._rows[: other.size]
-        self.size = needed
-        self.largest = max(self.largest, other.largest)
+        self._before = self.size, self.largest
+        self.size, self.largest = needed, max(self.largest, other.largest)
 
     def keep(self, kept: Integers, unmoved: int = 0) -> None:
-        self.size = len(kept)
-        if unmoved < self.size:
-            self._rows[unmoved : self.size] = self._rows.take(kept[unmoved:], axis=0, mode="clip")
+        self.size, (before, self.largest) = len(kept), self._before
+        if unmoved == self.size == before:  # `extend` is undone
+            return
+        self._rows[unmoved : self.size] = self._rows.take(kept[unmoved:], axis=0, mode="clip")
         self.largest = -float(self._rows[: self.size, -2].min(initial=0.0))
 
     def put_between(self, i: int, j: int, share: float) -> None:
@@ -132,6 +134,8 @@ class DensePoints(Points):
 
     def check(self, state: StateReader) -> None:
         self.size, self.width = len(self._rows), self._rows.shape[1] - 2
+        if self.width < 0:
+            raise state.refusal("rows", "are not examples")
         self.largest = float(self.half_norms.max(initial=0.0))
 
     def products(self, other: Self) -> Floats:

@@ -204,19 +204,19 @@ class Run:
         self.repeat = repeat
         self._path = path
         self._classes = classes
-        self._player = Player(
+        self.player = Player(
             *setup.build(),
             classes=len(classes or (-1, 1)),
             seed=generator_seed(seed, repeat, setup.learner),
             horizon=horizon,
         )
         self.costs = costs
-        if costs is not None and not self._player.learner.takes_costs:
+        if costs is not None and not self.player.learner.takes_costs:
             raise ParameterError(f"{setup.learner} cannot weigh examples", "costs")
         if state is not None:
-            self._player.load_state_dict(state)
+            self.player.load_state_dict(state)
         self._resumed = state is not None and not same_file
-        self._before = replace(self._player.tally)
+        self._before = replace(self.player.tally)
         self._curve = _CurvePoints(self.rounds, self.mistakes)
         self._recent: RecentMistakes | None = None
         self._measured = False
@@ -225,12 +225,12 @@ class Run:
     @property
     def mistakes(self) -> int:
         """Mistakes so far."""
-        return self._player.tally.mistakes
+        return self.player.tally.mistakes
 
     @property
     def rounds(self) -> int:
         """Rounds so far."""
-        return self._player.tally.rounds
+        return self.player.tally.rounds
 
     def measure(self, repetition: RunOptions) -> None:
         """Compute from here on what is asked for beyond the mistakes: metrics, the recent rate.
@@ -284,7 +284,7 @@ class Run:
             raise UserError(problem, code=ExitCode.BAD_DATA, hint=hint) from None
 
     def _feed(self, batch: Batch) -> Floats:
-        player, labels = self._player, batch.labels
+        player, labels = self.player, batch.labels
         if self.costs is None:
             return player.feed(batch.rows, labels)
         numbers = labels.astype(int) if self._classes else (labels > 0).astype(int)
@@ -292,41 +292,37 @@ class Run:
 
     def new_tally(self) -> Tally:
         """Counts of no rounds, for what is only scored."""
-        return Tally.of(self._player.classes)
+        return Tally.of(self.player.classes)
 
     def score(self, batch: Batch) -> Floats:
         """f, as it is now, at the rows of a batch: nothing is learned and nothing is counted."""
         try:
-            return self._player.scores(batch.rows)
+            return self.player.scores(batch.rows)
         except NumericalError as error:
             raise self._not_computed("f(x)", batch, error) from None
 
     def probabilities(self, scores: Floats) -> Floats:
         """Probability of each label for rows with these f(x), of shape (n, number of labels)."""
-        return self._player.calibration.probabilities(scores)
+        return self.player.calibration.probabilities(scores)
 
     def _not_computed(self, what: str, batch: Batch, error: NumericalError) -> UserError:
         problem, line = f"{what} cannot be computed: {error}", int(batch.lines[error.row])
         return bad_data(problem, self._path, line, NUMERICAL_HINTS.get(error.kind, SCALE_HINT))
 
-    def state(self) -> State:
-        """What another pass can continue from."""
-        return self._player.state_dict()
-
     def params(self) -> tuple[dict[str, ParamValue], dict[str, ParamValue]]:
         """The parameters in force, of the learner and of the kernel."""
-        return self._player.learner.params(), self._player.kernel.params()
+        return self.player.learner.params(), self.player.kernel.params()
 
     def relevance(self) -> list[tuple[int, float]]:
         """The features with the largest relevance, if the learner has a metric; the mean of all
         metrics with one learner per class."""
         from ahpatron_cli.core.learners.metron import most_relevant
 
-        return most_relevant([loop.f for loop in self._player.loops], MOST_RELEVANT)
+        return most_relevant([loop.f for loop in self.player.loops], MOST_RELEVANT)
 
     def result(self) -> RunResult:
         """What came out."""
-        player, tally, before = self._player, self._player.tally, self._before
+        player, tally, before = self.player, self.player.tally, self._before
         found: dict[str, Any] = player.statistics()
         confusion = tuple(map(tuple, tally.confusion.tolist()))
         by_class: dict[str, Any] = {"classes": self._classes, "confusion": confusion}

@@ -27,7 +27,7 @@ from ahpatron_cli.core.learners import is_path
 from ahpatron_cli.core.parameters import Value
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, rows_from, rows_of, unit_rows
 from ahpatron_cli.core.tally import MAX_CLASSES, mistaken, predicted
-from ahpatron_cli.data.csv_text import Batch, number
+from ahpatron_cli.data.csv_text import Cells, number
 from ahpatron_cli.data.dataset import DENSE_SHARE, DENSE_WIDTH
 from ahpatron_cli.data.geometry import MOST_TRIED_ROWS, auto_sigma
 from ahpatron_cli.data.labels import Labels, show
@@ -566,11 +566,11 @@ class _Form:
         names = [column.name for column in schema.columns]
         if schema.features == names or not {*names} <= {*X.columns}:
             return None  # it has features, which scikit-learn checks
-        cells = {name: _cells(X[name]) for name in names}
+        cells = Cells(np.arange(len(X)), {name: _cells(X[name]) for name in names})
         with _as_value_errors():
-            batch = Batch(np.arange(len(X)), cells)
-            chunk = msgspec.structs.replace(schema, id=None).encode(batch, "X", Counter())
-        return replace(chunk.rows, columns=chunk.rows.columns - 1, width=chunk.rows.width - 1)
+            rows = msgspec.structs.replace(schema, id=None).encode(cells, "X", Counter()).rows
+        assert isinstance(rows, CsrRows)
+        return replace(rows, columns=rows.columns - 1, width=rows.width - 1)
 
 
 def configured(

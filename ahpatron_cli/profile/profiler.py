@@ -85,10 +85,10 @@ class Profiler:
         tally, columns, seen, sample = LabelTally(), Columns(), RowsSeen(), Sample(self.seed)
         for chunk in reader:
             tally.add(chunk.labels)
-            columns.add(chunk.rows)
+            columns.add(chunk.stored)
             classes = chunk.labels if self.positive is None else chunk.labels == self.positive
-            seen.add(chunk.rows, classes, chunk.lines)
-            sample.add(chunk.rows, chunk.labels)
+            seen.add(chunk.stored, classes, chunk.lines)
+            sample.add(chunk.stored, chunk.labels)
             on_progress(reader.rows_read)
         rows, features, stored = reader.rows_read, reader.traits.features, reader.values_read
         return Profile(

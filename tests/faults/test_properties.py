@@ -19,7 +19,6 @@ from ahpatron_cli.errors import ExitCode, UserError
 from ahpatron_cli.models import ModelOptions, SavedRun
 from ahpatron_cli.runner import LearnerSpec, Run
 from ahpatron_cli.sweep.results_file import (
-    DamagedLineError,
     decode,
     encode_trial,
     read_results,
@@ -139,9 +138,8 @@ del TRIAL["check"]
 @given(st.sampled_from(places(TRIAL)[1:]), JSON | st.just(...))
 @examples(400)
 def test_lines_of_results_whose_checksum_fits(place: tuple[Any, ...], value: Any) -> None:
-    try:
-        found = decode(signed(put(TRIAL, place, value)))
-    except DamagedLineError:
+    found = decode(signed(put(TRIAL, place, value)))
+    if found is None:
         return
     assert isinstance(found, Outcome)
     for number in (found.run.mistake_rate, found.run.seconds) if found.run else ():

@@ -39,7 +39,7 @@ def inspect(
     missing: options.Missing = "indicator",
     scale: options.InspectScale = None,
     sigma: options.InspectSigma = None,
-    seed: options.InspectSeed = 0,
+    seed: options.Seed = 0,
     format: options.Format = "table",
     learner: options.PredictLearner = None,
     quiet: options.Quiet = False,
@@ -118,6 +118,7 @@ def _flag(name: str) -> str:
 
 def _inspect_model(path: str, format: str, learner: str | None) -> None:
     """The learner, its parameters and its state; the file is read in full."""
+    from ahpatron_cli.core.learners.metron import most_relevant
     from ahpatron_cli.models import ModelOptions, SavedRun
     from ahpatron_cli.output.formats import write_inspected
     from ahpatron_cli.output.inspect_text import model_to_json, print_model
@@ -127,5 +128,11 @@ def _inspect_model(path: str, format: str, learner: str | None) -> None:
     assert model is not None
     run = saved.continued(path)
     written = datetime.fromtimestamp(Path(path).stat().st_mtime, UTC).isoformat(timespec="seconds")
-    shown = model, run.result().record, run.relevance(), path, written
+    shown = (
+        model,
+        run.result().record,
+        most_relevant([loop.f for loop in run.player.loops], 10),
+        path,
+        written,
+    )
     write_inspected(format, partial(print_model, *shown), partial(model_to_json, *shown))

@@ -24,7 +24,7 @@ def predict(
     format: options.PredictFormat = "csv",
     id: options.Id = None,
     probability: options.Probability = False,
-    metrics: options.PredictMetrics = False,
+    metrics: options.Metrics = False,
     out: options.PredictOut = None,
     max_features: options.MaxFeatures = 10_000_000,
     allow_new_features: options.AllowNewFeatures = False,
@@ -38,12 +38,13 @@ def predict(
     """
     from ahpatron_cli.atomic import check_outputs, format_of_suffix
     from ahpatron_cli.cli.stderr import Stderr
+    from ahpatron_cli.core.tally import Tally
     from ahpatron_cli.data.dataset import Preparation, stream
     from ahpatron_cli.data.npz import is_archive
     from ahpatron_cli.data.source import open_source
     from ahpatron_cli.data.tables import TableOptions
     from ahpatron_cli.metrics import Ranking
-    from ahpatron_cli.models import ModelOptions, SavedRun, schema_of
+    from ahpatron_cli.models import ModelOptions, SavedRun
     from ahpatron_cli.output.predictions import PredictionWriter, label_names, open_output
     from ahpatron_cli.sweep.grid import choose_learners
 
@@ -63,7 +64,7 @@ def predict(
             error.hint = "name the model first: `ahpatron predict MODEL DATA`"
         raise
     assert saved.model is not None
-    schema = schema_of(saved.model)
+    schema = saved.model.schema
     if id and not schema:
         raise usage("--id names a column, and the model was trained on LIBSVM text")
     preparation, known = saved.prepared(
@@ -86,10 +87,10 @@ def predict(
             stderr.progress(source.size, path) as line,
         ):
             run = saved.continued(source.name)  # before the first row is waited for
-            dataset, tally = stream(source, preparation, known), run.new_tally()
+            dataset, tally = stream(source, preparation, known), Tally.of(run.player.classes)
             for batch in dataset.batches():
                 scores = run.score(batch)
-                shares = run.probabilities(scores) if probability else None
+                shares = run.player.calibration.probabilities(scores) if probability else None
                 found = dataset.traits.schema
                 key = found.id if found else None
                 writer.write_scores(batch, scores, names, shares, key, path if several else None)

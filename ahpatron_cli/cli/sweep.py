@@ -1,9 +1,16 @@
-"""`ahpatron sweep`: the command and its options. What it does is in `sweep_session.py`."""
+"""`ahpatron sweep`: the command and its options. Its longer steps are in `sweep_session.py`."""
+
+import shlex
+import sys
+from functools import partial
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import typer
 
 from ahpatron_cli.cli import options
-from ahpatron_cli.errors import ExitCode
+from ahpatron_cli.errors import ExitCode, usage
+from ahpatron_cli.numbers import percent
 from ahpatron_cli.signals import raise_on_signals
 
 
@@ -32,7 +39,7 @@ def sweep(
     missing: options.Missing = "indicator",
     max_features: options.MaxFeatures = 10_000_000,
     layout: options.Layout = "auto",
-    jobs: options.SweepJobs = 1,
+    jobs: options.Jobs = 1,
     scheduler: options.Scheduler = None,
     wait: options.Wait = 120,
     shard: options.Shard = None,
@@ -52,21 +59,24 @@ def sweep(
 ) -> ExitCode:
     """Run many trials: files x learners x settings x permutations.
 
-    All learners and settings play the same orders, so they are compared order by order.
+    All learners and settings run on the same permutations, so they are compared on each of them.
     Every result is on the disk before the next is counted: the same command again
-    continues after a crash, a full disk or Ctrl-C, and only plays what is missing.
+    continues after a crash, a full disk or Ctrl-C, and only runs what is missing.
     """
+    from ahpatron_cli.cli import sweep_session as session
     from ahpatron_cli.cli.stderr import Stderr
-    from ahpatron_cli.cli.sweep_session import SummaryOutput, Sweep, criterion_of, parse_shard
     from ahpatron_cli.data.tables import TableOptions
-    from ahpatron_cli.errors import one_of, usage
+    from ahpatron_cli.errors import one_of
     from ahpatron_cli.sweep.grid import parse_costs
-    from ahpatron_cli.sweep.plan import make_job
-    from ahpatron_cli.sweep.summary import SEARCHES
+    from ahpatron_cli.sweep.plan import make_job, plan
+    from ahpatron_cli.sweep.results_file import ResultsFile, check_results_path, read_results
+    from ahpatron_cli.sweep.search import SEARCHES, Search
+    from ahpatron_cli.sweep.summary import MISTAKE_RATE, summarise_trials
+    from ahpatron_cli.sweep.trial import environment, run_trials
 
     raise_on_signals()
     stderr = Stderr(quiet=quiet, verbose=verbose)
-    given = {  # a --config file may set these, too
+    given = {  # a --config file may set most of these, too
         "kernel": kernel,
         "repeats": repeats,
         "seed": seed,
@@ -74,12 +84,29 @@ def sweep(
         "limit": limit,
         "scale": scale,
         "positive": positive,
+        "max_features": max_features,
+        "layout": layout,
     }
     if options.given_by_user(context, "wait") and not scheduler:
         raise usage("--wait requires --scheduler ADDRESS")
     if out is None and not dry_run:
         hint = "add --out results.jsonl; the same command continues a sweep that was stopped"
         raise usage("a sweep requires --out FILE.jsonl", hint)
+    run = partial(run_trials, jobs=jobs, retries=retries)
+    if scheduler:
+        from ahpatron_cli.sweep.dask_cluster import check_dask, run_on_cluster
+
+        check_dask()
+        run = partial(
+            run_on_cluster, scheduler=scheduler, retries=retries, wait=wait, warn=stderr.warn
+        )
+    if out is not None:
+        check_results_path(out)
+    part, criterion = session.parse_shard(shard), session.criterion_of(metric, tune_orders)
+    halving = one_of("search", search, SEARCHES) == "halving"
+    if shard and (halving or tune_orders):  # parts of a job array cannot wait for each other
+        problem = "--shard cannot be combined with --search halving or --tune-orders"
+        raise usage(problem, "`report --tune-orders` takes the merged results of all parts")
     job = make_job(
         data or [],
         learner or [],
@@ -87,21 +114,32 @@ def sweep(
         {"budget": budget, "sigma": sigma, "epsilon": epsilon},
         config,
         given,
-        typed={name for name in given if options.given_by_user(context, name)},
-        max_features=max_features,
-        layout=layout,
-        costs=parse_costs(cost or [], named=label is not None),
-        table=TableOptions(label, id, tuple(drop or ()), tuple(category or ()), missing),
+        {name for name in given if options.given_by_user(context, name)},
+        TableOptions(label, id, tuple(drop or ()), tuple(category or ()), missing),
+        parse_costs(cost or [], named=label is not None),
+        stderr.warn,
     )
-    output = SummaryOutput(format, plot, report, only_matrix=matrix, x=x)
-    output.check([*(file.path for file in job.files), *filter(None, [out])])
-    criterion = criterion_of(metric, tune_orders)
+    output = session.SummaryOutput(format, plot, report, x, matrix)
+    output.check([file.path for file in job.files], {"--out": out})
     if tune_orders >= job.repeats and tune_orders:
         problem = f"--tune-orders {tune_orders} leaves no order to report on"
-        raise usage(problem, f"play more than {tune_orders}: --repeats {2 * tune_orders}")
-    if one_of("search", search, SEARCHES) == "halving" and shard:
-        problem = "--search halving compares all settings, so it cannot be combined with --shard"
-        raise usage(problem, "use --jobs N or --scheduler ADDRESS")
-    how = jobs, scheduler, parse_shard(shard), retries, wait
-    work = Sweep(job, criterion, search == "halving", out, output, stderr, *how)
-    return work.dry_run() if dry_run else work.play()
+        raise usage(problem, f"run more than {tune_orders}: --repeats {2 * tune_orders}")
+    with TemporaryDirectory(prefix="ahpatron-", ignore_cleanup_errors=True) as folder:
+        measured = criterion.metric is not MISTAKE_RATE
+        trials = plan(job, Path(folder), stderr.note, stderr.warn, metrics=measured)
+        found = Search(trials, criterion, halving)
+        if dry_run:
+            known = read_results(out).trials if out and Path(out).exists() else {}
+            session.print_estimate(found, part, known, jobs)
+            return ExitCode.OK
+        facts = {**environment(), "command": shlex.join(["ahpatron", *sys.argv[1:]])}
+        facts |= {"shard": list(part)} if part[1] > 1 else {}
+        with ResultsFile(str(out), facts) as results:
+            session.warn_of_damaged_lines(stderr, str(out), results.contents)
+            outcomes = session.run_missing(found, part, results, run, stderr)
+    if spared := found.spared(results.contents.trials):
+        stderr.note(f"{percent(spared)} % of the rounds of the whole grid were spared")
+    summary = summarise_trials(outcomes, results.contents.headers, criterion)
+    session.warn_of_results(summary, outcomes, stderr)
+    output.write(summary, outcomes, stderr)
+    return ExitCode.FAILED_TRIALS if summary.failed else ExitCode.OK

@@ -68,11 +68,6 @@ class Metric(Stateful):
         self.origin, self.count, self.total, self.square, self.weights = np.empty((5, 0))
         self.relevance, self.fresh = np.empty(0), 1.0
 
-    def check(self, state: StateReader) -> None:
-        least = min(array.min(initial=0.0) for array in (self.weights, self.count, self.square))
-        if least < 0 or (np.diff(self.columns, prepend=-1) <= 0).any() or self.fresh <= 0:
-            raise state.refusal("columns", "and their statistics do not fit together")
-
     def expect(self, points: Points) -> None:
         """Weigh the features that have been 0 until these examples, by their first other value.
 
@@ -420,12 +415,6 @@ class Metron(SecondOrderLearner):
     effective_features = 0.0
     kept = (*SecondOrderLearner.kept, "next_call", "metric_changes", "effective_features")
     reports = ("restarts", "metric_changes", "effective_features")
-
-    def check(self, state: StateReader) -> None:
-        super().check(state)
-        t, following = self.round - self.birth, int(self.next_call) - self.birth + 1
-        if following & (following - 1) or not max(t, 1) < following <= max(2 * t, 2):
-            raise state.refusal("next_call", "does not fit the rounds")
 
     def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> MetricExpansion:
         super().begin(kernel, classes)

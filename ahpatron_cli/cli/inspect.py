@@ -71,7 +71,7 @@ def inspect(
     from ahpatron_cli.data.source import open_source
     from ahpatron_cli.data.tables import TableOptions
     from ahpatron_cli.output.inspect_text import print_profile, profile_to_json
-    from ahpatron_cli.profile.profiler import Profiler
+    from ahpatron_cli.profile.profiler import profile_of
     from ahpatron_cli.sweep.grid import parse, parse_label
 
     width = None
@@ -81,16 +81,16 @@ def inspect(
         one_of("scale", scale, SCALES)
     table = TableOptions(label, id, tuple(drop or ()), tuple(category or ()), missing, positive)
     with open_source(path) as source, stderr.progress(source.size, source.name) as line:
-        profiler = Profiler(
+        profile = profile_of(
             source,
             max_features=max_features,
             positive=None if label else parse_label(positive),
-            table=table,
             scale=scale,
             sigma=width,
             seed=seed,
+            table=table,
+            on_progress=lambda rows: line.show(source.position, f"{rows:,} rows", ""),
         )
-        profile = profiler.run(lambda rows: line.show(source.position, f"{rows:,} rows", ""))
     write_inspected(format, partial(print_profile, profile), partial(profile_to_json, profile))
     return ExitCode.BAD_DATA if profile.faults.count else ExitCode.OK
 

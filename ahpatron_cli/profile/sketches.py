@@ -1,20 +1,16 @@
-"""Bounded sketches of a stream of rows: what `ahpatron inspect` remembers of a file, and no more.
+"""Bounded sketches of a stream of rows: what `ahpatron inspect` remembers of a file.
 
-- `Columns`: smallest and largest value and count of each column, of the first 2^20 columns;
-  24 bytes a column.
-- `RowsSeen`: hash, label and line of each row, of the first 2 million rows; 24 bytes a row.
-- `Sample`: rows drawn at random, at most 4,000 rows and 2^20 values; 12 bytes a value.
+- `Columns`: smallest and largest value and count of each of the first 2^20 columns.
+- `RowsSeen`: hash, label and line of each of the first 2 million rows.
+- `Sample`: rows drawn at random, at most 4,000 rows and 2^20 values.
 
-So the memory needed does not depend on the length of the file.
-
-Rows are compared by 64-bit hashes: among 2 million rows any two that differ collide with
-probability 1e-7.
+So the memory needed does not depend on the length of the file. Rows are compared by 64-bit hashes:
+among 2 million rows any two that differ collide with probability 1e-7.
 """
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -31,24 +27,18 @@ MOST_SAMPLED_VALUES = 1 << 20
 
 
 class Columns:
-    """Extremes and count of every column, zeros that are not stored included."""
+    """Extremes of every column, zeros that are not stored included, and its values other than 0."""
 
     def __init__(self, limit: int = MOST_COLUMNS) -> None:
-        self._limit = limit
-        self._rows = 0
-        self._low = np.zeros(0)
-        self._high = np.zeros(0)
+        self._limit, self._rows = limit, 0
+        self._low, self._high = np.zeros(0), np.zeros(0)
         self._count = np.zeros(0, dtype=np.int64)
 
     def add(self, rows: CsrRows) -> None:
         """Take in the next rows."""
         self._rows += len(rows)
-        columns, values = rows.columns, rows.values
-        taken = values != 0
-        if rows.width > self._limit:
-            taken &= columns < self._limit
-        if not taken.all():
-            columns, values = columns[taken], values[taken]
+        taken = (rows.values != 0) & (rows.columns < self._limit)
+        columns, values = rows.columns[taken], rows.values[taken]
         self._grow(min(rows.width, self._limit))
         np.minimum.at(self._low, columns, values)
         np.maximum.at(self._high, columns, values)
@@ -63,42 +53,23 @@ class Columns:
             self._high = np.pad(self._high, more, constant_values=-np.inf)
             self._count = np.pad(self._count, more)
 
-    def result(self, first: int, stop: int) -> ColumnResult:
-        """What is known of the columns `first` to `stop`, as far as they were looked at."""
-        stop = min(stop, self._limit)
+    def result(self, first: int, stop: int) -> tuple[Floats, Floats, Integers]:
+        """Smallest and largest values and counts of the columns `first` to `stop`, if looked at."""
+        stop = max(min(stop, self._limit), first)
         self._grow(stop)
-        part = slice(first, max(stop, first))
-        count = self._count[part]
-        sparse = count < self._rows  # such a column has a zero somewhere
+        part = slice(first, stop)
+        sparse = self._count[part] < self._rows  # such a column has a zero somewhere
         low = np.where(sparse, np.minimum(self._low[part], 0.0), self._low[part])
         high = np.where(sparse, np.maximum(self._high[part], 0.0), self._high[part])
-        return ColumnResult(first, low, high, count)
-
-
-@dataclass(frozen=True, eq=False)
-class ColumnResult:
-    """Columns from `first` on: extremes, and how many values are not 0."""
-
-    first: int
-    low: Floats
-    high: Floats
-    count: Integers
-
-    def spreads(self) -> Floats:
-        """`high - low`, infinite where that does not fit into a double."""
-        with np.errstate(over="ignore"):
-            return self.high - self.low
+        return low, high, self._count[part]
 
 
 class RowsSeen:
     """Lengths of rows, and a hash of each with its label and line, which finds those seen again."""
 
     def __init__(self, limit: int = MOST_FINGERPRINTS) -> None:
-        self._limit = limit
-        self._count = 0
-        self._hashes = np.empty(limit, dtype=np.uint64)  # pages are taken only when written to
-        self._labels = np.empty(limit)
-        self._lines = np.empty(limit, dtype=np.int64)
+        self._left = limit
+        self._parts: list[tuple[NDArray[Any], ...]] = []
         self._empty, self._shortest, self._longest = 0, math.inf, 0.0
 
     def add(self, rows: CsrRows, labels: NDArray[Any], lines: Integers) -> None:
@@ -107,31 +78,32 @@ class RowsSeen:
         self._empty += len(rows) - len(lengths)
         self._shortest = min(self._shortest, float(lengths.min(initial=math.inf)))
         self._longest = max(self._longest, float(lengths.max(initial=0.0)))
-        taken = min(len(rows), self._limit - self._count)
-        part = slice(self._count, self._count + taken)
-        self._hashes[part] = row_hashes(rows.slice(0, taken))
-        self._labels[part] = labels[:taken]
-        self._lines[part] = lines[:taken]
-        self._count += taken
+        if taken := min(len(rows), self._left):
+            hashes = row_hashes(rows.slice(0, taken))
+            self._parts.append((hashes, labels[:taken].copy(), lines[:taken].copy()))
+            self._left -= taken
+
+    def labels(self) -> Floats:
+        """Those of the rows remembered, in order."""
+        return np.concatenate([part[1] for part in self._parts])
 
     def facts(self) -> RowFacts:
         """Lengths, and how many rows equal an earlier one, or one of another label."""
-        labels, lines = self._labels[: self._count], self._lines[: self._count]
-        order = np.lexsort((labels, self._hashes[: self._count]))
-        hashes, labels, lines = self._hashes[order], labels[order], lines[order]
+        hashes, labels, lines = (np.concatenate(one) for one in zip(*self._parts, strict=True))
+        order = np.lexsort((labels, hashes))
+        hashes, labels, lines = hashes[order], labels[order], lines[order]
         same = hashes[1:] == hashes[:-1]
         differs = same & (labels[1:] != labels[:-1])
         starts = np.flatnonzero(np.append(True, ~same))
         mixed = np.add.reduceat(np.append(False, differs).astype(np.int64), starts) > 0
-        sizes = np.diff(starts, append=self._count)
         return RowFacts(
             empty=self._empty,
             shortest=self._shortest if math.isfinite(self._shortest) else None,
             longest=self._longest if 0 < self._longest < math.inf else None,
-            compared=self._count,
+            compared=len(lines),
             duplicates=int(np.count_nonzero(same)),
             duplicate_lines=_earliest(lines, np.flatnonzero(same)),
-            contradictory=int(sizes[mixed].sum()),
+            contradictory=int(np.diff(starts, append=len(lines))[mixed].sum()),
             contradictory_lines=_earliest(lines, np.flatnonzero(differs)),
         )
 
@@ -160,17 +132,15 @@ def _earliest(lines: Integers, places: Integers) -> tuple[int, int] | None:
 class Sample:
     """Rows drawn at random without replacement, in one pass and repeatably.
 
-    Every row gets a random number; those with the smallest ones stay. So any number of rows from
-    the beginning of `rows` is a random sample, too, and a sample that holds too many values is
-    simply cut.
+    Every row gets a random number; those with the smallest ones stay, in this order. So the first
+    rows of a sample are a sample, too, and one that holds too many values is simply cut.
     """
 
     def __init__(
         self, seed: int, most_rows: int = MOST_SAMPLED, most_values: int = MOST_SAMPLED_VALUES
     ) -> None:
         self._random = np.random.default_rng(seed)
-        self._most_rows = most_rows
-        self._most_values = most_values
+        self._most_rows, self._most_values = most_rows, most_values
         self._drawn = np.zeros(0)
         self.labels: Floats = np.zeros(0)
         self.rows = CsrRows(np.zeros(1, np.int64), np.zeros(0, np.int32), np.zeros(0), 0)
@@ -178,19 +148,14 @@ class Sample:
     def add(self, rows: CsrRows, labels: Floats) -> None:
         """Let the next rows take part."""
         drawn = self._random.random(len(rows))
-        full = len(self._drawn) >= self._most_rows
-        candidates = np.flatnonzero(drawn < self._drawn[-1]) if full else np.arange(len(rows))
-        candidates = candidates[np.argsort(drawn[candidates], kind="stable")[: self._most_rows]]
-        if not len(candidates):
-            return
+        highest = self._drawn[-1] if len(self._drawn) >= self._most_rows else 1.0
+        candidates = np.flatnonzero(drawn < highest)
         joined = CsrRows.concatenate([self.rows, rows.take(candidates)])
-        all_drawn = np.concatenate((self._drawn, drawn[candidates]))
-        order = np.argsort(all_drawn, kind="stable")[: self._most_rows]
-        lengths = np.diff(joined.indptr)[order]
-        if lengths.sum() > self._most_values:
-            fitting = int(np.searchsorted(np.cumsum(lengths), self._most_values, side="right"))
-            self._most_rows = max(fitting, 1)
-            order = order[: self._most_rows]
-        self.rows = joined.take(order)
-        self.labels = np.concatenate((self.labels, labels[candidates]))[order]
-        self._drawn = all_drawn[order]
+        drawn = np.append(self._drawn, drawn[candidates])
+        order = np.argsort(drawn, kind="stable")[: self._most_rows]
+        values = np.cumsum(np.diff(joined.indptr)[order])
+        fitting = max(int(np.searchsorted(values, self._most_values, side="right")), 1)
+        if fitting < len(order):
+            self._most_rows, order = fitting, order[:fitting]
+        self.rows, self._drawn = joined.take(order), drawn[order]
+        self.labels = np.append(self.labels, labels[candidates])[order]

@@ -14,6 +14,7 @@ from msgspec import to_builtins
 from ahpatron_cli import __version__
 from ahpatron_cli.core import KERNELS, REGISTRY, Kernel, Learner
 from ahpatron_cli.data.geometry import SUGGESTED_LEARNER
+from ahpatron_cli.data.labels import show
 from ahpatron_cli.data.source import STDIN_NAME
 from ahpatron_cli.models import Header, schema_of
 from ahpatron_cli.numbers import counted, percent, share, short
@@ -51,7 +52,7 @@ def _value(value: Any) -> str:
         return ("; " if any(isinstance(one, dict) for one in value) else ", ").join(
             map(_value, value)
         )
-    return f"{value:,}" if isinstance(value, int) else short(value, 5)
+    return f"{value:,}" if isinstance(value, int) and abs(value) < 1e15 else short(value, 5)
 
 
 # Data ---------------------------------------------------------------------------------------------
@@ -67,7 +68,7 @@ def print_profile(profile: Profile, terminal: Terminal) -> str:
     parts.append(_section(terminal, "Notes", profile.notes))
     if labels:
         shown: Json = {
-            f"label {whole(one.label)}": f"{one.rows:,} rows, {share(one.rows / profile.rows)}"
+            f"label {show(one.label)}": f"{one.rows:,} rows, {share(one.rows / profile.rows)}"
             for one in labels.counts[:_MOST_LABELS]
         }
         if labels.counts[_MOST_LABELS:]:

@@ -57,7 +57,6 @@ _SYMBOLS = {"budget": "B", "epsilon": "ε", "sigma": "σ"}
 """Of the parameters that are drawn against first."""
 _WIDTH, _HEIGHT, _LINE = 4.6, 3.2, 0.18
 """Inches of one panel with its labels, and of a line of text; panels grow with their names."""
-_MOST_CHARACTERS = 28
 _FIRST_DRAWN = 0.01
 """The share of rounds that is left out on the left: one mistake in one round is 100 %."""
 _FASTEST = 1e-6
@@ -126,9 +125,9 @@ def spread(wanted: Sequence[float], *, gap: float, low: float, high: float) -> l
     return places
 
 
-def _shown(name: str) -> str:
+def _shown(name: str, most: int = 28) -> str:
     text = literal(name)
-    return text if len(text) <= _MOST_CHARACTERS else text[: _MOST_CHARACTERS - 1] + "…"
+    return text if len(text) <= most else f"{text[: most - 1]}…"
 
 
 def _name_lines(axes: Axes, names: Sequence[tuple[str, float, Look]]) -> None:
@@ -362,9 +361,11 @@ def _draw_tradeoff(found: DatasetSummary, by_learner: Mapping[str, Look], axes: 
     for setting, seconds, rate in zip(front, times, rates, strict=True):
         if abs(rate - last) > 9 * point:  # else the name would lie on the one before
             values = (f"{_SYMBOLS.get(name, name)}={text}" for name, text in setting.texts.items())
-            text = _shown(f"{setting.learner} {', '.join(values)}".rstrip())
-            look = {"ha": "right", "va": "center", "fontsize": 7, "textcoords": "offset points"}
-            axes.annotate(text, (seconds, rate), (-3, 5 * better), **look)
+            text = _shown(f"{setting.learner} {', '.join(values)}".rstrip(), 22)
+            look = {"ha": "right", "va": "center", "fontsize": 7, "clip_on": True}
+            axes.annotate(
+                text, (seconds, rate), (-3, 5 * better), textcoords="offset points", **look
+            )
             last = rate
     _time_axis(axes)
     _name_lines(axes, names)

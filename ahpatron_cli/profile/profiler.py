@@ -240,7 +240,7 @@ def _advise_scale(
     varying = halves[halves > 0]
     if not len(varying):
         return "none", "all features are constant"
-    if varying.max() <= _COMPARABLE_RATIO * np.quantile(varying, 0.25, method="lower"):
+    if varying.max() / _COMPARABLE_RATIO <= np.quantile(varying, 0.25, method="lower"):
         return "none", "the features are of comparable size"
     why = "the features are of very different size"
     if sparse:

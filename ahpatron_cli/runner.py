@@ -146,6 +146,8 @@ class BatchResult:
     """The mistake rate of the last rounds, if it is asked for."""
     drifts: tuple[int, ...] = ()
     """Those of the rounds in which the mistake rate was found to have risen."""
+    ids: NDArray[np.object_] | None = None
+    """What identifies each row, if a column of a table does."""
 
 
 def mistakes_of(scores: Floats, labels: Floats) -> NDArray[np.bool_]:
@@ -266,6 +268,7 @@ class Run:
             self._classes,
             recent.rate if recent else None,
             tuple(one for one in recent.drifts if one >= first) if recent else (),
+            batch.ids,
         )
 
     def _learn(self, batch: Batch) -> Floats:
@@ -297,6 +300,10 @@ class Run:
             return self._player.scores(batch.rows)
         except NumericalError as error:
             raise self._not_computed("f(x)", batch, error) from None
+
+    def probabilities(self, scores: Floats) -> Floats:
+        """Probability of each label for rows with these f(x), of shape (n, number of labels)."""
+        return self._player.calibration.probabilities(scores)
 
     def _not_computed(self, what: str, batch: Batch, error: NumericalError) -> UserError:
         problem, line = f"{what} cannot be computed: {error}", int(batch.lines[error.row])

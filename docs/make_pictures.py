@@ -4,7 +4,7 @@
     python docs/make_pictures.py budget RESULTS.jsonl
 
 - budget: AMR against B, from docs/pictures/budget.csv. With RESULTS.jsonl, which
-  `python tests/benchmarks/ours.py FOLDER RESULTS.jsonl --only curve` writes, that is made anew.
+  `python tests/benchmarks/metron.py run FOLDER RESULTS.jsonl --only curve` writes, that is updated.
 - certificate: mistakes made and certified on longer and longer beginnings of rings
 - session: the README's first session as a terminal
 - data_way: from bytes to a table

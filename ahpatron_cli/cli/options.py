@@ -273,6 +273,8 @@ Predictions = Annotated[str | None, _output(
     "table to stderr.")]
 Metrics = Annotated[bool, _output(
     "--metrics", help="Add precision, recall, F1, balanced error, Cohen's κ and AUC.")]
+Probability = Annotated[bool, _output(
+    "--probability", help="Add the probability of each label: columns probability_LABEL.")]
 PredictMetrics = Annotated[bool, _output(
     "--metrics", help="Also report precision, recall, F1, balanced error, Cohen's κ and AUC of the "
     "rows with labels, on stderr.")]

@@ -21,7 +21,7 @@ from ahpatron_cli.data.dataset import Dataset, DataSummary, Preparation, load, s
 from ahpatron_cli.data.source import FROM_ARRAYS, Source, open_source
 from ahpatron_cli.errors import bad_data, usage
 from ahpatron_cli.numbers import short
-from ahpatron_cli.output.predictions import PredictionWriter
+from ahpatron_cli.output.predictions import PredictionWriter, label_names
 from ahpatron_cli.records import Curve, DataRecord, Report, grouped
 from ahpatron_cli.runner import (
     BatchResult,
@@ -185,7 +185,7 @@ class Session:
             figures = self._narrator = _Narrator(self.stderr, self._prefix(name), line, position)
             observers: list[Observer] = [figures]
             if self.predictions:
-                observers.append(partial(self.predictions.write, name))
+                observers.append(partial(self._write_rounds, self.predictions, dataset))
             with figures.if_stopped(partial(self._how_to_go_on, setups)):
                 if saved is not None:
                     begun = figures.begin
@@ -194,6 +194,14 @@ class Session:
                     return list(play_repeats(dataset, setups, repetition, self.jobs, observers))
                 passes = [begin(dataset, setup, repetition, 0, horizon) for setup in setups]
                 return play(dataset.batches(), passes, observers)
+
+    def _write_rounds(
+        self, writer: PredictionWriter, dataset: Dataset, result: BatchResult
+    ) -> None:
+        """Write the predictions of a batch, with the names of labels that the data have."""
+        schema = dataset.traits.schema
+        names = label_names(dataset.labels(), schema)
+        writer.write_rounds(dataset.name, result, names, schema.id if schema else None)
 
     def _how_to_go_on(self, setups: Sequence[LearnerSpec]) -> str | None:
         """What helps if a signal ends the run: --checkpoint, if it is possible here."""

@@ -95,6 +95,7 @@ class Expansion(Hypothesis):
     norm_drift = 0.0  # largest relative error of the tracked norm at a halving
     _room: Floats = np.empty(0)
     _known: Integers | None  # columns that the Gram matrix is of; None: the first n
+    _old_rows: tuple[int, Floats]  # κ(s, ·) of some examples of S from this column on
 
     def __init__(
         self, kernel: Kernel, classes: tuple[int, ...] = (), *, gram: bool = False
@@ -135,7 +136,7 @@ class Expansion(Hypothesis):
         views: Any = memoryview  # quicker than the arrays, one number at a time
         self._a, self._alive = views(self.a), views(self.alive)
         self._dropped = self._moved = False
-        self._known = None
+        self._known, self._old_rows = None, (0, self.K[:0])
         self.evaluate()
 
     def evaluate(self) -> None:
@@ -217,12 +218,14 @@ class Expansion(Hypothesis):
         """Remove an example from S: `f ← f - a_s·κ(s,·)`."""
         if self.classes:
             self.g -= self.K[:, column, None] * self.a[column]
+            self.a[column] = 0.0
         else:
-            daxpy(self._flat, self.g, self.m, -self.a.item(column), column, len(self.a))
-        self.a[column], self.alive[column] = 0.0, False
+            daxpy(self._flat, self.g, self.m, -self._a[column], column, self.columns)
+            self._a[column] = 0.0
+        self._alive[column] = False
         self.size -= 1
-        self._dropped = True
-        self.forget_norm()
+        self._dropped = self._moved = True
+        self.square = math.nan
 
     def forget_norm(self) -> None:
         """Do not track ‖f‖ any more; it is computed when it is asked for."""
@@ -354,8 +357,12 @@ class Expansion(Hypothesis):
         assert self.points is not None
         if column >= self.n:
             return self.scale * self.careful(column - self.n)
-        row = self.kernel.between(self.points.slice(column, column + 1), self.points)[0]
-        return float(self.scale * ddot(self.a, row))
+        first, rows = self._old_rows
+        if not first <= column < first + len(rows):  # those who ask will ask for the next ones, too
+            last = min(column + 8, self.n)
+            rows = self.kernel.between(self.points.slice(column, last), self.points)
+            self._old_rows = first, rows = column, rows
+        return float(self.scale * ddot(self.a, rows[column - first]))
 
     def gram(self) -> Floats:
         """K(S,S) in order of age, of shape (|S|, |S|), from kept rows and K; needs `gram=True`."""

@@ -1,4 +1,4 @@
-"""What was predicted, written while it is: `run --predictions` and `predict`."""
+"""Predictions as CSV or JSON lines, written while they are made: `run --predictions`, `predict`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,9 @@ import json
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, cast
+from typing import TYPE_CHECKING, Any, TypeAlias, cast
 
 import msgspec
 import numpy as np
@@ -17,71 +18,141 @@ import numpy as np
 from ahpatron_cli.atomic import Output, format_of_suffix, open_at, open_atomically
 from ahpatron_cli.core.tally import predicted
 from ahpatron_cli.data.csv_text import number
-from ahpatron_cli.data.labels import show
+from ahpatron_cli.data.labels import Labels, show
 from ahpatron_cli.errors import usage
 from ahpatron_cli.output.escape import spreadsheet_text
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from ahpatron_cli.core.rows import Floats, Integers
+    from ahpatron_cli.data.dataset import Batch
+    from ahpatron_cli.data.schema import Schema
     from ahpatron_cli.runner import BatchResult
 
 STDOUT = "-"
+Columns: TypeAlias = dict[str, str | list[str]]
+"""Cells by the name of their column; text is the cell of all rows."""
 OTHER = "other"
-"""The prediction of a model that knows one label, and that it is not this one."""
+"""The name of the negative label, if it stands for all labels but one."""
 
-ROUNDS_AT_ONCE = 4096
-HEADER = "data,learner,repeat,round,line,label,score,prediction,mistake\n"
+
+def label_names(labels: Labels, schema: Schema | None) -> list[str]:
+    """The names of labels as the data have them."""
+    if schema is None:
+        return [OTHER if label is None else show(label) for label in labels]
+    return [OTHER if name is None else name for name in schema.label_names(labels)]
 
 
 class PredictionWriter:
-    """Appends rounds to an open file.
+    """Writes rows with their predictions, as CSV or as JSON lines."""
 
-    Two labels are as played, -1 and +1. Of several classes labels are those of the file, and the
-    score is that of the predicted class.
-    """
+    def __init__(self, output: Output, format: str = "csv", *, continued: bool = False) -> None:
+        """`continued`: the output has its header already."""
+        self._output, self._as_json, self._begun = output, format == "jsonl", continued
 
-    def __init__(self, output: Output, header: str = HEADER) -> None:
-        """The header is written with the first rows: a refusal leaves standard output empty."""
-        self._output, self._header = output, header
+    def write_rounds(
+        self, path: str, result: BatchResult, names: Sequence[str], id_name: str | None = None
+    ) -> None:
+        """Write the rows of a run; those without a label are not rounds.
 
-    def write(self, path: str, played: BatchResult) -> None:
-        """Write the rows of a batch, and pass them on; those without a label are no rounds."""
-        self._output.write(self._header)
-        self._header = ""
-        start = _csv_cells(spreadsheet_text(path), played.learner, played.repeat)
-        number = played.first
-        names = ["-1", "1"] if played.classes is None else list(map(show, played.classes))
-        for begin in range(0, len(played.scores), ROUNDS_AT_ONCE):
-            part = slice(begin, begin + ROUNDS_AT_ONCE)
-            scores = played.scores[part]
-            missing = np.isnan(played.labels[part])
-            labels = np.where(missing, 0, played.labels[part])
-            if played.classes is None:
-                true, found = (labels > 0).astype(np.int64), (scores >= 0).astype(np.int64)
-            else:
-                true, found = labels.astype(np.int64), predicted(scores)
-                scores = np.take_along_axis(scores, found[:, None], axis=1)[:, 0]
-            columns = played.lines[part], true, scores, found
-            rows = zip(*(column.tolist() for column in columns), strict=True)
-            if missing.any():
-                lines = []
-                for unlabelled, (line, y, score, guess) in zip(missing.tolist(), rows, strict=True):
-                    if unlabelled:
-                        lines.append(f"{start},,{line},,{score!r},{names[guess]},\n")
-                        continue
-                    told = f"{names[y]},{score!r},{names[guess]},{int(guess != y)}"
-                    lines.append(f"{start},{number},{line},{told}\n")
-                    number += 1
-            else:
-                lines = [
-                    f"{start},{t},{line},{names[y]},{score!r},{names[guess]},{int(guess != y)}\n"
-                    for t, (line, y, score, guess) in enumerate(rows, number)
-                ]
-                number += len(lines)
-            self._output.write("".join(lines))
-        _pass_on(self._output)
+        `names` are those of the labels. The score of several classes is that of the predicted one.
+        """
+        scores, chosen, missing = result.scores, _chosen(result.scores), np.isnan(result.labels)
+        labels = np.where(missing, 0.0, result.labels)
+        true = (labels > 0 if scores.ndim == 1 else labels).astype(np.int64)
+        if scores.ndim == 2:
+            scores = scores[np.arange(len(scores)), chosen]
+        shown = np.array([self._text(name) for name in names])
+        rounds = result.first + np.cumsum(~missing) - 1
+        columns: Columns = {
+            "data": self._text(spreadsheet_text(path)),
+            "learner": self._text(result.learner),
+            "repeat": str(result.repeat),
+            "round": np.where(missing, "", rounds.astype(str)).tolist(),
+            **self._keys(result.lines, result.ids, id_name),
+            "label": np.where(missing, "", shown[true]).tolist(),
+            "score": _texts(scores),
+            "prediction": shown[chosen].tolist(),
+            "mistake": np.where(missing, "", (chosen != true).astype(int).astype(str)).tolist(),
+        }
+        self._write(columns, len(scores))
+
+    def write_scores(
+        self,
+        batch: Batch,
+        scores: Floats,
+        names: Sequence[str],
+        probabilities: Floats | None = None,
+        id_name: str | None = None,
+        path: str | None = None,
+    ) -> None:
+        """Write the predictions of a model, with the `path` of the data if it is given.
+
+        Several classes have a score each: CSV in columns `score_LABEL`, JSON in a list `scores`.
+        Probabilities are in columns `probability_LABEL`.
+        """
+        shown = np.array([self._text(name) for name in names])
+        columns: Columns = {} if path is None else {"data": self._text(spreadsheet_text(path))}
+        columns |= self._keys(batch.lines, batch.ids, id_name)
+        columns["prediction"] = shown[_chosen(scores)].tolist()
+        if scores.ndim == 1:
+            columns["score"] = _texts(scores)
+        elif self._as_json:
+            columns["scores"] = [msgspec.json.encode(row).decode() for row in scores.tolist()]
+        else:
+            columns |= {
+                f"score_{name}": _texts(own) for name, own in zip(names, scores.T, strict=True)
+            }
+        if probabilities is not None:
+            of_label = zip(names, probabilities.T, strict=True)
+            columns |= {f"probability_{name}": _texts(own) for name, own in of_label}
+        self._write(columns, len(scores))
+
+    def _keys(self, lines: Integers, ids: Any, id_name: str | None) -> dict[str, list[str]]:
+        """The column that identifies rows: lines of the file, or what stands for them."""
+        if ids is None:
+            return {"line": list(map(str, lines.tolist()))}
+        return {id_name or "id": [self._text(cell, is_id=True) for cell in ids.tolist()]}
+
+    def _text(self, text: str, *, is_id: bool = False) -> str:
+        """A cell of CSV; in JSON labels that are numbers are numbers, ids always strings."""
+        if not self._as_json:
+            return _csv_line([text]) if set(',"\r\n') & set(text) else text
+        numeric = not is_id and number(text) is not None
+        return text if numeric else json.dumps(text, ensure_ascii=not text.isprintable())
+
+    def _write(self, columns: Columns, count: int) -> None:
+        """Write cells by the name of their column; text is the cell of all rows."""
+        cells = (repeat(own, count) if isinstance(own, str) else own for own in columns.values())
+        rows = zip(*cells, strict=True)
+        lines = []
+        if self._as_json:
+            keys = (json.dumps(name).replace("%", "%%") for name in columns)
+            form = "{" + ", ".join(f"{key}: %s" for key in keys) + "}"
+            lines += [form % row for row in rows]
+        else:
+            if not self._begun:  # a refusal before the first row leaves standard output empty
+                lines.append(_csv_line(list(columns)))
+            lines += map(",".join, rows)
+        self._begun = True
+        self._output.write("\n".join([*lines, ""]))
+        if not isinstance(self._output, Output):  # somebody waits for rows on standard output
+            sys.stdout.flush()
+
+
+def _chosen(scores: Floats) -> Integers:
+    """The number of each row's predicted label."""
+    return (scores >= 0).astype(np.int64) if scores.ndim == 1 else predicted(scores)
+
+
+def _texts(values: Floats) -> list[str]:
+    """The shortest text of each number, ten times as fast as by repr."""
+    return msgspec.json.encode(values.tolist()).decode()[1:-1].split(",")
+
+
+def _csv_line(cells: Sequence[str]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="").writerow(cells)
+    return text.getvalue()
 
 
 def check_predictions_path(path: str) -> None:
@@ -90,92 +161,8 @@ def check_predictions_path(path: str) -> None:
         format_of_suffix(path, "csv", {".csv": "csv"})
 
 
-class ScoreWriter:
-    """The score of each row and the label that it stands for, as CSV or JSON lines.
-
-    Several classes have a score each: CSV in a column `score_LABEL`, JSON as `scores`.
-    """
-
-    def __init__(
-        self, output: Output, format: str, names: Sequence[str | None], *, several: bool
-    ) -> None:
-        """`names` are those of the model's labels; `several`: name the data, too."""
-        self._output = output
-        self._as_json = format == "jsonl"
-        known = [OTHER if name is None else name for name in names]
-        text = _json_text if self._as_json else _csv_cells
-        self._names = [name if number(name) is not None else text(name) for name in known]
-        self._several = several
-        scores = ["score"] if len(names) == 2 else [f"score_{name}" for name in known]
-        self._columns = [*(["data"] if several else []), "line", "prediction", *scores]
-
-    def write(
-        self,
-        path: str,
-        lines: Integers,
-        scores: Floats,
-        ids: NDArray[np.object_] | None = None,
-        id_name: str | None = None,
-    ) -> None:
-        """Write the scores of rows, each with its line in the file, or with its id."""
-        key = id_name or "line"
-        keys = list(map(str, lines.tolist())) if ids is None else self._texts(ids.tolist())
-        if self._columns:  # not before the first row: a refusal leaves standard output empty
-            header = [key if name == "line" else name for name in self._columns]
-            self._output.write("" if self._as_json else _csv_cells(*header) + "\n")
-            self._columns = []
-        start = "{" if self._as_json else ""
-        if self._several:
-            start += (
-                f'"data": {json.dumps(path)}, '
-                if self._as_json
-                else f"{_csv_cells(spreadsheet_text(path))},"
-            )
-        for begin in range(0, len(scores), ROUNDS_AT_ONCE):
-            part = slice(begin, begin + ROUNDS_AT_ONCE)
-            values = scores[part]
-            found = values >= 0 if values.ndim == 1 else predicted(values)
-            # the shortest text of each number, ten times as fast as by repr
-            numbers = msgspec.json.encode(values.tolist()).decode()[1:-1]
-            texts = numbers.split(",") if values.ndim == 1 else numbers[1:-1].split("],[")
-            rows = zip(keys[part], found.tolist(), texts, strict=True)
-            names = self._names
-            if self._as_json:
-                first = json.dumps(key)
-                last = '"score": %s' if values.ndim == 1 else '"scores": [%s]'
-                form = f'{start}{first}: %s, "prediction": %s, {last}}}\n'.replace("%%", "%")
-                text = "".join([form % (row, names[i], score) for row, i, score in rows])
-            else:
-                text = "".join([f"{start}{row},{names[i]},{score}\n" for row, i, score in rows])
-            self._output.write(text)
-        _pass_on(self._output)
-
-    def _texts(self, ids: list[str]) -> list[str]:
-        """Ids as cells; in JSON as strings, whatever they are."""
-        if self._as_json:
-            return list(map(_json_text, ids))
-        plain = not set(',"\r\n') & set("".join(ids))
-        return ids if plain else list(map(_csv_cells, ids))
-
-
-def _csv_cells(*cells: str | int) -> str:
-    text = io.StringIO()
-    csv.writer(text, lineterminator="").writerow(cells)
-    return text.getvalue()
-
-
-def _json_text(text: str) -> str:
-    return json.dumps(text, ensure_ascii=False)
-
-
-def _pass_on(output: Output) -> None:
-    """Rows on standard output are read by somebody who waits for them."""
-    if not isinstance(output, Output):
-        sys.stdout.flush()
-
-
 def open_output(path: str | None) -> AbstractContextManager[Output]:
-    """A file that is complete or absent, or standard output: `app.py` knows of its faults."""
+    """A file that is complete or absent, or standard output."""
     if path is None or path == STDOUT:
         return nullcontext(cast("Output", sys.stdout))  # our writers write text only
     return open_atomically(path)
@@ -192,15 +179,13 @@ def open_predictions(
     """
     if path is None:
         yield None
-    elif checkpointed is None or (path == STDOUT and not checkpointed):
+    elif checkpointed is None or path == STDOUT:
         with open_output(path) as output:
-            yield PredictionWriter(output)
-    elif path == STDOUT:
-        yield PredictionWriter(cast("Output", sys.stdout), header="")
+            yield PredictionWriter(output, continued=bool(checkpointed))
     else:
         size = _size_after(path, checkpointed) if checkpointed else 0
         with open_at(path, size) as output:
-            yield PredictionWriter(output, header="" if size else HEADER)
+            yield PredictionWriter(output, continued=size > 0)
 
 
 def _size_after(path: str, rounds: int) -> int:
@@ -209,8 +194,11 @@ def _size_after(path: str, rounds: int) -> int:
     with suppress(OSError), Path(path).open("rb") as file:
         for line in file:
             size += len(line)
-            cells = line.rsplit(b",", 5)  # line, label, score, prediction, mistake
-            if len(cells) == 6 and cells[0].endswith(b",%d" % rounds):
+            while line.count(b'"') % 2:  # a quoted cell with a line break
+                more = file.readline()
+                size, line = size + len(more), line + (more or b'"')
+            cells = next(csv.reader([line.decode()]))
+            if cells[3:4] == [str(rounds)]:
                 return size
     problem = f"{path} does not have the {rounds:,} rounds of the checkpoint"
     raise usage(problem, "name the file of the run before, or delete the checkpoint")

@@ -1,16 +1,16 @@
-"""Learning time of this checkout beside another one's, in one run.
+"""Learning time of this checkout next to another one's, in one run.
 
     python tests/benchmarks/against.py OTHER_CHECKOUT DATA_FOLDER [--rows 20000] [--repeats 5]
         [--learners ahpatron,arow,shared] [--data phishing,a9a] [--slow-rows 3000] [--row-by-row]
 
-DATA_FOLDER holds the paper's data sets (NAME.svm.xz). Each is played with the paper's σ and budget,
-in one random order, cut after `--rows` rows (`--slow-rows` for krls and projectron++). `shared` is
+DATA_FOLDER holds the paper's data sets (NAME.svm.xz). Each is run with the paper's σ and budget, in
+one permutation, cut after `--rows` rows (`--slow-rows` for krls and projectron++). `shared` is
 ahpatron and arow with one active set for three classes, on a made stream.
 
-Two processes, one for each checkout, play each pass in turn, on one BLAS thread; short passes more
-often than `--repeats`. The ratio is the least CPU time of this checkout over that of the other:
-below 1, this one is faster. `counts` says whether mistakes, updates, margin updates and |S| are
-equal. With other work on the machine, ratios are good to some percent.
+Two processes, one for each checkout, run each pass in turn; short passes more often than
+`--repeats`. The ratio is the least processor time of this checkout over that of the other: below 1,
+this one is faster. `counts` says whether mistakes, updates, margin updates and |S| are equal. With
+other work on the machine, ratios are good to some percent.
 
 With --row-by-row, 3,000 rows are fed in one piece and the next 300 one at a time, to `Player.feed`
 and to `OnlineKernelClassifier.partial_fit`; times are those of the 300.
@@ -20,63 +20,47 @@ from __future__ import annotations
 
 import argparse
 import json
-import math
 import os
 import subprocess
 import sys
-import time
 from collections.abc import Callable, Iterable, Iterator
-from operator import methodcaller
 from pathlib import Path
 from typing import Any
 
-os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
+import numpy as np
+from common import DATASETS, NAMES, REPOSITORY, Dataset, geometric_mean, seconds, shuffled
 
-import numpy as np  # after the threads are pinned
-from paper import DATASETS, Dataset
-
-REPOSITORY = Path(__file__).resolve().parents[2]
 LEARNERS = "ahpatron,ahpatron+,arow,nogd,fogd,rbp,bogd,bogd++,projectron++,krls,shared"
 SLOW = ("projectron++", "krls")
-SHARED = ("ahpatron", "arow")
-MADE = Dataset("made", 1.5, 100, 0.0005, 0, 0)
+MADE = Dataset("made", 1.5, 100)
 BEFORE, SINGLE = 3000, 300
 """Rows that are fed in one piece, and then one at a time."""
 LEAST, MOST = 0.5, 4
 """Short passes are repeated until they took so many seconds, up to so many times as often."""
-ROW_BY_ROW = ("phishing", "ijcnn1", "a9a")
 Answer = dict[str, Any]
 
 
 class Passes:
-    """What a worker can do, with the package of its checkout: load a stream and time passes."""
+    """What a worker does with the package of its checkout: load a stream and time passes."""
 
     def load(self, folder: str, name: str, rows: int) -> None:
-        """The first rows of a data set in its random order, or a made stream of three classes."""
-        from ahpatron_cli.core.rows import CsrRows
-        from ahpatron_cli.data.dataset import Preparation, load
-        from ahpatron_cli.data.source import open_source
-
-        if name == MADE.name:
-            rng = np.random.default_rng(0)
-            centre, centres = rng.integers(9, size=5000), 2 * rng.normal(size=(9, 6))
-            self.rows: Any = centres[centre] + rng.normal(size=(5000, 6))
-            self.labels, self.classes = (centre % 3).astype(np.float64), 3
+        """The first rows of a data set in its permutation, or a made stream of three classes."""
+        self.classes = 2
+        if name != MADE.name:
+            self.rows, self.labels = shuffled(Path(folder), name, rows)
             return
-        with open_source(str(Path(folder) / f"{name}.svm.xz")) as source:
-            whole = load(source, Preparation()).whole()
-        order = np.random.default_rng([0, 0]).permutation(len(whole.labels))[:rows]
-        self.rows, self.labels, self.classes = whole.rows, whole.labels[order], 2
-        sparse = isinstance(self.rows, CsrRows)
-        self.rows = self.rows.take(order) if sparse else self.rows[order]
+        rng = np.random.default_rng(0)
+        centre, centres = rng.integers(9, size=5000), 2 * rng.normal(size=(9, 6))
+        self.rows = centres[centre] + rng.normal(size=(5000, 6))
+        self.labels, self.classes = (centre % 3).astype(np.float64), 3
 
     def _part(self, start: int, stop: int) -> tuple[Any, Any]:
         from ahpatron_cli.core.rows import rows_of
 
         return rows_of(self.rows, slice(start, stop)), self.labels[start:stop]
 
-    def _player(self, learner: str, params: dict[str, Any], sigma: float, horizon: int) -> Any:
-        """A fresh pass with those of the parameters that the learner has."""
+    def _player(self, learner: str, params: Answer, sigma: float, horizon: int) -> Any:
+        """A new pass with those of the parameters that the learner has."""
         from ahpatron_cli.core import REGISTRY, Gaussian
 
         try:
@@ -92,20 +76,13 @@ class Passes:
     def _timed(self, player: Any, step: Callable[..., Any], pieces: Iterable[Any]) -> Answer:
         """Microseconds per row of these pieces, and the counts afterwards."""
         pieces = list(pieces)
-        start = time.process_time()
-        for rows, labels in pieces:
-            step(rows, labels)
-        spent = time.process_time() - start
+        spent = seconds(lambda: [step(rows, labels) for rows, labels in pieces])
         tally, rounds = player.tally, sum(len(labels) for _, labels in pieces)
-        counts = [
-            tally.mistakes,
-            tally.updates,
-            tally.margin_updates,
-            getattr(player, "size", player.f.size),
-        ]
+        size = getattr(player, "size", player.f.size)
+        counts = [tally.mistakes, tally.updates, tally.margin_updates, size]
         return {"seconds": spent, "time": 1e6 * spent / rounds, "counts": counts}
 
-    def play(self, rows: int, **setting: Any) -> Answer:
+    def run(self, rows: int, **setting: Any) -> Answer:
         """One pass over the first rows, fed in one piece."""
         rows = min(rows, len(self.labels))
         player = self._player(**setting, horizon=rows)
@@ -118,16 +95,11 @@ class Passes:
         rows = range(BEFORE, BEFORE + SINGLE)
         return self._timed(player, player.feed, (self._part(i, i + 1) for i in rows))
 
-    def fit_rows(self, learner: str, params: dict[str, Any], sigma: float) -> Answer:
+    def fit_rows(self, learner: str, params: Answer, sigma: float) -> Answer:
         """Rows one at a time to `OnlineKernelClassifier.partial_fit`."""
-        from scipy.sparse import csr_matrix
-
         from ahpatron_cli import OnlineKernelClassifier
-        from ahpatron_cli.core.rows import CsrRows
 
         X, y = self._part(0, BEFORE + SINGLE)
-        if isinstance(X, CsrRows):
-            X = csr_matrix((X.values, X.columns, X.indptr), shape=(len(X), X.width))
         model = OnlineKernelClassifier(learner, sigma=sigma, params=params, random_state=0)
         model.partial_fit(X[:BEFORE], y[:BEFORE], classes=[-1, 1])
         pieces = ((X[i : i + 1], y[i : i + 1]) for i in range(BEFORE, BEFORE + SINGLE))
@@ -135,7 +107,7 @@ class Passes:
 
 
 def work() -> None:
-    """Answer requests, one a line, until there are no more."""
+    """Answer requests, one per line, until there are no more."""
     import ahpatron_cli
 
     passes = Passes()
@@ -146,7 +118,7 @@ def work() -> None:
 
 
 class Worker:
-    """A process that plays with the package of one checkout."""
+    """A process that runs the package of one checkout."""
 
     def __init__(self, checkout: Path) -> None:
         command = [sys.executable, __file__, "--worker"]
@@ -163,8 +135,7 @@ class Worker:
         return self._answer()
 
     def _answer(self) -> Any:
-        assert self.process.stdout is not None
-        line = self.process.stdout.readline()
+        line = self.process.stdout.readline()  # type: ignore[union-attr]  # it is a pipe
         if not line:
             sys.exit("a worker has ended; its message is above")
         return json.loads(line)
@@ -173,7 +144,7 @@ class Worker:
 def requests(data: Dataset, options: argparse.Namespace) -> Iterator[tuple[str, dict[str, Any]]]:
     """What both workers are asked for on a data set, by the name that is printed."""
     if options.row_by_row:
-        for learner in ("ahpatron", "arow"):
+        for learner in [name for name in options.learners if name in ("ahpatron", "arow")]:
             for budget in (100, 400):
                 same = {"learner": learner, "params": {"budget": budget}, "sigma": data.sigma}
                 yield f"{learner} B={budget} feed", {"do": "feed_rows", **same}
@@ -182,27 +153,38 @@ def requests(data: Dataset, options: argparse.Namespace) -> Iterator[tuple[str, 
     params: dict[str, Any] = {"budget": data.budget, "ridge": data.ridge}
     if data is MADE:
         params["multiclass"] = "shared"
-    for learner in SHARED if data is MADE else options.learners:
+    for learner in ("ahpatron", "arow") if data is MADE else options.learners:
         setting = {"learner": learner, "params": params, "sigma": data.sigma}
         rows = options.slow_rows if learner in SLOW else options.rows
-        shown = f"shared-{learner}" if data is MADE else learner
-        yield shown, {"do": "play", "rows": rows, **setting}
+        yield f"{'shared-' * (data is MADE)}{learner}", {"do": "run", "rows": rows, **setting}
+
+
+def compare(old: Worker, new: Worker, request: Answer, repeats: int) -> tuple[float, str]:
+    """The ratio of the least times, and a line that says it."""
+    answers: list[tuple[Answer, Answer]] = []
+    while len(answers) < repeats or (
+        len(answers) < MOST * repeats and sum(answer["seconds"] for answer, _ in answers) < LEAST
+    ):
+        answers.append((old.ask(**request), new.ask(**request)))
+    before, after = (min(answer["time"] for answer in side) for side in zip(*answers, strict=True))
+    counts = [answer["counts"] for answer in answers[0]]
+    verdict = "equal" if counts[0] == counts[1] else f"DIFFER: {counts[0]} {counts[1]}"
+    return after / before, f"{after / before:7.3f} {before:8.2f} {after:8.2f}  {verdict}"
 
 
 def main() -> None:
-    words = methodcaller("split", ",")
     parser = argparse.ArgumentParser()
     parser.add_argument("other", type=Path)
     parser.add_argument("folder", type=Path)
     for name, default in (("--rows", 20_000), ("--slow-rows", 3000), ("--repeats", 5)):
         parser.add_argument(name, type=int, default=default)
-    parser.add_argument("--learners", default=LEARNERS, type=words)
-    parser.add_argument("--data", default=",".join(data.name for data in DATASETS), type=words)
+    parser.add_argument("--learners", default=LEARNERS, type=lambda text: text.split(","))
+    parser.add_argument("--data", default=NAMES, type=lambda text: text.split(","))
     parser.add_argument("--row-by-row", action="store_true")
     options = parser.parse_args()
     chosen = [data for data in DATASETS if data.name in options.data]
     if options.row_by_row:
-        chosen = [data for data in chosen if data.name in ROW_BY_ROW]
+        chosen = [data for data in chosen if data.name in ("phishing", "ijcnn1", "a9a")]
         options.rows = BEFORE + SINGLE
     elif "shared" in options.learners:
         options.learners.remove("shared")
@@ -214,24 +196,13 @@ def main() -> None:
         for worker in (old, new):
             worker.ask("load", folder=str(options.folder), name=data.name, rows=options.rows)
         for name, request in requests(data, options):
-            answers: list[tuple[Answer, Answer]] = []
-            while len(answers) < options.repeats or (
-                len(answers) < MOST * options.repeats
-                and sum(one["seconds"] for one, _ in answers) < LEAST
-            ):
-                answers.append((old.ask(**request), new.ask(**request)))
-            before, after = (
-                min(one["time"] for one in side) for side in zip(*answers, strict=True)
-            )
-            counts = [one["counts"] for one in answers[0]]
-            verdict = "equal" if counts[0] == counts[1] else f"DIFFER: {counts[0]} {counts[1]}"
-            ratios.setdefault(name, []).append(after / before)
-            times = f"{after / before:7.3f} {before:8.2f} {after:8.2f}"
-            print(f"{name:26} {data.name:9} {times}  {verdict}", flush=True)
+            ratio, line = compare(old, new, request, options.repeats)
+            ratios.setdefault(name, []).append(ratio)
+            print(f"{name:26} {data.name:9} {line}", flush=True)
     print("geometric means")
     ratios["all"] = [ratio for found in ratios.values() for ratio in found]
     for name, found in ratios.items():
-        print(f"{name:36} {math.prod(found) ** (1 / len(found)):7.3f}")
+        print(f"{name:36} {geometric_mean(found):7.3f}")
 
 
 if __name__ == "__main__":

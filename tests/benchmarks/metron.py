@@ -1,21 +1,27 @@
-"""metron compared with arow and the others: runs, tables, and the picture of docs/metron.md.
+"""metron, arow and ahpatron+ compared with the paper's learners: runs, tables and a picture.
 
     python tests/benchmarks/metron.py run FOLDER RESULTS.jsonl [--only table,budget,…]
                         [--data NAME,NAME] [--learners NAME,NAME] [--permutations N]
-    python tests/benchmarks/metron.py report RESULTS.jsonl [PICTURE.svg]
+    python tests/benchmarks/metron.py report RESULTS.jsonl [PICTURE.svg] [--base LEARNER]
 
 FOLDER holds NAME.svm.xz. `run` continues with what is missing from RESULTS.jsonl, permutation by
 permutation, so it can be stopped and given parts of the work.
 
 - table: whole files, the paper's budgets; metron; arow with the paper's σ and with 1/4 to 4 times
-  the median distance between the first 1,000 rows (`--sigma auto` is 1); ahpatron+; ahpatron with
-  ε 0.5 to 0.9; pomdr; nogd and fogd with steps 1, 10, 100 by √T
-- budget: B = 50 to 1500; phishing, SUSY, ijcnn1
-- flip, gradual, swap, noise0.1: the altered streams of ours.py
+  the median distance between the first 1,000 rows; ahpatron+; ahpatron with ε 0.5 to 0.9; pomdr;
+  nogd, bogd++ and fogd with steps 1, 10, 100 by √T
+- curve: B = 50 to 3000 on whole files of phishing, SUSY, ijcnn1; three permutations, two from 1500
+  on; docs/make_pictures.py draws it
+- budget: metron and arow with B = 50 to 1500 on the same files
+- flip: from half-way on, labels are their opposites; gradual: more and more of them in the middle
+  half; swap: features change places half-way; sorted: all rows of one label come first;
+  noise0.05, noise0.1, noise0.2: so many labels are flipped, and mistakes are counted against those
+- sigma0.25 to sigma4: σ is that many times the paper's
 - units: columns as they are, standardised, times powers of two, and times 10^U(-6, 6)
 
-All but `table` have 20,000 rounds and at most three permutations. `best` in the report is chosen in
-hindsight, by the mean over the permutations. Times are CPU times per round of the same run.
+All but `table` and `curve` have 20,000 rounds and at most three permutations. Rows of the report
+with several settings show the best mean, chosen in hindsight on these permutations; behind it is
+the paired difference to the base with its standard error. Times are processor times of the run.
 """
 
 from __future__ import annotations
@@ -23,68 +29,111 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import os
-import time
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any
 
-os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
+import numpy as np
+from common import DATASETS, EPSILONS, NAMES, Dataset, permutation, read, seconds, take
+from paper import FIGURES
+from scipy.spatial.distance import pdist
 
-import numpy as np  # threads are pinned
-from ours import SHORT, Trial, stream
-from paper import DATASETS, EPSILONS, FIGURES, Dataset
-
-from ahpatron_cli.core import REGISTRY, Gaussian, Player
-from ahpatron_cli.core.rows import CsrRows, Floats, Rows, compressed, rows_of
-from ahpatron_cli.data.dataset import Preparation, load
-from ahpatron_cli.data.geometry import median_sigma
-from ahpatron_cli.data.source import open_source
+from ahpatron_cli.core import REGISTRY, CsrRows, Gaussian, Player
+from ahpatron_cli.core.rows import compressed, rows_of
 from ahpatron_cli.runner import generator_seed
 
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
-ALTERED = ("flip", "gradual", "swap", "noise0.1")
+STREAMS = ("flip", "gradual", "swap", "sorted", "noise0.05", "noise0.1", "noise0.2")
+SIGMAS = ("sigma0.25", "sigma0.5", "sigma2", "sigma4")
+EXPERIMENTS = ("table", "curve", "budget", *STREAMS, *SIGMAS, "units")
 UNITS = ("raw", "standardised", "powers of two", "rescaled")
-EXPERIMENTS = ("table", "budget", *ALTERED, "units")
-WANTED = dict(zip((d.name for d in DATASETS), (4.70, 15.65, 1.50, 20.70, 1.25, 3.40), strict=True))
-"""The AMR over ten permutations that metron must not exceed."""
+CURVES = ("phishing", "susy", "ijcnn1")
+SHORT = 20_000
+"""Rounds of all experiments but `table` and `curve`."""
 Setting = tuple[str, Mapping[str, float | str]]
+
+
+def gradients(rounds: int, same: Mapping[str, float | str], features: int) -> Iterator[Setting]:
+    """The learners whose step is chosen in hindsight."""
+    for step in (10.0**power / math.sqrt(rounds) for power in range(3)):
+        yield "nogd", {**same, "step": step}
+        yield "bogd++", {**same, "step": step}
+        if features:
+            yield "fogd", {**same, "step": step, "features": features}
 
 
 def settings(experiment: str, data: Dataset, rounds: int) -> Iterator[Setting]:
     """Learners and parameters; `sigma` is a number, or a multiple of the median as text."""
-    B = data.budget
-    own: Setting = ("metron", {"budget": B})
-    paper: Setting = ("arow", {"budget": B, "sigma": data.sigma})
+    B, sigma = data.budget, data.sigma
+    if experiment in SIGMAS:
+        sigma *= float(experiment.removeprefix("sigma"))
+    same: dict[str, float | str] = {"budget": B, "sigma": sigma}
     match experiment:
         case "table":
-            yield from (own, paper)
+            yield from (("metron", {"budget": B}), ("arow", same), ("ahpatron+", same))
             yield from (("arow", {"budget": B, "sigma": f"{factor}"}) for factor in FACTORS)
-            same: dict[str, float | str] = {"budget": B, "sigma": data.sigma}
-            yield "ahpatron+", same
             for epsilon in EPSILONS:
                 yield "ahpatron", {**same, "epsilon": epsilon, "ridge": data.ridge}
             yield "pomdr", same
-            size = {one.learner: one.size for one in FIGURES if one.dataset == data.name}["fogd"]
-            for power in range(3):
-                step = 10.0**power / math.sqrt(rounds)
-                yield "nogd", {**same, "step": step}
-                yield "fogd", {**same, "step": step, "features": size}
-        case "budget" if data.name in ("phishing", "susy", "ijcnn1"):
+            yield from gradients(rounds, same, FIGURES[data.name]["fogd"].size)
+        case "curve" if data.name in CURVES:
+            for budget in (50, 100, 200, 400, 800, 1500, 3000):
+                same["budget"] = budget
+                yield from (("metron", {"budget": budget}), ("arow", {**same}))
+                yield from (("ahpatron+", {**same}), ("pomdr", {**same}))
+                yield from (("ahpatron", {**same, "epsilon": e}) for e in EPSILONS[::2])
+                yield from gradients(rounds, {**same}, 0)
+            for tolerance in (0.9, 0.5, 0.1) if data.name != "susy" else (0.9,):
+                rule = {"tolerance": tolerance, "rule": "full", "sigma": sigma}
+                yield "projectron++", rule
+        case "budget" if data.name in CURVES:
             for budget in (50, 100, 200, 400, 800, 1500):
-                for learner, params in (own, paper):
-                    yield learner, {**params, "budget": budget}
+                yield "metron", {"budget": budget}
+                yield "arow", {**same, "budget": budget}
         case "units":
             for units in UNITS:
                 yield "metron", {"budget": B, "units": units}
                 yield "arow", {"budget": B, "sigma": "1.0", "units": units}
-        case _ if experiment in ALTERED:
-            yield from (own, paper, ("ahpatron+", {"budget": B, "sigma": data.sigma}))
+        case _ if experiment in (*STREAMS, *SIGMAS):
+            yield from (("metron", {"budget": B}), ("arow", same), ("ahpatron+", same))
+            for epsilon in EPSILONS[::2]:
+                for step in (0.125, 0.25, 0.5):
+                    rest = {**same, "ridge": data.ridge, "epsilon": epsilon, "step": step}
+                    yield "ahpatron", rest
 
 
-def in_units(rows: Rows, units: str, repeat: int) -> Rows:
+def permutations(experiment: str, learner: str, params: Mapping[str, float | str]) -> int:
+    """How many at most."""
+    if experiment == "curve":
+        return 1 if learner == "projectron++" else 3 if int(params["budget"]) < 1500 else 2
+    return 10 if experiment == "table" else 3
+
+
+def altered(experiment: str, rows: Any, labels: Any, repeat: int) -> tuple[Any, Any]:
+    """The stream of an experiment; it depends on the permutation, not on the learner."""
+    rounds, now = len(labels), np.arange(len(labels))
+    draws = np.random.default_rng([17, repeat]).random(rounds)
+    if experiment == "flip":
+        labels = np.where(now >= rounds // 2, -labels, labels)
+    elif experiment == "gradual":
+        share = np.clip((now - rounds / 4) / (rounds / 2), 0, 1)
+        labels = np.where(draws < share, -labels, labels)
+    elif experiment.startswith("noise"):
+        labels = np.where(draws < float(experiment.removeprefix("noise")), -labels, labels)
+    elif experiment == "sorted":
+        order = np.argsort(labels, kind="stable")
+        rows, labels = take(rows, order), labels[order]
+    elif experiment == "swap":
+        dense = rows.dense() if isinstance(rows, CsrRows) else rows
+        moved = dense[:, np.random.default_rng([18, repeat]).permutation(dense.shape[1])]
+        swapped = np.where((now >= rounds // 2)[:, None], moved, dense)
+        rows = compressed(swapped) if isinstance(rows, CsrRows) else swapped
+    return rows, labels
+
+
+def in_units(rows: Any, units: str, repeat: int) -> Any:
     """The rows with every column in other units."""
     if units == "raw":
         return rows
@@ -92,57 +141,57 @@ def in_units(rows: Rows, units: str, repeat: int) -> Rows:
     rng = np.random.default_rng([19, repeat])
     if units == "standardised":
         spread = dense.std(axis=0)
-        changed = (dense - dense.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
-        return np.asarray(changed)
-    powers = rng.integers(-20, 21, dense.shape[1]).astype(float)
-    factors: Floats = 2.0**powers
+        return (dense - dense.mean(axis=0)) / np.where(spread > 0, spread, 1.0)
+    factors = 2.0 ** rng.integers(-20, 21, dense.shape[1]).astype(float)
     if units == "rescaled":
         factors = 10.0 ** rng.uniform(-6, 6, dense.shape[1])
     return compressed(dense * factors) if isinstance(rows, CsrRows) else dense * factors
 
 
-def play(trial: Trial, loaded: Any) -> dict[str, object]:
+def median_distance(rows: Any) -> float:
+    """The median distance between two of the first 1,000 rows that differ, to 4 digits."""
+    first = rows_of(rows, slice(0, 1000))
+    distances = pdist(first.dense() if isinstance(first, CsrRows) else first)
+    return float(f"{np.quantile(distances[distances > 0], 0.5, method='inverted_cdf'):.4g}")
+
+
+def play(trial: dict[str, Any], X: Any, y: Any) -> dict[str, Any]:
     """One line of the results."""
-    rows, labels = stream(trial, loaded)
-    if trial.experiment not in ("table", *ALTERED):
-        rows, labels = rows_of(rows, slice(0, SHORT)), labels[:SHORT]
-    params = dict(trial.params)
-    rows = in_units(rows, str(params.pop("units", "raw")), trial.repeat)
+    experiment, repeat, params = trial["experiment"], trial["repeat"], dict(trial["params"])
+    order = permutation(len(y), repeat)
+    if experiment not in ("table", "curve"):
+        order = order[:SHORT]
+    rows, labels = altered(experiment, take(X, order), y[order], repeat)
+    rows = in_units(rows, str(params.pop("units", "raw")), repeat)
     sigma = params.pop("sigma", 1.0)
     if isinstance(sigma, str):
-        median = median_sigma(rows_of(rows, slice(0, min(1000, len(labels)))), "gaussian")
-        assert not isinstance(median, str), median
-        sigma = float(sigma) * median
-    learner = REGISTRY[trial.learner](**params)
-    seed = generator_seed(0, trial.repeat, trial.learner)
-    player = Player(learner, Gaussian(sigma=sigma), seed=seed, horizon=len(labels))
-    start = time.process_time()
-    player.feed(rows, labels)
-    seconds = time.process_time() - start
-    counts = {"rounds": len(labels), "mistakes": player.tally.mistakes, "seconds": seconds}
-    return vars(trial) | counts | player.learner.statistics()
+        sigma = float(sigma) * median_distance(rows)
+    seed = generator_seed(0, repeat, trial["learner"])
+    learner, kernel = REGISTRY[trial["learner"]](**params), Gaussian(sigma=sigma)
+    player = Player(learner, kernel, seed=seed, horizon=len(labels))
+    spent = seconds(lambda: player.feed(rows, labels))
+    counts = {"rounds": len(labels), "mistakes": player.tally.mistakes, "seconds": spent}
+    return trial | counts | {"support_size": player.size} | player.learner.statistics()
 
 
 def run(given: argparse.Namespace) -> None:
     """Run what is missing."""
-    lines = given.results.read_text().splitlines() if given.results.exists() else []
     names = ("experiment", "data", "learner", "params", "repeat")
-    done = {Trial(**{name: json.loads(line)[name] for name in names}).key for line in lines}
-    for data in DATASETS:
-        if data.name not in given.data.split(","):
-            continue
-        with open_source(str(given.folder / f"{data.name}.svm.xz")) as source:
-            loaded = load(source, Preparation())
+    lines = given.results.read_text().splitlines() if given.results.exists() else []
+    done = {json.dumps([json.loads(line)[name] for name in names]) for line in lines}
+    for data in [data for data in DATASETS if data.name in given.data.split(",")]:
+        X, y = read(given.folder / f"{data.name}.svm.xz")
         for repeat in range(given.permutations):
             for experiment in given.only.split(","):
-                if experiment != "table" and repeat >= 3:
-                    continue
-                for learner, params in settings(experiment, data, loaded.facts().rounds):
-                    trial = Trial(experiment, data.name, learner, params, repeat)
-                    wanted = not given.learners or learner in given.learners.split(",")
-                    if wanted and trial.key not in done:
+                for learner, params in settings(experiment, data, len(y)):
+                    if given.learners and learner not in given.learners.split(","):
+                        continue
+                    values = (experiment, data.name, learner, params, repeat)
+                    most = permutations(experiment, learner, params)
+                    if repeat < most and json.dumps(values) not in done:
+                        line = json.dumps(play(dict(zip(names, values, strict=True)), X, y))
                         with given.results.open("a") as results:
-                            results.write(json.dumps(play(trial, loaded)) + "\n")
+                            results.write(f"{line}\n")
 
 
 # Report -------------------------------------------------------------------------------------------
@@ -151,14 +200,15 @@ Rates = dict[int, float]
 """AMR in percent by permutation."""
 
 
-def named(learner: str, params: Mapping[str, Any]) -> str:
+def row_of(experiment: str, learner: str, params: Mapping[str, Any]) -> str:
     """The row of the report that a setting belongs to; settings of a row compete."""
-    if learner == "arow" and isinstance(params.get("sigma"), str) and "units" not in params:
+    if "units" in params:
+        return f"{learner}, {params['units']}"
+    if experiment in ("budget", "curve") and "budget" in params:
+        return f"{learner}, B = {params['budget']}"
+    if isinstance(params.get("sigma"), str):
         return "arow, best of 5 σ"
-    name = {"arow": "arow, paper's σ"}.get(learner, learner)
-    for what in ("units",):
-        name = f"{learner}, {params[what]}" if what in params else name
-    return name
+    return {"arow": "arow, paper's σ"}.get(learner, learner)
 
 
 def best(group: Mapping[str, Rates]) -> Rates:
@@ -166,73 +216,61 @@ def best(group: Mapping[str, Rates]) -> Rates:
     return min(group.values(), key=lambda rates: fmean(rates.values()))
 
 
-def difference(rates: Rates, base: Rates) -> str:
-    """Paired difference and its standard error."""
-    pairs = [rates[repeat] - base[repeat] for repeat in rates.keys() & base.keys()]
-    if not pairs:
-        return ""
+def cell(rates: Rates, base: Rates | None) -> str:
+    """The mean, its deviation, and the paired difference to the base."""
+    text = f"{fmean(rates.values()):.2f}"
+    if len(rates) > 1:
+        text += f" ± {stdev(rates.values()):.2f}"
+    pairs = [rates[repeat] - base[repeat] for repeat in rates.keys() & base] if base else []
+    if base is rates or not pairs:
+        return text
     error = f" ± {stdev(pairs) / math.sqrt(len(pairs)):.2f}" if len(pairs) > 1 else ""
-    return f" ({fmean(pairs):+.2f}{error})"
+    return f"{text} ({fmean(pairs):+.2f}{error})"
 
 
-def report(path: Path, picture: Path | None) -> None:
+def print_table(title: str, rows: Mapping[str, Mapping[str, str]]) -> None:
+    names = [data.name for data in DATASETS]
+    print(f"\n## {title}\n\n| | {' | '.join(names)} |\n{'|---' * (len(names) + 1)}|")
+    for row, cells in rows.items():
+        print(f"| {row} |", " | ".join(cells.get(name, "") for name in names), "|")
+
+
+def report(path: Path, picture: Path | None, base: str) -> None:
     """Tables in Markdown on standard output."""
-    trials = [json.loads(line) for line in path.read_text().splitlines()]
-    found: dict[str, dict[str, dict[str, dict[str, Rates]]]] = {}
-    times: dict[tuple[str, str], list[float]] = defaultdict(list)
-    for one in trials:
-        params, experiment = one["params"], one["experiment"]
-        rows = [named(one["learner"], params)]
+    found: dict[str, Any] = {}
+    times: dict[str, dict[str, float]] = defaultdict(dict)
+    for trial in map(json.loads, path.read_text().splitlines()):
+        params, experiment, name = trial["params"], trial["experiment"], trial["data"]
+        rows = [row_of(experiment, trial["learner"], params)]
         if rows[0] == "arow, best of 5 σ" and float(params["sigma"]) == 1:
             rows.append("arow, σ auto")
-        if experiment == "budget":
-            rows = [f"{one['learner']}, B = {params['budget']}"]
         for row in rows:
-            by_row = found.setdefault(experiment, {}).setdefault(row, {})
-            rates = by_row.setdefault(one["data"], {}).setdefault(json.dumps(params), {})
-            rates[one["repeat"]] = 100 * one["mistakes"] / one["rounds"]
+            cells = found.setdefault(experiment, {}).setdefault(row, {})
+            rates = cells.setdefault(name, {}).setdefault(json.dumps(params), {})
+            rates[trial["repeat"]] = 100 * trial["mistakes"] / trial["rounds"]
         if experiment == "table":
-            times[rows[0], one["data"]].append(1e6 * one["seconds"] / one["rounds"])
-    names = [data.name for data in DATASETS]
+            spent = 1e6 * trial["seconds"] / trial["rounds"]
+            times[rows[0]][name] = min(spent, times[rows[0]].get(name, math.inf))
     for experiment, table in found.items():
-        print(f"\n## {experiment}\n\n| AMR % (difference to metron) |", " | ".join(names), "|")
-        print("|---" * (len(names) + 1) + "|")
+        shown = {}
         for row, cells in table.items():
-            budget = row.partition(", B = ")[2]
-            base = table.get(f"metron, B = {budget}" if budget else "metron", {})
-            base = base or table.get(row.replace("arow", "metron"), {})
-            shown = []
-            for name in names:
-                text = ""
-                if name in cells:
-                    rates = best(cells[name])
-                    text = f"{fmean(rates.values()):.2f}"
-                    if not row.startswith("metron") and name in base:
-                        text += difference(rates, best(base[name]))
-                shown.append(text)
-            print(f"| {row} |", " | ".join(shown), "|")
-    own = found.get("table", {}).get("metron", {})
-    for name, rates in own.items():
-        rate = fmean(best(rates).values())
-        verdict = "ok" if rate <= WANTED[name] else "TOO HIGH"
-        print(f"\n{name}: {rate:.3f}, at most {WANTED[name]:.2f}: {verdict}", end="")
-    print("\n\n## µs per round\n\n| |", " | ".join(names), "|")
-    print("|---" * (len(names) + 1) + "|")
-    for row in dict.fromkeys(row for row, _ in times):
-        cells = [f"{min(times[row, n]):.1f}" if times.get((row, n)) else "" for n in names]
-        print(f"| {row} |", " | ".join(cells), "|")
+            rest = row.partition(", ")[2]
+            same = f"{base}, {rest}" if f"{base}, {rest}" in table else base
+            bases = table.get(same, table.get(f"{base}, paper's σ", {}))
+            shown[row] = {
+                name: cell(best(group), best(bases[name]) if name in bases else None)
+                for name, group in cells.items()
+            }
+        print_table(f"{experiment}: AMR % (difference to {base})", shown)
+    print_table(
+        "µs per round", {r: {n: f"{t:.1f}" for n, t in c.items()} for r, c in times.items()}
+    )
     if picture:
         draw(found, picture)
 
 
-def _ratio(rates: Rates, base: Rates) -> float:
-    """Mistakes compared with those of the base, on the permutations that both have."""
-    both = rates.keys() & base.keys()
-    return sum(rates[repeat] for repeat in both) / sum(base[repeat] for repeat in both)
-
-
 def draw(found: Mapping[str, Any], picture: Path) -> None:
-    """AMR of each learner as a multiple of metron's, and AMR against the budget."""
+    """Mistakes of each learner as a multiple of metron's, and AMR against the budget."""
     import matplotlib as mpl
 
     mpl.use("svg")
@@ -240,65 +278,60 @@ def draw(found: Mapping[str, Any], picture: Path) -> None:
 
     plt.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "metron", "font.size": 10})
     figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-    table = found["table"]
-    colours = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", "#999999")
-    names = [data.name for data in DATASETS if data.name in table["metron"]]
+    table, colours = found["table"], ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9")
     shown = ["arow, paper's σ", "arow, σ auto", "arow, best of 5 σ", "ahpatron+", "ahpatron"]
-    for row, colour, marker in zip(shown, colours, "osD^v", strict=False):
-        if row in table:
-            cells = {name: table[row][name] for name in names if name in table[row]}
-            ratios = [_ratio(best(cell), best(table["metron"][n])) for n, cell in cells.items()]
-            left.plot(ratios, list(cells), marker, color=colour, label=row, alpha=0.9)
+    for row, colour, marker in zip(shown, colours, "osD^v", strict=True):
+        ratios = {}
+        for name in [data.name for data in DATASETS if data.name in table.get(row, {})]:
+            rates, base = best(table[row][name]), best(table["metron"][name])
+            both = rates.keys() & base.keys()
+            ratios[name] = sum(rates[n] for n in both) / sum(base[n] for n in both)
+        left.plot(list(ratios.values()), list(ratios), marker, color=colour, label=row, alpha=0.9)
     left.axvline(1, color="black", linewidth=1)
     left.set_xscale("log")
     left.set_xticks([0.9, 1, 1.5, 2, 3, 4], ["0.9", "1", "1.5", "2", "3", "4"])
-    left.minorticks_off()
     left.invert_yaxis()
     left.set_xlabel("mistakes, as a multiple of metron's")
-    left.legend(fontsize=8)
-    budgets = found.get("budget", {})
-    for name, colour in zip(("phishing", "susy", "ijcnn1"), colours, strict=False):
+    for name, colour in zip(CURVES, colours, strict=False):
         for learner, style in (("metron", "-"), ("arow", "--")):
             points = sorted(
                 (int(row.rpartition(" ")[2]), fmean(best(cells[name]).values()))
-                for row, cells in budgets.items()
+                for row, cells in found.get("budget", {}).items()
                 if row.startswith(f"{learner},") and name in cells
             )
-            if points:
-                label = f"{name}, {learner}"
-                right.plot(*zip(*points, strict=True), style, color=colour, label=label)
-    if budgets:
-        right.set_xscale("log")
-        right.set_yscale("log")
-        right.set_xticks([50, 100, 200, 400, 800, 1500], ["50", "100", "200", "400", "800", "1500"])
-        right.set_yticks([2, 3, 5, 10, 20, 30], ["2", "3", "5", "10", "20", "30"])
-        right.minorticks_off()
-        right.legend(fontsize=8)
+            label = f"{name}, {learner}"
+            right.plot(*zip(*points, strict=True), style, color=colour, label=label)
+    right.set_xscale("log")
+    right.set_yscale("log")
+    right.set_xticks([50, 100, 200, 400, 800, 1500], ["50", "100", "200", "400", "800", "1500"])
+    right.set_yticks([2, 3, 5, 10, 20, 30], ["2", "3", "5", "10", "20", "30"])
     right.set_xlabel("budget B (20,000 rounds)")
     right.set_ylabel("AMR %")
+    for axes in (left, right):
+        axes.minorticks_off()
+        axes.legend(fontsize=8)
     figure.savefig(picture, metadata={"Date": None})
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser()
     commands = parser.add_subparsers(dest="command", required=True)
     runs = commands.add_parser("run")
     runs.add_argument("folder", type=Path)
     runs.add_argument("results", type=Path)
     runs.add_argument("--only", default=",".join(EXPERIMENTS))
-    runs.add_argument("--data", default=",".join(data.name for data in DATASETS))
+    runs.add_argument("--data", default=NAMES)
     runs.add_argument("--learners", default="", help="all unless given")
     runs.add_argument("--permutations", type=int, default=10)
     reports = commands.add_parser("report")
     reports.add_argument("results", type=Path)
     reports.add_argument("picture", type=Path, nargs="?")
+    reports.add_argument("--base", default="metron")
     given = parser.parse_args()
     if given.command == "run":
         run(given)
     else:
-        report(given.results, given.picture)
+        report(given.results, given.picture, given.base)
 
 
 if __name__ == "__main__":

@@ -1,38 +1,33 @@
-"""Several classes: one learner per class or one for all, beside scikit-learn's linear learners.
+"""Several classes: one learner per class or one for all, next to scikit-learn's linear learners.
 
     python tests/benchmarks/multiclass.py [digits] [spirals] [mixtures]
 
-Prints Markdown: progressive mistakes in per cent, mean over three orders; each row is predicted
-before its label is seen. `rest` is one learner per class, with B examples each or with B/k each
-(the memory of `shared`), `shared` one learner with B. The same σ for all: of the median distance
-times 1, 1/2, 1/4 and 1/8 the one that is best for `ahpatron+`, one learner per class, on a fourth
-order.
+Prints Markdown: progressive mistakes in percent, mean over three permutations; each row is
+predicted before its label is seen. `rest` is one learner per class, with B examples each or with
+B/k each (the memory of `shared`), `shared` one learner with B. The same σ for all: of the median
+distance times 1, 1/2, 1/4 and 1/8 the one that is best for `ahpatron+`, one learner per class, on a
+fourth permutation.
 """
 
 from __future__ import annotations
 
-import os
-
-os.environ["OPENBLAS_NUM_THREADS"] = "1"
-
 import sys
-import time
 import warnings
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
+from common import permutation, seconds
+from scipy.spatial.distance import pdist
 from sklearn.datasets import load_digits, make_blobs
 from sklearn.linear_model import PassiveAggressiveClassifier, SGDClassifier
 
 from ahpatron_cli.core import REGISTRY, Gaussian, Player
-from ahpatron_cli.core.rows import Floats, Integers
-from ahpatron_cli.data.geometry import median_sigma
 
-ORDERS, CHOICE_ORDER = 3, 3
-LEARNERS = ("ahpatron", "ahpatron+", "arow")
+ORDERS = 3
 
 
-def datasets() -> Iterator[tuple[str, Floats, Integers, int]]:
+def datasets() -> Iterator[tuple[str, Any, Any, int]]:
     """Name, rows, classes and budget."""
     X, y = load_digits(return_X_y=True)
     yield "digits", X / 16, y, 400
@@ -47,38 +42,34 @@ def datasets() -> Iterator[tuple[str, Floats, Integers, int]]:
     yield "mixtures", X, cluster % 12, 480
 
 
-def order(number: int, rows: int) -> Integers:
-    return np.random.default_rng([0, number]).permutation(rows)
-
-
-def mistakes(
-    name: str, multiclass: str, budget: int, sigma: float, X: Floats, y: Integers, orders: range
+def ours(
+    name: str, way: str, budget: int, sigma: float, X: Any, y: Any, orders: range
 ) -> tuple[float, float]:
-    """In per cent, and µs of processor time per round."""
-    rates, started = [], time.process_time()
+    """Mistakes in percent, and µs of processor time per round."""
+    wrong = spent = 0.0
     for number in orders:
-        chosen = order(number, len(y))
-        learner = REGISTRY[name](budget=budget, multiclass=multiclass)
-        k = int(y.max()) + 1
-        player = Player(learner, Gaussian(sigma=sigma), classes=k, horizon=len(y))
-        player.feed(X[chosen], y[chosen].astype(float))
-        rates.append(100 * player.tally.mistakes / len(y))
-    spent = (time.process_time() - started) / len(orders) / len(y)
-    return float(np.mean(rates)), 1e6 * spent
+        order, learner = permutation(len(y), number), REGISTRY[name](budget=budget, multiclass=way)
+        classes = int(y.max()) + 1
+        player = Player(learner, Gaussian(sigma=sigma), classes=classes, horizon=len(y))
+        rows, labels = X[order], y[order].astype(float)
+        spent += seconds(lambda: player.feed(rows, labels))  # noqa: B023 - called at once
+        wrong += player.tally.mistakes
+    return 100 * wrong / len(orders) / len(y), 1e6 * spent / len(orders) / len(y)
 
 
-def linear(kind: type, X: Floats, y: Integers) -> float:
-    """Progressive mistakes of a learner of scikit-learn, row by row, on standardised features."""
+def linear(kind: type, X: Any, y: Any) -> float:
+    """Mistakes of a learner of scikit-learn, row by row, on standardised features."""
     X = (X - X.mean(axis=0)) / np.where(X.std(axis=0) > 0, X.std(axis=0), 1)
-    rates = []
+    wrong = 0
     for number in range(ORDERS):
-        chosen, model, wrong = order(number, len(y)), kind(random_state=0), 0
-        model.partial_fit(X[chosen[:1]], y[chosen[:1]], classes=np.unique(y))
-        for row in chosen[1:]:
-            wrong += model.predict(X[row : row + 1])[0] != y[row]
-            model.partial_fit(X[row : row + 1], y[row : row + 1])
-        rates.append(100 * (wrong + 1) / len(y))
-    return float(np.mean(rates))
+        first, *others = permutation(len(y), number)
+        model = kind(random_state=0)
+        model.partial_fit(X[[first]], y[[first]], classes=np.unique(y))
+        wrong += 1
+        for row in others:
+            wrong += model.predict(X[[row]])[0] != y[row]
+            model.partial_fit(X[[row]], y[[row]])
+    return 100 * wrong / ORDERS / len(y)
 
 
 def main() -> None:
@@ -86,18 +77,16 @@ def main() -> None:
     for title, X, y, budget in datasets():
         if sys.argv[1:] and title not in sys.argv[1:]:
             continue
-        k, median = int(y.max()) + 1, median_sigma(X[:1000], "gaussian")
-        assert isinstance(median, float)
-        tried = range(CHOICE_ORDER, CHOICE_ORDER + 1)
-        widths = [median / 2**power for power in range(4)]
-        sigma = min(widths, key=lambda s: mistakes("ahpatron+", "rest", budget, s, X, y, tried)[0])
+        k, tried = int(y.max()) + 1, range(ORDERS, ORDERS + 1)
+        widths = [float(np.median(pdist(X[:1000]))) / 2**power for power in range(4)]
+        sigma = min(widths, key=lambda s: ours("ahpatron+", "rest", budget, s, X, y, tried)[0])
         fewer = 2 * max(budget // k // 2, 1)
-        print(f"**{title}**: {len(y):,} rows, {k} classes, σ = {sigma:.3g}; AMR % (µs a round)\n")
+        print(f"**{title}**: {len(y):,} rows, {k} classes, σ = {sigma:.3g}; AMR % (µs per round)\n")
         print(f"| | rest, B = {budget} each | rest, B = {fewer} each | shared, B = {budget} |")
         print("|---|---|---|---|")
-        for name in LEARNERS:
+        for name in ("ahpatron", "ahpatron+", "arow", "metron"):
             ways = (("rest", budget), ("rest", fewer), ("shared", budget))
-            found = [mistakes(name, way, b, sigma, X, y, range(ORDERS)) for way, b in ways]
+            found = [ours(name, way, B, sigma, X, y, range(ORDERS)) for way, B in ways]
             cells = " | ".join(f"{rate:.2f} ({time:.0f})" for rate, time in found)
             print(f"| {name} | {cells} |", flush=True)
         kinds = (SGDClassifier, PassiveAggressiveClassifier)

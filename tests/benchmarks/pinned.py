@@ -12,7 +12,6 @@ sensitive case is krls on duplicates.
 from __future__ import annotations
 
 import argparse
-import inspect
 import json
 import os
 import sys
@@ -27,14 +26,9 @@ os.environ["OPENBLAS_NUM_THREADS"] = os.environ["OMP_NUM_THREADS"] = "1"
 import numpy as np  # after the threads are pinned
 from numpy.typing import NDArray
 
-from ahpatron_cli.core import KERNELS, REGISTRY
+from ahpatron_cli.core import KERNELS, REGISTRY, Player
 from ahpatron_cli.core.errors import CoreError, ParameterError
 from ahpatron_cli.core.rows import CsrRows
-
-try:
-    from ahpatron_cli.core.multiclass import make_player  # of versions before 1.0
-except ImportError:
-    from ahpatron_cli.core import Player as make_player  # noqa: N813 - the name of both
 
 RECORDED = Path(__file__).with_suffix(".json")
 ROUNDS = 1500
@@ -56,12 +50,12 @@ VARIANTS: tuple[tuple[str, dict[str, Any]], ...] = (
     ("arow", {"alarm": 3.0}),
 )
 CLASS_COSTS = ("ahpatron", "arow", "norma")
-"""Learners whose plain settings are also played with costs of three classes."""
+"""Learners whose plain settings are also run with costs of three classes."""
 
 
 @dataclass(frozen=True)
 class Stream:
-    """Rows and labels to play, and how: the kernel, the number of classes and their costs."""
+    """Rows and labels, and how they are run: the kernel, the number of classes and their costs."""
 
     name: str
     rows: NDArray[np.float64] | CsrRows
@@ -86,41 +80,29 @@ class Case:
 
 
 def run_case(case: Case) -> dict[str, Any] | None:
-    """The counts of a case; None if the learner refuses the kernel, or a shared active set.
-
-    All that depends on the interface of the core is here. Costs are given to `Player` or, by
-    later versions, as a weight of each example to `feed`.
-    """
-    stream = case.stream
+    """The counts of a case; None if the learner refuses the kernel, or a shared active set."""
+    stream, costs = case.stream, case.stream.costs
     width = {"sigma": stream.sigma} if stream.kernel in ("gaussian", "laplacian") else {}
-    kernel, costs = KERNELS[stream.kernel](**width), stream.costs
-    rounds = len(stream.labels)
-    others: dict[str, Any] = {"classes": stream.classes, "seed": (0,), "horizon": rounds}
     try:
-        learner = REGISTRY[case.learner](**case.params)
-        player = make_player(learner, kernel, **others)
-        weighed = "weights" in inspect.signature(player.feed).parameters
-        if costs is not None and not weighed:
-            player = make_player(learner, kernel, costs=costs, **others)
+        learner, kernel = REGISTRY[case.learner](**case.params), KERNELS[stream.kernel](**width)
+        rounds = len(stream.labels)
+        player = Player(learner, kernel, classes=stream.classes, seed=(0,), horizon=rounds)
     except ParameterError:
-        if stream.kernel == "gaussian" and stream.classes == 2:  # every learner plays that
+        if stream.kernel == "gaussian" and stream.classes == 2:  # every learner accepts that
             raise
         return None
-    given: list[Any] = [stream.rows, stream.labels]
-    if costs is not None and weighed:
-        number = np.unique(stream.labels, return_inverse=True)[1]
-        given.append(np.array(costs)[number])
+    weights = None
+    if costs is not None:
+        weights = np.array(costs)[np.unique(stream.labels, return_inverse=True)[1]]
     try:
-        player.feed(*given)
+        player.feed(stream.rows, stream.labels, weights)
     except CoreError as error:
         return {"error": str(error)}
-    tally: Any = player.tally
-    renamed = "failures" if hasattr(tally, "failures") else "nonpositive_margins"
-    found = player.statistics()
+    tally, found = player.tally, player.statistics()
     return {
         **{name: getattr(tally, name) for name in ("mistakes", "margin_updates", "updates")},
-        "support": player.size if hasattr(player, "size") else player.f.size,
-        "failures": getattr(tally, renamed),
+        "support": player.size,
+        "failures": tally.nonpositive_margins,
         "near_ties": tally.near_ties,
         **{name: found[name] for name in ("halvings", "restarts") if name in found},
     }
@@ -176,7 +158,7 @@ def settings() -> Iterator[tuple[str, dict[str, Any]]]:
 
 
 def cases() -> Iterator[Case]:
-    """Every setting on every stream that it can play."""
+    """Every setting on every stream that it accepts."""
     for stream in streams():
         for name, params in settings():
             kind, plain = REGISTRY[name], not params.keys() - {"budget"}

@@ -1,211 +1,179 @@
 """Kill a sweep again and again, and see that nothing is lost and nothing counted twice.
 
     python tests/benchmarks/sweep_faults.py [KILLS]
+    python tests/benchmarks/sweep_faults.py --soak [TRIALS]
 
 200 trials on the sample data, two processes. First uninterrupted; then the parent is killed with
 SIGKILL at KILLS (default 20) random moments and the same command restarted each time; then its
 workers are. Last, a Dask cluster of two workers, one of which is killed and replaced. All that is
 not a time must be byte for byte that of the uninterrupted sweep, every trial there once.
+
+--soak runs 10,000 small trials in one sweep and prints means over the first and the last tenth:
+memory, open files and milliseconds per trial must not grow.
 """
 
 from __future__ import annotations
 
-import json
-import os
 import random
-import signal
 import subprocess
 import sys
 import tempfile
 import time
-from collections import Counter
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
+from statistics import fmean
 
-SAMPLE = Path(__file__).resolve().parents[2] / "sample_data"
-SWEEP = [sys.executable, "-m", "ahpatron_cli", "sweep", str(SAMPLE / "rings.svm")]
-SWEEP += [str(SAMPLE / "breast_cancer.svm"), "-l", "ahpatron", "-l", "rbp", "-g", "sigma=0.1,0.5"]
-SWEEP += ["-g", "budget=20:100:20", "--repeats", "5", "--shuffle", "--format", "json", "-q"]
+import psutil
+from common import AHPATRON, SAMPLES
+
+from support.cluster import Cluster
+from support.sweep_command import essence
+
+RINGS = str(SAMPLES / "rings.svm")
+SWEEP = [*AHPATRON, "sweep", RINGS, str(SAMPLES / "breast_cancer.svm"), "-l", "ahpatron"]
+SWEEP += ["-l", "rbp", "-g", "sigma=0.1,0.5", "-g", "budget=20:100:20", "--repeats", "5"]
+SWEEP += ["--shuffle", "--format", "json", "-q"]
 TRIALS = 2 * 2 * 2 * 5 * 5
 
 
-def lines(results: Path) -> Counter[str]:
-    """Every trial's line without its time, as often as it is there."""
-    found: Counter[str] = Counter()
-    for line in results.read_text().splitlines():
-        content = json.loads(line)
-        if "id" in content:
-            del content["timing"], content["check"]
-            found[json.dumps(content)] += 1
-    return found
+def start(results: Path, *more: str) -> psutil.Popen:
+    quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.PIPE}
+    return psutil.Popen([*SWEEP, "--out", str(results), *more], **quiet)
 
 
-def children(process: int) -> list[int]:
-    """The processes that `process` has started."""
-    listing = Path(f"/proc/{process}/task/{process}/children")
-    return [int(word) for word in listing.read_text().split()] if listing.exists() else []
-
-
-def workers(process: int) -> list[int]:
-    """Those of them that play trials (one is multiprocessing's resource tracker)."""
-    found = []
-    for child in children(process):
-        command = Path(f"/proc/{child}/cmdline")
-        if command.exists() and b"spawn_main" in command.read_bytes():
-            found.append(child)
-    return found
-
-
-def alive(process: int) -> bool:
-    """Whether it runs; what nobody has reaped yet (Z) does not."""
-    try:
-        state = Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0]
-    except OSError:
-        return False
-    return state != "Z"
-
-
-def start(results: Path, *more: str) -> subprocess.Popen[bytes]:
-    return subprocess.Popen(
-        [*SWEEP, "--out", str(results), *more], stdout=subprocess.DEVNULL, stderr=subprocess.PIPE
-    )
-
-
-def finish(results: Path, *more: str) -> float:
-    began = time.perf_counter()
-    process = start(results, *more)
+def finish(process: psutil.Popen) -> None:
     _, said = process.communicate()
     assert process.returncode == 0, said.decode()
-    return time.perf_counter() - began
 
 
-def kill(process: int) -> None:
-    with suppress(ProcessLookupError):
-        os.kill(process, signal.SIGKILL)
+def workers(process: psutil.Process) -> list[psutil.Process]:
+    """The processes that run trials; another one is multiprocessing's resource tracker."""
+    with suppress(psutil.Error):
+        return [one for one in process.children() if "spawn_main" in " ".join(one.cmdline())]
+    return []
 
 
-def kill_parent(results: Path, kills: int, rng: random.Random, whole: float) -> int:
-    """Kill the sweep at random moments and start it again; how often it was alive to be killed.
-
-    Every third time while it starts; else some time after it has stored its first new trial.
-    """
+def kill_parent(results: Path, kills: int, rng: random.Random) -> None:
+    """Every third time while it starts, else after it has stored a new trial."""
     struck = 0
     while struck < kills:
         before = results.stat().st_size if results.exists() else 0
         process = start(results, "-j", "2")
-        if struck % 3 == 0:
-            time.sleep(rng.uniform(0, 1))
-        else:
-            while process.poll() is None and not (
-                results.exists() and results.stat().st_size > max(before, 2000)
-            ):
-                time.sleep(0.001)
-            time.sleep(rng.uniform(0, whole / kills))
-        if process.poll() is not None:  # it came to its end before its time: begin anew
+        while struck % 3 and process.poll() is None:
+            if results.exists() and results.stat().st_size > max(before, 2000):
+                break
+            time.sleep(0.001)
+        time.sleep(rng.uniform(0, 0.2 if struck % 3 else 1))
+        if process.poll() is not None:  # it ended before it was killed: start from scratch
             process.communicate()
             results.unlink()
             continue
-        offspring = workers(process.pid)
-        kill(process.pid)
+        children = workers(process)
+        process.kill()
         process.communicate()
         struck += 1
-        time.sleep(2)
-        left = [one for one in offspring if alive(one)]
+        _, left = psutil.wait_procs(children, timeout=2)
         assert not left, f"{left} are still alive 2 s after their parent"
-    return struck
+    finish(start(results, "-j", "2"))
 
 
-def kill_workers(results: Path, kills: int, rng: random.Random) -> int:
+def kill_workers(results: Path, kills: int, rng: random.Random) -> None:
     struck = 0
     while struck < kills:
+        results.unlink(missing_ok=True)
         process = start(results, "-j", "2", "--retries", "50")
         while process.poll() is None and struck < kills:
             time.sleep(rng.uniform(0.05, 0.6))
-            offspring = workers(process.pid)
-            if offspring:
-                kill(rng.choice(offspring))
-                struck += 1
-        _, said = process.communicate()
-        assert process.returncode == 0, said.decode()
-        if struck < kills:
-            results.unlink()
-    return struck
+            for victim in rng.sample(found := workers(process), min(1, len(found))):
+                with suppress(psutil.Error):
+                    victim.kill()
+                    struck += 1
+        finish(process)
+
+
+@contextmanager
+def dask_cluster() -> Iterator[Cluster]:
+    with tempfile.TemporaryDirectory() as folder:
+        cluster = Cluster(Path(folder))
+        try:
+            yield cluster
+        finally:
+            for process in cluster.processes:
+                process.kill()
+                process.wait()
 
 
 def on_cluster(results: Path) -> None:
-    """The same sweep on a scheduler and two workers started as a user would."""
-    with tempfile.TemporaryDirectory() as folder:
-        dask = str(Path(sys.executable).with_name("dask"))
-        address = Path(folder) / "scheduler.json"
-        quiet = {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "cwd": folder}
-        local = ("--host", "127.0.0.1", "--port", "0", "--no-dashboard")
-        running = [
-            subprocess.Popen([dask, "scheduler", *local, "--scheduler-file", address], **quiet)
-        ]
-        while not address.exists():
-            time.sleep(0.1)
-
-        def worker() -> subprocess.Popen[bytes]:
-            command = [dask, "worker", "--no-nanny", "--nthreads", "1", "--no-dashboard"]
-            command += ["--scheduler-file", str(address)]
-            return subprocess.Popen(command, **quiet)
-
-        running += [worker(), worker()]
-        scheduler = json.loads(address.read_text())["address"]
-        try:
-            process = start(results, "--scheduler", scheduler)
-            while process.poll() is None and (not results.exists() or len(lines(results)) < 20):
-                time.sleep(0.02)
-            kill(running[1].pid)
-            running.append(worker())
-            _, said = process.communicate()
-            assert process.returncode == 0, said.decode()
-        finally:
-            for one in running:
-                one.kill()
-                one.wait()
+    with dask_cluster() as cluster:
+        process = start(results, "--scheduler", cluster.address)
+        while process.poll() is None and (
+            not results.exists() or results.read_bytes().count(b"\n") < 20
+        ):
+            time.sleep(0.02)
+        cluster.workers[0].kill()
+        cluster.add_worker()
+        finish(process)
 
 
-def main() -> None:
-    kills = int(sys.argv[1]) if len(sys.argv) > 1 else 20
+def faults(kills: int) -> None:
     rng = random.Random(0)
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        whole = finish(folder / "whole.jsonl", "-j", "1")
-        wanted = lines(folder / "whole.jsonl")
-        assert len(wanted) == TRIALS
-        assert set(wanted.values()) == {1}
-
-        def compare(what: str, results: Path) -> None:
-            found = lines(results)
-            print(
-                f"{what}: {len(found)} trials, each once: {set(found.values()) == {1}}, "
-                f"bytes equal: {found == wanted}",
-                flush=True,
-            )
+    cases: dict[str, Callable[[Path], None]] = {
+        "jobs 1": lambda results: finish(start(results, "-j", "1")),
+        "jobs 2": lambda results: finish(start(results, "-j", "2")),
+        f"SIGKILL of the parent, {kills} times": lambda path: kill_parent(path, kills, rng),
+        f"SIGKILL of workers, {kills} times": lambda path: kill_workers(path, kills, rng),
+        "Dask, two workers, one killed": on_cluster,
+    }
+    wanted = None
+    with tempfile.TemporaryDirectory() as folder:
+        for number, (what, run) in enumerate(cases.items()):
+            results = Path(folder) / f"{number}.jsonl"
+            run(results)
+            found = essence(results)
+            wanted = wanted or found
+            print(f"{what}: {len(found)} trials, bytes equal: {found == wanted}", flush=True)
             assert found == wanted
+            assert len(found) == TRIALS
+            assert set(found.values()) == {1}
 
-        cases: list[tuple[str, Callable[[Path], str]]] = [
-            (
-                "jobs 2",
-                lambda results: f"{finish(results, '-j', '2') / whole:.2f} of jobs 1's time",
-            ),
-            (
-                "SIGKILL of the parent",
-                lambda results: (
-                    f"{kill_parent(results, kills, rng, whole)} times, last part "
-                    f"{finish(results, '-j', '2') / whole:.2f}"
-                ),
-            ),
-            ("SIGKILL of workers", lambda results: f"{kill_workers(results, kills, rng)} times"),
-            ("Dask, two workers, one killed", lambda results: str(on_cluster(results) or "")),
-        ]
-        for number, (what, play) in enumerate(cases):
-            results = folder / f"{number}.jsonl"
-            said = play(results)
-            compare(f"{what} {said}", results)
+
+def soak(trials: int) -> None:
+    looks = []
+    with tempfile.TemporaryDirectory() as folder:
+        results = Path(folder) / "r.jsonl"
+        command = [*AHPATRON, "sweep", RINGS, "--limit", "100", "-B", "10", "-l", "ahpatron"]
+        command += ["-l", "rbp", "--repeats", str(trials // 2), "-j", "2", "--out", str(results)]
+        began = time.monotonic()
+        parent = psutil.Popen([*command, "-q"], stdout=subprocess.DEVNULL)
+        while parent.poll() is None:
+            time.sleep(0.2)
+            with suppress(psutil.Error, OSError):
+                done = results.read_bytes().count(b"\n") - 1  # the first line is the header
+                sizes = [
+                    (one.memory_info().rss / 2**20, one.num_fds())
+                    for one in (parent, *workers(parent))
+                ]
+                if sizes[1:] and done < trials:
+                    largest = map(max, zip(*sizes[1:], strict=True))
+                    looks.append((done, time.monotonic() - began, *sizes[0], *largest))
+        assert parent.returncode == 0
+        assert results.read_bytes().count(b"\n") - 1 == trials // 2 * 2
+    parts = [
+        [look for look in looks if low * trials < look[0] <= high * trials]
+        for low, high in ((0.01, 0.1), (0.9, 1))
+    ]
+    print(f"{'':20}{'first tenth':>14}{'last tenth':>14}")
+    for column, name in enumerate(("parent MiB", "parent files", "worker MiB", "worker files"), 2):
+        first, last = (fmean(look[column] for look in part) for part in parts)
+        print(f"{name:20}{first:14.1f}{last:14.1f}")
+    paces = (1e3 * (p[-1][1] - p[0][1]) / (p[-1][0] - p[0][0]) for p in parts)
+    print(f"{'ms per trial':20}" + "".join(f"{pace:14.2f}" for pace in paces))
 
 
 if __name__ == "__main__":
-    main()
+    asked = sys.argv[1:]
+    if asked[:1] == ["--soak"]:
+        soak(int(asked[1]) if len(asked) > 1 else 10_000)
+    else:
+        faults(int(asked[0]) if asked else 20)

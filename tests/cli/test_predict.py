@@ -163,3 +163,40 @@ def test_run_writes_predictions_to_stdout_and_the_table_to_stderr(ahpatron: Ahpa
     assert "AMR %" not in ahpatron("run", "d.svm", "--predictions", "-", "-q").err
     err = ahpatron.refusal(2, "run", "d.svm", "--predictions", "-", "--format", "json")
     assert "--out FILE" in err
+
+
+@pytest.mark.parametrize("format", ["csv", "jsonl"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_probabilities(ahpatron: Ahpatron, classes: int, format: str) -> None:
+    """They add up to 1, and nearly always the predicted label is the most probable one."""
+    names = ["n o", "yes", "zero"][:classes]
+    rows = [(names[i % classes], i % classes + i * i % 7 / 9) for i in range(300)]
+    ahpatron.write("t.csv", "y,x\n" + "".join(f"{y},{x}\n" for y, x in rows))
+    options = ("--label", "y", "--sigma", 0.3, "--save", "m.npz")
+    ahpatron.succeed("run", "t.csv", *options, *(["--positive", "yes"] if classes == 2 else []))
+    out = ahpatron.succeed("predict", "m.npz", "t.csv", "--probability", "--format", format).out
+    if format == "csv":
+        found = list(csv.DictReader(io.StringIO(out)))
+    else:
+        found = [json.loads(line) for line in out.splitlines()]
+    shares = np.array([[float(row[f"probability_{name}"]) for name in names] for row in found])
+    np.testing.assert_allclose(shares.sum(axis=1), 1.0)
+    chosen = np.array([names.index(row["prediction"]) for row in found])
+    assert np.mean(shares.argmax(axis=1) == chosen) > 0.95
+
+
+def test_rounds_have_the_labels_and_ids_of_the_data(ahpatron: Ahpatron) -> None:
+    rows = [(f'a,"\n{i}', "no" if i % 3 else "yes", i % 3) for i in range(90)]
+    with (ahpatron.folder / "t.csv").open("w", newline="") as stream:
+        csv.writer(stream).writerows([("who", "y", "x"), *rows])
+    command = ("run", "t.csv", "--label", "y", "--id", "who", "--checkpoint", "c.npz")
+    ahpatron.succeed(*command, "--predictions", "p.csv")
+    with (ahpatron.folder / "p.csv").open(newline="") as stream:
+        found = list(csv.DictReader(stream))
+    assert [(row["who"], row["label"]) for row in found] == [row[:2] for row in rows]
+    assert {row["prediction"] for row in found} == {"yes", "no"}
+    for row in found:
+        assert row["mistake"] == str(int(row["label"] != row["prediction"]))
+    before = (ahpatron.folder / "p.csv").read_bytes()
+    ahpatron.succeed(*command, "--predictions", "p.csv")  # nothing is left to do
+    assert (ahpatron.folder / "p.csv").read_bytes() == before

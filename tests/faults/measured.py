@@ -32,17 +32,19 @@ class Measured:
     megabytes: float
 
 
-def measured(command: list[str], folder: Path, **options: Any) -> Measured:
-    """Run it in this folder, with at most `LIMIT` MiB of address space."""
+def measured(
+    command: list[str], folder: Path, *, limit: int | None = LIMIT, **options: Any
+) -> Measured:
+    """Run it in this folder, with at most `limit` MiB of address space."""
     report_end, written_end = os.pipe()
-    small = [sys.executable, "-I", "-S", __file__, str(LIMIT), str(written_end)]
+    small = [sys.executable, "-I", "-S", __file__, str(limit or 0), str(written_end)]
     try:
         done = subprocess.run(
             [*small, *command],
             cwd=folder,
             capture_output=True,
             pass_fds=(written_end,),
-            timeout=300,
+            timeout=3600 if limit is None else 300,
             check=False,
             **options,
         )
@@ -57,7 +59,8 @@ def measured(command: list[str], folder: Path, **options: Any) -> Measured:
 
 def _main() -> None:
     limit, report = int(sys.argv[1]) << 20, int(sys.argv[2])
-    resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+    if limit:
+        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
     os.set_inheritable(report, False)
     child = os.fork()
     if not child:

@@ -8,8 +8,6 @@ import sys
 import time
 from pathlib import Path
 
-DASK = str(Path(sys.executable).with_name("dask"))
-
 
 class Cluster:
     """A scheduler and its workers."""
@@ -31,7 +29,15 @@ class Cluster:
         return self._start("worker", "--nthreads", "1", "--no-nanny")
 
     def _start(self, *words: str) -> subprocess.Popen[bytes]:
-        command = [DASK, *words, "--no-dashboard", "--scheduler-file", str(self._file)]
+        command = [
+            sys.executable,
+            "-m",
+            "dask",
+            *words,
+            "--no-dashboard",
+            "--scheduler-file",
+            str(self._file),
+        ]
         with (self._folder / "log").open("ab") as log:
             process = subprocess.Popen(command, cwd=self._folder, stdout=log, stderr=log)
         self.processes.append(process)

@@ -185,7 +185,7 @@ class AhpatronPlus(Ahpatron):
     Steps that shrink with the rounds so far with `y·f(x) <= 0` do what choosing ε for each data set
     does with a constant step. When a quarter leaves, f loses less than by halving. Theorem 5
     requires halves and a constant `λ = U/(2√B)`: these defaults have no mistake bound. That they
-    make fewer mistakes is measured (tests/benchmarks/ours.py), not proved.
+    make fewer mistakes is measured (tests/benchmarks), not proved.
     """
 
     name = "ahpatron+"

@@ -3,11 +3,43 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
 
 from ahpatron_cli.core.expansion import Expansion
+from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.learners.base import Learner, budget_parameter
-from ahpatron_cli.core.numerics import HINGE, cancelled, first_smallest
+from ahpatron_cli.core.numerics import HINGE, TINY, cancelled, first_smallest
 from ahpatron_cli.core.parameters import real
+from ahpatron_cli.core.points import Points
+
+
+class ReplaceableExpansion(Expansion):
+    """An expansion that finds the example whose replacement by the current one costs least."""
+
+    largest = 0.0  # the largest a² so far
+    kept: ClassVar[Any] = {**Expansion.kept, "largest": float}
+
+    def open(self, block: Points) -> None:
+        super().open(block)
+        # 1 - κ(s,x)²: the part of κ(s,·) that x cannot replace; never 0, which times inf is NaN
+        self._parts = np.maximum(1.0 - np.square(self.K), TINY)
+        self._squares = np.where(self.alive, self.a * self.a, np.inf)
+
+    def add(self, c: float, radius: float | None = None) -> None:
+        super().add(c, radius)
+        self._squares[self.n + self.t] = square = c * c
+        if square > self.largest:
+            self.largest = square
+
+    def drop(self, column: int) -> None:
+        super().drop(column)
+        self._squares[column] = np.inf
+
+    def cheapest(self) -> int:
+        """Column with the smallest `a²·(1 - κ(s,x)²)`; of equal ones the oldest."""
+        return first_smallest(self._parts[self.t] * self._squares, self.largest)
 
 
 @dataclass
@@ -30,18 +62,14 @@ class BpaS(Learner):
     aggressiveness: float = real("C", "largest step", default=1.0, over=0)
     update_below = HINGE
 
-    def update(self, f: Expansion, y: float, margin: float) -> None:
+    def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> ReplaceableExpansion:
+        return ReplaceableExpansion(kernel)
+
+    def update(self, f: ReplaceableExpansion, y: float, margin: float) -> None:
         step = y * min(self.aggressiveness, 1.0 - margin)  # τ·y
         if f.size == self.budget:
-            # 2·Q_r = τ² + a_r²·(1 - κ(s_r,x)²), without what is the same for all r
-            support, k = f.support, f.k
-            cost = 1.0 - k * k
-            cost *= f.a
-            cost *= f.a
-            cost += step * step
-            costs = cost.take(support)
-            column = support.item(first_smallest(costs, costs.item(costs.argmax())))
-            taken_over = f.a.item(column) * k.item(column)
+            column = f.cheapest()  # 2·Q_r is its cost, up to what is the same for all r
+            taken_over = f.a.item(column) * f.K.item(f.t, column)
             f.drop(column)
             beta = step + taken_over
             step = 0.0 if cancelled(beta, abs(step) + abs(taken_over)) else beta

@@ -96,7 +96,7 @@ def print_profile(profile: Profile, terminal: Terminal) -> str:
         tried["majority class"] = f"{share(profile.tried[0].majority_error)} mistakes"
         tried["rounds"] = f"{profile.tried[0].rounds:,}"
     parts.append(_section(terminal, f"Tried on these data: {SUGGESTED_LEARNER} and metron", tried))
-    aligned = {f"sigma {short(one.sigma)}": to_builtins(one) for one in profile.alignments}
+    aligned = {f"sigma {short(one['sigma'])}": one for one in document["alignments"]}
     parts.append(_section(terminal, "Kernel alignment A_T", aligned))
     parts.append(_section(terminal, "Not computed", profile.unknown))
     if faults.count:

@@ -272,7 +272,7 @@ Predictions = Annotated[str | None, _output(
     help="Write every round's f(x), prediction and label to a .csv file; - for stdout, and the "
     "table to stderr.")]
 Metrics = Annotated[bool, _output(
-    "--metrics", help="Add precision, recall, F1, balanced error, Cohen's κ and AUC.")]
+    "--metrics", help="Add precision, recall, F1, balanced error, Cohen's κ, AUC and log loss.")]
 Probability = Annotated[bool, _output(
     "--probability", help="Add the probability of each label: columns probability_LABEL.")]
 PredictMetrics = Annotated[bool, _output(

@@ -52,7 +52,9 @@ def _value(value: Any) -> str:
         return ("; " if any(isinstance(one, dict) for one in value) else ", ").join(
             map(_value, value)
         )
-    return f"{value:,}" if isinstance(value, int) and abs(value) < 1e15 else short(value, 5)
+    if isinstance(value, int):
+        return f"{value:,}" if abs(value) < 1e15 else short(float(value))
+    return short(value, 5)
 
 
 # Data ---------------------------------------------------------------------------------------------
@@ -74,6 +76,8 @@ def print_profile(profile: Profile, terminal: Terminal) -> str:
         if labels.counts[_MOST_LABELS:]:
             shown["others"] = f"{len(labels.counts) - _MOST_LABELS:,} or more labels"
         others = {name: one for name, one in document["labels"].items() if name != "counts"}
+        if labels.positive is None and not labels.problem:
+            others["classes"] = len(labels.counts)
         if labels.baseline is not None:
             others["baseline"] = f"{percent(labels.baseline)} % mistakes"
         parts.append(_section(terminal, "Labels", shown | others))
@@ -142,18 +146,18 @@ def print_model(
     """What a model is."""
     document = model_to_json(model, record, relevance, path, written)
     about = f"{model.learner}; written {written} by ahpatron {model.version}"
-    schema = schema_of(model)
+    schema, data = schema_of(model), document["data"] | {"kernel": model.kernel, "schema": None}
     names = dict(enumerate(schema.features, 1)) if schema else {}
-    data = document["data"] | {
-        "kernel": model.kernel,
-        "schema": [f"{one.name} ({one.kind}: {len(one.features)})" for one in schema.columns]
-        if schema
-        else None,
-    }
+    if schema:
+        named = zip(schema.label_names(model.labels), model.labels, strict=True)
+        data["labels"] = [f"{name or 'other'} ({show(label or 0.0)})" for name, label in named]
+        data["columns"] = [
+            f"{one.name} ({one.kind}: {len(one.features)})" for one in schema.columns
+        ]
     counts = {
         name: value
         for name, value in document.items()
-        if name in RunRecord.__struct_fields__ and name not in ("learner", "confusion")
+        if name in RunRecord.__struct_fields__ and name not in ("learner", "params", "confusion")
     }
     return "".join(
         [

@@ -436,7 +436,8 @@ def draw_ranks(ranks: OverDatasets, axes: Axes) -> None:
     axes.grid(axis="x")
     axes.set_xlabel("mean rank; 1 is best")
     test, _, finding = friedman_text(ranks).partition(";")
-    axes.set_title(f"{test}; bars: no significant difference (Nemenyi, 5 %)" if finding else test)
+    bars = "\nbars: no significant difference (Nemenyi, 5 %)"
+    axes.set_title(test + bars * bool(finding))
     for number, group in enumerate(ranks.groups if rejected(ranks) else (), 1):
         ends = [learners.index(name) for name in (group[0], group[-1])]
         axes.plot([count + 0.2 + 0.12 * number] * 2, ends, color=INK, linewidth=2.4)

@@ -29,12 +29,6 @@ if TYPE_CHECKING:
 
 MAX_SHOWN_CLASSES = 20
 """Confusion matrices of more classes are in JSON only."""
-_NOTES = {
-    "baseline": "Worse than the baseline: try `-l metron`, which needs no σ and no scaling.",
-    "per_class": "one learner per class; support and budget are those of one, |N_T| and halvings "
-    "sums over all.",
-    "shared": "support and budget are those of all classes together.",
-}
 
 
 @dataclass(frozen=True)
@@ -178,12 +172,10 @@ def _run_table(report: Report, lines: Sequence[_Line]) -> Table:
     ]
     notes = []
     if any(line.below_baseline for line in lines) and all(one.name != "metron" for one in lines):
-        notes.append(_NOTES["baseline"])
-    if len(report.data.labels) > 2:
-        shared = [one.name for one in lines if one.summary.params.get("multiclass") == "shared"]
-        alone = [one.name for one in lines if one.name not in shared]
-        for names, note in ((alone, "per_class"), (shared, "shared")):
-            notes += [f"{', '.join(names)}: {_NOTES[note]}"] if names else []
+        notes.append("Worse than the baseline: try `-l metron`, which needs no σ and no scaling.")
+    several = len(report.data.labels) > 2
+    if several and any(one.summary.params.get("multiclass") != "shared" for one in lines):
+        notes.append("One learner per class: support is the largest; |N_T| and halvings are sums.")
     return Table("run", report.data.path, title, columns, lines, notes)
 
 

@@ -1,7 +1,7 @@
-"""Output files that are either complete or not there.
+"""Output files that are either complete or absent.
 
-What we write goes to a temporary file in the same folder first; only when every byte is on the
-disk does it take the name that the user asked for. Devices and pipes are written directly.
+Content goes to a temporary file in the same folder, which gets the name that the user asked for
+when every byte is on the disk. Devices and pipes are written in place.
 """
 
 import errno
@@ -14,7 +14,7 @@ from pathlib import Path
 
 from ahpatron_cli.errors import ExitCode, Place, UserError
 
-_FORMAT_OF = {
+FORMATS_BY_SUFFIX = {
     ".json": "json",
     ".jsonl": "jsonl",
     ".csv": "csv",
@@ -22,20 +22,12 @@ _FORMAT_OF = {
     ".tex": "latex",
     ".txt": "table",
 }
-
 _HINTS = {
     errno.ENOENT: "the folder does not exist; create it first",
-    errno.ENOTDIR: "a part of this path is a file, not a folder",
     errno.EISDIR: "this is a folder; name a file in it",
     errno.EACCES: "you may not write here; choose another folder",
-    errno.EPERM: "you may not write here; choose another folder",
-    errno.EROFS: "this disk is read-only; choose another folder",
-    errno.ENAMETOOLONG: "choose a shorter name",
     errno.ENOSPC: "free some space or choose another disk",
-    errno.EDQUOT: "your disk quota is used up; free some space or choose another disk",
-    errno.EFBIG: "the file would grow over the size limit of this system (see `ulimit -f`)",
 }
-
 _OPEN_STREAMS = ("/dev/std", "/dev/fd/", "/proc/self/fd/")
 DISK_FAULTS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 
@@ -43,25 +35,21 @@ DISK_FAULTS = frozenset({errno.ENOSPC, errno.EDQUOT, errno.EFBIG, errno.EIO})
 def format_of_suffix(
     path: str | Path,
     device_format: str | None = None,
-    formats: Mapping[str, str] = _FORMAT_OF,
+    formats: Mapping[str, str] = FORMATS_BY_SUFFIX,
 ) -> str:
-    """The format that a file name asks for, of `formats` by suffix.
-
-    A device such as /dev/stdout has no suffix to go by: it gets `device_format` where one is given.
-    """
-    suffix = Path(path).suffix.lower()
-    if suffix in formats:
-        return formats[suffix]
+    """The format of a file by its suffix; `device_format` for devices, which have no suffix."""
+    suffix = Path(path).suffix
+    if format := formats.get(suffix.lower()):
+        return format
     if device_format is not None and is_device(Path(path)):
         return device_format
-    suffix = Path(path).suffix
     problem = f"files ending in {suffix} cannot be written" if suffix else "the file has no suffix"
     hint = f"the suffix decides the format; use one of {' '.join(formats)}"
     raise UserError(problem, place=Place(str(path)), hint=hint)
 
 
 def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str]) -> None:
-    """Refuse what cannot be written, over what is read, or twice to one file, before a long run.
+    """Refuse, before a long run, files that cannot be written, are read, or are written twice.
 
     `outputs` maps options to paths.
     """
@@ -71,128 +59,118 @@ def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str]) -> N
             continue
         other = taken.setdefault(os.path.realpath(path), option)
         if other != option:
-            problem = f"{option} and {other} name the same file"
-            if other == "the data":
-                problem = f"{option} would overwrite the data"
+            problem = f"{option} would overwrite {other}"
             raise UserError(problem, place=Place(path), hint="choose another file name")
         with open_atomically(path, trial=True):
             pass
 
 
 def write_atomically(path: str | Path, content: str | bytes) -> None:
-    """Write a file in one go: afterwards it holds all of `content`, or is as it was before."""
+    """Write a file in one go: afterwards it holds all of `content`, or what it held before."""
     with open_atomically(path) as output:
         output.write(content)
 
 
 class Output:
-    """Bytes straight to a descriptor, so that a full disk shows at the write that met it."""
+    """An open output file, unbuffered: a full disk shows at the write that met it."""
 
     def __init__(self, descriptor: int, target: Path) -> None:
-        self._descriptor = descriptor
+        self.descriptor = descriptor
         self._target = target
 
     def write(self, content: str | bytes) -> None:
-        """Append a piece, best a large one; text is UTF-8. A failing disk is a `UserError`."""
+        """Append text (as UTF-8) or bytes. A failing disk is a `UserError`."""
         rest = memoryview(content.encode() if isinstance(content, str) else content)
-        with _blaming(self._target, creating=False):
+        with _blaming(self._target):
             while rest:
-                rest = rest[os.write(self._descriptor, rest) :]
+                rest = rest[os.write(self.descriptor, rest) :]
+
+
+@contextmanager
+def _opened(path: Path, flags: int, target: Path) -> Iterator[Output]:
+    with _blaming(target):
+        descriptor = os.open(path, os.O_WRONLY | flags, 0o666)
+    try:
+        yield Output(descriptor, target)
+    finally:
+        with _blaming(target):  # network disks may fail only now
+            os.close(descriptor)
 
 
 @contextmanager
 def open_at(path: str | Path, size: int) -> Iterator[Output]:
     """Continue a file after its first `size` bytes; what is written stays, whatever happens."""
-    target = Path(path)
-    with _blaming(target, creating=True):
-        descriptor = os.open(target, os.O_WRONLY | os.O_CREAT, 0o666)
-        os.ftruncate(descriptor, size)
-        os.lseek(descriptor, size, os.SEEK_SET)
-    try:
-        yield Output(descriptor, target)
-    finally:
-        os.close(descriptor)
+    with _opened(Path(path), os.O_CREAT, Path(path)) as output:
+        with _blaming(Path(path)):
+            os.ftruncate(output.descriptor, size)
+            os.lseek(output.descriptor, size, os.SEEK_SET)
+        yield output
 
 
 @contextmanager
 def open_atomically(path: str | Path, *, trial: bool = False) -> Iterator[Output]:
     """Write a file piece by piece; it gets its name only if the block ends without an exception.
 
-    With `trial` it never does: that only finds out whether it could.
+    A `trial` only finds out whether the file could be created.
     """
     target = Path(path)
     if is_device(target):
-        with _blaming(target, creating=True):
-            descriptor = os.open(target, os.O_WRONLY | os.O_APPEND | os.O_NOCTTY)
-        try:
-            yield Output(descriptor, target)
-        finally:
-            os.close(descriptor)
+        with _opened(target, os.O_APPEND | os.O_NOCTTY, target) as output:
+            yield output
         return
-    with _blaming(target, creating=True):
-        real = target.resolve()  # a symbolic link stays, the file behind it is replaced
-        if real.is_dir():
-            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR))
-        temporary = real.with_name(f".ahpatron-{secrets.token_hex(8)}.tmp")
-        replaced = real.stat() if real.exists() else None
-        if replaced and not os.access(real, os.W_OK):
-            raise PermissionError(errno.EACCES, os.strerror(errno.EACCES))
-    try:  # from here on a signal may come at any moment, and must leave nothing behind
-        with _blaming(target, creating=True):
-            descriptor = os.open(temporary, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o666)
-        try:
-            yield Output(descriptor, target)
-            with _blaming(target, creating=False):
-                if replaced:
-                    os.fchmod(descriptor, stat.S_IMODE(replaced.st_mode))
-                os.fsync(descriptor)
-        finally:
-            with _blaming(target, creating=False):  # network disks may fail only now
-                os.close(descriptor)
-        if trial:
+    real = target.resolve()  # a symbolic link stays, the file behind it is replaced
+    mode = None
+    with _blaming(target), suppress(FileNotFoundError):
+        os.close(os.open(real, os.O_WRONLY))  # fails for folders and write-protected files
+        mode = stat.S_IMODE(real.stat().st_mode)
+    temporary = real.with_name(f".ahpatron-{secrets.token_hex(8)}.tmp")
+    try:  # a signal may come at any moment, and must leave nothing behind
+        with _opened(temporary, os.O_CREAT | os.O_EXCL, target) as output:
+            yield output
+            with _blaming(target):
+                if mode is not None:
+                    os.fchmod(output.descriptor, mode)
+                os.fsync(output.descriptor)
+        if not trial:
+            with _blaming(target):
+                temporary.replace(real)
+            sync_folder(real.parent)
+    finally:
+        with suppress(OSError):  # after a success there is none
             temporary.unlink()
-            return
-        with _blaming(target, creating=True):
-            temporary.replace(real)
-    except BaseException:
-        with suppress(OSError):
-            temporary.unlink()
-        raise
-    sync_folder(real.parent)
 
 
 def is_device(path: Path) -> bool:
-    """Whether to write to what is there in place of replacing it: a device, a pipe, our own stdout.
+    """Whether to write to what is there instead of replacing it: a device, a pipe, our own stdout.
 
-    /dev/stdout may well lead to a regular file, but one that somebody has opened for us.
+    /dev/stdout may lead to a regular file that somebody else has opened.
     """
     try:
         mode = path.stat().st_mode
     except OSError:
         return False
-    if stat.S_ISREG(mode):
-        return str(path).startswith(_OPEN_STREAMS)
-    return not stat.S_ISDIR(mode)
+    named = str(path).startswith(_OPEN_STREAMS)
+    return named if stat.S_ISREG(mode) else not stat.S_ISDIR(mode)
 
 
 @contextmanager
-def _blaming(target: Path, *, creating: bool) -> Iterator[None]:
-    """Tell an `OSError` of the block as a fault of this output file."""
+def _blaming(target: Path) -> Iterator[None]:
+    """Turn an `OSError` of the block into a fault of this output file."""
     try:
         yield
     except BrokenPipeError:
-        raise  # the reader has had enough: no error of this file, the app ends quietly
+        raise  # the reader has seen enough: no error
     except OSError as fault:
-        done, code = "written", ExitCode.IO_ERROR
-        if creating and fault.errno not in DISK_FAULTS:
-            done, code = "created", ExitCode.CANNOT_CREATE
+        done, code = "created", ExitCode.CANNOT_CREATE
+        if fault.errno in DISK_FAULTS:
+            done, code = "written", ExitCode.IO_ERROR
         problem = f"the output cannot be {done}: {fault.strerror or fault}"
         hint = _HINTS.get(fault.errno or 0)
         raise UserError(problem, code=code, place=Place(str(target)), hint=hint) from fault
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable. Some file systems cannot; the files are safe already."""
+    """Make the names in a folder durable; some file systems cannot."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:

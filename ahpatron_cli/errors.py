@@ -1,7 +1,7 @@
-"""What can go wrong for a user, and the exit code of each.
+"""Errors for users, and exit codes.
 
-Only `app.py` turns these into text. A `UserError` is never a bug of ours: it says what is wrong,
-where, and what to try. Everything else that escapes is our fault and keeps its traceback.
+A `UserError` says what is wrong, where, and what to try; `cli/stderr.py` turns it into text. Any
+other exception that escapes is a bug and keeps its traceback.
 """
 
 from __future__ import annotations
@@ -36,8 +36,7 @@ class ExitCode(IntEnum):
 class Place:
     """Where a fault is: a file, and as far as known line and column (from 1) and the line's text.
 
-    `width` characters from `column` on are underlined; `note` stands beside the underline. What
-    comes long after that need not be in `text`.
+    `width` characters from `column` on are underlined, with `note` beside the underline.
     """
 
     path: str
@@ -53,7 +52,7 @@ class Place:
 
 
 class UserError(Exception):
-    """A fault of the input, the options or the machine, told to the user without a traceback."""
+    """A fault of the input, the options or the machine, shown to the user without a traceback."""
 
     def __init__(
         self,
@@ -64,7 +63,7 @@ class UserError(Exception):
         hint: str | None = None,
         details: str | None = None,
     ) -> None:
-        """`details` are printed as they are, after all else."""
+        """`details` are printed unchanged, after everything else."""
         super().__init__(problem)
         self.problem = problem
         self.code = code
@@ -94,14 +93,28 @@ def one_of(what: str, name: str, legal: Iterable[str]) -> str:
     raise usage(f"unknown {what} {name!r}", hint)
 
 
+def suggestion(name: str, legal: Iterable[str]) -> str | None:
+    """The legal word that `name` closely resembles, as a question; None if there is none."""
+    words = {word.lower().lstrip("-"): word for word in legal}  # dashes resemble dashes
+    bare = name.lower().lstrip("-")
+    close = difflib.get_close_matches(OTHER_NAMES.get(bare, bare), words, n=1, cutoff=0.7)
+    return f"did you mean {_quoted(words[close[0]])}?" if close else None
+
+
+OTHER_NAMES = {"rbf": "gaussian", "poly": "polynomial", "md": "markdown", "tex": "latex"}
+
+
 def _quoted(word: str) -> str:
-    """As a shell takes it; also with quotes if it has a comma, which separates words of a list."""
+    """A word as a shell takes it; with quotes if it has a comma, which separates a list."""
     quoted = shlex.quote(word)
     return f"'{word}'" if quoted == word and "," in word else quoted
 
 
+_FRAME = re.compile(r'^ *File "(.+)", line (\d+)', re.MULTILINE)
+
+
 def learner_fault(error: BaseException, files: Iterable[str]) -> UserError | None:
-    """What to tell the author of a learner in one of these files that raised; None: it was not one.
+    """The error to show if a learner in one of these files raised `error`; None if none did.
 
     The traceback is read as text, because it may have come from another process.
     """
@@ -116,19 +129,3 @@ def learner_fault(error: BaseException, files: Iterable[str]) -> UserError | Non
         place=Place(file, int(line)),
         details=text[text.index(f'  File "{places[0][0]}"') :],
     )
-
-
-_FRAME = re.compile(r'^ *File "(.+)", line (\d+)', re.MULTILINE)
-
-OTHER_NAMES = {"rbf": "gaussian", "poly": "polynomial", "md": "markdown", "tex": "latex"}
-
-
-def suggestion(name: str, legal: Iterable[str]) -> str | None:
-    """The legal word that `name` most resembles, as a question."""
-    words = list(legal)
-    meant = OTHER_NAMES.get(name.lower())
-    lowered = {word.lower(): word for word in words}
-    bare = {word.lstrip("-"): full for word, full in lowered.items()}  # dashes resemble dashes
-    close = difflib.get_close_matches(name.lower().lstrip("-"), bare, n=1, cutoff=0.7)
-    best = meant if meant in words else next((bare[word] for word in close), None)
-    return f"did you mean {_quoted(best)}?" if best else None

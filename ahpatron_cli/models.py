@@ -29,7 +29,8 @@ from ahpatron_cli.core.learners import GUIDE
 from ahpatron_cli.core.state import State, StateReader
 from ahpatron_cli.core.tally import MAX_CLASSES
 from ahpatron_cli.data import npz
-from ahpatron_cli.data.dataset import Batch, Dataset, Preparation, StreamState, Trail
+from ahpatron_cli.data.batch import Batch
+from ahpatron_cli.data.dataset import Dataset, Preparation, StreamState, Trail
 from ahpatron_cli.data.scaling import LEARNED_SCALES, SCALES, Scaler
 from ahpatron_cli.data.schema import Schema
 from ahpatron_cli.data.source import FROM_ARRAYS, similar_name
@@ -43,7 +44,7 @@ from ahpatron_cli.runner import (
     RunOptions,
     RunResult,
     begin,
-    play,
+    run_batches,
 )
 from ahpatron_cli.signals import watch
 
@@ -443,7 +444,7 @@ class SavedRun:
 
         order = repetition.order(0, dataset.rounds or 0) if repetition.shuffle else None
         batches = dataset.batches(order, 0 if self.restarts else run.rounds)
-        results = play(self._left(batches, run), [run], [*observers, save])
+        results = run_batches(self._left(batches, run), [run], [*observers, save])
         dataset.facts()  # refuses what must not be saved
         self.finish(run, dataset)
         return results

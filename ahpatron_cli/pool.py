@@ -18,10 +18,11 @@ from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass
+from multiprocessing import resource_tracker
 from typing import Generic, TypeVar
 
 from ahpatron_cli.errors import ExitCode, UserError
-from ahpatron_cli.signals import deferred, unreachable_children
+from ahpatron_cli.signals import deferred
 
 HEARTBEAT = 0.5
 """Seconds after which a caller is told that no task has ended."""
@@ -85,8 +86,9 @@ class _Process(Generic[T, R]):
     def __init__(self, function: Callable[[T], R]) -> None:
         self._function = function
         self._executor = ProcessPoolExecutor(1, _SPAWN, _end_with_parent)
-        # a process half started would end in a traceback of its own
-        with deferred(), unreachable_children():
+        resource_tracker.ensure_running()  # which unblocks signals
+        # The process inherits the blocked signals: Ctrl-C is for us, and we end it.
+        with deferred():
             self._executor.submit(int)
         (self._process,) = self._executor._processes.values()
 
@@ -112,6 +114,7 @@ class _Process(Generic[T, R]):
 def _end_with_parent() -> None:
     """Let this process end with its parent: the first thing that it does."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
+    signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGHUP})
     parent = multiprocessing.parent_process()
     assert parent is not None
 

@@ -1,8 +1,9 @@
 """Draw the pictures of README and docs/ into docs/pictures.
 
-    python docs/make_pictures.py [budget | certificate | session | data_way]...
+    python docs/make_pictures.py [mistakes | budget | certificate | session | data_way]...
     python docs/make_pictures.py budget RESULTS.jsonl
 
+- mistakes: of metron and others on six data sets, from the table in docs/metron.md
 - budget: AMR against B, from docs/pictures/budget.csv. With RESULTS.jsonl, which
   `python tests/benchmarks/metron.py run FOLDER RESULTS.jsonl --only curve` writes, that is updated.
 - certificate: mistakes made and certified on longer and longer beginnings of rings
@@ -18,6 +19,7 @@ import csv
 import json
 import math
 import os
+import re
 import sys
 import tempfile
 from collections import defaultdict
@@ -85,8 +87,8 @@ class Canvas:
             f'<rect class="box" x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="6"/>'
         )
 
-    def dot(self, x: float, y: float, colour: str) -> None:
-        self.parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="3" fill="{colour}"/>')
+    def dot(self, x: float, y: float, colour: str, radius: float = 3) -> None:
+        self.parts.append(f'<circle cx="{x:.1f}" cy="{y:.1f}" r="{radius:g}" fill="{colour}"/>')
 
     def write(self, name: str) -> None:
         (FOLDER / name).write_text("\n".join([*self.parts, "</svg>", ""]), encoding="utf-8")
@@ -157,6 +159,44 @@ def aggregate(results: Path) -> None:
         writer.writerow(["data", "learner", "budget", "amr", "microseconds", "orders"])
         for place, (rate, microseconds, orders) in sorted(best.items()):
             writer.writerow([*place, f"{rate:.3f}", f"{microseconds:.1f}", orders])
+
+
+def mistakes() -> None:
+    """Mistakes of each learner on each data set, as a share of those of the paper's Ahpatron."""
+    page = (REPOSITORY / "docs/metron.md").read_text(encoding="utf-8")
+    head, _, *lines = re.findall(r"^\|.*\|$", page.partition("## Measured")[2], re.MULTILINE)
+    names = [cell.strip() for cell in head.split("|")[2:-1]]
+    rates: dict[str, list[float]] = {}
+    for line in lines[:7]:
+        learner, *cells = [cell.strip(" `") for cell in line.split("|")[1:-1]]
+        rates[learner.replace("`", "")] = [float(cell) for cell in cells]
+    paper = rates.pop("ahpatron, best")
+    canvas = Canvas(870, 316, "Mistakes on six data sets: metron makes the fewest")
+    left, top, width, height = 95, 46, 560, 34
+    axes = Axes(canvas, (left, top, width, height * 6), (20, 170), (0, 1))
+    canvas.text(left, 24, "Mistakes, as a percentage of those of the paper's Ahpatron", "bold")
+    for x in range(25, 171, 25):
+        across, _ = axes.at(x, 0)
+        kind = "axis" if x == 100 else "grid"
+        canvas.line([(across, top), (across, top + 6 * height)], kind)
+        label = (across, top + 6 * height + 18)
+        canvas.text(*label, f"{x} %", "small pale", text_anchor="middle")
+    for row, name in enumerate(names):
+        y = top + (row + 0.5) * height
+        canvas.text(left - 10, y + 4, name, text_anchor="end")
+        canvas.line([(left, y), (left + width, y)], "grid")
+    for number, (learner, own) in enumerate(rates.items()):  # the largest dots are behind
+        colour = COLOURS[number]
+        for row, (rate, unit) in enumerate(zip(own, paper, strict=True)):
+            across, _ = axes.at(min(100 * rate / unit, 170), 0)
+            canvas.dot(across, top + (row + 0.5) * height, colour, 8 if learner == "metron" else 5)
+        y = top + 12 + 26 * number
+        canvas.dot(left + width + 36, y, colour, 8 if learner == "metron" else 5)
+        bold = "bold" if learner == "metron" else ""
+        canvas.text(left + width + 52, y + 4, learner, bold)
+    note = "Same budgets and permutations. best: the step was chosen in hindsight"
+    canvas.text(left, 300, note, "small pale")
+    canvas.write("mistakes.svg")
 
 
 def budget() -> None:
@@ -312,7 +352,7 @@ def data_way() -> None:
     canvas.write("data_way.svg")
 
 
-PICTURES = {one.__name__: one for one in (budget, certificate, session, data_way)}
+PICTURES = {one.__name__: one for one in (mistakes, budget, certificate, session, data_way)}
 
 if __name__ == "__main__":
     asked = sys.argv[1:]

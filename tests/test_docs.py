@@ -216,6 +216,10 @@ def test_the_papers_table_is_a_sweep(tmp_path: Path) -> None:
     assert printed.startswith(f"{60 * (settings + 4):,} trials")
 
 
+FIGURE = re.compile(r"(?<![\w.])\d[\d,]*(?:\.\d+)?(?=[ |%)\u2013]|$)")
+"""A number that stands alone, with a blank, a percent sign or a bar after it."""
+
+
 def links() -> list[tuple[str, str]]:
     return [
         (page, target)
@@ -245,6 +249,20 @@ def test_links_lead_somewhere() -> None:
 def test_every_page_is_reached_from_the_readme() -> None:
     reached = {target.partition("#")[0] for page, target in links() if page == "README.md"}
     assert {page for page in PAGES if page.startswith("docs/")} <= reached
+
+
+def test_figures_of_the_readme_are_those_of_the_pages_it_links() -> None:
+    """One place per figure: a bullet's figures are in a page that it links."""
+    text = read("README.md")
+    table = text.partition("## Comparison with other tools")[2].partition("## More")[0]
+    seen = 0
+    for claim in (table, *(line for line in text.splitlines() if line.startswith("- **"))):
+        pages = {target.partition("#")[0] for target in re.findall(r"\]\((docs/[^)]+)\)", claim)}
+        there = {figure for page in pages for figure in FIGURE.findall(read(page))}
+        missing = set(FIGURE.findall(claim)) - there
+        assert not missing, f"{missing} in none of {pages}"
+        seen += len(FIGURE.findall(claim))
+    assert seen > 15
 
 
 def test_the_readme_is_short() -> None:

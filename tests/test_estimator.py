@@ -31,7 +31,7 @@ from ahpatron_cli.core.points import DensePoints, SparsePoints
 from ahpatron_cli.data.dataset import Preparation, load
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.estimator import BLAS
-from ahpatron_cli.runner import BatchResult, LearnerSpec, RunOptions, play_repeat
+from ahpatron_cli.runner import BatchResult, LearnerSpec, RunOptions, run_repeat
 from support.command import Ahpatron
 from support.streams import make_stream
 
@@ -141,7 +141,7 @@ def test_fit_counts_what_run_counts(ahpatron: Ahpatron, name: str) -> None:
 def played_scores(name: str, setup: LearnerSpec, repetition: RunOptions) -> np.ndarray:
     parts: list[BatchResult] = []
     with open_source(path_of(name)) as source:
-        play_repeat(load(source, Preparation()), setup, repetition, 0, [parts.append])
+        run_repeat(load(source, Preparation()), setup, repetition, 0, [parts.append])
     return np.concatenate([part.scores for part in parts])
 
 

@@ -360,9 +360,9 @@ CHANGES: dict[str, Change] = {
     "no centre": state_with("state.centre", None),
     "a stream that is sparse": state_with("state.sparse", 1),
     "a stream that is neither dense nor sparse": state_with("state.sparse", None),
-    "a random generator of words": state_with("state.loops.0.random.state", "x"),
-    "a random generator that is too large": state_with("state.loops.0.random.inc", 2**128),
-    "a random generator that is missing": state_with("state.loops.0.random.inc", ...),
+    "a random generator of words": state_with("state.loops.0.random.state.state", "x"),
+    "a random generator that is too large": state_with("state.loops.0.random.state.inc", 2**128),
+    "a random generator that is missing": state_with("state.loops.0.random.state.inc", ...),
 }
 OF_OTHERS: dict[str, tuple[dict[str, Any], Change]] = {
     "more rounds than the memory": (

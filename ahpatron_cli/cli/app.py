@@ -1,4 +1,4 @@
-"""The command line: its commands and their help; errors become text only here."""
+"""The command line: its commands, their help, and the way from exceptions to exit codes."""
 
 from __future__ import annotations
 
@@ -26,12 +26,6 @@ from ahpatron_cli.cli.values import without_pydantic
 from ahpatron_cli.errors import ExitCode, UserError, learner_fault, suggestion, usage
 from ahpatron_cli.signals import ENDING, Terminated, leave_at_once_on_signals
 
-_WRITTEN = (
-    *("out", "save", "checkpoint", "predictions", "curve"),
-    *("plot", "report", "merge"),
-)
-"""Parameters that name a file to write."""
-
 # The base of all usage errors: of Typer's own copy of click, or of click itself in older versions.
 _UsageError = cast(
     type[Exception],
@@ -53,7 +47,7 @@ def describe(params: Iterable[Any]) -> Iterator[tuple[str, str, str]]:
 
 
 def _write_options(command: Any, context: typer.Context, formatter: Any) -> None:
-    """Options under their headings, in one form for all versions of Typer."""
+    """Options under their headings, without rich, which takes half of the time of --help."""
     panels: dict[str, list[tuple[str, str]]] = {}
     for heading, left, text in describe(command.get_params(context)):
         panels.setdefault(heading, []).append((left, text))
@@ -68,19 +62,8 @@ class _Command(TyperCommand):
         return [without_pydantic(param) for param in super().get_params(ctx)]
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
-        arguments = (one for one in self.get_params(ctx) if one.param_type_name == "argument")
-        return ["[OPTIONS]", *(one.metavar or "" for one in arguments)]
-
-    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Refuse a second file for one output: only the last would be written."""
-        _print_version(bool({"-V", "--version"} & set(args)))
-        if not ctx.resilient_parsing:  # not while completing
-            given = self.make_parser(ctx).parse_args(args=list(args))[2]
-            for param in given:
-                if param.name in _WRITTEN and given.count(param) > 1:
-                    problem = f"{param.opts[0]} is given {given.count(param)} times"
-                    raise usage(problem, "name one file")
-        return super().parse_args(ctx, args)
+        kinds = ((param.param_type_name, param.metavar) for param in self.get_params(ctx))
+        return ["[OPTIONS]", *(metavar or "" for kind, metavar in kinds if kind == "argument")]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
         _write_options(self, ctx, formatter)
@@ -100,15 +83,16 @@ app = typer.Typer(
     cls=_Commands,
     add_completion=True,
     pretty_exceptions_enable=False,
-    rich_markup_mode=None,  # rich takes half of the time of --help
+    rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Run budgeted online kernel learners on LIBSVM files and count their mistakes.",
-    epilog="First steps:  ahpatron run sample_data/rings.svm --budget 100 --sigma 0.1",
+    epilog="First steps:  ahpatron run --demo",
 )
 
 # Below the help of each command
 _EXAMPLES: dict[Callable[..., Any], str] = {
     run: """
+  ahpatron run --demo
   ahpatron run data.svm --budget 200 --sigma auto
   ahpatron run data.svm -l arow -l ahpatron+ --sigma auto --scale minmax
   ahpatron run data.svm.gz -l all --repeats 10 --jobs 4
@@ -196,23 +180,20 @@ def run_command(arguments: list[str]) -> int:
     except BrokenPipeError:  # the reader has seen enough
         _abandon_stdout()
         return ExitCode.OK
-    except (KeyboardInterrupt, typer.Abort):
-        print("ahpatron: interrupted", file=sys.stderr)
-        return ExitCode.INTERRUPTED
     except Terminated as ended:
         print(f"ahpatron: {ENDING[signal.Signals(ended.number)]}", file=sys.stderr)
         return 128 + ended.number
     except MemoryError:
         hint = "use a smaller --budget, or one pass in file order, without --shuffle"
         fault = UserError("not enough memory", code=ExitCode.BUG, hint=hint)
-    except Exception as error:  # printed with all that is needed to mend it, unless it is known
+    except Exception as error:
         if (known := _known_fault(error)) is None:
             bug = f"ahpatron {__version__}: this is a bug in ahpatron, please report"
             print(bug, file=sys.stderr)
             traceback.print_exc()
             return ExitCode.BUG
         fault = known
-    from ahpatron_cli.cli.console import Stderr  # which the help does without
+    from ahpatron_cli.cli.stderr import Stderr  # which the help does without
 
     Stderr().error(fault)
     return fault.code
@@ -223,7 +204,7 @@ def _answer(arguments: list[str]) -> int:
     if sys.stdout is None:
         raise UserError("standard output is closed", code=ExitCode.IO_ERROR)
     if isinstance(sys.stdout, io.TextIOWrapper):
-        sys.stdout.reconfigure(errors="backslashreplace")  # for locales that lack a ζ
+        sys.stdout.reconfigure(errors="backslashreplace")  # for locales without a ζ
     arguments = _forwarded(arguments)
     bare = arguments in ([], *([name] for name in _COMMANDS if name != "learners"))
     if bare and "_AHPATRON_COMPLETE" not in os.environ:  # which a shell sets to complete words
@@ -234,13 +215,8 @@ def _answer(arguments: list[str]) -> int:
     except SystemExit as ended:
         if isinstance(ended.__context__, BrokenPipeError):  # which Typer had caught
             raise ended.__context__ from None
-        if ended.code is None or isinstance(ended.code, int):
-            return ended.code or ExitCode.OK
-        print(ended.code, file=sys.stderr)  # as Python itself reads it: a text counts as 1
-        return ExitCode.BUG
+        code = ended.code
     sys.stdout.flush()
-    if code == ExitCode.INTERRUPTED and not isinstance(code, ExitCode):
-        raise KeyboardInterrupt  # which Typer had caught
     return code or ExitCode.OK
 
 
@@ -248,29 +224,30 @@ def _forwarded(arguments: list[str]) -> list[str]:
     """Arguments with short forms spelled out, and earlier spellings of commands."""
     if "--no-color" in arguments:
         os.environ["NO_COLOR"] = "1"
-    given = [one for one in arguments if one != "--no-color"]
-    given = [word for one in given for word in (["--format", "json"] if one == "--json" else [one])]
-    first, rest = given[:1], given[1:]
+    spelled = {"--no-color": [], "--json": ["--format", "json"]}
+    words = [word for given in arguments for word in spelled.get(given, [given])]
+    first, rest = words[:1], words[1:]
     if first == ["help"]:
         return [*rest[:1], "--help"]
     if first == ["inspect"] and "--learners" in rest:
-        return ["learners", *(one for one in rest if one != "--learners")]
-    if first == ["inspect"] and any(not one.startswith("-") for one in rest):
+        return ["learners", *(word for word in rest if word != "--learners")]
+    paths = [word for word in rest if not word.startswith("-")]
+    if first == ["inspect"] and paths:
         from ahpatron_cli.sweep.results_file import looks_like_json
 
-        if any(looks_like_json(one) for one in rest if not one.startswith("-")):
+        if any(map(looks_like_json, paths)):
             return ["report", *rest]
-    return given
+    return words
 
 
 def _short_usage(name: str = "") -> str:
-    """How to call a command, or which there are, in a few lines."""
-    about = {one.__name__: (one.__doc__ or "").splitlines()[0] for one in _EXAMPLES}
+    """How to call a command, or which there are, in at most 12 lines."""
+    about = {command.__name__: (command.__doc__ or "").splitlines()[0] for command in _EXAMPLES}
     if not name:
-        listed = "\n".join(f"  {one:10}{text}" for one, text in about.items())
+        listed = "\n".join(f"  {command:10}{text}" for command, text in about.items())
         return f"Usage: ahpatron COMMAND\n\n{listed}\n\n`ahpatron help COMMAND` shows all options."
-    examples = next(text for one, text in _EXAMPLES.items() if one.__name__ == name)
-    shown = "\n".join(examples.splitlines()[:6])  # at most 12 lines in all
+    examples = next(text for command, text in _EXAMPLES.items() if command.__name__ == name)
+    shown = "\n".join(examples.splitlines()[:6])
     head = f"Usage: ahpatron {name} [OPTIONS] …\n{about[name]}"
     return f"{head}\n\nExamples:{shown}\n\n`ahpatron {name} --help` shows all options."
 
@@ -281,16 +258,16 @@ def _abandon_stdout() -> None:
 
 
 def _usage_fault(error: Exception, arguments: list[str]) -> UserError:
-    """What click says, in our words for the two most frequent slips."""
+    """The message of click, with suggestions for mistyped commands and options."""
     message: str = error.format_message()  # type: ignore[attr-defined]  # all of click's have it
     message = message[:1].lower() + message[1:].removesuffix(".")
     first = arguments[0]
-    command = first if first in _COMMANDS else ""
-    hint = f"`{' '.join(filter(None, ('ahpatron', command)))} --help` shows what is possible"
+    command = [first] if first in _COMMANDS else []
+    hint = f"`{' '.join(['ahpatron', *command])} --help` shows what is possible"
     option, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
     if option and context:
         message = f"unknown option {option}"
-        known = (name for one in context.command.params for name in one.opts + one.secondary_opts)
+        known = (name for param in context.command.params for name in param.opts)
         hint = suggestion(option, [name for name in known if name.startswith("--")]) or hint
     elif not command and not first.startswith("-"):
         message = f"unknown command {first!r}"
@@ -301,7 +278,7 @@ def _usage_fault(error: Exception, arguments: list[str]) -> UserError:
 
 
 def _known_fault(error: Exception) -> UserError | None:
-    """A full disk behind standard output, or a learner that is not ours."""
+    """A full disk behind standard output, or a fault of a learner that is not built in."""
     from ahpatron_cli.atomic import DISK_FAULTS
 
     if isinstance(error, OSError) and error.errno in DISK_FAULTS and not error.filename:

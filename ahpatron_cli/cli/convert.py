@@ -12,7 +12,7 @@ from ahpatron_cli.errors import usage
 from ahpatron_cli.signals import raise_on_signals
 
 if TYPE_CHECKING:
-    from ahpatron_cli.data.libsvm.reader import Chunk
+    from ahpatron_cli.data.batch import Batch
     from ahpatron_cli.data.schema import Schema
 
 _PACKERS = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz"}
@@ -35,7 +35,7 @@ def convert(
     Comment lines of the output name the features and labels.
     """
     from ahpatron_cli.atomic import check_outputs
-    from ahpatron_cli.cli.console import Stderr
+    from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.data.source import open_source
     from ahpatron_cli.data.tables import KIND, TableOptions, TableReader
     from ahpatron_cli.output.predictions import open_output
@@ -72,12 +72,12 @@ def _comments(schema: Schema) -> str:
     return "".join(f"{line}\n" for line in shown)
 
 
-def libsvm_text(chunk: Chunk) -> str:
+def libsvm_text(chunk: Batch) -> str:
     """Rows as LIBSVM text; numbers are the shortest that are read as the same number again."""
     import msgspec
     import numpy as np
 
-    rows = chunk.rows
+    rows = chunk.stored
     # label, index, value, index, value, … of all rows as one JSON list, because msgspec spells
     # numbers ten times as fast as Python; then its commas become spaces, colons and line ends
     size, starts = len(rows) + 2 * len(rows.values), 2 * rows.indptr[:-1] + np.arange(len(rows))

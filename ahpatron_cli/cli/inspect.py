@@ -51,7 +51,7 @@ def inspect(
 
     Model: what it is, its parameters, its active set.
     """
-    from ahpatron_cli.cli.console import Stderr
+    from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.data.npz import is_archive
     from ahpatron_cli.output.formats import write_inspected
 

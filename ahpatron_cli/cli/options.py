@@ -78,6 +78,11 @@ def given_by_user(context: typer.Context, name: str) -> bool:
     return source is not None and source.name == "COMMANDLINE"
 
 
+def flag(name: str) -> str:
+    """The option of a parameter."""
+    return f"--{name.replace('_', '-')}"
+
+
 def _whole(low: int = 0, below: int = 10**18) -> Callable[[str | int], int]:
     """A parser of whole numbers as people write them: no underscores, no spaces.
 
@@ -111,7 +116,7 @@ _results = partial(typer.Option, rich_help_panel="Results")
 
 # fmt: off
 # Arguments
-RunData = Annotated[list[str], typer.Argument(
+RunData = Annotated[list[str] | None, typer.Argument(
     metavar="DATA...",
     help="LIBSVM files or tables (.csv, .tsv, also gz, bz2 or xz; .parquet, .arrow, .feather), or "
     "- for standard input.")]
@@ -130,6 +135,7 @@ ConvertData = Annotated[str, typer.Argument(
     help="A table: .csv or .tsv (also gz, bz2, xz), .parquet, .arrow, .feather; - for stdin.")]
 
 # Data
+Demo = Annotated[bool, _data("--demo", help="Run on the sample file of the package.")]
 Repeats = Annotated[int, _data(
     "--repeats", metavar="R", parser=_whole(1),
     help="Number of runs; if R > 1, each on its own random permutation of the rows.")]

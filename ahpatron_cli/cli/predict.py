@@ -37,7 +37,7 @@ def predict(
     If there are labels, the mistakes are counted on stderr.
     """
     from ahpatron_cli.atomic import check_outputs, format_of_suffix
-    from ahpatron_cli.cli.console import Stderr
+    from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.data.dataset import Preparation, stream
     from ahpatron_cli.data.npz import is_archive
     from ahpatron_cli.data.source import open_source

@@ -30,7 +30,7 @@ def report(
     Nothing is run. Several files are shown together; --merge writes them as one.
     """
     from ahpatron_cli.atomic import check_outputs, write_atomically
-    from ahpatron_cli.cli.console import Stderr
+    from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.cli.sweep_session import SummaryOutput, criterion_of, warn_of_damaged_lines
     from ahpatron_cli.output.formats import FORMATS
     from ahpatron_cli.sweep.results_file import (

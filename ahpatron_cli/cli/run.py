@@ -2,14 +2,13 @@
 
 import shlex
 import signal
-import sys
 from contextlib import ExitStack
 from typing import TYPE_CHECKING
 
 import typer
 
 from ahpatron_cli.cli import options
-from ahpatron_cli.errors import ExitCode, UserError
+from ahpatron_cli.errors import ExitCode, UserError, bad_data, usage
 from ahpatron_cli.signals import deferred, raise_on_signals
 
 if TYPE_CHECKING:
@@ -21,11 +20,17 @@ _OF_THE_MODEL = (
     *("label", "drop", "category", "missing"),
 )
 """Options whose values a model brings along."""
+_REQUIRED = {"every": "checkpoint", "allow_new_features": "resume"}
+_EXCLUSIVE = (
+    *(("labels", "positive"), ("certify", "cost"), ("theorem", "cost")),
+    *(("certify", "resume"), ("certify", "checkpoint")),
+)
 
 
 def run(
     context: typer.Context,
-    data: options.RunData,
+    data: options.RunData = None,
+    demo: options.Demo = False,
     learner: options.Learner = None,
     budget: options.Budget = None,
     kernel: options.Kernel = "gaussian",
@@ -72,158 +77,136 @@ def run(
     One pass in file order needs little memory, however large the file;
     --shuffle and --repeats hold the file in memory.
     """
-    from ahpatron_cli.atomic import check_outputs, format_of_suffix, write_atomically
-    from ahpatron_cli.cli.console import Stderr
-    from ahpatron_cli.cli.session import Session
+    from ahpatron_cli.cli.session import RunJob, RunOutput, Session
+    from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.data.dataset import LAYOUTS, Preparation
     from ahpatron_cli.data.scaling import SCALES
     from ahpatron_cli.data.tables import TableOptions
-    from ahpatron_cli.errors import one_of, usage
-    from ahpatron_cli.output.formats import FORMATS, to_text, write_reports
-    from ahpatron_cli.output.predictions import STDOUT, check_predictions_path, open_predictions
+    from ahpatron_cli.errors import one_of
+    from ahpatron_cli.output.predictions import open_predictions
     from ahpatron_cli.runner import RunOptions
-    from ahpatron_cli.sweep.grid import (
-        check_costs,
-        choose_learners,
-        own_kernel_remarks,
-        parse_costs,
-        parse_label,
-        parse_labels,
-        single_setups,
-    )
+    from ahpatron_cli.sweep import grid
 
     raise_on_signals()  # after the imports: modules half imported swallow exceptions
-    stderr = Stderr(quiet=quiet, verbose=verbose)
-    one_of("format", format, FORMATS)
-    out_format = format_of_suffix(out, format) if out else None
-    if curve:
-        from ahpatron_cli.output.pictures import picture_format, write_curve
+    stderr = Stderr(quiet, verbose)
+    given = {name for name in context.params if options.given_by_user(context, name)}
+    _check_combinations(given, learner or [], resume, shuffle)
 
-        picture_format(curve, "csv")
-    if predictions:
-        check_predictions_path(predictions)
-    to_stdout = predictions == STDOUT
-    if to_stdout and options.given_by_user(context, "format"):
-        problem = f"--predictions - and --format {format} cannot share standard output"
-        raise usage(problem, "write the results to a file: --out FILE")
-    written = None if to_stdout else predictions
-    outputs = {"--out": out, "--curve": curve, "--predictions": written}
-    check_outputs({**outputs, "--save": save, "--checkpoint": checkpoint}, data)
-    if options.given_by_user(context, "every") and not checkpoint:
-        raise usage("--every requires --checkpoint FILE")
-    if allow_new_features and not resume:
-        raise usage("--allow-new-features requires --resume MODEL")
-    if resume and options.given_by_user(context, "seed") and not shuffle:
-        raise usage("--seed with --resume requires --shuffle: the model has its own seed")
-    if resume:
-        from ahpatron_cli.core.learners import is_path
-
-        own = len(learner or []) == 1 and is_path((learner or [""])[0])
-        fixed = [name for name in _OF_THE_MODEL if not (own and name == "learner")]
-        if known := [name for name in fixed if options.given_by_user(context, name)]:
-            problem = f"--{known[0]} cannot be combined with --resume: the model has its own"
-            raise usage(problem, f"`ahpatron inspect {shlex.quote(resume)}` shows it")
-    chosen = choose_learners(learner or ["ahpatron"])
-    setups, remarks = single_setups(
-        chosen,
-        kernel,
-        param or [],
-        {"budget": budget, "sigma": sigma, "epsilon": epsilon},
-    )
+    chosen = grid.choose_learners(learner or ["ahpatron"])
+    numbers = {"budget": budget, "sigma": sigma, "epsilon": epsilon}
+    specs, warnings = grid.single_setups(chosen, kernel, param or [], numbers)
     if theorem:
         from ahpatron_cli.certify import meet
 
-        setups = meet(theorem, setups)
-    for remark in remarks:
-        stderr.warn(remark)
-    for remark in own_kernel_remarks(
-        chosen, scale, typed_kernel=options.given_by_user(context, "kernel")
-    ):
-        stderr.note(remark)
-    permuted = repeats > 1 if shuffle is None else shuffle
+        specs = meet(theorem, specs)
     is_table = label is not None
-    costs = parse_costs(cost or [], named=is_table)
-    check_costs(costs, setups)
-    if costs and (certify or theorem):
-        raise usage("--certify and --theorem require equal costs: leave out --cost")
-    repetition = RunOptions(
-        repeats,
-        seed,
-        permuted,
-        metrics,
+    permuted = repeats > 1 if shuffle is None else shuffle
+    run_options = RunOptions(
+        *(repeats, seed, permuted, metrics),
         exact_auc=permuted or repeats > 1,
         window=window or 0,
-        costs=costs,
-    )
-    one_of("scale", scale, SCALES)
-    if labels is not None and positive is not None:
-        raise usage("--labels and --positive cannot be combined", "give one of them")
-    table = TableOptions(
-        *(label, id, tuple(drop or ()), tuple(category or ()), missing, positive),
-        labels=tuple(labels.split(",")) if labels else (),
+        costs=grid.parse_costs(cost or [], named=is_table),
+        curve=curve is not None,
     )
     preparation = Preparation(
-        limit,
-        scale,
-        None if is_table else parse_label(positive),
-        max_features,
-        warm_up,
-        None if is_table else parse_labels(labels),
-        table=table,
+        *(limit, one_of("scale", scale, SCALES)),
+        positive=None if is_table else grid.parse_label(positive),
+        max_features=max_features,
+        warm_up=warm_up,
+        labels=None if is_table else grid.parse_labels(labels),
         layout=one_of("layout", layout, LAYOUTS),
         allow_new_features=allow_new_features,
+        table=TableOptions(
+            *(label, id, tuple(drop or ()), tuple(category or ()), missing, positive),
+            labels=tuple(labels.split(",")) if labels else (),
+        ),
     )
+    paths = _data(data, demo=demo, certify=certify)
+    job = RunJob(paths, specs, preparation, run_options, jobs, certify)
+    output = RunOutput(format, out, curve, predictions)
+
+    grid.check_costs(run_options.costs, specs)
+    if output.to_stdout and "format" in given:
+        problem = f"--predictions - and --format {format} cannot share standard output"
+        raise usage(problem, "write the results to a file: --out FILE")
+    output.check(paths, {"--save": save, "--checkpoint": checkpoint})
     saved = None
     if save or resume or checkpoint:
         from ahpatron_cli.models import ModelOptions, SavedRun
 
-        models = ModelOptions(save, resume, checkpoint, every, setups[0].source)
-        models.check(len(data), len(setups), repeats, not permuted, bool(curve))
+        models = ModelOptions(save, resume, checkpoint, every, specs[0].source)
+        models.check(len(paths), len(specs), repeats, not permuted, bool(curve))
         saved = SavedRun(models, stderr.note)
-    if certify and (resume or checkpoint):
-        raise usage("--certify requires the whole stream, from its first round, in one run")
+    for warning in warnings:
+        stderr.warn(warning)
+    for note in grid.own_kernel_remarks(chosen, scale, typed_kernel="kernel" in given):
+        stderr.note(note)
+
     reports: list[Report] = []
-
-    def write() -> None:
-        if to_stdout:
-            stderr.show(to_text(reports, format))
-        else:
-            write_reports(reports, format)
-
-    try:
-        with ExitStack() as last:
-            rounds = saved.checkpointed if saved and checkpoint else None
-            writer = last.enter_context(open_predictions(predictions, rounds))
-            session = Session(
-                data,
-                setups,
-                preparation,
-                repetition,
-                jobs,
-                stderr,
-                writer,
-                saved,
-                certify=certify,
-                traced=bool(curve),
-            )
-            for path in data:
-                reports.append(session.play(path))
+    with ExitStack() as files:
+        checkpointed = saved.checkpointed if saved and checkpoint else None
+        writer = files.enter_context(open_predictions(predictions, checkpointed))
+        session = Session(job, stderr, saved, writer)
+        try:
+            for path in paths:
+                reports.append(session.run(path))
                 if session.ended_by:
                     break
-            with deferred():  # all output files, or none
-                last.close()
-                if curve:
-                    write_curve(curve, session.curves)
-                if out and out_format:
-                    write_atomically(out, to_text(reports, out_format))
-    except UserError:
-        if 0 < len(reports) < len(data):  # show the files before the faulty one
-            write()
-            sys.stdout.flush()
-        raise
-    write()
+        except UserError:
+            if reports:  # of the files before the faulty one
+                output.show(reports, stderr)
+            raise
+        with deferred():  # a signal leaves all files, or none
+            files.close()
+            output.export(reports, session.curves)
+    output.show(reports, stderr)
     if session.ended_by is None:
         return ExitCode.OK
-    rows = sum(run.rounds + run.unlabelled for run in reports[-1].runs[:1])
+    rows = reports[-1].runs[0].rounds + reports[-1].runs[0].unlabelled
     stderr.note(f"ended by {session.ended_by} after {rows:,} rows; all results are written")
     return ExitCode(128 + signal.Signals[session.ended_by])
+
+
+def _check_combinations(
+    given: set[str], learners: list[str], resume: str | None, shuffle: bool | None
+) -> None:
+    """Refuse options that contradict each other, or have no effect."""
+    for name, required in _REQUIRED.items():
+        if name in given and required not in given:
+            raise usage(f"{options.flag(name)} requires {options.flag(required)}")
+    for name, other in _EXCLUSIVE:
+        if {name, other} <= given:
+            raise usage(f"{options.flag(name)} cannot be combined with {options.flag(other)}")
+    if resume is None:
+        return
+    own_learner = len(learners) == 1 and ".py:" in learners[0]  # of the model
+    for name in _OF_THE_MODEL:
+        if name in given and not (own_learner and name == "learner"):
+            hint = f"the model has its own: see `ahpatron inspect {shlex.quote(resume)}`"
+            raise usage(f"{options.flag(name)} cannot be combined with --resume", hint)
+    if "seed" in given and not shuffle:
+        raise usage("--seed with --resume requires --shuffle: the model has its own seed")
+
+
+def _data(data: list[str] | None, *, demo: bool, certify: bool) -> list[str]:
+    """The files to run on."""
+    from ahpatron_cli.data.npz import entries, is_archive
+    from ahpatron_cli.data.source import FROM_ARRAYS
+
+    if demo:
+        from ahpatron_cli.datasets import sample_path
+
+        data = [*(data or []), str(sample_path())]
+    if not data:
+        raise usage("no data: name a file, - for standard input, or --demo")
+    if data.count("-") > 1:
+        raise usage("standard input (-) can be read only once")
+    for path in filter(is_archive, [word for word in data if word.endswith(".npz")]):
+        if {"header.npy", "meta.npy"} & {*entries(path)}:
+            raise usage(f"{path} is a model, not data", f"--resume {path} continues with it")
+        raise bad_data("this is an archive of NumPy arrays", path, hint=FROM_ARRAYS)
+    if certify:
+        from ahpatron_cli.certify import check_rereadable
+
+        check_rereadable(data)
+    return data

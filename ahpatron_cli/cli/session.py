@@ -1,12 +1,12 @@
-"""One call of `ahpatron run`: runs learners on file after file, and reports what happens."""
+"""The work of `ahpatron run`: learners on file after file, their reports, curves and messages."""
 
 from __future__ import annotations
 
 import sys
 import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -15,13 +15,20 @@ import numpy as np
 from msgspec import structs
 
 from ahpatron_cli import __version__
-from ahpatron_cli.cli.console import ProgressLine, Stderr
+from ahpatron_cli.atomic import check_outputs, format_of_suffix, write_atomically
+from ahpatron_cli.cli.stderr import ProgressLine, Stderr, now
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.data.dataset import Dataset, DataSummary, Preparation, load, stream
-from ahpatron_cli.data.source import FROM_ARRAYS, Source, open_source
-from ahpatron_cli.errors import bad_data, usage
+from ahpatron_cli.data.source import Source, open_source
+from ahpatron_cli.errors import one_of, usage
 from ahpatron_cli.numbers import short
-from ahpatron_cli.output.predictions import PredictionWriter, label_names
+from ahpatron_cli.output.formats import FORMATS, to_text, write_reports
+from ahpatron_cli.output.predictions import (
+    STDOUT,
+    PredictionWriter,
+    check_predictions_path,
+    label_names,
+)
 from ahpatron_cli.records import Curve, DataRecord, Report, grouped
 from ahpatron_cli.runner import (
     BatchResult,
@@ -32,328 +39,319 @@ from ahpatron_cli.runner import (
     RunResult,
     begin,
     near_tie_warning,
-    play,
-    play_repeats,
+    run_batches,
+    run_repeats,
     suggested_sigma,
 )
-from ahpatron_cli.signals import Terminated, watch
+from ahpatron_cli.signals import watch
 
 if TYPE_CHECKING:
     from ahpatron_cli.models import SavedRun
 
 _FIRST_MILESTONE = 1000
+"""Rounds after which -v reports figures: at 1,000, 2,000, 4,000, …"""
+_SECONDS_BETWEEN_NOTES = 10.0
 
 
-@dataclass
-class Session:
-    """The settings that all files of a call share."""
+@dataclass(frozen=True)
+class RunOutput:
+    """What `run` writes: the table on stdout, and files."""
+
+    format: str
+    out: str | None
+    curve: str | None
+    predictions: str | None
+
+    def check(self, data: Sequence[str], others: dict[str, str | None]) -> None:
+        """Refuse, before a long run, what could not be written; `others` are more files."""
+        one_of("format", self.format, FORMATS)
+        if self.out:
+            format_of_suffix(self.out, self.format)
+        if self.curve:
+            from ahpatron_cli.output.pictures import picture_format
+
+            picture_format(self.curve, "csv")
+        if self.predictions:
+            check_predictions_path(self.predictions)
+        written = None if self.to_stdout else self.predictions
+        files = {"--out": self.out, "--curve": self.curve, "--predictions": written, **others}
+        check_outputs(files, data)
+
+    @property
+    def to_stdout(self) -> bool:
+        """Whether stdout has the predictions, so that the table goes to stderr."""
+        return self.predictions == STDOUT
+
+    def show(self, reports: Sequence[Report], stderr: Stderr) -> None:
+        """Print the reports."""
+        if self.to_stdout:
+            stderr.show(to_text(reports, self.format))
+        else:
+            write_reports(reports, self.format)
+            sys.stdout.flush()
+
+    def export(self, reports: Sequence[Report], curves: Sequence[Curve]) -> None:
+        """Write the files."""
+        if self.curve:
+            from ahpatron_cli.output.pictures import write_curve
+
+            write_curve(self.curve, curves)
+        if self.out:
+            write_atomically(self.out, to_text(reports, format_of_suffix(self.out, self.format)))
+
+
+@dataclass(frozen=True)
+class RunJob:
+    """What is run: learners, files, and how."""
 
     paths: Sequence[str]
-    setups: Sequence[LearnerSpec]
+    specs: Sequence[LearnerSpec]
     preparation: Preparation
-    repetition: RunOptions
+    options: RunOptions
     jobs: int
-    stderr: Stderr
-    predictions: PredictionWriter | None
-    saved: SavedRun | None
     certify: bool
-    traced: bool
-    """Whether predictions or curves are written, which a checkpoint would cut."""
-    ended_by: str | None = field(default=None, init=False)
-    """The signal that ended the stream."""
-    curves: list[Curve] = field(default_factory=list, init=False)
-    """The learning curve of each learner on each file played so far."""
 
-    def __post_init__(self) -> None:
-        """Take what a model fixes from it; refuse what cannot be played, before anything is."""
-        self._known = None
-        self._narrator: _Narrator | None = None
-        if self.saved:
-            self.setups = [self.saved.setup()] if self.saved.resumes else self.setups
-            self.preparation, self._known = self.saved.prepared(self.preparation)
-        if self.paths.count("-") > 1:
-            raise usage("standard input (-) can be read only once")
-        for path in self.paths:
-            if path.endswith(".npz"):
-                from ahpatron_cli.data.npz import entries, is_archive
 
-                if is_archive(path) and {"header.npy", "meta.npy"} & {*entries(path)}:
-                    hint = f"--resume {path} continues with it"
-                    raise usage(f"{path} is a model, not data", hint)
-                if is_archive(path):
-                    raise bad_data("this is an archive of NumPy arrays", path, hint=FROM_ARRAYS)
-        if self.certify:
-            from ahpatron_cli.certify import check_rereadable
+class Session:
+    """Runs the learners of a job on one file after the other."""
 
-            check_rereadable(self.paths)
-        self._several_files = len(self.paths) > 1
-        self._full_names = len({Path(path).name for path in self.paths}) < len(self.paths)
-        # Only one pass in file order needs no row twice.
-        self._in_memory = self.repetition.repeats > 1 or self.repetition.shuffle
+    def __init__(
+        self,
+        job: RunJob,
+        stderr: Stderr,
+        saved: SavedRun | None = None,
+        predictions: PredictionWriter | None = None,
+    ) -> None:
+        """`saved`: the run continues a model, or is saved."""
+        self._stderr, self._saved, self._predictions = stderr, saved, predictions
+        self._specs, self._preparation, self._known = job.specs, job.preparation, None
+        if saved:
+            self._specs = [saved.setup()] if saved.resumes else self._specs
+            self._preparation, self._known = saved.prepared(self._preparation)
+        self._job, self._options = job, job.options
+        self._monitor: _Monitor | None = None
+        self.curves: list[Curve] = []
+        """The learning curve of each learner on each file."""
+        self.ended_by: str | None = None
+        """The signal that ended the stream."""
 
-    def play(self, path: str) -> Report:
-        """Play all learners and repeats over one file."""
-        started = time.perf_counter()
+    def run(self, path: str) -> Report:
+        """Run all learners and repeats on one file."""
+        started, in_memory = time.perf_counter(), self._options.in_memory
         if path == "-" and sys.stdin is not None and sys.stdin.isatty():
-            self.stderr.note("reading standard input; Ctrl-D ends it")
+            self._stderr.note("reading standard input; Ctrl-D ends it")
         with ExitStack() as opened:
-            if not self._in_memory:
+            if not in_memory:
                 opened.enter_context(watch.ending_stream(self._figures_due))
             source = opened.enter_context(open_source(path))
-            if self._in_memory:
-                dataset = load(source, self.preparation, self._known)
-            else:
-                preparation = replace(self.preparation, may_lack_labels=True)
-                dataset = stream(source, preparation, self._known, _Waiting(self.stderr))
+            dataset = self._open(source)
             loaded = time.perf_counter() - started
-            setups = self._settled(dataset)
-            if self.certify and dataset.classes:
-                raise usage(
-                    "--certify requires two classes", "--positive LABEL selects one of them"
-                )
-            results = self._play(dataset, source, setups)
-            self.ended_by = watch.ended_by
-            facts = dataset.facts()
-        results = [
-            replace(
-                result,
-                record=structs.replace(
-                    result.record, unlabelled=facts.unlabelled, ended_by=self.ended_by
-                ),
-            )
-            for result in results
-        ]
-        if not self._in_memory:
+            horizon = self._horizon(dataset)
+            specs = self._usable_specs(dataset, horizon)
+            results = self._learn(dataset, source, specs, horizon)
+            self.ended_by, summary = watch.ended_by, dataset.facts()
+        if not in_memory:  # reading and learning took turns
             learning = sum(result.seconds for result in results)
             loaded = max(time.perf_counter() - started - learning, 0.0)
-        self._remember_curves(dataset.name, results)
-        self._tell(dataset.name, facts, results)
-        name, scale = setups[0].kernel, dataset.preparation.scale
-        if not dataset.dense and dataset.scaler and name in ("linear", "polynomial"):
-            self.stderr.warn(
-                f"{self._prefix(dataset.name)}--scale {scale} divides sparse data and does not "
-                f"shift them, which the {name} kernel notices"
-            )
+        if self._options.curve:
+            self._add_curves(dataset.name, results)
+        self._report_remarks(dataset, summary, results)
         certificates = None
-        if self.certify:
+        if self._job.certify:
             from ahpatron_cli.certify import certified
 
-            shared = next((setup for setup in setups if setup.kernel), setups[0])
+            shared = next((spec for spec in specs if spec.kernel), specs[0])
             kernel = shared.build()[1]  # the same for all that have theorems
-            certificates = certified(dataset, facts, results, kernel, self.repetition.seed)
+            certificates = certified(dataset, summary, results, kernel, self._options.seed)
+        more = {"unlabelled": summary.unlabelled, "ended_by": self.ended_by}
         return Report(
             version=__version__,
-            data=DataRecord(dataset.name, facts.rounds, facts.features, facts.labels, facts.sha256),
-            runs=[result.record for result in results],
+            data=DataRecord(
+                *(dataset.name, summary.rounds, summary.features),
+                *(summary.labels, summary.sha256),
+            ),
+            runs=[structs.replace(result.record, **more) for result in results],
             load_seconds=loaded,
-            shuffled=self.repetition.shuffle,
+            shuffled=self._options.shuffle,
             certified=certificates,
         )
 
-    def _figures_due(self, asked: bool) -> None:
-        """Once a minute with -v, and if a signal asked for them."""
-        if self._narrator is not None:
-            self._narrator.figures(self.stderr.show if asked else self.stderr.detail)
-        elif asked:
-            self.stderr.show("no rows so far")
+    def _open(self, source: Source) -> Dataset:
+        """The rows of a file, in memory if they are needed in another order."""
+        if self._options.in_memory:
+            return load(source, self._preparation, self._known)
+        preparation = replace(self._preparation, may_lack_labels=True)
+        return stream(source, preparation, self._known, self._waiting_note())
 
-    def _settled(self, dataset: Dataset) -> Sequence[LearnerSpec]:
-        """The setups with the σ that the first rows of this file suggest, if it is left to them."""
-        auto = next((setup for setup in self.setups if setup.auto_sigma), None)
-        if auto is None:
-            return self.setups
-        sigma, said = suggested_sigma(auto, dataset.name, *dataset.warm_up())
-        self.stderr.note(self._prefix(dataset.name) + said)
-        return [setup.with_sigma(sigma) for setup in self.setups]
+    def _waiting_note(self) -> Callable[[int], None]:
+        """Notes that a warm-up waits for rows of a pipe, every ten seconds."""
+        due = 0.0
 
-    def _play(
-        self, dataset: Dataset, source: Source, setups: Sequence[LearnerSpec]
-    ) -> list[RunResult]:
-        """All passes over one file."""
-        name, repetition, saved = dataset.name, self.repetition, self.saved
-        horizon = None
-        if saved is None or not saved.resumes:
-            if dataset.in_memory or any("horizon" in setup.kind.specs() for setup in setups):
-                horizon = dataset.rounds
-            setups = self._playable(setups, dataset, horizon)
-        total = source.size
-        if dataset.in_memory:
-            total = (dataset.rounds or 0) * len(setups) * repetition.repeats
-        ticks = self._in_memory and self.jobs > 1  # then observers hear of whole passes only
-        with self.stderr.progress(total, Path(name).name, ticks=ticks) as line:
-            position = None if dataset.in_memory else source
-            figures = self._narrator = _Narrator(self.stderr, self._prefix(name), line, position)
-            observers: list[Observer] = [figures]
-            if self.predictions:
-                observers.append(partial(self._write_rounds, self.predictions, dataset))
-            with figures.if_stopped(partial(self._how_to_go_on, setups)):
-                if saved is not None:
-                    begun = figures.begin
-                    return saved.play(dataset, setups[0], repetition, horizon, observers, begun)
-                if self._in_memory:
-                    return list(play_repeats(dataset, setups, repetition, self.jobs, observers))
-                passes = [begin(dataset, setup, repetition, 0, horizon) for setup in setups]
-                return play(dataset.batches(), passes, observers)
+        def note(rows: int) -> None:
+            nonlocal due
+            if time.monotonic() >= due:
+                due = time.monotonic() + _SECONDS_BETWEEN_NOTES
+                self._stderr.note(
+                    "waiting for the first rows, which --scale or --sigma auto require: "
+                    f"{rows:,} of them have come (--warm-up N requires fewer)"
+                )
 
-    def _write_rounds(
-        self, writer: PredictionWriter, dataset: Dataset, result: BatchResult
-    ) -> None:
-        """Write the predictions of a batch, with the names of labels that the data have."""
-        schema = dataset.traits.schema
-        names = label_names(dataset.labels(), schema)
-        writer.write_rounds(dataset.name, result, names, schema.id if schema else None)
+        return note
 
-    def _how_to_go_on(self, setups: Sequence[LearnerSpec]) -> str | None:
-        """What helps if a signal ends the run: --checkpoint, if it is possible here."""
-        if self.saved is not None and self.saved.checkpointed:
-            return f"the same command continues after round {self.saved.checkpointed:,}"
-        one_pass = not self._in_memory and len(setups) == 1 and not self._several_files
-        other = self.traced or self.certify or (self.saved and not self.saved.only_saves)
-        return "--checkpoint FILE keeps what was learned" if one_pass and not other else None
+    def _horizon(self, dataset: Dataset) -> int | None:
+        """The number of rounds, if it is known, or a learner requires it (the file is scanned)."""
+        if self._saved is not None and self._saved.resumes:
+            return None
+        required = any("horizon" in spec.kind.specs() for spec in self._specs)
+        return dataset.rounds if dataset.in_memory or required else None
 
-    def _playable(
-        self, setups: Sequence[LearnerSpec], dataset: Dataset, horizon: int | None
-    ) -> list[LearnerSpec]:
-        """The setups that can play this stream; warn what the others lack."""
-        playable = []
-        for setup in setups:
+    def _usable_specs(self, dataset: Dataset, horizon: int | None) -> Sequence[LearnerSpec]:
+        """The learners that can run on this file, with σ chosen; warnings about the others."""
+        specs = self._specs
+        if auto := next((spec for spec in specs if spec.auto_sigma), None):
+            sigma, note = suggested_sigma(auto, dataset.name, *dataset.warm_up())
+            self._stderr.note(self._prefix(dataset.name) + note)
+            specs = [spec.with_sigma(sigma) for spec in specs]
+        if self._saved is not None and self._saved.resumes:
+            return specs
+        usable = []
+        for spec in specs:
             try:
-                Run(setup, dataset.name, 0, 0, horizon, classes=dataset.classes)
+                Run(spec, dataset.name, 0, 0, horizon, classes=dataset.classes)
+                usable.append(spec)
             except ParameterError as error:
-                if len(setups) == 1:
+                if len(specs) == 1:
                     hint = f"give `-p {error.name}=N`" if error.kind == "missing" else None
                     raise usage(str(error), hint) from None
-                self.stderr.warn(f"{error}; left out: {setup.learner}")
-            else:
-                playable.append(setup)
-        if not playable:
-            raise usage("none of the chosen learners can play this stream")
-        return playable
+                self._stderr.warn(f"{error}; left out: {spec.learner}")
+        if not usable:
+            raise usage("none of the chosen learners can run on this stream")
+        if self._job.certify and dataset.classes:
+            raise usage("--certify requires two classes", "--positive LABEL selects one of them")
+        return usable
 
-    def _remember_curves(self, path: str, results: Sequence[RunResult]) -> None:
-        """Mean and deviation over repeats: all repeats of a file have the same rounds."""
+    def _learn(
+        self, dataset: Dataset, source: Source, specs: Sequence[LearnerSpec], horizon: int | None
+    ) -> list[RunResult]:
+        """All passes over one file."""
+        options, total = self._options, source.size
+        if dataset.in_memory:
+            total = (dataset.rounds or 0) * len(specs) * options.repeats
+        with self._stderr.progress(total, Path(dataset.name).name) as line:
+            position = None if dataset.in_memory else source
+            self._monitor = _Monitor(self._stderr, self._prefix(dataset.name), line, position)
+            observers: list[Observer] = [self._monitor]
+            if self._predictions:
+                observers.append(partial(_write_predictions, self._predictions, dataset))
+            if self._saved is not None:
+                return self._saved.play(
+                    *(dataset, specs[0], options, horizon, observers), lambda run: None
+                )
+            if options.in_memory:
+                return list(run_repeats(dataset, specs, options, self._job.jobs, observers))
+            runs = [begin(dataset, spec, options, 0, horizon) for spec in specs]
+            return run_batches(dataset.batches(), runs, observers)
+
+    def _figures_due(self, asked: bool) -> None:
+        """Print figures: once a minute with -v, and if SIGUSR1 asked for them."""
+        if self._monitor is not None:
+            self._monitor.figures(self._stderr.show if asked else self._stderr.detail)
+        elif asked:
+            self._stderr.show("no rows so far")
+
+    def _add_curves(self, path: str, results: Sequence[RunResult]) -> None:
+        """Mean and deviation over repeats, which all have the same rounds."""
+        several = len(self._job.paths) > 1
+        names = [Path(other).name for other in self._job.paths]
+        name = path if len(set(names)) < len(names) else Path(path).name
         about = [Path(path).name]
-        for name, symbol in (("budget", "B"), ("sigma", "σ")):
-            values = {result.record.params.get(name) for result in results} - {None}
+        for param, symbol in (("budget", "B"), ("sigma", "σ")):
+            values = {result.record.params.get(param) for result in results} - {None}
             if len(values) == 1:
+                auto = param == "sigma" and self._specs[0].auto_sigma
                 text = short(values.pop() or 0)
-                auto = name == "sigma" and self.setups[0].auto_sigma
                 about.append(f"{symbol} = {f'auto ({text})' if auto else text}")
-        shown = path if self._full_names else Path(path).name
-        for mine in grouped(results, lambda result: (result.record.learner,)):
-            record, (rounds, _, recent) = mine[0].record, mine[0].curve
-            if recent is not None:
-                recent = np.stack([np.asarray(result.curve[2]) for result in mine]).mean(axis=0)
-            counts = np.stack([result.curve[1] for result in mine])
+        for group in grouped(results, lambda result: (result.record.learner,)):
+            record = group[0].record
+            rounds, mistakes, recent = np.stack([result.curve for result in group]).T
             self.curves.append(
                 Curve(
-                    f"{shown}: {record.learner}" if self._several_files else record.learner,
-                    rounds,
-                    counts.mean(axis=0),
-                    recent,
-                    counts.std(axis=0, ddof=1) if len(mine) > 1 else None,
+                    f"{name}: {record.learner}" if several else record.learner,
+                    rounds[:, 0].astype(np.int64),
+                    mistakes.mean(axis=1),
+                    recent.mean(axis=1) if self._options.window else None,
+                    mistakes.std(axis=1, ddof=1) if len(group) > 1 else None,
                     (record.baseline_mistakes or 0) / max(record.rounds, 1),
                     ", ".join(about),
                 )
             )
 
-    def _tell(self, path: str, facts: DataSummary, results: Sequence[RunResult]) -> None:
-        prefix = self._prefix(path)
-        for note in facts.notes:
-            self.stderr.note(prefix + note)
-        if facts.sorted_labels and not self.repetition.shuffle:
-            self.stderr.warn(f"{prefix}the labels come sorted; --shuffle permutes the rows")
-        for warning in dict.fromkeys(text for result in results for text in result.warnings):
-            self.stderr.warn(prefix + warning)
+    def _report_remarks(
+        self, dataset: Dataset, summary: DataSummary, results: Sequence[RunResult]
+    ) -> None:
+        """Notes on the data, warnings about what may spoil the results."""
+        prefix = self._prefix(dataset.name)
+        for note in summary.notes:
+            self._stderr.note(prefix + note)
+        warnings = [text for result in results for text in result.warnings]
+        if summary.sorted_labels and not self._options.shuffle:
+            warnings.insert(0, "the labels come sorted; --shuffle permutes the rows")
         if ties := near_tie_warning(result.record for result in results):
-            self.stderr.warn(prefix + ties)
-        self.stderr.detail(f"{prefix}sha256 {facts.sha256}")
+            warnings.append(ties)
+        kernel, scale = self._specs[0].kernel, dataset.preparation.scale
+        if not dataset.dense and dataset.scaler and kernel in ("linear", "polynomial"):
+            shift = f"--scale {scale} divides sparse data and does not shift them"
+            warnings.append(f"{shift}, which the {kernel} kernel notices")
+        for warning in dict.fromkeys(warnings):
+            self._stderr.warn(prefix + warning)
+        self._stderr.detail(f"{prefix}sha256 {summary.sha256}")
 
     def _prefix(self, path: str) -> str:
-        return f"{Path(path).name}: " if self._several_files else ""
+        return f"{Path(path).name}: " if len(self._job.paths) > 1 else ""
 
 
-def _now() -> str:
-    return time.strftime("%Y-%m-%d %H:%M:%S")
+def _write_predictions(writer: PredictionWriter, dataset: Dataset, batch: BatchResult) -> None:
+    """Write the predictions of a batch, with the names of labels that the data have."""
+    schema = dataset.traits.schema
+    names = label_names(dataset.labels(), schema)
+    writer.write_rounds(dataset.name, batch, names, schema.id if schema else None)
 
 
-class _Waiting:
-    """Says that a warm-up waits for rows of a pipe, and how many have come: every ten seconds."""
-
-    def __init__(self, stderr: Stderr) -> None:
-        self._talk, self._next = stderr, 0.0
-
-    def __call__(self, rows: int) -> None:
-        if time.monotonic() >= self._next:
-            self._next = time.monotonic() + 10
-            self._talk.note(
-                f"waiting for the first rows, which --scale or --sigma auto require: {rows:,} of "
-                "them have come (--warm-up N requires fewer)"
-            )
-
-
-class _Narrator:
-    """What the user is told while rounds are played: the progress bar, and rises of the rate.
-
-    The mistakes so far of each pass are printed at 1,000, 2,000, 4,000, … rounds with -v, and when
-    the run is stopped.
-    """
+class _Monitor:
+    """Messages while learners run: the progress line, drifts, and figures with -v."""
 
     def __init__(
-        self, stderr: Stderr, prefix: str, bar: ProgressLine, source: Source | None
+        self, stderr: Stderr, prefix: str, line: ProgressLine, source: Source | None
     ) -> None:
-        """The bar shows the share of the `source` that was read, or of all rounds without one."""
-        self._talk = stderr
-        self._prefix = prefix
-        self._bar = bar
-        self._source = source
+        """The line shows the share of the `source` that was read, or of all rounds without one."""
+        self._stderr, self._prefix, self._line, self._source = stderr, prefix, line, source
         self._rounds = self._mistakes = 0
-        self._passes: dict[tuple[str, int], tuple[int, int]] = {}
-        """Rounds and mistakes of this file so far."""
+        self._figures: dict[tuple[str, int], tuple[int, int]] = {}
+        """Rounds and mistakes of each pass."""
+
+    def __call__(self, batch: BatchResult) -> None:
+        for number in batch.drifts:
+            rose = f"{batch.learner}: the mistake rate rose, as of round {number:,}"
+            self._stderr.warn(self._prefix + rose, timed=True)
+        rounds = len(batch.mistaken)
+        self._rounds += rounds
+        self._mistakes += int(np.count_nonzero(batch.mistaken))
+        done = self._source.position if self._source else self._rounds
+        self._line.update(done, self._mistakes, self._rounds, batch.recent_rate)
+        key, before = (batch.learner, batch.repeat), batch.first - 1
+        due = _FIRST_MILESTONE << (before // _FIRST_MILESTONE).bit_length()
+        while due <= before + rounds:
+            later = int(np.count_nonzero(batch.mistaken[due - before :]))
+            self._stderr.detail(self._text(*key, due, batch.mistakes - later))
+            due *= 2
+        self._figures[key] = before + rounds, batch.mistakes
 
     def figures(self, show: Callable[[str], None]) -> None:
         """Print the mistakes of each pass so far, with the time."""
-        for key, counts in self._passes.items():
-            show(f"{_now()} {self._line(*key, *counts)}")
+        for key, counts in self._figures.items():
+            show(f"{now()} {self._text(*key, *counts)}")
 
-    def begin(self, one: Run) -> None:
-        """Count the rounds before a checkpoint, too."""
-        self._passes[one.setup.learner, 0] = one.rounds, one.mistakes
-
-    @contextmanager
-    def if_stopped(self, hint: Callable[[], str | None]) -> Iterator[None]:
-        """Print all figures, with a hint, if a signal ends the run."""
-        try:
-            yield
-        except (KeyboardInterrupt, Terminated):
-            for (learner, repeat), (rounds, mistakes) in self._passes.items():
-                self._talk.note(f"stopped: {self._line(learner, repeat, rounds, mistakes)}")
-            if not self._passes:
-                self._talk.note(f"{self._prefix}stopped before the first figures")
-            elif said := hint():
-                self._talk.note(said)
-            raise
-
-    def _line(self, learner: str, repeat: int, rounds: int, mistakes: int) -> str:
+    def _text(self, learner: str, repeat: int, rounds: int, mistakes: int) -> str:
         which = f"{learner}, repeat {repeat}" if repeat else learner
-        rate = f"{100 * mistakes / rounds:.2f} %"
+        rate = f"{100 * mistakes / max(rounds, 1):.2f} %"
         return f"{self._prefix}{which}: {rounds:,} rounds, {mistakes:,} mistakes ({rate})"
-
-    def __call__(self, played: BatchResult) -> None:
-        for number in played.drifts:
-            rose = f"{played.learner}: the mistake rate rose, as of round {number:,}"
-            self._talk.warn(f"{_now()} {self._prefix}{rose}")
-        self._rounds += len(played.mistaken)
-        self._mistakes += int(np.count_nonzero(played.mistaken))
-        if not len(played.mistaken):
-            return
-        done = self._source.position if self._source else self._rounds
-        self._bar.update(done, self._mistakes, self._rounds, played.recent_rate)
-        key = played.learner, played.repeat
-        rounds, mistakes = self._passes.get(key, (0, 0))
-        so_far = mistakes + np.cumsum(played.mistaken)
-        due = _FIRST_MILESTONE << (rounds // _FIRST_MILESTONE).bit_length()
-        while due <= rounds + len(so_far):
-            self._talk.detail(self._line(*key, due, int(so_far[due - rounds - 1])))
-            due *= 2
-        self._passes[key] = rounds + len(so_far), int(so_far[-1])

@@ -56,7 +56,7 @@ def sweep(
     Every result is on the disk before the next is counted: the same command again
     continues after a crash, a full disk or Ctrl-C, and only plays what is missing.
     """
-    from ahpatron_cli.cli.console import Stderr
+    from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.cli.sweep_session import SummaryOutput, Sweep, criterion_of, parse_shard
     from ahpatron_cli.data.tables import TableOptions
     from ahpatron_cli.errors import one_of, usage

@@ -18,7 +18,7 @@ from typing import Any
 from msgspec import structs
 
 from ahpatron_cli.atomic import check_outputs, format_of_suffix, write_atomically
-from ahpatron_cli.cli.console import Stderr
+from ahpatron_cli.cli.stderr import Stderr
 from ahpatron_cli.errors import ExitCode, one_of, usage
 from ahpatron_cli.numbers import counted, percent
 from ahpatron_cli.numbers import share as part_of_whole

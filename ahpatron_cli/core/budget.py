@@ -17,7 +17,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ahpatron_cli.core.numerics import EPS, SLACK, TINY, dasum, daxpy, ddot, dposv, dsyrk
+from ahpatron_cli.core.numerics import EPS, NEAR_TIE, SLACK, TINY, daxpy, dposv, dsyrk
 from ahpatron_cli.core.rows import Floats, Integers
 
 Selection: TypeAlias = Callable[[Floats, Floats, Floats, float], Integers]
@@ -32,8 +32,8 @@ class Reduction(NamedTuple):
     coefficients: Floats
     norm: Any  # ‖f̄‖, rescaled
     norm_before: Any  # ‖f‖, from the Gram matrix
-    gap: float  # ‖f - f̄‖: Theorem 5's ζU, of this halving; not computed for several classes
-    rescaled: bool  # False if f̄ is zero, which no factor brings to a norm
+    gap: float  # ‖f - f̄‖: Theorem 5's ζU, of this halving
+    rescaled: bool  # False if f̄ is zero
 
 
 def project_onto(
@@ -59,7 +59,7 @@ def merge_into_nearest(gram: Floats, coefficients: Floats, kept: int, norm: floa
     """Keep the oldest examples; add each other coefficient to the most similar example kept."""
     similar = gram[:kept, kept:]
     most = similar.max(axis=0)  # of examples that are equally similar up to rounding, the oldest
-    nearest = np.argmax(similar >= most - 1e-9 * np.abs(most), axis=0)
+    nearest = np.argmax(similar >= most - NEAR_TIE * np.abs(most), axis=0)
     a2 = coefficients[:kept] + np.bincount(nearest, coefficients[kept:], minlength=kept)
     K2, values = gram[:kept, :kept].copy(), gram @ coefficients
     return _rescaled(np.arange(kept), K2, a2, coefficients, values, norm)
@@ -69,24 +69,18 @@ def _rescaled(
     kept: Integers, K2: Floats, a2: Floats, a: Floats, values: Floats, norm: float | None
 ) -> Reduction:
     """`f̄ = Σ a2_i κ(s_i,·)` rescaled to `norm`; a and `values` are those of f."""
-    if a2.ndim == 2:
-        squared = np.maximum(np.einsum("ic,ic->c", a2, K2 @ a2), 0.0)
-        before = np.sqrt(np.maximum(np.einsum("ic,ic->c", a, values), 0.0))
-        target = before if norm is None else np.full(len(before), norm)
-        solid = squared > 4 * EPS * np.abs(a2).sum(axis=0) ** 2
-        factors = np.where(solid, target / np.sqrt(np.where(solid, squared, 1.0)), 1.0)
-        after = np.where(solid, target, np.sqrt(squared))
-        return Reduction(kept, K2, a2 * factors, after, before, 0.0, bool(solid.all()))
-    square = ddot(a2, K2.dot(a2))
-    norm_before = math.sqrt(max(ddot(a, values), 0.0))
-    norm_after = norm_before if norm is None else norm
-    mass = dasum(a2)
-    rescaled = square > 4 * EPS * mass * mass  # else ‖f̄‖² is only the rounding of its sum
-    factor = norm_after / math.sqrt(square) if rescaled else 1.0
-    square, overlap = factor * factor * max(square, 0.0), factor * ddot(a2, values.take(kept))
-    gap = math.sqrt(max(norm_before**2 - 2 * overlap + square, 0.0))
-    norm_after = norm_after if rescaled else math.sqrt(square)
-    return Reduction(kept, K2, factor * a2, norm_after, norm_before, gap, bool(rescaled))
+    squares = (a2 * K2.dot(a2)).sum(axis=0)
+    before = np.sqrt(np.maximum((a * values).sum(axis=0), 0.0))
+    target = before if norm is None else np.full_like(before, norm)
+    # else ‖f̄‖² is only the rounding of its sum, and no factor brings f̄ to a norm
+    solid = squares > 4 * EPS * np.abs(a2).sum(axis=0) ** 2
+    factors = np.where(solid, target / np.sqrt(np.where(solid, squares, 1.0)), 1.0)
+    after = np.where(solid, target, np.sqrt(np.maximum(squares, 0.0)))
+    overlap = factors * (a2 * values.take(kept, 0)).sum(axis=0)
+    gap = math.sqrt(max(float((before**2 - 2 * overlap + after**2).sum()), 0.0))
+    if a.ndim == 1:
+        after, before = after.item(), before.item()
+    return Reduction(kept, K2, factors * a2, after, before, gap, bool(solid.all()))
 
 
 def choose_largest(sizes: Floats) -> Integers:
@@ -127,7 +121,7 @@ def choose_greedily(gram: Floats, values: Floats, ridge: float) -> Integers:
             left = dsyrk(-1.0, panel.T, beta=1.0, c=left, lower=1, overwrite_c=1)
         np.divide(np.multiply(residual, residual, out=gain), distance, out=gain)
         most = gain.item(gain.argmax())
-        best = int((gain >= most * (1 - 1e-9)).argmax() if most > floor else taken.argmin())
+        best = int((gain >= most * (1 - NEAR_TIE)).argmax() if most > floor else taken.argmin())
         pivot = math.sqrt(distance.item(best))
         column = panel[k]
         column[:best], column[best:] = left[best, :best], left[best:, best]
@@ -181,27 +175,12 @@ def _younger_first(values: Floats, unit: float) -> Integers:
 
 def _neighbours(gram: Floats, diagonal: Floats) -> tuple[Integers, Floats]:
     """For each i the j ≠ i with the largest `κ_ij²/κ_jj`, of equal ones the oldest; and `κ²`."""
-    shared = np.abs(gram)  # squares have the same order, but would be denormal numbers
-    lengths = diagonal
-    if not (np.abs(diagonal - 1.0) <= SLACK).all():
-        shared /= np.sqrt(np.where(diagonal > 0, diagonal, np.inf))
-        lengths = np.ones(len(gram))
+    # their roots have the same order, and are no denormal numbers
+    shared = np.abs(gram) / np.sqrt(np.where(diagonal > 0, diagonal, np.inf))
     np.fill_diagonal(shared, -1.0)
-    rows = np.arange(len(shared))
-    neighbours = shared.argmax(axis=1)
-    most = shared[rows, neighbours]
-    shared[rows, neighbours] = -1.0
-    second = np.maximum(shared.max(axis=1), 0.0)
-    shared[rows, neighbours] = most
-    squares = np.maximum(most, 0.0) ** 2 / lengths.take(neighbours)
-    enough = squares - SLACK
-    tied = np.flatnonzero((second * second >= enough) & (enough > 0))
-    if len(tied):
-        neighbours[tied] = (shared[tied] >= np.sqrt(enough[tied])[:, None]).argmax(axis=1)
-    neighbours[enough <= 0] = 0  # far from all: the oldest
-    if enough[0] <= 0:
-        neighbours[0] = min(1, len(rows) - 1)
-    return neighbours, squares
+    squares = np.maximum(shared.max(axis=1), 0.0) ** 2
+    enough = np.sqrt(np.maximum(squares - SLACK, 0.0))
+    return (shared >= enough[:, None]).argmax(axis=1), squares
 
 
 def _ridge_solve(K: Floats, right: Floats, ridge: float) -> Floats:

@@ -6,13 +6,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ahpatron_cli.core.numerics import ddot
 from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.core.state import Stateful, StateReader
-
-WINDOW = 256  # rounds from one Newton step to the next
-MEMORY = 0.97  # weight of earlier windows, per window: f changes while it learns
-LEAST = 1e-15  # probabilities below this count as this much in the log loss
 
 
 class Calibration(Stateful):
@@ -40,6 +35,10 @@ class Calibration(Stateful):
         **{"_scores": "b...", "_labels": "b"},
     }
 
+    window = 256  # rounds from one Newton step to the next
+    memory = 0.97  # weight of earlier windows, per window: f changes while it learns
+    least = 1e-15  # probabilities below this count as this much in the log loss
+
     def __init__(self, classes: int) -> None:
         size = 2 if classes == 2 else 1
         self.weights: Floats = np.array([1.0, 0.0])[:size]
@@ -49,7 +48,7 @@ class Calibration(Stateful):
         self._labels: Floats = np.empty(0)
 
     def check(self, state: StateReader) -> None:
-        if len(self._labels) >= WINDOW or self.loss < 0:
+        if len(self._labels) >= self.window or self.loss < 0:
             raise state.refusal("labels", "are not those of a window")
 
     def add(self, scores: Floats, labels: Floats) -> None:
@@ -57,48 +56,38 @@ class Calibration(Stateful):
         if len(self._labels):
             scores = np.concatenate((self._scores, scores))
             labels = np.concatenate((self._labels, labels))
-        done = len(labels) // WINDOW * WINDOW
+        done = len(labels) // self.window * self.window
         with np.errstate(over="ignore", invalid="ignore"):
-            for start in range(0, done, WINDOW):
-                self._step(scores[start : start + WINDOW], labels[start : start + WINDOW])
+            for start in range(0, done, self.window):
+                part = slice(start, start + self.window)
+                self._step(scores[part], labels[part])
         self._scores, self._labels = scores[done:].copy(), labels[done:].copy()
 
     def _step(self, scores: Floats, labels: Floats) -> None:
         """One Newton step."""
-        own = self._own(scores, labels)
-        self.loss -= float(np.log(np.maximum(own, LEAST)).sum())
-        if scores.ndim == 1:
-            missed = labels * (1.0 - own)
-            variance = missed * labels * own
-            gradient = [ddot(scores, missed), missed.sum()]
-            mixed = ddot(scores, variance)
-            curvature: Any = [[ddot(scores * scores, variance), mixed], [mixed, variance.sum()]]
-        else:
-            p = self.probabilities(scores)
-            mean = (p * scores).sum(axis=1)  # of f_c under P
-            true = scores[np.arange(len(labels)), labels.astype(np.int64)]
-            gradient = [(true - mean).sum()]
-            curvature = [[(p * scores * scores).sum() - ddot(mean, mean)]]
+        self.loss += self._loss(scores, labels)
+        z, P = _features(scores), self.probabilities(scores)
+        mean = (P[:, :, None] * z).sum(axis=1)  # of the features under P
+        gradient = (z[_true(labels)] - mean).sum(axis=0)
+        z -= mean[:, None]
+        curvature = np.einsum("nc,ncp,ncq->pq", P, z, z)
         if not np.isfinite(curvature).all():  # squares of huge scores overflow: nothing to learn
             return
         prior = np.eye(len(self.weights))
-        self._precision = MEMORY * self._precision + (1 - MEMORY) * prior + curvature
+        self._precision = self.memory * self._precision + (1 - self.memory) * prior + curvature
         weights = self.weights + np.linalg.solve(self._precision, gradient)
         # where f was confident and wrong, a full step would overshoot and turn the classes round
         weights[0] = max(weights[0], 0.5 * self.weights[0])
         self.weights = weights
 
-    def _own(self, scores: Floats, labels: Floats) -> Floats:
-        """P(y) of the true class of each round."""
-        if scores.ndim == 1:
-            logits = labels * (self.weights[0] * scores + self.weights[1])
-            return np.asarray(0.5 + 0.5 * np.tanh(0.5 * logits))
-        return self.probabilities(scores)[np.arange(len(labels)), labels.astype(np.int64)]
+    def _loss(self, scores: Floats, labels: Floats) -> float:
+        """Sum of `-log P(y)`."""
+        own = self.probabilities(scores)[_true(labels)]
+        return -float(np.log(np.maximum(own, self.least)).sum())
 
     def log_loss(self, rounds: int) -> float:
         """Mean of `-log P(y)` over so many rounds, all that were added."""
-        own = np.maximum(self._own(self._scores, self._labels), LEAST)
-        return (self.loss - float(np.log(own).sum())) / max(rounds, 1)
+        return (self.loss + self._loss(self._scores, self._labels)) / max(rounds, 1)
 
     def probabilities(self, scores: Floats) -> Floats:
         """P(y = c | x) of rows with these f(x).
@@ -111,9 +100,20 @@ class Calibration(Stateful):
         -------
         array of shape (n, 2) with columns for -1 and +1, or (n, k)
         """
-        if scores.ndim == 1:
-            positive = self._own(scores, np.ones(len(scores)))
-            return np.stack((1.0 - positive, positive), axis=1)
-        logits = self.weights[0] * scores
+        logits = _features(scores) @ self.weights
         odds = np.exp(logits - logits.max(axis=1, keepdims=True))
         return np.asarray(odds / odds.sum(axis=1, keepdims=True))
+
+
+def _features(scores: Floats) -> Floats:
+    """Vectors z of shape (n, k, len(weights)): P(y = c) is proportional to e^(w·z_c)."""
+    if scores.ndim > 1:
+        return scores[:, :, None].copy()
+    z = np.zeros((len(scores), 2, 2))
+    z[:, 1, 0], z[:, 1, 1] = scores, 1.0
+    return z
+
+
+def _true(labels: Floats) -> Any:
+    """The places of the true classes in arrays of shape (n, k)."""
+    return np.arange(len(labels)), np.maximum(labels, 0).astype(np.int64)

@@ -36,15 +36,10 @@ Counts: TypeAlias = Mapping[str, Any]
 Pieces: TypeAlias = Callable[[], Iterable[tuple[Rows, Floats]]]
 """Reads the stream from the start: rows and labels piece by piece, the same in every call."""
 
-COUNT_KEYS = {"mistakes": "mistakes", "failures": "nonpositive_margins"}
-"""The key in `Counts` for each value of `Certificate.counts`, i.e. for |M_T| and |M'_T|."""
 SAMPLE = 2000
+"""Examples of the stream that hypotheses are fitted to."""
 SVM_COSTS = tuple(2.0**power for power in range(-10, 3))
 """Values of C relative to the whole stream: C = 1 minimises 2·L_T(f) + ‖f‖²."""
-MAX_EPOCHS = 30
-PER_OCTAVE = 16
-"""Number of norms between a norm and twice that norm."""
-BLOCK = 1024
 
 
 @dataclass(frozen=True)
@@ -59,10 +54,10 @@ class Comparator:
 def comparators(
     pieces: Pieces, rounds: int, kernel: Kernel, radii: Iterable[float] = (), seed: int = 0
 ) -> list[Comparator]:
-    """Comparators in order of increasing norm and decreasing loss.
+    """Comparators of many norms: f = 0, then directions rescaled to a grid that includes `radii`.
 
-    They are f = 0, the kernel mean `Σ y_i κ(x_i,·)` and support vector machines, fitted to a sample
-    of the stream and rescaled to a grid of norms that includes `radii`; L_T(f) is over all rounds.
+    Directions are the kernel mean `Σ y_i κ(x_i,·)` and support vector machines, fitted to a sample
+    of the stream; L_T(f) is over all rounds.
 
     Rounding must not make a bound too small. If the error of a kernel value is at most δ, that of
     f(x) is at most δ·Σ|a_i| and that of ‖f‖² at most δ·(Σ|a_i|)²; both are added.
@@ -71,35 +66,31 @@ def comparators(
     gram = kernel.between(sample, sample)
     gram = (gram + gram.T) / 2
     error = 1e-12 + min(TRUSTED, 8 * EPS * sample.largest)
-    directions = _directions(gram, labels, rounds, error, seed)
-    names, weights, lengths, masses = map(np.array, zip(*directions, strict=True))
+    costs = [C * rounds / len(labels) for C in SVM_COSTS]  # the sample represents the stream
+    weights = np.array([labels, *svm_path(gram, labels, costs, seed)])
+    masses = np.abs(weights).sum(axis=1)
+    lengths = np.sqrt(np.maximum(((weights @ gram) * weights).sum(axis=1), 0) + error * masses**2)
+    names = np.array([f"mean of {len(labels)}", *(f"SVM, C = {C:.3g}" for C in SVM_COSTS)])
+    solid = lengths > 0  # others are 0
+    names, weights, lengths, masses = names[solid], weights[solid], lengths[solid], masses[solid]
 
     def margins() -> Iterator[Floats]:
         for rows, signs in pieces():
             points = to_points(rows)
-            for start in range(0, len(signs), BLOCK):
-                stop = min(start + BLOCK, len(signs))
+            for start in range(0, len(signs), 1024):
+                stop = min(start + 1024, len(signs))
                 values = weights @ kernel.between(sample, points.slice(start, stop))
                 yield values * signs[start:stop]
 
     largest = max(sqrt(2 * rounds), 2.0)  # beyond, ‖f‖² alone exceeds 2T, the bound at f = 0
-    grid = np.geomspace(1 / 64, largest, 1 + ceil(PER_OCTAVE * log2(largest * 64)))
+    grid = np.geomspace(1 / 64, largest, 1 + ceil(16 * log2(largest * 64)))  # 16 an octave
     norms = np.union1d(grid, [radius for radius in radii if radius <= largest])
     losses = _hinge_losses(margins(), lengths[:, None] / norms)
     losses += rounds * (error * masses / lengths)[:, None] * norms
     candidates = [Comparator("0", float(rounds), 0.0)]
     for name, of_direction in zip(names.tolist(), losses.tolist(), strict=True):
         candidates += map(Comparator, [name] * len(norms), of_direction, norms.tolist())
-    return _pareto_front(candidates)
-
-
-def _pareto_front(candidates: Iterable[Comparator]) -> list[Comparator]:
-    """The candidates with less loss than all candidates of smaller norm."""
-    front: list[Comparator] = []
-    for candidate in sorted(candidates, key=lambda f: (f.norm, f.loss)):
-        if not front or candidate.loss < front[-1].loss:
-            front.append(candidate)
-    return front
+    return candidates
 
 
 def _hinge_losses(margins: Iterable[Floats], thresholds: Floats) -> Floats:
@@ -147,19 +138,6 @@ def _draw_sample(
     return to_points(sample), np.concatenate(labels), to_points
 
 
-def _directions(
-    gram: Floats, labels: Floats, rounds: int, error: float, seed: int
-) -> Iterator[tuple[str, Floats, float, float]]:
-    """Name, coefficients a, upper bound on ‖f‖ and Σ|a_i| of each hypothesis f ≠ 0."""
-    names = [f"mean of {len(labels)}", *(f"SVM, C = {C:.3g}" for C in SVM_COSTS)]
-    costs = [C * rounds / len(labels) for C in SVM_COSTS]  # the sample represents the stream
-    for name, weights in zip(names, [labels, *svm_path(gram, labels, costs, seed)], strict=True):
-        mass = float(np.abs(weights).sum())
-        squared = float(weights @ gram @ weights) + error * mass * mass
-        if squared > 0:
-            yield name, weights, sqrt(squared), mass
-
-
 def svm_path(gram: Floats, labels: Floats, costs: Sequence[float], seed: int) -> Iterator[Floats]:
     """For each cost C, the coefficients that minimise `‖f‖²/2 + C·Σ max(0, 1 - y_i·f(x_i))`.
 
@@ -172,7 +150,7 @@ def svm_path(gram: Floats, labels: Floats, costs: Sequence[float], seed: int) ->
     diagonal = np.where(gram.diagonal() > 0, gram.diagonal(), np.inf)  # κ(x, x) = 0: α stays 0
     alphas, values = np.zeros(len(signs)), np.zeros(len(signs))
     for cost in costs:
-        for _ in range(MAX_EPOCHS):
+        for _ in range(30):
             changes = np.clip(alphas + (1.0 - labels * values) / diagonal, 0.0, cost) - alphas
             active = np.flatnonzero(np.abs(changes) > 0.01 * cost)
             if not len(active):
@@ -211,14 +189,11 @@ class Theorem:
         Without counts, these are the conditions that fail whatever happens during the run.
         """
         run, specs = _quantities(params, counts or {}), REGISTRY[self.learners[0]].specs()
-        names = {spec.symbol: name for name, spec in specs.items()} | {"ζ": "zeta"}
-
-        def shown(symbol: str) -> str:
-            value = run[names[symbol]]
-            return f"{symbol} = {value if isinstance(value, str) else format(value, '.6g')}"
-
+        values = {spec.symbol: run[name] for name, spec in specs.items() if name in run}
+        values["ζ"] = run["zeta"]
+        shown = {c: v if isinstance(v, str) else format(v, ".6g") for c, v in values.items()}
         return [
-            f"{text} (here {', '.join(map(shown, symbols.split()))})"
+            f"{text} (here {', '.join(f'{c} = {shown[c]}' for c in symbols.split())})"
             for text, holds, symbols in self.conditions(**run)
             if not holds
         ]
@@ -436,9 +411,9 @@ def certify(
         in_ball = [f for f in candidates if f.norm <= radius]
         bound, f = min(((theorem.bound(f, **run), f) for f in in_ball), key=lambda pair: pair[0])
         bound += 1e-9 * (counts["rounds"] + abs(bound))  # the rounding error of the formula
-        count, trivial = counts[COUNT_KEYS[theorem.counts]], counts["rounds"]
-        if theorem.counts == "failures":
-            trivial -= counts["margin_updates"]
+        failures = theorem.counts == "failures"
+        count = counts["nonpositive_margins" if failures else "mistakes"]
+        trivial = counts["rounds"] - (counts["margin_updates"] if failures else 0)
         if not count <= bound:
             raise BrokenTheoremError(
                 f"{theorem.title} is broken: {theorem.learners[0]} has {count} {theorem.counts}, "

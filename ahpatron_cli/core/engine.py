@@ -27,7 +27,7 @@ from ahpatron_cli.core.expansion import Hypothesis
 from ahpatron_cli.core.kernels import Gaussian, Kernel
 from ahpatron_cli.core.learners.base import SHARED, Learner
 from ahpatron_cli.core.points import NARROW, Points
-from ahpatron_cli.core.rows import CsrRows, Floats, Rows, as_double, compressed, rows_from, rows_of
+from ahpatron_cli.core.rows import CsrRows, Floats, Rows, compressed, rows_from, rows_of
 from ahpatron_cli.core.state import State, StateReader
 from ahpatron_cli.core.tally import Tally, class_margins
 
@@ -35,8 +35,6 @@ ALGORITHM = 7
 """Version of the learners: raised whenever one may count differently on the same stream."""
 BLOCK = 64
 """Rounds per block. Counts do not depend on it; bits may, so it is fixed for a version."""
-LOOK_AHEAD = 8
-"""Rounds of several classes whose margins are compared at once."""
 
 
 class Loop:
@@ -57,44 +55,49 @@ class Loop:
         self.f: Any = learner.begin(kernel, classes) if classes else learner.begin(kernel)
 
     def run(
-        self, block: Points, labels: Floats, weights: Floats | None, first: int
-    ) -> tuple[Any, int, int]:
-        """Run a block from round `first` on.
-
-        Returns f(x) of each round, as predicted, the number of updates, and of those with a
-        positive margin.
-        """
+        self, block: Points, labels: Floats, weights: list[float] | None, first: int, tally: Tally
+    ) -> Any:
+        """f(x) of each round of a block from round `first` on, as predicted; counts updates."""
         self.learner.weight = 1.0
         self.f.open(block)
         try:
-            run = self._run_classes if self.classes else self._run_two_classes
-            counted = run(labels, None if weights is None else weights.tolist(), first)
+            scores = self._run(labels, weights, first, tally)
             self.learner.observe(block)
         finally:
             self.f.close()
-        scores = counted[0]
-        if not math.isfinite(sum(scores) if isinstance(scores, list) else scores.sum()):
+        if not math.isfinite(scores.sum() if self.classes else sum(scores)):
             _check_finite(np.array(scores))
-        return counted
+        return scores
 
-    def _run_two_classes(
-        self, labels: Floats, weights: list[float] | None, first: int
-    ) -> tuple[list[float], int, int]:
-        learner, f, update = self.learner, self.f, self.learner.update
-        scores = [0.0] * len(labels)
-        updates = margin_updates = 0
+    def _run(self, labels: Floats, weights: list[float] | None, first: int, tally: Tally) -> Any:
+        learner, f, classes, update = self.learner, self.f, self.classes, self.learner.update
+        scores: Any = np.empty((len(labels), *classes)) if classes else [0.0] * len(labels)
+        updates = margin_updates = start = stop = 0
+        margins: list[float] = []
         values, noise, scale, empty = f.values, f.noise, f.scale, f.size == 0
         below, call = learner.update_below, learner.next_call - first
+        y: Any
         for t, y in enumerate(labels.tolist()):
-            value = values[t]
-            if -noise <= value <= noise:  # perhaps a sum that cancelled
-                value = f.careful(t)
-            scores[t] = value = value * scale
-            margin = y * value
+            if classes:
+                if t == stop:  # margins of some rounds at once hold until the next update
+                    start, stop = t, min(t + (1 if below == math.inf else 8), len(labels))
+                    scores[start:stop] = ahead = f.class_values(start, stop)
+                    found, rivals = class_margins(ahead, labels[start:stop])
+                    margins = found.tolist()
+                margin = margins[t - start]
+            else:
+                value = values[t]
+                if -noise <= value <= noise:  # perhaps a sum that cancelled
+                    value = f.careful(t)
+                scores[t] = value = value * scale
+                margin = y * value
             if margin < below or margin == 0.0 > y or empty or t == call:
                 learner.round, f.t = first + t, t
                 if weights is not None:
                     learner.weight = weights[t]
+                if classes:
+                    true, y, stop = int(y), np.zeros(classes), t + 1
+                    y[true], y[rivals[t - start]] = 1.0, -1.0
                 if update(f, y, margin) is not False:
                     updates += 1
                     if margin > 0.0:
@@ -103,40 +106,9 @@ class Loop:
                     f = self._succeed()
                 values, noise, scale, empty = f.values, f.noise, f.scale, f.size == 0
                 below, call = learner.update_below, learner.next_call - first
-        return scores, updates, margin_updates
-
-    def _run_classes(
-        self, labels: Floats, weights: list[float] | None, first: int
-    ) -> tuple[Floats, int, int]:
-        learner, f, rounds = self.learner, self.f, len(labels)
-        scores = np.empty((rounds, *self.classes))
-        updates = margin_updates = t = 0
-        while t < rounds:
-            ahead = 1 if learner.update_below == math.inf else LOOK_AHEAD
-            stop = min(t + ahead, rounds)
-            scores[t:stop] = values = f.class_values(t, stop)
-            margins, rivals = class_margins(values, labels[t:stop])
-            due = margins < learner.update_below
-            due[0] |= f.size == 0
-            if t <= learner.next_call - first < stop:
-                due[int(learner.next_call) - first - t] = True
-            if not due.any():
-                t = stop
-                continue
-            i = int(due.argmax())
-            t += i
-            y = np.zeros(self.classes)
-            y[int(labels[t])], y[rivals[i]] = 1.0, -1.0
-            learner.round, f.t, margin = first + t, t, margins.item(i)
-            if weights is not None:
-                learner.weight = weights[t]
-            if learner.update(f, y, margin) is not False:
-                updates += 1
-                margin_updates += margin > 0
-            if f.successor is not None:
-                f = self._succeed()
-            t += 1
-        return scores, updates, margin_updates
+        tally.updates += updates
+        tally.margin_updates += margin_updates
+        return scores
 
     def _succeed(self) -> Any:
         """Continue the open block with the successor of f."""
@@ -149,23 +121,18 @@ class Loop:
 
     def state_dict(self) -> State:
         """Counts of the learner, f, and the state of the random generator."""
-        bits: Any = self.learner.rng.bit_generator.state
         return {
             "learner": self.learner.state_dict(),
             "f": self.f.state_dict(),
-            "random": {**bits["state"], "has": bits["has_uint32"], "half": bits["uinteger"]},
+            "random": self.learner.rng.bit_generator.state,
         }
 
     def load_state_dict(self, state: StateReader, rounds: int) -> None:
         """Continue from a state after so many rounds."""
-        with state.part("random") as random:
-            number = {name: random.integer(name, 2**128 - 1) for name in ("state", "inc")}
-            self.learner.rng.bit_generator.state = {
-                "bit_generator": "PCG64",
-                "state": number,
-                "has_uint32": random.integer("has", 1),
-                "uinteger": random.integer("half", 2**32 - 1),
-            }
+        try:
+            self.learner.rng.bit_generator.state = state.take("random")
+        except (TypeError, ValueError, KeyError, OverflowError):
+            raise state.refusal("random", "is not the state of a random generator") from None
         self.learner.round = rounds
         learner = state.value("learner", self.learner)
         f, most = state.value("f", self.f, self.learner.successors), self.learner.most_kept
@@ -246,6 +213,7 @@ class Player:
         self.classes = classes
         self.kernel = learner.own_kernel or (Gaussian() if kernel is None else kernel)
         self._shape = () if classes == 2 else (classes,)
+        self._legal = {-1.0, 1.0} if classes == 2 else set(range(classes))
         shared = classes == 2 or getattr(learner, "multiclass", None) == SHARED
         seeds = [seed] if shared else [(*seed, c) for c in range(classes)]
         of_loop = self._shape if shared else ()
@@ -297,7 +265,8 @@ class Player:
 
     # Learning -----------------------------------------------------------------------------------
 
-    def feed(self, rows: Any, labels: ArrayLike, weights: ArrayLike | None = None) -> Floats:
+    @np.errstate(over="ignore", invalid="ignore")
+    def feed(self, rows: Any, labels: Any, weights: Any = None) -> Floats:
         """Predict and learn from these rounds.
 
         Parameters
@@ -313,48 +282,34 @@ class Player:
         array of shape (n,), or (n, k) with k classes
             f(x) of each round, as it was predicted.
         """
-        start = time.perf_counter()
-        rows, signs, costs = self._checked(rows, labels, weights)
-        scores = np.empty((len(signs), *self._shape))
-        with np.errstate(over="ignore", invalid="ignore"):
-            first, chunk = 0, 64 * self._block  # rows that are made kernel-ready together
-            while first < len(signs):
-                last = min(first + chunk - self._rounds % self._block, len(signs))
-                self._feed(first, rows_of(rows, slice(first, last)), signs, costs, scores)
-                first = last
+        start, done = time.perf_counter(), 0
+        rows, labels, weights = self._checked(rows, labels, weights)
+        scores = np.empty((len(labels), *self._shape))
+        try:
+            while done < len(labels):
+                stop = min(done + self._block - self._rounds % self._block, len(labels))
+                part = slice(done, stop)
+                costs = None if weights is None else weights[part].tolist()
+                self._run_block(rows_of(rows, part), labels[part], costs, scores[part])
+                self._rounds += stop - done
+                done = stop
+        except NumericalError as error:
+            raise error.shifted(done) from None
+        finally:  # the rounds of a block that fails are not counted
+            self._uncounted.append((scores[:done].copy(), labels[:done]))
+            if len(self._uncounted) == 64:
+                self._tally = self.tally  # counts
         self._tally.seconds += time.perf_counter() - start
         return scores
 
-    def _feed(self, first: int, rows: Rows, labels: Floats, weights: Any, scores: Floats) -> None:
-        """Run the blocks of some rows, which begin at `first` in the piece."""
-        done, before = 0, self._rounds
-        try:
-            points = self._points(rows)
-            while done < points.size:
-                end = min(done + self._block - (before + done) % self._block, points.size)
-                part = slice(first + done, first + end)
-                costs = None if weights is None else weights[part]
-                block = points.slice(done, end) if end - done < points.size else points
-                scores[part] = self._run_block(block, labels[part], costs, before + done)
-                done = end
-        except NumericalError as error:
-            raise error.shifted(first + done) from None
-        finally:  # the rounds of a block that fails are not counted
-            self._rounds += done
-            part = slice(first, first + done)
-            self._uncounted.append((scores[part].copy(), labels[part]))
-            if len(self._uncounted) == 64:
-                self._tally = self.tally  # counts
-
-    def _run_block(self, block: Points, labels: Floats, weights: Any, first: int) -> Any:
-        columns = []
+    def _run_block(self, rows: Rows, labels: Floats, weights: Any, scores: Floats) -> None:
+        block = self._points(rows)
+        if len(self.loops) == 1:
+            scores[:] = self.loops[0].run(block, labels, weights, self._rounds, self._tally)
+            return
         for c, loop in enumerate(self.loops):
-            own = labels if len(self.loops) == 1 else np.where(labels == c, 1.0, -1.0)
-            scores, updates, margin_updates = loop.run(block, own, weights, first)
-            self._tally.updates += updates
-            self._tally.margin_updates += margin_updates
-            columns.append(scores)
-        return columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
+            signs = np.where(labels == c, 1.0, -1.0)
+            scores[:, c] = loop.run(block, signs, weights, self._rounds, self._tally)
 
     def learn(self, row: Any, y: float, weight: float | None = None) -> Any:
         """Predict and learn from one row.
@@ -380,6 +335,7 @@ class Player:
         scores = self.scores(_one_row(row))[0]
         return scores if self._shape else float(scores)
 
+    @np.errstate(over="ignore", invalid="ignore")
     def scores(self, rows: Any) -> Floats:
         """f, as it is now, at these rows; nothing is learned, counted or changed.
 
@@ -387,24 +343,19 @@ class Player:
         -------
         array of shape (n,), or (n, k) with k classes
         """
-        rows = rows_from(rows)
+        rows, fixed = rows_from(rows), (self._centre, self._sparse)
         scores = np.empty((len(rows), *self._shape))
-        with np.errstate(over="ignore", invalid="ignore"):
-            for begin in range(0, len(rows), 64 * self._block):
-                piece = rows_of(rows, slice(begin, min(begin + 64 * self._block, len(rows))))
-                before = self._centre, self._sparse
-                try:
-                    points = self._points(piece)
-                except NumericalError as error:
-                    raise error.shifted(begin) from None
-                finally:
-                    self._centre, self._sparse = before
-                for start in range(0, points.size, self._block):
-                    stop = min(start + self._block, points.size)
-                    values = [loop.f.at(points.slice(start, stop)) for loop in self.loops]
-                    part = values[0] if len(values) == 1 else np.stack(values, axis=1)
-                    scores[begin + start : begin + stop] = part
-        _check_finite(scores)
+        for start in range(0, len(rows), self._block):
+            part = slice(start, start + self._block)
+            try:
+                points = self._points(rows_of(rows, part))
+                values = [loop.f.at(points) for loop in self.loops]
+                scores[part] = values[0] if len(values) == 1 else np.stack(values, axis=1)
+                _check_finite(scores[part])
+            except NumericalError as error:
+                raise error.shifted(start) from None
+            finally:
+                self._centre, self._sparse = fixed
         return scores
 
     # Rows ---------------------------------------------------------------------------------------
@@ -414,8 +365,13 @@ class Player:
         if self._sparse is None:
             self._sparse = isinstance(rows, CsrRows) and not self.learner.dense
         if self._sparse:
-            return self.kernel.points(compressed(as_double(rows)))
-        rows = _dense(rows)
+            return self.kernel.points(compressed(rows))
+        if isinstance(rows, CsrRows):
+            wide = rows.owners[rows.columns >= NARROW]
+            if len(wide):
+                message = f"dense streams have at most {NARROW:,} features, got {rows.width:,}"
+                raise NumericalError(message, int(wide[0]), "width")
+            rows = replace(rows, width=min(rows.width, NARROW)).dense()
         if self._centre is None:
             # shifting keeps κ and saves digits, and no later round has a say
             first = np.nan_to_num(rows[0].astype(np.float64))
@@ -433,19 +389,17 @@ class Player:
         if labels.shape != (len(rows),):
             message = f"there must be a label for each of {len(rows)} rows, got {labels.shape}"
             raise ValueError(message)
-        legal = {-1.0, 1.0} if self.classes == 2 else set(range(self.classes))
         # of few labels, a set is quicker
         distinct = labels.tolist() if len(labels) <= 64 else np.unique(labels).tolist()
-        if not legal.issuperset(distinct):
+        if not self._legal.issuperset(distinct):
             numbers = "-1 and +1" if self.classes == 2 else f"0 to {self.classes - 1}"
             raise ValueError(f"labels must be {numbers}")
-        if weights is None:
-            return rows, labels, None
-        weights = np.asarray(weights, dtype=np.float64)
-        if weights.shape != labels.shape or not ((weights > 0) & (weights < np.inf)).all():
-            raise ValueError("there must be a finite weight > 0 for each row")
-        if not self.learner.takes_costs and (weights != 1).any():
-            raise ParameterError(f"{self.learner.name} cannot weigh examples", "weights")
+        if weights is not None:
+            weights = np.asarray(weights, dtype=np.float64)
+            if weights.shape != labels.shape or not ((weights > 0) & (weights < np.inf)).all():
+                raise ValueError("there must be a finite weight > 0 for each row")
+            if not self.learner.takes_costs and (weights != 1).any():
+                raise ParameterError(f"{self.learner.name} cannot weigh examples", "weights")
         return rows, labels, weights
 
     # What a pass reports ------------------------------------------------------------------------
@@ -475,22 +429,24 @@ class Player:
     def state_dict(self) -> State:
         """The whole pass, as plain numbers, text and arrays."""
         return {
-            "tally": dict(vars(self.tally)),
+            "tally": self.tally.state_dict(),
             "calibration": self.calibration.state_dict(),
             "centre": self._centre,
             "sparse": self._sparse,
             "loops": {str(c): loop.state_dict() for c, loop in enumerate(self.loops)},
         }
 
+    @np.errstate(over="ignore", invalid="ignore")
     def load_state_dict(self, state: State) -> Self:
         """Continue from a state, in a fresh player of the same learner, kernel and parameters."""
-        with np.errstate(over="ignore", invalid="ignore"), StateReader(state, {}) as reader:
-            with reader.part("tally") as tally:
-                self.tally.load_state_dict(tally)
+        with StateReader(state, {}) as reader:
+            reader.value("tally", self.tally)
             reader.value("calibration", self._calibration)
             self._rounds = self._tally.rounds
             self._sparse = sparse = reader.value("sparse")
-            self._centre = reader.array("centre", "d") if sparse is False else reader.take("centre")
+            self._centre = (
+                reader.array("centre", "d") if sparse is False else reader.value("centre")
+            )
             begun = type(sparse) is bool if self._rounds else sparse is None
             if not begun or (sparse is not False and self._centre is not None):
                 raise reader.refusal("sparse", "does not fit the stream")
@@ -509,17 +465,6 @@ class Player:
 
 def _restored(learner: Learner, kernel: Kernel, options: State, state: State) -> Player:
     return Player(learner, kernel, **options).load_state_dict(state)
-
-
-def _dense(rows: Rows) -> Floats:
-    """Rows of a dense stream; sparse ones that are too wide to become dense are refused."""
-    if not isinstance(rows, CsrRows):
-        return rows
-    wide = rows.owners[rows.columns >= NARROW]
-    if len(wide):
-        message = f"dense streams have at most {NARROW:,} features, got {rows.width:,}"
-        raise NumericalError(message, int(wide[0]), "width")
-    return replace(rows, width=min(rows.width, NARROW)).dense()
 
 
 def _check_finite(scores: Floats) -> None:

@@ -94,7 +94,6 @@ class Expansion(Hypothesis):
     points: Points | None
     norm_drift = 0.0  # largest relative error of the tracked norm at a halving
     _room: Floats = np.empty(0)
-    _known: Integers | None  # columns that the Gram matrix is of; None: the first n
     _old_rows: tuple[int, Floats]  # κ(s, ·) of some examples of S from this column on
 
     def __init__(
@@ -136,7 +135,8 @@ class Expansion(Hypothesis):
         views: Any = memoryview  # quicker than the arrays, one number at a time
         self._a, self._alive = views(self.a), views(self.alive)
         self._dropped = self._moved = False
-        self._known, self._old_rows = None, (0, self.K[:0])
+        self._old_rows = 0, self.K[:0]
+        self._known: Integers = np.arange(self.n)  # columns that the Gram matrix is of
         self.evaluate()
 
     def evaluate(self) -> None:
@@ -156,14 +156,17 @@ class Expansion(Hypothesis):
         """f of these rounds, a column per class; exactly 0 where terms cancel."""
         g = self.g[start:stop]
         if np.abs(g).min() <= self.noise:
-            terms = np.abs(self.K[start:stop]) @ np.abs(self.a)
-            g = np.where(np.abs(g) <= CANCELLED * terms, 0.0, g)
+            g = self._exact_zeros(self.K[start:stop], g)
         return g * self.scale
+
+    def _exact_zeros(self, K: Floats, values: Floats) -> Floats:
+        """`K·a`, exactly 0 where its terms cancel."""
+        return np.where(np.abs(values) <= CANCELLED * (np.abs(K) @ np.abs(self.a)), 0.0, values)
 
     def close(self) -> None:
         assert self.points is not None
         if not self._dropped and self.size == self.n:  # S is the same as before
-            self.points.truncate(self.n, self._largest)
+            self.points.keep(np.arange(self.n), self.n)
             self.a = self.a[: self.n]
         else:
             if self._gram is not None:
@@ -179,8 +182,7 @@ class Expansion(Hypothesis):
         if self.points is None:
             return np.zeros((points.size, *self.a.shape[1:]))
         K = self.kernel.between(points, self.points.widened(points.width))
-        values, terms = K @ self.a, np.abs(K) @ np.abs(self.a)
-        return np.where(np.abs(values) <= CANCELLED * terms, 0.0, values)
+        return self._exact_zeros(K, K @ self.a)
 
     def add(self, c: Any, radius: float | None = None) -> None:
         """`f ← f + c·κ(x,·)` for the current example x; then project f, if a radius is given."""
@@ -196,13 +198,8 @@ class Expansion(Hypothesis):
         daxpy(self._flat, self.g, self.m, stored, t * self.columns + n)
         self.noise += CANCELLED * abs(stored)
         self.square = square
-        if radius is not None:
-            limit = radius * radius
-            if TINY <= limit < square < math.inf and scale > 1e-50:
-                self.scale = scale * radius / math.sqrt(square)  # as `project`: two calls less
-                self.square = limit
-            elif not TINY <= square < math.inf or square > limit:
-                self.project(radius)
+        if radius is not None and not TINY <= square <= radius * radius:
+            self.project(radius)
 
     def _add_to_classes(self, c: Floats, radius: float | None) -> None:
         t, column, stored = self.t, self.n + self.t, c / self.scale
@@ -266,15 +263,13 @@ class Expansion(Hypothesis):
                 self.g *= factor
                 self.square = np.where(large, limit, self.square)
             return
-        # 0 is legal where terms cancel, but not where the square of a coefficient underflows
-        newest = abs(self.a.item(self.n + self.t)) * self.scale
-        lost = 0 < self.square < TINY or limit < min(TINY, self.square)
-        if lost or (self.square == 0 < newest < math.sqrt(TINY)):
-            raise NumericalError("‖f‖² is too small for a double", self.t, "norm")
-        if self.square == math.inf:
-            raise NumericalError("‖f‖² overflows a double", self.t, "norm")
-        if self.square > limit:
-            self.shrink(radius / math.sqrt(self.square))
+        square = self.square
+        if not TINY <= square < math.inf or limit < TINY:  # 0 is legal where terms cancel
+            newest = abs(self.a.item(self.n + self.t)) * self.scale
+            if square or 0 < newest < math.sqrt(TINY):
+                raise NumericalError("‖f‖² is too small or large for a double", self.t, "norm")
+        if square > limit:
+            self.shrink(radius / math.sqrt(square))
             self.square = limit
 
     def cap(self, limit: float) -> None:
@@ -370,22 +365,16 @@ class Expansion(Hypothesis):
         if gram is None:
             raise TypeError("K(S,S) is not kept: make the expansion with gram=True")
         support, size = self.support, self.size
-        known = self.alive[: self.n] if self._known is None else self.alive[self._known]
-        old = int(np.count_nonzero(known))
-        if old < len(known):  # some have left
-            still = known.nonzero()[0]
+        still = self.alive.take(self._known).nonzero()[0]
+        old = len(still)
+        if old < len(self._known):  # some have left
             gram[:old, :old] = gram.take(still, 0).take(still, 1)
         if size > len(gram):  # without spare room: products of parts of a matrix are slow
             self._gram = np.empty((size, size))
             self._gram[:old, :old] = gram[:old, :old]
             gram = self._gram
         if size > old:
-            new = support[old:]
-            rows = self.K.take(new - self.n, 0, mode="clip")
-            if old and support.item(old - 1) != old - 1:  # some columns before it are not in S
-                rows = rows.take(support, 1, mode="clip")
-            else:
-                rows[:, old:size] = rows.take(new, 1, mode="clip")
-            gram[old:size, :size], gram[:old, old:size] = rows[:, :size], rows[:, :old].T
+            rows = self.K.take(support[old:] - self.n, 0).take(support, 1)
+            gram[old:size, :size], gram[:old, old:size] = rows, rows[:, :old].T
         self._known = support
         return gram[:size, :size]

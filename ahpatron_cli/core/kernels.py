@@ -5,7 +5,7 @@ A kernel turns rows into points once (`points`), then compares sets of points (`
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar
 
 import numpy as np
@@ -14,7 +14,7 @@ from ahpatron_cli.core.errors import NumericalError
 from ahpatron_cli.core.numerics import EPS, HUGE, LOWEST, TRUSTED
 from ahpatron_cli.core.parameters import Declared, integer, real
 from ahpatron_cli.core.points import DensePoints, Points, SparsePoints
-from ahpatron_cli.core.rows import CsrRows, Floats, Rows, as_double, row_sums, unit_rows
+from ahpatron_cli.core.rows import CsrRows, Floats, Rows, row_sums, unit_rows
 
 
 @dataclass(frozen=True)
@@ -25,17 +25,13 @@ class Kernel(Declared):
     centred: ClassVar[bool] = False
     """Whether dense data are centred first: κ stays the same, and large offsets cost no digits."""
 
-    def unit(self) -> float:
-        """The length that coordinates are divided by."""
-        return 1.0
-
     def points(self, rows: Rows, centre: Floats | None = None) -> Points:
-        """Rows in kernel-ready form. Values whose squares overflow are refused."""
-        rows, unit = as_double(rows), self.unit()
+        """Rows in kernel-ready form: divided by σ, if any. Squares that overflow are refused."""
+        unit = getattr(self, "sigma", 1.0)
         points: Points
         if isinstance(rows, CsrRows):
-            scaled = CsrRows(rows.indptr, rows.columns, rows.values / unit, rows.width)
-            points = SparsePoints(scaled)
+            values = np.divide(rows.values, unit, dtype=np.float64)
+            points = SparsePoints(replace(rows, values=values))
         else:
             points = DensePoints(rows, centre, unit)
         if not points.largest < HUGE:
@@ -60,9 +56,6 @@ class _Scaled(Kernel):
     """A kernel of (u - v)/σ."""
 
     sigma: float = real("σ", "width of the kernel", default=1.0, over=0)
-
-    def unit(self) -> float:
-        return self.sigma
 
 
 @dataclass(frozen=True)
@@ -209,7 +202,7 @@ class Linear(Kernel):
 
     def points(self, rows: Rows, centre: Floats | None = None) -> Points:
         """Rows are brought to length one here, whatever their scale."""
-        return super().points(unit_rows(as_double(rows)), centre)
+        return super().points(unit_rows(rows), centre)
 
     def between(self, left: Points, right: Points, out: Floats | None = None) -> Floats:
         return np.asarray(np.clip(left.products(right), -1.0, 1.0))

@@ -25,7 +25,6 @@ from __future__ import annotations
 import bisect
 import math
 from functools import cache
-from typing import NamedTuple
 
 import numpy as np
 
@@ -77,48 +76,45 @@ class MergingExpansion(Expansion):
 
     def _similar(self, column: int, start: int) -> Floats:
         """κ of the example in this column and of those in the columns from `start` on."""
-        if self.points.largest < 150.0:  # every exponent has its digits, and exp is quick
-            return np.exp(self.points.exponents_of(column, start))
         others = self.points.slice(start, self.points.size)
-        row: Floats = self.kernel.between(self.points.slice(column, column + 1), others)[0]
-        return row
+        return np.asarray(self.kernel.between(self.points.slice(column, column + 1), others)[0])
 
 
 def cheapest(a: float, others: Floats, k: Floats) -> int:
     """Which of the others costs least to merge with; of those equal up to rounding, the oldest.
 
-    Losses fall as κ rises: if the most similar one loses l, all that can lose as little have a κ
-    from `least_similar(l)` on, usually a few.
+    Losses fall as κ rises: if the most similar one loses l, no other that loses as little, whatever
+    its m, has a κ below that of the column of the table whose lowest loss is l. Usually few are
+    above it.
     """
     most = int(k.argmax())
-    loss = read_loss(a / (a + others.item(most)), k.item(most))
-    near = (k >= least_similar(loss)).nonzero()[0]
-    if len(near) == 1:
-        return most
-    if len(near) > 12:
-        losses = read_losses(a / (a + others.take(near)), k.take(near)).tolist()
-    else:
-        losses = [read_loss(a / (a + others.item(j)), k.item(j)) for j in near.tolist()]
+    loss = loss_of(a / (a + others.item(most)), k.item(most))
+    if loss >= 1.0 - SLACK:  # all are far away, and lose the same
+        return 0
+    # between two columns of the table, no loss is below the lowest of the right one
+    right = bisect.bisect_left(tables()[2], -(loss + SLACK))
+    near = (k >= (max(right - 1, 0) / CELLS) ** 2).nonzero()[0].tolist()
+    losses = [loss_of(a / (a + others.item(j)), k.item(j)) for j in near]
     enough = min(losses) + SLACK
-    return near.item(next(j for j, loss in enumerate(losses) if loss <= enough))
+    return next(j for j, loss in zip(near, losses, strict=True) if loss <= enough)
+
+
+def loss_of(m: float, k: float) -> float:
+    """What merging a pair loses by the table, in units of a_i²."""
+    return _read(tables()[0], m, k)
 
 
 def best_point(m: float, k: float) -> tuple[float, float]:
     """h by the table, and g there."""
     if k <= 0.0:
         return 0.0, 1 - m
-    h = _read(tables().shares, m, k)
+    h = _read(tables()[1], m, k)
     log_k = math.log(k)
     return h, m * math.exp(log_k * (1 - h) ** 2) + (1 - m) * math.exp(log_k * h * h)
 
 
-def read_loss(m: float, k: float) -> float:
-    """Loss of one pair; `read_losses` on arrays of one would take ten times as long."""
-    return _read(tables().losses, m, k)
-
-
 def _read(table: list[float], m: float, k: float) -> float:
-    """A table at (m, √κ), by bilinear interpolation."""
+    """A table at (m, √κ), by bilinear interpolation; with NumPy it would take ten times as long."""
     x, y = m * (2.0 * CELLS), math.sqrt(k) * CELLS
     row, column = int(x), int(y)
     x, y, corner = x - row, y - column, row * EDGES + column
@@ -128,38 +124,12 @@ def _read(table: list[float], m: float, k: float) -> float:
     return low + x * (high - low)
 
 
-def read_losses(m: Floats, k: Floats) -> Floats:
-    """The loss of each pair, m <= ½, in units of a_i², by bilinear interpolation."""
-    table = tables().losses_array
-    x, y = m * (2.0 * CELLS), np.sqrt(k) * CELLS
-    row, column = x.astype(np.intp), y.astype(np.intp)
-    x, y, corner = x - row, y - column, row * EDGES + column
-    low, high = table.take(corner), table.take(corner + EDGES)
-    low += y * (table.take(corner + 1) - low)
-    high += y * (table.take(corner + (EDGES + 1)) - high)
-    losses: Floats = low + x * (high - low)
-    return losses
-
-
-def least_similar(loss: float) -> float:
-    """The κ below which no partner, whatever its m, costs as little as this up to rounding."""
-    # between two columns of the table, no loss is below the lowest of the right one
-    right = bisect.bisect_left(tables().gains, -(loss + SLACK))
-    return (max(right - 1, 0) / CELLS) ** 2
-
-
-class Tables(NamedTuple):
-    """At m = 0 … ½ (rows) and √κ = 0 … 1 (columns), flat, with an edge more."""
-
-    losses: list[float]
-    shares: list[float]  # h
-    losses_array: Floats  # the same losses, to read many at once
-    gains: list[float]  # minus the lowest loss of each column; they rise
-
-
 @cache
-def tables() -> Tables:
-    """Losses and h by Newton's method."""
+def tables() -> tuple[list[float], list[float], list[float]]:
+    """Losses and h at m = 0 … ½ (rows) and √κ = 0 … 1 (columns), flat, with an edge more.
+
+    The last are minus the lowest loss of each column, which rise.
+    """
     grid = np.minimum(np.arange(EDGES) / CELLS, 1.0)
     m, k = (0.5 * grid[1:])[:, None], (grid[1:] ** 2)[None, :]
     log_k, log_odds = np.log(k), np.log(m / (1 - m))
@@ -178,5 +148,4 @@ def tables() -> Tables:
     losses[1:, 1:] -= 2 * r * k * np.expm1(-2 * log_k * inner * (1 - inner))
     # m → 0: the part of κ(s_i,·) outside the span of κ(s_j,·) and its derivative towards s_i
     losses[0, 1:] = 1 - k * k * (1 - 2 * log_k)
-    flat = losses.ravel()
-    return Tables(flat.tolist(), h.ravel().tolist(), flat, (-losses.min(axis=0)).tolist())
+    return losses.ravel().tolist(), h.ravel().tolist(), (-losses.min(axis=0)).tolist()

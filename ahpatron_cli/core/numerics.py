@@ -63,10 +63,11 @@ def _sparsetools() -> Any:
 EPS = float(np.finfo(np.float64).eps)
 TINY = float(np.finfo(np.float64).tiny)  # doubles below this have fewer digits
 CANCELLED = 1e-12  # a sum this small compared with the sizes of its terms is rounding: 0
-SLACK = 1e-10  # numbers that differ by this share of their scale are equal up to rounding
+# Numbers that differ by this share of their scale are equal up to rounding. So a squared distance
+# to the span of S below this is 0: a duplicate is in the span.
+SLACK = 1e-10
 NEAR_TIE = 1e-9  # predictions with |f(x)| below this may come out differently on other hardware
 TRUSTED = 1e-9  # above this rounding error, a kernel's exponent is computed by subtraction
-IN_SPAN = 1e-10  # a squared distance to the span of S below this is 0: a duplicate is in the span
 NEAR_SPAN = 1e-2  # squared distances to the span below this are refined with K(S,S): few digits
 SPAN_ERROR = 2e-13  # of a squared distance to the span, per unit of the largest entry of K^{-1}
 DRIFT = 1e-8  # the largest error of K·K^{-1} - I; beyond it K^{-1} is computed from scratch

@@ -6,9 +6,9 @@ points and a set of m points give an n x m array. Sparse points never become den
 
 from __future__ import annotations
 
-import dataclasses
 import threading
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, ClassVar, Self, TypeAlias
 
 import numpy as np
@@ -53,6 +53,12 @@ class Points(Stateful):
             out[:, i] = sums
         return out
 
+    def _check(self, state: StateReader, sparse: bool) -> None:
+        """Refuse points that no row of the stream can have become."""
+        of_stream, width = state.context["stream"]
+        if of_stream != sparse or (not sparse and self.width > width) or not self.largest < HUGE:
+            raise state.refusal("class", "has points that are not of this stream")
+
 
 class DensePoints(Points):
     """Rows `[x, -‖x‖²/2, 1]`: one product gives the exponents of a Gaussian kernel."""
@@ -70,7 +76,6 @@ class DensePoints(Points):
         np.einsum("ij,ij->i", coordinates, coordinates, out=norms)
         norms *= -0.5
         self._rows[:, -1] = 1.0
-        self._turned: Floats | None = None
         self.largest = -float(norms.min()) if self.size else 0.0
 
     @property
@@ -83,17 +88,16 @@ class DensePoints(Points):
         return -self._rows[: self.size, -2]
 
     def slice(self, start: int, stop: int) -> Self:
-        turned = None if self._turned is None else self._turned[start:stop]
-        return self._with(self._rows[start:stop], turned)
+        return self._with(self._rows[start:stop])
 
     def subset(self, chosen: Integers) -> Self:
         part = self._with(self._rows.take(chosen, axis=0))
         part.largest = float(part.half_norms.max(initial=0.0))
         return part
 
-    def _with(self, rows: Floats, turned: Floats | None = None) -> Self:
+    def _with(self, rows: Floats) -> Self:
         part = type(self).__new__(type(self))
-        part._rows, part._turned, part.largest = rows, turned, self.largest
+        part._rows, part.largest = rows, self.largest
         part.size, part.width = len(rows), rows.shape[1] - 2
         return part
 
@@ -104,14 +108,11 @@ class DensePoints(Points):
             rows[: self.size] = self._rows[: self.size]
             self._rows = rows
         self._rows[self.size : needed] = other._rows[: other.size]
-        self.size, self._turned = needed, None
+        self.size = needed
         self.largest = max(self.largest, other.largest)
 
-    def truncate(self, size: int, largest: float) -> None:
-        self.size, self.largest, self._turned = size, largest, None
-
     def keep(self, kept: Integers, unmoved: int = 0) -> None:
-        self.size, self._turned = len(kept), None
+        self.size = len(kept)
         if unmoved < self.size:
             self._rows[unmoved : self.size] = self._rows.take(kept[unmoved:], axis=0, mode="clip")
         self.largest = -float(self._rows[: self.size, -2].min(initial=0.0))
@@ -122,14 +123,6 @@ class DensePoints(Points):
         row *= 1.0 - share
         daxpy(self._rows[i], row, a=share)
         row[-2], row[-1] = -0.5 * ddot(row, row, self.width), 1.0
-        self._turned = None
-
-    def exponents_of(self, i: int, start: int = 0) -> Floats:
-        """`-‖s - x_i‖²/2` of the points from `start` on."""
-        turned = self._rows[i].copy()
-        turned[-1], turned[-2] = turned[-2], 1.0
-        exponents: Floats = np.dot(self._rows[start : self.size], turned)
-        return exponents
 
     def widened(self, width: int) -> Self:
         if width <= self.width:
@@ -144,24 +137,24 @@ class DensePoints(Points):
         return super().state_dict()
 
     def check(self, state: StateReader) -> None:
-        rows, self._turned = self._rows, None
-        self.size, self.width = len(rows), rows.shape[1] - 2
-        exact = 0.5 * np.einsum("ij,ij->i", rows[:, :-2], rows[:, :-2])
-        if self.width < 0 or (rows[:, -1] != 1).any() or not np.allclose(self.half_norms, exact):
+        rows = self._rows
+        if rows.shape[1] < 2:
             raise state.refusal("rows", "are not examples")
+        coordinates, norms, ones = rows[:, :-2], rows[:, -2], rows[:, -1]
+        exact = -0.5 * np.einsum("ij,ij->i", coordinates, coordinates)
+        if (ones != 1).any() or not np.allclose(norms, exact):
+            raise state.refusal("rows", "are not examples")
+        self.size, self.width = coordinates.shape
         self.largest = float(self.half_norms.max(initial=0.0))
-        sparse, width = state.context["stream"]
-        if sparse or self.width > width or not self.largest < HUGE:
-            raise state.refusal("rows", "are not of this stream")
+        self._check(state, sparse=False)
 
     def products(self, other: Self) -> Floats:
         return np.asarray(self.coordinates @ other.coordinates.T)
 
     def exponents(self, other: Self, out: Floats | None = None) -> Floats:
-        if self._turned is None:  # [x, 1, -‖x‖²/2]
-            self._turned = self._rows[: self.size].copy()
-            self._turned[:, -2:] = self._rows[: self.size, :-3:-1]
-        return np.dot(self._turned, other._rows[: other.size].T, out=out)
+        turned = self._rows[: self.size].copy()
+        turned[:, -2:] = self._rows[: self.size, :-3:-1]  # [x, 1, -‖x‖²/2]
+        return np.dot(turned, other._rows[: other.size].T, out=out)
 
     def _differences(self, other: Self, power: int) -> Iterator[Floats]:
         for point in other.coordinates:
@@ -172,58 +165,47 @@ class DensePoints(Points):
 
 
 class SparsePoints(Points):
-    """Compressed rows. Products run over the columns in which the other set has values."""
+    """Compressed rows, `csr`. Products run over the columns in which the smaller set has values."""
 
-    def __init__(
-        self, rows: CsrRows, half_norms: Floats | None = None, largest: float | None = None
-    ) -> None:
+    kept: ClassVar[Any] = {"indptr": "#n", "columns": "%e", "values": "e", "width": int}
+
+    def __init__(self, rows: CsrRows, half_norms: Floats | None = None) -> None:
         if half_norms is None:
             half_norms = 0.5 * row_sums(rows, rows.values * rows.values)
-        self._csr, self.half_norms = rows, half_norms
+        self.csr, self.half_norms = rows, half_norms
         self.size, self.width = len(rows), rows.width
-        self.largest = float(half_norms.max(initial=0.0)) if largest is None else largest
+        self.largest = float(half_norms.max(initial=0.0))
         self._table: Floats | None = None
 
     def slice(self, start: int, stop: int) -> Self:
-        return type(self)(self._csr.slice(start, stop), self.half_norms[start:stop], self.largest)
+        return type(self)(self.csr.slice(start, stop), self.half_norms[start:stop])
 
     def subset(self, chosen: Integers) -> Self:
-        return type(self)(self._csr.take(chosen))
+        return type(self)(self.csr.take(chosen))
 
     def extend(self, other: Self) -> None:
-        rows = CsrRows.concatenate([self._csr, other._csr])
         half_norms = np.concatenate([self.half_norms, other.half_norms])
-        SparsePoints.__init__(self, rows, half_norms, max(self.largest, other.largest))
-
-    def truncate(self, size: int, largest: float) -> None:
-        self.keep(np.arange(size), size)
+        SparsePoints.__init__(self, CsrRows.concatenate([self.csr, other.csr]), half_norms)
 
     def keep(self, kept: Integers, unmoved: int = 0) -> None:
-        rows = self._csr.slice(0, unmoved)
+        rows = self.csr.slice(0, unmoved)
         if unmoved < len(kept):
-            rows = CsrRows.concatenate([rows, self._csr.take(kept[unmoved:])])
+            rows = CsrRows.concatenate([rows, self.csr.take(kept[unmoved:])])
         SparsePoints.__init__(self, rows, self.half_norms.take(kept))
 
     def widened(self, width: int) -> Self:
         return self  # sparse points of different widths can be compared
 
-    @property
-    def csr(self) -> CsrRows:
-        """The points as compressed rows."""
-        return self._csr
-
     def state_dict(self) -> State:
-        return {"class": "SparsePoints", **vars(self._csr)}
+        return {"class": "SparsePoints", **vars(self.csr)}
 
-    def load_state_dict(self, state: StateReader) -> None:
-        indptr, columns = state.array("indptr", "#n"), state.value("columns")
-        values, width = state.array("values", "n"), state.integer("width", 2**31 - 1)
-        rows = CsrRows(indptr, columns, values, width)
+    def check(self, state: StateReader) -> None:
+        given = vars(self)
+        rows = CsrRows(*(given.pop(name) for name in self.kept))
         if not rows.is_legal():
             raise state.refusal("columns", "are not those of rows")
         SparsePoints.__init__(self, rows)
-        if not state.context["stream"][0] or not self.largest < HUGE:
-            raise state.refusal("values", "are not of this stream")
+        self._check(state, sparse=True)
 
     def products(self, other: Self) -> Floats:
         return np.ascontiguousarray(self._products(other))
@@ -232,8 +214,25 @@ class SparsePoints(Points):
         """`⟨s, x⟩`, perhaps column by column: the table is made of the smaller set."""
         if other.size > self.size:
             return other._products(self).T
-        rows, table, _ = other._meet(self._csr)
-        return sparse_product(rows, table)
+        rows, mine, width = self.csr, other.csr, max(self.width, other.width)
+        if width <= NARROW:  # renumbering columns would cost more than it saves
+            if other._table is None or len(other._table) < width:
+                other._table = _transposed(mine, mine.columns, width)
+            return sparse_product(rows, other._table)
+        if not len(mine.columns):
+            return np.zeros((self.size, other.size))
+        keys: NDArray[Any] = mine.columns
+        if width <= INDEXED:
+            number = _numbers(width)
+            number[keys] = np.arange(len(keys), dtype=np.int32)  # of equal columns, any
+            own, met = number[keys], number[rows.columns]
+        else:  # no array may have an entry per column
+            keys, own = np.unique(keys, return_inverse=True)
+            met = keys.searchsorted(rows.columns).astype(np.int32)
+        shared = keys.take(met, mode="clip") == rows.columns
+        indptr = np.concatenate(([0], np.cumsum(shared)))[rows.indptr]
+        part = CsrRows(indptr, met[shared], rows.values[shared], len(keys))
+        return sparse_product(part, _transposed(mine, own, len(keys)))
 
     def exponents(self, other: Self, out: Floats | None = None) -> Floats:
         out = np.subtract(self._products(other), self.half_norms[:, None], out=out, order="C")
@@ -242,55 +241,23 @@ class SparsePoints(Points):
 
     def _differences(self, other: Self, power: int) -> Iterator[Floats]:
         """By subtraction on the columns of x, plus what s has elsewhere: nothing cancels."""
-        met, table, shared = other._meet(self._csr, all_columns=True)
-        outside = row_sums(self._csr, np.where(shared, 0.0, _power(self._csr.values, power)))
-        meeting, terms = met.dense(len(table)), _power(met.values, power)
-        for x in table.T:
-            elsewhere = row_sums(met, np.where(x[met.columns] != 0, 0.0, terms))
-            here = x.nonzero()[0]
-            yield outside + elsewhere + _power(meeting[:, here] - x[here], power).sum(axis=1)
+        rows, owners = self.csr, self.csr.owners
+        terms = _power(rows.values, power)
+        for i in range(other.size):
+            x = other.csr.slice(i, i + 1)
+            places = x.columns.searchsorted(rows.columns)
+            shared = np.append(x.columns, -1).take(places) == rows.columns
+            here = np.zeros((self.size, len(x.columns)))
+            here[owners[shared], places[shared]] = rows.values[shared]
+            elsewhere = row_sums(rows, np.where(shared, 0.0, terms))
+            yield elsewhere + _power(here - x.values, power).sum(axis=1)
 
     def times(self, matrix: Matrix, out: Floats) -> Floats:
         if self.width <= NARROW:
-            return sparse_product(self._csr, matrix(np.arange(self.width)), out)
-        columns, places = np.unique(self._csr.columns, return_inverse=True)
-        rows = dataclasses.replace(self._csr, columns=places.astype(np.int32))
+            return sparse_product(self.csr, matrix(np.arange(self.width)), out)
+        columns, places = np.unique(self.csr.columns, return_inverse=True)
+        rows = replace(self.csr, columns=places.astype(np.int32))
         return sparse_product(rows, matrix(columns.astype(np.int64)), out)
-
-    def _meet(
-        self, rows: CsrRows, all_columns: bool = False
-    ) -> tuple[CsrRows, Floats, NDArray[np.bool_]]:
-        """`rows` on the columns that these points use, and these points as a table of them.
-
-        Row k of the table is column k. Columns that the two sets do not share are left out unless
-        `all_columns`: they add nothing to a product. The mask says which values of `rows` are left.
-        Narrow data keep all columns: renumbering would cost more than it saves.
-        """
-        mine, width = self._csr, max(rows.width, self.width)
-        if width <= NARROW:
-            if self._table is None or len(self._table) < width:
-                self._table = _transposed(mine, mine.columns, width)
-            return rows, self._table, np.ones(len(rows.columns), dtype=bool)
-        if not len(mine.columns):
-            empty = CsrRows(np.zeros_like(rows.indptr), mine.columns, mine.values, 0)
-            return empty, np.zeros((0, self.size)), np.zeros(len(rows.columns), dtype=bool)
-        keys: NDArray[Any] = mine.columns
-        if width <= INDEXED:
-            number = _numbers(width)
-            number[keys] = np.arange(len(keys), dtype=np.int32)  # of equal columns, any
-            own, met = number[keys], number[rows.columns]
-        else:  # no array may have an entry per column
-            keys, own = np.unique(keys, return_inverse=True)
-            met = keys.searchsorted(rows.columns)
-        shared = keys.take(met, mode="clip") == rows.columns
-        met = met[shared]
-        kept = np.zeros(len(keys), dtype=bool)
-        kept[own if all_columns else met] = True
-        last = int(np.count_nonzero(kept))
-        renumbered = np.where(kept, np.cumsum(kept, dtype=np.int32) - 1, last).astype(np.int32)
-        indptr = np.concatenate(([0], np.cumsum(shared)))[rows.indptr]
-        part = CsrRows(indptr, renumbered[met], rows.values[shared], last)
-        return part, _transposed(mine, renumbered[own], last + 1)[:last], shared
 
 
 _scratch = threading.local()

@@ -43,9 +43,9 @@ class CsrRows:
 
     def slice(self, start: int, stop: int) -> CsrRows:
         """Rows `start` to `stop`, sharing memory with this one."""
-        begin, end = self.indptr[start], self.indptr[stop]
-        indptr = self.indptr[start : stop + 1] - begin
-        return CsrRows(indptr, self.columns[begin:end], self.values[begin:end], self.width)
+        indptr = self.indptr[start : stop + 1]
+        begin, end = indptr[0], indptr[-1]
+        return CsrRows(indptr - begin, self.columns[begin:end], self.values[begin:end], self.width)
 
     def take(self, order: Integers) -> CsrRows:
         """The rows numbered in `order`, copied."""
@@ -65,10 +65,8 @@ class CsrRows:
     def is_legal(self) -> bool:
         """Whether the arrays are those of rows: counted right, with increasing columns."""
         indptr, columns = self.indptr, self.columns
-        if not isinstance(columns, np.ndarray) or columns.dtype != np.int32 or columns.ndim != 1:
-            return False
         counted = len(indptr) > 0 and indptr[0] == 0 and indptr[-1] == len(columns)
-        if not counted or len(self.values) != len(columns) or (np.diff(indptr) < 0).any():
+        if not counted or self.width >= 2**31 or (np.diff(indptr) < 0).any():
             return False
         if len(columns) and not 0 <= columns.min() <= columns.max() < self.width:
             return False
@@ -105,14 +103,6 @@ def rows_from(data: Any) -> Rows:
     if rows.ndim != 2 or rows.dtype.kind not in "fiub":
         raise ValueError(f"rows must be a matrix of numbers, got {rows.ndim}-d {rows.dtype}")
     return rows
-
-
-def as_double(rows: Rows) -> Rows:
-    """The same rows with values of 64 bits."""
-    if not isinstance(rows, CsrRows):
-        return rows.astype(np.float64, copy=False)
-    is_double = rows.values.dtype == np.float64
-    return rows if is_double else replace(rows, values=rows.values.astype(np.float64))
 
 
 def rows_of(rows: Rows, part: slice) -> Rows:
@@ -158,6 +148,7 @@ def unit_rows(rows: Rows) -> Rows:
         values = rows.values / _zero_to_one(largest)[owners]
         values /= _zero_to_one(np.sqrt(row_sums(rows, values * values)))[owners]
         return replace(rows, values=values)
+    rows = rows.astype(np.float64, copy=False)
     scaled = rows / _zero_to_one(np.abs(rows).max(axis=1, initial=0.0, keepdims=True))
     return scaled / _zero_to_one(np.sqrt(np.einsum("ij,ij->i", scaled, scaled))[:, None])
 

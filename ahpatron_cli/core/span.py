@@ -19,8 +19,8 @@ from ahpatron_cli.core.numerics import (
     DRIFT,
     EPS,
     FLUSHED,
-    IN_SPAN,
     NEAR_SPAN,
+    SLACK,
     SPAN_ERROR,
     ddot,
     dgemv,
@@ -35,8 +35,6 @@ from ahpatron_cli.core.points import Points
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.core.state import Stateful, StateReader
 
-WAITING = 32  # changes of a `Symmetric` that may wait from one block to the next
-
 
 class Symmetric(Stateful):
     """A symmetric matrix `A + Σ_e s_e·v_e·v_eᵀ` over the columns of an expansion's block.
@@ -47,6 +45,7 @@ class Symmetric(Stateful):
     """
 
     kept: ClassVar[Any] = {"A": "nn", "V": "em", "s": "e", "_settled": int}
+    waiting = 32  # changes that may wait from one block to the next
     _room: Floats = np.empty(0)
     images: Floats = np.empty((0, 0))
 
@@ -163,7 +162,7 @@ class Symmetric(Stateful):
             self.A = np.asfortranarray(self.A[np.ix_(support[:old], support[:old])])
         if len(support) < self.V.shape[1]:
             self.V = self.V.take(support, 1)
-        if self.count > WAITING or old < self.n:
+        if self.count > self.waiting or old < self.n:
             self.settle()
         else:
             self.V = self.V.copy()  # it is in the room of the next block
@@ -264,7 +263,7 @@ class SpanExpansion(Expansion):
         """`d = Q·κ(S,x)`, by column, and δ² of the current example x; 0 if x is in the span."""
         k = self.k  # entries outside S meet zeros in Q
         d = self.Q.times(k, self.t)
-        squared, floor = self.diagonal[self.t] - ddot(k, d), IN_SPAN
+        squared, floor = self.diagonal[self.t] - ddot(k, d), SLACK
         if squared < NEAR_SPAN and self._gram is not None:  # few digits are left: refine d once
             support, residual = self.support, np.zeros(len(k))
             residual[support] = k[support] - self.gram() @ d[support]

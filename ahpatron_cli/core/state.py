@@ -17,15 +17,16 @@ from ahpatron_cli.core.errors import StateError
 
 State: TypeAlias = dict[str, Any]
 """Values are bool, int, float, str, None, arrays of float64, int64 or int32, or other states."""
+DTYPES: dict[str, Any] = {"#": np.int64, "%": np.int32}
 
 
 class Stateful:
     """An object with a state: `kept` maps the names of attributes to their forms.
 
     `int` is an integer from 0 on, `float` a finite number, `"any"` also NaN and infinite. A class
-    is an object of that class. Letters are the lengths of an array of float64 ("#": of int64) as in
-    einsum: equal letters are equal lengths, `s` is the number of `points`, "..." are the other
-    lengths that the array has now. "?": None, if it is None now.
+    is an object of that class. Letters are the lengths of an array of float64 ("#": int64, "%":
+    int32) as in einsum: equal letters are equal lengths, `s` is the number of `points`, "..." are
+    the other lengths that the array has now. "?": None, if it is None now.
     """
 
     kept: ClassVar[Any] = {}
@@ -85,7 +86,7 @@ def _fits(value: Any, form: Any, now: Any, lengths: dict[str, int]) -> bool:
         return isinstance(value, form) or (value is None and now is None)
     if form[-1] == "?" and (value is None or now is None):
         return value is None and now is None
-    letters, dtype = form.strip("#.?"), np.int64 if form[0] == "#" else np.float64
+    letters, dtype = form.strip("#%.?"), DTYPES.get(form[0], np.float64)
     if not isinstance(value, np.ndarray) or value.dtype != dtype or value.ndim < len(letters):
         return False
     rest = now.shape[len(letters) :] if form.endswith("...") and now is not None else ()
@@ -131,13 +132,6 @@ class StateReader:
             return np.array(value, order="K")  # a copy, never a memory map
         if not isinstance(value, bool | int | float | str | None):
             raise self.refusal(name, "is of an unknown type")
-        return value
-
-    def integer(self, name: str, at_most: int = 2**60) -> int:
-        """An integer from 0 to `at_most`."""
-        value = self.take(name)
-        if type(value) is not int or not 0 <= value <= at_most:
-            raise self.refusal(name, f"must be an integer from 0 to {at_most}")
         return value
 
     def array(self, name: str, form: str) -> Any:

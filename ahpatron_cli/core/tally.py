@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 
 from ahpatron_cli.core.numerics import CANCELLED, NEAR_TIE
 from ahpatron_cli.core.rows import Floats, Integers
-from ahpatron_cli.core.state import StateReader
+from ahpatron_cli.core.state import Stateful, StateReader
+
+MAX_CLASSES = 1000
 
 
 def mistaken(y: Any, margin: Any) -> Any:
@@ -52,11 +54,8 @@ def class_margins(scores: Floats, labels: Floats) -> tuple[Floats, Integers]:
     return margins, (others >= (best - slack)[:, None]).argmax(axis=1)
 
 
-MAX_CLASSES = 1000
-
-
 @dataclass(eq=False)
-class Tally:
+class Tally(Stateful):
     """Counts over the rounds of a pass.
 
     Attributes
@@ -107,17 +106,14 @@ class Tally:
         """Count rounds with these f(x) and labels."""
         k = len(self.confusion)
         if scores.ndim == 1:
+            margins, sizes = scores * labels, np.abs(scores)
             true: Any = labels > 0
             chosen: Any = scores >= 0
-            margins, sizes = scores * labels, np.abs(scores)
-            positives = int(self.confusion[1].sum())
-            before = np.cumsum(labels) - labels + (2 * positives - self.rounds)  # Σ y_s, s < t
-            self.baseline_mistakes += int(np.count_nonzero((before >= 0) != true))
         else:
             margins, true = class_margins(scores, labels)[0], labels.astype(np.int64)
             two, chosen = np.partition(scores, -2, axis=1), predicted(scores)
             sizes = two[:, -1] - two[:, -2]
-            self.baseline_mistakes += self._baseline(true)
+        self.baseline_mistakes += self._baseline(true)
         cells = np.bincount(k * true + chosen, minlength=k * k).reshape(k, k)
         self.confusion = self.confusion + cells  # not in place: copies of a tally share the array
         # f is 0 in the first round of a stream, everywhere: that is no tie
@@ -126,32 +122,25 @@ class Tally:
         self.rounds += len(labels)
 
     def _baseline(self, true: Integers) -> int:
-        counts: list[int] = self.confusion.sum(axis=1).tolist()
-        leader, mistakes = counts.index(max(counts)), 0
+        """Mistakes of predicting the most frequent class before each of these rounds."""
+        k, mistakes = len(self.confusion), 0
+        totals = self.confusion.sum(axis=1).tolist()
+        # k times the count of a class, plus its rank among equal ones
+        keys = [k * n + (c if k == 2 else k - 1 - c) for c, n in enumerate(totals)]
+        leader = keys.index(max(keys))
         for y in true.tolist():
             mistakes += y != leader
-            counts[y] += 1
-            if (-counts[y], y) < (-counts[leader], leader):
+            keys[y] += k
+            if keys[y] > keys[leader]:
                 leader = y
         return mistakes
 
-    def load_state_dict(self, state: StateReader) -> None:
-        """Take over counts, if a pass can have counted them."""
-        k = len(self.confusion)
-        self.confusion = state.array("confusion", "#kk")
-        for name in ("rounds", "nonpositive_margins", "updates", "margin_updates"):
-            setattr(self, name, state.integer(name))
-        self.near_ties = state.integer("near_ties")
-        self.baseline_mistakes = state.integer("baseline_mistakes")
-        self.seconds, classes = state.value("seconds"), 1 if k == 2 else k
-        if not (
-            len(self.confusion) == k
-            and (self.confusion >= 0).all()
-            and self.confusion.sum() == self.rounds
-            and self.mistakes <= self.nonpositive_margins <= self.rounds
-            and self.margin_updates <= self.updates <= self.rounds * classes
-            and max(self.near_ties, self.baseline_mistakes) <= self.rounds
-            and type(self.seconds) is float
-            and 0 <= self.seconds < np.inf
-        ):
-            raise state.refusal("rounds", "and other counts do not add up")
+    kept: ClassVar[Any] = {
+        "confusion": "#...",
+        **dict.fromkeys(("rounds", "nonpositive_margins", "updates", "margin_updates"), int),
+        **{"near_ties": int, "baseline_mistakes": int, "seconds": float},
+    }
+
+    def check(self, state: StateReader) -> None:
+        if (self.confusion < 0).any() or self.confusion.sum() != self.rounds:
+            raise state.refusal("confusion", "and rounds do not add up")

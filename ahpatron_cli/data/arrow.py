@@ -1,4 +1,4 @@
-"""Parquet, Arrow and Feather files as batches of named columns, read by pyarrow."""
+"""Parquet, Arrow and Feather files as named columns of consecutive rows, read by pyarrow."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 
 from ahpatron_cli.core.rows import Floats
-from ahpatron_cli.data.csv_text import Batch, Values
+from ahpatron_cli.data.csv_text import Cells, Values
 from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data
 
 ROWS = 1 << 13
-"""Rows of a batch."""
+"""Rows that are read at a time."""
 
 
 class ArrowReader:
@@ -46,7 +46,7 @@ class ArrowReader:
             problem = f"cannot be opened: {error.strerror or error}"
             raise UserError(problem, code=ExitCode.NO_INPUT, place=Place(path)) from None
 
-    def batches(self, used: Collection[str], text: Collection[str]) -> Iterator[Batch]:
+    def batches(self, used: Collection[str], text: Collection[str]) -> Iterator[Cells]:
         """The `used` columns of all rows; their types decide what is text, not `text`."""
         names, row = [name for name in self.names if name in used], 1
         try:
@@ -55,7 +55,7 @@ class ArrowReader:
                     batch = part.slice(start, ROWS)
                     lines = np.arange(row, row + batch.num_rows)
                     row += batch.num_rows
-                    yield Batch(lines, {name: self._values(name, batch[name]) for name in names})
+                    yield Cells(lines, {name: self._values(name, batch[name]) for name in names})
         except self._pa.ArrowException as error:
             raise self._damaged(error) from None
 

@@ -18,13 +18,12 @@ from numpy.typing import NDArray
 
 from ahpatron_cli.core import BLOCK
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers
+from ahpatron_cli.data.batch import Batch, FileInfo
 from ahpatron_cli.data.labels import LabelTally
-from ahpatron_cli.data.libsvm.reader import Chunk, FileInfo
 
 ARRAYS = ("labels", "lines", "indptr", "columns", "values")
 CHUNK_ROWS = 16 * BLOCK
 """Rows that are taken from memory at once: whole blocks of the engine."""
-Columns = NDArray[np.int32]
 
 
 @dataclass(frozen=True, eq=False)
@@ -34,11 +33,13 @@ class CompactRows:
     labels: Floats
     lines: Integers
     indptr: Integers
-    columns: Columns
+    columns: NDArray[np.int32]
     """One for each value; or those of a single row, if all rows store the same."""
     values: NDArray[Any]
     traits: FileInfo
     sha256: str | None = None
+    waits = False
+    """They are here."""
 
     @property
     def rounds(self) -> int:
@@ -49,19 +50,19 @@ class CompactRows:
         """All labels."""
         return LabelTally(limit=self.rounds).add(self.labels)
 
-    def head(self, rows: int, *, wait: bool = True) -> Chunk:
+    def head(self, rows: int, *, wait: bool = True) -> Batch:
         """The first examples."""
-        return self.chunk(slice(0, rows))
+        return self.batch(slice(0, rows))
 
-    def chunks(self, order: Integers | None) -> Iterator[Chunk]:
+    def batches(self, order: Integers | None) -> Iterator[Batch]:
         """All examples in file order, or those numbered in `order`."""
         for start in range(0, self.rounds if order is None else len(order), CHUNK_ROWS):
             part = slice(start, start + CHUNK_ROWS)
-            yield self.chunk(part if order is None else order[part])
+            yield self.batch(part if order is None else order[part])
 
-    def chunk(self, chosen: Integers | slice) -> Chunk:
+    def batch(self, chosen: Integers | slice) -> Batch:
         """These examples, in this order."""
-        return Chunk(self.labels[chosen], self._rows(chosen), self.lines[chosen])
+        return Batch(self._rows(chosen), self.labels[chosen], self.lines[chosen])
 
     def _rows(self, chosen: Integers | slice) -> CsrRows:
         width = self.traits.max_index + 1
@@ -102,24 +103,40 @@ class CompactRows:
         return cls(labels, lines, rows.indptr, rows.columns, rows.values, traits)
 
 
-def gather(chunks: Iterable[Chunk], traits: FileInfo) -> CompactRows:
-    """All examples of these chunks; `traits` are complete once the last chunk was taken."""
+def gather(batches: Iterable[Batch], traits: FileInfo) -> CompactRows:
+    """All examples of these batches; `traits` are complete once the last batch was taken."""
     labels: list[Floats] = []
     lines: list[Integers] = []
     held: list[CsrRows] = []
-    shared: Columns | None = None
-    for chunk in chunks:
-        rows = chunk.rows
-        first = shared if held else rows.columns[: rows.indptr[1]]
-        shared = first if first is not None and _all_store(rows, first) else None
-        labels.append(chunk.labels)
-        lines.append(chunk.lines)
-        held.append(replace(rows, values=smallest(rows.values)))
-    arrays = np.concatenate(labels), np.concatenate(lines), *_joined(held, shared)
-    return CompactRows(*arrays, traits)
+    for batch in batches:
+        rows = batch.stored
+        labels.append(batch.labels)
+        lines.append(batch.lines)
+        held.append(replace(rows, values=_smallest(rows.values)))
+    first = held[0].columns[: held[0].indptr[1]]
+    shared = all(_all_store(rows, first) for rows in held)
+    stored = sum(len(rows.values) for rows in held)
+    single = all(rows.values.dtype == np.float32 for rows in held)
+    values: NDArray[Any] = np.empty(stored, dtype=np.float32 if single else np.float64)
+    columns = first if shared else np.empty(stored, dtype=np.int32)
+    lengths: list[Integers] = []
+    start = 0
+    held.reverse()
+    while held:  # each part is released once copied: rows are held once
+        rows = held.pop()
+        stop = start + len(rows.values)
+        lengths.append(np.diff(rows.indptr))
+        values[start:stop] = rows.values
+        if not shared:
+            columns[start:stop] = rows.columns
+        start = stop
+    indptr = np.append(0, np.cumsum(np.concatenate(lengths)))
+    return CompactRows(
+        np.concatenate(labels), np.concatenate(lines), indptr, columns, values, traits
+    )
 
 
-def _all_store(rows: CsrRows, columns: Columns) -> bool:
+def _all_store(rows: CsrRows, columns: NDArray[np.int32]) -> bool:
     """Whether every row stores exactly these columns, at least one."""
     if not len(columns) or len(rows.columns) != len(columns) * len(rows):
         return False
@@ -127,27 +144,7 @@ def _all_store(rows: CsrRows, columns: Columns) -> bool:
     return bool(same_length and (rows.columns.reshape(-1, len(columns)) == columns).all())
 
 
-def _joined(held: list[CsrRows], shared: Columns | None) -> tuple[Integers, Columns, NDArray[Any]]:
-    """One array of each kind. Each part is released once copied: both forms never exist at once."""
-    single = all(rows.values.dtype == np.float32 for rows in held)
-    stored = sum(len(rows.values) for rows in held)
-    indptr = np.zeros(sum(map(len, held)) + 1, dtype=np.int64)
-    columns = np.empty(stored, dtype=np.int32) if shared is None else shared
-    values: NDArray[Any] = np.empty(stored, dtype=np.float32 if single else np.float64)
-    row = start = 0
-    held.reverse()
-    while held:
-        rows = held.pop()
-        stop = start + len(rows.values)
-        indptr[row + 1 : row + 1 + len(rows)] = rows.indptr[1:] + start
-        values[start:stop] = rows.values
-        if shared is None:
-            columns[start:stop] = rows.columns
-        row, start = row + len(rows), stop
-    return indptr, columns, values
-
-
-def smallest(values: Floats) -> NDArray[Any]:
+def _smallest(values: Floats) -> NDArray[Any]:
     """The same numbers as float32, if all of them are; else as they are."""
     with np.errstate(over="ignore"):
         single = values.astype(np.float32)

@@ -1,4 +1,4 @@
-"""CSV and TSV text as batches of named columns."""
+"""CSV and TSV text as named columns of consecutive rows."""
 
 from __future__ import annotations
 
@@ -9,13 +9,13 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Collection, Iterator, Sequence
 from itertools import chain
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.data.libsvm.fast import MARGIN, decimals
-from ahpatron_cli.data.source import BYTE_ORDER_MARK, MAX_LINE, foreign_encoding
+from ahpatron_cli.data.source import BYTE_ORDER_MARK, MAX_LINE
 from ahpatron_cli.errors import bad_data
 
 MISSING = frozenset({"", "NA", "N/A", "n/a", "NaN", "nan", "null", "NULL", "None", "?"})
@@ -27,11 +27,11 @@ _QUOTED = re.compile(r'"[^"]*"')
 
 Values: TypeAlias = Floats | list[str]
 """Numbers, NaN if missing, or text without spaces around it."""
-Cells: TypeAlias = tuple[Integers, Callable[[int], Floats | None], Callable[[int], list[str]]]
-"""The lines of some rows, and two views of a column: numbers, if all cells are, and text."""
+Column: TypeAlias = Callable[[int, bool], Values]
+"""The cells of the column with this number: as text if asked, or if they are not all numbers."""
 
 
-class Batch(NamedTuple):
+class Cells(NamedTuple):
     """Consecutive rows of a table: the line of each, and the columns by name."""
 
     lines: Integers
@@ -56,18 +56,14 @@ class CsvReader:
         self._line += lines
         self._pieces = chain(filter(None, first.split(b"\n", lines)[-1:]), pieces)
 
-    def batches(self, used: Collection[str], text: Collection[str]) -> Iterator[Batch]:
+    def batches(self, used: Collection[str], text: Collection[str]) -> Iterator[Cells]:
         """The `used` columns of all rows: numbers if all cells are, unless they are in `text`."""
-        places = {name: place for place, name in enumerate(self.names) if name in used}
         for raw in self._pieces:
-            lines, numbers, cells = self._plain(raw) or self._quoted(raw)
+            lines, column = self._plain(raw) or self._quoted(raw)
             self._line += raw.count(b"\n")
-            columns: dict[str, Values] = {}
-            for name, place in places.items() if len(lines) else ():
-                found = None if name in text else numbers(place)
-                columns[name] = cells(place) if found is None else found
-            if columns:
-                yield Batch(lines, columns)
+            if len(lines):
+                names = [(number, name) for number, name in enumerate(self.names) if name in used]
+                yield Cells(lines, {name: column(number, name in text) for number, name in names})
 
     def _records(self) -> Iterator[bytes]:
         """Pieces of text that end where a line ends and all quotes are closed."""
@@ -91,7 +87,7 @@ class CsvReader:
         if held:
             yield held.removeprefix(mark) + b"\n"
 
-    def _plain(self, raw: bytes) -> Cells | None:
+    def _plain(self, raw: bytes) -> tuple[Integers, Column] | None:
         """The cells of text without quotes, found by vector operations; None if in doubt."""
         separator, width = self._delimiter.encode(), len(self.names)
         if b'"' in raw:
@@ -114,36 +110,29 @@ class CsvReader:
         line_ends = (letters[ends] == ord("\n")).reshape(-1, width)
         if not line_ends[:, -1].all() or line_ends[:, :-1].any():
             return None
-        parts: tuple[Any, ...] = (begins, ends, marks, at[last], kind[last])
-        ascii_text = text.decode("ascii") if text.isascii() else None
+        last_at, has_point = at[last], kind[last] == ord(".")
+        is_ascii = text.isascii()
+        decoded = text.decode("ascii") if is_ascii else ""
 
-        def numbers(place: int) -> Floats | None:
-            column = slice(place, None, width)
-            first, end, many, last, point = (part[column] for part in parts)
-            filled = first < end
-            if not (whole := bool(filled.all())):
-                first, end, many = first[filled], end[filled], many[filled]
-                last, point = last[filled], point[filled]
-            found = decimals(text, letters, first, end, many, last, point == ord("."))
-            if found is None:
-                return to_numbers(cells(place))
-            if whole:
-                return found
-            values = np.full(len(filled), np.nan)
-            values[filled] = found
-            return values
+        def column(number: int, as_text: bool) -> Values:
+            part = slice(number, None, width)
+            if not as_text:
+                filled = np.flatnonzero(begins[part] < ends[part])
+                at = number + width * filled
+                parts = (begins[at], ends[at], marks[at], last_at[at], has_point[at])
+                found = decimals(text, letters, *parts)
+                if found is not None:
+                    values = np.full(len(line_ends), np.nan)
+                    values[filled] = found
+                    return values
+            spans = zip(begins[part].tolist(), ends[part].tolist(), strict=True)
+            cells = [decoded[i:j] if is_ascii else text[i:j].decode() for i, j in spans]
+            cells = [cell.strip() for cell in cells] if spaces else cells
+            return cells if as_text else _numbers_or_text(cells)
 
-        def cells(place: int) -> list[str]:
-            column = slice(place, None, width)
-            spans = zip(begins[column].tolist(), ends[column].tolist(), strict=True)
-            if ascii_text is None:
-                return [text[i:j].decode().strip() for i, j in spans]
-            found = [ascii_text[i:j] for i, j in spans]
-            return [cell.strip() for cell in found] if spaces else found
+        return self._line + np.arange(len(line_ends)), column
 
-        return self._line + np.arange(len(line_ends)), numbers, cells
-
-    def _quoted(self, raw: bytes) -> Cells:
+    def _quoted(self, raw: bytes) -> tuple[Integers, Column]:
         """The cells of any text, by the csv module."""
         lines, rows, before = [], [], 0
         for after, row in self._parsed(self._decoded(raw)):
@@ -153,11 +142,14 @@ class CsvReader:
                 raise bad_data(problem, self.path, self._line + before, hint)
             if row:
                 lines.append(self._line + before)
-                rows.append(row)
+                rows.append([cell.strip() for cell in row])
             before = after
-        columns = [[cell.strip() for cell in column] for column in zip(*rows, strict=True)]
-        numbers = np.array(lines, dtype=np.int64)
-        return numbers, lambda place: to_numbers(columns[place]), lambda place: columns[place]
+
+        def column(number: int, as_text: bool) -> Values:
+            cells = [row[number] for row in rows]
+            return cells if as_text else _numbers_or_text(cells)
+
+        return np.array(lines, dtype=np.int64), column
 
     def _parsed(self, text: str) -> Iterator[tuple[int, list[str]]]:
         """The records of text, each with the number of lines up to its end."""
@@ -167,28 +159,23 @@ class CsvReader:
             for row in reader:
                 yield reader.line_num, row
         except csv.Error as error:
-            problem = f"a quoted cell must end at its closing quote: {error}"
-            hint = "write a double quote inside a quoted cell twice"
+            problem, hint = f"this is not CSV: {error}", "write a quote in a quoted cell twice"
             if "new-line" in str(error):
-                problem = "lines must end in LF or CRLF, not in CR alone"
                 hint = rf"convert it with `tr '\r' '\n' < {shlex.quote(self.path)} > fixed.csv`"
             line = self._line + reader.line_num - 1
             raise bad_data(problem, self.path, line, hint) from None
 
     def _decoded(self, raw: bytes) -> str:
         """The text of bytes, which must be UTF-8."""
-        encoding, start = foreign_encoding(raw) if self._line == 1 else None, 0
+        at = raw.find(b"\0")
         try:
-            text = "" if encoding else raw.decode()
+            text = raw.decode()
         except UnicodeDecodeError as fault:
-            encoding, start = "WINDOWS-1252", fault.start
-        if encoding:
-            hint = f"convert it with `iconv -f {encoding} -t UTF-8 {shlex.quote(self.path)}`"
-            line = self._line + raw.count(b"\n", 0, start)
-            raise bad_data("the text must be UTF-8", self.path, line, hint)
-        if "\0" in text:
-            line = self._line + text.count("\n", 0, text.index("\0"))
-            raise bad_data("this is a binary file: it holds NUL bytes", self.path, line)
+            at = fault.start
+        if at >= 0:
+            hint = "if it is text, convert it with `iconv -f WINDOWS-1252 -t UTF-8`, or UTF-16"
+            line = self._line + raw.count(b"\n", 0, at)
+            raise bad_data("the text must be UTF-8, without NUL bytes", self.path, line, hint)
         return text
 
     def _check_header(self) -> None:
@@ -222,7 +209,7 @@ def number(cell: str) -> float | None:
     return value if abs(value) < np.inf and "_" not in cell and cell.isascii() else None
 
 
-def to_numbers(cells: Sequence[str]) -> Floats | None:
-    """The numbers that these cells spell, NaN if missing; None if one is neither."""
+def _numbers_or_text(cells: Sequence[str]) -> Values:
+    """The numbers that these cells spell, NaN if missing; the cells if one is neither."""
     values = [np.nan if cell in MISSING else number(cell) for cell in cells]
-    return None if None in values else np.array(values, dtype=np.float64)
+    return list(cells) if None in values else np.array(values, dtype=np.float64)

@@ -9,25 +9,17 @@ from __future__ import annotations
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from functools import reduce
 from itertools import chain, pairwise
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from ahpatron_cli.core import BLOCK
-from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, joined_rows, rows_of, unit_rows
+from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, compressed, unit_rows
+from ahpatron_cli.data.batch import Batch, FileInfo
 from ahpatron_cli.data.compact import CHUNK_ROWS, CompactRows, gather
-from ahpatron_cli.data.labels import (
-    LabelMap,
-    Labels,
-    LabelTally,
-    describe,
-    find_labels,
-    show,
-)
-from ahpatron_cli.data.libsvm.reader import Chunk, FileInfo, Scan, SvmReader, scan
+from ahpatron_cli.data.labels import LabelMap, Labels, LabelTally, describe, find_labels, show
+from ahpatron_cli.data.libsvm.reader import Scan, SvmReader, scan
 from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler
 from ahpatron_cli.data.schema import Schema, listed
 from ahpatron_cli.data.source import Source, open_source
@@ -84,35 +76,6 @@ class StreamState:
     """What the columns of a table become."""
 
 
-@dataclass(frozen=True)
-class Batch:
-    """Consecutive examples in the form they are computed in."""
-
-    rows: Rows
-    labels: Floats
-    """-1 and +1, or numbers of classes; NaN for rows without a label."""
-    lines: Integers
-    """The line of the file that each example stands on."""
-    stored: CsrRows
-    """The rows as they stand in the file."""
-    ids: NDArray[np.object_] | None = None
-    """What identifies each example, if a column of a table does."""
-
-    def part(self, part: slice) -> Batch:
-        """Consecutive examples of this batch."""
-        stored = self.stored.slice(part.start, part.stop)
-        ids = None if self.ids is None else self.ids[part]
-        return Batch(rows_of(self.rows, part), self.labels[part], self.lines[part], stored, ids)
-
-    def runs(self) -> Iterator[tuple[bool, Batch]]:
-        """Runs of consecutive rows with labels (True) and without."""
-        labelled = ~np.isnan(self.labels)
-        cuts = np.flatnonzero(labelled[1:] != labelled[:-1]) + 1
-        for start, stop in pairwise([0, *cuts.tolist(), len(labelled)]):
-            part = self if stop - start == len(labelled) else self.part(slice(start, stop))
-            yield bool(labelled[start]), part
-
-
 class Trail:
     """The number of rounds so far, and a checksum of them; rows without a label are no rounds."""
 
@@ -122,8 +85,8 @@ class Trail:
 
     def add(self, batch: Batch) -> None:
         """Continue the checksums with labelled rows, however these are cut into batches."""
-        rows = batch.stored
-        parts = (batch.labels, np.diff(rows.indptr), rows.columns, rows.values)
+        rows = batch.stored  # without zeros: a file that grew may be wider
+        parts = batch.labels, np.diff(rows.indptr), rows.columns, rows.values
         for number, part in enumerate(parts):
             self._sums[number] = zlib.crc32(np.ascontiguousarray(part).data, self._sums[number])
         self.rounds += len(batch.labels)
@@ -154,7 +117,7 @@ class Dataset:
         self,
         name: str,
         preparation: Preparation,
-        examples: CompactRows | _Reading,
+        examples: CompactRows | Reading,
         known: StreamState | None = None,
     ) -> None:
         """`known` is the state of the stream that this one continues."""
@@ -169,8 +132,7 @@ class Dataset:
         self.width = 0
         """Columns of the rows so far, as of the last batch."""
         if isinstance(examples, CompactRows):
-            self._begin()
-            self._map().observe(examples.labels, examples.lines)
+            self._map().encode(examples.labels, examples.lines)
 
     def save(self, folder: Path) -> None:
         """Write examples in memory into an empty folder, for `CompactRows.mapped`."""
@@ -184,61 +146,76 @@ class Dataset:
 
     @property
     def rounds(self) -> int | None:
-        """The number of rounds, if it can be known before they are played; perhaps by a scan."""
+        """The number of rounds, if it can be known before they are run; perhaps by a scan."""
         return self._examples.rounds
+
+    @property
+    def traits(self) -> FileInfo:
+        """What was noted about the file so far."""
+        return self._examples.traits
+
+    @property
+    def classes(self) -> tuple[float, ...] | None:
+        """The labels of all classes, if there are more than two; known before the first round."""
+        return self._map().classes
+
+    def labels(self) -> Labels:
+        """The labels by how they are encoded, as far as they were seen."""
+        return self._map().labels()
 
     def batches(self, order: Integers | None = None, first_round: int = 0) -> Iterator[Batch]:
         """The examples in file order, or those numbered in `order`.
 
         Batches of files end where blocks of the engine end, if the first example is that of
-        `first_round` (from 0), and all blocks of a batch have the same width: bits then do not
+        `first_round` (from 0), and a block is as wide as it and all blocks before: bits then do not
         depend on rows to come. Batches of pipes are what has arrived.
         """
-        self._begin()
+        labels = self._map()
         self.width = self._known.width if self._known else 0
         if self.traits.schema:  # which fixes it
             self.width = max(self.width, self.traits.max_index + 1)
-        waits = isinstance(self._examples, _Reading) and self._examples.waits
-        for chunk, open_rounds in _aligned(
-            self._examples.chunks(order), first_round % BLOCK, waits
-        ):
-            for start, stop in self._parts(chunk, open_rounds):
-                if self._ended():
+        batches = self._examples.batches(order)
+        for batch, open_rounds in _aligned(batches, first_round % BLOCK, self._examples.waits):
+            self._check_width(batch)
+            widens = self.dense and batch.stored.width > self.width
+            step = BLOCK if widens else CHUNK_ROWS  # signals are heard between
+            count = len(batch.labels)
+            for start, stop in pairwise([0, *range(step - open_rounds, count, step), count]):
+                try:
+                    watch.look()
+                except StreamEnded:
                     return
-                part = chunk.slice(start, stop)
-                if not self.in_memory:
-                    self._map().observe(part.labels, part.lines)
-                labels = self._map().encode(part.labels)
-                rows = self._as_played(replace(part.rows, width=self.width))
-                yield Batch(rows, labels, part.lines, part.rows, part.ids)
-
-    def _ended(self) -> bool:
-        """Whether a signal ended the stream; figures that are due are given."""
-        try:
-            watch.look()
-        except StreamEnded:
-            return True
-        return False
+                part = batch.part(slice(start, stop))
+                rows = _as_wide_as_needed(part.stored)
+                self.width = max(self.width, rows.width)
+                encoded = labels.encode(part.labels, part.lines, count=not self.in_memory)
+                ready = self._ready(replace(rows, width=self.width))
+                yield Batch(ready, encoded, part.lines, part.ids)
 
     def whole(self) -> Batch:
         """All examples at once, in file order: for programs that look at the data."""
-        batches = list(self.batches())
-        return Batch(
-            reduce(joined_rows, [batch.rows for batch in batches]),
-            np.concatenate([batch.labels for batch in batches]),
-            np.concatenate([batch.lines for batch in batches]),
-            CsrRows.concatenate([batch.stored for batch in batches]),
-        )
+        return Batch.concatenate(list(self.batches()))
 
-    def _begin(self) -> None:
-        """Settle labels, form and scale, from the first rows of the file."""
+    def warm_up(self) -> tuple[Rows, Floats]:
+        """The first labelled rows of the file and their labels: what σ is chosen from.
+
+        A stream is asked for them before its batches are taken.
+        """
+        labels, count = self._map(), self.preparation.warm_up
+        head = self._labelled(self._examples.head(count, wait=True))
+        encoded = labels.encode(head.labels, head.lines, count=False)
+        return self._ready(head.stored), encoded
+
+    def _map(self) -> LabelMap:
+        """The map of labels; layout and scale are settled first, by the first rows of the file."""
         if self._labels is not None:
-            return
+            return self._labels
         preparation, known = self.preparation, self._known
         learns = preparation.scale in LEARNED_SCALES and self.scaler is None
         head = self._examples.head(preparation.warm_up if learns else BLOCK, wait=learns)
         self._labels = self._label_map()
-        first = _first(head.rows, BLOCK)
+        rows = head.stored
+        first = _as_wide_as_needed(rows.slice(0, min(BLOCK, len(rows))))
         stored = len(first.values) >= DENSE_SHARE * len(first) * first.width
         self.dense = stored and first.width <= DENSE_WIDTH
         if preparation.layout != "auto":
@@ -246,41 +223,49 @@ class Dataset:
         if known is not None and known.dense is not None:
             self.dense = known.dense
         if learns:
-            labelled = _labelled(head, preparation.warm_up)
-            self._check_width(labelled)
-            self.scaler = Scaler.fitted(self._as_played(labelled.rows), preparation.scale)
+            labelled = self._labelled(head).stored
+            self.scaler = Scaler.fitted(self._ready(labelled), preparation.scale)
+        return self._labels
 
-    def warm_up(self) -> tuple[Rows, Floats]:
-        """The first labelled rows of the file and their labels: what σ is chosen from.
+    def _label_map(self) -> LabelMap:
+        """Labels are those of the model, of --labels or of the whole file, if it can be scanned."""
+        name, positive, given = self.name, self.preparation.positive, self.preparation.labels
+        if self._known is not None:
+            labels = tuple(label for label in self._known.labels if label is not None)
+            return LabelMap(name, labels if len(labels) > 1 else None, positive, "model")
+        if positive is not None or given is not None:
+            return LabelMap(name, given, positive, "option")
+        tally = self._examples.tally()
+        if tally is None:
+            return LabelMap(name)
+        return LabelMap(name, find_labels(name, tally), origin="file")
 
-        A stream is asked for them before its batches are taken.
-        """
-        self._begin()
-        count = self.preparation.warm_up
-        head = _labelled(self._examples.head(count, wait=True), count)
-        self._check_width(head)
-        self._map().observe(head.labels, head.lines, count=False)
-        return self._as_played(head.rows), self._map().encode(head.labels)
+    def _labelled(self, head: Batch) -> Batch:
+        """The first rows with labels, as wide as these alone are."""
+        numbers = np.flatnonzero(~np.isnan(head.labels))[: self.preparation.warm_up]
+        rows = _as_wide_as_needed(head.stored.take(numbers))
+        labelled = Batch(rows, head.labels[numbers], head.lines[numbers])
+        self._check_width(labelled)
+        return labelled
 
-    def _as_played(self, rows: CsrRows) -> Rows:
+    def _ready(self, rows: CsrRows) -> Rows:
         """Dense or compressed, and scaled."""
         scaled = unit_rows(rows) if self.preparation.scale == "unit" else rows
-        assert isinstance(scaled, CsrRows)
-        formed = scaled.dense() if self.dense else scaled
+        formed = compressed(scaled).dense() if self.dense else scaled
         return formed if self.scaler is None else self.scaler(formed)
 
-    def _check_width(self, chunk: Chunk) -> None:
+    def _check_width(self, batch: Batch) -> None:
         """Refuse features that the model was not trained on, and rows too wide to be dense."""
         known = self._known.width if self._known and not self.preparation.allow_new_features else 0
         limit = min(known or 2**31, DENSE_WIDTH if self.dense else 2**31)
-        if chunk.rows.width <= limit:
+        rows = batch.stored
+        if rows.width <= limit:
             return
-        rows = chunk.rows
         beyond = np.flatnonzero((rows.columns >= limit) & ((rows.values != 0) | (limit != known)))
         if not len(beyond):
             return
         index = int(rows.columns[beyond[0]])
-        line = int(chunk.lines[np.searchsorted(rows.indptr, beyond[0], side="right") - 1])
+        line = int(batch.lines[np.searchsorted(rows.indptr, beyond[0], side="right") - 1])
         if limit == known:
             problem = (
                 f"the row has feature {index}, and the features of the model end at {known - 1}"
@@ -291,71 +276,20 @@ class Dataset:
             hint = "`--layout sparse` computes all rows sparsely"
         raise bad_data(problem, self.name, line, hint)
 
-    def _label_map(self) -> LabelMap:
-        """Labels are those of the model, of --labels or of the whole file, if it can be scanned."""
-        name, positive, given = self.name, self.preparation.positive, self.preparation.labels
-        if self._known is not None:
-            labels = tuple(label for label in self._known.labels if label is not None)
-            return LabelMap(name, positive, labels if len(labels) > 1 else None, from_model=True)
-        if positive is not None or given is not None:
-            return LabelMap(name, positive, given, all_known=given is not None)
-        tally = self._examples.tally()
-        found = None if tally is None else find_labels(name, tally)
-        return LabelMap(name, None, found, all_known=tally is not None)
-
-    def _map(self) -> LabelMap:
-        assert self._labels is not None
-        return self._labels
-
-    def _parts(self, chunk: Chunk, open_rounds: int) -> Iterator[tuple[int, int]]:
-        """Runs of blocks of one width, of at most `CHUNK_ROWS` rows: signals are heard between."""
-        self._check_width(chunk)
-        rows = chunk.rows
-        starts = np.append(0, np.arange(BLOCK - open_rounds, len(rows), BLOCK))
-        tops = np.zeros(len(rows), dtype=np.int64)
-        filled = np.diff(rows.indptr) > 0
-        tops[filled] = rows.columns[rows.indptr[1:][filled] - 1] + 1  # columns increase
-        widths = np.maximum.accumulate(np.maximum(np.maximum.reduceat(tops, starts), self.width))
-        cut = np.arange(len(starts)) % (CHUNK_ROWS // BLOCK) == 0
-        if self.dense:
-            cut |= np.diff(widths, prepend=-1) != 0
-        ends = np.append(starts[1:], len(rows)).tolist()
-        for first, after in pairwise([*np.flatnonzero(cut).tolist(), len(starts)]):
-            self.width = int(widths[after - 1])
-            yield int(starts[first]), ends[after - 1]
-
-    def labels(self) -> Labels:
-        """The labels by how they are played, as far as they were seen."""
-        return self._map().labels()
-
     def costs(self, by_label: Mapping[float | str, float]) -> tuple[float, ...] | None:
         """The costs of examples in the order of `labels`; None if there are none."""
         if not by_label:
             return None
-        labels = self.classes or self.labels()
+        labels: Labels = self.classes or self.labels()
+        names: list[float | str | None] = list(labels)
         if schema := self.traits.schema:
-            if unknown := [name for name in by_label if name not in schema.labels]:
-                problem = f"--cost names the label {unknown[0]}, which the data do not have"
-                raise usage(problem, f"the labels are {listed(schema.labels)}")
-            by_label = {schema.labels[name]: cost for name, cost in by_label.items()}
-        for label in by_label:
-            if label not in labels:
-                known = ", ".join("others" if one is None else show(one) for one in labels[:5])
-                name = label if isinstance(label, str) else show(label)
-                problem = f"--cost names the label {name}, which the data do not have"
-                raise usage(problem, f"the labels are {known}")
-        return tuple(1.0 if one is None else by_label.get(one, 1.0) for one in labels)
-
-    @property
-    def classes(self) -> tuple[float, ...] | None:
-        """The labels of all classes, if there are more than two; known before the first round."""
-        self._begin()
-        return self._map().classes
-
-    @property
-    def traits(self) -> FileInfo:
-        """What was noted about the file so far."""
-        return self._examples.traits
+            names = schema.label_names(labels)
+        if unknown := [name for name in by_label if name not in names]:
+            every = [unknown[0], *(name for name in names if name is not None)]
+            shown = [name if isinstance(name, str) else show(name) for name in every]
+            problem = f"--cost names the label {shown[0]}, which the data do not have"
+            raise usage(problem, f"the labels are {listed(shown[1:])}")
+        return tuple(1.0 if name is None else by_label.get(name, 1.0) for name in names)
 
     def facts(self) -> DataSummary:
         """Rows, features, labels and hash: complete once all batches of a stream were taken."""
@@ -368,8 +302,8 @@ class Dataset:
         )
 
 
-class _Reading:
-    """The chunks of a source, read once, and what a scan of it found before."""
+class Reading:
+    """The rows of a source, read once, and what a scan of it found before."""
 
     def __init__(
         self,
@@ -380,62 +314,66 @@ class _Reading:
         known: StreamState | None = None,
     ) -> None:
         """`sha256` is the hash of the file, if it is known from a reading before this one."""
-        self._source = source
-        self._expected = sha256
+        self._source, self._expected = source, sha256
+        self._limit, self._on_wait = preparation.limit, on_wait
+        self._scan: Scan | None = None
         schema = known.schema if known else None
-        table, limit = preparation.table, preparation.limit
+        table, may_lack_labels = preparation.table, preparation.may_lack_labels
         self._reader: SvmReader | TableReader
         if schema or is_table(source, table):
             if known and not schema:
                 problem = "this is a table, and the model was trained on LIBSVM text"
                 hint = "train a model on a table: `ahpatron run DATA --label COLUMN --save MODEL`"
                 raise bad_data(problem, source.name, hint=hint)
-            more = limit, preparation.may_lack_labels, preparation.warm_up, on_wait
+            more = self._limit, may_lack_labels, preparation.warm_up, on_wait
             self._reader = TableReader(source, table, schema, *more)
         else:
             self._reader = SvmReader(
                 source,
                 max_features=preparation.max_features,
-                max_rows=limit,
-                may_lack_labels=preparation.may_lack_labels,
+                max_rows=self._limit,
+                may_lack_labels=may_lack_labels,
             )
-        self._chunks = iter(self._reader)
-        self._preparation, self._on_wait = preparation, on_wait
-        self._scan: Scan | None = None
-
-    def chunks(self, order: Integers | None) -> Iterator[Chunk]:
-        """The rows, once, in file order."""
-        assert order is None, "a stream has no order but its own"
-        return self._chunks
+        self._batches = iter(self._reader)
 
     @property
     def waits(self) -> bool:
         """Whether rows may arrive slowly."""
         return self._source.waits
 
-    def head(self, rows: int, *, wait: bool) -> Chunk:
-        """The first rows, at least so many with labels if there are; `chunks` has them again.
+    @property
+    def traits(self) -> FileInfo:
+        """What was noted about the file so far."""
+        return self._reader.traits
+
+    def batches(self, order: Integers | None) -> Iterator[Batch]:
+        """The rows, once, in file order."""
+        assert order is None, "a stream has no order except its own"
+        return self._batches
+
+    def head(self, rows: int, *, wait: bool) -> Batch:
+        """The first rows, at least so many with labels if there are; `batches` has them again.
 
         Those of a pipe that have arrived, unless the others are to be waited for.
         """
-        held: list[Chunk] = []
+        held: list[Batch] = []
         labelled = 0
         while not held or (labelled < rows and (wait or not self.waits)):
-            if wait and not self._source.ready_within(PATIENCE):
+            if wait and not self._source.ready(PATIENCE):
                 self._on_wait(labelled)
-            chunk = next(self._chunks, None)
-            if chunk is None:
+            batch = next(self._batches, None)
+            if batch is None:
                 break
-            held.append(chunk)
-            labelled += int(np.count_nonzero(~np.isnan(chunk.labels)))
-        self._chunks = chain(held, self._chunks)
+            held.append(batch)
+            labelled += int(np.count_nonzero(~np.isnan(batch.labels)))
+        self._batches = chain(held, self._batches)
         if not held:
             raise StreamEnded
-        return Chunk.concatenate(held)
+        return Batch.concatenate(held)
 
     def gather(self) -> CompactRows:
         """All rows that are still to come, in memory."""
-        return replace(gather(self._chunks, self._reader.traits), sha256=self.sha256)
+        return replace(gather(self._batches, self.traits), sha256=self.sha256)
 
     @property
     def rounds(self) -> int | None:
@@ -448,21 +386,17 @@ class _Reading:
 
     def _scanned(self) -> Scan | None:
         """What one look through the file finds; None if it cannot be read twice."""
-        if self._scan is None and self._source.rereadable:
-            if isinstance(self._reader, TableReader):
-                self._scan = self._reader.scan
+        source, reader = self._source, self._reader
+        if self._scan is None and source.rereadable:
+            if isinstance(reader, TableReader):
+                self._scan = reader.scan
             else:
-                self._scan = scan(self._source.name, self._preparation.limit)
-            if self._scan and self._scan.size != self._source.size:
-                raise changed(self._source.name)
+                self._scan = scan(source.name, self._limit)
+            if self._scan and self._scan.size != source.size:
+                raise changed(source.name)
             if self._scan:
                 self._expected = self._expected or self._scan.sha256
         return self._scan
-
-    @property
-    def traits(self) -> FileInfo:
-        """What was noted about the file so far."""
-        return self._reader.traits
 
     @property
     def sha256(self) -> str | None:
@@ -483,7 +417,7 @@ def stream(
 
     `on_wait` is called with the number of labelled rows before a warm-up waits for more of a pipe.
     """
-    reading = _Reading(source, preparation, on_wait=on_wait, known=known)
+    reading = Reading(source, preparation, on_wait=on_wait, known=known)
     return Dataset(source.name, preparation, reading, known)
 
 
@@ -497,7 +431,7 @@ def load(
 
     `sha256` is the hash of the bytes that are expected, if the file was looked at before.
     """
-    rows = _Reading(source, preparation, sha256, known=known).gather()
+    rows = Reading(source, preparation, sha256, known=known).gather()
     return Dataset(source.name, preparation, rows, known)
 
 
@@ -509,38 +443,30 @@ def content_hash(path: str) -> str | None:
 
 def changed(path: str) -> UserError:
     """The error for a file that is not what it was when it was read before."""
-    hint = "run the same command again to play the file as it is now"
+    hint = "run the same command again to read the file as it is now"
     return bad_data("the file changed between two readings", path, hint=hint)
 
 
-def _first(rows: CsrRows, count: int) -> CsrRows:
-    """The first rows, as wide as these alone are: a slice has the width of rows to come."""
-    first = rows.slice(0, min(count, len(rows)))
-    return replace(first, width=int(first.columns.max(initial=-1)) + 1)
+def _as_wide_as_needed(rows: CsrRows) -> CsrRows:
+    """The same rows, as wide as these alone are: a slice has the width of rows to come."""
+    return replace(rows, width=int(rows.columns.max(initial=-1)) + 1)
 
 
-def _labelled(chunk: Chunk, count: int) -> Chunk:
-    """The first rows with labels, as wide as these alone are."""
-    numbers = np.flatnonzero(~np.isnan(chunk.labels))[:count]
-    if len(numbers) == len(chunk.labels):
-        return replace(chunk, rows=_first(chunk.rows, count))
-    rows = _first(chunk.rows.take(numbers), count)
-    return Chunk(chunk.labels[numbers], rows, chunk.lines[numbers])
+def _aligned(
+    batches: Iterable[Batch], open_rounds: int, waits: bool
+) -> Iterator[tuple[Batch, int]]:
+    """The same rows in batches that end with a block, each with the rounds open before it.
 
-
-def _aligned(chunks: Iterable[Chunk], open_rounds: int, waits: bool) -> Iterator[tuple[Chunk, int]]:
-    """The same rows in chunks that end with a block, each with the rounds open before it.
-
-    The rest goes with the next chunk, unless that may have to be waited for.
+    The rest goes with the next batch, unless that may have to be waited for.
     """
-    rest: Chunk | None = None
-    for chunk in chunks:
-        joined = chunk if rest is None else Chunk.concatenate([rest, chunk])
+    rest: Batch | None = None
+    for batch in batches:
+        joined = batch if rest is None else Batch.concatenate([rest, batch])
         count = len(joined.labels)
         end = count if waits else max((count + open_rounds) // BLOCK * BLOCK - open_rounds, 0)
-        rest = joined.slice(end, count) if end < count else None
+        rest = joined.part(slice(end, count)) if end < count else None
         if end:
-            yield joined.slice(0, end), open_rounds
+            yield joined.part(slice(0, end)), open_rounds
             open_rounds = (open_rounds + end) % BLOCK
     if rest is not None:
         yield rest, open_rounds

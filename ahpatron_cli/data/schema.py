@@ -7,19 +7,16 @@ import shlex
 from collections import Counter
 from collections.abc import Callable, Iterable
 from datetime import UTC, datetime, time, timedelta
-from typing import Literal, TypeAlias
+from typing import Literal
 
 import msgspec
 import numpy as np
 
-from ahpatron_cli.core.rows import CsrRows, Floats, Integers, compressed
-from ahpatron_cli.data.csv_text import MISSING, Batch, Values, number
+from ahpatron_cli.core.rows import CsrRows, Floats
+from ahpatron_cli.data.batch import Batch
+from ahpatron_cli.data.csv_text import MISSING, Cells, Values, number
 from ahpatron_cli.data.labels import show
-from ahpatron_cli.data.libsvm.reader import Chunk
 from ahpatron_cli.errors import UserError, bad_data
-
-DENSE_WIDTH, DENSE_SHARE = 4096, 0.1
-"""Rows are made dense first up to this width, if so many values can be nonzero: quicker."""
 
 _EPOCH, _DAY = datetime(1970, 1, 1, tzinfo=UTC), timedelta(days=1)
 _MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:.+)?|[0-9]{2}:[0-9]{2}(:.+)?")
@@ -27,9 +24,6 @@ _BOOLEANS = ("True", "TRUE", "False", "FALSE")
 """Spellings of pandas and R."""
 _UNKNOWN = -1.0
 """Stands for a category that no training row had."""
-
-Entries: TypeAlias = list[tuple[Integers, Integers | int, Floats | float]]
-"""Values of rows: which rows, which features, and the values."""
 
 
 class Column(msgspec.Struct, forbid_unknown_fields=True):
@@ -50,8 +44,9 @@ class Column(msgspec.Struct, forbid_unknown_fields=True):
         names = [f"{self.name}={category}" for category in self.categories] or [self.name]
         return [*names, f"{self.name} missing"] if self.indicator else names
 
-    def values(self, values: Values, lines: Integers, path: str) -> Floats:
+    def numbers(self, cells: Cells, path: str) -> Floats:
         """Numbers, days or numbers of categories, one per row; NaN if missing."""
+        values = cells.columns[self.name]
         if self.kind == "category":
             codes = {category: float(i) for i, category in enumerate(self.categories)}
             return _mapped(texts(values), lambda cell: codes.get(category_name(cell), _UNKNOWN))[0]
@@ -59,7 +54,7 @@ class Column(msgspec.Struct, forbid_unknown_fields=True):
             return values
         found, wrong = _mapped(values, number if self.kind == "number" else days)
         if wrong is not None:
-            raise mixed(self.name, self.kind, values[wrong], path, int(lines[wrong]))
+            raise mixed(self.name, self.kind, values[wrong], path, int(cells.lines[wrong]))
         return found
 
 
@@ -86,44 +81,57 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
         names = [[name for name, value in self.labels.items() if value == one] for one in labels]
         return [same[0] if len(same) == 1 else None for same in names]
 
-    def encode(self, batch: Batch, path: str, odd: Counter[str]) -> Chunk:
-        """The rows of a batch as numbers. Cells that training rows did not have count as `odd`."""
-        count, start = len(batch.lines), 1  # as in LIBSVM text
-        entries: Entries = []
+    def encode(self, cells: Cells, path: str, odd: Counter[str]) -> Batch:
+        """Rows as numbers. Cells that training rows did not have count as `odd`."""
+        count, start = len(cells.lines), 1  # features are numbered as in LIBSVM text
+        # a column gives each row one feature, and perhaps an indicator: zeros go at the end
+        features: list[Floats | int] = []
+        values: list[Floats] = []
         for column in self.columns:
-            values = column.values(batch.columns[column.name], batch.lines, path)
-            absent = np.flatnonzero(np.isnan(values))
+            found = column.numbers(cells, path)
+            absent = np.isnan(found)
+            gaps = int(np.count_nonzero(absent))
+            if gaps and self.missing == "refuse":
+                hint = "--missing indicator, zero or mean accepts such cells"
+                line = int(cells.lines[np.argmax(absent)])
+                raise bad_data(f"column {column.name!r} has no value here", path, line, hint)
             if column.kind == "category":
-                known = np.flatnonzero(values >= 0)
-                entries.append((known, start + values[known].astype(np.int64), 1.0))
-                odd[f"new categories of {column.name}"] += count - len(known) - len(absent)
+                known = found >= 0
+                features.append(start + np.where(known, found, 0.0))
+                values.append(known.astype(np.float64))
+                odd[f"new categories of {column.name}"] += int(np.count_nonzero(found == _UNKNOWN))
             else:
-                filled = np.where(np.isnan(values), column.fill, values) if len(absent) else values
-                entries.append((np.arange(count), start, filled))
+                features.append(start)
+                values.append(np.where(absent, column.fill, found) if gaps else found)
             start += len(column.categories) or 1
             if column.indicator:
-                entries.append((absent, start, 1.0))
+                features.append(start)
+                values.append(absent.astype(np.float64))
                 start += 1
-            elif len(absent) and self.missing == "refuse":
-                hint = "--missing indicator, zero or mean accepts such cells"
-                line = int(batch.lines[absent[0]])
-                raise bad_data(f"column {column.name!r} has no value here", path, line, hint)
             elif self.missing == "indicator":
-                odd[f"missing cells of {column.name}"] += len(absent)
-        labels = np.full(count, np.nan)
-        if self.label in batch.columns:
-            names = texts(batch.columns[self.label])
-            labels, wrong = _mapped(names, self._label_value)
-            if wrong is not None:
-                hint = f"the labels are {listed(self.labels)}; ? stands for no label"
-                problem = f"the label {names[wrong]!r} is unknown"
-                raise bad_data(problem, path, int(batch.lines[wrong]), hint)
-        ids = np.array(texts(batch.columns[self.id]), dtype=object) if self.id else None
-        is_dense = start <= DENSE_WIDTH and len(self.columns) >= DENSE_SHARE * start
-        rows = (_dense if is_dense else _sparse)(entries, count, start)
-        return Chunk(labels, compressed(rows), batch.lines, ids)
+                odd[f"missing cells of {column.name}"] += gaps
+        rows = np.column_stack(values)
+        stored = rows != 0
+        places = np.empty(rows.shape, dtype=np.int32)
+        for number_, feature in enumerate(features):
+            places[:, number_] = feature
+        indptr = np.append(0, np.cumsum(np.count_nonzero(stored, axis=1)))
+        encoded = CsrRows(indptr, places[stored], rows[stored], start)
+        ids = np.array(texts(cells.columns[self.id]), dtype=object) if self.id else None
+        return Batch(encoded, self._label_numbers(cells, path, count), cells.lines, ids)
 
-    def _label_value(self, cell: str) -> float | None:
+    def _label_numbers(self, cells: Cells, path: str, count: int) -> Floats:
+        if self.label not in cells.columns:
+            return np.full(count, np.nan)
+        names = texts(cells.columns[self.label])
+        labels, wrong = _mapped(names, self._label_number)
+        if wrong is not None:
+            hint = f"the labels are {listed(self.labels)}; ? stands for no label"
+            problem = f"the label {names[wrong]!r} is unknown"
+            raise bad_data(problem, path, int(cells.lines[wrong]), hint)
+        return labels
+
+    def _label_number(self, cell: str) -> float | None:
         name = label_name(cell)
         value = 1.0 if self.positive == name else None if self.positive is None else -1.0
         return self.labels.get(name, value)
@@ -171,8 +179,6 @@ def mixed(name: str, kind: str, cell: str, path: str, line: int) -> UserError:
     """The error for a cell that is not of its column's kind."""
     shown, column = repr(cell if len(cell) <= 40 else cell[:40] + "…"), shlex.quote(name)
     hint = f"correct the cell, or train with --category {column} or --drop {column}"
-    if re.fullmatch(r"[+-]?[0-9]*,[0-9]+", cell):
-        hint = f"write a decimal point; {hint}"
     return bad_data(f"column {name!r} has {kind} values, and here {shown}", path, line, hint)
 
 
@@ -182,20 +188,3 @@ def _mapped(cells: list[str], read: Callable[[str], float | None]) -> tuple[Floa
     values = [found[cell] for cell in cells]
     wrong = values.index(None) if None in found.values() else None
     return np.array(values, dtype=np.float64), wrong
-
-
-def _dense(entries: Entries, count: int, width: int) -> Floats:
-    rows = np.zeros((count, width))
-    for owners, places, values in entries:
-        rows[owners, places] = values
-    return rows
-
-
-def _sparse(entries: Entries, count: int, width: int) -> CsrRows:
-    parts = [np.broadcast_arrays(*entry) for entry in entries]
-    owners, places, values = (np.concatenate(part) for part in zip(*parts, strict=True))
-    order = np.argsort(owners, kind="stable")  # features of a row stay in order
-    order = order[values[order] != 0]
-    indptr = np.append(0, np.cumsum(np.bincount(owners[order], minlength=count)))
-    columns = places[order].astype(np.int32)
-    return CsrRows(indptr, columns, values[order].astype(np.float64), width)

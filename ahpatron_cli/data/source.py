@@ -1,9 +1,7 @@
-"""Where the bytes of a data file come from: a path, a pipe or standard input, unpacked as a stream.
+"""Bytes of a data file: a path, a pipe or standard input, unpacked as a stream and hashed.
 
-Compression is recognised by content, because names lie. What is recognised as something else
-(a zip archive, a PDF, a NumPy array) is refused by its name: that helps more than a complaint about
-a strange byte in line 1. The raw bytes are hashed as they pass, so a run can say exactly what it
-read without reading the file twice. A pipe gives what has arrived, and never waits for more.
+Compression is recognised by content, because names lie; other formats are refused by name. The raw
+bytes are hashed as they pass. A pipe gives what has arrived, and never waits for more.
 """
 
 from __future__ import annotations
@@ -31,7 +29,9 @@ from ahpatron_cli.signals import StreamEnded, watch
 STDIN_NAME = "<stdin>"
 MAX_LINE = 16 << 20
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
-RAW_BLOCK = 1 << 16
+UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
+BLOCK = 1 << 20
+"""Bytes that are read, or unpacked, at a time: what a bomb can take."""
 HEAD_BYTES = 512  # enough to recognise every format below; tar keeps its mark at byte 257
 XZ_MEMORY = 128 << 20  # twice what `xz -9` needs; a forged header may ask for 4 GiB
 
@@ -39,29 +39,17 @@ LIBSVM = "LIBSVM text"
 FROM_ARRAYS = "write arrays as text with scikit-learn: `dump_svmlight_file(X, y, 'data.svm')`"
 TEXT_HINT = "a LIBSVM file is text, one example per line: `label index:value index:value ...`"
 
-# first bytes, what they mean, and the command that unpacks it to standard output (if any)
 FOREIGN_FORMATS: tuple[tuple[bytes, str, str | None], ...] = (
     (b"\x28\xb5\x2f\xfd", "a zstd archive", "zstd -dc"),
     (b"PK\x03\x04", "a zip archive", "unzip -p"),
-    (b"PK\x05\x06", "an empty zip archive", None),
     (b"7z\xbc\xaf\x27\x1c", "a 7z archive", "7z x -so"),
-    (b"\x04\x22\x4d\x18", "an lz4 archive", "lz4 -dc"),
-    (b"Rar!\x1a\x07", "a rar archive", "unrar p -inul"),
-    (b"\x1f\x9d", "a .Z archive (compress)", "uncompress -c"),
-    (b"LZIP", "an lzip archive", "lzip -dc"),
     (b"version https://git-lfs", "a Git LFS pointer whose data were not fetched", None),
     (b"%%MatrixMarket", "a Matrix Market file", None),
     (b"%PDF-", "a PDF document", None),
-    (b"\x89HDF\r\n\x1a\n", "an HDF5 file", None),
     (b"\x93NUMPY", "a NumPy .npy array", None),
-    (b"MATLAB 5.0 MAT-file", "a MATLAB file", None),
-    (b"\x89PNG\r\n\x1a\n", "a PNG image", None),
-    (b"\xff\xd8\xff", "a JPEG image", None),
-    (b"GIF8", "a GIF image", None),
-    (b"SQLite format 3\0", "an SQLite database", None),
-    (b"\x7fELF", "an executable program", None),
-    *((bytes([0x80, protocol]), "a Python pickle", None) for protocol in (2, 3, 4, 5)),
+    (b"\x89HDF\r\n\x1a\n", "an HDF5 file", None),
 )
+"""First bytes, what they mean, and the command that unpacks it to standard output, if any."""
 
 
 class Bytes(Protocol):
@@ -87,14 +75,12 @@ class _Gzip:
 
 Decompressor: TypeAlias = _Gzip | bz2.BZ2Decompressor | lzma.LZMADecompressor
 """Unpacks one member of a compressed stream."""
-COMPRESSIONS: tuple[tuple[bytes, str, Callable[[], Decompressor]], ...] = (
-    (b"\x1f\x8b", "gzip", _Gzip),
-    (b"BZh", "bzip2", bz2.BZ2Decompressor),
-    (b"\xfd7zXZ\0", "xz", partial(lzma.LZMADecompressor, memlimit=XZ_MEMORY)),
-)
-
-
-_MAGICS = (*(row[0] for row in FOREIGN_FORMATS), *(row[0] for row in COMPRESSIONS))
+COMPRESSIONS: dict[bytes, tuple[str, Callable[[], Decompressor]]] = {
+    b"\x1f\x8b": ("gzip", _Gzip),
+    b"BZh": ("bzip2", bz2.BZ2Decompressor),
+    b"\xfd7zXZ\0": ("xz", partial(lzma.LZMADecompressor, memlimit=XZ_MEMORY)),
+}
+_MAGICS = (*COMPRESSIONS, *(row[0] for row in FOREIGN_FORMATS))
 
 
 def open_source(path: str, kind: str = LIBSVM) -> Source:
@@ -127,22 +113,23 @@ class Source:
         self._hash = hashlib.sha256()
         self._ended = False
         self.position = 0
-        self.size = _regular_size(file)
-        self._pipe = _descriptor(file) if self.size is None else None
-        self._unpacker: _Unpacker | None = None
-        self._unread = self._head(self.raw)
-        self._refuse_foreign(self._unread, "this is")
-        for magic, kind, new in COMPRESSIONS:
+        """Raw bytes read so far."""
+        self.size, self._pipe = _size_or_pipe(file)
+        self._blocks = iter(partial(self._raw, BLOCK), b"")
+        self._unread = self._head()
+        self._refuse_foreign("this is")
+        for magic, (packing, new) in COMPRESSIONS.items():
             if self._unread.startswith(magic):
-                self._unpacker = _Unpacker(self, kind, magic, new, self._unread)
-                self._unread = self._head(self._unpacker.read)
-                self._refuse_foreign(self._unread, f"inside the {kind} data is", kind)
+                self._blocks = self._unpacked(magic, packing, new, self._unread)
+                self._unread = b""
+                self._unread = self._head()
+                self._refuse_foreign(f"inside the {packing} data is")
                 break
 
-    def _head(self, read: Callable[[int], bytes]) -> bytes:
+    def _head(self) -> bytes:
         """The first bytes: of a pipe only as many as show that no known format begins so."""
         head = b""
-        while len(head) < HEAD_BYTES and (data := read(HEAD_BYTES - len(head))):
+        while len(head) < HEAD_BYTES and (data := next(self._blocks, b"")):
             head += data
             if self._pipe is not None and not any(magic.startswith(head) for magic in _MAGICS):
                 break
@@ -151,7 +138,7 @@ class Source:
     @property
     def head(self) -> bytes:
         """The first bytes, unpacked, as long as nothing was read."""
-        return self._unread
+        return self._unread[:HEAD_BYTES]
 
     @property
     def is_stdin(self) -> bool:
@@ -163,13 +150,18 @@ class Source:
         """Reads a regular file by its name, which can be opened a second time."""
         return self.size is not None and not self.is_stdin
 
-    def read(self, size: int) -> bytes:
-        """Exactly `size` unpacked bytes, fewer only at the end, however slowly a pipe delivers."""
-        parts = []
-        while size and (data := self._some(size)):
-            parts.append(data)
-            size -= len(data)
-        return b"".join(parts)
+    @property
+    def waits(self) -> bool:
+        """Whether rows may arrive slowly: a pipe, a terminal, a device."""
+        return self._pipe is not None
+
+    def ready(self, seconds: float = 0.0) -> bool:
+        """Whether reading would not wait, after at most so many seconds."""
+        if self._pipe is None or self._unread or self._ended:
+            return True
+        poll = select.poll()
+        poll.register(self._pipe, select.POLLIN)
+        return bool(poll.poll(1e3 * seconds))
 
     def read1(self, size: int) -> bytes:
         """At most `size` unpacked bytes: at least one, and all that have arrived; none at the end.
@@ -178,39 +170,17 @@ class Source:
         """
         parts: list[bytes] = []
         try:
-            while size and (not parts or self.ready) and (data := self._some(size)):
-                parts.append(data)
-                size -= len(data)
+            while size and (not parts or self.ready()):
+                data = self._unread or next(self._blocks, b"")
+                if not data:
+                    break
+                parts.append(data[:size])
+                self._unread = data[size:]
+                size -= len(parts[-1])
         except StreamEnded:
             if not parts:
                 raise
         return b"".join(parts)
-
-    def _some(self, size: int) -> bytes:
-        if self._unread:
-            data, self._unread = self._unread[:size], self._unread[size:]
-            return data
-        return self._unpacker.read(size) if self._unpacker else self.raw(size)
-
-    @property
-    def waits(self) -> bool:
-        """Whether rows may arrive slowly: a pipe, a terminal, a device."""
-        return self._pipe is not None
-
-    @property
-    def ready(self) -> bool:
-        """Whether reading would not wait."""
-        return self.ready_within(0.0)
-
-    def ready_within(self, seconds: float) -> bool:
-        """Whether reading would not wait after so many seconds."""
-        if self._pipe is None or self._unread or self._ended:
-            return True
-        if self._unpacker is not None and self._unpacker.ready:
-            return True
-        poll = select.poll()
-        poll.register(self._pipe, select.POLLIN)
-        return bool(poll.poll(1e3 * seconds))
 
     def sha256(self) -> str | None:
         """Hash of all raw bytes, as hex digits.
@@ -218,22 +188,18 @@ class Source:
         What was not read of a regular file is read now; of a pipe that was not read to its end
         nothing can be said.
         """
-        while self.size is not None and not watch.ended_by and self.raw(RAW_BLOCK):
+        while self.size is not None and not watch.ended_by and self._raw(BLOCK):
             pass
         return self._hash.hexdigest() if self._ended else None
-
-    def close(self) -> None:
-        """Close the file, unless it is standard input."""
-        if self._closes and isinstance(self._file, io.IOBase):
-            self._file.close()
 
     def __enter__(self) -> Source:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.close()
+        if self._closes and isinstance(self._file, io.IOBase):
+            self._file.close()
 
-    def raw(self, size: int) -> bytes:
+    def _raw(self, size: int) -> bytes:
         """Raw bytes as they come, at most `size` of them."""
         if self._ended:
             return b""  # a terminal would be asked for more
@@ -251,78 +217,54 @@ class Source:
         self._hash.update(data)
         return data
 
-    def _refuse_foreign(self, head: bytes, verb: str, packed: str = "") -> None:
+    def _unpacked(
+        self, magic: bytes, packing: str, new: Callable[[], Decompressor], data: bytes
+    ) -> Iterator[bytes]:
+        """Unpack one or more compressed members; zero bytes between and after them are padding.
+
+        The file objects of `bz2` and `lzma` would ignore what follows a member without a word: a
+        damaged second member would be a shorter file.
+        """
+        while data:
+            if not data.startswith(magic):
+                raise self._damaged(f"the {packing} data are followed by something else")
+            member = new()
+            while not member.eof:
+                if not data and member.needs_input and not (data := self._raw(BLOCK)):
+                    raise self._damaged(f"the {packing} data end too early")
+                try:
+                    block = member.decompress(data, BLOCK)
+                except (zlib.error, lzma.LZMAError, OSError, ValueError) as error:
+                    if "Memory usage limit" in str(error):
+                        limit = f"{XZ_MEMORY >> 20} MiB of memory"
+                        raise self._damaged(f"unpacking needs more than {limit}") from None
+                    raise self._damaged(f"the {packing} data are damaged") from None
+                data = b""
+                if block:
+                    yield block
+            data = member.unused_data.lstrip(b"\0")
+            while len(data) < len(magic) and (more := self._raw(BLOCK)):
+                data = (data + more).lstrip(b"\0")
+
+    def _damaged(self, problem: str) -> UserError:
+        return bad_data(problem, self.name, hint="fetch or pack the file again")
+
+    def _refuse_foreign(self, verb: str) -> None:
+        head = self._unread
         found = next((row for row in FOREIGN_FORMATS if head.startswith(row[0])), None)
-        for magic, kind, _ in COMPRESSIONS:
-            if packed and head.startswith(magic):  # `gzip *` over what was packed already
-                found = (magic, f"{kind} data once more", f"{packed} -dc <")
+        if verb != "this is" and any(map(head.startswith, COMPRESSIONS)):  # packed twice
+            found = (b"", "compressed data once more", None)
         if head[257:262] == b"ustar":
             found = (b"", "a tar archive", "tar -xOf")
         if found is None:
             return
-        _, kind, command = found
+        _, what, command = found
         hint = TEXT_HINT if self._kind == LIBSVM else None
-        if kind == "a NumPy .npy array":
-            hint = FROM_ARRAYS
         if command is not None and not self.is_stdin:
             hint = f"unpack it: `{command} {shlex.quote(self.name)} > unpacked`"
-        raise bad_data(f"{verb} {kind}, not {self._kind}", self.name, hint=hint)
-
-
-class _Unpacker:
-    """Unpacks a stream of one or more compressed members, never more than asked for at a time."""
-
-    def __init__(
-        self, source: Source, kind: str, magic: bytes, new: Callable[[], Decompressor], head: bytes
-    ) -> None:
-        self._source, self._kind = source, kind
-        self._magic, self._new, self._member = magic, new, new()
-        self._rest = head  # raw bytes read beyond the end of the last member
-
-    def read(self, size: int) -> bytes:
-        """At least one unpacked byte and at most `size`, or nothing at the end."""
-        while True:
-            if self._member.eof and not self._next_member():
-                return b""
-            data, self._rest = self._rest, b""
-            if not data and self._member.needs_input:
-                data = self._source.raw(RAW_BLOCK)
-                if not data:
-                    raise self._damaged(f"the {self._kind} data end too early", "it may be cut off")
-            if unpacked := self._decompress(data, size):
-                return unpacked
-
-    @property
-    def ready(self) -> bool:
-        """Whether something can be unpacked without reading."""
-        return bool(self._rest) or not (self._member.eof or self._member.needs_input)
-
-    def _next_member(self) -> bool:
-        """Go on with the next member; zero bytes between and after members are padding."""
-        rest = self._member.unused_data.lstrip(b"\0")
-        while len(rest) < len(self._magic) and (data := self._source.raw(RAW_BLOCK)):
-            rest = (rest + data).lstrip(b"\0")
-        if not rest:
-            return False
-        if not rest.startswith(self._magic):
-            problem = f"the {self._kind} data are followed by something else"
-            raise self._damaged(problem, "it may be damaged")
-        self._member, self._rest = self._new(), rest
-        return True
-
-    def _decompress(self, data: bytes, size: int) -> bytes:
-        try:
-            return self._member.decompress(data, size)
-        except (zlib.error, lzma.LZMAError, OSError, ValueError) as error:
-            problem, guess = f"the {self._kind} data are damaged", "the download may be broken"
-            if isinstance(error, lzma.LZMAError) and "Memory usage limit" in str(error):
-                problem = f"unpacking needs more than {XZ_MEMORY >> 20} MiB of memory"
-                guess = "its dictionary is too large"
-            raise self._damaged(problem, guess) from None
-
-    def _damaged(self, problem: str, guess: str) -> UserError:
-        hint = f"fetch or pack the file again: {guess}"
-        return bad_data(problem, self._source.name, hint=hint)
+        elif "NumPy" in what:
+            hint = FROM_ARRAYS
+        raise bad_data(f"{verb} {what}, not {self._kind}", self.name, hint=hint)
 
 
 def whole_lines(source: Source, block_bytes: int) -> Iterator[bytes]:
@@ -333,7 +275,7 @@ def whole_lines(source: Source, block_bytes: int) -> Iterator[bytes]:
     carried, first = b"", True
     while block := source.read1(block_bytes):
         carried += block
-        if first and (not BYTE_ORDER_MARK.startswith(carried)):
+        if first and not BYTE_ORDER_MARK.startswith(carried):
             carried, first = carried.removeprefix(BYTE_ORDER_MARK), False
         cut = carried.rfind(b"\n", len(carried) - len(block)) + 1
         if cut:
@@ -345,46 +287,26 @@ def whole_lines(source: Source, block_bytes: int) -> Iterator[bytes]:
         yield carried.removeprefix(BYTE_ORDER_MARK)
 
 
-def foreign_encoding(text: bytes) -> str | None:
-    """UTF-16 or UTF-32, as iconv spells them; None for everything else, binary bytes too."""
-    if text.startswith((b"\xff\xfe\0\0", b"\0\0\xfe\xff")):
-        return "UTF-32"
-    if text.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "UTF-16"
-    # Every second byte is NUL, no other is: plain letters and digits in UTF-16 without a mark,
-    # which iconv would guess wrongly.
-    even, odd = text[:64:2], text[1:64:2]
-    for encoding, zeros, letters in (("UTF-16LE", odd, even), ("UTF-16BE", even, odd)):
-        if len(odd) > 1 and not zeros.strip(b"\0") and 0 not in letters:
-            return encoding
-    return None
-
-
-def _descriptor(file: Bytes) -> int | None:
-    """The descriptor of a pipe, which holds as much as it may; None if there is none (BytesIO)."""
+def _size_or_pipe(file: Bytes) -> tuple[int | None, int | None]:
+    """The size of a regular file, or the descriptor of a pipe or device; neither of a BytesIO."""
     try:
         number: int = file.fileno()  # type: ignore[attr-defined]  # AttributeError is caught
+        status = os.fstat(number)
     except (AttributeError, OSError):
-        return None
+        return None, None
+    if stat.S_ISREG(status.st_mode):
+        return status.st_size, None
     with suppress(ImportError, AttributeError, OSError):
         import fcntl
 
-        fcntl.fcntl(number, fcntl.F_SETPIPE_SZ, 1 << 20)  # larger pieces cost less
-    return number
-
-
-def _regular_size(file: Bytes) -> int | None:
-    """Size in bytes of what can be read of a regular file; None for pipes and devices."""
-    try:
-        status = os.fstat(file.fileno())  # type: ignore[attr-defined]  # AttributeError is caught
-    except (AttributeError, OSError):  # not a real file: tests hand in a BytesIO
-        return None
-    return status.st_size if stat.S_ISREG(status.st_mode) else None
+        fcntl.fcntl(number, fcntl.F_SETPIPE_SZ, BLOCK)  # larger pieces cost less
+    return None, number
 
 
 def _cannot_open(path: str, error: OSError) -> UserError:
+    problem, hint = f"cannot be opened: {error.strerror or error}", None
     if not path:  # a shell variable that is not set
-        problem, hint = "the name of the file is empty", None
+        problem = "the name of the file is empty"
     elif "://" in path:
         problem = "this is a URL, and only files and pipes can be read"
         hint = f"fetch it: `curl -sSL {shlex.quote(path)} | ahpatron run -`"
@@ -394,8 +316,6 @@ def _cannot_open(path: str, error: OSError) -> UserError:
         problem, hint = "this is a directory", "name a file inside it"
     elif isinstance(error, PermissionError):
         problem, hint = "you may not read this file", f"see `ls -l {shlex.quote(path)}`"
-    else:
-        problem, hint = f"cannot be opened: {error.strerror or error}", None
     return UserError(problem, code=ExitCode.NO_INPUT, place=Place(path), hint=hint)
 
 
@@ -403,12 +323,10 @@ def similar_name(path: str) -> str:
     """Point at a file of nearly this name in the same folder, or at the missing folder."""
     wanted = Path(path)
     try:
-        names = [entry.name for entry in wanted.parent.iterdir() if not entry.is_dir()]
+        names = {entry.stem: entry.name for entry in wanted.parent.iterdir() if entry.is_file()}
     except OSError:
         return f"there is no folder {wanted.parent} either"
-    # without suffixes: nothing but ".npz" makes c.npz resemble trunc.npz
-    stem = wanted.name.split(".")[0]
-    for name in difflib.get_close_matches(wanted.name, names, n=10):
-        if difflib.get_close_matches(stem, [name.split(".")[0]]):
-            return f"did you mean {wanted.parent / name}?"
+    # by the stem: nothing but ".npz" makes c.npz resemble trunc.npz
+    if close := difflib.get_close_matches(wanted.stem, names, n=1):
+        return f"did you mean {wanted.parent / names[close[0]]}?"
     return "check the spelling"

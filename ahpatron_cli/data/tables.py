@@ -12,16 +12,17 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import suppress
 from itertools import chain
-from typing import Protocol
+from typing import Literal, Protocol, TypeAlias
 
 import msgspec
 import numpy as np
 
 from ahpatron_cli.core.rows import Integers
 from ahpatron_cli.core.tally import MAX_CLASSES
-from ahpatron_cli.data.csv_text import MISSING, Batch, CsvReader, Values, delimiter_of, number
+from ahpatron_cli.data.batch import Batch, FileInfo
+from ahpatron_cli.data.csv_text import MISSING, Cells, CsvReader, Values, delimiter_of, number
 from ahpatron_cli.data.labels import PLAIN_PAIRS, LabelTally, show
-from ahpatron_cli.data.libsvm.reader import Chunk, FileInfo, Scan
+from ahpatron_cli.data.libsvm.reader import Scan
 from ahpatron_cli.data.schema import (
     Column,
     Schema,
@@ -43,10 +44,15 @@ WARM_UP = 1000
 """Rows that fix the schema of a table that cannot be read twice."""
 PANDAS_INDEX = ("", "Unnamed: 0", "__index_level_0__")
 """Names of the first column where pandas wrote its index."""
-LABEL_NAMES = ("label", "labels", "class", "target", "y", "outcome", "response", "diagnosis")
-
 POLICIES = ("indicator", "zero", "mean", "refuse")
 """What may become of missing cells."""
+KIND = "a table"
+ARROW_SUFFIXES = (".parquet", ".arrow", ".feather")
+TABLE_SUFFIXES = (".csv", ".tsv", *ARROW_SUFFIXES)
+
+
+Kind: TypeAlias = Literal["number", "date", "category", "missing"]
+"""What a cell is."""
 
 
 class Reader(Protocol):
@@ -55,7 +61,7 @@ class Reader(Protocol):
     path: str
     names: list[str]
 
-    def batches(self, used: Collection[str], text: Collection[str]) -> Iterator[Batch]:
+    def batches(self, used: Collection[str], text: Collection[str]) -> Iterator[Cells]:
         """The `used` columns of all rows: numbers if all cells are, unless they are in `text`."""
 
 
@@ -84,9 +90,10 @@ class TableOptions(msgspec.Struct, frozen=True):
         """Refuse options that do not fit a table with these columns."""
         one_of("value of --missing", self.missing, POLICIES)
         if self.label is None:
-            likely = next((name for name in names if name.lower() in LABEL_NAMES), names[-1])
-            hint = f"name the column of labels, such as --label {shlex.quote(likely)}"
-            raise bad_data("a table requires --label COLUMN", path, 1, hint)
+            hint = f"the columns are {listed(names)}: often the last, --label "
+            raise bad_data(
+                "a table requires --label COLUMN", path, 1, hint + shlex.quote(names[-1])
+            )
         single = [name for name in (self.label, self.id) if name]
         for name, count in Counter([*single, *self.drop, *self.category]).items():
             if name not in names:
@@ -97,10 +104,11 @@ class TableOptions(msgspec.Struct, frozen=True):
 
 
 class TableReader:
-    """Iterate over a table once and get its rows in chunks, as `SvmReader` gives those of text.
+    """Iterate over a table once and get its rows in batches, as `SvmReader` gives those of text.
 
     Without a schema, one is made first: by all rows, if the source can be read twice, else by the
-    first `warm_up` rows with labels.
+    first `warm_up` rows with labels. `on_wait` is called with their number before these are waited
+    for.
     """
 
     def __init__(
@@ -113,100 +121,57 @@ class TableReader:
         warm_up: int = WARM_UP,
         on_wait: Callable[[int], None] = lambda rows: None,
     ) -> None:
-        """`on_wait` is called with the number of labelled rows before a warm-up waits for more."""
-        self._source, self._options, self._max_rows = source, options, max_rows
-        self._may_lack_labels = may_lack_labels
-        self._warm_up, self._on_wait = warm_up, on_wait
-        self.traits = FileInfo(schema=schema)
-        """What was noted so far; with the schema, once it is made."""
+        self._reader = reader = open_reader(source)
+        self._max_rows, self._may_lack_labels = max_rows, may_lack_labels
         self.rows_read = self.values_read = self.faults = 0
         self.stopped = False
-        self._scan: Scan | None = None
-        self._started: tuple[Reader, list[Batch]] | None = None
-
-    @property
-    def scan(self) -> Scan | None:
+        self.scan: Scan | None = None
         """What was counted in all rows, if they made the schema."""
-        self._start()
-        return self._scan
-
-    def _start(self) -> tuple[Reader, list[Batch]]:
-        """Open the table and make its schema; the batches that were read for it."""
-        if self._started is None:
-            reader = open_reader(self._source)
-            head = [] if self.traits.schema else self._infer(reader)
-            self._started = reader, head
-        return self._started
-
-    def __iter__(self) -> Iterator[Chunk]:
-        with suppress(StreamEnded):
-            reader, head = self._start()
-            odd: Counter[str] = Counter()
-            for batch in _limited(chain(head, self._rest(reader)), self._max_rows):
-                chunk = self.schema.encode(batch, reader.path, odd)
-                unlabelled = np.isnan(chunk.labels)
-                if not self._may_lack_labels and unlabelled.any():
-                    line = int(chunk.lines[np.argmax(unlabelled)])
-                    hint = "rows without labels are predicted in one pass in file order only"
-                    raise bad_data("this row has no label", reader.path, line, hint)
-                self.rows_read += len(chunk.labels)
-                self.values_read += len(chunk.rows.values)
-                yield chunk
-            if found := [f"{what} ({count:,})" for what, count in odd.items() if count]:
-                self.traits.remarks += (f"taken as no value: {listed(found)}",)
-
-    @property
-    def schema(self) -> Schema:
+        self._head: list[Cells] = []
+        remarks: tuple[str, ...] = ()
+        if schema is None:
+            options.check(reader.names, reader.path)
+            index = [name for name in reader.names[:1] if name in PANDAS_INDEX]
+            used = set(reader.names) - {*options.drop, *index}
+            text = {name for name in (options.label, options.id, *options.category) if name}
+            if source.rereadable:
+                with open_source(source.name, KIND) as again:
+                    rows = _limited(open_reader(again).batches(used, text), max_rows)
+                    schema, remarks, self.scan = infer(reader, options, rows, text)
+                    self.scan.sha256, self.scan.size = again.sha256(), again.size
+            else:
+                self._head = _warm_up(source, reader.batches(used, text), options, warm_up, on_wait)
+                schema, remarks, _ = infer(reader, options, self._head, text)
+        own = [schema.id] if schema.id in reader.names else [None]
+        self.schema: Schema = msgspec.structs.replace(schema, id=options.id or own[0])
         """What the columns become."""
-        self._start()
-        assert isinstance(self.traits.schema, Schema)
-        return self.traits.schema
-
-    def _rest(self, reader: Reader) -> Iterator[Batch]:
-        """The columns of the schema, which the table must have."""
-        asked, schema, names = self._options.id, self.schema, reader.names
-        id = asked or (schema.id if schema.id in names else None)
-        self.traits.schema = schema = msgspec.structs.replace(schema, id=id)
-        used = [column.name for column in schema.columns]
-        if lost := [name for name in (*used, *filter(None, [asked])) if name not in names]:
+        asked = [*(column.name for column in schema.columns), *filter(None, [options.id])]
+        if lost := [name for name in asked if name not in reader.names]:
             problem = f"columns are missing: {listed(lost)}"
-            raise bad_data(problem, reader.path, 1, f"the columns are {listed(names)}")
-        self.traits.max_index = len(schema.features)
-        text = {column.name for column in schema.columns if column.kind != "number"}
-        return reader.batches({*used, schema.label, id or ""}, text | {schema.label, id or ""})
+            raise bad_data(problem, reader.path, 1, f"the columns are {listed(reader.names)}")
+        self.traits = FileInfo(len(schema.features), remarks=remarks, schema=self.schema)
+        """What was noted so far."""
 
-    def _infer(self, reader: Reader) -> list[Batch]:
-        """Make the schema; return the batches of a pipe that were read for it."""
-        options, traits = self._options, self.traits
-        head: list[Batch] = []
-        options.check(reader.names, reader.path)
-        used = set(reader.names) - set(options.drop) - set(unnamed_index(reader.names))
-        text = {name for name in (options.label, options.id, *options.category) if name}
-        if self._source.rereadable:
-            with open_source(self._source.name, KIND) as source:
-                rows = _limited(open_reader(source).batches(used, text), self._max_rows)
-                traits.schema, traits.remarks, self._scan = infer(reader, options, rows, text)
-                self._scan.sha256, self._scan.size = source.sha256(), source.size
-            return []
-        labelled = 0
+    def __iter__(self) -> Iterator[Batch]:
+        schema, path = self.schema, self._reader.path
+        named = {schema.label, schema.id or ""}
+        used = named | {column.name for column in schema.columns}
+        text = named | {column.name for column in schema.columns if column.kind != "number"}
+        odd: Counter[str] = Counter()
         with suppress(StreamEnded):
-            for batch in reader.batches(used, text):
-                head.append(batch)
-                cells = texts(batch.columns[options.label or ""])
-                labelled += sum(cell not in MISSING for cell in cells)
-                if labelled >= self._warm_up:
-                    break
-                if not self._source.ready:
-                    self._on_wait(labelled)
-        if not head and watch.ended_by:
-            raise StreamEnded
-        traits.schema, traits.remarks, _ = infer(reader, options, head, text)
-        return head
-
-
-KIND = "a table"
-ARROW_SUFFIXES = (".parquet", ".arrow", ".feather")
-TABLE_SUFFIXES = (".csv", ".tsv", *ARROW_SUFFIXES)
+            rest = self._reader.batches(used, text)
+            for cells in _limited(chain(self._head, rest), self._max_rows):
+                batch = schema.encode(cells, path, odd)
+                unlabelled = np.isnan(batch.labels)
+                if not self._may_lack_labels and unlabelled.any():
+                    line = int(batch.lines[np.argmax(unlabelled)])
+                    hint = "rows without labels are predicted in one pass in file order only"
+                    raise bad_data("this row has no label", path, line, hint)
+                self.rows_read += len(batch.labels)
+                self.values_read += len(batch.stored.values)
+                yield batch
+        if found := [f"{what} ({count:,})" for what, count in odd.items() if count]:
+            self.traits.remarks += (f"taken as no value: {listed(found)}",)
 
 
 def is_table(source: Source, options: TableOptions) -> bool:
@@ -240,19 +205,38 @@ def open_reader(source: Source) -> Reader:
     return CsvReader(source.read1, source.name)
 
 
-def _limited(batches: Iterable[Batch], rows: int | None) -> Iterator[Batch]:
+def _limited(batches: Iterable[Cells], rows: int | None) -> Iterator[Cells]:
     """The first rows of batches."""
     for lines, columns in batches:
         if rows is not None and len(lines) >= rows:
-            yield Batch(lines[:rows], {name: values[:rows] for name, values in columns.items()})
+            yield Cells(lines[:rows], {name: values[:rows] for name, values in columns.items()})
             return
         rows = None if rows is None else rows - len(lines)
-        yield Batch(lines, columns)
+        yield Cells(lines, columns)
 
 
-def unnamed_index(names: list[str]) -> list[str]:
-    """The column that pandas wrote for its index, if there is one."""
-    return [name for name in names[:1] if name in PANDAS_INDEX]
+def _warm_up(
+    source: Source,
+    batches: Iterable[Cells],
+    options: TableOptions,
+    rows: int,
+    on_wait: Callable[[int], None],
+) -> list[Cells]:
+    """The first rows of a pipe, so many of them with labels if there are."""
+    head: list[Cells] = []
+    labelled = 0
+    with suppress(StreamEnded):
+        for cells in batches:
+            head.append(cells)
+            names = texts(cells.columns[options.label or ""])
+            labelled += sum(cell not in MISSING for cell in names)
+            if labelled >= rows:
+                break
+            if not source.ready():
+                on_wait(labelled)
+    if not head and watch.ended_by:
+        raise StreamEnded
+    return head
 
 
 class _Seen:
@@ -260,8 +244,8 @@ class _Seen:
 
     def __init__(self, name: str, is_category: bool) -> None:
         self.name, self._is_category = name, is_category
-        self.counts: Counter[str] = Counter()
-        self.first: dict[str, tuple[int, str]] = {}
+        self.counts: Counter[Kind] = Counter()
+        self.first: dict[Kind, tuple[int, str]] = {}
         """Line and text of the first cell of each kind."""
         self.texts: set[str] = set()
         """Different texts; no more are added than there may be categories."""
@@ -283,66 +267,65 @@ class _Seen:
                 self.first[kind] = int(lines[cells.index(cell)]), cell
             self.counts[kind] += count
             self._sum += count * value
-            if kind == "text" and len(self.texts) <= MAX_CATEGORIES:
+            if kind == "category" and len(self.texts) <= MAX_CATEGORIES:
                 self.texts.add(category_name(cell))
 
-    def _kind(self, cell: str) -> tuple[str, float]:
+    def _kind(self, cell: str) -> tuple[Kind, float]:
         if cell in MISSING or self._is_category:
-            return ("missing" if cell in MISSING else "text"), 0.0
-        for kind, read in (("number", number), ("date", days)):
-            if (value := read(cell)) is not None:
-                return kind, value
-        return "text", 0.0
+            return ("missing" if cell in MISSING else "category"), 0.0
+        if (value := number(cell)) is not None:
+            return "number", value
+        return ("category", 0.0) if (day := days(cell)) is None else ("date", day)
 
     def column(self, missing: str, path: str) -> Column | None:
         """What the column becomes; None if all cells are missing."""
-        kinds = [kind for kind, count in self.counts.most_common() if count and kind != "missing"]
+        counted = self.counts.most_common()
+        kinds = [kind for kind, count in counted if count and kind != "missing"]
         if not kinds:
             return None
+        kind, rows = kinds[0], self.counts[kinds[0]]
         if len(kinds) > 1:
             line, cell = self.first[kinds[-1]]
-            raise mixed(self.name, kinds[0], cell, path, line)
-        indicator = missing == "indicator" and self.counts["missing"] > 0
-        rows = self.counts[kinds[0]]
-        if kinds[0] == "text":
+            raise mixed(self.name, kind, cell, path, line)
+        if kind == "category":
             self._check_categories(rows, path)
-            return Column(self.name, "category", sorted(self.texts), indicator)
         # the date 0 would be far from all others
-        uses_mean = missing == "mean" or (missing == "indicator" and kinds[0] == "date")
-        fill = self._sum / rows if uses_mean else 0.0
-        return Column(self.name, "date" if kinds[0] == "date" else "number", [], indicator, fill)
+        uses_mean = missing == "mean" or (missing == "indicator" and kind == "date")
+        fill = self._sum / rows if uses_mean and kind != "category" else 0.0
+        indicator = missing == "indicator" and self.counts["missing"] > 0
+        return Column(self.name, kind, sorted(self.texts), indicator, fill)
 
     def _check_categories(self, rows: int, path: str) -> None:
+        """Refuse a column of ids, names or free text."""
         different, name = len(self.texts), shlex.quote(self.name)
         repeats = self._is_category or rows < FEWEST_ROWS or 2 * different <= rows
         if different > MAX_CATEGORIES or not repeats:
             many = f"more than {MAX_CATEGORIES:,}" if different > MAX_CATEGORIES else different
             problem = f"column {self.name!r} has {many} different texts in {rows:,} rows"
             hint = f"leave it out with --drop {name}, or with --id {name} if it identifies rows"
-            if re.fullmatch(r"[0-9]+[./-][0-9]+[./-][0-9]+.*", self.first["text"][1]):
-                hint = f"write dates as 2024-05-31; or {hint}"
-            raise bad_data(problem, path, self.first["text"][0], hint)
+            raise bad_data(problem, path, self.first["category"][0], f"{hint}; dates: 2024-05-31")
 
 
 def infer(
-    reader: Reader, options: TableOptions, batches: Iterable[Batch], text: set[str]
+    reader: Reader, options: TableOptions, batches: Iterable[Cells], text: set[str]
 ) -> tuple[Schema, tuple[str, ...], Scan]:
     """The schema of a table by these rows, notes on it, and what was counted.
 
     Columns that turn out to be text are added to `text`.
     """
-    label, index = options.label or "", unnamed_index(reader.names)
+    label, path = options.label or "", reader.path
+    index = [name for name in reader.names[:1] if name in PANDAS_INDEX]
     others = {label, options.id, *options.drop, *index}
     seen = [_Seen(name, name in options.category) for name in reader.names if name not in others]
     positive = None if options.positive is None else label_name(options.positive)
     labels: Counter[str] = Counter()
     scan = Scan(LabelTally())
-    for batch in batches:
+    for cells in batches:
         for one in seen:
-            one.add(batch.columns[one.name], batch.lines)
-            if one.counts["text"] or one.counts["date"]:
+            one.add(cells.columns[one.name], cells.lines)
+            if one.counts["category"] or one.counts["date"]:
                 text.add(one.name)
-        for cell, count in Counter(texts(batch.columns[label])).items():
+        for cell, count in Counter(texts(cells.columns[label])).items():
             name = label_name(cell)
             if cell in MISSING:
                 scan.unlabelled += count
@@ -353,13 +336,13 @@ def infer(
     for name in map(label_name, options.labels):
         labels[name] += 0
     if not scan.rows:
-        raise bad_data("there are no rows with a label", reader.path, 1)
-    found = {one.name: one.column(options.missing, reader.path) for one in seen}
+        raise bad_data("there are no rows with a label", path, 1)
+    found = {one.name: one.column(options.missing, path) for one in seen}
     columns = [column for column in found.values() if column]
     if not columns:
-        raise bad_data("no column is left for the features", reader.path, 1)
+        raise bad_data("no column is left for the features", path, 1)
     empty = [name for name, column in found.items() if column is None]
-    numbers, notes = _label_numbers(labels, options, reader.path)
+    numbers, notes = _label_numbers(labels, positive, label, path)
     categories = [f"{one.name} ({len(one.categories)})" for one in columns if one.categories]
     gaps = [f"{one.name} ({one.counts['missing']:,})" for one in seen if one.counts["missing"]]
     become = {"indicator": "0, with an indicator feature", "mean": "the mean"}
@@ -378,11 +361,10 @@ def infer(
 
 
 def _label_numbers(
-    labels: Counter[str], options: TableOptions, path: str
+    labels: Counter[str], positive: str | None, column: str, path: str
 ) -> tuple[dict[str, float], list[str]]:
     """The number that stands for each label, and a note if it is not the label itself."""
-    if options.positive is not None:
-        positive = label_name(options.positive)
+    if positive is not None:
         if positive not in labels:
             hint = suggestion(positive, labels) or f"the labels are {listed(sorted(labels))}"
             raise bad_data(f"no row has the label {positive!r}", path, hint=hint)
@@ -390,22 +372,22 @@ def _label_numbers(
         numbers = {name: 1.0 if name == positive else -1.0 for name in sorted(few)}
         return numbers, [f"label {positive} is +1, every other label -1"]
     if len(labels) > MAX_CLASSES:
-        problem = f"column {options.label!r} has more than {MAX_CLASSES:,} different labels"
+        problem = f"column {column!r} has more than {MAX_CLASSES:,} different labels"
         raise bad_data(problem, path, hint="--positive VALUE runs one label against all others")
     values = {name: number(name) for name in labels}
     numeric = {name: value for name, value in values.items() if value is not None}
-    if len(numeric) == len(labels):
+    is_numeric = len(numeric) == len(labels)
+    if len(labels) == 1 and not is_numeric:
+        problem = f"all rows have the same label, {next(iter(labels))}: there is nothing to learn"
+        raise bad_data(problem, path)
+    if is_numeric:
         ordered = sorted(numeric, key=numeric.__getitem__)
         if len(ordered) != 2 or tuple(sorted(numeric.values())) in PLAIN_PAIRS:
             return {name: numeric[name] for name in ordered}, []
-    elif len(labels) == 2:  # the rarer is positive, the later in the alphabet if they are equal
+    elif len(labels) > 2:
+        return {name: float(i) for i, name in enumerate(sorted(labels))}, []
+    else:  # the rarer is positive, the later in the alphabet if they are equal
         ordered = sorted(labels, key=lambda name: (-labels[name], name))
-    elif len(labels) == 1:
-        problem = f"all rows have the same label, {next(iter(labels))}: there is nothing to learn"
-        raise bad_data(problem, path)
-    else:
-        ordered = sorted(labels)
-        return {name: float(i) for i, name in enumerate(ordered)}, []
-    rarer = f", the rarer ({100 * labels[ordered[1]] / labels.total():.3g} %)" * (not numeric)
+    rarer = f", the rarer ({100 * labels[ordered[1]] / labels.total():.3g} %)" * (not is_numeric)
     note = f"label {ordered[0]} is -1, {ordered[1]} is +1{rarer}; --positive chooses another"
     return {ordered[0]: -1.0, ordered[1]: 1.0}, [note]

@@ -24,7 +24,7 @@ from ahpatron_cli.output.escape import spreadsheet_text
 
 if TYPE_CHECKING:
     from ahpatron_cli.core.rows import Floats, Integers
-    from ahpatron_cli.data.dataset import Batch
+    from ahpatron_cli.data.batch import Batch
     from ahpatron_cli.data.schema import Schema
     from ahpatron_cli.runner import BatchResult
 

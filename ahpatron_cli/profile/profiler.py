@@ -91,10 +91,10 @@ def profile_of(
     tally, columns, seen, sample = LabelTally(), Columns(), RowsSeen(), Sample(seed)
     for chunk in reader:
         tally.add(chunk.labels)
-        columns.add(chunk.rows)
+        columns.add(chunk.stored)
         classes = chunk.labels if positive is None else chunk.labels == positive
-        seen.add(chunk.rows, classes, chunk.lines)
-        sample.add(chunk.rows, chunk.labels)
+        seen.add(chunk.stored, classes, chunk.lines)
+        sample.add(chunk.stored, chunk.labels)
         on_progress(reader.rows_read)
     rows, traits, stored = reader.rows_read, reader.traits, reader.values_read
     found: dict[str, Any] = {}

@@ -24,7 +24,7 @@ from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import ExitCode, UserError, learner_fault
 from ahpatron_cli.pool import Died, run_all
 from ahpatron_cli.records import ParamValue, RunRecord, plain_params
-from ahpatron_cli.runner import LearnerSpec, RunOptions, params_of, play_repeat
+from ahpatron_cli.runner import LearnerSpec, RunOptions, params_of, run_repeat
 from ahpatron_cli.sweep.summary import Outcome, TrialData
 
 BUILT_IN_SOURCE = "built-in"
@@ -145,7 +145,7 @@ def _run(trial: Trial) -> RunRecord:
         costs=dict(data.costs),
         prefix=data.prefix,
     )
-    return play_repeat(dataset, trial.setup, repetition, trial.repeat).record
+    return run_repeat(dataset, trial.setup, repetition, trial.repeat).record
 
 
 @lru_cache(maxsize=2)  # trials come file by file

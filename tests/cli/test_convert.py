@@ -11,9 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ahpatron_cli.cli.convert import libsvm_text
-from ahpatron_cli.core.rows import compressed
+from ahpatron_cli.data.batch import Batch
 from ahpatron_cli.data.libsvm.grammar import parse_line
-from ahpatron_cli.data.libsvm.reader import Chunk
 from support.command import COMMAND, Ahpatron
 
 BANK = "age,job,balance,y\n" + "".join(
@@ -72,7 +71,7 @@ def test_options(ahpatron: Ahpatron) -> None:
 def test_numbers_are_read_back_exactly(content: list[tuple[float, list[float]]]) -> None:
     labels = np.array([label for label, _ in content])
     rows = np.array([row for _, row in content])
-    chunk = Chunk(labels, compressed(np.insert(rows, 0, 0, axis=1)), np.arange(len(rows)))
+    chunk = Batch(np.insert(rows, 0, 0, axis=1), labels, np.arange(len(rows)))
     lines = libsvm_text(chunk).splitlines()
     assert len(lines) == len(rows)
     for text, label, row in zip(lines, labels, rows, strict=True):

@@ -3,7 +3,7 @@ from typing import Any
 
 import pytest
 
-from ahpatron_cli.cli.console import render_error
+from ahpatron_cli.cli.stderr import render_error
 from ahpatron_cli.errors import ExitCode, Place, UserError
 
 
@@ -133,14 +133,6 @@ def test_colour_changes_nothing_but_colour() -> None:
         assert code in coloured
         coloured = coloured.replace(code, "")
     assert coloured == shown(hint="look", **place)
-
-
-def test_problem_and_hint_fold_at_the_width_of_a_terminal() -> None:
-    error = UserError("one two three four", code=ExitCode.USAGE, hint="five six seven eight")
-    assert render_error(error, width=20) == (
-        "error: one two three\n  four\nhint: five six seven\n  eight\n"
-    )
-    assert "\x1b[1mone two three\n  four\x1b[0m" in render_error(error, width=20, colour=True)
 
 
 def test_errors_travel_between_processes() -> None:

@@ -228,14 +228,13 @@ def test_features_counted_from_0_after_features_counted_from_1(
     [
         (("--resume", "m.npz", "-B", "40"), 2, "--budget cannot be combined with --resume"),
         (("--resume", "m.npz", "--sigma", "1"), 2, "--sigma cannot be combined with --resume"),
-        (("--resume", "m.npz", "--sigma", "1"), 2, "`ahpatron inspect m.npz` shows it"),
+        (("--resume", "m.npz", "--sigma", "1"), 2, "`ahpatron inspect m.npz`"),
         (("--resume", "m.npz", "--scale", "unit"), 2, "--scale cannot be combined with --resume"),
         (("--resume", "none.npz"), 66, "none.npz"),
         (("--resume", "none.npz"), 66, "check the spelling"),
         (("--resume", "mm.npz"), 66, "did you mean m.npz?"),
         (("--save", "x"), 2, "--save writes an .npz file, got 'x'\nhint: use --save x.npz"),
         (("--checkpoint", "x.txt"), 2, "use --checkpoint x.txt.npz"),
-        (("--save", "x.npz", "--save", "y.npz"), 2, "--save is given 2 times"),
         (("--resume", "DATA"), 65, "not a model"),
         (("--save", "none/m.npz"), 73, "none/m.npz"),
         (("--save", "n.npz", "--repeats", "2"), 2, "one learner"),
@@ -247,7 +246,7 @@ def test_features_counted_from_0_after_features_counted_from_1(
         (("--every", "5"), 2, "--every requires --checkpoint"),
         (("--resume", "m.npz", "--seed", "3"), 2, "--seed with --resume requires --shuffle"),
         (("--resume", "m.npz", "--theorem", "5"), 2, "--theorem cannot be combined with --resume"),
-        (("--resume", "m.npz", "--certify"), 2, "the whole stream"),
+        (("--resume", "m.npz", "--certify"), 2, "--certify cannot be combined with --resume"),
     ],
 )
 def test_refusals(

@@ -143,7 +143,7 @@ def test_inspect_says_how_to_go_on(ahpatron: Ahpatron, four: str) -> None:
 @pytest.mark.parametrize(
     ("content", "options", "code", "said"),
     [
-        ("".join(f"{i} 1:{i}\n" for i in range(1001)), (), 65, "at most 1,000 classes are played"),
+        ("".join(f"{i} 1:{i}\n" for i in range(1001)), (), 65, "1,000 classes"),
         ("".join(f"{i}.5 1:{i}\n" for i in range(40)), (), 65, "suggest regression"),
         ("".join(f"{i}.5 1:{i}\n" for i in range(40)), ("--shuffle",), 65, "suggest regression"),
         ("1 1:1\n2 1:2\n3 1:3\n" * 9, ("--certify",), 2, "--certify requires two classes"),
@@ -167,7 +167,7 @@ def test_a_class_that_the_model_does_not_know(ahpatron: Ahpatron, four: str) -> 
         assert refused.code == 65
         assert "the model was not trained on the label 8" in refused.err
         assert "other.svm:21" in refused.err
-        assert "its labels are -3, 2.5, 7, 10" in refused.err
+        assert "labels are -3, 2.5, 7, 10" in refused.err
     assert not (ahpatron.folder / "n.npz").exists()
 
 

@@ -9,9 +9,7 @@ import random
 import re
 import signal
 import subprocess
-import sys
 import time
-from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -19,11 +17,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ahpatron_cli.cli.console import ProgressLine, Stderr
-from ahpatron_cli.cli.session import _Narrator
 from ahpatron_cli.metrics import RecentMistakes
-from ahpatron_cli.runner import BatchResult
-from ahpatron_cli.signals import unreachable_children
 from support.command import COMMAND, Ahpatron
 
 TURN = 3000
@@ -48,23 +42,6 @@ def run(ahpatron: Ahpatron, *args: object) -> tuple[dict[str, Any], str]:
 def mistakes(ahpatron: Ahpatron) -> list[int]:
     with (ahpatron.folder / "p.csv").open() as file:
         return [int(row["mistake"]) for row in csv.DictReader(file)]
-
-
-def test_no_process_warns_of_files_that_it_removes_after_us(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    for given in ("error", None):
-        if given:
-            monkeypatch.setenv("PYTHONWARNINGS", given)
-        else:
-            monkeypatch.delenv("PYTHONWARNINGS")
-        with unreachable_children():
-            code = "import warnings; warnings.warn('resource_tracker: 1 leaked')"
-            done = subprocess.run(
-                [sys.executable, "-c", code], capture_output=True, text=True, check=True
-            )
-            assert done.stderr == ""
-        assert os.environ.get("PYTHONWARNINGS") == given
 
 
 @pytest.mark.parametrize("way", [(), ("--shuffle",)])
@@ -100,99 +77,6 @@ def test_how_rounds_are_cut_does_not_matter() -> None:
     np.testing.assert_array_equal(np.concatenate(parts), rates)
     assert pieces.drifts == whole.drifts
     assert 2500 < whole.drifts[0] < 2560
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("--window", "0"), "0 is too small"),
-    ],
-)
-def test_what_is_refused(ahpatron: Ahpatron, options: tuple[str, ...], said: str) -> None:
-    assert said in ahpatron.refusal(2, "run", "d.svm", *options)
-
-
-LABELS = np.array([1.0, -1.0, -1.0, 1.0])
-PLAYED = BatchResult("ahpatron", 0, 1, LABELS, np.arange(4), np.ones(4), LABELS < 0)
-HINT = "--checkpoint FILE keeps what was learned"
-
-
-@pytest.mark.parametrize(
-    ("played", "hint", "said"),
-    [
-        ([PLAYED], HINT, ["stopped: ahpatron: 4 rounds, 2 mistakes (50.00 %)", HINT]),
-        ([PLAYED], None, ["stopped: ahpatron: 4 rounds, 2 mistakes (50.00 %)"]),
-        ([], HINT, ["stopped before the first figures"]),
-    ],
-)
-def test_a_run_that_is_stopped_says_how_far_it_was(
-    capsys: pytest.CaptureFixture[str], played: list[BatchResult], hint: str | None, said: list[str]
-) -> None:
-    figures = _Narrator(Stderr(), "", ProgressLine(), None)
-
-    def stopped() -> None:
-        with figures.if_stopped(lambda: hint):
-            for one in played:
-                figures(one)
-            raise KeyboardInterrupt
-
-    with pytest.raises(KeyboardInterrupt):
-        stopped()
-    assert capsys.readouterr().err == "".join(f"note: {text}\n" for text in said)
-
-
-def stop_at(round_: int) -> Callable[[_Narrator, BatchResult], None]:
-    """A signal that arrives when so many rounds were played."""
-    observe = _Narrator.__call__
-
-    def observed(figures: _Narrator, played: BatchResult) -> None:
-        observe(figures, played)
-        if played.first + len(played.labels) > round_:
-            raise KeyboardInterrupt
-
-    return observed
-
-
-@pytest.mark.parametrize(
-    ("options", "hint"),
-    [
-        ((), "note: --checkpoint FILE keeps what was learned\n"),
-        (("-l", "ahpatron", "-l", "avp"), ""),  # --checkpoint is for one learner
-        (("--shuffle",), ""),  # and for file order
-        (("--curve", "c.csv"), ""),  # and for what a restart does not cut
-        (("--certify",), ""),
-        (("--save", "m.npz"), "note: --checkpoint FILE keeps what was learned\n"),
-        (("--checkpoint", "c.npz"), ""),  # nothing is saved yet
-        (
-            ("--checkpoint", "c.npz", "--every", 1000),
-            "note: the same command continues after round ",
-        ),
-    ],
-)
-def test_the_hint_when_a_run_is_stopped(
-    ahpatron: Ahpatron,
-    monkeypatch: pytest.MonkeyPatch,
-    options: tuple[object, ...],
-    hint: str,
-) -> None:
-    ahpatron.write("d.svm", 3 * turning())
-    monkeypatch.setattr(_Narrator, "__call__", stop_at(9000))
-    stopped = ahpatron("run", "d.svm", "--sigma", 0.4, *options)
-    assert stopped.code == 130
-    figures, _, rest = stopped.err.rpartition(" %)\n")
-    assert figures.startswith("note: stopped: ahpatron: ")
-    assert rest.startswith(hint + ("" if "round" in hint else "ahpatron: interrupted"))
-
-
-def test_figures_of_a_run_that_is_stopped_twice_count_all_rounds(
-    ahpatron: Ahpatron, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    ahpatron.write("d.svm", 3 * turning())
-    monkeypatch.setattr(_Narrator, "__call__", stop_at(9000))
-    saved = ("--checkpoint", "c.npz", "--every", 1000)
-    first, second = (ahpatron("run", "d.svm", "--sigma", 0.4, *saved).err for _ in range(2))
-    assert second.startswith("note: the run continues after ")
-    assert second.endswith(first)
 
 
 def worker_answers(parent: int) -> bool:

@@ -51,7 +51,6 @@ USAGE = [
     (["--curve", "curve.gif"], ".csv .png .svg"),
     (["--budgte", "4"], "--budget"),
     (["--sigma", "atuo"], "did you mean auto?"),
-    (["--out", "z.md", "--out", "z2.md"], "--out is given 2 times"),
     (["--kernel", "rbf"], "did you mean gaussian?"),
     (["--budget", "10", "-p", "budget=20"], "hint: leave out --budget or -p budget\n"),
     (["-p", "ridge=1", "-p", "ridge=2"], "ridge is given twice\nhint: leave out one -p ridge\n"),
@@ -60,7 +59,7 @@ USAGE = [
     (["--max-features", "3000000000"], "is too large"),
     (["--predictions", "p.txt"], "use one of .csv"),
     (["--predictions", "scores"], "the file has no suffix"),
-    (["--out", "a.csv", "--curve", "./a.csv"], "--curve and --out name the same file"),
+    (["--out", "a.csv", "--curve", "./a.csv"], "--curve would overwrite --out"),
     (["--kernel", "linear", "-p", "degree=2"], "has no parameter 'degree'"),
 ]
 

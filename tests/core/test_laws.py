@@ -200,7 +200,7 @@ class Peeking(Sound):
         (Long, "is above the radius"),
         (Unseeded, "no"),
         (Leaking, "no"),
-        (Undeclared, r"resumes after round \d+: no"),
+        (Undeclared, "saved and resumed in between: no"),
         (Peeking, "no"),
     ],
 )

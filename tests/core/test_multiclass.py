@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 from ahpatron_cli.core import REGISTRY, Gaussian, Player
-from ahpatron_cli.core.engine import Loop
+from ahpatron_cli.core.engine import Loop, Tally
 from ahpatron_cli.core.errors import NumericalError, ParameterError, StateError
 from ahpatron_cli.core.rows import Floats, compressed
 from ahpatron_cli.core.tally import predicted
@@ -162,11 +162,14 @@ def test_two_classes_of_shared_arow_are_the_binary_learner(classes: Floats) -> N
     both, alone = Loop(learner.resolved(None), KERNEL, (2,), (0,)), Player(learner, KERNEL)
     points, labels = KERNEL.points(X, X[0]), (1 - signs) / 2
     blocks = [slice(start, min(start + 64, ROUNDS)) for start in range(0, ROUNDS, 64)]
-    runs = [both.run(points.slice(b.start, b.stop), labels[b], None, b.start) for b in blocks]
-    scores = np.concatenate([run[0] for run in runs])
+    tally = Tally.of(2)
+    runs = [
+        both.run(points.slice(b.start, b.stop), labels[b], None, b.start, tally) for b in blocks
+    ]
+    scores = np.concatenate(runs)
     np.testing.assert_allclose(scores[:, 0], alone.feed(X, signs), atol=1e-9)
     np.testing.assert_allclose(scores[:, 1], -scores[:, 0], atol=1e-9)
-    assert sum(run[1] for run in runs) == alone.tally.updates
+    assert tally.updates == alone.tally.updates
     assert both.learner.statistics() == alone.statistics() == {"restarts": int(classes is FLIPPED)}
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from ahpatron_cli.core import Expansion, Gaussian, Player, Projectron, play
-from ahpatron_cli.core.numerics import DRIFT, IN_SPAN, SPAN_ERROR
+from ahpatron_cli.core.numerics import DRIFT, SLACK, SPAN_ERROR
 from ahpatron_cli.core.span import PrunedExpansion, SpanExpansion, Symmetric
 from support.matrices import full
 from support.streams import make_stream
@@ -86,7 +86,7 @@ def test_duplicates_are_in_the_span(gram: bool) -> None:
 def test_nothing_is_inverted_at_rounding_level() -> None:
     """Points so close together that K is singular up to rounding: all but a few stay out."""
     rows = np.linspace(0, 0.1, 200)[:, None]
-    f, joined = grown(rows, IN_SPAN, gram=True)
+    f, joined = grown(rows, SLACK, gram=True)
     assert 1 < len(joined) < 6
     product = gram_of(rows)[np.ix_(joined, joined)] @ full(f.Q)
     np.testing.assert_allclose(product, np.eye(len(joined)), atol=1e-4)

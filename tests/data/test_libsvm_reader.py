@@ -38,8 +38,8 @@ class Rows(NamedTuple):
 def read(text: bytes, chunk_bytes: int = 1 << 20) -> Rows:
     source = Source(io.BytesIO(text), "data.svm", closes=True)
     chunks = list(SvmReader(source, chunk_bytes=chunk_bytes))
-    assert all(len(chunk.labels) == len(chunk.rows) == len(chunk.lines) > 0 for chunk in chunks)
-    rows = CsrRows.concatenate([chunk.rows for chunk in chunks])
+    assert all(len(chunk.labels) == len(chunk.stored) == len(chunk.lines) > 0 for chunk in chunks)
+    rows = CsrRows.concatenate([chunk.stored for chunk in chunks])
     return Rows(
         np.concatenate([chunk.labels for chunk in chunks]).tobytes(),
         rows.indptr.tolist(),
@@ -279,19 +279,6 @@ def test_only_user_errors_escape(text: bytes) -> None:
     outcome(text, 1 << 20)
 
 
-@pytest.mark.parametrize("chunk_bytes", [1, 2, 3, 5, 8, 13, 100, 1000])
-def test_chunks_are_cut_after_complete_lines(chunk_bytes: int) -> None:
-    text = b"".join(b"%d %d:%d\n" % (line % 2, line, line) for line in range(1, 100))
-    source = Source(io.BytesIO(text), "data.svm", closes=True)
-    end = 0
-    for chunk in SvmReader(source, chunk_bytes=chunk_bytes):
-        lines_end = text.replace(b"\n", b"$", int(chunk.lines[-1]) - 1).index(b"\n") + 1
-        while end < lines_end:
-            end += chunk_bytes
-        assert text.rfind(b"\n", 0, end) + 1 == lines_end
-    assert read(text, chunk_bytes) == read(text)
-
-
 def test_scan_counts_rows_and_labels(tmp_path: Path) -> None:
     path = tmp_path / "data.svm"
     lines = b"+1 1:2\r\n\r\n# no\n 1.0\n-1 7:7\nword 1:1\n0#x\n\t-1e0 2:2\n" * 40_000
@@ -326,11 +313,3 @@ def test_wide_and_empty_rows_keep_their_place() -> None:
     rows = read(b"1\n2 10000000:1\n\n3\n4 1:1 2:2\n5\n")
     assert rows.indptr == [0, 0, 1, 1, 3, 3]
     assert rows.lines == [1, 2, 4, 5, 6]
-
-
-def test_constants_of_the_word_trick() -> None:
-    at = np.array([len(plain.MARGIN) + 8])
-    for count in range(9):
-        text = plain.MARGIN + b"98765432\n"
-        found = plain._eight_digits(text, at, np.array([count]))
-        assert found.tolist() == [float("98765432"[8 - count :] or 0)]

@@ -20,19 +20,6 @@ PACKERS: dict[str, Callable[[bytes], bytes]] = {
     "xz": lzma.compress,
 }
 
-# name, first bytes, what they mean
-HEADS = [
-    ("zstd", b"\x28\xb5\x2f\xfd\x04\x00", "a zstd archive"),
-    ("7z", b"7z\xbc\xaf\x27\x1c\0\4", "a 7z archive"),
-    ("pdf", b"%PDF-1.7\n", "a PDF document"),
-    ("npy", b"\x93NUMPY\x01\0", "a NumPy .npy array"),
-    ("pickle", b"\x80\x04\x95", "a Python pickle"),
-    ("sqlite", b"SQLite format 3\0", "an SQLite database"),
-    ("png", b"\x89PNG\r\n\x1a\n\0", "a PNG image"),
-    ("program", b"\x7fELF\2\1", "an executable program"),
-    ("hdf5", b"\x89HDF\r\n\x1a\n", "an HDF5 file"),
-]
-
 
 @cache
 def packed() -> list[Case]:
@@ -53,26 +40,29 @@ def _foreign() -> list[Case]:
     zipped = inner.getvalue()
     gz, xz = PACKERS["gzip"], PACKERS["xz"]
     rows = [
-        *((name, head, f"this is {what}") for name, head, what in HEADS),
-        ("tar", tar, "this is a tar archive"),
-        ("tar-gz", gz(tar), "inside the gzip data is a tar archive"),
-        ("tar-xz", xz(tar), "inside the xz data is a tar archive"),
-        ("zip", zipped, "this is a zip archive"),
-        ("zip-gz", gz(zipped), "inside the gzip data is a zip archive"),
-        ("gzip-twice", gz(gz(GOOD)), "inside the gzip data is gzip data once more"),
-        ("xz-in-gzip", gz(xz(GOOD)), "inside the gzip data is xz data once more"),
+        ("zstd", b"\x28\xb5\x2f\xfd\x04\x00", ""),
+        ("7z", b"7z\xbc\xaf\x27\x1c\0\4", ""),
+        ("pdf", b"%PDF-1.7\n", ""),
+        ("npy", b"\x93NUMPY\x01\0", ""),
+        ("hdf5", b"\x89HDF\r\n\x1a\n", ""),
+        ("pickle", b"\x80\x04\x95", ":1:1"),
+        ("sqlite", b"SQLite format 3\0", ":1:16"),
+        ("png", b"\x89PNG\r\n\x1a\n\0", ":1:1"),
+        ("program", b"\x7fELF\2\1", ":1:1"),
+        ("tar", tar, ""),
+        ("tar-gz", gz(tar), ""),
+        ("tar-xz", xz(tar), ""),
+        ("zip", zipped, ""),
+        ("zip-gz", gz(zipped), ""),
+        ("gzip-twice", gz(gz(GOOD)), ""),
+        ("xz-in-gzip", gz(xz(GOOD)), ""),
+        ("lzma-alone", lzma.compress(GOOD, format=lzma.FORMAT_ALONE), ":1:2"),
+        ("zlib", zlib.compress(GOOD, 0), ":1:5"),
     ]
-    cases = [Case(f"packed-{name}", data, f"{what}, not LIBSVM text") for name, data, what in rows]
-    binary = "this is a binary file, not LIBSVM text"
-    lzma_alone = lzma.compress(GOOD, format=lzma.FORMAT_ALONE)
-    cases.append(Case("packed-lzma-alone", lzma_alone, binary, ":1:2"))
-    cases.append(Case("packed-zlib", zlib.compress(GOOD, 0), binary, ":1:5"))
     for kind, pack in PACKERS.items():
-        empty = "there are no rows: the file is empty"
-        cases.append(Case(f"packed-{kind}-of-nothing", pack(b""), empty))
-        fault = "a value must be a finite decimal number"
-        cases.append(Case(f"packed-{kind}-of-a-fault", pack(GOOD + b"1 1:x\n"), fault, ":3:5"))
-    return cases
+        rows.append((f"{kind}-of-nothing", pack(b""), ""))
+        rows.append((f"{kind}-of-a-fault", pack(GOOD + b"1 1:x\n"), ":3:5"))
+    return [Case(f"packed-{name}", data, place) for name, data, place in rows]
 
 
 def _damaged() -> list[Case]:
@@ -82,77 +72,50 @@ def _damaged() -> list[Case]:
         half = len(data) // 2
         flipped = bytearray(data)
         flipped[half] ^= 4
-        early = f"the {kind} data end too early"
-        more = f"the {kind} data are followed by something else"
-        for name, content, problem in (
-            ("cut", data[:half], early),
-            ("magic-alone", data[:6], early),
-            ("second-part-cut", data + data[:half], early),
-            ("flipped", bytes(flipped), f"the {kind} data are damaged"),
-            ("then-rubbish", data + b"rubbish", more),
-            ("then-text", data + GOOD, more),
+        for name, content in (
+            ("cut", data[:half]),
+            ("magic-alone", data[:6]),
+            ("second-part-cut", data + data[:half]),
+            ("flipped", bytes(flipped)),
+            ("then-rubbish", data + b"rubbish"),
+            ("then-text", data + GOOD),
         ):
-            cases.append(Case(f"packed-{kind}-{name}", content, problem))
+            cases.append(Case(f"packed-{kind}-{name}", content))
     for name, place in (("checksum", -6), ("length", -1)):
         wrong = bytearray(PACKERS["gzip"](GOOD))
         wrong[place] ^= 1
-        cases.append(Case(f"packed-gzip-wrong-{name}", bytes(wrong), "the gzip data are damaged"))
+        cases.append(Case(f"packed-gzip-wrong-{name}", bytes(wrong)))
     return cases
 
 
 def _bombs() -> list[Case]:
     dictionary = [{"id": lzma.FILTER_LZMA2, "preset": 0, "dict_size": 512 << 20}]
-    giant = lzma.compress(GOOD, filters=dictionary)
-    limit = "a line may hold 16 MiB at most"
-    nul = "this is a binary file, not LIBSVM text"
-    label, value = (f"a {what} must be a finite decimal number" for what in ("label", "value"))
     rows = _repeated(b"1 1:1\n" * 100_000, 10) + PACKERS["gzip"](b"-1 1:x\n")
     labels = _repeated(b"1\n" * 500_000, 4) + PACKERS["gzip"](b"x\n")
     blanks = _repeated(b"\n" * (1 << 20), 30) + PACKERS["gzip"](b"x\n")
+    # a line of nearly 16 MiB that is fine except for its last feature
+    line = b"1 " + b" ".join(map(b"%d:1".__mod__, range(1, 1_750_000)))
+    # two lines of 15 MiB that are long and fine, then a faulty one
+    long = b"1 1:1 #".ljust(15 << 20, b"x") + b"\n"
+    bombs = [
+        ("line-of-4-gib", _repeated(b"1" * (1 << 20), 4096), ":1:1"),
+        ("comment-of-1-gib", _repeated(b"#" * (1 << 20), 1024), ":1:1"),
+        ("spaces", _repeated(b" " * (1 << 20), 20), ":1:1"),
+        ("spaces-then-x", _repeated(b" " * (1 << 20), 9) + _repeated(b"x\n", 1), ":1:9437185"),
+        ("zeros", _repeated(bytes(1 << 20), 1024), ":1:1"),
+        ("bzip2", bz2.compress(bytes(45 << 20)), ":1:1"),
+        ("rows", rows, ":1000001:6"),
+        ("labels", labels, ":2000001:1"),
+        ("blank-lines", blanks, ":31457281:1"),
+        ("faulty-at-its-end", line + b" 5:1\n", f":1:{len(line) + 2}"),
+        ("long-lines", gzip.compress(long + long + b"-1 1:x\n", 1, mtime=0), ":3:6"),
+    ]
     return [
-        Case("bomb-dictionary", giant, "unpacking needs more than 128 MiB of memory"),
-        Case("bomb-line-of-4-gib", _repeated(b"1" * (1 << 20), 4096), limit, ":1:1", bomb=True),
-        Case("bomb-comment-of-1-gib", _repeated(b"#" * (1 << 20), 1024), limit, ":1:1", bomb=True),
-        Case("bomb-zeros", _repeated(bytes(1 << 20), 1024), nul, ":1:1", bomb=True),
-        Case("bomb-bzip2", bz2.compress(bytes(45 << 20)), nul, ":1:1", bomb=True),
-        Case("bomb-rows", rows, value, ":1000001:6", bomb=True),
-        Case(
-            "bomb-labels",
-            labels,
-            label,
-            ":2000001:1",
-            bomb=True,
-        ),
-        Case(
-            "bomb-blank-lines",
-            blanks,
-            label,
-            ":31457281:1",
-            bomb=True,
-        ),
-        Case("bomb-faulty-at-its-end", *_faulty_at_its_end(), bomb=True),
-        Case(
-            "bomb-long-lines",
-            _long_lines(),
-            "a value must be a finite decimal number",
-            ":3:6",
-            bomb=True,
-        ),
+        Case("bomb-dictionary", lzma.compress(GOOD, filters=dictionary)),
+        *(Case(f"bomb-{name}", content, place, bomb=True) for name, content, place in bombs),
     ]
 
 
 def _repeated(block: bytes, times: int) -> bytes:
     """A gzip of `times` equal members: made in no time, whatever it unpacks to."""
     return gzip.compress(block, mtime=0) * times
-
-
-def _faulty_at_its_end() -> tuple[bytes, str, str]:
-    """A line of nearly 16 MiB that is fine but for its last feature."""
-    line = b"1 " + b" ".join(map(b"%d:1".__mod__, range(1, 1_750_000)))
-    return line + b" 5:1\n", "feature indices must increase along a line", f":1:{len(line) + 2}"
-
-
-def _long_lines() -> bytes:
-    """Two lines of 15 MiB that are fine but for being long, then a faulty one."""
-    line = b"1 1:1 #".ljust(15 << 20, b"x") + b"\n"
-    return gzip.compress(line + line + b"-1 1:x\n", 1, mtime=0)

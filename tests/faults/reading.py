@@ -53,9 +53,9 @@ def read(
         source = Source(BytesIO(data), "bytes", closes=True)
         for chunk in SvmReader(source, chunk_bytes=chunk_bytes, may_lack_labels=may_lack_labels):
             labels += chunk.labels.tolist()
-            ends += (chunk.rows.indptr[1:] + ends[-1]).tolist()
-            columns += chunk.rows.columns.tolist()
-            values += chunk.rows.values.tolist()
+            ends += (chunk.stored.indptr[1:] + ends[-1]).tolist()
+            columns += chunk.stored.columns.tolist()
+            values += chunk.stored.values.tolist()
             lines += chunk.lines.tolist()
     except UserError as error:
         place = error.place
@@ -89,11 +89,11 @@ def read_by_definition(text: bytes, *, may_lack_labels: bool = False) -> Reading
 
 
 def check(data: bytes) -> Reading | Refusal:
-    """Read these bytes in every way, and assert that all agree; what came out."""
+    """Read these bytes in every way, and assert that all agree."""
     found = read(data)
     try:
         source = Source(BytesIO(data), "bytes", closes=True)
-        text = b"".join(iter(lambda: source.read(1 << 16), b""))
+        text = b"".join(iter(lambda: source.read1(1 << 16), b""))
     except UserError:  # it cannot be unpacked: then it cannot be read either
         assert isinstance(found, Refusal)
         return found

@@ -13,7 +13,7 @@ import msgspec
 import numpy as np
 
 from ahpatron_cli.core import KERNELS, REGISTRY, Kernel, Player
-from ahpatron_cli.data.dataset import Batch
+from ahpatron_cli.data.batch import Batch
 from ahpatron_cli.models import (
     Header,
     Model,
@@ -97,7 +97,7 @@ def batch(start: int, stop: int, classes: int = 2, sparse: bool = False) -> Batc
     labels = STREAM.y if classes == 2 else class_labels(classes)
     rows = compress(X)
     lines = np.arange(start, stop)
-    return Batch(rows if sparse else X, labels[start:stop], lines, rows)
+    return Batch(rows if sparse else X, labels[start:stop], lines)
 
 
 def changed(content: bytes, change: Mapping[str, bytes | None], pack: int = 0) -> bytes:

@@ -1,0 +1,210 @@
+"""Messages on stderr: notes, warnings, errors and the progress line.
+
+stdout is data, stderr is messages: whatever happens to stderr (closed, full, a terminal that went
+away), the run goes on and its exit code stays that of the run.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from datetime import timedelta
+from typing import TextIO
+
+from ahpatron_cli.errors import Place, UserError
+from ahpatron_cli.numbers import percent
+from ahpatron_cli.output.escape import literal
+
+_SECONDS_BETWEEN_REFRESHES = 0.1
+_NARROWEST = 20
+"""Columns; a terminal that reports 0 has no size."""
+_CLEAR = "\r\x1b[K"
+
+_EXCERPT = 76
+"""Characters of a long line that are shown."""
+_BEFORE = 30
+"""Of these, characters before the fault."""
+_CUT = "..."
+_TAB = "    "
+
+_BOLD = "\x1b[1m"
+_RED = "\x1b[1;31m"
+_BLUE = "\x1b[1;34m"
+_RESET = "\x1b[0m"
+
+
+class Stderr:
+    """Messages to the user. `quiet` leaves only errors; `verbose` adds details and the time."""
+
+    def __init__(self, quiet: bool = False, verbose: int = 0, stream: TextIO | None = None) -> None:
+        self._quiet = quiet
+        self._verbose = verbose > 0 and not quiet
+        self._stream: TextIO | None = sys.stderr if stream is None else stream
+        self._line = ""
+        """The progress line that the terminal shows."""
+
+    def note(self, text: str) -> None:
+        """Something worth knowing, like how labels were mapped."""
+        if not self._quiet:
+            self._print(f"note: {literal(text)}")
+
+    def warn(self, text: str, *, timed: bool = False) -> None:
+        """Something that may spoil the result; with the time if that matters, and with -v."""
+        if not self._quiet:
+            self.insist(f"{now()} {text}" if timed or self._verbose else text)
+
+    def insist(self, text: str) -> None:
+        """A warning that is printed also when quiet."""
+        self._print(f"warning: {literal(text)}")
+
+    def show(self, text: str) -> None:
+        """A text that is safe to show, such as a table."""
+        if not self._quiet:
+            self._print(text.rstrip("\n"))
+
+    def detail(self, text: str) -> None:
+        """Something that only `-v` asks for."""
+        if self._verbose:
+            self._print(literal(text))
+
+    def error(self, error: UserError) -> None:
+        """Why the command ends; also when quiet."""
+        colour = self._width() is not None and not os.environ.get("NO_COLOR")
+        self._print(render_error(error, colour=colour).removesuffix("\n"))
+
+    @contextmanager
+    def progress(self, total: int | None, name: str) -> Iterator[ProgressLine]:
+        """A progress line on a terminal while the block runs.
+
+        `total` is in the unit of `update(completed)`, bytes or rounds; None if it is not known.
+        """
+        visible = not self._quiet and self._width() is not None
+        try:
+            yield ProgressLine(self._draw if visible else None, total, literal(name))
+        finally:
+            if self._line:
+                self._draw("")
+
+    def _draw(self, line: str) -> None:
+        self._line = line[: (self._width() or 80) - 1]
+        self._write(_CLEAR + self._line)
+
+    def _print(self, text: str) -> None:
+        self._write(f"{_CLEAR}{text}\n{self._line}" if self._line else text + "\n")
+
+    def _width(self) -> int | None:
+        """Columns of the terminal; None if stderr is not a terminal that can be drawn on."""
+        if os.environ.get("TERM", "dumb") in {"dumb", "unknown", ""} or self._stream is None:
+            return None
+        with suppress(OSError, ValueError):  # closed
+            if self._stream.isatty():
+                return max(os.get_terminal_size(self._stream.fileno()).columns, _NARROWEST)
+        return None
+
+    def _write(self, text: str) -> None:
+        try:
+            if self._stream is not None:
+                self._stream.write(text)
+                self._stream.flush()
+        except (OSError, ValueError):
+            self._stream = None  # nobody reads it any more
+
+
+class ProgressLine:
+    """How far a run has come: one line, redrawn at most ten times a second."""
+
+    def __init__(
+        self,
+        draw: Callable[[str], None] | None = None,
+        total: int | None = None,
+        name: str = "",
+    ) -> None:
+        """Without `draw` nothing is shown."""
+        self._draw, self._total, self._name = draw, total, name
+        self._started = self._last = time.monotonic()
+
+    def update(
+        self, completed: int, mistakes: int = 0, rounds: int = 0, recent: float | None = None
+    ) -> None:
+        """Show the part of the total that is done, and the mistakes in the rounds so far.
+
+        `recent` is the mistake rate of the last rounds, if it is computed.
+        """
+        rate = f"{percent(mistakes / rounds)} % mistakes" if rounds else ""
+        rate += "" if recent is None else f", now {percent(recent)} %"
+        self.show(completed, f"{rounds:,} rounds" if rounds else "", rate)
+
+    def show(self, completed: int, count: str, news: str) -> None:
+        """The same with texts of the caller's own; the last parts are cut where it is narrow."""
+        now = time.monotonic()
+        if self._draw is None or now < self._last + _SECONDS_BETWEEN_REFRESHES:
+            return
+        self._last = now
+        elapsed = now - self._started
+        parts = [count, news, _clock(elapsed), self._name]
+        if self._total:
+            share = min(completed / self._total, 1.0)
+            left = f"{_clock(elapsed / share - elapsed)} left" if share else ""
+            parts = [f"{share:4.0%}", *parts[:3], left, self._name]
+        self._draw("  ".join(filter(None, parts)))
+
+
+def now() -> str:
+    """The time of a message."""
+    return time.strftime("%Y-%m-%d %H:%M:%S")
+
+
+def _clock(seconds: float) -> str:
+    return str(timedelta(seconds=int(seconds)))
+
+
+def render_error(error: UserError, *, colour: bool = False) -> str:
+    """The whole message, ending with a newline. Everything from outside is shown literally."""
+
+    def paint(text: str, style: str) -> str:
+        return f"{style}{text}{_RESET}" if colour else text
+
+    lines = [f"{paint('error', _RED)}: {paint(literal(error.problem), _BOLD)}"]
+    if error.place is not None:
+        lines += [*_place_lines(error.place, paint), *([""] if error.hint else [])]
+    if error.hint:
+        lines.append(f"{paint('hint', _BLUE)}: {literal(error.hint)}")
+    if error.details:
+        lines += ["", *map(literal, error.details.rstrip().split("\n"))]
+    return "\n".join(lines) + "\n"
+
+
+def _place_lines(place: Place, paint: Callable[[str, str], str]) -> list[str]:
+    """The file, and its line with the fault underlined."""
+    number = "" if place.line is None else str(place.line)
+    indent = " " * max(len(number), 2)
+    lines = [f"{indent}{paint('-->', _BLUE)} {literal(str(place))}"]
+    if place.text is None:
+        return lines
+    bar = paint("|", _BLUE)
+    excerpt, before, width = _excerpt(place, place.text)
+    lines += [f"{indent} {bar}", f"{paint(number.rjust(len(indent)), _BLUE)} {bar} {excerpt}"]
+    marks = [] if place.column is None else [" " * before + paint("^" * width, _RED)]
+    marks += [paint(literal(place.note), _RED)] if place.note else []
+    return [*lines, f"{indent} {bar} {' '.join(marks)}"] if marks else lines
+
+
+def _excerpt(place: Place, text: str) -> tuple[str, int, int]:
+    """The part of a line around its fault; cells before the fault, and the fault's own."""
+    from rich.cells import cell_len  # wide characters take two cells
+
+    fault = min((place.column or 1) - 1, len(text))
+    begin = max(fault - _BEFORE, 0) if len(text) > _EXCERPT else 0
+    end = min(begin + _EXCERPT, len(text))
+    left, right = _CUT if begin else "", _CUT if end < len(text) else ""
+    before, marked = _shown(text[begin:fault]), _shown(text[fault : min(fault + place.width, end)])
+    shown = left + _shown(text[begin:end]) + right
+    return shown, len(left) + cell_len(before), max(cell_len(marked), 1)
+
+
+def _shown(text: str) -> str:
+    """Tabs as blanks of a fixed width, so that the underline keeps its place on any terminal."""
+    return _TAB.join(literal(part) for part in text.split("\t"))

@@ -1,0 +1,264 @@
+"""LIBSVM text: faults and their places, oddities that are fine, and what the reader notes."""
+
+from __future__ import annotations
+
+import gzip
+import math
+import subprocess
+import sys
+from collections.abc import Iterator
+from io import BytesIO
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import ahpatron_cli
+from ahpatron_cli.data.batch import FileInfo
+from ahpatron_cli.data.libsvm import reader as reader_module
+from ahpatron_cli.data.libsvm.grammar import Fault, parse_line
+from ahpatron_cli.data.libsvm.reader import SvmReader, scan
+from ahpatron_cli.data.source import MAX_LINE, Source, open_source
+from ahpatron_cli.errors import ExitCode, UserError
+from faults.corpus import FILES, GOOD, LINES
+from faults.reading import Reading, check, read
+
+ROOT = Path(ahpatron_cli.__file__).parents[1]
+
+
+def source(text: bytes) -> Source:
+    return Source(BytesIO(text), "bad.svm", closes=True)
+
+
+def refusal(text: bytes, chunk_bytes: int = 1 << 20) -> UserError:
+    with pytest.raises(UserError) as caught:
+        list(SvmReader(source(text), chunk_bytes=chunk_bytes))
+    assert caught.value.code is ExitCode.BAD_DATA
+    return caught.value
+
+
+def faults(text: bytes) -> list[tuple[int, str]]:
+    """Every faulty line and what is wrong with it."""
+    found: list[tuple[int, str]] = []
+    reader = SvmReader(source(text), on_fault=lambda line, fault: found.append((line, fault.kind)))
+    list(reader)
+    return found
+
+
+def faulty_lines() -> Iterator[object]:
+    for (kind, column), lines in LINES.items():
+        for number, line in enumerate(lines):
+            yield pytest.param(kind, line, column, id=f"{kind}-{column}-{number}")
+
+
+@pytest.mark.parametrize(("kind", "line", "column"), [*faulty_lines()])
+def test_faulty_line(kind: str, line: bytes, column: int) -> None:
+    with pytest.raises(Fault) as fault:
+        parse_line(line)
+    assert (fault.value.kind, fault.value.column) == (kind, column)
+    for end in (b"\n", b"\r\n", b"", b" # comment\n"):
+        for chunk_bytes in (1 << 20, 997):
+            error = refusal(GOOD + line + end, chunk_bytes)
+            assert error.place is not None
+            assert str(error.place) == f"bad.svm:3:{column}"
+            assert error.place.note
+            assert error.place.text is not None
+            assert error.place.text.startswith(line.decode("utf-8", "replace")[:50])
+            assert "ahpatron inspect bad.svm" in str(error.hint)
+
+
+@pytest.mark.parametrize("kind", FILES)
+def test_faulty_file(kind: str) -> None:
+    for _, text, line, column in FILES[kind]:
+        for chunk_bytes in (1 << 20, 64):
+            place = refusal(text, chunk_bytes).place
+            assert str(place) == f"bad.svm:{line}:{column}"
+        assert faults(text)[0] == (line, kind)
+
+
+def test_every_faulty_line_is_listed() -> None:
+    text = GOOD + b"1 a:1\n" + GOOD * 50_000 + b"1 2:1 1:1\nx\n# c\n1 1:1\n"
+    assert faults(text) == [(3, "index"), (100_004, "index-order"), (100_005, "label")]
+    assert len(faults(b"x\n" * 10)) == 10
+
+
+@pytest.mark.parametrize("text", [b"", b"\xef\xbb\xbf", b"\n \t\r\n\n", b"# a\n\n # b"])
+def test_no_rows(text: bytes) -> None:
+    assert "no rows" in refusal(text).problem
+
+
+def test_excerpt_of_a_long_line() -> None:
+    features = [f"{index}:1" for index in range(1, 400)]
+    features[200] = "7:1"
+    line = "1 " + " ".join(features)
+    place = refusal(line.encode()).place
+    assert place is not None
+    assert place.text is not None
+    assert place.column == line.index(" 7:1", 100) + 2
+    assert len(place.text) < place.column + 110
+    assert place.text[place.column - 1 :][: place.width] == "7:1"
+
+
+ONE_ROW: list[tuple[bytes, list[int], list[float]]] = [
+    (b"1 1:2 3:4\r\n", [1, 3], [2, 4]),
+    (b"1\t1:2\t \t3:4\t\n", [1, 3], [2, 4]),
+    (b"\xef\xbb\xbf1 1:2\n", [1], [2]),
+    (b"\n\n \n1 1:2\n\n", [1], [2]),
+    ("# Größe\n1 1:2 # größer\n#\n".encode(), [1], [2]),
+    (b"1 1:2#glued\n", [1], [2]),
+    (b"1#glued\n", [], []),
+    (b"+1 1:0 2:-0\n", [1, 2], [0, 0]),
+    (b"   1.0   1:2   \n", [1], [2]),
+    (b"1e0 1:2", [1], [2]),
+    (b"1 qid:7 1:2\n", [1], [2]),
+    (b"1 qid:7\n", [], []),
+    (b"1 0:1 01:2 002:3\n", [0, 1, 2], [1, 2, 3]),
+    (b"1 1:.5 2:5. 3:+5 4:5e-1 5:5E+1\n", [1, 2, 3, 4, 5], [0.5, 5, 5, 0.5, 50]),
+    (b"1 1:1e-400 2:5e-324 3:1.7976931348623157e308\n", [1, 2, 3], [0, 5e-324, sys.float_info.max]),
+    (b"1 10000000:1\n", [10_000_000], [1]),
+    (b"1 1:" + b"0" * 400 + b"1\n", [1], [1]),
+    (b"1 1:0." + b"3" * 400 + b"\n", [1], [1 / 3]),
+]
+
+
+@pytest.mark.parametrize("chunk_bytes", [1 << 20, 5, 1])
+@pytest.mark.parametrize(("text", "columns", "values"), ONE_ROW)
+def test_accepted_oddity(
+    tmp_path: Path, text: bytes, columns: list[int], values: list[float], chunk_bytes: int
+) -> None:
+    (chunk,) = SvmReader(source(text), chunk_bytes=chunk_bytes)
+    assert chunk.labels.tolist() == [1.0]
+    assert chunk.stored.columns.tolist() == columns
+    assert chunk.stored.values.tolist() == values
+    assert chunk.stored.width == max(columns, default=-1) + 1
+    assert chunk.stored.columns.dtype == np.int32
+    (tmp_path / "d.svm").write_bytes(text)
+    assert scan(str(tmp_path / "d.svm")).rows == 1
+
+
+def test_what_is_noted() -> None:
+    reader = SvmReader(source(b"1 qid:3 0:0 4:2\n# c\n-1"))
+    assert [line for chunk in reader for line in chunk.lines.tolist()] == [1, 3]
+    assert reader.traits == FileInfo(4, zero_based=True, saw_qid=True, no_final_newline=True)
+    assert (reader.rows_read, reader.values_read, reader.faults) == (2, 2, 0)
+    reader = SvmReader(source(b"1 1:3\n"))
+    list(reader)
+    assert reader.traits == FileInfo(1)
+
+
+def test_limits_of_rows_and_features() -> None:
+    text = GOOD + b"1 5:1\nx\n"
+    for chunk_bytes in (1 << 20, 3):
+        reader = SvmReader(source(text), max_features=5, max_rows=3, chunk_bytes=chunk_bytes)
+        assert sum(len(chunk.labels) for chunk in reader) == 3
+    with pytest.raises(UserError, match="must not exceed 4"):
+        list(SvmReader(source(text), max_features=4))
+
+
+# Rows without labels ------------------------------------------------------------------------------
+
+PLAIN = b"1 1:2 3:4\n1:2 3:4\n? 1:2 3:4\n?\n-1 2:5\n2:5\n"
+ODD = b"# head\n\n  1:2\t3:4 # one\r\n ? 1:2\n?#\nqid:3 1:2\n? qid:3 1:2\n1 qid:3 1:2\n"
+
+
+def test_labels_are_missing_where_a_line_starts_with_an_index_or_a_question_mark() -> None:
+    found = read(PLAIN, may_lack_labels=True)
+    assert isinstance(found, Reading)
+    assert [math.isnan(label) for label in found.labels] == [False, True, True, True, False, True]
+    assert found.columns == [1, 3, 1, 3, 1, 3, 2, 2]
+    assert found.lines == [1, 2, 3, 4, 5, 6]
+
+
+@pytest.mark.parametrize("text", [PLAIN, ODD, PLAIN * 2000])
+def test_unlabelled_rows_are_read_as_defined_and_fast(
+    text: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    check(text)  # both with and without labels
+    monkeypatch.setattr(reader_module, "parse_line", None)  # it is not needed
+    assert isinstance(read(text, may_lack_labels=True), Reading)
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "column"),
+    [
+        (b"1:2 1:3", "index-order", 5),
+        (b" 1:2 x", "feature", 6),
+        (b"1:abc", "value", 3),
+        (b"? 2:1 1:1", "index-order", 7),
+        (b"? 1", "feature", 3),
+        (b"?1:2", "label", 1),
+        (b"?? 1:2", "label", 1),
+        (b"1:2 qid:3", "qid", 5),
+        (b'{"a": 1}', "foreign", 1),
+    ],
+)
+def test_faults_of_unlabelled_rows_stand_where_they_are(
+    line: bytes, kind: str, column: int
+) -> None:
+    with pytest.raises(Fault) as fault:
+        parse_line(line, may_lack_label=True)
+    assert (fault.value.kind, fault.value.column) == (kind, column)
+
+
+@pytest.mark.parametrize("line", [b"1:2 3:4", b"? 1:2", b"?"])
+def test_labels_are_required_otherwise(line: bytes) -> None:
+    assert "label" in refusal(line).problem
+
+
+# Memory -------------------------------------------------------------------------------------------
+
+LIMITED_READ = """
+import resource, sys
+import numpy
+from ahpatron_cli.data.source import open_source
+from ahpatron_cli.data.libsvm.reader import SvmReader
+from ahpatron_cli.errors import UserError
+
+with open("/proc/self/statm") as statm:  # what Python and NumPy have mapped before any reading
+    base = int(statm.read().split()[0]) * resource.getpagesize()
+limit = base + int(sys.argv[2]) * 2**20
+resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
+try:
+    with open_source(sys.argv[1]) as source:
+        print(sum(len(chunk.labels) for chunk in SvmReader(source)), "rows", end="")
+except UserError as error:
+    print(error.place, end="")
+"""
+
+
+def limited_read(path: Path, megabytes: int) -> str:
+    """Read a file in a process that may map only so much memory beyond that of bare NumPy."""
+    command = [sys.executable, "-c", LIMITED_READ, str(path), str(megabytes)]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+@pytest.mark.parametrize(
+    ("block", "times"), [(b"1" * (1 << 20), 100), (b"<a href=x> " * 90_000, 20)]
+)
+def test_endless_line_in_little_memory(tmp_path: Path, block: bytes, times: int) -> None:
+    path = tmp_path / "d.svm"
+    path.write_bytes(gzip.compress(GOOD) + gzip.compress(block, 1) * times)
+    assert limited_read(path, megabytes=128) == f"{path}:3:1"
+
+
+def test_many_rows_stream_in_little_memory(tmp_path: Path) -> None:
+    path = tmp_path / "d.svm"
+    path.write_bytes(gzip.compress(b"1 1:1\n-1\n" * 100_000, 1) * 20)
+    assert limited_read(path, megabytes=256) == "4000000 rows"
+
+
+def test_line_of_just_16_mib_is_read_and_one_more_byte_is_not() -> None:
+    line = b"1 1:2 #".ljust(MAX_LINE, b"x")
+    for chunk_bytes in (1 << 20, 999_983):
+        text = GOOD + line + b"\n1 1:5\n"
+        chunks = SvmReader(source(text), chunk_bytes=chunk_bytes)
+        assert sum(len(chunk.labels) for chunk in chunks) == 4
+        text = GOOD + line + b"x\n1 1:5\n"
+        assert str(refusal(text, chunk_bytes).place) == "bad.svm:3:1"
+
+
+def test_endless_device() -> None:
+    with open_source("/dev/zero") as device, pytest.raises(UserError, match="binary"):
+        list(SvmReader(device))

@@ -48,7 +48,7 @@ class Format:
 
     def ending(self, page: Page) -> str:
         """What stands below all tables."""
-        raise NotImplementedError
+        return ""
 
     def value(self, text: str, column: Column[Any]) -> str:
         """The text of a cell in this column."""
@@ -129,7 +129,8 @@ class Terminal(Format):
         return cls(width, bold=seen, ascii=not can_encode(signs, stream.encoding or "utf-8"))
 
     def escape(self, text: str) -> str:
-        return literal(text).translate(self._signs)
+        shown = literal(text)
+        return shown.replace("√T", "√(T)").translate(self._signs) if self._signs else shown
 
     def strong(self, text: str) -> str:
         """A text in bold type."""
@@ -344,9 +345,6 @@ class Html(Format):
 </tbody>
 </table></div>
 {f'<p class="notes">{notes}</p>' if notes else ""}"""
-
-    def ending(self, page: Page) -> str:
-        return ""
 
 
 FORMATS: Mapping[str, type[Format]] = {"table": Terminal, "markdown": Markdown, "latex": Latex}

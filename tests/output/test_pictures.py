@@ -121,12 +121,6 @@ def test_curves_are_named_and_start_at_0() -> None:
     assert axes.get_ylim() == (0, pytest.approx(44))  # and not the 125 % of the band in round 1
 
 
-def test_the_wild_first_rounds_do_not_press_the_rest_flat() -> None:
-    rounds = np.arange(1, 10_001)
-    axes = draw_curves([make_curve("a", rounds, 1 + rounds // 20)]).axes[0]
-    assert axes.get_ylim()[1] < 10
-
-
 def test_no_two_looks_are_alike() -> None:
     made = looks([str(number) for number in range(28)]).values()
     assert len({(look["color"], look["linestyle"]) for look in made}) == 28
@@ -337,14 +331,3 @@ def test_other_suffixes_are_refused(tmp_path: Path, path: str) -> None:
         write_curve(tmp_path / "nowhere" / "c.csv", [make_curve()])
     assert caught.value.code is ExitCode.CANNOT_CREATE
     assert list(tmp_path.iterdir()) == []
-
-
-def test_without_matplotlib_pictures_are_refused_and_csv_is_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(UserError) as caught:
-        picture_format(tmp_path / "c.svg", "csv")
-    assert caught.value.code is ExitCode.USAGE
-    assert "pip install 'ahpatron-cli[plot]'" in str(caught.value.hint)
-    assert picture_format(tmp_path / "c.csv", "csv") == "csv"

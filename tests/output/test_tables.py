@@ -187,17 +187,6 @@ def test_one_permutation_or_file_order_allows_no_verdict() -> None:
         assert not re.search(r"  (n\.s\.|worse)  ", text)
 
 
-def test_a_setting_with_fewer_permutations_may_be_better_but_not_the_best() -> None:
-    partial = summarise_trials(
-        [*make_trials("ahpatron", [0.1, 0.2, 0.3]), *make_trials("avp", [0.09, 0.19])]
-    )
-    text = findings_to_text(partial, "table")
-    assert re.search(r"^avp .* -1.00 ± 0.00  better ", text, re.M)
-    assert r"& $-$1.00 $\pm$ 0.00 & better &" in findings_to_text(partial, "latex")
-    unlike = findings_to_text(summarise_trials(sweep()[:-2]), "table")
-    assert "Permutations" in headings(unlike)[0]
-
-
 def test_the_metric_that_decides_is_named_everywhere() -> None:
     def one(learner: str, repeat: int, hits: int) -> object:
         counts = {"true_positives": hits, "false_negatives": 100 - hits}
@@ -212,34 +201,12 @@ def test_the_metric_that_decides_is_named_everywhere() -> None:
     assert "Recall: mean ± standard deviation" in text
 
 
-def test_settings_chosen_on_other_permutations_are_not_chosen_in_hindsight() -> None:
-    trials = [
-        *make_trials("avp", [0.10, 0.10, 0.30, 0.32], epsilon=0.5),
-        *make_trials("avp", [0.20, 0.20, 0.20, 0.22], epsilon=0.6),
-        *make_trials("rbp", [0.15, 0.15, 0.25, 0.25]),
-    ]
-    assert "hindsight" in findings_to_text(summarise_trials(trials), "table")
-    for format in PAPER:
-        text = findings_to_text(
-            summarise_trials(trials, criterion=Criterion(tune_orders=2)), format
-        )
-        assert "hindsight" not in text
-        assert "chosen on 2 permutations" in text
-
-
 def test_a_shard_recommends_nothing() -> None:
     best = findings_page(swept()).commands
     part = findings_page(replace(swept(), part="part 3 of 3")).commands
     assert any("may do better" in why for why, _ in best)
     assert [command for _, command in part] == [""]
     assert "part 3 of 3" in part[0][0]
-
-
-def test_only_the_most_frequent_reasons_are_listed() -> None:
-    failed = [make_trial("avp", None, number, error=f"reason {number}") for number in range(7)]
-    text = findings_to_text(summarise_trials(failed), "table")
-    assert text.count("  1 trial: reason") == 5
-    assert text.endswith("  and 2 other reasons\n")
 
 
 @pytest.mark.parametrize("format", FORMATS)

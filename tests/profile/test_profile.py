@@ -11,12 +11,11 @@ import pytest
 from msgspec.structs import replace
 from numpy.typing import NDArray
 
-from ahpatron_cli.data.geometry import Alignment, Distances, Geometry, align, measure, row_hashes
+from ahpatron_cli.data.geometry import Alignment, Distances, Geometry, align, measure
 from ahpatron_cli.data.source import Source
 from ahpatron_cli.numbers import short
 from ahpatron_cli.profile.profile import next_commands
-from ahpatron_cli.profile.profiler import profile_of
-from ahpatron_cli.profile.sketches import Columns, RowsSeen, Sample
+from ahpatron_cli.profile.profiler import Columns, RowsSeen, Sample, profile_of
 from support.profiles import Matrix, alignment_of, distances_of, profile, to_text
 from support.streams import compress
 
@@ -79,17 +78,6 @@ def test_with_a_positive_label_only_signs_contradict() -> None:
     assert profile(text).row_facts.contradictory == 2
     assert profile(text, positive=3.0).row_facts.contradictory == 0
     assert profile(text, positive=2.0).row_facts.contradictory == 2
-
-
-def test_zeros_stored_or_not_and_their_sign_are_the_same_row() -> None:
-    assert profile(b"1 1:2 3:0\n1 1:2 2:-0.0\n-1 1:2.0\n-1 1:3\n").row_facts.duplicates == 2
-
-
-def test_hashes_tell_apart_what_differs_in_one_place() -> None:
-    rng = np.random.default_rng(3)
-    X = rng.integers(0, 2, size=(4000, 16)).astype(float)  # few distinct rows, equal bits
-    distinct = len(np.unique(X, axis=0))
-    assert len(np.unique(row_hashes(compress(X)))) == distinct
 
 
 def test_columns_beyond_the_limit_are_not_looked_at() -> None:
@@ -200,16 +188,6 @@ def test_a_sample_is_fair_and_does_not_depend_on_how_rows_arrive() -> None:
     whole = Sample(299, most_rows=30)
     whole.add(compress(X), X[:, 0])
     assert whole.labels.tolist() == sample.labels.tolist()
-
-
-def test_a_sample_of_long_rows_is_smaller() -> None:
-    sample = Sample(0, most_rows=100, most_values=50)
-    for _ in range(5):
-        sample.add(compress(np.ones((40, 20))), np.ones(40))
-        assert len(sample.rows) == len(sample.labels) == 2
-    sample = Sample(0, most_rows=100, most_values=5)
-    sample.add(compress(np.ones((4, 20))), np.ones(4))
-    assert len(sample.rows) == 1
 
 
 def test_large_files_are_estimated_from_a_sample(monkeypatch: pytest.MonkeyPatch) -> None:

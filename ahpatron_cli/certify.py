@@ -7,7 +7,6 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 
-from ahpatron_cli.core import Kernel
 from ahpatron_cli.core.certificates import (
     THEOREMS,
     Certificate,
@@ -58,9 +57,15 @@ def check_rereadable(paths: Iterable[str]) -> None:
 
 
 def certified(
-    dataset: Dataset, facts: DataSummary, results: Sequence[RunResult], kernel: Kernel, seed: int
+    dataset: Dataset,
+    facts: DataSummary,
+    setups: Sequence[LearnerSpec],
+    results: Sequence[RunResult],
+    seed: int,
 ) -> list[Certificate | tuple[str, ...]]:
     """The certificate of each run, or why it has none; L_T(f) is the same in any order."""
+    # the same kernel for all that have theorems
+    kernel = next((setup for setup in setups if setup.kernel), setups[0]).build()[1]
     runs = [one.record for one in results]
     radii = [radius for run in runs for radius in radii_of(run.learner, run.params)]
     again = partial(_again, dataset, facts)

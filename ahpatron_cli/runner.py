@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import zlib
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain, product
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
@@ -19,7 +19,7 @@ from ahpatron_cli.core.errors import LimitReachedError, NumericalError, Paramete
 from ahpatron_cli.core.learners import find_learner
 from ahpatron_cli.core.rows import Floats, Integers, Rows
 from ahpatron_cli.core.state import State
-from ahpatron_cli.core.tally import Tally, mistaken, predicted
+from ahpatron_cli.core.tally import mistaken, predicted
 from ahpatron_cli.data.batch import Batch
 from ahpatron_cli.data.compact import CompactRows
 from ahpatron_cli.data.dataset import Dataset, Preparation
@@ -30,21 +30,11 @@ from ahpatron_cli.records import ParamValue, RunRecord, ThisFile
 
 CURVE_POINTS = 2000
 SUSPICIOUS_TIES = 0.2
-MOST_NAMES = 5
-"""Settings that one warning names."""
-MOST_RELEVANT = 10
-"""Features that `inspect` lists of a model with a metric."""
 RETRIES = 2
 """How often a pass is run again after its process died."""
 
 LISTING = "`ahpatron learners` lists all learners and their parameters"
-NUMERICAL_HINTS = {
-    "norm": "choose another `-p step=` or `-p radius=`",
-    "width": "such rows can be used if the first rows are sparse; bsgd: `-p maintenance=remove`",
-}
-SCALE_HINT = (
-    "bring the features to a common size with `--scale standard`, or choose a larger `--sigma`"
-)
+NUMERICAL_HINT = "try `--scale standard`, a larger `--sigma`, or another step"
 AUTO = "auto"
 """In place of σ: to be chosen from the first rows of each file."""
 
@@ -141,6 +131,10 @@ class RunOptions:
     """Run only so many rounds of each permutation."""
     curve: bool = False
     """Whether the learning curve is recorded."""
+    certify: bool = False
+    """Whether the bounds of theorems are computed."""
+    jobs: int = 1
+    """Processes."""
 
     @property
     def in_memory(self) -> bool:
@@ -188,7 +182,7 @@ class RunResult:
 
     record: RunRecord
     curve: Floats
-    """A row per recorded round: the round, the mistakes up to it, the recent rate or NaN."""
+    """Three rows: the recorded rounds, the mistakes up to each, the recent rate or NaN."""
     seconds: float
     """Learning time of this pass alone; that of the record includes earlier files."""
     warnings: tuple[str, ...]
@@ -225,18 +219,18 @@ class Run:
         self.costs = costs
         self._path = path
         self._classes = classes
-        self._player = Player(
+        self.player = Player(
             *setup.build(),
             classes=len(classes or (-1, 1)),
             seed=generator_seed(seed, repeat, setup.learner),
             horizon=horizon,
         )
-        if costs is not None and not self._player.learner.takes_costs:
+        if costs is not None and not self.player.learner.takes_costs:
             raise ParameterError(f"{setup.learner} cannot weigh examples", "costs")
         if state is not None:
-            self._player.load_state_dict(state)
+            self.player.load_state_dict(state)
         self._resumed = state is not None and not same_file
-        self._before = replace(self._player.tally)
+        self._before = replace(self.player.tally)
         self._curve: _Curve | None = None
         self._recent: RecentMistakes | None = None
         self._measured = False
@@ -245,12 +239,12 @@ class Run:
     @property
     def mistakes(self) -> int:
         """Mistakes so far."""
-        return self._player.tally.mistakes
+        return self.player.tally.mistakes
 
     @property
     def rounds(self) -> int:
         """Rounds so far."""
-        return self._player.tally.rounds
+        return self.player.tally.rounds
 
     def measure(self, options: RunOptions) -> None:
         """Compute from here on what is asked for beyond the mistakes.
@@ -298,7 +292,7 @@ class Run:
             numbers = labels if self._classes else labels > 0
             weights = np.array(self.costs)[numbers.astype(int)]
         try:
-            return self._player.feed(batch.rows, labels, weights)
+            return self.player.feed(batch.rows, labels, weights)
         except NumericalError as error:
             raise self._not_computed(f"round {first + error.row}", batch, error) from None
         except LimitReachedError as error:
@@ -309,40 +303,25 @@ class Run:
     def score(self, batch: Batch) -> Floats:
         """The current f at the rows of a batch: nothing is learned and nothing is counted."""
         try:
-            return self._player.scores(batch.rows)
+            return self.player.scores(batch.rows)
         except NumericalError as error:
             raise self._not_computed("f(x)", batch, error) from None
 
-    def probabilities(self, scores: Floats) -> Floats:
-        """Probability of each label for rows with these f(x), of shape (n, number of labels)."""
-        return self._player.calibration.probabilities(scores)
-
     def _not_computed(self, what: str, batch: Batch, error: NumericalError) -> UserError:
         problem, line = f"{what} cannot be computed: {error}", int(batch.lines[error.row])
-        return bad_data(problem, self._path, line, NUMERICAL_HINTS.get(error.kind, SCALE_HINT))
-
-    def new_tally(self) -> Tally:
-        """Counts of no rounds, for what is only scored."""
-        return Tally.of(self._player.classes)
+        return bad_data(problem, self._path, line, NUMERICAL_HINT)
 
     def state(self) -> State:
         """What another pass can continue from."""
-        return self._player.state_dict()
+        return self.player.state_dict()
 
     def params(self) -> tuple[dict[str, ParamValue], dict[str, ParamValue]]:
         """The parameters in force, of the learner and of the kernel."""
-        return self._player.learner.params(), self._player.kernel.params()
-
-    def relevance(self) -> list[tuple[int, float]]:
-        """The features with the largest relevance, if the learner has a metric; the mean of all
-        metrics with one learner per class."""
-        from ahpatron_cli.core.learners.metron import most_relevant
-
-        return most_relevant([loop.f for loop in self._player.loops], MOST_RELEVANT)
+        return self.player.learner.params(), self.player.kernel.params()
 
     def result(self) -> RunResult:
         """The record of the pass so far, its curve, its warnings."""
-        player, tally, before = self._player, self._player.tally, self._before
+        player, tally, before = self.player, self.player.tally, self._before
         statistics: dict[str, Any] = player.statistics()
         counts: dict[str, Any] = {  # a learner of one's own may report them as other numbers
             name: None if statistics.get(name) is None else int(statistics[name])
@@ -385,7 +364,7 @@ class Run:
         )
         return RunResult(
             record,
-            self._curve.points() if self._curve else np.empty((0, 3)),
+            self._curve.points() if self._curve else np.empty((3, 0)),
             tally.seconds - before.seconds,
             tuple(f"{self.setup.learner}: {warning}" for warning in player.warnings()),
             {**tally.counts(), **statistics},
@@ -413,7 +392,7 @@ class _Curve:
 
     def points(self) -> Floats:
         done = len(self._points) and self._points[-1, 0] == self._last[0]
-        return self._points if done else np.vstack([self._points, self._last])
+        return (self._points if done else np.vstack([self._points, self._last])).T
 
 
 def near_tie_warning(
@@ -421,19 +400,15 @@ def near_tie_warning(
     name: Callable[[RunRecord], str] = lambda record: record.learner,
     remedy: str = "`-l metron`, `--sigma auto --scale minmax`, or see `ahpatron inspect FILE`",
 ) -> str | None:
-    """One warning for all learners, or whatever `name` calls them, with f(x) near 0 too often."""
-    shares: dict[str, float] = {}
-    for record in records:
-        if record.near_ties > max(SUSPICIOUS_TIES * record.rounds, 10):
-            share = record.near_ties / record.rounds
-            shares[name(record)] = max(share, shares.get(name(record), 0.0))
-    if not shares:
+    """A warning that names the learners, or their settings, with f(x) near 0 too often."""
+    affected = [run for run in records if run.near_ties > max(SUSPICIOUS_TIES * run.rounds, 10)]
+    if not affected:
         return None
-    names = list(shares)[:MOST_NAMES]
-    names += [f"{len(shares) - MOST_NAMES} more"] if len(shares) > MOST_NAMES else []
+    share = max(run.near_ties / run.rounds for run in affected)
+    names = ", ".join(dict.fromkeys(map(name, affected)))
     return (
-        f"{', '.join(names)}: |f(x)| < 1e-9 in {100 * max(shares.values()):.0f} % of rounds: these "
-        f"predictions are essentially arbitrary; try {remedy}"
+        f"{names}: |f(x)| < 1e-9 in {100 * share:.0f} % of rounds: these predictions are "
+        f"essentially arbitrary; try {remedy}"
     )
 
 
@@ -441,10 +416,11 @@ def run_batches(
     batches: Iterable[Batch], runs: Sequence[Run], observers: Sequence[Observer] = ()
 ) -> list[RunResult]:
     """Feed one stream of batches to all runs, side by side."""
-    for batch, run in ((batch, run) for batch in batches for run in runs):
-        result = run.feed(batch)
-        for observer in observers:
-            observer(result)
+    for batch in batches:
+        for run in runs:
+            result = run.feed(batch)
+            for observer in observers:
+                observer(result)
     return [run.result() for run in runs]
 
 
@@ -472,41 +448,29 @@ def run_repeat(
     return run_batches(dataset.batches(options.order(repeat, rounds)), [run], observers)[0]
 
 
-def run_repeats(
+def run_parallel(
     dataset: Dataset,
-    setups: Sequence[LearnerSpec],
+    tasks: Sequence[tuple[LearnerSpec, int]],
     options: RunOptions,
-    jobs: int = 1,
-    observers: Sequence[Observer] = (),
-) -> Iterator[RunResult]:
-    """Run every setup and repeat on a file in memory; results in that order.
+    on_progress: Callable[[int, int], None],
+) -> list[RunResult]:
+    """Run setups and repeats on a file in memory, in processes that map it.
 
-    With several `jobs`, processes that share the file by memory map, observers are called when a
-    pass has ended.
+    `on_progress` is called with the number of passes that have ended, and of all.
     """
-    tasks = list(product(setups, range(options.repeats)))
-    if jobs == 1 or len(tasks) == 1:
-        for setup, repeat in tasks:
-            yield run_repeat(dataset, setup, options, repeat, observers)
-        return
+    results: dict[int, RunResult] = {}
     with TemporaryDirectory(prefix="ahpatron-", ignore_cleanup_errors=True) as folder:
         dataset.save(Path(folder))
         work = partial(_run_mapped, dataset.name, dataset.preparation, folder, options)
-        done: dict[int, tuple[RunResult, list[BatchResult]]] = {}
-        due = 0
-        for ended in filter(None, run_all(work, tasks, jobs, RETRIES)):
-            number, outcome = ended
-            if isinstance(outcome, Died):
-                setup, repeat = tasks[number]
-                problem = f"{setup.learner}, repeat {repeat}: {outcome.reason}"
-                raise UserError(problem, code=ExitCode.FAILED_TRIALS, hint="use fewer --jobs")
-            done[number] = outcome
-            while due in done:
-                result, batches = done.pop(due)
-                for observer, batch in product(observers, batches):
-                    observer(batch)
-                yield result
-                due += 1
+        for ended in run_all(work, tasks, options.jobs, RETRIES):
+            if ended is not None:
+                number, outcome = ended
+                if isinstance(outcome, Died):
+                    problem = f"{tasks[number][0].learner}: {outcome.reason}"
+                    raise UserError(problem, code=ExitCode.FAILED_TRIALS, hint="use fewer --jobs")
+                results[number] = outcome
+            on_progress(len(results), len(tasks))
+    return [results[number] for number in range(len(tasks))]
 
 
 def _run_mapped(
@@ -515,8 +479,7 @@ def _run_mapped(
     folder: str,
     options: RunOptions,
     task: tuple[LearnerSpec, int],
-) -> tuple[RunResult, list[BatchResult]]:
-    """One pass over a file that a folder holds, and what observers are to be called with."""
+) -> RunResult:
+    """One pass over a file that a folder holds."""
     dataset = Dataset(name, preparation, CompactRows.mapped(Path(folder)))
-    batches: list[BatchResult] = []
-    return run_repeat(dataset, task[0], options, task[1], [batches.append]), batches
+    return run_repeat(dataset, task[0], options, task[1])

@@ -12,8 +12,10 @@ from ahpatron_cli.cli import options
 from ahpatron_cli.errors import ExitCode, one_of, usage
 from ahpatron_cli.signals import raise_on_signals
 
-_OF_DATA = ("max_features", "positive", "scale", "sigma", "seed")
-_OF_DATA += ("label", "id", "drop", "category", "missing")
+_OF_DATA = (
+    *("max_features", "positive", "scale", "sigma", "seed"),
+    *("label", "id", "drop", "category", "missing"),
+)
 """Options without effect on a model."""
 
 
@@ -113,6 +115,7 @@ def _check_format(format: str, what: str) -> None:
 
 def _inspect_model(path: str, format: str, learner: str | None) -> None:
     """The learner, its parameters and its state; the file is read in full."""
+    from ahpatron_cli.core.learners.metron import most_relevant
     from ahpatron_cli.models import ModelOptions, SavedRun
     from ahpatron_cli.output.formats import write_inspected
     from ahpatron_cli.output.inspect_text import model_to_json, print_model
@@ -122,5 +125,11 @@ def _inspect_model(path: str, format: str, learner: str | None) -> None:
     assert model is not None
     run = saved.continued(path)
     written = datetime.fromtimestamp(Path(path).stat().st_mtime, UTC).isoformat(timespec="seconds")
-    shown = model, run.result().record, run.relevance(), path, written
+    shown = (
+        model,
+        run.result().record,
+        most_relevant([loop.f for loop in run.player.loops], 10),
+        path,
+        written,
+    )
     write_inspected(format, partial(print_model, *shown), partial(model_to_json, *shown))

@@ -256,7 +256,7 @@ Retries = Annotated[int, _running(
 DryRun = Annotated[bool, _running(
     "--dry-run", help="Only count the trials and those left, and estimate their time.")]
 Search = Annotated[str, _running(
-    "--search", metavar="HOW", autocompletion=_names("sweep.summary", "SEARCHES"),
+    "--search", metavar="HOW", autocompletion=_words("grid", "halving"),
     help="grid runs all settings; halving runs them on the first rounds, and the best on more.")]
 
 # Models

@@ -38,6 +38,7 @@ def predict(
     """
     from ahpatron_cli.atomic import check_outputs, format_of_suffix
     from ahpatron_cli.cli.stderr import Stderr
+    from ahpatron_cli.core.tally import Tally
     from ahpatron_cli.data.dataset import Preparation, stream
     from ahpatron_cli.data.npz import is_archive
     from ahpatron_cli.data.source import open_source
@@ -86,10 +87,10 @@ def predict(
             stderr.progress(source.size, path) as line,
         ):
             run = saved.continued(source.name)  # before the first row is waited for
-            dataset, tally = stream(source, preparation, known), run.new_tally()
+            dataset, tally = stream(source, preparation, known), Tally.of(run.player.classes)
             for batch in dataset.batches():
                 scores = run.score(batch)
-                shares = run.probabilities(scores) if probability else None
+                shares = run.player.calibration.probabilities(scores) if probability else None
                 found = dataset.traits.schema
                 key = found.id if found else None
                 writer.write_scores(batch, scores, names, shares, key, path if several else None)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from ahpatron_cli.cli import options
-from ahpatron_cli.errors import ExitCode, bad_data, one_of, usage
+from ahpatron_cli.errors import ExitCode, bad_data, usage
 from ahpatron_cli.signals import raise_on_signals
 
 
@@ -29,44 +29,29 @@ def report(
 
     Nothing is run. Several files are shown together; --merge writes them as one.
     """
-    from ahpatron_cli.atomic import check_outputs, write_atomically
+    from ahpatron_cli.atomic import write_atomically
+    from ahpatron_cli.cli import sweep_session as session
     from ahpatron_cli.cli.stderr import Stderr
-    from ahpatron_cli.cli.sweep_session import SummaryOutput, criterion_of, warn_of_damaged_lines
-    from ahpatron_cli.output.formats import FORMATS
-    from ahpatron_cli.sweep.results_file import (
-        check_results_path,
-        looks_like_json,
-        merge_results,
-        read_results,
-    )
+    from ahpatron_cli.sweep.results_file import check_results_path, merge_results, read_results
     from ahpatron_cli.sweep.summary import choose_trials, summarise_trials
 
     raise_on_signals()
-    one_of("format", format, FORMATS)
-    paths, stderr = results, Stderr(quiet=quiet)
-    output = SummaryOutput(format, plot, report, out, matrix, trials, x)
-    criterion = criterion_of(metric, tune_orders)
-    output.check(paths)
-    for path in paths:
-        if Path(path).is_file() and Path(path).stat().st_size and not looks_like_json(path):
-            raise usage(f"{path} is not a results file", "`ahpatron inspect` shows data and models")
+    stderr = Stderr(quiet=quiet)
+    output = session.SummaryOutput(format, plot, report, x, matrix, out, trials)
+    criterion = session.criterion_of(metric, tune_orders)
     if merge:
         check_results_path(merge, "--merge")
         if Path(merge).exists():
             raise usage(f"{merge} exists already", "name a new file: --merge FILE.jsonl")
-        check_outputs({"--merge": merge}, paths)
-    each = [read_results(path) for path in paths]
-    for path, contents in zip(paths, each, strict=True):
-        torn = "is torn: a sweep is still writing, or was killed"
-        warn_of_damaged_lines(stderr, path, contents, torn)
-    contents = each[0]
-    if len(paths) > 1 or merge:
-        content, contents = merge_results(paths)
-        if merge:
-            write_atomically(merge, content)
-    chosen = choose_trials(list(contents.trials.values()), learner or [], data or [])
-    findings = summarise_trials(chosen, contents.headers, criterion)
-    if not findings.trials and not findings.failed:
-        raise bad_data("no trial was finished yet", paths[0])
-    output.write(findings, chosen, stderr)
+    output.check(results, {"--merge": merge})
+    files = {path: read_results(path) for path in results}
+    for path, contents in files.items():
+        session.warn_of_damaged_lines(stderr, path, contents)
+    merged = merge_results(files)
+    if merge:
+        write_atomically(merge, merged.encoded())
+    chosen = choose_trials(list(merged.trials.values()), learner or [], data or [])
+    if not chosen:
+        raise bad_data("no trial was finished yet", results[0])
+    output.write(summarise_trials(chosen, merged.headers, criterion), chosen, stderr)
     return ExitCode.OK

@@ -77,7 +77,7 @@ def run(
     One pass in file order needs little memory, however large the file;
     --shuffle and --repeats hold the file in memory.
     """
-    from ahpatron_cli.cli.session import RunJob, RunOutput, Session
+    from ahpatron_cli.cli.session import RunOutput, Session
     from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.data.dataset import LAYOUTS, Preparation
     from ahpatron_cli.data.scaling import SCALES
@@ -107,6 +107,8 @@ def run(
         window=window or 0,
         costs=grid.parse_costs(cost or [], named=is_table),
         curve=curve is not None,
+        certify=certify,
+        jobs=jobs,
     )
     preparation = Preparation(
         *(limit, one_of("scale", scale, SCALES)),
@@ -122,7 +124,6 @@ def run(
         ),
     )
     paths = _data(data, demo=demo, certify=certify)
-    job = RunJob(paths, specs, preparation, run_options, jobs, certify)
     output = RunOutput(format, out, curve, predictions)
 
     grid.check_costs(run_options.costs, specs)
@@ -146,7 +147,7 @@ def run(
     with ExitStack() as files:
         checkpointed = saved.checkpointed if saved and checkpoint else None
         writer = files.enter_context(open_predictions(predictions, checkpointed))
-        session = Session(job, stderr, saved, writer)
+        session = Session(paths, specs, preparation, run_options, stderr, saved, writer)
         try:
             for path in paths:
                 reports.append(session.run(path))

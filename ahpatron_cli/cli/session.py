@@ -6,8 +6,9 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -18,10 +19,9 @@ from ahpatron_cli import __version__
 from ahpatron_cli.atomic import check_outputs, format_of_suffix, write_atomically
 from ahpatron_cli.cli.stderr import ProgressLine, Stderr, now
 from ahpatron_cli.core.errors import ParameterError
-from ahpatron_cli.data.dataset import Dataset, DataSummary, Preparation, load, stream
+from ahpatron_cli.data.dataset import Dataset, DataSummary, Preparation, StreamState, load, stream
 from ahpatron_cli.data.source import Source, open_source
 from ahpatron_cli.errors import one_of, usage
-from ahpatron_cli.numbers import short
 from ahpatron_cli.output.formats import FORMATS, to_text, write_reports
 from ahpatron_cli.output.predictions import (
     STDOUT,
@@ -40,7 +40,8 @@ from ahpatron_cli.runner import (
     begin,
     near_tie_warning,
     run_batches,
-    run_repeats,
+    run_parallel,
+    run_repeat,
     suggested_sigma,
 )
 from ahpatron_cli.signals import watch
@@ -50,7 +51,6 @@ if TYPE_CHECKING:
 
 _FIRST_MILESTONE = 1000
 """Rounds after which -v reports figures: at 1,000, 2,000, 4,000, …"""
-_SECONDS_BETWEEN_NOTES = 10.0
 
 
 @dataclass(frozen=True)
@@ -62,8 +62,13 @@ class RunOutput:
     curve: str | None
     predictions: str | None
 
-    def check(self, data: Sequence[str], others: dict[str, str | None]) -> None:
-        """Refuse, before a long run, what could not be written; `others` are more files."""
+    @property
+    def to_stdout(self) -> bool:
+        """Whether stdout has the predictions, so that the table goes to stderr."""
+        return self.predictions == STDOUT
+
+    def check(self, data: Sequence[str], models: dict[str, str | None]) -> None:
+        """Refuse, before a long run, what could not be written."""
         one_of("format", self.format, FORMATS)
         if self.out:
             format_of_suffix(self.out, self.format)
@@ -73,14 +78,9 @@ class RunOutput:
             picture_format(self.curve, "csv")
         if self.predictions:
             check_predictions_path(self.predictions)
-        written = None if self.to_stdout else self.predictions
-        files = {"--out": self.out, "--curve": self.curve, "--predictions": written, **others}
-        check_outputs(files, data)
-
-    @property
-    def to_stdout(self) -> bool:
-        """Whether stdout has the predictions, so that the table goes to stderr."""
-        return self.predictions == STDOUT
+        predictions = None if self.to_stdout else self.predictions
+        files = {"--out": self.out, "--curve": self.curve, "--predictions": predictions}
+        check_outputs(files | models, data)
 
     def show(self, reports: Sequence[Report], stderr: Stderr) -> None:
         """Print the reports."""
@@ -100,122 +100,113 @@ class RunOutput:
             write_atomically(self.out, to_text(reports, format_of_suffix(self.out, self.format)))
 
 
-@dataclass(frozen=True)
-class RunJob:
-    """What is run: learners, files, and how."""
+@dataclass
+class Session:
+    """Runs learners on one file after the other."""
 
     paths: Sequence[str]
     specs: Sequence[LearnerSpec]
     preparation: Preparation
     options: RunOptions
-    jobs: int
-    certify: bool
+    stderr: Stderr
+    saved: SavedRun | None
+    """For a run that continues a model, or is saved."""
+    predictions: PredictionWriter | None
+    curves: list[Curve] = field(default_factory=list, init=False)
+    """The learning curve of each learner on each file."""
+    ended_by: str | None = field(default=None, init=False)
+    """The signal that ended the stream."""
 
-
-class Session:
-    """Runs the learners of a job on one file after the other."""
-
-    def __init__(
-        self,
-        job: RunJob,
-        stderr: Stderr,
-        saved: SavedRun | None = None,
-        predictions: PredictionWriter | None = None,
-    ) -> None:
-        """`saved`: the run continues a model, or is saved."""
-        self._stderr, self._saved, self._predictions = stderr, saved, predictions
-        self._specs, self._preparation, self._known = job.specs, job.preparation, None
-        if saved:
-            self._specs = [saved.setup()] if saved.resumes else self._specs
-            self._preparation, self._known = saved.prepared(self._preparation)
-        self._job, self._options = job, job.options
-        self._monitor: _Monitor | None = None
-        self.curves: list[Curve] = []
-        """The learning curve of each learner on each file."""
-        self.ended_by: str | None = None
-        """The signal that ended the stream."""
+    def __post_init__(self) -> None:
+        self._resumes = self.saved is not None and self.saved.resumes
+        self._known: StreamState | None = None
+        self._monitor = _Monitor(self.stderr)
+        self._waits = False
+        if self.saved:
+            self.specs = [self.saved.setup()] if self._resumes else self.specs
+            self.preparation, self._known = self.saved.prepared(self.preparation)
 
     def run(self, path: str) -> Report:
         """Run all learners and repeats on one file."""
-        started, in_memory = time.perf_counter(), self._options.in_memory
+        started = time.perf_counter()
+        self.stderr.prefix = f"{Path(path).name}: " if len(self.paths) > 1 else ""
         if path == "-" and sys.stdin is not None and sys.stdin.isatty():
-            self._stderr.note("reading standard input; Ctrl-D ends it")
+            self.stderr.note("reading standard input; Ctrl-D ends it")
         with ExitStack() as opened:
-            if not in_memory:
-                opened.enter_context(watch.ending_stream(self._figures_due))
+            if not self.options.in_memory:
+                opened.enter_context(watch.ending_stream(self._monitor.figures))
             source = opened.enter_context(open_source(path))
             dataset = self._open(source)
             loaded = time.perf_counter() - started
             horizon = self._horizon(dataset)
-            specs = self._usable_specs(dataset, horizon)
-            results = self._learn(dataset, source, specs, horizon)
+            specs = self._usable(self._with_sigma(dataset), dataset, horizon)
+            total = source.size  # of a stream; in memory passes are counted
+            if self.options.in_memory:
+                total = len(specs) * self.options.repeats
+            with self.stderr.progress(total, Path(path).name) as line:
+                self._monitor.begin(line, None if self.options.in_memory else source)
+                results = self._learn(dataset, specs, horizon)
             self.ended_by, summary = watch.ended_by, dataset.facts()
-        if not in_memory:  # reading and learning took turns
+        if not self.options.in_memory:  # reading and learning took turns
             learning = sum(result.seconds for result in results)
             loaded = max(time.perf_counter() - started - learning, 0.0)
-        if self._options.curve:
-            self._add_curves(dataset.name, results)
-        self._report_remarks(dataset, summary, results)
+        if self.options.curve:
+            self._add_curves(path, results)
+        self._print_remarks(dataset, summary, results)
         certificates = None
-        if self._job.certify:
+        if self.options.certify:
             from ahpatron_cli.certify import certified
 
-            shared = next((spec for spec in specs if spec.kernel), specs[0])
-            kernel = shared.build()[1]  # the same for all that have theorems
-            certificates = certified(dataset, summary, results, kernel, self._options.seed)
+            certificates = certified(dataset, summary, specs, results, self.options.seed)
         more = {"unlabelled": summary.unlabelled, "ended_by": self.ended_by}
+        counts = summary.rounds, summary.features, summary.labels, summary.sha256
         return Report(
             version=__version__,
-            data=DataRecord(
-                *(dataset.name, summary.rounds, summary.features),
-                *(summary.labels, summary.sha256),
-            ),
+            data=DataRecord(dataset.name, *counts),
             runs=[structs.replace(result.record, **more) for result in results],
             load_seconds=loaded,
-            shuffled=self._options.shuffle,
+            shuffled=self.options.shuffle,
             certified=certificates,
         )
 
     def _open(self, source: Source) -> Dataset:
         """The rows of a file, in memory if they are needed in another order."""
-        if self._options.in_memory:
-            return load(source, self._preparation, self._known)
-        preparation = replace(self._preparation, may_lack_labels=True)
-        return stream(source, preparation, self._known, self._waiting_note())
+        if self.options.in_memory:
+            return load(source, self.preparation, self._known)
+        preparation = replace(self.preparation, may_lack_labels=True)
+        return stream(source, preparation, self._known, self._note_waiting)
 
-    def _waiting_note(self) -> Callable[[int], None]:
-        """Notes that a warm-up waits for rows of a pipe, every ten seconds."""
-        due = 0.0
+    def _note_waiting(self, rows: int) -> None:
+        if not self._waits:
+            self.stderr.note(
+                "waiting for the first rows, which --scale or --sigma auto require: "
+                f"{rows:,} of them have come (--warm-up N requires fewer)"
+            )
+        self._waits = True
 
-        def note(rows: int) -> None:
-            nonlocal due
-            if time.monotonic() >= due:
-                due = time.monotonic() + _SECONDS_BETWEEN_NOTES
-                self._stderr.note(
-                    "waiting for the first rows, which --scale or --sigma auto require: "
-                    f"{rows:,} of them have come (--warm-up N requires fewer)"
-                )
-
-        return note
+    def _with_sigma(self, dataset: Dataset) -> Sequence[LearnerSpec]:
+        """The learners with the σ that the first rows suggest, if it is left to them."""
+        auto = next((spec for spec in self.specs if spec.auto_sigma), None)
+        if auto is None:
+            return self.specs
+        sigma, note = suggested_sigma(auto, dataset.name, *dataset.warm_up())
+        self.stderr.note(note)
+        return [spec.with_sigma(sigma) for spec in self.specs]
 
     def _horizon(self, dataset: Dataset) -> int | None:
         """The number of rounds, if it is known, or a learner requires it (the file is scanned)."""
-        if self._saved is not None and self._saved.resumes:
-            return None
-        required = any("horizon" in spec.kind.specs() for spec in self._specs)
-        return dataset.rounds if dataset.in_memory or required else None
+        required = any("horizon" in spec.kind.specs() for spec in self.specs)
+        known = dataset.in_memory or required
+        return dataset.rounds if known and not self._resumes else None
 
-    def _usable_specs(self, dataset: Dataset, horizon: int | None) -> Sequence[LearnerSpec]:
-        """The learners that can run on this file, with σ chosen; warnings about the others."""
-        specs = self._specs
-        if auto := next((spec for spec in specs if spec.auto_sigma), None):
-            sigma, note = suggested_sigma(auto, dataset.name, *dataset.warm_up())
-            self._stderr.note(self._prefix(dataset.name) + note)
-            specs = [spec.with_sigma(sigma) for spec in specs]
-        if self._saved is not None and self._saved.resumes:
-            return specs
+    def _usable(
+        self, specs: Sequence[LearnerSpec], dataset: Dataset, horizon: int | None
+    ) -> Sequence[LearnerSpec]:
+        """The learners that can run on this file; warnings about the others."""
+        if self.options.certify and dataset.classes:
+            raise usage("--certify requires two classes", "--positive LABEL selects one of them")
         usable = []
-        for spec in specs:
+        for spec in () if self._resumes else specs:
             try:
                 Run(spec, dataset.name, 0, 0, horizon, classes=dataset.classes)
                 usable.append(spec)
@@ -223,91 +214,63 @@ class Session:
                 if len(specs) == 1:
                     hint = f"give `-p {error.name}=N`" if error.kind == "missing" else None
                     raise usage(str(error), hint) from None
-                self._stderr.warn(f"{error}; left out: {spec.learner}")
-        if not usable:
-            raise usage("none of the chosen learners can run on this stream")
-        if self._job.certify and dataset.classes:
-            raise usage("--certify requires two classes", "--positive LABEL selects one of them")
-        return usable
+                self.stderr.warn(f"{error}; left out: {spec.learner}")
+        return usable or specs
 
     def _learn(
-        self, dataset: Dataset, source: Source, specs: Sequence[LearnerSpec], horizon: int | None
+        self, dataset: Dataset, specs: Sequence[LearnerSpec], horizon: int | None
     ) -> list[RunResult]:
         """All passes over one file."""
-        options, total = self._options, source.size
-        if dataset.in_memory:
-            total = (dataset.rounds or 0) * len(specs) * options.repeats
-        with self._stderr.progress(total, Path(dataset.name).name) as line:
-            position = None if dataset.in_memory else source
-            self._monitor = _Monitor(self._stderr, self._prefix(dataset.name), line, position)
-            observers: list[Observer] = [self._monitor]
-            if self._predictions:
-                observers.append(partial(_write_predictions, self._predictions, dataset))
-            if self._saved is not None:
-                return self._saved.play(
-                    *(dataset, specs[0], options, horizon, observers), lambda run: None
-                )
-            if options.in_memory:
-                return list(run_repeats(dataset, specs, options, self._job.jobs, observers))
+        options, tasks = self.options, list(product(specs, range(self.options.repeats)))
+        observers: list[Observer] = [self._monitor]
+        if self.predictions:
+            observers.append(partial(_write_predictions, self.predictions, dataset))
+        if self.saved is not None:
+            return self.saved.play(
+                *(dataset, specs[0], options, horizon, observers), lambda run: None
+            )
+        if not options.in_memory:
             runs = [begin(dataset, spec, options, 0, horizon) for spec in specs]
             return run_batches(dataset.batches(), runs, observers)
-
-    def _figures_due(self, asked: bool) -> None:
-        """Print figures: once a minute with -v, and if SIGUSR1 asked for them."""
-        if self._monitor is not None:
-            self._monitor.figures(self._stderr.show if asked else self._stderr.detail)
-        elif asked:
-            self._stderr.show("no rows so far")
+        if options.jobs > 1 and len(tasks) > 1 and not self.predictions:
+            return run_parallel(dataset, tasks, options, self._monitor.passes)
+        return [run_repeat(dataset, spec, options, repeat, observers) for spec, repeat in tasks]
 
     def _add_curves(self, path: str, results: Sequence[RunResult]) -> None:
         """Mean and deviation over repeats, which all have the same rounds."""
-        several = len(self._job.paths) > 1
-        names = [Path(other).name for other in self._job.paths]
-        name = path if len(set(names)) < len(names) else Path(path).name
-        about = [Path(path).name]
-        for param, symbol in (("budget", "B"), ("sigma", "σ")):
-            values = {result.record.params.get(param) for result in results} - {None}
-            if len(values) == 1:
-                auto = param == "sigma" and self._specs[0].auto_sigma
-                text = short(values.pop() or 0)
-                about.append(f"{symbol} = {f'auto ({text})' if auto else text}")
         for group in grouped(results, lambda result: (result.record.learner,)):
             record = group[0].record
-            rounds, mistakes, recent = np.stack([result.curve for result in group]).T
+            rounds, mistakes, recent = np.stack([result.curve for result in group], axis=-1)
             self.curves.append(
                 Curve(
-                    f"{name}: {record.learner}" if several else record.learner,
+                    f"{path}: {record.learner}" if len(self.paths) > 1 else record.learner,
                     rounds[:, 0].astype(np.int64),
                     mistakes.mean(axis=1),
-                    recent.mean(axis=1) if self._options.window else None,
+                    recent.mean(axis=1) if self.options.window else None,
                     mistakes.std(axis=1, ddof=1) if len(group) > 1 else None,
                     (record.baseline_mistakes or 0) / max(record.rounds, 1),
-                    ", ".join(about),
+                    Path(path).name,
                 )
             )
 
-    def _report_remarks(
+    def _print_remarks(
         self, dataset: Dataset, summary: DataSummary, results: Sequence[RunResult]
     ) -> None:
         """Notes on the data, warnings about what may spoil the results."""
-        prefix = self._prefix(dataset.name)
         for note in summary.notes:
-            self._stderr.note(prefix + note)
+            self.stderr.note(note)
         warnings = [text for result in results for text in result.warnings]
-        if summary.sorted_labels and not self._options.shuffle:
-            warnings.insert(0, "the labels come sorted; --shuffle permutes the rows")
+        if summary.sorted_labels and not self.options.shuffle:
+            warnings.append("the labels come sorted; --shuffle permutes the rows")
         if ties := near_tie_warning(result.record for result in results):
             warnings.append(ties)
-        kernel, scale = self._specs[0].kernel, dataset.preparation.scale
+        kernel, scale = self.specs[0].kernel, dataset.preparation.scale
         if not dataset.dense and dataset.scaler and kernel in ("linear", "polynomial"):
             shift = f"--scale {scale} divides sparse data and does not shift them"
             warnings.append(f"{shift}, which the {kernel} kernel notices")
         for warning in dict.fromkeys(warnings):
-            self._stderr.warn(prefix + warning)
-        self._stderr.detail(f"{prefix}sha256 {summary.sha256}")
-
-    def _prefix(self, path: str) -> str:
-        return f"{Path(path).name}: " if len(self._job.paths) > 1 else ""
+            self.stderr.warn(warning)
+        self.stderr.detail(f"sha256 {summary.sha256}")
 
 
 def _write_predictions(writer: PredictionWriter, dataset: Dataset, batch: BatchResult) -> None:
@@ -320,38 +283,42 @@ def _write_predictions(writer: PredictionWriter, dataset: Dataset, batch: BatchR
 class _Monitor:
     """Messages while learners run: the progress line, drifts, and figures with -v."""
 
-    def __init__(
-        self, stderr: Stderr, prefix: str, line: ProgressLine, source: Source | None
-    ) -> None:
-        """The line shows the share of the `source` that was read, or of all rounds without one."""
-        self._stderr, self._prefix, self._line, self._source = stderr, prefix, line, source
-        self._rounds = self._mistakes = 0
-        self._figures: dict[tuple[str, int], tuple[int, int]] = {}
-        """Rounds and mistakes of each pass."""
+    def __init__(self, stderr: Stderr) -> None:
+        self._stderr = stderr
+        self._figures: dict[str, str] = {}
+        """The latest of each pass."""
+
+    def begin(self, line: ProgressLine, source: Source | None) -> None:
+        """Show the share of a file that was read, or the passes that have ended."""
+        self._line, self._source = line, source
+        self._figures.clear()
 
     def __call__(self, batch: BatchResult) -> None:
         for number in batch.drifts:
             rose = f"{batch.learner}: the mistake rate rose, as of round {number:,}"
-            self._stderr.warn(self._prefix + rose, timed=True)
-        rounds = len(batch.mistaken)
-        self._rounds += rounds
-        self._mistakes += int(np.count_nonzero(batch.mistaken))
-        done = self._source.position if self._source else self._rounds
-        self._line.update(done, self._mistakes, self._rounds, batch.recent_rate)
-        key, before = (batch.learner, batch.repeat), batch.first - 1
+            self._stderr.warn(rose, timed=True)
+        before, rounds = batch.first - 1, batch.first - 1 + len(batch.mistaken)
+        done = self._source.position if self._source else max(len(self._figures) - 1, 0)
+        self._line.update(done, batch.mistakes, rounds, batch.recent_rate)
+        name = f"{batch.learner}, repeat {batch.repeat}" if batch.repeat else batch.learner
         due = _FIRST_MILESTONE << (before // _FIRST_MILESTONE).bit_length()
-        while due <= before + rounds:
+        while due <= rounds:
             later = int(np.count_nonzero(batch.mistaken[due - before :]))
-            self._stderr.detail(self._text(*key, due, batch.mistakes - later))
+            self._stderr.detail(_figure(name, due, batch.mistakes - later))
             due *= 2
-        self._figures[key] = before + rounds, batch.mistakes
+        self._figures[name] = _figure(name, rounds, batch.mistakes)
 
-    def figures(self, show: Callable[[str], None]) -> None:
-        """Print the mistakes of each pass so far, with the time."""
-        for key, counts in self._figures.items():
-            show(f"{now()} {self._text(*key, *counts)}")
+    def passes(self, done: int, passes: int) -> None:
+        """Show how many of the passes in other processes have ended."""
+        self._line.show(done, f"{done} of {passes} passes", "")
 
-    def _text(self, learner: str, repeat: int, rounds: int, mistakes: int) -> str:
-        which = f"{learner}, repeat {repeat}" if repeat else learner
-        rate = f"{100 * mistakes / max(rounds, 1):.2f} %"
-        return f"{self._prefix}{which}: {rounds:,} rounds, {mistakes:,} mistakes ({rate})"
+    def figures(self, asked: bool) -> None:
+        """Print the latest figures: if SIGUSR1 asked for them, or with -v once a minute."""
+        show: Callable[[str], None] = self._stderr.show if asked else self._stderr.detail
+        for text in self._figures.values() or ["no rows so far"]:
+            show(f"{now()} {text}")
+
+
+def _figure(name: str, rounds: int, mistakes: int) -> str:
+    rate = f"{100 * mistakes / max(rounds, 1):.2f} %"
+    return f"{name}: {rounds:,} rounds, {mistakes:,} mistakes ({rate})"

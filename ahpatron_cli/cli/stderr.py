@@ -12,6 +12,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from datetime import timedelta
+from itertools import pairwise
 from typing import TextIO
 
 from ahpatron_cli.errors import Place, UserError
@@ -19,21 +20,10 @@ from ahpatron_cli.numbers import percent
 from ahpatron_cli.output.escape import literal
 
 _SECONDS_BETWEEN_REFRESHES = 0.1
-_NARROWEST = 20
-"""Columns; a terminal that reports 0 has no size."""
 _CLEAR = "\r\x1b[K"
-
-_EXCERPT = 76
-"""Characters of a long line that are shown."""
-_BEFORE = 30
-"""Of these, characters before the fault."""
+_EXCERPT, _BEFORE = 76, 30
+"""Characters of a long line that are shown, and how many of them before the fault."""
 _CUT = "..."
-_TAB = "    "
-
-_BOLD = "\x1b[1m"
-_RED = "\x1b[1;31m"
-_BLUE = "\x1b[1;34m"
-_RESET = "\x1b[0m"
 
 
 class Stderr:
@@ -43,18 +33,20 @@ class Stderr:
         self._quiet = quiet
         self._verbose = verbose > 0 and not quiet
         self._stream: TextIO | None = sys.stderr if stream is None else stream
+        self.prefix = ""
+        """What notes and warnings are about, such as `data.svm: `."""
         self._line = ""
         """The progress line that the terminal shows."""
 
     def note(self, text: str) -> None:
         """Something worth knowing, like how labels were mapped."""
         if not self._quiet:
-            self._print(f"note: {literal(text)}")
+            self._print(f"note: {literal(self.prefix + text)}")
 
     def warn(self, text: str, *, timed: bool = False) -> None:
         """Something that may spoil the result; with the time if that matters, and with -v."""
         if not self._quiet:
-            self.insist(f"{now()} {text}" if timed or self._verbose else text)
+            self.insist((f"{now()} " if timed or self._verbose else "") + self.prefix + text)
 
     def insist(self, text: str) -> None:
         """A warning that is printed also when quiet."""
@@ -68,7 +60,7 @@ class Stderr:
     def detail(self, text: str) -> None:
         """Something that only `-v` asks for."""
         if self._verbose:
-            self._print(literal(text))
+            self._print(literal(self.prefix + text))
 
     def error(self, error: UserError) -> None:
         """Why the command ends; also when quiet."""
@@ -101,7 +93,7 @@ class Stderr:
             return None
         with suppress(OSError, ValueError):  # closed
             if self._stream.isatty():
-                return max(os.get_terminal_size(self._stream.fileno()).columns, _NARROWEST)
+                return os.get_terminal_size(self._stream.fileno()).columns or 80
         return None
 
     def _write(self, text: str) -> None:
@@ -144,12 +136,10 @@ class ProgressLine:
             return
         self._last = now
         elapsed = now - self._started
-        parts = [count, news, _clock(elapsed), self._name]
-        if self._total:
-            share = min(completed / self._total, 1.0)
-            left = f"{_clock(elapsed / share - elapsed)} left" if share else ""
-            parts = [f"{share:4.0%}", *parts[:3], left, self._name]
-        self._draw("  ".join(filter(None, parts)))
+        share = min(completed / self._total, 1.0) if self._total else None
+        left = f"{_clock(elapsed / share - elapsed)} left" if share else ""
+        done = "" if share is None else f"{share:4.0%}"
+        self._draw("  ".join(filter(None, [done, count, news, _clock(elapsed), left, self._name])))
 
 
 def now() -> str:
@@ -163,48 +153,42 @@ def _clock(seconds: float) -> str:
 
 def render_error(error: UserError, *, colour: bool = False) -> str:
     """The whole message, ending with a newline. Everything from outside is shown literally."""
-
-    def paint(text: str, style: str) -> str:
-        return f"{style}{text}{_RESET}" if colour else text
-
-    lines = [f"{paint('error', _RED)}: {paint(literal(error.problem), _BOLD)}"]
+    red, blue, reset = ("\x1b[1;31m", "\x1b[1;34m", "\x1b[0m") if colour else ("", "", "")
+    lines = [f"{red}error{reset}: {literal(error.problem)}"]
     if error.place is not None:
-        lines += [*_place_lines(error.place, paint), *([""] if error.hint else [])]
+        lines += [*_place_lines(error.place), *([""] if error.hint else [])]
     if error.hint:
-        lines.append(f"{paint('hint', _BLUE)}: {literal(error.hint)}")
+        lines.append(f"{blue}hint{reset}: {literal(error.hint)}")
     if error.details:
         lines += ["", *map(literal, error.details.rstrip().split("\n"))]
     return "\n".join(lines) + "\n"
 
 
-def _place_lines(place: Place, paint: Callable[[str, str], str]) -> list[str]:
+def _place_lines(place: Place) -> list[str]:
     """The file, and its line with the fault underlined."""
     number = "" if place.line is None else str(place.line)
     indent = " " * max(len(number), 2)
-    lines = [f"{indent}{paint('-->', _BLUE)} {literal(str(place))}"]
+    lines = [f"{indent}--> {literal(str(place))}"]
     if place.text is None:
         return lines
-    bar = paint("|", _BLUE)
-    excerpt, before, width = _excerpt(place, place.text)
-    lines += [f"{indent} {bar}", f"{paint(number.rjust(len(indent)), _BLUE)} {bar} {excerpt}"]
-    marks = [] if place.column is None else [" " * before + paint("^" * width, _RED)]
-    marks += [paint(literal(place.note), _RED)] if place.note else []
-    return [*lines, f"{indent} {bar} {' '.join(marks)}"] if marks else lines
+    excerpt, underline = _excerpt(place, place.text)
+    lines += [f"{indent} |", f"{number.rjust(len(indent))} | {excerpt}"]
+    marks = [underline] if place.column is not None else []
+    marks += [literal(place.note)] if place.note else []
+    return [*lines, f"{indent} | {' '.join(marks)}"] if marks else lines
 
 
-def _excerpt(place: Place, text: str) -> tuple[str, int, int]:
-    """The part of a line around its fault; cells before the fault, and the fault's own."""
+def _excerpt(place: Place, text: str) -> tuple[str, str]:
+    """The part of a line around its fault, and the carets below it."""
     from rich.cells import cell_len  # wide characters take two cells
 
     fault = min((place.column or 1) - 1, len(text))
     begin = max(fault - _BEFORE, 0) if len(text) > _EXCERPT else 0
     end = min(begin + _EXCERPT, len(text))
+    cuts = (begin, fault, max(min(fault + place.width, end), fault), end)
+    before, marked, after = (
+        literal(text[start:stop].replace("\t", "    ")) for start, stop in pairwise(cuts)
+    )
     left, right = _CUT if begin else "", _CUT if end < len(text) else ""
-    before, marked = _shown(text[begin:fault]), _shown(text[fault : min(fault + place.width, end)])
-    shown = left + _shown(text[begin:end]) + right
-    return shown, len(left) + cell_len(before), max(cell_len(marked), 1)
-
-
-def _shown(text: str) -> str:
-    """Tabs as blanks of a fixed width, so that the underline keeps its place on any terminal."""
-    return _TAB.join(literal(part) for part in text.split("\t"))
+    carets = " " * (len(left) + cell_len(before)) + "^" * max(cell_len(marked), 1)
+    return f"{left}{before}{marked}{after}{right}", carets

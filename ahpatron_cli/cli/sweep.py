@@ -1,9 +1,15 @@
-"""`ahpatron sweep`: the command and its options. What it does is in `sweep_session.py`."""
+"""`ahpatron sweep`: the command and its options. Its longer steps are in `sweep_session.py`."""
+
+import shlex
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
 
 import typer
 
 from ahpatron_cli.cli import options
-from ahpatron_cli.errors import ExitCode
+from ahpatron_cli.errors import ExitCode, usage
+from ahpatron_cli.numbers import percent
 from ahpatron_cli.signals import raise_on_signals
 
 
@@ -52,21 +58,24 @@ def sweep(
 ) -> ExitCode:
     """Run many trials: files x learners x settings x permutations.
 
-    All learners and settings play the same orders, so they are compared order by order.
+    All learners and settings run on the same permutations, so they are compared on each of them.
     Every result is on the disk before the next is counted: the same command again
-    continues after a crash, a full disk or Ctrl-C, and only plays what is missing.
+    continues after a crash, a full disk or Ctrl-C, and only runs what is missing.
     """
+    from ahpatron_cli.cli import sweep_session as session
     from ahpatron_cli.cli.stderr import Stderr
-    from ahpatron_cli.cli.sweep_session import SummaryOutput, Sweep, criterion_of, parse_shard
     from ahpatron_cli.data.tables import TableOptions
-    from ahpatron_cli.errors import one_of, usage
+    from ahpatron_cli.errors import one_of
     from ahpatron_cli.sweep.grid import parse_costs
-    from ahpatron_cli.sweep.plan import make_job
-    from ahpatron_cli.sweep.summary import SEARCHES
+    from ahpatron_cli.sweep.plan import make_job, plan
+    from ahpatron_cli.sweep.results_file import ResultsFile, check_results_path, read_results
+    from ahpatron_cli.sweep.search import FEWEST_ROUNDS, KEPT, SEARCHES, Search
+    from ahpatron_cli.sweep.summary import MISTAKE_RATE, summarise_trials
+    from ahpatron_cli.sweep.trial import environment
 
     raise_on_signals()
     stderr = Stderr(quiet=quiet, verbose=verbose)
-    given = {  # a --config file may set these, too
+    given = {  # a --config file may set most of these, too
         "kernel": kernel,
         "repeats": repeats,
         "seed": seed,
@@ -74,12 +83,25 @@ def sweep(
         "limit": limit,
         "scale": scale,
         "positive": positive,
+        "max_features": max_features,
+        "layout": layout,
     }
     if options.given_by_user(context, "wait") and not scheduler:
         raise usage("--wait requires --scheduler ADDRESS")
     if out is None and not dry_run:
         hint = "add --out results.jsonl; the same command continues a sweep that was stopped"
         raise usage("a sweep requires --out FILE.jsonl", hint)
+    if scheduler:
+        from ahpatron_cli.sweep.dask_cluster import check_dask
+
+        check_dask()
+    if out is not None:
+        check_results_path(out)
+    part, workers = session.parse_shard(shard), session.Workers(jobs, retries, scheduler, wait)
+    criterion = session.criterion_of(metric, tune_orders)
+    if one_of("search", search, SEARCHES) == "halving" and shard:
+        problem = "--search halving compares all settings, so it cannot be combined with --shard"
+        raise usage(problem, "use --jobs N or --scheduler ADDRESS")
     job = make_job(
         data or [],
         learner or [],
@@ -87,21 +109,40 @@ def sweep(
         {"budget": budget, "sigma": sigma, "epsilon": epsilon},
         config,
         given,
-        typed={name for name in given if options.given_by_user(context, name)},
-        max_features=max_features,
-        layout=layout,
-        costs=parse_costs(cost or [], named=label is not None),
-        table=TableOptions(label, id, tuple(drop or ()), tuple(category or ()), missing),
+        {name for name in given if options.given_by_user(context, name)},
+        TableOptions(label, id, tuple(drop or ()), tuple(category or ()), missing),
+        parse_costs(cost or [], named=label is not None),
+        stderr.warn,
     )
-    output = SummaryOutput(format, plot, report, only_matrix=matrix, x=x)
-    output.check([*(file.path for file in job.files), *filter(None, [out])])
-    criterion = criterion_of(metric, tune_orders)
+    output = session.SummaryOutput(format, plot, report, x, matrix)
+    output.check([file.path for file in job.files], {"--out": out})
     if tune_orders >= job.repeats and tune_orders:
         problem = f"--tune-orders {tune_orders} leaves no order to report on"
-        raise usage(problem, f"play more than {tune_orders}: --repeats {2 * tune_orders}")
-    if one_of("search", search, SEARCHES) == "halving" and shard:
-        problem = "--search halving compares all settings, so it cannot be combined with --shard"
-        raise usage(problem, "use --jobs N or --scheduler ADDRESS")
-    how = jobs, scheduler, parse_shard(shard), retries, wait
-    work = Sweep(job, criterion, search == "halving", out, output, stderr, *how)
-    return work.dry_run() if dry_run else work.play()
+        raise usage(problem, f"run more than {tune_orders}: --repeats {2 * tune_orders}")
+    with TemporaryDirectory(prefix="ahpatron-", ignore_cleanup_errors=True) as folder:
+        measured = criterion.metric is not MISTAKE_RATE
+        trials = plan(job, Path(folder), stderr.note, stderr.warn, metrics=measured)
+        # the parts of a job array cannot wait for each other
+        found = Search(trials, criterion, search == "halving", staged=part[1] == 1)
+        output.check_axis(found)
+        if dry_run:
+            known = read_results(out).trials if out and Path(out).exists() else {}
+            session.print_estimate(found, part, known, job.repeats, jobs)
+            return ExitCode.OK
+        facts = {**environment(), "command": shlex.join(["ahpatron", *sys.argv[1:]])}
+        facts |= {"shard": list(part)} if part[1] > 1 else {}
+        with ResultsFile(str(out), facts) as results:
+            session.warn_of_damaged_lines(stderr, str(out), results.contents)
+            outcomes = session.run_missing(found, part, results, workers, stderr)
+    if (spared := found.spared(results.contents.trials)) > 0:
+        stderr.note(f"{percent(spared)} % of the rounds of the whole grid were spared")
+    elif found.halving:
+        needs = f"{KEPT} settings of a learner and {KEPT * FEWEST_ROUNDS:,} rounds"
+        stderr.note(f"--search halving spared nothing: it requires at least {needs}")
+    if part[1] > 1 and tune_orders:
+        stderr.note("--tune-orders takes effect on the merged results of all parts")
+        criterion = session.criterion_of(metric, 0)
+    summary = summarise_trials(outcomes, results.contents.headers, criterion)
+    session.warn_of_results(summary, outcomes, stderr)
+    output.write(summary, outcomes, stderr)
+    return ExitCode.FAILED_TRIALS if summary.failed else ExitCode.OK

@@ -283,8 +283,10 @@ def whole_lines(source: Source, block_bytes: int) -> Iterator[bytes]:
             carried = carried[cut:]
         elif len(carried) > MAX_LINE:
             break
-    if carried.removeprefix(BYTE_ORDER_MARK):
-        yield carried.removeprefix(BYTE_ORDER_MARK)
+    if first:
+        carried = carried.removeprefix(BYTE_ORDER_MARK)
+    if carried:
+        yield carried
 
 
 def _size_or_pipe(file: Bytes) -> tuple[int | None, int | None]:

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from itertools import repeat
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeAlias, cast
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import msgspec
 import numpy as np
@@ -135,8 +135,7 @@ class PredictionWriter:
             lines += map(",".join, rows)
         self._begun = True
         self._output.write("\n".join([*lines, ""]))
-        if not isinstance(self._output, Output):  # somebody waits for rows on standard output
-            sys.stdout.flush()
+        self._output.flush()  # somebody waits for rows on standard output
 
 
 def _chosen(scores: Floats) -> Integers:
@@ -164,7 +163,7 @@ def check_predictions_path(path: str) -> None:
 def open_output(path: str | None) -> AbstractContextManager[Output]:
     """A file that is complete or absent, or standard output."""
     if path is None or path == STDOUT:
-        return nullcontext(cast("Output", sys.stdout))  # our writers write text only
+        return nullcontext(sys.stdout)
     return open_atomically(path)
 
 

@@ -18,41 +18,36 @@ learner.fogd = { features = 300 }
 
 from __future__ import annotations
 
-import math
-import os
-import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Annotated, Any, TypeAlias
 
-from msgspec import Meta, Struct, ValidationError, convert
+from msgspec import DecodeError, Meta, Struct, ValidationError, toml
 
-from ahpatron_cli.core import KERNELS, REGISTRY
+from ahpatron_cli.core import REGISTRY
 from ahpatron_cli.core.learners import is_path
-from ahpatron_cli.data.scaling import SCALES
 from ahpatron_cli.data.source import similar_name
 from ahpatron_cli.errors import ExitCode, Place, UserError, one_of, usage
 from ahpatron_cli.sweep.grid import Choice, Layer, learner_name, own_learner
 
 _Value: TypeAlias = int | float | str
-_VALUES: Any = _Value | Annotated[list[_Value], Meta(min_length=1)]
-_Params: TypeAlias = dict[str, Any]
+_Params: TypeAlias = dict[str, _Value | Annotated[list[_Value], Meta(min_length=1)]]
 
 
-class Grids(Struct, frozen=True):
+class Grids(Struct, frozen=True, forbid_unknown_fields=True):
     """The grids of all learners and of single ones."""
 
     grid: _Params = {}
     learner: dict[str, _Params] = {}
 
 
-class Entry(Grids, frozen=True, kw_only=True):
+class Entry(Grids, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An entry [[data]]."""
 
     path: str
 
 
-class Document(Grids, frozen=True):
+class Document(Grids, frozen=True, forbid_unknown_fields=True):
     """The file; of keys that are options, None stands for those that it does not set."""
 
     data: list[str | Entry] = []
@@ -62,7 +57,7 @@ class Document(Grids, frozen=True):
     repeats: Annotated[int, Meta(ge=1)] | None = None
     seed: Annotated[int, Meta(ge=0)] | None = None
     limit: Annotated[int, Meta(ge=1)] | None = None
-    positive: float | None = None
+    positive: Annotated[float, Meta(ge=-1e300, le=1e300)] | None = None
     shuffle: bool | None = None
 
 
@@ -84,26 +79,20 @@ class Config(Struct, frozen=True):
     options: Mapping[str, Any] = {}
     layer: Layer = ()
 
-    def choose_files(self, given: Sequence[str]) -> tuple[Sequence[File], list[str]]:
+    def choose_files(self, given: Sequence[str]) -> Sequence[File]:
         """The files on the command line, with the choices made for them here; or our own.
 
-        A file is found by its path, or else by its name, with or without .gz, .bz2 or .xz. Also
-        remarks on files without choices.
+        A file is found by its path, or else by its name, with or without .gz, .bz2 or .xz.
         """
-        if not given:
-            return self.files, []
-        chosen, remarks = [], []
+        chosen = []
         for path in given:
-            real = os.path.realpath(path)
-            same = [file for file in self.files if os.path.realpath(file.path) == real]
-            alike = same or [file for file in self.files if _bare(file.path) == _bare(path)]
+            same = [one for one in self.files if Path(one.path).resolve() == Path(path).resolve()]
+            alike = same or [one for one in self.files if _bare(one.path) == _bare(path)]
             if len(alike) > 1:
                 names = " and ".join(file.path for file in alike)
                 raise usage(f"{path} could be {names} of --config", "name it by the same path")
             chosen.append(File(path, alike[0].layer if alike else ()))
-            if not alike and any(file.layer for file in self.files):
-                remarks.append(f"--config has no settings for {path}: it is run without any")
-        return chosen, remarks
+        return chosen or self.files
 
 
 def _bare(path: str) -> str:
@@ -112,47 +101,33 @@ def _bare(path: str) -> str:
 
 
 def read_config(path: str) -> Config:
-    """Read a sweep from TOML; every unknown key is refused, with what may have been meant."""
+    """Read a sweep from TOML; every unknown key is refused."""
+    hint = None
     try:
-        with Path(path).open("rb") as stream:
-            return _config(tomllib.load(stream), path)
+        return _config(toml.decode(Path(path).read_bytes(), type=Document), path)
     except OSError as error:
-        raise UserError(
-            f"the configuration cannot be read: {error.strerror}",
-            code=ExitCode.NO_INPUT,
-            place=Place(path),
-            hint=similar_name(path) if isinstance(error, FileNotFoundError) else None,
-        ) from None
+        problem = f"the configuration cannot be read: {error.strerror}"
+        hint = similar_name(path) if isinstance(error, FileNotFoundError) else None
+        raise UserError(problem, code=ExitCode.NO_INPUT, place=Place(path), hint=hint) from None
     except ValidationError as error:
         problem, _, where = str(error).partition(" - at `$.")
-        for theirs, ours in {"`array`": "a list", "`object`": "a table", " | null": ""}.items():
-            problem = problem.replace(theirs, ours)
-        raise UserError(f"{where.rstrip('`')}: {problem}", place=Place(path)) from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        if "unknown field" in problem:
+            hint = f"the keys are {', '.join(Document.__struct_fields__)}; of [[data]] also path"
+        problem = f"{where.rstrip('`')}: {problem}" if where else problem
+        raise UserError(problem, place=Place(path), hint=hint) from None
+    except (DecodeError, UnicodeDecodeError) as error:
         raise UserError(f"this is not TOML: {error}", place=Place(path)) from None
     except UserError as fault:
         fault.place = fault.place or Place(path)
         raise
 
 
-def _config(content: Mapping[str, Any], path: str) -> Config:
+def _config(document: Document, path: str) -> Config:
     folder = Path(path).parent  # so that it does not matter where cron starts
-    for key in content:
-        one_of("key", key, Document.__struct_fields__)
-    entries = content.get("data", [])
-    for entry in entries if isinstance(entries, list) else ():
-        for key in entry if isinstance(entry, dict) else ():
-            one_of("key of [[data]]", key, Entry.__struct_fields__)
-    document = convert(content, Document)
     options = {name: value for name in OPTIONS if (value := getattr(document, name)) is not None}
-    for name, legal in {"kernel": KERNELS, "scale": SCALES}.items():
-        one_of(name, options.get(name, next(iter(legal))), legal)
-    if not math.isfinite(options.get("positive", 0)):
-        raise usage("positive must be a finite number")
     learners = [
-        own_learner(str(folder / name)) if is_path(name) else
-        one_of("learner", name, (*REGISTRY, "all")) for name in document.learners
-    ]  # fmt: skip
+        own_learner(str(folder / name)) if is_path(name) else name for name in document.learners
+    ]
     own = {learner_name(one): one for one in learners if is_path(one)}
     files = [
         File(str(folder / one.path), _layer(one, f"{path}: {one.path}: ", own))
@@ -163,18 +138,13 @@ def _config(content: Mapping[str, Any], path: str) -> Config:
 
 def _layer(grids: Grids, where: str, own: Mapping[str, str]) -> Layer:
     """The choices of a table; `own` are the paths of the user's own learners, by name."""
-    owners: list[tuple[str | None, str, _Params]] = [(None, "grid", grids.grid)]
+    tables: list[tuple[str | None, str, _Params]] = [(None, "grid", grids.grid)]
     for name, params in grids.learner.items():
         one_of("learner", name, (*REGISTRY, *own))
-        owners.append((own.get(name, name), f"learner.{name}", params))
-    layer = []
-    for owner, place, params in owners:
-        for name, value in params.items():
-            shown = f"{where}{place}.{name}"
-            try:
-                values = convert(value, _VALUES)
-            except ValidationError:
-                raise usage(f"{shown} must be a number, a word, or a list of these") from None
-            texts = tuple(map(str, values if isinstance(values, list) else [values]))
-            layer.append(Choice(owner, name, texts, shown))
-    return layer
+        tables.append((own.get(name, name), f"learner.{name}", params))
+    return [
+        Choice(owner, name, tuple(map(str, value if isinstance(value, list) else [value])),
+               f"{where}{table}.{name}")
+        for owner, table, params in tables
+        for name, value in params.items()
+    ]  # fmt: skip

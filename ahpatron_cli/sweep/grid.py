@@ -18,12 +18,12 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from decimal import Decimal, DecimalException, InvalidOperation
+from decimal import Decimal, DecimalException
 from itertools import product
 from pathlib import Path
 from typing import TypeAlias
 
-from ahpatron_cli.core import KERNELS, REGISTRY, Learner
+from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.core.errors import LearnerLoadError
 from ahpatron_cli.core.learners import GUIDE, find_learner, is_path
 from ahpatron_cli.core.parameters import Spec, Value
@@ -33,17 +33,15 @@ from ahpatron_cli.runner import AUTO, LISTING, LearnerSpec, check
 
 MOST_VALUES = 10_000
 """A range with more is a typing error."""
+MOST_SETTINGS = 1_000_000
+"""Of one learner."""
 DIGITS = 12
 """Of the values of a logarithmic range."""
+MIN_COST = 1e-6
+FORMS = "write values as 0.5,0.6 or 100:400:100 or log:50:3200:7 or 10^[-3:3]/sqrt(T)"
 
 _POWERS = re.compile(r"([^\^]+)\^\[([^\]:]+):([^\]:]+)\]")
 _RELATIVE = re.compile(r"(.*?)\s*/\s*(sqrt\(T\)|T)")
-
-_WORD_FORMS = {"-p": ("NAME=VALUE", "ridge=0.01"), "-g": ("NAME=VALUES", "epsilon=0.5,0.6,0.7")}
-MIN_COST = 1e-6
-ANY_ROUNDS = 1000
-"""T, where any number shows whether values are legal."""
-FORMS = "write values as 0.5,0.6 or 100:400:100 or log:50:3200:7 or 10^[-3:3]/sqrt(T)"
 
 
 def choose_learners(names: Sequence[str]) -> list[str]:
@@ -72,14 +70,12 @@ def own_learner(name: str) -> str:
     try:
         kind = find_learner(f"{file}:{class_name}")
     except LearnerLoadError as error:
-        message = str(error)
-        if GUIDE in message:
-            raise usage(message, f"{GUIDE} shows the old and the new form side by side") from None
         hint = "write the learner as path/to/file.py:ClassName"
-        raise learner_fault(error.__cause__ or error, [file]) or usage(message, hint) from None
+        if GUIDE in str(error):
+            raise usage(str(error), f"{GUIDE} shows the old and the new form") from None
+        raise learner_fault(error.__cause__ or error, [file]) or usage(str(error), hint) from None
     if not re.fullmatch(r"[\w+-]+", kind.name):
-        problem = f"{name}: `name` must consist of letters, digits, +, - and _, got {kind.name!r}"
-        raise usage(problem)
+        raise usage(f"{name}: `name` may have letters, digits, +, - and _, got {kind.name!r}")
     return f"{file}:{class_name}"
 
 
@@ -101,76 +97,60 @@ class Choice:
 
 Layer: TypeAlias = Sequence[Choice]
 """Choices of equal rank: those for one learner take precedence over those for all."""
-Texts: TypeAlias = Mapping[str, str]
-"""How the grid spells the parameters that depend on the data: `10^0/√T`, `auto`."""
-
-
-def uses_kernel(kind: type[Learner]) -> bool:
-    """Whether a learner uses the chosen kernel; if not, σ is no parameter of its trials."""
-    return kind.own_kernel is None
-
-
-def size_of(learner: str, kernel: str, layers: Sequence[Layer]) -> int:
-    """How many settings `expand` gives."""
-    own = _axes(learner, find_learner(learner).specs(), layers, ANY_ROUNDS)
-    kernels = _axes(None, kernel_specs(kernel, [learner]), layers, ANY_ROUNDS)
-    return math.prod(map(len, (*own.values(), *kernels.values())))
 
 
 def expand(
     learner: str, kernel: str, layers: Sequence[Layer], rounds: int | None
-) -> Iterator[tuple[LearnerSpec, Texts]]:
-    """Every combination for one learner on a data set of so many rounds; later layers win."""
-    own = _axes(learner, find_learner(learner).specs(), layers, rounds)
-    kernels = _axes(None, kernel_specs(kernel, [learner]), layers, rounds)
+) -> Iterator[tuple[LearnerSpec, Mapping[str, str]]]:
+    """Every combination for one learner on a data set of so many rounds; later layers win.
+
+    With it come the texts of values that depend on the data.
+    """
+    kind = find_learner(learner)
+    own = _axes(learner, kind.specs(), layers, rounds)
+    axes = own | _axes(None, kernel_specs(kernel, [learner]), layers, rounds)
+    if math.prod(map(len, axes.values())) > MOST_SETTINGS:
+        raise usage(f"{learner_name(learner)} is given more than {MOST_SETTINGS:,} settings")
     source = learner if is_path(learner) else None
-    chosen = kernel if uses_kernel(find_learner(learner)) else None
-    for values, kernel_values in product(product(*own.values()), product(*kernels.values())):
-        params = {name: value for name, (value, _) in zip(own, values, strict=True)}
-        kernel_params = {name: one for name, (one, _) in zip(kernels, kernel_values, strict=True)}
-        setup = LearnerSpec(learner_name(learner), params, chosen, kernel_params, source)
+    chosen = kernel if kind.own_kernel is None else None
+    for values in product(*axes.values()):
+        params = dict(zip(axes, values, strict=True))
+        kernel_params = {name: params.pop(name) for name in axes if name not in own}
+        setup = LearnerSpec(kind.name, params, chosen, kernel_params, source)
         check(setup)
-        texts = zip((*own, *kernels), (*values, *kernel_values), strict=True)
-        yield setup, {name: text for name, (_, text) in texts if text is not None}
+        texts = {name: axes[name][value] for name, value in zip(axes, values, strict=True)}
+        yield setup, {name: text for name, text in texts.items() if text is not None}
 
 
-def kernel_specs(kernel: str, learners: Sequence[str]) -> Mapping[str, Spec]:
+def kernel_specs(kernel: str, learners: Iterable[str]) -> Mapping[str, Spec]:
     """Parameters of the kernel; none if all learners have a kernel of their own."""
-    return {} if _all_own(learners) else KERNELS[kernel].specs()
-
-
-def _all_own(learners: Sequence[str]) -> bool:
-    return not any(uses_kernel(find_learner(learner)) for learner in learners)
+    used = any(find_learner(learner).own_kernel is None for learner in learners)
+    return KERNELS[kernel].specs() if used else {}
 
 
 def own_kernel_remarks(learners: Sequence[str], scale: str, *, typed_kernel: bool) -> list[str]:
     """Remarks on options that learners with a kernel of their own do not need."""
-    own = [learner_name(one) for one in learners if not uses_kernel(find_learner(one))]
-    remarks = []
-    if typed_kernel and _all_own(learners):
-        remarks.append(f"--kernel has no effect: {' and '.join(own)} has its own kernel")
-    if own and scale != "none":
-        remarks.append(f"--scale {scale} is applied, but {' and '.join(own)} does not need it")
-    return remarks
+    if not typed_kernel or kernel_specs("gaussian", learners):
+        return []
+    who = " and ".join(map(learner_name, learners))
+    return [f"--kernel has no effect: {who} has its own kernel"]
 
 
 def _axes(
     learner: str | None, specs: Mapping[str, Spec], layers: Sequence[Layer], rounds: int | None
-) -> dict[str, list[tuple[Value, str | None]]]:
-    """The values of each parameter that was chosen, each once, with texts as in `Texts`."""
+) -> dict[str, dict[Value, str | None]]:
+    """The values of each parameter that was chosen, each once; with a text, such as `10^0/√T` or
+    `auto`, those that depend on the data."""
     chosen: dict[str, Choice] = {}
     for layer in layers:
         for owner in (None, learner):  # in each layer a choice for one learner is the stronger
             mine = (one for one in layer if one.learner == owner and one.name in specs)
             chosen |= {one.name: one for one in mine}
-    axes = {}
+    axes: dict[str, dict[Value, str | None]] = {name: {} for name in chosen}
     for name, choice in chosen.items():
-        words = (word.strip() for text in choice.texts for word in text.split(","))
-        values: dict[Value, str | None] = {}
-        for word in words:
-            for value, text in _values(word, specs[name], choice.shown, rounds):
-                values.setdefault(value, text)
-        axes[name] = list(values.items())
+        for word in ",".join(choice.texts).split(","):
+            for value, text in _values(word.strip(), specs[name], choice.shown, rounds):
+                axes[name].setdefault(value, text)
     return axes
 
 
@@ -181,87 +161,67 @@ def _values(
     relative = _RELATIVE.fullmatch(word)
     if relative is None:
         words = (AUTO,) if spec.symbol == "σ" else ()
-        for text, _ in _spelt_out(word, spec, shown):
+        for text, _ in _spelled_out(word, spec, shown):
             yield (text, text) if text in words else (parse(shown, spec, text, words), None)
         return
+    if spec.kind is not float or rounds is None:
+        hint = "give a number, or use `ahpatron sweep`"
+        raise usage(f"{shown}: {word} depends on T; give {spec.legal()}", hint)
     values, per = relative.groups()
-    if spec.kind is not float:
-        raise usage(f"{shown}: {word} depends on T, but this must be {spec.legal()}")
-    if rounds is None:
-        problem = f"{shown}: {word} depends on T, the number of rounds"
-        raise usage(problem, "give a number, or use `ahpatron sweep`")
     divisor, sign = (math.sqrt(rounds), "√T") if per == "sqrt(T)" else (rounds, "T")
-    for text, spelt in _spelt_out(values, spec, shown):
-        value = float(_number(text, f"{shown}={word}")) / divisor
-        yield parse(shown, spec, repr(value)), f"{spelt}/{sign}"
+    for text, written in _spelled_out(values, spec, shown):
+        number = _finite(text)
+        if number is None:
+            raise usage(f"{shown}={word}: {text!r} is not a number", FORMS)
+        yield parse(shown, spec, repr(number / divisor)), f"{written}/{sign}"
 
 
-def _spelt_out(word: str, spec: Spec, shown: str) -> list[tuple[str, str]]:
+def _spelled_out(word: str, spec: Spec, shown: str) -> list[tuple[str, str]]:
     """The values of a range as numbers, and as people write them; another word is one value."""
-    whole = f"{shown}={word}"
-    powers = _POWERS.fullmatch(word)
-    if powers:
-        base, low, high = (_number(part, whole) for part in powers.groups())
-        if low != int(low) or high != int(high) or base <= 0:
-            needs = "BASE^[LOW:HIGH] requires BASE > 0 and whole LOW and HIGH"
-            raise usage(f"{whole}: {needs}", FORMS)
-        exponents = _steps(low, high, Decimal(1), whole)
-        try:
-            return [(_short(base**exponent), f"{base:f}^{exponent}") for exponent in exponents]
-        except (DecimalException, OverflowError):
-            raise usage(f"{whole}: a power is too large", FORMS) from None
-    match word.split(":"):
-        case [_]:
+    powers, (first, *rest) = _POWERS.fullmatch(word), word.split(":")
+    try:
+        if powers:
+            base, low, high = map(_number, powers.groups())
+            if base <= 0 or low % 1 or high % 1:
+                raise ValueError
+            exponents = _steps(low, high, Decimal(1))
+            return [(f"{base**one:.{DIGITS}g}", f"{base:f}^{one}") for one in exponents]
+        if not rest:
             return [(word, word)]
-        case ["log", *parts] if len(parts) == 3:
-            low, high, count = (_number(part, whole) for part in parts)
-            return [(text, text) for text in _geometric(low, high, count, spec, whole)]
-        case [*parts] if len(parts) == 3:
-            low, high, step = (_number(part, whole) for part in parts)
-            return [(_exact(value),) * 2 for value in _steps(low, high, step, whole)]
-    raise usage(f"{whole} is not a range", FORMS)
+        low, high, last = map(_number, rest if first == "log" else (first, *rest))
+        if first == "log":
+            return [(text, text) for text in _geometric(low, high, last, spec)]
+        return [(_exact(value), _exact(value)) for value in _steps(low, high, last)]
+    except (ValueError, DecimalException):
+        problem = f"{shown}={word} is not a range of at most {MOST_VALUES:,} values"
+        raise usage(problem, FORMS) from None
 
 
-def _steps(low: Decimal, high: Decimal, step: Decimal, whole: str) -> list[Decimal]:
+def _steps(low: Decimal, high: Decimal, step: Decimal) -> list[Decimal]:
     """From low to high, both included; exact, because 0.5 + 0.1 + 0.1 is to be 0.7."""
-    if step <= 0 or high < low:
-        raise usage(f"{whole}: a range requires LOW <= HIGH and STEP > 0", FORMS)
-    count = int((high - low) / step) + 1
-    _refuse_many(count, whole)
-    return [low + number * step for number in range(count)]
+    if step <= 0 or high < low or (high - low) / step >= MOST_VALUES:
+        raise ValueError
+    return [low + number * step for number in range(int((high - low) / step) + 1)]
 
 
-def _geometric(low: Decimal, high: Decimal, count: Decimal, spec: Spec, whole: str) -> list[str]:
-    if not 0 < low < high or count != int(count) or count < 2:
-        needs = "log:LOW:HIGH:COUNT requires 0 < LOW < HIGH and a whole COUNT of at least 2"
-        raise usage(f"{whole}: {needs}", FORMS)
-    _refuse_many(int(count), whole)
+def _geometric(low: Decimal, high: Decimal, count: Decimal, spec: Spec) -> list[str]:
+    """Each the same multiple of the one before; whole numbers are the nearest that are legal."""
+    if not 0 < low < high or count % 1 or not 2 <= count <= MOST_VALUES:
+        raise ValueError
     ratio = math.log(high / low) / (int(count) - 1)
     values = [float(low) * math.exp(number * ratio) for number in range(int(count) - 1)]
-    if spec.kind is int:  # the nearest that is legal
+    if spec.kind is int:
         unit = 2 if spec.even else 1
         least = int(spec.at_least or unit)
         return [str(max(unit * round(value / unit), least)) for value in [*values, float(high)]]
-    return [*(_short(value) for value in values), _exact(high)]
+    return [*(f"{value:.{DIGITS}g}" for value in values), _exact(high)]
 
 
-def _refuse_many(count: int, whole: str) -> None:
-    if count > MOST_VALUES:
-        raise usage(f"{whole} has too many values: at most {MOST_VALUES:,}")
-
-
-def _number(text: str, whole: str) -> Decimal:
-    try:
-        number = Decimal(text.strip()) if "_" not in text else Decimal("nan")
-    except InvalidOperation:
-        number = Decimal("nan")
+def _number(text: str) -> Decimal:
+    number = Decimal(text.strip()) if "_" not in text else Decimal("nan")
     if not number.is_finite() or abs(number) > Decimal("1e300"):
-        raise usage(f"{whole}: {text!r} is not a number", FORMS)
+        raise ValueError
     return number
-
-
-def _short(value: float | Decimal) -> str:
-    return f"{float(value):.{DIGITS}g}"
 
 
 def _exact(value: Decimal) -> str:
@@ -274,10 +234,7 @@ def parse(shown: str, spec: Spec, text: str, words: tuple[str, ...] = ()) -> Val
     try:
         return spec.check(spec.parse(text))
     except ValueError as error:
-        hint = suggestion(text, spec.words) or suggestion(text, words)
-        if spec.even and text.isascii() and text.isdigit() and len(text) < 10 and int(text) > 2:
-            hint = f"try {int(text) - 1} or {int(text) + 1}"
-        raise usage(f"{shown} {error}", hint) from None
+        raise usage(f"{shown} {error}", suggestion(text, (*spec.words, *words))) from None
 
 
 def single_setups(
@@ -309,39 +266,31 @@ def typed_layer(
 
     `words` are those after each flag, such as -p.
     """
-    made, remarks = [], []
+    legal = _parameters(learners, kernel)
+    choices, remarks = [], []
     for name, text in named.items():
-        if text is None:
-            continue
-        if _owners(name, learners) or name in kernel_specs(kernel, learners):
-            made.append(Choice(None, name, (text,), f"--{name}"))
-            continue
-        owner = " and ".join(map(learner_name, learners))
-        if name == "sigma" and not _all_own(learners):
-            owner = f"the {kernel} kernel"
-        remarks.append(f"--{name} has no effect: {owner} has no such parameter")
+        if text is not None and name in legal:
+            choices.append(Choice(None, name, (text,), f"--{name}"))
+        elif text is not None:
+            who = " and ".join(map(learner_name, learners))
+            remarks.append(f"--{name} has no effect: {who} with this kernel has no such parameter")
     for flag, given in words.items():
         typed = [_choice(flag, word, learners) for word in given]
         check_names(typed, learners, kernel)
-        made += typed
-    seen: dict[tuple[str | None, str], Choice] = {}
-    for choice in made:
-        before = seen.setdefault((choice.learner, choice.name), choice)
-        if before is not choice:
-            one = "one" if before.shown == choice.shown else f"{before.shown} or"
-            hint = f"leave out {one} {choice.shown}"
-            if "-g" in words:
-                hint = f"give all its values at once: {choice.shown}=V1,V2"
+        choices += typed
+    for number, choice in enumerate(choices):
+        if (choice.learner, choice.name) in [(one.learner, one.name) for one in choices[:number]]:
+            hint = f"give all its values at once: {choice.shown}=V1,V2" if "-g" in words else None
             raise usage(f"{choice.name} is given twice", hint)
-    return made, remarks
+    return choices, remarks
 
 
 def _choice(flag: str, word: str, learners: Sequence[str]) -> Choice:
     """The choice that `LEARNER.NAME=VALUES` or `NAME=VALUES` spells."""
     left, _, text = word.partition("=")
     if not left or not text:
-        form, example = _WORD_FORMS[flag]
-        raise usage(f"{flag} takes {form}, got {word!r}", f"use for example {flag} {example}")
+        hint = f"for example {flag} epsilon=0.5"
+        raise usage(f"{flag} takes NAME=VALUE{'S' * (flag == '-g')}, got {word!r}", hint)
     learner, dot, name = left.rpartition(".")
     chosen = {learner_name(one): one for one in learners}
     if dot and learner not in chosen:
@@ -354,41 +303,38 @@ def _choice(flag: str, word: str, learners: Sequence[str]) -> Choice:
 def check_names(layer: Layer, learners: Sequence[str], kernel: str) -> None:
     """Refuse a parameter that none of these learners has, nor the kernel."""
     for choice in layer:
-        among = [choice.learner] if choice.learner else learners
-        kernels = {} if choice.learner else kernel_specs(kernel, learners)
-        if _owners(choice.name, among) or choice.name in kernels:
-            continue
-        legal = [name for one in among for name in find_learner(one).specs()]
-        hint = suggestion(choice.name, [*legal, *KERNELS[kernel].specs()]) or LISTING
-        others = _owners(choice.name, REGISTRY)
-        others += [f"the {one} kernel" for one in KERNELS if choice.name in KERNELS[one].specs()]
-        has = f"; {' and '.join(others)} would have it" if others else ""
-        who = " and ".join(map(learner_name, among)) + " has no"
-        who = "no learner has a" if len(among) >= len(REGISTRY) else who
-        where = "" if choice.shown.startswith("-") else f"{choice.shown}: "
-        raise usage(f"{where}{who} parameter {choice.name!r}{has}", hint)
+        own = choice.learner
+        legal = find_learner(own).specs() if own else _parameters(learners, kernel)
+        if choice.name not in legal:
+            who = " and ".join(map(learner_name, [own] if own else learners))
+            problem = f"{choice.shown}: {who} has no parameter {choice.name!r}"
+            raise usage(problem, suggestion(choice.name, legal) or LISTING)
 
 
-def _owners(name: str, learners: Iterable[str]) -> list[str]:
-    """Those of the learners that have a parameter of this name."""
-    return [learner for learner in learners if name in find_learner(learner).specs()]
+def _parameters(learners: Iterable[str], kernel: str) -> Mapping[str, Spec]:
+    """Those of the learners and of the kernel that they use."""
+    specs = dict(kernel_specs(kernel, learners))
+    for learner in learners:
+        specs |= find_learner(learner).specs()
+    return specs
 
 
 def parse_labels(text: str | None) -> tuple[float, ...] | None:
     """The labels after --labels, at least two, in order."""
     if text is None:
         return None
-    labels = {parse_label(word, "--labels") for word in text.split(",")}
-    if len(labels) < 2 or len(labels) < len(text.split(",")):
-        raise usage(f"--labels takes different labels, at least two, got {text!r}")
-    return tuple(sorted(label for label in labels if label is not None))
+    labels = [_finite(word) for word in text.split(",")]
+    known = sorted({label for label in labels if label is not None})
+    if len(known) < max(len(labels), 2):
+        raise usage(f"--labels takes different numbers, at least two, got {text!r}")
+    return tuple(known)
 
 
-def parse_label(text: str | None, option: str = "--positive") -> float | None:
-    """A label on the command line."""
+def parse_label(text: str | None) -> float | None:
+    """The label after --positive."""
     label = None if text is None else _finite(text)
     if text is not None and label is None:
-        raise usage(f"{option} takes labels, which are numbers, got {text!r}")
+        raise usage(f"--positive takes a label, which is a number, got {text!r}")
     return label
 
 
@@ -419,7 +365,7 @@ def check_costs(costs: Mapping[float | str, float], setups: Iterable[LearnerSpec
 def _finite(text: str) -> float | None:
     """The finite number that a text spells, if any."""
     try:
-        number = float(text) if "_" not in text else math.nan
-    except ValueError:
+        number = float(_number(text))
+    except (ValueError, DecimalException):
         return None
-    return number if math.isfinite(number) else None
+    return number

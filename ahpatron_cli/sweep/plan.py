@@ -16,10 +16,10 @@ from ahpatron_cli.core.learners import learner_source
 from ahpatron_cli.core.parameters import Declared
 from ahpatron_cli.data.dataset import LAYOUTS, Dataset, Preparation, content_hash, load
 from ahpatron_cli.data.scaling import SCALES
-from ahpatron_cli.data.source import STDIN_NAME, open_source
+from ahpatron_cli.data.source import open_source
 from ahpatron_cli.data.tables import TableOptions
 from ahpatron_cli.errors import ExitCode, Place, UserError, one_of, usage
-from ahpatron_cli.records import DataRecord, ParamValue
+from ahpatron_cli.records import DataRecord
 from ahpatron_cli.runner import LearnerSpec, suggested_sigma
 from ahpatron_cli.sweep import grid
 from ahpatron_cli.sweep.config import Config, File, read_config
@@ -27,6 +27,8 @@ from ahpatron_cli.sweep.summary import MISTAKE_RATE, Setting, TrialData
 from ahpatron_cli.sweep.trial import Trial, all_params
 
 MOST_TRIALS = 1_000_000
+ANY_ROUNDS = 1000
+"""T, where any number shows whether values are legal."""
 
 
 class Job(Struct, frozen=True):
@@ -43,86 +45,14 @@ class Job(Struct, frozen=True):
     """Choices for all files; those for one file take precedence."""
     typed: grid.Layer
     """Choices on the command line, which take precedence over both."""
-    remarks: Sequence[str] = ()
-    costs: Mapping[float | str, float] = {}
+    costs: Mapping[float | str, float]
     """Of examples, by label; others have the cost 1."""
 
-    def layers(self, file: File) -> list[grid.Layer]:
-        """All choices for a file, the weakest first."""
-        return [self.layer, file.layer, self.typed]
-
-    def setups(self, file: File, rounds: int) -> Iterator[tuple[LearnerSpec, grid.Texts]]:
-        """Every learner and setting for a file of so many rounds."""
+    def setups(self, file: File, rounds: int) -> Iterator[tuple[LearnerSpec, Mapping[str, str]]]:
+        """Every learner and setting for a file of so many rounds, as `expand` has them."""
+        layers = [self.layer, file.layer, self.typed]
         for learner in self.learners:
-            yield from grid.expand(learner, self.kernel, self.layers(file), rounds)
-
-
-def plan(
-    job: Job,
-    note: Callable[[str], None],
-    warn: Callable[[str], None],
-    folder: Path | None = None,
-    *,
-    metrics: bool = False,
-) -> list[Trial]:
-    """Every trial of a job once, file by file; files of equal content give equal trials.
-
-    The parsed files are kept in `folder`, for the processes that run the trials.
-    """
-    trials: dict[str, Trial] = {}
-    seen: dict[str, str] = {}
-    for file in job.files:
-        name = Path(file.path).name
-        sha256 = content_hash(file.path)
-        if sha256 is None:
-            raise UserError(
-                "a sweep reads its data more than once, so not from a pipe",
-                code=ExitCode.NO_INPUT,
-                place=Place(file.path),
-                hint="save it to a file first",
-            )
-        twin = seen.setdefault(sha256, file.path)
-        if twin != file.path:
-            note(f"{file.path} has the same content as {twin}")
-        with open_source(file.path) as source:
-            loaded = load(source, job.preparation, sha256=sha256)
-        loaded.costs(job.costs)  # refuses labels that it does not have
-        facts = loaded.facts()
-        for remark in facts.notes:
-            note(f"{name}: {remark}")
-        if facts.sorted_labels and not job.shuffled:
-            warn(f"{name}: the labels come sorted; --shuffle takes a random order")
-        setups = list(job.setups(file, facts.rounds))
-        if auto := next((setup for setup, _ in setups if setup.auto_sigma), None):
-            sigma, remark = suggested_sigma(auto, file.path, *loaded.warm_up())
-            setups = [(setup.with_sigma(sigma), texts) for setup, texts in setups]
-            note(f"{name}: {remark}")
-        done = job.preparation
-        record = DataRecord(file.path, facts.rounds, facts.features, facts.labels, sha256)
-        costs = tuple(sorted(job.costs.items()))
-        where = done.limit, done.scale, done.positive, job.shuffled
-        data = TrialData(record, *where, costs=costs, table=done.table.words)
-        path = str(Path(file.path).absolute())
-        mapped = None if folder is None else _kept(loaded, folder / str(len(seen)))
-        whole = [(*one, all_params(one[0]), learner_source(one[0].kind)) for one in setups]
-        # order by order, so that a sweep cut short is comparable
-        for repeat in range(job.repeats):
-            for setup, texts, params, kind in whole:
-                who = data, setup, job.seed, repeat, params, path, done, texts, kind
-                trial = Trial(*who, metrics, mapped)
-                trials.setdefault(trial.id, trial)
-    return list(trials.values())
-
-
-def _kept(dataset: Dataset, folder: Path) -> str | None:
-    """Keep a parsed file in a new folder; None if the disk is full: then processes parse it."""
-    try:
-        folder.mkdir(exist_ok=True)
-        dataset.save(folder)
-    except OSError:
-        shutil.rmtree(folder, ignore_errors=True)
-        return None
-    return str(folder)
+            yield from grid.expand(learner, self.kernel, layers, rounds)
 
 
 def make_job(
@@ -132,12 +62,10 @@ def make_job(
     named: Mapping[str, str | None],
     config_file: str | None,
     options: Mapping[str, Any],
-    *,
     typed: Collection[str],
-    max_features: int,
-    layout: str,
-    costs: Mapping[float | str, float],
     table: TableOptions,
+    costs: Mapping[float | str, float],
+    warn: Callable[[str], None],
 ) -> Job:
     """Put command line and configuration together; refuse whatever is wrong with them.
 
@@ -145,41 +73,35 @@ def make_job(
     Of `options`, a configuration decides those that were not `typed`.
     """
     config = read_config(config_file) if config_file else Config()
-    options = {
-        name: config.options.get(name, value) if name not in typed else value
-        for name, value in options.items()
-    }
-    files, remarks = config.choose_files(data)
-    if not files:
-        raise usage("no data files", "name some, or list them in --config FILE")
-    if any(file.path in ("-", STDIN_NAME) for file in files):
-        hint = "save it to a file first"
-        raise usage("a sweep reads its data more than once, so not from standard input", hint)
-    learners = grid.choose_learners(learners or config.learners or ["ahpatron"])
+    unset = {name: value for name, value in config.options.items() if name not in typed}
+    options = {**options, **unset}
+    files = config.choose_files(data)
+    if not files or "-" in data:
+        raise usage("a sweep requires data files", "name some, or list them in --config FILE")
+    meant = grid.choose_learners(config.learners)
+    learners = grid.choose_learners(learners) or meant or ["ahpatron"]
     kernel = one_of("kernel", options["kernel"], KERNELS)
-    meant = {*learners, *(grid.choose_learners(config.learners))}
     for layer in (config.layer, *(file.layer for file in config.files)):
         # also of learners left out now by -l
-        grid.check_names(layer, [*REGISTRY, *meant - set(REGISTRY)], kernel)
+        grid.check_names(layer, [*REGISTRY, *meant], kernel)
         for choice in layer:
-            if choice.learner and choice.learner not in meant:
+            if choice.learner and choice.learner not in {*learners, *meant}:
                 name = grid.learner_name(choice.learner)
                 problem = f"{choice.shown}: {name} is not among the learners of this sweep"
                 raise usage(problem, f"add {name} to `learners`, or leave out [learner.{name}]")
-    typed_choices, more = grid.typed_layer(named, words, learners, kernel)
-    more += grid.own_kernel_remarks(learners, options["scale"], typed_kernel="kernel" in typed)
-    positive = options["positive"]
-    repeats, shuffle = options["repeats"], options["shuffle"]
-    shuffled = repeats > 1 if shuffle is None else shuffle
-    if table.label is not None:  # labels of tables have names
-        text = None if positive is None else str(positive)
-        table, positive = replace(table, positive=text), None
+    typed_choices, remarks = grid.typed_layer(named, words, learners, kernel)
+    remarks += grid.own_kernel_remarks(learners, "", typed_kernel="kernel" in typed)
+    for remark in remarks:
+        warn(remark)
+    positive, repeats, shuffle = options["positive"], options["repeats"], options["shuffle"]
+    if table.label is not None and positive is not None:  # labels of tables have names
+        table, positive = replace(table, positive=str(positive)), None
     preparation = Preparation(
         options["limit"],
         one_of("scale", options["scale"], SCALES),
         grid.parse_label(positive) if isinstance(positive, str) else positive,
-        max_features,
-        layout=one_of("layout", layout, LAYOUTS),
+        options["max_features"],
+        layout=one_of("layout", options["layout"], LAYOUTS),
         table=table,
     )
     job = Job(
@@ -187,39 +109,120 @@ def make_job(
         learners,
         kernel,
         preparation,
-        repeats=repeats,
-        seed=options["seed"],
-        shuffled=shuffled,
-        layer=config.layer,
-        typed=typed_choices,
-        remarks=[*remarks, *more],
-        costs=costs,
+        repeats,
+        options["seed"],
+        repeats > 1 if shuffle is None else shuffle,
+        config.layer,
+        typed_choices,
+        costs,
     )
-    size = repeats * sum(
-        grid.size_of(learner, kernel, job.layers(file)) for file in files for learner in learners
-    )
-    if size > MOST_TRIALS:  # before it is written out
-        raise usage(f"{size:,} trials; at most {MOST_TRIALS:,}", "try fewer values at once")
-    for file in files:
-        grid.check_costs(costs, (setup for setup, _ in job.setups(file, grid.ANY_ROUNDS)))
+    count = 0
+    for file in files:  # whether all values are legal
+        setups = [setup for setup, _ in job.setups(file, ANY_ROUNDS)]
+        grid.check_costs(costs, setups)
+        count += repeats * len(setups)
+    if count > MOST_TRIALS:
+        raise usage(f"{count:,} trials; at most {MOST_TRIALS:,}", "try fewer values at once")
     return job
 
 
-def run_command(data: TrialData, setting: Setting) -> str | None:
-    """The `ahpatron run` that repeats a setting on its first order, to which `--save FILE` can be
-    added; None for a learner in a file."""
-    params = dict(setting.params)
-    kernel, kind = str(params.pop("kernel", "")), REGISTRY.get(setting.learner)
-    if kind is None or (grid.uses_kernel(kind) and kernel not in KERNELS):
+def plan(
+    job: Job,
+    folder: Path,
+    note: Callable[[str], None],
+    warn: Callable[[str], None],
+    *,
+    metrics: bool = False,
+) -> list[Trial]:
+    """Every trial of a job once, file by file; files of equal content give equal trials.
+
+    The parsed files are kept in `folder`, for the processes that run the trials.
+    """
+    trials: dict[str, Trial] = {}
+    seen: dict[str, str] = {}
+    for number, file in enumerate(job.files):
+        name = Path(file.path).name
+        dataset, data = _read(job, file)
+        twin = seen.setdefault(data.record.sha256 or "", file.path)
+        if twin != file.path:
+            note(f"{file.path} has the same content as {twin}")
+        facts = dataset.facts()
+        for remark in facts.notes:
+            note(f"{name}: {remark}")
+        if facts.sorted_labels and not job.shuffled:
+            warn(f"{name}: the labels come sorted; --shuffle permutes the rows")
+        setups = list(job.setups(file, facts.rounds))
+        if auto := next((setup for setup, _ in setups if setup.auto_sigma), None):
+            sigma, remark = suggested_sigma(auto, file.path, *dataset.warm_up())
+            setups = [(setup.with_sigma(sigma), texts) for setup, texts in setups]
+            note(f"{name}: {remark}")
+        where = str(Path(file.path).absolute()), job.preparation
+        mapped = _keep(dataset, folder / str(number))
+        rest = [
+            (all_params(setup), *where, texts, learner_source(setup.kind), metrics, mapped)
+            for setup, texts in setups
+        ]
+        # permutation by permutation, so that a sweep cut short is comparable
+        for repeat in range(job.repeats):
+            for (setup, _), more in zip(setups, rest, strict=True):
+                trial = Trial(data, setup, job.seed, repeat, *more)
+                trials.setdefault(trial.id, trial)
+    return list(trials.values())
+
+
+def _read(job: Job, file: File) -> tuple[Dataset, TrialData]:
+    sha256, done = content_hash(file.path), job.preparation
+    if sha256 is None:
+        problem = "a sweep reads its data more than once, so not from a pipe"
+        hint = "save it to a file first"
+        raise UserError(problem, code=ExitCode.NO_INPUT, place=Place(file.path), hint=hint)
+    with open_source(file.path) as source:
+        dataset = load(source, done, sha256=sha256)
+    dataset.costs(job.costs)  # refuses labels that it does not have
+    facts = dataset.facts()
+    record = DataRecord(file.path, facts.rounds, facts.features, facts.labels, sha256)
+    how = done.limit, done.scale, done.positive, job.shuffled
+    costs = tuple(sorted(job.costs.items()))
+    return dataset, TrialData(record, *how, costs=costs, table=done.table.words)
+
+
+def _keep(dataset: Dataset, folder: Path) -> str | None:
+    """Keep a parsed file in a new folder; None if the disk is full: then processes parse it."""
+    try:
+        folder.mkdir()
+        dataset.save(folder)
+    except OSError:
+        shutil.rmtree(folder, ignore_errors=True)
         return None
-    kinds: list[type[Declared]] = [KERNELS[kernel], kind] if grid.uses_kernel(kind) else [kind]
-    words = ["ahpatron", "run", data.record.path, "-l", setting.learner]
-    words += ["--kernel", kernel] if kernel not in ("gaussian", "") else []
+    return str(folder)
+
+
+def share(trials: Sequence[Trial], part: int, parts: int) -> list[Trial]:
+    """The part-th (from 1) of N parts: dealt in order of id, which mixes quick and slow trials."""
+    chosen = {trial.id for trial in sorted(trials, key=lambda trial: trial.id)[part - 1 :: parts]}
+    return [trial for trial in trials if trial.id in chosen]
+
+
+def run_command(data: TrialData, setting: Setting) -> str | None:
+    """The `ahpatron run` that repeats a setting on its first permutation, to which `--save FILE`
+    can be added; None for a learner in a file."""
+    params, kind = dict(setting.params), REGISTRY.get(setting.learner)
+    kernel = str(params.pop("kernel", ""))
+    if kind is None or (kind.own_kernel is None and kernel not in KERNELS):
+        return None
     if params.get("horizon") == data.record.rounds:
         del params["horizon"]  # `run` finds it, too
+    words = ["ahpatron", "run", data.record.path, "-l", setting.learner]
+    words += ["--kernel", kernel] if kernel not in ("gaussian", "") else []
+    kinds: list[type[Declared]] = [KERNELS[kernel], kind] if kernel in KERNELS else [kind]
     for one in kinds:
-        for name, value in _chosen_params(one, params).items():
-            words += [f"--{name}", str(value)] if name in _NAMED else ["-p", f"{name}={value}"]
+        chosen: dict[str, Any] = {}  # neither a default nor a consequence of the others
+        for name in one.specs():
+            if name in params and one(**chosen).params().get(name) != params[name]:
+                chosen[name] = params[name]
+        for name, value in chosen.items():
+            named = name in ("budget", "sigma", "epsilon")
+            words += [f"--{name}", str(value)] if named else ["-p", f"{name}={value}"]
     for name, text in data.options:
         words += [f"--{name}", text]
     seed = min(seed for seed, _ in setting.values)
@@ -227,22 +230,3 @@ def run_command(data: TrialData, setting: Setting) -> str | None:
     words += ["--shuffle"] if data.shuffled else []
     words += ["--metrics"] if setting.metric is not MISTAKE_RATE else []
     return shlex.join(words)
-
-
-_NAMED = ("budget", "sigma", "epsilon")
-"""Parameters with an option of their own."""
-
-
-def _chosen_params(kind: type[Declared], params: Mapping[str, ParamValue]) -> dict[str, ParamValue]:
-    """Those that are neither a default nor follow from the others."""
-    chosen: dict[str, ParamValue] = {}
-    for name in kind.specs():
-        if name in params and kind(**chosen).params().get(name) != params[name]:
-            chosen[name] = params[name]
-    return chosen
-
-
-def share(trials: Sequence[Trial], part: int, parts: int) -> list[Trial]:
-    """The part-th (from 0) of N parts: dealt in order of id, which mixes quick and slow trials."""
-    chosen = {trial.id for trial in sorted(trials, key=lambda trial: trial.id)[part::parts]}
-    return [trial for trial in trials if trial.id in chosen]

@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from ahpatron_cli.numbers import counted
 from ahpatron_cli.records import grouped
-from ahpatron_cli.sweep import summary
-from ahpatron_cli.sweep.summary import Criterion, Outcome
-from ahpatron_cli.sweep.trial import Trial, play_all
+from ahpatron_cli.sweep.summary import Criterion, Outcome, settings_of
+from ahpatron_cli.sweep.trial import Trial, run_trials
 
+SEARCHES = ("grid", "halving")
+"""What `--search` takes."""
 KEPT = 3
 """One of so many settings is kept, and runs on so many times as many rounds."""
-SHORT_ROUNDS = 1000
-"""Of the trials from which the time of a sweep is estimated."""
 FEWEST_ROUNDS = 500
 """Of the shortest prefix: fewer say little."""
+SHORT_ROUNDS = 1000
+"""Of the trials from which the time of a sweep is estimated."""
 
 
 def rungs(settings: int, rounds: int) -> Iterator[tuple[int, int]]:
@@ -34,14 +34,14 @@ def rungs(settings: int, rounds: int) -> Iterator[tuple[int, int]]:
 class Search:
     """A grid, and how the best of its settings are sought.
 
-    Successive halving runs all settings of a learner on the first rounds of each order, keeps the
-    best third, runs these on three times as many rounds, and so on; the last few are run in full.
-    With tuning orders only the best setting is run on the other orders. What comes next follows
-    from the results alone, so the same command continues after any interruption.
+    Successive halving runs all settings of a learner on the first rounds of each permutation, keeps
+    the best third, runs these on three times as many rounds, and so on; the last few are run in
+    full. With tuning orders only the best setting is run on the other permutations. What comes next
+    follows from the results alone, so the same command continues after any interruption.
     """
 
     trials: Sequence[Trial]
-    """The whole grid on all orders."""
+    """The whole grid on all permutations."""
     criterion: Criterion
     halving: bool = False
     staged: bool = True
@@ -54,63 +54,42 @@ class Search:
         return [trial for group in self.groups() for trial in self._needed(group, known)]
 
     def groups(self) -> list[list[list[Trial]]]:
-        """The orders of each setting, for each learner on each data set."""
-        groups = grouped(self.trials, lambda trial: (*trial.data.identity, trial.setup.learner))
+        """The permutations of each setting, for each learner on each data set."""
+        groups = grouped(self.trials, _learner_and_data)
         return [grouped(some, lambda trial: tuple(sorted(trial.params.items()))) for some in groups]
 
-    def unhalved(self) -> list[str]:
-        """For each learner and data set that halving runs in full: their sizes, in words.
-
-        One setting of a learner among others that are halved is not mentioned.
-        """
-        found, some = [], False
-        for group in self.groups() if self.halving else ():
-            trial = group[0][0]
-            rounds = trial.data.record.rounds
-            if list(rungs(len(group), rounds)):
-                some = True
-                continue
-            sizes = f"{counted(len(group), 'setting')}, {counted(rounds, 'round')}"
-            text = f"{trial.setup.learner} on {trial.data.record.path} ({sizes})"
-            found.append((len(group), text))
-        return [text for settings, text in found if settings > 1 or not some]
+    def spared(self, known: Mapping[str, Outcome]) -> float:
+        """The share of the rounds of the whole grid that were run neither now nor earlier."""
+        run = {trial.id: trial for trial in self.trials if trial.id in known}
+        run |= {trial.id: trial for trial in self.needed(known)}
+        return 1 - _rounds(run.values()) / _rounds(self.trials)
 
     def _needed(
         self, settings: Sequence[list[Trial]], known: Mapping[str, Outcome]
     ) -> Iterator[Trial]:
-        """Those of one learner on one data set; `settings` are the orders of each."""
-        tune = self.criterion.tune_orders
+        """Those of one learner on one data set; `settings` are the permutations of each."""
+        tune, rounds = self.criterion.tune_orders, settings[0][0].data.record.rounds
 
-        def played(stage: Sequence[Sequence[Trial]]) -> bool:
-            return all(trial.id in known for trial in chain(*stage))
-
-        def best_first(stage: Sequence[Sequence[Trial]]) -> list[int]:
-            """Settings that failed on some orders come later, those that failed on all last."""
-            done = [[known[trial.id] for trial in some if known[trial.id].run] for some in stage]
-            ranks = [summary.rank(some, self.criterion.metric) for some in done]
+        def ranked(stage: Sequence[Sequence[Trial]]) -> list[int] | None:
+            """Settings by rank, those that failed everywhere last; None if trials are missing."""
+            if any(trial.id not in known for trial in chain(*stage)):
+                return None
+            done = ([known[one.id] for one in some if known[one.id].run] for some in stage)
+            ranks = [settings_of(some, self.criterion.metric)[0].rank if some else (0,)
+                     for some in done]  # fmt: skip
             return sorted(range(len(stage)), key=ranks.__getitem__)
 
-        left = [[trial for trial in some if not tune or trial.repeat < tune] for some in settings]
-        orders = list(settings)
-        rounds = settings[0][0].data.record.rounds
+        left = list(settings)
         for prefix, kept in rungs(len(settings), rounds) if self.halving else ():
-            stage = [[trial.on_prefix(prefix) for trial in some] for some in left]
+            stage = [[one.on_prefix(prefix) for one in _below(some, tune)] for some in left]
             yield from chain(*stage)
-            if not played(stage):
+            if (order := ranked(stage)) is None:
                 return
-            best = sorted(best_first(stage)[:kept])
-            left, orders = [left[number] for number in best], [orders[number] for number in best]
-        yield from chain(*left)
-        if tune and played(left):
-            yield from (trial for trial in orders[best_first(left)[0]] if trial.repeat >= tune)
-
-
-def spared(search: Search, known: Mapping[str, Outcome]) -> float:
-    """The share of the rounds of the whole grid that were run neither now nor earlier."""
-    total = sum(_rounds(trial) for trial in search.trials)
-    played = {trial.id: trial for trial in search.trials if trial.id in known}
-    played |= {trial.id: trial for trial in search.needed(known)}
-    return 1 - sum(map(_rounds, played.values())) / total
+            left = [left[number] for number in sorted(order[:kept])]
+        stage = [_below(some, tune) for some in left]
+        yield from chain(*stage)
+        if tune and (order := ranked(stage)) is not None:
+            yield from (trial for trial in left[order[0]] if trial.repeat >= tune)
 
 
 def estimated_seconds(trials: Sequence[Trial]) -> float | None:
@@ -118,18 +97,26 @@ def estimated_seconds(trials: Sequence[Trial]) -> float | None:
 
     It is low where S would grow on after these rounds; None if a short trial fails.
     """
-    total = 0.0
-    groups = grouped(trials, lambda trial: (*trial.data.identity, trial.setup.learner))
+    groups = grouped(trials, _learner_and_data)
     chosen = [group[len(group) // 2] for group in groups]
     short = [trial.on_prefix(min(SHORT_ROUNDS, trial.data.record.rounds)) for trial in chosen]
-    runs = {one.id: one.run for one in play_all(short, jobs=1, retries=0) if one is not None}
+    runs = {one.id: one.run for one in run_trials(short, jobs=1, retries=0) if one is not None}
+    total = 0.0
     for trial, group in zip(short, groups, strict=True):
         if (run := runs[trial.id]) is None:
             return None
-        total += run.seconds / run.rounds * sum(map(_rounds, group))
+        total += run.seconds / run.rounds * _rounds(group)
     return total
 
 
-def _rounds(trial: Trial) -> int:
-    data = trial.data
-    return data.prefix or data.record.rounds
+def _learner_and_data(trial: Trial) -> tuple[object, ...]:
+    return *trial.data.identity, trial.setup.learner
+
+
+def _below(trials: Sequence[Trial], tune: int) -> list[Trial]:
+    """Those on tuning orders, if there are any."""
+    return [trial for trial in trials if not tune or trial.repeat < tune]
+
+
+def _rounds(trials: Iterable[Trial]) -> int:
+    return sum(trial.data.prefix or trial.data.record.rounds for trial in trials)

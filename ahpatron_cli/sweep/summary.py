@@ -1,15 +1,14 @@
 """The trials of a sweep summarised: means, best settings, paired comparisons.
 
-Every learner and setting runs on the same permutations, so two of them are compared order by order:
-the difference of a pair has far less noise than the two rates.
+Every learner and setting runs on the same permutations, so two of them are compared permutation by
+permutation: the difference of a pair has far less noise than the two rates.
 """
 
 from __future__ import annotations
 
 import math
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
@@ -52,7 +51,7 @@ class TrialData(Struct, frozen=True):
     positive: float | None = None
     shuffled: bool = True
     prefix: Count | None = None
-    """Only so many rounds of each order were run, to choose between settings."""
+    """Only so many rounds of each permutation were run, to choose between settings."""
     costs: tuple[tuple[float | str, float], ...] = ()
     """Labels in increasing order, each with the cost of its examples; others have the cost 1."""
     table: tuple[tuple[str, str], ...] = ()
@@ -65,20 +64,19 @@ class TrialData(Struct, frozen=True):
         return file, self.limit, self.scale, self.positive, self.shuffled, self.costs, self.table
 
     @property
-    def cost_words(self) -> list[str]:
-        """The values of --cost."""
-        return [
+    def options(self) -> list[tuple[str, str]]:
+        """The command-line options that prepare the data so, each with its text."""
+        named = {"limit": self.limit, "scale": self.scale, "positive": self.positive}
+        given = [
+            (name, str(value if isinstance(value, str) else whole(value)))
+            for name, value in named.items()
+            if value not in (None, "none")
+        ]
+        costs = [
             f"{label if isinstance(label, str) else whole(label)}={whole(cost)}"
             for label, cost in self.costs
         ]
-
-    @property
-    def options(self) -> list[tuple[str, str]]:
-        """The options that prepare the data so, each with its text."""
-        positive = None if self.positive is None else whole(self.positive)
-        named = {"limit": self.limit, "scale": self.scale, "positive": positive}
-        given = [(name, str(one)) for name, one in named.items() if one not in (None, "none")]
-        return [*self.table, *given, *(("cost", word) for word in self.cost_words)]
+        return [*self.table, *given, *(("cost", text) for text in costs)]
 
 
 class Outcome(Struct, frozen=True):
@@ -135,27 +133,20 @@ class Metric:
             from ahpatron_cli.metrics import metrics_of  # which imports NumPy
 
             measured = metrics_of(matrix)
-        several = run.true_positives is None  # classes, of which 0.2.0 measured some metrics only
-        if measured is None or (several and measured.f1 is None):
-            measured = measured if self.name in ("balanced_error", "kappa") else None
-        if measured is None:
-            return None
-        value: float | None = getattr(measured, self.name)
+        value: float | None = getattr(measured, self.name, None)
+        if measured is None or (value is None and run.true_positives is None):
+            return None  # of several classes, 0.2.0 measured some metrics only
         return Fraction((0 if self.larger_is_better else 1) if value is None else value)
 
-
-_SUFFIXES = re.compile(r"(?<=[^/])(\.(svm|libsvm|svmlight|txt|dat|gz|bz2|xz))+$")
 
 MISTAKE_RATE = Metric("mistake_rate", "AMR %")
 _METRICS = (
     MISTAKE_RATE,
     Metric("balanced_error", "Balanced error %"),
-    *(Metric(f"{name}", f"{name.capitalize()} %", True) for name in ("precision", "recall", "f1")),
+    *(Metric(name, f"{name.capitalize()} %", True) for name in ("precision", "recall", "f1")),
     *(Metric("kappa", "Kappa", True), Metric("auc", "AUC", True)),
 )
 METRICS = {metric.name: metric for metric in _METRICS}
-SEARCHES = ("grid", "halving")
-"""What `--search` takes."""
 
 
 @dataclass(frozen=True)
@@ -169,7 +160,7 @@ class Criterion:
 
 @dataclass(frozen=True)
 class Setting:
-    """One learner with one choice of parameters on one data set, over its orders."""
+    """One learner with one choice of parameters on one data set, over its permutations."""
 
     learner: str
     params: Mapping[str, ParamValue]
@@ -177,17 +168,15 @@ class Setting:
     varied: Mapping[str, ParamValue]
     """Those that distinguish it from the other settings of this learner on this data set."""
     values: Mapping[Order, Fraction]
-    """The metric on each order, exactly."""
+    """The metric on each permutation, exactly."""
     mean: float
     sd: float | None
     metric: Metric
     summary: SummaryRecord
     difference: Difference | None = None
-    """To the best setting of the data set; None for that one itself, or with no order in common."""
+    """To the best setting of the data set; None for that one, or without a common permutation."""
     best_of_learner: bool = False
     best_of_data: bool = False
-    ties_best: bool = False
-    """Whether its mean, over as many orders, is exactly that of the best of the data set."""
     texts: Mapping[str, str] = field(default_factory=dict)
     """The values of `varied` as they were written: `0.2236`, `10^0/√T`, `auto (0.44)`."""
 
@@ -215,8 +204,8 @@ class Setting:
     def rank(self) -> tuple[Any, ...]:
         """Sorts the best first: this alone decides which setting is best.
 
-        Settings with fewer orders come last. Means are rounded once from exact values, so equal
-        totals are equal; of these the one with the smaller parameters comes first.
+        Settings with fewer permutations come last. Means are rounded once from exact values, so
+        equal totals are equal; of these the one with the smaller parameters comes first.
         """
         params = [(name, _sortable(value)) for name, value in sorted(self.params.items())]
         return -len(self.values), self.cost, _rank(self.learner), params
@@ -232,7 +221,7 @@ class DatasetSummary:
     """All settings of one data set."""
 
     name: str
-    """The file's name, with as much of its folder as is needed."""
+    """The file's name, with its folder where that is needed, and how it was prepared."""
     short: str
     """As a column's head: without suffixes, and without what all data sets have in common."""
     data: TrialData
@@ -252,7 +241,7 @@ class DatasetSummary:
     @property
     def several_settings(self) -> bool:
         """Whether any learner has more than one."""
-        return any(len(some) > 1 for some in self.tried.values())
+        return any(len(settings) > 1 for settings in self.tried.values())
 
     @property
     def dropped(self) -> int:
@@ -260,18 +249,15 @@ class DatasetSummary:
         return sum(map(len, self.tried.values())) - len(self.settings)
 
     def verdict(self, setting: Setting) -> str | None:
-        """What the difference to the best says; None if the orders allow no verdict."""
+        """What the difference to the best says; None if the permutations allow no verdict."""
         if setting.best_of_data:
             return "best"
         gap = setting.difference
-        if gap is None:
-            return f"no common {'order' if self.data.shuffled else 'pass'}"
-        if gap.more_than_noise is None:
-            several = max(one.summary.repeats for one in self.best) > 1
-            return "one common order" if self.data.shuffled and several else None
+        if gap is None or gap.more_than_noise is None:
+            return None
         if not gap.more_than_noise:
             return "n.s."
-        # a setting with fewer orders is never the best, yet may win on those shared with the best
+        # with fewer permutations it is never the best, yet may win on those shared with the best
         return "worse" if (gap.mean > 0) != self.criterion.metric.larger_is_better else "better"
 
 
@@ -293,15 +279,15 @@ class SweepSummary:
     @cached_property
     def matrix(self) -> dict[str, list[Setting | None]]:
         """For each learner its best setting on each data set; None: it was not run there."""
-        found = [{one.learner: one for one in data.best} for data in self.datasets]
-        learners = sorted({name for data in found for name in data}, key=_rank)
-        return {learner: [data.get(learner) for data in found] for learner in learners}
+        best = [{setting.learner: setting for setting in data.best} for data in self.datasets]
+        learners = sorted({learner for data in best for learner in data}, key=_rank)
+        return {learner: [data.get(learner) for data in best] for learner in learners}
 
     @cached_property
     def ranks(self) -> OverDatasets:
         """Of the learners that were run on all data sets."""
         complete = {
-            learner: [one.exact_mean for one in row if one]
+            learner: [setting.exact_mean for setting in row if setting]
             for learner, row in self.matrix.items()
             if all(row)
         }
@@ -313,16 +299,15 @@ def choose_trials(
 ) -> list[Outcome]:
     """Those of these learners on these data sets; no names stand for all."""
     groups = grouped(trials, lambda trial: trial.data.identity)
-    names = _names([group[0].data for group in groups])
     known: dict[str, set[tuple[Any, ...]]] = {}  # data sets by what the command line calls them
-    for group, pair in zip(groups, names, strict=True):
-        path, identity = group[0].data.record.path, group[0].data.identity
-        for name in (*reversed(pair), PurePath(path).name, path):
-            known.setdefault(name, set()).add(identity)
+    for group, names in zip(groups, _names([one[0].data for one in groups]), strict=True):
+        path = group[0].data.record.path
+        for text in (*reversed(names), PurePath(path).name, path):
+            known.setdefault(text, set()).add(group[0].data.identity)
     chosen = [known[one_of("data set", name, known)] for name in data]
     wanted = set().union(*(chosen or known.values()))
-    for name in learners:
-        one_of("learner", name, dict.fromkeys(trial.learner for trial in trials))
+    for learner in learners:
+        one_of("learner", learner, dict.fromkeys(trial.learner for trial in trials))
     return [
         trial
         for trial in trials
@@ -339,97 +324,93 @@ def summarise_trials(
     groups = grouped(trials, lambda trial: trial.data.identity)
     names = _names([group[0].data for group in groups])
     datasets = [
-        _data_findings(*name, played, criterion)
+        _summarise_data(*name, [trial for trial in group if trial.run], criterion)
         for name, group in zip(names, groups, strict=True)
-        if (played := [trial for trial in group if trial.run is not None])
-        and any(trial.data.prefix is None for trial in played)
+        if any(trial.run and trial.data.prefix is None for trial in group)
     ]
     failed = [trial for trial in trials if trial.run is None]
-    done = len(trials) - len(failed)
-    return SweepSummary(datasets, done, failed, origins, criterion, _part(origins))
+    return SweepSummary(
+        datasets, len(trials) - len(failed), failed, origins, criterion, _part(origins)
+    )
 
 
 def _part(origins: Sequence[Mapping[str, Any]]) -> str | None:
     """Which shards wrote to the file, unless all did."""
-    shards = [one["shard"] for one in origins if "shard" in one]
-    parts, totals = ({one[index] for one in shards} for index in (0, 1))
-    if len(totals) != 1 or len(shards) < len(origins) or len(parts) == (total := max(totals)):
+    shards = [origin["shard"] for origin in origins if "shard" in origin]
+    parts, totals = ({shard[index] for shard in shards} for index in (0, 1))
+    if len(totals) != 1 or len(shards) < len(origins) or len(parts) == max(totals):
         return None
-    return f"part{'s' * (len(parts) > 1)} {', '.join(map(str, sorted(parts)))} of {total}"
+    return f"part{'s' * (len(parts) > 1)} {', '.join(map(str, sorted(parts)))} of {max(totals)}"
 
 
-def _data_findings(
+def _summarise_data(
     name: str, short: str, trials: Sequence[Outcome], criterion: Criterion
 ) -> DatasetSummary:
+    """The settings of one data set, and the best of each learner."""
     tune, metric = criterion.tune_orders, criterion.metric
     tried = {
         group[0].learner: [some[0].params for some in grouped(group, setting_key)]
         for group in grouped(trials, lambda trial: (trial.learner,))
     }
     trials = [trial for trial in trials if trial.data.prefix is None]
-    data = trials[0].data
-    chosen_on = [trial for trial in trials if trial.repeat < tune] if tune else trials
-    settings = _settings(chosen_on, metric, tried, data.shuffled) if chosen_on else []
+    settings = _settings([one for one in trials if not tune or one.repeat < tune], metric, tried)
     best = [setting for setting in settings if setting.best_of_learner]
     if tune:
-        wanted = set(map(setting_key, best))
-        others = [one for one in trials if one.repeat >= tune and setting_key(one) in wanted]
+        chosen = set(map(setting_key, best))
+        others = [one for one in trials if one.repeat >= tune and setting_key(one) in chosen]
         if not others:
-            which = "to report on" if chosen_on else "on which to choose"
-            raise usage(f"--tune-orders {tune}: {name} has no order {which}", "run more --repeats")
-        best = _settings(others, metric, tried, data.shuffled)
-    best = _corrected(best)
-    by_key = {setting_key(one): one for one in best}
-    if tune:  # chosen here, but which learner is best is known on the other orders only
-        first = setting_key(best_of(best))
+            problem = f"--tune-orders {tune}: {name} has no orders to choose on, or to report on"
+            raise usage(problem, "run more --repeats")
+        best = _settings(others, metric, tried)
+        first = setting_key(best_of(best))  # which learner is best is known on the others only
         settings = [replace(one, best_of_data=setting_key(one) == first) for one in settings]
-    else:
-        settings = [by_key.get(setting_key(one), one) for one in settings]
-    return DatasetSummary(name, short, data, settings, best, tried, criterion)
-
-
-def _corrected(best: Sequence[Setting]) -> list[Setting]:
-    """With p-values that are corrected for the number of learners."""
-    known = [one.difference.p_value for one in best if one.difference]
-    corrected = iter(holm([p_value for p_value in known if p_value is not None]))
-    made = []
-    for one in best:
-        if one.difference and one.difference.p_value is not None:
-            p_holm = next(corrected)
-            gap = replace(one.difference, p_holm=p_holm, more_than_noise=p_holm < SIGNIFICANCE)
-            one = replace(one, difference=gap)
-        made.append(one)
-    return made
+    return DatasetSummary(name, short, trials[0].data, settings, best, tried, criterion)
 
 
 def _settings(
     trials: Sequence[Outcome],
     metric: Metric,
     tried: Mapping[str, Sequence[Mapping[str, ParamValue]]],
-    shuffled: bool,
 ) -> list[Setting]:
     """The settings of one data set, compared with the best of them."""
     groups = [
         settings_of(group, metric, tried[group[0].learner])
         for group in grouped(trials, lambda trial: (trial.learner,))
     ]
+    if not groups:
+        return []
     best = best_of([one for group in groups for one in group])
+    leaders = {id(best_of(group)) for group in groups}
     settings = [
         replace(
             one,
-            difference=None if one is best else compare(one.values, best.values, sampled=shuffled),
-            best_of_learner=one is first,
+            difference=None
+            if one is best
+            else compare(one.values, best.values, sampled=trials[0].data.shuffled),
+            best_of_learner=id(one) in leaders,
             best_of_data=one is best,
-            ties_best=one.rank[:2] == best.rank[:2],
         )
         for group in groups
-        for first in [best_of(group)]
         for one in group
     ]
     # by value, and not by which process happened to be the first to finish
-    return sorted(
-        settings, key=lambda one: (_rank(one.learner), *map(_sortable, one.varied.values()))
-    )
+    settings.sort(key=lambda one: (_rank(one.learner), *map(_sortable, one.varied.values())))
+    return _corrected(settings)
+
+
+def _corrected(settings: Sequence[Setting]) -> list[Setting]:
+    """With p-values of each learner's best corrected for the number of learners."""
+    tested = {
+        number: gap
+        for number, one in enumerate(settings)
+        if (gap := one.difference) and one.best_of_learner and gap.p_value is not None
+    }
+    corrected = list(settings)
+    p_values = holm([gap.p_value or 0.0 for gap in tested.values()])
+    for (number, gap), p_holm in zip(tested.items(), p_values, strict=True):
+        gap = replace(gap, p_holm=p_holm, more_than_noise=p_holm < SIGNIFICANCE)
+        corrected[number] = replace(settings[number], difference=gap)
+    return corrected
 
 
 def settings_of(
@@ -440,43 +421,33 @@ def settings_of(
     """The settings of one learner on one data set, distinguished from all that were `tried`."""
     groups = grouped(trials, setting_key)
     tried = tried or [group[0].params for group in groups]
-    telling = _telling(tried)
-    numbers = {name: _numbers([params.get(name) for params in tried]) for name in telling}
+    names = _distinguishing(tried)
+    written = {name: _texts(params.get(name) for params in tried) for name in names}
     settings = []
     for group in groups:
-        # by order, so that none counts twice
+        # by permutation, so that none counts twice
         runs = {(trial.seed, trial.repeat): trial.run for trial in group if trial.run}
-        values, params = _values(runs, metric), group[0].params
-        varied = {name: params[name] for name in telling if name in params}
-        texts = {name: numbers[name][value] for name, value in varied.items()}
-        for name, text in group[0].texts.items():
-            if name in texts:
-                texts[name] = f"auto ({short(params[name])})" if text == "auto" else text
-        what = group[0].learner, params, varied, values, *mean_sd(list(values.values()))
+        known = {order: metric.of(run) for order, run in runs.items()}
+        values = {order: value for order, value in known.items() if value is not None}
+        if len(values) < len(runs):
+            hint = f"`ahpatron sweep` with --metric {metric.name} runs them again"
+            raise usage(f"--metric {metric.name}: some trials were not measured by it", hint)
+        first = group[0]
+        varied = {name: first.params[name] for name in names if name in first.params}
+        texts = {name: written[name][value] for name, value in varied.items()}
+        for name in texts.keys() & first.texts.keys():
+            auto = first.texts[name] == "auto"
+            texts[name] = f"auto ({short(varied[name])})" if auto else first.texts[name]
+        what = first.learner, first.params, varied, values, *mean_sd(list(values.values()))
         settings.append(Setting(*what, metric, summarise(list(runs.values())), texts=texts))
     return settings
 
 
-def _numbers(values: Sequence[ParamValue | None]) -> dict[ParamValue, str]:
-    """The values of a parameter as texts: as written, or as many digits as distinguish them."""
-    known = list(dict.fromkeys(value for value in values if value is not None))
-    written = {value: short(value, 6) for value in known}
-    written = {one: text for one, text in written.items() if text == str(one) or float(text) == one}
-    for digits in (3, 6, 17):
-        texts = {value: written.get(value) or short(value, digits) for value in known}
-        if len(set(texts.values())) == len(known):
-            break
-    return texts
-
-
-def _values(runs: Mapping[Order, RunRecord], metric: Metric) -> dict[Order, Fraction]:
-    known = {order: value for order, run in runs.items() if (value := metric.of(run)) is not None}
-    if len(known) < len(runs):
-        raise usage(
-            f"--metric {metric.name}: {len(runs) - len(known)} trials were not measured by it",
-            f"`ahpatron sweep` with --metric {metric.name} runs them again",
-        )
-    return known
+def _texts(values: Iterable[ParamValue | None]) -> dict[ParamValue, str]:
+    """The values of a parameter as texts, with as many digits as distinguish them."""
+    known = {value for value in values if value is not None}
+    texts = {value: short(value, 6) for value in known}
+    return texts if len(set(texts.values())) == len(known) else {one: str(one) for one in known}
 
 
 def _rank(learner: str) -> tuple[int, str]:
@@ -492,7 +463,7 @@ def _sortable(value: ParamValue) -> tuple[bool, ParamValue]:
     return isinstance(value, str), value
 
 
-def _telling(settings: Sequence[Mapping[str, ParamValue]]) -> list[str]:
+def _distinguishing(settings: Sequence[Mapping[str, ParamValue]]) -> list[str]:
     """The parameters that distinguish a learner's settings, without those that follow from them.
 
     Later parameters may have defaults computed from earlier ones, so these are left out first.
@@ -501,8 +472,7 @@ def _telling(settings: Sequence[Mapping[str, ParamValue]]) -> list[str]:
     names = [name for name in names if len({params.get(name) for params in settings}) > 1]
     for name in reversed(names):
         others = [other for other in names if other != name]
-        kinds = {tuple(params.get(other) for other in others) for params in settings}
-        if len(kinds) == len(settings):
+        if len({tuple(map(params.get, others)) for params in settings}) == len(settings):
             names = others
     return names
 
@@ -511,58 +481,40 @@ def varied_numbers(settings: Sequence[Mapping[str, ParamValue]]) -> list[str]:
     """The parameters that distinguish a learner's settings and have at least two finite values."""
     return [
         name
-        for name in _telling(settings)
+        for name in _distinguishing(settings)
         if len({finite_number(params.get(name)) for params in settings} - {None}) > 1
     ]
 
 
 def finite_number(value: ParamValue | None) -> float | None:
-    """A finite number; words such as "keep" and infinity have no place."""
+    """A finite number; None for words such as "keep" and for infinity."""
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
 def best_of(settings: Sequence[Setting]) -> Setting:
-    """The lowest cost among the settings with the most orders."""
+    """The lowest cost among the settings with the most permutations."""
     return min(settings, key=lambda one: one.rank)
 
 
-def rank(trials: Sequence[Outcome], metric: Metric) -> tuple[Any, ...]:
-    """The rank of the one setting of these trials; without any it is the last."""
-    return settings_of(trials, metric)[0].rank if trials else (0,)
-
-
-def distinct_names(paths: Sequence[str]) -> list[str]:
-    """The shortest ends of these paths that are distinct."""
-    parts = [PurePath(path).parts or (path,) for path in paths]
-    for depth in range(1, max((len(part) for part in parts), default=1) + 1):
-        names = [str(PurePath(*part[-depth:])) for part in parts]
-        if len(set(names)) == len(set(paths)):
-            break
-    return names
+_SUFFIXES = re.compile(r"(?<=[^/])(\.(svm|libsvm|svmlight|txt|dat|csv|tsv|gz|bz2|xz))+$")
 
 
 def _names(files: Sequence[TrialData]) -> list[tuple[str, str]]:
     """What each data set is called: its file and what was done to it; and in short."""
-    bases = distinct_names([one.record.path for one in files])
+    bases = [PurePath(data.record.path).name for data in files]
+    if len(set(bases)) < len({data.record.path for data in files}):
+        bases = [data.record.path for data in files]
     stems = [_SUFFIXES.sub("", base) for base in bases]
-    done = [
-        [f"{name} {text}" if name == "cost" else f"{name}={text}" for name, text in data.options]
-        for data in files
-    ]
+    done = [[f"{name}={text}" for name, text in data.options] for data in files]
     common = set.intersection(*map(set, done)) if done else set()
-    names = _numbered([", ".join([base, *parts]) for base, parts in zip(bases, done, strict=True)])
     if len(set(stems)) < len(set(bases)):
-        return [(name, name) for name in names]
-    unlike = ([part for part in parts if part not in common] for parts in done)
-    short = [", ".join([stem, *parts]) for stem, parts in zip(stems, unlike, strict=True)]
-    return list(zip(names, _numbered(short), strict=True))
+        stems, common = bases, set()
+    unlike = [[option for option in own if option not in common] for own in done]
+    return list(zip(_joined(bases, done), _joined(stems, unlike), strict=True))
 
 
-def _numbered(names: Sequence[str]) -> list[str]:
-    """With a number after a name that was there before."""
-    seen: Counter[str] = Counter()
-    shown = []
-    for name in names:
-        seen[name] += 1
-        shown.append(name if seen[name] == 1 else f"{name} ({seen[name]})")
-    return shown
+def _joined(bases: Sequence[str], options: Sequence[Sequence[str]]) -> list[str]:
+    """Names with options, and with a number if a name was there before."""
+    names = [", ".join([base, *own]) for base, own in zip(bases, options, strict=True)]
+    before = [names[:number].count(name) for number, name in enumerate(names)]
+    return [f"{name} ({n + 1})" if n else name for name, n in zip(names, before, strict=True)]

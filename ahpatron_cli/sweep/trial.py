@@ -1,9 +1,10 @@
-"""A trial: one learner, one setting, one order of one file; its identity, and how it is run."""
+"""A trial: one learner, one setting, one permutation of one file; its identity, and its run."""
 
 from __future__ import annotations
 
 import hashlib
 import json
+import platform
 import time
 import traceback
 from collections.abc import Iterator, Mapping, Sequence
@@ -21,13 +22,11 @@ from ahpatron_cli.core.learners import learner_source, third_party_files
 from ahpatron_cli.data.compact import CompactRows
 from ahpatron_cli.data.dataset import Dataset, Preparation, load
 from ahpatron_cli.data.source import open_source
-from ahpatron_cli.errors import ExitCode, UserError, learner_fault
+from ahpatron_cli.errors import UserError, learner_fault
 from ahpatron_cli.pool import Died, run_all
 from ahpatron_cli.records import ParamValue, RunRecord, plain_params
 from ahpatron_cli.runner import LearnerSpec, RunOptions, params_of, run_repeat
 from ahpatron_cli.sweep.summary import Outcome, TrialData
-
-BUILT_IN_SOURCE = "built-in"
 
 
 class Trial(Struct, frozen=True, dict=True):
@@ -44,7 +43,7 @@ class Trial(Struct, frozen=True, dict=True):
     preparation: Preparation
     texts: Mapping[str, str] = {}
     """How the grid spells parameters that depend on the data: `10^0/√T`, `auto`."""
-    source: str = BUILT_IN_SOURCE
+    source: str = "built-in"
     """Where the learner's class comes from, with its version or hash."""
     metrics: bool = False
     """Whether to measure what the counts alone do not determine."""
@@ -55,23 +54,12 @@ class Trial(Struct, frozen=True, dict=True):
     @cached_property
     def id(self) -> str:
         """A hash of all that decides the outcome: the identity. No time, no host, no file name."""
-        data = self.data
         decides = {
             "algorithm": ALGORITHM,
-            "data": [data.record.sha256, data.limit, data.scale, data.positive, data.shuffled],
-            "learned": self.preparation.learned,
-            "learner": self.setup.learner,
-            "params": plain_params(self.params),
+            "data": [*self.data.identity, self.preparation.learned, self.data.prefix],
+            "learner": [self.setup.learner, self.source, plain_params(self.params)],
             "order": [self.seed, self.repeat],
         }
-        if data.prefix is not None:
-            decides["prefix"] = data.prefix
-        if data.costs:
-            decides["costs"] = data.costs
-        if data.table:
-            decides["table"] = data.table
-        if self.source != BUILT_IN_SOURCE:  # the others change with the algorithm's version
-            decides["source"] = self.source
         text = json.dumps(decides, sort_keys=True, allow_nan=False)
         return hashlib.sha256(text.encode()).hexdigest()[:20]
 
@@ -91,7 +79,7 @@ def all_params(setup: LearnerSpec) -> dict[str, ParamValue]:
     return params_of(*setup.build())
 
 
-def play_all(trials: Sequence[Trial], jobs: int, retries: int) -> Iterator[Outcome | None]:
+def run_trials(trials: Sequence[Trial], jobs: int, retries: int) -> Iterator[Outcome | None]:
     """Outcomes of trials as they end, from so many processes; None now and then."""
     for ended in run_all(run_trial, trials, jobs, retries):
         if ended is None:
@@ -104,40 +92,40 @@ def play_all(trials: Sequence[Trial], jobs: int, retries: int) -> Iterator[Outco
 
 
 def run_trial(trial: Trial) -> Outcome:
-    """Run a trial. Whatever goes wrong in it is its outcome; nothing is raised."""
+    """Run a trial. Whatever goes wrong in it is its outcome.
+
+    Raised is only a `UserError` where this process has another version of the package or of the
+    learner, as a worker of a cluster may: then no trial can be run here.
+    """
+    if trial.version != __version__:
+        raise UserError(f"the worker has ahpatron {__version__}, this is {trial.version}")
     started = time.perf_counter()
     run, error = None, None
     try:
         run = _run(trial)
     except UserError as refusal:
-        place = f"{refusal.place}: " if refusal.place else ""
-        error = place + refusal.problem
+        error = f"{refusal.place}: {refusal.problem}" if refusal.place else refusal.problem
     except ParameterError as refusal:
         error = str(refusal)
     except MemoryError:
         error = "not enough memory"
     except Exception as bug:  # one trial's bug must not take the other results with it
-        fault = learner_fault(bug, third_party_files())
         where = traceback.extract_tb(bug.__traceback__)[-1]
-        place = f"{Path(where.filename).name}:{where.lineno}"
-        error = f"bug in ahpatron {__version__}: {bug!r} at {place}"
-        if fault is not None:
+        error = (
+            f"bug in ahpatron {__version__}: {bug!r} at {Path(where.filename).name}:{where.lineno}"
+        )
+        if fault := learner_fault(bug, third_party_files()):
             error = f"{fault.place}: {fault.problem}"
     return trial.outcome(run, error, time.perf_counter() - started)
 
 
 def _run(trial: Trial) -> RunRecord:
-    other = None
-    if trial.version != __version__:
-        other = f"the worker has ahpatron {__version__}, the sweep {trial.version}"
-    elif learner_source(trial.setup.kind) != trial.source:
-        other = f"the learner {trial.setup.learner} is not that of the sweep: {trial.source}"
-    if other:
-        raise UserError(other, code=ExitCode.BUG)
+    if learner_source(trial.setup.kind) != trial.source:
+        problem = f"the learner {trial.setup.learner} is not that of the sweep: {trial.source}"
+        raise UserError(problem)
     data = trial.data
-    assert data.record.sha256 is not None
     dataset = _dataset(trial.path, data.record.sha256, trial.preparation, trial.mapped)
-    repetition = RunOptions(
+    options = RunOptions(
         trial.repeat + 1,
         trial.seed,
         data.shuffled,
@@ -145,11 +133,13 @@ def _run(trial: Trial) -> RunRecord:
         costs=dict(data.costs),
         prefix=data.prefix,
     )
-    return run_repeat(dataset, trial.setup, repetition, trial.repeat).record
+    return run_repeat(dataset, trial.setup, options, trial.repeat).record
 
 
 @lru_cache(maxsize=2)  # trials come file by file
-def _dataset(path: str, sha256: str, preparation: Preparation, mapped: str | None) -> Dataset:
+def _dataset(
+    path: str, sha256: str | None, preparation: Preparation, mapped: str | None
+) -> Dataset:
     if mapped and Path(mapped).is_dir():
         return Dataset(path, preparation, CompactRows.mapped(Path(mapped)))
     with open_source(path) as source:  # on another machine of a cluster
@@ -158,19 +148,16 @@ def _dataset(path: str, sha256: str, preparation: Preparation, mapped: str | Non
 
 def environment() -> dict[str, Any]:
     """What results may depend on besides the trial itself: versions, BLAS, processor."""
-    import platform
-
     import numpy as np
     import scipy
     from threadpoolctl import threadpool_info
 
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
     pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
-    processor = None
-    if (cpuinfo := Path("/proc/cpuinfo")).exists():  # Linux has a name for it
-        lines = cpuinfo.read_text().splitlines()
-        names = (line.partition(":")[2].strip() for line in lines if line[:10] == "model name")
-        processor = next(names, None)
+    processor, cpuinfo = None, Path("/proc/cpuinfo")
+    if cpuinfo.exists():  # Linux has a name for it
+        lines = (line.partition(":") for line in cpuinfo.read_text().splitlines())
+        processor = next((text.strip() for name, _, text in lines if "model name" in name), None)
     return {
         "version": __version__,
         "algorithm": ALGORITHM,
@@ -180,7 +167,6 @@ def environment() -> dict[str, Any]:
         "scipy": scipy.__version__,
         "blas": f"{blas['name']} {blas['version']}",
         "blas_core": ", ".join(sorted({pool.get("architecture", "?") for pool in pools})),
-        "blas_threads": max((pool["num_threads"] for pool in pools), default=1),
         "machine": platform.machine(),
         "processor": processor,
     }

@@ -58,7 +58,7 @@ USAGE = [
     (["-B", "1" + "0" * 400], "--budget must be an even whole number >= 2"),
     (["--max-features", "3000000000"], "is too large"),
     (["--predictions", "p.txt"], "use one of .csv"),
-    (["--predictions", "scores"], "the file has no suffix"),
+    (["--predictions", "scores"], "suffix"),
     (["--out", "a.csv", "--curve", "./a.csv"], "--curve would overwrite --out"),
     (["--kernel", "linear", "-p", "degree=2"], "has no parameter 'degree'"),
 ]

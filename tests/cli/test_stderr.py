@@ -80,7 +80,7 @@ def test_the_progress_line() -> None:
 @pytest.mark.parametrize(
     ("mode", "environment", "wanted"),
     [
-        ("quiet", {"NO_COLOR": ""}, "\x1b[1;31merror\x1b[0m: \x1b[1mdone\x1b[0m\r\n"),
+        ("quiet", {"NO_COLOR": ""}, "\x1b[1;31merror\x1b[0m: done\r\n"),
         ("quiet", {"NO_COLOR": "1"}, "error: done\r\n"),
         ("known", {"TERM": "dumb"}, "note: half [of] it\r\nerror: done\r\n"),
     ],

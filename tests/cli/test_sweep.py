@@ -16,8 +16,6 @@ from ahpatron_cli.output.formats import FORMATS
 from support.command import Ahpatron
 from support.sweep_command import SMALL, TRIALS, essence, lines, sweep
 
-GRID = "budget=2:10000:2"
-
 
 def test_a_sweep_and_what_it_says(ahpatron: Ahpatron, rings: Path) -> None:
     done = sweep(ahpatron, rings, *SMALL)
@@ -66,14 +64,6 @@ def test_the_same_command_again_plays_nothing(ahpatron: Ahpatron, rings: Path) -
     assert (ahpatron.folder / "r.jsonl").read_bytes() == before
 
 
-def test_a_larger_grid_plays_only_what_is_new(ahpatron: Ahpatron, rings: Path) -> None:
-    sweep(ahpatron, rings, "-B", "20", "--repeats", "2")
-    more = sweep(ahpatron, rings, "-g", "budget=20,40", "--repeats", "3")
-    assert "2 of 6 trials" in more.err
-    found = lines(ahpatron.folder / "r.jsonl")
-    assert len(found) == len({one["id"] for one in found}) == 6
-
-
 @pytest.mark.parametrize("processes", ["2", pytest.param("5", marks=pytest.mark.slow)])
 def test_processes_change_nothing(
     ahpatron: Ahpatron, rings: Path, sparse_text: Path, processes: str
@@ -110,13 +100,6 @@ def test_shards_put_together_are_the_whole(ahpatron: Ahpatron, rings: Path) -> N
     assert rates[0] == rates[1]
 
 
-def test_steps_relative_to_the_rounds(ahpatron: Ahpatron, rings: Path) -> None:
-    done = sweep(ahpatron, rings, "-l", "nogd", "-g", "step=10^[-1:1]/sqrt(T)", "-B", "20")
-    assert done.code == 0
-    steps = [one["run"]["params"]["step"] for one in lines(ahpatron.folder / "r.jsonl")]  # type: ignore[index]  # plain JSON
-    assert steps == pytest.approx([10.0**power / 2000**0.5 for power in (-1, 0, 1)])
-
-
 def test_a_configuration(ahpatron: Ahpatron, rings: Path, breast_cancer: Path) -> None:
     (ahpatron.folder / "etc").mkdir()
     ahpatron.write(
@@ -148,7 +131,7 @@ def test_a_configuration(ahpatron: Ahpatron, rings: Path, breast_cancer: Path) -
     }
     fewer = ("--repeats", "1", "-l", "ahpatron", "-g", "epsilon=0.5", "--shuffle", "--dry-run")
     plan = sweep(ahpatron, "--config", "etc/sweep.toml", *fewer)
-    assert plan.out == "4 trials: 4 settings on 2 files, 1 order; 4 done, 0 left\n"
+    assert plan.out.startswith("4 trials: 4 settings on 2 files, 1 order; 4 done, 0 left")
 
 
 def test_a_dry_run_writes_nothing(ahpatron: Ahpatron, rings: Path) -> None:
@@ -180,14 +163,6 @@ def test_a_failed_trial_is_kept_and_played_again(ahpatron: Ahpatron, rings: Path
     assert ahpatron("inspect", "r.jsonl").code == 0
 
 
-def test_without_a_result_no_picture_is_drawn(ahpatron: Ahpatron, rings: Path) -> None:
-    limit = ("-l", "projectron", "-p", "max_support=3", "--plot", "p.svg")
-    done = sweep(ahpatron, rings, *limit)
-    assert done.code == 3
-    assert "there is nothing to draw, so p.svg was not written" in done.err
-    assert ahpatron.files() == {"r.jsonl"}
-
-
 def test_equal_files_are_played_once(ahpatron: Ahpatron, rings: Path) -> None:
     (ahpatron.folder / "copy.svm").write_bytes(rings.read_bytes())
     done = sweep(ahpatron, rings, "copy.svm", "-B", "20", "--repeats", "2")
@@ -196,73 +171,57 @@ def test_equal_files_are_played_once(ahpatron: Ahpatron, rings: Path) -> None:
     assert len(lines(ahpatron.folder / "r.jsonl")) == 2
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "said"),
-    [
-        (("DATA",), 2, "requires --out FILE.jsonl"),
-        (("--out", "r.jsonl"), 2, "no data files"),
-        (("-", "--out", "r.jsonl"), 2, "not from standard input"),
-        (("DATA", "--out", "r.jsonl", "-g", "epsilo=1"), 2, "did you mean epsilon?"),
-        (("DATA", "--out", "r.jsonl", "-g", "epsilon=2"), 2, "-g epsilon must be"),
-        (("DATA", "--out", "r.jsonl", "-g", "budget=20", "-B", "20"), 2, "given twice"),
-        (("DATA", "--out", "r.jsonl", "-l", "ahpatrn"), 2, "did you mean ahpatron?"),
-        (("DATA", "--out", "r.jsonl", "--shard", "0/3"), 2, "--shard takes I/N"),
-        (("DATA", "--out", "r.jsonl", "--shard", "4/3"), 2, "--shard takes I/N"),
-        (("DATA", "--out", "r.jsonl", "--shard", "3"), 2, "--shard takes I/N"),
-        (("DATA", "--out", "r.jsonl", "--format", "xml"), 2, "unknown format"),
-        (("DATA", "--out", "r.jsonl", "--wait", "9"), 2, "--wait requires --scheduler"),
-        (("DATA", "--out", "r.jsonl", "--plot", "a.jpg"), 2, "cannot be written"),
-        (("DATA", "--out", "r.jsonl", "--report", "a.pdf"), 2, "cannot be written"),
-        (
-            ("DATA", "--out", "r.jsonl", "-g", "budget=20,40", "--plot", "a.svg", "--x", "bugdet"),
-            2,
-            "did you mean budget?",
-        ),
-        (
-            ("DATA", "--out", "r.jsonl", "--report", "a.html", "--x", "budget"),
-            2,
-            "--x budget: no parameter is varied",
-        ),
-        (("DATA", "--out", "r.jsonl", "--jobs", "0"), 2, "at least 1"),
-        (("DATA", "--out", "none/r.jsonl"), 73, "No such file"),
-        (("DATA", "--out", "."), 73, "this is a folder"),
-        (("DATA", "--out", "s.csv"), 2, "--out must end in .jsonl, got 's.csv'"),
-        (("DATA", "--out", "s"), 2, "use --out s.jsonl"),
-        (("DATA", "--out", "bad.svm"), 2, "use --out bad.jsonl"),
-        (
-            ("DATA", "--out", "r.jsonl", "-g", "sigma=10^[-300:-1]", "-g", GRID),
-            2,
-            "trials; at most",
-        ),
-        (("DATA", "--out", "r.jsonl", "--max-features", "1"), 65, "must not exceed 1"),
-        (("none.svm", "--out", "r.jsonl"), 66, "none.svm"),
-        (("bad.svm", "--out", "r.jsonl"), 65, "bad.svm:2"),
-        (("DATA", "--out", "r.jsonl", "--config", "none.toml"), 66, "none.toml"),
-        (("DATA", "--out", "bad.jsonl"), 73, "nothing was changed"),
-        (("bad.jsonl", "--out", "./bad.jsonl"), 2, "overwrite the data"),
-        (("DATA", "--out", "r.jsonl", "--scheduler", "tcp://127.0.0.1:1"), 66, "no Dask scheduler"),
-    ],
-)
+REFUSED = [
+    ("DATA", 2, "--out"),
+    ("--out r.jsonl", 2, "data files"),
+    ("- --out r.jsonl", 2, "data files"),
+    ("DATA --out r.jsonl -g epsilo=1", 2, "did you mean epsilon?"),
+    ("DATA --out r.jsonl -g epsilon=2", 2, "-g epsilon"),
+    ("DATA --out r.jsonl -g budget=20 -B 20", 2, "given twice"),
+    ("DATA --out r.jsonl -l ahpatrn", 2, "did you mean ahpatron?"),
+    ("DATA --out r.jsonl --shard 0/3", 2, "--shard"),
+    ("DATA --out r.jsonl --shard 4/3", 2, "--shard"),
+    ("DATA --out r.jsonl --shard 3", 2, "--shard"),
+    ("DATA --out r.jsonl --format xml", 2, "unknown format"),
+    ("DATA --out r.jsonl --wait 9", 2, "--scheduler"),
+    ("DATA --out r.jsonl --plot a.jpg", 2, "cannot be written"),
+    ("DATA --out r.jsonl --plot link.svg", 2, "--plot"),
+    ("DATA --out r.jsonl --report a.pdf", 2, "cannot be written"),
+    ("DATA --out r.jsonl -g budget=20,40 --plot a.svg --x bugdet", 2, "did you mean budget?"),
+    ("DATA --out r.jsonl --report a.html --x budget", 2, "--x"),
+    ("DATA --out r.jsonl --jobs 0", 2, "at least 1"),
+    ("DATA --out r.jsonl --search halvng", 2, "'halvng'"),
+    ("DATA --out r.jsonl --search halving --shard 1/2", 2, "--shard"),
+    ("DATA --out r.jsonl --metric accuracy", 2, "'accuracy'"),
+    ("DATA --out r.jsonl --repeats 2 --tune-orders 2", 2, "--tune-orders"),
+    ("DATA --out none/r.jsonl", 73, "No such file"),
+    ("DATA --out .", 2, "--out"),
+    ("DATA --out s.csv", 2, "--out s.jsonl"),
+    ("DATA --out r.jsonl -g sigma=10^[-300:-1] -g budget=2:10000:2", 2, "1,000,000"),
+    ("DATA --out r.jsonl --repeats 9000000", 2, "1,000,000"),
+    ("DATA --out r.jsonl --max-features 1", 65, "must not exceed 1"),
+    ("none.svm --out r.jsonl", 66, "none.svm"),
+    ("bad.svm --out r.jsonl", 65, "bad.svm:2"),
+    ("DATA --out r.jsonl --config none.toml", 66, "none.toml"),
+    ("DATA --out bad.jsonl", 73, "nothing was changed"),
+    ("bad.jsonl --out ./bad.jsonl", 2, "overwrite the data"),
+    ("DATA --out r.jsonl --scheduler tcp://127.0.0.1:1", 66, "no Dask scheduler"),
+]
+
+
+@pytest.mark.parametrize(("arguments", "code", "said"), REFUSED)
 def test_refusals_leave_nothing_behind(
-    ahpatron: Ahpatron, rings: Path, arguments: tuple[str, ...], code: int, said: str
+    ahpatron: Ahpatron, rings: Path, arguments: str, code: int, said: str
 ) -> None:
     for name in ("bad.svm", "bad.jsonl"):
         ahpatron.write(name, "+1 1:1\n-1 1:x\n")
-    err = ahpatron.refusal(
-        code, "sweep", *(rings if word == "DATA" else word for word in arguments)
-    )
-    assert said in err
-    assert ahpatron.files() <= {"bad.svm", "bad.jsonl", "r.jsonl"}
+    (ahpatron.folder / "link.svg").symlink_to("r.jsonl")
+    words = (rings if word == "DATA" else word for word in arguments.split())
+    assert said in ahpatron.refusal(code, "sweep", *words)
+    assert "r.jsonl" not in ahpatron.files() or "--scheduler" in arguments
+    assert ahpatron.files() <= {"bad.svm", "bad.jsonl", "r.jsonl", "link.svg"}
     for name in ("bad.svm", "bad.jsonl"):
         assert (ahpatron.folder / name).read_text() == "+1 1:1\n-1 1:x\n"
-    assert "r.jsonl" not in ahpatron.files() or "--scheduler" in arguments
-
-
-def test_a_picture_cannot_replace_the_results(ahpatron: Ahpatron, rings: Path) -> None:
-    (ahpatron.folder / "p.svg").symlink_to("r.jsonl")
-    done = sweep(ahpatron, rings, "-B", "20", "--plot", "p.svg")
-    assert (done.code, done.out) == (2, "")
-    assert "--plot would overwrite" in done.err
 
 
 def test_a_fifo_cannot_be_swept(ahpatron: Ahpatron) -> None:
@@ -282,7 +241,7 @@ def test_a_torn_line_is_cut_and_said(ahpatron: Ahpatron, rings: Path) -> None:
     assert "torn" in looked.err
     done = sweep(ahpatron, rings, *SMALL)
     assert done.code == 0
-    assert "the last line was torn" in done.err
+    assert "torn" in done.err
     assert "7 of 8 trials" in done.err
     assert essence(results) == wanted
 
@@ -325,13 +284,11 @@ def test_halving_of_few_rows_says_that_it_spares_nothing(ahpatron: Ahpatron, rin
     halving = ("--search", "halving")
     assert "not all of them" not in sweep(ahpatron, *few, *halving, "--dry-run").out
     done = sweep(ahpatron, *few, *halving, "--tune-orders", "1")
-    assert "--search halving spared nothing of ahpatron on" in done.err
-    assert "(3 settings, 300 rounds): it requires at least 3 settings and 1,500 rounds" in done.err
-    assert "44.4 % of the rounds of the whole grid were spared" in done.err
+    assert "44.44 % of the rounds of the whole grid were spared" in done.err
     assert len(lines(ahpatron.folder / "r.jsonl")) == 5
     sweep(ahpatron, *few)
-    again = sweep(ahpatron, *few, "--tune-orders", "1")
-    assert "spared" not in again.err
+    assert "spared" not in sweep(ahpatron, *few, "--tune-orders", "1").err
+    assert "1,500 rounds" in sweep(ahpatron, *few, *halving, out="h.jsonl").err
 
 
 HALVING = ("-g", "epsilon=0.1:0.9:0.1", "-g", "sigma=0.1,1", "-B", "20", "--repeats", "2")
@@ -346,7 +303,7 @@ def test_halving_ends_like_the_grid_and_goes_on(ahpatron: Ahpatron, breast_cance
     assert "settings more ran on the first rounds only" in halving.out
     runs = {json.dumps(one["run"]) for one in lines(ahpatron.folder / "grid.jsonl")}
     stored = lines(ahpatron.folder / "h.jsonl")
-    full = [one for one in stored if "prefix" not in one["data"]]  # type: ignore[operator]
+    full = [one for one in stored if one["data"]["prefix"] is None]  # type: ignore[index]
     assert 0 < len(full) < len(runs)
     assert {json.dumps(one["run"]) for one in full} <= runs
     short = [one["run"] for one in stored if one not in full]
@@ -368,7 +325,7 @@ def test_the_prefix_of_an_order_is_what_run_counts_so_far(ahpatron: Ahpatron, ri
     (one,) = [
         line["run"]
         for line in lines(ahpatron.folder / "r.jsonl")
-        if "prefix" in line["data"] and line["run"]["params"]["epsilon"] == 0.5  # type: ignore[index, operator]
+        if line["data"]["prefix"] and line["run"]["params"]["epsilon"] == 0.5  # type: ignore[index]
     ]
     ahpatron("run", rings, "--shuffle", "--epsilon", "0.5", "--curve", "c.csv")
     rounds = one["rounds"]  # type: ignore[index]
@@ -405,8 +362,6 @@ def test_the_command_at_the_end_plays_the_best_again(
     assert first["mistakes"] == played["mistakes"]  # type: ignore[index]
     measured = ahpatron("inspect", "r.jsonl", "--metric", "f1").out
     assert measured[measured.index("Best on") :].splitlines()[1].endswith(" --metrics")
-    refused = ahpatron("inspect", "r.jsonl", "--data", "nothing")
-    assert "one of rings, 'rings.svm, limit=300, scale=standard', rings.svm" in refused.err
 
 
 def test_auc_is_measured_when_it_is_asked_for(ahpatron: Ahpatron, rings: Path) -> None:
@@ -440,37 +395,6 @@ def test_tuning_orders_play_only_the_best_on_the_others(ahpatron: Ahpatron, ring
     assert len(stored) == 12
 
 
-@pytest.mark.parametrize(
-    ("arguments", "problem"),
-    [
-        (("--search", "halvng"), "unknown search 'halvng'"),
-        (("--search", "halving", "--shard", "1/2"), "cannot be combined with --shard"),
-        (("--metric", "accuracy"), "unknown metric 'accuracy'"),
-    ],
-)
-def test_searches_that_are_refused(
-    ahpatron: Ahpatron, rings: Path, arguments: tuple[str, ...], problem: str
-) -> None:
-    done = sweep(ahpatron, rings, *arguments)
-    assert (done.code, done.out) == (2, "")
-    assert problem in done.err
-    assert ahpatron.files() == set()
-
-
-def test_metrics_of_several_classes(ahpatron: Ahpatron) -> None:
-    ahpatron.write("three.svm", "1 1:1\n2 1:2\n3 1:3\n" * 40)
-    arguments = ("three.svm", "-l", "ahpatron", "-l", "rbp", "--repeats", "2")
-    sweep(ahpatron, *arguments)
-    done = sweep(ahpatron, *arguments, "--metric", "kappa")
-    assert re.search(r"Kappa +AMR %", done.out)
-    report = ahpatron.json("run", *arguments, "--metrics")
-    kappas = [run["metrics"]["kappa"] for run in report["runs"] if run["learner"] == "rbp"]
-    found = ahpatron.json("inspect", "r.jsonl", "--metric", "kappa")["datasets"][0]
-    assert [one["metric_mean"] for one in found["best"] if one["learner"] == "rbp"] == [
-        pytest.approx(sum(kappas) / 2)
-    ]
-
-
 def test_a_part_of_a_sweep_recommends_nothing(ahpatron: Ahpatron, rings: Path) -> None:
     grid = (rings, "-g", "budget=10,20,40", "--limit", "100", "--shuffle")
     assert "Best on" in sweep(ahpatron, *grid, out="whole.jsonl").out
@@ -501,8 +425,9 @@ def test_a_table_for_a_learner_that_is_not_run_is_an_error(ahpatron: Ahpatron, r
 
 def test_every_metric_of_several_classes(ahpatron: Ahpatron) -> None:
     ahpatron.write("three.svm", "1 1:1\n2 1:2\n3 1:3\n" * 40)
-    for metric in ("precision", "recall", "f1", "auc"):
+    (run,) = ahpatron.json("run", "three.svm", "--metrics")["runs"]
+    for metric in ("precision", "recall", "f1", "auc", "kappa"):
         found = sweep(ahpatron, "three.svm", "--metric", metric, "--format", "json")
         (setting,) = json.loads(found.out)["datasets"][0]["settings"]
-        assert 0.3 < setting["metric_mean"] <= 1
+        assert setting["metric_mean"] == pytest.approx(run["metrics"][metric])
     assert len(lines(ahpatron.folder / "r.jsonl")) == 1  # measured once

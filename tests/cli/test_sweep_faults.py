@@ -107,17 +107,16 @@ def test_a_renamed_file_is_shown_by_its_name_of_today(ahpatron: Ahpatron, rings:
     (ahpatron.folder / "renamed.svm").write_bytes(rings.read_bytes())
     done = sweep(ahpatron, "renamed.svm", "-B", "20")
     assert "1 of 1 trial" in done.err
-    assert "renamed.svm" in done.out
-    assert "rings.svm" not in done.out
+    assert "renamed" in done.out
+    assert "rings" not in done.out
 
 
 def test_a_kernel_of_zeros_is_said(ahpatron: Ahpatron, rings: Path) -> None:
-    done = sweep(ahpatron, rings, "--sigma", "0.00001", "-B", "20")
-    assert "`-g sigma=auto --scale minmax` in place of this sigma" in done.err
-    assert f"`ahpatron inspect {rings}`" in done.err
-    done = sweep(ahpatron, rings, "-g", "sigma=0.00001,0.1", "-B", "20", "--scale", "minmax")
-    assert "rings.svm, scale=minmax: ahpatron (sigma=1e-05): |f(x)| < 1e-9" in done.err
-    assert "`-g sigma=auto` in place of this sigma" in done.err
+    grid = ("-g", "sigma=0.00001,0.1", "-B", "20", "--scale", "minmax")
+    done = sweep(ahpatron, rings, *grid)
+    assert "sigma=1e-05: |f(x)| < 1e-9" in done.err
+    assert "sigma=auto" in done.err
+    assert "sigma=0.1:" not in done.err
 
 
 def test_each_header_stands_before_its_trials(ahpatron: Ahpatron, rings: Path) -> None:
@@ -189,9 +188,3 @@ def _alive(process: str) -> bool:
         return Path(f"/proc/{process}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:
         return False
-
-
-def test_help_imports_little(ahpatron: Ahpatron) -> None:
-    done = ahpatron.succeed("sweep", "--help")
-    for option in ("--grid", "--config", "--scheduler", "--shard", "--retries", "--report"):
-        assert option in done.out

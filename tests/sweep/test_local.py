@@ -16,10 +16,11 @@ from msgspec.structs import replace
 from ahpatron_cli.core import Kernel, Learner
 from ahpatron_cli.data.dataset import Preparation, content_hash, load
 from ahpatron_cli.data.source import open_source
+from ahpatron_cli.errors import UserError
 from ahpatron_cli.records import DataRecord
 from ahpatron_cli.runner import LearnerSpec
 from ahpatron_cli.sweep.summary import Outcome, TrialData
-from ahpatron_cli.sweep.trial import Trial, all_params, environment, play_all, run_trial
+from ahpatron_cli.sweep.trial import Trial, all_params, environment, run_trial, run_trials
 
 RINGS = Path(__file__).resolve().parents[2] / "sample_data" / "rings.svm"
 
@@ -51,7 +52,7 @@ def test_any_number_of_processes_gives_the_same() -> None:
     here = {task.id: run_trial(task) for task in chosen}
     assert all(one.run is not None for one in here.values())
     for jobs in (1, 3):
-        assert essence(outcomes(play_all(chosen, jobs, 0))) == essence(here)
+        assert essence(outcomes(run_trials(chosen, jobs, 0))) == essence(here)
 
 
 def test_ctrl_c_does_not_reach_the_first_process_either() -> None:
@@ -101,11 +102,12 @@ def test_a_worker_that_does_not_see_the_file_says_so() -> None:
     assert "/nowhere/rings.svm" in (found.error or "")
 
 
-def test_a_worker_of_another_version_refuses() -> None:
+def test_a_worker_of_another_version_runs_nothing() -> None:
     (task,) = tasks(1)
-    found = run_trial(replace(task, version="0.0.1"))
-    assert found.error is not None
-    assert "0.0.1" in found.error
+    with pytest.raises(UserError, match=r"0\.0\.1"):
+        run_trial(replace(task, version="0.0.1"))
+    other = run_trial(replace(task, source="sha256:0"))
+    assert "sha256:0" in (other.error or "")
 
 
 def test_a_bug_in_one_trial_is_its_outcome() -> None:
@@ -155,7 +157,7 @@ def test_a_trial_that_kills_its_process_fails_alone(
     chosen = tasks(4)
     deadly = kind("ahpatron", {}, "gaussian", {})
     chosen[1] = replace(chosen[1], setup=deadly)
-    found = outcomes(play_all(chosen, 2, retries))
+    found = outcomes(run_trials(chosen, 2, retries))
     assert len(found) == 4
     assert said in (found[chosen[1].id].error or "")
     assert all(found[chosen[number].id].run is not None for number in (0, 2, 3))
@@ -166,12 +168,12 @@ def test_a_trial_whose_process_died_is_played_again(tmp_path: Path) -> None:
     mark = {"mark": str(tmp_path / "mark")}
     once = DeadlyOnce("ahpatron", {}, "gaussian", mark)
     chosen[0] = replace(chosen[0], setup=once)
-    found = outcomes(play_all(chosen, 2, retries=1))
+    found = outcomes(run_trials(chosen, 2, retries=1))
     assert all(one.run is not None for one in found.values())
 
 
 def test_stopping_early_leaves_no_process() -> None:
-    running = play_all(tasks(50), 2, 0)
+    running = run_trials(tasks(50), 2, 0)
     while next(running) is None:
         pass
     own = Path(f"/proc/{os.getpid()}/task/{os.getpid()}/children")

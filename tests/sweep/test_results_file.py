@@ -3,19 +3,27 @@
 from __future__ import annotations
 
 import errno
+import hashlib
+import json
+import math
 import os
 import random
 import subprocess
 import sys
+from itertools import product
 from pathlib import Path
 
 import pytest
+from msgspec.structs import replace
 
 from ahpatron_cli.errors import ExitCode, UserError
 from ahpatron_cli.sweep import results_file as store
 from ahpatron_cli.sweep.results_file import (
     OPENING,
     ResultsFile,
+    decode,
+    encode_header,
+    encode_trial,
     looks_like_json,
     parse_results,
     read_results,
@@ -37,6 +45,76 @@ def filled(path: Path, count: int = 3) -> bytes:
         for number in range(count):
             results.add(trial(number))
     return path.read_bytes()
+
+
+def signed(content: object) -> bytes:
+    """A line whose checksum fits, whatever it says."""
+    body = json.dumps(content)
+    digest = hashlib.sha256(body.encode()).hexdigest()[:16]
+    return f'{body[:-1]}, "check": "{digest}"}}'.encode()
+
+
+def test_a_line_is_read_back() -> None:
+    auto = replace(trial(3), texts={"sigma": "auto", "step": "10^0/√T"})
+    for one in (auto, trial(4, radius=math.inf), trial(5, error="no\nmemory \x1b[0m")):
+        line = encode_trial(one)
+        assert line.endswith(b"}\n")
+        assert line.count(b"\n") == 1
+        assert line.isascii()
+        assert decode(line[:-1]) == one
+    header = encode_header({"version": "1", "numpy": "2"})
+    assert header.startswith(OPENING)
+    assert decode(header[:-1]) == {"version": "1", "numpy": "2"}
+
+
+def test_the_contract() -> None:
+    line = json.loads(encode_trial(trial(3)))
+    assert list(line) == ["id", "status", "data", "run", "texts", "timing", "error", "check"]
+    assert (line["status"], line["error"]) == ("ok", None)
+    assert line["timing"] == {"seconds": 0.25, "wall_seconds": 0.5}
+    assert "seconds" not in line["run"]
+    assert line["run"]["zeta"] == 0.1 + 0.2
+    assert line["data"]["labels"] == [None, 2.5]
+    failed = json.loads(encode_trial(trial(3, error="why")))
+    assert (failed["status"], failed["error"]) == ("failed", "why")
+    assert (failed["run"]["mistakes"], failed["run"]["params"]["budget"]) == (None, 400)
+
+
+def test_any_flipped_bit_and_any_part_of_a_line_is_noticed() -> None:
+    rng, line = random.Random(1), encode_trial(trial(1))[:-1]
+    for _ in range(1000):
+        damaged = bytearray(line)
+        damaged[rng.randrange(len(line))] ^= 1 << rng.randrange(8)
+        assert decode(bytes(damaged)) is None
+    assert not any(decode(line[:cut]) for cut in range(len(line)))
+
+
+@pytest.mark.parametrize(
+    ("part", "field", "value"),
+    [
+        *(("", name, value) for name, value in (("id", 3), ("data", None), ("data", []))),
+        *(("", name, value) for name, value in (("run", {"params": 3}), ("run", {}))),
+        *(("", name, value) for name, value in (("timing", None), ("error", 3))),
+        *product(
+            ["run"], ("rounds", "mistakes", "near_ties", "seed"), (None, "x", -1, 1.5, True, [], {})
+        ),
+        *product(["run"], ["mistake_rate"], (None, "x", True, [], math.nan, math.inf)),
+    ],
+)
+def test_a_line_of_the_wrong_shape_is_damaged_though_its_check_fits(
+    part: str, field: str, value: object
+) -> None:
+    content = json.loads(encode_trial(trial(1)))
+    del content["check"]
+    assert decode(signed(content)) == trial(1)
+    (content[part] if part else content)[field] = value
+    assert decode(signed(content)) is None
+
+
+def test_deep_nesting_is_damage() -> None:
+    deep = "[" * 100_000 + "]" * 100_000
+    digest = hashlib.sha256(f'{{"id": {deep}}}'.encode()).hexdigest()[:16]
+    assert decode(f'{{"id": {deep}, "check": "{digest}"}}'.encode()) is None
 
 
 def test_what_was_added_is_there_again(tmp_path: Path) -> None:
@@ -89,16 +167,6 @@ def test_a_torn_line_is_cut_before_anything_is_written(tmp_path: Path) -> None:
     assert not read_results(str(path)).torn
 
 
-def test_reading_alone_changes_nothing(tmp_path: Path) -> None:
-    path = tmp_path / "r.jsonl"
-    content = filled(path)
-    path.write_bytes(content[:-5])
-    found = read_results(str(path))
-    assert len(found.trials) == 2
-    assert found.torn > 0
-    assert path.read_bytes() == content[:-5]
-
-
 @pytest.mark.usefixtures("_no_waiting_for_the_disk")
 def test_flipped_bytes_are_reported_and_stay(tmp_path: Path) -> None:
     path = tmp_path / "r.jsonl"
@@ -117,19 +185,6 @@ def test_flipped_bytes_are_reported_and_stay(tmp_path: Path) -> None:
             assert len(lost) <= 2  # two if a line end was hit
             assert all(wanted[identity] == one for identity, one in found.trials.items())
         assert path.read_bytes().startswith(damaged)
-
-
-def test_lines_put_together_with_cat(tmp_path: Path) -> None:
-    one, two = tmp_path / "1.jsonl", tmp_path / "2.jsonl"
-    filled(one)
-    with ResultsFile(str(two), {**FACTS, "version": "2"}) as results:
-        results.add(trial(2))
-        results.add(trial(9))
-    both = tmp_path / "both.jsonl"
-    both.write_bytes(one.read_bytes() + two.read_bytes())
-    found = read_results(str(both))
-    assert [one.repeat for one in found.trials.values()] == [0, 1, 2, 9]
-    assert not found.damaged
 
 
 def test_a_failure_never_replaces_a_result(tmp_path: Path) -> None:
@@ -300,7 +355,7 @@ def test_results_of_0_2_0_are_read() -> None:
     assert [(one.learner, one.label, one.mean) for one in data.settings[:3]] == [
         ("projectron", "sigma=0.5", 0.3725),
         ("projectron", "sigma=auto (0.919)", 0.4225),
-        ("nogd", "sigma=0.5, step=0.0707", 0.3525),
+        ("nogd", "sigma=0.5, step=0.0707107", 0.3525),
     ]
     assert (data.winner.learner, data.winner.mean) == ("nogd", 0.32)
 
@@ -308,9 +363,7 @@ def test_results_of_0_2_0_are_read() -> None:
 def test_results_of_0_2_0_are_not_continued(tmp_path: Path) -> None:
     path = tmp_path / "old.jsonl"
     path.write_bytes(OLD.read_bytes())
-    (tmp_path / "old-2.jsonl").touch()
     with pytest.raises(UserError, match=r"0\.2\.0") as refusal:
         ResultsFile(str(path), {**FACTS, "algorithm": 7})
     assert refusal.value.code == ExitCode.CANNOT_CREATE
-    assert f"--out {tmp_path / 'old-3.jsonl'}" in (refusal.value.hint or "")
     assert path.read_bytes() == OLD.read_bytes()

@@ -1,4 +1,4 @@
-"""Search in stages: what is played follows from the results alone, and the best survive."""
+"""Search in stages: what is run follows from the results alone, and the best survive."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from ahpatron_cli.data.dataset import Preparation
 from ahpatron_cli.records import DataRecord
 from ahpatron_cli.runner import LearnerSpec
-from ahpatron_cli.sweep.search import Search, rungs, spared
+from ahpatron_cli.sweep.search import Search, rungs
 from ahpatron_cli.sweep.summary import Criterion, Outcome, TrialData, summarise_trials
 from ahpatron_cli.sweep.trial import Trial
 from support.trials import make_trial
@@ -81,8 +81,8 @@ def test_halving_finds_what_the_grid_finds() -> None:
     assert len(every) == 18
     prefixes = [task.data.prefix for task in played]
     assert prefixes == [1000] * 18 + [3000] * 6 + [None] * 2
-    assert spared(full, every) == 0
-    assert spared(halving, some) == pytest.approx(1 - 3 / 9)
+    assert full.spared(every) == 0
+    assert halving.spared(some) == pytest.approx(1 - 3 / 9)
     (best,), (found,) = (summarise_trials(list(known.values())).datasets for known in (every, some))
     assert found.winner.params == best.winner.params
     assert found.winner.label == best.winner.label == "epsilon=0.7"
@@ -110,13 +110,7 @@ def test_tuning_plays_only_the_best_on_the_other_orders() -> None:
     everything = Search(grid(5, orders=3), Criterion(tune_orders=2), staged=False)
     known, played = play(everything, rate_of)
     assert len(played) == 15
-    assert spared(search, known) == 0  # all was played before
-
-
-def test_a_grid_too_small_to_halve_is_named() -> None:
-    for settings, named in ((9, []), (2, ["avp on a.svm (2 settings, 9,000 rounds)"])):
-        assert Search(grid(settings), Criterion(), halving=True).unhalved() == named
-    assert Search(grid(2), Criterion()).unhalved() == []
+    assert search.spared(known) == 0  # all was played before
 
 
 def test_settings_that_fail_are_dropped_first() -> None:

@@ -20,7 +20,13 @@ from ahpatron_cli.output.table import (
     support_text,
 )
 from ahpatron_cli.sweep.statistics import SIGNIFICANCE, OverDatasets
-from ahpatron_cli.sweep.summary import MISTAKE_RATE, DatasetSummary, Setting, SweepSummary
+from ahpatron_cli.sweep.summary import (
+    MISTAKE_RATE,
+    DatasetSummary,
+    Setting,
+    SweepSummary,
+    best_of,
+)
 
 MAX_REASONS = 5
 _VERDICTS = {"best": BEST, "worse": WORSE, "n.s.": NOT_WORSE}
@@ -127,9 +133,12 @@ def data_tables(found: DatasetSummary) -> list[Table]:
     several, rivals, metric = found.several_settings, bool(found.best[1:]), found.criterion.metric
 
     def columns(every: bool) -> list[Column[Setting]]:
+        shown = found.settings if every else found.best
+        best = best_of(shown).rank[:2]  # permutations and mean
+
         def rate(one: Setting) -> Cell:
             marks = CHOSEN if every and one.best_of_learner else ""
-            marks += BEST if one.ties_best and (found.settings[1:] if every else rivals) else ""
+            marks += BEST if one.rank[:2] == best and shown[1:] else ""
             return Cell(one.mean_text, one.sd_text, marks)
 
         made: list[Column[Setting]] = [

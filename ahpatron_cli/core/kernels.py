@@ -125,18 +125,14 @@ class Laplacian(_Scaled):
 
 @dataclass(frozen=True)
 class Matern(Kernel):
-    """`κ(u, v) = Σ_k w_k·(1 + q_k)·exp(-q_k)`, `q_k = √3·‖u - v‖/c_k`: Matérn 3/2.
+    """`κ(u, v) = 0.8·M(d/3) + 0.2·M(d/0.7)`, `M(s) = (1 + √3·s)·exp(-√3·s)`, `d = ‖u - v‖`.
 
-    The kernel of metron; it is not in `KERNELS`. (w, c) is (1, 3), or (0.8, 3) and (0.2, 0.7).
+    M is Matérn 3/2. `smooth`: `κ(u, v) = exp(-d²/(2·1.5²))` instead. These are the kernels of
+    metron; they are not in `KERNELS`.
     """
 
     name = "matern"
-    two_scales: bool = True
-
-    @property
-    def scales(self) -> tuple[tuple[float, float], ...]:
-        """w and c of each scale, the widest first."""
-        return ((0.8, 3.0), (0.2, 0.7)) if self.two_scales else ((1.0, 3.0),)
+    smooth: bool = False
 
     def between(self, left: Points, right: Points, out: Floats | None = None) -> Floats:
         return self.at(*self.distances(left, right, out))
@@ -152,18 +148,22 @@ class Matern(Kernel):
 
     def at(self, distances: Floats, largest: float = np.inf) -> Floats:
         """κ at these √3·‖s - x‖, in their place."""
-        (w, c), *finer = self.scales
-        distances *= -1.0 / c
-        fine = [_matern(distances * (c / b), v, largest / b) for v, b in finer]
-        kappa = _matern(distances, w, largest / c)
-        for part in fine:
-            kappa += part
-        return kappa
+        if self.smooth:
+            distances *= distances
+            distances *= -1 / 13.5
+            return _exp(distances, -largest * largest / 13.5)
+        fine = _matern(distances * (-1 / 0.7), 0.2, largest / 0.7)
+        distances *= -1 / 3
+        distances = _matern(distances, 0.8, largest / 3)
+        distances += fine
+        return distances
 
     def slopes(self, distances: Floats) -> Floats:
-        """`ρ = Σ_k 3·w_k/c_k²·exp(-q_k)`: the gradient of κ(s, ·) at x is ρ·(s - x)."""
-        parts = (3 * w / c**2 * np.exp(np.maximum(distances / -c, LOWEST)) for w, c in self.scales)
-        return np.asarray(sum(parts))
+        """ρ at these √3·‖s - x‖: the gradient of κ(s, ·) at x is ρ·(s - x)."""
+        if self.smooth:
+            return self.at(distances.copy()) / 2.25
+        coarse, fine = (np.exp(np.maximum(distances / -c, LOWEST)) for c in (3.0, 0.7))
+        return np.asarray(0.8 / 3 * coarse + 0.6 / 0.49 * fine)
 
 
 def _matern(exponents: Floats, weight: float, largest: float) -> Floats:

@@ -58,8 +58,13 @@ class Batch:
     @staticmethod
     def concatenate(batches: Sequence[Batch]) -> Batch:
         """All rows of all batches, in order."""
+        rows: Rows
+        if isinstance(batches[0].rows, CsrRows):
+            rows = CsrRows.concatenate([batch.stored for batch in batches])
+        else:
+            rows = reduce(joined_rows, [batch.rows for batch in batches])
         return Batch(
-            reduce(joined_rows, [batch.rows for batch in batches]),
+            rows,
             np.concatenate([batch.labels for batch in batches]),
             np.concatenate([batch.lines for batch in batches]),
             None if batches[0].ids is None else np.concatenate([batch.ids for batch in batches]),

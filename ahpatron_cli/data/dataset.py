@@ -257,24 +257,19 @@ class Dataset:
     def _check_width(self, batch: Batch) -> None:
         """Refuse features that the model was not trained on, and rows too wide to be dense."""
         known = self._known.width if self._known and not self.preparation.allow_new_features else 0
-        limit = min(known or 2**31, DENSE_WIDTH if self.dense else 2**31)
         rows = batch.stored
-        if rows.width <= limit:
-            return
-        beyond = np.flatnonzero((rows.columns >= limit) & ((rows.values != 0) | (limit != known)))
-        if not len(beyond):
-            return
-        index = int(rows.columns[beyond[0]])
-        line = int(batch.lines[np.searchsorted(rows.indptr, beyond[0], side="right") - 1])
-        if limit == known:
-            problem = (
-                f"the row has feature {index}, and the features of the model end at {known - 1}"
-            )
-            hint = "--allow-new-features lets features that the model was not trained on in"
-        else:
-            problem = f"dense rows have features below {DENSE_WIDTH:,}, and this one has {index}"
-            hint = "`--layout sparse` computes all rows sparsely"
-        raise bad_data(problem, self.name, line, hint)
+        for limit, problem, hint in (
+            (known, "the model was not trained on feature", "--allow-new-features accepts it"),
+            (DENSE_WIDTH * self.dense, "rows are too wide to be dense", "use --layout sparse"),
+        ):
+            if limit and rows.width > limit:
+                counts = (rows.values != 0) | (limit != known)
+                beyond = np.flatnonzero((rows.columns >= limit) & counts)
+                if len(beyond):
+                    index = int(rows.columns[beyond[0]])
+                    row = np.searchsorted(rows.indptr, beyond[0], side="right") - 1
+                    problem = f"{problem}: {index}, and {limit - 1} is the largest"
+                    raise bad_data(problem, self.name, int(batch.lines[row]), hint)
 
     def costs(self, by_label: Mapping[float | str, float]) -> tuple[float, ...] | None:
         """The costs of examples in the order of `labels`; None if there are none."""
@@ -309,42 +304,40 @@ class Reading:
         self,
         source: Source,
         preparation: Preparation,
-        sha256: str | None = None,
-        on_wait: Callable[[int], None] = lambda rows: None,
         known: StreamState | None = None,
+        on_wait: Callable[[int], None] = lambda rows: None,
     ) -> None:
-        """`sha256` is the hash of the file, if it is known from a reading before this one."""
-        self._source, self._expected = source, sha256
-        self._limit, self._on_wait = preparation.limit, on_wait
+        self._source, self._limit, self._on_wait = source, preparation.limit, on_wait
         self._scan: Scan | None = None
+        self.waits = source.waits
+        """Whether rows may arrive slowly."""
         schema = known.schema if known else None
-        table, may_lack_labels = preparation.table, preparation.may_lack_labels
         self._reader: SvmReader | TableReader
-        if schema or is_table(source, table):
+        if schema or is_table(source, preparation.table):
             if known and not schema:
                 problem = "this is a table, and the model was trained on LIBSVM text"
                 hint = "train a model on a table: `ahpatron run DATA --label COLUMN --save MODEL`"
                 raise bad_data(problem, source.name, hint=hint)
-            more = self._limit, may_lack_labels, preparation.warm_up, on_wait
-            self._reader = TableReader(source, table, schema, *more)
+            self._reader = TableReader(
+                source,
+                preparation.table,
+                schema,
+                self._limit,
+                preparation.may_lack_labels,
+                preparation.warm_up,
+                on_wait,
+            )
+            self._scan = self._reader.scan
         else:
             self._reader = SvmReader(
                 source,
                 max_features=preparation.max_features,
                 max_rows=self._limit,
-                may_lack_labels=may_lack_labels,
+                may_lack_labels=preparation.may_lack_labels,
             )
-        self._batches = iter(self._reader)
-
-    @property
-    def waits(self) -> bool:
-        """Whether rows may arrive slowly."""
-        return self._source.waits
-
-    @property
-    def traits(self) -> FileInfo:
+        self.traits = self._reader.traits
         """What was noted about the file so far."""
-        return self._reader.traits
+        self._batches = iter(self._reader)
 
     def batches(self, order: Integers | None) -> Iterator[Batch]:
         """The rows, once, in file order."""
@@ -371,10 +364,6 @@ class Reading:
             raise StreamEnded
         return Batch.concatenate(held)
 
-    def gather(self) -> CompactRows:
-        """All rows that are still to come, in memory."""
-        return replace(gather(self._batches, self.traits), sha256=self.sha256)
-
     @property
     def rounds(self) -> int | None:
         """The number of rows, if the file can be read twice."""
@@ -385,24 +374,15 @@ class Reading:
         return found.labels if (found := self._scanned()) else None
 
     def _scanned(self) -> Scan | None:
-        """What one look through the file finds; None if it cannot be read twice."""
-        source, reader = self._source, self._reader
-        if self._scan is None and source.rereadable:
-            if isinstance(reader, TableReader):
-                self._scan = reader.scan
-            else:
-                self._scan = scan(source.name, self._limit)
-            if self._scan and self._scan.size != source.size:
-                raise changed(source.name)
-            if self._scan:
-                self._expected = self._expected or self._scan.sha256
+        if self._scan is None and self._source.rereadable:
+            self._scan = scan(self._source.name, self._limit)
         return self._scan
 
     @property
     def sha256(self) -> str | None:
-        """Hash of the file, which must be what it was at the readings before."""
+        """Hash of the file, which must be what it was when it was scanned."""
         found = self._source.sha256()
-        if self._expected not in (None, found) and not watch.ended_by:
+        if self._scan and self._scan.sha256 not in (None, found) and not watch.ended_by:
             raise changed(self._source.name)
         return found
 
@@ -417,8 +397,7 @@ def stream(
 
     `on_wait` is called with the number of labelled rows before a warm-up waits for more of a pipe.
     """
-    reading = Reading(source, preparation, on_wait=on_wait, known=known)
-    return Dataset(source.name, preparation, reading, known)
+    return Dataset(source.name, preparation, Reading(source, preparation, known, on_wait), known)
 
 
 def load(
@@ -431,7 +410,10 @@ def load(
 
     `sha256` is the hash of the bytes that are expected, if the file was looked at before.
     """
-    rows = Reading(source, preparation, sha256, known=known).gather()
+    reading = Reading(source, preparation, known)
+    rows = replace(gather(reading.batches(None), reading.traits), sha256=reading.sha256)
+    if sha256 not in (None, rows.sha256):
+        raise changed(source.name)
     return Dataset(source.name, preparation, rows, known)
 
 

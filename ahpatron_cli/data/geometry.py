@@ -1,4 +1,4 @@
-"""Distances between rows, exact to nine digits: which σ fits them, and the kernel alignment A_T.
+"""Distances between rows: which σ fits them, and the kernel alignment A_T.
 
 Also hashes that find equal rows.
 """
@@ -6,37 +6,56 @@ Also hashes that find equal rows.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ahpatron_cli.core import KERNELS, REGISTRY, Kernel, Player
 from ahpatron_cli.core.errors import NumericalError
-from ahpatron_cli.core.numerics import EPS, TRUSTED
-from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, compressed, rows_of
-from ahpatron_cli.data.dataset import DENSE_SHARE, DENSE_WIDTH, WARM_UP
+from ahpatron_cli.core.rows import CsrRows, Floats, Rows, compressed, rows_of
+from ahpatron_cli.data.dataset import DENSE_SHARE, DENSE_WIDTH
 
-TOO_SMALL = "some values are too small beside others to compute distances"
-_DENSE_SHARE = 0.25
-_BLOCK = 256
-_PAIRS_VALUES = 1 << 20
-LOST = 1e-140
-"""Distances below, in units of the largest value, are not known: their squares underflow."""
+TOO_SMALL = "values are too small or too large to compute distances"
 DIGITS = 4
 """Of the σ chosen: few enough to be typed, and then to give the same bits."""
 MOST_COMPARED = 1000
-"""Rows of the sample whose distances are looked at: half a million pairs."""
+"""Rows whose distances are looked at: half a million pairs."""
+MOST_VALUES = 1 << 23
+"""Values of these rows, zeros too: of wide data fewer rows are looked at."""
 BINS = 8
 SHARE = 0.05
 """σ is useful while so many pairs have a κ that is not nearly 0, and so many one not nearly 1."""
+METRICS: dict[str, Literal["euclidean", "cityblock"]] = {
+    "gaussian": "euclidean",
+    "laplacian": "cityblock",
+}
+SUGGESTED_LEARNER = "arow"
+"""Makes the fewest mistakes; values of σ are tried with it, as σ is best for one learner only."""
+TRIED_FACTORS = (1.0, 0.5, 0.25, 0.125, 2.0)
+"""Values of σ that are tried, as multiples of the median distance."""
+FEWEST_TRIED_ROWS, MOST_TRIED_ROWS = 200, 1000
+"""Rows that they are tried on: in all at most a second."""
+MOST_TRIED_CLASSES = 100
 
 Words = NDArray[np.uint64]
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
-_SALT = np.uint64(0x243F6A8885A308D3)
+
+def row_hashes(rows: CsrRows) -> Words:
+    """A hash of each row; rows that are equal as vectors have equal ones.
+
+    `Σ mix(bits(x_ij) ⊕ key_j)` mod 2^64 over the values that are not 0: two rows that differ
+    collide with probability 2^-64.
+    """
+    values = np.ascontiguousarray(rows.values)
+    golden, salt = np.uint64(0x9E3779B97F4A7C15), np.uint64(0x243F6A8885A308D3)
+    words = _mix(rows.columns.astype(np.uint64) * golden + salt)
+    words ^= values.view(np.uint64)
+    words = np.where(values == 0, np.uint64(0), _mix(words))  # a zero counts as not stored
+    sums = np.append(np.uint64(0), np.cumsum(words, dtype=np.uint64))
+    return sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]
 
 
 def _mix(words: Words) -> Words:
@@ -48,118 +67,27 @@ def _mix(words: Words) -> Words:
     return words
 
 
-def row_hashes(rows: CsrRows) -> Words:
-    """A hash of each row; rows that are equal as vectors have equal ones.
-
-    `Σ mix(bits(x_ij) ⊕ key_j)` mod 2^64 over the values that are not 0: two rows that differ
-    collide with probability 2^-64.
-    """
-    values = np.ascontiguousarray(rows.values)
-    words = _mix(rows.columns.astype(np.uint64) * _GOLDEN + _SALT)
-    words ^= values.view(np.uint64)
-    words = np.where(values == 0, np.uint64(0), _mix(words))  # a zero counts as not stored
-    sums = np.concatenate((np.zeros(1, np.uint64), words))
-    np.cumsum(sums, out=sums)
-    return sums[rows.indptr[1:]] - sums[rows.indptr[:-1]]
-
-
-class Geometry:
-    """Squared distances between rows, block by block, exact to nine digits.
-
-    `‖u - v‖² = ‖u‖² + ‖v‖² - 2⟨u, v⟩`, and by subtraction where that loses digits. All is
-    computed in units of 2^e, with e such that no square overflows or underflows.
-    """
-
-    def __init__(self, rows: CsrRows) -> None:
-        largest = float(np.abs(rows.values).max(initial=0.0))
-        self.exponent = math.frexp(largest)[1]
-        values = np.ldexp(rows.values, -self.exponent)
-        self._hashes = row_hashes(rows)
-        size = len(rows) * rows.width
-        self._rows: Any  # a NumPy array or a matrix of scipy.sparse: both can be multiplied
-        self._sparse = rows.width > DENSE_WIDTH or len(values) < _DENSE_SHARE * size
-        if self._sparse:
-            from scipy.sparse import csr_matrix
-
-            used, columns = np.unique(rows.columns, return_inverse=True)
-            shape = (len(rows), len(used))
-            self._rows = csr_matrix((values, columns, rows.indptr), shape=shape)
-            self._norms = np.asarray(self._rows.multiply(self._rows).sum(axis=1)).reshape(-1)
-        else:
-            dense = replace(rows, values=values).dense()
-            self._rows = dense - dense.mean(axis=0)  # offsets would cost digits
-            self._norms = np.einsum("ij,ij->i", self._rows, self._rows)
-        self.lost = False
-        """Whether two rows differ by less than can be told beside the largest value."""
-
-    def __len__(self) -> int:
-        return len(self._hashes)
-
-    def blocks(self) -> Iterator[tuple[int, int, Floats]]:
-        """(start, stop, squares): of rows start to stop with all rows from `start` on."""
-        for start in range(0, len(self), _BLOCK):
-            stop = min(start + _BLOCK, len(self))
-            yield start, stop, self._squares(start, stop)
-
-    def _squares(self, start: int, stop: int) -> Floats:
-        products = self._rows[start:stop] @ self._rows[start:].T
-        squares: Floats = -2.0 * (products.toarray() if self._sparse else products)
-        sums = self._norms[start:stop, None] + self._norms[start:]
-        squares += sums
-        equal = self._hashes[start:stop, None] == self._hashes[start:]
-        squares[equal] = 0.0
-        doubtful = ~equal & (TRUSTED * squares < 8 * EPS * sums)
-        left, right = np.nonzero(np.triu(doubtful, 1))
-        if len(left):
-            squares[left, right] = self._by_subtraction(left + start, right + start)
-            mirrored = right < stop - start
-            left, right = left[mirrored], right[mirrored]
-            squares[right, left] = squares[left, right]
-        self.lost |= bool((~equal & (squares < LOST**2)).any())
-        return squares
-
-    def _by_subtraction(self, left: Integers, right: Integers) -> Floats:
-        """`‖u - v‖²` of single pairs, a bounded number of values at a time."""
-        out = np.empty(len(left))
-        step = max(_PAIRS_VALUES // max(self._rows.shape[1], 1), 1)
-        if self._sparse:
-            step = max(_PAIRS_VALUES // int(np.diff(self._rows.indptr).max(initial=1)), 1)
-        for start in range(0, len(left), step):
-            part = slice(start, start + step)
-            gap = self._rows[left[part]] - self._rows[right[part]]
-            square = gap.multiply(gap) if self._sparse else gap * gap
-            out[part] = np.asarray(square.sum(axis=1)).reshape(-1)
-        return out
-
-
-def distances_apart(rows: CsrRows, kernel: str = "gaussian") -> tuple[Floats, int] | str:
-    """The distances that are not 0 between two of these rows, sorted, and the number of pairs.
+def distances_between(rows: Rows, kernel: str = "gaussian") -> tuple[Floats, int] | str:
+    """The distances of all pairs of the first rows, sorted, and the number of these rows.
 
     Or why they say nothing. The distance is the kernel's own.
     """
-    if len(rows) < 2:
+    from scipy.spatial.distance import pdist
+
+    stored = compressed(rows)
+    used, columns = np.unique(stored.columns, return_inverse=True)
+    narrow = CsrRows(stored.indptr, columns.astype(np.int32), stored.values, len(used))
+    count = min(len(narrow), MOST_COMPARED, max(MOST_VALUES // max(len(used), 1), 2))
+    if count < 2:
         return "there is only one row"
-    exponent, lost, parts = 0, False, []
-    if kernel == "laplacian":
-        points = KERNELS["laplacian"]().points(rows)
-        sums = points.differences(points, power=1)
-        parts.append(sums[np.triu_indices(len(sums), 1)])
-    else:
-        geometry = Geometry(rows)
-        for start, stop, squares in geometry.blocks():
-            parts.append(np.sqrt(squares[np.triu_indices(stop - start, 1, squares.shape[1])]))
-        exponent, lost = geometry.exponent, geometry.lost
-    distances = np.sort(np.concatenate(parts))
-    if lost and distances[len(distances) // 20] < LOST:
+    dense = narrow.slice(0, count).dense(max(len(used), 1))
+    with np.errstate(over="ignore", invalid="ignore"):
+        distances = np.sort(pdist(dense, METRICS[kernel]))
+    if not math.isfinite(10 * float(distances[-1])):
         return TOO_SMALL
-    apart = distances[np.searchsorted(distances, 0.0, side="right") :]
-    if not len(apart):
-        return "all rows of the sample are equal"
-    with np.errstate(over="ignore"):
-        apart = np.ldexp(apart, exponent)
-    if not math.isfinite(10 * float(apart[-1])):
-        return "distances do not fit into a double"
-    return apart, len(distances)
+    if not distances[-1]:
+        return "all rows of the sample are equal" if not (dense != dense[0]).any() else TOO_SMALL
+    return distances, count
 
 
 def auto_sigma(rows: Rows, labels: Floats, kernel: str) -> float | str:
@@ -182,21 +110,11 @@ def median_sigma(rows: Rows, kernel: str) -> float | str:
     The distance is the kernel's own: `‖u - v‖` for the Gaussian, half of whose values are then
     above `exp(-1/2) = 0.61`, and `‖u - v‖₁` for the Laplacian, half above `exp(-1) = 0.37`.
     """
-    count = len(rows) if isinstance(rows, CsrRows) else rows.shape[0]
-    first = compressed(rows_of(rows, slice(0, min(count, WARM_UP))))
-    found = distances_apart(first, kernel)
+    found = distances_between(rows, kernel)
     if isinstance(found, str):
         return found
-    return float(f"{np.quantile(found[0], 0.5, method='inverted_cdf'):.{DIGITS}g}")
-
-
-SUGGESTED_LEARNER = "arow"
-"""Makes the fewest mistakes; values of σ are tried with it, as σ is best for one learner only."""
-TRIED_FACTORS = (1.0, 0.5, 0.25, 0.125, 2.0)
-"""Values of σ that are tried, as multiples of the median distance."""
-FEWEST_TRIED_ROWS, MOST_TRIED_ROWS = 200, 1000
-"""Rows that they are tried on: in all at most a second."""
-MOST_TRIED_CLASSES = 100
+    apart = found[0][found[0] > 0]
+    return float(f"{np.quantile(apart, 0.5, method='inverted_cdf'):.{DIGITS}g}")
 
 
 @dataclass(frozen=True)
@@ -294,6 +212,37 @@ class Distances:
     histogram_counts: tuple[int, ...]
 
 
+def measure(rows: CsrRows) -> Distances | str:
+    """The distances between all pairs of these rows, or why they say nothing."""
+    found = distances_between(rows)
+    if isinstance(found, str):
+        return found
+    distances, count = found
+    apart = distances[distances > 0]
+    first, low, median, high, last = np.quantile(
+        apart, [0.01, 0.05, 0.5, 0.95, 0.99], method="inverted_cdf"
+    ).tolist()
+    edges = np.linspace(first, last, BINS + 1) if first < last else np.array([first, last])
+    edges[[0, -1]] = apart[[0, -1]]
+    return Distances(
+        rows=count,
+        pairs=len(distances),
+        zero_pairs=len(distances) - len(apart),
+        smallest=float(apart[0]),
+        quantile_05=low,
+        median=median,
+        quantile_95=high,
+        largest=float(apart[-1]),
+        sigma=median,
+        sigma_low=low / math.sqrt(-2 * math.log(SHARE)),
+        sigma_high=high / math.sqrt(-2 * math.log1p(-SHARE)),
+        histogram_edges=tuple(edges.tolist()),
+        histogram_counts=tuple(
+            np.diff(np.searchsorted(apart, edges[:-1]), append=len(apart)).tolist()
+        ),
+    )
+
+
 @dataclass(frozen=True)
 class Alignment:
     """The paper's kernel alignment A_T for the Gaussian kernel of this σ.
@@ -321,59 +270,22 @@ class Alignment:
     """How many rows it was computed from."""
 
 
-def measure(rows: CsrRows) -> Distances | str:
-    """The distances between all pairs of these rows, or why they say nothing."""
-    found = distances_apart(rows)
-    if isinstance(found, str):
-        return found
-    apart, pairs = found
-    first, low, median, high, last = np.quantile(
-        apart, [0.01, 0.05, 0.5, 0.95, 0.99], method="inverted_cdf"
-    )
-    edges = np.linspace(first, last, BINS + 1) if first < last else np.array([first, last])
-    edges[[0, -1]] = apart[[0, -1]]
-    counts = np.diff(np.searchsorted(apart, edges[:-1]), append=len(apart))
-    return Distances(
-        rows=len(rows),
-        pairs=pairs,
-        zero_pairs=pairs - len(apart),
-        smallest=float(apart[0]),
-        quantile_05=float(low),
-        median=float(median),
-        quantile_95=float(high),
-        largest=float(apart[-1]),
-        sigma=float(median),
-        sigma_low=float(low) / math.sqrt(-2 * math.log(SHARE)),
-        sigma_high=float(high) / math.sqrt(-2 * math.log1p(-SHARE)),
-        histogram_edges=tuple(edges.tolist()),
-        histogram_counts=tuple(counts.tolist()),
-    )
-
-
 def align(rows: CsrRows, signs: Floats, sigma: float, total: int) -> Alignment | None:
     """A_T of a file of `total` rows from these, which are all of them or drawn from them.
 
-    None where it cannot be told: rows that σ would tell apart differ by less than a double can.
+    None where it cannot be computed.
     """
-    geometry = Geometry(rows)
-    count = len(geometry)
-    with np.errstate(over="ignore", under="ignore"):
-        width = max(float(np.ldexp(sigma, -geometry.exponent)), 5e-324)
-    sums = np.zeros(count)
-    for start, stop, squares in geometry.blocks():
-        with np.errstate(over="ignore", under="ignore"):
-            scaled = np.sqrt(squares, out=squares)
-            scaled /= width
-            scaled *= scaled
-            scaled *= -0.5
-            terms = np.exp(scaled, out=scaled)
-        terms *= signs[start:stop, None]
-        terms *= signs[start:]
-        np.fill_diagonal(terms, 0.0)
-        sums[start:stop] += terms.sum(axis=1)
-        sums[stop:] += terms[:, stop - start :].sum(axis=0)
-    if geometry.lost and width < 1e20 * LOST:
+    kernel, count = KERNELS["gaussian"](**{"sigma": sigma}), len(rows)
+    dense = rows.width <= DENSE_WIDTH and len(rows.values) >= DENSE_SHARE * count * rows.width
+    try:
+        points = kernel.points(rows.dense() if dense else rows)
+    except NumericalError:
         return None
+    sums = np.empty(count)
+    for start in range(0, count, 256):
+        part = slice(start, min(start + 256, count))
+        values = kernel.between(points.slice(part.start, part.stop), points)
+        sums[part] = signs[part] * (values @ signs) - 1.0  # without the pair of a row with itself
     mean = float(sums.sum()) / (count * (count - 1)) if count > 1 else 0.0
     value = (total - 1) * (1 - mean)
     error = None

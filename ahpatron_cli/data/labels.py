@@ -153,24 +153,20 @@ class LabelMap:
 
         `limit`: how many rows of the file were asked for.
         """
-        positive, enough = self._positive, len(self._seen) >= 2
-        if self._origin == "model" or watch.ended_by:
+        enough = len(self._seen) >= 2 if self._positive is None else self._positive in self._seen
+        if enough or self._origin == "model" or watch.ended_by:
             return self.labels()
-        if enough if positive is None else positive in self._seen:
-            return self.labels()
-        if not self._seen:
-            problem = f"none of {self.unlabelled:,} rows has a label: there is nothing to learn"
-            hint = "to predict only, use `ahpatron predict MODEL DATA`, or --resume MODEL"
-        elif positive is None:
-            only = show(next(iter(self._seen)))
-            problem = f"all rows have the same label, {only}: there is nothing to learn"
-            hint = f"if that is intended, `--positive {only}` runs on the file anyway"
-        else:
-            problem = f"no row has the label {show(positive)} that --positive names"
+        problem, hint = "no row has a label", "to predict only, use `ahpatron predict MODEL DATA`"
+        if self._positive is not None:
+            problem = f"no row has the label {show(self._positive)}"
             hint = f"the labels are {show_all(self._seen)}"
+        elif self._seen:
+            only = show_all(self._seen)
+            problem = f"all rows have the same label, {only}"
+            hint = f"if that is intended, `--positive {only}` runs on the file anyway"
         if limit is not None and self.rows >= limit:
             hint = f"--limit read only the first {self.rows:,} rows"
-        raise bad_data(problem, self._path, hint=hint)
+        raise bad_data(f"there is nothing to learn: {problem}", self._path, hint=hint)
 
     def _unexpected(self, label: float, line: int) -> UserError:
         if self._labels is None or self._origin == "pipe":

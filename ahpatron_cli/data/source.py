@@ -32,24 +32,20 @@ BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 BLOCK = 1 << 20
 """Bytes that are read, or unpacked, at a time: what a bomb can take."""
-HEAD_BYTES = 512  # enough to recognise every format below; tar keeps its mark at byte 257
+HEAD_BYTES = 512
+"""Enough to recognise every format below, and the header of a table."""
 XZ_MEMORY = 128 << 20  # twice what `xz -9` needs; a forged header may ask for 4 GiB
 
 LIBSVM = "LIBSVM text"
 FROM_ARRAYS = "write arrays as text with scikit-learn: `dump_svmlight_file(X, y, 'data.svm')`"
-TEXT_HINT = "a LIBSVM file is text, one example per line: `label index:value index:value ...`"
 
-FOREIGN_FORMATS: tuple[tuple[bytes, str, str | None], ...] = (
-    (b"\x28\xb5\x2f\xfd", "a zstd archive", "zstd -dc"),
-    (b"PK\x03\x04", "a zip archive", "unzip -p"),
-    (b"7z\xbc\xaf\x27\x1c", "a 7z archive", "7z x -so"),
-    (b"version https://git-lfs", "a Git LFS pointer whose data were not fetched", None),
-    (b"%%MatrixMarket", "a Matrix Market file", None),
-    (b"%PDF-", "a PDF document", None),
-    (b"\x93NUMPY", "a NumPy .npy array", None),
-    (b"\x89HDF\r\n\x1a\n", "an HDF5 file", None),
-)
-"""First bytes, what they mean, and the command that unpacks it to standard output, if any."""
+FOREIGN_FORMATS = {
+    b"PK\x03\x04": ("a zip archive", "unpack it: `unzip -p FILE > unpacked`"),
+    b"\x28\xb5\x2f\xfd": ("a zstd archive", "unpack it: `zstd -dc FILE > unpacked`"),
+    b"\x93NUMPY": ("a NumPy .npy array", FROM_ARRAYS),
+    b"\x89HDF\r\n": ("an HDF5 file", FROM_ARRAYS),
+}
+"""First bytes, what they mean, and what to do."""
 
 
 class Bytes(Protocol):
@@ -80,7 +76,7 @@ COMPRESSIONS: dict[bytes, tuple[str, Callable[[], Decompressor]]] = {
     b"BZh": ("bzip2", bz2.BZ2Decompressor),
     b"\xfd7zXZ\0": ("xz", partial(lzma.LZMADecompressor, memlimit=XZ_MEMORY)),
 }
-_MAGICS = (*COMPRESSIONS, *(row[0] for row in FOREIGN_FORMATS))
+_MAGICS = (*COMPRESSIONS, *FOREIGN_FORMATS)
 
 
 def open_source(path: str, kind: str = LIBSVM) -> Source:
@@ -117,13 +113,13 @@ class Source:
         self.size, self._pipe = _size_or_pipe(file)
         self._blocks = iter(partial(self._raw, BLOCK), b"")
         self._unread = self._head()
-        self._refuse_foreign("this is")
+        self._refuse_foreign()
         for magic, (packing, new) in COMPRESSIONS.items():
             if self._unread.startswith(magic):
                 self._blocks = self._unpacked(magic, packing, new, self._unread)
                 self._unread = b""
                 self._unread = self._head()
-                self._refuse_foreign(f"inside the {packing} data is")
+                self._refuse_foreign()
                 break
 
     def _head(self) -> bytes:
@@ -249,22 +245,11 @@ class Source:
     def _damaged(self, problem: str) -> UserError:
         return bad_data(problem, self.name, hint="fetch or pack the file again")
 
-    def _refuse_foreign(self, verb: str) -> None:
-        head = self._unread
-        found = next((row for row in FOREIGN_FORMATS if head.startswith(row[0])), None)
-        if verb != "this is" and any(map(head.startswith, COMPRESSIONS)):  # packed twice
-            found = (b"", "compressed data once more", None)
-        if head[257:262] == b"ustar":
-            found = (b"", "a tar archive", "tar -xOf")
-        if found is None:
-            return
-        _, what, command = found
-        hint = TEXT_HINT if self._kind == LIBSVM else None
-        if command is not None and not self.is_stdin:
-            hint = f"unpack it: `{command} {shlex.quote(self.name)} > unpacked`"
-        elif "NumPy" in what:
-            hint = FROM_ARRAYS
-        raise bad_data(f"{verb} {what}, not {self._kind}", self.name, hint=hint)
+    def _refuse_foreign(self) -> None:
+        for magic, (what, hint) in FOREIGN_FORMATS.items():
+            if self._unread.startswith(magic):
+                hint = hint.replace("FILE", shlex.quote(self.name))
+                raise bad_data(f"this is {what}, not {self._kind}", self.name, hint=hint)
 
 
 def whole_lines(source: Source, block_bytes: int) -> Iterator[bytes]:
@@ -324,11 +309,9 @@ def _cannot_open(path: str, error: OSError) -> UserError:
 def similar_name(path: str) -> str:
     """Point at a file of nearly this name in the same folder, or at the missing folder."""
     wanted = Path(path)
-    try:
-        names = {entry.stem: entry.name for entry in wanted.parent.iterdir() if entry.is_file()}
-    except OSError:
+    if not wanted.parent.is_dir():
         return f"there is no folder {wanted.parent} either"
     # by the stem: nothing but ".npz" makes c.npz resemble trunc.npz
-    if close := difflib.get_close_matches(wanted.stem, names, n=1):
-        return f"did you mean {wanted.parent / names[close[0]]}?"
-    return "check the spelling"
+    names = {entry.stem: entry for entry in wanted.parent.iterdir()}
+    close = difflib.get_close_matches(wanted.stem, names, n=1)
+    return f"did you mean {names[close[0]]}?" if close else "check the spelling"

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
+import msgspec
 from msgspec import to_builtins
 
 from ahpatron_cli import __version__
@@ -16,7 +17,7 @@ from ahpatron_cli.core import KERNELS, REGISTRY, Kernel, Learner
 from ahpatron_cli.data.geometry import SUGGESTED_LEARNER
 from ahpatron_cli.data.labels import show
 from ahpatron_cli.data.source import STDIN_NAME
-from ahpatron_cli.models import Header, schema_of
+from ahpatron_cli.models import Header
 from ahpatron_cli.numbers import counted, percent, share, short
 from ahpatron_cli.output.escape import literal
 from ahpatron_cli.output.render import Terminal
@@ -146,7 +147,7 @@ def print_model(
     """What a model is."""
     document = model_to_json(model, record, relevance, path, written)
     about = f"{model.learner}; written {written} by ahpatron {model.version}"
-    schema, data = schema_of(model), document["data"] | {"kernel": model.kernel, "schema": None}
+    schema, data = model.schema, document["data"] | {"kernel": model.kernel, "schema": None}
     names = dict(enumerate(schema.features, 1)) if schema else {}
     if schema:
         named = zip(schema.label_names(model.labels), model.labels, strict=True)
@@ -199,7 +200,7 @@ def model_to_json(
             "features": model.features,
             "labels": [None if label is None else whole(label) for label in model.labels],
             "scale": model.scale,
-            "schema": model.schema or None,
+            "schema": msgspec.to_builtins(model.schema),
         },
         "kernel": model.kernel,
         "params": params if model.kernel else {"sigma": None, **params},

@@ -343,7 +343,7 @@ class RowsSeen:
         mixed = np.add.reduceat(np.append(False, differs).astype(np.int64), starts) > 0
         return RowFacts(
             empty=self._empty,
-            shortest=self._shortest if math.isfinite(self._shortest) else None,
+            shortest=self._shortest if 0 < self._shortest < math.inf else None,
             longest=self._longest if 0 < self._longest < math.inf else None,
             compared=len(lines),
             duplicates=int(np.count_nonzero(same)),
@@ -354,15 +354,10 @@ class RowsSeen:
 
 
 def _lengths(rows: CsrRows) -> Floats:
-    """Euclidean lengths of rows that are not empty.
-
-    They are computed in units of 2^e, so that no square overflows or underflows.
-    """
-    exponent = int(np.frexp(rows.values)[1].max(initial=-2000))
-    values = np.ldexp(rows.values, -exponent)
+    """Euclidean lengths of rows that are not empty; 0 or infinite where squares do not fit."""
     used = row_sums(rows, (rows.values != 0).astype(np.float64)) > 0
-    with np.errstate(over="ignore"):
-        return np.ldexp(np.sqrt(row_sums(rows, values * values)[used]), exponent)
+    with np.errstate(over="ignore", under="ignore"):
+        return np.sqrt(row_sums(rows, rows.values * rows.values)[used])
 
 
 def _earliest(lines: Integers, places: Integers) -> tuple[int, int] | None:

@@ -10,6 +10,7 @@ import pytest
 from ahpatron_cli.core import CsrRows, Metron, NumericalError, Player
 from ahpatron_cli.core.kernels import Matern
 from ahpatron_cli.core.learners.metron import MetricExpansion, _informed, span
+from ahpatron_cli.core.rows import rows_of
 from reference import metron as reference
 from support.matrices import full
 from support.streams import compress, make_stream
@@ -21,6 +22,9 @@ _wave = (ROWS - ROWS.mean(axis=0)) / UNITS
 LABELS = np.where(np.sin(2 * _wave[:, 0]) + 0.5 * _wave[:, 2] > 0, 1.0, -1.0)
 FLIPPED = np.where(np.arange(600) < 300, LABELS, -LABELS)
 CLASSES = np.digitize(_wave[:, 0] + 0.3 * _wave[:, 1], [-0.5, 0.5]).astype(float)
+# two columns as before, one that never varies, and rare ones of 0 and a unit that start late
+_rare = (RNG.random((600, 12)) < 0.15) & (np.arange(600)[:, None] >= 37 * np.arange(12))
+LATE = np.column_stack((ROWS[:, :2], np.full(600, 7.0), _rare * np.geomspace(1e-3, 1e3, 12)))
 
 
 def expansion(player: Player) -> MetricExpansion:
@@ -43,24 +47,56 @@ def test_a_reset_starts_the_metric_from_scratch_and_no_block_shows(block: int) -
         assert f"in round {trace.restarts[0] + 1}" in warning
 
 
+@pytest.mark.parametrize("rows", [ROWS, LATE], ids=["always", "late"])
 @pytest.mark.parametrize("sparse", [False, True])
-def test_units_of_features_do_not_matter(sparse: bool) -> None:
-    def run(rows: np.ndarray) -> tuple[np.ndarray, Player]:
+def test_units_of_features_do_not_matter(sparse: bool, rows: np.ndarray) -> None:
+    def run(units: np.ndarray) -> tuple[np.ndarray, Player]:
         player = Player(Metron(budget=50))
-        return player.feed(compress(rows) if sparse else rows, FLIPPED), player
+        scaled = rows * units
+        return player.feed(compress(scaled) if sparse else scaled, FLIPPED), player
 
-    expected, player = run(ROWS)
-    scores, other = run(ROWS * 2.0 ** np.array([-40, 3, 17, 60]))
+    width = rows.shape[1]
+    expected, player = run(np.ones(width))
+    scores, other = run(2.0 ** RNG.integers(-60, 61, width))
     np.testing.assert_array_equal(scores, expected)
     assert other.statistics() == player.statistics()
-    scores, _ = run(ROWS * 10.0 ** RNG.uniform(-6, 6, 4))
+    scores, _ = run(10.0 ** RNG.uniform(-6, 6, width))
     np.testing.assert_allclose(scores, expected, rtol=1e-6, atol=1e-6)
 
 
+def test_features_that_start_late_have_the_unit_of_their_first_value() -> None:
+    learner = reference.Metron(LATE.shape[1], 30, 12.0)
+    steps = zip(LATE[:450], FLIPPED.astype(int).tolist(), strict=False)
+    expected = [float(learner.round(x, y)[0]) for x, y in steps]
+    for rows in (LATE, compress(LATE)):
+        for block in (1, 7, 64):
+            player = Player(Metron(budget=30), block=block)
+            first = player.feed(rows_of(rows, slice(0, 400)), FLIPPED[:400])
+            player = Player(Metron(budget=30), block=block).load_state_dict(player.state_dict())
+            rest = player.feed(rows_of(rows, slice(400, 450)), FLIPPED[400:450])
+            scores = np.concatenate((first, rest))
+            np.testing.assert_allclose(scores, expected, rtol=1e-7, atol=1e-8)
+
+
+@pytest.mark.parametrize("sparse", [False, True])
+def test_features_not_seen_in_training_are_scored_in_units_of_themselves(sparse: bool) -> None:
+    player = Player(Metron(budget=30))
+    training = np.column_stack((LATE, np.zeros(600)))
+    player.feed(compress(training) if sparse else training, LABELS)
+    weights = expansion(player).metric.weights.copy()
+    rows = np.repeat(np.column_stack((training[:1], [[0.0]])), 5, axis=0)
+    rows[1:3, -2], rows[3:, -1] = (1e-6, 1e6), (-3.0, -3e5)
+    scores = player.scores(compress(rows) if sparse else rows)
+    np.testing.assert_allclose(scores[1::2], scores[2::2], rtol=1e-9)  # whatever the unit is
+    assert (np.abs(scores[1:] - scores[0]) > 1e-6).all()
+    np.testing.assert_array_equal(expansion(player).metric.weights, weights)
+
+
 def test_offsets_cost_no_digits() -> None:
-    expected = Player(Metron(budget=50)).feed(ROWS, LABELS)
-    shifted = Player(Metron(budget=50)).feed(ROWS + 1e7 * UNITS, LABELS)
-    np.testing.assert_allclose(shifted, expected, atol=1e-5)
+    rows = ROWS[:200] + 1e7 * UNITS
+    trace = reference.metron(rows.tolist(), LABELS[:200].astype(int).tolist(), budget=50)
+    scores = Player(Metron(budget=50)).feed(rows, LABELS[:200])
+    np.testing.assert_allclose(scores, trace.scores, atol=1e-5)
 
 
 def test_relevant_features_are_found() -> None:
@@ -75,7 +111,7 @@ def test_relevant_features_are_found() -> None:
     assert statistics["effective_features"] == pytest.approx(np.exp(entropy))
 
 
-def test_costs_divide_the_noise_also_of_rounds_put_aside() -> None:
+def test_costs_divide_the_noise() -> None:
     weights = np.where(LABELS > 0, 2.5, 0.5)
     learner = reference.Metron(4, 30, 12.0)
     steps = zip(ROWS[:300], LABELS, weights, strict=False)
@@ -174,12 +210,13 @@ def test_a_million_columns_take_no_more_than_those_seen() -> None:
 
 
 def test_matern_is_its_formula_also_far_away() -> None:
-    distances = np.array([0.0, 1e-3, 0.5, 3.0, 40.0, 900.0, 1500.0])
-    for two in (False, True):
-        kernel = Matern(two)
-        expected = sum(w * (1 + distances / c) * np.exp(-distances / c) for w, c in kernel.scales)
+    distances = np.array([0.0, 1e-3, 0.5, 3.0, 40.0, 90.0, 500.0])
+    coarse, fine = ((1 + distances / c) * np.exp(-distances / c) for c in (3.0, 0.7))
+    formulas = 0.8 * coarse + 0.2 * fine, np.exp(-(distances**2) / 3 / (2 * 1.5**2))
+    for smooth, expected in enumerate(formulas):
+        kernel = Matern(bool(smooth))
         np.testing.assert_allclose(kernel.at(distances.copy()), expected, rtol=1e-13)
-        assert (kernel.at(np.array([1e4, 1e200])) == 0).all()
+        assert (kernel.at(np.array([1e4, 1e100])) == 0).all()
         points = kernel.points(np.array([[0.0, 0.0], [3.0, 4.0]]))
         (one, near), _ = kernel.between(points, points)
         assert one == 1.0

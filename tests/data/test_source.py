@@ -114,16 +114,12 @@ def test_rubbish_after_the_end(tmp_path: Path, kind: str, rubbish: bytes) -> Non
     refused(write(tmp_path, PACK[kind](TEXT) + rubbish), ExitCode.BAD_DATA)
 
 
-@pytest.mark.parametrize(("magic", "name", "command"), FOREIGN_FORMATS)
-def test_other_formats_are_named(
-    tmp_path: Path, magic: bytes, name: str, command: str | None
-) -> None:
-    error = refused(write(tmp_path, magic + b"\x01\x02 and so on"), ExitCode.BAD_DATA)
-    assert name in error.problem
-    text = "dump_svmlight_file" if "NumPy" in name else "a LIBSVM file is text"
-    assert (command or text) in str(error.hint)
-    inside = refused(write(tmp_path, gzip.compress(magic + b"\x01\x02 and so on")), error.code)
-    assert name in inside.problem
+@pytest.mark.parametrize("magic", FOREIGN_FORMATS)
+def test_other_formats_are_named(tmp_path: Path, magic: bytes) -> None:
+    for data in (magic + b"\x01\x02 and so on", gzip.compress(magic + b"\x01\x02 and so on")):
+        error = refused(write(tmp_path, data), ExitCode.BAD_DATA)
+        assert FOREIGN_FORMATS[magic][0] in error.problem
+        assert error.hint
 
 
 def test_missing_file(tmp_path: Path) -> None:

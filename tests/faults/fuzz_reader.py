@@ -1,10 +1,7 @@
 """Fuzz the reader: `python tests/faults/fuzz_reader.py [--executions N] [--seed S]`.
 
-With atheris (`pip install atheris`; it has no builds for every Python and machine) the mutations
-are led by the coverage of `ahpatron_cli.data`. Without it, or with `--blind`, they are led by the
-grammar alone: lines are made of good and bad tokens, then cut, flipped, doubled and packed. Either
-way `reading.check` judges each input, and the first that fails is written to `--crash` and ends
-the run.
+Lines are made of good and bad tokens, then cut, flipped, doubled and packed. `reading.check` judges
+each input; the first that fails is written to `--crash` and ends the run.
 """
 
 from __future__ import annotations
@@ -15,7 +12,6 @@ import gzip
 import lzma
 import random
 import sys
-import tempfile
 import time
 from collections import Counter
 from pathlib import Path
@@ -86,7 +82,7 @@ def made_up(generator: random.Random) -> bytes:
     return data
 
 
-def _blind(executions: int, seed: int, crash: Path) -> None:
+def fuzz(executions: int, seed: int, crash: Path) -> None:
     from faults.reading import check
 
     generator = random.Random(seed)
@@ -106,43 +102,13 @@ def _blind(executions: int, seed: int, crash: Path) -> None:
         print(f"{count:>9,}  {outcome}")
 
 
-def _led_by_coverage(executions: int, seed: int, crash: Path) -> None:
-    import atheris  # type: ignore[import-not-found]  # optional: see above
-
-    with atheris.instrument_imports(include=["ahpatron_cli.data"]):
-        from faults.reading import check
-
-    generator = random.Random(seed)
-    with tempfile.TemporaryDirectory() as folder:
-        corpus = Path(folder) / "corpus"
-        corpus.mkdir()
-        for number in range(400):
-            (corpus / str(number)).write_bytes(made_up(generator))
-        words = Path(folder) / "words"
-        tokens = {*LABELS, *INDICES, *VALUES, *SPACES, *ENDS, *HEADS} - {b""}
-        spelled = ("".join(f"\\x{byte:02x}" for byte in token) for token in sorted(tokens))
-        words.write_text("".join(f'"{token}"\n' for token in spelled))
-        options = [f"-runs={executions}", f"-seed={seed}", f"-dict={words}", "-max_len=600"]
-        options += [f"-artifact_prefix={crash}.", "-timeout=600", "-rss_limit_mb=4096"]
-        atheris.LearnerSpec([sys.argv[0], *options, str(corpus)], check)
-        atheris.Fuzz()
-
-
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--executions", type=int, default=1_000_000)
     parser.add_argument("--seed", type=int, default=1)
-    parser.add_argument("--blind", action="store_true", help="without atheris")
     parser.add_argument("--crash", type=Path, default=Path("fuzz_reader.crash"))
     asked = parser.parse_args()
-    blind = asked.blind
-    if not blind:
-        try:
-            import atheris  # noqa: F401
-        except ImportError:
-            print("atheris is not installed: mutations are led by the grammar alone")
-            blind = True
-    (_blind if blind else _led_by_coverage)(asked.executions, asked.seed, asked.crash)
+    fuzz(asked.executions, asked.seed, asked.crash)
 
 
 if __name__ == "__main__":

@@ -44,33 +44,25 @@ def read(
     data: bytes, chunk_bytes: int = 1 << 20, *, may_lack_labels: bool = False
 ) -> Reading | Refusal:
     """What the reader makes of these bytes of a file."""
-    labels: list[float] = []
-    ends = [0]
-    columns: list[int] = []
-    values: list[float] = []
-    lines: list[int] = []
+    found = Reading([], [0], [], [], [])
     try:
         source = Source(BytesIO(data), "bytes", closes=True)
         for chunk in SvmReader(source, chunk_bytes=chunk_bytes, may_lack_labels=may_lack_labels):
-            labels += chunk.labels.tolist()
-            ends += (chunk.stored.indptr[1:] + ends[-1]).tolist()
-            columns += chunk.stored.columns.tolist()
-            values += chunk.stored.values.tolist()
-            lines += chunk.lines.tolist()
+            found.labels.extend(chunk.labels.tolist())
+            found.ends.extend((chunk.stored.indptr[1:] + found.ends[-1]).tolist())
+            found.columns.extend(chunk.stored.columns.tolist())
+            found.values.extend(chunk.stored.values.tolist())
+            found.lines.extend(chunk.lines.tolist())
     except UserError as error:
         place = error.place
         assert place is not None, "a refusal without a place"
         return Refusal(place.line, place.column, error.problem)
-    return Reading(labels, ends, columns, values, lines)
+    return found
 
 
 def read_by_definition(text: bytes, *, may_lack_labels: bool = False) -> Reading | Refusal:
     """The same, line by line; `text` is unpacked and has no byte order mark."""
-    labels: list[float] = []
-    ends = [0]
-    columns: list[int] = []
-    values: list[float] = []
-    lines: list[int] = []
+    found = Reading([], [0], [], [], [])
     for number, line in enumerate(text.removesuffix(b"\n").split(b"\n"), 1):
         try:
             row = parse_line(line, may_lack_label=may_lack_labels)
@@ -78,14 +70,12 @@ def read_by_definition(text: bytes, *, may_lack_labels: bool = False) -> Reading
             before = line[: fault.column - 1].decode("utf-8", "replace")
             return Refusal(number, len(before) + 1, fault.problem)
         if row is not None:
-            labels.append(row.label)
-            columns += row.indices
-            values += row.values
-            ends.append(len(columns))
-            lines.append(number)
-    if not labels:
-        return Refusal(None, None, "there are no rows")
-    return Reading(labels, ends, columns, values, lines)
+            found.labels.append(row.label)
+            found.columns.extend(row.indices)
+            found.values.extend(row.values)
+            found.ends.append(len(found.columns))
+            found.lines.append(number)
+    return found if found.labels else Refusal(None, None, "there are no rows")
 
 
 def check(data: bytes) -> Reading | Refusal:

@@ -12,7 +12,7 @@ from reference.class_twins import ClassTrace
 from reference.kernels import Row
 from reference.twins import Trace
 
-TWO, ONE = ((0.8, 3.0), (0.2, 0.7)), ((1.0, 3.0),)
+SCALES = (0.8, 3.0), (0.2, 0.7)
 
 
 class Metron:
@@ -27,9 +27,8 @@ class Metron:
     def reset(self) -> None:
         self.t, self.next = 0, 2
         self.rows: list[np.ndarray] = []  # all since the reset: statistics are computed from them
-        self.aside: list[tuple[np.ndarray, int, float]] = []
-        self.P: np.ndarray | None = None
-        self.scales = TWO
+        self.P, self.fresh = np.zeros(self.width), 1.0
+        self.smooth = False
         self.S = np.zeros((0, self.width))
         self.a = np.zeros((0, max(self.classes, 1)))
         self.C = self.Q = np.zeros((0, 0))
@@ -37,10 +36,9 @@ class Metron:
 
     def round(self, x: np.ndarray, y: int, weight: float = 1.0) -> np.ndarray:
         """f(x); then learn."""
+        self.meet(x)
         f = self.value(x)
-        if self.P is None:
-            self.aside.append((x, y, weight))
-        elif self.learn(x, y, weight, counts=True):
+        if self.learn(x, y, weight):
             return f
         self.t += 1
         self.rows.append(x)
@@ -48,10 +46,15 @@ class Metron:
             self.next *= 2
             self.changes += 1
             self.change()
-            aside, self.aside = self.aside, []
-            for row in aside:
-                self.learn(*row, counts=False)
         return f
+
+    def meet(self, x: np.ndarray) -> None:
+        """Weigh features that were 0 in all rows, and are not 0 in x."""
+        if x.any() and not any(row.any() for row in self.rows):
+            self.fresh = 1 / math.sqrt(np.count_nonzero(x))
+        for j in range(self.width):
+            if x[j] != 0 and all(row[j] == 0 for row in self.rows):
+                self.P[j] = self.fresh / abs(x[j])
 
     def value(self, x: np.ndarray) -> np.ndarray:
         if not len(self.S):
@@ -71,7 +74,7 @@ class Metron:
         m = 0.0 if abs(f[y] - rival) <= slack else float(f[y] - rival) / 2
         return m, predicted != y, np.where(np.arange(self.classes) == y, 1.0, -1.0)
 
-    def learn(self, x: np.ndarray, y: int, weight: float, *, counts: bool) -> bool:
+    def learn(self, x: np.ndarray, y: int, weight: float) -> bool:
         """arow's round; whether it reset the learner."""
         f = self.value(x)
         m, mistake, targets = self.margin(f, y)
@@ -103,8 +106,8 @@ class Metron:
             u = self.C @ k
             v = float(k @ u)
             if v > 1e-250:
-                self.updates += counts
-                self.margin_updates += counts and m > 0
+                self.updates += 1
+                self.margin_updates += m > 0
                 b = 1 / (v + r)
                 self.a = self.a + np.outer(b * u, targets * hinges)
                 self.C = self.C - b * np.outer(u, u)
@@ -114,23 +117,21 @@ class Metron:
         return np.array([[math.sqrt(((self.P * (x - z)) ** 2).sum()) for z in Z] for x in X])
 
     def kernel(self, X: np.ndarray, Z: np.ndarray) -> np.ndarray:
-        D, K = math.sqrt(3) * self.distances(X, Z), np.zeros((len(X), len(Z)))
-        for w, c in self.scales:
-            K += w * (1 + D / c) * np.exp(-D / c)
-        return K
+        D = self.distances(X, Z)
+        if self.smooth:
+            return np.exp(-(D**2) / (2 * 1.5**2))
+        D *= math.sqrt(3)
+        return sum(w * (1 + D / c) * np.exp(-D / c) for w, c in SCALES)
 
     def change(self) -> None:
         """Steps 1 to 5 of the definition."""
         P = self.weights()
-        if self.P is None:
-            self.P = P
-            return
         n = len(self.S)
         K0 = self.kernel(self.S, self.S) + 1e-7 * np.eye(n)
         self.P = P
         if n >= 10:
             D = self.distances(self.S, self.S) + np.diag([math.inf] * n)
-            self.scales = TWO if np.median(D.min(axis=1)) <= 1 else ONE
+            self.smooth = np.median(D.min(axis=1)) > 1
         K1 = self.kernel(self.S, self.S)
         kept: list[int] = []
         for i in range(n):
@@ -153,17 +154,18 @@ class Metron:
         v = (Z**2).mean(axis=0) - Z.mean(axis=0) ** 2
         v[v <= 1e-12 * (Z**2).mean(axis=0)] = 0.0
         on = v > 0
-        d = int(on.sum())
-        if not d:
-            return np.ones(self.width)
+        d = max(int(on.sum()), 1)
         s2 = v * t / np.maximum((X != 0).sum(axis=0), 1)
-        s2[~on] = s2[on].mean()
-        R = np.full(self.width, 1 / d)
+        for j in range(self.width):
+            if not on[j]:
+                s2[j] = X[0, j] ** 2 or 1.0  # the weight of a feature that is 0 has no effect
+        R, off = np.full(self.width, 1 / d), 1 / d
         if len(self.S) >= 10:
             gradients = np.zeros((len(self.S), self.a.shape[1], self.width))
             D = math.sqrt(3) * self.distances(self.S, self.S)
-            slopes = sum(3 * w / c**2 * np.exp(-D / c) for w, c in self.scales)
-            assert self.P is not None
+            slopes = sum(3 * w / c**2 * np.exp(-D / c) for w, c in SCALES)
+            if self.smooth:
+                slopes = self.kernel(self.S, self.S) / 1.5**2
             for i, s in enumerate(self.S):
                 for j, other in enumerate(self.S):
                     gradients[i] += np.outer(self.a[j] * slopes[i, j], self.P**2 * (other - s))
@@ -171,9 +173,11 @@ class Metron:
             if g[on].sum() > 0:
                 much = math.sqrt(max(self.classes - 1, 1)) * t
                 lam = max(0.1, 60 * d / (60 * d + much))
-                R = (1 - lam) * g / g[on].sum() + lam / d
+                R, off = (1 - lam) * g / g[on].sum() + lam / d, lam / d
         P: np.ndarray = np.sqrt(R / s2)
-        return P / math.sqrt((v * P**2).sum())
+        norm = math.sqrt((v * P**2).sum()) or 1.0
+        self.fresh = math.sqrt(off) / norm
+        return P / norm
 
 
 def metron(

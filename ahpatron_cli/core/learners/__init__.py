@@ -19,24 +19,22 @@ from typing import Any, TypeAlias, TypeVar
 
 from ahpatron_cli.core.errors import LearnerLoadError
 from ahpatron_cli.core.learners.ahpatron import AVP, Ahpatron, AhpatronPlus
-from ahpatron_cli.core.learners.alma2 import Alma
 from ahpatron_cli.core.learners.arow import Arow
 from ahpatron_cli.core.learners.base import Learner
-from ahpatron_cli.core.learners.bpa_s import BpaS
 from ahpatron_cli.core.learners.features import FOGD, NOGD, SkeGD
 from ahpatron_cli.core.learners.gradient import BSGD, Bogd, BogdPlusPlus, Norma, Silk
-from ahpatron_cli.core.learners.krls import KRLS
 from ahpatron_cli.core.learners.metron import Metron
 from ahpatron_cli.core.learners.perceptrons import (
+    Alma,
+    BpaS,
     BudgetPerceptron,
     Forgetron,
     Perceptron,
     RandomBudgetPerceptron,
     TighterPerceptron,
 )
-from ahpatron_cli.core.learners.polk import Polk
 from ahpatron_cli.core.learners.pomdr import POMDR
-from ahpatron_cli.core.learners.projectron import Projectron, ProjectronPlusPlus
+from ahpatron_cli.core.learners.projections import KRLS, Polk, Projectron, ProjectronPlusPlus
 
 # fmt: off
 __all__ = [
@@ -49,17 +47,16 @@ __all__ = [
 
 GROUP = "ahpatron.learners"
 GUIDE = "docs/own-learners.md"
-_FILE_MODULE = "ahpatron_learner_"
-"""Prefix of modules that are loaded by path; a hash of their content follows."""
+Kind: TypeAlias = type[Learner]
+K = TypeVar("K", bound=Kind)
 # fmt: off
-BUILT_IN: tuple[type[Learner], ...] = (
+BUILT_IN: tuple[Kind, ...] = (
     Ahpatron, AhpatronPlus, Arow, Metron, AVP, Perceptron, Alma, Forgetron, RandomBudgetPerceptron,
     Projectron, ProjectronPlusPlus, Bogd, BogdPlusPlus, FOGD, NOGD, SkeGD, POMDR, BudgetPerceptron,
     TighterPerceptron, Norma, Silk, BSGD, BpaS, KRLS, Polk,
 )
 # fmt: on
-Kind: TypeAlias = type[Learner]
-K = TypeVar("K", bound=Kind)
+_sources: dict[Kind, str] = dict.fromkeys(BUILT_IN, "built-in")
 
 
 class Registry(Mapping[str, Kind]):
@@ -96,17 +93,15 @@ class Registry(Mapping[str, Kind]):
             raise ValueError(f"there is another learner {kind.name!r} already")
         self._kinds[kind.name] = kind
 
-    def loaded(self) -> list[Kind]:
-        """Classes that were requested so far."""
-        return list(self._kinds.values())
-
 
 REGISTRY = Registry(BUILT_IN)
 
 
 def register(kind: K) -> K:
     """Make a learner known by its name in this process; also as a decorator of its class."""
-    REGISTRY.add(_checked(kind, kind.__module__))
+    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
+    source = _sha256(Path(file)) if file else f"{kind.__module__}.{kind.__qualname__}"
+    REGISTRY.add(_checked(kind, kind.__module__, source))
     return kind
 
 
@@ -125,23 +120,39 @@ def is_path(name: str) -> bool:
 
 def learner_source(kind: Kind) -> str:
     """Where a class comes from: `built-in`, distribution and version, or SHA-256 of its file."""
-    if kind in BUILT_IN:
-        return "built-in"
-    for point in metadata.entry_points(group=GROUP):
-        if point.dist and f"{kind.__module__}:{kind.__qualname__}" == point.value:
-            return f"{point.dist.name} {point.dist.version}"
-    file = getattr(sys.modules.get(kind.__module__), "__file__", None)
-    if file is None:
-        return f"{kind.__module__}.{kind.__qualname__}"
-    return f"sha256:{hashlib.sha256(Path(file).read_bytes()).hexdigest()}"
+    return _sources[kind]
 
 
 def third_party_files() -> set[str]:
     """Files of the learners that were loaded and are not of this package."""
-    names = {kind.__module__ for kind in REGISTRY.loaded() if kind not in BUILT_IN}
-    names |= {name for name in sys.modules if name.startswith(_FILE_MODULE)}
-    files = (getattr(sys.modules.get(name), "__file__", None) for name in names)
-    return {file for file in files if file}
+    modules = [sys.modules.get(kind.__module__) for kind in _sources if kind not in BUILT_IN]
+    return {file for module in modules if (file := getattr(module, "__file__", None))}
+
+
+def _load_point(point: metadata.EntryPoint) -> Kind:
+    source = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
+    with _loading(f"the learner {point.name!r} of {source}", source):
+        return _checked(point.load(), source, source)
+
+
+def _load_file(path: str, class_name: str) -> Kind:
+    """The class, from a module that is imported once for each content of the file."""
+    with _loading(f"{path}:{class_name}", path):
+        source = _sha256(Path(path))
+        name = f"ahpatron_learner_{source[-16:]}"
+        if name not in sys.modules:
+            spec: Any = importlib.util.spec_from_file_location(name, path)
+            sys.modules[name] = importlib.util.module_from_spec(spec)
+            try:
+                spec.loader.exec_module(sys.modules[name])
+            except BaseException:
+                del sys.modules[name]
+                raise
+        return _checked(getattr(sys.modules[name], class_name), path, source)
+
+
+def _sha256(file: Path) -> str:
+    return f"sha256:{hashlib.sha256(file.read_bytes()).hexdigest()}"
 
 
 @contextmanager
@@ -158,33 +169,8 @@ def _loading(what: str, source: str) -> Iterator[None]:
         raise LearnerLoadError(message, source) from error
 
 
-def _load_point(point: metadata.EntryPoint) -> Kind:
-    source = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
-    with _loading(f"the learner {point.name!r} of {source}", source):
-        return _checked(point.load(), source)
-
-
-def _load_file(path: str, class_name: str) -> Kind:
-    """The class, from a module that is imported once for each content of the file."""
-    with _loading(f"{path}:{class_name}", path):
-        content = Path(path).read_bytes()
-        module_name = f"{_FILE_MODULE}{hashlib.sha256(content).hexdigest()[:16]}"
-        module = sys.modules.get(module_name)
-        if module is None:
-            spec = importlib.util.spec_from_file_location(module_name, path)
-            assert spec is not None
-            assert spec.loader is not None
-            module = sys.modules[module_name] = importlib.util.module_from_spec(spec)
-            try:
-                spec.loader.exec_module(module)
-            except BaseException:
-                del sys.modules[module_name]
-                raise
-        return _checked(getattr(module, class_name), path)
-
-
-def _checked(kind: Any, source: str) -> Kind:
-    """A class that the engine can run; else an error that says why not."""
+def _checked(kind: Any, place: str, source: str) -> Kind:
+    """A class that the engine can run, its source noted; else an error that says why not."""
     problem = None
     if not (isinstance(kind, type) and issubclass(kind, Learner)):
         problem = "is no subclass of Learner"
@@ -202,5 +188,6 @@ def _checked(kind: Any, source: str) -> Kind:
             problem = f"is written for version 0.2 ({', '.join(outdated)}): see {GUIDE}"
     if problem:
         shown = getattr(kind, "__name__", repr(kind))
-        raise LearnerLoadError(f"{shown} of {source} {problem}", source)
+        raise LearnerLoadError(f"{shown} of {place} {problem}", place)
+    _sources[kind] = source
     return kind  # type: ignore[no-any-return]  # it was checked

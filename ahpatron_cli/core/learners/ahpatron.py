@@ -79,9 +79,7 @@ class AVP(Aggressive):
     title = "AVP: adds every margin below 1 - ε, no budget (Liao et al. 2024, Algorithm 1)"
 
     epsilon: float = real("ε", "update if y·f(x) < 1 - ε", default=0.5, over=0, under=1)
-    radius: float = real(
-        "U", "f is kept in the ball of this radius", math.inf, over=0, infinite=True
-    )
+    radius: float = real("U", "f is kept in a ball of this radius", math.inf, over=0, infinite=True)
     step: float = real("λ", "coefficient of a new example; the first one, if adaptive", 1.0, over=0)
     schedule: str = choice("λ_t", SCHEDULES, "constant", "adaptive")
 
@@ -113,20 +111,14 @@ class Ahpatron(Aggressive):
     budget: int = budget_parameter(even=True, at_least=2)
     epsilon: float = as_in(AVP, "epsilon", 0.5)
     radius: float = as_in(
-        AVP,
-        "radius",
-        infinite=False,
-        formula="√B/2",
-        derive=lambda self: math.sqrt(self.budget) / 2,
+        AVP, "radius", infinite=False, formula="√B/2", derive=lambda me: me.budget**0.5 / 2
     )
     step: float = as_in(
-        AVP, "step", formula="U/√(4B)", derive=lambda self: self.radius / math.sqrt(4 * self.budget)
+        AVP, "step", formula="U/√(4B)", derive=lambda me: me.radius / (4 * me.budget) ** 0.5
     )
     schedule: str = as_in(AVP, "schedule", "constant")
     ridge: float = real("η", "ridge of the projection at a halving", default=0.0005, over=0)
-    selection: str = choice(
-        "S_2", "which half stays at a halving; nearest: three quarters stay", *SELECT
-    )
+    selection: str = choice("S_2", "the half that stays; nearest: three quarters", *SELECT)
     rescale: float | str = real("c_t", RESCALE, "keep", words=("keep",), over=0, at_most=1)
     multiclass: str = multiclass_parameter(REST, SHARED)
 
@@ -192,11 +184,7 @@ class AhpatronPlus(Ahpatron):
     title = "ahpatron+: Ahpatron with adaptive steps, less forgotten and one default (ours)"
 
     epsilon: float = as_in(Ahpatron, "epsilon", 0.75)
-    radius: float = as_in(
-        Ahpatron, "radius", formula="√B", derive=lambda self: math.sqrt(self.budget)
-    )
+    radius: float = as_in(Ahpatron, "radius", formula="√B", derive=lambda me: math.sqrt(me.budget))
     step: float = as_in(Ahpatron, "step", 0.25, formula=None, derive=None)
-    schedule: str = as_in(Ahpatron, "schedule", "adaptive", words=("adaptive", "constant"))
-    selection: str = as_in(
-        Ahpatron, "selection", "nearest", words=("nearest", "greedy", "magnitude")
-    )
+    schedule: str = as_in(Ahpatron, "schedule", "adaptive")
+    selection: str = as_in(Ahpatron, "selection", "nearest")

@@ -111,12 +111,11 @@ class Learner(Declared, Stateful):
 
     def load_state_dict(self, state: StateReader) -> None:
         for name in self.kept:
-            value, now = state.value(name.lstrip("_")), getattr(self, name)
-            numbers = type(value) in (int, float) and type(now) in (int, float)
-            if type(value) is not type(now) and not (numbers and value >= 0):
-                raise state.refusal(name.lstrip("_"), "is of another type")
-            if type(now) is int and (type(value) is not int or value < 0):
-                raise state.refusal(name.lstrip("_"), "is out of range")
+            key, now = name.lstrip("_"), getattr(self, name)
+            value = state.value(key)
+            kinds = (int, float) if type(now) is float else (type(now),)
+            if type(value) not in kinds or (type(value) is int and value < 0):
+                raise state.refusal(key, "is not what it must be")
             setattr(self, name, value)
         self.check(state)
 

@@ -16,6 +16,7 @@ from ahpatron_cli.core.learners.base import REST, SHARED, budget_parameter, mult
 from ahpatron_cli.core.numerics import (
     HINGE,
     HUGE,
+    TINY,
     dgemv,
     dpotrf,
     dpotri,
@@ -31,7 +32,6 @@ from ahpatron_cli.core.points import DensePoints, Points, SparsePoints
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers
 from ahpatron_cli.core.span import Symmetric
 from ahpatron_cli.core.state import Stateful, StateReader
-from ahpatron_cli.core.tally import class_margins
 
 FEW = 10  # examples in S from which on gradients and neighbours say something
 SHRINK, LEAST = 60.0, 0.1  # how slowly, and how far, relevances are trusted
@@ -51,46 +51,70 @@ class Metric(Stateful):
         Subtracted from dense rows, so that offsets cost no digits: the first row. Sparse: 0.
     count, total, square : arrays
         Rows in which the feature is not 0; the sum of x - origin, and of its square.
-    weights, other : array and float
-        P, and that of columns that are not in `columns`.
+    weights : array
+        P; 0 for features that were 0 in all rows.
+    fresh : float
+        P of a feature with the spread 1 that has not varied: one that was 0 in all rows has the
+        square of its first other value as its spread, and so the weight fresh/|x|.
     relevance : array
         R, which sums to 1 over the features that vary; 0 for the others.
     """
 
-    kept: ClassVar[Any] = {
-        "columns": "#w",
-        **dict.fromkeys(("origin", "count", "total", "square", "weights", "relevance"), "w"),
-        "other": float,
-    }
+    arrays: ClassVar[Any] = ("origin", "count", "total", "square", "weights", "relevance")
+    kept: ClassVar[Any] = {"columns": "#w", **dict.fromkeys(arrays, "w"), "fresh": float}
 
     def __init__(self) -> None:
         self.columns: Integers = np.empty(0, dtype=np.int64)
-        self.origin, self.count, self.total, self.square = np.empty((4, 0))
-        self.weights, self.relevance, self.other = np.empty(0), np.empty(0), 1.0
+        self.origin, self.count, self.total, self.square, self.weights = np.empty((5, 0))
+        self.relevance, self.fresh = np.empty(0), 1.0
 
     def check(self, state: StateReader) -> None:
-        legal = (np.diff(self.columns, prepend=-1) > 0).all() and (self.weights > 0).all()
-        if not legal or min(self.count.min(initial=0), self.square.min(initial=0)) < 0:
+        least = min(array.min(initial=0.0) for array in (self.weights, self.count, self.square))
+        if least < 0 or (np.diff(self.columns, prepend=-1) <= 0).any() or self.fresh <= 0:
             raise state.refusal("columns", "and their statistics do not fit together")
 
-    def add(self, points: Points) -> None:
-        """Count these examples, which are neither centred nor weighted."""
+    def expect(self, points: Points) -> None:
+        """Weigh the features that have been 0 until these examples, by their first other value.
+
+        Before that value, S and the examples are 0 there: the weight has no effect.
+        """
+        if not points.size:
+            return
         if isinstance(points, SparsePoints):
-            values = points.csr.values
-            places, known = self._find(points.csr.columns)
+            filled = points.csr.values != 0.0
+            columns, values = points.csr.columns[filled], points.csr.values[filled]
+            places, known = self._find(columns)
             if not known.all():
-                self._insert(np.unique(points.csr.columns[~known]))
-                places, _ = self._find(points.csr.columns)
-            np.add.at(self.count, places, values != 0.0)
+                self._insert(np.unique(columns[~known]))
+                places, _ = self._find(columns)
+            new = self.weights[places] == 0.0
+            owners, places, values = points.csr.owners[filled][new], places[new], values[new]
+        else:
+            if not len(self.columns):
+                self._insert(np.arange(points.width))
+                self.origin = points.coordinates[0].copy()
+            self._insert(np.arange(len(self.columns), points.width))
+            unset = (self.weights == 0.0).nonzero()[0]
+            owners, places = points.coordinates[:, unset].nonzero()
+            places = unset[places]
+            values = points.coordinates[owners, places]
+        if not len(places):
+            return
+        if not self.weights.any():  # the first row that is not 0 has the length 1
+            self.fresh = 1.0 / math.sqrt(np.count_nonzero(owners == owners[0]))
+        places, first = np.unique(places, return_index=True)  # in order of time
+        self.weights[places] = self.fresh / np.maximum(np.abs(values[first]), TINY)
+
+    def add(self, points: Points) -> None:
+        """Count examples that were expected."""
+        if isinstance(points, SparsePoints):
+            filled = points.csr.values != 0.0
+            values, (places, _) = points.csr.values[filled], self._find(points.csr.columns[filled])
+            np.add.at(self.count, places, 1.0)
             np.add.at(self.total, places, values)
             np.add.at(self.square, places, values * values)
             return
         rows = points.coordinates
-        if points.width > len(self.columns):
-            first = not len(self.columns)
-            self._insert(np.arange(len(self.columns), points.width))
-            if first and len(rows):
-                self.origin = rows[0].copy()
         self.count += np.count_nonzero(rows, axis=0)
         rows = rows - self.origin
         self.total += rows.sum(axis=0)
@@ -108,33 +132,43 @@ class Metric(Stateful):
         """Take up columns that had no value so far."""
         places = self.columns.searchsorted(columns)
         self.columns = np.insert(self.columns, places, columns)
-        for name in ("origin", "count", "total", "square", "relevance"):
+        for name in self.arrays:
             setattr(self, name, np.insert(getattr(self, name), places, 0.0))
-        self.weights = np.insert(self.weights, places, self.other)
 
     def weighted(self, points: Points) -> Points:
-        """Examples as points of the kernel: centred if dense, and times P."""
-        found = self._weighted(points)
+        """Examples as points of the kernel: centred if dense, and times P.
+
+        Features that were 0 in all rows, and in those expected, are in units of their own |x|.
+        """
+        found: Points
+        if isinstance(points, SparsePoints):
+            values = points.csr.values
+            places, known = self._find(points.csr.columns)
+            if known.all():
+                found = _times(points, self.weights[places])
+            else:
+                weights = self.fresh / np.maximum(np.abs(values), TINY)
+                weights[known] = self.weights[places[known]]
+                found = _times(points, weights)
+        else:
+            more = (0, points.width - len(self.columns))
+            rows, weights, origin = points.coordinates, self.weights, self.origin
+            if more[1] > 0:
+                weights, origin = np.pad(weights, more), np.pad(origin, more)
+            unset = (weights == 0.0).nonzero()[0]
+            if len(unset):
+                rows, weights = rows.copy(), weights.copy()
+                rows[:, unset], weights[unset] = np.sign(rows[:, unset]), self.fresh
+            found = DensePoints(rows, origin, 1.0 / weights)
         if not found.largest < HUGE:
             row = int(np.argmin(found.half_norms < HUGE))
             raise NumericalError("its squared length in the learned metric overflows", row)
         return found
 
-    def _weighted(self, points: Points) -> Points:
-        if isinstance(points, SparsePoints):
-            places, known = self._find(points.csr.columns)
-            weights = np.full(len(places), self.other)
-            weights[known] = self.weights[places[known]]
-            return _times(points, weights)
-        more = (0, points.width - len(self.columns))
-        if more[1] <= 0:
-            return DensePoints(points.coordinates, self.origin, 1.0 / self.weights)
-        unit = 1.0 / np.pad(self.weights, more, constant_values=self.other)
-        return DensePoints(points.coordinates, np.pad(self.origin, more), unit)
-
     def reweighted(self, points: Points, weights: Floats) -> Points:
         """Points that were multiplied by `weights`, times P instead."""
-        factors = self.weights / weights
+        set_ = (weights > 0) & (self.weights > 0)  # the points are 0 elsewhere
+        factors = np.divide(self.weights, weights, out=np.ones(len(weights)), where=set_)
         if isinstance(points, SparsePoints):
             return _times(points, factors[self._find(points.csr.columns)[0]])
         return DensePoints(points.coordinates, None, 1.0 / factors[: points.width])
@@ -149,28 +183,27 @@ class Metric(Stateful):
         """
         mean = self.square / rounds
         variance = np.maximum(mean - (self.total / rounds) ** 2, 0.0)
-        variance[variance <= CONSTANT * mean] = 0.0
-        on = variance > 0
-        features = int(np.count_nonzero(on))
-        if not features:
-            self.relevance, self.weights, self.other = np.zeros(len(on)), np.ones(len(on)), 1.0
-            return
-        spread = variance * rounds / np.maximum(self.count, 1.0)  # among the non-zeros
-        spread[~on] = typical = float(spread[on].mean())
+        on = variance > CONSTANT * mean
+        features = max(int(np.count_nonzero(on)), 1)
         base, shares = 1.0 / features, np.full(len(on), 1.0 / features)
+        # the root of the variance among the non-zeros; of a constant, this
+        spread = np.sqrt(variance * rounds / np.maximum(self.count, 1.0))
+        spread = np.where(on, spread, np.maximum(np.abs(self.origin + self.total / rounds), TINY))
         if slopes is not None:
-            gradients = self._gradients(slopes, a, points) * self.weights**2 * spread
-            total = gradients[on].sum()
+            gradients = self._gradients(slopes, a, points) * (self.weights * spread) ** 2
+            gradients[~on] = 0.0
+            total = gradients.sum()
             if 0 < total < math.inf:
                 slow = SHRINK * features
                 rounds_of_all = math.sqrt(max(a.shape[1] - 1, 1)) * rounds
                 equal = max(LEAST, slow / (slow + rounds_of_all))  # λ
                 base *= equal
                 shares = (1 - equal) * gradients / total + base
-        weights = np.sqrt(shares / spread)
-        norm = math.sqrt(float(variance @ weights**2))
-        self.weights, self.other = weights / norm, math.sqrt(base / typical) / norm
         self.relevance = np.where(on, shares, 0.0)
+        # Σ_j var_j·P_j² before P is divided by its root; 0 if nothing varies
+        norm = math.sqrt(float(self.relevance @ self.count) / rounds) or 1.0
+        self.weights = np.where(self.count > 0, np.sqrt(shares) / spread / norm, 0.0)
+        self.fresh = math.sqrt(base) / norm
 
     def _gradients(self, slopes: Floats, a: Floats, points: Any) -> Floats:
         """Mean over S of the squared gradients by column, without P, summed over classes."""
@@ -224,49 +257,29 @@ def _transposed(rows: CsrRows) -> tuple[CsrRows, Any]:
 
 
 class MetricExpansion(SecondOrder):
-    """f of metron: blocks are raw examples, `points` are those of S in the current metric.
+    """f of metron: blocks are raw examples, `points` are those of S in the current metric."""
 
-    Before there is a metric, f is 0 and examples are put aside.
-    """
-
-    kept: ClassVar[Any] = {
-        **SecondOrder.kept,
-        "metric": Metric,
-        "scales": int,
-        "aside": Points,
-        "aside_labels": "q",
-        "aside_weights": "q",
-    }
+    kept: ClassVar[Any] = {**SecondOrder.kept, "metric": Metric, "smooth": int}
     kernel: Matern
     _counted = 0  # rounds of the open block that the metric has counted
 
     def __init__(self, budget: int, classes: tuple[int, ...] = ()) -> None:
         super().__init__(Matern(), budget, classes)
-        self.metric, self.scales = Metric(), 0  # 0: there is no metric yet
-        self.aside: Points | None = None
-        self.aside_labels, self.aside_weights = np.empty((2, 0))
+        self.metric, self.smooth = Metric(), 0
 
     def check(self, state: StateReader) -> None:
         super().check(state)
-        aside = 0 if self.aside is None else self.aside.size
-        if self.scales > 2 or aside != len(self.aside_labels) or (self.size and not self.scales):
-            raise state.refusal("scales", "does not fit S")
-        self.kernel = Matern(self.scales != 1)
+        self.kernel = Matern(self.smooth > 0)
 
     def open(self, block: Points) -> None:
-        if self.scales:
-            super().open(self.metric.weighted(block))
-        else:
-            self.n, self.m, self.classes = 0, block.size, self.a.shape[1:]
-            self.successor, self.noise, self._ready = None, -1.0, False
-            self.values = self.g = np.zeros((self.m, *self.classes))
+        self.metric.expect(block.slice(self._counted, block.size))
+        super().open(self.metric.weighted(block))
         self.block = block
 
     def close(self) -> None:
         self.count(self.m)
         self._counted = 0
-        if self.scales:
-            super().close()
+        super().close()
 
     def count(self, stop: int) -> None:
         """Let the metric count the examples of the block up to round `stop`."""
@@ -275,46 +288,28 @@ class MetricExpansion(SecondOrder):
             self._counted = stop
 
     def at(self, points: Points) -> Floats:
-        return super().at(self.metric.weighted(points) if self.scales else points)
-
-    def class_values(self, start: int, stop: int) -> Floats:
-        return super().class_values(start, stop) if self.scales else self.g[start:stop]
-
-    def put_aside(self, label: float, weight: float) -> None:
-        """Keep the current example until there is a metric."""
-        example = self.block.subset(np.array([self.t]))
-        if self.aside is None:
-            self.aside = example
-        else:
-            self.aside = self.aside.widened(self.block.width)
-            self.aside.extend(example)
-        self.aside_labels = np.append(self.aside_labels, label)
-        self.aside_weights = np.append(self.aside_weights, weight)
+        return super().at(self.metric.weighted(points))
 
     def change(self, rounds: int, tolerance: float) -> None:
         """Close the block after the current round, and continue f in a new metric."""
         self.count(self.t + 1)
-        self.successor = self
-        metric, points = self.metric, self.points
-        if not self.scales:
-            metric.change(rounds)
-            self.scales = 2
-            return
         super().close()
+        self.successor = self
+        metric, points, kernel, slopes = self.metric, self.points, self.kernel, None
         assert points is not None
-        old, kernel, slopes = metric.weights, self.kernel, None
+        old, enough = metric.weights, self.size >= FEW
         distances, _ = kernel.distances(points, points)
         np.fill_diagonal(distances, 0.0)
-        if self.size >= FEW:
+        if enough:
             slopes = kernel.slopes(distances)
         metric.change(rounds, slopes, self.a.reshape(self.size, -1), points)
         K0 = kernel.at(distances)
         self.points = points = metric.reweighted(points, old)
         distances, _ = kernel.distances(points, points)
-        if self.size >= FEW:
+        if enough:
             np.fill_diagonal(distances, np.inf)
-            near = float(np.median(distances.min(axis=1))) <= math.sqrt(3.0)
-            self.scales, self.kernel = 1 + near, Matern(near)
+            self.smooth = int(np.median(distances.min(axis=1)) > math.sqrt(3.0))
+            self.kernel = Matern(self.smooth > 0)
         np.fill_diagonal(distances, 0.0)
         self._transfer(K0, self.kernel.at(distances), tolerance)
 
@@ -392,25 +387,27 @@ def span(K: Floats, tolerance: float) -> tuple[Floats, Integers]:
 class Metron(SecondOrderLearner):
     """`Arow` in a kernel whose metric is learned from the stream: no σ and no scaling; ours.
 
-        κ(x, z) = Σ_k w_k·M(‖P(x - z)‖/c_k),   M(s) = (1 + √3·s)·exp(-√3·s)       (Matérn 3/2)
+        κ(x, z) = 0.8·M(d/3) + 0.2·M(d/0.7),   d = ‖P(x - z)‖,
+        M(s) = (1 + √3·s)·exp(-√3·s)   (Matérn 3/2);   exp(-d²/(2·1.5²)) without neighbours
 
-    (w, c) is (0.8, 3), (0.2, 0.7) where examples have neighbours, else (1, 3). P has a weight per
-    feature, and Σ_j var_j·P_j² = 1. The metric changes after rounds 2, 4, 8, … (t, counted from the
-    last reset):
+    P has a weight per feature, and Σ_j var_j·P_j² = 1. The metric changes after rounds 2, 4, 8, …
+    (t, counted from the last reset):
 
         spread     s2_j: the variance of feature j, divided by the share of rows where it is not 0
         relevance  |S| < 10: R_j = 1/d, d the number of features that vary; else, with g_j the mean
                    over S of (∂f/∂x_j)²·s2_j:  λ = max(0.1, 60d/(60d + t)),
                    R_j = (1 - λ)·g_j/Σg + λ/d
-        metric     P_j = √(R_j/s2_j), up to the common factor; features that do not vary have the
-                   mean of s2 and R = λ/d
-        scales     |S| >= 10: two, if the median distance in S to the nearest other is at most 1
+        metric     P_j = √(R_j/s2_j), up to the common factor; a feature that has not varied has
+                   the square of its first value that is not 0 as s2, and R = λ/d
+        κ          |S| >= 10: without neighbours, if the median distance in S to the nearest other
+                   is more than 1
         f          examples within `tolerance` of the span of older ones leave S; what the rounds
                    have said about f at S is kept, and the prior of f exchanged for the new one
 
-    The first two rounds predict +1; they are learned after the first change. Everything else is as
-    in `Arow`, with its defaults. With `multiclass=shared`, g is summed over the k classes, and t in
-    λ is multiplied by √(k - 1).
+    Before the first change, P_j = 1/(√n·|x_j|), x_j the first value of feature j that is not 0 and
+    n the number of such values in the first row. Everything else is as in `Arow`, with its
+    defaults. With `multiclass=shared`, g is summed over the k classes, and t in λ is multiplied by
+    √(k - 1).
     """
 
     name = "metron"
@@ -445,9 +442,7 @@ class Metron(SecondOrderLearner):
 
     def update(self, f: Any, y: Any, margin: float) -> bool:
         updated = False
-        if not f.scales:
-            f.put_aside(float(y.argmax()) if f.classes else y, self.weight)
-        elif margin < HINGE or f.classes:
+        if margin < HINGE or f.classes:
             updated = super().update(f, y, margin)
             if f.successor is not None:  # the learner was reset
                 f.successor._counted = f.t + 1
@@ -459,26 +454,4 @@ class Metron(SecondOrderLearner):
             self.next_call = self.birth + 2 * rounds - 1
             self.metric_changes += 1
             self.effective_features = f.metric.effective
-            if f.aside is not None:
-                self._learn_aside(f)
         return updated
-
-    def _learn_aside(self, f: MetricExpansion) -> None:
-        """Learn from the rounds before there was a metric, as if they came now."""
-        now, block, labels, weights = self.round, f.block, f.aside_labels, f.aside_weights
-        assert f.aside is not None
-        SecondOrder.open(f, f.metric.weighted(f.aside))
-        f.aside, f.aside_labels, f.aside_weights = None, np.empty(0), np.empty(0)
-        for t, label in enumerate(labels.tolist()):
-            self.round, self.weight, f.t = self.birth + t, weights.item(t), t
-            y: Any = label
-            if f.classes:
-                margins, rivals = class_margins(f.class_values(t, t + 1), labels[t : t + 1])
-                y = np.zeros(f.classes)
-                y[int(label)], y[rivals[0]] = 1.0, -1.0
-                margin = margins.item(0)
-            else:
-                margin = y * f.careful(t)
-            super().update(f, y, margin)
-        SecondOrder.close(f)
-        self.round, f.block, f.successor = now, block, f

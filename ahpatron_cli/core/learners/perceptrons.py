@@ -1,20 +1,20 @@
-"""Perceptrons, and rules by which they forget on a budget."""
+"""Perceptrons, and learners that take over their form: what joins S, and what S forgets."""
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Any, ClassVar
 
 import numpy as np
 
 from ahpatron_cli.core.expansion import Expansion
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.learners.base import Learner, budget_parameter
-from ahpatron_cli.core.numerics import SLACK, first_smallest, up_to
+from ahpatron_cli.core.numerics import HINGE, SLACK, TINY, cancelled, first_smallest, up_to
 from ahpatron_cli.core.parameters import real
 from ahpatron_cli.core.points import Points
 from ahpatron_cli.core.rows import Floats, Integers
-from ahpatron_cli.core.state import StateReader
 
 
 @dataclass
@@ -30,6 +30,40 @@ class Perceptron(Learner):
 
     def update(self, f: Expansion, y: float, margin: float) -> None:
         f.add(y)
+
+
+@dataclass
+class Alma(Learner):
+    """Require a margin that shrinks with the number of updates (Gentile 2001, ALMA_p with p = 2).
+
+    With k = 1 at first: if `y·f(x) <= (1 - α)·β/√k`, then `f ← Proj_1(f + (C/√k)·y·κ(x,·))` and
+    k ← k + 1; Proj_1 projects onto the unit ball. No budget. Symbols: α `alpha`, β `beta` (B in the
+    publication), C `gain`. The publication divides by ‖x‖; here κ(x,x) = 1.
+    """
+
+    name = "alma2"
+    title = "ALMA_2: demands a shrinking margin, no budget (Gentile 2001)"
+
+    alpha: float = real("α", "the demanded margin is 1 - α of β/√k", 0.9, over=0, at_most=1)
+    beta: float = real(
+        "β", "size of the demanded margin", over=0, formula="1/α", derive=lambda own: 1 / own.alpha
+    )
+    gain: float = real("C", "coefficient of the first example", math.sqrt(2), over=0, formula="√2")
+
+    updates = 0  # k - 1
+    kept = ("update_below", "updates")
+
+    def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> Expansion:
+        self.update_below = self.required_margin()
+        return Expansion(kernel)
+
+    def update(self, f: Expansion, y: float, margin: float) -> None:
+        f.add(y * self.gain / math.sqrt(self.updates + 1), 1.0)
+        self.updates += 1
+        self.update_below = self.required_margin()
+
+    def required_margin(self) -> float:
+        return up_to((1 - self.alpha) * self.beta / math.sqrt(self.updates + 1))
 
 
 @dataclass
@@ -70,10 +104,6 @@ class Forgetron(Learner):
     cost = 0.0  # Q
     kept = ("mistakes", "cost")
 
-    def check(self, state: StateReader) -> None:
-        if not self.cost <= 15 / 32 * self.mistakes + SLACK:
-            raise state.refusal("cost", "is larger than mistakes allow")
-
     def update(self, f: Expansion, y: float, margin: float) -> None:
         self.mistakes += 1
         f.add(y)
@@ -85,7 +115,8 @@ class Forgetron(Learner):
     def shrinking(self, coefficient: float, value: float) -> float:
         """φ: `aφ² + bφ + c <= 0` with `a = σ² - 2σμ`, `b = 2σ`, `c = Q - 15M/32 < 0`."""
         sigma, mu = abs(coefficient), math.copysign(1.0, coefficient) * value
-        a, b, c = sigma**2 - 2 * sigma * mu, 2 * sigma, self.cost - 15 / 32 * self.mistakes
+        a, b = sigma**2 - 2 * sigma * mu, 2 * sigma
+        c = min(self.cost - 15 / 32 * self.mistakes, -SLACK)  # of a forged state, too
         # At φ = 0 the sum is c < 0. If it is above 0 at φ = 1, the crossing between them is the
         # root below, in the form that also holds for a = 0 and loses no digits.
         phi = 1.0 if a + b + c <= 0 else -2 * c / (b + math.sqrt(b * b - 4 * a * c))
@@ -183,3 +214,64 @@ class TighterPerceptron(Learner):
         errors = np.count_nonzero(left <= zero, axis=1) + (margin - y * a * f.k[support] <= zero)
         fewest = (errors == errors.min()).nonzero()[0]
         return int(fewest[first_smallest(-left.diagonal()[fewest], f.size)])
+
+
+class ReplaceableExpansion(Expansion):
+    """An expansion that finds the example whose replacement by the current one costs least."""
+
+    largest = 0.0  # the largest a² so far
+    kept: ClassVar[Any] = {**Expansion.kept, "largest": float}
+
+    def open(self, block: Points) -> None:
+        super().open(block)
+        # 1 - κ(s,x)²: the part of κ(s,·) that x cannot replace; never 0, which times inf is NaN
+        self._parts = np.maximum(1.0 - np.square(self.K), TINY)
+        self._squares = np.where(self.alive, self.a * self.a, np.inf)
+
+    def add(self, c: float, radius: float | None = None) -> None:
+        super().add(c, radius)
+        self._squares[self.n + self.t] = square = c * c
+        if square > self.largest:
+            self.largest = square
+
+    def drop(self, column: int) -> None:
+        super().drop(column)
+        self._squares[column] = np.inf
+
+    def cheapest(self) -> int:
+        """Column with the smallest `a²·(1 - κ(s,x)²)`; of equal ones the oldest."""
+        return first_smallest(self._parts[self.t] * self._squares, self.largest)
+
+
+@dataclass
+class BpaS(Learner):
+    """Budgeted passive-aggressive learning, simple (Wang, Vucetic 2010, BPA-S).
+
+    If `y·f(x) < 1`, τ = min(C, 1 - y·f(x)). While |S| < B, add x with τ·y. Else, dropping r from S
+    and adding x with `β_r = a_r·κ(s_r,x) + τ·y`, the minimiser of `½‖f' - f‖² + C·loss(f')`, costs
+
+        Q_r = ½(a_r² + β_r² - 2·a_r·β_r·κ(s_r,x)) + C·max(0, 1 - y·f(x) - τ);
+
+    drop the r that costs least, the oldest of equal ones. κ(x,x) = 1 as in the publication.
+    Symbols: B `budget`, C `aggressiveness`.
+    """
+
+    name = "bpa-s"
+    title = "BPA-S: passive-aggressive, replaces one example (Wang, Vucetic 2010)"
+
+    budget: int = budget_parameter()
+    aggressiveness: float = real("C", "largest step", default=1.0, over=0)
+    update_below = HINGE
+
+    def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> ReplaceableExpansion:
+        return ReplaceableExpansion(kernel)
+
+    def update(self, f: ReplaceableExpansion, y: float, margin: float) -> None:
+        step = y * min(self.aggressiveness, 1.0 - margin)  # τ·y
+        if f.size == self.budget:
+            column = f.cheapest()  # 2·Q_r is its cost, up to what is the same for all r
+            taken_over = f.a.item(column) * f.K.item(f.t, column)
+            f.drop(column)
+            beta = step + taken_over
+            step = 0.0 if cancelled(beta, abs(step) + abs(taken_over)) else beta
+        f.add(step)

@@ -27,12 +27,8 @@ class HintedExpansion(SpanExpansion):
     M is `memory`, λ is `hint_weight`; Q is kept while |S| < `most`.
     """
 
-    kept: ClassVar[Any] = {
-        **SpanExpansion.kept,
-        "hint_weight": float,
-        "recent": Points,
-        "labels": "r",
-    }
+    own: ClassVar[Any] = {"hint_weight": float, "recent": Points, "labels": "r"}
+    kept: ClassVar[Any] = {**SpanExpansion.kept, **own}
     recent: Points | None
 
     def __init__(self, kernel: Kernel, memory: int, most: int, hint_weight: float) -> None:
@@ -51,10 +47,9 @@ class HintedExpansion(SpanExpansion):
         recent = block.slice(0, 0) if self.recent is None else self.recent.widened(block.width)
         assert self.points is not None
         self.recent, self._before = recent, recent.size
-        self._R = self.kernel.between(recent, self.points)
-        # rows are rounds of the block; columns are the recent rounds, then those of the block
-        own = self.K[:, self.n :]
-        self._H = np.concatenate((self._R[:, self.n :].T, own), axis=1).reshape(-1)
+        # κ of the recent rounds, then of those of the block, to all columns
+        self._H = np.concatenate((self.kernel.between(recent, self.points), self.K))
+        self._flat_H = self._H.reshape(-1)
         self._signs = np.concatenate((self.labels, np.zeros(self.m)))
 
     def evaluate(self) -> None:
@@ -74,18 +69,16 @@ class HintedExpansion(SpanExpansion):
         M: int = min(now, self._memory)
         if not M:
             return 0.0
-        start = t * len(self._signs) + now - M
-        total: float = ddot(self._H, self._signs, M, start, 1, now - M)
+        start = (now - M) * self.columns + self.n + t
+        total: float = ddot(self._flat_H, self._signs, M, start, self.columns, now - M)
         return total / M
 
     def hint_of(self, d: Floats) -> float:
         """Inner product of h and `Σ d_i κ(s_i,·)`, d by column."""
-        t, R = self.t, self._before
-        M = min(R + t, self._memory)
-        rows = self.K[max(t - M, 0) : t] @ d
-        if t < M:
-            rows = np.concatenate((self._R[R + t - M :] @ d, rows))
-        return float(np.dot(rows, self._signs[R + t - M : R + t])) / M if M else 0.0
+        now = self._before + self.t
+        M: int = min(now, self._memory)
+        last = slice(now - M, now)
+        return float(self._signs[last] @ (self._H[last] @ d)) / max(M, 1)
 
     def remember(self, y: float) -> None:
         """Let the current round count in the hints of the next M rounds."""
@@ -142,10 +135,6 @@ class POMDR(Learner):
     kept = ("surprise", "halvings", "unscaled")
     reports = ("halvings",)
 
-    def check(self, state: StateReader) -> None:
-        if self.surprise < 0:
-            raise state.refusal("surprise", "is negative")
-
     def resolved(self, horizon: int | None) -> Self:
         """T, the given one or the stream's own."""
         T = self.horizon or horizon
@@ -161,25 +150,25 @@ class POMDR(Learner):
 
     def step_now(self) -> float:
         """λ_t."""
-        return (0.1 if self.halvings else 1.0) * self.radius / math.sqrt(3.0 + self.surprise)
+        surprise = abs(self.surprise)  # it is not negative, unless the state is forged
+        return (0.1 if self.halvings else 1.0) * self.radius / math.sqrt(3.0 + surprise)
 
     def update(self, f: HintedExpansion, y: float, margin: float) -> bool:
         f.remember(y)
         if margin >= HINGE and f.size:
             return False
         assert self.horizon is not None
-        step, own = self.step_now(), f.diagonal[f.t]
+        step, seen, hint = self.step_now(), f.diagonal[f.t], f.hint(f.t)
         if not f.spans:  # phase 2
             f.add(step * y)
-            self.surprise += max(own - 2 * y * f.hint(f.t), 0.0)
         else:
             d, squared = f.projection()
             if squared <= 1 / self.horizon:
                 f.move(step * y, d, squared)
-                self.surprise += max(own - squared - 2 * y * f.hint_of(d), 0.0)
+                seen, hint = seen - squared, f.hint_of(d)
             else:
                 f.join(step * y, d, squared)
-                self.surprise += max(own - 2 * y * f.hint(f.t), 0.0)
+        self.surprise += max(seen - 2 * y * hint, 0.0)
         f.project(self.radius)
         if f.size == self.budget:
             new = merge_into_nearest(f.gram(), f.coefficients, self.budget // 2, self.radius)

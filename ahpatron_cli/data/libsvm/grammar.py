@@ -44,7 +44,6 @@ _FOREIGN: dict[bytes, tuple[str, str]] = {
     b"{": _JSON,
     b"[": _JSON,
     b"@": _ARFF,
-    b"%": _ARFF,
     b"|": _VOWPAL,
 }
 """Formats by the first byte of a token, and what to do about them."""

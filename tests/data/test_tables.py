@@ -256,7 +256,7 @@ NAMES = "".join(f"name{i},{i},{i % 2}\n" for i in range(30))
         ("a,y\n", 1, "no rows"),
         ("a,y\n1,\n", 1, "label"),
         ("a,y\n1,x\n2,x\n", None, "same label"),
-        ("y\n1\n0\n", 1, "no column is left"),
+        ("y\n1\n0\n", 1, "features"),
         ("", 1, "header"),
         ("\n1,2\n", 1, "header"),
         ("5.1,3.5,setosa\n4.9,3,setosa\n", 1, "c1,c2,c3"),

@@ -1,4 +1,4 @@
-"""Saved models: `run --save`, `--resume`, `--checkpoint`, and `predict`.
+"""Saved models: `run --save`, `--resume`, `--checkpoint`, `predict`, and the estimator's `save`.
 
 A model is an .npz file of plain arrays and a header in JSON; `data.npz` reads it without trust. A
 SHA-256 covers all content, and every value is checked. Whatever is wrong is one `UserError`. A
@@ -16,22 +16,22 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Annotated, Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
 
 from ahpatron_cli import __version__
 from ahpatron_cli.atomic import is_device, write_atomically
-from ahpatron_cli.core import ALGORITHM, BLOCK, KERNELS, REGISTRY, find_learner, learner_source
+from ahpatron_cli.core import ALGORITHM, KERNELS, REGISTRY, Learner, Player, learner_source
 from ahpatron_cli.core.errors import NumericalError, ParameterError, StateError
-from ahpatron_cli.core.learners import GUIDE
+from ahpatron_cli.core.learners import GUIDE, find_learner
 from ahpatron_cli.core.state import State, StateReader
 from ahpatron_cli.core.tally import MAX_CLASSES
 from ahpatron_cli.data import npz
 from ahpatron_cli.data.batch import Batch
 from ahpatron_cli.data.dataset import Dataset, Preparation, StreamState, Trail
-from ahpatron_cli.data.scaling import LEARNED_SCALES, SCALES, Scaler
+from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler
 from ahpatron_cli.data.schema import Schema
 from ahpatron_cli.data.source import FROM_ARRAYS, similar_name
 from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data, usage
@@ -52,7 +52,10 @@ FORMAT = 2
 KIND = "ahpatron model"
 _HEADER = "header"
 _TYPES = ("<f8", "<i8", "<i4")
+SCALER = ("largest", "shift", "spread")
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
+Width: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
+FEW = msgspec.Meta(min_length=2, max_length=MAX_CLASSES)
 Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
 
 
@@ -67,25 +70,26 @@ class Header(msgspec.Struct, forbid_unknown_fields=True):
     """None: the learner has its own."""
     kernel_params: dict[str, ParamValue]
     seed: Count
-    labels: tuple[float | None, ...]
-    positive: float | None
-    costs: tuple[Positive, ...] | None
-    """Weights of examples, in the order of `labels`."""
-    scale: str
-    features: Count
+    labels: Annotated[tuple[float | None, ...], FEW]
+    """-1 (None: every label but the other) and +1, or those of all classes."""
+    features: Width
+    width: Width
+    """Columns of rows: one more than `features` if these count from 1."""
     dense: bool
-    width: Count
     rounds: Count
-    """Rounds of the stream so far, and a checksum of them: a checkpoint continues after these."""
-    digest: Count
-    data: str | None
+    """Rows of the last stream, and a checksum of them: a checkpoint continues after these."""
+    digest: Count = 0
+    positive: float | None = None
+    costs: tuple[Positive, ...] | None = None
+    """Weights of examples, in the order of `labels`."""
+    scale: Literal["none", "minmax", "standard", "unit"] = "none"
+    data: str | None = None
     """The file that it learned from last."""
-    schema: dict[str, Any] = {}
-    """For what belongs to tables: columns, categories, names of labels."""
-    calibration: dict[str, Any] = {}
-    """For what belongs to probabilities."""
+    schema: Schema | None = None
+    """What the columns of a table become, and the names of labels; None: LIBSVM text."""
     state: dict[str, bool | int | float | str | None] = {}
-    """Numbers and text of the learner's state, by path."""
+    """Numbers and text of the learner's state, by path; `state.calibration` is the link from
+    scores to probabilities."""
     arrays: dict[str, tuple[str, list[int]]] = {}
     """Type and shape of each array."""
     kind: str = KIND
@@ -111,6 +115,20 @@ class Model(NamedTuple):
 
 
 # The file -----------------------------------------------------------------------------------------
+
+
+def model_of(player: Player, scaler: Scaler | None = None, **fields: Any) -> Model:
+    """The model of a pass; `fields` of the header are what the pass itself does not have."""
+    learner, kernel = player.learner, player.kernel
+    header = Header(
+        learner=learner.name,
+        source=learner_source(type(learner)),
+        params=learner.params(),
+        kernel=None if learner.own_kernel else kernel.name,
+        kernel_params=kernel.params(),
+        **fields,
+    )
+    return Model(header, player.state_dict(), scaler)
 
 
 def to_bytes(model: Model) -> bytes:
@@ -160,10 +178,20 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
+def _number(value: Any) -> Any:
+    """What `_plain` wrote."""
+    return float(value) if value in ("inf", "-inf", "nan") else value
+
+
 def load_model(path: str) -> Model:
     """Read a model; a file that is damaged, of another version or no model is a `UserError`."""
     try:
-        return _model(*_contents(path))
+        with npz.opened(path) as archive:
+            header = _header(archive, path)
+            arrays = _arrays(header, archive)
+        if checksum(header, arrays) != header.sha256:
+            raise StateError("its checksum does not fit its content")
+        return _model(header, arrays)
     except OSError as error:
         problem = f"the model cannot be read: {error.strerror or error}"
         hint = similar_name(path) if isinstance(error, FileNotFoundError) else None
@@ -183,16 +211,6 @@ def _of_version(version: str, path: str) -> UserError:
     problem = f"the model was made by version {version}, whose learners count differently"
     hint = "make it again from its data with `ahpatron run DATA … --save MODEL.npz`"
     return bad_data(f"{problem}: it cannot be used here", path, hint=hint)
-
-
-def _contents(path: str) -> tuple[Header, dict[str, np.ndarray]]:
-    """The header of a model and its arrays, of which the checksum holds."""
-    with npz.opened(path) as archive:
-        header = _header(archive, path)
-        arrays = _arrays(header, archive)
-    if checksum(header, arrays) != header.sha256:
-        raise StateError("its checksum does not fit its content")
-    return header, arrays
 
 
 def _header(archive: zipfile.ZipFile, path: str) -> Header:
@@ -226,71 +244,56 @@ def _arrays(header: Header, archive: zipfile.ZipFile) -> dict[str, np.ndarray]:
 
 def _model(header: Header, arrays: Mapping[str, np.ndarray]) -> Model:
     """A model whose header is legal; its state is checked when a pass takes it over."""
-    _check_header(header)
+    labels, schema = header.labels, header.schema
+    if len(labels) == 2:
+        legal = labels[1] is not None and labels[0] != labels[1]
+    else:
+        legal = None not in labels and list(labels) == sorted({*(header.classes or ())})
+    if not legal or len(header.costs or labels) != len(labels):
+        raise StateError("its labels or their costs cannot be right")
+    if header.kernel not in (*KERNELS, None):
+        raise StateError("its kernel is unknown")
+    if schema and header.width <= len(schema.features):
+        raise StateError("its schema has more features than its rows")
     header.params = {name: _number(value) for name, value in header.params.items()}
     content: State = {}
-    values = {path: _number(value) for path, value in header.state.items()}
-    for path, value in (*values.items(), *arrays.items()):
-        _put(content, path, value)
-    scaler = None
+    for path, value in (*header.state.items(), *arrays.items()):
+        *groups, name = path.split(".")
+        group = content
+        for part in groups:
+            group = group.setdefault(part, {})
+            if not isinstance(group, dict):
+                raise StateError(f"{path[:40]} is in a group that is none")
+        if name in group:
+            raise StateError(f"{path[:40]} is there twice")
+        group[name] = value if isinstance(value, np.ndarray) else _number(value)
+    scaler, state = None, content.get("state", {})
     with StateReader(content, {}) as reader:
-        state = content.get("state")
         reader.part("state")
         if header.scale in LEARNED_SCALES:
-            with reader.part("scaler") as scaling:
-                parts = [scaling.array(name, "d") for name in ("largest", "shift", "spread")]
-            largest, shift, spread = parts
-            same = len(largest) == len(shift) == len(spread)
-            if not same or (largest <= 0).any() or (spread <= 0).any():
+            with reader.part("scaler") as parts:
+                largest, shift, spread = (parts.array(name, "d") for name in SCALER)
+            if not len(largest) == len(shift) == len(spread) or min(*largest, *spread, 1) <= 0:
                 raise reader.refusal("scaler", "divides by numbers that are not positive")
             scaler = Scaler(largest, shift, spread)
-    assert isinstance(state, dict)
     return Model(header, state, scaler)
 
 
-def _check_header(header: Header) -> None:
-    """Refuse what the types of the fields allow, but no run has written."""
-    labels = header.labels
-    known = [label for label in labels if label is not None]
-    if len(labels) == 2:
-        legal = labels[1] is not None and labels[0] != labels[1]  # None: all other labels
-    else:
-        legal = 2 < len(labels) <= MAX_CLASSES and list(labels) == sorted(set(known))
-    if not legal:
-        raise StateError("its labels are not labels")
-    if header.costs is not None and len(header.costs) != len(labels):
-        raise StateError("its costs are not those of its labels")
-    if header.scale not in SCALES or header.kernel not in (*KERNELS, None):
-        raise StateError("its scale or its kernel is unknown")
-    schema = schema_of(header)
-    if schema and header.width <= len(schema.features):
-        raise StateError("its schema has more features than its rows")
-    if max(header.features, header.width) > 2**31:
-        raise StateError("it has too many features")
-
-
-def schema_of(header: Header) -> Schema | None:
-    """What the columns of a table become; None if the model was trained on LIBSVM text."""
-    try:
-        return msgspec.convert(header.schema, Schema) if header.schema else None
-    except msgspec.ValidationError as error:
-        raise StateError(f"its schema: {error}") from None
-
-
-def _put(state: State, path: str, value: Any) -> None:
-    *groups, name = path.split(".")
-    for group in groups:
-        state = state.setdefault(group, {})
-        if not isinstance(state, dict):
-            raise StateError(f"{path[:40]} is in a group that is none")
-    if name in state:
-        raise StateError(f"{path[:40]} is there twice")
-    state[name] = value
-
-
-def _number(value: Any) -> Any:
-    """What `_plain` wrote."""
-    return float(value) if value in ("inf", "-inf", "nan") else value
+def learner_of(header: Header, path: str, given: str | type[Learner] | None) -> type[Learner]:
+    """The class of a model's learner, which the user gives if no registry has it."""
+    if given is None and header.learner not in REGISTRY:
+        problem = f"the model was made by the learner {header.learner!r}, which is not installed"
+        raise usage(problem, "if it is in a file, give it again: -l FILE.py:Class")
+    kind = given if isinstance(given, type) else find_learner(given or header.learner)
+    if kind.name != header.learner or learner_source(kind) != header.source:
+        problem = f"{kind.name} as it is here is not the learner that made the model"
+        raise usage(problem, f"the model was made by {header.learner} ({header.source[:24]})")
+    if (header.kernel is None) != (kind.own_kernel is not None):
+        raise damaged("its kernel is not that of its learner", path)
+    kernel = KERNELS[header.kernel].specs() if header.kernel else header.kernel_params
+    if {*header.params} != {*kind.specs()} or {*header.kernel_params} != {*kernel}:
+        raise damaged("its parameters are not those of its learner", path)
+    return kind
 
 
 # Saving and continuing a pass ---------------------------------------------------------------------
@@ -329,8 +332,7 @@ class SavedRun:
     """The pass that a run continues, if any, and the files that it is saved to."""
 
     def __init__(self, options: ModelOptions, say: Callable[[str], None]) -> None:
-        self._options = options
-        self._say = say
+        self._options, self._say = options, say
         checkpoint = options.checkpoint
         self.restarts = bool(checkpoint and Path(checkpoint).exists())
         """Whether a checkpoint of this command exists, and is continued."""
@@ -338,26 +340,9 @@ class SavedRun:
         self._loaded = load_model(self._path) if self._path else None
         self.model = self._loaded.header if self._loaded else None
         if self.model is not None:
-            self._check_learner(self.model)
+            learner_of(self.model, self._path, options.learner)
         self._trail = Trail()
         self._saved_at = self.model.rounds if self.model else 0
-
-    def _check_learner(self, model: Header) -> None:
-        """Refuse a model whose learner is not here, or is another one than before."""
-        given = self._options.learner
-        if given is None and model.learner not in REGISTRY:
-            problem = f"the model was made by the learner {model.learner!r}, which is not installed"
-            raise usage(problem, "if it is in a file, give it again: -l FILE.py:Class")
-        kind = find_learner(given or model.learner)
-        if kind.name != model.learner or learner_source(kind) != model.source:
-            what = f"{given or model.learner} is not the learner that made the model"
-            raise usage(what, f"the model was made by {model.learner} ({model.source[:24]})")
-        if (model.kernel is None) != (kind.own_kernel is not None):
-            raise damaged("its kernel is not that of its learner", self._path)
-        kernel_specs = KERNELS[model.kernel].specs() if model.kernel else {}
-        for specs, params in ((kind.specs(), model.params), (kernel_specs, model.kernel_params)):
-            if set(params) - set(specs):
-                raise damaged("it has parameters that its learner does not have", self._path)
 
     @property
     def resumes(self) -> bool:
@@ -371,7 +356,7 @@ class SavedRun:
 
     @property
     def checkpointed(self) -> int:
-        """The rounds that the checkpoint has; 0 without one."""
+        """The rows that the checkpoint has; 0 without one."""
         return self._saved_at if self._options.checkpoint else 0
 
     def setup(self) -> LearnerSpec:
@@ -383,35 +368,35 @@ class SavedRun:
 
     def prepared(self, preparation: Preparation) -> tuple[Preparation, StreamState | None]:
         """What is done to the data, and what is known of the stream from the model."""
-        model = self.model
-        if model is None:
+        if self._loaded is None:
             return preparation, None
+        model, schema = self._loaded.header, self._loaded.header.schema
         if self.restarts:  # the stream is read again from its first row
-            if (preparation.scale, preparation.positive) != (model.scale, model.positive):
-                raise self._other_run()
-            schema = schema_of(model)
-            if preparation.table.label != (schema.label if schema else None):
+            given = preparation.scale, preparation.positive, preparation.table.label
+            if given != (model.scale, model.positive, schema.label if schema else None):
                 raise self._other_run()
             return preparation, StreamState(model.labels, schema=schema)
-        assert self._loaded is not None
-        known = StreamState(
-            *(model.labels, self._loaded.scaler, model.dense, model.width), schema_of(model)
-        )
+        known = StreamState(model.labels, self._loaded.scaler, model.dense, model.width, schema)
         return replace(preparation, scale=model.scale, positive=model.positive), known
 
     def continued(self, path: str) -> Run:
         """A pass over this file that continues the model."""
         assert self._loaded is not None
         model, state, _ = self._loaded
-        classes = model.classes
-        on_file = partial(Run, self.setup(), path, model.seed, 0, None, classes=classes)
+        begun = partial(Run, self.setup(), path, model.seed, 0, None, classes=model.classes)
         try:
-            run = on_file(costs=model.costs, state=state, same_file=self.restarts)
+            return begun(costs=model.costs, state=state, same_file=self.restarts)
         except (StateError, ParameterError, NumericalError) as error:
             raise damaged(str(error), self._path) from None
-        if run.params() != (model.params, model.kernel_params):
-            raise damaged("parameters are missing", self._path)
-        return run
+
+    def restarted(self, fresh: Run, path: str) -> Run:
+        """A pass that continues the checkpoint, if a fresh pass has the same settings."""
+        assert self.model is not None
+        asked = fresh.setup.learner, fresh.setup.kernel, fresh.seed, fresh.costs, *fresh.params()
+        names = ("learner", "kernel", "seed", "costs", "params", "kernel_params")
+        if asked != tuple(getattr(self.model, name) for name in names):
+            raise self._other_run()
+        return self.continued(path)
 
     def play(
         self,
@@ -432,70 +417,42 @@ class SavedRun:
             run = self.restarted(run, dataset.name)
             on_restart(run)
         run.measure(repetition)
-        if self._options.save or self._options.checkpoint:
-            _state_of(run)  # refuses what cannot be saved, before the first round
+        try:
+            run.player.state_dict()  # refuses what cannot be saved, before the first round
+        except StateError as error:
+            if self._options.save or self._options.checkpoint:
+                raise usage(str(error), f"see {GUIDE}") from None
 
-        def save(_: BatchResult) -> None:
-            checkpoint = self._options.checkpoint
-            whole = self._trail.rounds % BLOCK == 0  # there a resumed run has the same bits
-            if checkpoint and whole and self._trail.rounds - self._saved_at >= self._options.every:
+        def save_if_due(_: BatchResult) -> None:
+            if checkpoint and self._trail.rounds - self._saved_at >= self._options.every:
                 self._save(checkpoint, run, dataset)
                 self._saved_at = self._trail.rounds
 
+        checkpoint = self._options.checkpoint
         order = repetition.order(0, dataset.rounds or 0) if repetition.shuffle else None
         batches = dataset.batches(order, 0 if self.restarts else run.rounds)
-        results = run_batches(self._left(batches, run), [run], [*observers, save])
+        results = run_batches(self._left(batches, run), [run], [*observers, save_if_due])
         dataset.facts()  # refuses what must not be saved
         self.finish(run, dataset)
         return results
 
-    def restarted(self, fresh: Run, path: str) -> Run:
-        """A pass that continues the checkpoint, if a fresh pass has the same settings."""
-        assert self.model is not None
-        asked = fresh.setup.learner, fresh.setup.kernel, fresh.seed, fresh.costs, *fresh.params()
-        names = ("learner", "kernel", "seed", "costs", "params", "kernel_params")
-        if asked != tuple(getattr(self.model, name) for name in names):
-            raise self._other_run()
-        return self.continued(path)
-
     def _left(self, batches: Iterable[Batch], run: Run) -> Iterator[Batch]:
-        """The rounds left to run; those before a checkpoint must be the same as then."""
+        """The rows left to run; those before a checkpoint must be the same as then."""
         skip = self.model.rounds if self.model and self.restarts else 0
         for batch in batches:
-            left = batch
-            if self._trail.rounds < skip:
-                rounds = np.flatnonzero(~np.isnan(batch.labels))[: skip - self._trail.rounds]
-                done = self._trail.rounds + len(rounds) == skip
-                before = int(rounds[-1]) + 1 if done else len(batch.labels)
-                self._note(batch.part(slice(0, before)))
-                if done and self.model and self._trail.digest != self.model.digest:
-                    raise self._other_run()
-                if done:
+            done = min(max(skip - self._trail.rounds, 0), len(batch.labels))
+            if done:
+                self._trail.add(batch.part(slice(0, done)))
+                if self._trail.rounds == skip:
+                    if self.model and self._trail.digest != self.model.digest:
+                        raise self._other_run()
                     self._say(_greeting(run))
-                left = batch.part(slice(before, len(batch.labels)))
-            for part in self._up_to_checkpoints(left):
-                self._note(part)
-                yield part
+            if done < len(batch.labels):
+                left = batch.part(slice(done, len(batch.labels)))
+                self._trail.add(left)
+                yield left
         if self._trail.rounds < skip and not watch.ended_by:
             raise self._other_run()
-
-    def _up_to_checkpoints(self, batch: Batch) -> Iterator[Batch]:
-        """The batch, cut where a checkpoint is due: after a multiple of 64 rounds."""
-        while self._options.checkpoint:
-            due = -(-(self._saved_at + self._options.every) // BLOCK) * BLOCK
-            rounds = np.flatnonzero(~np.isnan(batch.labels))
-            if len(rounds) <= due - self._trail.rounds:
-                break
-            end = int(rounds[due - self._trail.rounds - 1]) + 1
-            yield batch.part(slice(0, end))
-            batch = batch.part(slice(end, len(batch.labels)))
-        if len(batch.labels):
-            yield batch
-
-    def _note(self, batch: Batch) -> None:
-        for labelled, part in batch.runs():
-            if labelled:
-                self._trail.add(part)
 
     def finish(self, run: Run, dataset: Dataset) -> None:
         """Save the pass at its end."""
@@ -505,25 +462,14 @@ class SavedRun:
                 "the data have a feature 0, which the model never saw: if its features count "
                 "from 1 and these from 0, every feature is mistaken for another"
             )
-        horizon = run.params()[0].get("horizon")
-        derived = horizon and "horizon" not in run.setup.learner_params
-        if self._options.save and not model and derived:
-            self._say(
-                f"T = {horizon} is the length of this file; if the stream continues, "
-                "set the length of all of it with -p horizon=N"
-            )
         for path in (self._options.save, self._options.checkpoint):
             if path:
                 self._save(path, run, dataset)
 
     def _save(self, path: str, run: Run, dataset: Dataset) -> None:
-        params, kernel_params = run.params()
-        header = Header(
-            learner=run.setup.learner,
-            source=learner_source(run.setup.kind),
-            params=params,
-            kernel=run.setup.kernel,
-            kernel_params=kernel_params,
+        model = model_of(
+            run.player,
+            dataset.scaler,
             seed=run.seed,
             labels=dataset.labels(),
             positive=dataset.preparation.positive,
@@ -535,9 +481,9 @@ class SavedRun:
             rounds=self._trail.rounds,
             digest=self._trail.digest,
             data=dataset.name,
-            schema=msgspec.to_builtins(dataset.traits.schema) or {},
+            schema=dataset.traits.schema,
         )
-        write_atomically(path, to_bytes(Model(header, _state_of(run), dataset.scaler)))
+        write_atomically(path, to_bytes(model))
 
     def _other_run(self) -> UserError:
         return UserError(
@@ -547,14 +493,6 @@ class SavedRun:
             place=Place(self._path),
             hint="repeat the command that made it, or delete the file to start from scratch",
         )
-
-
-def _state_of(run: Run) -> State:
-    """The state of a pass, if all that its learner keeps can be saved."""
-    try:
-        return run.state()
-    except StateError as error:
-        raise usage(str(error), f"see {GUIDE}") from None
 
 
 def _greeting(run: Run) -> str:

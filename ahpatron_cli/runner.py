@@ -311,10 +311,6 @@ class Run:
         problem, line = f"{what} cannot be computed: {error}", int(batch.lines[error.row])
         return bad_data(problem, self._path, line, NUMERICAL_HINT)
 
-    def state(self) -> State:
-        """What another pass can continue from."""
-        return self.player.state_dict()
-
     def params(self) -> tuple[dict[str, ParamValue], dict[str, ParamValue]]:
         """The parameters in force, of the learner and of the kernel."""
         return self.player.learner.params(), self.player.kernel.params()

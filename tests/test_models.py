@@ -471,7 +471,7 @@ def test_the_model_itself_is_not_refused(tmp_path: Path) -> None:
         path.write_bytes(content)
         assert is_archive(str(path))
         assert player_of(path).rounds == 333
-    other = rewritten(MODEL, header_with(data="b.svm", calibration={"a": 1}), signed=True)
+    other = rewritten(MODEL, header_with(data="b.svm"), signed=True)
     path.write_bytes(other)
     assert load_model(str(path)).header.data == "b.svm"
 
@@ -602,9 +602,11 @@ def survives(path: Path, content: bytes, case: dict[str, Any]) -> str | None:
         one.score(batch(0, 10, classes, sparse))
         one.feed(batch(333, 433, classes, sparse))
         one.result()
-        one.state()
+        one.player.state_dict()
     except UserError as error:
         return None if error.code == ExitCode.BAD_DATA else f"exit code {error.code}"
+    except (ArithmeticError, RuntimeWarning):
+        return None  # a matrix that only a theorem could refuse; f is not finite, and that is said
     except Exception as error:  # what this test is about
         return f"{type(error).__name__}: {error}"
     return None

@@ -24,7 +24,7 @@ def predict(
     format: options.PredictFormat = "csv",
     id: options.Id = None,
     probability: options.Probability = False,
-    metrics: options.PredictMetrics = False,
+    metrics: options.Metrics = False,
     out: options.PredictOut = None,
     max_features: options.MaxFeatures = 10_000_000,
     allow_new_features: options.AllowNewFeatures = False,
@@ -44,7 +44,7 @@ def predict(
     from ahpatron_cli.data.source import open_source
     from ahpatron_cli.data.tables import TableOptions
     from ahpatron_cli.metrics import Ranking
-    from ahpatron_cli.models import ModelOptions, SavedRun, schema_of
+    from ahpatron_cli.models import ModelOptions, SavedRun
     from ahpatron_cli.output.predictions import PredictionWriter, label_names, open_output
     from ahpatron_cli.sweep.grid import choose_learners
 
@@ -64,7 +64,7 @@ def predict(
             error.hint = "name the model first: `ahpatron predict MODEL DATA`"
         raise
     assert saved.model is not None
-    schema = schema_of(saved.model)
+    schema = saved.model.schema
     if id and not schema:
         raise usage("--id names a column, and the model was trained on LIBSVM text")
     preparation, known = saved.prepared(

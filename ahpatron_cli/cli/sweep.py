@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from functools import partial
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -38,7 +39,7 @@ def sweep(
     missing: options.Missing = "indicator",
     max_features: options.MaxFeatures = 10_000_000,
     layout: options.Layout = "auto",
-    jobs: options.SweepJobs = 1,
+    jobs: options.Jobs = 1,
     scheduler: options.Scheduler = None,
     wait: options.Wait = 120,
     shard: options.Shard = None,
@@ -69,9 +70,9 @@ def sweep(
     from ahpatron_cli.sweep.grid import parse_costs
     from ahpatron_cli.sweep.plan import make_job, plan
     from ahpatron_cli.sweep.results_file import ResultsFile, check_results_path, read_results
-    from ahpatron_cli.sweep.search import FEWEST_ROUNDS, KEPT, SEARCHES, Search
+    from ahpatron_cli.sweep.search import SEARCHES, Search
     from ahpatron_cli.sweep.summary import MISTAKE_RATE, summarise_trials
-    from ahpatron_cli.sweep.trial import environment
+    from ahpatron_cli.sweep.trial import environment, run_trials
 
     raise_on_signals()
     stderr = Stderr(quiet=quiet, verbose=verbose)
@@ -91,17 +92,21 @@ def sweep(
     if out is None and not dry_run:
         hint = "add --out results.jsonl; the same command continues a sweep that was stopped"
         raise usage("a sweep requires --out FILE.jsonl", hint)
+    run = partial(run_trials, jobs=jobs, retries=retries)
     if scheduler:
-        from ahpatron_cli.sweep.dask_cluster import check_dask
+        from ahpatron_cli.sweep.dask_cluster import check_dask, run_on_cluster
 
         check_dask()
+        run = partial(
+            run_on_cluster, scheduler=scheduler, retries=retries, wait=wait, warn=stderr.warn
+        )
     if out is not None:
         check_results_path(out)
-    part, workers = session.parse_shard(shard), session.Workers(jobs, retries, scheduler, wait)
-    criterion = session.criterion_of(metric, tune_orders)
-    if one_of("search", search, SEARCHES) == "halving" and shard:
-        problem = "--search halving compares all settings, so it cannot be combined with --shard"
-        raise usage(problem, "use --jobs N or --scheduler ADDRESS")
+    part, criterion = session.parse_shard(shard), session.criterion_of(metric, tune_orders)
+    halving = one_of("search", search, SEARCHES) == "halving"
+    if shard and (halving or tune_orders):  # parts of a job array cannot wait for each other
+        problem = "--shard cannot be combined with --search halving or --tune-orders"
+        raise usage(problem, "`report --tune-orders` takes the merged results of all parts")
     job = make_job(
         data or [],
         learner or [],
@@ -122,26 +127,18 @@ def sweep(
     with TemporaryDirectory(prefix="ahpatron-", ignore_cleanup_errors=True) as folder:
         measured = criterion.metric is not MISTAKE_RATE
         trials = plan(job, Path(folder), stderr.note, stderr.warn, metrics=measured)
-        # the parts of a job array cannot wait for each other
-        found = Search(trials, criterion, search == "halving", staged=part[1] == 1)
-        output.check_axis(found)
+        found = Search(trials, criterion, halving)
         if dry_run:
             known = read_results(out).trials if out and Path(out).exists() else {}
-            session.print_estimate(found, part, known, job.repeats, jobs)
+            session.print_estimate(found, part, known, jobs)
             return ExitCode.OK
         facts = {**environment(), "command": shlex.join(["ahpatron", *sys.argv[1:]])}
         facts |= {"shard": list(part)} if part[1] > 1 else {}
         with ResultsFile(str(out), facts) as results:
             session.warn_of_damaged_lines(stderr, str(out), results.contents)
-            outcomes = session.run_missing(found, part, results, workers, stderr)
-    if (spared := found.spared(results.contents.trials)) > 0:
+            outcomes = session.run_missing(found, part, results, run, stderr)
+    if spared := found.spared(results.contents.trials):
         stderr.note(f"{percent(spared)} % of the rounds of the whole grid were spared")
-    elif found.halving:
-        needs = f"{KEPT} settings of a learner and {KEPT * FEWEST_ROUNDS:,} rounds"
-        stderr.note(f"--search halving spared nothing: it requires at least {needs}")
-    if part[1] > 1 and tune_orders:
-        stderr.note("--tune-orders takes effect on the merged results of all parts")
-        criterion = session.criterion_of(metric, 0)
     summary = summarise_trials(outcomes, results.contents.headers, criterion)
     session.warn_of_results(summary, outcomes, stderr)
     output.write(summary, outcomes, stderr)

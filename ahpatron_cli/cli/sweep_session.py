@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import shlex
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from msgspec import Struct, structs
 
@@ -15,41 +15,20 @@ from ahpatron_cli.cli.stderr import Stderr
 from ahpatron_cli.errors import one_of, usage
 from ahpatron_cli.numbers import counted, percent
 from ahpatron_cli.output.formats import FORMATS, findings_to_text, trials_to_text, write_findings
-from ahpatron_cli.records import plain, setting_key
-from ahpatron_cli.runner import near_tie_warning
+from ahpatron_cli.records import setting_key
+from ahpatron_cli.runner import LearnerSpec, near_tie_warning
 from ahpatron_cli.sweep.plan import share
 from ahpatron_cli.sweep.results_file import Contents, ResultsFile
 from ahpatron_cli.sweep.search import SHORT_ROUNDS, Search, estimated_seconds
-from ahpatron_cli.sweep.summary import (
-    METRICS,
-    Criterion,
-    Metric,
-    Outcome,
-    SweepSummary,
-    varied_numbers,
-)
-from ahpatron_cli.sweep.trial import Trial, run_trials
+from ahpatron_cli.sweep.summary import METRICS, Criterion, Metric, Outcome, SweepSummary
+from ahpatron_cli.sweep.trial import Trial
 
 MOST_WARNINGS = 5
 """Damaged lines that are named one by one."""
 
 
-class Workers(Struct, frozen=True):
-    """Where trials are run: in processes of this machine, or on a cluster."""
-
-    jobs: int
-    retries: int
-    scheduler: str | None
-    wait: int
-    """Seconds that a cluster may have no worker."""
-
-    def outcomes(self, trials: Sequence[Trial], stderr: Stderr) -> Iterator[Outcome | None]:
-        """Outcomes as trials end; None now and then."""
-        if not self.scheduler:
-            return run_trials(trials, self.jobs, self.retries)
-        from ahpatron_cli.sweep.dask_cluster import run_on_cluster
-
-        return run_on_cluster(trials, self.scheduler, self.retries, self.wait, stderr.warn)
+Runner: TypeAlias = Callable[[Sequence[Trial]], Iterator[Outcome | None]]
+"""Runs trials here or on a cluster: outcomes as they end; None now and then."""
 
 
 class SummaryOutput(Struct, frozen=True):
@@ -86,15 +65,6 @@ class SummaryOutput(Struct, frozen=True):
             check_report_path(self.report)
         outputs = {"--plot": self.plot, "--report": self.report, "--out": self.out}
         check_outputs({**outputs, **more}, inputs)
-
-    def check_axis(self, search: Search) -> None:
-        """Refuse a parameter of --x that the grid does not vary."""
-        if self.x is not None:
-            from ahpatron_cli.output.pictures import check_axis
-
-            grids = ([some[0].params for some in group] for group in search.groups())
-            varied = dict.fromkeys(name for grid in grids for name in varied_numbers(grid))
-            check_axis(self.x, list(varied))
 
     def write(self, summary: SweepSummary, trials: Sequence[Outcome], stderr: Stderr) -> None:
         """Write the files, then what goes to stdout."""
@@ -136,27 +106,29 @@ def run_missing(
     search: Search,
     shard: tuple[int, int],
     results: ResultsFile,
-    workers: Workers,
+    run: Runner,
     stderr: Stderr,
 ) -> list[Outcome]:
     """Run and store the trials that are not in the results file; all outcomes of the search."""
-    known, metric = results.contents.trials, search.criterion.metric
+    known, metric, attempted = results.contents.trials, search.criterion.metric, set[str]()
 
-    def done(needed: Sequence[Trial]) -> str:
+    def done() -> str:
+        needed = share(search.needed(known), *shard)
         count = len(needed) - len(missing(needed, known, metric))
-        return f"{count} of {len(needed)} trials are in {results.path}"
+        return f"{count} of {len(needed)} trials are in {results.path}" if count else ""
 
-    needed = share(search.needed(known), *shard)
-    if len(missing(needed, known, metric)) < len(needed):
-        stderr.note(f"{done(needed)} already")
-    attempted: set[str] = set()
+    if stored := done():
+        stderr.note(f"{stored} already")
     try:
-        while left := [one for one in missing(needed, known, metric) if one.id not in attempted]:
-            _run(left, metric, results, workers, stderr)
+        while left := [
+            trial
+            for trial in missing(share(search.needed(known), *shard), known, metric)
+            if trial.id not in attempted
+        ]:
+            _run(left, metric, results, run, stderr)
             attempted.update(trial.id for trial in left)
-            needed = share(search.needed(known), *shard)
     except BaseException:  # a signal, a full disk: in any case
-        stderr.note(f"{done(needed)}; the same command continues from there")
+        stderr.note(f"{done() or 'no trial was stored'}; the same command continues from there")
         raise
     return [
         structs.replace(known[trial.id], data=trial.data)  # by its name of today
@@ -175,39 +147,37 @@ def _run(
     trials: Sequence[Trial],
     metric: Metric,
     results: ResultsFile,
-    workers: Workers,
+    run: Runner,
     stderr: Stderr,
 ) -> None:
-    waiting = {trial.id: trial for trial in trials}
+    setups = {trial.id: trial.setup for trial in trials}
     best, values = max if metric.larger_is_better else min, dict[str, Any]()
-    failed, news = 0, ""
+    done, failed, news = 0, 0, ""
     with stderr.progress(len(trials), "sweep") as line:
-        for outcome in workers.outcomes(trials, stderr):
+        for outcome in run(trials):
             if outcome is not None:
                 results.add(outcome)
-                stderr.detail(_described(waiting.pop(outcome.id), outcome))
-                failed += outcome.run is None
+                stderr.detail(_described(setups[outcome.id], outcome))
+                done, failed = done + 1, failed + (outcome.run is None)
                 value = None if outcome.run is None else metric.of(outcome.run)
                 if value is not None:
                     values[outcome.learner] = best(value, values.get(outcome.learner, value))
                     name = best(values, key=values.__getitem__)
                     news = f"best {metric.short} {metric.text(values[name])} {name}"
-            done = len(trials) - len(waiting)
             count = f"{done}/{len(trials)} trials" + (f", {failed} failed" if failed else "")
             line.show(done, count, news)
 
 
-def _described(trial: Trial, outcome: Outcome) -> str:
-    given = {**trial.setup.learner_params, **trial.setup.kernel_params}
-    chosen = ", ".join(f"{name}={plain(value)}" for name, value in given.items()) or "defaults"
-    where = f"{Path(trial.path).name}, {outcome.learner} ({chosen}), order {trial.repeat}"
-    if outcome.run is None:
-        return f"{where}: failed: {outcome.error}"
-    return f"{where}: {percent(outcome.run.mistake_rate)} % in {outcome.run.seconds:.2f} s"
+def _described(setup: LearnerSpec, outcome: Outcome) -> str:
+    given = {**setup.learner_params, **setup.kernel_params}.items()
+    chosen = ", ".join(f"{name}={value}" for name, value in given) or "defaults"
+    run, name = outcome.run, Path(outcome.data.record.path).name
+    how = f"{percent(run.mistake_rate)} % in {run.seconds:.2f} s" if run else outcome.error
+    return f"{name}, {outcome.learner} ({chosen}), order {outcome.repeat}: {how}"
 
 
 def print_estimate(
-    search: Search, shard: tuple[int, int], known: Mapping[str, Outcome], repeats: int, jobs: int
+    search: Search, shard: tuple[int, int], known: Mapping[str, Outcome], jobs: int
 ) -> None:
     """Count the trials and those that are left, and estimate their time.
 
@@ -215,26 +185,13 @@ def print_estimate(
     """
     trials = share(search.trials, *shard)
     left = missing(trials, known, search.criterion.metric)
-    text = (
-        f"{counted(len(trials), 'trial')}: {counted(len(trials) // repeats, 'setting')} on "
-        f"{counted(len({trial.path for trial in trials}), 'file')}, "
-        f"{counted(repeats, 'order')}; {len(trials) - len(left):,} done, {len(left):,} left"
-    )
-    if {trial.id for trial in search.trials} - {trial.id for trial in search.needed({})}:
-        text += "; not all of them are run, because settings that lose are dropped"
-    print(text)
+    print(f"{counted(len(trials), 'trial')}: {len(trials) - len(left):,} done, {len(left):,} left")
     if left and (seconds := estimated_seconds(left)) is not None:
-        print(
-            f"about {_duration(seconds / jobs)} with {jobs} process{'es' * (jobs > 1)}, judging by "
-            f"the first {SHORT_ROUNDS:,} rounds of one trial of each learner"
+        time = (
+            f"{seconds / jobs:.1f} s" if seconds < 600 * jobs else f"{seconds / jobs / 60:.0f} min"
         )
-
-
-def _duration(seconds: float) -> str:
-    """`0.4 s`, `12 s`, `3 min`, `2.5 h`."""
-    if seconds < 120:
-        return f"{seconds:.{1 if seconds < 10 else 0}f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+        judged = f"the first {SHORT_ROUNDS:,} rounds of one trial of each learner"
+        print(f"about {time} with --jobs {jobs}, judging by {judged}")
 
 
 def warn_of_results(summary: SweepSummary, trials: Sequence[Outcome], stderr: Stderr) -> None:

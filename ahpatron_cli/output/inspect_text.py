@@ -4,13 +4,15 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import asdict, fields
 from typing import Any, NamedTuple, TypeAlias
 
+import msgspec
+
 from ahpatron_cli import __version__
 from ahpatron_cli.core import KERNELS, REGISTRY, Kernel, Learner
 from ahpatron_cli.data.geometry import SUGGESTED_LEARNER, Alignment, Distances
 from ahpatron_cli.data.labels import describe, show
 from ahpatron_cli.data.schema import Schema, listed
 from ahpatron_cli.data.source import STDIN_NAME
-from ahpatron_cli.models import Header, schema_of
+from ahpatron_cli.models import Header
 from ahpatron_cli.numbers import counted, percent, share, short
 from ahpatron_cli.output.escape import literal
 from ahpatron_cli.output.render import Terminal
@@ -68,7 +70,7 @@ def print_model(
     terminal: Terminal,
 ) -> str:
     """What a model is."""
-    schema = schema_of(model)
+    schema = model.schema
     file = f"; last learned from {literal(model.data)}" if model.data else ""
     made = f"written {written} by ahpatron {literal(model.version)}"
     kernel = f", {model.kernel} kernel" if model.kernel else ""
@@ -389,7 +391,7 @@ def model_to_json(
             "features": model.features,
             "labels": [None if label is None else whole(label) for label in model.labels],
             "scale": model.scale,
-            "schema": model.schema or None,
+            "schema": msgspec.to_builtins(model.schema),
         },
         "kernel": model.kernel,
         "params": ({} if model.kernel else {"sigma": None})

@@ -173,7 +173,7 @@ def open_predictions(
 ) -> Iterator[PredictionWriter | None]:
     """A writer to `path` that leaves no file behind if the block fails; None without a path.
 
-    With `checkpointed`, the rounds up to a checkpoint, rows stay in the file, whatever happens, and
+    With `checkpointed`, the rows up to a checkpoint, rows stay in the file, whatever happens, and
     those after the checkpoint are written again.
     """
     if path is None:
@@ -187,17 +187,15 @@ def open_predictions(
             yield PredictionWriter(output, continued=size > 0)
 
 
-def _size_after(path: str, rounds: int) -> int:
-    """The size of a file of predictions up to this round."""
-    size = 0
+def _size_after(path: str, rows: int) -> int:
+    """The size of a file of predictions up to this row."""
+    size, left, quotes = 0, rows + 1, 0  # one is the header
     with suppress(OSError), Path(path).open("rb") as file:
         for line in file:
             size += len(line)
-            while line.count(b'"') % 2:  # a quoted cell with a line break
-                more = file.readline()
-                size, line = size + len(more), line + (more or b'"')
-            cells = next(csv.reader([line.decode()]))
-            if cells[3:4] == [str(rounds)]:
+            quotes += line.count(b'"')
+            left -= quotes % 2 == 0  # else a cell has a line break
+            if left == 0:
                 return size
-    problem = f"{path} does not have the {rounds:,} rounds of the checkpoint"
+    problem = f"{path} does not have the {rows:,} rows of the checkpoint"
     raise usage(problem, "name the file of the run before, or delete the checkpoint")

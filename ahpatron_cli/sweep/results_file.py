@@ -14,7 +14,6 @@ All but `timing` (and the `check` that covers it) is the same however and wherev
 from __future__ import annotations
 
 import codecs
-import errno
 import fcntl
 import hashlib
 import json
@@ -187,7 +186,8 @@ def read_results(path: str) -> Contents:
     try:
         found = parse_results(Path(path).read_bytes())
     except OSError as error:
-        raise _fault(path, f"cannot be read: {error.strerror}", ExitCode.NO_INPUT) from None
+        problem = f"cannot be read: {error.strerror}"
+        raise UserError(problem, code=ExitCode.NO_INPUT, place=Place(path)) from None
     if found is None:
         problem = "this is neither a results file of `ahpatron sweep`, nor a model, nor LIBSVM data"
         hint = "`ahpatron sweep DATA --out FILE.jsonl` makes a results file"
@@ -240,41 +240,42 @@ def merge_results(files: Mapping[str, Contents]) -> Contents:
 
 
 class ResultsFile:
-    """An open results file, ours alone; use with `with`."""
+    """An open results file, ours alone; use with `with`.
+
+    A write that fails leaves a torn line, which the next start cuts off.
+    """
 
     def __init__(self, path: str, facts: Mapping[str, Any]) -> None:
         """Open or create it, lock it, and bring it into a state that can be appended to.
 
-        `facts` go into a header line: at the top, and again before a trial that is added where the
-        last header says otherwise.
+        `facts` go into a header line before the first trial that is added, unless the last header
+        says the same.
         """
         self.path, self._facts = path, facts
         try:
-            self._descriptor = os.open(path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+            flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | os.O_CLOEXEC
+            self._descriptor = os.open(path, flags, 0o666)
         except OSError as error:
             problem = f"the results file cannot be created: {error.strerror}"
-            raise _fault(path, problem, ExitCode.CANNOT_CREATE) from None
+            raise self._fault(problem, ExitCode.CANNOT_CREATE) from None
         try:
             sync_folder(Path(path).parent)
-            self._lock()
+            # `flock` goes with the open file, whose descriptor no worker inherits
+            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             with os.fdopen(self._descriptor, "rb", closefd=False) as stream:
                 content = stream.read()
             self.contents = self._continued(parse_results(content))
-            self._end = len(content) - self.contents.torn
             if self.contents.torn:
-                self._truncate()
-            if not self.contents.headers:
-                self._write_header()
+                os.ftruncate(self._descriptor, len(content) - self.contents.torn)
+        except OSError as error:
+            os.close(self._descriptor)
+            problem, code = f"the results file cannot be used: {error.strerror}", ExitCode.IO_ERROR
+            if isinstance(error, BlockingIOError):
+                problem, code = "another sweep is writing to this results file", ExitCode.LOCKED
+            raise self._fault(problem, code, "wait for it, or choose another --out") from None
         except BaseException:
             os.close(self._descriptor)
             raise
-
-    def add(self, trial: Outcome) -> None:
-        """Make a trial durable; a write that fails is undone."""
-        if self.contents.headers[-1] != self._facts:
-            self._write_header()
-        self._append(encode_trial(trial))
-        self.contents.add(trial)
 
     def __enter__(self) -> ResultsFile:
         return self
@@ -282,63 +283,47 @@ class ResultsFile:
     def __exit__(self, *_: object) -> None:
         os.close(self._descriptor)  # which also unlocks it
 
-    def _lock(self) -> None:
-        """`flock`: it goes with the open file, whose descriptor no worker inherits."""
-        if not stat.S_ISREG(os.fstat(self._descriptor).st_mode):
-            problem = "results are kept in a regular file"
-            raise _fault(self.path, problem, ExitCode.CANNOT_CREATE)
-        try:
-            fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as error:
-            problem, code = f"cannot be locked: {error.strerror}", ExitCode.IO_ERROR
-            if error.errno in (errno.EAGAIN, errno.EACCES):
-                problem, code = "another sweep is writing to this results file", ExitCode.LOCKED
-            raise _fault(self.path, problem, code, "wait for it, or choose another --out") from None
+    def add(self, trial: Outcome) -> None:
+        """Make a trial durable."""
+        if self.contents.headers[-1:] != [self._facts]:
+            self._append(encode_header(self._facts))
+            self.contents.headers.append(self._facts)
+        self._append(encode_trial(trial))
+        self.contents.add(trial)
 
     def _continued(self, found: Contents | None) -> Contents:
         """Refuse to cut or append to a file that is not ours, or of other algorithms."""
-        problem, hint = "", "choose another name for --out"
-        if found is None:
+        hint = "choose another name for --out"
+        if found is None or not stat.S_ISREG(os.fstat(self._descriptor).st_mode):
             problem = "this is not a results file of `ahpatron sweep`; nothing was changed"
-        for header in found.headers if found else ():
+            raise self._fault(problem, ExitCode.CANNOT_CREATE, hint)
+        for header in found.headers:
             if header.get("algorithm") != self._facts.get("algorithm"):
-                version = header.get("version")
-                problem = f"this version cannot continue results of ahpatron {version}"
-                hint += f"; `ahpatron report {shlex.quote(self.path)}` shows the old results"
-        if found is None or problem:
-            raise _fault(self.path, problem, ExitCode.CANNOT_CREATE, hint)
+                problem = f"this version cannot continue results of {header.get('version')}"
+                hint += f"; `ahpatron report {shlex.quote(self.path)}` shows them"
+                raise self._fault(problem, ExitCode.CANNOT_CREATE, hint)
         return found
-
-    def _write_header(self) -> None:
-        self._append(encode_header(self._facts))
-        self.contents.headers.append(self._facts)
 
     def _append(self, line: bytes) -> None:
         try:
             rest = memoryview(line)
             while rest:
-                rest = rest[os.pwrite(self._descriptor, rest, self._end + len(line) - len(rest)) :]
+                rest = rest[os.write(self._descriptor, rest) :]
             os.fsync(self._descriptor)
-        except BaseException as error:  # also a signal: the line may be half written
-            with suppress(OSError):  # if even that fails, the next start does it
-                self._truncate()
-            if not isinstance(error, OSError):
-                raise
+        except OSError as error:
             problem = f"the results cannot be written: {error.strerror}"
             hint = "every result before this one is kept; make room, and the same command continues"
-            raise _fault(self.path, problem, ExitCode.IO_ERROR, hint) from None
-        self._end += len(line)
+            raise self._fault(problem, ExitCode.IO_ERROR, hint) from None
         # somebody may have deleted or replaced the file: then nobody would find the results
         with suppress(OSError):
             if os.path.samestat(Path(self.path).stat(), os.fstat(self._descriptor)):
                 return
         problem = "the results file was deleted or replaced while the sweep was writing to it"
         hint = "what was in it is lost; the same command begins a new one"
-        raise _fault(self.path, problem, ExitCode.IO_ERROR, hint)
+        raise self._fault(problem, ExitCode.IO_ERROR, hint)
 
-    def _truncate(self) -> None:
-        os.ftruncate(self._descriptor, self._end)
-        os.fsync(self._descriptor)
+    def _fault(self, problem: str, code: ExitCode, hint: str | None = None) -> UserError:
+        return UserError(problem, code=code, place=Place(self.path), hint=hint)
 
 
 def check_results_path(path: str, option: str = "--out") -> None:
@@ -347,7 +332,3 @@ def check_results_path(path: str, option: str = "--out") -> None:
         stem = path.rpartition(".")[0] or path
         hint = f"for example {option} {shlex.quote(stem + SUFFIX)}"
         raise usage(f"{option} must end in {SUFFIX}, got {path!r}", hint)
-
-
-def _fault(path: str, problem: str, code: ExitCode, hint: str | None = None) -> UserError:
-    return UserError(problem, code=code, place=Place(path), hint=hint)

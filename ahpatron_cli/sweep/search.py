@@ -44,12 +44,10 @@ class Search:
     """The whole grid on all permutations."""
     criterion: Criterion
     halving: bool = False
-    staged: bool = True
-    """Whether settings that lost on the tuning orders are spared the others."""
 
     def needed(self, known: Mapping[str, Outcome]) -> list[Trial]:
         """The trials that these results ask for, with those that are among them already."""
-        if not self.halving and not (self.staged and self.criterion.tune_orders):
+        if not self.halving and not self.criterion.tune_orders:
             return list(self.trials)
         return [trial for group in self.groups() for trial in self._needed(group, known)]
 

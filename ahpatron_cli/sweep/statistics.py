@@ -1,4 +1,4 @@
-"""Which differences are more than noise: over the orders of one data set, and over data sets.
+"""Which differences are more than noise: over permutations of a data set, and over data sets.
 
 Values are exact (fractions of counts), so that equal totals are ties. scipy does the arithmetic; it
 is imported where it is used, because `scipy.stats` takes half a second.
@@ -16,8 +16,8 @@ from statistics import fmean, stdev
 from typing import TypeAlias
 
 SIGNIFICANCE = 0.05
-FEWEST_DATASETS, FEWEST_LEARNERS = 3, 3
-"""For a test over data sets."""
+FEWEST = 3
+"""Learners, and data sets, for a test over data sets."""
 
 Order: TypeAlias = tuple[int, int]
 """Seed and repeat, which fix a permutation."""
@@ -27,11 +27,11 @@ Exact: TypeAlias = Fraction | float
 
 @dataclass(frozen=True)
 class Difference:
-    """A value of a setting minus that of the best, over the orders that both have."""
+    """A value of a setting minus that of the best, over the permutations that both have."""
 
     mean: float
     se: float | None
-    """Standard error of the mean; None for a single order."""
+    """Standard error of the mean; None for a single permutation."""
     orders: int
     p_value: float | None = None
     """Of Student's paired t-test; None where nothing can be said of noise."""
@@ -44,12 +44,11 @@ class Difference:
 def compare(
     values: Mapping[Order, Exact], best: Mapping[Order, Exact], *, sampled: bool = True
 ) -> Difference | None:
-    """The paired difference over the orders that both have.
+    """The paired difference over the permutations that both have.
 
-    Passes that all went in file order are not a sample of orders: nothing can be said of noise.
+    Passes that all went in file order are not `sampled`: nothing can be said of noise.
     """
-    gaps = [Fraction(value) - Fraction(best[order]) for order, value in values.items()
-            if order in best]  # fmt: skip
+    gaps = [Fraction(values[order]) - Fraction(best[order]) for order in values if order in best]
     if not gaps:
         return None
     count, mean = len(gaps), float(sum(gaps) / len(gaps))
@@ -65,11 +64,10 @@ def compare(
 
 def holm(p_values: Sequence[float]) -> list[float]:
     """Holm's step-down correction: the i-th smallest of m times m - i + 1, never falling."""
-    count = len(p_values)
-    order = sorted(range(count), key=p_values.__getitem__)
-    steps = ((count - rank) * p_values[number] for rank, number in enumerate(order))
+    order = sorted(range(len(p_values)), key=p_values.__getitem__)
+    steps = ((len(order) - rank) * p_values[number] for rank, number in enumerate(order))
     corrected = dict(zip(order, accumulate(steps, max), strict=True))
-    return [min(corrected[number], 1.0) for number in range(count)]
+    return [min(corrected[number], 1.0) for number in range(len(order))]
 
 
 @dataclass(frozen=True)
@@ -112,22 +110,19 @@ def over_datasets(
     from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
     sign = -1 if larger_is_better else 1
-    table = [_places([sign * value for value in row]) for row in zip(*values.values(), strict=True)]
-    ranks = zip(*map(rankdata, table), strict=True)
-    mean_ranks = dict(zip(values, (fmean(map(float, own)) for own in ranks), strict=True))
-    count, datasets = len(values), len(table)
-    if count < FEWEST_LEARNERS or datasets < FEWEST_DATASETS:
-        return OverDatasets(mean_ranks, datasets)
+    rows = list(zip(*values.values(), strict=True))
+    table = [rankdata(_places([sign * value for value in row])).tolist() for row in rows]
+    ranks = dict(zip(values, map(fmean, zip(*table, strict=True)), strict=bool(table)))
+    count, datasets = len(values), len(rows)
+    if min(count, datasets) < FEWEST:
+        return OverDatasets(ranks, datasets)
     statistic, p_value = 0.0, 1.0
     if any(len(set(row)) > 1 for row in table):
-        test = friedmanchisquare(*zip(*table, strict=True))
-        statistic, p_value = float(test.statistic), float(test.pvalue)
+        statistic, p_value = map(float, friedmanchisquare(*zip(*table, strict=True)))
     quantile = float(studentized_range.ppf(1 - SIGNIFICANCE, count, math.inf)) / math.sqrt(2)
-    difference = quantile * math.sqrt(count * (count + 1) / (6 * datasets))
-    groups = _groups(mean_ranks, difference) if p_value < SIGNIFICANCE else []
-    return OverDatasets(
-        mean_ranks, datasets, statistic, p_value, difference, groups, _pairs(values)
-    )
+    critical = quantile * math.sqrt(count * (count + 1) / (6 * datasets))
+    groups = _groups(ranks, critical) if p_value < SIGNIFICANCE else []
+    return OverDatasets(ranks, datasets, statistic, p_value, critical, groups, _pairs(values))
 
 
 def _places(values: Sequence[Exact]) -> list[int]:
@@ -136,16 +131,12 @@ def _places(values: Sequence[Exact]) -> list[int]:
     return [place[value] for value in values]
 
 
-def _groups(mean_ranks: Mapping[str, float], difference: float) -> list[list[str]]:
+def _groups(ranks: Mapping[str, float], critical: float) -> list[list[str]]:
     """Runs of neighbours in the order of ranks, none inside another."""
-    learners = sorted(mean_ranks, key=lambda learner: mean_ranks[learner])
+    learners = sorted(ranks, key=ranks.__getitem__)
     groups: list[list[str]] = []
     for start, first in enumerate(learners):
-        group = [
-            learner
-            for learner in learners[start:]
-            if mean_ranks[learner] - mean_ranks[first] < difference
-        ]
+        group = [one for one in learners[start:] if ranks[one] - ranks[first] < critical]
         if len(group) > 1 and not (groups and group[-1] == groups[-1][-1]):
             groups.append(group)
     return groups
@@ -154,10 +145,11 @@ def _groups(mean_ranks: Mapping[str, float], difference: float) -> list[list[str
 def _pairs(values: Mapping[str, Sequence[Exact]]) -> list[Pair]:
     from scipy.stats import wilcoxon
 
-    pairs = list(combinations(values, 2))
-    p_values = []
-    for one, other in pairs:
-        gaps = [Fraction(a) - Fraction(b) for a, b in zip(values[one], values[other], strict=True)]
+    pairs, p_values = list(combinations(values, 2)), []
+    for pair in pairs:
+        gaps = [
+            Fraction(a) - Fraction(b) for a, b in zip(*(values[one] for one in pair), strict=True)
+        ]
         # Wilcoxon ranks |gaps|: their exact places have the same ranks, and tie where gaps do
         places = _places([abs(gap) for gap in gaps])
         signed = [place * ((gap > 0) - (gap < 0)) for place, gap in zip(places, gaps, strict=True)]

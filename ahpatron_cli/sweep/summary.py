@@ -353,64 +353,59 @@ def _summarise_data(
         for group in grouped(trials, lambda trial: (trial.learner,))
     }
     trials = [trial for trial in trials if trial.data.prefix is None]
-    settings = _settings([one for one in trials if not tune or one.repeat < tune], metric, tried)
-    best = [setting for setting in settings if setting.best_of_learner]
+    chosen = [trial for trial in trials if not tune or trial.repeat < tune]
+    settings = best = _compared(chosen, metric, tried)
     if tune:
-        chosen = set(map(setting_key, best))
-        others = [one for one in trials if one.repeat >= tune and setting_key(one) in chosen]
+        keys = {setting_key(setting) for setting in settings if setting.best_of_learner}
+        others = [one for one in trials if one.repeat >= tune and setting_key(one) in keys]
         if not others:
             problem = f"--tune-orders {tune}: {name} has no orders to choose on, or to report on"
             raise usage(problem, "run more --repeats")
-        best = _settings(others, metric, tried)
+        best = _compared(others, metric, tried)
         first = setting_key(best_of(best))  # which learner is best is known on the others only
         settings = [replace(one, best_of_data=setting_key(one) == first) for one in settings]
+    best = [setting for setting in best if setting.best_of_learner]
     return DatasetSummary(name, short, trials[0].data, settings, best, tried, criterion)
 
 
-def _settings(
+def _compared(
     trials: Sequence[Outcome],
     metric: Metric,
     tried: Mapping[str, Sequence[Mapping[str, ParamValue]]],
 ) -> list[Setting]:
-    """The settings of one data set, compared with the best of them."""
-    groups = [
+    """The settings of one data set, compared with the best of them.
+
+    p-values of each learner's best are corrected for the number of learners.
+    """
+    by_learner = [
         settings_of(group, metric, tried[group[0].learner])
         for group in grouped(trials, lambda trial: (trial.learner,))
     ]
-    if not groups:
-        return []
-    best = best_of([one for group in groups for one in group])
-    leaders = {id(best_of(group)) for group in groups}
-    settings = [
-        replace(
-            one,
-            difference=None
-            if one is best
-            else compare(one.values, best.values, sampled=trials[0].data.shuffled),
-            best_of_learner=id(one) in leaders,
-            best_of_data=one is best,
-        )
-        for group in groups
-        for one in group
-    ]
+    leaders = [best_of(settings) for settings in by_learner]
+    settings = [one for group in by_learner for one in group]
     # by value, and not by which process happened to be the first to finish
     settings.sort(key=lambda one: (_rank(one.learner), *map(_sortable, one.varied.values())))
-    return _corrected(settings)
-
-
-def _corrected(settings: Sequence[Setting]) -> list[Setting]:
-    """With p-values of each learner's best corrected for the number of learners."""
-    tested = {
-        number: gap
-        for number, one in enumerate(settings)
-        if (gap := one.difference) and one.best_of_learner and gap.p_value is not None
+    best = best_of(leaders) if leaders else None
+    gaps = {
+        id(one): compare(one.values, best.values, sampled=trials[0].data.shuffled)
+        for one in settings
+        if best and one is not best
     }
-    corrected = list(settings)
+    tested = {
+        id(one): gap for one in leaders if (gap := gaps.get(id(one))) and gap.p_value is not None
+    }
     p_values = holm([gap.p_value or 0.0 for gap in tested.values()])
-    for (number, gap), p_holm in zip(tested.items(), p_values, strict=True):
-        gap = replace(gap, p_holm=p_holm, more_than_noise=p_holm < SIGNIFICANCE)
-        corrected[number] = replace(settings[number], difference=gap)
-    return corrected
+    for (key, gap), p_holm in zip(tested.items(), p_values, strict=True):
+        gaps[key] = replace(gap, p_holm=p_holm, more_than_noise=p_holm < SIGNIFICANCE)
+    return [
+        replace(
+            one,
+            difference=gaps.get(id(one)),
+            best_of_learner=any(one is leader for leader in leaders),
+            best_of_data=one is best,
+        )
+        for one in settings
+    ]
 
 
 def settings_of(
@@ -500,21 +495,22 @@ _SUFFIXES = re.compile(r"(?<=[^/])(\.(svm|libsvm|svmlight|txt|dat|csv|tsv|gz|bz2
 
 
 def _names(files: Sequence[TrialData]) -> list[tuple[str, str]]:
-    """What each data set is called: its file and what was done to it; and in short."""
-    bases = [PurePath(data.record.path).name for data in files]
-    if len(set(bases)) < len({data.record.path for data in files}):
-        bases = [data.record.path for data in files]
+    """What each data set is called: its file and what was done to it; and in short its file."""
+    paths = [data.record.path for data in files]
+    bases = [PurePath(path).name for path in paths]
+    if len(set(bases)) < len(set(paths)):
+        bases = paths
+    names = [
+        ", ".join([base, *(f"{name}={text}" for name, text in data.options)])
+        for base, data in zip(bases, files, strict=True)
+    ]
+    if len(set(names)) < len(names):  # other content, or another order
+        names = [
+            f"{name} ({(data.record.sha256 or '')[:6]}{', shuffled' * data.shuffled})"
+            for name, data in zip(names, files, strict=True)
+        ]
     stems = [_SUFFIXES.sub("", base) for base in bases]
-    done = [[f"{name}={text}" for name, text in data.options] for data in files]
-    common = set.intersection(*map(set, done)) if done else set()
-    if len(set(stems)) < len(set(bases)):
-        stems, common = bases, set()
-    unlike = [[option for option in own if option not in common] for own in done]
-    return list(zip(_joined(bases, done), _joined(stems, unlike), strict=True))
-
-
-def _joined(bases: Sequence[str], options: Sequence[Sequence[str]]) -> list[str]:
-    """Names with options, and with a number if a name was there before."""
-    names = [", ".join([base, *own]) for base, own in zip(bases, options, strict=True)]
-    before = [names[:number].count(name) for number, name in enumerate(names)]
-    return [f"{name} ({n + 1})" if n else name for name, n in zip(names, before, strict=True)]
+    return [
+        (name, stem if stems.count(stem) == 1 else name)
+        for name, stem in zip(names, stems, strict=True)
+    ]

@@ -147,17 +147,13 @@ def _dataset(
 
 
 def environment() -> dict[str, Any]:
-    """What results may depend on besides the trial itself: versions, BLAS, processor."""
+    """What results may depend on besides the trial itself: versions, BLAS, kind of machine."""
     import numpy as np
     import scipy
     from threadpoolctl import threadpool_info
 
     blas = np.show_config(mode="dicts")["Build Dependencies"]["blas"]
     pools = [pool for pool in threadpool_info() if pool["user_api"] == "blas"]
-    processor, cpuinfo = None, Path("/proc/cpuinfo")
-    if cpuinfo.exists():  # Linux has a name for it
-        lines = (line.partition(":") for line in cpuinfo.read_text().splitlines())
-        processor = next((text.strip() for name, _, text in lines if "model name" in name), None)
     return {
         "version": __version__,
         "algorithm": ALGORITHM,
@@ -168,5 +164,4 @@ def environment() -> dict[str, Any]:
         "blas": f"{blas['name']} {blas['version']}",
         "blas_core": ", ".join(sorted({pool.get("architecture", "?") for pool in pools})),
         "machine": platform.machine(),
-        "processor": processor,
     }

@@ -346,15 +346,6 @@ def test_values_that_moved_to_another_row_are_other_data(ahpatron: Ahpatron) -> 
     assert "continues" not in ahpatron.refusal(2, "run", "s.svm", "--checkpoint", "c.npz")
 
 
-def test_a_length_that_was_guessed_is_said(ahpatron: Ahpatron, rings: Path) -> None:
-    said = ahpatron("run", rings, "-l", "nogd", "--save", "m.npz").err
-    assert "-p horizon=N" in said
-    assert (
-        "horizon"
-        not in ahpatron("run", rings, "-l", "nogd", "-p", "horizon=9000", "--save", "m.npz").err
-    )
-
-
 def test_a_model_is_not_data(ahpatron: Ahpatron, rings: Path) -> None:
     ahpatron("run", rings, "--save", "m.npz")
     assert "--resume m.npz continues with it" in ahpatron("run", "m.npz").err

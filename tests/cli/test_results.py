@@ -62,14 +62,6 @@ def test_one_row_per_trial(ahpatron: Ahpatron, results: Path) -> None:
     )
 
 
-def test_one_line_to_a_data_frame(results: Path) -> None:
-    import pandas
-
-    frame = pandas.DataFrame(ahpatron_cli.read_results(str(results)))
-    means = frame.groupby(["data", "learner", "param_budget"]).mistake_rate.mean()
-    assert len(means) == 8
-
-
 def test_metric_and_tuning_of_results(ahpatron: Ahpatron, results: Path) -> None:
     document = ahpatron.json("inspect", results, "--metric", "f1", "--tune-orders", "2")
     assert (document["metric"], document["tune_orders"]) == ("f1", 2)

@@ -9,6 +9,7 @@ import random
 import subprocess
 from io import StringIO
 
+import msgspec
 import numpy as np
 import pandas as pd
 import pytest
@@ -91,15 +92,14 @@ def test_scores_have_ids_and_names_of_labels(trained: Ahpatron) -> None:
 
 def test_the_model_has_the_schema(trained: Ahpatron) -> None:
     schema = load_model(str(trained.folder / "m.npz")).header.schema
-    assert [column["name"] for column in schema["columns"]] == [
-        *("since", "plan", "age", "pays", "city")
-    ]
-    assert schema["labels"] == {"no": -1.0, "yes": 1.0}
+    assert schema is not None
+    assert [column.name for column in schema.columns] == ["since", "plan", "age", "pays", "city"]
+    assert schema.labels == {"no": -1.0, "yes": 1.0}
     shown = trained.succeed("inspect", "m.npz").out
     assert "yes (1)" in shown
     assert "since (date: 1)" in shown
     document = trained.json("inspect", "m.npz")
-    assert document["data"]["schema"] == schema
+    assert document["data"]["schema"] == msgspec.to_builtins(schema)
 
 
 def test_a_resumed_run_has_the_same_schema(trained: Ahpatron) -> None:

@@ -21,6 +21,7 @@ from ahpatron_cli.models import (
     SavedRun,
     archive_of,
     checksum,
+    model_of,
     to_bytes,
 )
 from ahpatron_cli.runner import Run
@@ -40,25 +41,8 @@ def player(learner: str, kernel: Kernel | None = None, classes: int = 2, **param
 
 def as_model(one: Player, labels: tuple[float, ...] = (-1.0, 1.0)) -> Model:
     """What `run --save` would write of this pass."""
-    header = Header(
-        learner=one.learner.name,
-        source="built-in",
-        params=one.learner.params(),
-        kernel=None if one.learner.own_kernel else one.kernel.name,
-        kernel_params=one.kernel.params(),
-        seed=5,
-        labels=labels,
-        positive=None,
-        costs=None,
-        scale="none",
-        features=4,
-        dense=True,
-        width=5,
-        rounds=one.tally.rounds,
-        digest=0,
-        data="a.svm",
-    )
-    return Model(header, one.state_dict())
+    width = {"features": 4, "width": 5, "dense": True}
+    return model_of(one, seed=5, labels=labels, rounds=one.tally.rounds, data="a.svm", **width)
 
 
 def saved(

@@ -20,7 +20,7 @@ from ahpatron_cli.errors import UserError
 from ahpatron_cli.records import DataRecord
 from ahpatron_cli.runner import LearnerSpec
 from ahpatron_cli.sweep.summary import Outcome, TrialData
-from ahpatron_cli.sweep.trial import Trial, all_params, environment, run_trial, run_trials
+from ahpatron_cli.sweep.trial import Trial, all_params, run_trial, run_trials
 
 RINGS = Path(__file__).resolve().parents[2] / "sample_data" / "rings.svm"
 
@@ -92,14 +92,6 @@ def test_a_trial_that_cannot_be_played_says_why() -> None:
     assert found.run is None
     assert found.error is not None
     assert "max_support" in found.error
-
-
-def test_a_worker_that_does_not_see_the_file_says_so() -> None:
-    (task,) = tasks(1)
-    elsewhere = Preparation(limit=77)  # which no other test has read
-    found = run_trial(replace(task, path="/nowhere/rings.svm", preparation=elsewhere))
-    assert found.run is None
-    assert "/nowhere/rings.svm" in (found.error or "")
 
 
 def test_a_worker_of_another_version_runs_nothing() -> None:
@@ -191,9 +183,3 @@ def _workers(listing: Path) -> set[str]:
         if command.exists() and b"spawn_main" in command.read_bytes():
             found.add(child)
     return found
-
-
-def test_the_header_says_what_results_may_depend_on() -> None:
-    facts = environment()
-    assert {"version", "algorithm", "block", "numpy", "scipy", "blas", "machine"} <= set(facts)
-    assert facts["blas_core"]

@@ -158,10 +158,14 @@ def test_failed_trials_are_kept_apart_and_no_permutation_counts_twice() -> None:
     ("data", "names", "short"),
     [
         ([{"path": "x/a.svm"}, {"path": "y/b.svm"}], ["a.svm"], ["a"]),  # the same bytes
-        ([{}, {"limit": 10}], ["a.svm", "a.svm, limit=10"], ["a", "a, limit=10"]),
+        ([{}, {"limit": 10}], ["a.svm", "a.svm, limit=10"], ["a.svm", "a.svm, limit=10"]),
         ([{"scale": "unit"}], ["a.svm, scale=unit"], ["a"]),
-        ([{}, {"shuffled": False}], ["a.svm", "a.svm (2)"], ["a", "a (2)"]),
-        ([{"costs": ((1.0, 5.0),)}, {}], ["a.svm, cost=1=5", "a.svm"], ["a, cost=1=5", "a"]),
+        (
+            [{}, {"shuffled": False}],
+            ["a.svm (c0ffee, shuffled)", "a.svm (c0ffee)"],
+            None,
+        ),
+        ([{"costs": ((1.0, 5.0),)}, {}], ["a.svm, cost=1=5", "a.svm"], None),
         ([{"path": one, "sha256": None} for one in ("a", "b.gz")], ["a", "b.gz"], ["a", "b"]),
         ([{"path": f"{one}/a.svm", "sha256": one} for one in "12"], ["1/a.svm", "2/a.svm"], None),
         ([{"path": path, "sha256": path} for path in ("a.svm", "a.txt")], ["a.svm", "a.txt"], None),

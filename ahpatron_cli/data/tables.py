@@ -47,7 +47,6 @@ PANDAS_INDEX = ("", "Unnamed: 0", "__index_level_0__")
 """Names of the first column where pandas wrote its index."""
 POLICIES = ("indicator", "zero", "mean", "refuse")
 """What may become of missing cells."""
-KIND = "a table"
 ARROW_SUFFIXES = (".parquet", ".arrow", ".feather")
 TABLE_SUFFIXES = (".csv", ".tsv", *ARROW_SUFFIXES)
 
@@ -126,7 +125,7 @@ class TableReader:
             used = set(reader.names) - {*options.drop, *index}
             text = {name for name in (options.label, options.id, *options.category) if name}
             if source.rereadable:
-                with open_source(source.name, KIND) as again:
+                with open_source(source.name) as again:
                     rows = _limited(open_reader(again).batches(used, text), max_rows)
                     schema, remarks, self.scan = infer(reader, options, rows, text)
                     self.scan.sha256, self.scan.size = again.sha256(), again.size

@@ -32,6 +32,42 @@ _UsageError = cast(
     next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"),
 )
 
+# Below the help of each command; the first ones are shown if it is called without arguments.
+_EXAMPLES: dict[Callable[..., Any], str] = {
+    run: """
+  ahpatron run --demo
+  ahpatron run data.svm -l arow -l ahpatron+ --sigma auto --scale minmax
+  ahpatron run data.svm.gz -l all --budget 200 --repeats 10 --jobs 4
+  ahpatron run bank.csv --label y --drop id --sigma auto --save model.npz
+  zcat data.svm.gz | ahpatron run - --scale unit --predictions -
+""",
+    sweep: """
+  ahpatron sweep data.svm -g budget=100:400:100 --repeats 10 --out r.jsonl
+  ahpatron sweep a.svm b.svm -l all -B 200 --repeats 5 -j 4 --out r.jsonl
+  ahpatron sweep data.svm -l nogd -g 'step=10^[-3:3]/sqrt(T)' --out r.jsonl
+  ahpatron sweep --config sweep.toml --out r.jsonl --report r.html
+""",
+    inspect: """
+  ahpatron inspect bank.csv --label y
+  ahpatron inspect model.npz
+""",
+    report: """
+  ahpatron report r.jsonl --plot r.svg --report r.html
+  ahpatron report 1.jsonl 2.jsonl --merge all.jsonl
+""",
+    predict: """
+  ahpatron predict model.npz test.svm --out scores.csv
+  zcat new.svm.gz | ahpatron predict model.npz - --format jsonl
+  ahpatron predict churn.npz new.csv --id customer --out scores.csv
+""",
+    convert: """
+  ahpatron convert bank.csv --label y --drop id --out bank.svm
+""",
+    learners: """
+  ahpatron learners --json
+""",
+}
+
 
 def describe(params: Iterable[Any]) -> Iterator[tuple[str, str, str]]:
     """Heading, names with metavar, and help of each argument and option."""
@@ -46,17 +82,6 @@ def describe(params: Iterable[Any]) -> Iterator[tuple[str, str, str]]:
         yield heading, left, text
 
 
-def _write_options(command: Any, context: typer.Context, formatter: Any) -> None:
-    """Options under their headings, without rich, which takes half of the time of --help."""
-    panels: dict[str, list[tuple[str, str]]] = {}
-    for heading, left, text in describe(command.get_params(context)):
-        panels.setdefault(heading, []).append((left, text))
-    panels["Options"] = [("--no-color", "No colours, as with NO_COLOR=1."), *panels.pop("Options")]
-    for heading, rows in panels.items():
-        with formatter.section(heading):
-            formatter.write_dl(rows)
-
-
 class _Command(TyperCommand):
     def get_params(self, ctx: Any) -> list[Any]:
         return [without_pydantic(param) for param in super().get_params(ctx)]
@@ -66,75 +91,30 @@ class _Command(TyperCommand):
         return ["[OPTIONS]", *(metavar or "" for kind, metavar in kinds if kind == "argument")]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        _write_options(self, ctx, formatter)
+        """Options under their headings, without rich, which takes half of the time of --help."""
+        panels: dict[str, list[tuple[str, str]]] = {}
+        for heading, left, text in describe(self.get_params(ctx)):
+            panels.setdefault(heading, []).append((left, text))
+        panels["Options"].insert(0, ("--no-color", "No colours, as with NO_COLOR=1."))
+        for heading, rows in panels.items():
+            with formatter.section(heading):
+                formatter.write_dl(rows)
 
 
 class _Commands(TyperGroup):
     def get_params(self, ctx: Any) -> list[Any]:
         return [without_pydantic(param) for param in super().get_params(ctx)]
 
-    def format_options(self, ctx: Any, formatter: Any) -> None:
-        self.format_commands(ctx, formatter)
-        _write_options(self, ctx, formatter)
-
 
 app = typer.Typer(
     name="ahpatron",
     cls=_Commands,
-    add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
-    help="Run budgeted online kernel learners on LIBSVM files and count their mistakes.",
+    help="Run budgeted online kernel learners on data and count their mistakes.",
     epilog="First steps:  ahpatron run --demo",
 )
-
-# Below the help of each command
-_EXAMPLES: dict[Callable[..., Any], str] = {
-    run: """
-  ahpatron run --demo
-  ahpatron run data.svm --budget 200 --sigma auto
-  ahpatron run data.svm -l arow -l ahpatron+ --sigma auto --scale minmax
-  ahpatron run data.svm.gz -l all --repeats 10 --jobs 4
-  ahpatron run data.svm -l nogd -p step=0.1 -p rank=50 --format csv
-  ahpatron run bank.csv --label y --drop id --sigma auto --scale standard
-  zcat data.svm.gz | ahpatron run - --scale unit --save model.npz
-  ahpatron run more.svm --resume model.npz --predictions scores.csv
-""",
-    sweep: """
-  ahpatron sweep data.svm -g budget=100:400:100 --repeats 10 --out r.jsonl
-  ahpatron sweep a.svm b.svm -l all -B 200 --repeats 5 -j 4 --out r.jsonl
-  ahpatron sweep data.svm -l nogd -g 'step=10^[-3:3]/sqrt(T)' --out r.jsonl
-  ahpatron sweep --config sweep.toml --out r.jsonl --report r.html
-  ahpatron report r.jsonl --plot r.svg
-""",
-    inspect: """
-  ahpatron inspect data.svm
-  ahpatron inspect bank.csv --label y
-  ahpatron inspect model.npz
-""",
-    report: """
-  ahpatron report r.jsonl --plot r.svg --report r.html
-  ahpatron report 1.jsonl 2.jsonl --merge all.jsonl
-  ahpatron report r.jsonl --metric auc --format latex
-""",
-    predict: """
-  ahpatron run train.svm --save model.npz
-  ahpatron predict model.npz test.svm --out scores.csv
-  zcat new.svm.gz | ahpatron predict model.npz - --format jsonl
-  ahpatron run old.csv --label churned --id customer --save churn.npz
-  ahpatron predict churn.npz new.csv --id customer --out scores.csv
-""",
-    convert: """
-  ahpatron convert bank.csv --label y --out bank.svm
-  ahpatron convert bank.csv --label y --drop id | ahpatron run - --sigma auto
-  ahpatron convert bank.parquet --label y --category month --out bank.svm
-""",
-    learners: """
-  ahpatron learners
-  ahpatron learners --json
-""",
-}
 for _command, _examples in _EXAMPLES.items():
     app.command(cls=_Command, epilog=f"\b\nExamples:{_examples}")(_command)
 _COMMANDS = [command.__name__ for command in _EXAMPLES]
@@ -188,8 +168,7 @@ def run_command(arguments: list[str]) -> int:
         fault = UserError("not enough memory", code=ExitCode.BUG, hint=hint)
     except Exception as error:
         if (known := _known_fault(error)) is None:
-            bug = f"ahpatron {__version__}: this is a bug in ahpatron, please report"
-            print(bug, file=sys.stderr)
+            print(f"ahpatron {__version__}: this is a bug, please report it", file=sys.stderr)
             traceback.print_exc()
             return ExitCode.BUG
         fault = known
@@ -226,17 +205,15 @@ def _forwarded(arguments: list[str]) -> list[str]:
         os.environ["NO_COLOR"] = "1"
     spelled = {"--no-color": [], "--json": ["--format", "json"]}
     words = [word for given in arguments for word in spelled.get(given, [given])]
-    first, rest = words[:1], words[1:]
-    if first == ["help"]:
-        return [*rest[:1], "--help"]
-    if first == ["inspect"] and "--learners" in rest:
-        return ["learners", *(word for word in rest if word != "--learners")]
-    paths = [word for word in rest if not word.startswith("-")]
-    if first == ["inspect"] and paths:
+    if words[:1] == ["help"]:
+        return [*words[1:2], "--help"]
+    if words[:1] == ["inspect"] and "--learners" in words:
+        return ["learners", *(word for word in words[1:] if word != "--learners")]
+    if words[:1] == ["inspect"] and any(map(Path.is_file, map(Path, words[1:]))):
         from ahpatron_cli.sweep.results_file import looks_like_json
 
-        if any(map(looks_like_json, paths)):
-            return ["report", *rest]
+        if any(map(looks_like_json, words[1:])):
+            return ["report", *words[1:]]
     return words
 
 
@@ -247,9 +224,8 @@ def _short_usage(name: str = "") -> str:
         listed = "\n".join(f"  {command:10}{text}" for command, text in about.items())
         return f"Usage: ahpatron COMMAND\n\n{listed}\n\n`ahpatron help COMMAND` shows all options."
     examples = next(text for command, text in _EXAMPLES.items() if command.__name__ == name)
-    shown = "\n".join(examples.splitlines()[:6])
     head = f"Usage: ahpatron {name} [OPTIONS] …\n{about[name]}"
-    return f"{head}\n\nExamples:{shown}\n\n`ahpatron {name} --help` shows all options."
+    return f"{head}\n\nExamples:{examples}\n`ahpatron {name} --help` shows all options."
 
 
 def _abandon_stdout() -> None:
@@ -260,7 +236,6 @@ def _abandon_stdout() -> None:
 def _usage_fault(error: Exception, arguments: list[str]) -> UserError:
     """The message of click, with suggestions for mistyped commands and options."""
     message: str = error.format_message()  # type: ignore[attr-defined]  # all of click's have it
-    message = message[:1].lower() + message[1:].removesuffix(".")
     first = arguments[0]
     command = [first] if first in _COMMANDS else []
     hint = f"`{' '.join(['ahpatron', *command])} --help` shows what is possible"
@@ -274,7 +249,7 @@ def _usage_fault(error: Exception, arguments: list[str]) -> UserError:
         hint = suggestion(first, _COMMANDS) or hint
         if Path(first).is_file():
             hint = f"did you mean `ahpatron run {shlex.join(arguments)}`?"
-    return usage(message, hint)
+    return usage(message[:1].lower() + message[1:].removesuffix("."), hint)
 
 
 def _known_fault(error: Exception) -> UserError | None:

@@ -29,7 +29,7 @@ def convert(
     out: options.ConvertOut = None,
     quiet: options.Quiet = False,
 ) -> None:
-    """Convert a table (CSV, TSV, Parquet, Arrow, Feather) to LIBSVM text.
+    """Convert a table (CSV, Parquet, Arrow) to LIBSVM text.
 
     `run`, `sweep`, `inspect` and `predict` read tables themselves: convert them for other programs.
     Comment lines of the output name the features and labels.

@@ -39,7 +39,7 @@ def inspect(
     missing: options.Missing = "indicator",
     scale: options.InspectScale = None,
     sigma: options.InspectSigma = None,
-    seed: options.InspectSeed = 0,
+    seed: options.Seed = 0,
     format: options.Format = "table",
     learner: options.PredictLearner = None,
     quiet: options.Quiet = False,

@@ -7,18 +7,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from importlib import import_module
 from typing import Annotated
 
 import typer
 
-# What the shell offers after TAB: names from the registries, imported only when asked for
-
-Offer = tuple[str, str]
-"""A word, and what it means."""
+# What the shell offers after TAB, with meanings; what is imported is imported only then.
 
 
-def _learners(incomplete: str) -> Iterator[Offer]:
+def _words(*words: str) -> Callable[[str], list[str]]:
+    return lambda incomplete: [word for word in words if word.startswith(incomplete)]
+
+
+def _learners(incomplete: str) -> Iterator[tuple[str, str]]:
     """Names for -l."""
     from ahpatron_cli.core import REGISTRY
 
@@ -26,50 +26,14 @@ def _learners(incomplete: str) -> Iterator[Offer]:
     return (offer for offer in titles.items() if offer[0].startswith(incomplete))
 
 
-def _names(module: str, table: str) -> Callable[[str], list[str]]:
-    """All names in a table of a module of ours."""
-
-    def offer(incomplete: str) -> list[str]:
-        names = getattr(import_module(f"ahpatron_cli.{module}"), table)
-        return [name for name in names if name.startswith(incomplete)]
-
-    return offer
-
-
-def _words(*words: str) -> Callable[[str], list[str]]:
-    """Just these words."""
-    return lambda incomplete: [word for word in words if word.startswith(incomplete)]
-
-
-def _theorems(incomplete: str) -> Iterator[Offer]:
-    """Names for --theorem."""
-    from ahpatron_cli.core.certificates import THEOREMS
-
-    for theorem in THEOREMS:
-        if theorem.key.startswith(incomplete):
-            yield theorem.key, f"about {theorem.learners[0]}"
-
-
-def _parameters(context: typer.Context, incomplete: str) -> Iterator[Offer]:
-    """`NAME=` for -p and -g: of the learners and the kernel chosen so far; else of all.
-
-    After `LEARNER.` only those of that learner.
-    """
+def _parameters(context: typer.Context, incomplete: str) -> Iterator[tuple[str, str]]:
+    """`NAME=` for -p and -g: of the learners chosen so far, else of all, and of kernels."""
     from ahpatron_cli.core import KERNELS, REGISTRY
 
-    owner, dot, _ = incomplete.rpartition(".")
-    if dot:
-        specs = REGISTRY[owner].specs() if owner in REGISTRY else {}
-    else:
-        chosen = [name for name in context.params.get("learner") or () if name in REGISTRY]
-        kernel = context.params.get("kernel")
-        kinds = [REGISTRY[name] for name in chosen or REGISTRY]
-        specs = {name: spec for kind in kinds for name, spec in kind.specs().items()}
-        specs |= KERNELS[kernel].specs() if kernel in KERNELS else {}
-    for name, spec in specs.items():
-        word = f"{owner}{dot}{name}="
-        if word.startswith(incomplete):
-            yield word, spec.meaning
+    chosen = [name for name in context.params.get("learner") or () if name in REGISTRY]
+    kinds = [*(REGISTRY[name] for name in chosen or REGISTRY), *KERNELS.values()]
+    meanings = {f"{name}=": spec.meaning for kind in kinds for name, spec in kind.specs().items()}
+    return (offer for offer in meanings.items() if offer[0].startswith(incomplete))
 
 
 def given_by_user(context: typer.Context, name: str) -> bool:
@@ -83,25 +47,16 @@ def flag(name: str) -> str:
     return f"--{name.replace('_', '-')}"
 
 
-def _whole(low: int = 0, below: int = 10**18) -> Callable[[str | int], int]:
-    """A parser of whole numbers as people write them: no underscores, no spaces.
-
-    Parsers and not callbacks: Typer looks into the signature of every callback whenever it starts.
-    """
+def _integer(low: int = 0, below: int = 10**18) -> Callable[[str | int], int]:
+    """A parser of integers in a range; a callback would be inspected whenever Typer starts."""
 
     def parse(text: str | int) -> int:
-        if isinstance(text, int):  # a default
-            return text
-        sign, digits = (text[:1], text[1:]) if text[:1] in ("+", "-") else ("", text)
-        if not (digits.isascii() and digits.isdigit()):
-            raise typer.BadParameter(f"{text!r} is not a whole number.")
-        if len(digits) > 18:
-            raise typer.BadParameter(f"{text} is too large.")
-        value = int(sign + digits)
-        if value < low:
-            raise typer.BadParameter(f"{value} is too small: at least {low}.")
-        if value >= below:
-            raise typer.BadParameter(f"{value} is too large: below {below}.")
+        try:
+            value = int(text)
+        except ValueError:
+            raise typer.BadParameter(f"{text!r} is not an integer.") from None
+        if not low <= value < below:
+            raise typer.BadParameter(f"{value} is not between {low} and {below - 1}.")
         return value
 
     return parse
@@ -115,6 +70,13 @@ _output = partial(typer.Option, rich_help_panel="Output")
 _results = partial(typer.Option, rich_help_panel="Results")
 
 # fmt: off
+_SCALES = _words("none", "minmax", "standard", "unit")
+_KERNELS = _words("gaussian", "laplacian", "polynomial", "linear")
+_FORMATS = _words("table", "json", "jsonl", "csv", "markdown", "latex")
+_METRICS = _words(
+    "mistake_rate", "balanced_error", "precision", "recall", "f1", "kappa", "auc")
+_THEOREMS = _words("1", "2", "3", "corollary-1", "corollary-2", "4", "5", "forgetron")
+
 # Arguments
 RunData = Annotated[list[str] | None, typer.Argument(
     metavar="DATA...",
@@ -137,24 +99,21 @@ ConvertData = Annotated[str, typer.Argument(
 # Data
 Demo = Annotated[bool, _data("--demo", help="Run on the sample file of the package.")]
 Repeats = Annotated[int, _data(
-    "--repeats", metavar="R", parser=_whole(1),
+    "--repeats", metavar="R", parser=_integer(1),
     help="Number of runs; if R > 1, each on its own random permutation of the rows.")]
 Seed = Annotated[int, _data(
-    "--seed", metavar="S", parser=_whole(),
-    help="Seed of the permutations and of the learners' random generators.")]
-InspectSeed = Annotated[int, _data(
-    "--seed", metavar="S", parser=_whole(),
-    help="Seed of the sample of rows between which distances are computed.")]
+    "--seed", metavar="S", parser=_integer(),
+    help="Seed of all random choices: permutations, learners, samples.")]
 Shuffle = Annotated[bool | None, _data(
     "--shuffle/--no-shuffle", help="Permute the rows. [default: only if R > 1]")]
 Limit = Annotated[int | None, _data(
-    "--limit", metavar="N", parser=_whole(1), help="Take only the first N rows of each file.")]
+    "--limit", metavar="N", parser=_integer(1), help="Take only the first N rows of each file.")]
 Scale = Annotated[str, _data(
-    "--scale", metavar="HOW", autocompletion=_names("data.scaling", "SCALES"),
+    "--scale", metavar="HOW", autocompletion=_SCALES,
     help="none, minmax (features to 0..1), standard (mean 0, deviation 1) or unit (rows to "
     "length 1). minmax and standard are learned from the first rows of the file: see --warm-up.")]
 InspectScale = Annotated[str | None, _data(
-    "--scale", metavar="HOW", autocompletion=_names("data.scaling", "SCALES"),
+    "--scale", metavar="HOW", autocompletion=_SCALES,
     help="Compute distances after this scaling: none, minmax, standard or unit. [default: as "
     "advised]")]
 Positive = Annotated[str | None, _data(
@@ -163,18 +122,18 @@ Labels = Annotated[str | None, _data(
     "--labels", metavar="A,B,C", help="All labels, for pipes, which cannot be scanned: of two the "
     "larger is +1, more are classes.")]
 WarmUp = Annotated[int, _data(
-    "--warm-up", metavar="N", parser=_whole(1),
+    "--warm-up", metavar="N", parser=_integer(1),
     help="Labelled rows, the first of each file, from which --scale minmax or standard and --sigma "
     "auto are learned before the first round.")]
 Layout = Annotated[str, _data(
-    "--layout", metavar="HOW", autocompletion=_names("data.dataset", "LAYOUTS"),
+    "--layout", metavar="HOW", autocompletion=_words("auto", "dense", "sparse"),
     help="Compute rows dense or sparse; auto: dense if the first 64 rows store a tenth of all "
     "values and have at most 4,096 columns.")]
 AllowNewFeatures = Annotated[bool, _data(
     "--allow-new-features",
     help="Accept rows with features that the model was not trained on.")]
 MaxFeatures = Annotated[int, _data(
-    "--max-features", metavar="N", parser=_whole(1, 2**31 - 1),
+    "--max-features", metavar="N", parser=_integer(1, 2**31 - 1),
     help="Refuse feature indices above N.")]
 InspectSigma = Annotated[str | None, _data(
     "--sigma", metavar="S",
@@ -205,7 +164,7 @@ Budget = Annotated[str | None, _learning(
     "-B", "--budget", metavar="N",
     help="B, the largest size of the active set; even. [default: 400]")]
 Kernel = Annotated[str, _learning(
-    "--kernel", metavar="NAME", autocompletion=_names("core", "KERNELS"),
+    "--kernel", metavar="NAME", autocompletion=_KERNELS,
     help="gaussian, laplacian, polynomial or linear (the last two normalised).")]
 Sigma = Annotated[str | None, _learning(
     "--sigma", metavar="S",
@@ -230,28 +189,25 @@ Certify = Annotated[bool, _learning(
     help="Also show the bound that the learner's theorem guarantees on these data; reads them "
     "again.")]
 Theorem = Annotated[str | None, _learning(
-    "--theorem", metavar="NAME", autocompletion=_theorems,
+    "--theorem", metavar="NAME", autocompletion=_THEOREMS,
     help="Set parameters that meet the conditions of a theorem: 1, 2 (perceptron), 3, "
     "corollary-1, corollary-2 (avp), 4, 5 (ahpatron) or forgetron.")]
 
 # Running
 Jobs = Annotated[int, _running(
-    "-j", "--jobs", metavar="N", parser=_whole(1),
-    help="Processes for repeats and learners; one pass in file order needs only one.")]
-SweepJobs = Annotated[int, _running(
-    "-j", "--jobs", metavar="N", parser=_whole(1),
-    help="Processes; each runs one trial at a time.")]
+    "-j", "--jobs", metavar="N", parser=_integer(1),
+    help="Processes; each runs one pass at a time.")]
 Scheduler = Annotated[str | None, _running(
     "--scheduler", metavar="ADDRESS",
     help="Run on a Dask cluster, such as tcp://host:8786; its workers read the same paths.")]
 Wait = Annotated[int, _running(
-    "--wait", metavar="SECONDS", parser=_whole(),
+    "--wait", metavar="SECONDS", parser=_integer(),
     help="With --scheduler: end the sweep if the cluster has no worker for this long.")]
 Shard = Annotated[str | None, _running(
     "--shard", metavar="I/N",
     help="Run only the I-th of N parts, for job arrays; `report --merge` joins the results.")]
 Retries = Annotated[int, _running(
-    "--retries", metavar="N", parser=_whole(),
+    "--retries", metavar="N", parser=_integer(),
     help="Repeat a trial whose process died up to N times.")]
 DryRun = Annotated[bool, _running(
     "--dry-run", help="Only count the trials and those left, and estimate their time.")]
@@ -270,7 +226,7 @@ Checkpoint = Annotated[str | None, _models(
     "--checkpoint", metavar="FILE",
     help="Save the learner in an .npz file at intervals; the same command continues from it.")]
 Every = Annotated[int, _models(
-    "--every", metavar="N", parser=_whole(1), help="Rounds from one checkpoint to the next.")]
+    "--every", metavar="N", parser=_integer(1), help="Rounds from one checkpoint to the next.")]
 
 # Output
 Predictions = Annotated[str | None, _output(
@@ -278,14 +234,12 @@ Predictions = Annotated[str | None, _output(
     help="Write every round's f(x), prediction and label to a .csv file; - for stdout, and the "
     "table to stderr.")]
 Metrics = Annotated[bool, _output(
-    "--metrics", help="Add precision, recall, F1, balanced error, Cohen's κ and AUC.")]
+    "--metrics",
+    help="Add precision, recall, F1, balanced error, Cohen's κ and AUC of the rows with labels.")]
 Probability = Annotated[bool, _output(
     "--probability", help="Add the probability of each label: columns probability_LABEL.")]
-PredictMetrics = Annotated[bool, _output(
-    "--metrics", help="Also report precision, recall, F1, balanced error, Cohen's κ and AUC of the "
-    "rows with labels, on stderr.")]
 Window = Annotated[int | None, _output(
-    "--window", metavar="N", parser=_whole(1, 10_000_001),
+    "--window", metavar="N", parser=_integer(1, 10_000_001),
     help="Add the mistake rate of the last N rounds, and report when it rises.")]
 Curve = Annotated[str | None, _output(
     "--curve", metavar="FILE", help="Write the learning curve: .csv, .png, .svg or .pdf.")]
@@ -298,7 +252,7 @@ X = Annotated[str | None, _output(
 Report = Annotated[str | None, _output(
     "--report", metavar="FILE", help="Write tables and plots as one self-contained .html page.")]
 Format = Annotated[str, _output(
-    "--format", metavar="FORMAT", autocompletion=_names("output.formats", "FORMATS"),
+    "--format", metavar="FORMAT", autocompletion=_FORMATS,
     help="What stdout shows: table, json (also --json), jsonl, csv, markdown or latex.")]
 Out = Annotated[str | None, _output(
     "--out", metavar="FILE",
@@ -327,11 +281,11 @@ InspectLearner = Annotated[list[str] | None, _results(
 InspectData = Annotated[list[str] | None, _results(
     "--data", metavar="NAME", help="Show only results on this data set; repeat for several.")]
 Metric = Annotated[str, _results(
-    "--metric", metavar="NAME", autocompletion=_names("sweep.summary", "METRICS"),
+    "--metric", metavar="NAME", autocompletion=_METRICS,
     help="The metric that decides which setting is best: mistake_rate, balanced_error, "
     "precision, recall, f1, kappa or auc.")]
 TuneOrders = Annotated[int, _results(
-    "--tune-orders", metavar="K", parser=_whole(),
+    "--tune-orders", metavar="K", parser=_integer(),
     help="Choose settings on the first K permutations; report on the others.")]
 Matrix = Annotated[bool, _results("--matrix", help="Show only the matrix learners x data sets.")]
 Trials = Annotated[bool, _results(

@@ -24,7 +24,7 @@ def predict(
     format: options.PredictFormat = "csv",
     id: options.Id = None,
     probability: options.Probability = False,
-    metrics: options.PredictMetrics = False,
+    metrics: options.Metrics = False,
     out: options.PredictOut = None,
     max_features: options.MaxFeatures = 10_000_000,
     allow_new_features: options.AllowNewFeatures = False,

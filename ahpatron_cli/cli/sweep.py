@@ -39,7 +39,7 @@ def sweep(
     missing: options.Missing = "indicator",
     max_features: options.MaxFeatures = 10_000_000,
     layout: options.Layout = "auto",
-    jobs: options.SweepJobs = 1,
+    jobs: options.Jobs = 1,
     scheduler: options.Scheduler = None,
     wait: options.Wait = 120,
     shard: options.Shard = None,

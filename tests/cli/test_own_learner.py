@@ -167,7 +167,7 @@ def test_a_learner_that_raises_in_another_process(own: Ahpatron, rings: Path) ->
         (["mine/own.py"], "unknown learner 'mine/own.py'"),
         ([LEARNER, "copy.py:SmallestGoes"], "there is another learner 'smallest-goes'"),
         (["avp.py:SmallestGoes"], "there is another learner 'avp'"),
-        (["odd.py:SmallestGoes"], "must consist of letters, digits, +, - and _, got 'a\\x1b[31mb'"),
+        (["odd.py:SmallestGoes"], "letters, digits, +, - and _, got 'a\\x1b[31mb'"),
         ([LEARNER, "-p", "smallest-goes.ridge=1"], "smallest-goes has no parameter 'ridge'"),
         ([LEARNER, "-p", "budget=10,20"], "smallest-goes is given 2 settings"),
     ],

@@ -9,66 +9,52 @@ import pytest
 
 from support.command import Ahpatron
 
-USAGE = [
-    (["-B", "0"], "--budget must be an even whole number >= 2, got 0"),
-    (["-B", "1"], "--budget must be an even whole number >= 2, got 1"),
-    (["-B", "401"], "try 400 or 402"),
-    (["-B", "-4"], "--budget must be an even whole number >= 2, got -4"),
-    (["-B", "4_0"], "--budget must be an even whole number >= 2, got '4_0'"),
-    (["-B", "many"], "--budget must be an even whole number >= 2, got 'many'"),
-    (["-B", "4.5"], "--budget must be an even whole number >= 2, got '4.5'"),
-    (["--epsilon", "0"], "--epsilon must be a number > 0 and < 1, got 0.0"),
-    (["--epsilon", "1"], "--epsilon must be a number > 0 and < 1, got 1.0"),
-    (["--epsilon", "nan"], "--epsilon must be a number > 0 and < 1, got nan"),
-    (["--sigma", "0"], "--sigma must be a number > 0, got 0.0"),
-    (["--sigma", "-1"], "--sigma must be a number > 0, got -1.0"),
-    (["--sigma", "nan"], "--sigma must be a number > 0, got nan"),
-    (["--sigma", "inf"], "--sigma must be a number > 0, got inf"),
-    (["--sigma", "1_0"], "--sigma must be a number > 0, got '1_0'"),
-    (["-p", "ridge=0"], "ridge must be a number > 0, got 0.0"),
-    (["-p", "ridge=inf"], "ridge must be a number > 0, got inf"),
-    (["-p", "radius=0"], "radius must be a number > 0, got 0.0"),
-    (["-p", "radius=inf"], "radius must be a number > 0, got inf"),
-    (["-p", "step=-1"], "step must be a number > 0, got -1.0"),
-    (["-p", "rescale=1.5"], "rescale must be a number > 0 and <= 1 or keep, got 1.5"),
-    (["-p", "selection=gredy"], "did you mean greedy?"),
-    (["-p", "rigde=1"], "did you mean ridge?"),
-    (["-p", "ridge"], "-p takes NAME=VALUE, got 'ridge'"),
-    (["-p", "degree=2"], "the polynomial kernel would have it"),
-    (["-p", "avp.step=2"], "avp is not among the chosen learners"),
-    (["-p", "ahpatron.stepp=2"], "did you mean step?"),
-    (["-l", "ahpatorn"], "did you mean ahpatron?"),
-    (["-l", "avp", "-p", "schedule=adaptive"], "radius must be a finite number > 0"),
-    (["--kernel", "gausian"], "did you mean gaussian?"),
-    (["--scale", "stdandard"], "did you mean standard?"),
-    (["--format", "jsn"], "did you mean json?"),
-    (["--repeats", "0"], "0 is too small: at least 1"),
-    (["--repeats", "1_0"], "'1_0' is not a whole number"),
-    (["--limit", "0"], "0 is too small: at least 1"),
-    (["--seed", "-1"], "-1 is too small: at least 0"),
-    (["--jobs", "0"], "0 is too small: at least 1"),
-    (["--out", "result.xlsx"], ".json .jsonl .csv .md .tex .txt"),
-    (["--curve", "curve.gif"], ".csv .png .svg"),
-    (["--budgte", "4"], "--budget"),
-    (["--sigma", "atuo"], "did you mean auto?"),
-    (["--kernel", "rbf"], "did you mean gaussian?"),
-    (["--budget", "10", "-p", "budget=20"], "hint: leave out --budget or -p budget\n"),
-    (["-p", "ridge=1", "-p", "ridge=2"], "ridge is given twice\nhint: leave out one -p ridge\n"),
-    (["--seed", "9" * 30], "is too large"),
-    (["-B", "1" + "0" * 400], "--budget must be an even whole number >= 2"),
-    (["--max-features", "3000000000"], "is too large"),
-    (["--predictions", "p.txt"], "use one of .csv"),
-    (["--predictions", "scores"], "suffix"),
-    (["--out", "a.csv", "--curve", "./a.csv"], "--curve would overwrite --out"),
-    (["--kernel", "linear", "-p", "degree=2"], "has no parameter 'degree'"),
-]
+USAGE = {
+    "--budget": ["0", "1", "401", "-4", "4_0", "many", "4.5", "1" + "0" * 400],
+    "--epsilon": ["0", "1", "nan"],
+    "--sigma": ["0", "-1", "nan", "inf", "1_0"],
+    "ridge": ["-p ridge=0", "-p ridge=inf", "-p ridge", "-p ridge=1 -p ridge=2"],
+    "radius": ["-p radius=0", "-p radius=inf", "-l avp -p schedule=adaptive"],
+    "step": ["-p step=-1"],
+    "rescale": ["-p rescale=1.5"],
+    "degree": ["-p degree=2", "--kernel linear -p degree=2"],
+    "budget": ["--budget 10 -p budget=20"],
+    "avp": ["-p avp.step=2"],
+    "--repeats": ["0", "ten"],
+    "--limit": ["0"],
+    "--seed": ["-1", "9" * 30],
+    "--jobs": ["0"],
+    "--max-features": ["3000000000"],
+    ".json .jsonl .csv .md .tex .txt": ["--out result.xlsx", "--out result"],
+    ".csv .png .svg": ["--curve curve.gif"],
+    ".csv": ["--predictions p.txt", "--predictions scores"],
+    "--curve would overwrite --out": ["--out a.csv --curve ./a.csv"],
+    "did you mean greedy?": ["-p selection=gredy"],
+    "did you mean ridge?": ["-p rigde=1"],
+    "did you mean step?": ["-p ahpatron.stepp=2"],
+    "did you mean ahpatron?": ["-l ahpatorn"],
+    "did you mean gaussian?": ["--kernel gausian", "--kernel rbf"],
+    "did you mean standard?": ["--scale stdandard"],
+    "did you mean json?": ["--format jsn"],
+    "did you mean --budget?": ["--budgte 4"],
+    "did you mean auto?": ["--sigma atuo"],
+    "unknown option --zzz": ["--zzz"],
+    "--every requires --checkpoint": ["--every 5"],
+    "--labels cannot be combined with --positive": ["--labels 1,2 --positive 1"],
+}
+"""What the error names, and words that are refused; a bare value is that of the option named."""
 
 
-@pytest.mark.parametrize(("options", "said"), USAGE, ids=lambda value: str(value)[:40])
-def test_wrong_options(ahpatron: Ahpatron, rings: Path, options: list[str], said: str) -> None:
-    err = ahpatron.refusal(2, "run", rings, *options)
+@pytest.mark.parametrize(
+    ("named", "words"),
+    [(named, words) for named, refused in USAGE.items() for words in refused],
+    ids=lambda value: str(value)[:40],
+)
+def test_wrong_options(ahpatron: Ahpatron, rings: Path, named: str, words: str) -> None:
+    given = words.split() if words.startswith("-") and not words[1].isdigit() else [named, words]
+    err = ahpatron.refusal(2, "run", rings, *given)
     assert err.startswith("error: ")
-    assert said in err
+    assert named in err
     assert ahpatron.files() == set()
 
 
@@ -86,24 +72,15 @@ def test_a_file_in_place_of_a_command(ahpatron: Ahpatron, rings: Path) -> None:
     assert f"did you mean `ahpatron run {rings} -B 10`?" in ahpatron.refusal(2, rings, "-B", 10)
 
 
-@pytest.mark.parametrize("command", [[], ["run"], ["inspect"]])
-def test_a_bare_command_shows_its_help(ahpatron: Ahpatron, command: list[str]) -> None:
-    done = ahpatron(*command)
-    assert done.code == 2
-    assert "Usage" in done.out + done.err
-    assert "error:" not in done.err
-
-
-def test_no_command_and_unknown_commands(ahpatron: Ahpatron) -> None:
-    assert "run" in ahpatron().out + ahpatron().err
-    assert "run" in ahpatron.refusal(2, "runn", "data.svm")
+def test_unknown_commands(ahpatron: Ahpatron) -> None:
+    assert "did you mean sweep?" in ahpatron.refusal(2, "swep", "data.svm")
 
 
 def test_options_without_effect_are_said(ahpatron: Ahpatron, rings: Path) -> None:
     done = ahpatron.succeed("run", rings, "-l", "perceptron", "-B", "10")
-    assert "--budget has no effect: perceptron has no such parameter" in done.err
-    done = ahpatron("run", rings, "--kernel", "linear", "--sigma", "2")
-    assert "--sigma has no effect: the linear kernel has no such parameter" in done.err
+    assert "--budget has no effect" in done.err
+    done = ahpatron.succeed("run", rings, "--kernel", "linear", "--sigma", "2")
+    assert "--sigma has no effect" in done.err
 
 
 INPUTS = {
@@ -157,13 +134,6 @@ def test_values_whose_squares_overflow_are_refused_with_their_line(
     assert "--scale" in err
 
 
-def test_a_kernel_that_sees_nothing_is_warned_about(ahpatron: Ahpatron) -> None:
-    lines = "".join(f"{(-1) ** i} 1:{i * 1000}\n" for i in range(100))
-    ahpatron.write("data.svm", lines)
-    done = ahpatron.succeed("run", "data.svm", "--sigma", "0.001")
-    assert "|f(x)| < 1e-9 in 99 % of rounds: these predictions are" in done.err
-
-
 def test_scaling_brings_any_size_into_reach(ahpatron: Ahpatron) -> None:
     """Where squares overflow, the hint names --scale; so that must not overflow either."""
     rows = [(1, 2e155, 0.3), (-1, -1e155, 0.2), (1, 1.5e155, 0.9), (-1, -3e155, 0.1)] * 40
@@ -190,18 +160,3 @@ def test_a_limit_on_the_support_is_kept(ahpatron: Ahpatron, rings: Path) -> None
         65, "run", rings, "-l", "projectron", "-p", "max_support=5", "--sigma", "0.1"
     )
     assert "max_support=5" in err
-
-
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (
-            ("run", "a.svm", "--bugdet", "9"),
-            "unknown option --bugdet\nhint: did you mean --bu",
-        ),
-        (("swep", "a.svm"), "unknown command 'swep'\nhint: did you mean sweep?"),
-        (("run", "a.svm", "--zzz"), "unknown option --zzz\nhint: `ahpatron run --help` shows"),
-    ],
-)
-def test_slips_of_the_finger(ahpatron: Ahpatron, words: tuple[str, ...], message: str) -> None:
-    assert ahpatron.refusal(2, *words).startswith(f"error: {message}")

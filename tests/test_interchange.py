@@ -17,7 +17,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from ahpatron_cli import OnlineKernelClassifier
-from ahpatron_cli.core import Expansion, Learner, integer
+from ahpatron_cli.core import REGISTRY, Expansion, Learner, integer, register
 from support.command import Ahpatron
 from support.models import MODEL
 
@@ -123,13 +123,16 @@ class OldestGoes(Learner):
             f.drop(f.oldest)
 
 
-def test_a_learner_of_ones_own(tmp_path: Path) -> None:
+def test_a_learner_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     X, y = IRIS.drop(columns="species").to_numpy(), IRIS["species"] == "virginica"
-    model = OnlineKernelClassifier(OldestGoes, budget=10).fit(X, y)
-    assert model.player_.f.size == model.support_size_ <= 10
+    kinds = dict(REGISTRY._kinds)
+    monkeypatch.setattr(REGISTRY, "_kinds", {**kinds})
+    register(OldestGoes)
+    model = OnlineKernelClassifier("oldest-goes", budget=10).fit(X, y)
     model.save(tmp_path / "m.npz")
-    again = OnlineKernelClassifier.load(tmp_path / "m.npz", OldestGoes)
+    again = OnlineKernelClassifier.load(tmp_path / "m.npz")
     np.testing.assert_array_equal(again.player_.scores(X), model.player_.scores(X))
+    monkeypatch.setattr(REGISTRY, "_kinds", kinds)
     with pytest.raises(ValueError, match="not installed"):
         OnlineKernelClassifier.load(tmp_path / "m.npz")
 

@@ -392,20 +392,20 @@ class SavedRun:
     def restarted(self, fresh: Run, path: str) -> Run:
         """A pass that continues the checkpoint, if a fresh pass has the same settings."""
         assert self.model is not None
-        asked = fresh.setup.learner, fresh.setup.kernel, fresh.seed, fresh.costs, *fresh.params()
+        params = fresh.player.learner.params(), fresh.player.kernel.params()
+        asked = fresh.setup.learner, fresh.setup.kernel, fresh.seed, fresh.costs, *params
         names = ("learner", "kernel", "seed", "costs", "params", "kernel_params")
         if asked != tuple(getattr(self.model, name) for name in names):
             raise self._other_run()
         return self.continued(path)
 
-    def play(
+    def run(
         self,
         dataset: Dataset,
         setup: LearnerSpec,
         repetition: RunOptions,
         horizon: int | None,
         observers: Sequence[Observer],
-        on_restart: Callable[[Run], None],
     ) -> list[RunResult]:
         """Run one pass that continues a model, or is saved."""
         if self.resumes:
@@ -415,7 +415,6 @@ class SavedRun:
             run = begin(dataset, setup, repetition, 0, horizon)
         if self.restarts:
             run = self.restarted(run, dataset.name)
-            on_restart(run)
         run.measure(repetition)
         try:
             run.player.state_dict()  # refuses what cannot be saved, before the first round

@@ -291,7 +291,8 @@ def learner_of(header: Header, path: str, given: str | type[Learner] | None) -> 
     if (header.kernel is None) != (kind.own_kernel is not None):
         raise damaged("its kernel is not that of its learner", path)
     kernel = KERNELS[header.kernel].specs() if header.kernel else header.kernel_params
-    if {*header.params} != {*kind.specs()} or {*header.kernel_params} != {*kernel}:
+    params = kind(**header.params).params() if {*header.params} <= {*kind.specs()} else {}
+    if {*header.params} != {*params} or {*header.kernel_params} != {*kernel}:
         raise damaged("its parameters are not those of its learner", path)
     return kind
 

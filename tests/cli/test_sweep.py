@@ -169,7 +169,7 @@ REFUSED = [
     ("DATA --out r.jsonl --plot a.jpg", 2, "cannot be written"),
     ("DATA --out r.jsonl --plot link.svg", 2, "--plot"),
     ("DATA --out r.jsonl --report a.pdf", 2, "cannot be written"),
-    ("DATA --out r.jsonl --jobs 0", 2, "at least 1"),
+    ("DATA --out r.jsonl --jobs 0", 2, "--jobs"),
     ("DATA --out r.jsonl --search halvng", 2, "'halvng'"),
     ("DATA --out r.jsonl --search halving --shard 1/2", 2, "--shard"),
     ("DATA --out r.jsonl --repeats 2 --tune-orders 1 --shard 1/2", 2, "--tune-orders"),

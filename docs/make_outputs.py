@@ -18,17 +18,17 @@ for library in ("OPENBLAS", "OMP", "MKL", "VECLIB", "BLIS"):  # before NumPy: as
 REPOSITORY = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(REPOSITORY / "tests"))
 
-from support.documents import PAGES, blocks, commands, furnish, play, read, same_output  # noqa: E402
+from support.documents import PAGES, blocks, commands, furnish, read, run, same_output  # noqa: E402
 
 
 def refresh(page: str, folder: Path) -> None:
-    """Write a page anew whose outputs have changed."""
+    """Update a page whose outputs have changed."""
     furnish(folder)
     text = read(page)
     for block, shown in blocks(page):
         if not block.runs or block.kind != "sh":
             continue
-        done = [play(command, folder) for command in commands(block.text)]
+        done = [run(command, folder) for command in commands(block.text)]
         out = "".join(one.out for one in done)
         err = "".join(one.err for one in done)
         if shown is None:

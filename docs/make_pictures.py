@@ -139,7 +139,7 @@ class Axes:
 
 
 def aggregate(results: Path) -> None:
-    """Means over orders, the best setting of each learner in hindsight, as a small CSV."""
+    """Means over permutations, the best setting of each learner in hindsight, as a small CSV."""
     runs = defaultdict(list)
     for line in results.read_text().splitlines():
         one = json.loads(line)
@@ -200,10 +200,10 @@ def mistakes() -> None:
 
 
 def budget() -> None:
-    """AMR against the budget on two data sets, and on three beside the time per round."""
+    """AMR against the budget on two data sets, and on three against the time per round, too."""
     with BUDGETS.open(newline="") as file:
         rows = list(csv.DictReader(file))
-    title = "Mistakes against the budget: arow and ahpatron+ beside learners of the paper"
+    title = "Mistakes against the budget: arow and ahpatron+ with learners of the paper"
     canvas = Canvas(870, 330, title)
     for number, data in enumerate(SHOWN):
         panel(canvas, 45 + 425 * number, 40, rows, data, "budget", "budget B")
@@ -218,7 +218,7 @@ def budget() -> None:
 def panel(
     canvas: Canvas, left: float, top: float, rows: list[dict[str, str]], data: str, x: str, on: str
 ) -> None:
-    """AMR on one data set against `x`, a line per learner with its name beside its end."""
+    """AMR on one data set against `x`, a line per learner with its name at its end."""
     mine: dict[str, list[tuple[float, float]]] = defaultdict(list)
     for row in sorted(rows, key=lambda row: float(row["budget"])):
         if row["data"] == data and float(row["budget"]) >= 50:
@@ -296,7 +296,7 @@ def certificate() -> None:
 
 def session() -> None:
     """The commands of the README's first session, and what they print."""
-    from support.documents import blocks, commands, furnish, play
+    from support.documents import blocks, commands, furnish, run
 
     lines: list[tuple[str, str]] = []
     with tempfile.TemporaryDirectory() as made:
@@ -304,7 +304,7 @@ def session() -> None:
         first = [block for block, _ in blocks("README.md") if block.mark == "the first session"]
         for command in (command for block in first for command in commands(block.text)):
             lines.append(("$ ", command))
-            done = play(command, Path(made))
+            done = run(command, Path(made))
             lines += [("", line) for line in (done.err + done.out).rstrip("\n").splitlines()]
             lines.append(("", ""))
     wide = max(len(mark + line) for mark, line in lines[:-1])

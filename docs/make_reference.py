@@ -125,7 +125,7 @@ def man_page() -> str:
     lines = [
         f'.TH AHPATRON 1 "" "ahpatron {__version__}" "User Commands"',
         ".SH NAME",
-        "ahpatron \\- play budgeted online kernel learners over LIBSVM files and count mistakes",
+        "ahpatron \\- run budgeted online kernel learners on files and streams and count mistakes",
         ".SH SYNOPSIS",
     ]
     for name, command in group.commands.items():
@@ -158,7 +158,7 @@ def man_page() -> str:
 
 
 def main() -> None:
-    """Write all tables and the man page anew."""
+    """Update all tables and the man page."""
     for path in sorted(FOLDER.glob("*.md")):
         page = path.read_text(encoding="utf-8")
         path.write_text(with_tables(page), encoding="utf-8")

@@ -7,7 +7,7 @@ from typing import Any, ClassVar
 import numpy as np
 
 from ahpatron_cli.core.rows import Floats
-from ahpatron_cli.core.state import Stateful, StateReader
+from ahpatron_cli.core.state import Stateful
 
 
 class Calibration(Stateful):
@@ -46,10 +46,6 @@ class Calibration(Stateful):
         # rounds of the open window
         self._scores: Floats = np.empty((0,) if classes == 2 else (0, classes))
         self._labels: Floats = np.empty(0)
-
-    def check(self, state: StateReader) -> None:
-        if len(self._labels) >= self.window or self.loss < 0:
-            raise state.refusal("labels", "are not those of a window")
 
     def add(self, scores: Floats, labels: Floats) -> None:
         """Learn from rounds with these f(x) and labels."""

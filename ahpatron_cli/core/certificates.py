@@ -18,17 +18,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import astuple, dataclass
-from functools import partial, reduce
+from functools import partial
 from math import ceil, hypot, inf, isclose, log, log2, sqrt
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from ahpatron_cli.core.engine import Player
 from ahpatron_cli.core.kernels import Kernel
-from ahpatron_cli.core.learners import REGISTRY, Ahpatron
+from ahpatron_cli.core.learners import Ahpatron, Perceptron
 from ahpatron_cli.core.numerics import EPS, TRUSTED, daxpy
 from ahpatron_cli.core.points import Points
-from ahpatron_cli.core.rows import CsrRows, Floats, Rows, joined_rows, rows_of
+from ahpatron_cli.core.rows import Floats, Rows
 
 Params: TypeAlias = Mapping[str, int | float | str]
 Counts: TypeAlias = Mapping[str, Any]
@@ -62,7 +63,8 @@ def comparators(
     Rounding must not make a bound too small. If the error of a kernel value is at most δ, that of
     f(x) is at most δ·Σ|a_i| and that of ‖f‖² at most δ·(Σ|a_i|)²; both are added.
     """
-    sample, labels, to_points = _draw_sample(pieces, rounds, kernel, seed)
+    to_points = Player(Perceptron(), kernel).points_of
+    sample, labels = _draw_sample(pieces, rounds, seed, to_points)
     gram = kernel.between(sample, sample)
     gram = (gram + gram.T) / 2
     error = 1e-12 + min(TRUSTED, 8 * EPS * sample.largest)
@@ -70,72 +72,43 @@ def comparators(
     weights = np.array([labels, *svm_path(gram, labels, costs, seed)])
     masses = np.abs(weights).sum(axis=1)
     lengths = np.sqrt(np.maximum(((weights @ gram) * weights).sum(axis=1), 0) + error * masses**2)
-    names = np.array([f"mean of {len(labels)}", *(f"SVM, C = {C:.3g}" for C in SVM_COSTS)])
-    solid = lengths > 0  # others are 0
-    names, weights, lengths, masses = names[solid], weights[solid], lengths[solid], masses[solid]
-
-    def margins() -> Iterator[Floats]:
-        for rows, signs in pieces():
-            points = to_points(rows)
-            for start in range(0, len(signs), 1024):
-                stop = min(start + 1024, len(signs))
-                values = weights @ kernel.between(sample, points.slice(start, stop))
-                yield values * signs[start:stop]
-
+    names = [f"mean of {len(labels)}", *(f"SVM, C = {C:.3g}" for C in SVM_COSTS)]
+    lengths[lengths == 0] = inf  # such a direction is that of f = 0
+    directions = weights / lengths[:, None]
     largest = max(sqrt(2 * rounds), 2.0)  # beyond, ‖f‖² alone exceeds 2T, the bound at f = 0
     grid = np.geomspace(1 / 64, largest, 1 + ceil(16 * log2(largest * 64)))  # 16 an octave
     norms = np.union1d(grid, [radius for radius in radii if radius <= largest])
-    losses = _hinge_losses(margins(), lengths[:, None] / norms)
-    losses += rounds * (error * masses / lengths)[:, None] * norms
+    losses = rounds * (error * masses / lengths)[:, None] * norms
+    for rows, signs in pieces():
+        points = to_points(rows)
+        for start in range(0, len(signs), 256):
+            part = slice(start, min(start + 256, len(signs)))
+            kernel_values = kernel.between(sample, points.slice(part.start, part.stop))
+            margins = directions @ kernel_values * signs[part]
+            losses += np.maximum(0.0, 1.0 - margins[:, None] * norms[:, None]).sum(axis=2)
     candidates = [Comparator("0", float(rounds), 0.0)]
-    for name, of_direction in zip(names.tolist(), losses.tolist(), strict=True):
+    for name, of_direction in zip(names, losses.tolist(), strict=True):
         candidates += map(Comparator, [name] * len(norms), of_direction, norms.tolist())
     return candidates
 
 
-def _hinge_losses(margins: Iterable[Floats], thresholds: Floats) -> Floats:
-    """`Σ_t max(0, 1 - v_t/τ)` for each direction and each of its thresholds τ, rounded up.
-
-    Margins v and (decreasing) thresholds have one row per direction. The sum is
-    `#{v_t < τ} - Σ_{v_t < τ} v_t/τ`, so the count and sum of margins between thresholds suffice.
-    """
-    bins = thresholds.shape[1] + 1
-    totals = np.zeros((3, len(thresholds), bins))
-    for block in margins:
-        for i, values in enumerate(block):
-            places = np.searchsorted(thresholds[i, ::-1], values, side="right")
-            for j, terms in enumerate((None, values, np.abs(values))):
-                totals[j, i] += np.bincount(places, terms, bins)
-    counts, sums, sizes = np.cumsum(totals, axis=2)[:, :, -2::-1]
-    losses: Floats = counts - sums / thresholds
-    losses += 1e-9 * (counts + sizes / thresholds)  # more than the rounding error of the sums
-    return losses
-
-
 def _draw_sample(
-    pieces: Pieces, rounds: int, kernel: Kernel, seed: int
-) -> tuple[Points, Floats, Callable[[Rows], Points]]:
-    """Points and labels of a random sample, and the conversion of rows of the stream to points."""
-    size = min(rounds, SAMPLE)
-    chosen = np.sort(np.random.default_rng([seed, rounds]).choice(rounds, size, replace=False))
-    no_rows: Rows = np.zeros((0, 0))
-    parts: list[Rows] = []
+    pieces: Pieces, rounds: int, seed: int, to_points: Callable[[Rows], Points]
+) -> tuple[Points, Floats]:
+    """Points and labels of a random sample."""
+    rng, size = np.random.default_rng([seed, rounds]), min(rounds, SAMPLE)
+    chosen = np.sort(rng.choice(rounds, size, replace=False))
+    parts: list[Points] = []
     labels: list[Floats] = []
     for rows, signs in pieces():
-        # as wide as the widest piece and sparse if any piece is, and so are rows joined to it
-        no_rows = joined_rows(no_rows, rows_of(rows, slice(0, 0)))
         here = chosen[(chosen >= 0) & (chosen < len(signs))]
-        parts.append(rows.take(here) if isinstance(rows, CsrRows) else rows[here])
+        parts.append(to_points(rows).subset(here))
         labels.append(signs[here])
         chosen -= len(signs)
-    sample, centre = reduce(joined_rows, parts, no_rows), None
-    if kernel.centred and not isinstance(sample, CsrRows):
-        centre = np.median(sample, axis=0)
-
-    def to_points(rows: Rows) -> Points:
-        return kernel.points(joined_rows(no_rows, rows), centre)
-
-    return to_points(sample), np.concatenate(labels), to_points
+    sample = parts[0].widened(parts[-1].width)
+    for part in parts[1:]:
+        sample.extend(part.widened(sample.width))
+    return sample, np.concatenate(labels)
 
 
 def svm_path(gram: Floats, labels: Floats, costs: Sequence[float], seed: int) -> Iterator[Floats]:
@@ -176,27 +149,17 @@ class Theorem:
     """The bound for a comparator, which is the first argument."""
     counts: Literal["mistakes", "failures"] = "failures"
     """What is bounded, as in `Certificate`."""
-    conditions: Callable[..., Iterable[tuple[str, bool, str]]] = lambda **_: ()
-    """For each condition its text, whether it holds, and the symbols of what it depends on."""
+    conditions: Callable[..., Iterable[tuple[str, bool]]] = lambda **_: ()
+    """For each condition its text, and whether it holds."""
     radius: Callable[..., float] = lambda radius=inf, **_: radius
     """The largest norm of a comparator: U, if the learner has this parameter."""
     settings: Callable[[Params], Params] = lambda given: {}
     """Parameters that meet the conditions together with the given ones."""
 
     def failing(self, params: Params, counts: Counts | None = None) -> list[str]:
-        """The conditions that fail, with the values in force: `λ < 2 (here λ = 3)`.
-
-        Without counts, these are the conditions that fail whatever happens during the run.
-        """
-        run, specs = _quantities(params, counts or {}), REGISTRY[self.learners[0]].specs()
-        values = {spec.symbol: run[name] for name, spec in specs.items() if name in run}
-        values["ζ"] = run["zeta"]
-        shown = {c: v if isinstance(v, str) else format(v, ".6g") for c, v in values.items()}
-        return [
-            f"{text} (here {', '.join(f'{c} = {shown[c]}' for c in symbols.split())})"
-            for text, holds, symbols in self.conditions(**run)
-            if not holds
-        ]
+        """The conditions that fail; without counts, those that fail whatever happens in the run."""
+        conditions = self.conditions(**_quantities(params, counts or {}))
+        return [text for text, holds in conditions if not holds]
 
 
 def _quantities(params: Params, counts: Counts) -> dict[str, Any]:
@@ -288,10 +251,10 @@ THEOREMS: tuple[Theorem, ...] = (
         ("avp",),
         _theorem_3,
         conditions=lambda schedule, step, radius, epsilon, **_: (
-            ("a constant λ_t", schedule == "constant", "λ_t"),
-            ("λ = 1", _near(step, 1.0), "λ"),
-            ("U = ∞", radius == inf, "U"),
-            ("1/2 < ε < 1", 1 / 2 < epsilon < 1, "ε"),
+            ("a constant λ_t", schedule == "constant"),
+            ("λ = 1", _near(step, 1.0)),
+            ("U = ∞", radius == inf),
+            ("1/2 < ε < 1", 1 / 2 < epsilon < 1),
         ),
         settings=lambda _: {"epsilon": 0.75, "radius": inf, "step": 1.0, "schedule": "constant"},
     ),
@@ -301,11 +264,11 @@ THEOREMS: tuple[Theorem, ...] = (
         ("avp",),
         _corollary_2,
         conditions=lambda schedule, step, radius, epsilon, **_: (
-            ("an adaptive λ_t", schedule == "adaptive", "λ_t"),
-            ("λ = 1", _near(step, 1.0), "λ"),
-            ("U < ∞", radius < inf, "U"),
+            ("an adaptive λ_t", schedule == "adaptive"),
+            ("λ = 1", _near(step, 1.0)),
+            ("U < ∞", radius < inf),
             # λ_t = U/√(U² + |M'_t|) is largest in the first round, where f = 0 and |M'_t| = 1
-            ("U/(2√(U² + 1)) < ε < 1", radius / hypot(radius, 1) / 2 < epsilon < 1, "U ε"),
+            ("U/(2√(U² + 1)) < ε < 1", radius / hypot(radius, 1) / 2 < epsilon < 1),
         ),
         settings=lambda _: {"radius": 5.0, "step": 1.0, "schedule": "adaptive"},
     ),
@@ -315,9 +278,9 @@ THEOREMS: tuple[Theorem, ...] = (
         ("avp",),
         _theorem_3,
         conditions=lambda schedule, step, epsilon, **_: (
-            ("a constant λ_t", schedule == "constant", "λ_t"),
-            ("λ < 2", step < 2, "λ"),
-            ("λ/2 < ε < 1", step / 2 < epsilon < 1, "λ ε"),
+            ("a constant λ_t", schedule == "constant"),
+            ("λ < 2", step < 2),
+            ("λ/2 < ε < 1", step / 2 < epsilon < 1),
         ),
         settings=_avp_settings,
     ),
@@ -327,13 +290,13 @@ THEOREMS: tuple[Theorem, ...] = (
         ("ahpatron", "ahpatron+"),
         _theorem_4,
         conditions=lambda rescale, schedule, selection, step, radius, budget, epsilon, **_: (
-            ("c_t = 0.6", rescale != "keep" and _near(rescale, 0.6), "c_t"),
-            ("a constant λ_t", schedule == "constant", "λ_t"),
-            ("half of S to stay", selection != "nearest", "S_2"),
-            ("λ = √2·U/√B", _near(step, sqrt(2) * (radius / sqrt(budget))), "λ U B"),
-            ("B >= 50", budget >= 50, "B"),
-            ("U <= √B/4", radius / sqrt(budget) <= 1 / 4, "U B"),
-            ("3U/√B < ε < 1", 3 * (radius / sqrt(budget)) < epsilon < 1, "U B ε"),
+            ("c_t = 0.6", rescale != "keep" and _near(rescale, 0.6)),
+            ("a constant λ_t", schedule == "constant"),
+            ("half of S to stay", selection != "nearest"),
+            ("λ = √2·U/√B", _near(step, sqrt(2) * (radius / sqrt(budget)))),
+            ("B >= 50", budget >= 50),
+            ("U <= √B/4", radius / sqrt(budget) <= 1 / 4),
+            ("3U/√B < ε < 1", 3 * (radius / sqrt(budget)) < epsilon < 1),
         ),
         settings=lambda given: _ahpatron_settings(given, sqrt(2), 0.6),
     ),
@@ -343,12 +306,12 @@ THEOREMS: tuple[Theorem, ...] = (
         ("ahpatron", "ahpatron+"),
         _theorem_5,
         conditions=lambda rescale, schedule, selection, step, radius, budget, epsilon, zeta, **_: (
-            ("c_t = ‖f_t‖/U", rescale == "keep", "c_t"),
-            ("a constant λ_t", schedule == "constant", "λ_t"),
-            ("half of S to stay", selection != "nearest", "S_2"),
-            ("λ = U/(2√B)", _near(step, radius / sqrt(budget) / 2), "λ U B"),
-            ("B >= 16", budget >= 16, "B"),
-            ("(1/4 + 9ζ/2)·U/√B < ε < 1", _share(budget, radius, zeta) < epsilon < 1, "ζ U B ε"),
+            ("c_t = ‖f_t‖/U", rescale == "keep"),
+            ("a constant λ_t", schedule == "constant"),
+            ("half of S to stay", selection != "nearest"),
+            ("λ = U/(2√B)", _near(step, radius / sqrt(budget) / 2)),
+            ("B >= 16", budget >= 16),
+            ("(1/4 + 9ζ/2)·U/√B < ε < 1", _share(budget, radius, zeta) < epsilon < 1),
         ),
         settings=lambda given: _ahpatron_settings(given, 1 / 2, "keep"),
     ),
@@ -358,7 +321,7 @@ THEOREMS: tuple[Theorem, ...] = (
         ("forgetron",),
         lambda f, **_: 4 * f.loss + 2 * f.norm**2,
         "mistakes",
-        conditions=lambda budget, **_: [("B >= 84", budget >= 84, "B")],
+        conditions=lambda budget, **_: [("B >= 84", budget >= 84)],
         radius=lambda budget, **_: sqrt(budget + 1) / (4 * sqrt(log(budget + 1))),
     ),
 )
@@ -410,7 +373,7 @@ def certify(
         radius = theorem.radius(**run)
         in_ball = [f for f in candidates if f.norm <= radius]
         bound, f = min(((theorem.bound(f, **run), f) for f in in_ball), key=lambda pair: pair[0])
-        bound += 1e-9 * (counts["rounds"] + abs(bound))  # the rounding error of the formula
+        bound += 1e-9 * (counts["rounds"] + abs(bound))  # more than rounding errors
         failures = theorem.counts == "failures"
         count = counts["nonpositive_margins" if failures else "mistakes"]
         trivial = counts["rounds"] - (counts["margin_updates"] if failures else 0)

@@ -22,7 +22,7 @@ from numpy.random import default_rng  # now, and not when the first row of a pip
 from numpy.typing import ArrayLike
 
 from ahpatron_cli.core.calibration import Calibration
-from ahpatron_cli.core.errors import NumericalError, ParameterError
+from ahpatron_cli.core.errors import NumericalError, ParameterError, StateError
 from ahpatron_cli.core.expansion import Hypothesis
 from ahpatron_cli.core.kernels import Gaussian, Kernel
 from ahpatron_cli.core.learners.base import SHARED, Learner
@@ -303,7 +303,7 @@ class Player:
         return scores
 
     def _run_block(self, rows: Rows, labels: Floats, weights: Any, scores: Floats) -> None:
-        block = self._points(rows)
+        block = self.points_of(rows)
         if len(self.loops) == 1:
             scores[:] = self.loops[0].run(block, labels, weights, self._rounds, self._tally)
             return
@@ -348,7 +348,7 @@ class Player:
         for start in range(0, len(rows), self._block):
             part = slice(start, start + self._block)
             try:
-                points = self._points(rows_of(rows, part))
+                points = self.points_of(rows_of(rows, part))
                 values = [loop.f.at(points) for loop in self.loops]
                 scores[part] = values[0] if len(values) == 1 else np.stack(values, axis=1)
                 _check_finite(scores[part])
@@ -360,7 +360,7 @@ class Player:
 
     # Rows ---------------------------------------------------------------------------------------
 
-    def _points(self, rows: Rows) -> Points:
+    def points_of(self, rows: Rows) -> Points:
         """Rows in kernel-ready form, dense ones centred on the first row of the stream."""
         if self._sparse is None:
             self._sparse = isinstance(rows, CsrRows) and not self.learner.dense
@@ -442,20 +442,22 @@ class Player:
         with StateReader(state, {}) as reader:
             reader.value("tally", self.tally)
             reader.value("calibration", self._calibration)
-            self._rounds = self._tally.rounds
-            self._sparse = sparse = reader.value("sparse")
-            self._centre = (
-                reader.array("centre", "d") if sparse is False else reader.value("centre")
-            )
-            begun = type(sparse) is bool if self._rounds else sparse is None
-            if not begun or (sparse is not False and self._centre is not None):
+            self._rounds, self._sparse = self._tally.rounds, reader.value("sparse")
+            self._centre = reader.value("centre")
+            begun = type(self._sparse) is bool if self._rounds else self._sparse is None
+            if not begun or (self._sparse is False) != isinstance(self._centre, np.ndarray):
                 raise reader.refusal("sparse", "does not fit the stream")
-            stream = bool(sparse), 0 if self._centre is None else len(self._centre)
             with reader.part("loops") as loops:
                 for c, loop in enumerate(self.loops):
-                    context = {"kernel": self.kernel, "rng": loop.learner.rng, "stream": stream}
+                    context = {"kernel": self.kernel, "rng": loop.learner.rng}
                     with loops.part(str(c), **context) as own:
                         loop.load_state_dict(own, self._rounds)
+        if self._rounds:
+            try:  # parts that do not fit together fail at the first row
+                width = 1 if self._centre is None else len(self._centre)
+                self.scores(np.zeros((1, width)))
+            except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+                raise StateError(f"its parts do not fit together: {error}") from None
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:

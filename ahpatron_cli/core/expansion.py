@@ -166,7 +166,7 @@ class Expansion(Hypothesis):
     def close(self) -> None:
         assert self.points is not None
         if not self._dropped and self.size == self.n:  # S is the same as before
-            self.points.keep(np.arange(self.n), self.n)
+            self.points.keep(self._known, self.n)
             self.a = self.a[: self.n]
         else:
             if self._gram is not None:
@@ -267,7 +267,9 @@ class Expansion(Hypothesis):
         if not TINY <= square < math.inf or limit < TINY:  # 0 is legal where terms cancel
             newest = abs(self.a.item(self.n + self.t)) * self.scale
             if square or 0 < newest < math.sqrt(TINY):
-                raise NumericalError("‖f‖² is too small or large for a double", self.t, "norm")
+                raise NumericalError(
+                    "‖f‖² overflows a double or is too small for a double", self.t, "norm"
+                )
         if square > limit:
             self.shrink(radius / math.sqrt(square))
             self.square = limit

@@ -63,12 +63,11 @@ class CsrRows:
         return out
 
     def is_legal(self) -> bool:
-        """Whether the arrays are those of rows: counted right, with increasing columns."""
+        """Whether columns increase, and no index is out of range: products would read elsewhere."""
         indptr, columns = self.indptr, self.columns
-        counted = len(indptr) > 0 and indptr[0] == 0 and indptr[-1] == len(columns)
-        if not counted or self.width >= 2**31 or (np.diff(indptr) < 0).any():
-            return False
-        if len(columns) and not 0 <= columns.min() <= columns.max() < self.width:
+        ends = len(indptr) > 0 and indptr[0] == 0 and indptr[-1] == len(columns)
+        columns_fit = columns.min(initial=0) >= 0 and columns.max(initial=-1) < self.width < 2**31
+        if not (ends and columns_fit and (np.diff(indptr) >= 0).all()):
             return False
         return bool((np.diff(self.owners * self.width + columns) > 0).all())
 

@@ -25,8 +25,9 @@ class Stateful:
 
     `int` is an integer from 0 on, `float` a finite number, `"any"` also NaN and infinite. A class
     is an object of that class. Letters are the lengths of an array of float64 ("#": int64, "%":
-    int32) as in einsum: equal letters are equal lengths, `s` is the number of `points`, "..." are
-    the other lengths that the array has now. "?": None, if it is None now.
+    int32) as in einsum: equal letters are equal lengths; s is the number of `points`, r that of
+    `recent`, and so on. "..." are the other lengths that the array has now. "?": None, if it is
+    None now.
     """
 
     kept: ClassVar[Any] = {}
@@ -54,8 +55,8 @@ class Stateful:
             value = state.value(key, kinds=(form,) if isinstance(form, type) else ())
             if not _fits(value, form, getattr(self, name, None), lengths):
                 raise state.refusal(key, "is not what it must be")
-            if name == "points":
-                lengths["s"] = 0 if value is None else value.size
+            if getattr(form, "__name__", "") == "Points":
+                lengths["s" if name == "points" else name[0]] = 0 if value is None else value.size
             setattr(self, name, value)
         self.check(state)
 

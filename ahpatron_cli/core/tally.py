@@ -9,7 +9,7 @@ import numpy as np
 
 from ahpatron_cli.core.numerics import CANCELLED, NEAR_TIE
 from ahpatron_cli.core.rows import Floats, Integers
-from ahpatron_cli.core.state import Stateful, StateReader
+from ahpatron_cli.core.state import Stateful
 
 MAX_CLASSES = 1000
 
@@ -140,7 +140,3 @@ class Tally(Stateful):
         **dict.fromkeys(("rounds", "nonpositive_margins", "updates", "margin_updates"), int),
         **{"near_ties": int, "baseline_mistakes": int, "seconds": float},
     }
-
-    def check(self, state: StateReader) -> None:
-        if (self.confusion < 0).any() or self.confusion.sum() != self.rounds:
-            raise state.refusal("confusion", "and rounds do not add up")

@@ -91,13 +91,9 @@ def test_which_condition_fails_and_what_would_meet_it(ahpatron: Ahpatron, rings:
     (run,) = runs_of(ahpatron, rings, "--sigma", "0.1", "-B", "100", "--certify")
     assert run["certificate"] is None
     four, five = run["uncertified"]
-    assert four.startswith("Theorem 4 requires c_t = 0.6 (here c_t = keep) and λ = √2·U/√B (here ")
+    assert four.startswith("Theorem 4 requires c_t = 0.6 and λ = √2·U/√B and ")
     assert four.endswith("; --theorem 4 sets epsilon=0.9, radius=2.5, step=0.353553, rescale=0.6")
-    assert five == (
-        "Theorem 5 requires (1/4 + 9ζ/2)·U/√B < ε < 1 "
-        "(here ζ = 0.297644, U = 5, B = 100, ε = 0.5); "
-        "--theorem 5 sets epsilon=0.9, radius=2.5, step=0.125"
-    )
+    assert five.startswith("Theorem 5 requires (1/4 + 9ζ/2)·U/√B < ε < 1; --theorem 5 sets ")
 
 
 def test_the_table(ahpatron: Ahpatron, rings: Path) -> None:
@@ -170,9 +166,9 @@ def test_standard_input_and_pipes_are_refused(ahpatron: Ahpatron) -> None:
 
 def test_contradictions_are_refused(ahpatron: Ahpatron, rings: Path) -> None:
     err = ahpatron.refusal(2, "run", rings, "--theorem", "4", "-p", "radius=9")
-    assert "--theorem 4 requires U <= √B/4 (here U = 9, B = 400) and 3U/√B < ε < 1" in err
+    assert "--theorem 4 requires U <= √B/4 and 3U/√B < ε < 1" in err
     err = ahpatron.refusal(2, "run", rings, "--theorem", "4", "-p", "rescale=keep")
-    assert "--theorem 4 requires c_t = 0.6 (here c_t = keep)" in err
+    assert "--theorem 4 requires c_t = 0.6" in err
     err = ahpatron.refusal(2, "run", rings, "--theorem", "2")
     assert "--theorem 2 is about perceptron, which is not among the chosen learners" in err
     err = ahpatron.refusal(2, "run", rings, "--theorem", "corolary-1", "-l", "avp")

@@ -47,37 +47,37 @@ def certified(
 # Conditions ---------------------------------------------------------------------------------------
 
 FAILURES = [
-    ("corollary-1", {"epsilon": 0.5}, "1/2 < ε < 1 (here ε = 0.5)"),
-    ("corollary-1", {"epsilon": 0.6, "step": 0.9}, "λ = 1 (here λ = 0.9)"),
-    ("corollary-1", {"epsilon": 0.6, "radius": 9.0}, "U = ∞ (here U = 9)"),
-    ("corollary-2", {"radius": 2.0}, "an adaptive λ_t (here λ_t = constant)"),
-    ("corollary-2", {"radius": 2.0, "schedule": "adaptive", "step": 0.5}, "λ = 1 (here λ = 0.5)"),
+    ("corollary-1", {"epsilon": 0.5}, "1/2 < ε < 1"),
+    ("corollary-1", {"epsilon": 0.6, "step": 0.9}, "λ = 1"),
+    ("corollary-1", {"epsilon": 0.6, "radius": 9.0}, "U = ∞"),
+    ("corollary-2", {"radius": 2.0}, "an adaptive λ_t"),
+    ("corollary-2", {"radius": 2.0, "schedule": "adaptive", "step": 0.5}, "λ = 1"),
     (
         "corollary-2",
         {"radius": 2.0, "schedule": "adaptive", "epsilon": 0.4},
-        "U/(2√(U² + 1)) < ε < 1 (here U = 2, ε = 0.4)",
+        "U/(2√(U² + 1)) < ε < 1",
     ),
-    ("corollary-2", {}, "U < ∞ (here U = inf)"),
-    ("3", {"step": 2.0}, "λ < 2 (here λ = 2)"),
-    ("3", {"step": 0.25, "epsilon": 0.1}, "λ/2 < ε < 1 (here λ = 0.25, ε = 0.1)"),
-    ("3", {"epsilon": 0.9, "radius": 2.0, "schedule": "adaptive"}, "a constant λ_t (here λ_t = ad"),
-    ("4", {"rescale": "keep"}, "c_t = 0.6 (here c_t = keep)"),
-    ("4", {"rescale": 0.7}, "c_t = 0.6 (here c_t = 0.7)"),
-    ("4", {"schedule": "adaptive"}, "a constant λ_t (here λ_t = adaptive)"),
-    ("4", {"step": 0.3}, "λ = √2·U/√B (here λ = 0.3, U = 2.5, B = 100)"),
-    ("4", {"budget": 48, "radius": 1.0, "step": math.sqrt(2 / 48)}, "B >= 50 (here B = 48)"),
+    ("corollary-2", {}, "U < ∞"),
+    ("3", {"step": 2.0}, "λ < 2"),
+    ("3", {"step": 0.25, "epsilon": 0.1}, "λ/2 < ε < 1"),
+    ("3", {"epsilon": 0.9, "radius": 2.0, "schedule": "adaptive"}, "a constant λ_t"),
+    ("4", {"rescale": "keep"}, "c_t = 0.6"),
+    ("4", {"rescale": 0.7}, "c_t = 0.6"),
+    ("4", {"schedule": "adaptive"}, "a constant λ_t"),
+    ("4", {"step": 0.3}, "λ = √2·U/√B"),
+    ("4", {"budget": 48, "radius": 1.0, "step": math.sqrt(2 / 48)}, "B >= 50"),
     (
         "4",
         {"radius": 2.6, "step": math.sqrt(2) * 0.26},
-        "U <= √B/4 (here U = 2.6, B = 100)",
+        "U <= √B/4",
     ),
-    ("4", {"epsilon": 0.75}, "3U/√B < ε < 1 (here U = 2.5, B = 100, ε = 0.75)"),
-    ("5", {"rescale": 0.6}, "c_t = ‖f_t‖/U (here c_t = 0.6)"),
-    ("5", {"schedule": "adaptive"}, "a constant λ_t (here λ_t = adaptive)"),
-    ("5", {"step": 0.2}, "λ = U/(2√B) (here λ = 0.2, U = 2.5, B = 100)"),
-    ("5", {"budget": 14, "radius": 0.4, "step": 0.2 / math.sqrt(14)}, "B >= 16 (here B = 14)"),
-    ("5", {"epsilon": 0.06}, "(1/4 + 9ζ/2)·U/√B < ε < 1 (here ζ = 0, U = 2.5, B = 100, ε = 0.06)"),
-    ("forgetron", {"budget": 83}, "B >= 84 (here B = 83)"),
+    ("4", {"epsilon": 0.75}, "3U/√B < ε < 1"),
+    ("5", {"rescale": 0.6}, "c_t = ‖f_t‖/U"),
+    ("5", {"schedule": "adaptive"}, "a constant λ_t"),
+    ("5", {"step": 0.2}, "λ = U/(2√B)"),
+    ("5", {"budget": 14, "radius": 0.4, "step": 0.2 / math.sqrt(14)}, "B >= 16"),
+    ("5", {"epsilon": 0.06}, "(1/4 + 9ζ/2)·U/√B < ε < 1"),
+    ("forgetron", {"budget": 83}, "B >= 84"),
 ]
 
 
@@ -123,8 +123,8 @@ def test_compositions_have_the_theorems_of_their_learner_and_its_conditions() ->
     assert theorems_of("ahpatron+") == theorems_of("ahpatron") != []
     for theorem in theorems_of("ahpatron+"):
         failing = theorem.failing(params_of("ahpatron+"))
-        assert "a constant λ_t (here λ_t = adaptive)" in failing
-        assert "half of S to stay (here S_2 = nearest)" in failing
+        assert "a constant λ_t" in failing
+        assert "half of S to stay" in failing
         assert theorem.failing(params_of("ahpatron+", **theorem.settings({}))) == []
     stream = make_stream(seed=2, rounds=300, features=2)
     settings = BY_KEY["5"].settings({"budget": 20})

@@ -1,7 +1,6 @@
 """Hypotheses on explicit features: the maps approximate κ, and survive what streams do to them."""
 
 import tracemalloc
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -9,13 +8,7 @@ import pytest
 
 from ahpatron_cli.core import REGISTRY, Gaussian, Learner, Linear, Player
 from ahpatron_cli.core.errors import ParameterError
-from ahpatron_cli.core.linear import (
-    FourierFeatures,
-    LinearModel,
-    Sketches,
-    cos_sin_by_table,
-    cos_sin_by_tangent,
-)
+from ahpatron_cli.core.linear import FourierFeatures, LinearModel, Sketches
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers
 from support.streams import compress, make_stream
 
@@ -63,17 +56,6 @@ def test_fourier_features_far_from_the_origin_approximate_the_kernel(far: float)
     points = Gaussian().points(np.array([[far], [far + 1.0], [far + 2.0]]))
     z = FourierFeatures(20_000, np.random.default_rng(7))(points)
     np.testing.assert_allclose(z[0] @ z[1:].T, [np.exp(-0.5), np.exp(-2.0)], atol=0.03)
-
-
-@pytest.mark.parametrize("compute", [cos_sin_by_tangent, cos_sin_by_table])
-def test_cosines_and_sines_of_any_angle(compute: Callable[..., None]) -> None:
-    rng = np.random.default_rng(0)
-    angles = np.concatenate([rng.normal(0, size, 500) for size in (1e-9, 1.0, 100.0, 1e5)])
-    angles = np.concatenate((angles, np.arange(-8, 9) * np.pi / 2)).reshape(1, -1)
-    out = np.empty((1, 2 * angles.size))
-    compute(angles.copy(), 0.5, out)
-    expected = 0.5 * np.hstack((np.cos(angles), np.sin(angles)))
-    np.testing.assert_allclose(out, expected, atol=1e-11)
 
 
 def test_fourier_features_of_two_maps_do_not_meet() -> None:

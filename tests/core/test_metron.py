@@ -228,11 +228,11 @@ def test_what_the_rounds_have_said_is_transferred_exactly() -> None:
     player = Player(Metron(budget=40))
     player.feed(ROWS[:500], LABELS[:500])
     f = expansion(player)
-    before, covariance = f.at(player._points(ROWS)), full(f.C)
+    before, covariance = f.at(player.points_of(ROWS)), full(f.C)
     K = f.kernel.between(f.points, f.points)
     f.classes = ()
     f._transfer(K.copy(), K.copy(), 1e-9)
-    np.testing.assert_allclose(f.at(player._points(ROWS)), before, rtol=1e-4, atol=1e-4)
+    np.testing.assert_allclose(f.at(player.points_of(ROWS)), before, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(full(f.C), covariance, rtol=1e-2, atol=1e-2 * covariance.max())
 
 

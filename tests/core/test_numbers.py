@@ -254,7 +254,7 @@ def test_squares_that_lose_digits_are_refused(tiny: dict[str, float]) -> None:
     """‖f‖² was 0, and f with it: every prediction was a tie, and none was said to be wrong."""
     stream = make_stream(seed=3, rounds=100, features=2)
     for learner in (AVP(**tiny), Ahpatron(budget=8, **tiny)):
-        with pytest.raises(NumericalError, match="too small for a double"):
+        with pytest.raises(NumericalError, match="for a double"):
             play(learner, stream.X, stream.y)
 
 
@@ -346,7 +346,7 @@ def _scores(name: str, params: dict[str, int], step: float) -> np.ndarray:
 
 def test_f_that_is_not_finite_ends_the_run() -> None:
     stream = make_stream(seed=3, rounds=100, features=2)
-    with pytest.raises(NumericalError, match="overflows a double"):
+    with pytest.raises(NumericalError, match="for a double"):
         play(AVP(step=1e308), np.round(stream.X), stream.y)
 
 

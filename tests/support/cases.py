@@ -1,4 +1,4 @@
-"""For every registered learner: settings to test it in, and its twin. A new learner adds a line."""
+"""For every registered learner: settings to test it in, and its reference implementation."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ class Case:
 
     @property
     def only_gaussian(self) -> bool:
-        """Whether it knows one kernel and refuses the others."""
+        """Whether it accepts the Gaussian kernel only."""
         return self.name == "fogd" or self.params.get("maintenance") == "merge"
 
     def __str__(self) -> str:

@@ -1,9 +1,9 @@
-"""The pages of the documentation: their commands and programs, and playing them.
+"""The pages of the documentation: their commands and programs, and running them.
 
 A block of `sh` is a list of commands, one per line; the plain block after it is what they print,
 on standard error or output. A block of `python` is a program; `print(…)  # text` tells what is
 printed. `<!-- not run: REASON -->` before a block excuses it; `<!-- exit 65 -->` tells how its last
-command ends. All blocks of a page are played in
+command ends. All blocks of a page are run in
 one folder, in order, with the stand-ins of `furnish` for the reader's own files.
 """
 
@@ -104,7 +104,7 @@ def commands(text: str) -> Iterator[str]:
             yield command
 
 
-def play(command: str, folder: Path) -> Outcome:
+def run(command: str, folder: Path) -> Outcome:
     """Run a command line of pipes, `&&` and `>`: `ahpatron` in this process, the rest by sh."""
     out = err = ""
     for pipeline in _split(command, "&&"):

@@ -82,7 +82,7 @@ def make_trials(
     data: TrialData | None = None,
     **params: ParamValue,
 ) -> list[Outcome]:
-    """One setting over several orders."""
+    """One setting over several permutations."""
     return [
         make_trial(learner, rate, repeat, params=params, data=data)
         for repeat, rate in enumerate(rates)

@@ -51,18 +51,18 @@ def main() -> None:
         write_data(large, 60_000, 18)
         sweep(folder, str(small))  # the file is decoded
         least, within, _ = sweep(folder, str(small), "-B", "20")
-        took, played, trials = sweep(folder, str(small), "-B", "20", "--repeats", "1000")
-        overhead = ((took - played) - (least - within)) / (trials - 1)
+        took, learned, trials = sweep(folder, str(small), "-B", "20", "--repeats", "1000")
+        overhead = ((took - learned) - (least - within)) / (trials - 1)
         print(
-            f"overhead: {1e3 * overhead:.2f} ms a trial ({trials} trials of "
-            f"{1e3 * played / trials:.2f} ms; start-up {least - within:.2f} s)"
+            f"overhead: {1e3 * overhead:.2f} ms per trial ({trials} trials of "
+            f"{1e3 * learned / trials:.2f} ms; start-up {least - within:.2f} s)"
         )
         sweep(folder, str(large))
         times = {}
         for jobs in ("1", "2"):
-            took, played, trials = sweep(folder, str(large), "--repeats", "16", "-j", jobs)
+            took, learned, trials = sweep(folder, str(large), "--repeats", "16", "-j", jobs)
             times[jobs] = took
-            print(f"jobs {jobs}: {took:.1f} s, {trials} trials of {played / trials:.2f} s")
+            print(f"jobs {jobs}: {took:.1f} s, {trials} trials of {learned / trials:.2f} s")
         print(f"two processes are {times['1'] / times['2']:.2f} times as fast as one")
 
 

@@ -58,8 +58,8 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
     Parameters
     ----------
-    learner : str or subclass of Learner
-        Name as in `ahpatron learners`, `FILE.py:Class`, or a class of your own.
+    learner : str
+        Name as in `ahpatron learners`, or of a registered class of your own, or `FILE.py:Class`.
     kernel : str
         Name as in `ahpatron learners`.
     budget, epsilon, sigma, horizon : number or None
@@ -110,7 +110,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
     def __init__(
         self,
-        learner: str | type[Learner] = "ahpatron",
+        learner: str = "ahpatron",
         *,
         kernel: str = "gaussian",
         budget: int | None = None,
@@ -399,7 +399,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             write_atomically(Path(path), to_bytes(model))
 
     @classmethod
-    def load(cls, path: str | PathLike[str], learner: str | type[Learner] | None = None) -> Self:
+    def load(cls, path: str | PathLike[str], learner: str | None = None) -> Self:
         """A fitted estimator from a model that `save` or `ahpatron run --save` wrote.
 
         `partial_fit` continues its stream. The model of a table takes a DataFrame with the columns
@@ -408,7 +408,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         Parameters
         ----------
         path : path of the .npz file
-        learner : `FILE.py:Class` or class of the model's learner, if it is not installed.
+        learner : `FILE.py:Class` of the model's learner, if it is in a file.
         """
         Path(path).stat()  # an OSError is what Python programs expect
         with _as_value_errors():
@@ -574,15 +574,12 @@ class _Form:
 
 
 def configured(
-    learner: str | type[Learner], kernel: str, given: Mapping[str, Value | None]
+    learner: str, kernel: str, given: Mapping[str, Value | None]
 ) -> tuple[Learner, Kernel | None]:
     """A learner and a kernel with these parameters; None is a default."""
-    if isinstance(learner, type):
-        kind = learner
-    elif isinstance(learner, str) and (learner in REGISTRY or is_path(learner)):
-        kind = find_learner(learner)
-    else:
+    if not isinstance(learner, str) or not (learner in REGISTRY or is_path(learner)):
         raise ValueError(f"unknown learner {learner!r}: one of {', '.join(REGISTRY)}")
+    kind = find_learner(learner)
     if kernel not in KERNELS:
         raise ValueError(f"unknown kernel {kernel!r}: one of {', '.join(KERNELS)}")
     own, of_kernel = kind.specs(), KERNELS[kernel].specs()

@@ -279,12 +279,12 @@ def _model(header: Header, arrays: Mapping[str, np.ndarray]) -> Model:
     return Model(header, state, scaler)
 
 
-def learner_of(header: Header, path: str, given: str | type[Learner] | None) -> type[Learner]:
+def learner_of(header: Header, path: str, given: str | None) -> type[Learner]:
     """The class of a model's learner, which the user gives if no registry has it."""
     if given is None and header.learner not in REGISTRY:
         problem = f"the model was made by the learner {header.learner!r}, which is not installed"
         raise usage(problem, "if it is in a file, give it again: -l FILE.py:Class")
-    kind = given if isinstance(given, type) else find_learner(given or header.learner)
+    kind = find_learner(given or header.learner)
     if kind.name != header.learner or learner_source(kind) != header.source:
         problem = f"{kind.name} as it is here is not the learner that made the model"
         raise usage(problem, f"the model was made by {header.learner} ({header.source[:24]})")

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from river import base
 
-from ahpatron_cli.core import CsrRows, Learner, Player
+from ahpatron_cli.core import CsrRows, Player
 from ahpatron_cli.core.parameters import Value
 from ahpatron_cli.core.rows import Rows
 from ahpatron_cli.estimator import configured
@@ -26,8 +26,8 @@ class KernelClassifier(base.Classifier):
 
     Parameters
     ----------
-    learner : str or subclass of Learner
-        Name as in `ahpatron learners`, `FILE.py:Class`, or a class of your own.
+    learner : str
+        Name as in `ahpatron learners`, or of a registered class of your own, or `FILE.py:Class`.
     kernel : str
         Name as in `ahpatron learners`.
     budget : int
@@ -52,7 +52,7 @@ class KernelClassifier(base.Classifier):
 
     def __init__(
         self,
-        learner: str | type[Learner] = "ahpatron",
+        learner: str = "ahpatron",
         *,
         kernel: str = "gaussian",
         budget: int | None = 100,

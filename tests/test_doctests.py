@@ -15,6 +15,7 @@ NAMES = {
     "ahpatron_cli.core.tally": ("predicted",),
     "ahpatron_cli.datasets": ("load_sample",),
     "ahpatron_cli.estimator": ("OnlineKernelClassifier",),
+    "ahpatron_cli.river": ("KernelClassifier",),
     "ahpatron_cli.testing": ("check_learner",),
 }
 

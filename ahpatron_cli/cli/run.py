@@ -140,8 +140,6 @@ def run(
         saved = SavedRun(models, stderr.note)
     for warning in warnings:
         stderr.warn(warning)
-    for note in grid.own_kernel_remarks(chosen, scale, typed_kernel="kernel" in given):
-        stderr.note(note)
 
     reports: list[Report] = []
     with ExitStack() as files:

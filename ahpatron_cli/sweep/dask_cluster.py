@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib.util
 import logging
-import time
 from collections import Counter, deque
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import CancelledError
@@ -26,8 +25,6 @@ if TYPE_CHECKING:
 
 SCHEDULER_SECONDS = 10
 """How long the scheduler may take to answer."""
-WARNING_SECONDS = 10
-"""How long there may be no worker before that is printed."""
 WINDOW = 1000
 """Trials that the cluster has at a time."""
 
@@ -57,27 +54,32 @@ def run_on_cluster(
         problem = f"no Dask scheduler answers at {scheduler}: {_first_line(error)}"
         hint = "start one with `dask scheduler`, and workers with `dask worker tcp://HOST:8786`"
         raise UserError(problem, code=ExitCode.NO_INPUT, hint=hint) from None
-    seen, warned, idle = time.monotonic(), False, True
     try:
         with client:
+            _wait_for_workers(client, wait, warn, ExitCode.NO_INPUT)
             for outcome in _outcomes(client, trials, retries):
                 yield outcome
-                if outcome is not None or client.nthreads():
-                    seen, warned, idle = time.monotonic(), False, False
-                    continue
-                absent = time.monotonic() - seen
-                if absent >= wait:
-                    problem = f"the Dask cluster at {scheduler} had no worker for {absent:.0f} s"
-                    hint = f"start some with `dask worker {scheduler}`, or wait longer with --wait"
-                    code = ExitCode.NO_INPUT if idle else ExitCode.IO_ERROR
-                    raise UserError(problem, code=code, hint=hint)
-                if absent >= WARNING_SECONDS and not warned:
-                    warned = True
-                    warn(f"the Dask cluster has no worker; the sweep waits {wait:.0f} s (--wait)")
+                if outcome is None:
+                    _wait_for_workers(client, wait, warn, ExitCode.IO_ERROR)
     except (OSError, TimeoutError, CancelledError):
         problem = f"the connection to the scheduler at {scheduler} was lost"
         hint = "all results so far are kept; the same command continues"
         raise UserError(problem, code=ExitCode.IO_ERROR, hint=hint) from None
+
+
+def _wait_for_workers(
+    client: Client, wait: float, warn: Callable[[str], None], code: ExitCode
+) -> None:
+    if client.nthreads():
+        return
+    address = client.scheduler.address
+    warn(f"the Dask cluster at {address} has no worker; the sweep waits {wait:.0f} s (--wait)")
+    try:
+        client.wait_for_workers(1, timeout=wait)
+    except TimeoutError:
+        problem = f"the Dask cluster at {address} had no worker for {wait:.0f} s"
+        hint = f"start some with `dask worker {address}`; all results so far are kept"
+        raise UserError(problem, code=code, hint=hint) from None
 
 
 def _outcomes(client: Client, trials: Sequence[Trial], retries: int) -> Iterator[Outcome | None]:

@@ -128,14 +128,6 @@ def kernel_specs(kernel: str, learners: Iterable[str]) -> Mapping[str, Spec]:
     return KERNELS[kernel].specs() if used else {}
 
 
-def own_kernel_remarks(learners: Sequence[str], scale: str, *, typed_kernel: bool) -> list[str]:
-    """Remarks on options that learners with a kernel of their own do not need."""
-    if not typed_kernel or kernel_specs("gaussian", learners):
-        return []
-    who = " and ".join(map(learner_name, learners))
-    return [f"--kernel has no effect: {who} has its own kernel"]
-
-
 def _axes(
     learner: str | None, specs: Mapping[str, Spec], layers: Sequence[Layer], rounds: int | None
 ) -> dict[str, dict[Value, str | None]]:

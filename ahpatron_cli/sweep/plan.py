@@ -90,7 +90,6 @@ def make_job(
                 problem = f"{choice.shown}: {name} is not among the learners of this sweep"
                 raise usage(problem, f"add {name} to `learners`, or leave out [learner.{name}]")
     typed_choices, remarks = grid.typed_layer(named, words, learners, kernel)
-    remarks += grid.own_kernel_remarks(learners, "", typed_kernel="kernel" in typed)
     for remark in remarks:
         warn(remark)
     positive, repeats, shuffle = options["positive"], options["repeats"], options["shuffle"]

@@ -501,7 +501,15 @@ def _names(files: Sequence[TrialData]) -> list[tuple[str, str]]:
     if len(set(bases)) < len(set(paths)):
         bases = paths
     names = [
-        ", ".join([base, *(f"{name}={text}" for name, text in data.options)])
+        ", ".join(
+            [
+                base,
+                *(
+                    f"{name} {text}" if "=" in text else f"{name}={text}"
+                    for name, text in data.options
+                ),
+            ]
+        )
         for base, data in zip(bases, files, strict=True)
     ]
     if len(set(names)) < len(names):  # other content, or another order

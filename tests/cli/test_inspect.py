@@ -263,7 +263,7 @@ def test_somebody_elses_json_is_named_as_such(ahpatron: Ahpatron, text: str) -> 
         (["--sigma", "0"], "--sigma must be a number > 0"),
         (["--sigma", "nan"], "--sigma must be a number > 0"),
         (["--scale", "minmix"], "unknown scale 'minmix'"),
-        (["--positive", "x"], "--positive takes labels"),
+        (["--positive", "x"], "--positive"),
         (["--seed", "-1"], "too small"),
     ],
 )

@@ -165,7 +165,7 @@ def test_failed_trials_are_kept_apart_and_no_permutation_counts_twice() -> None:
             ["a.svm (c0ffee, shuffled)", "a.svm (c0ffee)"],
             None,
         ),
-        ([{"costs": ((1.0, 5.0),)}, {}], ["a.svm, cost=1=5", "a.svm"], None),
+        ([{"costs": ((1.0, 5.0),)}, {}], ["a.svm, cost 1=5", "a.svm"], None),
         ([{"path": one, "sha256": None} for one in ("a", "b.gz")], ["a", "b.gz"], ["a", "b"]),
         ([{"path": f"{one}/a.svm", "sha256": one} for one in "12"], ["1/a.svm", "2/a.svm"], None),
         ([{"path": path, "sha256": path} for path in ("a.svm", "a.txt")], ["a.svm", "a.txt"], None),

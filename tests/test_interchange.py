@@ -1,0 +1,190 @@
+"""Models move between the command line and Python, and DataFrames are tables."""
+
+from __future__ import annotations
+
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pandas as pd
+import polars as pl
+import pytest
+from scipy import sparse
+from sklearn.datasets import load_svmlight_file
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from ahpatron_cli import OnlineKernelClassifier
+from ahpatron_cli.core import REGISTRY, Expansion, Learner, integer, register
+from support.command import Ahpatron
+from support.models import MODEL
+
+SAMPLES = Path(__file__).parents[1] / "sample_data"
+IRIS, PAYMENTS = (pd.read_csv(SAMPLES / name) for name in ("iris.csv", "payments.csv"))
+
+
+def predicted(ahpatron: Ahpatron, model: str, data: Any) -> pd.DataFrame:
+    out = ahpatron.succeed("predict", model, data, "--probability").out
+    return pd.read_csv(io.StringIO(out))
+
+
+def assert_predicts(model: OnlineKernelClassifier, X: Any, found: pd.DataFrame) -> None:
+    """The same bits from Python and from the command line."""
+    scores = model.decision_function(X)
+    names = ["score"] if scores.ndim == 1 else [f"score_{name}" for name in model.classes_]
+    np.testing.assert_array_equal(found[names].to_numpy().squeeze(), scores)
+    assert found["prediction"].tolist() == model.predict(X).tolist()
+    shares = found[[f"probability_{name}" for name in model.classes_]]
+    np.testing.assert_array_equal(shares, model.predict_proba(X))
+
+
+@pytest.mark.parametrize("scale", ["none", "standard", "unit"])
+@pytest.mark.parametrize("learner", ["ahpatron", "arow", "metron", "fogd", "rbp"])
+def test_from_the_shell_to_a_notebook_and_back(
+    ahpatron: Ahpatron, rings: Path, learner: str, scale: str
+) -> None:
+    lines = rings.read_text().splitlines(keepends=True)
+    for name, part in (("a", slice(704)), ("b", slice(704, 1408)), ("c", slice(1408, 2000))):
+        ahpatron.write(f"{name}.svm", "".join(lines[part]))
+    sigma = [] if learner == "metron" else ["--sigma", 0.3]
+    options = ("-l", learner, *sigma, "-B", 40, "--scale", scale, "--cost", "1=2")
+    options = options if learner != "rbp" else options[:-2]
+    ahpatron.succeed("run", "a.svm", *options, "--save", "a.npz")
+    model = OnlineKernelClassifier.load(ahpatron.folder / "a.npz")
+    b, c = (load_svmlight_file(str(ahpatron.folder / f"{name}.svm")) for name in "bc")
+    model.partial_fit(b[0].toarray(), b[1]).save(ahpatron.folder / "b.npz")
+    ahpatron.succeed("run", "b.svm", "--resume", "a.npz", "--save", "whole.npz")
+    found = predicted(ahpatron, "b.npz", "c.svm")
+    assert found.equals(predicted(ahpatron, "whole.npz", "c.svm"))
+    assert_predicts(model, c[0], found)
+    done = ahpatron.json("run", "c.svm", "--resume", "b.npz")
+    assert done["runs"][0]["mistakes"] == model.partial_fit(*c).mistakes_
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.from_pandas])
+def test_the_model_of_a_table_reads_data_frames(ahpatron: Ahpatron, frame: Any) -> None:
+    """With the columns of the table: categories and missing cells as in training."""
+    table = PAYMENTS.assign(day=pd.date_range("2024-01-01", periods=3000, freq="h"))
+    table.loc[5:9, "amount"] = np.nan
+    table.loc[7:8, "country"] = None
+    table.to_csv(ahpatron.folder / "t.csv", index=False)
+    options = ("--label", "fraud", "--scale", "standard", "-l", "arow", "-B", 40)
+    ahpatron.succeed("run", "t.csv", *options, "--save", "t.npz")
+    model = OnlineKernelClassifier.load(ahpatron.folder / "t.npz")
+    assert model.classes_.tolist() == ["no", "yes"]
+    assert "country=DE" in model.feature_names_in_
+    assert_predicts(model, frame(table), predicted(ahpatron, "t.npz", "t.csv"))
+    model.partial_fit(frame(table), PAYMENTS["fraud"]).save(ahpatron.folder / "u.npz")
+    assert_predicts(model, frame(table), predicted(ahpatron, "u.npz", "t.csv"))
+    with pytest.raises(ValueError, match="amount"):
+        model.predict(frame(table.assign(amount="much")))
+
+
+@pytest.mark.parametrize("frame", [pd.DataFrame, pl.from_pandas])
+def test_the_columns_of_a_data_frame_are_those_of_a_table(ahpatron: Ahpatron, frame: Any) -> None:
+    X = frame(IRIS.drop(columns="species"))
+    model = OnlineKernelClassifier("arow", budget=40, random_state=0).fit(X, IRIS["species"])
+    assert model.feature_names_in_.tolist() == list(X.columns)
+    model.save(ahpatron.folder / "iris.npz")
+    assert_predicts(model, X, predicted(ahpatron, "iris.npz", SAMPLES / "iris.csv"))
+    again = OnlineKernelClassifier.load(ahpatron.folder / "iris.npz")
+    np.testing.assert_array_equal(again.decision_function(X), model.decision_function(X))
+    with pytest.raises(ValueError, match="feature names"):
+        model.predict(X[list(X.columns)[::-1]])
+
+
+@pytest.mark.parametrize("labels", [(0, 1), (2.0, 7.0), (False, True), ("a", "b"), (3, 4, 9)])
+def test_labels_come_back(tmp_path: Path, labels: tuple[Any, ...]) -> None:
+    X = IRIS.drop(columns="species").to_numpy()
+    y = np.array(labels)[IRIS["species"].factorize()[0] % len(labels)]
+    model = OnlineKernelClassifier(budget=20, class_weight={labels[0]: 2.0}).fit(X, y)
+    model.save(tmp_path / "m.npz")
+    again = OnlineKernelClassifier.load(tmp_path / "m.npz")
+    assert again.classes_.tolist() == model.classes_.tolist()
+    assert again.class_weight == {**dict.fromkeys(labels, 1.0), labels[0]: 2.0}
+    names = getattr(again, "feature_names_in_", None)
+    rows = X if names is None else pd.DataFrame(X, columns=names)
+    np.testing.assert_array_equal(again.predict(rows), model.predict(X))
+    again.save(tmp_path / "n.npz")
+    assert (tmp_path / "n.npz").read_bytes() == (tmp_path / "m.npz").read_bytes()
+
+
+@dataclass
+class OldestGoes(Learner):
+    name = "oldest-goes"
+    title = "Drops the oldest example"
+    budget: int = integer("B", "most examples kept", 20, at_least=1)
+
+    def update(self, f: Expansion, y: float, margin: float) -> None:
+        f.add(y)
+        if f.size > self.budget:
+            f.drop(f.oldest)
+
+
+def test_a_learner_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    X, y = IRIS.drop(columns="species").to_numpy(), IRIS["species"] == "virginica"
+    kinds = dict(REGISTRY._kinds)
+    monkeypatch.setattr(REGISTRY, "_kinds", {**kinds})
+    register(OldestGoes)
+    model = OnlineKernelClassifier("oldest-goes", budget=10).fit(X, y)
+    model.save(tmp_path / "m.npz")
+    again = OnlineKernelClassifier.load(tmp_path / "m.npz")
+    np.testing.assert_array_equal(again.player_.scores(X), model.player_.scores(X))
+    monkeypatch.setattr(REGISTRY, "_kinds", kinds)
+    with pytest.raises(ValueError, match="not installed"):
+        OnlineKernelClassifier.load(tmp_path / "m.npz")
+
+
+def test_models_that_cannot_be_read(tmp_path: Path) -> None:
+    with pytest.raises(FileNotFoundError):
+        OnlineKernelClassifier.load(tmp_path / "m.npz")
+    (tmp_path / "m.npz").write_bytes(MODEL[:-1])
+    with pytest.raises(ValueError, match="damaged"):
+        OnlineKernelClassifier.load(tmp_path / "m.npz")
+    with pytest.raises(ValueError, match="output cannot be"):
+        OnlineKernelClassifier().fit([[0.0], [1.0]], [0, 1]).save(tmp_path / "none" / "m.npz")
+
+
+@pytest.mark.parametrize("form", ["float32", "memory map", "sparse", "pandas", "polars"])
+def test_rows_of_every_kind_give_the_same_mistakes(tmp_path: Path, form: str) -> None:
+    X, y = IRIS.drop(columns="species").to_numpy().astype(np.float32), IRIS["species"]
+    expected = OnlineKernelClassifier("arow", budget=40).fit(X.astype(np.float64), y)
+    rows: Any = X
+    if form == "memory map":
+        np.save(tmp_path / "x.npy", X.astype(np.float64))
+        rows = np.load(tmp_path / "x.npy", mmap_mode="r")
+    elif form == "sparse":
+        rows = sparse.csr_array(X)
+    elif form in ("pandas", "polars"):
+        rows = {"pandas": pd, "polars": pl}[form].DataFrame(
+            X, [*"abcd"] if form == "polars" else None
+        )
+    model = OnlineKernelClassifier("arow", budget=40).fit(rows, y)
+    assert model.mistakes_ == expected.mistakes_
+    shares = expected.predict_proba(X.astype(np.float64))
+    np.testing.assert_allclose(model.predict_proba(rows), shares, atol=1e-9)
+
+
+@pytest.mark.parametrize("library", ["pandas", "polars"])
+def test_transformers_may_give_data_frames(library: str) -> None:
+    X, y = IRIS.drop(columns="species"), IRIS["species"]
+    pipeline = make_pipeline(StandardScaler(), OnlineKernelClassifier("arow", budget=40))
+    pipeline.set_output(transform=library).fit(X, y)
+    assert pipeline[-1].feature_names_in_.tolist() == list(X.columns)
+    assert pipeline.score(X, y) > 0.9
+
+
+def test_manners_of_a_notebook() -> None:
+    from matplotlib import pyplot
+
+    X, y = IRIS.drop(columns="species"), IRIS["species"]
+    model = OnlineKernelClassifier("arow", budget=40).fit(X, y)
+    assert "arow" in model._repr_html_()
+    figure, axes = pyplot.subplots()
+    assert model.plot_learning_curve_(axes) is axes
+    ((rounds, rates),) = [line.get_data() for line in axes.lines]
+    assert rounds[-1] == 150
+    assert rates[-1] == pytest.approx(100 * model.mistake_rate_)
+    pyplot.close(figure)

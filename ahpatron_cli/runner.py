@@ -352,7 +352,9 @@ class Run:
             **by_class,
             baseline_mistakes=tally.baseline_mistakes,
             this_file=this_file,
-            metrics=metrics_of(confusion, self._ranking) if self._measured else None,
+            metrics=metrics_of(confusion, self._ranking, player.calibration.log_loss(tally.rounds))
+            if self._measured
+            else None,
             **(self._recent.facts() if self._recent else {}),
             costs=self.costs,
         )

@@ -37,7 +37,7 @@ def convert(
     from ahpatron_cli.atomic import check_outputs
     from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.data.source import open_source
-    from ahpatron_cli.data.tables import KIND, TableOptions, TableReader
+    from ahpatron_cli.data.tables import TableOptions, TableReader
     from ahpatron_cli.output.predictions import open_output
 
     raise_on_signals()
@@ -48,7 +48,7 @@ def convert(
         raise usage(problem, hint)
     check_outputs({"--out": out}, [data])
     asked = TableOptions(label, id, tuple(drop or ()), tuple(category or ()), missing, positive)
-    with open_source(data, KIND) as source:
+    with open_source(data) as source:
         reader = TableReader(source, asked)
         with open_output(out) as output:
             for number, chunk in enumerate(reader):

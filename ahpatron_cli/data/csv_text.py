@@ -111,8 +111,7 @@ class CsvReader:
         if not line_ends[:, -1].all() or line_ends[:, :-1].any():
             return None
         last_at, has_point = at[last], kind[last] == ord(".")
-        is_ascii = text.isascii()
-        decoded = text.decode("ascii") if is_ascii else ""
+        decoded = text.decode("ascii", "replace")
 
         def column(number: int, as_text: bool) -> Values:
             part = slice(number, None, width)
@@ -126,7 +125,10 @@ class CsvReader:
                     values[filled] = found
                     return values
             spans = zip(begins[part].tolist(), ends[part].tolist(), strict=True)
-            cells = [decoded[i:j] if is_ascii else text[i:j].decode() for i, j in spans]
+            if text.isascii():
+                cells = [decoded[i:j] for i, j in spans]
+            else:  # places count bytes
+                cells = [text[i:j].decode() for i, j in spans]
             cells = [cell.strip() for cell in cells] if spaces else cells
             return cells if as_text else _numbers_or_text(cells)
 

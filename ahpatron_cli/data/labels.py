@@ -169,16 +169,13 @@ class LabelMap:
         raise bad_data(f"there is nothing to learn: {problem}", self._path, hint=hint)
 
     def _unexpected(self, label: float, line: int) -> UserError:
-        if self._labels is None or self._origin == "pipe":
+        problem, hint = "an unexpected label:", f"the labels are {show_all(self._labels or ())}"
+        if self._origin == "pipe":
             names = ",".join(map(show, sorted(self._seen)))
-            hint = (
-                f"a pipe cannot be read ahead: name all labels, as in `--labels {names}`, or use "
-            )
-            hint += f"`--positive {show(label)}` to separate this label from all others"
-        else:
-            hint = f"the labels are {show_all(self._labels)}; ? stands for no label"
-        by_model = "the model was not trained on the label"
-        problem = by_model if self._origin == "model" else "an unexpected label:"
+            hint = f"a pipe cannot be read ahead: name all labels (`--labels {names}`) or one "
+            hint += f"against all others: `--positive {show(label)}`"
+        elif self._origin == "model":
+            problem, hint = "the model was not trained on the label", f"{hint}; ? stands for none"
         return bad_data(f"{problem} {show(label)}", self._path, line, hint)
 
 

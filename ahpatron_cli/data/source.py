@@ -36,7 +36,6 @@ HEAD_BYTES = 512
 """Enough to recognise every format below, and the header of a table."""
 XZ_MEMORY = 128 << 20  # twice what `xz -9` needs; a forged header may ask for 4 GiB
 
-LIBSVM = "LIBSVM text"
 FROM_ARRAYS = "write arrays as text with scikit-learn: `dump_svmlight_file(X, y, 'data.svm')`"
 
 FOREIGN_FORMATS = {
@@ -79,22 +78,19 @@ COMPRESSIONS: dict[bytes, tuple[str, Callable[[], Decompressor]]] = {
 _MAGICS = (*COMPRESSIONS, *FOREIGN_FORMATS)
 
 
-def open_source(path: str, kind: str = LIBSVM) -> Source:
-    """Open `path` (`-` is standard input) for reading; the caller closes it (use `with`).
-
-    `kind` names the text that is expected, for the error if it is a known other format.
-    """
+def open_source(path: str) -> Source:
+    """Open `path` (`-` is standard input) for reading; the caller closes it (use `with`)."""
     if path == "-":
         if sys.stdin is None:
             raise UserError("standard input is closed", code=ExitCode.NO_INPUT)
         file = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)  # a buffer would wait to be full
-        return Source(file, STDIN_NAME, closes=False, kind=kind)
+        return Source(file, STDIN_NAME, closes=False)
     try:
         opened = Path(path).open("rb", buffering=0)  # noqa: SIM115 - the Source closes it
     except OSError as error:
         raise _cannot_open(path, error) from None
     try:
-        return Source(opened, path, closes=True, kind=kind)
+        return Source(opened, path, closes=True)
     except BaseException:
         opened.close()
         raise
@@ -103,8 +99,8 @@ def open_source(path: str, kind: str = LIBSVM) -> Source:
 class Source:
     """The unpacked bytes of one input, with the place reached in the raw bytes and their hash."""
 
-    def __init__(self, file: Bytes, name: str, *, closes: bool, kind: str = LIBSVM) -> None:
-        self.name, self._kind = name, kind
+    def __init__(self, file: Bytes, name: str, *, closes: bool) -> None:
+        self.name = name
         self._file, self._closes = file, closes
         self._hash = hashlib.sha256()
         self._ended = False
@@ -249,7 +245,7 @@ class Source:
         for magic, (what, hint) in FOREIGN_FORMATS.items():
             if self._unread.startswith(magic):
                 hint = hint.replace("FILE", shlex.quote(self.name))
-                raise bad_data(f"this is {what}, not {self._kind}", self.name, hint=hint)
+                raise bad_data(f"this is {what}", self.name, hint=hint)
 
 
 def whole_lines(source: Source, block_bytes: int) -> Iterator[bytes]:

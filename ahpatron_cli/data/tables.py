@@ -9,16 +9,17 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from itertools import chain
-from typing import Literal, Protocol, TypeAlias
+from typing import Literal, TypeAlias
 
 import msgspec
 import numpy as np
 
 from ahpatron_cli.core.rows import Integers
 from ahpatron_cli.core.tally import MAX_CLASSES
+from ahpatron_cli.data.arrow import ArrowReader
 from ahpatron_cli.data.batch import Batch, FileInfo
 from ahpatron_cli.data.csv_text import MISSING, Cells, CsvReader, Values, delimiter_of, number
 from ahpatron_cli.data.labels import PLAIN_PAIRS, LabelTally, show
@@ -46,23 +47,12 @@ PANDAS_INDEX = ("", "Unnamed: 0", "__index_level_0__")
 """Names of the first column where pandas wrote its index."""
 POLICIES = ("indicator", "zero", "mean", "refuse")
 """What may become of missing cells."""
-KIND = "a table"
 ARROW_SUFFIXES = (".parquet", ".arrow", ".feather")
 TABLE_SUFFIXES = (".csv", ".tsv", *ARROW_SUFFIXES)
 
 
 Kind: TypeAlias = Literal["number", "date", "category", "missing"]
 """What a cell is."""
-
-
-class Reader(Protocol):
-    """What reads a table: the names of the columns, then batches, once."""
-
-    path: str
-    names: list[str]
-
-    def batches(self, used: Collection[str], text: Collection[str]) -> Iterator[Cells]:
-        """The `used` columns of all rows: numbers if all cells are, unless they are in `text`."""
 
 
 class TableOptions(msgspec.Struct, frozen=True):
@@ -135,7 +125,7 @@ class TableReader:
             used = set(reader.names) - {*options.drop, *index}
             text = {name for name in (options.label, options.id, *options.category) if name}
             if source.rereadable:
-                with open_source(source.name, KIND) as again:
+                with open_source(source.name) as again:
                     rows = _limited(open_reader(again).batches(used, text), max_rows)
                     schema, remarks, self.scan = infer(reader, options, rows, text)
                     self.scan.sha256, self.scan.size = again.sha256(), again.size
@@ -192,15 +182,13 @@ def looks_like_table(head: bytes) -> bool:
     return delimiter_of(line) in line and number(line.split()[0]) is None
 
 
-def open_reader(source: Source) -> Reader:
+def open_reader(source: Source) -> CsvReader | ArrowReader:
     """The reader of a table, by its first bytes or its name."""
     is_arrow = source.head.startswith((b"PAR1", b"ARROW1"))
     if is_arrow or source.name.lower().endswith(ARROW_SUFFIXES):
         if source.is_stdin:
             hint = "save it to a file, or write CSV"
             raise bad_data("Parquet and Arrow are not read from a pipe", source.name, hint=hint)
-        from ahpatron_cli.data.arrow import ArrowReader
-
         return ArrowReader(source.name)
     return CsvReader(source.read1, source.name)
 
@@ -307,7 +295,7 @@ class _Seen:
 
 
 def infer(
-    reader: Reader, options: TableOptions, batches: Iterable[Cells], text: set[str]
+    reader: CsvReader | ArrowReader, options: TableOptions, batches: Iterable[Cells], text: set[str]
 ) -> tuple[Schema, tuple[str, ...], Scan]:
     """The schema of a table by these rows, notes on it, and what was counted.
 
@@ -318,7 +306,7 @@ def infer(
     others = {label, options.id, *options.drop, *index}
     seen = [_Seen(name, name in options.category) for name in reader.names if name not in others]
     positive = None if options.positive is None else label_name(options.positive)
-    labels: Counter[str] = Counter()
+    labels = Counter({label_name(name): 0 for name in options.labels})
     scan = Scan(LabelTally())
     for cells in batches:
         for one in seen:
@@ -329,34 +317,34 @@ def infer(
             name = label_name(cell)
             if cell in MISSING:
                 scan.unlabelled += count
-                continue
-            scan.rows += count
-            if name in labels or name == positive or len(labels) <= MAX_CLASSES:
+            elif name in labels or name == positive or len(labels) <= MAX_CLASSES:
                 labels[name] += count
-    for name in map(label_name, options.labels):
-        labels[name] += 0
-    if not scan.rows:
-        raise bad_data("there are no rows with a label", path, 1)
-    found = {one.name: one.column(options.missing, path) for one in seen}
+        scan.rows += len(cells.lines)
+    scan.rows -= scan.unlabelled
+    found = {one.name: one.column(options.missing, path) for one in seen if scan.rows}
     columns = [column for column in found.values() if column]
     if not columns:
-        raise bad_data("no column is left for the features", path, 1)
-    empty = [name for name, column in found.items() if column is None]
+        raise bad_data("no rows with a label, or no columns of features are left", path, 1)
     numbers, notes = _label_numbers(labels, positive, label, path)
-    categories = [f"{one.name} ({len(one.categories)})" for one in columns if one.categories]
-    gaps = [f"{one.name} ({one.counts['missing']:,})" for one in seen if one.counts["missing"]]
+    empty = [name for name, column in found.items() if column is None]
     become = {"indicator": "0, with an indicator feature", "mean": "the mean"}
     for note, names in (
         ("the unnamed first column is left out", [repr(name) for name in index]),
         ("columns without values are left out", empty),
-        ("one feature per category", categories),
-        (f"missing values become {become.get(options.missing, 0)}", gaps),
+        (
+            "one feature per category",
+            [f"{one.name} ({len(one.categories)})" for one in columns if one.categories],
+        ),
+        (
+            f"missing values become {become.get(options.missing, 0)}",
+            [f"{one.name} ({one.counts['missing']:,})" for one in seen if one.counts["missing"]],
+        ),
     ):
         notes += [f"{note}: {listed(names)}"] if names else []
-    dropped = [*options.drop, *index, *empty]
-    schema = Schema(columns, label, numbers, options.missing, positive, options.id, dropped)
     for name, count in labels.items():
         scan.labels.count(numbers.get(name, -1.0), count)
+    dropped = [*options.drop, *index, *empty]
+    schema = Schema(columns, label, numbers, options.missing, positive, options.id, dropped)
     return schema, tuple(notes), scan
 
 

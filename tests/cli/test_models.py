@@ -382,7 +382,7 @@ def test_a_model_as_json(ahpatron: Ahpatron, rings: Path) -> None:
     assert document["params"].items() <= run["params"].items()
     assert document["data"]["rounds"] == run["rounds"]
     assert document["data"]["path"] == str(rings)
-    assert f"last learned from {rings}; written" in ahpatron("inspect", "m.npz").out
+    assert f"  {rings}\n" in ahpatron("inspect", "m.npz").out
     assert document["data"]["labels"] == [-1, 1]
     assert re.fullmatch(r"[0-9a-f]{8}", document["data"]["checksum"])
     written = datetime.fromisoformat(document["written"])

@@ -97,7 +97,7 @@ def test_steps_and_widths_are_named_by_where_they_come_from(
     assert f"sigma=auto ({sigma:.3g}), step=10^-1/√T" in shown.out
     assert "sigma=2, step=10^0/√T" in shown.out
     paper = ahpatron("inspect", "r.jsonl", "--format", "latex").out
-    assert f"$\\sigma$ = auto ({sigma:.3g}), step=$10^{{-1}}/\\sqrt{{T}}$" in paper
+    assert f"$\\sigma$ = auto ({sigma:.3g}), step = $10^{{-1}}/\\sqrt{{T}}$" in paper
     assert paper.isascii() or "√" not in paper
     assert "step=10^0/sqrt(T)" in ahpatron("inspect", "r.jsonl", PYTHONIOENCODING="ascii").out
     # the same trials with the width typed: no conflict

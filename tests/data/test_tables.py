@@ -26,13 +26,13 @@ from ahpatron_cli.data.batch import Batch
 from ahpatron_cli.data.csv_text import CsvReader
 from ahpatron_cli.data.schema import Schema
 from ahpatron_cli.data.source import Source, open_source
-from ahpatron_cli.data.tables import KIND, TableOptions, TableReader
+from ahpatron_cli.data.tables import TableOptions, TableReader
 from ahpatron_cli.errors import ExitCode, UserError
 
 
 def source(text: str | bytes, name: str = "d.csv") -> Source:
     data = text.encode() if isinstance(text, str) else text
-    return Source(BytesIO(data), name, closes=True, kind=KIND)
+    return Source(BytesIO(data), name, closes=True)
 
 
 def table(text: str | bytes, schema: Schema | None = None, **options: Any) -> Table:
@@ -256,7 +256,7 @@ NAMES = "".join(f"name{i},{i},{i % 2}\n" for i in range(30))
         ("a,y\n", 1, "no rows"),
         ("a,y\n1,\n", 1, "label"),
         ("a,y\n1,x\n2,x\n", None, "same label"),
-        ("y\n1\n0\n", 1, "no column is left"),
+        ("y\n1\n0\n", 1, "features"),
         ("", 1, "header"),
         ("\n1,2\n", 1, "header"),
         ("5.1,3.5,setosa\n4.9,3,setosa\n", 1, "c1,c2,c3"),
@@ -421,7 +421,7 @@ def test_all_rows_of_a_file_fix_its_schema_and_are_counted(tmp_path: Path) -> No
 
 
 def opened(path: str, max_rows: int | None = None, **options: Any) -> Table:
-    with open_source(path, KIND) as file:
+    with open_source(path) as file:
         return Table(file, TableOptions(**{"label": "y", **options}), None, max_rows)
 
 

@@ -1,6 +1,6 @@
 """Ahpatron as a NumPy loop, one example at a time: what the block engine is measured against.
 
-The reference implementation written with vectors: the distances to S, one `exp` and one dot product a round.
+The reference implementation with vectors: the distances to S, one `exp` and one product a round.
 `tuned` keeps squared norms, so that the distances cost one matrix-vector product: the fastest such
 loop that we know how to write.
 """

@@ -6,6 +6,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from ahpatron_cli.core.numerics import ddot
 from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.core.state import Stateful
 
@@ -55,18 +56,25 @@ class Calibration(Stateful):
         done = len(labels) // self.window * self.window
         with np.errstate(over="ignore", invalid="ignore"):
             for start in range(0, done, self.window):
-                part = slice(start, start + self.window)
-                self._step(scores[part], labels[part])
+                self._step(scores[start : start + self.window], labels[start : start + self.window])
         self._scores, self._labels = scores[done:].copy(), labels[done:].copy()
 
     def _step(self, scores: Floats, labels: Floats) -> None:
         """One Newton step."""
-        self.loss += self._loss(scores, labels)
-        z, P = _features(scores), self.probabilities(scores)
-        mean = (P[:, :, None] * z).sum(axis=1)  # of the features under P
-        gradient = (z[_true(labels)] - mean).sum(axis=0)
-        z -= mean[:, None]
-        curvature = np.einsum("nc,ncp,ncq->pq", P, z, z)
+        own = self._own(scores, labels)
+        self.loss -= float(np.log(np.maximum(own, self.least)).sum())
+        if scores.ndim == 1:
+            missed = labels * (1.0 - own)
+            variance = missed * labels * own
+            gradient = [ddot(scores, missed), missed.sum()]
+            mixed = ddot(scores, variance)
+            curvature: Any = [[ddot(scores * scores, variance), mixed], [mixed, variance.sum()]]
+        else:
+            p = self.probabilities(scores)
+            mean = (p * scores).sum(axis=1)  # of f_c under P
+            true = scores[np.arange(len(labels)), labels.astype(np.int64)]
+            gradient = [(true - mean).sum()]
+            curvature = [[(p * scores * scores).sum() - ddot(mean, mean)]]
         if not np.isfinite(curvature).all():  # squares of huge scores overflow: nothing to learn
             return
         prior = np.eye(len(self.weights))
@@ -76,14 +84,17 @@ class Calibration(Stateful):
         weights[0] = max(weights[0], 0.5 * self.weights[0])
         self.weights = weights
 
-    def _loss(self, scores: Floats, labels: Floats) -> float:
-        """Sum of `-log P(y)`."""
-        own = self.probabilities(scores)[_true(labels)]
-        return -float(np.log(np.maximum(own, self.least)).sum())
+    def _own(self, scores: Floats, labels: Floats) -> Floats:
+        """P(y) of the true class of each round."""
+        if scores.ndim == 1:
+            logits = labels * (self.weights[0] * scores + self.weights[1])
+            return np.asarray(0.5 + 0.5 * np.tanh(0.5 * logits))
+        return self.probabilities(scores)[np.arange(len(labels)), labels.astype(np.int64)]
 
     def log_loss(self, rounds: int) -> float:
         """Mean of `-log P(y)` over so many rounds, all that were added."""
-        return (self.loss + self._loss(self._scores, self._labels)) / max(rounds, 1)
+        own = np.maximum(self._own(self._scores, self._labels), self.least)
+        return (self.loss - float(np.log(own).sum())) / max(rounds, 1)
 
     def probabilities(self, scores: Floats) -> Floats:
         """P(y = c | x) of rows with these f(x).
@@ -96,20 +107,9 @@ class Calibration(Stateful):
         -------
         array of shape (n, 2) with columns for -1 and +1, or (n, k)
         """
-        logits = _features(scores) @ self.weights
+        if scores.ndim == 1:
+            positive = self._own(scores, np.ones(len(scores)))
+            return np.stack((1.0 - positive, positive), axis=1)
+        logits = self.weights[0] * scores
         odds = np.exp(logits - logits.max(axis=1, keepdims=True))
         return np.asarray(odds / odds.sum(axis=1, keepdims=True))
-
-
-def _features(scores: Floats) -> Floats:
-    """Vectors z of shape (n, k, len(weights)): P(y = c) is proportional to e^(w·z_c)."""
-    if scores.ndim > 1:
-        return scores[:, :, None].copy()
-    z = np.zeros((len(scores), 2, 2))
-    z[:, 1, 0], z[:, 1, 1] = scores, 1.0
-    return z
-
-
-def _true(labels: Floats) -> Any:
-    """The places of the true classes in arrays of shape (n, k)."""
-    return np.arange(len(labels)), np.maximum(labels, 0).astype(np.int64)

@@ -68,7 +68,7 @@ class DensePoints(Points):
         np.subtract(rows, 0.0 if centre is None else centre, out=coordinates)
         if isinstance(unit, np.ndarray) or unit != 1.0:
             coordinates /= unit
-        np.add.reduce(coordinates * coordinates, axis=1, out=norms)
+        np.einsum("ij,ij->i", coordinates, coordinates, out=norms)
         norms *= -0.5
         self._rows[:, -1] = 1.0
         self.largest = -float(np.minimum.reduce(norms, initial=0.0))

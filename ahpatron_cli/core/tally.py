@@ -109,11 +109,14 @@ class Tally(Stateful):
             margins, sizes = scores * labels, np.abs(scores)
             true: Any = labels > 0
             chosen: Any = scores >= 0
+            positives = int(self.confusion[1].sum())
+            before = np.cumsum(labels) - labels + (2 * positives - self.rounds)  # Σ y_s, s < t
+            self.baseline_mistakes += int(np.count_nonzero((before >= 0) != true))
         else:
             margins, true = class_margins(scores, labels)[0], labels.astype(np.int64)
             two, chosen = np.partition(scores, -2, axis=1), predicted(scores)
             sizes = two[:, -1] - two[:, -2]
-        self.baseline_mistakes += self._baseline(true)
+            self.baseline_mistakes += self._baseline(true)
         cells = np.bincount(k * true + chosen, minlength=k * k).reshape(k, k)
         self.confusion = self.confusion + cells  # not in place: copies of a tally share the array
         # f is 0 in the first round of a stream, everywhere: that is no tie
@@ -122,16 +125,13 @@ class Tally(Stateful):
         self.rounds += len(labels)
 
     def _baseline(self, true: Integers) -> int:
-        """Mistakes of predicting the most frequent class before each of these rounds."""
-        k, mistakes = len(self.confusion), 0
-        totals = self.confusion.sum(axis=1).tolist()
-        # k times the count of a class, plus its rank among equal ones
-        keys = [k * n + (c if k == 2 else k - 1 - c) for c, n in enumerate(totals)]
-        leader = keys.index(max(keys))
+        """Mistakes of predicting the most frequent of several classes before each round."""
+        counts: list[int] = self.confusion.sum(axis=1).tolist()
+        leader, mistakes = counts.index(max(counts)), 0
         for y in true.tolist():
             mistakes += y != leader
-            keys[y] += k
-            if keys[y] > keys[leader]:
+            counts[y] += 1
+            if (-counts[y], y) < (-counts[leader], leader):
                 leader = y
         return mistakes
 

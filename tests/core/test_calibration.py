@@ -6,9 +6,7 @@ import numpy as np
 import pytest
 from sklearn.linear_model import LogisticRegression
 
-from ahpatron_cli.core import REGISTRY, Gaussian, Player
 from ahpatron_cli.core.calibration import Calibration
-from support.streams import make_stream
 
 RNG = np.random.default_rng(4)
 SCORES = RNG.normal(size=20_000)
@@ -55,22 +53,6 @@ def test_several_classes_become_sharper_where_the_largest_score_is_right() -> No
     assert right.weights[0] > 3 > 0.2 > abs(chance.weights[0])
     assert right.log_loss(5000) < 0.5
     assert abs(chance.log_loss(5000) - np.log(4)) < 0.1
-
-
-@pytest.mark.parametrize("classes", [2, 3])
-def test_a_resumed_pass_has_the_same_link(classes: int) -> None:
-    stream = make_stream(seed=3, rounds=900, features=3)
-    labels = stream.y if classes == 2 else np.digitize(stream.X[:, 0], [-0.3, 0.3]).astype(float)
-
-    def player() -> Player:
-        return Player(REGISTRY["arow"](budget=20), Gaussian(sigma=0.5), classes=classes)
-
-    whole, first, second = player(), player(), player()
-    whole.feed(stream.X, labels)
-    first.feed(stream.X[:320], labels[:320])
-    second.load_state_dict(first.state_dict()).feed(stream.X[320:], labels[320:])
-    np.testing.assert_array_equal(second.calibration.weights, whole.calibration.weights)
-    assert second.calibration.log_loss(900) == whole.calibration.log_loss(900)
 
 
 @pytest.mark.parametrize("score", [0.0, 1.0, 1e-300, 1e200, 50.0])

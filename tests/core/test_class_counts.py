@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from ahpatron_cli.core import Ahpatron, Perceptron, Player
 from ahpatron_cli.core.engine import Tally
-from support.streams import Example, make_stream, streams
+from support.streams import Example, streams
 
 
 def counted(scores: list[float], labels: list[int]) -> tuple[int, int, int]:
@@ -39,26 +39,6 @@ def test_counts_are_those_of_a_loop_however_the_stream_is_cut(
         for start in range(0, len(example.y), piece)
     ]
     assert counts(player.tally) == counted(np.concatenate(scores).tolist(), example.labels)
-
-
-def test_counts_go_on_after_a_restart() -> None:
-    example = make_stream(seed=3, rounds=200, features=2)
-    whole, first, second = (Player(Ahpatron(budget=10)) for _ in range(3))
-    whole.feed(example.X, example.y)
-    first.feed(example.X[:77], example.y[:77])
-    second.load_state_dict(first.state_dict())
-    second.feed(example.X[77:], example.y[77:])
-    assert counts(second.tally) == counts(whole.tally)
-
-
-def test_a_frozen_model_is_counted_too() -> None:
-    example = make_stream(seed=3, rounds=200, features=2)
-    player = Player(Ahpatron(budget=10))
-    player.feed(example.X, example.y)
-    player.tally = Tally.of(2)
-    scores = player.scores(example.X)
-    player.tally.count(scores, example.y)
-    assert counts(player.tally) == counted(scores.tolist(), example.labels)
 
 
 @pytest.mark.parametrize(

@@ -16,11 +16,9 @@ import pytest
 import scipy.sparse
 
 from ahpatron_cli.core import (
-    AVP,
     REGISTRY,
     Ahpatron,
     Alma,
-    Bogd,
     BudgetPerceptron,
     Gaussian,
     Learner,
@@ -63,15 +61,6 @@ def test_a_pass_resolves_a_copy(name: str) -> None:
     assert player.learner is not learner
     assert set(player.learner.params()) >= set(before)
     assert type(learner)(**player.learner.params()).resolved(None) == player.learner
-
-
-def test_short_streams_have_a_legal_default_shrinkage() -> None:
-    for rounds in range(1, 12):
-        learner = Player(Bogd(), horizon=rounds).learner
-        assert 0 < learner.shrinkage * learner.step < 1
-    with pytest.raises(ParameterError, match="below 1/step") as refusal:
-        Player(Bogd(step=1.0, shrinkage=1.0))
-    assert refusal.value.kind == "range"
 
 
 # Errors -----------------------------------------------------------------------------------------
@@ -143,22 +132,6 @@ def test_rows_of_scipy_are_played(kind: str) -> None:
     np.testing.assert_array_equal(found.scores(scipy.sparse.csr_matrix(X)), found.scores(X))
 
 
-def test_duplicates_and_disorder_in_sparse_rows_are_put_right() -> None:
-    rows = (np.array([1.0, 2.0, 4.0]), np.array([2, 0, 2]), np.array([0, 3]))
-    messy = scipy.sparse.csr_matrix(rows, shape=(1, 3))
-    player = play(Perceptron(), STREAM.X[:50], STREAM.y[:50])
-    np.testing.assert_array_equal(
-        player.scores(messy), player.scores(compress(np.array([[2.0, 0.0, 5.0]])))
-    )
-    assert messy.nnz == 3  # the caller's own stays as it was
-
-
-@pytest.mark.parametrize("rows", [np.zeros(3), np.array([["a"]]), [[[1.0]]]])
-def test_what_is_no_matrix_is_refused(rows: Any) -> None:
-    with pytest.raises(ValueError, match="a matrix of numbers"):
-        play(Perceptron(), rows, [1.0])
-
-
 # The loop ---------------------------------------------------------------------------------------
 
 
@@ -190,16 +163,6 @@ def test_unusual_learners_obey_the_laws(learner: Learner) -> None:
 def test_a_scale_that_would_underflow_is_folded(kind: Any, shrinkage: float) -> None:
     step = 1.0 if kind is Norma else 1e6
     check_learner(kind, budget=20, step=step, shrinkage=shrinkage)
-
-
-def test_a_subclass_that_updates_differently_is_asked() -> None:
-    @dataclasses.dataclass
-    class Lazy(Ahpatron):
-        def update(self, f: Expansion, y: float, margin: float) -> None:
-            if f.size < 3:
-                f.add(y)
-
-    assert play(Lazy(), STREAM.X, STREAM.y).f.size == 3
 
 
 @dataclasses.dataclass
@@ -267,15 +230,6 @@ def test_one_row_at_a_time() -> None:
     assert player.score(sparse) == pytest.approx(player.score(STREAM.X[0]), abs=1e-12)
 
 
-def test_an_empty_piece_changes_nothing() -> None:
-    player = play(Ahpatron(budget=20), STREAM.X, STREAM.y)
-    before = player.state_dict()["tally"] | {"seconds": 0}
-    assert player.feed(np.empty((0, 3)), []).shape == (0,)
-    after = player.state_dict()["tally"] | {"seconds": 0}
-    assert np.array_equal(after.pop("confusion"), before.pop("confusion"))
-    assert after == before
-
-
 @pytest.mark.parametrize("weights", [[1.0], np.full(300, -1.0), np.full(300, np.inf)])
 def test_weights_must_be_positive_numbers_one_for_each_row(weights: Any) -> None:
     with pytest.raises(ValueError, match="weight"):
@@ -341,12 +295,6 @@ CHANGES: dict[str, Callable[[Expansion], None]] = {
 
 
 @pytest.mark.parametrize("change", CHANGES)
-def test_the_norm_is_right_while_a_block_is_open(change: str) -> None:
-    _, difference = opened(CHANGES[change])
-    assert difference == pytest.approx(0.0, abs=1e-12)
-
-
-@pytest.mark.parametrize("change", CHANGES)
 def test_project_works_after_any_change(change: str) -> None:
     def projected(f: Expansion) -> None:
         CHANGES[change](f)
@@ -384,15 +332,6 @@ def test_the_gram_matrix_is_right_whatever_was_added_and_dropped(seed: int) -> N
 
 
 # Near ties ---------------------------------------------------------------------------------------
-
-
-def test_the_first_round_of_a_stream_is_no_near_tie() -> None:
-    player = play(Perceptron(), STREAM.X, STREAM.y, Gaussian(sigma=0.1))
-    ties = player.tally.near_ties
-    far = np.full((3, 3), 100.0)
-    player.tally.count(player.scores(far), np.ones(3))
-    assert player.tally.near_ties == ties + 3
-    assert play(AVP(), far, np.ones(3)).tally.near_ties == 0  # though f(x) = 0 in the first
 
 
 # Learners of others ---------------------------------------------------------------------------
@@ -533,16 +472,6 @@ def updates_at(learner: Learner, margin: float) -> int:
 def test_a_margin_that_misses_1_by_rounding_is_no_loss(name: str) -> None:
     assert updates_at(REGISTRY[name](), 1 - 1e-12) == 0
     assert updates_at(REGISTRY[name](), 1 - 1e-8) == 1
-
-
-def test_margins_of_several_classes_that_miss_2_by_rounding_are_no_loss() -> None:
-    for missing, updates in ((4e-12, 0), (1e-8, 1)):
-        player = Player(REGISTRY["arow"](), Gaussian(sigma=1e9), classes=3)
-        player.feed(np.zeros((1, 1)), [0.0])
-        player.f.a[:] = [[1 - missing / 2, missing / 2 - 1, missing / 2 - 1]]
-        before = player.tally.updates
-        player.feed(np.zeros((1, 1)), [0.0])
-        assert player.tally.updates - before == updates
 
 
 def test_a_margin_that_is_above_the_threshold_by_rounding_is_on_it() -> None:

@@ -7,7 +7,7 @@ import pytest
 
 from ahpatron_cli.core import Gaussian, Linear, Player, play
 from ahpatron_cli.core.errors import LimitReachedError, ParameterError
-from ahpatron_cli.core.learners import POMDR, Perceptron, Projectron, ProjectronPlusPlus
+from ahpatron_cli.core.learners import POMDR, Projectron, ProjectronPlusPlus
 from support.cases import PROJECTING, Case
 from support.streams import compress, make_stream
 
@@ -31,12 +31,6 @@ def test_max_support_ends_the_run_and_says_so(learner: type[Projectron]) -> None
     with pytest.raises(LimitReachedError, match=f"max_support={size - 1}") as refusal:
         play(learner(max_support=size - 1), stream.X, stream.y)
     assert refusal.value.name == "max_support"
-
-
-def test_a_tiny_tolerance_is_the_perceptron() -> None:
-    stream = make_stream(seed=2, rounds=300, features=6)
-    scores = Player(Projectron(tolerance=1e-5)).feed(stream.X, stream.y)
-    np.testing.assert_allclose(scores, Player(Perceptron()).feed(stream.X, stream.y), atol=1e-9)
 
 
 def test_rounds_that_change_nothing_are_no_updates() -> None:
@@ -76,12 +70,3 @@ def test_pomdr_on_a_stream_that_grows_wider() -> None:
     parts = [X[:64, :2], X[64:128, :4], X[128:192], compress(X[192:])]
     scores = [player.feed(p, stream.y[64 * i : 64 * i + 64]) for i, p in enumerate(parts)]
     np.testing.assert_allclose(np.concatenate(scores), whole, rtol=1e-7, atol=1e-9)
-
-
-def test_pomdr_says_where_a_halving_left_nothing() -> None:
-    """Rows of zeros have κ(0, 0) = 0 by the linear kernel: f is zero, and no factor helps."""
-    learner = POMDR(budget=2, horizon=1)
-    player = play(learner, np.zeros((50, 2)), np.ones(50), Linear())
-    assert player.f.norm == 0.0
-    assert player.learner.statistics()["halvings"] > 0
-    assert "not rescaled" in " ".join(player.learner.warnings(player.f))

@@ -73,12 +73,6 @@ def test_every_kernel(case: Case, kernel: str) -> None:
     assert player.feed(STREAM.X[:1], STREAM.y[:1]) == pytest.approx(read, rel=1e-9, abs=1e-12)
 
 
-@every_case
-def test_before_the_first_round_f_is_zero(case: Case) -> None:
-    for rows in (ELSEWHERE, compress(ELSEWHERE)):
-        np.testing.assert_array_equal(begin(case).scores(rows), np.zeros(150))
-
-
 def test_terms_that_cancel_are_read_as_zero() -> None:
     player = begin(Case("perceptron"))
     x = np.array([[0.1, 0.2, 0.3]])

@@ -94,15 +94,6 @@ def test_a_file_that_is_deleted_while_it_is_written_to(ahpatron: Ahpatron, rings
     assert out == b""
 
 
-def test_passes_in_file_order_are_no_sample(ahpatron: Ahpatron, rings: Path) -> None:
-    arguments = ("-l", "ahpatron", "-l", "nogd", "--no-shuffle", "--repeats", "3")
-    done = sweep(ahpatron, rings, *arguments, "--sigma", "0.1", "--format", "json")
-    (data,) = json.loads(done.out)["datasets"]
-    gaps = [one["difference"] for one in data["settings"] if one["difference"]]
-    assert gaps
-    assert all(gap["se"] is gap["more_than_noise"] is None for gap in gaps)
-
-
 def test_a_kernel_of_zeros_is_said(ahpatron: Ahpatron, rings: Path) -> None:
     grid = ("-g", "sigma=0.00001,0.1", "-B", "20", "--scale", "minmax")
     done = sweep(ahpatron, rings, *grid)

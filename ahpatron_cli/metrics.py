@@ -14,12 +14,12 @@ from ahpatron_cli.records import Metrics, Window
 
 MOST_KEYS = 1 << 17
 """Different scores that bounded memory (3 MB) distinguishes."""
-DRIFT_ALARM = 12.0
-"""Page's statistic from which on the mistake rate has risen."""
 FEWEST_KEYS = 1 << 10
 """Of each of many classes."""
 PENDING_SCORES = 1 << 16
 """Scores that are sorted together."""
+DRIFT_ALARM = 12.0
+"""Page's statistic from which on the mistake rate has risen."""
 
 Keys: TypeAlias = NDArray[np.uint64]
 Counts: TypeAlias = NDArray[np.int64]
@@ -38,16 +38,15 @@ class Ranking:
 
     def add(self, scores: Floats, labels: Floats) -> None:
         """Count rounds with these f(x), a column per class if there are more than two."""
-        if not self._classes and scores.ndim == 1:
-            self._classes = [_Scores(self._most_keys)]
-        elif not self._classes:  # always bounded: there may be a thousand classes
+        if scores.ndim == 1:
+            self._classes = self._classes or [_Scores(self._most_keys)]
+            self._classes[0].add(scores.copy(), labels > 0)
+            return
+        if not self._classes:  # always bounded: there may be a thousand classes
             most = max((self._most_keys or MOST_KEYS) // scores.shape[1], FEWEST_KEYS)
             self._classes = [_Scores(most) for _ in range(scores.shape[1])]
-        if scores.ndim == 1:
-            self._classes[0].add(scores, labels)
-            return
         for number, own in enumerate(self._classes):
-            own.add(scores[:, number], np.where(labels == number, 1.0, -1.0))
+            own.add(scores[:, number].copy(), labels == number)
 
     def auc(self) -> tuple[float, float] | None:
         """The mean of AUC over the classes that occur, and a bound on its error; None without."""
@@ -72,11 +71,11 @@ class _Scores:
         self._dropped_bits = 0
         self._keys: Keys = np.empty(0, dtype=np.uint64)
         self._counts: Counts = np.empty((0, 2), dtype=np.int64)
-        self._pending: list[tuple[Floats, Floats]] = []
+        self._pending: list[tuple[Floats, NDArray[np.bool_]]] = []
         self._pending_scores = 0
 
-    def add(self, scores: Floats, labels: Floats) -> None:
-        self._pending.append((scores.copy(), labels.copy()))
+    def add(self, scores: Floats, positive: NDArray[np.bool_]) -> None:
+        self._pending.append((scores, positive))
         self._pending_scores += len(scores)
         if self._pending_scores >= min(PENDING_SCORES, self._most_keys or PENDING_SCORES):
             self._merge()
@@ -91,32 +90,25 @@ class _Scores:
         pairs = int(positives.sum()) * int(negatives.sum())
         if not pairs:
             return None
-        below = np.cumsum(negatives) - negatives
         tied = int(positives @ negatives)
-        won = int(positives @ below)
-        error = tied / (2 * pairs) if self._dropped_bits else 0.0
-        return (2 * won + tied) / (2 * pairs), error
+        won = int(positives @ (np.cumsum(negatives) - negatives))
+        return (2 * won + tied) / (2 * pairs), tied / (2 * pairs) if self._dropped_bits else 0.0
 
     def _merge(self) -> None:
         if not self._pending:
             return
-        scores, labels = (np.concatenate(parts) for parts in zip(*self._pending, strict=True))
+        scores, positive = (np.concatenate(parts) for parts in zip(*self._pending, strict=True))
         self._pending, self._pending_scores = [], 0
-        fresh = np.stack([labels < 0, labels > 0], axis=1).astype(np.int64)
-        keys = np.append(self._keys, _ordered_bits(scores) >> np.uint64(self._dropped_bits))
+        bits = (scores + 0.0).view(np.uint64)  # -0 becomes 0
+        sign = np.uint64(1 << 63)
+        ordered = np.where(bits & sign, ~bits, bits | sign)  # these order as the numbers do
+        keys = np.append(self._keys, ordered >> np.uint64(self._dropped_bits))
         order = np.argsort(keys, kind="stable")
-        counts = np.concatenate([self._counts, fresh])[order]
-        self._keys, self._counts = _joined(keys[order], counts)
+        counts = np.concatenate([self._counts, np.stack([~positive, positive], axis=1)])
+        self._keys, self._counts = _joined(keys[order], counts[order])
         while self._most_keys is not None and len(self._keys) > self._most_keys:
             self._dropped_bits += 1
             self._keys, self._counts = _joined(self._keys >> np.uint64(1), self._counts)
-
-
-def _ordered_bits(scores: Floats) -> Keys:
-    """The bits of each number, negative ones inverted: they order as the numbers do."""
-    bits = (scores + 0.0).view(np.uint64)  # -0 becomes 0
-    sign = np.uint64(1 << 63)
-    return np.where(bits & sign, ~bits, bits | sign)
 
 
 def _joined(keys: Keys, counts: Counts) -> tuple[Keys, Counts]:
@@ -128,15 +120,14 @@ def _joined(keys: Keys, counts: Counts) -> tuple[Keys, Counts]:
 class RecentMistakes:
     """The mistake rate of the last N rounds, and where it rose.
 
-    Page's test watches the mistakes, with p their rate so far and q = p + (1-p)/4:
+    Page's test watches the mistakes, as `arow` does: with p their rate so far and q = p + (1-p)/4,
     g = max(0, g + log(q/p)) on a mistake, else g + log((1-q)/(1-p)). If g > 12, the rate has risen:
     the round is marked, and the test is reset.
     """
 
     def __init__(self, rounds: int, window: int) -> None:
         """N, after so many rounds that are not looked at."""
-        self._rounds = rounds
-        self._window = window
+        self._rounds, self._window = rounds, window
         self._before = np.zeros(1)
         """Mistakes up to each of the last N rounds."""
         self._wrong, self._seen, self._page = 1, 2, 0.0
@@ -146,7 +137,11 @@ class RecentMistakes:
 
     def extend(self, mistaken: NDArray[np.bool_]) -> Floats:
         """The recent rate at each of these rounds."""
-        rates = self._rates_in_window(mistaken)
+        totals = np.append(self._before, self._before[-1] + np.cumsum(mistaken))
+        last = np.arange(len(self._before), len(totals))
+        first = np.maximum(last - self._window, 0)
+        self._before = totals[-self._window - 1 :]
+        rates = np.asarray((totals[last] - totals[first]) / (last - first))
         self._watch(mistaken)
         self._rounds += len(mistaken)
         self.rate = float(rates[-1])
@@ -157,15 +152,8 @@ class RecentMistakes:
         window = Window(len(self._before) - 1, self.rate)
         return {"window": window, "drifts": tuple(self.drifts)}
 
-    def _rates_in_window(self, mistaken: NDArray[np.bool_]) -> Floats:
-        totals = np.append(self._before, self._before[-1] + np.cumsum(mistaken))
-        last = np.arange(len(self._before), len(totals))
-        first = np.maximum(last - self._window, 0)
-        self._before = totals[-self._window - 1 :]
-        return np.asarray((totals[last] - totals[first]) / (last - first))
-
     def _watch(self, mistaken: NDArray[np.bool_]) -> None:
-        """Page's test, as `arow` does it."""
+        """Page's test."""
         past = -1
         for now in np.flatnonzero(mistaken).tolist():
             right = now - past - 1
@@ -181,7 +169,11 @@ class RecentMistakes:
         self._page = page_statistic(self._page, left, None)
 
 
-def metrics_of(confusion: Sequence[Sequence[int]], ranking: Ranking | None = None) -> Metrics:
+def metrics_of(
+    confusion: Sequence[Sequence[int]],
+    ranking: Ranking | None = None,
+    log_loss: float | None = None,
+) -> Metrics:
     """All metrics; None for those that these counts leave undefined, or without a ranking.
 
     `confusion` has the rounds by true class (rows) and predicted class (columns). Of two classes
@@ -191,27 +183,30 @@ def metrics_of(confusion: Sequence[Sequence[int]], ranking: Ranking | None = Non
     totals = [sum(row) for row in confusion]
     found = [sum(column) for column in zip(*confusion, strict=True)]
     right = [row[number] for number, row in enumerate(confusion)]
-    rounds = sum(totals)
-    known = [(total - ok) / total for ok, total in zip(right, totals, strict=True) if total]
+    rounds, classes = sum(totals), len(totals)
     by_chance = sum(a * b for a, b in zip(totals, found, strict=True))  # of rounds²
     each = [
         (_ratio(ok, said), _ratio(ok, total), _ratio(2 * ok, said + total))
         for ok, said, total in zip(right, found, totals, strict=True)
-        if said or total or len(right) == 2
+        if said or total or classes == 2
     ]
-    scores = each[-1] if each else (None, None, None)
-    if len(right) > 2 and each:
-        first, second, third = (
+    precision, recall, f1 = each[-1] if each else (None, None, None)
+    if classes > 2 and each:
+        precision, recall, f1 = (
             sum(value or 0.0 for value in column) / len(each) for column in zip(*each, strict=True)
         )
-        scores = first, second, third
+    missed = [_ratio(total - ok, total) for ok, total in zip(right, totals, strict=True)]
+    known = [rate for rate in missed if rate is not None]
     auc, auc_error = (ranking and ranking.auc()) or (None, None)
     return Metrics(
-        *scores,
-        balanced_error=sum(known) / len(known) if len(known) == len(confusion) else None,
+        precision=precision,
+        recall=recall,
+        f1=f1,
+        balanced_error=sum(known) / classes if len(known) == classes else None,
         kappa=_ratio(sum(right) * rounds - by_chance, rounds**2 - by_chance),
         auc=auc,
         auc_error=auc_error,
+        log_loss=log_loss,
     )
 
 

@@ -291,7 +291,8 @@ def learner_of(header: Header, path: str, given: str | None) -> type[Learner]:
     if (header.kernel is None) != (kind.own_kernel is not None):
         raise damaged("its kernel is not that of its learner", path)
     kernel = KERNELS[header.kernel].specs() if header.kernel else header.kernel_params
-    if {*header.params} != {*kind.specs()} or {*header.kernel_params} != {*kernel}:
+    complete = {*kind().params()} <= {*header.params} <= {*kind.specs()}
+    if not complete or {*header.kernel_params} != {*kernel}:
         raise damaged("its parameters are not those of its learner", path)
     return kind
 
@@ -392,20 +393,20 @@ class SavedRun:
     def restarted(self, fresh: Run, path: str) -> Run:
         """A pass that continues the checkpoint, if a fresh pass has the same settings."""
         assert self.model is not None
-        asked = fresh.setup.learner, fresh.setup.kernel, fresh.seed, fresh.costs, *fresh.params()
+        params = fresh.player.learner.params(), fresh.player.kernel.params()
+        asked = fresh.setup.learner, fresh.setup.kernel, fresh.seed, fresh.costs, *params
         names = ("learner", "kernel", "seed", "costs", "params", "kernel_params")
         if asked != tuple(getattr(self.model, name) for name in names):
             raise self._other_run()
         return self.continued(path)
 
-    def play(
+    def run(
         self,
         dataset: Dataset,
         setup: LearnerSpec,
         repetition: RunOptions,
         horizon: int | None,
         observers: Sequence[Observer],
-        on_restart: Callable[[Run], None],
     ) -> list[RunResult]:
         """Run one pass that continues a model, or is saved."""
         if self.resumes:
@@ -415,7 +416,6 @@ class SavedRun:
             run = begin(dataset, setup, repetition, 0, horizon)
         if self.restarts:
             run = self.restarted(run, dataset.name)
-            on_restart(run)
         run.measure(repetition)
         try:
             run.player.state_dict()  # refuses what cannot be saved, before the first round

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 
 def percent(rate: float) -> str:
     """A rate or its spread in percent, without the sign: `11.20`."""
@@ -33,15 +31,6 @@ def seconds(value: float) -> str:
 def short(value: float | str, digits: int = 3) -> str:
     """A float with so many significant digits (`0.312`, `1.5e+160`); an int or a word as it is."""
     return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
-
-
-def value_text(value: float | str, rounds: int = 0, digits: int = 3) -> str:
-    """A parameter: `0.312`, or `10^-1/√T` for a power of ten divided by √T, T = `rounds`."""
-    if isinstance(value, float) and 0 < value < math.inf and rounds > 1:
-        exponent = math.log10(value * math.sqrt(rounds))
-        if abs(exponent - round(exponent)) < 1e-6 and abs(math.log10(value) % 1) > 1e-6:
-            return f"10^{round(exponent)}/√T"
-    return short(value, digits)
 
 
 def assignment(name: str, value: float | str) -> str:

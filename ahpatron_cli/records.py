@@ -65,6 +65,8 @@ class Metrics(Struct, frozen=True):
     """Area under the ROC curve of f(x) as it was when it was predicted; null after `--resume`."""
     auc_error: float | None
     """Bound on the error of `auc`; 0 if it is exact."""
+    log_loss: float | None = None
+    """Mean of -log P(y), with probabilities fitted to earlier rounds; null where not known."""
 
 
 class Window(Struct, frozen=True):

@@ -311,10 +311,6 @@ class Run:
         problem, line = f"{what} cannot be computed: {error}", int(batch.lines[error.row])
         return bad_data(problem, self._path, line, NUMERICAL_HINT)
 
-    def params(self) -> tuple[dict[str, ParamValue], dict[str, ParamValue]]:
-        """The parameters in force, of the learner and of the kernel."""
-        return self.player.learner.params(), self.player.kernel.params()
-
     def result(self) -> RunResult:
         """The record of the pass so far, its curve, its warnings."""
         player, tally, before = self.player, self.player.tally, self._before
@@ -352,7 +348,9 @@ class Run:
             **by_class,
             baseline_mistakes=tally.baseline_mistakes,
             this_file=this_file,
-            metrics=metrics_of(confusion, self._ranking) if self._measured else None,
+            metrics=metrics_of(confusion, self._ranking, player.calibration.log_loss(tally.rounds))
+            if self._measured
+            else None,
             **(self._recent.facts() if self._recent else {}),
             costs=self.costs,
         )

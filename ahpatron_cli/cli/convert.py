@@ -50,8 +50,10 @@ def convert(
     asked = TableOptions(label, id, tuple(drop or ()), tuple(category or ()), missing, positive)
     with open_source(data) as source:
         reader = TableReader(source, asked)
-        with open_output(out) as output:
+        progress = stderr.progress(source.size, data, beside_rows=out is None)
+        with open_output(out) as output, progress as line:
             for number, chunk in enumerate(reader):
+                line.show(source.position, "", "")
                 if reader.schema and not number:
                     output.write(_comments(reader.schema))
                 output.write(libsvm_text(chunk))

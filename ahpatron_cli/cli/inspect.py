@@ -12,9 +12,11 @@ from ahpatron_cli.cli import options
 from ahpatron_cli.errors import ExitCode, one_of, usage
 from ahpatron_cli.signals import raise_on_signals
 
-_TABLE = ("label", "id", "drop", "category", "missing")
-_DATA = ("max_features", "positive", "scale", "sigma", "seed", "format", *_TABLE)
-_MODEL = ("format", "learner")
+_OF_DATA = (
+    *("max_features", "positive", "scale", "sigma", "seed"),
+    *("label", "id", "drop", "category", "missing"),
+)
+"""Options without effect on a model."""
 
 
 def learners(format: options.Format = "table") -> ExitCode:
@@ -58,20 +60,20 @@ def inspect(
     raise_on_signals()
     stderr = Stderr(quiet=quiet)
     if is_archive(path):
-        _refuse_others(context, "a model", _MODEL)
+        _refuse(context, "a model", _OF_DATA)
         _check_format(format, "a model")
         from ahpatron_cli.sweep.grid import choose_learners
 
         _inspect_model(path, format, choose_learners([learner])[0] if learner else None)
         return ExitCode.OK
-    _refuse_others(context, "data", _DATA)
+    _refuse(context, "data", ("learner",))
     _check_format(format, "data")
     from ahpatron_cli.core import KERNELS
     from ahpatron_cli.data.scaling import SCALES
     from ahpatron_cli.data.source import open_source
     from ahpatron_cli.data.tables import TableOptions
     from ahpatron_cli.output.inspect_text import print_profile, profile_to_json
-    from ahpatron_cli.profile.profiler import Profiler
+    from ahpatron_cli.profile.profiler import profile_of
     from ahpatron_cli.sweep.grid import parse, parse_label
 
     width = None
@@ -81,26 +83,25 @@ def inspect(
         one_of("scale", scale, SCALES)
     table = TableOptions(label, id, tuple(drop or ()), tuple(category or ()), missing, positive)
     with open_source(path) as source, stderr.progress(source.size, source.name) as line:
-        profiler = Profiler(
+        profile = profile_of(
             source,
             max_features=max_features,
             positive=None if label else parse_label(positive),
-            table=table,
             scale=scale,
             sigma=width,
             seed=seed,
+            table=table,
+            on_progress=lambda rows: line.show(source.position, f"{rows:,} rows", ""),
         )
-        profile = profiler.run(lambda rows: line.show(source.position, f"{rows:,} rows", ""))
     write_inspected(format, partial(print_profile, profile), partial(profile_to_json, profile))
     return ExitCode.BAD_DATA if profile.faults.count else ExitCode.OK
 
 
-def _refuse_others(context: typer.Context, what: str, legal: tuple[str, ...]) -> None:
+def _refuse(context: typer.Context, what: str, names: tuple[str, ...]) -> None:
     """Refuse options that would have no effect."""
-    for name in (*_DATA, *_MODEL):
-        if name not in legal and options.given_by_user(context, name):
-            hint = f"options for {what}: {', '.join(map(_flag, legal))}"
-            raise usage(f"{_flag(name)} has no effect on {what}", hint)
+    for name in names:
+        if options.given_by_user(context, name):
+            raise usage(f"--{name.replace('_', '-')} has no effect on {what}")
 
 
 def _check_format(format: str, what: str) -> None:
@@ -110,10 +111,6 @@ def _check_format(format: str, what: str) -> None:
     if one_of("format", format, FORMATS) not in ("table", "json"):
         hint = "use --format table for people, --format json for programs"
         raise usage(f"{what} cannot be shown as {format}", hint)
-
-
-def _flag(name: str) -> str:
-    return f"--{name.replace('_', '-')}"
 
 
 def _inspect_model(path: str, format: str, learner: str | None) -> None:

@@ -235,7 +235,7 @@ Predictions = Annotated[str | None, _output(
     "table to stderr.")]
 Metrics = Annotated[bool, _output(
     "--metrics",
-    help="Add precision, recall, F1, balanced error, Cohen's κ and AUC of the rows with labels.")]
+    help="Add precision, recall, F1, balanced error, Cohen's κ, AUC and log loss.")]
 Probability = Annotated[bool, _output(
     "--probability", help="Add the probability of each label: columns probability_LABEL.")]
 Window = Annotated[int | None, _output(

@@ -84,7 +84,7 @@ def predict(
         with (
             watch.ending_stream(lambda asked: stderr.show(f"{rows:,} rows") if asked else None),
             open_source(path) as source,
-            stderr.progress(source.size, path) as line,
+            stderr.progress(source.size, path, beside_rows=out is None) as line,
         ):
             run = saved.continued(source.name)  # before the first row is waited for
             dataset, tally = stream(source, preparation, known), Tally.of(run.player.classes)

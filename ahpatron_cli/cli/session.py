@@ -143,7 +143,8 @@ class Session:
             total = source.size  # of a stream; in memory passes are counted
             if self.options.in_memory:
                 total = len(specs) * self.options.repeats
-            with self.stderr.progress(total, Path(path).name) as line:
+            rows = self.predictions is not None  # perhaps on the same terminal
+            with self.stderr.progress(total, Path(path).name, beside_rows=rows) as line:
                 self._monitor.begin(line, None if self.options.in_memory else source)
                 results = self._learn(dataset, specs, horizon)
             self.ended_by, summary = watch.ended_by, dataset.facts()
@@ -226,9 +227,7 @@ class Session:
         if self.predictions:
             observers.append(partial(_write_predictions, self.predictions, dataset))
         if self.saved is not None:
-            return self.saved.play(
-                *(dataset, specs[0], options, horizon, observers), lambda run: None
-            )
+            return self.saved.run(dataset, specs[0], options, horizon, observers)
         if not options.in_memory:
             runs = [begin(dataset, spec, options, 0, horizon) for spec in specs]
             return run_batches(dataset.batches(), runs, observers)

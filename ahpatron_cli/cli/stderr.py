@@ -68,12 +68,16 @@ class Stderr:
         self._print(render_error(error, colour=colour).removesuffix("\n"))
 
     @contextmanager
-    def progress(self, total: int | None, name: str) -> Iterator[ProgressLine]:
+    def progress(
+        self, total: int | None, name: str, *, beside_rows: bool = False
+    ) -> Iterator[ProgressLine]:
         """A progress line on a terminal while the block runs.
 
-        `total` is in the unit of `update(completed)`, bytes or rounds; None if it is not known.
+        `total` is in the unit of `update(completed)`; None if it is not known. `beside_rows`: rows
+        go to stdout meanwhile, and a terminal that has both shows them only.
         """
         visible = not self._quiet and self._width() is not None
+        visible &= not (beside_rows and sys.stdout.isatty())
         try:
             yield ProgressLine(self._draw if visible else None, total, literal(name))
         finally:

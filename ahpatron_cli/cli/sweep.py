@@ -10,7 +10,6 @@ import typer
 
 from ahpatron_cli.cli import options
 from ahpatron_cli.errors import ExitCode, usage
-from ahpatron_cli.numbers import percent
 from ahpatron_cli.signals import raise_on_signals
 
 
@@ -137,8 +136,6 @@ def sweep(
         with ResultsFile(str(out), facts) as results:
             session.warn_of_damaged_lines(stderr, str(out), results.contents)
             outcomes = session.run_missing(found, part, results, run, stderr)
-    if spared := found.spared(results.contents.trials):
-        stderr.note(f"{percent(spared)} % of the rounds of the whole grid were spared")
     summary = summarise_trials(outcomes, results.contents.headers, criterion)
     session.warn_of_results(summary, outcomes, stderr)
     output.write(summary, outcomes, stderr)

@@ -264,7 +264,8 @@ class Expansion(Hypothesis):
                 self.square = np.where(large, limit, self.square)
             return
         square = self.square
-        if not TINY <= square < math.inf or limit < TINY:  # 0 is legal where terms cancel
+        # where terms cancel, 0 is legal, and by rounding less than 0
+        if not TINY <= square < math.inf or limit < TINY:
             newest = abs(self.a.item(self.n + self.t)) * self.scale
             tiny = 0 < square < TINY or limit < min(TINY, square)
             if tiny or square == math.inf or square == 0 < newest < math.sqrt(TINY):

@@ -7,26 +7,22 @@ newline.
 from __future__ import annotations
 
 import csv
-import dataclasses
 import io
 import json
-import math
 import sys
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Any
 
 from ahpatron_cli import __version__
 from ahpatron_cli.errors import usage
+from ahpatron_cli.output import render
 from ahpatron_cli.output.escape import literal, spreadsheet_text
-from ahpatron_cli.output.render import Terminal, page_text, print_to
 from ahpatron_cli.output.run_table import run_page
-from ahpatron_cli.output.table import Page, render
+from ahpatron_cli.output.table import Page
 from ahpatron_cli.records import (
     SCHEMA,
     Json,
-    Metrics,
-    ParamValue,
     Report,
     data_to_json,
     plain_params,
@@ -40,7 +36,6 @@ from ahpatron_cli.records import (
 if TYPE_CHECKING:  # numpy and the modules that need it are imported when they are used
     from ahpatron_cli.sweep.summary import Outcome, Setting, SweepSummary, TrialData
 
-_OF_FAILED = ("id", "data", "learner", "params", "seed", "repeat", "error")
 FORMATS = ("table", "json", "jsonl", "csv", "markdown", "latex")
 
 
@@ -68,59 +63,75 @@ def trials_to_text(trials: Sequence[Outcome], format: str) -> str:
     """One flat row per trial, as json, jsonl or csv."""
     from ahpatron_cli.sweep.results_file import flat_trial
 
-    rows = [flat_trial(trial) for trial in trials]
     if format not in ("json", *_ROWS):
         raise usage(f"--trials cannot be shown as {format}", "use --format csv, jsonl or json")
-    return _document(rows) if format == "json" else _ROWS[format](rows)
+    rows = [flat_trial(trial) for trial in trials]
+    return _dumps(rows, indent=2) if format == "json" else _ROWS[format](rows)
+
+
+def write_inspected(
+    format: str, text: Callable[[render.Terminal], str], document: Callable[[], Json]
+) -> None:
+    """Write to standard output what `text` says to people, or a JSON document."""
+    if format == "json":
+        _write(_dumps(document(), indent=2), format)
+    else:
+        render.print_to(sys.stdout, text)
 
 
 def _reports(reports: Sequence[Report], format: str) -> Page | str:
     if format == "json":
         documents = [to_json(report) for report in reports]
-        return _document(documents[0] if len(documents) == 1 else documents)
-    rows = ({"data": one.data.path, **run} for one in reports for run in runs_to_json(one))
-    return _ROWS[format](rows) if format in _ROWS else run_page(reports)
+        return _dumps(documents[0] if len(documents) == 1 else documents, indent=2)
+    if format not in _ROWS:
+        return run_page(reports)
+    return _ROWS[format](
+        {"data": one.data.path, **run} for one in reports for run in runs_to_json(one)
+    )
 
 
 def _findings(findings: SweepSummary, format: str, only_matrix: bool) -> Page | str:
     from ahpatron_cli.output.sweep_table import findings_page
 
     if format == "json":
-        return _document(_findings_to_json(findings, only_matrix))
-    if format in _ROWS:
-        return _ROWS[format](_matrix_rows(findings) if only_matrix else _setting_rows(findings))
-    return findings_page(findings, only_matrix=only_matrix)
+        return _dumps(_findings_to_json(findings, only_matrix), indent=2)
+    if format not in _ROWS:
+        return findings_page(findings, only_matrix=only_matrix)
+    return _ROWS[format](_matrix_rows(findings) if only_matrix else _setting_rows(findings))
 
 
 def _write(shown: Page | str, format: str) -> None:
     """Write and flush, so that a full disk is noticed here."""
     if format == "table" and isinstance(shown, Page):
-        print_to(sys.stdout, partial(render, shown))
+        render.print_to(sys.stdout, lambda terminal: terminal.page(shown))
     else:
         sys.stdout.write(_text(shown, format))
         sys.stdout.flush()
 
 
 def _text(shown: Page | str, format: str) -> str:
-    return shown if isinstance(shown, str) else page_text(shown, format)
+    return shown if isinstance(shown, str) else render.FORMATS[format]().page(shown)
+
+
+# Sweeps -------------------------------------------------------------------------------------------
 
 
 def _findings_to_json(findings: SweepSummary, only_matrix: bool) -> Json:
-    criterion = findings.criterion
     wide = findings.datasets and (only_matrix or len(findings.datasets) > 1)
     document: Json = {
         "schema": SCHEMA,
         "version": __version__,
-        "metric": criterion.metric.name,
-        "tune_orders": criterion.tune_orders,
+        "metric": findings.criterion.metric.name,
+        "tune_orders": findings.criterion.tune_orders,
         "matrix": _matrix_to_json(findings) if wide else None,
     }
     if only_matrix:
         return document
+    of_failed = ("id", "data", "learner", "params", "seed", "repeat", "error")
     return document | {
         "trials": findings.trials,
         "failed": [
-            {name: getattr(trial, name) for name in _OF_FAILED}
+            {name: getattr(trial, name) for name in of_failed}
             | {"data": trial.data.record.path, "params": plain_params(trial.params)}
             for trial in findings.failed
         ],
@@ -131,10 +142,7 @@ def _findings_to_json(findings: SweepSummary, only_matrix: bool) -> Json:
                     _setting(one) | {"best_of_data": setting_key(one) == setting_key(found.winner)}
                     for one in found.settings
                 ],
-                "best": [
-                    _setting(setting) | {"verdict": found.verdict(setting)}
-                    for setting in found.best
-                ],
+                "best": [_setting(one) | {"verdict": found.verdict(one)} for one in found.best],
             }
             for found in findings.datasets
         ],
@@ -146,22 +154,22 @@ def _matrix_to_json(findings: SweepSummary) -> Json:
     """Learners x data sets, and the tests over data sets; null where there is no value."""
     from ahpatron_cli.output.sweep_table import rejected
 
-    datasets, matrix, ranks = findings.datasets, findings.matrix, findings.ranks
+    datasets, rows, ranks = findings.datasets, findings.matrix.values(), findings.ranks
     return {
         "data": [found.data.record.path for found in datasets],
-        "learners": list(matrix),
-        "mean": [[one and one.mean for one in row] for row in matrix.values()],
-        "sd": [[one and one.sd for one in row] for row in matrix.values()],
+        "learners": list(findings.matrix),
+        "mean": [[one and one.mean for one in row] for row in rows],
+        "sd": [[one and one.sd for one in row] for row in rows],
         "verdict": [
             [one and found.verdict(one) for one, found in zip(row, datasets, strict=True)]
-            for row in matrix.values()
+            for row in rows
         ],
-        "mean_ranks": [ranks.mean_ranks.get(learner) for learner in matrix],
+        "mean_ranks": [ranks.mean_ranks.get(learner) for learner in findings.matrix],
         "friedman": ranks.friedman,
         "friedman_p_value": ranks.p_value,
         "critical_difference": ranks.critical_difference,
         "groups": [list(group) for group in ranks.groups if rejected(ranks)],
-        "wilcoxon": [dataclasses.asdict(pair) for pair in ranks.pairs],
+        "wilcoxon": [asdict(pair) for pair in ranks.pairs],
     }
 
 
@@ -170,10 +178,10 @@ def _matrix_rows(findings: SweepSummary) -> Iterator[Json]:
     for learner, row in findings.matrix.items():
         line: Json = {"learner": learner}
         for found, one in zip(findings.datasets, row, strict=True):
-            name = literal(found.short)
-            line[name] = one and one.mean
-            line[f"{name} sd"] = one and one.sd
-            line[f"{name} verdict"] = one and found.verdict(one)
+            values = one and one.mean, one and one.sd, one and found.verdict(one)
+            line |= zip(
+                [found.short, f"{found.short} sd", f"{found.short} verdict"], values, strict=True
+            )
         yield line | {"mean_rank": findings.ranks.mean_ranks.get(learner)}
 
 
@@ -186,18 +194,15 @@ def _setting_rows(findings: SweepSummary) -> Iterator[Json]:
 
 
 def _preparation(data: TrialData) -> Json:
-    costs = [
-        [label if isinstance(label, str) else whole(label), whole(cost)]
-        for label, cost in data.costs
-    ]
-    preparation: Json = {
+    costs = [[one if isinstance(one, str) else whole(one), whole(cost)] for one, cost in data.costs]
+    return {
         "limit": data.limit,
         "scale": data.scale,
         "positive": None if data.positive is None else whole(data.positive),
         "shuffled": data.shuffled,
+        **({"table": data.table} if data.table else {}),
+        **({"costs": costs} if costs else {}),
     }
-    preparation |= {"table": data.table} if data.table else {}
-    return preparation | ({"costs": costs} if costs else {})
 
 
 def _setting(setting: Setting) -> Json:
@@ -207,27 +212,20 @@ def _setting(setting: Setting) -> Json:
         "metric_sd": setting.sd,
         "best_of_learner": setting.best_of_learner,
         "best_of_data": setting.best_of_data,
-        "difference": setting.difference and dict(vars(setting.difference)),
+        "difference": setting.difference and asdict(setting.difference),
     }
 
 
-def write_inspected(
-    format: str, text: Callable[[Terminal], str], document: Callable[[], Json]
-) -> None:
-    """Write to standard output what `text` says to people, or a JSON document."""
-    if format == "json":
-        _write(_document(document()), format)
-    else:
-        print_to(sys.stdout, text)
+# JSON and CSV -------------------------------------------------------------------------------------
 
 
-def _document(value: Json | Sequence[Json]) -> str:
-    """One JSON document, for eyes and programs."""
-    return _dumps(value, indent=2) + "\n"
+def _dumps(value: Any, indent: int | None = None) -> str:
+    """ASCII, exact floats; a NaN here is a fault of ours and must not get out."""
+    return json.dumps(value, allow_nan=False, ensure_ascii=True, indent=indent) + "\n"
 
 
 def _jsonl(rows: Iterable[Json]) -> str:
-    return "".join(_dumps(row) + "\n" for row in rows)
+    return "".join(map(_dumps, rows))
 
 
 def _csv(rows: Iterable[Json]) -> str:
@@ -242,46 +240,29 @@ def _csv(rows: Iterable[Json]) -> str:
     target = io.StringIO()
     writer = csv.DictWriter(target, columns, restval="", lineterminator="\n")
     writer.writerow({name: spreadsheet_text(name) for name in columns})
-    writer.writerows({name: _csv_cell(value) for name, value in row.items()} for row in flat)
+    writer.writerows(flat)
     return target.getvalue()
 
 
-def _flat(row: Json) -> Json:
-    """Parts as columns `PART_NAME`, the parameters last; reasons as one text."""
+def _flat(row: Json) -> dict[str, str]:
+    """The cells of a row; parts as columns `PART_NAME`, the parameters last."""
     flat: Json = {}
     for name, value in row.items():
-        if name in ("this_file", "window", "metrics", "certificate", "difference"):
-            value = _fields(name) | (value or {})
+        if isinstance(value, dict) and name not in ("params", "varied"):
             flat |= {f"{name}_{key}": part for key, part in value.items()}
-        elif name == "uncertified":
-            flat[name] = "; ".join(value)
-        elif name not in ("params", "varied"):
-            flat[name] = value
-    params: Json = row.get("params", {})
-    return flat | {f"param_{literal(name)}": value for name, value in params.items()}
+        elif name not in ("params", "varied", "this_file", "difference", "certificate"):
+            flat[name] = "; ".join(value) if name == "uncertified" else value
+    flat |= {f"param_{name}": value for name, value in row.get("params", {}).items()}
+    return {literal(name): _csv_cell(value) for name, value in flat.items()}
 
 
-def _fields(part: str) -> dict[str, None]:
-    """The columns of a part that a row does not have; None of those that few runs have."""
-    from ahpatron_cli.core.certificates import Certificate
-    from ahpatron_cli.sweep.statistics import Difference
-
-    kinds: Any = {"metrics": Metrics, "certificate": Certificate, "difference": Difference}
-    return dict.fromkeys(kinds[part].__match_args__) if part in kinds else {}
-
-
-def _csv_cell(value: ParamValue | None) -> str:
+def _csv_cell(value: Any) -> str:
     if value is None:
         return ""
     # JSON can hold an infinite parameter only as text
-    if isinstance(value, str) and value not in {str(math.inf), str(-math.inf)}:
+    if isinstance(value, str) and value not in ("inf", "-inf"):
         return spreadsheet_text(value)
-    return value if isinstance(value, str) else _dumps(value)
+    return value if isinstance(value, str) else json.dumps(value, allow_nan=False)
 
 
-def _dumps(value: Any, indent: int | None = None) -> str:
-    """ASCII, exact floats; a NaN here is a fault of ours and must not get out."""
-    return json.dumps(value, allow_nan=False, ensure_ascii=True, indent=indent)
-
-
-_ROWS: Mapping[str, Callable[[Iterable[Json]], str]] = {"jsonl": _jsonl, "csv": _csv}
+_ROWS = {"jsonl": _jsonl, "csv": _csv}

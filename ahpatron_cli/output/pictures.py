@@ -11,17 +11,16 @@ import importlib.util
 import io
 import math
 import warnings
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from itertools import pairwise
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ahpatron_cli.atomic import format_of_suffix, write_atomically
 from ahpatron_cli.errors import suggestion, usage
-from ahpatron_cli.numbers import counted, orders, p_value, percent, short
+from ahpatron_cli.numbers import counted, orders, percent, short
 from ahpatron_cli.output.escape import literal, spreadsheet_text
-from ahpatron_cli.output.sweep_table import rejected
+from ahpatron_cli.output.sweep_table import friedman_text, rejected
 from ahpatron_cli.records import Curve, grouped
 from ahpatron_cli.sweep.statistics import OverDatasets
 from ahpatron_cli.sweep.summary import (
@@ -39,6 +38,8 @@ if TYPE_CHECKING:
 
 Look: TypeAlias = dict[str, Any]
 """Properties of a line."""
+Panel: TypeAlias = tuple[str, "Callable[[Axes], None]"]
+"""A caption, and a function that draws."""
 
 INSTALL = "pip install 'ahpatron-cli[plot]'"
 INK, PALE, GRID = "#333333", "#666666", "#dddddd"
@@ -54,11 +55,8 @@ _METADATA: Mapping[str, Mapping[str, None]] = {
 }
 _SYMBOLS = {"budget": "B", "epsilon": "ε", "sigma": "σ"}
 """Of the parameters that are drawn against first."""
-_SIZE, _SMALL = 8.5, 7.0
-_WIDTH, _HEIGHT = 3.2, 2.4
-"""Inches of one panel; it grows taller where it has many names."""
-_LEFT, _ABOVE, _BELOW = 0.6, 0.45, 0.55
-_MOST_CHARACTERS = 28
+_WIDTH, _HEIGHT, _LINE = 4.6, 3.2, 0.18
+"""Inches of one panel with its labels, and of a line of text; panels grow with their names."""
 _FIRST_DRAWN = 0.01
 """The share of rounds that is left out on the left: one mistake in one round is 100 %."""
 _FASTEST = 1e-6
@@ -90,19 +88,27 @@ def picture(draw: Callable[[], Figure], format: str, *, transparent: bool = Fals
     style = Path(__file__).with_name("pictures.mplstyle")
     with rc_context(fname=style), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")  # shown as a box
-        look: Look = {"dpi": 200, "bbox_inches": "tight", "transparent": transparent}
-        draw().savefig(target, format=format, metadata=dict(_METADATA[format]), **look)
+        look: Look = {"dpi": 200, "transparent": transparent, "metadata": dict(_METADATA[format])}
+        draw().savefig(target, format=format, **look)
     return target.getvalue()
+
+
+def one_panel(draw: Callable[[Axes], None], names: int) -> Figure:
+    """A figure of one panel with so many names beside it."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(_WIDTH, max(_HEIGHT, 0.9 + _LINE * names)), layout="constrained")
+    draw(figure.add_subplot())
+    return figure
 
 
 def looks(names: Sequence[str]) -> dict[str, Look]:
     """Colour, stroke and marker of each name; no two are alike among the first 28."""
-    rounds, colours = len(_STROKES), len(_COLOURS)
     made = {}
     for number, name in enumerate(names):
-        stroke = number // colours % rounds
-        look = {"color": _COLOURS[number % colours], "linestyle": _STROKES[stroke]}
-        made[name] = look | {"marker": _MARKERS[stroke], "linewidth": 1.6, "markersize": 4}
+        stroke, colour = divmod(number, len(_COLOURS))
+        look = {"color": _COLOURS[colour], "linestyle": _STROKES[stroke % len(_STROKES)]}
+        made[name] = look | {"marker": _MARKERS[stroke % len(_STROKES)], "markersize": 4}
     return made
 
 
@@ -119,37 +125,26 @@ def spread(wanted: Sequence[float], *, gap: float, low: float, high: float) -> l
     return places
 
 
-def _inches(characters: int, size: float = _SIZE) -> float:
-    """The width of a text, rather too much than too little."""
-    return 0.65 * characters * size / 72
-
-
-def _size(axes: Axes) -> tuple[float, float]:
-    """Width and height of the axes in inches."""
-    box = axes.get_window_extent()  # in pixels
-    return box.width / axes.figure.dpi, box.height / axes.figure.dpi
-
-
 def _shown(name: str) -> str:
     text = literal(name)
-    return text if len(text) <= _MOST_CHARACTERS else text[: _MOST_CHARACTERS - 1] + "…"
+    return text if len(text) <= 28 else f"{text[:27]}…"
 
 
 def _name_lines(axes: Axes, names: Sequence[tuple[str, float, Look]]) -> None:
-    """Write each name to the right of its line, none over another: no legend to look up.
-
-    A thin thread leads from the end of the line to a stroke in its own look and the name.
-    """
-    (low, high), (across, up) = axes.get_ylim(), _size(axes)
-    gap = (high - low) * 1.5 * _SIZE / 72 / up
+    """Write each name to the right of its line, none over another: no legend to look up."""
+    low, high = axes.get_ylim()
+    gap = (high - low) * _LINE / (axes.bbox.height / axes.figure.dpi)
     places = spread([end for _, end, _ in names], gap=gap, low=low, high=high)
-    start, left, middle, right, text = (1 + x / across for x in (0.03, 0.18, 0.29, 0.4, 0.45))
-    beside: Look = {"transform": axes.get_yaxis_transform(), "clip_on": False}
+    beside = axes.get_yaxis_transform()
     for (name, end, look), place in zip(names, places, strict=True):
-        if look["linestyle"] != "none":  # dots end nowhere
-            axes.plot([start, left], [end, place], color=look["color"], linewidth=0.6, **beside)
-        axes.plot([left, middle, right], [place] * 3, markevery=[1], **look, **beside)
-        axes.text(text, place, name, transform=beside["transform"], va="center")
+        thread = None
+        if look["linestyle"] == "none":  # dots end nowhere: one beside the name
+            axes.plot([1.06], [place], **look, transform=beside, clip_on=False)
+        else:
+            thread = {"arrowstyle": "-", "color": look["color"], "linestyle": look["linestyle"]}
+            thread |= {"shrinkA": 0, "shrinkB": 0, "relpos": (0, 0.5)}
+        where: Look = {"xycoords": beside, "va": "center", "annotation_clip": False}
+        axes.annotate(name, (1.01, end), (1.09, place), arrowprops=thread, **where)
 
 
 # Learning curves ----------------------------------------------------------------------------------
@@ -181,36 +176,36 @@ def draw_curves(curves: Sequence[Curve]) -> Figure:
     """One line per learner; bands are ± one standard deviation, a dotted line is the baseline."""
     from matplotlib.figure import Figure
 
-    figure = Figure(figsize=(6.4, max(4.0, 0.6 + 0.18 * len(curves))))
+    height = max(4.0, 0.9 + _LINE * len(curves))
+    figure = Figure(figsize=(8.0, height), layout="constrained")
     axes = figure.add_subplot()
     names, highest = [], 1.0
     numbered = looks([str(number) for number in range(len(curves))])
     for curve, look in zip(curves, numbered.values(), strict=True):
         look |= {"marker": None}
         drawn = curve.rounds >= _FIRST_DRAWN * curve.rounds[-1]
-        rounds = curve.rounds[drawn]
-        axes.plot(rounds, 100 * curve.mistake_rate[drawn], **look)
-        highest = max(highest, 100 * float(curve.mistake_rate[drawn].max()))
+        rounds, rates = curve.rounds[drawn], 100 * curve.mistake_rate[drawn]
+        axes.plot(rounds, rates, **look)
+        highest = max(highest, float(rates.max()))
         if curve.recent_rate is not None:
-            axes.plot(rounds, 100 * curve.recent_rate[drawn], **look | {"linewidth": 0.5})
+            axes.plot(rounds, 100 * curve.recent_rate[drawn], **look, linewidth=0.5)
         if curve.sd is not None:
-            low, high = (100 * (curve.mistakes + s * curve.sd)[drawn] / rounds for s in (-1, 1))
-            axes.fill_between(rounds, low, high, color=look["color"], alpha=0.15, linewidth=0)
-        rate = float(curve.mistake_rate[-1])
-        names.append((f"{_shown(curve.label)}  {percent(rate)} %", 100 * rate, look))
-    baselines = {curve.baseline for curve in curves}
-    baseline = baselines.pop() if len(baselines) == 1 else None
-    if baseline is not None:
-        look = {"color": PALE, "linestyle": ":", "linewidth": 1.0}
-        axes.axhline(100 * baseline, **look)
-        names.append((f"baseline  {percent(baseline)} %", 100 * baseline, look))
-    abouts = [about for about in dict.fromkeys(curve.about for curve in curves) if about]
+            sd = 100 * curve.sd[drawn] / rounds
+            axes.fill_between(rounds, rates - sd, rates + sd, color=look["color"], alpha=0.15, lw=0)
+        label = f"{_shown(curve.label)}  {percent(curve.mistake_rate[-1])} %"
+        names.append((label, float(rates[-1]), look))
+    for baseline in {curve.baseline for curve in curves} - {None}:
+        rate, look = 100 * (baseline or 0.0), {"color": PALE, "linestyle": ":"}
+        axes.axhline(rate, **look, linewidth=1.0)
+        names.append((f"baseline  {rate:.2f} %", rate, look))
+        highest = max(highest, rate)
+    abouts = {curve.about for curve in curves}
     if len(abouts) == 1:
-        axes.set_title(literal(abouts[0]) + (", mean ± sd" if curves[0].sd is not None else ""))
+        axes.set_title(literal(abouts.pop()) + (", mean ± sd" * (curves[0].sd is not None)))
     axes.set_xlabel("round t")
     axes.set_ylabel("mistake rate |M_t| / t (%)")
     axes.set_xlim(0, max(int(curve.rounds[-1]) for curve in curves))
-    axes.set_ylim(0, min(1.1 * max(highest, 100 * (baseline or 0.0)), 100))
+    axes.set_ylim(0, min(1.1 * highest, 100))
     axes.xaxis.set_major_formatter("{x:,.0f}")
     axes.grid(axis="y")
     _name_lines(axes, names)
@@ -223,19 +218,18 @@ def draw_curves(curves: Sequence[Curve]) -> Figure:
 def write_plot(path: str | Path, findings: SweepSummary, x: str | None = None) -> None:
     """Write one row of panels per data set to a file whose suffix decides the format."""
     format = picture_format(path)
-    if x is not None:
-        check_axis(x, drawable(findings))
+    check_drawable(findings, x)
     write_atomically(path, picture(lambda: draw_sweep(findings, x), format))
 
 
-def drawable(findings: SweepSummary) -> list[str]:
-    """The parameters that could be drawn against."""
-    tried = [settings for found in findings.datasets for settings in found.tried.values()]
-    return list(dict.fromkeys(name for settings in tried for name in varied_numbers(settings)))
+def check_drawable(findings: SweepSummary, x: str | None) -> None:
+    """Refuse to draw against a parameter that no learner was varied in."""
+    if x is not None:
+        check_axis(x, list(dict.fromkeys(n for one in findings.datasets for n in _axes_of(one))))
 
 
 def check_axis(x: str, names: Sequence[str]) -> None:
-    """Refuse to draw against a parameter that was not varied."""
+    """Refuse to draw against a parameter that is not one of those varied."""
     if not names:
         raise usage(f"--x {x}: no parameter is varied", "vary it: -g NAME=V1,V2")
     if x not in names:
@@ -249,27 +243,10 @@ def learners_of(findings: SweepSummary) -> list[str]:
     return list(dict.fromkeys(setting.learner for setting in settings))
 
 
-def axis_of(found: DatasetSummary, x: str | None = None) -> str | None:
-    """`x` if it was varied; else the budget, what all learners were varied in, ε or σ; or None."""
-    groups = grouped(found.settings, lambda one: (one.learner,))
-    counts = Counter(name for own in groups for name in varied_numbers([s.params for s in own]))
-    known = [name for name in _SYMBOLS if name in counts]
-    of_all = [name for name in (*known, *counts) if counts[name] == len(groups)]
-    first = [name for name in known if name == "budget"] + of_all + known
-    return next(iter(first), None) if x is None else x if x in counts else None
-
-
-def series(found: DatasetSummary, parameter: str) -> dict[str, list[tuple[float, Setting]]]:
-    """For each learner its best setting at each value; no value: it does not have the parameter."""
-    made = {}
-    for own in grouped(found.settings, lambda one: (one.learner,)):
-        values = {finite_number(one.params.get(parameter)) for one in own} - {None}
-        if len(values) == 1 and parameter not in _SYMBOLS:
-            values = set()  # it was not varied
-        at = {value: [s for s in own if s.params.get(parameter) == value] for value in values}
-        points = [(value, best_of(at[value])) for value in sorted(v for v in at if v is not None)]
-        made[own[0].learner] = points
-    return made
+def _axes_of(found: DatasetSummary) -> list[str]:
+    """The parameters that could be drawn against, the best known first."""
+    names = {name: None for own in found.tried.values() for name in varied_numbers(own)}
+    return sorted(names, key=[*_SYMBOLS, *names].index)
 
 
 def pareto_front(settings: Sequence[Setting]) -> list[Setting]:
@@ -284,75 +261,86 @@ def pareto_front(settings: Sequence[Setting]) -> list[Setting]:
     return front
 
 
+def panels(found: DatasetSummary, x: str | None, by_learner: Mapping[str, Look]) -> list[Panel]:
+    """The metric against a parameter, if any was varied, and against time."""
+    names, metric = _axes_of(found), found.criterion.metric.short
+    several = max(one.summary.repeats for one in found.settings) > 1
+    parameter = x if x in names else next(iter(names), None) if x is None else None
+    made: list[Panel] = []
+    if parameter is not None:
+        caption = f"{metric} against {parameter}{'; bands: ± standard deviation' * several}"
+        flat = any(not _series(found, parameter, learner)[0] for learner in found.tried)
+        caption += f"; dashed: learners without {parameter}" * flat
+        made.append((caption, partial(_draw_parameter, found, parameter, by_learner)))
+    front = "; line: Pareto front" * (len(pareto_front(found.settings)) > 1)
+    caption = f"{metric} against learning time, each setting a dot{front}"
+    return [*made, (caption, partial(_draw_tradeoff, found, by_learner))]
+
+
 def draw_sweep(findings: SweepSummary, x: str | None = None) -> Figure:
     """One row per data set: the metric against a parameter and time; above them the mean ranks."""
     from matplotlib.figure import Figure
 
     by_learner, ranks = looks(learners_of(findings)), findings.ranks
-    ranked, rows = _ranks_height(ranks), len(findings.datasets)
-    names = 0.5 + _inches(max(len(_shown(learner)) for learner in by_learner))
-    height, gap = max(_HEIGHT, 0.19 * len(by_learner)), _ABOVE + _BELOW
-    across, up = 2 * (_LEFT + _WIDTH + names), ranked + rows * (height + gap)
-    figure = Figure(figsize=(across, up))
-    box = {"left": _LEFT / across, "right": 1 - names / across, "bottom": _BELOW / up}
-    box |= {"top": 1 - (ranked + _ABOVE) / up, "wspace": (names + _LEFT) / _WIDTH}
-    grid = figure.add_gridspec(rows, 2, **box, hspace=gap / height)
-    if ranked:
-        draw_ranks(ranks, figure)
-    for row, found in enumerate(findings.datasets):
-        panel, repeats = axis_of(found, x), max(one.summary.repeats for one in found.settings)
+    top = int(ranks.p_value is not None)
+    rows = len(findings.datasets) + top
+    height = rows * max(_HEIGHT, 0.9 + _LINE * len(by_learner))
+    figure = Figure(figsize=(2 * _WIDTH, height), layout="constrained")
+    grid = figure.add_gridspec(rows, 2)
+    if top:
+        draw_ranks(ranks, figure.add_subplot(grid[0, :]))
+    for row, found in enumerate(findings.datasets, top):
+        repeats = max(one.summary.repeats for one in found.settings)
         title = f"{_shown(found.short)}: {counted(found.data.record.rounds, 'round')}"
-        if repeats > 1:
-            what = "mean ± sd" if panel else "mean"
-            title += f", {what} over {orders(repeats, found.data.shuffled)}"
-        first = figure.add_subplot(grid[row, 0])
-        first.set_title(title)
-        if panel:
-            draw_parameter(first, found, panel, by_learner)
-        time = figure.add_subplot(grid[row, 1]) if panel else first
-        draw_tradeoff(time, found, by_learner, named=not panel)
+        title += f", {orders(repeats, found.data.shuffled)}" * (repeats > 1)
+        for column, (_, draw) in enumerate(panels(found, x, by_learner)):
+            axes = figure.add_subplot(grid[row, column])
+            axes.set_title("" if column else title)
+            draw(axes)
     return figure
 
 
-def alone(names: Sequence[str], draw: Callable[[Axes], None]) -> Figure:
-    """A figure of one panel, tall enough for these names beside it."""
-    from matplotlib.figure import Figure
+def _series(found: DatasetSummary, name: str, learner: str) -> tuple[list[float], list[Setting]]:
+    """The best setting of a learner at each value of a parameter; none if it was not varied."""
+    own = [one for one in found.settings if one.learner == learner]
+    numbers = {finite_number(one.params.get(name)) for one in own}
+    values = sorted(value for value in numbers if value is not None)
+    if len(values) == 1 and name not in _SYMBOLS:
+        values = []
+    return values, [best_of([s for s in own if s.params.get(name) == value]) for value in values]
 
-    figure = Figure(figsize=(_LEFT + _WIDTH, max(_HEIGHT, 0.19 * len(names))))
-    draw(figure.add_subplot())
-    return figure
 
-
-def draw_parameter(
-    axes: Axes, found: DatasetSummary, parameter: str, by_learner: Mapping[str, Look]
+def _draw_parameter(
+    found: DatasetSummary, parameter: str, by_learner: Mapping[str, Look], axes: Axes
 ) -> None:
     """One line per learner with a band of ± sd; learners without the parameter lie flat."""
-    drawn, names = series(found, parameter), []
-    points = [point for own in drawn.values() for point in own]
-    texts = {value: one.texts.get(parameter, short(value)) for value, one in points}
-    for learner, own in drawn.items():
-        flat: Look = {"linestyle": "--", "marker": None}
-        look = by_learner[learner] | ({"linestyle": "-"} if own else flat)
-        best = best_of([one for one in found.settings if one.learner == learner])
-        values, settings = zip(*own or [(min(texts), best), (max(texts), best)], strict=True)
+    drawn = {group[0].learner: group for group in grouped(found.settings, lambda s: (s.learner,))}
+    series = {learner: _series(found, parameter, learner) for learner in drawn}
+    texts = {
+        value: setting.texts.get(parameter, short(value))
+        for points in series.values()
+        for value, setting in zip(*points, strict=True)
+    }
+    names = []
+    for learner, (values, settings) in series.items():
+        look = by_learner[learner] | {"linestyle": "-"}
+        if not values:
+            values, settings = [min(texts), max(texts)], [best_of(drawn[learner])] * 2
+            look |= {"linestyle": "--", "marker": None}
         mid, low, high = (
-            [_scaled(one, one.mean + sd * (one.sd or 0)) for one in settings] for sd in (0, -1, 1)
+            [_scaled(one, one.mean + k * (one.sd or 0)) for one in settings] for k in (0, -1, 1)
         )
         axes.plot(values, mid, **look)
-        axes.fill_between(values, low, high, color=look["color"], alpha=0.15, linewidth=0)
+        axes.fill_between(values, low, high, color=look["color"], alpha=0.15, lw=0)
         names.append((_shown(learner), mid[-1], look))
-    _value_axis(axes, texts, parameter)
-    others = {name for one in found.settings if drawn[one.learner] for name in one.varied}
-    label = f"{literal(parameter)} {_SYMBOLS.get(parameter, '')}".rstrip()
-    axes.set_xlabel(label + (", others at their best" if others - {parameter} else ""))
-    _metric_axis(axes, found)
+    _value_axis(axes, texts)
+    axes.set_xlabel(f"{literal(parameter)} {_SYMBOLS.get(parameter, '')}".rstrip())
     axes.grid(axis="y")
+    _metric_axis(axes, found)
     _name_lines(axes, names)
 
 
-def draw_tradeoff(
-    axes: Axes, found: DatasetSummary, by_learner: Mapping[str, Look], *, named: bool
-) -> None:
+def _draw_tradeoff(found: DatasetSummary, by_learner: Mapping[str, Look], axes: Axes) -> None:
     """Every setting a dot, and the Pareto front of those that none beats in time and metric."""
     names = []
     for own in grouped(found.settings, lambda one: (one.learner,)):
@@ -362,42 +350,10 @@ def draw_tradeoff(
     front = pareto_front(found.settings)
     axes.plot(*_places(front), color=INK, linewidth=0.8, zorder=1.5)  # under the dots
     axes.set_xscale("log")
-    axes.set_xlabel("learning time (s)" + ("; line: Pareto front" if front[1:] else ""))
+    axes.set_xlabel("learning time (s)" + "; line: Pareto front" * bool(front[1:]))
     _metric_axis(axes, found)
-    _label_front(axes, front)
     _time_axis(axes)
-    if named:
-        _name_lines(axes, names)
-
-
-def _label_front(axes: Axes, front: Sequence[Setting]) -> None:
-    """Name the settings of the front, each on the side of its dot that is faster and better.
-
-    There is no dot there, nor the line of the front. Labels only ever move away from the front to
-    make room; those that would leave the panel are left out.
-    """
-    across, up = (72 * inches for inches in _size(axes))
-    settings = (", ".join(f"{_SYMBOLS.get(n, n)}={t}" for n, t in s.texts.items()) for s in front)
-    texts = [
-        _shown(f"{s.learner} {text}".rstrip()) for s, text in zip(front, settings, strict=True)
-    ]
-    low, high = (math.log10(limit) for limit in axes.get_xlim())
-    times, rates = _places(front)
-    for text, seconds in zip(texts, times, strict=True):
-        width = min(72 * _inches(len(text), _SMALL) + 6, 0.6 * across)
-        low = min(low, (math.log10(seconds) * across - width * high) / (across - width))
-    axes.set_xlim(left=10**low)
-    bottom, top = axes.get_ylim()
-    better = 1 if front[0].metric.larger_is_better else -1
-    point, place = (top - bottom) / up, -better * math.inf
-    for text, seconds, rate in zip(texts, times, rates, strict=True):
-        wanted = [rate + better * 6 * point, place + better * 9.5 * point]
-        place = max(wanted) if better > 0 else min(wanted)
-        if not bottom + 4 * point <= place <= top - 4 * point:
-            break
-        axes.plot([seconds] * 2, [rate, place], color=INK, linewidth=0.4, zorder=1.4)
-        look: Look = {"ha": "right", "va": "center", "fontsize": _SMALL}
-        axes.annotate(text, (seconds, place), (-3, 0), textcoords="offset points", **look)
+    _name_lines(axes, names)
 
 
 def _scaled(setting: Setting, value: float) -> float:
@@ -411,7 +367,7 @@ def _places(settings: Sequence[Setting]) -> tuple[list[float], list[float]]:
 
 
 def _metric_axis(axes: Axes, found: DatasetSummary) -> None:
-    """A rate starts at 0; with room for labels on the side of better values."""
+    """A rate starts at 0."""
     metric = found.criterion.metric
     axes.set_ylabel(metric.head.replace(" %", " (%)"))
     axes.margins(x=0.05, y=0.15)
@@ -420,27 +376,20 @@ def _metric_axis(axes: Axes, found: DatasetSummary) -> None:
         axes.set_ylim(0, top)
 
 
-def _value_axis(axes: Axes, texts: Mapping[float, str], parameter: str) -> None:
-    """Ticks at values that were run, as many as there is room for, the outermost first.
-
-    Logarithmic where values spread widely, or each is the same multiple of the one before.
-    """
+def _value_axis(axes: Axes, texts: Mapping[float, str]) -> None:
+    """Ticks at values that were run, as many as there is room for, the outermost first."""
     values = sorted(texts)
-    ratios = [after / before for before, after in pairwise(values)] if values[0] > 0 else []
-    even = len(ratios) > 1 and max(ratios) < 1.05 * min(ratios) and max(ratios) > 1.2
-    wide = bool(ratios) and values[-1] / values[0] > (8 if parameter == "budget" else 50)
-    if even or wide:
+    log = values[0] > 0 and values[-1] >= 8 * values[0]
+    if log:
         axes.set_xscale("log")
-    places = [math.log(value) if even or wide else value for value in values]
-    room = max(0.09, 1.2 * _inches(max(map(len, texts.values()))) / _WIDTH)
-    gap = room * (places[-1] - places[0])
-    chosen = values[:1]
-    last = places[0]
-    for value, place in list(zip(values, places, strict=True))[1:-1]:
-        if min(place - last, places[-1] - place) >= gap:
-            chosen.append(value)
-            last = place
-    ticks = chosen + values[1:][-1:]
+    places = {value: math.log(value) if log else value for value in values}
+    gap = 0.03 * max(map(len, texts.values()), default=1) + 0.03  # of the axis
+    gap *= places[values[-1]] - places[values[0]]
+    ticks = values[:1]
+    for value in values[1:-1]:
+        if min(places[value] - places[ticks[-1]], places[values[-1]] - places[value]) >= gap:
+            ticks.append(value)
+    ticks += values[1:][-1:]
     axes.set_xticks(ticks, [texts[tick] for tick in ticks])
     axes.set_xticks([], minor=True)
 
@@ -451,26 +400,18 @@ def _time_axis(axes: Axes) -> None:
 
     low, high = axes.get_xlim()
     subs = (1.0, 2.0, 5.0) if high / low < 50 else (1.0, 3.0) if high / low < 2000 else (1.0,)
-    locator = MaxNLocator(4) if high / low < 6 else LogLocator(subs=subs)
-    axes.xaxis.set_major_locator(locator)
+    axes.xaxis.set_major_locator(MaxNLocator(4) if high / low < 6 else LogLocator(subs=subs))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter("{x:g}")
 
 
-def draw_ranks(ranks: OverDatasets, figure: Figure | None = None) -> Figure:
-    """A dot per learner on an axis of mean ranks, the best above; on top of a figure or alone.
+def draw_ranks(ranks: OverDatasets, axes: Axes) -> None:
+    """A dot per learner on an axis of mean ranks, the best above.
 
     Where Friedman's test rejects, a bar joins each group that does not differ significantly.
     """
-    from matplotlib.figure import Figure
-
     learners = sorted(ranks.mean_ranks, key=lambda learner: ranks.mean_ranks[learner])
-    values = [ranks.mean_ranks[learner] for learner in learners]
-    count = len(learners)
-    figure = figure or Figure(figsize=(2 * _WIDTH, _ranks_height(ranks)))
-    across, up = figure.get_size_inches()
-    left, height = _inches(_MOST_CHARACTERS - 8) / across, 0.18 * count / up
-    axes = figure.add_axes((left, 1 - _ABOVE / up - height, 0.9 - left, height))
+    values, count = [ranks.mean_ranks[learner] for learner in learners], len(learners)
     axes.plot(values, range(count), "o", color=_COLOURS[0], markersize=5)
     named = zip(map(_shown, learners), values, strict=True)
     axes.set_yticks(range(count), [f"{name}  {rank:.2f}" for name, rank in named])
@@ -479,17 +420,9 @@ def draw_ranks(ranks: OverDatasets, figure: Figure | None = None) -> Figure:
     axes.set_xticks(range(1, count + 1))
     axes.grid(axis="x")
     axes.set_xlabel("mean rank; 1 is best")
-    p = p_value(ranks.p_value or 0.0)
-    test = f"Friedman's test: p {p if p.startswith('<') else f'= {p}'}"
-    if not rejected(ranks):
-        axes.set_title(f"{test}, no significant difference between the learners")
-        return figure
-    axes.set_title(f"{test}; bars: no significant difference (Nemenyi, 5 %)")
-    for number, group in enumerate(ranks.groups, 1):
+    test, _, finding = friedman_text(ranks).partition(";")
+    bars = "\nbars: no significant difference (Nemenyi, 5 %)"
+    axes.set_title(test + bars * bool(finding))
+    for number, group in enumerate(ranks.groups if rejected(ranks) else (), 1):
         ends = [learners.index(name) for name in (group[0], group[-1])]
         axes.plot([count + 0.2 + 0.12 * number] * 2, ends, color=INK, linewidth=2.4)
-    return figure
-
-
-def _ranks_height(ranks: OverDatasets) -> float:
-    return _ABOVE + 0.18 * len(ranks.mean_ranks) + _BELOW if ranks.p_value is not None else 0.0

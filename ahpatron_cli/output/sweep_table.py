@@ -13,24 +13,23 @@ from ahpatron_cli.output.table import (
     WORSE,
     Cell,
     Column,
-    Field,
     Page,
-    Row,
     Table,
     data_facts,
-    optional,
     rate_cell,
-    support_cell,
-    table_of,
+    support_text,
 )
 from ahpatron_cli.sweep.statistics import SIGNIFICANCE, OverDatasets
-from ahpatron_cli.sweep.summary import MISTAKE_RATE, DatasetSummary, Setting, SweepSummary
+from ahpatron_cli.sweep.summary import (
+    MISTAKE_RATE,
+    DatasetSummary,
+    Setting,
+    SweepSummary,
+    best_of,
+)
 
 MAX_REASONS = 5
 _VERDICTS = {"best": BEST, "worse": WORSE, "n.s.": NOT_WORSE}
-
-_LEARNER: Field[Setting] = Column("learner", "Learner", True), lambda one: Cell(one.learner)
-_SETTING: Field[Setting] = Column("setting", "Setting", True), lambda one: optional(one.label)
 
 
 def findings_page(findings: SweepSummary, *, only_matrix: bool = False) -> Page:
@@ -40,11 +39,14 @@ def findings_page(findings: SweepSummary, *, only_matrix: bool = False) -> Page:
         tables.append(matrix_table(findings))
     if not only_matrix:
         tables += [table for found in findings.datasets for table in data_tables(found)]
-    failed = len(findings.failed)
-    remark = "" if findings.datasets else "no trials"
+    remark, failed = "" if findings.datasets else "no trials", len(findings.failed)
     if failed:
         remark = f"{failed:,} of {counted(findings.trials + failed, 'trial')} failed:"
-    return Page(tables, remark, _reasons(findings), [] if only_matrix else list(_next(findings)))
+    reasons = Counter(trial.error or "no reason given" for trial in findings.failed).most_common()
+    items = [f"{counted(count, 'trial')}: {reason}" for reason, count in reasons[:MAX_REASONS]]
+    if others := len(reasons) - len(items):
+        items.append(f"and {counted(others, 'other reason')}")
+    return Page(tables, remark, items, [] if only_matrix else list(_next(findings)))
 
 
 def _next(findings: SweepSummary) -> Iterator[tuple[str, str]]:
@@ -52,10 +54,8 @@ def _next(findings: SweepSummary) -> Iterator[tuple[str, str]]:
     from ahpatron_cli.sweep.plan import run_command  # which imports NumPy
 
     if findings.part:
-        yield (
-            f"This is {findings.part}; `ahpatron inspect` of all parts together shows the best.",
-            "",
-        )
+        shows = "`ahpatron report` of all parts together shows the best"
+        yield f"This is {findings.part}; {shows}.", ""
         return
     for found in findings.datasets:
         best = found.winner
@@ -75,33 +75,42 @@ def _next(findings: SweepSummary) -> Iterator[tuple[str, str]]:
 def matrix_table(findings: SweepSummary) -> Table:
     """One row per learner, one column per data set, and the mean rank."""
     datasets, ranks, metric = findings.datasets, findings.ranks, findings.criterion.metric
-    rows: list[Row] = []
-    for learner, settings in findings.matrix.items():
-        row: dict[str, Cell | None] = {"learner": Cell(learner)}
-        for found, setting in zip(datasets, settings, strict=True):
-            if setting:
-                mark = _VERDICTS.get(found.verdict(setting) or "", "") if found.best[1:] else ""
-                row[f"data {found.short}"] = Cell(setting.mean_text, setting.sd_text, mark)
-        row["rank"] = optional(ranks.mean_ranks.get(learner) if _ranked(findings) else None, _rank)
-        rows.append(row)
+    matrix, ranked = findings.matrix, len(datasets) > 1 and len(ranks.mean_ranks) > 1
+
+    def column(at: int, found: DatasetSummary) -> Column[str]:
+        def cell(learner: str) -> Cell | None:
+            setting = matrix[learner][at]
+            if setting is None:
+                return None
+            mark = _VERDICTS.get(found.verdict(setting) or "", "") if found.best[1:] else ""
+            return Cell(setting.mean_text, setting.sd_text, mark)
+
+        return Column(found.short, cell, priority=1)
+
+    def rank(learner: str) -> str | None:
+        mean = ranks.mean_ranks.get(learner) if ranked else None
+        return None if mean is None else f"{mean:.2f}"
+
     columns = [
-        Column("learner", "Learner", left=True),
-        *(Column(f"data {one.short}", one.short, priority=1, outside=True) for one in datasets),
-        Column("rank", "Rank"),
+        Column[str]("Learner", lambda learner: learner, left=True),
+        *(column(at, found) for at, found in enumerate(datasets)),
+        Column("Rank", rank),
     ]
+    notes = []
+    if any(one.sd is not None for found in datasets for one in found.best):
+        notes.append("Mean ± standard deviation.")
+    if ranked:
+        which = (
+            "of the learners that were run on all" if len(ranks.mean_ranks) < len(matrix) else ""
+        )
+        notes.append(f"Rank: mean rank over the data sets {which}".rstrip() + "; 1 is best.")
+    if ranks.p_value is not None:
+        notes.append(f"{friedman_text(ranks)} over {counted(ranks.datasets, 'data set')}.")
     texts = {_orders(found.best, found) for found in datasets}
-    most = max(repeats for found in datasets for repeats in _repeats(found.best))
-    over = texts.pop() if len(texts) == 1 else f"up to {counted(most, 'permutation')}"
+    over = texts.pop() if len(texts) == 1 else "different numbers of permutations"
     title = f"{metric.short}{' in %' if metric.in_percent else ''} of the best setting of each "
-    return Table("matrix", "", f"{title}learner; {over}", columns, rows, _matrix_notes(findings))
-
-
-def _rank(value: float) -> str:
-    return f"{value:.2f}"
-
-
-def _ranked(findings: SweepSummary) -> bool:
-    return len(findings.datasets) > 1 and len(findings.ranks.mean_ranks) > 1
+    notes += _choice_notes(datasets)
+    return Table("matrix", "", f"{title}learner; {over}", columns, list(matrix), notes)
 
 
 def rejected(ranks: OverDatasets) -> bool:
@@ -109,84 +118,68 @@ def rejected(ranks: OverDatasets) -> bool:
     return ranks.p_value is not None and ranks.p_value < SIGNIFICANCE
 
 
-def _matrix_notes(findings: SweepSummary) -> list[str]:
-    datasets, ranks, notes = findings.datasets, findings.ranks, []
-    if any(one.sd is not None for found in datasets for one in found.best):
-        notes.append("Mean ± standard deviation.")
-    if _ranked(findings):
-        missing = len(ranks.mean_ranks) < len(findings.matrix)
-        which = " of the learners that were run on all" if missing else ""
-        notes.append(f"Rank: mean rank over the data sets{which}; 1 is best.")
-    if ranks.p_value is not None and ranks.critical_difference is not None:
-        p = p_value(ranks.p_value)
-        conclusion = ": no significant difference between the learners (5 %)."
-        if rejected(ranks):
-            conclusion = (
-                f". Mean ranks that differ by less than {ranks.critical_difference:.2f} do not "
-                "differ significantly (Nemenyi, 5 %)."
-            )
-        notes.append(
-            f"Friedman: χ² = {ranks.friedman:.2f}, p {p if p.startswith('<') else f'= {p}'} over "
-            f"{counted(ranks.datasets, 'data set')}{conclusion}"
-        )
-    return notes + _choice_notes(datasets)
+def friedman_text(ranks: OverDatasets) -> str:
+    """What Friedman's test found, and which mean ranks differ significantly."""
+    p = p_value(ranks.p_value or 0.0)
+    test = f"Friedman's test: χ² = {ranks.friedman:.2f}, p {p if p[0] == '<' else f'= {p}'}"
+    if not rejected(ranks):
+        return f"{test}, no significant difference between the learners (5 %)"
+    gap = f"{ranks.critical_difference:.2f}"
+    return f"{test}; mean ranks less than {gap} apart do not differ significantly (Nemenyi, 5 %)"
 
 
 def data_tables(found: DatasetSummary) -> list[Table]:
     """Of one data set: all settings, if a learner has several; then the best of each learner."""
-    notes, facts = _notes(found), data_facts(found.data.record)
-    several, rivals = found.several_settings, len(found.best) > 1
-    lowest = next((one.mean_text for one in found.settings if one.best_of_data), None)
-    fields = [_LEARNER, *_rates(found, lowest if found.settings[1:] else None, several), _SETTING]
-    if len(_repeats(found.settings)) > 1:  # else the title has it
-        repeats = Column("repeats", "Permutations", priority=1)
-        fields.append((repeats, lambda one: Cell(str(one.summary.repeats))))
+    several, rivals, metric = found.several_settings, bool(found.best[1:]), found.criterion.metric
+
+    def columns(every: bool) -> list[Column[Setting]]:
+        shown = found.settings if every else found.best
+        best = best_of(shown).rank[:2]  # permutations and mean
+
+        def rate(one: Setting) -> Cell:
+            marks = CHOSEN if every and one.best_of_learner else ""
+            marks += BEST if one.rank[:2] == best and shown[1:] else ""
+            return Cell(one.mean_text, one.sd_text, marks)
+
+        made: list[Column[Setting]] = [
+            Column("Learner", lambda one: one.learner, left=True),
+            Column(metric.head, rate),
+        ]
+        if metric is not MISTAKE_RATE:
+            made.append(Column(MISTAKE_RATE.head, _mistake_rate, 1))
+        made.append(Column("Setting", lambda one: one.label or None, left=True))
+        if every and len(_repeats(found.settings)) > 1:  # else the title has it
+            made.append(Column("Permutations", lambda one: str(one.summary.repeats), 1))
+        if rivals and not every:
+            made.append(Column("vs best", _difference, 2))
+            made.append(Column("Verdict", found.verdict, 1, left=True))
+        return [*made, *_COSTS]
+
+    facts, notes = data_facts(found.data.record), _notes(found)
     title = f"{facts}; all settings, {_orders(found.settings, found)}"
-    rows = found.settings, [*fields, *_COSTS]
-    every = table_of(*rows, kind="settings", name=found.name, title=title, notes=notes)
-    fields = [_LEARNER, *_rates(found, found.winner.mean_text if rivals else None), _SETTING]
-    if rivals:
-        verdict = Column("verdict", "Verdict", left=True, priority=1)
-        fields += [_VERSUS, (verdict, lambda setting: optional(found.verdict(setting)))]
+    every = Table("settings", found.name, title, columns(True), found.settings, notes)
     title = "the best setting of each learner, " if several else f"{facts}; "
     title += _orders(found.best, found)
-    rows = found.best, [*fields, *_COSTS]
-    best = table_of(*rows, kind="learners", name=found.name, title=title, notes=notes)
+    best = Table("learners", found.name, title, columns(False), found.best, notes)
     return [every, best] if several else [best]
 
 
-def _difference(setting: Setting) -> Cell | None:
-    gap, metric = setting.difference, setting.metric
-    if gap is None:
-        return None
-    return Cell(metric.text(gap.mean, "+"), None if gap.se is None else metric.text(gap.se))
-
-
-_VERSUS: Field[Setting] = Column("difference", "vs best", priority=2), _difference
-_COSTS: list[Field[Setting]] = [
-    (
-        Column("margin_updates", "|N_T|", priority=5),
-        lambda one: Cell(mean_count(one.summary.margin_updates_mean)),
-    ),
-    (Column("support", "Support", priority=4), lambda one: support_cell(one.summary)),
-    (Column("seconds", "Seconds", priority=3), lambda one: Cell(seconds(one.summary.seconds_mean))),
+_COSTS: list[Column[Setting]] = [
+    Column("|N_T|", lambda one: mean_count(one.summary.margin_updates_mean), 5),
+    Column("Support", lambda one: support_text(one.summary), 4),
+    Column("Seconds", lambda one: seconds(one.summary.seconds_mean), 3),
 ]
 
 
-def _rates(found: DatasetSummary, lowest: str | None, chosen: bool = False) -> list[Field[Setting]]:
-    """The metric that decides, and the mistake rate if that is another."""
+def _mistake_rate(one: Setting) -> Cell:
+    return rate_cell(one.summary.mistake_rate_mean, one.summary.mistake_rate_sd)
 
-    def rate(one: Setting) -> Cell:
-        marks = CHOSEN if chosen and one.best_of_learner else ""
-        marks += BEST if one.mean_text == lowest else ""
-        return Cell(one.mean_text, one.sd_text, marks)
 
-    def mistake_rate(one: Setting) -> Cell:
-        return rate_cell(one.summary.mistake_rate_mean, one.summary.mistake_rate_sd)
-
-    metric, other = found.criterion.metric, Column("mistake_rate", MISTAKE_RATE.head, priority=1)
-    others = [] if metric is MISTAKE_RATE else [(other, mistake_rate)]
-    return [(Column("metric", metric.head), rate), *others]
+def _difference(one: Setting) -> Cell | None:
+    gap, text = one.difference, one.metric.text
+    if gap is None:
+        return None
+    return Cell(text(gap.mean, "+"), None if gap.se is None else text(gap.se))
 
 
 def _repeats(settings: Sequence[Setting]) -> set[int]:
@@ -200,30 +193,24 @@ def _orders(settings: Sequence[Setting], found: DatasetSummary) -> str:
 
 def _notes(found: DatasetSummary) -> list[str]:
     """What ± and the verdicts mean, and how the best were chosen."""
-    notes, differences = [], len(found.best) > 1
     metric, shuffled = found.criterion.metric, found.data.shuffled
-    several_orders = max(_repeats(found.best)) > 1
-    if several_orders:
-        over = _orders(found.best, found)
-        notes.append(f"{metric.short}: mean ± standard deviation over {over}.")
     points = ", in percentage points" if metric.in_percent else ""
-    if differences and several_orders and shuffled:
+    several = max(_repeats(found.best)) > 1
+    notes = [f"{metric.short}: mean ± standard deviation."] if several else []
+    if found.best[1:] and several and shuffled:
         notes += [
             "vs best: mean ± standard error of the difference to the best on the same "
             f"permutations{points}.",
             "worse: paired t-test, corrected for the number of learners (Holm), 5 %; "
             "n.s.: not significantly worse.",
         ]
-    elif differences:
-        why = "passes in file order are not a sample and allow"
-        why = "one permutation allows" if shuffled else why
+    elif found.best[1:]:
+        why = "one permutation allows" if shuffled else "file order is not a sample and allows"
         notes.append(f"vs best: difference to the best{points}; {why} no verdict.")
     notes += _choice_notes([found])
     if found.dropped:
-        notes.append(
-            f"{counted(found.dropped, 'setting')} more ran on the first rounds only and lost there "
-            "(--search halving)."
-        )
+        lost = "ran on the first rounds only and lost there (--search halving)"
+        notes.append(f"{counted(found.dropped, 'setting')} more {lost}.")
     if len(_repeats(found.settings)) > 1:
         notes.append("The best is one of the settings with the most permutations.")
     return notes
@@ -233,18 +220,7 @@ def _choice_notes(datasets: Sequence[DatasetSummary]) -> list[str]:
     """On which permutations the best of several settings were chosen."""
     if not any(found.several_settings for found in datasets):
         return []
-    tune = datasets[0].criterion.tune_orders
-    if tune:
+    on = "in hindsight on these same permutations"
+    if tune := datasets[0].criterion.tune_orders:
         on = f"on {counted(tune, 'permutation')}; the best are shown on the others"
-        return [f"The best of several settings was chosen {on}."]
-    return ["The best of several settings was chosen in hindsight on these same permutations."]
-
-
-def _reasons(findings: SweepSummary) -> list[str]:
-    """Equal ones together, the most frequent first."""
-    reasons = Counter(trial.error or "no reason given" for trial in findings.failed)
-    shown = [
-        f"{counted(count, 'trial')}: {reason}" for reason, count in reasons.most_common(MAX_REASONS)
-    ]
-    others = len(reasons) - len(shown)
-    return [*shown, f"and {counted(others, 'other reason')}"] if others else shown
+    return [f"The best of several settings was chosen {on}."]

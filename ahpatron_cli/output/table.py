@@ -1,19 +1,12 @@
-"""Tables before any output format, and the one walk over them that all formats share.
-
-Our own texts (titles, headings, notes) may contain the signs ± → − ζ̂ – χ² and the marks, which
-each format spells in its own way. Names and cells may come from outside, and each format escapes
-them.
-"""
+"""Tables before any output format, and the marks that they use."""
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TypeAlias, TypeVar
+from typing import Any, Generic, TypeVar
 
 from ahpatron_cli.numbers import counted, mean_count, percent, short
-from ahpatron_cli.output.escape import literal
 from ahpatron_cli.records import DataRecord, SummaryRecord, whole
 
 BEST, CHOSEN, BELOW_BASELINE, WORSE, NOT_WORSE, VACUOUS = "*▸!•≈○"
@@ -25,21 +18,9 @@ MARKS = {
     NOT_WORSE: "not significantly worse than the best",
     VACUOUS: "vacuous bound: not below the trivial one",
 }
-"""All marks after values; each has one meaning, in every table and format."""
+"""All marks before values; each has one meaning, in every table and format."""
 
-
-@dataclass(frozen=True)
-class Column:
-    """The key of its values in a row, a heading, and how a format may set the cells below it."""
-
-    key: str
-    heading: str
-    left: bool = False
-    """Text is set flush left, numbers flush right."""
-    priority: int = 0
-    """In a narrow terminal the column of highest priority number is hidden first; 0: never."""
-    outside: bool = False
-    """Whether the heading is a name from outside."""
+T = TypeVar("T")
 
 
 @dataclass(frozen=True)
@@ -52,25 +33,41 @@ class Cell:
     marks: str = ""
 
 
-T = TypeVar("T")
-Row: TypeAlias = Mapping[str, Cell | None]
-"""Cells by the keys of their columns; None or absent: there is no such value."""
-Field: TypeAlias = tuple[Column, Callable[[T], Cell | None]]
-"""A column, and the cell that an item has in it."""
+@dataclass(frozen=True)
+class Column(Generic[T]):
+    """A heading, and the cell that each item has below it."""
+
+    heading: str
+    cell: Callable[[T], Cell | str | None]
+    """None: there is no such value."""
+    priority: int = 0
+    """In a narrow terminal the column of highest priority number is hidden first; 0: never."""
+    left: bool = False
+    """Text is set flush left, numbers flush right."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """One table, its title and its notes; columns without any value are not shown."""
+    """One row per item, a title and notes; columns without any value are not shown."""
 
     kind: str
     """For a label: `run`, `matrix`."""
     name: str
-    """Of the data, from outside."""
+    """Of the data."""
     title: str
-    columns: Sequence[Column]
-    rows: Sequence[Row]
+    columns: Sequence[Column[Any]]
+    items: Sequence[Any]
     notes: Sequence[str] = ()
+
+    def cells(self) -> list[tuple[Column[Any], list[Cell | None]]]:
+        """The columns that have a value in any row, each with its cells."""
+        found = []
+        for column in self.columns:
+            texts = map(column.cell, self.items)
+            cells = [Cell(one) if isinstance(one, str) else one for one in texts]
+            if any(cell is not None for cell in cells):
+                found.append((column, cells))
+        return found
 
 
 @dataclass(frozen=True)
@@ -79,118 +76,10 @@ class Page:
 
     tables: Sequence[Table]
     remark: str = ""
-    """Ours, without signs."""
     items: Sequence[str] = ()
-    """What the remark lists; may quote text from outside."""
+    """What the remark lists."""
     commands: Sequence[tuple[str, str]] = ()
     """What to do next, for people at a terminal: why, and the command."""
-
-
-Written: TypeAlias = tuple[Column, Sequence[str]]
-"""A column in the text of a format: its heading, then its cells."""
-
-
-class Format:
-    """How the parts of a page are written in one output format; this is the base of all."""
-
-    signs: Mapping[str, str] = {"−": "-"}
-    """Signs of our texts, and how the format spells them; the first match wins."""
-    bold = "**", "**"
-    """What stands around the value of a cell with the mark `BEST`."""
-    shown_marks = "".join(MARKS).replace(BEST, "")
-    """Those written after values; `BEST` is bold type where there is any."""
-
-    def outside(self, text: str) -> str:
-        """A text from outside, escaped."""
-        return literal(text)
-
-    def ours(self, text: str) -> str:
-        """A text of ours, with its signs as this format spells them."""
-        return spelled(text, self.signs)
-
-    def best(self, text: str) -> str:
-        """Bold type."""
-        return text.join(self.bold)
-
-    def value(self, text: str, column: Column) -> str:
-        """The text of a cell in this column."""
-        return self.outside(text)
-
-    def padding(self, marks: str) -> str:
-        """As wide as these marks, so that the numbers of a column line up."""
-        return ""
-
-    def table(self, table: Table, columns: Sequence[Written], last: bool) -> str:
-        """A whole table; `last`: the one after it has other notes."""
-        raise NotImplementedError
-
-    def ending(self, page: Page) -> str:
-        """What stands below all tables."""
-        return ""
-
-    def legend(self, tables: Sequence[Table]) -> str:
-        """The meanings of the marks in these tables."""
-        cells = [cell for table in tables for row in table.rows for cell in row.values() if cell]
-        used = "".join(cell.marks for cell in cells)
-        names = {mark: mark if mark in self.shown_marks else "Bold:" for mark in MARKS}
-        text = "; ".join(f"{names[mark]} {MARKS[mark]}" for mark in MARKS if mark in used)
-        return f"{text}." if text else ""
-
-    def cell(self, cell: Cell | None, column: Column, slot: str) -> str:
-        """A value, its spread and its marks; the longest marks of the column are the `slot`."""
-        if cell is None:
-            return self.ours("–") + self.padding(slot)
-        text = self.value(cell.text, column)
-        text = self.best(text) if BEST in cell.marks else text
-        marks = self._shown(cell)
-        spread = self.ours(f" ± {cell.spread}") if cell.spread else ""
-        return text + spread + self.ours(marks) + self.padding(slot[len(marks) :])
-
-    def _shown(self, cell: Cell | None) -> str:
-        return "".join(mark for mark in (cell.marks if cell else "") if mark in self.shown_marks)
-
-    def written(self, table: Table) -> list[Written]:
-        """The columns that have a value in any row, in the text of this format."""
-        columns: list[Written] = []
-        for column in table.columns:
-            cells = [row.get(column.key) for row in table.rows]
-            if any(cells):
-                slot = max(map(self._shown, cells), key=len)
-                heading = (self.outside if column.outside else self.ours)(column.heading)
-                texts = [heading, *(self.cell(cell, column, slot) for cell in cells)]
-                columns.append((column, texts))
-        return columns
-
-
-def render(page: Page, format: Format) -> str:
-    """A page in one output format: the walk over its tables, columns and cells."""
-    parts = []
-    for number, table in enumerate(page.tables, 1):
-        last = [after.notes for after in page.tables[number : number + 1]] != [table.notes]
-        parts.append(format.table(table, format.written(table), last))
-    return "\n".join([*parts, *filter(None, [format.ending(page)])])
-
-
-def table_of(
-    items: Iterable[T],
-    fields: Sequence[Field[T]],
-    *,
-    kind: str,
-    name: str = "",
-    title: str,
-    notes: Sequence[str] = (),
-) -> Table:
-    """One row per item, one column per field."""
-    rows = [{column.key: cell(item) for column, cell in fields} for item in items]
-    return Table(kind, name, title, [column for column, _ in fields], rows, notes)
-
-
-def spelled(text: str, signs: Mapping[str, str]) -> str:
-    """A text of ours with its signs as `signs` (at least one) spells them; the first match wins."""
-    return re.sub("|".join(map(re.escape, signs)), lambda sign: signs[sign[0]], text)
-
-
-# Cells that several tables have -------------------------------------------------------------------
 
 
 def data_facts(data: DataRecord) -> str:
@@ -201,12 +90,7 @@ def data_facts(data: DataRecord) -> str:
     elif data.labels != (-1, 1):
         negative, positive = ("others" if one is None else str(whole(one)) for one in data.labels)
         parts.append(f"labels {negative} → -1, {positive} → +1")
-    return ", ".join(parts).replace("-", "−")
-
-
-def optional(value: T | None, text: Callable[[T], str] = str) -> Cell | None:
-    """A cell, or none without a value or a text."""
-    return None if value in (None, "") else Cell(text(value))
+    return ", ".join(parts)
 
 
 def rate_cell(mean: float, sd: float | None = None, marks: str = "") -> Cell:
@@ -214,9 +98,9 @@ def rate_cell(mean: float, sd: float | None = None, marks: str = "") -> Cell:
     return Cell(percent(mean), None if sd is None else percent(sd), marks)
 
 
-def support_cell(line: SummaryRecord) -> Cell | None:
+def support_text(line: SummaryRecord) -> str | None:
     """Size of the support, and of the budget if there is one: `314/400`."""
     if line.support_size_mean is None:
         return None
     size, budget = mean_count(line.support_size_mean), line.params.get("budget")
-    return Cell(size if budget is None else f"{size}/{short(budget, 6)}")
+    return size if budget is None else f"{size}/{short(budget, 6)}"

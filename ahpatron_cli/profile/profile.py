@@ -1,4 +1,4 @@
-"""What a data file is like, what to do about it: the record that `ahpatron inspect DATA` makes.
+"""What a data file is like, and what to do about it: the record that `ahpatron inspect DATA` makes.
 
 Field names are the public contract of its `--format json`; they change only with `SCHEMA`.
 """
@@ -6,7 +6,8 @@ Field names are the public contract of its `--format json`; they change only wit
 from __future__ import annotations
 
 import shlex
-from dataclasses import dataclass
+
+from msgspec import Struct
 
 from ahpatron_cli.data.geometry import (
     SUGGESTED_LEARNER,
@@ -21,26 +22,36 @@ from ahpatron_cli.data.libsvm.grammar import MAX_FEATURES
 from ahpatron_cli.data.source import STDIN_NAME
 from ahpatron_cli.numbers import share, short
 
+RARE = 0.1
+"""A class with a smaller share of the rows makes the data imbalanced."""
 
-@dataclass(frozen=True)
-class LabelFacts:
-    """Labels with their rows, and how they are played."""
 
-    counts: tuple[tuple[float, int], ...]
+class LabelCount(Struct, frozen=True):
+    """A label and its rows."""
+
+    label: float
+    rows: int
+
+
+class LabelFacts(Struct, frozen=True):
+    """Labels with their rows, and how a run encodes them."""
+
+    counts: tuple[LabelCount, ...]
     """Of at most 1,000 different labels, by label."""
     complete: bool
     """Whether these are all."""
     negative: float | None
-    """BatchResult as -1; None: every other label, or nothing."""
+    """Encoded as -1; None: every other label, or nothing."""
     positive: float | None
-    """BatchResult as +1; None if all are played as classes, or where `problem` says why."""
+    """Encoded as +1; None if all are classes, or where `problem` says why."""
     problem: str | None
     grouped: bool
     """Whether all rows of each label stand together."""
+    baseline: float | None = None
+    """Mistake rate of always predicting the most frequent label so far, in file order."""
 
 
-@dataclass(frozen=True)
-class RowFacts:
+class RowFacts(Struct, frozen=True):
     """Empty rows, lengths, and rows that appear again."""
 
     empty: int
@@ -58,8 +69,7 @@ class RowFacts:
     contradictory_lines: tuple[int, int] | None
 
 
-@dataclass(frozen=True)
-class FeatureRange:
+class FeatureRange(Struct, frozen=True):
     """One feature and the values that it takes."""
 
     index: int
@@ -67,9 +77,8 @@ class FeatureRange:
     high: float
 
 
-@dataclass(frozen=True)
-class FeatureFacts:
-    """Ranges, and features that say nothing."""
+class FeatureFacts(Struct, frozen=True):
+    """Ranges, and features that carry no information."""
 
     examined: int
     """Looked at one by one, the first ones; all numbers below are of these."""
@@ -85,9 +94,8 @@ class FeatureFacts:
     widest: tuple[FeatureRange, ...]
 
 
-@dataclass(frozen=True)
-class FaultyLine:
-    """One faulty line."""
+class FaultyLine(Struct, frozen=True):
+    """One faulty line, and what to try."""
 
     line: int
     column: int
@@ -95,11 +103,9 @@ class FaultyLine:
     problem: str
     note: str
     hint: str | None
-    """What to try."""
 
 
-@dataclass(frozen=True)
-class FaultFacts:
+class FaultFacts(Struct, frozen=True):
     """All faulty lines: how many, of which kinds, and the first ones."""
 
     count: int
@@ -109,8 +115,7 @@ class FaultFacts:
     """The last one made the rest of the file meaningless: it was not read."""
 
 
-@dataclass(frozen=True)
-class Scaling:
+class Scaling(Struct, frozen=True):
     """Which `--scale` is advised and why, and after which one distances were taken."""
 
     advised: str
@@ -118,28 +123,8 @@ class Scaling:
     applied: str
 
 
-@dataclass(frozen=True)
-class Content:
-    """What the rows of a file are like."""
-
-    labels: LabelFacts
-    row_facts: RowFacts
-    feature_facts: FeatureFacts
-    scaling: Scaling
-    distances: Distances | None
-    alignments: tuple[Alignment, ...]
-    """A_T at the σ of the median heuristic, and at a σ that was asked for."""
-    unknown: tuple[str, ...]
-    """What could not be computed, and why."""
-    tried: tuple[TriedSigma, ...] = ()
-    """Values of σ that were tried, the best first."""
-    tried_metron: float | None = None
-    """Mistake rate of metron on the same rows, not scaled."""
-
-
-@dataclass(frozen=True)
-class Profile:
-    """All that `ahpatron inspect DATA` finds out."""
+class Profile(Struct, frozen=True, kw_only=True):
+    """All that `ahpatron inspect DATA` finds out; from `labels` on null where no row was read."""
 
     path: str
     sha256: str | None
@@ -154,67 +139,61 @@ class Profile:
     """Of the sample that distances and A_T may be taken from."""
     notes: tuple[str, ...]
     faults: FaultFacts
-    content: Content | None
-    """None where no row could be read."""
     table: tuple[tuple[str, str], ...] = ()
-    """Options that say which columns of a table are what, each with its text."""
+    """Options that select the columns of a table, each with its text."""
+    labels: LabelFacts | None = None
+    row_facts: RowFacts | None = None
+    feature_facts: FeatureFacts | None = None
+    scaling: Scaling | None = None
+    distances: Distances | None = None
+    alignments: tuple[Alignment, ...] = ()
+    """A_T at the σ of the median heuristic, and at a σ that was asked for."""
+    unknown: tuple[str, ...] = ()
+    """What could not be computed, and why."""
+    tried: tuple[TriedSigma, ...] = ()
+    """Values of σ that were tried, the best first."""
+    tried_metron: float | None = None
+    """Mistake rate of metron on the same rows, not scaled."""
 
 
 def advice(profile: Profile) -> list[str]:
     """What to do before a run, and what to expect of it."""
-    content, faults = profile.content, profile.faults
-    items = []
+    faults, labels, items = profile.faults, profile.labels, list[str]()
     if faults.stopped:
         items.append("the file cannot be read beyond the last fault")
         if faults.count == len(faults.first) and (hint := faults.first[-1].hint):
             items.append(hint)
     elif faults.count:
         items.append("correct the faulty lines: `ahpatron run` stops at the first of them")
-    if content is None:
+    if labels is None or profile.row_facts is None or profile.scaling is None:
         return items
-    labels, rows, scaling = content.labels, content.row_facts, content.scaling
     if labels.problem:
         items.append(labels.problem)
     if labels.grouped:
         items.append("use --shuffle: the rows are grouped by label, online learners need a mix")
-    if rare := imbalanced(labels, profile.rows):
-        label, part = rare
+    rarer = min(labels.counts, key=lambda one: one.rows)
+    part = rarer.rows / profile.rows
+    if labels.positive is not None and len(labels.counts) == 2 and part < RARE:
         items.append(
-            f"only {share(part)} of the rows have the label {show(label)}: use --metrics, which "
-            f"shows its recall, and --cost {show(label)}={short(round(1 / part - 1), 3)}"
+            f"only {share(part)} of the rows have the label {show(rarer.label)}: use --metrics, "
+            f"which shows its recall, and --cost {show(rarer.label)}={round(1 / part - 1)}"
         )
-    if rows.contradictory:
-        many = f"{rows.contradictory:,} rows contradict others"
-        items.append(f"{many}: no learner gets all of them right")
-    if scaling.advised != "none":
-        items.append(f"use --scale {scaling.advised}: {scaling.reason}")
-    elif content.distances:
-        items.append(f"no scaling is needed: {scaling.reason}")
+    if contradictory := profile.row_facts.contradictory:
+        items.append(f"{contradictory:,} rows contradict others: no learner gets all of them right")
+    if profile.scaling.advised != "none":
+        items.append(f"use --scale {profile.scaling.advised}: {profile.scaling.reason}")
+    elif profile.distances:
+        items.append(f"no scaling is needed: {profile.scaling.reason}")
     return items
 
 
-RARE = 0.1
-"""A class with a smaller share of the rows makes the data imbalanced."""
-
-
-def imbalanced(labels: LabelFacts, rows: int) -> tuple[float, float] | None:
-    """The rarer of two labels and its share of the rows, if the data are imbalanced."""
-    if labels.positive is None or len(labels.counts) != 2:
-        return None
-    label, count = min(labels.counts, key=lambda one: one[1])
-    return (label, count / rows) if count < RARE * rows else None
-
-
 def next_commands(profile: Profile) -> list[str]:
-    """Commands to continue with; none if the file cannot be played, or not to any use."""
-    content = profile.content
-    if profile.faults.count or content is None:
+    """Commands to continue with; none if the file cannot be learned from."""
+    labels, found = profile.labels, profile.distances
+    if profile.faults.count or not labels or labels.problem or not found or not profile.scaling:
         return []
-    labels, scale, found = content.labels, content.scaling.applied, content.distances
-    positive = labels.positive
-    if labels.problem or found is None:
-        return []
-    words = ["FILE" if profile.path == STDIN_NAME else profile.path]  # it was read to its end
+    positive, scale = labels.positive, profile.scaling.applied
+    words = ["FILE" if profile.path == STDIN_NAME else profile.path]
     words += [word for name, text in profile.table for word in (f"--{name}", text)]
     plain = (labels.negative, positive) in PLAIN_PAIRS or profile.table
     if positive is not None and (labels.negative is None or (profile.from_pipe and not plain)):
@@ -223,16 +202,15 @@ def next_commands(profile: Profile) -> list[str]:
         words += ["--max-features", str(profile.features)]
     scaled = ["--scale", scale] if scale != "none" else []
     shuffle = ["--shuffle"] if labels.grouped or (profile.from_pipe and positive is None) else []
-    sigma = best_sigma(found.sigma, content.tried)
-    options = ["-l", "metron"]  # it makes the fewest mistakes on most data, raw as they are
-    if not is_best(content.tried_metron, content.tried):
+    sigma = best_sigma(found.sigma, profile.tried)
+    options = ["-l", "metron"]  # it makes the fewest mistakes on most data, not scaled
+    if not is_best(profile.tried_metron, profile.tried):
         options = [*scaled, "-l", SUGGESTED_LEARNER, "--sigma", short(sigma)]
-    commands = [shlex.join(["ahpatron", "run", *words, *options, *shuffle])]
-    words += scaled
+    commands = [["run", *words, *options, *shuffle]]
     if not profile.from_pipe:
         low, high = min(found.sigma_low, sigma), max(found.sigma_high, sigma)
         grid = f"sigma=log:{short(low)}:{short(high)}:7"
-        # ahpatron+ is quicker, and a sweep plays it many times
+        # ahpatron+ is quicker, and a sweep runs it many times
         more = ["-l", "ahpatron+", "-g", grid, "--repeats", "5", "--out", "sigma.jsonl"]
-        commands.append(shlex.join(["ahpatron", "sweep", *words, *more]))
-    return commands
+        commands.append(["sweep", *words, *scaled, *more])
+    return [shlex.join(["ahpatron", *command]) for command in commands]

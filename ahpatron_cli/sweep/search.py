@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -56,12 +56,6 @@ class Search:
         groups = grouped(self.trials, _learner_and_data)
         return [grouped(some, lambda trial: tuple(sorted(trial.params.items()))) for some in groups]
 
-    def spared(self, known: Mapping[str, Outcome]) -> float:
-        """The share of the rounds of the whole grid that were run neither now nor earlier."""
-        run = {trial.id: trial for trial in self.trials if trial.id in known}
-        run |= {trial.id: trial for trial in self.needed(known)}
-        return 1 - _rounds(run.values()) / _rounds(self.trials)
-
     def _needed(
         self, settings: Sequence[list[Trial]], known: Mapping[str, Outcome]
     ) -> Iterator[Trial]:
@@ -103,7 +97,8 @@ def estimated_seconds(trials: Sequence[Trial]) -> float | None:
     for trial, group in zip(short, groups, strict=True):
         if (run := runs[trial.id]) is None:
             return None
-        total += run.seconds / run.rounds * _rounds(group)
+        rounds = sum(one.data.prefix or one.data.record.rounds for one in group)
+        total += run.seconds / run.rounds * rounds
     return total
 
 
@@ -114,7 +109,3 @@ def _learner_and_data(trial: Trial) -> tuple[object, ...]:
 def _below(trials: Sequence[Trial], tune: int) -> list[Trial]:
     """Those on tuning orders, if there are any."""
     return [trial for trial in trials if not tune or trial.repeat < tune]
-
-
-def _rounds(trials: Iterable[Trial]) -> int:
-    return sum(trial.data.prefix or trial.data.record.rounds for trial in trials)

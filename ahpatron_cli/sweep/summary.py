@@ -299,20 +299,16 @@ def choose_trials(
 ) -> list[Outcome]:
     """Those of these learners on these data sets; no names stand for all."""
     groups = grouped(trials, lambda trial: trial.data.identity)
-    known: dict[str, set[tuple[Any, ...]]] = {}  # data sets by what the command line calls them
-    for group, names in zip(groups, _names([one[0].data for one in groups]), strict=True):
-        path = group[0].data.record.path
-        for text in (*reversed(names), PurePath(path).name, path):
-            known.setdefault(text, set()).add(group[0].data.identity)
-    chosen = [known[one_of("data set", name, known)] for name in data]
-    wanted = set().union(*(chosen or known.values()))
-    for learner in learners:
-        one_of("learner", learner, dict.fromkeys(trial.learner for trial in trials))
-    return [
-        trial
-        for trial in trials
-        if trial.data.identity in wanted and (not learners or trial.learner in learners)
-    ]
+    names = _names([group[0].data for group in groups])
+    known = {
+        text: group[0].data.identity  # by what the command line calls it
+        for group, (name, short) in zip(groups, names, strict=True)
+        for text in (short, name, group[0].data.record.path)
+    }
+    wanted = {known[one_of("data set", name, known)] for name in data} or set(known.values())
+    runs = dict.fromkeys(trial.learner for trial in trials)
+    named = {one_of("learner", learner, runs) for learner in learners} or runs
+    return [one for one in trials if one.data.identity in wanted and one.learner in named]
 
 
 def summarise_trials(

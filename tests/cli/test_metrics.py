@@ -15,7 +15,7 @@ from support.command import Ahpatron
 
 NAMES = [
     *("precision", "recall", "f1", "balanced_error", "kappa"),
-    *("auc", "auc_error"),
+    *("auc", "auc_error", "log_loss"),
 ]
 
 

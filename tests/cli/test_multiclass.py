@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import re
 from typing import Any
 
 import numpy as np
@@ -67,9 +68,9 @@ def test_the_table(ahpatron: Ahpatron, four: str) -> None:
     done = ahpatron("run", four, *OPTIONS)
     assert done.err == "note: 4 classes: -3, 2.5, 7, 10\n"
     assert "500 rounds, 2 features, 4 classes; baseline" in done.out
-    assert "ahpatron: one learner per class; support and budget are those of one," in done.out
+    assert "One learner per class: " in done.out
     shared = ahpatron("run", four, *OPTIONS, "-p", "multiclass=shared")
-    assert "ahpatron: support and budget are those of all classes together." in shared.out
+    assert "One learner per class: " not in shared.out
     assert "confusion of ahpatron; rows are true, columns predicted labels" in done.out
     many = "".join(f"{i % 21} 1:{i % 21} 2:{i % 5}\n" for i in range(210))
     ahpatron.write("many.svm", many)
@@ -99,7 +100,7 @@ def test_saved_and_resumed_is_uninterrupted(ahpatron: Ahpatron, four: str, name:
     read = [json.loads(line)["scores"] for line in as_json]
     np.testing.assert_allclose(read, scores, rtol=1e-7)
     shown = ahpatron("inspect", "b.npz")
-    assert "  labels          4 classes: -3, 2.5, 7, 10\n" in shown.out
+    assert re.search(r"  labels +-3, 2.5, 7, 10\n", shown.out)
 
 
 def test_a_checkpoint_goes_on(ahpatron: Ahpatron, four: str) -> None:
@@ -134,7 +135,7 @@ def test_one_against_all_others_is_still_played(ahpatron: Ahpatron, four: str) -
 
 def test_inspect_says_how_to_go_on(ahpatron: Ahpatron, four: str) -> None:
     shown = ahpatron("inspect", four)
-    assert "played          as 4 classes" in shown.out
+    assert re.search(r"  classes +4\n", shown.out)
     (command,) = [line for line in shown.out.splitlines() if "ahpatron run" in line]
     assert ahpatron(*command.split()[1:]).code == 0
 

@@ -97,3 +97,45 @@ def test_workers_of_another_version_are_refused(
     )
     assert done.code == 2
     assert "this is 0.0.1" in done.err
+
+
+DEADLY = """
+import os
+import signal
+from dataclasses import dataclass
+
+from ahpatron_cli.core.learners import RandomBudgetPerceptron
+
+
+@dataclass
+class Deadly(RandomBudgetPerceptron):
+    name = "deadly"
+
+    def update(self, f, y, margin):
+        if self.budget == 40:
+            os.kill(os.getpid(), signal.SIGKILL)
+        super().update(f, y, margin)
+"""
+
+
+@pytest.fixture
+def _no_second_attempt(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("DASK_DISTRIBUTED__SCHEDULER__ALLOWED_FAILURES", "0")
+
+
+@pytest.mark.usefixtures("_no_second_attempt")
+def test_a_trial_that_kills_its_worker_fails_alone(
+    ahpatron: Ahpatron, rings: Path, cluster: Cluster
+) -> None:
+    ahpatron.write("deadly.py", DEADLY)
+    grid = ("-l", "deadly.py:Deadly", "-g", "budget=10:80:10", "--limit", "100", "--shuffle")
+    done = ahpatron.process(
+        *("sweep", rings, *grid, "--out", "r.jsonl", "--scheduler", cluster.address),
+        *("--retries", "0", "--wait", "20"),
+    )
+    assert done.code == 3, done.err
+    found = lines(ahpatron.folder / "r.jsonl")
+    assert len({one["id"] for one in found}) == len(found) == 8
+    failed = [one["run"]["params"]["budget"] for one in found if one["status"] == "failed"]  # type: ignore[index]
+    assert 40 in failed
+    assert len(failed) < 4  # at most those that waited on the same worker

@@ -94,15 +94,6 @@ def test_a_file_that_is_deleted_while_it_is_written_to(ahpatron: Ahpatron, rings
     assert out == b""
 
 
-def test_passes_in_file_order_are_no_sample(ahpatron: Ahpatron, rings: Path) -> None:
-    arguments = ("-l", "ahpatron", "-l", "nogd", "--no-shuffle", "--repeats", "3")
-    done = sweep(ahpatron, rings, *arguments, "--sigma", "0.1", "--format", "json")
-    (data,) = json.loads(done.out)["datasets"]
-    gaps = [one["difference"] for one in data["settings"] if one["difference"]]
-    assert gaps
-    assert all(gap["se"] is gap["more_than_noise"] is None for gap in gaps)
-
-
 def test_a_kernel_of_zeros_is_said(ahpatron: Ahpatron, rings: Path) -> None:
     grid = ("-g", "sigma=0.00001,0.1", "-B", "20", "--scale", "minmax")
     done = sweep(ahpatron, rings, *grid)
@@ -117,7 +108,7 @@ def test_each_header_stands_before_its_trials(ahpatron: Ahpatron, rings: Path) -
     results = ahpatron.folder / "r.jsonl"
     content = results.read_text().splitlines(keepends=True)
     assert [line.startswith('{"schema"') for line in content] == [True, False, True, False]
-    sweep(ahpatron, rings, "-B", "20", "--format", "csv")  # plays nothing, so writes nothing
+    sweep(ahpatron, rings, "-B", "20", "--format", "csv")  # runs nothing, so writes nothing
     assert results.read_text() == "".join(content)
     results.write_text("".join(content[:1] + content[2:]))
     sweep(ahpatron, rings, "-B", "20")
@@ -148,8 +139,8 @@ def test_a_full_disk_keeps_what_is_there(ahpatron: Ahpatron, rings: Path) -> Non
     assert done.returncode == 74
     assert done.stdout == b""
     assert b"File too large" in done.stderr
-    played = len(read_results(str(ahpatron.folder / "r.jsonl")).trials)
-    assert 0 < played < TRIALS
+    done_runs = len(read_results(str(ahpatron.folder / "r.jsonl")).trials)
+    assert 0 < done_runs < TRIALS
     assert sweep(ahpatron, rings, *SMALL).code == 0
     found = lines(ahpatron.folder / "r.jsonl")
     assert len(found) == len({one["id"] for one in found}) == TRIALS

@@ -4,7 +4,6 @@ import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -136,15 +135,6 @@ def test_it_fits_asks_for_nothing_and_can_be_read(
     assert all(width > 100 for _, width in found["pictures"])
 
 
-def test_a_dark_page_has_pictures_of_its_own(browser: Chrome, report: str) -> None:
-    sources = []
-    for scheme in ("light", "dark"):
-        look(browser, report, 1280, scheme)
-        sources.append([source for source, _ in browser.execute_script(CONTRASTS)["pictures"]])
-    assert len(sources[0]) == len(sources[1]) == 7
-    assert not set(sources[0]) & set(sources[1])
-
-
 def test_on_a_phone_tables_scroll_inside_their_own_box(browser: Chrome, report: str) -> None:
     look(browser, report, 360, "light")
     boxes: list[dict[str, Any]] = browser.execute_script(
@@ -158,48 +148,3 @@ def test_on_a_phone_tables_scroll_inside_their_own_box(browser: Chrome, report: 
     )
     assert len(widths) == 7
     assert max(widths) <= 360
-
-
-def test_no_column_is_cut_on_a_desk_and_the_rate_is_seen_on_a_phone(
-    browser: Chrome, tmp_path: Path
-) -> None:
-    path = tmp_path / "usual.html"
-    findings = sweeps.sweep(paths=["a9a.svm", "w8a.svm", "ijcnn1.svm"], epsilons=(0.3, 0.5))
-    write_report(path, findings)
-    look(browser, path.as_uri(), 1280, "light")
-    boxes = "return [...document.querySelectorAll('.scroll')]"
-    cut = browser.execute_script(f"{boxes}.map(box => box.scrollWidth - box.clientWidth)")
-    assert len(cut) == 7
-    assert max(cut) == 0
-    look(browser, path.as_uri(), 390, "light")
-    ends = browser.execute_script(
-        f"{boxes}.map(box => box.querySelector('td.number').getBoundingClientRect().right)"
-    )
-    assert max(ends) < 390
-
-
-def test_the_style_sheet_applies_under_the_page_s_own_policy(browser: Chrome, report: str) -> None:
-    colours = []
-    for scheme in ("light", "dark"):
-        look(browser, report, 768, scheme)
-        colours.append(
-            browser.execute_script("return getComputedStyle(document.body).backgroundColor")
-        )
-    assert colours == ["rgb(255, 255, 255)", "rgb(21, 24, 28)"]
-
-
-def test_it_prints_in_light_colours_with_every_setting(browser: Chrome, report: str) -> None:
-    look(browser, report, 768, "dark")
-    browser.execute_script("document.querySelectorAll('details').forEach(d => d.open = false)")
-    shown = "return document.querySelector('details table').checkVisibility()"
-    assert not browser.execute_script(shown)
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "print"})
-    assert browser.execute_script(shown)
-    colour = browser.execute_script("return getComputedStyle(document.body).backgroundColor")
-    assert colour == "rgb(255, 255, 255)"
-    browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": "", "features": []})
-
-
-def test_the_report_is_one_file(report: str) -> None:
-    folder = Path(report.removeprefix("file://")).parent
-    assert [path.name for path in folder.iterdir()] == ["out.html"]

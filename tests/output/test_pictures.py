@@ -5,6 +5,7 @@ import re
 import subprocess
 import sys
 from collections.abc import Iterator, Sequence
+from functools import partial
 from itertools import combinations, pairwise
 from pathlib import Path
 from xml.etree import ElementTree
@@ -24,14 +25,13 @@ from numpy.typing import ArrayLike
 from ahpatron_cli.errors import ExitCode, UserError
 from ahpatron_cli.output import pictures
 from ahpatron_cli.output.pictures import (
-    axis_of,
     draw_curves,
     draw_ranks,
     draw_sweep,
     looks,
+    one_panel,
     pareto_front,
     picture_format,
-    series,
     spread,
     write_curve,
     write_plot,
@@ -119,14 +119,6 @@ def test_curves_are_named_and_start_at_0() -> None:
     assert axes.get_title(loc="left") == f"{about}, mean ± sd"
     assert texts(axes) == ["a\\x1b$vp  25.00 %", "baseline  40.00 %"]
     assert axes.get_ylim() == (0, pytest.approx(44))  # and not the 125 % of the band in round 1
-    two = draw_curves([curve, make_curve("rbp", rounds, mistakes)])
-    assert texts(two.axes[0])[-1].startswith("rbp")  # files differ in their baselines
-
-
-def test_the_wild_first_rounds_do_not_press_the_rest_flat() -> None:
-    rounds = np.arange(1, 10_001)
-    axes = draw_curves([make_curve("a", rounds, 1 + rounds // 20)]).axes[0]
-    assert axes.get_ylim()[1] < 10
 
 
 def test_no_two_looks_are_alike() -> None:
@@ -149,52 +141,35 @@ def test_names_never_overlap_and_keep_their_order(wanted: list[float]) -> None:
 
 
 def test_budgets_come_first_and_each_is_drawn_at_its_best_epsilon() -> None:
-    found = only(sweeps.sweep(epsilons=(0.1, 0.5, 0.9)))
-    assert axis_of(found) == "budget"
-    drawn = series(found, "budget")
-    assert {name: [value for value, _ in points] for name, points in drawn.items()} == {
-        **{name: [*sweeps.BUDGETS] for name in sweeps.FIVE[:4]},
-        "perceptron": [],
-    }
-    for budget, setting in drawn["ahpatron"]:
-        rivals = [s for s in found.settings if s.learner == "ahpatron"]
-        assert setting.mean == min(s.mean for s in rivals if s.params["budget"] == budget)
-
-
-def test_the_axis_is_what_all_were_varied_in_or_what_is_asked_for(tmp_path: Path) -> None:
-    assert axis_of(only(sweeps.sweep(budgets=[400], epsilons=(0.0, 0.2, 0.5)))) == "epsilon"
-    trials = [
-        *(sweeps.trial("a", {"epsilon": e, "sigma": s}) for e in (0.3, 0.5) for s in (1.0, 2.0)),
-        *(sweeps.trial("b", {"sigma": s}) for s in (1.0, 2.0)),
+    findings = sweeps.sweep(epsilons=(0.1, 0.5, 0.9))
+    axes = draw_sweep(findings).axes[0]
+    assert axes.get_xlabel() == "budget B"
+    settings = [one for one in only(findings).settings if one.learner == "ahpatron"]
+    best = [
+        100 * min(one.mean for one in settings if one.params["budget"] == budget)
+        for budget in sweeps.BUDGETS
     ]
-    assert (
-        axis_of(only(summarise_trials(trials))),
-        axis_of(only(summarise_trials(trials[:4]))),
-    ) == ("sigma", "epsilon")
-    steps = [sweeps.trial("a", {"step": 10.0**k}) for k in range(-3, 1)]
+    assert list(axes.lines[0].get_xdata()) == [*sweeps.BUDGETS]
+    assert list(axes.lines[0].get_ydata()) == pytest.approx(best)
+
+
+def test_the_axis_is_what_is_asked_for(tmp_path: Path) -> None:
+    steps = [sweeps.trial("a", {"step": 10.0**k, "sigma": 2.0**k}) for k in range(-3, 1)]
     other = [sweeps.trial("b", {"step": word}) for word in ("auto", "none")]
     endless = sweeps.trial("a", {"step": math.inf})
     findings = summarise_trials([*steps, *other, endless])
-    assert axis_of(only(findings)) is None
-    assert axis_of(only(findings), "step") == "step"
-    assert [len(points) for points in series(only(findings), "step").values()] == [4, 0]
     axes = draw_sweep(findings, "step").axes[0]
-    assert axes.get_xscale() == "log"
+    assert (axes.get_xscale(), axes.get_xlabel()) == ("log", "step")
     assert len(axes.get_xticklabels()) == 4
-    for x, problem in (("stp", "did you mean step"), ("sigma", "use one of")):
+    for x, problem in (("stp", "did you mean step"), ("budget", "use one of")):
         with pytest.raises(UserError) as refused:
             write_plot(tmp_path / "x.svg", findings, x)
         assert problem in str(refused.value.hint)
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize(
-    ("budgets", "log"),
-    [((50, 400), False), ((50, 402), True), ((2, 4, 8), True), ((2, 4, 6), False)],
-)
-def test_wide_and_geometric_budgets_need_a_logarithmic_axis(
-    budgets: Sequence[int], log: bool
-) -> None:
+@pytest.mark.parametrize(("budgets", "log"), [((50, 300), False), ((50, 402), True)])
+def test_wide_budgets_need_a_logarithmic_axis(budgets: Sequence[int], log: bool) -> None:
     axes = draw_sweep(sweeps.sweep(budgets=budgets)).axes[0]
     assert axes.get_xscale() == ("log" if log else "linear")
     assert [text.get_text() for text in axes.get_xticklabels()] == [str(one) for one in budgets]
@@ -227,12 +202,14 @@ def test_one_row_per_data_set_and_a_line_per_learner() -> None:
         assert sorted(texts(parameter)) == sorted(sweeps.FIVE)
         assert len(parameter.collections) == 5  # bands
         assert parameter.get_ylim()[0] == time.get_ylim()[0] == 0
-        dots = [line for line in time.lines if line.get_linestyle() == "None"]
+        dots = [
+            line for line in time.lines if line.get_linestyle() == "None" and line.get_clip_on()
+        ]
         assert sorted(len(line.get_xdata()) for line in dots) == [1, 5, 5, 5, 5]
         front = pareto_front(found.settings)
         (joined,) = [line for line in time.lines if line.get_zorder() == 1.5]
         assert list(joined.get_xdata()) == [one.summary.seconds_mean for one in front]
-        assert texts(time) == [f"{one.learner} B={one.params['budget']}" for one in front]
+        assert sorted(texts(time)) == sorted(sweeps.FIVE)
 
 
 @pytest.mark.parametrize(
@@ -245,14 +222,14 @@ def test_one_row_per_data_set_and_a_line_per_learner() -> None:
         sweeps.sweep(["ahpatron"], [400], repeats=1),
         sweeps.sweep(sweeps.FOURTEEN, [400]),
         sweeps.sweep(sweeps.FOURTEEN, paths=[f"{name}.svm" for name in "abc"]),
-        sweeps.sweep([HOSTILE, "b" * 300], paths=[HOSTILE, "c" * 500], budgets=(50, 55, 60, 900)),
     ],
-    ids=["two", "epsilons", "epsilon", "many", "one", "time", "three", "hostile"],
+    ids=["two", "epsilons", "epsilon", "many", "one", "time", "three"],
 )
 def test_no_text_lies_over_another(findings: SweepSummary) -> None:
     figure = draw_sweep(findings)
     FigureCanvasAgg(figure).draw()
-    boxes = [(text.get_text(), text.get_window_extent().padded(-1)) for text in visible(figure)]
+    # without the line from an annotation to its place
+    boxes = [(one.get_text(), Text.get_window_extent(one).padded(-1)) for one in visible(figure)]
     for (one, box), (other, another) in combinations(boxes, 2):
         assert not box.overlaps(another), (one, other)
 
@@ -294,14 +271,11 @@ def test_a_metric_that_is_better_when_larger() -> None:
     parameter, time = figure.axes
     assert parameter.get_ylabel() == time.get_ylabel() == "Recall (%)"
     assert list(parameter.lines[0].get_ydata()) == [50.0, 80.0]
-    heights = [text.xy[1] for text in time.texts]  # type: ignore[attr-defined]
-    assert heights[0] > 50
-    assert heights[1] > 80
 
 
 def test_mean_ranks_have_groups_only_where_learners_differ() -> None:
     def bars(values: dict[str, list[float]]) -> int:
-        (axes,) = draw_ranks(over_datasets(values)).axes
+        (axes,) = one_panel(partial(draw_ranks, over_datasets(values)), 3).axes
         return sum(line.get_linewidth() > 2 for line in axes.lines)
 
     assert bars({"a": [1.0] * 8, "b": [2.0] * 8, "c": [3.0] * 8}) == 2
@@ -354,14 +328,3 @@ def test_other_suffixes_are_refused(tmp_path: Path, path: str) -> None:
         write_curve(tmp_path / "nowhere" / "c.csv", [make_curve()])
     assert caught.value.code is ExitCode.CANNOT_CREATE
     assert list(tmp_path.iterdir()) == []
-
-
-def test_without_matplotlib_pictures_are_refused_and_csv_is_not(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    with pytest.raises(UserError) as caught:
-        picture_format(tmp_path / "c.svg", "csv")
-    assert caught.value.code is ExitCode.USAGE
-    assert "pip install 'ahpatron-cli[plot]'" in str(caught.value.hint)
-    assert picture_format(tmp_path / "c.csv", "csv") == "csv"

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 import numpy as np
+from msgspec.structs import replace
 
-from ahpatron_cli.data.labels import LabelTally
 from ahpatron_cli.profile.profile import TriedSigma, advice, next_commands
-from support.profiles import Matrix, content, profile, to_text
+from support.profiles import Matrix, profile, to_text
 
 
 def test_which_scaling_is_advised() -> None:
@@ -17,7 +15,7 @@ def test_which_scaling_is_advised() -> None:
     X = rng.random((200, 6))
 
     def advised(X: Matrix) -> str:
-        return content(to_text(X, y)).scaling.advised
+        return profile(to_text(X, y)).scaling.advised
 
     assert advised(X) == "none"
     assert advised(255 * X) == "none"
@@ -32,29 +30,20 @@ def test_which_scaling_is_advised() -> None:
 
 
 def test_labels_and_how_they_are_played() -> None:
-    two = content(b"2 1:1\n4 1:2\n2 1:3\n").labels
+    two = profile(b"2 1:1\n4 1:2\n2 1:3\n").labels
     assert (two.negative, two.positive, two.grouped) == (2.0, 4.0, False)
-    assert two.counts == ((2.0, 2), (4.0, 1))
-    assert content(b"2 1:1\n2 1:2\n4 1:3\n").labels.grouped
-    three = content(b"1 1:1\n2 1:2\n3 1:3\n2 1:4\n")
+    assert [(one.label, one.rows) for one in two.counts] == [(2.0, 2), (4.0, 1)]
+    assert profile(b"2 1:1\n2 1:2\n4 1:3\n").labels.grouped
+    three = profile(b"1 1:1\n2 1:2\n3 1:3\n2 1:4\n")
     assert (three.labels.positive, three.labels.problem) == (None, None)
     assert "--positive" in three.unknown[-1]
     assert three.alignments == ()
-    chosen = content(b"1 1:1\n2 1:2\n3 1:3\n2 1:4\n", positive=2.0)
+    chosen = profile(b"1 1:1\n2 1:2\n3 1:3\n2 1:4\n", positive=2.0)
     assert (chosen.labels.negative, chosen.labels.positive) == (None, 2.0)
     assert chosen.alignments
-    assert "no row has the label 9" in str(content(b"1 1:1\n", positive=9.0).labels.problem)
-    many = content("".join(f"{i} 1:{i}\n" for i in range(3000)).encode()).labels
+    assert "no row has the label 9" in str(profile(b"1 1:1\n", positive=9.0).labels.problem)
+    many = profile("".join(f"{i} 1:{i}\n" for i in range(3000)).encode()).labels
     assert (len(many.counts), many.complete, many.grouped) == (1000, False, False)
-
-
-def test_labels_are_grouped_or_not_however_they_arrive() -> None:
-    for labels, grouped in (([1, 1, 2, 2], True), ([1, 2, 2, 1], False), ([1, 1], False)):
-        for cut in range(1, len(labels)):
-            tally = LabelTally()
-            tally.add(np.array(labels[:cut], dtype=float))
-            tally.add(np.array(labels[cut:], dtype=float))
-            assert tally.grouped == grouped
 
 
 def test_the_command_to_go_on_with() -> None:
@@ -66,14 +55,12 @@ def test_the_command_to_go_on_with() -> None:
     )
     other = profile(b"2 1:1 2:900\n4 1:2 2:1\n4 1:3 2:5000\n")
     assert next_commands(other) == ["ahpatron run data.svm --positive 4 -l metron --shuffle"]
-    assert other.content is not None
     tried = (TriedSigma(0.5, 1000, 0.1, 0.5), TriedSigma(1.12, 1000, 0.11, 0.5))
     for rate, words in (
         (0.11, "-l metron"),  # within a standard error of the best
         (0.2, "--scale minmax -l arow --sigma 1.12"),
     ):
-        content = replace(other.content, tried=tried, tried_metron=rate)
-        (command,) = next_commands(replace(other, content=content))
+        (command,) = next_commands(replace(other, tried=tried, tried_metron=rate))
         assert command == f"ahpatron run data.svm --positive 4 {words} --shuffle"
     assert next_commands(profile(b"1 1:1\nx\n-1 1:2\n")) == []
     assert next_commands(profile(b"1 1:1\n1 1:2\n")) == []

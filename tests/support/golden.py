@@ -17,7 +17,6 @@ from ahpatron_cli.output.formats import FORMATS, findings_to_text, to_text
 from ahpatron_cli.output.render import Terminal
 from ahpatron_cli.output.run_table import run_page
 from ahpatron_cli.output.sweep_table import findings_page
-from ahpatron_cli.output.table import render
 from ahpatron_cli.records import Metrics, Report, ThisFile
 from ahpatron_cli.sweep.summary import SweepSummary, summarise_trials
 from support.trials import make_data, make_perceptron, make_report, make_run, make_trial, sweep
@@ -97,8 +96,8 @@ def texts() -> Iterator[tuple[str, str]]:
             yield f"{name}.{SUFFIXES.get(format, format)}", text(format)
     yield "classes.md", to_text([classes()], "markdown")
     yield "resumed.txt", to_text([resumed()], "table")
-    yield "run_60_columns.txt", render(run_page([run_report()]), Terminal(60, ascii=True))
-    yield "sweep_60_columns.txt", render(findings_page(swept()), Terminal(60, bold=True))
+    yield "run_60_columns.txt", Terminal(60, ascii=True).page(run_page([run_report()]))
+    yield "sweep_60_columns.txt", Terminal(60, bold=True).page(findings_page(swept()))
 
 
 if __name__ == "__main__" and "--write" in sys.argv:

@@ -10,8 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ahpatron_cli.data.source import Source
-from ahpatron_cli.profile.profile import Content, Profile
-from ahpatron_cli.profile.profiler import Profiler
+from ahpatron_cli.profile.profile import Profile
+from ahpatron_cli.profile.profiler import profile_of
 
 Matrix = NDArray[np.float64]
 
@@ -26,13 +26,7 @@ def to_text(X: Matrix, y: NDArray[np.float64]) -> bytes:
 
 
 def profile(text: bytes, **asked: Any) -> Profile:
-    return Profiler(Source(io.BytesIO(text), "data.svm", closes=True), **asked).run()
-
-
-def content(text: bytes, **asked: Any) -> Content:
-    found = profile(text, **asked).content
-    assert found is not None
-    return found
+    return profile_of(Source(io.BytesIO(text), "data.svm", closes=True), **asked)
 
 
 def distances_of(X: Matrix) -> NDArray[np.float64]:

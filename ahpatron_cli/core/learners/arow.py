@@ -214,9 +214,8 @@ class SecondOrderLearner(Learner):
     wrong = 1
     page = 0.0  # g
     restarts = 0
-    kept: ClassVar[Any] = "birth", "next_seen", "loss", "wrong", "page", "restarts", "_reset_rounds"
+    kept: ClassVar[Any] = ("birth", "next_seen", "loss", "wrong", "page", "restarts")
     reports: ClassVar[tuple[str, ...]] = ("restarts",)
-    _reset_rounds = np.empty(0, dtype=np.int64)
 
     def check(self, state: StateReader) -> None:
         fits = self.birth <= self.next_seen <= self.round and self.loss < 1e40  # it is cubed twice
@@ -267,18 +266,15 @@ class SecondOrderLearner(Learner):
         self.birth = self.next_seen = self.round + 1
         self.loss, self.wrong, self.page = 1.0, 1, 0.0
         self.restarts += 1
-        self._reset_rounds = np.append(self._reset_rounds, self.round)
         f.successor = successor = self.begin(f.kernel, f.classes)
         successor.mended = f.mended
 
     def warnings(self, f: SecondOrder) -> list[str]:
         messages = []
-        rounds = (self._reset_rounds + 1).tolist()
-        if rounds:
-            named = ", ".join(f"{number:,}" for number in rounds[:10])
-            named += f" and {len(rounds) - 10:,} more" if len(rounds) > 10 else ""
-            noun = "rounds" if len(rounds) > 1 else "round"
-            messages.append(f"the mistake rate rose: the learner was reset in {noun} {named}")
+        if self.restarts:
+            times = f"{self.restarts:,} times, last " if self.restarts > 1 else ""
+            reset = f"the learner was reset {times}in round {self.birth:,}"
+            messages.append(f"the mistake rate rose: {reset}")
         if f.mended:
             messages.append(f"the covariance lost its digits {f.mended:,} times, and was repaired")
         return messages
@@ -324,10 +320,8 @@ class Arow(SecondOrderLearner):
     tolerance: float = real(
         "δ_0", "squared distance to the span from which an example joins", 0.001, at_least=1e-4
     )
-    alarm: float = real(
-        "g_0", "Page's statistic that resets the learner", 12.0, over=0, infinite=True
-    )
+    alarm: float = real("g_0", "Page's statistic that causes a reset", 12.0, over=0, infinite=True)
     caution: float = real(
-        "c", "more noise and slower growth where the loss is large", 0.0, at_least=0, at_most=1
+        "c", "more noise, slower growth if losses are large", 0.0, at_least=0, at_most=1
     )
     multiclass: str = multiclass_parameter(SHARED, REST)

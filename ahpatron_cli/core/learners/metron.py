@@ -11,7 +11,7 @@ import numpy as np
 
 from ahpatron_cli.core.errors import NumericalError
 from ahpatron_cli.core.kernels import Kernel, Matern
-from ahpatron_cli.core.learners.arow import SecondOrder, SecondOrderLearner
+from ahpatron_cli.core.learners.arow import Arow, SecondOrder, SecondOrderLearner
 from ahpatron_cli.core.learners.base import REST, SHARED, budget_parameter, multiclass_parameter
 from ahpatron_cli.core.numerics import (
     HINGE,
@@ -27,7 +27,7 @@ from ahpatron_cli.core.numerics import (
     dtrsm,
     sparse_product,
 )
-from ahpatron_cli.core.parameters import real
+from ahpatron_cli.core.parameters import as_in
 from ahpatron_cli.core.points import DensePoints, Points, SparsePoints
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers
 from ahpatron_cli.core.span import Symmetric
@@ -67,11 +67,6 @@ class Metric(Stateful):
         self.columns: Integers = np.empty(0, dtype=np.int64)
         self.origin, self.count, self.total, self.square, self.weights = np.empty((5, 0))
         self.relevance, self.fresh = np.empty(0), 1.0
-
-    def check(self, state: StateReader) -> None:
-        least = min(array.min(initial=0.0) for array in (self.weights, self.count, self.square))
-        if least < 0 or (np.diff(self.columns, prepend=-1) <= 0).any() or self.fresh <= 0:
-            raise state.refusal("columns", "and their statistics do not fit together")
 
     def expect(self, points: Points) -> None:
         """Weigh the features that have been 0 until these examples, by their first other value.
@@ -144,12 +139,9 @@ class Metric(Stateful):
         if isinstance(points, SparsePoints):
             values = points.csr.values
             places, known = self._find(points.csr.columns)
-            if known.all():
-                found = _times(points, self.weights[places])
-            else:
-                weights = self.fresh / np.maximum(np.abs(values), TINY)
-                weights[known] = self.weights[places[known]]
-                found = _times(points, weights)
+            weights = self.fresh / np.maximum(np.abs(values), TINY)
+            weights[known] = self.weights[places[known]]
+            found = _times(points, weights)
         else:
             more = (0, points.width - len(self.columns))
             rows, weights, origin = points.coordinates, self.weights, self.origin
@@ -415,9 +407,7 @@ class Metron(SecondOrderLearner):
     own_kernel = Matern()
 
     budget: int = budget_parameter()
-    alarm: float = real(
-        "g_0", "Page's statistic that resets the learner", 12.0, at_least=1, infinite=True
-    )
+    alarm: float = as_in(Arow, "alarm", 12.0, over=None, at_least=1)
     multiclass: str = multiclass_parameter(SHARED, REST)
 
     next_call = 1
@@ -425,12 +415,6 @@ class Metron(SecondOrderLearner):
     effective_features = 0.0
     kept = (*SecondOrderLearner.kept, "next_call", "metric_changes", "effective_features")
     reports = ("restarts", "metric_changes", "effective_features")
-
-    def check(self, state: StateReader) -> None:
-        super().check(state)
-        t, following = self.round - self.birth, int(self.next_call) - self.birth + 1
-        if following & (following - 1) or not max(t, 1) < following <= max(2 * t, 2):
-            raise state.refusal("next_call", "does not fit the rounds")
 
     def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> MetricExpansion:
         super().begin(kernel, classes)

@@ -18,7 +18,6 @@ from ahpatron_cli.core.parameters import integer, real
 from ahpatron_cli.core.points import Points
 from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.core.span import SpanExpansion
-from ahpatron_cli.core.state import StateReader
 
 
 class HintedExpansion(SpanExpansion):
@@ -35,12 +34,6 @@ class HintedExpansion(SpanExpansion):
         super().__init__(kernel, gram=True, most=most)
         self._memory, self.hint_weight = memory, hint_weight
         self.recent, self.labels = None, np.empty(0)  # of the last M rounds
-
-    def check(self, state: StateReader) -> None:
-        super().check(state)
-        size = 0 if self.recent is None else self.recent.size
-        if size != len(self.labels) or size > self._memory:
-            raise state.refusal("recent", "are not the last rounds")
 
     def open(self, block: Points) -> None:
         super().open(block)

@@ -125,9 +125,9 @@ def spread(wanted: Sequence[float], *, gap: float, low: float, high: float) -> l
     return places
 
 
-def _shown(name: str, most: int = 28) -> str:
+def _shown(name: str) -> str:
     text = literal(name)
-    return text if len(text) <= most else f"{text[: most - 1]}…"
+    return text if len(text) <= 28 else f"{text[:27]}…"
 
 
 def _name_lines(axes: Axes, names: Sequence[tuple[str, float, Look]]) -> None:
@@ -348,25 +348,10 @@ def _draw_tradeoff(found: DatasetSummary, by_learner: Mapping[str, Look], axes: 
         axes.plot(*_places(own), **look)
         names.append((_shown(own[0].learner), _places([best_of(own)])[1][0], look))
     front = pareto_front(found.settings)
-    times, rates = _places(front)
-    axes.plot(times, rates, color=INK, linewidth=0.8, zorder=1.5)  # under the dots
+    axes.plot(*_places(front), color=INK, linewidth=0.8, zorder=1.5)  # under the dots
     axes.set_xscale("log")
     axes.set_xlabel("learning time (s)" + "; line: Pareto front" * bool(front[1:]))
     _metric_axis(axes, found)
-    low, high = axes.get_xlim()
-    axes.set_xlim(left=low * (low / high) ** 0.75)  # room for names on the side of faster settings
-    better, last = (1 if found.criterion.metric.larger_is_better else -1), math.inf
-    bottom, top = axes.get_ylim()
-    point = (top - bottom) / (72 * axes.bbox.height / axes.figure.dpi)
-    for setting, seconds, rate in zip(front, times, rates, strict=True):
-        if abs(rate - last) > 9 * point:  # else the name would lie on the one before
-            values = (f"{_SYMBOLS.get(name, name)}={text}" for name, text in setting.texts.items())
-            text = _shown(f"{setting.learner} {', '.join(values)}".rstrip(), 22)
-            look = {"ha": "right", "va": "center", "fontsize": 7, "clip_on": True}
-            axes.annotate(
-                text, (seconds, rate), (-3, 5 * better), textcoords="offset points", **look
-            )
-            last = rate
     _time_axis(axes)
     _name_lines(axes, names)
 
@@ -382,7 +367,7 @@ def _places(settings: Sequence[Setting]) -> tuple[list[float], list[float]]:
 
 
 def _metric_axis(axes: Axes, found: DatasetSummary) -> None:
-    """A rate starts at 0; with room for labels on the side of better values."""
+    """A rate starts at 0."""
     metric = found.criterion.metric
     axes.set_ylabel(metric.head.replace(" %", " (%)"))
     axes.margins(x=0.05, y=0.15)

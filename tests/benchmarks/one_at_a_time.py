@@ -1,6 +1,6 @@
 """Ahpatron as a NumPy loop, one example at a time: what the block engine is measured against.
 
-The literal twin written with vectors: the distances to S, one `exp` and one dot product a round.
+The reference implementation with vectors: the distances to S, one `exp` and one product a round.
 `tuned` keeps squared norms, so that the distances cost one matrix-vector product: the fastest such
 loop that we know how to write.
 """
@@ -50,7 +50,7 @@ def ahpatron(
         score = float(a[:size] @ k)
         margin = label * score
         mistakes += (score >= 0) != (label > 0)
-        if margin >= (1 - epsilon) * (1 - 1e-10):  # 1 - ε but for rounding
+        if margin >= (1 - epsilon) * (1 - 1e-10):  # 1 - ε up to rounding
             continue
         margin_updates += margin > 0
         if size == budget:

@@ -1,39 +1,32 @@
-"""What the machinery of a sweep costs per trial, and what a second process gains.
+"""What a sweep costs per trial, what a second process gains, how fast results are read.
 
     python tests/benchmarks/sweep_speed.py
 
-Overhead: trials of a millisecond; what the sweep takes beyond the trials themselves, start-up of
-an empty sweep taken off. Gain: 16 trials of about a second each, on random data, with one process
-and with two.
+Overhead: trials of a millisecond; the time of the sweep beyond the trials themselves and the start.
+Gain: 16 trials of about a second each, with one process and with two. Reading: processor time of
+`read_results` for 10,000 trials, the least of five.
 """
 
 from __future__ import annotations
 
 import json
 import subprocess
-import sys
 import tempfile
 import time
 from pathlib import Path
 
-import numpy as np
+from common import AHPATRON, dense_lines, seconds, write
+from msgspec.structs import replace
 
-SWEEP = [sys.executable, "-m", "ahpatron_cli", "sweep", "--format", "csv", "-q"]
+import ahpatron_cli
+from ahpatron_cli.sweep.results_file import encode_trial
+from support.trials import stored_trial
 
-
-def write_data(path: Path, rows: int, width: int) -> None:
-    rng = np.random.default_rng(0)
-    X = rng.standard_normal((rows, width)).round(3)
-    y = np.where(X[:, 0] * X[:, 1] + 0.5 * rng.standard_normal(rows) > 0, 1, -1)
-    with path.open("w") as stream:
-        for label, row in zip(y.tolist(), X.tolist(), strict=True):
-            values = " ".join(f"{column}:{value}" for column, value in enumerate(row, 1))
-            stream.write(f"{label} {values}\n")
+SWEEP = [*AHPATRON, "sweep", "--format", "csv", "-q"]
 
 
-def sweep(folder: Path, *arguments: str) -> tuple[float, float, int]:
+def sweep(results: Path, *arguments: str) -> tuple[float, float, int]:
     """Seconds of the command, seconds of its trials, and how many there were."""
-    results = folder / "r.jsonl"
     results.unlink(missing_ok=True)
     began = time.perf_counter()
     command = [*SWEEP, *arguments, "--out", str(results)]
@@ -44,26 +37,21 @@ def sweep(folder: Path, *arguments: str) -> tuple[float, float, int]:
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as name:
-        folder = Path(name)
-        small, large = folder / "small.svm", folder / "large.svm"
-        write_data(small, 100, 5)
-        write_data(large, 60_000, 18)
-        sweep(folder, str(small))  # the file is decoded
-        least, within, _ = sweep(folder, str(small), "-B", "20")
-        took, played, trials = sweep(folder, str(small), "-B", "20", "--repeats", "1000")
-        overhead = ((took - played) - (least - within)) / (trials - 1)
-        print(
-            f"overhead: {1e3 * overhead:.2f} ms a trial ({trials} trials of "
-            f"{1e3 * played / trials:.2f} ms; start-up {least - within:.2f} s)"
-        )
-        sweep(folder, str(large))
-        times = {}
-        for jobs in ("1", "2"):
-            took, played, trials = sweep(folder, str(large), "--repeats", "16", "-j", jobs)
-            times[jobs] = took
-            print(f"jobs {jobs}: {took:.1f} s, {trials} trials of {played / trials:.2f} s")
-        print(f"two processes are {times['1'] / times['2']:.2f} times as fast as one")
+    with tempfile.TemporaryDirectory() as folder:
+        data, results = str(Path(folder) / "data.svm"), Path(folder) / "r.jsonl"
+        write(Path(data), dense_lines(18), rows=60_000)
+        small = (data, "--limit", "100", "-B", "20")
+        least, within, _ = sweep(results, *small)
+        took, learned, trials = sweep(results, *small, "--repeats", "1000")
+        overhead = ((took - learned) - (least - within)) / (trials - 1)
+        each = f"{trials} trials of {1e3 * learned / trials:.2f} ms"
+        print(f"overhead: {1e3 * overhead:.2f} ms per trial ({each}; start {least - within:.2f} s)")
+        one, two = (sweep(results, data, "--repeats", "16", "-j", jobs)[0] for jobs in "12")
+        print(f"16 trials: {one:.1f} s in one process, {two:.1f} s in two, {one / two:.2f} x")
+        ids = (f"{number:020x}" for number in range(10_000))
+        results.write_bytes(b"".join(encode_trial(replace(stored_trial(1), id=i)) for i in ids))
+        spent = min(seconds(lambda: ahpatron_cli.read_results(results)) for _ in range(5))
+        print(f"read_results: {spent:.2f} s for 10,000 trials")
 
 
 if __name__ == "__main__":

@@ -11,7 +11,7 @@ import pytest
 from ahpatron_cli import OnlineKernelClassifier
 from ahpatron_cli.core.rows import CsrRows, Rows, compressed
 from ahpatron_cli.data.dataset import WARM_UP, Preparation, load, stream
-from ahpatron_cli.data.geometry import auto_sigma, median_sigma
+from ahpatron_cli.data.geometry import auto_sigma, median_sigma, try_sigmas
 from ahpatron_cli.data.scaling import Scaler
 from ahpatron_cli.data.source import open_source
 
@@ -133,3 +133,17 @@ def test_the_estimator_chooses_the_same() -> None:
     with pytest.raises(ValueError, match="number > 0"):
         OnlineKernelClassifier(sigma="automatic").fit(X, y)
     assert OnlineKernelClassifier(kernel="linear").fit(X, y).sigma_ is None
+
+
+def test_the_chosen_width_is_not_worse_than_the_median_in_its_own_trial() -> None:
+    for seed in range(8):
+        rng = np.random.default_rng(seed)
+        X = rng.normal(size=(600, 4)) * [1, 1, 10, 0.1]
+        y = np.where((X[:, 0] ** 2 + X[:, 1] ** 2 < 1.3) ^ (rng.random(600) < 0.1), 1.0, -1.0)
+        median, chosen = median_sigma(X, "gaussian"), auto_sigma(X, y, "gaussian")
+        assert isinstance(median, float)
+        assert isinstance(chosen, float)
+        rates = {one.sigma: one.mistake_rate for one in try_sigmas(X, y, median)}
+        near = min(rates, key=lambda sigma: abs(sigma - chosen))
+        assert near == pytest.approx(chosen, rel=1e-3)
+        assert rates[near] <= rates[median]

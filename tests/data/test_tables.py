@@ -192,11 +192,6 @@ def test_the_index_of_pandas_is_left_out() -> None:
         assert any("unnamed" in note for note in found.notes)
 
 
-def test_empty_columns_are_left_out() -> None:
-    found = table("a,e,y\n1,,0\n2,NA,1\n")
-    assert (found.made.features, found.made.dropped) == (["a"], ["e"])
-
-
 # New data -----------------------------------------------------------------------------------------
 
 
@@ -490,12 +485,3 @@ def test_without_pyarrow_the_hint_names_the_command(monkeypatch: pytest.MonkeyPa
     with pytest.raises(UserError) as caught:
         ArrowReader("d.parquet")
     assert "pip install 'ahpatron-cli[arrow]'" in str(caught.value.hint)
-
-
-def test_labels_and_categories_may_be_numbers_in_parquet(tmp_path: Path) -> None:
-    path = write(
-        tmp_path / "d.parquet", pa.table({"m": [3, 12, 3], "id": [7, 8, 9], "y": [1, 2, 2]})
-    )
-    found = opened(path, id="id", category=("m",))
-    assert found.made.features == ["m=12", "m=3"]
-    assert (found.labels, found.ids) == ([-1, 1, 1], ["7", "8", "9"])

@@ -135,15 +135,6 @@ def test_it_fits_asks_for_nothing_and_can_be_read(
     assert all(width > 100 for _, width in found["pictures"])
 
 
-def test_a_dark_page_has_pictures_of_its_own(browser: Chrome, report: str) -> None:
-    sources = []
-    for scheme in ("light", "dark"):
-        look(browser, report, 1280, scheme)
-        sources.append([source for source, _ in browser.execute_script(CONTRASTS)["pictures"]])
-    assert len(sources[0]) == len(sources[1]) == 7
-    assert not set(sources[0]) & set(sources[1])
-
-
 def test_on_a_phone_tables_scroll_inside_their_own_box(browser: Chrome, report: str) -> None:
     look(browser, report, 360, "light")
     boxes: list[dict[str, Any]] = browser.execute_script(

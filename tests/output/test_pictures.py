@@ -209,9 +209,7 @@ def test_one_row_per_data_set_and_a_line_per_learner() -> None:
         front = pareto_front(found.settings)
         (joined,) = [line for line in time.lines if line.get_zorder() == 1.5]
         assert list(joined.get_xdata()) == [one.summary.seconds_mean for one in front]
-        named = [f"{one.learner} B={one.params['budget']}" for one in front]
-        assert set(texts(time)) <= {*named, *sweeps.FIVE}
-        assert named[0] in texts(time)
+        assert sorted(texts(time)) == sorted(sweeps.FIVE)
 
 
 @pytest.mark.parametrize(
@@ -273,7 +271,6 @@ def test_a_metric_that_is_better_when_larger() -> None:
     parameter, time = figure.axes
     assert parameter.get_ylabel() == time.get_ylabel() == "Recall (%)"
     assert list(parameter.lines[0].get_ydata()) == [50.0, 80.0]
-    assert all(text.get_position()[1] > 0 for text in time.texts[:2])  # above its dot
 
 
 def test_mean_ranks_have_groups_only_where_learners_differ() -> None:

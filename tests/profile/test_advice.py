@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 from msgspec.structs import replace
 
-from ahpatron_cli.data.labels import LabelTally
 from ahpatron_cli.profile.profile import TriedSigma, advice, next_commands
 from support.profiles import Matrix, profile, to_text
 
@@ -45,15 +44,6 @@ def test_labels_and_how_they_are_played() -> None:
     assert "no row has the label 9" in str(profile(b"1 1:1\n", positive=9.0).labels.problem)
     many = profile("".join(f"{i} 1:{i}\n" for i in range(3000)).encode()).labels
     assert (len(many.counts), many.complete, many.grouped) == (1000, False, False)
-
-
-def test_labels_are_grouped_or_not_however_they_arrive() -> None:
-    for labels, grouped in (([1, 1, 2, 2], True), ([1, 2, 2, 1], False), ([1, 1], False)):
-        for cut in range(1, len(labels)):
-            tally = LabelTally()
-            tally.add(np.array(labels[:cut], dtype=float))
-            tally.add(np.array(labels[cut:], dtype=float))
-            assert tally.grouped == grouped
 
 
 def test_the_command_to_go_on_with() -> None:

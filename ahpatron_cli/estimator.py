@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from os import PathLike
 from pathlib import Path
@@ -140,8 +140,6 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
         """Start from scratch, and run on these rows.
 
-        If they are refused, the estimator stays as it was before the call.
-
         Parameters
         ----------
         X : array, DataFrame or sparse matrix of shape (n_samples, n_features)
@@ -153,22 +151,21 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         -------
         self
         """
-        with self._all_or_nothing():
-            self._form = _Form()
-            rows, labels, weights = self._examples(X, y, sample_weight, first=True)
-            classes = _classes(labels)
-            weights = self._by_class(weights, labels, classes)
-            if not isinstance(self.n_passes, int | np.integer) or self.n_passes < 1:
-                raise ValueError(f"n_passes must be a whole number >= 1, got {self.n_passes!r}")
-            encoded, passes = _encoded(labels, classes), range(self.n_passes)
-            self._begin(classes, rows, encoded, y, horizon=len(labels) * len(passes))
-            orders: list[Integers | None] = [None for _ in passes]
-            if self.shuffle:  # as `run --shuffle` does in each repeat
-                generators = (np.random.default_rng([self._seed, i]) for i in passes)
-                orders = [generator.permutation(len(labels)) for generator in generators]
-            parts = [self._feed(rows, encoded, weights, order) for order in orders]
-            self._labels = np.concatenate([encoded if o is None else encoded[o] for o in orders])
-            self.online_scores_: Floats = np.concatenate(parts)
+        self._forget()
+        rows, labels, weights = self._examples(X, y, sample_weight, first=True)
+        classes = _classes(labels)
+        weights = self._by_class(weights, labels, classes)
+        if not isinstance(self.n_passes, int | np.integer) or self.n_passes < 1:
+            raise ValueError(f"n_passes must be a whole number >= 1, got {self.n_passes!r}")
+        encoded, passes = _encoded(labels, classes), range(self.n_passes)
+        self._begin(classes, rows, encoded, y, horizon=len(labels) * len(passes))
+        orders: list[Integers | None] = [None for _ in passes]
+        if self.shuffle:  # as `run --shuffle` does in each repeat
+            generators = (np.random.default_rng([self._seed, i]) for i in passes)
+            orders = [generator.permutation(len(labels)) for generator in generators]
+        parts = [self._feed(rows, encoded, weights, order) for order in orders]
+        self._labels = np.concatenate([encoded if o is None else encoded[o] for o in orders])
+        self.online_scores_: Floats = np.concatenate(parts)
         return self
 
     def partial_fit(
@@ -203,25 +200,22 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         self
         """
         first = not self.__sklearn_is_fitted__()
-        with self._all_or_nothing() if first else nullcontext():
-            if first:
-                self._form = _Form()
-            found: Any = X, np.asarray(y), sample_weight
-            if first or check_input:
-                found = self._examples(X, y, sample_weight, first)
-            rows, labels, weights = found
-            if first and classes is None:
-                raise ValueError("classes must be passed on the first call to partial_fit.")
-            known = _classes(classes) if first else self.classes_
-            if not first and classes is not None and {*np.unique(classes)} != {*known}:
-                raise ValueError(f"classes={classes!r} are not those of before, {known!r}")
-            encoded = _encoded(labels, known)
-            if first and isinstance(self.class_weight, str):
-                raise ValueError(f"class_weight={self.class_weight!r} is for `fit` only")
-            weights = self._by_class(weights, labels, known)
-            if first:
-                self._begin(known, rows, encoded, y, horizon=None)
-            self.online_scores_, self._labels = self._feed(rows, encoded, weights), encoded
+        found: Any = X, np.asarray(y), sample_weight
+        if first or check_input:
+            found = self._examples(X, y, sample_weight, first)
+        rows, labels, weights = found
+        if first and classes is None:
+            raise ValueError("classes must be passed on the first call to partial_fit.")
+        if first and isinstance(self.class_weight, str):
+            raise ValueError(f"class_weight={self.class_weight!r} is for `fit` only")
+        known = _classes(classes) if first else self.classes_
+        if not first and classes is not None and {*np.unique(classes)} != {*known}:
+            raise ValueError(f"classes={classes!r} are not those of before, {known!r}")
+        encoded = _encoded(labels, known)
+        weights = self._by_class(weights, labels, known)
+        if first:
+            self._begin(known, rows, encoded, y, horizon=None)
+        self.online_scores_, self._labels = self._feed(rows, encoded, weights), encoded
         return self
 
     def _by_class(
@@ -235,16 +229,10 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         by_row = own[np.searchsorted(ordered, labels)]
         return by_row if weights is None else by_row * weights
 
-    @contextmanager
-    def _all_or_nothing(self) -> Iterator[None]:
-        """Take back all attributes if an exception passes."""
-        before = dict(vars(self))
-        try:
-            yield
-        except BaseException:
-            self.__dict__.clear()
-            self.__dict__.update(before)
-            raise
+    def _forget(self) -> None:
+        """Be an estimator that is not fitted."""
+        for name in [name for name in vars(self) if name[-1] == "_"]:
+            delattr(self, name)
 
     def _examples(
         self, X: Any, y: Any, weights: ArrayLike | None, first: bool
@@ -338,8 +326,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
                 with _computing(part.start, numbers):
                     scores.append(self.player_.feed(self._form(piece), encoded[chosen], own))
         except BaseException:  # f may have learned from some rows of a block that does not count
-            for name in [name for name in vars(self) if name[-1] == "_"]:
-                delattr(self, name)
+            self._forget()
             raise
         return scores[0] if len(scores) == 1 else np.concatenate(scores)
 
@@ -352,12 +339,8 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         """
         check_is_fitted(self)
         rows, _ = self._rows(X)
-        scores = []
-        for start in range(0, len(rows), PIECE):
-            piece = rows_of(rows, slice(start, min(start + PIECE, len(rows))))
-            with _computing(start):
-                scores.append(self.player_.scores(self._form(piece)))
-        return np.concatenate(scores)
+        with _computing():
+            return self.player_.scores(self._form(rows))
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of each row: of two, the second if f(x) >= 0; else that of the largest f(x)."""

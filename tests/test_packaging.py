@@ -45,3 +45,13 @@ def test_the_wheel_holds_the_package_and_the_man_page_only(tmp_path: Path) -> No
     files = ("METADATA", "WHEEL", "RECORD", "entry_points.txt", "licenses/LICENSE")
     man_page = f"{about}.data/data/share/man/man1/ahpatron.1"
     assert others == {man_page, *(f"{about}.dist-info/{name}" for name in files)}
+
+
+def test_the_workflow_tests_every_python_that_is_named() -> None:
+    matrix = re.search(
+        r"python: \[(.*)\]", (REPOSITORY / ".github/workflows/tests.yml").read_text()
+    )
+    named = re.findall(r"Python :: (3\.\d+)", " ".join(PROJECT["project"]["classifiers"]))
+    assert matrix is not None
+    assert re.findall(r"3\.\d+", matrix[1]) == named
+    assert PROJECT["project"]["requires-python"] == f">={named[0]}"

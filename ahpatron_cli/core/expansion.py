@@ -264,9 +264,10 @@ class Expansion(Hypothesis):
                 self.square = np.where(large, limit, self.square)
             return
         square = self.square
-        if not TINY <= square < math.inf or limit < TINY:  # 0 is legal where terms cancel
+        # where terms cancel, 0 is legal, and by rounding less than 0
+        if not TINY <= square < math.inf or limit < TINY:
             newest = abs(self.a.item(self.n + self.t)) * self.scale
-            if square or 0 < newest < math.sqrt(TINY):
+            if square > 0 or square == 0 < newest < math.sqrt(TINY):
                 raise NumericalError(
                     "‖f‖² overflows a double or is too small for a double", self.t, "norm"
                 )

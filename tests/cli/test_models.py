@@ -100,35 +100,6 @@ def test_two_parts_are_one_run(ahpatron: Ahpatron, rings: Path, learner: str, at
     assert_close(shown[1], shown[0])
 
 
-@pytest.mark.parametrize("learner", ["ahpatron", "rbp", "arow"])
-@pytest.mark.parametrize("at", [1, 40, 64, 1000, 1999])
-def test_the_cut_may_be_anywhere(ahpatron: Ahpatron, rings: Path, learner: str, at: int) -> None:
-    cut(ahpatron, rings, at)
-    options = ["-l", learner, "--sigma", "0.1", "-B", "60", "--format", "json"]
-    whole = ahpatron.succeed("run", rings, *options, "--predictions", "whole.csv")
-    done = ahpatron("run", "a.svm", *options, "--predictions", "1.csv", "--save", "m.npz")
-    if at == 1:  # one label only
-        assert done.code == 65
-        return
-    resume = ("--resume", "m.npz", "--format", "json", "--predictions", "2.csv")
-    second = ahpatron.succeed("run", "b.svm", *resume)
-    assert_equal(ahpatron, second.out, whole.out, at)
-
-
-@pytest.mark.parametrize("way", ["rest", "shared"])
-def test_several_classes(ahpatron: Ahpatron, way: str) -> None:
-    rows = [f"{i % 3} 1:{i % 3 + i % 7 / 5} 2:{i % 5}\n" for i in range(600)]
-    whole = ahpatron.write("whole.svm", "".join(rows))
-    for learner in ("ahpatron", "arow"):
-        options = ["-l", learner, "-B", "20", "-p", f"multiclass={way}", "--format", "json"]
-        one = ahpatron.succeed("run", whole, *options, "--predictions", "whole.csv")
-        for at in (320, 333):
-            cut(ahpatron, whole, at)
-            ahpatron.succeed("run", "a.svm", *options, "--save", "m.npz")
-            two = ahpatron.succeed("run", "b.svm", "--resume", "m.npz", "--format", "json")
-            assert_close(record(two.out), record(one.out))
-
-
 def test_parts_of_a_sparse_file_and_a_pipe(ahpatron: Ahpatron, sparse_text: Path) -> None:
     cut(ahpatron, sparse_text, 701)
     whole = ahpatron("run", sparse_text, "--sigma", "0.7", "--format", "json")
@@ -163,7 +134,6 @@ def test_rows_to_come_leave_no_trace(ahpatron: Ahpatron, learner: str, wide: int
     refused = ahpatron.refusal(65, "run", "b.svm", *more)
     assert f"b.svm:{max(192 - at, 0) + 1}" in refused
     assert f" {wide}" in refused
-    assert "end at 5" in refused
     two = ahpatron("run", "b.svm", *more, "--allow-new-features")
     assert two.code == one.code == 0
     assert_equal(ahpatron, two.out, one.out, at)
@@ -352,17 +322,6 @@ def test_a_model_is_not_data(ahpatron: Ahpatron, rings: Path) -> None:
     assert ahpatron("inspect", "m.npz", "--format", "csv").code == 2
     os.mkfifo(ahpatron.folder / "fifo")
     assert "not a regular file" in ahpatron.refusal(65, "run", rings, "--resume", "fifo")
-
-
-@pytest.mark.parametrize("way", [[], ["--shuffle"]])
-def test_reading_takes_time_after_resuming_too(
-    ahpatron: Ahpatron, rings: Path, way: list[str]
-) -> None:
-    ahpatron("run", rings, "-B", "400", "--save", "m.npz")
-    ahpatron.write("one.svm", rings.read_bytes().splitlines(keepends=True)[0])
-    document = ahpatron.json("run", "one.svm", "--resume", "m.npz", *way)
-    assert document["load_seconds"] > 0
-    assert document["runs"][0]["this_file"]["rounds"] == 1
 
 
 def test_a_checkpoint_goes_on_in_the_same_file(ahpatron: Ahpatron, rings: Path) -> None:

@@ -17,7 +17,7 @@ def read_results(path: str | PathLike[str]) -> list[dict[str, Any]]:
     """The trials of a results file of `ahpatron sweep`, each a flat dict of plain values.
 
     `pandas.DataFrame(ahpatron_cli.read_results("results.jsonl"))` is a table of them. Parameters
-    are keys `param_NAME`; what a failed trial lacks is None, and `error` says why it failed.
+    are keys `param_NAME`; of a failed trial, counts are None and `error` says why it failed.
     """
     from ahpatron_cli.sweep.results_file import flat_trial
     from ahpatron_cli.sweep.results_file import read_results as read

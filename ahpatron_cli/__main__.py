@@ -14,9 +14,9 @@ from ahpatron_cli.signals import leave_at_once_on_signals
 def main() -> NoReturn:
     """Entry point of the `ahpatron` command."""
     leave_at_once_on_signals()
-    from ahpatron_cli.cli.app import main as play
+    from ahpatron_cli.cli.app import main as run
 
-    play()
+    run()
 
 
 if __name__ == "__main__":

@@ -77,7 +77,7 @@ def certified(
 
 
 def _again(dataset: Dataset, facts: DataSummary) -> Iterable[tuple[Rows, Floats]]:
-    """All examples once more: from memory, or from the file, which must be the same."""
+    """All examples again: from memory, or from the file, which must be the same."""
     if dataset.in_memory:
         yield from ((batch.rows, batch.labels) for batch in dataset.batches())
         return

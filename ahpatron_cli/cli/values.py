@@ -1,6 +1,6 @@
 """Values of parameters made without pydantic, which Typer would import for this.
 
-Reason: all our values are text, flags, or whole numbers with a parser of their own, and importing
+Reason: all our values are text, flags, or integers with a parser of their own, and importing
 pydantic takes longer than everything else that `ahpatron run --help` does: 0.13 s with this file,
 0.29 s without (medians of three on a shared machine, Python 3.11, Typer 0.29).
 Required values that are missing, and whatever else is unusual, are left to Typer.

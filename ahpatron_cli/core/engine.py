@@ -370,7 +370,7 @@ class Player:
             wide = rows.owners[rows.columns >= NARROW]
             if len(wide):
                 message = f"dense streams have at most {NARROW:,} features, got {rows.width:,}"
-                raise NumericalError(message, int(wide[0]), "width")
+                raise NumericalError(message, int(wide[0]))
             rows = replace(rows, width=min(rows.width, NARROW)).dense()
         if self._centre is None:
             # shifting keeps κ and saves digits, and no later round has a say
@@ -472,7 +472,7 @@ def _restored(learner: Learner, kernel: Kernel, options: State, state: State) ->
 def _check_finite(scores: Floats) -> None:
     finite = np.isfinite(scores.reshape(len(scores), -1)).all(axis=1)
     if not finite.all():
-        raise NumericalError("f(x) is not a finite number", int(finite.argmin()), "score")
+        raise NumericalError("f(x) is not a finite number", int(finite.argmin()))
 
 
 def _one_row(row: Any) -> Any:

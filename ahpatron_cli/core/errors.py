@@ -1,11 +1,8 @@
-"""Errors of the core. Each has a `kind`, so that callers need not read its message."""
+"""Errors of the core."""
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias
-
-ParameterKind: TypeAlias = Literal["range", "missing", "kernel"]
-NumericalKind: TypeAlias = Literal["features", "score", "norm", "width"]
+from typing import Literal
 
 
 class CoreError(Exception):
@@ -18,7 +15,9 @@ class CoreError(Exception):
 class ParameterError(CoreError, ValueError):
     """A parameter that is out of range or missing; `name` is the parameter's."""
 
-    def __init__(self, message: str, name: str, kind: ParameterKind = "range") -> None:
+    def __init__(
+        self, message: str, name: str, kind: Literal["range", "missing", "kernel"] = "range"
+    ) -> None:
         super().__init__(message, name, kind)
         self.name, self.kind = name, kind
 
@@ -26,19 +25,17 @@ class ParameterError(CoreError, ValueError):
 class NumericalError(CoreError, ArithmeticError):
     """A value that cannot be computed; `row` counts from 0 within the rows that were passed."""
 
-    def __init__(self, message: str, row: int, kind: NumericalKind = "features") -> None:
-        super().__init__(message, row, kind)
-        self.row, self.kind = row, kind
+    def __init__(self, message: str, row: int) -> None:
+        super().__init__(message, row)
+        self.row = row
 
     def shifted(self, rows: int) -> NumericalError:
         """The same error, `rows` rows later in a longer piece."""
-        return type(self)(str(self), self.row + rows, self.kind)
+        return type(self)(str(self), self.row + rows)
 
 
 class LimitReachedError(CoreError, RuntimeError):
     """The active set would outgrow a limit; `name` is the parameter's."""
-
-    kind = "limit"
 
     def __init__(self, message: str, name: str) -> None:
         super().__init__(message, name)
@@ -48,8 +45,6 @@ class LimitReachedError(CoreError, RuntimeError):
 class LearnerLoadError(CoreError, ImportError):
     """A third-party learner that cannot be loaded; `source` is its file or distribution."""
 
-    kind = "load"
-
     def __init__(self, message: str, source: str) -> None:
         super().__init__(message, source)
         self.source = source
@@ -57,5 +52,3 @@ class LearnerLoadError(CoreError, ImportError):
 
 class StateError(CoreError, ValueError):
     """A saved state that is damaged, or of another learner."""
-
-    kind = "state"

@@ -267,10 +267,10 @@ class Expansion(Hypothesis):
         # where terms cancel, 0 is legal, and by rounding less than 0
         if not TINY <= square < math.inf or limit < TINY:
             newest = abs(self.a.item(self.n + self.t)) * self.scale
-            if square > 0 or square == 0 < newest < math.sqrt(TINY):
-                raise NumericalError(
-                    "‖f‖² overflows a double or is too small for a double", self.t, "norm"
-                )
+            tiny = 0 < square < TINY or limit < min(TINY, square)
+            if tiny or square == math.inf or square == 0 < newest < math.sqrt(TINY):
+                message = "‖f‖² overflows a double or is too small for a double"
+                raise NumericalError(message, self.t)
         if square > limit:
             self.shrink(radius / math.sqrt(square))
             self.square = limit

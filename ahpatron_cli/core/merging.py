@@ -52,7 +52,7 @@ class MergingExpansion(Expansion):
         a, i = self.a, self.smallest
         a_i = a.item(i)
         if not math.isfinite(a_i):
-            raise NumericalError("a coefficient is not a finite number", self.t, "score")
+            raise NumericalError("a coefficient is not a finite number", self.t)
         partners = a > 0.0 if a_i > 0 else a < 0.0
         partners[i] = False
         columns = partners.nonzero()[0]

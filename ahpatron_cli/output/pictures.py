@@ -416,7 +416,7 @@ def draw_ranks(ranks: OverDatasets, axes: Axes) -> None:
     named = zip(map(_shown, learners), values, strict=True)
     axes.set_yticks(range(count), [f"{name}  {rank:.2f}" for name, rank in named])
     axes.set_ylim(count - 0.5, -0.5)
-    axes.set_xlim(0.8, count + 0.2 + 0.15 * len(ranks.groups))
+    axes.set_xlim(0.8, count + 0.2 + 0.03 * count * (len(ranks.groups) + 1))
     axes.set_xticks(range(1, count + 1))
     axes.grid(axis="x")
     axes.set_xlabel("mean rank; 1 is best")
@@ -425,4 +425,4 @@ def draw_ranks(ranks: OverDatasets, axes: Axes) -> None:
     axes.set_title(test + bars * bool(finding))
     for number, group in enumerate(ranks.groups if rejected(ranks) else (), 1):
         ends = [learners.index(name) for name in (group[0], group[-1])]
-        axes.plot([count + 0.2 + 0.12 * number] * 2, ends, color=INK, linewidth=2.4)
+        axes.plot([count + 0.2 + 0.03 * count * number] * 2, ends, color=INK, linewidth=2.4)

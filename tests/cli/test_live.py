@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from support.command import COMMAND, Ahpatron
+from support.command import COMMAND, REPOSITORY, Ahpatron
 
 ENDINGS = [(signal.SIGTERM, 143), (signal.SIGINT, 130), (signal.SIGHUP, 129)]
 
@@ -273,3 +273,16 @@ def test_scaling_of_sparse_data_is_warned_about(ahpatron: Ahpatron) -> None:
     scaled = ("run", "d.svm", "--scale", "standard", "--kernel")
     assert "does not shift" in ahpatron.succeed(*scaled, "linear").err
     assert "does not shift" not in ahpatron.succeed(*scaled, "gaussian").err
+
+
+def test_the_serving_loop_of_the_documentation_in_bash(ahpatron: Ahpatron) -> None:
+    """The one in Python is run with all other examples."""
+    page = (REPOSITORY / "docs/streams.md").read_text()
+    loop = page[page.index("coproc SERVER") :].partition("```")[0]
+    loop = loop.replace("ahpatron run", f"{' '.join(COMMAND)} run")
+    done = subprocess.run(
+        ["bash", "-c", loop], cwd=ahpatron.folder, capture_output=True, text=True, timeout=120
+    )
+    prediction, score = done.stdout.split()
+    assert (prediction, float(score) < 0) == ("-1", True)
+    assert "served.npz" in ahpatron.files()

@@ -43,18 +43,18 @@ def test_its_numbers_are_those_of_run(ahpatron: Ahpatron, rings: Path) -> None:
         *("run", rings, "-l", "ahpatron", "-l", "rbp", "--repeats", "3", "--seed", "5"),
         *("-B", "40", "--format", "json"),
     )
-    played = {(run["learner"], run["repeat"]): run for run in json.loads(report.out)["runs"]}
+    done_runs = {(run["learner"], run["repeat"]): run for run in json.loads(report.out)["runs"]}
     found = lines(ahpatron.folder / "r.jsonl")
-    assert len(found) == len(played) == 6
+    assert len(found) == len(done_runs) == 6
     for line in found:
         run = line["run"]
         assert isinstance(run, dict)
-        wanted = dict(played[run["learner"], run["repeat"]])
+        wanted = dict(done_runs[run["learner"], run["repeat"]])
         del wanted["seconds"]
         assert run == wanted
 
 
-def test_the_same_command_again_plays_nothing(ahpatron: Ahpatron, rings: Path) -> None:
+def test_the_same_command_again_runs_nothing(ahpatron: Ahpatron, rings: Path) -> None:
     first = sweep(ahpatron, rings, *SMALL)
     before = (ahpatron.folder / "r.jsonl").read_bytes()
     again = sweep(ahpatron, rings, *SMALL)
@@ -125,7 +125,7 @@ def test_a_dry_run_writes_nothing(ahpatron: Ahpatron, rings: Path) -> None:
     assert ahpatron.files() == set()
 
 
-def test_a_failed_trial_is_kept_and_played_again(ahpatron: Ahpatron, rings: Path) -> None:
+def test_a_failed_trial_is_kept_and_run_again(ahpatron: Ahpatron, rings: Path) -> None:
     limits = ("-l", "ahpatron", "-l", "projectron", "-g", "max_support=3,2000", "--repeats", "2")
     done = sweep(ahpatron, rings, *limits)
     assert done.code == 3
@@ -145,7 +145,7 @@ def test_a_failed_trial_is_kept_and_played_again(ahpatron: Ahpatron, rings: Path
     assert ahpatron("inspect", "r.jsonl").code == 0
 
 
-def test_equal_files_are_played_once(ahpatron: Ahpatron, rings: Path) -> None:
+def test_equal_files_are_run_once(ahpatron: Ahpatron, rings: Path) -> None:
     (ahpatron.folder / "copy.svm").write_bytes(rings.read_bytes())
     done = sweep(ahpatron, rings, "copy.svm", "-B", "20", "--repeats", "2")
     assert done.code == 0
@@ -227,7 +227,7 @@ def test_a_torn_line_is_cut_and_said(ahpatron: Ahpatron, rings: Path) -> None:
     assert essence(results) == wanted
 
 
-def test_a_damaged_line_is_said_and_played_again(ahpatron: Ahpatron, rings: Path) -> None:
+def test_a_damaged_line_is_said_and_run_again(ahpatron: Ahpatron, rings: Path) -> None:
     sweep(ahpatron, rings, *SMALL)
     results = ahpatron.folder / "r.jsonl"
     content = results.read_text().splitlines()
@@ -269,7 +269,7 @@ def test_halving_ends_like_the_grid_and_goes_on(ahpatron: Ahpatron, breast_cance
     short = [one["run"] for one in stored if one not in full]
     assert {run["rounds"] for run in short} == {569}  # type: ignore[index]
     assert grid.code == halving.code == 0
-    # torn in the middle, it plays the same again
+    # torn in the middle, it runs the same again
     results = ahpatron.folder / "h.jsonl"
     content = results.read_bytes()
     whole = essence(results)
@@ -295,7 +295,7 @@ def test_the_prefix_of_an_order_is_what_run_counts_so_far(ahpatron: Ahpatron, ri
 
 
 @pytest.mark.parametrize("learner", ["ahpatron", "nogd", "pomdr", "bogd++"])
-def test_the_command_at_the_end_plays_the_best_again(
+def test_the_command_at_the_end_runs_the_best_again(
     ahpatron: Ahpatron, rings: Path, learner: str
 ) -> None:
     done = sweep(
@@ -308,23 +308,23 @@ def test_the_command_at_the_end_plays_the_best_again(
     assert command[:2] == ["ahpatron", "run"]
     assert "--shuffle" in command
     assert "--repeats" not in command
-    (played,) = ahpatron.json(*command[1:], "--save", "m.npz")["runs"]
+    (done_runs,) = ahpatron.json(*command[1:], "--save", "m.npz")["runs"]
     assert (ahpatron.folder / "m.npz").exists()
     found = ahpatron.json("inspect", "r.jsonl")["datasets"][0]
     (best,) = [one for one in found["best"] if one["best_of_data"]]
-    assert played["params"] == best["params"]
+    assert done_runs["params"] == best["params"]
     (first,) = [
         one["run"]
         for one in lines(ahpatron.folder / "r.jsonl")
         if one["run"]["params"] == best["params"]  # type: ignore[index]  # plain JSON
         and (one["run"]["learner"], one["run"]["repeat"]) == (best["learner"], 0)  # type: ignore[index]
     ]
-    assert first["mistakes"] == played["mistakes"]  # type: ignore[index]
+    assert first["mistakes"] == done_runs["mistakes"]  # type: ignore[index]
     measured = ahpatron("inspect", "r.jsonl", "--metric", "f1").out
     assert measured[measured.index("Best on") :].splitlines()[1].endswith(" --metrics")
 
 
-def test_tuning_orders_play_only_the_best_on_the_others(ahpatron: Ahpatron, rings: Path) -> None:
+def test_tuning_orders_run_only_the_best_on_the_others(ahpatron: Ahpatron, rings: Path) -> None:
     tuned = ("-g", "budget=10,20,40", "--repeats", "4", "--tune-orders", "2")
     done = sweep(ahpatron, rings, *tuned)
     assert len(lines(ahpatron.folder / "r.jsonl")) == 3 * 2 + 2

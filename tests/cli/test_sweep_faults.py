@@ -108,7 +108,7 @@ def test_each_header_stands_before_its_trials(ahpatron: Ahpatron, rings: Path) -
     results = ahpatron.folder / "r.jsonl"
     content = results.read_text().splitlines(keepends=True)
     assert [line.startswith('{"schema"') for line in content] == [True, False, True, False]
-    sweep(ahpatron, rings, "-B", "20", "--format", "csv")  # plays nothing, so writes nothing
+    sweep(ahpatron, rings, "-B", "20", "--format", "csv")  # runs nothing, so writes nothing
     assert results.read_text() == "".join(content)
     results.write_text("".join(content[:1] + content[2:]))
     sweep(ahpatron, rings, "-B", "20")
@@ -139,8 +139,8 @@ def test_a_full_disk_keeps_what_is_there(ahpatron: Ahpatron, rings: Path) -> Non
     assert done.returncode == 74
     assert done.stdout == b""
     assert b"File too large" in done.stderr
-    played = len(read_results(str(ahpatron.folder / "r.jsonl")).trials)
-    assert 0 < played < TRIALS
+    done_runs = len(read_results(str(ahpatron.folder / "r.jsonl")).trials)
+    assert 0 < done_runs < TRIALS
     assert sweep(ahpatron, rings, *SMALL).code == 0
     found = lines(ahpatron.folder / "r.jsonl")
     assert len(found) == len({one["id"] for one in found}) == TRIALS

@@ -70,7 +70,7 @@ def test_a_pass_resolves_a_copy(name: str) -> None:
     "error",
     [
         ParameterError("horizon must be given", "horizon", "missing"),
-        NumericalError("‖f‖² overflows", 17, "norm"),
+        NumericalError("‖f‖² overflows", 17),
         LimitReachedError("too many", "max_support"),
         LearnerLoadError("no such class", "x.py"),
     ],
@@ -81,7 +81,6 @@ def test_errors_survive_pickling(error: Exception) -> None:
     assert type(again) is type(error)
     assert str(again) == str(error) == error.args[0]
     assert vars(again) == vars(error)
-    assert again.kind == error.kind
 
 
 @pytest.mark.parametrize("piece", [300, 64, 50, 7])
@@ -95,7 +94,7 @@ def test_the_row_that_cannot_be_computed_is_counted_from_its_piece(piece: int, r
         player.feed(X[begin : begin + piece], STREAM.y[begin : begin + piece])
     with pytest.raises(NumericalError) as refusal:
         player.feed(X[last : last + piece], STREAM.y[last : last + piece])
-    assert (refusal.value.row, refusal.value.kind) == (row % piece, "features")
+    assert refusal.value.row == row % piece
 
 
 # Rows and labels ----------------------------------------------------------------------------------

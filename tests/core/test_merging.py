@@ -108,7 +108,7 @@ def test_narrow_sparse_rows_merge_and_wide_ones_are_refused() -> None:
     wide = compressed(rows)
     with pytest.raises(NumericalError) as caught:
         Player(learner).feed(wide, stream.y)
-    assert (caught.value.kind, caught.value.row) == ("width", 40)
+    assert caught.value.row == 40
     Player(BSGD(budget=4)).feed(wide, stream.y)
 
 

@@ -86,7 +86,7 @@ def test_the_identity_of_a_trial() -> None:
         assert changed.id != one.id
 
 
-def test_a_trial_that_cannot_be_played_says_why() -> None:
+def test_a_trial_that_cannot_be_run_says_why() -> None:
     (task,) = tasks(1, "projectron", max_support=3)
     found = run_trial(task)
     assert found.run is None
@@ -112,7 +112,7 @@ def test_a_bug_in_one_trial_is_its_outcome() -> None:
 
 
 class Deadly(LearnerSpec):
-    """Kills the process that plays it, as running out of memory would."""
+    """Kills the process that runs it, as running out of memory would."""
 
     def build(self) -> None:  # type: ignore[override]  # it does not return
         os.kill(os.getpid(), signal.SIGKILL)
@@ -124,7 +124,7 @@ class Leaving(LearnerSpec):
 
 
 class DeadlyOnce(LearnerSpec):
-    """Kills the first process that plays it."""
+    """Kills the first process that runs it."""
 
     def build(self) -> tuple[Learner, Kernel]:
         mark = Path(str(self.kernel_params["mark"]))
@@ -155,7 +155,7 @@ def test_a_trial_that_kills_its_process_fails_alone(
     assert all(found[chosen[number].id].run is not None for number in (0, 2, 3))
 
 
-def test_a_trial_whose_process_died_is_played_again(tmp_path: Path) -> None:
+def test_a_trial_whose_process_died_is_run_again(tmp_path: Path) -> None:
     chosen = tasks(3)
     mark = {"mark": str(tmp_path / "mark")}
     once = DeadlyOnce("ahpatron", {}, "gaussian", mark)

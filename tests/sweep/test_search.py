@@ -29,21 +29,21 @@ def grid(settings: int, orders: int = 2) -> list[Trial]:
     return tasks
 
 
-def play(
+def run(
     search: Search, rate: Callable[[Trial], float | None], stop: int | None = None
 ) -> tuple[dict[str, Outcome], list[Trial]]:
-    """Play what is needed until nothing is left, or `stop` trials; results, and trials in order."""
+    """Run what is needed until nothing is left, or `stop` trials; results, and trials in order."""
     known: dict[str, Outcome] = {}
-    played: list[Trial] = []
+    trials: list[Trial] = []
     while left := [task for task in search.needed(known) if task.id not in known]:
         for task in left:
-            if len(played) == stop:
-                return known, played
+            if len(trials) == stop:
+                return known, trials
             known_as = {"params": task.params, "data": task.data}
             made = make_trial("avp", rate(task), task.repeat, **known_as)
             known[task.id] = task.outcome(made.run, made.error)
-            played.append(task)
-    return known, played
+            trials.append(task)
+    return known, trials
 
 
 def epsilon(task: Trial) -> float:
@@ -76,10 +76,10 @@ def test_rungs(settings: int, rounds: int, stages: list[tuple[int, int]]) -> Non
 def test_halving_finds_what_the_grid_finds() -> None:
     full = Search(grid(9), Criterion())
     halving = Search(grid(9), Criterion(), halving=True)
-    every, _ = play(full, rate_of)
-    some, played = play(halving, rate_of)
+    every, _ = run(full, rate_of)
+    some, trials = run(halving, rate_of)
     assert len(every) == 18
-    prefixes = [task.data.prefix for task in played]
+    prefixes = [task.data.prefix for task in trials]
     assert prefixes == [1000] * 18 + [3000] * 6 + [None] * 2
     (best,), (found,) = (summarise_trials(list(known.values())).datasets for known in (every, some))
     assert found.winner.params == best.winner.params
@@ -92,30 +92,30 @@ def test_halving_finds_what_the_grid_finds() -> None:
 @pytest.mark.parametrize("stop", range(0, 26, 3))
 def test_a_search_cut_short_goes_on_where_it_was(stop: int) -> None:
     search = Search(grid(9), Criterion(tune_orders=1), halving=True)
-    whole, played = play(search, rate_of)
-    known, before = play(search, rate_of, stop)
-    assert played[: len(before)] == before
+    whole, trials = run(search, rate_of)
+    known, before = run(search, rate_of, stop)
+    assert trials[: len(before)] == before
     left = [task for task in search.needed(known) if task.id not in known]
     assert all(task.id in whole for task in left)
     assert bool(left) == (len(known) < len(whole))
 
 
-def test_tuning_plays_only_the_best_on_the_other_orders() -> None:
+def test_tuning_runs_only_the_best_on_the_other_orders() -> None:
     search = Search(grid(5, orders=3), Criterion(tune_orders=2))
-    _, played = play(search, rate_of)
-    assert len(played) == 5 * 2 + 1
-    assert (played[-1].repeat, epsilon(played[-1])) == (2, pytest.approx(4 / 6))
-    assert len(play(Search(grid(5, orders=3), Criterion()), rate_of)[1]) == 15
+    _, trials = run(search, rate_of)
+    assert len(trials) == 5 * 2 + 1
+    assert (trials[-1].repeat, epsilon(trials[-1])) == (2, pytest.approx(4 / 6))
+    assert len(run(Search(grid(5, orders=3), Criterion()), rate_of)[1]) == 15
 
 
 def test_settings_that_fail_are_dropped_first() -> None:
     search = Search(grid(9), Criterion(), halving=True)
-    known, played = play(search, lambda task: None if epsilon(task) < 0.75 else rate_of(task))
-    survivors = {epsilon(task) for task in played if task.data.prefix is None}
+    known, trials = run(search, lambda task: None if epsilon(task) < 0.75 else rate_of(task))
+    survivors = {epsilon(task) for task in trials if task.data.prefix is None}
     assert survivors == {0.8}
     assert sum(trial.run is None for trial in known.values()) == 14 + 2  # one of the three kept
-    nothing, played = play(search, lambda task: None)
-    assert len(played) == 18 + 6 + 2  # it ends all the same
+    nothing, trials = run(search, lambda task: None)
+    assert len(trials) == 18 + 6 + 2  # it ends all the same
     assert summarise_trials(list(nothing.values())).datasets == []
 
 

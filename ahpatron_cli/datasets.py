@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from ahpatron_cli.core.rows import Floats
 
-SAMPLE = "breast_cancer.svm"
+SAMPLE = "rings.svm"
 
 
 def sample_path() -> Path:
-    """Path of a small LIBSVM file: 569 tumours, 30 features in [0, 1]; -1 is malignant."""
+    """Path of a small LIBSVM file: 2,000 points of two noisy rings, one within the other."""
     installed = Path(__file__).with_name(SAMPLE)
     # a wheel has it in the package; a checkout has it once, with the other samples
     return installed if installed.exists() else Path(__file__).parents[1] / "sample_data" / SAMPLE
@@ -23,16 +23,16 @@ def load_sample() -> tuple[Floats, Floats]:
 
     Returns
     -------
-    X : array of shape (569, 30)
-    y : array of shape (569,)
-        -1 (malignant) and +1 (benign).
+    X : array of shape (2000, 2)
+    y : array of shape (2000,)
+        -1 and +1.
 
     Examples
     --------
     >>> from ahpatron_cli import OnlineKernelClassifier
     >>> from ahpatron_cli.datasets import load_sample
     >>> X, y = load_sample()
-    >>> OnlineKernelClassifier("arow", budget=100, sigma=0.5).fit(X, y).mistake_rate_ < 0.05
+    >>> OnlineKernelClassifier("metron", budget=100).fit(X, y).mistake_rate_ < 0.1
     True
     """
     from sklearn.datasets import load_svmlight_file

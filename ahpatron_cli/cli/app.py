@@ -35,7 +35,7 @@ _UsageError = cast(
 # Below the help of each command; the first ones are shown if it is called without arguments.
 _EXAMPLES: dict[Callable[..., Any], str] = {
     run: """
-  ahpatron run --demo
+  ahpatron run --demo -l metron
   ahpatron run data.svm -l arow -l ahpatron+ --sigma auto --scale minmax
   ahpatron run data.svm.gz -l all --budget 200 --repeats 10 --jobs 4
   ahpatron run bank.csv --label y --drop id --sigma auto --save model.npz
@@ -113,7 +113,7 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Run budgeted online kernel learners on data and count their mistakes.",
-    epilog="First steps:  ahpatron run --demo",
+    epilog="First steps:  ahpatron run --demo -l metron",
 )
 for _command, _examples in _EXAMPLES.items():
     app.command(cls=_Command, epilog=f"\b\nExamples:{_examples}")(_command)

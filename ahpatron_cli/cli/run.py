@@ -140,6 +140,9 @@ def run(
         saved = SavedRun(models, stderr.note)
     for warning in warnings:
         stderr.warn(warning)
+    if resume is None:
+        for remark in grid.own_kernel_remarks(chosen, scale, kernel_given="kernel" in given):
+            stderr.note(remark)
 
     reports: list[Report] = []
     with ExitStack() as files:

@@ -128,6 +128,17 @@ def kernel_specs(kernel: str, learners: Iterable[str]) -> Mapping[str, Spec]:
     return KERNELS[kernel].specs() if used else {}
 
 
+def own_kernel_remarks(learners: Sequence[str], scale: str, *, kernel_given: bool) -> list[str]:
+    """Remarks on options that learners with a kernel of their own do not need."""
+    own = [learner_name(one) for one in learners if find_learner(one).own_kernel is not None]
+    remarks = []
+    if kernel_given and own and len(own) == len(learners):
+        remarks.append(f"--kernel has no effect: {' and '.join(own)} has its own kernel")
+    if own and scale != "none":
+        remarks.append(f"--scale {scale} is applied, but {' and '.join(own)} does not need it")
+    return remarks
+
+
 def _axes(
     learner: str | None, specs: Mapping[str, Spec], layers: Sequence[Layer], rounds: int | None
 ) -> dict[str, dict[Value, str | None]]:

@@ -90,7 +90,8 @@ def make_job(
                 problem = f"{choice.shown}: {name} is not among the learners of this sweep"
                 raise usage(problem, f"add {name} to `learners`, or leave out [learner.{name}]")
     typed_choices, remarks = grid.typed_layer(named, words, learners, kernel)
-    for remark in remarks:
+    scale, kernel_given = options["scale"], "kernel" in typed
+    for remark in [*remarks, *grid.own_kernel_remarks(learners, scale, kernel_given=kernel_given)]:
         warn(remark)
     positive, repeats, shuffle = options["positive"], options["repeats"], options["shuffle"]
     if table.label is not None and positive is not None:  # labels of tables have names

@@ -34,9 +34,9 @@ def test_kernel_and_sigma_have_no_effect_and_are_null(ahpatron: Ahpatron, units:
     assert plain["metric_changes"] == 8
     assert 1 < plain["effective_features"] <= 5
     words = ("run", units, "-l", "metron", "-B", 30, "--format", "json")
-    for sigma in ("0.01", "auto"):
-        done = ahpatron.succeed(*words, "--sigma", sigma)
-        assert "--sigma has no effect" in done.err
+    for option, value in (("--sigma", "0.01"), ("--sigma", "auto"), ("--kernel", "linear")):
+        done = ahpatron.succeed(*words, option, value)
+        assert f"{option} has no effect" in done.err
         run = json.loads(done.out)["runs"][0]
         assert run | {"seconds": 0} == plain | {"seconds": 0}
     done = ahpatron.succeed(*words, "-l", "arow", "--kernel", "laplacian", "--sigma", "2")
@@ -45,6 +45,7 @@ def test_kernel_and_sigma_have_no_effect_and_are_null(ahpatron: Ahpatron, units:
     metron, arow = json.loads(done.out)["runs"]
     assert metron["mistakes"] == plain["mistakes"]
     assert (arow["params"]["kernel"], arow["params"]["sigma"]) == ("laplacian", 2)
+    assert "--scale standard" in ahpatron.succeed(*words, "--scale", "standard").err
 
 
 def test_all_learners_include_it(ahpatron: Ahpatron, units: str) -> None:

@@ -82,6 +82,7 @@ class FourierFeatures(Features):
     kept: ClassVar[Any] = {"count": int, "_seed": int}
     _columns = np.array([-1])  # of the last block, and their frequencies
     _table: Floats = np.empty((0, 0))
+    _angles: Floats = np.empty((0, 0))
 
     def __init__(self, count: int, rng: np.random.Generator) -> None:
         self.count, self._seed = count, int(rng.integers(2**63))
@@ -98,7 +99,9 @@ class FourierFeatures(Features):
         D, length = self.count, 1 / math.sqrt(self.count)
         z = np.empty((block.size, 2 * D))
         rows = max(2**15 // D, 1)  # that fit the cache
-        angles = block.times(self.frequencies, np.empty((block.size, D)))
+        if self._angles.shape != (block.size, D):  # fresh memory for each block would be slow
+            self._angles = np.empty((block.size, D))
+        angles = block.times(self.frequencies, self._angles)
         for start in range(0, block.size, rows):
             t, part = angles[start : start + rows], z[start : start + rows]
             t *= 0.5

@@ -282,15 +282,21 @@ class Player:
         array of shape (n,), or (n, k) with k classes
             f(x) of each round, as it was predicted.
         """
-        start, done = time.perf_counter(), 0
+        start, done, ready = time.perf_counter(), 0, 0
         rows, labels, weights = self._checked(rows, labels, weights)
         scores = np.empty((len(labels), *self._shape))
         try:
             while done < len(labels):
-                stop = min(done + self._block - self._rounds % self._block, len(labels))
+                left = self._block - self._rounds % self._block  # rounds left in the block
+                if done == ready:  # the rows of 64 blocks are made kernel-ready at once
+                    first, ready = done, min(done + left + 63 * self._block, len(labels))
+                    points = self.points_of(rows_of(rows, slice(first, ready)))
+                stop = min(done + left, len(labels))
                 part = slice(done, stop)
+                whole = stop - done == points.size
+                block = points if whole else points.slice(done - first, stop - first)
                 costs = None if weights is None else weights[part].tolist()
-                self._run_block(rows_of(rows, part), labels[part], costs, scores[part])
+                self._run_block(block, labels[part], costs, scores[part])
                 self._rounds += stop - done
                 done = stop
         except NumericalError as error:
@@ -302,8 +308,7 @@ class Player:
         self._tally.seconds += time.perf_counter() - start
         return scores
 
-    def _run_block(self, rows: Rows, labels: Floats, weights: Any, scores: Floats) -> None:
-        block = self.points_of(rows)
+    def _run_block(self, block: Points, labels: Floats, weights: Any, scores: Floats) -> None:
         if len(self.loops) == 1:
             scores[:] = self.loops[0].run(block, labels, weights, self._rounds, self._tally)
             return

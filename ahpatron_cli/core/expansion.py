@@ -382,7 +382,7 @@ class Expansion(Hypothesis):
             self._gram[:old, :old] = gram[:old, :old]
             gram = self._gram
         if size > old:
-            rows = self.K.take(support[old:] - self.n, 0).take(support, 1)
+            rows = self.K.take(support[old:] - self.n, 0, mode="clip").take(support, 1, mode="clip")
             gram[old:size, :size], gram[:old, old:size] = rows, rows[:, :old].T
         self._known = support
         return gram[:size, :size]

@@ -86,13 +86,11 @@ class DensePoints(Points):
         return self._with(self._rows[start:stop])
 
     def subset(self, chosen: Integers) -> Self:
-        part = self._with(self._rows.take(chosen, axis=0))
-        part.largest = float(part.half_norms.max(initial=0.0))
-        return part
+        return self._with(self._rows.take(chosen, axis=0))
 
     def _with(self, rows: Floats) -> Self:
         part = type(self).__new__(type(self))
-        part._rows, part.largest = rows, self.largest
+        part._rows, part.largest = rows, -float(np.minimum.reduce(rows[:, -2], initial=0.0))
         part.size, part.width = len(rows), rows.shape[1] - 2
         return part
 

@@ -1,6 +1,7 @@
 """Hypotheses on explicit features: the maps approximate κ, and survive what streams do to them."""
 
 import tracemalloc
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -8,7 +9,13 @@ import pytest
 
 from ahpatron_cli.core import REGISTRY, Gaussian, Learner, Linear, Player
 from ahpatron_cli.core.errors import ParameterError
-from ahpatron_cli.core.linear import FourierFeatures, LinearModel, Sketches
+from ahpatron_cli.core.linear import (
+    FourierFeatures,
+    LinearModel,
+    Sketches,
+    cos_sin_by_table,
+    cos_sin_by_tangent,
+)
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers
 from support.streams import compress, make_stream
 
@@ -30,6 +37,17 @@ def test_fourier_features_approximate_the_gaussian_kernel() -> None:
     np.testing.assert_allclose((z * z).sum(axis=1), 1.0, rtol=1e-12)
     draws = [FourierFeatures(50, np.random.default_rng(seed))(points) for seed in range(200)]
     assert np.abs(np.mean([z @ z.T for z in draws], axis=0) - exact).max() < 0.035
+
+
+@pytest.mark.parametrize("compute", [cos_sin_by_tangent, cos_sin_by_table])
+def test_cosines_and_sines_of_any_angle(compute: Callable[..., None]) -> None:
+    rng = np.random.default_rng(0)
+    angles = np.concatenate([rng.normal(0, size, 500) for size in (1e-9, 1.0, 100.0, 1e5)])
+    angles = np.concatenate((angles, np.arange(-8, 9) * np.pi / 2)).reshape(1, -1)
+    out = np.empty((1, 2 * angles.size))
+    compute(angles.copy(), 0.5, out)
+    expected = 0.5 * np.hstack((np.cos(angles), np.sin(angles)))
+    np.testing.assert_allclose(out, expected, atol=1e-11)
 
 
 @pytest.mark.parametrize("largest", [0.0, 1e-9, 0.1, 3.2, 50.0, 1e6])

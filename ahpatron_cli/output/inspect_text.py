@@ -1,7 +1,4 @@
-"""What `inspect` shows of data, a model and the list of learners: JSON, and text made from it.
-
-The text has the names of the JSON fields: one vocabulary for people and programs.
-"""
+"""What `inspect` shows of data, a model and the list of learners, as text and as JSON."""
 
 from __future__ import annotations
 
@@ -21,11 +18,18 @@ from ahpatron_cli.models import Header
 from ahpatron_cli.numbers import counted, percent, share, short
 from ahpatron_cli.output.escape import literal
 from ahpatron_cli.output.render import Terminal
-from ahpatron_cli.profile.profile import Profile, advice, next_commands
+from ahpatron_cli.profile.profile import (
+    FeatureFacts,
+    LabelFacts,
+    Profile,
+    RowFacts,
+    advice,
+    next_commands,
+)
 from ahpatron_cli.records import SCHEMA, Json, RunRecord, plain, plain_params, run_to_json, whole
 
 _MOST_LABELS = 10
-_NAMES = 18
+_NAMES = 20
 """Columns for the names of entries."""
 
 
@@ -63,46 +67,21 @@ def _value(value: Any) -> str:
 
 def print_profile(profile: Profile, terminal: Terminal) -> str:
     """What a data file is like."""
-    document, faults, labels = profile_to_json(profile), profile.faults, profile.labels
+    document, faults = profile_to_json(profile), profile.faults
     about = f"{counted(profile.rows, 'row')}, {counted(profile.features, 'feature')}"
     if profile.density is not None:
         about += f", {share(profile.density)} of values stored"
     parts = ["".join(f"{line}\n" for line in terminal.title(profile.path, about))]
     parts.append(_section(terminal, "Notes", profile.notes))
-    if labels:
-        shown: Json = {
-            f"label {show(one.label)}": f"{one.rows:,} rows, {share(one.rows / profile.rows)}"
-            for one in labels.counts[:_MOST_LABELS]
-        }
-        if labels.counts[_MOST_LABELS:]:
-            shown["others"] = f"{len(labels.counts) - _MOST_LABELS:,} or more labels"
-        others = {name: one for name, one in document["labels"].items() if name != "counts"}
-        if labels.positive is None and not labels.problem:
-            others["classes"] = len(labels.counts)
-        if labels.baseline is not None:
-            others["baseline"] = f"{percent(labels.baseline)} % mistakes"
-        parts.append(_section(terminal, "Labels", shown | others))
-    hidden = ("histogram_edges", "histogram_counts")
-    for head, name in (
-        ("Rows", "row_facts"),
-        ("Features", "feature_facts"),
-        ("Distances", "distances"),
-    ):
-        found = document[name] or {}
-        parts.append(
-            _section(terminal, head, {key: found[key] for key in found if key not in hidden})
-        )
-    tried = {
-        f"sigma {short(one.sigma)}": f"{share(one.mistake_rate)} mistakes" for one in profile.tried
-    }
-    if profile.tried_metron is not None:
-        tried["metron"] = f"{share(profile.tried_metron)} mistakes, without sigma or scaling"
-    if profile.tried:
-        tried["majority class"] = f"{share(profile.tried[0].majority_error)} mistakes"
-        tried["rounds"] = f"{profile.tried[0].rounds:,}"
-    parts.append(_section(terminal, f"Tried on these data: {SUGGESTED_LEARNER} and metron", tried))
-    aligned = {f"sigma {short(one['sigma'])}": one for one in document["alignments"]}
-    parts.append(_section(terminal, "Kernel alignment A_T", aligned))
+    if profile.labels:
+        parts.append(_section(terminal, "Labels", _labels(profile.labels, profile.rows)))
+    if profile.row_facts:
+        parts.append(_section(terminal, "Rows", _rows(profile.row_facts, profile.rows)))
+    if profile.feature_facts:
+        features = _features(profile.feature_facts, profile.features)
+        parts.append(_section(terminal, "Features", features))
+    parts.append(_section(terminal, "Gaussian kernel", _kernel(profile)))
+    parts.append(_section(terminal, _tried_head(profile), _tried(profile)))
     parts.append(_section(terminal, "Not computed", profile.unknown))
     if faults.count:
         kinds = ", ".join(f"{count:,} {kind}" for kind, count in faults.kinds.items())
@@ -120,6 +99,94 @@ def print_profile(profile: Profile, terminal: Terminal) -> str:
         parts.append(f"\n{terminal.strong(f'Next{stands * (profile.path == STDIN_NAME)}')}\n")
         parts += [f"  {literal(command)}\n" for command in document["next"]]
     return "".join(parts)
+
+
+def _labels(labels: LabelFacts, rows: int) -> Json:
+    entries: Json = {
+        one.name or show(one.label): f"{counted(one.rows, 'row')}, {share(one.rows / rows)}"
+        for one in labels.counts[:_MOST_LABELS]
+    }
+    if hidden := len(labels.counts) - len(entries):
+        entries["others"] = f"{'' if labels.complete else 'more than '}{hidden:,} labels"
+    if labels.baseline is not None:
+        entries["baseline"] = f"{percent(labels.baseline)} % mistakes: the most frequent label"
+    if len(labels.counts) > 1:
+        entries["order"] = "grouped by label" if labels.grouped else "mixed"
+    return entries
+
+
+def _rows(facts: RowFacts, rows: int) -> Json:
+    first = "" if facts.compared == rows else f" (of the first {facts.compared:,} rows)"
+
+    def some(count: int, lines: tuple[int, int] | None) -> str:
+        return (f"{count:,}, such as lines {lines[0]} and {lines[1]}" if lines else "none") + first
+
+    return {
+        "length": _span(facts.shortest, facts.longest),
+        "empty": f"{facts.empty:,}" if facts.empty else None,
+        "duplicates": some(facts.duplicates, facts.duplicate_lines),
+        "contradictory": some(facts.contradictory, facts.contradictory_lines),
+    }
+
+
+def _features(facts: FeatureFacts, features: int) -> Json:
+    widest = (f"{one.index}: {_span(one.low, one.high)}" for one in facts.widest)
+    return {
+        "examined": f"the first {facts.examined:,}" if facts.examined < features else None,
+        "values": _span(facts.low, facts.high),
+        "within 0 to 1": f"{facts.within_0_1:,}",
+        "within -1 to 1": f"{facts.within_1_1:,}",
+        "never used": f"{facts.never_used:,}" if facts.never_used else "none",
+        "constant": f"{facts.constant:,}" if facts.constant else "none",
+        "widest": "; ".join(widest),
+    }
+
+
+def _span(low: float | None, high: float | None) -> str | None:
+    return None if low is None or high is None else f"{short(low, 4)} to {short(high, 4)}"
+
+
+def _kernel(profile: Profile) -> Json:
+    """Distances, the σ that suit them, and the alignment A_T."""
+    entries, found = Json(), profile.distances
+    if found and profile.scaling:
+        of = "all rows" if found.rows == profile.rows else f"{found.rows:,} rows drawn at random"
+        scale = profile.scaling.applied
+        after = "" if scale == "none" else f", after --scale {scale}"
+        entries["distances"] = f"{_span(found.smallest, found.largest)}, of {of}{after}"
+        entries["median σ"] = f"{short(found.sigma)}, the median distance"
+        useful = f"{short(found.sigma_low)} to {short(found.sigma_high)}"
+        why = "5 % of the pairs or more have κ >= 0.05, and 5 % or more κ <= 0.95"
+        entries["useful σ"] = f"{useful}: {why}"
+    for one in profile.alignments:
+        error = f" ± {short(one.standard_error)}" if one.standard_error is not None else ""
+        kind = "" if one.exact else f", estimated from {one.rows:,} rows"
+        text = f"A_T = {short(one.value, 5)}{error}, {short(one.per_round)} of T{kind}"
+        entries[f"alignment, σ = {short(one.sigma)}"] = text
+    return entries
+
+
+def _tried_head(profile: Profile) -> str:
+    rounds = profile.tried[0].rounds if profile.tried else 0
+    which = "all rows, shuffled" if rounds == profile.rows else f"{rounds:,} rows drawn at random"
+    return f"Mistakes on {which}"
+
+
+def _tried(profile: Profile) -> Json:
+    """Mistakes of learners on the sample, with a remark where they lose to the majority class."""
+    if not profile.tried:
+        return {}
+    rates = {
+        f"{SUGGESTED_LEARNER}, σ = {short(one.sigma)}": one.mistake_rate for one in profile.tried
+    }
+    majority = profile.tried[0].majority_error
+    if profile.tried_metron is not None:
+        rates = {"metron": profile.tried_metron, **rates}
+    entries = {
+        name: share(rate) + " (worse than the majority class)" * (rate > majority)
+        for name, rate in rates.items()
+    }
+    return {**entries, "majority class": share(majority)}
 
 
 def profile_to_json(profile: Profile) -> Json:
@@ -168,8 +235,11 @@ def print_model(
             _section(terminal, "Stream", counts),
             _section(
                 terminal,
-                "Features with the largest relevance",
-                {names.get(number, str(number)): value for number, value in relevance},
+                f"Largest relevance, of {record.effective_features or 0:.1f} effective features",
+                {
+                    names.get(number, str(number)): f"{share(value):>6} {'█' * round(40 * value)}"
+                    for number, value in relevance
+                },
             ),
         ]
     )

@@ -31,6 +31,8 @@ class LabelCount(Struct, frozen=True):
 
     label: float
     rows: int
+    name: str | None = None
+    """In a table, unless it is the number itself."""
 
 
 class LabelFacts(Struct, frozen=True):
@@ -174,14 +176,16 @@ def advice(profile: Profile) -> list[str]:
     rarer = min(labels.counts, key=lambda one: one.rows)
     part = rarer.rows / profile.rows
     if labels.positive is not None and len(labels.counts) == 2 and part < RARE:
+        name = rarer.name or show(rarer.label)
         items.append(
-            f"only {share(part)} of the rows have the label {show(rarer.label)}: use --metrics, "
-            f"which shows its recall, and --cost {show(rarer.label)}={round(1 / part - 1)}"
+            f"only {share(part)} of the rows have the label {name}: use --metrics, "
+            f"which shows its recall, and --cost {name}={round(1 / part - 1)}"
         )
     if contradictory := profile.row_facts.contradictory:
         items.append(f"{contradictory:,} rows contradict others: no learner gets all of them right")
     if profile.scaling.advised != "none":
-        items.append(f"use --scale {profile.scaling.advised}: {profile.scaling.reason}")
+        reason = f"{profile.scaling.reason}; metron does not need it"
+        items.append(f"use --scale {profile.scaling.advised}: {reason}")
     elif profile.distances:
         items.append(f"no scaling is needed: {profile.scaling.reason}")
     return items

@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
@@ -121,7 +121,9 @@ def profile_of(
             sparse, row_facts, feature_facts, ranges, sample.rows, index
         )
         scaling = Scaling(advised, reason, scale or advised)
-        labels = _label_facts(tally, positive, seen.labels())
+        schema = traits.schema
+        names = {} if schema is None else {value: name for name, value in schema.labels.items()}
+        labels = _label_facts(tally, positive, seen.labels(), names)
         found = {"labels": labels, "row_facts": row_facts, "feature_facts": feature_facts}
         found |= {"scaling": scaling, **_geometry(sample, labels, scaling.applied, sigma, rows)}
     return Profile(
@@ -193,7 +195,9 @@ def _feature_facts(ranges: tuple[Floats, Floats, Integers], first: int) -> Featu
     )
 
 
-def _label_facts(tally: LabelTally, positive: float | None, in_order: Floats) -> LabelFacts:
+def _label_facts(
+    tally: LabelTally, positive: float | None, in_order: Floats, names: Mapping[float, str]
+) -> LabelFacts:
     """How `run` would encode these labels; `positive` is the one after --positive."""
     labels, complete = sorted(tally.counts), not tally.overflowed
     pair: tuple[float | None, float | None] = None, None
@@ -209,7 +213,7 @@ def _label_facts(tally: LabelTally, positive: float | None, in_order: Floats) ->
         problem = "all rows have the same label: there is nothing to learn"
     elif len(labels) == 2:
         pair = labels[0], labels[1]
-    counts = tuple(LabelCount(label, tally.counts[label]) for label in labels)
+    counts = tuple(LabelCount(one, tally.counts[one], names.get(one)) for one in labels)
     baseline = None if problem else _baseline(in_order)
     return LabelFacts(counts, complete, *pair, problem, tally.grouped, baseline)
 

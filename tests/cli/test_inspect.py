@@ -29,11 +29,13 @@ def inspected(ahpatron: Ahpatron, *arguments: object, **options: Any) -> Any:
     return json.loads(done.out, parse_constant=pytest.fail)
 
 
-def test_text_and_json_have_the_same_names(ahpatron: Ahpatron, breast_cancer: Path) -> None:
+def test_data_as_text_and_as_json(ahpatron: Ahpatron, breast_cancer: Path) -> None:
     document = inspected(ahpatron, breast_cancer, "--sigma", "0.5")
     assert document["schema"] == 1
     assert (document["rows"], document["features"]) == (569, 30)
-    assert document["labels"]["counts"] == [{"label": -1, "rows": 212}, {"label": 1, "rows": 357}]
+    negative, positive = document["labels"]["counts"]
+    assert negative == {"label": -1, "rows": 212, "name": None}
+    assert positive == {"label": 1, "rows": 357, "name": None}
     assert document["faults"] == {"count": 0, "kinds": {}, "first": [], "stopped": False}
     median, asked = document["alignments"]
     assert median["sigma"] == document["distances"]["sigma"]
@@ -42,9 +44,16 @@ def test_text_and_json_have_the_same_names(ahpatron: Ahpatron, breast_cancer: Pa
     assert document["next"][0].startswith("ahpatron run ")
     done = ahpatron.succeed("inspect", breast_cancer, "--sigma", "0.5")
     assert done.out.startswith(f"{breast_cancer}: 569 rows, 30 features, 99.4 % of values stored")
-    for part in ("row_facts", "feature_facts"):
-        for name, value in document[part].items():
-            assert (f"\n  {name.replace('_', ' ')} " in done.out) == (value is not None)
+    for name in (
+        "-1",
+        "baseline",
+        "duplicates",
+        "constant",
+        "median σ",
+        "metron",
+        "majority class",
+    ):
+        assert f"\n  {name} " in done.out
     assert "\x1b" not in done.out
 
 

@@ -122,7 +122,10 @@ class KernelClassifier(base.Classifier):
 
     def _row(self, x: Mapping[Any, float]) -> Rows:
         columns = self._columns
-        numbers = [columns.setdefault(name, len(columns)) for name in x]
+        if new := x.keys() - columns.keys():
+            for name in sorted(new, key=repr):  # whatever the order of the dict
+                columns[name] = len(columns)
+        numbers = [columns[name] for name in x]
         if not self.sparse:
             row = np.zeros((1, max(len(columns), 1)))
             row[0, numbers] = list(x.values())

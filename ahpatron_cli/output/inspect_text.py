@@ -108,6 +108,8 @@ def _labels(labels: LabelFacts, rows: int) -> Json:
     }
     if hidden := len(labels.counts) - len(entries):
         entries["others"] = f"{'' if labels.complete else 'more than '}{hidden:,} labels"
+    if labels.positive is None and not labels.problem:
+        entries["classes"] = f"{len(labels.counts):,}"
     if labels.baseline is not None:
         entries["baseline"] = f"{percent(labels.baseline)} % mistakes: the most frequent label"
     if len(labels.counts) > 1:

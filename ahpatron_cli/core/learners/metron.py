@@ -88,8 +88,11 @@ class Metric(Stateful):
             if not len(self.columns):
                 self._insert(np.arange(points.width))
                 self.origin = points.coordinates[0].copy()
-            self._insert(np.arange(len(self.columns), points.width))
+            if points.width > len(self.columns):
+                self._insert(np.arange(len(self.columns), points.width))
             unset = (self.weights == 0.0).nonzero()[0]
+            if not len(unset):
+                return
             owners, places = points.coordinates[:, unset].nonzero()
             places = unset[places]
             values = points.coordinates[owners, places]

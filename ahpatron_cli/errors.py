@@ -36,7 +36,7 @@ class ExitCode(IntEnum):
 class Place:
     """Where a fault is: a file, and as far as known line and column (from 1) and the line's text.
 
-    `width` characters from `column` on are underlined, with `note` beside the underline.
+    `width` characters from `column` on are underlined, with `note` after the underline.
     """
 
     path: str

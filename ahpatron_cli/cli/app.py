@@ -166,7 +166,7 @@ def run_command(arguments: list[str]) -> int:
     except MemoryError:
         hint = "use a smaller --budget, or one pass in file order, without --shuffle"
         fault = UserError("not enough memory", code=ExitCode.BUG, hint=hint)
-    except Exception as error:
+    except Exception as error:  # of ours, with a traceback, or of a learner that is not ours
         if (known := _known_fault(error)) is None:
             print(f"ahpatron {__version__}: this is a bug, please report it", file=sys.stderr)
             traceback.print_exc()

@@ -138,7 +138,7 @@ def _name_lines(axes: Axes, names: Sequence[tuple[str, float, Look]]) -> None:
     beside = axes.get_yaxis_transform()
     for (name, end, look), place in zip(names, places, strict=True):
         thread = None
-        if look["linestyle"] == "none":  # dots end nowhere: one beside the name
+        if look["linestyle"] == "none":  # dots end nowhere: one before the name
             axes.plot([1.06], [place], **look, transform=beside, clip_on=False)
         else:
             thread = {"arrowstyle": "-", "color": look["color"], "linestyle": look["linestyle"]}

@@ -83,7 +83,7 @@ def test_a_third_label_late_in_a_file_is_a_class(ahpatron: Ahpatron) -> None:
     ahpatron.succeed("sweep", path, "-B", "10", "--no-shuffle", "--out", "s.jsonl")
     _, trial = (ahpatron.folder / "s.jsonl").read_text().splitlines()
     assert json.loads(trial)["data"]["labels"] == [-1, 1, 2]
-    assert len(ahpatron.json("inspect", path)["labels"]["counts"]) == 3
+    assert len(ahpatron.json("inspect", path)["labels"]) == 3
     piped = ahpatron("run", "-", "-B", "10", stdin=text.encode())
     assert piped.code == 65
     assert "<stdin>:40001" in piped.err

@@ -26,7 +26,16 @@ from ahpatron_cli.profile.profile import (
     advice,
     next_commands,
 )
-from ahpatron_cli.records import SCHEMA, Json, RunRecord, plain, plain_params, run_to_json, whole
+from ahpatron_cli.records import (
+    RUN_FIELDS,
+    SCHEMA,
+    Json,
+    RunRecord,
+    plain,
+    plain_params,
+    run_to_json,
+    whole,
+)
 
 _MOST_LABELS = 10
 _NAMES = 20
@@ -227,7 +236,7 @@ def print_model(
     counts = {
         name: value
         for name, value in document.items()
-        if name in RunRecord.__struct_fields__ and name not in ("learner", "params", "confusion")
+        if name in RUN_FIELDS and name not in ("learner", "params", "confusion")
     }
     return "".join(
         [

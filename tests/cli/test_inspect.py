@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from ahpatron_cli.core import KERNELS, REGISTRY
-from support.command import REPOSITORY, Ahpatron, modules_after
+from support.command import REPOSITORY, Ahpatron
 from support.terminal import in_terminal, lines_of
 
 ASCII = {"LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0", "LANG": "C"}
@@ -158,13 +158,6 @@ def test_compressed_files_pipes_and_fifos(ahpatron: Ahpatron, rings: Path) -> No
         assert through[name] == piped[name] == plain[name]
 
 
-def test_names_from_outside_are_shown_literally(ahpatron: Ahpatron) -> None:
-    ahpatron.write("a\x1b[31m\n[bold].svm", "1 1:1\n-1 1:2\nx\n")
-    out = ahpatron("inspect", "a\x1b[31m\n[bold].svm").out
-    assert out.startswith(r"a\x1b[31m\n[bold].svm: 2 rows")
-    assert "\x1b" not in out
-
-
 @pytest.mark.parametrize(
     ("columns", "locale"),
     [
@@ -199,61 +192,6 @@ def test_terminals(
     assert r"\u" not in reference
 
 
-def test_formats_that_data_do_not_have(ahpatron: Ahpatron, rings: Path) -> None:
-    for what in ([rings], ["--learners"]):
-        err = ahpatron.refusal(2, "inspect", *what, "--format", "csv")
-        assert "cannot be shown as csv" in err
-        assert "--format json" in err
-    assert "did you mean json" in ahpatron("inspect", rings, "--format", "jsn").err
-    for option in ("--plot", "--report"):
-        done = ahpatron("inspect", rings, option, "x.svg")
-        assert (done.code, ahpatron.files()) == (2, set())
-
-
-@pytest.mark.parametrize(
-    ("path", "options", "what"),
-    [
-        ("rings.svm", ["-l", "arow"], "data"),
-        ("model.npz", ["--sigma", "1"], "a model"),
-        ("model.npz", ["--seed", "0"], "a model"),
-        ("model.npz", ["--max-features", "3"], "a model"),
-    ],
-)
-def test_options_without_effect_are_refused(
-    ahpatron: Ahpatron, rings: Path, path: str, options: list[str], what: str
-) -> None:
-    ahpatron.write("rings.svm", rings.read_bytes())
-    if path == "model.npz":
-        assert ahpatron("run", "rings.svm", "-B", 4, "--limit", 50, "--save", path).code == 0
-    before = ahpatron.files()
-    err = ahpatron.refusal(2, "inspect", path, *options)
-    assert f"has no effect on {what}\n" in err
-    assert ahpatron.files() == before
-
-
-@pytest.mark.parametrize("text", ['{"a": 1}\n', "{}", '[{"schema": 1}]\n', '{\n  "runs": []\n}\n'])
-def test_somebody_elses_json_is_named_as_such(ahpatron: Ahpatron, text: str) -> None:
-    ahpatron.write("other.json", text)
-    err = ahpatron.refusal(65, "inspect", "other.json")
-    assert "neither a results file of `ahpatron sweep`, nor a model, nor LIBSVM data" in err
-    assert "--> other.json" in err
-    assert "another name" not in err
-
-
-@pytest.mark.parametrize(
-    ("options", "problem"),
-    [
-        (["--sigma", "0"], "--sigma must be a number > 0"),
-        (["--sigma", "nan"], "--sigma must be a number > 0"),
-        (["--scale", "minmix"], "unknown scale 'minmix'"),
-        (["--positive", "x"], "--positive"),
-        (["--seed", "-1"], "--seed"),
-    ],
-)
-def test_wrong_options(ahpatron: Ahpatron, rings: Path, options: list[str], problem: str) -> None:
-    assert problem in ahpatron.refusal(2, "inspect", rings, *options)
-
-
 def test_the_list_of_learners(ahpatron: Ahpatron) -> None:
     out = ahpatron.succeed("inspect", "--learners").out
     for kind in [*REGISTRY.values(), *KERNELS.values()]:
@@ -281,10 +219,6 @@ def test_the_list_of_learners_has_a_command_of_its_own(ahpatron: Ahpatron) -> No
     as_json = ahpatron.succeed("learners", "--json").out
     assert as_json == ahpatron.succeed("inspect", "--learners", "--format", "json").out
     ahpatron.refusal(2, "learners", "data.svm")
-
-
-def test_help_imports_nothing_heavy() -> None:
-    assert not modules_after("inspect", "--help") & {"numpy", "scipy", "sklearn"}
 
 
 @pytest.mark.parametrize("name", ["rings.svm", "breast_cancer.svm", "sparse_text.svm"])

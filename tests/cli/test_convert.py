@@ -83,27 +83,6 @@ def test_numbers_are_read_back_exactly(content: list[tuple[float, list[float]]])
         }
 
 
-@pytest.mark.parametrize(
-    ("options", "code", "named"),
-    [
-        (("bank.csv",), 65, "--label y"),
-        (("bank.csv", "--label", "y", "--missing", "men"), 2, "mean"),
-        (("bank.csv", "--label", "y", "--out", "bank.csv"), 2, "--out"),
-        (("bank.csv", "--label", "y", "--out", "no/b.svm"), 73, ""),
-        (("bank.csv", "--label", "y", "--out", "/dev/full"), 74, ""),
-        (("bank.csv", "--label", "y", "--out", "b.svm.gz"), 2, "| gzip > b.svm.gz`"),
-        (("none.csv", "--label", "y"), 66, ""),
-        ((".", "--label", "y"), 66, ""),
-        (("bank.csv", "--label", "balanse"), 65, "balance"),
-        (("bank.csv", "--label", "y", "--positive", "Yes"), 65, "yes"),
-    ],
-)
-def test_refusal(ahpatron: Ahpatron, options: tuple[str, ...], code: int, named: str) -> None:
-    ahpatron.write("bank.csv", BANK)
-    assert named in ahpatron.refusal(code, "convert", *options)
-    assert ahpatron.files() == {"bank.csv"}
-
-
 def test_a_fault_late_in_a_pipe_leaves_no_file(ahpatron: Ahpatron) -> None:
     text = "a,y\n" + "1,1\n2,0\n" * 300_000 + "oops,1\n"
     command = ("convert", "-", "--label", "y", "--out", "d.svm")

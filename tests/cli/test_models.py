@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 import gzip
 import json
-import os
 import re
 import subprocess
 import time
@@ -193,45 +192,6 @@ def test_features_counted_from_0_after_features_counted_from_1(
     assert said not in ahpatron("run", "zero.svm", "--resume", "zero.npz", *way).err
 
 
-@pytest.mark.parametrize(
-    ("arguments", "code", "said"),
-    [
-        (("--resume", "m.npz", "-B", "40"), 2, "--budget cannot be combined with --resume"),
-        (("--resume", "m.npz", "--sigma", "1"), 2, "--sigma cannot be combined with --resume"),
-        (("--resume", "m.npz", "--sigma", "1"), 2, "`ahpatron inspect m.npz`"),
-        (("--resume", "m.npz", "--scale", "unit"), 2, "--scale cannot be combined with --resume"),
-        (("--resume", "none.npz"), 66, "none.npz"),
-        (("--resume", "none.npz"), 66, "check the spelling"),
-        (("--resume", "mm.npz"), 66, "did you mean m.npz?"),
-        (("--save", "x"), 2, "--save writes an .npz file, got 'x'\nhint: use --save x.npz"),
-        (("--checkpoint", "x.txt"), 2, "use --checkpoint x.txt.npz"),
-        (("--resume", "DATA"), 65, "not a model"),
-        (("--save", "none/m.npz"), 73, "none/m.npz"),
-        (("--save", "n.npz", "--repeats", "2"), 2, "one learner"),
-        (("--save", "n.npz", "-l", "avp", "-l", "rbp"), 2, "one learner"),
-        (("--checkpoint", "c.npz", "--resume", "m.npz"), 2, "resumes by itself"),
-        (("--checkpoint", "c.npz", "--shuffle"), 2, "in file order"),
-        (("--checkpoint", "c.npz", "--curve", "c.csv"), 2, "before a restart"),
-        (("--checkpoint", "c.npz", "--every", "0"), 2, "--every"),
-        (("--every", "5"), 2, "--every requires --checkpoint"),
-        (("--resume", "m.npz", "--seed", "3"), 2, "--seed with --resume requires --shuffle"),
-        (("--resume", "m.npz", "--theorem", "5"), 2, "--theorem cannot be combined with --resume"),
-        (("--resume", "m.npz", "--certify"), 2, "--certify cannot be combined with --resume"),
-    ],
-)
-def test_refusals(
-    ahpatron: Ahpatron, rings: Path, arguments: tuple[str, ...], code: int, said: str
-) -> None:
-    ahpatron("run", rings, "--limit", "100", "--save", "m.npz")
-    words = [str(rings) if word == "DATA" else word for word in arguments]
-    assert said in ahpatron.refusal(code, "run", rings, *words)
-    assert ahpatron.files() == {"m.npz"}
-
-
-def test_two_files_are_two_models(ahpatron: Ahpatron, rings: Path) -> None:
-    assert "one DATA" in ahpatron.refusal(2, "run", rings, rings, "--save", "m.npz")
-
-
 def test_a_full_disk_leaves_the_old_model(ahpatron: Ahpatron, rings: Path) -> None:
     ahpatron("run", rings, "-B", "20", "--sigma", "0.1", "--save", "m.npz")
     before = (ahpatron.folder / "m.npz").read_bytes()
@@ -314,14 +274,6 @@ def test_values_that_moved_to_another_row_are_other_data(ahpatron: Ahpatron) -> 
         "s.svm", "+1 1:1\n-1 2:1 3:1 10:1 11:1 12:1\n" + "".join(rows[2:]) + "+1 900:1\n"
     )
     assert "continues" not in ahpatron.refusal(2, "run", "s.svm", "--checkpoint", "c.npz")
-
-
-def test_a_model_is_not_data(ahpatron: Ahpatron, rings: Path) -> None:
-    ahpatron("run", rings, "--save", "m.npz")
-    assert "--resume m.npz continues with it" in ahpatron("run", "m.npz").err
-    assert ahpatron("inspect", "m.npz", "--format", "csv").code == 2
-    os.mkfifo(ahpatron.folder / "fifo")
-    assert "not a regular file" in ahpatron.refusal(65, "run", rings, "--resume", "fifo")
 
 
 def test_a_checkpoint_goes_on_in_the_same_file(ahpatron: Ahpatron, rings: Path) -> None:

@@ -127,34 +127,11 @@ def test_every_way_to_play_gives_the_same(ahpatron: Ahpatron, four: str) -> None
     assert "4 classes" in ahpatron("inspect", "r.jsonl").out
 
 
-def test_one_against_all_others_is_still_played(ahpatron: Ahpatron, four: str) -> None:
-    document = run(ahpatron, four, *OPTIONS, "--positive", 7)
-    assert document["data"]["labels"] == [None, 7]
-    assert "confusion" not in document["runs"][0]
-
-
 def test_inspect_says_how_to_go_on(ahpatron: Ahpatron, four: str) -> None:
     shown = ahpatron("inspect", four)
     assert re.search(r"  classes +4\n", shown.out)
     (command,) = [line for line in shown.out.splitlines() if "ahpatron run" in line]
     assert ahpatron(*command.split()[1:]).code == 0
-
-
-@pytest.mark.parametrize(
-    ("content", "options", "code", "said"),
-    [
-        ("".join(f"{i} 1:{i}\n" for i in range(1001)), (), 65, "1,000 classes"),
-        ("".join(f"{i}.5 1:{i}\n" for i in range(40)), (), 65, "suggest regression"),
-        ("".join(f"{i}.5 1:{i}\n" for i in range(40)), ("--shuffle",), 65, "suggest regression"),
-        ("1 1:1\n2 1:2\n3 1:3\n" * 9, ("--certify",), 2, "--certify requires two classes"),
-    ],
-    ids=["1001 classes", "suggest regression", "in memory", "certify"],
-)
-def test_what_is_refused(
-    ahpatron: Ahpatron, content: str, options: tuple[str, ...], code: int, said: str
-) -> None:
-    ahpatron.write("data.svm", content)
-    assert said in ahpatron.refusal(code, "run", "data.svm", *options)
 
 
 def test_a_class_that_the_model_does_not_know(ahpatron: Ahpatron, four: str) -> None:

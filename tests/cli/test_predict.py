@@ -59,19 +59,6 @@ def test_some_rows_with_labels(trained: Ahpatron) -> None:
     assert (quiet.out, quiet.err) == (done.out, "")
 
 
-def test_one_of_each_is_singular(trained: Ahpatron) -> None:
-    features = ROWS.splitlines()[4][1:]
-    said = {
-        label: trained("predict", "m.npz", "-", stdin=f"{label}{features}\n".encode()).err
-        for label in ("1", "2", "?")
-    }
-    assert said.pop("?") == "note: 1 row without labels\n"
-    assert sorted(said.values()) == [
-        "note: 0 mistakes in 1 row with labels (0.00 %)\n",
-        "note: 1 mistake in 1 row with labels (100.00 %)\n",
-    ]
-
-
 def test_json_lines_and_files(trained: Ahpatron) -> None:
     plain = scores(trained("predict", "m.npz", "train.svm").out)
     printed = trained("predict", "m.npz", "train.svm", "--format", "jsonl").out
@@ -112,44 +99,6 @@ def test_features_that_the_model_was_not_trained_on_are_refused(trained: Ahpatro
     done = trained.succeed("predict", "m.npz", wide, "--allow-new-features")
     (_, _, near), (_, _, far) = scores(done.out)
     assert abs(far) < abs(near)  # it enters the distance
-
-
-@pytest.mark.parametrize(
-    ("arguments", "code", "problem"),
-    [
-        (("m.npz", "none.svm"), 66, "no such file"),
-        (("none.npz", "train.svm"), 66, "the model cannot be read"),
-        (("train.svm", "m.npz"), 65, "name the model first: `ahpatron predict MODEL DATA`"),
-        (("cut.npz", "train.svm"), 65, "this is not a model of ahpatron, or it is damaged"),
-        (("flipped.npz", "train.svm"), 65, "or it is damaged"),
-        (("zip.npz", "train.svm"), 65, "this is not a model of ahpatron"),
-        (("m.npz", "empty.svm"), 65, "there are no rows"),
-        (("m.npz", "word.svm"), 65, "word.svm:2"),
-        (("m.npz", "third.svm"), 65, "third.svm:2"),
-        (("m.npz", "huge.svm"), 65, "f(x) cannot be computed"),
-        (("m.npz", "data.csv"), 65, "this is a table"),
-        (("m.npz", "-", "-"), 2, "standard input (-) can be read only once"),
-        (("m.npz", "train.svm", "--format", "json"), 2, "unknown format 'json'"),
-        (("m.npz", "train.svm", "--out", "s.txt"), 2, "suffix"),
-        (("m.npz", "train.svm", "--out", "no/s.csv"), 73, "the output cannot be written"),
-        (("m.npz", "train.svm", "--out", "/dev/full"), 74, "the output cannot be written"),
-    ],
-)
-def test_refusal(trained: Ahpatron, arguments: tuple[str, ...], code: int, problem: str) -> None:
-    trained.write("empty.svm", "# nothing\n")
-    trained.write("word.svm", "? 1:2\nx 1:2\n")
-    trained.write("third.svm", "1 1:2\n0 1:2\n")
-    trained.write("huge.svm", "1:1e308 2:-1e308\n")
-    trained.write("data.csv", "a,b\n1,2\n")
-    whole = (trained.folder / "m.npz").read_bytes()
-    (trained.folder / "cut.npz").write_bytes(whole[: len(whole) // 2])
-    middle = len(whole) // 2
-    flipped = whole[:middle] + bytes([whole[middle] ^ 0xFF]) + whole[middle + 1 :]
-    (trained.folder / "flipped.npz").write_bytes(flipped)
-    np.savez(trained.folder / "zip.npz", x=np.zeros(3))
-    before = trained.files()
-    assert problem in trained.refusal(code, "predict", *arguments)
-    assert trained.files() == before
 
 
 def test_run_writes_predictions_to_stdout_and_the_table_to_stderr(ahpatron: Ahpatron) -> None:

@@ -113,7 +113,8 @@ def test_a_trial_that_came_out_in_two_ways_is_not_merged(ahpatron: Ahpatron, res
 
     trial = next(iter(read_results(str(results)).trials.values()))
     assert trial.run is not None
-    other = replace(trial, run=replace(trial.run, mistakes=trial.run.mistakes + 1))
+    counts = replace(trial.run.counts, updates=trial.run.counts.updates + 1)
+    other = replace(trial, run=replace(trial.run, counts=counts))
     ahpatron.write("other.jsonl", encode_trial(other))
     err = ahpatron.refusal(65, "inspect", results, "other.jsonl", "--merge", "all.jsonl")
     assert f"trial {trial.id}" in err
@@ -122,47 +123,3 @@ def test_a_trial_that_came_out_in_two_ways_is_not_merged(ahpatron: Ahpatron, res
     slower = replace(trial, run=replace(trial.run, seconds=9.0))
     ahpatron.write("other.jsonl", encode_trial(slower))
     assert ahpatron("inspect", results, "other.jsonl").code == 0
-
-
-REFUSED = [
-    ("--data ring", 2, "did you mean rings?"),
-    ("-l ahptron", 2, "did you mean ahpatron?"),
-    ("-l avp", 2, "one of ahpatron, rbp"),
-    ("--metric F1", 2, "did you mean f1?"),
-    ("--metric auc", 2, "--metric auc"),
-    ("--tune-orders 3", 2, "--repeats"),
-    ("--tune-orders -1", 2, "--tune-orders"),
-    ("--trials", 2, "--format csv"),
-    ("--trials --matrix --format csv", 2, "--matrix"),
-    ("--trials --format csv --out x.md", 2, "markdown"),
-    ("--out x.pdf", 2, ".tex"),
-    ("--out r.jsonl", 2, "would overwrite"),
-    ("--merge x.csv", 2, "--merge x.jsonl"),
-    ("--merge r.jsonl", 2, "exists already"),
-    ("--merge no/x.jsonl", 73, "No such file"),
-    ("--x budget", 2, "--plot"),
-    ("--x epsilon --plot x.svg", 2, "one of budget"),
-    ("--x budgt --report x.html", 2, "did you mean budget?"),
-    ("--scale unit", 2, "--scale"),
-    ("missing.jsonl", 66, "No such file"),
-    ("notes.json", 65, "results file"),
-    ("data.svm", 65, "results file"),
-]
-
-
-@pytest.mark.parametrize(("arguments", "code", "said"), REFUSED)
-def test_refused(ahpatron: Ahpatron, results: Path, arguments: str, code: int, said: str) -> None:
-    ahpatron.write("notes.json", '{"a": 1}\n')
-    ahpatron.write("data.svm", "+1 1:1\n")
-    before = ahpatron.files()
-    assert said in ahpatron.refusal(code, "report", "r.jsonl", *arguments.split())
-    assert ahpatron.files() == before
-
-
-def test_read_results_refuses_what_inspect_refuses(tmp_path: Path) -> None:
-    from ahpatron_cli.errors import UserError
-
-    (tmp_path / "x.jsonl").write_text('{"a": 1}\n')
-    for name in ("x.jsonl", "missing.jsonl"):
-        with pytest.raises(UserError):
-            ahpatron_cli.read_results(str(tmp_path / name))

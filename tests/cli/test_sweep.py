@@ -153,58 +153,6 @@ def test_equal_files_are_run_once(ahpatron: Ahpatron, rings: Path) -> None:
     assert len(lines(ahpatron.folder / "r.jsonl")) == 2
 
 
-REFUSED = [
-    ("DATA", 2, "--out"),
-    ("--out r.jsonl", 2, "data files"),
-    ("- --out r.jsonl", 2, "data files"),
-    ("DATA --out r.jsonl -g epsilo=1", 2, "did you mean epsilon?"),
-    ("DATA --out r.jsonl -g epsilon=2", 2, "-g epsilon"),
-    ("DATA --out r.jsonl -g budget=20 -B 20", 2, "given twice"),
-    ("DATA --out r.jsonl -l ahpatrn", 2, "did you mean ahpatron?"),
-    ("DATA --out r.jsonl --shard 0/3", 2, "--shard"),
-    ("DATA --out r.jsonl --shard 4/3", 2, "--shard"),
-    ("DATA --out r.jsonl --shard 3", 2, "--shard"),
-    ("DATA --out r.jsonl --format xml", 2, "unknown format"),
-    ("DATA --out r.jsonl --wait 9", 2, "--scheduler"),
-    ("DATA --out r.jsonl --plot a.jpg", 2, ".svg"),
-    ("DATA --out r.jsonl --plot link.svg", 2, "--plot"),
-    ("DATA --out r.jsonl --report a.pdf", 2, ".html"),
-    ("DATA --out r.jsonl --jobs 0", 2, "--jobs"),
-    ("DATA --out r.jsonl --search halvng", 2, "'halvng'"),
-    ("DATA --out r.jsonl --search halving --shard 1/2", 2, "--shard"),
-    ("DATA --out r.jsonl --repeats 2 --tune-orders 1 --shard 1/2", 2, "--tune-orders"),
-    ("DATA --out r.jsonl --metric accuracy", 2, "'accuracy'"),
-    ("DATA --out r.jsonl --repeats 2 --tune-orders 2", 2, "--tune-orders"),
-    ("DATA --out none/r.jsonl", 73, "No such file"),
-    ("DATA --out .", 2, "--out"),
-    ("DATA --out s.csv", 2, "--out s.jsonl"),
-    ("DATA --out r.jsonl -g sigma=10^[-300:-1] -g budget=2:10000:2", 2, "1,000,000"),
-    ("DATA --out r.jsonl --repeats 9000000", 2, "1,000,000"),
-    ("DATA --out r.jsonl --max-features 1", 65, "must not exceed 1"),
-    ("none.svm --out r.jsonl", 66, "none.svm"),
-    ("bad.svm --out r.jsonl", 65, "bad.svm:2"),
-    ("DATA --out r.jsonl --config none.toml", 66, "none.toml"),
-    ("DATA --out bad.jsonl", 73, "nothing was changed"),
-    ("bad.jsonl --out ./bad.jsonl", 2, "overwrite the data"),
-    ("DATA --out r.jsonl --scheduler tcp://127.0.0.1:1", 66, "no Dask scheduler"),
-]
-
-
-@pytest.mark.parametrize(("arguments", "code", "said"), REFUSED)
-def test_refusals_leave_nothing_behind(
-    ahpatron: Ahpatron, rings: Path, arguments: str, code: int, said: str
-) -> None:
-    for name in ("bad.svm", "bad.jsonl"):
-        ahpatron.write(name, "+1 1:1\n-1 1:x\n")
-    (ahpatron.folder / "link.svg").symlink_to("r.jsonl")
-    words = (rings if word == "DATA" else word for word in arguments.split())
-    assert said in ahpatron.refusal(code, "sweep", *words)
-    assert "r.jsonl" not in ahpatron.files() or "--scheduler" in arguments
-    assert ahpatron.files() <= {"bad.svm", "bad.jsonl", "r.jsonl", "link.svg"}
-    for name in ("bad.svm", "bad.jsonl"):
-        assert (ahpatron.folder / name).read_text() == "+1 1:1\n-1 1:x\n"
-
-
 def test_a_fifo_cannot_be_swept(ahpatron: Ahpatron) -> None:
     os.mkfifo(ahpatron.folder / "pipe")
     with subprocess.Popen(["sh", "-c", "echo '+1 1:1' > pipe"], cwd=ahpatron.folder):
@@ -342,24 +290,6 @@ def test_a_part_of_a_sweep_recommends_nothing(ahpatron: Ahpatron, rings: Path) -
     assert "Best on" in ahpatron("inspect", "1.jsonl", "2.jsonl").out
 
 
-def test_learners_draw_other_numbers_in_each_repeat(ahpatron: Ahpatron, rings: Path) -> None:
-    """In file order only the learner's own generator makes repeats differ."""
-    sweep(ahpatron, rings, "-l", "rbp", "-B", "10", "--no-shuffle", "--repeats", "4")
-    found = [one["run"]["mistakes"] for one in lines(ahpatron.folder / "r.jsonl")]  # type: ignore[index]
-    assert len(set(found)) > 1
-
-
-def test_a_table_for_a_learner_that_is_not_run_is_an_error(ahpatron: Ahpatron, rings: Path) -> None:
-    text = f'data = ["{rings}"]\nlearners = ["ahpatron"]\n[learner.rbp]\nbudget = 10\n'
-    ahpatron.write("s.toml", text)
-    err = ahpatron.refusal(2, "sweep", "--config", "s.toml", "--out", "r.jsonl")
-    assert "learner.rbp" in err
-    assert sweep(ahpatron, "--config", "s.toml", "-l", "rbp", "--limit", "50").code == 0
-    ahpatron.write("s.toml", text.replace('"ahpatron"]', '"ahpatron", "rbp"]'))
-    fewer = ("-l", "ahpatron", "--limit", "50")  # the file itself is consistent
-    assert sweep(ahpatron, "--config", "s.toml", *fewer).code == 0
-
-
 def test_every_metric_of_several_classes(ahpatron: Ahpatron) -> None:
     ahpatron.write("three.svm", "1 1:1\n2 1:2\n3 1:3\n" * 40)
     (run,) = ahpatron.json("run", "three.svm", "--metrics")["runs"]
@@ -368,3 +298,23 @@ def test_every_metric_of_several_classes(ahpatron: Ahpatron) -> None:
         (setting,) = json.loads(found.out)["datasets"][0]["settings"]
         assert setting["metric_mean"] == pytest.approx(run["metrics"][metric])
     assert len(lines(ahpatron.folder / "r.jsonl")) == 1  # measured once
+
+
+def test_settings_are_compared_by_log_loss(ahpatron: Ahpatron, rings: Path) -> None:
+    options = ("-g", "budget=10,40", "--limit", 600, "--metric", "log_loss", "--out", "r.jsonl")
+    document = ahpatron.json("sweep", rings, *options)
+    (data,) = document["datasets"]
+    best, other = sorted(data["settings"], key=lambda one: not one["best_of_data"])
+    assert 0 < best["metric_mean"] < other["metric_mean"]
+    wanted = ahpatron.json(
+        "run", rings, "-B", best["params"]["budget"], "--limit", 600, "--metrics"
+    )
+    assert best["metric_mean"] == wanted["runs"][0]["metrics"]["log_loss"]
+
+
+def test_an_axis_that_is_not_varied_is_refused_before_anything_is_run(
+    ahpatron: Ahpatron, rings: Path
+) -> None:
+    options = ("-g", "budget=10,40", "--limit", 100, "--out", "r.jsonl", "--plot", "r.svg")
+    assert "budget" in ahpatron.refusal(2, "sweep", rings, *options, "--x", "budgte")
+    assert "r.jsonl" not in ahpatron.files()

@@ -44,16 +44,14 @@ def test_a_reset_is_counted_and_named_and_no_block_shows(name: str) -> None:
             assert f"in round {trace.restarts[-1] + 1}" in warning
 
 
-def test_a_covariance_that_lost_its_digits_is_repaired_and_reported() -> None:
+def test_a_covariance_that_lost_its_digits_is_repaired() -> None:
     stream = make_stream(seed=5, rounds=320, features=3)  # whole blocks
     player = Player(Arow(budget=30), Gaussian())
     player.feed(stream.X, stream.y)
     f = second_order(player)
     f.C.settle()
     f.C.A[0, 0] = -1.0  # as if rounding had done it
-    f._repair()
+    f.repair()
     assert np.linalg.eigvalsh(full(f.C)).min() > 0
     scores = player.feed(stream.X, stream.y)
     assert np.isfinite(scores).all()
-    assert f.mended == 1
-    assert any("repaired" in text for text in player.warnings())

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -174,36 +173,3 @@ def test_a_round_that_cannot_be_computed_ends_the_run(
         with pytest.raises(NumericalError) as refusal:
             player.feed(form, STREAM.y)
         assert 0 <= refusal.value.row < 60
-
-
-@pytest.mark.parametrize(
-    ("options", "named"),
-    [
-        ("-l rbp -B 0", "--budget"),
-        ("-l nogd -B 10 -p rank=11", "rank"),
-        ("-l fogd -p features=0", "features"),
-        ("-l pomdr -p memory=0", "memory"),
-        ("-l alma2 -p alpha=0", "alpha"),
-        ("-l projectron -p tolerance=nan", "tolerance"),
-        ("--kernel polynomial -p degree=0", "degree"),
-        ("--kernel polynomial -p offset=-1", "offset"),
-        ("--sigma 1e400", "--sigma"),
-        ("--sigma 1e-400", "--sigma"),
-        ("-p ridge=1e400", "ridge"),
-        ("-p step=0", "step"),
-        ("-p rescale=0", "rescale"),
-        ("--epsilon 0.99999999999999999", "--epsilon"),
-    ],
-)
-def test_options_out_of_range_are_refused(
-    ahpatron: Command, rings: Path, options: str, named: str
-) -> None:
-    assert named in ahpatron.refusal(2, "run", rings, *options.split())
-
-
-def test_a_refused_round_is_named_with_its_line(ahpatron: Command) -> None:
-    ahpatron.write("d.svm", "1 1:1\n-1 1:2\n")
-    said = ahpatron.refusal(65, "run", "d.svm", "-p", "step=1e-200", "--out", "r.json")
-    assert "d.svm:1" in said
-    assert "another step" in said
-    assert ahpatron.files() == {"d.svm"}

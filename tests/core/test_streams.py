@@ -18,7 +18,6 @@ from support.matrices import full
 from support.streams import compress, make_stream
 
 STREAM = make_stream(seed=4, rounds=300, features=3)
-RNG = np.random.default_rng(0)
 DEGENERATE = {
     "zeros": np.zeros((300, 3)),
     "constant": np.ones((300, 3)),
@@ -80,13 +79,14 @@ def test_degenerate_rows(case: Case, kernel: Any, name: str) -> None:
 @pytest.mark.parametrize("name", ["ahpatron", "arow", "fogd", "metron"])
 @pytest.mark.parametrize("width", [1_000_000, 2**31 - 1])
 def test_wide_sparse_rows_take_memory_for_the_columns_in_use(name: str, width: int) -> None:
-    columns = np.sort(RNG.integers(0, width - 10, size=(300, 10)), axis=1) + np.arange(10)
+    rng = np.random.default_rng(0)
+    columns = np.sort(rng.integers(0, width - 10, size=(300, 10)), axis=1) + np.arange(10)
     rows = CsrRows(
-        np.arange(0, 3001, 10), columns.astype(np.int32).ravel(), RNG.normal(size=3000), width
+        np.arange(0, 3001, 10), columns.astype(np.int32).ravel(), rng.normal(size=3000), width
     )
     numbers = np.unique(columns, return_inverse=True)[1].astype(np.int32)
     narrow = CsrRows(rows.indptr, numbers.ravel(), rows.values, int(numbers.max()) + 1)
-    y = RNG.choice([-1.0, 1.0], 300)
+    y = rng.choice([-1.0, 1.0], 300)
     case = Case(name, {"budget": 60})
     tracemalloc.start()
     wide = player_of(case, Gaussian(sigma=3.0)).feed(rows, y)
@@ -100,11 +100,12 @@ def test_wide_sparse_rows_take_memory_for_the_columns_in_use(name: str, width: i
 
 @pytest.mark.parametrize("kernel", [Gaussian(sigma=3), Laplacian(sigma=9), Linear()])
 def test_sparse_rows_with_stored_zeros_are_dense_rows(kernel: Any) -> None:
-    X = np.where(RNG.random((150, 200)) < 0.1, RNG.normal(size=(150, 200)), 0.0)
+    rng = np.random.default_rng(0)
+    X = np.where(rng.random((120, 30)) < 0.2, rng.normal(size=(120, 30)), 0.0)
     X[5], X[7] = 1e9, 1e9 + X[8]  # far away: doubtful exponents, computed by subtraction
     y = np.where(X[:, 0] + X[:, 1] >= 0, 1.0, -1.0)
-    every = np.tile(np.arange(200, dtype=np.int32), 150)
-    stored = CsrRows(np.arange(0, 150 * 200 + 1, 200), every, X.ravel(), 200)
+    every = np.tile(np.arange(30, dtype=np.int32), 120)
+    stored = CsrRows(np.arange(0, 120 * 30 + 1, 30), every, X.ravel(), 30)
     case = Case("ahpatron", {"budget": 20})
     dense, *sparse = (player_of(case, kernel).feed(rows, y) for rows in (X, compress(X), stored))
     for scores in sparse:

@@ -261,7 +261,7 @@ class Session:
                     mistakes.mean(axis=1),
                     recent.mean(axis=1) if self.options.window else None,
                     mistakes.std(axis=1, ddof=1) if len(group) > 1 else None,
-                    (record.baseline_mistakes or 0) / max(record.rounds, 1),
+                    (record.counts.baseline_mistakes or 0) / max(record.counts.rounds, 1),
                     Path(path).name,
                 )
             )

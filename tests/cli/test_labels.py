@@ -53,7 +53,7 @@ def test_a_third_label_late_in_a_file_is_a_class(ahpatron: Ahpatron) -> None:
     sweep = ("sweep", path, "-B", "10", "--no-shuffle", "--out", "s.jsonl")
     (found,) = ahpatron.json(*sweep)["datasets"]
     assert found["data"]["labels"] == [-1, 1, 2]
-    assert len(ahpatron.json("inspect", path)["labels"]["counts"]) == 3
+    assert len(ahpatron.json("inspect", path)["labels"]) == 3
     piped = ahpatron.refusal(65, "run", "-", "-B", "10", stdin=text.encode())
     assert "<stdin>:40001" in piped
     assert "--labels -1,1,2" in piped

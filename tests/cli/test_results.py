@@ -113,7 +113,8 @@ def test_a_trial_that_came_out_in_two_ways_is_not_merged(ahpatron: Ahpatron, res
 
     trial = next(iter(read_results(str(results)).trials.values()))
     assert trial.run is not None
-    other = replace(trial, run=replace(trial.run, mistakes=trial.run.mistakes + 1))
+    counts = replace(trial.run.counts, updates=trial.run.counts.updates + 1)
+    other = replace(trial, run=replace(trial.run, counts=counts))
     ahpatron.write("other.jsonl", encode_trial(other))
     err = ahpatron.refusal(65, "inspect", results, "other.jsonl", "--merge", "all.jsonl")
     assert f"trial {trial.id}" in err

@@ -298,3 +298,23 @@ def test_every_metric_of_several_classes(ahpatron: Ahpatron) -> None:
         (setting,) = json.loads(found.out)["datasets"][0]["settings"]
         assert setting["metric_mean"] == pytest.approx(run["metrics"][metric])
     assert len(lines(ahpatron.folder / "r.jsonl")) == 1  # measured once
+
+
+def test_settings_are_compared_by_log_loss(ahpatron: Ahpatron, rings: Path) -> None:
+    options = ("-g", "budget=10,40", "--limit", 600, "--metric", "log_loss", "--out", "r.jsonl")
+    document = ahpatron.json("sweep", rings, *options)
+    (data,) = document["datasets"]
+    best, other = sorted(data["settings"], key=lambda one: not one["best_of_data"])
+    assert 0 < best["metric_mean"] < other["metric_mean"]
+    wanted = ahpatron.json(
+        "run", rings, "-B", best["params"]["budget"], "--limit", 600, "--metrics"
+    )
+    assert best["metric_mean"] == wanted["runs"][0]["metrics"]["log_loss"]
+
+
+def test_an_axis_that_is_not_varied_is_refused_before_anything_is_run(
+    ahpatron: Ahpatron, rings: Path
+) -> None:
+    options = ("-g", "budget=10,40", "--limit", 100, "--out", "r.jsonl", "--plot", "r.svg")
+    assert "budget" in ahpatron.refusal(2, "sweep", rings, *options, "--x", "budgte")
+    assert "r.jsonl" not in ahpatron.files()

@@ -164,7 +164,7 @@ class SecondOrder(SpanExpansion):
             v += share[:, :first] @ C.V[:first]
         # v ← (I - share)^{-1} v; only the part of `share` below its diagonal is read
         dtrsm(1.0, -share[:, first:], v.T, side=1, lower=1, trans_a=1, diag=1, overwrite_b=1)
-        self.a[: self._columns] += flush(v).T @ np.array(steps)
+        self.a[: self._columns] += v.T @ np.array(steps)
         self._unchecked += count - first
         self._solved, self._log, self._joins = count, [], []
         self.forget_norm()

@@ -255,6 +255,16 @@ def test_every_metric_of_several_classes(ahpatron: Ahpatron) -> None:
     assert len(lines(ahpatron.folder / "r.jsonl")) == 1  # measured once
 
 
+def test_settings_are_compared_by_log_loss(ahpatron: Ahpatron, rings: Path) -> None:
+    options = ("-g", "budget=10,40", "--limit", 600, "--metric", "log_loss", "--out", "r.jsonl")
+    (data,) = ahpatron.json("sweep", rings, *options)["datasets"]
+    best, other = sorted(data["settings"], key=lambda one: not one["best_of_data"])
+    assert 0 < best["metric_mean"] < other["metric_mean"]
+    words = ("-B", best["params"]["budget"], "--limit", 600, "--metrics")
+    (run,) = ahpatron.json("run", rings, *words)["runs"]
+    assert best["metric_mean"] == run["metrics"]["log_loss"]
+
+
 @pytest.fixture
 def results(ahpatron: Ahpatron, rings: Path, sparse_text: Path) -> Path:
     """Two files, two learners, two budgets, three permutations."""
@@ -313,7 +323,8 @@ def test_shards_are_merged(ahpatron: Ahpatron, rings: Path) -> None:
 def test_a_trial_with_two_outcomes_is_not_merged(ahpatron: Ahpatron, results: Path) -> None:
     trial = next(iter(read_results(str(results)).trials.values()))
     assert trial.run is not None
-    for change, code in (({"mistakes": trial.run.mistakes + 1}, 65), ({"seconds": 9.0}, 0)):
+    counts = replace(trial.run.counts, updates=trial.run.counts.updates + 1)
+    for change, code in (({"counts": counts}, 65), ({"seconds": 9.0}, 0)):
         other: Any = replace(trial, run=replace(trial.run, **change))
         ahpatron.write("other.jsonl", encode_trial(other))
         done = ahpatron("report", results, "other.jsonl", "--merge", "all.jsonl")

@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 
 from ahpatron_cli.core import Ahpatron, Gaussian, Player
-from ahpatron_cli.core.budget import choose_nearest
+from ahpatron_cli.core.budget import SELECT
 from support.streams import make_stream
+
+
+def choose_nearest(gram: np.ndarray, a: np.ndarray) -> np.ndarray:
+    return SELECT["nearest"](gram, a, gram @ a, 1.0)
 
 
 def gram(X: np.ndarray) -> np.ndarray:

@@ -105,9 +105,7 @@ def _rescaled(
         *(_factor(*map(np.ascontiguousarray, column), norm) for column in columns), strict=True
     )
     norms = np.array(after), np.array(before)
-    return Reduction(
-        kept, K2, np.array(factors) * new[0], *norms, math.sqrt(sum(gaps)), all(solid)
-    )
+    return Reduction(kept, K2, np.array(factors) * new[0], *norms, math.sqrt(sum(gaps)), all(solid))
 
 
 def _factor(

@@ -135,7 +135,7 @@ class Expansion(Hypothesis):
         self.alive[: self.n] = True
         views: Any = memoryview  # quicker than the arrays, one number at a time
         self._a, self._alive = views(self.a), views(self.alive)
-        self._dropped = self._moved = self._left = False
+        self._dropped = self._left = False
         self._old_rows = 0, self.K[:0]
         self._known: Integers = np.arange(self.n)  # columns that the Gram matrix is of
         self.evaluate()
@@ -147,11 +147,11 @@ class Expansion(Hypothesis):
         self.noise = CANCELLED * dasum(self.a.reshape(-1))  # κ <= 1, so Σ|a| bounds the terms
 
     def careful(self, t: int) -> float:
-        if not self._moved and self.g.item(t) == 0.0:
-            return 0.0
         row = self.K[t]
         value: float = ddot(self.a, row)
-        return 0.0 if abs(value) <= CANCELLED * dasum(self.a * row) else value
+        if value == 0.0 or abs(value) <= CANCELLED * dasum(self.a * row):
+            return 0.0
+        return value
 
     def class_values(self, start: int, stop: int) -> Floats:
         """f of these rounds, a column per class; exactly 0 where terms cancel."""
@@ -227,12 +227,12 @@ class Expansion(Hypothesis):
             self._a[column] = 0.0
         self._alive[column] = False
         self.size -= 1
-        self._dropped = self._moved = self._left = True
+        self._dropped = self._left = True
         self.square = math.nan
 
     def forget_norm(self) -> None:
         """Do not track ‖f‖ any more; it is computed when it is asked for."""
-        self._moved, self.square = True, math.nan
+        self.square = math.nan
 
     def shift(self, by: Floats) -> None:
         """`f ← f + Σ_i by_i κ(s_i,·)`; coefficients that cancel become 0. Callers set `square`."""
@@ -245,7 +245,6 @@ class Expansion(Hypothesis):
             self.a[cancels] = 0.0
             self.evaluate()
         self.noise += CANCELLED * dasum(by.reshape(-1))
-        self._moved = True
 
     def shrink(self, factor: float) -> None:
         """`f ← factor·f`."""

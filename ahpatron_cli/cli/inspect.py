@@ -82,7 +82,7 @@ def inspect(
     if scale is not None:
         one_of("scale", scale, SCALES)
     table = TableOptions(label, id, tuple(drop or ()), tuple(category or ()), missing, positive)
-    with open_source(path) as source, stderr.progress(source.size, source.name) as line:
+    with open_source(path) as source, stderr.progress(source.size, source.name) as show:
         profile = profile_of(
             source,
             max_features=max_features,
@@ -91,7 +91,7 @@ def inspect(
             sigma=width,
             seed=seed,
             table=table,
-            on_progress=lambda rows: line.show(source.position, f"{rows:,} rows", ""),
+            on_progress=lambda rows: show(source.position, f"{rows:,} rows"),
         )
     write_inspected(format, partial(print_profile, profile), partial(profile_to_json, profile))
     return ExitCode.BAD_DATA if profile.faults.count else ExitCode.OK

@@ -19,6 +19,7 @@ from ahpatron_cli.atomic import check_outputs, format_of_suffix, write_atomicall
 from ahpatron_cli.cli.stderr import Stderr, now
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.data.dataset import Dataset, Preparation, StreamState, load, stream
+from ahpatron_cli.data.labels import NewLabelError
 from ahpatron_cli.data.source import Source, open_source
 from ahpatron_cli.errors import one_of, usage
 from ahpatron_cli.output.formats import FORMATS, to_text, write_reports
@@ -124,7 +125,20 @@ class Session:
         """The milestone that comes next and the latest figures of each pass."""
 
     def run(self, path: str) -> Report:
-        """Run all learners and repeats on one file."""
+        """Run all learners and repeats on one file.
+
+        A file is scanned for its labels if outputs are written row by row; otherwise the run starts
+        again where the first rows had a plain pair of labels and a later row has another label.
+        """
+        if self.saved or self.predictions:
+            return self._run(path, may_restart=False)
+        try:
+            return self._run(path, may_restart=True)
+        except NewLabelError as found:
+            self.stderr.note(f"{found}: the run starts again with all labels of the file")
+            return self._run(path, may_restart=False)
+
+    def _run(self, path: str, *, may_restart: bool) -> Report:
         options, stderr, started = self.options, self.stderr, time.perf_counter()
         stderr.prefix = f"{Path(path).name}: " if len(self.paths) > 1 else ""
         if path == "-" and sys.stdin is not None and sys.stdin.isatty():
@@ -137,7 +151,9 @@ class Session:
                 dataset = load(source, self.preparation, self._known)
             else:
                 preparation = replace(self.preparation, may_lack_labels=True)
-                dataset = stream(source, preparation, self._known, self._note_waiting)
+                dataset = stream(
+                    source, preparation, self._known, self._note_waiting, may_restart=may_restart
+                )
             loaded = time.perf_counter() - started
             needs_horizon = any("horizon" in spec.kind.specs() for spec in self.specs)
             known = (dataset.in_memory or needs_horizon) and not self._resumes

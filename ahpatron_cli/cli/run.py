@@ -93,8 +93,9 @@ def run(
     _check_combinations(given, learner or [], resume, shuffle)
 
     chosen = grid.choose_learners(learner or ["ahpatron"])
-    numbers = {"budget": budget, "sigma": sigma, "epsilon": epsilon}
-    specs, warnings = grid.single_setups(chosen, kernel, param or [], numbers)
+    named = {"budget": budget, "sigma": sigma, "epsilon": epsilon}
+    named["kernel"] = kernel if "kernel" in given else None
+    specs, warnings = grid.single_setups(chosen, kernel, param or [], named)
     if theorem:
         from ahpatron_cli.certify import meet
 
@@ -103,7 +104,6 @@ def run(
     permuted = repeats > 1 if shuffle is None else shuffle
     run_options = RunOptions(
         *(repeats, seed, permuted, metrics),
-        exact_auc=permuted or repeats > 1,
         window=window or 0,
         costs=grid.parse_costs(cost or [], named=is_table),
         curve=curve is not None,
@@ -127,7 +127,7 @@ def run(
     output = RunOutput(format, out, curve, predictions)
 
     grid.check_costs(run_options.costs, specs)
-    if output.to_stdout and "format" in given:
+    if predictions == "-" and "format" in given:
         problem = f"--predictions - and --format {format} cannot share standard output"
         raise usage(problem, "write the results to a file: --out FILE")
     output.check(paths, {"--save": save, "--checkpoint": checkpoint})
@@ -140,9 +140,6 @@ def run(
         saved = SavedRun(models, stderr.note)
     for warning in warnings:
         stderr.warn(warning)
-    if resume is None:
-        for remark in grid.own_kernel_remarks(chosen, scale, kernel_given="kernel" in given):
-            stderr.note(remark)
 
     reports: list[Report] = []
     with ExitStack() as files:
@@ -164,7 +161,7 @@ def run(
     output.show(reports, stderr)
     if session.ended_by is None:
         return ExitCode.OK
-    rows = reports[-1].runs[0].rounds + reports[-1].runs[0].unlabelled
+    rows = reports[-1].runs[0].counts.rounds + reports[-1].runs[0].unlabelled
     stderr.note(f"ended by {session.ended_by} after {rows:,} rows; all results are written")
     return ExitCode(128 + signal.Signals[session.ended_by])
 

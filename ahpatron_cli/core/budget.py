@@ -13,7 +13,7 @@ other by `choose_nearest`.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -97,21 +97,23 @@ def _rescaled(
 
     `new` are a2 and the values of f̄ and of f at the examples kept; `old` are a and f(S).
     """
+    tables = (*new, *old)
     if new[0].ndim == 1:
-        factor, *found, gap, solid = _factor(*new, *old, norm)
-        return Reduction(kept, K2, factor * new[0], *found, math.sqrt(gap), solid)
-    columns = zip(*(table.T for table in (*new, *old)), strict=True)
-    factors, after, before, gaps, solid = zip(
-        *(_factor(*map(np.ascontiguousarray, column), norm) for column in columns), strict=True
+        factor, after, before, gap, solid = _factor(tables, norm)
+        return Reduction(kept, K2, factor * new[0], after, before, math.sqrt(gap), solid)
+    parts = [_factor([table[:, c].copy() for table in tables], norm) for c in range(len(new[0].T))]
+    factors, norms, norms_before, gaps, solids = (
+        np.array(part) for part in zip(*parts, strict=True)
     )
-    norms = np.array(after), np.array(before)
-    return Reduction(kept, K2, np.array(factors) * new[0], *norms, math.sqrt(sum(gaps)), all(solid))
+    gap = math.sqrt(gaps.sum())
+    return Reduction(kept, K2, factors * new[0], norms, norms_before, gap, bool(solids.all()))
 
 
 def _factor(
-    a2: Floats, reduced: Floats, at_kept: Floats, a: Floats, values: Floats, norm: float | None
+    tables: Sequence[Floats], norm: float | None
 ) -> tuple[float, float, float, float, bool]:
     """The factor that brings f̄ to `norm`; its norm then, ‖f‖, ‖f - f̄‖², and whether f̄ ≠ 0."""
+    a2, reduced, at_kept, a, values = tables
     square, before = ddot(a2, reduced), math.sqrt(max(ddot(a, values), 0.0))
     target = before if norm is None else norm
     # else ‖f̄‖² is only the rounding of its sum, and no factor brings f̄ to a norm
@@ -122,7 +124,7 @@ def _factor(
     return factor, after, before, max(gap, 0.0), solid
 
 
-def choose_largest(gram: Floats, sizes: Floats, values: Floats, ridge: float) -> Integers:
+def choose_largest(gram: Floats, sizes: Floats, *_: object) -> Integers:
     """The half with the largest |a|, in order of age; of equal ones, the older stay.
 
     Equal means to ten digits of the largest: examples far from all others have equal coefficients
@@ -175,7 +177,7 @@ def choose_greedily(gram: Floats, sizes: Floats, values: Floats, ridge: float) -
     return np.flatnonzero(taken)
 
 
-def choose_nearest(gram: Floats, sizes: Floats, values: Floats, ridge: float) -> Integers:
+def choose_nearest(gram: Floats, sizes: Floats, *_: object) -> Integers:
     """The three quarters that stay when the examples leave that a neighbour replaces best.
 
     The neighbour of s_i is the example j ≠ i with the largest `κ_ij²/κ_jj`. If j replaces i, the

@@ -20,8 +20,7 @@ from ahpatron_cli.core.rows import Floats, Integers, Rows
 from ahpatron_cli.core.state import State
 from ahpatron_cli.core.tally import mistaken, predicted
 from ahpatron_cli.data.batch import Batch
-from ahpatron_cli.data.compact import CompactRows
-from ahpatron_cli.data.dataset import Dataset, Preparation
+from ahpatron_cli.data.dataset import Dataset, Preparation, mapped
 from ahpatron_cli.errors import ExitCode, UserError, bad_data, usage
 from ahpatron_cli.metrics import Ranking, RecentMistakes, metrics_of
 from ahpatron_cli.pool import Died, run_all
@@ -472,5 +471,5 @@ def _run_mapped(
     task: tuple[LearnerSpec, int],
 ) -> RunResult:
     """One pass over a file that a folder holds."""
-    dataset = Dataset(name, preparation, CompactRows.mapped(Path(folder)))
+    dataset = mapped(name, preparation, Path(folder))
     return run_repeat(dataset, task[0], options, task[1])

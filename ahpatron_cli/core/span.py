@@ -48,9 +48,9 @@ class Symmetric(Stateful):
     waiting = 32  # changes that may wait from one block to the next
     _room: Floats = np.empty(0)
 
-    def __init__(self) -> None:
-        self.A: Floats = np.zeros((0, 0), order="F")
-        self.V, self.s = np.empty((0, 0)), np.empty(0)
+    def __init__(self, A: Floats | None = None) -> None:
+        self.A: Floats = np.zeros((0, 0), order="F") if A is None else A
+        self.V, self.s = np.empty((0, len(self.A))), np.empty(0)
         self._settled = 0
 
     def check(self, state: StateReader) -> None:
@@ -177,7 +177,7 @@ class Symmetric(Stateful):
             eigenvalues, vectors = np.linalg.eigh(gram)
             solid = eigenvalues > len(gram) ** 2 * EPS
             inverse = (vectors * (solid / np.where(solid, eigenvalues, 1.0))) @ vectors.T
-        self.A, self.V, self.s = np.asfortranarray(inverse), np.empty((0, len(gram))), np.empty(0)
+        Symmetric.__init__(self, np.asfortranarray(inverse))
 
 
 class SpanExpansion(Expansion):

@@ -46,7 +46,10 @@ def test_positive_is_one_label_against_the_rest(ahpatron: Ahpatron, way: list[st
 def test_a_third_label_late_in_a_file_is_a_class(ahpatron: Ahpatron) -> None:
     text = "-1 1:1\n1 1:2\n" * 20_000 + "2 1:1\n"
     path = ahpatron.write("data.svm", text)
-    assert ahpatron.json("run", path, "-B", "10")["data"]["labels"] == [-1, 1, 2]
+    started_again = ahpatron.json("run", path, "-B", "10")
+    scanned = ahpatron.json("run", path, "-B", "10", "--predictions", "p.csv")
+    assert started_again["data"]["labels"] == scanned["data"]["labels"] == [-1, 1, 2]
+    assert started_again["runs"][0]["confusion"] == scanned["runs"][0]["confusion"]
     sweep = ("sweep", path, "-B", "10", "--no-shuffle", "--out", "s.jsonl")
     (found,) = ahpatron.json(*sweep)["datasets"]
     assert found["data"]["labels"] == [-1, 1, 2]

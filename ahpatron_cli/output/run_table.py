@@ -43,7 +43,7 @@ def run_page(reports: Sequence[Report]) -> Page:
         for run, one in zip(report.runs, report.certified or (), strict=False):
             reasons = one if isinstance(one, tuple) else ()
             uncertified.update(f"{run.learner}: {why}" for why in reasons)
-    items = [f"{text} ({counted(count, 'run')})" for text, count in uncertified.items()]
+    items = [text + f" ({count} runs)" * (count > 1) for text, count in uncertified.items()]
     return Page(tables, ["Not certified:", *items] if items else [])
 
 

@@ -76,7 +76,7 @@ def inspect(
     width = None if sigma is None else float(parse("--sigma", spec, sigma))
     table = TableOptions(label, id, tuple(drop or ()), tuple(category or ()), missing, positive)
     bar = Stderr(quiet=quiet)
-    with open_source(path) as source, bar.progress(source.size, source.name) as show:
+    with open_source(path) as source, bar.progress(source.size, source.name) as show_progress:
         profile = profile_of(
             source,
             max_features=max_features,
@@ -85,7 +85,7 @@ def inspect(
             sigma=width,
             seed=seed,
             table=table,
-            on_progress=lambda rows: show(source.position, f"{rows:,} rows"),
+            on_progress=lambda rows: show_progress(source.position, f"{rows:,} rows"),
         )
     show(format, profile, print_profile)
     return ExitCode.BAD_DATA if profile.faults else ExitCode.OK

@@ -84,7 +84,7 @@ def predict(
         with (
             watch.ending_stream(lambda asked: stderr.show(f"{rows:,} rows") if asked else None),
             open_source(path) as source,
-            stderr.progress(source.size, path, beside_rows=out is None) as line,
+            stderr.progress(source.size, path, beside_rows=out is None) as show,
         ):
             run = saved.continued(source.name)  # before the first row is waited for
             dataset, tally = stream(source, preparation, known), Tally.of(run.player.classes)
@@ -99,7 +99,7 @@ def predict(
                 tally.count(scores[labelled], batch.labels[labelled])
                 if ranking is not None:
                     ranking.add(scores[labelled], batch.labels[labelled])
-                line.update(source.position, tally.mistakes, tally.rounds)
+                show(source.position, f"{tally.mistakes:,} mistakes" if tally.rounds else "")
             saved.finish(run, dataset)
             return _notes(rows, tally, ranking), watch.ended_by
 

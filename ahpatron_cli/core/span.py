@@ -18,6 +18,7 @@ from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.numerics import (
     DRIFT,
     EPS,
+    FLUSHED,
     NEAR_SPAN,
     SLACK,
     SPAN_ERROR,
@@ -44,14 +45,13 @@ class Symmetric(Stateful):
     first `count` rows of V are the vectors v_e; the others are room.
     """
 
-    kept: ClassVar[Any] = {"A": "nn", "V": "em", "s": "e", "_settled": int}
+    kept: ClassVar[Any] = {"A": "nn", "V": "em", "s": "e"}
     waiting = 32  # changes that may wait from one block to the next
     _room: Floats = np.empty(0)
 
     def __init__(self, A: Floats | None = None) -> None:
         self.A: Floats = np.zeros((0, 0), order="F") if A is None else A
         self.V, self.s = np.empty((0, len(self.A))), np.empty(0)
-        self._settled = 0
 
     def check(self, state: StateReader) -> None:
         self.A = np.asfortranarray(self.A)
@@ -158,15 +158,12 @@ class Symmetric(Stateful):
             A[:old, :old] = self.A
             self.A = A
         if n:
-            v = flush(self.V * np.sqrt(np.abs(self.s))[:, None])
+            v = flush(self.V * np.sqrt(np.abs(self.s))[:, None], math.sqrt(FLUSHED))
             for sign in (1.0, -1.0):
                 chosen = self.s * sign > 0
                 if chosen.any():
                     part = v if chosen.all() else v[chosen]
                     dsyrk(sign, part.T, beta=1.0, c=self.A, lower=1, overwrite_c=1)
-            self._settled = (self._settled + 1) % 16
-            if not self._settled:  # a pass over all of A
-                flush(self.A)
         self.V, self.s = np.empty((0, n)), np.empty(0)
 
     def set_inverse(self, gram: Floats) -> None:
@@ -269,9 +266,8 @@ class SpanExpansion(Expansion):
         """Compute Q from scratch if it has drifted from K^{-1}."""
         assert self.points is not None
         self._joined = 0
-        kept, points = self._gram, self.points
-        gram = self.kernel.between(points, points) if kept is None else kept
-        gram = gram[: self.size, : self.size]
+        points = self.points
+        gram = self.kernel.between(points, points) if self._gram is None else self._mirror()
         if self._error(gram) > max(DRIFT, 10 * self.drift):
             self.Q.set_inverse(gram)
             self.drift = self._error(gram)

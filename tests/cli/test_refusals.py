@@ -169,6 +169,7 @@ SWEEP = [
     ("--tune-orders", "--repeats 2 --tune-orders 1 --shard 1/2"),
     ("--tune-orders", "--repeats 2 --tune-orders 2"),
     ("accuracy", "--metric accuracy"),
+    ("budget", "-g budget=10,40 --plot r.svg --x budgte"),
     ("1,000,000", "-g sigma=10^[-300:-1] -g budget=2:10000:2"),
     ("1,000,000", "--repeats 9000000"),
     ("sigma", "-l metron -g sigma=1,2"),

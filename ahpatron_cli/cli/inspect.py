@@ -116,17 +116,15 @@ def _check_format(format: str, what: str) -> None:
 def _inspect_model(path: str, format: str, learner: str | None) -> None:
     """The learner, its parameters and its state; the file is read in full."""
     from ahpatron_cli.core.learners.metron import most_relevant
-    from ahpatron_cli.models import ModelOptions, SavedRun
+    from ahpatron_cli.models import load_model
     from ahpatron_cli.output.formats import write_inspected
     from ahpatron_cli.output.inspect_text import model_to_json, print_model
 
-    saved = SavedRun(ModelOptions(resume=path, learner=learner), lambda text: None)
-    model = saved.model
-    assert model is not None
-    run = saved.continued(path)
+    model = load_model(path, learner)
+    run = model.run(path)
     written = datetime.fromtimestamp(Path(path).stat().st_mtime, UTC).isoformat(timespec="seconds")
     shown = (
-        model,
+        model.header,
         run.result().record,
         most_relevant([loop.f for loop in run.player.loops], 10),
         path,

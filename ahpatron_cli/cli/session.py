@@ -118,12 +118,12 @@ class Session:
     """The signal that ended the stream."""
 
     def __post_init__(self) -> None:
-        self._resumes = self.saved is not None and self.saved.resumes
+        self._resumes = self.saved is not None and self.saved.model is not None
         self._known: StreamState | None = None
         self._monitor = _Monitor(self.stderr)
         self._waits = False
         if self.saved:
-            self.specs = [self.saved.setup()] if self._resumes else self.specs
+            self.specs = [self.saved.model.spec] if self.saved.model else self.specs
             self.preparation, self._known = self.saved.prepared(self.preparation)
 
     def run(self, path: str) -> Report:

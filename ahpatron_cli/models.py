@@ -33,7 +33,7 @@ from ahpatron_cli.data.batch import Batch
 from ahpatron_cli.data.dataset import Dataset, Preparation, StreamState, Trail
 from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler
 from ahpatron_cli.data.schema import Schema
-from ahpatron_cli.data.source import similar_name
+from ahpatron_cli.data.source import FROM_ARRAYS, similar_name
 from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data, usage
 from ahpatron_cli.records import ParamValue, plain_params
 from ahpatron_cli.runner import (
@@ -255,7 +255,7 @@ def damaged(reason: str, path: str) -> UserError:
 def _header(archive: zipfile.ZipFile, path: str) -> Header:
     names = archive.namelist()
     if f"{_HEADER}.npy" not in names and "meta.npy" not in names:
-        raise StateError("it has no header")
+        raise bad_data("this is not a model of ahpatron", path, hint=FROM_ARRAYS)
     written: dict[str, Any] = {"kind": KIND, "version": "0.2 or earlier"}
     if "meta.npy" not in names:
         size = archive.getinfo(f"{_HEADER}.npy").file_size

@@ -42,6 +42,7 @@ def predict(
     from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.core.tally import Tally
     from ahpatron_cli.data.dataset import Preparation, stream
+    from ahpatron_cli.data.npz import is_archive
     from ahpatron_cli.data.source import open_source
     from ahpatron_cli.data.tables import TableOptions
     from ahpatron_cli.metrics import Ranking
@@ -56,6 +57,8 @@ def predict(
         format = format_of_suffix(out, format, _SUFFIXES)
     if data.count("-") > 1:
         raise usage("standard input (-) can be read only once")
+    if any(map(is_archive, data)) and not is_archive(model):
+        raise usage("the model comes first: `ahpatron predict MODEL DATA`")
     check_outputs({"--out": out}, [model, *data])
     loaded = load_model(model, choose_learners([learner])[0] if learner else None)
     schema = loaded.header.schema

@@ -119,7 +119,7 @@ def test_features_that_the_model_was_not_trained_on_are_refused(trained: Ahpatro
     [
         (("m.npz", "none.svm"), 66, "no such file"),
         (("none.npz", "train.svm"), 66, "the model cannot be read"),
-        (("train.svm", "m.npz"), 65, "name the model first: `ahpatron predict MODEL DATA`"),
+        (("train.svm", "m.npz"), 2, "`ahpatron predict MODEL DATA`"),
         (("cut.npz", "train.svm"), 65, "this is not a model of ahpatron, or it is damaged"),
         (("flipped.npz", "train.svm"), 65, "or it is damaged"),
         (("zip.npz", "train.svm"), 65, "this is not a model of ahpatron"),

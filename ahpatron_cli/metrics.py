@@ -9,109 +9,90 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ahpatron_cli.core.learners.arow import page_statistic
-from ahpatron_cli.core.rows import Floats
+from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.records import Metrics, Window
 
-MOST_KEYS = 1 << 17
-"""Different scores that bounded memory (3 MB) distinguishes."""
+MOST_KEYS = 1 << 19
+"""Different scores, of all classes together, that are distinguished: 12 MB."""
 FEWEST_KEYS = 1 << 10
 """Of each of many classes."""
-PENDING_SCORES = 1 << 16
-"""Scores that are sorted together."""
 DRIFT_ALARM = 12.0
 """Page's statistic from which on the mistake rate has risen."""
 
 Keys: TypeAlias = NDArray[np.uint64]
-Counts: TypeAlias = NDArray[np.int64]
 
 
 class Ranking:
-    """How often each class got each score: what AUC is computed from.
+    """How often each class got each score: what AUC is computed from, in bounded memory.
 
-    With more than two classes, each is ranked against the rest by its own score.
+    With more than two classes, each is ranked against the rest by its own score. A score is keyed
+    by its bits, rearranged so that keys order as scores do. If there are too many of them, keys
+    drop low bits until they are few enough. Scores with equal keys count as tied, so AUC is exact
+    as long as no bit was dropped; after that its error is at most half of the share of pairs with
+    equal keys. Neither depends on the order of the rounds.
     """
 
-    def __init__(self, most_keys: int | None = MOST_KEYS) -> None:
-        """Without `most_keys` AUC of two classes is exact, and memory grows with the rounds."""
+    def __init__(self, most_keys: int = MOST_KEYS) -> None:
         self._most_keys = most_keys
-        self._classes: list[_Scores] = []
+        self._new: list[tuple[Floats, Floats]] = []
+        """Scores and labels of rounds that are not in the tables yet."""
+        self._new_scores = 0
+        self._tables: dict[int, tuple[int, Keys, Integers]] = {}
+        """For each class: bits dropped, keys in order, how often (as negative, as positive)."""
 
     def add(self, scores: Floats, labels: Floats) -> None:
         """Count rounds with these f(x), a column per class if there are more than two."""
-        if scores.ndim == 1:
-            self._classes = self._classes or [_Scores(self._most_keys)]
-            self._classes[0].add(scores.copy(), labels > 0)
-            return
-        if not self._classes:  # always bounded: there may be a thousand classes
-            most = max((self._most_keys or MOST_KEYS) // scores.shape[1], FEWEST_KEYS)
-            self._classes = [_Scores(most) for _ in range(scores.shape[1])]
-        for number, own in enumerate(self._classes):
-            own.add(scores[:, number].copy(), labels == number)
+        self._new.append((scores.copy(), labels))
+        self._new_scores += scores.size
+        if self._new_scores >= self._most_keys:
+            self._merge()
+
+    def _merge(self) -> None:
+        scores, labels = (np.concatenate(parts) for parts in zip(*self._new, strict=True))
+        self._new, self._new_scores = [], 0
+        columns = {1: scores} if scores.ndim == 1 else dict(enumerate(scores.T))
+        most = self._most_keys
+        if scores.ndim > 1:
+            most = max(most // len(columns), min(most, FEWEST_KEYS))
+        for number, column in columns.items():
+            bits = (column + 0.0).view(np.uint64)  # -0 becomes 0
+            sign = np.uint64(1 << 63)
+            ordered = np.where(bits & sign, ~bits, bits | sign)  # these order as the numbers do
+            positive = labels == number
+            counts = np.stack([~positive, positive], axis=1).astype(np.int64)
+            dropped = 0
+            if number in self._tables:
+                dropped, keys, before = self._tables[number]
+                ordered = np.append(keys, ordered >> np.uint64(dropped))
+                counts = np.concatenate([before, counts])
+            order = np.argsort(ordered, kind="stable")
+            keys, counts = _joined(ordered[order], counts[order])
+            while len(keys) > most:
+                dropped += 1
+                keys, counts = _joined(keys >> np.uint64(1), counts)
+            self._tables[number] = dropped, keys, counts
 
     def auc(self) -> tuple[float, float] | None:
-        """The mean of AUC over the classes that occur, and a bound on its error; None without."""
-        areas = [area for one in self._classes if (area := one.auc()) is not None]
+        """P(f(x) > f(x')) + P(f(x) = f(x'))/2 for y = +1, y' = -1, and a bound on its error.
+
+        The mean over the classes that occur; None if only one does.
+        """
+        if self._new:
+            self._merge()
+        areas = []
+        for dropped, _, counts in self._tables.values():
+            negatives, positives = counts.T
+            tied = int(positives @ negatives)
+            won = int(positives @ (np.cumsum(negatives) - negatives))
+            if pairs := 2 * int(positives.sum()) * int(negatives.sum()):
+                areas.append(((2 * won + tied) / pairs, tied / pairs if dropped else 0.0))
         if not areas:
             return None
         auc, error = (sum(column) / len(areas) for column in zip(*areas, strict=True))
         return auc, error
 
 
-class _Scores:
-    """Scores of positive and negative examples.
-
-    A score is keyed by its bits, rearranged so that keys order as scores do. If there are more than
-    `most_keys` of them, keys drop low bits until they are few enough. Scores with equal keys count
-    as tied, so AUC is exact as long as no bit was dropped; after that its error is at most half of
-    the share of pairs with equal keys. Neither depends on the order of the rounds.
-    """
-
-    def __init__(self, most_keys: int | None) -> None:
-        self._most_keys = most_keys
-        self._dropped_bits = 0
-        self._keys: Keys = np.empty(0, dtype=np.uint64)
-        self._counts: Counts = np.empty((0, 2), dtype=np.int64)
-        self._pending: list[tuple[Floats, NDArray[np.bool_]]] = []
-        self._pending_scores = 0
-
-    def add(self, scores: Floats, positive: NDArray[np.bool_]) -> None:
-        self._pending.append((scores, positive))
-        self._pending_scores += len(scores)
-        if self._pending_scores >= min(PENDING_SCORES, self._most_keys or PENDING_SCORES):
-            self._merge()
-
-    def auc(self) -> tuple[float, float] | None:
-        """P(f(x) > f(x')) + P(f(x) = f(x'))/2 for y = +1, y' = -1, and a bound on its error.
-
-        None if there are only positive or only negative examples.
-        """
-        self._merge()
-        negatives, positives = self._counts.T
-        pairs = int(positives.sum()) * int(negatives.sum())
-        if not pairs:
-            return None
-        tied = int(positives @ negatives)
-        won = int(positives @ (np.cumsum(negatives) - negatives))
-        return (2 * won + tied) / (2 * pairs), tied / (2 * pairs) if self._dropped_bits else 0.0
-
-    def _merge(self) -> None:
-        if not self._pending:
-            return
-        scores, positive = (np.concatenate(parts) for parts in zip(*self._pending, strict=True))
-        self._pending, self._pending_scores = [], 0
-        bits = (scores + 0.0).view(np.uint64)  # -0 becomes 0
-        sign = np.uint64(1 << 63)
-        ordered = np.where(bits & sign, ~bits, bits | sign)  # these order as the numbers do
-        keys = np.append(self._keys, ordered >> np.uint64(self._dropped_bits))
-        order = np.argsort(keys, kind="stable")
-        counts = np.concatenate([self._counts, np.stack([~positive, positive], axis=1)])
-        self._keys, self._counts = _joined(keys[order], counts[order])
-        while self._most_keys is not None and len(self._keys) > self._most_keys:
-            self._dropped_bits += 1
-            self._keys, self._counts = _joined(self._keys >> np.uint64(1), self._counts)
-
-
-def _joined(keys: Keys, counts: Counts) -> tuple[Keys, Counts]:
+def _joined(keys: Keys, counts: Integers) -> tuple[Keys, Integers]:
     """Each key once; `keys` are in order."""
     starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
     return keys[starts], np.add.reduceat(counts, starts, axis=0)

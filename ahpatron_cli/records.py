@@ -9,10 +9,11 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from itertools import chain
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
-from msgspec import Meta, Struct, to_builtins
+from msgspec import Meta, Struct, convert, to_builtins
 
 if TYPE_CHECKING:
     import numpy as np
@@ -76,6 +77,39 @@ class Window(Struct, frozen=True):
     mistake_rate: float
 
 
+class Counts(Struct, frozen=True):
+    """Counts over the rounds of a pass, with any number of classes."""
+
+    rounds: Count
+    mistakes: Count
+    margin_updates: Count
+    updates: Count
+    near_ties: Count
+    confusion: tuple[tuple[Count, ...], ...] | None = None
+    """Rounds by true class (rows) and predicted class (columns), -1 before +1; None where a results
+    file does not have it: of several classes (it may have a million entries), of early versions."""
+    baseline_mistakes: Count | None = None
+    """Mistakes of always predicting the more frequent label so far."""
+
+    @property
+    def exact_rate(self) -> Fraction:
+        """Mistakes per round, without rounding."""
+        return Fraction(self.mistakes, max(self.rounds, 1))
+
+    @property
+    def mistake_rate(self) -> float:
+        """Mistakes per round."""
+        return float(self.exact_rate)
+
+    def by_class(self) -> dict[str, int | None]:
+        """True negatives, false positives and so on; None with more than two classes."""
+        two = self.confusion if self.confusion and len(self.confusion) == 2 else ((None, None),) * 2
+        return dict(zip(CELLS, chain(*two), strict=True))
+
+
+CELLS = ("true_negatives", "false_positives", "false_negatives", "true_positives")
+
+
 class RunRecord(Struct, frozen=True):
     """One learner, one pass."""
 
@@ -83,32 +117,21 @@ class RunRecord(Struct, frozen=True):
     params: Mapping[str, ParamValue]
     seed: Count
     repeat: Count
-    rounds: Count
-    mistakes: Count
-    mistake_rate: float
-    margin_updates: Count
-    updates: Count
+    counts: Counts
+    """After `--resume` those of the whole stream since its first round."""
     halvings: Count | None
     """Null for learners that never halve, like `zeta`."""
     zeta: float | None
     support_size: Count | None
     """Of one learner per class the largest; updates, halvings and restarts are then sums."""
     norm: float | None
-    near_ties: Count
     seconds: float
-    true_positives: Count | None = None
-    """Counts by class are null in files of early versions, and if there are more than two."""
-    false_positives: Count | None = None
-    true_negatives: Count | None = None
-    false_negatives: Count | None = None
-    baseline_mistakes: Count | None = None
-    """Mistakes of always predicting the more frequent label so far."""
     unlabelled: int = 0
     """Rows of this file without a label, which were only predicted."""
     ended_by: str | None = None
     """The signal that ended the stream, such as SIGTERM."""
     this_file: ThisFile | None = None
-    """After `--resume` all other counts are those of the whole stream since its first round."""
+    """Only after `--resume`."""
     restarts: Count | None = None
     """How often the learner was reset; null for learners that never are."""
     metric_changes: Count | None = None
@@ -119,8 +142,6 @@ class RunRecord(Struct, frozen=True):
     """Only if they were asked for."""
     classes: tuple[float, ...] | None = None
     """The labels of all classes, if there are more than two."""
-    confusion: tuple[tuple[int, ...], ...] | None = None
-    """Rounds by true class (rows) and predicted class (columns), in the order of `classes`."""
     window: Window | None = None
     """Only with `--window`."""
     costs: tuple[float, ...] | None = None
@@ -128,14 +149,19 @@ class RunRecord(Struct, frozen=True):
     drifts: tuple[int, ...] | None = None
     """The rounds in which the mistake rate was found to have risen; only with `--window`."""
 
-    @property
-    def confusion_matrix(self) -> tuple[tuple[int, ...], ...] | None:
-        """Rounds by true and predicted class for any number of classes, -1 before +1."""
-        counts = self.true_negatives, self.false_positives, self.false_negatives
-        tn, fp, fn, tp = *counts, self.true_positives
-        if tn is None or fp is None or fn is None or tp is None:
-            return self.confusion
-        return (tn, fp), (fn, tp)
+
+OPTIONAL = (
+    *("metric_changes", "effective_features", "metrics"),
+    *("classes", "confusion", "window", "costs", "drifts"),
+)
+"""Fields of a run that JSON has only where they are not null."""
+RUN_FIELDS = (
+    *("learner", "params", "seed", "repeat", "rounds", "mistakes", "mistake_rate"),
+    *("margin_updates", "updates", "halvings", "zeta", "support_size", "norm", "near_ties"),
+    *("seconds", "true_positives", "false_positives", "true_negatives", "false_negatives"),
+    *("baseline_mistakes", "unlabelled", "ended_by", "this_file", "restarts", *OPTIONAL),
+)
+"""The fields of a run in JSON, in order."""
 
 
 class SummaryRecord(Struct, frozen=True):
@@ -221,14 +247,14 @@ def mean_sd(values: Sequence[Fraction]) -> tuple[float, float | None]:
 
 def summarise(runs: Sequence[RunRecord]) -> SummaryRecord:
     """The means over the repeats of one learner."""
-    rates = [Fraction(run.mistakes, max(run.rounds, 1)) for run in runs]
+    rates = [run.counts.exact_rate for run in runs]
     sizes = [run.support_size for run in runs if run.support_size is not None]
     return SummaryRecord(
         runs[0].learner,
         runs[0].params,
         len(runs),
         *mean_sd(rates),
-        margin_updates_mean=fmean(run.margin_updates for run in runs),
+        margin_updates_mean=fmean(run.counts.margin_updates for run in runs),
         support_size_mean=fmean(sizes) if sizes else None,
         seconds_mean=fmean(run.seconds for run in runs),
     )
@@ -265,21 +291,25 @@ def runs_to_json(report: Report) -> list[Json]:
     return runs
 
 
-_OPTIONAL = frozenset(
-    {"metrics", "classes", "confusion", "window", "drifts", "costs"}
-    | {"metric_changes", "effective_features"}
-)
-"""Left out of JSON where they are null."""
-
-
 def run_to_json(run: RunRecord) -> Json:
-    """One element of `runs`; metrics only if they were asked for, classes if there are several."""
-    fields = to_builtins(run) | {"params": json_params(run)}
-    if run.classes is not None:
-        fields["classes"] = [whole(label) for label in run.classes]
+    """One element of `runs`; counts by class if there are two, else the confusion matrix."""
+    fields = to_builtins(run) | to_builtins(run.counts) | run.counts.by_class()
+    fields |= {"params": json_params(run), "mistake_rate": run.counts.mistake_rate}
+    fields["classes"] = run.classes and [whole(label) for label in run.classes]
+    fields["confusion"] = fields["confusion"] if run.classes else None
     return {
-        name: value for name, value in fields.items() if value is not None or name not in _OPTIONAL
+        name: fields[name]
+        for name in RUN_FIELDS
+        if fields[name] is not None or name not in OPTIONAL
     }
+
+
+def run_from_json(fields: Json) -> RunRecord:
+    """The run that `run_to_json` wrote, in any version; what is none is a `ValidationError`."""
+    tn, fp, fn, tp = cells = [fields.get(name) for name in CELLS]
+    two = None if None in cells else ((tn, fp), (fn, tp))
+    counts = {**fields, "confusion": two or fields.get("confusion")}
+    return convert({**fields, "counts": counts}, RunRecord)
 
 
 def summary_to_json(line: SummaryRecord) -> Json:

@@ -6,7 +6,6 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
-from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
@@ -21,12 +20,11 @@ from ahpatron_cli.core.rows import Floats, Integers, Rows
 from ahpatron_cli.core.state import State
 from ahpatron_cli.core.tally import mistaken, predicted
 from ahpatron_cli.data.batch import Batch
-from ahpatron_cli.data.compact import CompactRows
-from ahpatron_cli.data.dataset import Dataset, Preparation
+from ahpatron_cli.data.dataset import Dataset, Preparation, mapped
 from ahpatron_cli.errors import ExitCode, UserError, bad_data, usage
 from ahpatron_cli.metrics import Ranking, RecentMistakes, metrics_of
 from ahpatron_cli.pool import Died, run_all
-from ahpatron_cli.records import ParamValue, RunRecord, ThisFile
+from ahpatron_cli.records import Counts, ParamValue, RunRecord, ThisFile
 
 CURVE_POINTS = 2000
 SUSPICIOUS_TIES = 0.2
@@ -121,8 +119,6 @@ class RunOptions:
     shuffle: bool
     metrics: bool = False
     """Whether metrics are computed for each pass."""
-    exact_auc: bool = True
-    """Whether AUC is computed without error, in memory that grows with the rounds."""
     window: int = 0
     """Compute the mistake rate of so many last rounds of each pass, unless 0."""
     costs: Mapping[float | str, float] = field(default_factory=dict)
@@ -255,7 +251,7 @@ class Run:
         self._curve = _Curve(self.rounds, self.mistakes) if options.curve else None
         self._measured = options.metrics
         if self._measured and not self._before.rounds:
-            self._ranking = Ranking(None) if options.exact_auc else Ranking()
+            self._ranking = Ranking()
 
     def feed(self, batch: Batch) -> BatchResult:
         """Predict and learn from a batch; rows without a label are predicted only."""
@@ -315,15 +311,11 @@ class Run:
         """The record of the pass so far, its curve, its warnings."""
         player, tally, before = self.player, self.player.tally, self._before
         statistics: dict[str, Any] = player.statistics()
-        counts: dict[str, Any] = {  # a learner of one's own may report them as other numbers
+        own: dict[str, Any] = {  # a learner of one's own may report them as other numbers
             name: None if statistics.get(name) is None else int(statistics[name])
             for name in ("halvings", "restarts", "metric_changes")
         }
         confusion = tuple(map(tuple, tally.confusion.tolist()))
-        by_class: dict[str, Any] = {"classes": self._classes, "confusion": confusion}
-        if self._classes is None:
-            cells = "true_negatives", "false_positives", "false_negatives", "true_positives"
-            by_class = dict(zip(cells, chain(*confusion), strict=True))
         this_file = None
         if self._resumed:
             rounds, mistakes = tally.rounds - before.rounds, tally.mistakes - before.mistakes
@@ -333,20 +325,22 @@ class Run:
             params=params_of(player.learner, player.kernel),
             seed=self.seed,
             repeat=self.repeat,
-            rounds=tally.rounds,
-            mistakes=tally.mistakes,
-            mistake_rate=tally.mistakes / max(tally.rounds, 1),
-            margin_updates=tally.margin_updates,
-            updates=tally.updates,
-            **counts,
+            counts=Counts(
+                tally.rounds,
+                tally.mistakes,
+                tally.margin_updates,
+                tally.updates,
+                tally.near_ties,
+                confusion,
+                tally.baseline_mistakes,
+            ),
+            **own,
             effective_features=statistics.get("effective_features"),
             zeta=statistics.get("zeta"),
             support_size=player.size,
             norm=player.norm,
-            near_ties=tally.near_ties,
             seconds=tally.seconds,
-            **by_class,
-            baseline_mistakes=tally.baseline_mistakes,
+            classes=self._classes,
             this_file=this_file,
             metrics=metrics_of(confusion, self._ranking, player.calibration.log_loss(tally.rounds))
             if self._measured
@@ -393,10 +387,14 @@ def near_tie_warning(
     remedy: str = "`-l metron`, `--sigma auto --scale minmax`, or see `ahpatron inspect FILE`",
 ) -> str | None:
     """A warning that names the learners, or their settings, with f(x) near 0 too often."""
-    affected = [run for run in records if run.near_ties > max(SUSPICIOUS_TIES * run.rounds, 10)]
+    affected = [
+        run
+        for run in records
+        if run.counts.near_ties > max(SUSPICIOUS_TIES * run.counts.rounds, 10)
+    ]
     if not affected:
         return None
-    share = max(run.near_ties / run.rounds for run in affected)
+    share = max(run.counts.near_ties / run.counts.rounds for run in affected)
     names = ", ".join(dict.fromkeys(map(name, affected)))
     return (
         f"{names}: |f(x)| < 1e-9 in {100 * share:.0f} % of rounds: these predictions are "
@@ -473,5 +471,5 @@ def _run_mapped(
     task: tuple[LearnerSpec, int],
 ) -> RunResult:
     """One pass over a file that a folder holds."""
-    dataset = Dataset(name, preparation, CompactRows.mapped(Path(folder)))
+    dataset = mapped(name, preparation, Path(folder))
     return run_repeat(dataset, task[0], options, task[1])

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from datetime import UTC, datetime
-from functools import partial
 from pathlib import Path
 
 import typer
@@ -25,7 +24,7 @@ def learners(format: options.Format = "table") -> ExitCode:
     from ahpatron_cli.output.inspect_text import print_reference, reference_to_json
 
     _check_format(format, "the list of learners")
-    write_inspected(format, print_reference, reference_to_json)
+    write_inspected(format, reference_to_json(), print_reference)
     return ExitCode.OK
 
 
@@ -48,60 +47,50 @@ def inspect(
 ) -> ExitCode:
     """Look at data or at a model.
 
-    Data: size, labels, ranges, duplicates, distances, which σ and scaling fit, every faulty line;
-    in one pass, with little memory, however large the file.
+    Data: size, labels, ranges, duplicates, which σ and scaling fit, every faulty line; in one pass,
+    with bounded memory, however large the file.
 
     Model: what it is, its parameters, its active set.
     """
-    from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.data.npz import is_archive
-    from ahpatron_cli.output.formats import write_inspected
 
     raise_on_signals()
-    stderr = Stderr(quiet=quiet)
-    if is_archive(path):
-        _refuse(context, "a model", _OF_DATA)
-        _check_format(format, "a model")
-        from ahpatron_cli.sweep.grid import choose_learners
-
-        _inspect_model(path, format, choose_learners([learner])[0] if learner else None)
+    model = is_archive(path)
+    what = "a model" if model else "data"
+    for name in _OF_DATA if model else ("learner",):
+        if options.given_by_user(context, name):
+            raise usage(f"--{name.replace('_', '-')} has no effect on {what}")
+    _check_format(format, what)
+    if model:
+        _inspect_model(path, format, learner)
         return ExitCode.OK
-    _refuse(context, "data", ("learner",))
-    _check_format(format, "data")
+    from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.core import KERNELS
     from ahpatron_cli.data.scaling import SCALES
     from ahpatron_cli.data.source import open_source
     from ahpatron_cli.data.tables import TableOptions
-    from ahpatron_cli.output.inspect_text import print_profile, profile_to_json
-    from ahpatron_cli.profile.profiler import profile_of
+    from ahpatron_cli.output.formats import write_inspected
+    from ahpatron_cli.output.inspect_text import print_profile
+    from ahpatron_cli.profile import profile_of
     from ahpatron_cli.sweep.grid import parse, parse_label
 
-    width = None
-    if sigma is not None:
-        width = float(parse("--sigma", KERNELS["gaussian"].specs()["sigma"], sigma))
-    if scale is not None:
-        one_of("scale", scale, SCALES)
+    spec = KERNELS["gaussian"].specs()["sigma"]
+    width = None if sigma is None else float(parse("--sigma", spec, sigma))
     table = TableOptions(label, id, tuple(drop or ()), tuple(category or ()), missing, positive)
-    with open_source(path) as source, stderr.progress(source.size, source.name) as line:
+    bar = Stderr(quiet=quiet)
+    with open_source(path) as source, bar.progress(source.size, source.name) as line:
         profile = profile_of(
             source,
             max_features=max_features,
             positive=None if label else parse_label(positive),
-            scale=scale,
+            scale=scale and one_of("scale", scale, SCALES),
             sigma=width,
             seed=seed,
             table=table,
             on_progress=lambda rows: line.show(source.position, f"{rows:,} rows", ""),
         )
-    write_inspected(format, partial(print_profile, profile), partial(profile_to_json, profile))
-    return ExitCode.BAD_DATA if profile.faults.count else ExitCode.OK
-
-
-def _refuse(context: typer.Context, what: str, names: tuple[str, ...]) -> None:
-    """Refuse options that would have no effect."""
-    for name in names:
-        if options.given_by_user(context, name):
-            raise usage(f"--{name.replace('_', '-')} has no effect on {what}")
+    write_inspected(format, profile, print_profile)
+    return ExitCode.BAD_DATA if profile.faults else ExitCode.OK
 
 
 def _check_format(format: str, what: str) -> None:
@@ -119,15 +108,11 @@ def _inspect_model(path: str, format: str, learner: str | None) -> None:
     from ahpatron_cli.models import load_model
     from ahpatron_cli.output.formats import write_inspected
     from ahpatron_cli.output.inspect_text import model_to_json, print_model
+    from ahpatron_cli.sweep.grid import choose_learners
 
-    model = load_model(path, learner)
+    model = load_model(path, choose_learners([learner])[0] if learner else None)
     run = model.run(path)
+    relevance = most_relevant([loop.f for loop in run.player.loops], 10)
     written = datetime.fromtimestamp(Path(path).stat().st_mtime, UTC).isoformat(timespec="seconds")
-    shown = (
-        model.header,
-        run.result().record,
-        most_relevant([loop.f for loop in run.player.loops], 10),
-        path,
-        written,
-    )
-    write_inspected(format, partial(print_model, *shown), partial(model_to_json, *shown))
+    document = model_to_json(model.header, run.result().record, relevance, path, written)
+    write_inspected(format, document, print_model)

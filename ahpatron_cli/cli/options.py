@@ -74,7 +74,7 @@ _SCALES = _words("none", "minmax", "standard", "unit")
 _KERNELS = _words("gaussian", "laplacian", "polynomial", "linear")
 _FORMATS = _words("table", "json", "jsonl", "csv", "markdown", "latex")
 _METRICS = _words(
-    "mistake_rate", "balanced_error", "precision", "recall", "f1", "kappa", "auc")
+    "mistake_rate", "balanced_error", "precision", "recall", "f1", "kappa", "auc", "log_loss")
 _THEOREMS = _words("1", "2", "3", "corollary-1", "corollary-2", "4", "5", "forgetron")
 
 # Arguments
@@ -283,7 +283,7 @@ InspectData = Annotated[list[str] | None, _results(
 Metric = Annotated[str, _results(
     "--metric", metavar="NAME", autocompletion=_METRICS,
     help="The metric that decides which setting is best: mistake_rate, balanced_error, "
-    "precision, recall, f1, kappa or auc.")]
+    "precision, recall, f1, kappa, auc or log_loss.")]
 TuneOrders = Annotated[int, _results(
     "--tune-orders", metavar="K", parser=_integer(),
     help="Choose settings on the first K permutations; report on the others.")]

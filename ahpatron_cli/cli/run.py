@@ -104,7 +104,6 @@ def run(
     permuted = repeats > 1 if shuffle is None else shuffle
     run_options = RunOptions(
         *(repeats, seed, permuted, metrics),
-        exact_auc=permuted or repeats > 1,
         window=window or 0,
         costs=grid.parse_costs(cost or [], named=is_table),
         curve=curve is not None,
@@ -169,7 +168,7 @@ def run(
     output.show(reports, stderr)
     if session.ended_by is None:
         return ExitCode.OK
-    rows = reports[-1].runs[0].rounds + reports[-1].runs[0].unlabelled
+    rows = reports[-1].runs[0].counts.rounds + reports[-1].runs[0].unlabelled
     stderr.note(f"ended by {session.ended_by} after {rows:,} rows; all results are written")
     return ExitCode(128 + signal.Signals[session.ended_by])
 

@@ -20,6 +20,7 @@ from ahpatron_cli.atomic import check_outputs, format_of_suffix, write_atomicall
 from ahpatron_cli.cli.stderr import ProgressLine, Stderr, now
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.data.dataset import Dataset, DataSummary, Preparation, StreamState, load, stream
+from ahpatron_cli.data.labels import NewLabelError
 from ahpatron_cli.data.source import Source, open_source
 from ahpatron_cli.errors import one_of, usage
 from ahpatron_cli.output.formats import FORMATS, to_text, write_reports
@@ -127,7 +128,20 @@ class Session:
             self.preparation, self._known = self.saved.prepared(self.preparation)
 
     def run(self, path: str) -> Report:
-        """Run all learners and repeats on one file."""
+        """Run all learners and repeats on one file.
+
+        A file is scanned for its labels if outputs are written row by row; otherwise the run starts
+        again where the first rows had a plain pair of labels and a later row has another label.
+        """
+        if self.saved or self.predictions:
+            return self._run(path, may_restart=False)
+        try:
+            return self._run(path, may_restart=True)
+        except NewLabelError as found:
+            self.stderr.note(f"{found}: the run starts again with all labels of the file")
+            return self._run(path, may_restart=False)
+
+    def _run(self, path: str, *, may_restart: bool) -> Report:
         started = time.perf_counter()
         self.stderr.prefix = f"{Path(path).name}: " if len(self.paths) > 1 else ""
         if path == "-" and sys.stdin is not None and sys.stdin.isatty():
@@ -136,7 +150,7 @@ class Session:
             if not self.options.in_memory:
                 opened.enter_context(watch.ending_stream(self._monitor.figures))
             source = opened.enter_context(open_source(path))
-            dataset = self._open(source)
+            dataset = self._open(source, may_restart)
             loaded = time.perf_counter() - started
             horizon = self._horizon(dataset)
             specs = self._usable(self._with_sigma(dataset), dataset, horizon)
@@ -170,12 +184,12 @@ class Session:
             certified=certificates,
         )
 
-    def _open(self, source: Source) -> Dataset:
+    def _open(self, source: Source, may_restart: bool) -> Dataset:
         """The rows of a file, in memory if they are needed in another order."""
         if self.options.in_memory:
             return load(source, self.preparation, self._known)
         preparation = replace(self.preparation, may_lack_labels=True)
-        return stream(source, preparation, self._known, self._note_waiting)
+        return stream(source, preparation, self._known, self._note_waiting, may_restart=may_restart)
 
     def _note_waiting(self, rows: int) -> None:
         if not self._waits:
@@ -247,7 +261,7 @@ class Session:
                     mistakes.mean(axis=1),
                     recent.mean(axis=1) if self.options.window else None,
                     mistakes.std(axis=1, ddof=1) if len(group) > 1 else None,
-                    (record.baseline_mistakes or 0) / max(record.rounds, 1),
+                    (record.counts.baseline_mistakes or 0) / max(record.counts.rounds, 1),
                     Path(path).name,
                 )
             )

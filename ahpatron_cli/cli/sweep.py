@@ -126,6 +126,8 @@ def sweep(
     with TemporaryDirectory(prefix="ahpatron-", ignore_cleanup_errors=True) as folder:
         measured = criterion.metric is not MISTAKE_RATE
         trials = plan(job, Path(folder), stderr.note, stderr.warn, metrics=measured)
+        if x:
+            session.check_axis_of(trials, x)
         found = Search(trials, criterion, halving)
         if dry_run:
             known = read_results(out).trials if out and Path(out).exists() else {}

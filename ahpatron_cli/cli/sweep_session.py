@@ -15,12 +15,19 @@ from ahpatron_cli.cli.stderr import Stderr
 from ahpatron_cli.errors import one_of, usage
 from ahpatron_cli.numbers import counted, percent
 from ahpatron_cli.output.formats import FORMATS, findings_to_text, trials_to_text, write_findings
-from ahpatron_cli.records import setting_key
+from ahpatron_cli.records import grouped, setting_key
 from ahpatron_cli.runner import LearnerSpec, near_tie_warning
 from ahpatron_cli.sweep.plan import share
 from ahpatron_cli.sweep.results_file import Contents, ResultsFile
 from ahpatron_cli.sweep.search import SHORT_ROUNDS, Search, estimated_seconds
-from ahpatron_cli.sweep.summary import METRICS, Criterion, Metric, Outcome, SweepSummary
+from ahpatron_cli.sweep.summary import (
+    METRICS,
+    Criterion,
+    Metric,
+    Outcome,
+    SweepSummary,
+    varied_numbers,
+)
 from ahpatron_cli.sweep.trial import Trial
 
 MOST_WARNINGS = 5
@@ -102,6 +109,15 @@ def parse_shard(text: str | None) -> tuple[int, int]:
     return int(part), int(parts)
 
 
+def check_axis_of(trials: Sequence[Trial], x: str) -> None:
+    """Refuse to draw against a parameter that no learner is varied in."""
+    from ahpatron_cli.output.pictures import check_axis
+
+    groups = grouped(trials, lambda trial: (*trial.data.identity, trial.setup.learner))
+    names = (name for group in groups for name in varied_numbers([one.params for one in group]))
+    check_axis(x, list(dict.fromkeys(names)))
+
+
 def run_missing(
     search: Search,
     shard: tuple[int, int],
@@ -172,7 +188,7 @@ def _described(setup: LearnerSpec, outcome: Outcome) -> str:
     given = {**setup.learner_params, **setup.kernel_params}.items()
     chosen = ", ".join(f"{name}={value}" for name, value in given) or "defaults"
     run, name = outcome.run, Path(outcome.data.record.path).name
-    how = f"{percent(run.mistake_rate)} % in {run.seconds:.2f} s" if run else outcome.error
+    how = f"{percent(run.counts.mistake_rate)} % in {run.seconds:.2f} s" if run else outcome.error
     return f"{name}, {outcome.learner} ({chosen}), order {outcome.repeat}: {how}"
 
 

@@ -85,6 +85,12 @@ def cancelled(value: float, terms: float) -> bool:
     return abs(value) <= CANCELLED * terms
 
 
+def flush(values: Floats, below: float = FLUSHED) -> Floats:
+    """Set entries of smaller size to 0, in place."""
+    values[np.abs(values) < below] = 0.0
+    return values
+
+
 def under(threshold: float) -> float:
     """`update_below` of the rule `y·f(x) < threshold`: margins on the threshold do not update."""
     return threshold * (1.0 - SLACK)

@@ -30,6 +30,7 @@ from ahpatron_cli.core.numerics import (
     dsymv,
     dsyrk,
     first_smallest,
+    flush,
 )
 from ahpatron_cli.core.points import Points
 from ahpatron_cli.core.rows import Floats, Integers
@@ -44,15 +45,13 @@ class Symmetric(Stateful):
     first `count` rows of V are the vectors v_e; the others are room.
     """
 
-    kept: ClassVar[Any] = {"A": "nn", "V": "em", "s": "e", "_settled": int}
+    kept: ClassVar[Any] = {"A": "nn", "V": "em", "s": "e"}
     waiting = 32  # changes that may wait from one block to the next
     _room: Floats = np.empty(0)
-    images: Floats = np.empty((0, 0))
 
-    def __init__(self) -> None:
-        self.A: Floats = np.zeros((0, 0), order="F")
-        self.V, self.s = np.empty((0, 0)), np.empty(0)
-        self._settled = 0
+    def __init__(self, A: Floats | None = None) -> None:
+        self.A: Floats = np.zeros((0, 0), order="F") if A is None else A
+        self.V, self.s = np.empty((0, len(self.A))), np.empty(0)
 
     def check(self, state: StateReader) -> None:
         self.A = np.asfortranarray(self.A)
@@ -72,32 +71,26 @@ class Symmetric(Stateful):
         self.V[: self.count, : waiting.shape[1]] = waiting
         self.V[: self.count, waiting.shape[1] :] = 0.0
         self.s = np.concatenate((self.s, np.empty(most)))
-        self.slots: list[int] = []
+        self.images: dict[int, Floats] = {}  # A·k by round
         self._diagonal: Floats | None = None
         self._counted = 0
 
-    def prepare(self, K: Floats, rounds: Integers) -> None:
-        """Compute A·k of these rounds at once, the first rows of `images`."""
-        shape, size = (len(K), self.n), len(rounds)
-        if self.images.shape != shape:
-            self.images = np.empty(shape)
-        self.slots, self.filled = [-1] * len(K), size
-        if size and self.n:
-            k = K[rounds, : self.n]
-            k[np.abs(k) < FLUSHED] = 0.0
-            dsymm(1.0, self.A, k.T, c=self.images[:size].T, lower=1, overwrite_c=1)
-        for slot, t in enumerate(rounds.tolist()):
-            self.slots[t] = slot
+    def prepare(self, K: Floats, rounds: Integers) -> Floats:
+        """Compute A·k of these rounds at once, an array of shape (rounds, n)."""
+        images = k = flush(K[rounds, : self.n])
+        if k.size:
+            images = flush(dsymm(1.0, self.A, k.T, lower=1)).T
+        self.images = dict(zip(rounds.tolist(), images, strict=True))
+        return images
 
-    def slot(self, t: int, k: Floats) -> int:
-        """Compute A·k of a round that was not prepared; the row of `images` that it is in."""
-        slot = self.slots[t] = self.filled
-        self.images[slot] = self._image(k)
-        self.filled += 1
-        return slot
+    def image(self, k: Floats, t: int | None = None) -> Floats:
+        """A·k over the first n columns; t is the round of which k is κ(S, x), if any."""
+        if t in self.images:
+            return self.images[t]
+        return np.asarray(dsymv(1.0, self.A, k[: self.n], lower=1)) if self.n else np.empty(0)
 
     def times(self, k: Floats, t: int | None = None) -> Floats:
-        """Product of the matrix and k, by column; t is the round of which k is κ(S, x), if any."""
+        """Product of the matrix and k, by column; t as in `image`."""
         if self.count:  # BLAS and not NumPy: a third of the time
             V = self.V[: self.count].T
             w = dgemv(1.0, V, k, trans=1)
@@ -105,12 +98,8 @@ class Symmetric(Stateful):
             out = dgemv(1.0, V, w)
         else:
             out = np.zeros(len(k))
-        prepared = t is not None and self.slots and self.slots[t] >= 0
-        out[: self.n] += self.images[self.slots[t or 0]] if prepared else self._image(k)
+        out[: self.n] += self.image(k, t)
         return np.asarray(out)
-
-    def _image(self, k: Floats) -> Floats:
-        return np.asarray(dsymv(1.0, self.A, k[: self.n], lower=1)) if self.n else np.empty(0)
 
     def change(self, v: Floats, s: float) -> None:
         """Add `s·v·vᵀ`, v being a vector by column."""
@@ -169,16 +158,12 @@ class Symmetric(Stateful):
             A[:old, :old] = self.A
             self.A = A
         if n:
-            v = self.V * np.sqrt(np.abs(self.s))[:, None]
-            v[np.abs(v) < FLUSHED] = 0.0
+            v = flush(self.V * np.sqrt(np.abs(self.s))[:, None], math.sqrt(FLUSHED))
             for sign in (1.0, -1.0):
                 chosen = self.s * sign > 0
                 if chosen.any():
                     part = v if chosen.all() else v[chosen]
                     dsyrk(sign, part.T, beta=1.0, c=self.A, lower=1, overwrite_c=1)
-            self._settled = (self._settled + 1) % 16
-            if not self._settled:  # a pass over all of A
-                self.A[np.abs(self.A) < FLUSHED] = 0.0
         self.V, self.s = np.empty((0, n)), np.empty(0)
 
     def set_inverse(self, gram: Floats) -> None:
@@ -189,7 +174,7 @@ class Symmetric(Stateful):
             eigenvalues, vectors = np.linalg.eigh(gram)
             solid = eigenvalues > len(gram) ** 2 * EPS
             inverse = (vectors * (solid / np.where(solid, eigenvalues, 1.0))) @ vectors.T
-        self.A, self.V, self.s = np.asfortranarray(inverse), np.empty((0, len(gram))), np.empty(0)
+        Symmetric.__init__(self, np.asfortranarray(inverse))
 
 
 class SpanExpansion(Expansion):

@@ -6,19 +6,28 @@ be taken in any order, again and again. Both go through the same rules.
 
 from __future__ import annotations
 
+import pickle
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import chain, pairwise
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from ahpatron_cli.core import BLOCK
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, compressed, unit_rows
 from ahpatron_cli.data.batch import Batch, FileInfo
-from ahpatron_cli.data.compact import CHUNK_ROWS, CompactRows, gather
-from ahpatron_cli.data.labels import LabelMap, Labels, LabelTally, describe, find_labels, show
+from ahpatron_cli.data.labels import (
+    PLAIN_PAIRS,
+    LabelMap,
+    Labels,
+    LabelTally,
+    describe,
+    find_labels,
+    show,
+)
 from ahpatron_cli.data.libsvm.reader import Scan, SvmReader, scan
 from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler
 from ahpatron_cli.data.schema import Schema, listed
@@ -27,6 +36,8 @@ from ahpatron_cli.data.tables import TableOptions, TableReader, is_table
 from ahpatron_cli.errors import UserError, bad_data, usage
 from ahpatron_cli.signals import StreamEnded, watch
 
+CHUNK_ROWS = 16 * BLOCK
+"""Rows that are handed out at once: whole blocks of the engine."""
 DENSE_WIDTH = 4096
 DENSE_SHARE = 0.1
 """Rows are computed densely if the first block stores this share, and is at most so wide."""
@@ -111,19 +122,24 @@ class DataSummary:
 
 
 class Dataset:
-    """The examples of a file, or of a stream; see `load` and `stream`."""
+    """The examples of a file in memory (`load`, `mapped`), or of a stream (`stream`).
+
+    `known` is the state of the stream that this one continues.
+    """
 
     def __init__(
         self,
         name: str,
         preparation: Preparation,
-        examples: CompactRows | Reading,
+        traits: FileInfo,
+        rows: Batch | _Stream,
         known: StreamState | None = None,
+        sha256: str | None = None,
     ) -> None:
-        """`known` is the state of the stream that this one continues."""
-        self.name = name
-        self.preparation = preparation
-        self._examples, self._known = examples, known
+        self.name, self.preparation = name, preparation
+        self.traits = traits
+        """What was noted about the file so far."""
+        self._rows, self._known, self._sha256 = rows, known, sha256
         self._labels: LabelMap | None = None
         self.dense = False
         """Whether rows are computed densely."""
@@ -131,28 +147,21 @@ class Dataset:
         """What is done to the features, once that is known."""
         self.width = 0
         """Columns of the rows so far, as of the last batch."""
-        if isinstance(examples, CompactRows):
-            self._map().encode(examples.labels, examples.lines)
-
-    def save(self, folder: Path) -> None:
-        """Write examples in memory into an empty folder, for `CompactRows.mapped`."""
-        assert isinstance(self._examples, CompactRows)
-        self._examples.save(folder)
+        if isinstance(rows, Batch):
+            self._map().encode(rows.labels, rows.lines)
 
     @property
     def in_memory(self) -> bool:
         """Whether batches can be taken in any order, and again."""
-        return isinstance(self._examples, CompactRows)
+        return isinstance(self._rows, Batch)
 
     @property
     def rounds(self) -> int | None:
         """The number of rounds, if it can be known before they are run; perhaps by a scan."""
-        return self._examples.rounds
-
-    @property
-    def traits(self) -> FileInfo:
-        """What was noted about the file so far."""
-        return self._examples.traits
+        if isinstance(self._rows, Batch):
+            return len(self._rows.labels)
+        found = self._rows.scan()
+        return found.rows if found else None
 
     @property
     def classes(self) -> tuple[float, ...] | None:
@@ -174,8 +183,8 @@ class Dataset:
         self.width = self._known.width if self._known else 0
         if self.traits.schema:  # which fixes it
             self.width = max(self.width, self.traits.max_index + 1)
-        batches = self._examples.batches(order)
-        for batch, open_rounds in _aligned(batches, first_round % BLOCK, self._examples.waits):
+        waits = isinstance(self._rows, _Stream) and self._rows.waits
+        for batch, open_rounds in _aligned(self._taken(order), first_round % BLOCK, waits):
             self._check_width(batch)
             widens = self.dense and batch.stored.width > self.width
             step = BLOCK if widens else CHUNK_ROWS  # signals are heard between
@@ -192,19 +201,30 @@ class Dataset:
                 ready = self._ready(replace(rows, width=self.width))
                 yield Batch(ready, encoded, part.lines, part.ids)
 
-    def whole(self) -> Batch:
-        """All examples at once, in file order: for programs that look at the data."""
-        return Batch.concatenate(list(self.batches()))
+    def _taken(self, order: Integers | None) -> Iterator[Batch]:
+        """The examples as the file states them."""
+        if isinstance(self._rows, _Stream):
+            assert order is None, "a stream has no order except its own"
+            yield from self._rows.batches
+            return
+        order = np.arange(len(self._rows.labels)) if order is None else order
+        for start in range(0, len(order), CHUNK_ROWS):
+            part, whole = order[start : start + CHUNK_ROWS], self._rows
+            yield Batch(whole.stored.take(part), whole.labels[part], whole.lines[part])
 
     def warm_up(self) -> tuple[Rows, Floats]:
         """The first labelled rows of the file and their labels: what σ is chosen from.
 
         A stream is asked for them before its batches are taken.
         """
-        labels, count = self._map(), self.preparation.warm_up
-        head = self._labelled(self._examples.head(count, wait=True))
-        encoded = labels.encode(head.labels, head.lines, count=False)
-        return self._ready(head.stored), encoded
+        labels, head = self._map(), self._labelled(self._head(self.preparation.warm_up, wait=True))
+        return self._ready(head.stored), labels.encode(head.labels, head.lines, count=False)
+
+    def _head(self, rows: int, *, wait: bool) -> Batch:
+        """The first rows, with at least so many labels if there are; see `_Stream.head`."""
+        if isinstance(self._rows, Batch):
+            return self._rows.part(slice(0, min(rows, len(self._rows.labels))))
+        return self._rows.head(rows, wait=wait)
 
     def _map(self) -> LabelMap:
         """The map of labels; layout and scale are settled first, by the first rows of the file."""
@@ -212,8 +232,8 @@ class Dataset:
             return self._labels
         preparation, known = self.preparation, self._known
         learns = preparation.scale in LEARNED_SCALES and self.scaler is None
-        head = self._examples.head(preparation.warm_up if learns else BLOCK, wait=learns)
-        self._labels = self._label_map()
+        head = self._head(preparation.warm_up if learns else BLOCK, wait=learns)
+        self._labels = self._label_map(head.labels)
         rows = head.stored
         first = _as_wide_as_needed(rows.slice(0, min(BLOCK, len(rows))))
         stored = len(first.values) >= DENSE_SHARE * len(first) * first.width
@@ -227,18 +247,24 @@ class Dataset:
             self.scaler = Scaler.fitted(self._ready(labelled), preparation.scale)
         return self._labels
 
-    def _label_map(self) -> LabelMap:
-        """Labels are those of the model, of --labels or of the whole file, if it can be scanned."""
+    def _label_map(self, first: Floats) -> LabelMap:
+        """Labels are those of the model, of --labels or of the file, unless `first` are plain."""
         name, positive, given = self.name, self.preparation.positive, self.preparation.labels
         if self._known is not None:
             labels = tuple(label for label in self._known.labels if label is not None)
-            return LabelMap(name, labels if len(labels) > 1 else None, positive, "model")
+            return LabelMap(name, "model", labels if len(labels) > 1 else None, positive)
         if positive is not None or given is not None:
-            return LabelMap(name, given, positive, "option")
-        tally = self._examples.tally()
-        if tally is None:
-            return LabelMap(name)
-        return LabelMap(name, find_labels(name, tally), origin="file")
+            return LabelMap(name, "option", given, positive)
+        if isinstance(self._rows, Batch):
+            whole = self._rows.labels
+            tally = LabelTally().add(whole[~np.isnan(whole)])
+            return LabelMap(name, "scan", find_labels(name, tally))
+        plain = any(set(first[~np.isnan(first)].tolist()) <= set(pair) for pair in PLAIN_PAIRS)
+        if plain and self._rows.may_restart:
+            return LabelMap(name, "file")
+        if (found := self._rows.scan()) is None:
+            return LabelMap(name, "pipe")
+        return LabelMap(name, "scan", find_labels(name, found.labels))
 
     def _labelled(self, head: Batch) -> Batch:
         """The first rows with labels, as wide as these alone are."""
@@ -291,61 +317,48 @@ class Dataset:
         known, traits = self._map(), self.traits
         labels = known.finish(self.preparation.limit)
         notes = tuple(filter(None, (describe(labels), *traits.notes)))
-        hashed, unlabelled = self._examples.sha256, known.unlabelled
+        hashed = self._rows.sha256() if isinstance(self._rows, _Stream) else self._sha256
         return DataSummary(
-            known.rows, traits.features, labels, hashed, notes, known.sorted, unlabelled
+            known.rows, traits.features, labels, hashed, notes, known.sorted, known.unlabelled
         )
 
+    def save(self, folder: Path) -> None:
+        """Write examples in memory into an empty folder, for `mapped`."""
+        assert isinstance(self._rows, Batch)
+        rows = self._rows.stored
+        of_rows: list[Any] = [rows.indptr, rows.columns, rows.values]
+        for number, array in enumerate([self._rows.labels, self._rows.lines, *of_rows]):
+            np.save(folder / f"{number}.npy", array)
+        (folder / "others").write_bytes(pickle.dumps((rows.width, self.traits, self._sha256)))
 
-class Reading:
-    """The rows of a source, read once, and what a scan of it found before."""
+
+def mapped(name: str, preparation: Preparation, folder: Path) -> Dataset:
+    """What `Dataset.save` wrote, mapped into memory: processes share it."""
+    # plain views, without the overhead of np.memmap
+    labels, lines, indptr, columns, values = (
+        np.asarray(np.load(folder / f"{n}.npy", mmap_mode="r")) for n in range(5)
+    )
+    width, traits, sha256 = pickle.loads((folder / "others").read_bytes())
+    whole = Batch(CsrRows(indptr, columns, values, width), labels, lines)
+    return Dataset(name, preparation, traits, whole, sha256=sha256)
+
+
+class _Stream:
+    """The rows of a source, read once; its labels and rounds can be scanned if it is a file."""
 
     def __init__(
-        self,
-        source: Source,
-        preparation: Preparation,
-        known: StreamState | None = None,
-        on_wait: Callable[[int], None] = lambda rows: None,
+        self, source: Source, limit: int | None, reader: SvmReader | TableReader, may_restart: bool
     ) -> None:
-        self._source, self._limit, self._on_wait = source, preparation.limit, on_wait
-        self._scan: Scan | None = None
+        self._source, self._limit, self._scan = source, limit, reader.scan
+        self.may_restart = may_restart and source.rereadable and reader.scan is None
+        """Whether a `NewLabelError` is answered by reading the file again."""
         self.waits = source.waits
         """Whether rows may arrive slowly."""
-        schema = known.schema if known else None
-        self._reader: SvmReader | TableReader
-        if schema or is_table(source, preparation.table):
-            if known and not schema:
-                problem = "this is a table, and the model was trained on LIBSVM text"
-                hint = "train a model on a table: `ahpatron run DATA --label COLUMN --save MODEL`"
-                raise bad_data(problem, source.name, hint=hint)
-            self._reader = TableReader(
-                source,
-                preparation.table,
-                schema,
-                self._limit,
-                preparation.may_lack_labels,
-                preparation.warm_up,
-                on_wait,
-            )
-            self._scan = self._reader.scan
-        else:
-            self._reader = SvmReader(
-                source,
-                max_features=preparation.max_features,
-                max_rows=self._limit,
-                may_lack_labels=preparation.may_lack_labels,
-            )
-        self.traits = self._reader.traits
-        """What was noted about the file so far."""
-        self._batches = iter(self._reader)
-
-    def batches(self, order: Integers | None) -> Iterator[Batch]:
-        """The rows, once, in file order."""
-        assert order is None, "a stream has no order except its own"
-        return self._batches
+        self.batches = iter(reader)
+        self.on_wait: Callable[[int], None] = lambda rows: None
 
     def head(self, rows: int, *, wait: bool) -> Batch:
-        """The first rows, at least so many with labels if there are; `batches` has them again.
+        """The first rows, with at least so many labels if there are; `batches` has them again.
 
         Those of a pipe that have arrived, unless the others are to be waited for.
         """
@@ -353,32 +366,23 @@ class Reading:
         labelled = 0
         while not held or (labelled < rows and (wait or not self.waits)):
             if wait and not self._source.ready(PATIENCE):
-                self._on_wait(labelled)
-            batch = next(self._batches, None)
+                self.on_wait(labelled)
+            batch = next(self.batches, None)
             if batch is None:
                 break
             held.append(batch)
             labelled += int(np.count_nonzero(~np.isnan(batch.labels)))
-        self._batches = chain(held, self._batches)
+        self.batches = chain(held, self.batches)
         if not held:
             raise StreamEnded
         return Batch.concatenate(held)
 
-    @property
-    def rounds(self) -> int | None:
-        """The number of rows, if the file can be read twice."""
-        return found.rows if (found := self._scanned()) else None
-
-    def tally(self) -> LabelTally | None:
-        """All labels, if the file can be read twice."""
-        return found.labels if (found := self._scanned()) else None
-
-    def _scanned(self) -> Scan | None:
+    def scan(self) -> Scan | None:
+        """Labels and number of rounds of the whole file; None if it cannot be read twice."""
         if self._scan is None and self._source.rereadable:
             self._scan = scan(self._source.name, self._limit)
         return self._scan
 
-    @property
     def sha256(self) -> str | None:
         """Hash of the file, which must be what it was when it was scanned."""
         found = self._source.sha256()
@@ -392,12 +396,19 @@ def stream(
     preparation: Preparation,
     known: StreamState | None = None,
     on_wait: Callable[[int], None] = lambda rows: None,
+    *,
+    may_restart: bool = False,
 ) -> Dataset:
     """The examples of a source as they are read.
 
     `on_wait` is called with the number of labelled rows before a warm-up waits for more of a pipe.
+    If the caller `may_restart`, a file that begins with the labels of a plain pair is not scanned;
+    if it has another label, taking its batches raises `NewLabelError`.
     """
-    return Dataset(source.name, preparation, Reading(source, preparation, known, on_wait), known)
+    reader = _reader(source, preparation, known, on_wait)
+    rows = _Stream(source, preparation.limit, reader, may_restart)
+    rows.on_wait = on_wait
+    return Dataset(source.name, preparation, reader.traits, rows, known)
 
 
 def load(
@@ -410,11 +421,35 @@ def load(
 
     `sha256` is the hash of the bytes that are expected, if the file was looked at before.
     """
-    reading = Reading(source, preparation, known)
-    rows = replace(gather(reading.batches(None), reading.traits), sha256=reading.sha256)
-    if sha256 not in (None, rows.sha256):
+    reader = _reader(source, preparation, known)
+    whole, found = Batch.concatenate(list(reader)), source.sha256()
+    if {sha256, reader.scan.sha256 if reader.scan else None} - {None, found}:
         raise changed(source.name)
-    return Dataset(source.name, preparation, rows, known)
+    return Dataset(source.name, preparation, reader.traits, whole, known, found)
+
+
+def _reader(
+    source: Source,
+    preparation: Preparation,
+    known: StreamState | None,
+    on_wait: Callable[[int], None] = lambda rows: None,
+) -> SvmReader | TableReader:
+    """The reader of a source, by its content and name."""
+    schema = known.schema if known else None
+    limit, may_lack_labels = preparation.limit, preparation.may_lack_labels
+    if not schema and not is_table(source, preparation.table):
+        return SvmReader(
+            source,
+            max_features=preparation.max_features,
+            max_rows=limit,
+            may_lack_labels=may_lack_labels,
+        )
+    if known and not schema:
+        problem = "this is a table, and the model was trained on LIBSVM text"
+        hint = "train a model on a table: `ahpatron run DATA --label COLUMN --save MODEL`"
+        raise bad_data(problem, source.name, hint=hint)
+    rules = limit, may_lack_labels, preparation.warm_up, on_wait
+    return TableReader(source, preparation.table, schema, *rules)
 
 
 def content_hash(path: str) -> str | None:

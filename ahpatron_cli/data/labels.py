@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+from collections import Counter
 from collections.abc import Iterable
 from typing import TypeAlias
 
@@ -20,11 +22,14 @@ FEWEST_SORTED = 20
 """Rows from which on sorted labels are worth a warning."""
 
 
-class LabelTally:
-    """How often each of at most `limit` labels came, and whether equal ones came together."""
+class NewLabelError(Exception):
+    """A file that began with the labels of a plain pair has another one: it must be scanned."""
 
-    def __init__(self, limit: int = MAX_CLASSES) -> None:
-        self._limit = limit
+
+class LabelTally:
+    """How often each of at most `MAX_CLASSES` labels came, and whether equal ones came together."""
+
+    def __init__(self) -> None:
         self.counts: dict[float, int] = {}
         self.overflowed = False
         """There are more labels, which nobody counted."""
@@ -44,14 +49,14 @@ class LabelTally:
 
     def count(self, label: float, times: int) -> None:
         """Count a label, wherever it stands."""
-        if label in self.counts or len(self.counts) < self._limit:
+        if label in self.counts or len(self.counts) < MAX_CLASSES:
             self.counts[label] = self.counts.get(label, 0) + times
         else:
             self.overflowed = True
 
     def add(self, labels: Floats) -> LabelTally:
         """Count these labels, which follow those before."""
-        for label, count in _counts(labels).items():
+        for label, count in Counter(labels.tolist()).items():
             self.count(label, count)
         if len(labels):
             self._changes += int(np.count_nonzero(labels[1:] != labels[:-1]))
@@ -67,28 +72,31 @@ class LabelMap:
     ----------
     path : str
         The file, for errors.
+    origin : {"pipe", "file", "scan", "option", "model"}
+        Where `labels` come from. Of a pipe and of a file that was not scanned they are unknown: the
+        first rows decide, and must have those of one of `PLAIN_PAIRS`. Another label is an error
+        of a pipe, and raises `NewLabelError` for a file.
     labels : tuple of float, optional
-        All labels in order, at least two. Without them the first decide, as on a pipe: they must be
-        one of `PLAIN_PAIRS`.
+        All labels in order, at least two.
     positive : float, optional
         Counts as +1, and every other label as -1.
-    origin : {"pipe", "file", "option", "model"}
-        Where `labels` come from.
     """
 
     def __init__(
         self,
         path: str,
+        origin: str,
         labels: tuple[float, ...] | None = None,
         positive: float | None = None,
-        origin: str = "pipe",
     ) -> None:
-        self._path, self._labels, self._positive, self._origin = path, labels, positive, origin
+        self._path, self._origin, self._labels, self._positive = path, origin, labels, positive
         self.unlabelled = 0
         """Rows without a label so far."""
+        self.rows = 0
+        """Rows with a label so far."""
         self._seen: dict[float, None] = {}
-        self._tally = LabelTally()
-        """Of encoded labels."""
+        self._last, self._changes = math.nan, 0
+        """The last encoded label, and how often it changed."""
 
     @property
     def classes(self) -> tuple[float, ...] | None:
@@ -96,14 +104,10 @@ class LabelMap:
         return self._labels if self._labels and len(self._labels) > 2 else None
 
     @property
-    def rows(self) -> int:
-        """How many rows with labels there were."""
-        return self._tally.rows
-
-    @property
     def sorted(self) -> bool:
         """Whether all rows of each class came together, and not by chance."""
-        return self._tally.grouped and self.rows >= FEWEST_SORTED
+        values = len(self._seen) if self._positive is None else min(len(self._seen), 2)
+        return self._changes + 1 == values > 1 and self.rows >= FEWEST_SORTED
 
     def encode(self, labels: Floats, lines: Integers, *, count: bool = True) -> Floats:
         """-1 and +1, or numbers of classes; NaN if missing.
@@ -111,8 +115,8 @@ class LabelMap:
         A label that the map does not have is an error with its line.
         """
         missing = np.isnan(labels)
-        present = ~missing
-        fresh = _counts(labels[present]).keys() - self._seen
+        present = labels[~missing]
+        fresh = set(present.tolist()) - self._seen.keys()
         for place, label in sorted((int(np.argmax(labels == label)), label) for label in fresh):
             self._seen[label] = None
             if not self._fits(label):
@@ -120,33 +124,32 @@ class LabelMap:
         if self.classes:
             encoded = np.searchsorted(self.classes, labels).astype(np.float64)
         else:
-            top = self.labels()[1]
-            encoded = np.where(labels == top, 1.0, -1.0)
+            encoded = np.where(labels == self.labels()[1], 1.0, -1.0)
         encoded[missing] = np.nan
-        if count:
-            self.unlabelled += int(np.count_nonzero(missing))
-            self._tally.add(encoded[present])
+        if count and len(present):
+            known = encoded[~missing]
+            self._changes += int(np.count_nonzero(known[1:] != known[:-1]))
+            self._changes += self.rows > 0 and known[0] != self._last
+            self._last, self.rows = known[-1], self.rows + len(known)
+        self.unlabelled += (len(labels) - len(present)) * count
         return encoded
 
     def _fits(self, label: float) -> bool:
-        if self._positive is not None:
+        if self._positive is not None or self._origin == "scan":
             return True
-        if self._labels is not None:
-            return label in self._labels
-        if self._origin != "pipe":
-            return True
-        pairs = [pair for pair in PLAIN_PAIRS if self._seen.keys() <= set(pair)]
-        if len(self._seen) == 2 and pairs:
-            self._labels = pairs[0]
-        return bool(pairs)
+        return label in self._labels if self._labels else self._pair() is not None
+
+    def _pair(self) -> tuple[float, float] | None:
+        """The first of `PLAIN_PAIRS` that has all labels seen."""
+        pairs = (pair for pair in PLAIN_PAIRS if self._seen.keys() <= set(pair))
+        return next(pairs, None)
 
     def labels(self) -> Labels:
         """The labels by how they are encoded, as far as they were seen."""
         if self._positive is not None:
             others = [label for label in self._seen if label != self._positive]
             return (others[0] if len(others) == 1 else None), self._positive
-        pairs = [pair for pair in PLAIN_PAIRS if self._seen.keys() <= set(pair)]
-        return self._labels or (pairs or PLAIN_PAIRS)[0]
+        return self._labels or self._pair() or PLAIN_PAIRS[0]
 
     def finish(self, limit: int | None = None) -> Labels:
         """The labels by how they were encoded; refused if there was nothing to learn.
@@ -168,7 +171,9 @@ class LabelMap:
             hint = f"--limit read only the first {self.rows:,} rows"
         raise bad_data(f"there is nothing to learn: {problem}", self._path, hint=hint)
 
-    def _unexpected(self, label: float, line: int) -> UserError:
+    def _unexpected(self, label: float, line: int) -> UserError | NewLabelError:
+        if self._origin == "file":
+            return NewLabelError(f"line {line:,} has the label {show(label)}")
         problem, hint = "an unexpected label:", f"the labels are {show_all(self._labels or ())}"
         if self._origin == "pipe":
             names = ",".join(map(show, sorted(self._seen)))
@@ -180,7 +185,7 @@ class LabelMap:
 
 
 def find_labels(path: str, tally: LabelTally) -> tuple[float, ...] | None:
-    """The labels of a file in order; None where there are not two yet."""
+    """The labels of a file in order; None if there are fewer than two."""
     labels = sorted(tally.counts)
     if fault := class_fault(tally):
         hint = f"{fault}; `--positive {show(labels[-1])}` runs that label against all others"
@@ -193,25 +198,17 @@ def find_labels(path: str, tally: LabelTally) -> tuple[float, ...] | None:
 def class_fault(tally: LabelTally) -> str | None:
     """Why these labels are not classes, if they are not."""
     labels = tally.counts
-    if tally.overflowed or len(labels) > MAX_CLASSES:
+    if tally.overflowed:
         return f"there may be {MAX_CLASSES:,} classes at most"
     if len(labels) > 2 and 2 * len(labels) > tally.rows and any(label % 1 for label in labels):
         return "fractions that hardly repeat suggest regression, which is not supported"
     return None
 
 
-def _counts(labels: Floats) -> dict[float, int]:
-    """How often each is there. `np.unique` would import `numpy.ma`, which nothing else needs."""
-    ordered = np.sort(labels)
-    starts = np.flatnonzero(np.append(True, ordered[1:] != ordered[:-1])[: len(labels)])
-    counts = np.diff(np.append(starts, len(labels)))
-    return dict(zip(ordered[starts].tolist(), counts.tolist(), strict=True))
-
-
 def describe(labels: Labels) -> str | None:
     """How the labels were mapped, where that is not plain."""
     if len(labels) > 2:
-        return f"{len(labels)} classes: {show_all(one for one in labels if one is not None)}"
+        return f"{len(labels)} classes: {show_all(label for label in labels if label is not None)}"
     negative, positive = labels
     assert positive is not None
     if negative is None:

@@ -12,7 +12,9 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from msgspec import to_builtins
 
 from ahpatron_cli import __version__
 from ahpatron_cli.errors import usage
@@ -36,6 +38,7 @@ from ahpatron_cli.records import (
 if TYPE_CHECKING:  # numpy and the modules that need it are imported when they are used
     from ahpatron_cli.sweep.summary import Outcome, Setting, SweepSummary, TrialData
 
+T = TypeVar("T")
 FORMATS = ("table", "json", "jsonl", "csv", "markdown", "latex")
 
 
@@ -69,14 +72,12 @@ def trials_to_text(trials: Sequence[Outcome], format: str) -> str:
     return _dumps(rows, indent=2) if format == "json" else _ROWS[format](rows)
 
 
-def write_inspected(
-    format: str, text: Callable[[render.Terminal], str], document: Callable[[], Json]
-) -> None:
-    """Write to standard output what `text` says to people, or a JSON document."""
+def write_inspected(format: str, document: T, text: Callable[[T, render.Terminal], str]) -> None:
+    """Write a document to standard output as JSON, or what `text` makes of it for people."""
     if format == "json":
-        _write(_dumps(document(), indent=2), format)
+        _write(_dumps(to_builtins(document), indent=2), format)
     else:
-        render.print_to(sys.stdout, text)
+        render.print_to(sys.stdout, lambda terminal: text(document, terminal))
 
 
 def _reports(reports: Sequence[Report], format: str) -> Page | str:

@@ -1,4 +1,4 @@
-"""What `inspect` shows of data, a model and the list of learners, as text and as JSON."""
+"""What `inspect` shows of data, a model and the list of learners, as JSON and as text."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import fields
 from typing import Any
 
-import msgspec
 from msgspec import to_builtins
 
 from ahpatron_cli import __version__
@@ -18,14 +17,7 @@ from ahpatron_cli.models import Header
 from ahpatron_cli.numbers import counted, percent, share, short
 from ahpatron_cli.output.escape import literal
 from ahpatron_cli.output.render import Terminal
-from ahpatron_cli.profile.profile import (
-    FeatureFacts,
-    LabelFacts,
-    Profile,
-    RowFacts,
-    advice,
-    next_commands,
-)
+from ahpatron_cli.profile import Profile
 from ahpatron_cli.records import SCHEMA, Json, RunRecord, plain, plain_params, run_to_json, whole
 
 _MOST_LABELS = 10
@@ -38,8 +30,8 @@ def _section(terminal: Terminal, head: str, entries: Mapping[str, Any] | Iterabl
     lines = list[str]()
     if isinstance(entries, Mapping):
         for name, value in entries.items():
-            if value not in (None, (), [], {}, ""):
-                first = f"  {terminal.escape(name.replace('_', ' ')):<{_NAMES}}  "
+            if value not in (None, (), [], ""):
+                first = f"  {terminal.escape(name):<{_NAMES}}  "
                 lines += terminal.folded(_value(value), first, " " * (_NAMES + 4))
     else:
         lines += [line for item in entries for line in terminal.folded(item, "  - ", "    ")]
@@ -48,18 +40,13 @@ def _section(terminal: Terminal, head: str, entries: Mapping[str, Any] | Iterabl
 
 def _value(value: Any) -> str:
     """A value of a document as people read it."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, dict):
-        known = {name: one for name, one in value.items() if one is not None}
-        return ", ".join(f"{name.replace('_', ' ')} {_value(one)}" for name, one in known.items())
     if isinstance(value, list | tuple):
-        return ("; " if any(isinstance(one, dict) for one in value) else ", ").join(
-            map(_value, value)
-        )
-    if isinstance(value, int):
-        return f"{value:,}" if abs(value) < 1e15 else short(float(value))
-    return short(value, 5)
+        return ", ".join(map(_value, value))
+    return f"{value:,}" if isinstance(value, int) else short(value, 5)
+
+
+def _span(low: float | None, high: float | None) -> str | None:
+    return None if low is None or high is None else f"{short(low, 4)} to {short(high, 4)}"
 
 
 # Data ---------------------------------------------------------------------------------------------
@@ -67,99 +54,67 @@ def _value(value: Any) -> str:
 
 def print_profile(profile: Profile, terminal: Terminal) -> str:
     """What a data file is like."""
-    document, faults = profile_to_json(profile), profile.faults
     about = f"{counted(profile.rows, 'row')}, {counted(profile.features, 'feature')}"
     if profile.density is not None:
         about += f", {share(profile.density)} of values stored"
-    parts = ["".join(f"{line}\n" for line in terminal.title(profile.path, about))]
-    parts.append(_section(terminal, "Notes", profile.notes))
-    if profile.labels:
-        parts.append(_section(terminal, "Labels", _labels(profile.labels, profile.rows)))
-    if profile.row_facts:
-        parts.append(_section(terminal, "Rows", _rows(profile.row_facts, profile.rows)))
-    if profile.feature_facts:
-        features = _features(profile.feature_facts, profile.features)
-        parts.append(_section(terminal, "Features", features))
-    parts.append(_section(terminal, "Gaussian kernel", _kernel(profile)))
-    parts.append(_section(terminal, _tried_head(profile), _tried(profile)))
-    parts.append(_section(terminal, "Not computed", profile.unknown))
-    if faults.count:
-        kinds = ", ".join(f"{count:,} {kind}" for kind, count in faults.kinds.items())
-        head = f"{counted(faults.count, 'faulty line')}: {kinds}"
-        head += f"; the first {len(faults.first):,} shown" * (faults.count > len(faults.first))
-        head += "; the rest was not read" * faults.stopped
+    parts = [
+        *(f"{line}\n" for line in terminal.title(profile.path, about)),
+        _section(terminal, "Notes", profile.notes),
+        _section(terminal, "Labels", _labels(profile)),
+        _section(terminal, "Rows and features", _ranges(profile)),
+        _section(terminal, "Gaussian kernel", _kernel(profile)),
+        _section(terminal, "Mistakes on rows drawn at random", _tried(profile)),
+        _section(terminal, "Not computed", profile.unknown),
+    ]
+    if profile.faults:
+        shown = len(profile.faulty_lines)
+        head = counted(profile.faults, "faulty line")
+        head += f"; the first {shown} are" * (profile.faults > shown)
+        head += "; the rest was not read" * profile.stopped
         parts += ["\n", *(f"{line}\n" for line in terminal.folded(head))]
-        for one in faults.first:
-            note = f" ({one.note})" if one.note else ""
-            place = f"{profile.path}:{one.line}:{one.column}"
-            parts.append(f"{literal(f'{place}: {one.problem}{note}')}\n")
-    parts.append(_section(terminal, "Advice", document["advice"]))
-    if document["next"]:
+        for fault in profile.faulty_lines:
+            place = f"{profile.path}:{fault.line}:{fault.column}"
+            parts.append(f"{literal(f'{place}: {fault.problem}')}\n")
+    parts.append(_section(terminal, "Advice", profile.advice))
+    if profile.next:
         stands = ", where FILE stands for the data of standard input"
         parts.append(f"\n{terminal.strong(f'Next{stands * (profile.path == STDIN_NAME)}')}\n")
-        parts += [f"  {literal(command)}\n" for command in document["next"]]
+        parts += [f"  {literal(command)}\n" for command in profile.next]
     return "".join(parts)
 
 
-def _labels(labels: LabelFacts, rows: int) -> Json:
+def _labels(profile: Profile) -> Json:
     entries: Json = {
-        one.name or show(one.label): f"{counted(one.rows, 'row')}, {share(one.rows / rows)}"
-        for one in labels.counts[:_MOST_LABELS]
+        one.name or show(one.label): f"{counted(one.rows, 'row')}, {share(one.rows / profile.rows)}"
+        for one in profile.labels[:_MOST_LABELS]
     }
-    if hidden := len(labels.counts) - len(entries):
-        entries["others"] = f"{'' if labels.complete else 'more than '}{hidden:,} labels"
-    if labels.positive is None and not labels.problem:
-        entries["classes"] = f"{len(labels.counts):,}"
-    if labels.baseline is not None:
-        entries["baseline"] = f"{percent(labels.baseline)} % mistakes: the most frequent label"
-    if len(labels.counts) > 1:
-        entries["order"] = "grouped by label" if labels.grouped else "mixed"
+    if hidden := len(profile.labels) - len(entries):
+        entries["others"] = f"{'' if profile.all_labels else 'more than '}{hidden:,} labels"
+    if profile.baseline is not None:
+        entries["baseline"] = f"{percent(profile.baseline)} % mistakes: the most frequent label"
     return entries
 
 
-def _rows(facts: RowFacts, rows: int) -> Json:
-    first = "" if facts.compared == rows else f" (of the first {facts.compared:,} rows)"
-
-    def some(count: int, lines: tuple[int, int] | None) -> str:
-        return (f"{count:,}, such as lines {lines[0]} and {lines[1]}" if lines else "none") + first
-
+def _ranges(profile: Profile) -> Json:
+    feature, *ends = profile.widest or (0, None, None)
+    first = f"the first {profile.examined:,} rows" if profile.examined < profile.rows else None
     return {
-        "length": _span(facts.shortest, facts.longest),
-        "empty": f"{facts.empty:,}" if facts.empty else None,
-        "duplicates": some(facts.duplicates, facts.duplicate_lines),
-        "contradictory": some(facts.contradictory, facts.contradictory_lines),
+        "statistics of": first,
+        "duplicate rows": profile.duplicates,
+        "values": _span(profile.low, profile.high),
+        "widest feature": f"{feature}: {_span(*ends)}" if profile.widest else None,
+        "never used": profile.never_used or None,
+        "constant": profile.constant or None,
     }
-
-
-def _features(facts: FeatureFacts, features: int) -> Json:
-    widest = (f"{one.index}: {_span(one.low, one.high)}" for one in facts.widest)
-    return {
-        "examined": f"the first {facts.examined:,}" if facts.examined < features else None,
-        "values": _span(facts.low, facts.high),
-        "within 0 to 1": f"{facts.within_0_1:,}",
-        "within -1 to 1": f"{facts.within_1_1:,}",
-        "never used": f"{facts.never_used:,}" if facts.never_used else "none",
-        "constant": f"{facts.constant:,}" if facts.constant else "none",
-        "widest": "; ".join(widest),
-    }
-
-
-def _span(low: float | None, high: float | None) -> str | None:
-    return None if low is None or high is None else f"{short(low, 4)} to {short(high, 4)}"
 
 
 def _kernel(profile: Profile) -> Json:
-    """Distances, the σ that suit them, and the alignment A_T."""
-    entries, found = Json(), profile.distances
-    if found and profile.scaling:
-        of = "all rows" if found.rows == profile.rows else f"{found.rows:,} rows drawn at random"
-        scale = profile.scaling.applied
-        after = "" if scale == "none" else f", after --scale {scale}"
-        entries["distances"] = f"{_span(found.smallest, found.largest)}, of {of}{after}"
-        entries["median σ"] = f"{short(found.sigma)}, the median distance"
-        useful = f"{short(found.sigma_low)} to {short(found.sigma_high)}"
-        why = "5 % of the pairs or more have κ >= 0.05, and 5 % or more κ <= 0.95"
-        entries["useful σ"] = f"{useful}: {why}"
+    """The σ that suit the distances between rows, and the alignment A_T."""
+    entries = Json()
+    if profile.sigma:
+        after = "" if profile.scale == "none" else f", after --scale {profile.scale}"
+        entries["median σ"] = f"{short(profile.sigma)}, the median distance{after}"
+        entries["useful σ"] = _span(profile.sigma_low, profile.sigma_high)
     for one in profile.alignments:
         error = f" ± {short(one.standard_error)}" if one.standard_error is not None else ""
         kind = "" if one.exact else f", estimated from {one.rows:,} rows"
@@ -168,83 +123,23 @@ def _kernel(profile: Profile) -> Json:
     return entries
 
 
-def _tried_head(profile: Profile) -> str:
-    rounds = profile.tried[0].rounds if profile.tried else 0
-    which = "all rows, shuffled" if rounds == profile.rows else f"{rounds:,} rows drawn at random"
-    return f"Mistakes on {which}"
-
-
 def _tried(profile: Profile) -> Json:
     """Mistakes of learners on the sample, with a remark where they lose to the majority class."""
     if not profile.tried:
         return {}
-    rates = {
+    best = profile.tried[0]
+    rates = {"metron": profile.tried_metron} | {
         f"{SUGGESTED_LEARNER}, σ = {short(one.sigma)}": one.mistake_rate for one in profile.tried
     }
-    majority = profile.tried[0].majority_error
-    if profile.tried_metron is not None:
-        rates = {"metron": profile.tried_metron, **rates}
     entries = {
-        name: share(rate) + " (worse than the majority class)" * (rate > majority)
+        name: share(rate) + " (worse than the majority class)" * (rate > best.majority_error)
         for name, rate in rates.items()
+        if rate is not None
     }
-    return {**entries, "majority class": share(majority)}
-
-
-def profile_to_json(profile: Profile) -> Json:
-    """Plain values only; null for what is not known."""
-    document: Json = to_builtins(profile)
-    if labels := document["labels"]:
-        for part in (labels, *labels["counts"]):
-            for name in {"label", "negative", "positive"} & {*part}:
-                part[name] = None if part[name] is None else whole(part[name])
-    follows = {"advice": advice(profile), "next": next_commands(profile)}
-    return {"schema": SCHEMA, "version": __version__, **document, **follows}
+    return {"rows": best.rounds, **entries, "majority class": share(best.majority_error)}
 
 
 # Models -------------------------------------------------------------------------------------------
-
-
-def print_model(
-    model: Header,
-    record: RunRecord,
-    relevance: Sequence[tuple[int, float]],
-    path: str,
-    written: str,
-    terminal: Terminal,
-) -> str:
-    """What a model is."""
-    document = model_to_json(model, record, relevance, path, written)
-    about = f"{model.learner}; written {written} by ahpatron {model.version}"
-    schema, data = model.schema, document["data"] | {"kernel": model.kernel, "schema": None}
-    names = dict(enumerate(schema.features, 1)) if schema else {}
-    if schema:
-        named = zip(schema.label_names(model.labels), model.labels, strict=True)
-        data["labels"] = [f"{name or 'other'} ({show(label or 0.0)})" for name, label in named]
-        data["columns"] = [
-            f"{one.name} ({one.kind}: {len(one.features)})" for one in schema.columns
-        ]
-    counts = {
-        name: value
-        for name, value in document.items()
-        if name in RunRecord.__struct_fields__ and name not in ("learner", "params", "confusion")
-    }
-    return "".join(
-        [
-            *(f"{line}\n" for line in terminal.title(path, about)),
-            _section(terminal, "Data", data),
-            _section(terminal, "Parameters", document["params"]),
-            _section(terminal, "Stream", counts),
-            _section(
-                terminal,
-                f"Largest relevance, of {record.effective_features or 0:.1f} effective features",
-                {
-                    names.get(number, str(number)): f"{share(value):>6} {'█' * round(40 * value)}"
-                    for number, value in relevance
-                },
-            ),
-        ]
-    )
 
 
 def model_to_json(
@@ -258,6 +153,7 @@ def model_to_json(
     run = run_to_json(record)
     del run["this_file"], run["params"]
     params = plain_params({**model.kernel_params, **model.params})
+    names = dict(enumerate(model.schema.features, 1)) if model.schema else {}
     return {
         "schema": SCHEMA,
         "version": __version__,
@@ -272,41 +168,55 @@ def model_to_json(
             "features": model.features,
             "labels": [None if label is None else whole(label) for label in model.labels],
             "scale": model.scale,
-            "schema": msgspec.to_builtins(model.schema),
+            "schema": to_builtins(model.schema),
         },
         "kernel": model.kernel,
         "params": params if model.kernel else {"sigma": None, **params},
         **run,
-        "relevance": [{"feature": number, "relevance": value} for number, value in relevance]
+        "relevance": [
+            {"feature": number, "name": names.get(number), "relevance": value}
+            for number, value in relevance
+        ]
         or None,
     }
+
+
+def print_model(document: Json, terminal: Terminal) -> str:
+    """What a model is."""
+    about = "{learner}; written {written} by ahpatron {made_by}".format_map(document)
+    data = dict(document["data"])
+    if schema := data.pop("schema"):
+        data["label names"] = [
+            f"{name} ({show(label)})" for name, label in schema["labels"].items()
+        ]
+        data["columns"] = ["{name} ({kind})".format_map(one) for one in schema["columns"]]
+    counts = {
+        name.replace("_", " "): value
+        for name, value in document.items()
+        if isinstance(value, int | float) and name != "schema"
+    }
+    relevance = {
+        one["name"] or str(one["feature"]): (
+            f"{share(one['relevance']):>6} {'█' * round(40 * one['relevance'])}"
+        )
+        for one in document["relevance"] or ()
+    }
+    return "".join(
+        [
+            *(f"{line}\n" for line in terminal.title(document["path"], about)),
+            _section(terminal, "Data", data),
+            _section(terminal, "Parameters", {"kernel": document["kernel"], **document["params"]}),
+            _section(terminal, "Stream", counts),
+            _section(terminal, "Features of the largest relevance", relevance),
+        ]
+    )
 
 
 # Learners -----------------------------------------------------------------------------------------
 
 
-def print_reference(terminal: Terminal) -> str:
-    """Every learner and kernel, from their declarations."""
-    document, parts = reference_to_json(), []
-    for head, kinds in (
-        ("Learners (-l NAME, -p PARAMETER=VALUE)", document["learners"]),
-        ("Kernels (--kernel NAME)", document["kernels"]),
-    ):
-        parts.append(f"\n{terminal.strong(head)}\n")
-        for kind in kinds:
-            parts.append(f"\n{terminal.strong(kind['name'])}\n")
-            parts += [f"{line}\n" for line in terminal.folded(kind["title"], "  ", "  ")]
-            for one in kind["parameters"]:
-                default = one["default_formula"] or one["default"]
-                legal = f"{one['legal']}; default {'none' if default is None else default}"
-                first = f"    {one['name']:<14} {terminal.escape(one['symbol']):<4} "
-                text = terminal.folded(f"{one['meaning']}: {legal}", first, " " * 20)
-                parts += [f"{line}\n" for line in text]
-    return "".join(parts)[1:]
-
-
 def reference_to_json() -> Json:
-    """All learners, kernels and their parameters as a document."""
+    """All learners, kernels and their parameters."""
     return {
         "schema": SCHEMA,
         "version": __version__,
@@ -336,3 +246,22 @@ def _kind_to_json(kind: type[Learner] | type[Kernel], title: str) -> Json:
         for name, spec in kind.specs().items()
     ]
     return {"name": kind.name, "title": title, "parameters": parameters}
+
+
+def print_reference(document: Json, terminal: Terminal) -> str:
+    """Every learner and kernel with its parameters."""
+    lines = list[str]()
+    for head, kinds in (
+        ("Learners (-l NAME, -p PARAMETER=VALUE)", document["learners"]),
+        ("Kernels (--kernel NAME)", document["kernels"]),
+    ):
+        lines += ["", terminal.strong(head)]
+        for kind in kinds:
+            lines += ["", terminal.strong(kind["name"])]
+            lines += terminal.folded(kind["title"], "  ", "  ")
+            for one in kind["parameters"]:
+                default = one["default_formula"] or one["default"]
+                legal = f"{one['legal']}; default {'none' if default is None else default}"
+                first = f"    {one['name']:<14} {terminal.escape(one['symbol']):<4} "
+                lines += terminal.folded(f"{one['meaning']}: {legal}", first, " " * 20)
+    return "".join(f"{line}\n" for line in lines[1:])

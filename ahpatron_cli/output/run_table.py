@@ -45,7 +45,10 @@ class _Line:
 
     def mean(self, name: str) -> float | None:
         """A count or a metric, over the repeats that have it."""
-        values = [getattr(run, name, getattr(run.metrics, name, None)) for run in self.runs]
+        values = [
+            getattr(run, name, getattr(run.counts, name, getattr(run.metrics, name, None)))
+            for run in self.runs
+        ]
         known = [value for value in values if value is not None]
         return fmean(known) if known else None
 
@@ -53,7 +56,7 @@ class _Line:
     def baseline(self) -> float | None:
         """Mistake rate of always predicting the most frequent label so far, over the repeats."""
         mistakes = self.mean("baseline_mistakes")
-        return None if mistakes is None else mistakes / max(self.runs[0].rounds, 1)
+        return None if mistakes is None else mistakes / max(self.runs[0].counts.rounds, 1)
 
     @property
     def below_baseline(self) -> bool:
@@ -62,7 +65,7 @@ class _Line:
     @property
     def resumed(self) -> bool:
         part = self.runs[0].this_file
-        return part is not None and part.rounds < self.runs[0].rounds
+        return part is not None and part.rounds < self.runs[0].counts.rounds
 
     @property
     def certificate(self) -> Certificate | None:
@@ -133,7 +136,7 @@ def _run_table(report: Report, lines: Sequence[_Line]) -> Table:
     resumed = any(line.resumed for line in lines)
     title = data_facts(report.data) + _over("mean ± sd over", report, lines)
     if resumed:
-        title += f"; {counted(max(line.runs[0].rounds for line in lines), 'round')} in all"
+        title += f"; {counted(max(line.runs[0].counts.rounds for line in lines), 'round')} in all"
     if report.runs and report.runs[0].unlabelled:
         title += f"; {counted(report.runs[0].unlabelled, 'row')} without a label"
     if lines and lines[0].baseline is not None:
@@ -182,7 +185,7 @@ def _run_table(report: Report, lines: Sequence[_Line]) -> Table:
 def _confusion_table(report: Report, line: _Line) -> Table:
     """Rounds by true class (rows) and predicted class (columns), summed over the repeats."""
     names = [str(whole(label)) for label in line.runs[0].classes or ()]
-    matrices = [run.confusion or () for run in line.runs]
+    matrices = [run.counts.confusion or () for run in line.runs]
     rows = [
         [name, *(str(sum(entries)) for entries in zip(*rows, strict=True))]
         for name, *rows in zip(names, *matrices, strict=True)

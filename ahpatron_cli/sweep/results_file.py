@@ -32,7 +32,14 @@ from msgspec.structs import asdict, replace
 
 from ahpatron_cli.atomic import sync_folder
 from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data, usage
-from ahpatron_cli.records import Json, RunRecord, data_to_json, plain_params, run_to_json
+from ahpatron_cli.records import (
+    RUN_FIELDS,
+    Json,
+    data_to_json,
+    plain_params,
+    run_from_json,
+    run_to_json,
+)
 from ahpatron_cli.sweep.summary import Outcome
 
 SUFFIX = ".jsonl"
@@ -42,7 +49,7 @@ CHECK_DIGITS = 16
 
 _NOT_STORED = ("seconds", "classes", "confusion", "window", "drifts", "costs")
 """The labels of the classes are with the data; a confusion matrix may have a million entries."""
-_STORED = [name for name in RunRecord.__struct_fields__ if name not in _NOT_STORED]
+_STORED = [name for name in RUN_FIELDS if name not in _NOT_STORED]
 _NESTED = ("params", "this_file", "metrics")
 
 
@@ -51,6 +58,7 @@ def flat_trial(trial: Outcome) -> Json:
     data = asdict(trial.data)
     costs = " ".join(text for name, text in trial.data.options if name == "cost")
     run = trial.run
+    values = run_to_json(run) if run else {}
     return {
         "id": trial.id,
         "status": "ok" if run else "failed",
@@ -62,11 +70,7 @@ def flat_trial(trial: Outcome) -> Json:
         "seed": trial.seed,
         "repeat": trial.repeat,
         **{f"param_{name}": value for name, value in plain_params(trial.params).items()},
-        **{
-            name: getattr(run, name, None)
-            for name in ("seconds", *_STORED[4:])
-            if name not in _NESTED
-        },
+        **{name: values.get(name) for name in ("seconds", *_STORED[4:]) if name not in _NESTED},
         "error": trial.error,
         **({"costs": costs} if costs else {}),
         **(asdict(run.metrics) if run and run.metrics else {}),
@@ -142,7 +146,7 @@ def _outcome(content: Json) -> Outcome:
     if "auto_sigma" in data and run["params"].get("sigma") == data["auto_sigma"]:  # of 0.2.0
         content["texts"] = {"sigma": "auto"}
     data["record"] = data
-    done = run if content["status"] == "ok" else None
+    done = run_from_json(run) if content["status"] == "ok" else None
     parts = {"run": done, "wall_seconds": timing["wall_seconds"]}
     return convert({**run, **content, **parts}, Outcome)
 

@@ -98,7 +98,7 @@ def estimated_seconds(trials: Sequence[Trial]) -> float | None:
         if (run := runs[trial.id]) is None:
             return None
         rounds = sum(one.data.prefix or one.data.record.rounds for one in group)
-        total += run.seconds / run.rounds * rounds
+        total += run.seconds / run.counts.rounds * rounds
     return total
 
 

@@ -127,15 +127,15 @@ class Metric:
         Where the counts leave it undefined, as precision without a predicted +1, it is the worst.
         """
         if self.name == "mistake_rate":
-            return Fraction(run.mistakes, max(run.rounds, 1))
-        measured, matrix = run.metrics, run.confusion_matrix
-        if measured is None and matrix is not None and self.name != "auc":
+            return run.counts.exact_rate
+        measured, confusion = run.metrics, run.counts.confusion
+        if measured is None and confusion and self.name not in ("auc", "log_loss"):
             from ahpatron_cli.metrics import metrics_of  # which imports NumPy
 
-            measured = metrics_of(matrix)
+            measured = metrics_of(confusion)
         value: float | None = getattr(measured, self.name, None)
-        if measured is None or (value is None and run.true_positives is None):
-            return None  # of several classes, 0.2.0 measured some metrics only
+        if measured is None or (value is None and (confusion is None or self.name == "log_loss")):
+            return None  # of earlier versions, which did not measure all
         return Fraction((0 if self.larger_is_better else 1) if value is None else value)
 
 
@@ -144,7 +144,7 @@ _METRICS = (
     MISTAKE_RATE,
     Metric("balanced_error", "Balanced error %"),
     *(Metric(name, f"{name.capitalize()} %", True) for name in ("precision", "recall", "f1")),
-    *(Metric("kappa", "Kappa", True), Metric("auc", "AUC", True)),
+    *(Metric("kappa", "Kappa", True), Metric("auc", "AUC", True), Metric("log_loss", "Log loss")),
 )
 METRICS = {metric.name: metric for metric in _METRICS}
 

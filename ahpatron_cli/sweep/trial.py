@@ -19,8 +19,8 @@ from ahpatron_cli import __version__
 from ahpatron_cli.core import ALGORITHM, BLOCK
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.learners import learner_source, third_party_files
-from ahpatron_cli.data.compact import CompactRows
 from ahpatron_cli.data.dataset import Dataset, Preparation, load
+from ahpatron_cli.data.dataset import mapped as mapped_dataset
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import UserError, learner_fault
 from ahpatron_cli.pool import Died, run_all
@@ -141,7 +141,7 @@ def _dataset(
     path: str, sha256: str | None, preparation: Preparation, mapped: str | None
 ) -> Dataset:
     if mapped and Path(mapped).is_dir():
-        return Dataset(path, preparation, CompactRows.mapped(Path(mapped)))
+        return mapped_dataset(path, preparation, Path(mapped))
     with open_source(path) as source:  # on another machine of a cluster
         return load(source, preparation, sha256=sha256)
 

@@ -90,7 +90,7 @@ def long(rounds: int) -> None:
             if hasattr(f, name):
                 values = np.linalg.eigvalsh(full(getattr(f, name)))
                 line += f"  {name} {values[0]:.1e} to {values[-1]:.1e}"
-        print(f"{line}  repaired {getattr(f, 'mended', 0)}", flush=True)
+        print(line, flush=True)
 
 
 if __name__ == "__main__":

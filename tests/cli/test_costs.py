@@ -111,27 +111,3 @@ def test_a_sweep_plays_them_as_run_does(ahpatron: Ahpatron, rings: Path) -> None
     assert played["mistake_rate_mean"] == best["mistake_rate_mean"]
     csv = ahpatron("inspect", "r.jsonl", "--trials", "--format", "csv").out
     assert ",'-1=0.5 1=5" in csv
-    for options, said in (
-        (("--cost", "7=2"), "--cost names the label 7"),
-        (("--cost", "1=2", "-l", "forgetron"), "forgetron cannot weigh examples"),
-    ):
-        assert said in ahpatron.refusal(2, "sweep", *grid, *options)
-
-
-@pytest.mark.parametrize(
-    ("options", "said"),
-    [
-        (("--cost", "1"), "--cost requires LABEL=W, W from 1e-06 to 1e+06, got '1'"),
-        (("--cost", "1=0"), "--cost requires LABEL=W"),
-        (("--cost", "1=nan"), "--cost requires LABEL=W"),
-        (("--cost", "one=2"), "--cost requires LABEL=W"),
-        (("--cost", "1=2", "--cost", "1.0=3"), "is given twice"),
-        (("--cost", "7=2"), "--cost names the label 7, which the data do not have"),
-        (("--cost", "1=2", "-l", "forgetron"), "forgetron cannot weigh examples"),
-        (("--cost", "1=2", "--certify"), "cannot be combined with --cost"),
-    ],
-)
-def test_what_is_refused(
-    ahpatron: Ahpatron, rings: Path, options: tuple[str, ...], said: str
-) -> None:
-    assert said in ahpatron.refusal(2, "run", rings, *options)

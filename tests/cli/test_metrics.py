@@ -1,13 +1,14 @@
-"""`run --metrics`, in every way to play and every format."""
+"""`--metrics`, `--window`, and the figures so far."""
 
 from __future__ import annotations
 
 import csv
-import io
 import json
+import random
+import re
+from io import StringIO
 from pathlib import Path
 
-import numpy as np
 import pytest
 from sklearn.metrics import cohen_kappa_score, f1_score, roc_auc_score
 
@@ -19,55 +20,79 @@ NAMES = [
 ]
 
 
+def table(ahpatron: Ahpatron, name: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(StringIO((ahpatron.folder / name).read_text())))
+
+
 @pytest.mark.parametrize("way", [(), ("--shuffle",)])
 def test_metrics_are_those_of_the_predictions(
     ahpatron: Ahpatron, rings: Path, way: tuple[str, ...]
 ) -> None:
-    options = ("-B", 50, "--sigma", 0.3, "--metrics", "--format", "json", "--predictions", "p.csv")
-    done = ahpatron("run", rings, *options, *way)
-    metrics = json.loads(done.out)["runs"][0]["metrics"]
-    with (ahpatron.folder / "p.csv").open() as file:
-        rows = list(csv.DictReader(file))
-    y, said = ([int(row[name]) for row in rows] for name in ("label", "prediction"))
+    options = ("-B", 50, "--sigma", 0.3, "--limit", 900, "--predictions", "p.csv", *way)
+    metrics = ahpatron.json("run", rings, *options, "--metrics")["runs"][0]["metrics"]
+    rows = table(ahpatron, "p.csv")
+    y, predicted = ([int(row[name]) for row in rows] for name in ("label", "prediction"))
     assert list(metrics) == NAMES
-    assert metrics["f1"] == pytest.approx(f1_score(y, said))
-    assert metrics["kappa"] == pytest.approx(cohen_kappa_score(y, said))
+    assert metrics["f1"] == pytest.approx(f1_score(y, predicted))
+    assert metrics["kappa"] == pytest.approx(cohen_kappa_score(y, predicted))
     scores = [float(row["score"]) for row in rows]
     assert metrics["auc"] == pytest.approx(roc_auc_score(y, scores), abs=1e-12)
     assert metrics["auc_error"] == 0
+    assert "metrics" not in ahpatron.json("run", rings, *options)["runs"][0]
 
 
-def test_metrics_are_only_there_if_asked_for(ahpatron: Ahpatron, rings: Path) -> None:
-    assert "metrics" not in ahpatron.json("run", rings, "-B", 50)["runs"][0]
-    assert "AUC" not in ahpatron("run", rings, "-B", 50).out
-
-
-def test_metrics_in_tables_and_csv(ahpatron: Ahpatron, rings: Path) -> None:
-    options = ("-l", "ahpatron", "-l", "perceptron", "-B", 50, "--repeats", 2, "--metrics")
-    table = ahpatron("run", rings, *options).out
-    assert "metrics of label +1; mean over 2 permutations" in table
-    head = next(line for line in table.splitlines() if "AUC" in line)
-    assert head.split("  ")[0] == "Learner"
-    assert r"AUC" in ahpatron("run", rings, *options, "--format", "latex").out
-    rows = list(
-        csv.DictReader(io.StringIO(ahpatron("run", rings, *options, "--format", "csv").out))
-    )
-    assert len(rows) == 4
-    assert all(0.5 < float(row["metrics_auc"]) < 1 for row in rows)
-
-
-def test_a_resumed_run_knows_no_auc_and_predict_does(ahpatron: Ahpatron, rings: Path) -> None:
-    assert ahpatron("run", rings, "-B", 50, "--limit", 1000, "--save", "m.npz").code == 0
+def test_a_resumed_run_has_no_auc_and_predict_has(ahpatron: Ahpatron, rings: Path) -> None:
+    ahpatron.succeed("run", rings, "-B", 50, "--limit", 1000, "--save", "m.npz")
     resumed = ahpatron.json("run", rings, "--resume", "m.npz", "--metrics")["runs"][0]["metrics"]
     assert (resumed["auc"], resumed["auc_error"]) == (None, None)
     assert resumed["f1"] is not None
-    done = ahpatron.succeed("predict", "m.npz", rings, "--metrics")
-    rows = list(csv.DictReader(io.StringIO(done.out)))
-    y = np.array([int(line.split()[0]) for line in rings.read_text().splitlines()])
-    scores = np.array([float(row["score"]) for row in rows])
-    found = dict(
-        part.split() for part in done.err.splitlines()[1].removeprefix("note: ").split(", ")
+    done = ahpatron.succeed("predict", "m.npz", rings, "--metrics", "--out", "s.csv")
+    y = [int(line.split()[0]) for line in rings.read_text().splitlines()]
+    scores = [float(row["score"]) for row in table(ahpatron, "s.csv")]
+    for name, wanted in (
+        ("f1", f1_score(y, [1 if score >= 0 else -1 for score in scores])),
+        ("auc", roc_auc_score(y, scores)),
+    ):
+        (found,) = re.findall(rf"\b{name} ([\d.]+)", done.err)
+        assert float(found) == pytest.approx(wanted, abs=1e-4)
+
+
+@pytest.mark.parametrize("way", [(), ("--shuffle",)])
+def test_the_window_and_the_curve(ahpatron: Ahpatron, way: tuple[str, ...]) -> None:
+    """Labels turn into their opposite after 3,000 rounds."""
+    turn, rng = 3000, random.Random(1)
+    points = [(rng.uniform(-1, 1), rng.uniform(-1, 1)) for _ in range(turn + 1000)]
+    ahpatron.write(
+        "d.svm",
+        "".join(
+            f"{1 if (a * b > 0) == (t < turn) else -1} 1:{a:.3f} 2:{b:.3f}\n"
+            for t, (a, b) in enumerate(points)
+        ),
     )
-    guesses = np.where(scores >= 0, 1, -1)
-    assert float(found["f1"]) == pytest.approx(f1_score(y, guesses), abs=1e-4)
-    assert float(found["auc"]) == pytest.approx(roc_auc_score(y, scores), abs=1e-4)
+    files = ("--predictions", "p.csv", "--curve", "c.csv")
+    done = ahpatron.succeed(
+        *("run", "d.svm", "--sigma", 0.4, "--json", "--window", 300, *files, *way)
+    )
+    (record,) = json.loads(done.out)["runs"]
+    made = [int(row["mistake"]) for row in table(ahpatron, "p.csv")]
+    assert record["window"] == {"rounds": 300, "mistake_rate": sum(made[-300:]) / 300}
+    for row in table(ahpatron, "c.csv"):
+        last = made[max(int(row["round"]) - 300, 0) : int(row["round"])]
+        assert float(row["recent_rate"]) == pytest.approx(sum(last) / len(last), abs=1e-12)
+    if way:
+        assert record["drifts"] == []
+    else:
+        (drift,) = record["drifts"]
+        assert turn < drift < turn + 30
+        assert f"{drift:,}" in done.err
+
+
+@pytest.mark.parametrize("way", [(), ("--shuffle",)])
+def test_mistakes_so_far_are_printed_with_v(
+    ahpatron: Ahpatron, rings: Path, way: tuple[str, ...]
+) -> None:
+    ahpatron.write("d.svm", rings.read_text() * 2 + "1 1:0\n")  # 4,001 rounds
+    done = ahpatron("run", "d.svm", "-v", "-B", 20, "--predictions", "p.csv", *way)
+    mistaken = [int(row["mistake"]) for row in table(ahpatron, "p.csv")]
+    found = re.findall(r"([\d,]+) rounds, ([\d,]+) mistakes", done.err)
+    assert found == [(f"{t:,}", f"{sum(mistaken[:t]):,}") for t in (1000, 2000, 4000)]

@@ -158,31 +158,6 @@ def test_a_learner_that_raises_in_another_process(own: Ahpatron, rings: Path) ->
     assert "bug in ahpatron" not in done.err
 
 
-@pytest.mark.parametrize(
-    ("learners", "said"),
-    [
-        (["none.py:X"], "none.py:X cannot be loaded"),
-        (["mine/own.py:Nobody"], "has no attribute 'Nobody'"),
-        (["mine/own.py:HINGE"], "Learner"),
-        (["mine/own.py"], "unknown learner 'mine/own.py'"),
-        ([LEARNER, "copy.py:SmallestGoes"], "there is another learner 'smallest-goes'"),
-        (["avp.py:SmallestGoes"], "there is another learner 'avp'"),
-        (["odd.py:SmallestGoes"], "letters, digits, +, - and _, got 'a\\x1b[31mb'"),
-        ([LEARNER, "-p", "smallest-goes.ridge=1"], "smallest-goes has no parameter 'ridge'"),
-        ([LEARNER, "-p", "budget=10,20"], "smallest-goes is given 2 settings"),
-    ],
-)
-def test_refusals(own: Ahpatron, rings: Path, learners: list[str], said: str) -> None:
-    for name, replacement in (("avp", "avp"), ("odd", r"a\x1b[31mb")):
-        own.write(f"{name}.py", OWN.replace('"smallest-goes"', f'"{replacement}"'))
-    own.write("copy.py", OWN + "# another\n")
-    names, options = [one for one in learners if ".py" in one], learners[1:]
-    words = [word for name in names for word in ("-l", name)]
-    done = own("run", rings, *words, *(word for word in options if word not in names))
-    assert (done.code, done.out) == (2, "")
-    assert said in done.err
-
-
 # Saved models -------------------------------------------------------------------------------------
 
 
@@ -256,12 +231,6 @@ def test_models_of_other_learners_are_refused(
     assert "hint: " in own.refusal(2, *words)
     assert not (own.folder / "imported").exists()
     assert "hint: " in own.refusal(2, *words, "-l", LEARNER)
-
-
-def test_a_model_of_this_package_is_not_that_of_a_file(own: Ahpatron, rings: Path) -> None:
-    own.succeed("run", rings, "--limit", 100, "--save", "m.npz")
-    assert "hint: " in own.refusal(2, "run", rings, "--resume", "m.npz", "-l", LEARNER)
-    assert "--learner" in own.refusal(2, "run", rings, "--resume", "m.npz", "-l", "ahpatron")
 
 
 @pytest.mark.parametrize("value", ["[]", "{}", "{'a': 1}", "object()", "(1, 2)", "b'x'"])

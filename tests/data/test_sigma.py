@@ -10,6 +10,7 @@ import pytest
 
 from ahpatron_cli import OnlineKernelClassifier
 from ahpatron_cli.core.rows import CsrRows, Rows, compressed
+from ahpatron_cli.data.batch import Batch
 from ahpatron_cli.data.dataset import WARM_UP, Preparation, load, stream
 from ahpatron_cli.data.geometry import auto_sigma, median_sigma, try_sigmas
 from ahpatron_cli.data.scaling import Scaler
@@ -36,7 +37,9 @@ def dense(rows: Rows) -> np.ndarray:
 
 def streamed(path: Path, scale: str) -> np.ndarray:
     with open_source(str(path)) as source:
-        return dense(stream(source, Preparation(scale=scale)).whole().rows)
+        return dense(
+            Batch.concatenate(list(stream(source, Preparation(scale=scale)).batches())).rows
+        )
 
 
 @pytest.mark.parametrize(
@@ -79,7 +82,7 @@ def test_the_first_rows_are_those_that_are_played(tmp_path: Path, scale: str, sh
         with open_source(path) as source:
             dataset = open_dataset(source, Preparation(scale=scale))
             first = dense(dataset.warm_up()[0])
-            played = dense(dataset.whole().rows)
+            played = dense(Batch.concatenate(list(dataset.batches())).rows)
             assert first.shape == (WARM_UP, played.shape[1])
             assert first.tobytes() == played[:WARM_UP].tobytes()
 
@@ -92,7 +95,9 @@ def test_a_stream_is_scaled_by_its_first_rows(tmp_path: Path, scale: str) -> Non
     np.testing.assert_allclose(found[:, 1:], expected, rtol=1e-9, atol=1e-9)
     with open_source(str(tmp_path / "a.svm")) as source:
         loaded = load(source, Preparation(scale=scale))
-    np.testing.assert_allclose(dense(loaded.whole().rows), found, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(
+        dense(Batch.concatenate(list(loaded.batches())).rows), found, rtol=1e-12, atol=1e-12
+    )
 
 
 @pytest.mark.parametrize("scale", ["minmax", "standard"])

@@ -102,10 +102,7 @@ def test_the_metric_is_named_in_captions_and_explanations() -> None:
             one,
             run=structs.replace(
                 one.run,
-                true_positives=hits,
-                false_negatives=100 - hits,
-                false_positives=5,
-                true_negatives=5,
+                counts=structs.replace(one.run.counts, confusion=((5, 5), (100 - hits, hits))),
             ),
         )
         for budget, hits in ((4, 50), (8, 80))

@@ -42,7 +42,6 @@ def trial(
         repeat=repeat,
         rounds=rounds,
         mistakes=mistakes,
-        mistake_rate=mistakes / rounds,
         margin_updates=2 * mistakes,
         support_size=int(params.get("budget", mistakes)),
         seconds=seconds,

@@ -5,7 +5,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from ahpatron_cli.records import DataRecord, ParamValue, Report, RunRecord
+from ahpatron_cli.records import DataRecord, ParamValue, Report, RunRecord, run_from_json
 from ahpatron_cli.sweep.summary import Outcome, TrialData
 
 
@@ -17,7 +17,6 @@ def make_run(learner: str = "ahpatron", **changes: Any) -> RunRecord:
         "repeat": 0,
         "rounds": 1000,
         "mistakes": 112,
-        "mistake_rate": 0.112,
         "margin_updates": 50,
         "updates": 162,
         "halvings": 3,
@@ -27,7 +26,7 @@ def make_run(learner: str = "ahpatron", **changes: Any) -> RunRecord:
         "near_ties": 0,
         "seconds": 0.0512,
     }
-    return RunRecord(**(fields | changes))
+    return run_from_json(fields | changes)
 
 
 def make_perceptron(**changes: Any) -> RunRecord:
@@ -37,7 +36,6 @@ def make_perceptron(**changes: Any) -> RunRecord:
         "zeta": None,
         "support_size": 2325,
         "mistakes": 140,
-        "mistake_rate": 0.14,
         "margin_updates": 0,
     }
     return make_run(**({"learner": "perceptron"} | fields | changes))
@@ -70,7 +68,7 @@ def make_trial(
     run = None
     if rate is not None:
         own = {"params": params, "repeat": repeat, "halvings": None, "zeta": None}
-        rates = {"mistakes": round(1000 * rate), "mistake_rate": rate}
+        rates = {"mistakes": round(1000 * rate)}
         run = make_run(learner, **(own | rates | changes))
     identity = f"{data.identity} {learner} {sorted(params.items())} {repeat}"
     return Outcome(identity, data, learner, params, 0, repeat, run, error)

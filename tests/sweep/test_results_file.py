@@ -28,7 +28,7 @@ from ahpatron_cli.sweep.results_file import (
     parse_results,
     read_results,
 )
-from ahpatron_cli.sweep.summary import summarise_trials
+from ahpatron_cli.sweep.summary import METRICS, Criterion, summarise_trials
 from support.trials import stored_trial as trial
 
 FACTS = {"version": "1", "command": "ahpatron sweep"}
@@ -98,7 +98,7 @@ def test_any_flipped_bit_and_any_part_of_a_line_is_noticed() -> None:
         *product(
             ["run"], ("rounds", "mistakes", "near_ties", "seed"), (None, "x", -1, 1.5, True, [], {})
         ),
-        *product(["run"], ["mistake_rate"], (None, "x", True, [], math.nan, math.inf)),
+        *product(["run"], ["norm"], ("x", True, [], math.nan, math.inf)),
     ],
 )
 def test_a_line_of_the_wrong_shape_is_damaged_though_its_check_fits(
@@ -322,6 +322,19 @@ def test_results_of_0_2_0_are_read() -> None:
         ("nogd", "sigma=0.5, step=0.0707107", 0.3525),
     ]
     assert (data.winner.learner, data.winner.mean) == ("nogd", 0.32)
+
+
+def test_results_are_read_and_written_as_by_the_first_version_with_this_format() -> None:
+    written = Path(__file__).with_name("results-1.0.jsonl")
+    contents = read_results(str(written))
+    assert contents.encoded() == written.read_bytes()
+    (data,) = summarise_trials(
+        list(contents.trials.values()), contents.headers, Criterion(METRICS["auc"])
+    ).datasets
+    assert (data.winner.learner, data.winner.summary.repeats) == ("ahpatron", 2)
+    run = next(iter(contents.trials.values())).run
+    assert run is not None
+    assert (run.counts.rounds, sum(map(sum, run.counts.confusion or ()))) == (200, 200)
 
 
 def test_results_of_0_2_0_are_not_continued(tmp_path: Path) -> None:

@@ -10,8 +10,7 @@ import hashlib
 import importlib.util
 import inspect
 import sys
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator, Mapping
 from functools import cached_property
 from importlib import metadata
 from pathlib import Path
@@ -60,11 +59,7 @@ _sources: dict[Kind, str] = dict.fromkeys(BUILT_IN, "built-in")
 
 
 class Registry(Mapping[str, Kind]):
-    """Learners by name, those of this package first.
-
-    Entry points are looked up when a name is not known or all names are requested, and imported
-    when requested by name. Names of this package take precedence.
-    """
+    """Learners by name: those of this package first, then entry points, imported when needed."""
 
     def __init__(self, kinds: tuple[Kind, ...]) -> None:
         self._kinds = {kind.name: kind for kind in kinds}
@@ -75,7 +70,10 @@ class Registry(Mapping[str, Kind]):
 
     def __getitem__(self, name: str) -> Kind:
         if name not in self._kinds:
-            self._kinds[name] = _load_point(self._points[name])
+            point = self._points[name]
+            source = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
+            what = f"the learner {point.name!r} of {source}"
+            self._kinds[name] = _load(what, source, lambda: (point.load(), source))
         return self._kinds[name]
 
     def __iter__(self) -> Iterator[str]:
@@ -100,7 +98,7 @@ REGISTRY = Registry(BUILT_IN)
 def register(kind: K) -> K:
     """Make a learner known by its name in this process; also as a decorator of its class."""
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
-    source = _sha256(Path(file)) if file else f"{kind.__module__}.{kind.__qualname__}"
+    source = _sha256(file) if file else f"{kind.__module__}.{kind.__qualname__}"
     REGISTRY.add(_checked(kind, kind.__module__, source))
     return kind
 
@@ -110,7 +108,7 @@ def find_learner(name: str) -> Kind:
     if not is_path(name):
         return REGISTRY[name]
     path, _, class_name = name.rpartition(":")
-    return _load_file(path, class_name)
+    return _load(name, path, lambda: _from_file(path, class_name))
 
 
 def is_path(name: str) -> bool:
@@ -129,44 +127,37 @@ def third_party_files() -> set[str]:
     return {file for module in modules if (file := getattr(module, "__file__", None))}
 
 
-def _load_point(point: metadata.EntryPoint) -> Kind:
-    source = f"{point.dist.name} {point.dist.version}" if point.dist else point.value
-    with _loading(f"the learner {point.name!r} of {source}", source):
-        return _checked(point.load(), source, source)
-
-
-def _load_file(path: str, class_name: str) -> Kind:
+def _from_file(path: str, class_name: str) -> tuple[Any, str]:
     """The class, from a module that is imported once for each content of the file."""
-    with _loading(f"{path}:{class_name}", path):
-        source = _sha256(Path(path))
-        name = f"ahpatron_learner_{source[-16:]}"
-        if name not in sys.modules:
-            spec: Any = importlib.util.spec_from_file_location(name, path)
-            sys.modules[name] = importlib.util.module_from_spec(spec)
-            try:
-                spec.loader.exec_module(sys.modules[name])
-            except BaseException:
-                del sys.modules[name]
-                raise
-        return _checked(getattr(sys.modules[name], class_name), path, source)
+    source = _sha256(path)
+    name = f"ahpatron_learner_{source[-16:]}"
+    if name not in sys.modules:
+        spec: Any = importlib.util.spec_from_file_location(name, path)
+        sys.modules[name] = importlib.util.module_from_spec(spec)
+        try:
+            spec.loader.exec_module(sys.modules[name])
+        except BaseException:
+            del sys.modules[name]
+            raise
+    return getattr(sys.modules[name], class_name), source
 
 
-def _sha256(file: Path) -> str:
-    return f"sha256:{hashlib.sha256(file.read_bytes()).hexdigest()}"
+def _sha256(file: str) -> str:
+    return f"sha256:{hashlib.sha256(Path(file).read_bytes()).hexdigest()}"
 
 
-@contextmanager
-def _loading(what: str, source: str) -> Iterator[None]:
-    """Report whatever third-party code raises as its fault."""
+def _load(what: str, place: str, load: Callable[[], tuple[Any, str]]) -> Kind:
+    """A class and its source, from third-party code; whatever that raises is its fault."""
     try:
-        yield
+        kind, source = load()
+        return _checked(kind, place, source)
     except LearnerLoadError:
         raise
     except Exception as error:  # third-party code may raise anything
         message = f"{what} cannot be loaded: {type(error).__name__}: {error}"
         if isinstance(error, ImportError) and "ahpatron_cli" in str(error):
             message += f"; if it was written for version 0.2, see {GUIDE}"
-        raise LearnerLoadError(message, source) from error
+        raise LearnerLoadError(message, place) from error
 
 
 def _checked(kind: Any, place: str, source: str) -> Kind:
@@ -180,12 +171,10 @@ def _checked(kind: Any, place: str, source: str) -> Kind:
         problem = "must be a dataclass: put @dataclass before it"
     elif "weight" in kind.specs():
         problem = "must not have a parameter `weight`: the engine sets that attribute"
-    else:
-        outdated = [name for name in ("wants", "steps", "each_round") if hasattr(kind, name)]
-        if list(inspect.signature(kind.update).parameters) != ["self", "f", "y", "margin"]:
-            outdated.append("its update does not take (self, f, y, margin)")
-        if outdated:
-            problem = f"is written for version 0.2 ({', '.join(outdated)}): see {GUIDE}"
+    elif any(hasattr(kind, name) for name in ("wants", "steps", "each_round")) or (
+        list(inspect.signature(kind.update).parameters) != ["self", "f", "y", "margin"]
+    ):
+        problem = f"is written for version 0.2; it must define update(self, f, y, margin): {GUIDE}"
     if problem:
         shown = getattr(kind, "__name__", repr(kind))
         raise LearnerLoadError(f"{shown} of {place} {problem}", place)

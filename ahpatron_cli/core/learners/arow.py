@@ -26,6 +26,7 @@ from ahpatron_cli.core.numerics import (
     dgemv,
     dpotrf,
     dtrsm,
+    flush,
 )
 from ahpatron_cli.core.parameters import real
 from ahpatron_cli.core.points import Points
@@ -44,17 +45,16 @@ class SecondOrder(SpanExpansion):
     many updates at once (`solve`): `u_i = A·k_i + Σ_{e<i} s_e·p_e[t_i]·v_e` is triangular.
     """
 
-    kept: ClassVar[Any] = {**SpanExpansion.kept, "C": Symmetric, "mended": int, "_since_check": int}
+    kept: ClassVar[Any] = {**SpanExpansion.kept, "C": Symmetric, "_unchecked": int}
+    _log: Any = ()  # round and step of each change that is not solved for,
+    _joins: Any = ()  # and which of them are known already: joins
 
     def __init__(self, kernel: Kernel, budget: int, classes: tuple[int, ...] = ()) -> None:
         super().__init__(kernel, classes, most=budget)
-        self.C, self._since_check = Symmetric(), 0
-        self.mended = 0  # how often C had lost positive semidefiniteness to rounding
+        self.C, self._unchecked = Symmetric(), 0  # changes since C was checked
 
     def open(self, block: Points) -> None:
-        self._log: list[tuple[int, int, Any]] = []  # changes to solve for: round, slot and step
-        self._joins: list[int] = []  # those of them that are known already
-        self._ready = False
+        self._log, self._joins, self._ready = [], [], False
         super().open(block)
 
     def _prepare(self) -> None:
@@ -65,10 +65,8 @@ class SecondOrder(SpanExpansion):
         C.open(self._columns, 2 * m)
         near = self._half_margins() if m > 1 else np.full(1, np.inf)  # one row: when needed
         likely = (near < 1.05).nonzero()[0]  # rounds that are likely to update
-        C.prepare(self.K, likely)
-        self._KA = np.empty((m, m))  # K·A·k of rounds, in the slots of C
-        if len(likely):
-            np.dot(C.images[: len(likely)], self.K[:, : C.n].T, out=self._KA[: len(likely)])
+        moved = C.prepare(self.K, likely) @ self.K[:, : C.n].T
+        self._KA = dict(zip(C.images, moved, strict=True))  # K·A·k by round
         self._P, self._sP = np.empty((2, len(C.V), m))  # p_e and s_e·p_e
         self._P[: C.count] = C.V[: C.count] @ self.K[:, : self._columns].T
         self._sP[: C.count] = self._P[: C.count] * C.s[: C.count, None]
@@ -96,20 +94,17 @@ class SecondOrder(SpanExpansion):
         self.solve()
         return super().careful(t)
 
-    def class_values(self, start: int, stop: int) -> Floats:
-        g = self.g[start:stop]
-        if not ((np.abs(g) <= self.noise) & (g != 0.0)).any():
-            return g
+    def _exact_zeros(self, K: Floats, values: Floats) -> Floats:
         self.solve()
-        return super().class_values(start, stop)
+        return super()._exact_zeros(K, values)
 
     def close(self) -> None:
         if self._ready:
             self.solve()
             self.C.close(self.support)
         super().close()
-        if self._since_check >= max(4096, 8 * self.size):
-            self._repair()
+        if self._unchecked >= max(4096, 8 * self.size):
+            self.repair()
 
     def enter(self, tolerance: float) -> None:
         """Let x join S with coefficient 0, unless its squared distance is at most `tolerance`."""
@@ -124,7 +119,7 @@ class SecondOrder(SpanExpansion):
             self._P[count] = dgemv(1.0, self.K.T, d, trans=1)
             self._sP[count] = self._P[count] / squared
             self.C.change(d, 1.0 / squared)
-            self._log.append((self.t, 0, 0.0 * self.g[0]))
+            self._log.append((self.t, 0.0 * self.g[0]))
             self._joins.append(count - self._solved)
 
     def learn(self, step: Any, noise: float) -> bool:
@@ -132,12 +127,12 @@ class SecondOrder(SpanExpansion):
         if not self._ready:
             self._prepare()
         t, C = self.t, self.C
-        count, slot = C.count, C.slots[t]
-        if slot < 0:
-            slot = C.slot(t, self.K[t])
-            self._KA[slot] = self.K[:, : C.n] @ C.images[slot]
+        count = C.count
+        if t not in self._KA:
+            C.images[t] = C.image(self.k)
+            self._KA[t] = self.K[:, : C.n] @ C.images[t]
         w = self._P[count]  # K·u
-        w[:] = self._KA[slot]
+        w[:] = self._KA[t]
         if count:
             dgemv(1.0, self._P[:count].T, self._flat_sP, 1.0, w, t, self.m, overwrite_y=1)
         v = w.item(t)
@@ -148,7 +143,7 @@ class SecondOrder(SpanExpansion):
         np.multiply(w, -b, out=self._sP[count])
         C.s[count] = -b
         C.count = count + 1
-        self._log.append((t, slot, step))
+        self._log.append((t, step))
         if self.classes:
             self.g += w[:, None] * step
         else:
@@ -160,34 +155,32 @@ class SecondOrder(SpanExpansion):
         if not self._log:
             return
         C, first, count = self.C, self._solved, self.C.count
-        rounds, slots, steps = (np.array(column) for column in zip(*self._log, strict=True))
-        share = self._sP[:count].take(rounds, 1).T  # of change e in update i
-        v, known = C.V[first:count], C.V[first:count][self._joins] if self._joins else None
-        v[:, : C.n], v[:, C.n :] = C.images.take(slots, 0), 0.0
-        if known is not None:
-            share[self._joins], v[self._joins] = 0.0, known
+        rounds, steps = zip(*self._log, strict=True)
+        share = flush(self._sP[:count].take(rounds, 1).T)  # of change e in update i
+        v, known = C.V[first:count], C.V[first:count][self._joins]
+        v[:, : C.n], v[:, C.n :] = [C.images[t] for t in rounds], 0.0
+        share[self._joins], v[self._joins] = 0.0, known
         if first:
             v += share[:, :first] @ C.V[:first]
-        if len(v) > 1:
-            # v ← (I - share)^{-1} v; only the part of `share` below its diagonal is read
-            dtrsm(1.0, -share[:, first:], v.T, side=1, lower=1, trans_a=1, diag=1, overwrite_b=1)
-        self.a[: self._columns] += v.T @ steps
-        self._since_check += count - first
+        # v ← (I - share)^{-1} v; only the part of `share` below its diagonal is read
+        dtrsm(1.0, -share[:, first:], v.T, side=1, lower=1, trans_a=1, diag=1, overwrite_b=1)
+        self.a[: self._columns] += flush(v).T @ np.array(steps)
+        self._unchecked += count - first
         self._solved, self._log, self._joins = count, [], []
         self.forget_norm()
 
-    def _repair(self) -> None:
+    def repair(self) -> None:
         """Raise the eigenvalues of C below rounding, if rounding made it indefinite."""
-        self._since_check = 0
+        self._unchecked = 0
         self.C.settle()
         A = self.C.A
         level = len(A) * EPS * float(A.diagonal().max(initial=0.0))
-        if dpotrf(A + level * np.eye(len(A)), lower=1, overwrite_a=1)[1] == 0:
-            return
-        values, vectors = np.linalg.eigh(A)  # of the lower triangle
-        level = len(A) * EPS * max(float(values[-1]), EPS)
-        self.C.A = np.asfortranarray((vectors * np.maximum(values, level)) @ vectors.T)
-        self.mended += 1
+        raised = A + level * np.eye(len(A))
+        raised[np.abs(raised) < EPS * level] = 0.0  # or denormal numbers take ten times as long
+        if dpotrf(raised, lower=1, overwrite_a=1)[1]:
+            values, vectors = np.linalg.eigh(A)  # of the lower triangle
+            level = len(A) * EPS * max(float(values[-1]), EPS)
+            self.C.A = np.asfortranarray((vectors * np.maximum(values, level)) @ vectors.T)
 
 
 def page_statistic(g: float, right: int, rate: float | None) -> float:
@@ -241,9 +234,13 @@ class SecondOrderLearner(Learner):
             self.loss += step * step
         seen = self.round + 2 - self.birth  # this round, and one of loss 1 before
         e = self.loss / seen
-        if self.alarmed(mistake):
+        right = self.round - self.next_seen - mistake + 1  # rounds since the last update
+        self.page = page_statistic(self.page, right, self.wrong / seen if mistake else None)
+        if self.page > self.alarm:
             self.reset(f)
             return False
+        self.next_seen = self.round + 1
+        self.wrong += mistake
         r, room = self.noise * e * e, 1.0 - f.size / self.budget
         if self.caution:
             r += self.caution * min(1.0, 8.0 * e**6 * math.sqrt(min(1.0, f.size / seen)))
@@ -252,32 +249,19 @@ class SecondOrderLearner(Learner):
             f.enter(self.tolerance)
         return f.learn(step, max(self.floor, r) / self.weight)
 
-    def alarmed(self, mistake: bool) -> bool:
-        """Page's test, also of the rounds without an update since the last time."""
-        right = self.round - self.next_seen - mistake + 1
-        self.next_seen = self.round + 1
-        rate = self.wrong / (self.round + 2 - self.birth) if mistake else None
-        self.page = page_statistic(self.page, right, rate)
-        self.wrong += mistake
-        return self.page > self.alarm
-
     def reset(self, f: SecondOrder) -> None:
         """Start learning from scratch with the next round."""
         self.birth = self.next_seen = self.round + 1
         self.loss, self.wrong, self.page = 1.0, 1, 0.0
         self.restarts += 1
-        f.successor = successor = self.begin(f.kernel, f.classes)
-        successor.mended = f.mended
+        f.successor = self.begin(f.kernel, f.classes)
 
     def warnings(self, f: SecondOrder) -> list[str]:
-        messages = []
-        if self.restarts:
-            times = f"{self.restarts:,} times, last " if self.restarts > 1 else ""
-            reset = f"the learner was reset {times}in round {self.birth:,}"
-            messages.append(f"the mistake rate rose: {reset}")
-        if f.mended:
-            messages.append(f"the covariance lost its digits {f.mended:,} times, and was repaired")
-        return messages
+        if not self.restarts:
+            return []
+        times = f"{self.restarts:,} times, last " if self.restarts > 1 else ""
+        reset = f"the learner was reset {times}in round {self.birth:,}"
+        return [f"the mistake rate rose: {reset}"]
 
 
 @dataclass

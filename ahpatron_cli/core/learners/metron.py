@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -73,65 +73,61 @@ class Metric(Stateful):
 
         Before that value, S and the examples are 0 there: the weight has no effect.
         """
-        if not points.size:
-            return
         if isinstance(points, SparsePoints):
             filled = points.csr.values != 0.0
-            columns, values = points.csr.columns[filled], points.csr.values[filled]
-            places, known = self._find(columns)
-            if not known.all():
-                self._insert(np.unique(columns[~known]))
-                places, _ = self._find(columns)
-            new = self.weights[places] == 0.0
-            owners, places, values = points.csr.owners[filled][new], places[new], values[new]
+            owners, columns = points.csr.owners[filled], points.csr.columns[filled]
+            values = points.csr.values[filled]
+            self._insert(columns)
         else:
-            if not len(self.columns):
-                self._insert(np.arange(points.width))
+            begun = len(self.columns)
+            self._insert(np.arange(points.width))
+            if not begun and points.size:
                 self.origin = points.coordinates[0].copy()
-            if points.width > len(self.columns):
-                self._insert(np.arange(len(self.columns), points.width))
-            unset = (self.weights == 0.0).nonzero()[0]
-            if not len(unset):
+            if self.weights.all():
                 return
-            owners, places = points.coordinates[:, unset].nonzero()
-            places = unset[places]
-            values = points.coordinates[owners, places]
-        if not len(places):
+            owners, columns = points.coordinates.nonzero()
+            values = points.coordinates[owners, columns]
+        places, _ = self._find(columns)
+        new = self.weights[places] == 0.0
+        if not new.any():
             return
+        owners, values = owners[new], values[new]
         if not self.weights.any():  # the first row that is not 0 has the length 1
             self.fresh = 1.0 / math.sqrt(np.count_nonzero(owners == owners[0]))
-        places, first = np.unique(places, return_index=True)  # in order of time
+        places, first = np.unique(places[new], return_index=True)  # in order of time
         self.weights[places] = self.fresh / np.maximum(np.abs(values[first]), TINY)
 
     def add(self, points: Points) -> None:
         """Count examples that were expected."""
         if isinstance(points, SparsePoints):
-            filled = points.csr.values != 0.0
-            values, (places, _) = points.csr.values[filled], self._find(points.csr.columns[filled])
-            np.add.at(self.count, places, 1.0)
+            values, (places, _) = points.csr.values, self._find(points.csr.columns)
+            np.add.at(self.count, places, values != 0.0)
             np.add.at(self.total, places, values)
             np.add.at(self.square, places, values * values)
-            return
-        rows = points.coordinates
-        self.count += np.count_nonzero(rows, axis=0)
-        rows = rows - self.origin
-        self.total += rows.sum(axis=0)
-        self.square += np.einsum("ij,ij->j", rows, rows)
+        else:
+            rows = points.coordinates - self.origin
+            self.count += np.count_nonzero(points.coordinates, axis=0)
+            self.total += rows.sum(axis=0)
+            self.square += np.einsum("ij,ij->j", rows, rows)
 
-    def _find(self, columns: Any) -> tuple[Integers, Any]:
+    def _find(self, columns: Any) -> tuple[Any, Any]:
         """Where these columns are in the arrays, and which of them are."""
-        if not len(self.columns):
-            return np.zeros(len(columns), dtype=np.int64), np.zeros(len(columns), dtype=bool)
+        size = len(self.columns)
+        if not size or self.columns[-1] == size - 1:  # there are no others between them
+            return np.minimum(columns, max(size - 1, 0)), columns < size
         # of the same type, or NumPy converts all columns seen
         places = self.columns.searchsorted(columns.astype(np.int64))
         return places, self.columns.take(places, mode="clip") == columns
 
-    def _insert(self, columns: Integers) -> None:
-        """Take up columns that had no value so far."""
-        places = self.columns.searchsorted(columns)
-        self.columns = np.insert(self.columns, places, columns)
-        for name in self.arrays:
-            setattr(self, name, np.insert(getattr(self, name), places, 0.0))
+    def _insert(self, columns: Any) -> None:
+        """Take up those columns that had no value so far."""
+        known = self._find(columns)[1]
+        if not known.all():
+            new = np.unique(columns[~known])
+            places = self.columns.searchsorted(new)
+            self.columns = np.insert(self.columns, places, new)
+            for name in self.arrays:
+                setattr(self, name, np.insert(getattr(self, name), places, 0.0))
 
     def weighted(self, points: Points) -> Points:
         """Examples as points of the kernel: centred if dense, and times P.
@@ -140,21 +136,17 @@ class Metric(Stateful):
         """
         found: Points
         if isinstance(points, SparsePoints):
-            values = points.csr.values
             places, known = self._find(points.csr.columns)
-            weights = self.fresh / np.maximum(np.abs(values), TINY)
-            weights[known] = self.weights[places[known]]
-            found = _times(points, weights)
+            factors = self.fresh / np.maximum(np.abs(points.csr.values), TINY)
+            factors[known] = self.weights[places[known]]
+            found = SparsePoints(replace(points.csr, values=points.csr.values * factors))
         else:
-            more = (0, points.width - len(self.columns))
-            rows, weights, origin = points.coordinates, self.weights, self.origin
-            if more[1] > 0:
-                weights, origin = np.pad(weights, more), np.pad(origin, more)
-            unset = (weights == 0.0).nonzero()[0]
-            if len(unset):
-                rows, weights = rows.copy(), weights.copy()
-                rows[:, unset], weights[unset] = np.sign(rows[:, unset]), self.fresh
-            found = DensePoints(rows, origin, 1.0 / weights)
+            more = (0, max(points.width - len(self.columns), 0))
+            weights, origin = np.pad(self.weights, more), np.pad(self.origin, more)
+            rows = (points.coordinates - origin) * weights
+            if not weights.all():
+                rows = np.where(weights > 0, rows, self.fresh * np.sign(points.coordinates))
+            found = DensePoints(rows)
         if not found.largest < HUGE:
             row = int(np.argmin(found.half_norms < HUGE))
             raise NumericalError("its squared length in the learned metric overflows", row)
@@ -165,16 +157,15 @@ class Metric(Stateful):
         set_ = (weights > 0) & (self.weights > 0)  # the points are 0 elsewhere
         factors = np.divide(self.weights, weights, out=np.ones(len(weights)), where=set_)
         if isinstance(points, SparsePoints):
-            return _times(points, factors[self._find(points.csr.columns)[0]])
-        return DensePoints(points.coordinates, None, 1.0 / factors[: points.width])
+            factors = factors[self._find(points.csr.columns)[0]]
+            return SparsePoints(replace(points.csr, values=points.csr.values * factors))
+        return DensePoints(points.coordinates * factors[: points.width])
 
-    def change(
-        self, rounds: int, slopes: Floats | None = None, a: Any = None, points: Any = None
-    ) -> None:
+    def change(self, rounds: int, gradients: Floats | None, classes: int) -> None:
         """New weights after so many rounds.
 
-        f has the gradients `P·Σ_j slopes_ij·a_j·(z_j - z_i)` at the points z_i of S; a has a column
-        for each class. Without `slopes`, all features are equally relevant.
+        `gradients` are the mean over S of the squared gradients of f in the current metric, summed
+        over the classes; without them, all features are equally relevant.
         """
         mean = self.square / rounds
         variance = np.maximum(mean - (self.total / rounds) ** 2, 0.0)
@@ -184,14 +175,12 @@ class Metric(Stateful):
         # the root of the variance among the non-zeros; of a constant, this
         spread = np.sqrt(variance * rounds / np.maximum(self.count, 1.0))
         spread = np.where(on, spread, np.maximum(np.abs(self.origin + self.total / rounds), TINY))
-        if slopes is not None:
-            gradients = self._gradients(slopes, a, points) * (self.weights * spread) ** 2
-            gradients[~on] = 0.0
+        if gradients is not None:
+            gradients = np.where(on, gradients * (self.weights * spread) ** 2, 0.0)
             total = gradients.sum()
             if 0 < total < math.inf:
                 slow = SHRINK * features
-                rounds_of_all = math.sqrt(max(a.shape[1] - 1, 1)) * rounds
-                equal = max(LEAST, slow / (slow + rounds_of_all))  # λ
+                equal = max(LEAST, slow / (slow + math.sqrt(max(classes - 1, 1)) * rounds))  # λ
                 base *= equal
                 shares = (1 - equal) * gradients / total + base
         self.relevance = np.where(on, shares, 0.0)
@@ -200,8 +189,11 @@ class Metric(Stateful):
         self.weights = np.where(self.count > 0, np.sqrt(shares) / spread / norm, 0.0)
         self.fresh = math.sqrt(base) / norm
 
-    def _gradients(self, slopes: Floats, a: Floats, points: Any) -> Floats:
-        """Mean over S of the squared gradients by column, without P, summed over classes."""
+    def gradients(self, slopes: Floats, a: Floats, points: Any) -> Floats:
+        """Mean over S of the squares of `Σ_j slopes_ij·a_j·(z_j - z_i)`, summed over classes.
+
+        z are the points of S; a has a column for each class.
+        """
         means = np.zeros(len(self.columns))
         for coefficients in a.T:
             matrix = slopes * coefficients
@@ -230,24 +222,17 @@ def most_relevant(fs: Sequence[Any], most: int) -> list[tuple[int, float]]:
     metrics = [f.metric for f in fs if isinstance(f, MetricExpansion)]
     shares: dict[int, float] = {}
     for metric in metrics:
-        pairs = zip(metric.columns.tolist(), metric.relevance.tolist(), strict=True)
-        for column, share in pairs:
+        for column, share in zip(metric.columns.tolist(), metric.relevance.tolist(), strict=True):
             shares[column] = shares.get(column, 0.0) + share / len(metrics)
     ranked = sorted(shares.items(), key=lambda one: (-one[1], one[0]))
     return [(column, share) for column, share in ranked[:most] if share > 0]
-
-
-def _times(points: SparsePoints, factors: Floats) -> SparsePoints:
-    rows = points.csr
-    return SparsePoints(CsrRows(rows.indptr, rows.columns, rows.values * factors, rows.width))
 
 
 def _transposed(rows: CsrRows) -> tuple[CsrRows, Any]:
     """A row for each column that has a value, and these columns."""
     order = np.argsort(rows.columns, kind="stable")
     columns, starts = np.unique(rows.columns[order], return_index=True)
-    owners = rows.owners[order].astype(np.int32)
-    indptr = np.append(starts, len(order))
+    owners, indptr = rows.owners[order].astype(np.int32), np.append(starts, len(order))
     return CsrRows(indptr, owners, rows.values[order], len(rows)), columns
 
 
@@ -290,14 +275,14 @@ class MetricExpansion(SecondOrder):
         self.count(self.t + 1)
         super().close()
         self.successor = self
-        metric, points, kernel, slopes = self.metric, self.points, self.kernel, None
+        metric, points, kernel, gradients = self.metric, self.points, self.kernel, None
         assert points is not None
-        old, enough = metric.weights, self.size >= FEW
+        old, enough, a = metric.weights, self.size >= FEW, self.a.reshape(self.size, -1)
         distances, _ = kernel.distances(points, points)
         np.fill_diagonal(distances, 0.0)
         if enough:
-            slopes = kernel.slopes(distances)
-        metric.change(rounds, slopes, self.a.reshape(self.size, -1), points)
+            gradients = metric.gradients(kernel.slopes(distances), a, points)
+        metric.change(rounds, gradients, a.shape[1])
         K0 = kernel.at(distances)
         self.points = points = metric.reweighted(points, old)
         distances, _ = kernel.distances(points, points)
@@ -332,11 +317,8 @@ class MetricExpansion(SecondOrder):
         if len(kept) < n:
             self.points.keep(kept)  # type: ignore[union-attr]  # there is an S
         self.size = len(kept)
-        self.C, self.Q = Symmetric(), Symmetric()
-        for matrix, factor in ((self.C, root), (self.Q, L1)):
-            if matrix is self.C or self.spans:
-                matrix.A = dpotri(factor, lower=1)[0]
-                matrix.V = np.empty((0, self.size))
+        self.C = Symmetric(dpotri(root, lower=1)[0])
+        self.Q = Symmetric(dpotri(L1, lower=1)[0] if self.spans else None)
         self._joined, self.drift = 0, 0.0
         self.forget_norm()
 

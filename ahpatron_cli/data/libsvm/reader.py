@@ -73,6 +73,8 @@ class SvmReader:
         self.faults = 0
         self.traits = FileInfo()
         """What was noted so far."""
+        self.scan: Scan | None = None
+        """It is made only if somebody asks for it."""
 
     def __iter__(self) -> Iterator[Batch]:
         _keep_freed_memory()

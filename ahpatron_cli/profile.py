@@ -1,0 +1,422 @@
+"""What a data file is like, and what to do about it: the record that `ahpatron inspect DATA` makes.
+
+One pass counts the rows, labels and faults of the whole file. Its first rows are kept in memory as
+one matrix, so that memory does not grow with the file, and all statistics are those of this matrix.
+"""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+from msgspec import Struct
+from msgspec.structs import replace
+
+from ahpatron_cli import __version__
+from ahpatron_cli.core.rows import CsrRows, Floats, row_sums
+from ahpatron_cli.core.tally import Tally
+from ahpatron_cli.data.dataset import DENSE_SHARE
+from ahpatron_cli.data.geometry import (
+    MOST_COMPARED,
+    SUGGESTED_LEARNER,
+    TOO_SMALL,
+    Alignment,
+    TriedSigma,
+    align,
+    best_sigma,
+    is_best,
+    measure,
+    row_hashes,
+    try_learner,
+    try_sigmas,
+)
+from ahpatron_cli.data.labels import PLAIN_PAIRS, LabelTally, class_fault, show
+from ahpatron_cli.data.libsvm.grammar import MAX_FEATURES, Fault, hint_of
+from ahpatron_cli.data.libsvm.reader import SvmReader
+from ahpatron_cli.data.scaling import scaled
+from ahpatron_cli.data.source import STDIN_NAME, Source
+from ahpatron_cli.data.tables import TableOptions, TableReader, is_table
+from ahpatron_cli.numbers import share, short
+from ahpatron_cli.records import SCHEMA
+
+MOST_VALUES = 1 << 23
+"""Values and rows of the matrix: about 250 MB with its copy."""
+MOST_COLUMNS = 1 << 20
+"""Features that are looked at one by one, the first ones."""
+MOST_SAMPLED, MOST_SAMPLED_VALUES = 4000, 1 << 20
+"""Rows of the matrix from which A_T is computed, drawn at random."""
+MOST_FAULTS = 20
+"""Faulty lines that are listed; all are counted."""
+RARE = 0.1
+"""A class with a smaller share of the rows makes the data imbalanced."""
+_COMPARABLE_RATIO = 10.0
+"""Ranges that differ by at most this factor need no scaling."""
+_UNIT_TOLERANCE = 1e-3
+"""Rows of a length this near to 1 are scaled already."""
+
+
+class LabelCount(Struct, frozen=True):
+    """A label and its rows."""
+
+    label: float
+    rows: int
+    name: str | None = None
+    """In a table, unless it is the number itself."""
+
+
+class FaultyLine(Struct, frozen=True):
+    """The place of a fault, and what to try."""
+
+    line: int
+    column: int
+    problem: str
+    hint: str | None
+
+
+class Profile(Struct, frozen=True, kw_only=True):
+    """What `ahpatron inspect DATA` finds out; its JSON document is this struct.
+
+    From `examined` on all are statistics of the first rows; null where they cannot be computed.
+    """
+
+    schema: int = SCHEMA
+    version: str = __version__
+    path: str
+    sha256: str | None
+    from_pipe: bool
+    notes: tuple[str, ...]
+    rows: int
+    features: int
+    density: float | None
+    """Stored values per row and feature."""
+    labels: tuple[LabelCount, ...] = ()
+    """At most 1,000 different ones, by label."""
+    all_labels: bool = True
+    """Whether these are all."""
+    negative: float | None = None
+    """The label that a run takes as -1; None: every other label, or nothing."""
+    positive: float | None = None
+    """The label that it takes as +1; None if all are classes, or where `label_problem` says why."""
+    label_problem: str | None = None
+    grouped: bool = False
+    """Whether all rows of each label stand together."""
+    faults: int
+    """Faulty lines."""
+    faulty_lines: tuple[FaultyLine, ...]
+    """The first ones."""
+    stopped: bool
+    """The last fault made the rest of the file meaningless: it was not read."""
+    examined: int = 0
+    """So many rows, the first ones."""
+    baseline: float | None = None
+    """Mistake rate of always predicting the most frequent label so far, in file order."""
+    duplicates: int | None = None
+    """Rows that equal an earlier row, by 64-bit hashes."""
+    contradictory: int | None = None
+    """Those that have another label than the first row that they equal."""
+    low: float | None = None
+    high: float | None = None
+    never_used: int | None = None
+    """Features without a value other than 0."""
+    constant: int | None = None
+    """Features with another value than 0, the same in all rows."""
+    widest: tuple[int, float, float] | None = None
+    """The feature with the largest range, and this range."""
+    advised_scale: str | None = None
+    reason: str | None = None
+    scale: str | None = None
+    """The scaling that all below was computed after."""
+    sigma: float | None = None
+    """The median distance between two rows, of those that are not 0."""
+    sigma_low: float | None = None
+    """From here on at least 5 % of the pairs of rows have κ >= 0.05."""
+    sigma_high: float | None = None
+    """Up to here at least 5 % of the pairs of rows have κ <= 0.95."""
+    alignments: tuple[Alignment, ...] = ()
+    """A_T at the median σ, and at a σ that was asked for."""
+    unknown: tuple[str, ...] = ()
+    """What could not be computed, and why."""
+    tried: tuple[TriedSigma, ...] = ()
+    """Values of σ that were tried, the best first."""
+    tried_metron: float | None = None
+    """Mistake rate of metron on the same rows, not scaled."""
+    advice: tuple[str, ...] = ()
+    next: tuple[str, ...] = ()
+    """Commands to continue with."""
+
+
+def profile_of(
+    source: Source,
+    *,
+    max_features: int = MAX_FEATURES,
+    positive: float | None = None,
+    scale: str | None = None,
+    sigma: float | None = None,
+    seed: int = 0,
+    table: TableOptions = TableOptions(),  # noqa: B008 - it cannot change
+    on_progress: Callable[[int], None] = lambda rows: None,
+) -> Profile:
+    """Read a source once, in bounded memory.
+
+    Parameters
+    ----------
+    scale : str, optional
+        Of the rows between which distances are computed; None: the advised one.
+    sigma : float, optional
+        Another σ to compute A_T for.
+    seed : int
+        Of the rows that are drawn for distances, A_T and the values of σ tried.
+    on_progress : callable
+        Gets the number of rows read so far.
+    """
+    faulty = list[FaultyLine]()
+
+    def take_fault(line: int, fault: Fault) -> None:
+        if len(faulty) < MOST_FAULTS:
+            problem = fault.problem + (f" ({fault.note})" if fault.note else "")
+            faulty.append(FaultyLine(line, fault.column, problem, hint_of(fault, source.name)))
+
+    reader: SvmReader | TableReader
+    if is_table(source, table):
+        reader = TableReader(source, table)  # whose first fault ends the reading
+    else:
+        reader = SvmReader(source, max_features=max_features, on_fault=take_fault)
+    tally, room = LabelTally(), MOST_VALUES
+    parts, hashes, labels = list[CsrRows](), list[Any](), list[Floats]()
+    for chunk in reader:
+        tally.add(chunk.labels)
+        part = chunk.stored
+        sizes = part.indptr + np.arange(len(part) + 1)  # a row without values needs room, too
+        count = int(np.searchsorted(sizes, room, "right")) - 1
+        if count:
+            parts.append(part.slice(0, count))
+            hashes.append(row_hashes(parts[-1]))
+            labels.append(chunk.labels[:count])
+        room = room - int(sizes[count]) if count == len(part) else 0
+        on_progress(reader.rows_read)
+    rows, info = reader.rows_read, reader.traits
+    found: dict[str, Any] = {
+        "path": source.name,
+        "sha256": source.sha256(),
+        "from_pipe": not source.rereadable,
+        "notes": info.notes,
+        "rows": rows,
+        "features": info.features,
+        "density": reader.values_read / rows / info.features if rows and info.features else None,
+        "faults": reader.faults,
+        "faulty_lines": tuple(faulty),
+        "stopped": reader.stopped,
+    }
+    if rows:
+        names = {value: name for name, value in info.schema.labels.items()} if info.schema else {}
+        found |= _label_facts(tally, positive, names)
+        first, seen = np.concatenate(labels), np.concatenate(hashes)
+        matrix = CsrRows.concatenate(parts)
+        parts.clear()
+        classes = first if positive is None else (first == positive).astype(np.float64)
+        found |= _statistics(matrix, seen, classes, info.max_index + 1, int(not info.zero_based))
+        found["scale"] = scale or found["advised_scale"]
+        if not found["label_problem"]:
+            found["baseline"] = _baseline(classes)
+        drawn = np.random.default_rng(seed).permutation(len(first))[:MOST_SAMPLED]
+        values = np.cumsum(np.diff(matrix.indptr)[drawn])
+        drawn = drawn[: max(int(np.searchsorted(values, MOST_SAMPLED_VALUES, "right")), 1)]
+        found |= _geometry(matrix.take(drawn), first[drawn], found, sigma)
+    profile = Profile(**found)
+    commands = tuple(_next_commands(profile, table))
+    return replace(profile, advice=tuple(_advice(profile)), next=commands)
+
+
+def _label_facts(
+    tally: LabelTally, positive: float | None, names: Mapping[float, str]
+) -> dict[str, Any]:
+    """How `run` would encode these labels; `positive` is the one after --positive."""
+    labels, complete = sorted(tally.counts), not tally.overflowed
+    pair: tuple[float | None, float | None] = None, None
+    problem = None
+    if positive is not None and positive not in labels and complete:
+        problem = f"no row has the label {show(positive)} that --positive names"
+    elif positive is not None:
+        others = [label for label in labels if label != positive]
+        pair = others[0] if len(others) == 1 and complete else None, positive
+    elif fault := class_fault(tally):
+        problem = f"{fault}: --positive LABEL runs one label against all others"
+    elif len(labels) == 1:
+        problem = "all rows have the same label: there is nothing to learn"
+    elif len(labels) == 2:
+        pair = labels[0], labels[1]
+    return {
+        "labels": tuple(LabelCount(one, tally.counts[one], names.get(one)) for one in labels),
+        "all_labels": complete,
+        "negative": pair[0],
+        "positive": pair[1],
+        "label_problem": problem,
+        "grouped": tally.grouped,
+    }
+
+
+def _baseline(labels: Floats) -> float:
+    """Mistake rate of always predicting the most frequent label so far, as `run` counts it."""
+    names, numbers = np.unique(labels, return_inverse=True)
+    tally, shape = Tally.of(max(len(names), 2)), () if len(names) <= 2 else (len(names),)
+    encoded = (numbers if shape else 2 * numbers - 1).astype(np.float64)
+    for block in np.array_split(encoded, len(encoded) // 4096 + 1):
+        tally.count(np.zeros((len(block), *shape)), block)
+    return tally.baseline_mistakes / len(labels)
+
+
+def _statistics(
+    rows: CsrRows, hashes: Any, labels: Floats, width: int, first: int
+) -> dict[str, Any]:
+    """Duplicates, ranges, and the scaling that they ask for; features are columns from `first`."""
+    _, earliest, group = np.unique(hashes, return_index=True, return_inverse=True)
+    width = max(min(width, MOST_COLUMNS), first)
+    looked = rows.columns < width
+    columns, values = rows.columns[looked], rows.values[looked]
+    # values not stored are zeros; a feature that is stored in every row has none
+    zero = np.bincount(columns, minlength=width) < len(rows)
+    low, high = np.where(zero, 0.0, np.inf), np.where(zero, 0.0, -np.inf)
+    np.minimum.at(low, columns, values)
+    np.maximum.at(high, columns, values)
+    low, high = low[first:], high[first:]
+    halves = high / 2 - low / 2  # a whole range may not fit into a double
+    with np.errstate(over="ignore", under="ignore"):
+        lengths = np.sqrt(row_sums(rows, rows.values * rows.values))
+    unit = bool(np.all(abs(lengths[lengths > 0] - 1) < _UNIT_TOLERANCE))
+    sparse = len(rows.values) < DENSE_SHARE * len(rows) * len(low)
+    scale, reason = _advise_scale(low, high, halves, unit=unit, sparse=sparse)
+    at = int(np.argmax(halves)) if len(halves) else 0
+    return {
+        "examined": len(rows),
+        "duplicates": len(rows) - len(earliest),
+        "contradictory": int(np.count_nonzero(labels != labels[earliest][group])),
+        "low": float(low.min()) if len(low) else None,
+        "high": float(high.max()) if len(high) else None,
+        "never_used": int(np.count_nonzero((low == 0) & (high == 0))),
+        "constant": int(np.count_nonzero((low == high) & (low != 0))),
+        "widest": (first + at, float(low[at]), float(high[at])) if len(low) else None,
+        "advised_scale": scale,
+        "reason": reason,
+    }
+
+
+def _advise_scale(
+    low: Floats, high: Floats, halves: Floats, *, unit: bool, sparse: bool
+) -> tuple[str, str]:
+    """A value of --scale, and why.
+
+    None is needed if all values are within -1..1, if all rows have length 1, or if features are of
+    comparable size: the largest range is at most ten times the lower quartile of the ranges.
+    Otherwise sparse rows (under 10 % stored) are scaled to length 1, and features of dense rows to
+    0..1.
+    """
+    varying = halves[halves > 0]
+    if not len(varying):
+        return "none", "all features are constant" if len(low) else "there are no features"
+    if low.min() >= -1 and high.max() <= 1:
+        return "none", "all values lie between -1 and 1"
+    if unit:
+        return "none", "all rows have length 1"
+    if varying.max() / _COMPARABLE_RATIO <= np.quantile(varying, 0.25, method="lower"):
+        return "none", "the features are of comparable size"
+    why = "the features are of very different size"
+    return ("unit", f"the data are sparse, and {why}") if sparse else ("minmax", why)
+
+
+def _geometry(
+    drawn: CsrRows, labels: Floats, found: Mapping[str, Any], asked: float | None
+) -> dict[str, Any]:
+    """Distances, A_T and values of σ tried, from rows drawn at random."""
+    # columns that occur, numbered from 0, so that the sample is not wide
+    used, numbers = np.unique(drawn.columns, return_inverse=True)
+    narrow = CsrRows(drawn.indptr, numbers.astype(np.int32), drawn.values, len(used))
+    rows = scaled(narrow, found["scale"])
+    assert isinstance(rows, CsrRows)
+    measured = measure(rows.slice(0, min(len(rows), MOST_COMPARED)))
+    distances = None if isinstance(measured, str) else measured
+    positive, unknown = found["positive"], list[str]()
+    if distances is None:
+        unknown.append(f"distances and σ: {measured}")
+    if found["label_problem"]:
+        unknown.append(f"A_T: {found['label_problem']}")
+    elif positive is None:
+        unknown.append("A_T: requires two classes; --positive LABEL selects one of these")
+    alignments = []
+    signs = np.where(labels == positive, 1.0, -1.0)
+    for sigma in dict.fromkeys([distances.sigma if distances else None, asked]):
+        if sigma is None or positive is None:
+            continue
+        if (alignment := align(rows, signs, sigma, found["rows"])) is None:
+            unknown.append(f"A_T at σ = {short(sigma)}: {TOO_SMALL}")
+        else:
+            alignments.append(alignment)
+    facts: dict[str, Any] = {"alignments": tuple(alignments), "unknown": tuple(unknown)}
+    if distances:
+        names = ("sigma", "sigma_low", "sigma_high")
+        facts |= {name: getattr(distances, name) for name in names}
+        if not found["label_problem"]:
+            encoded = labels if positive is None else signs
+            facts["tried"] = try_sigmas(rows, encoded, distances.sigma)
+            facts["tried_metron"] = try_learner("metron", drawn, encoded)
+    return facts
+
+
+def _advice(profile: Profile) -> list[str]:
+    """What to do before a run, and what to expect of it."""
+    items = list[str]()
+    if profile.stopped:
+        items.append("the file cannot be read beyond the last fault")
+        items += [one.hint for one in profile.faulty_lines[-1:] if one.hint]
+    elif profile.faults:
+        items.append("correct the faulty lines: `ahpatron run` stops at the first of them")
+    if not profile.rows:
+        return items
+    if profile.label_problem:
+        items.append(profile.label_problem)
+    if profile.grouped:
+        items.append("use --shuffle: the rows are grouped by label, online learners need a mix")
+    rarer = min(profile.labels, key=lambda one: one.rows)
+    part = rarer.rows / profile.rows
+    if profile.positive is not None and len(profile.labels) == 2 and part < RARE:
+        name = rarer.name or show(rarer.label)
+        items.append(
+            f"only {share(part)} of the rows have the label {name}: use --metrics, "
+            f"which shows its recall, and --cost {name}={round(1 / part - 1)}"
+        )
+    if contradictory := profile.contradictory:
+        items.append(f"{contradictory:,} rows contradict others: no learner gets all of them right")
+    if profile.advised_scale != "none":
+        items.append(f"use --scale {profile.advised_scale}: {profile.reason}; metron needs none")
+    elif profile.sigma:
+        items.append(f"no scaling is needed: {profile.reason}")
+    return items
+
+
+def _next_commands(profile: Profile, table: TableOptions) -> list[str]:
+    """Commands to continue with; none if the file cannot be learned from."""
+    median, low, high = profile.sigma, profile.sigma_low, profile.sigma_high
+    if profile.faults or profile.label_problem or not (median and low and high):
+        return []
+    positive = profile.positive
+    words = ["FILE" if profile.path == STDIN_NAME else profile.path]
+    words += [word for name, text in table.words for word in (f"--{name}", text)]
+    plain = (profile.negative, positive) in PLAIN_PAIRS or table.words
+    if positive is not None and (profile.negative is None or (profile.from_pipe and not plain)):
+        words += ["--positive", show(positive)]
+    if profile.features > MAX_FEATURES:
+        words += ["--max-features", str(profile.features)]
+    scale = ["--scale", profile.scale] if profile.scale and profile.scale != "none" else []
+    shuffle = profile.grouped or (profile.from_pipe and positive is None)
+    sigma = best_sigma(median, profile.tried)
+    options = ["-l", "metron"]  # it makes the fewest mistakes on most data, not scaled
+    if not is_best(profile.tried_metron, profile.tried):
+        options = [*scale, "-l", SUGGESTED_LEARNER, "--sigma", short(sigma)]
+    commands = [["run", *words, *options, *(["--shuffle"] if shuffle else [])]]
+    if not profile.from_pipe:
+        grid = f"sigma=log:{short(min(low, sigma))}:{short(max(high, sigma))}:7"
+        # ahpatron+ is quicker, and a sweep runs it many times
+        more = ["-l", "ahpatron+", "-g", grid, "--repeats", "5", "--out", "sigma.jsonl"]
+        commands.append(["sweep", *words, *scale, *more])
+    return [shlex.join(["ahpatron", *command]) for command in commands]

@@ -1,1 +1,0 @@
-"""What `ahpatron inspect DATA` finds out about a file."""

@@ -1,0 +1,252 @@
+"""The profile of a file, against plain NumPy on the whole matrix; and the advice that follows."""
+
+from __future__ import annotations
+
+import io
+import math
+import tracemalloc
+
+import numpy as np
+import pytest
+from numpy.typing import NDArray
+
+from ahpatron_cli import profile as module
+from ahpatron_cli.data.geometry import align
+from ahpatron_cli.data.source import Source, open_source
+from ahpatron_cli.numbers import short
+from ahpatron_cli.profile import profile_of
+from support.profiles import Matrix, alignment_of, distances_of, profile, to_text
+from support.streams import compress
+
+
+@pytest.fixture(params=["dense", "sparse"])
+def matrix(request: pytest.FixtureRequest) -> Matrix:
+    rng = np.random.default_rng(7)
+    X = rng.normal(size=(60, 12)).round(3)
+    if request.param == "sparse":
+        X[rng.random(X.shape) < 0.85] = 0.0
+    X[:, 3] = 0.0
+    X[:, 5] = 2.5
+    X[20] = X[4]
+    X[30] = X[4]
+    return X
+
+
+@pytest.fixture
+def labels() -> NDArray[np.float64]:
+    y = np.where(np.random.default_rng(1).random(60) < 0.4, 1.0, -1.0)
+    y[[4, 20, 30]] = 1.0, 1.0, -1.0
+    return y
+
+
+def test_statistics_are_those_of_the_matrix(matrix: Matrix, labels: Matrix) -> None:
+    found = profile(to_text(matrix, labels))
+    low, high = matrix.min(axis=0), matrix.max(axis=0)
+    assert (found.rows, found.examined, found.features) == (60, 60, 12)
+    assert found.density == np.count_nonzero(matrix) / matrix.size
+    assert (found.low, found.high) == (low.min(), high.max())
+    assert (found.never_used, found.constant) == (1, 1)
+    at = int(np.argmax(high - low))
+    assert found.widest == (at + 1, low[at], high[at])
+    same = (matrix[:, None, :] == matrix[None, :, :]).all(axis=2)
+    earliest = same.argmax(axis=0)
+    assert found.duplicates == np.count_nonzero(earliest < np.arange(60)) >= 2
+    assert found.contradictory == np.count_nonzero(labels != labels[earliest]) >= 1
+
+
+def test_with_a_positive_label_only_signs_contradict() -> None:
+    text = b"1 1:5\n2 1:5\n3 1:7\n"
+    assert profile(text).contradictory == 1
+    assert profile(text, positive=3.0).contradictory == 0
+
+
+def test_sigma_and_the_useful_range(matrix: Matrix, labels: Matrix) -> None:
+    found = profile(to_text(matrix, labels), scale="none")
+    every = distances_of(matrix)
+    apart = np.sort(every[every > 0])
+    assert found.sigma == pytest.approx(apart[math.ceil(len(apart) / 2) - 1])
+    assert found.sigma_low
+    assert found.sigma_high
+
+    def shares(sigma: float) -> tuple[float, float]:
+        kappa = np.exp(-(apart**2) / (2 * sigma**2))
+        return float(np.mean(kappa >= 0.05 - 1e-9)), float(np.mean(kappa <= 0.95 + 1e-9))
+
+    for sigma in np.geomspace(found.sigma_low, found.sigma_high, 9):
+        assert min(shares(sigma)) >= 0.05
+    assert shares(0.97 * found.sigma_low)[0] < 0.05
+    assert shares(1.03 * found.sigma_high)[1] < 0.05
+
+
+@pytest.mark.parametrize("sigma", [0.05, 0.8, 3.0, 100.0])
+def test_the_alignment_is_the_papers(matrix: Matrix, labels: Matrix, sigma: float) -> None:
+    found = profile(to_text(matrix, labels), scale="none", sigma=sigma).alignments[1]
+    assert found.value == pytest.approx(alignment_of(matrix, labels, sigma), rel=1e-9)
+    assert (found.exact, found.standard_error, found.rows) == (True, None, 60)
+    assert found.per_round == found.value / 60
+
+
+def test_the_estimate_and_its_standard_error() -> None:
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(400, 3))
+    y = np.where(X[:, 0] > 0.3, 1.0, -1.0)
+    exact = align(compress(X), y, 1.0, total=400)
+    assert exact is not None
+    misses = []
+    for seed in range(200):
+        chosen = np.random.default_rng(seed).permutation(400)[:80]
+        found = align(compress(X[chosen]), y[chosen], 1.0, total=400)
+        assert found is not None
+        assert not found.exact
+        assert found.standard_error
+        misses.append((found.value - exact.value) / found.standard_error)
+    assert abs(np.mean(misses)) < 0.25  # unbiased
+    assert 0.8 < np.std(misses) < 1.2  # and the error is as large as it says
+
+
+def test_long_files_are_estimated_from_rows_drawn_at_random(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    rng = np.random.default_rng(2)
+    X = rng.normal(size=(500, 2)).round(3)
+    y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    monkeypatch.setattr(module, "MOST_SAMPLED", 100)
+    first = profile(to_text(X, y), seed=1)
+    (found,) = first.alignments
+    assert not found.exact
+    assert found.standard_error
+    truth = alignment_of(X, y, found.sigma)
+    assert abs(found.value - truth) < 4 * found.standard_error
+    assert profile(to_text(X, y), seed=1) == first
+    assert profile(to_text(X, y), seed=2).sigma != first.sigma
+
+
+def test_statistics_are_those_of_the_first_rows(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_VALUES", 300)
+    rng = np.random.default_rng(2)
+    X, y = rng.random((500, 2)), np.where(rng.random(500) < 0.5, 1.0, 2.0)
+    text = to_text(X, y)
+    whole, first = profile(text), profile(to_text(X[:100], y[:100]))
+    assert (whole.rows, whole.examined, first.examined) == (500, 100, 100)
+    for name in ("low", "high", "widest", "duplicates", "sigma", "baseline", "tried"):
+        assert getattr(whole, name) == getattr(first, name)
+    assert [one.rows for one in whole.labels] == [np.sum(y == 1), np.sum(y == 2)]
+
+
+@pytest.mark.parametrize(
+    ("scale", "scaled"),
+    [
+        ("minmax", lambda X: (X - X.min(axis=0)) / np.ptp(X, axis=0)),
+        ("standard", lambda X: (X - X.mean(axis=0)) / X.std(axis=0)),
+        ("unit", lambda X: X / np.linalg.norm(X, axis=1, keepdims=True)),
+        ("none", lambda X: X),
+    ],
+)
+def test_distances_are_those_after_scaling(scale: str, scaled: object) -> None:
+    assert callable(scaled)
+    rng = np.random.default_rng(4)
+    X = (rng.normal(size=(50, 4)) * [1, 10, 100, 1000] + 7).round(3)
+    found = profile(to_text(X, np.sign(X[:, 0] - 7.0001)), scale=scale)
+    assert found.scale == scale
+    every = np.sort(distances_of(scaled(X)))
+    assert found.sigma == pytest.approx(every[math.ceil(len(every) / 2) - 1])
+
+
+def test_what_cannot_be_told_is_said() -> None:
+    X = np.array([[1.0, 0.0], [0.0, 2.0], [1.0, 2.0], [3.0, 1.0]])
+    for size in (1e160, 1e-200):  # squares overflow, or vanish
+        found = profile(to_text(X * size, np.array([1.0, -1.0, 1.0, -1.0])), scale="none")
+        assert found.sigma is None
+        assert found.unknown
+    same = profile(b"1 1:1\n-1 1:1\n", sigma=1.0)
+    assert same.sigma is None
+    assert same.alignments[0].value == 2.0
+
+
+def test_faults_are_counted_and_the_first_are_kept() -> None:
+    text = b"1 1:1\nx 1:1\n-1 1:1\ny\n1 2:1 1:1\n"
+    found = profile(text)
+    assert (found.rows, found.faults, found.stopped) == (2, 3, False)
+    assert [(one.line, one.column) for one in found.faulty_lines] == [(2, 1), (4, 1), (5, 7)]
+    assert "correct the faulty lines" in found.advice[0]
+    page = profile(b"<html>\n1 1:1\n")
+    assert (page.stopped, page.rows, page.labels) == (True, 0, ())
+
+
+def test_memory_does_not_grow_with_the_file(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "MOST_VALUES", 100_000)
+    lines = [
+        f"{i % 2} " + " ".join(f"{j}:{i * j % 97}.25" for j in range(1, 11)) for i in range(99)
+    ]
+
+    def peak(rows: int) -> int:
+        text = io.BytesIO(("\n".join(lines) + "\n").encode() * (rows // 99))
+        tracemalloc.start()
+        try:
+            assert profile_of(Source(text, "stream", closes=False)).examined == 100_000 // 11
+            return tracemalloc.get_traced_memory()[1]
+        finally:
+            tracemalloc.stop()
+
+    assert peak(297_000) < peak(29_700) + (1 << 20)
+
+
+def test_the_best_of_the_tried_widths_comes_first_and_is_suggested() -> None:
+    rng = np.random.default_rng(5)
+    X = rng.uniform(-1, 1, (300, 2))
+    y = 2 * (np.floor(4 * X).sum(axis=1) % 2) - 1  # a chequerboard: the median σ sees nothing of it
+    found = profile(to_text(X, y))
+    rates = [one.mistake_rate for one in found.tried]
+    assert len(rates) == 5
+    assert rates == sorted(rates)
+    assert found.sigma
+    assert found.tried[0].sigma < found.sigma
+    assert f"--sigma {short(found.tried[0].sigma)}" in found.next[0]
+    assert profile(to_text(X[:150], y[:150])).tried == ()
+    several = profile(to_text(X, np.digitize(X[:, 0], [-0.3, 0.3]).astype(float)))
+    assert several.tried[0].mistake_rate < 0.2
+
+
+def test_which_scaling_is_advised() -> None:
+    rng = np.random.default_rng(6)
+    y = np.where(rng.random(200) < 0.5, 1.0, -1.0)
+    X = rng.random((200, 6))
+    sparse = np.where(rng.random((200, 60)) < 0.05, 30 * rng.random((200, 60)), 0.0)
+    unit = rng.normal(size=(200, 3))
+    for rows, scale in (
+        (X, "none"),
+        (255 * X, "none"),
+        (X * [1, 1, 1, 50, 1, 1000], "minmax"),
+        (sparse * np.geomspace(1, 1000, 60), "unit"),
+        (np.hstack((unit / np.linalg.norm(unit, axis=1)[:, None], 0 * unit)), "none"),
+    ):
+        assert profile(to_text(rows, y)).advised_scale == scale
+
+
+def test_labels_and_how_they_are_encoded() -> None:
+    two = profile(b"2 1:1\n4 1:2\n2 1:3\n")
+    assert (two.negative, two.positive, two.grouped) == (2, 4, False)
+    assert [(one.label, one.rows) for one in two.labels] == [(2, 2), (4, 1)]
+    assert profile(b"2 1:1\n2 1:2\n4 1:3\n").grouped
+    three = profile(b"1 1:1\n2 1:2\n3 1:3\n2 1:4\n")
+    assert (three.positive, three.label_problem, three.alignments) == (None, None, ())
+    assert "--positive" in three.unknown[-1]
+    chosen = profile(b"1 1:1\n2 1:2\n3 1:3\n2 1:4\n", positive=2.0)
+    assert (chosen.negative, chosen.positive) == (None, 2)
+    assert chosen.alignments
+    assert "no row has the label 9" in str(profile(b"1 1:1\n", positive=9.0).label_problem)
+    many = profile("".join(f"{i} 1:{i}\n" for i in range(3000)).encode())
+    assert (len(many.labels), many.all_labels, many.grouped) == (1000, False, False)
+
+
+def test_the_command_to_continue_with(tmp_path_factory: pytest.TempPathFactory) -> None:
+    assert profile(b"1 1:1\n-1 1:2\n1 1:3\n").next == ("ahpatron run data.svm -l metron",)
+    other = profile(b"2 1:1 2:900\n4 1:2 2:1\n4 1:3 2:5000\n")
+    assert other.next == ("ahpatron run data.svm --positive 4 -l metron --shuffle",)
+    path = tmp_path_factory.mktemp("a folder") / "my data.svm"
+    path.write_bytes(b"1 1:1\n-1 1:2\n1 1:3\n")
+    with open_source(str(path)) as source:
+        sweep = profile_of(source).next[1]
+    assert sweep.startswith(f"ahpatron sweep '{path}' -l ahpatron+ -g sigma=log:0.409:6.24:7")
+    assert profile(b"1 1:1\nx\n-1 1:2\n").next == ()
+    assert profile(b"1 1:1\n1 1:2\n").next == ()

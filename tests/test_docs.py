@@ -162,7 +162,7 @@ def test_the_fields_of_a_profile_are_described(tmp_path: Path) -> None:
 
 
 def test_the_json_shown_has_the_names_of_the_json_written() -> None:
-    run = RunRecord("ahpatron", {}, 0, 0, Counts(1, 0, 0, 0, 0), 0, 0.0, 0, 0.0, 0.0)
+    run = RunRecord("ahpatron", {}, 0, 0, Counts(1, 0, 0, 0, 0), 0.0, 0, 0.0, 0.0)
     document = to_json(Report("", DataRecord("", 0, 0, (-1, 1), ""), [run], 0.0))
     shown = read("docs/output.md")
     for part in (document, document["data"], document["runs"][0], document["summary"][0]):

@@ -80,7 +80,7 @@ def predict(
         with (
             watch.ending_stream(lambda asked: stderr.show(f"{rows:,} rows") if asked else None),
             open_source(path) as source,
-            stderr.progress(source.size, path, beside_rows=out is None) as line,
+            stderr.progress(source.size, path, beside_rows=out is None) as show,
         ):
             run = loaded.run(source.name)  # before the first row is waited for
             dataset, tally = stream(source, preparation, known), Tally.of(run.player.classes)
@@ -95,7 +95,7 @@ def predict(
                 tally.count(scores[labelled], batch.labels[labelled])
                 if ranking is not None:
                     ranking.add(scores[labelled], batch.labels[labelled])
-                line.update(source.position, tally.mistakes, tally.rounds)
+                show(source.position, f"{tally.mistakes:,} mistakes" if tally.rounds else "")
             ended_by = watch.ended_by
         for note in filter(None, (loaded.remark(dataset), *_notes(rows, tally, ranking))):
             stderr.note(f"{path}: {note}" if len(data) > 1 else note)

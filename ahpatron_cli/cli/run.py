@@ -94,8 +94,9 @@ def run(
     _check_combinations(given, learner or [], resume, shuffle)
 
     chosen = grid.choose_learners(learner or ["ahpatron"])
-    numbers = {"budget": budget, "sigma": sigma, "epsilon": epsilon}
-    specs, warnings = grid.single_setups(chosen, kernel, param or [], numbers)
+    named = {"budget": budget, "sigma": sigma, "epsilon": epsilon}
+    named["kernel"] = kernel if "kernel" in given else None
+    specs, warnings = grid.single_setups(chosen, kernel, param or [], named)
     if theorem:
         from ahpatron_cli.certify import meet
 
@@ -127,7 +128,7 @@ def run(
     output = RunOutput(format, out, curve, predictions)
 
     grid.check_costs(run_options.costs, specs)
-    if output.to_stdout and "format" in given:
+    if predictions == "-" and "format" in given:
         problem = f"--predictions - and --format {format} cannot share standard output"
         raise usage(problem, "write the results to a file: --out FILE")
     output.check(paths, {"--save": save, "--checkpoint": checkpoint})
@@ -144,9 +145,6 @@ def run(
         saved = SavedRun(stderr.note, **files, every=every, learner=specs[0].source)
     for warning in warnings:
         stderr.warn(warning)
-    if resume is None:
-        for remark in grid.own_kernel_remarks(chosen, scale, kernel_given="kernel" in given):
-            stderr.note(remark)
 
     reports: list[Report] = []
     with ExitStack() as opened:

@@ -251,14 +251,6 @@ def test_a_checkpoint_beside_predictions(ahpatron: Ahpatron, rings: Path, where:
     assert numbers == [str(number) for number in range(1, 801)]
 
 
-def test_scaling_of_sparse_data_is_warned_about(ahpatron: Ahpatron) -> None:
-    text = "".join(f"{1 if i % 3 else -1} {i % 50 + 1}:{i % 7 + 1}\n" for i in range(300))
-    ahpatron.write("d.svm", text)
-    scaled = ("run", "d.svm", "--scale", "standard", "--kernel")
-    assert "does not shift" in ahpatron.succeed(*scaled, "linear").err
-    assert "does not shift" not in ahpatron.succeed(*scaled, "gaussian").err
-
-
 def test_the_serving_loop_of_the_documentation_in_bash(ahpatron: Ahpatron) -> None:
     """The one in Python is run with all other examples."""
     page = (REPOSITORY / "docs/streams.md").read_text()

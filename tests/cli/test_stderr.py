@@ -136,10 +136,10 @@ SCRIPT = textwrap.dedent("""
     from ahpatron_cli.errors import UserError
     total = None if sys.argv[1] == "unknown" else 10
     stderr = Stderr(quiet=sys.argv[1] == "quiet")
-    with stderr.progress(total, "da[ta].svm") as line:
+    with stderr.progress(total, "da[ta].svm") as show:
         for completed in range(1, 11):
             time.sleep(0.11)
-            line.update(completed, mistakes=completed * 25, rounds=completed * 200)
+            show(completed, f"{completed * 200:,} rounds", "12.50 % mistakes")
             if completed == 5:
                 stderr.note("half [of] it")
     stderr.error(UserError("done"))
@@ -186,7 +186,7 @@ def test_a_broken_stderr_stops_nothing(redirection: str) -> None:
     program = (
         "from ahpatron_cli.errors import *; from ahpatron_cli.cli.stderr import Stderr\n"
         "stderr = Stderr(); stderr.note('a'); stderr.warn('b')\n"
-        "with stderr.progress(3, 'x') as line: line.update(1)\n"
+        "with stderr.progress(3, 'x') as show: show(1)\n"
         "stderr.error(UserError('c', code=ExitCode.BAD_DATA)); print('alive')"
     )
     done = subprocess.run(

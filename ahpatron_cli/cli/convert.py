@@ -51,9 +51,9 @@ def convert(
     with open_source(data) as source:
         reader = TableReader(source, asked)
         progress = stderr.progress(source.size, data, beside_rows=out is None)
-        with open_output(out) as output, progress as line:
+        with open_output(out) as output, progress as show:
             for number, chunk in enumerate(reader):
-                line.show(source.position, "", "")
+                show(source.position)
                 if reader.schema and not number:
                     output.write(_comments(reader.schema))
                 output.write(libsvm_text(chunk))

@@ -64,6 +64,10 @@ class Metric(Stateful):
         self.origin, self.count, self.total, self.square, self.weights = np.empty((5, 0))
         self.relevance, self.fresh = np.empty(0), 1.0
 
+    def check(self, state: StateReader) -> None:
+        if (self.columns < 0).any() or (np.diff(self.columns) <= 0).any():
+            raise state.refusal("columns", "must increase")
+
     def expect(self, points: Points) -> None:
         """Weigh the features that have been 0 until these examples, by their first other value.
 

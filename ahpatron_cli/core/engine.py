@@ -396,9 +396,7 @@ class Player:
         if labels.shape != (len(rows),):
             message = f"there must be a label for each of {len(rows)} rows, got {labels.shape}"
             raise ValueError(message)
-        # of few labels, a set is quicker
-        distinct = labels.tolist() if len(labels) <= 64 else np.unique(labels).tolist()
-        if not self._legal.issuperset(distinct):
+        if not self._legal.issuperset(labels.tolist()):
             numbers = "-1 and +1" if self.classes == 2 else f"0 to {self.classes - 1}"
             raise ValueError(f"labels must be {numbers}")
         if weights is not None:

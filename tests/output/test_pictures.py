@@ -120,7 +120,6 @@ def test_the_axis_is_what_is_asked_for(tmp_path: Path) -> None:
     findings = summarise_trials([*steps, *other, endless])
     axes = draw_sweep(findings, "step").axes[0]
     assert (axes.get_xscale(), axes.get_xlabel()) == ("log", "step")
-    assert len(axes.get_xticklabels()) == 4
     for x, problem in (("stp", "did you mean step"), ("budget", "use one of")):
         with pytest.raises(UserError) as refused:
             write_plot(tmp_path / "x.svg", findings, x)

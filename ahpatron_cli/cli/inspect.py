@@ -103,15 +103,13 @@ def _check_format(format: str, what: str) -> None:
 def _inspect_model(path: str, format: str, learner: str | None) -> None:
     """The learner, its parameters and its state; the file is read in full."""
     from ahpatron_cli.core.learners.metron import most_relevant
-    from ahpatron_cli.models import ModelOptions, SavedRun
+    from ahpatron_cli.models import load_model
     from ahpatron_cli.output.inspect_text import model_to_json, print_model, show
     from ahpatron_cli.sweep.grid import choose_learners
 
-    own = choose_learners([learner])[0] if learner else None
-    saved = SavedRun(ModelOptions(resume=path, learner=own), lambda text: None)
-    assert saved.model is not None
-    run = saved.continued(path)
+    model = load_model(path, choose_learners([learner])[0] if learner else None)
+    run = model.run(path)
     relevance = most_relevant([loop.f for loop in run.player.loops], 10)
     written = datetime.fromtimestamp(Path(path).stat().st_mtime, UTC).isoformat(timespec="seconds")
-    document = model_to_json(saved.model, run.result().record, relevance, path, written)
+    document = model_to_json(model.header, run.result().record, relevance, path, written)
     show(format, document, print_model)

@@ -113,9 +113,9 @@ class Session:
 
     def __post_init__(self) -> None:
         self._known: StreamState | None = None
-        self._resumes = self.saved is not None and self.saved.resumes
+        self._resumes = self.saved is not None and self.saved.model is not None
         if self.saved:
-            self.specs = [self.saved.setup()] if self._resumes else self.specs
+            self.specs = [self.saved.model.spec] if self.saved.model else self.specs
             self.preparation, self._known = self.saved.prepared(self.preparation)
         self._waits = False
         # of the file that is run

@@ -41,8 +41,8 @@ class Died:
 
 def run_all(
     function: Callable[[T], R], tasks: Sequence[T], jobs: int, retries: int
-) -> Iterator[tuple[int, R | Died] | None]:
-    """Number and result of each task as it ends; None now and then, when none does.
+) -> Iterator[tuple[int, R | Died | None]]:
+    """Number and result of each task as it ends; (0, None) now and then, when none does.
 
     An exception of `function` is raised here.
     """
@@ -74,7 +74,7 @@ def run_all(
                         continue
                 yield number, result
             if not done:
-                yield None
+                yield 0, None
     finally:
         for process in (*idle, *(process for process, _, _ in running.values())):
             process.end()

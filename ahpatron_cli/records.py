@@ -119,13 +119,13 @@ class RunRecord(Struct, frozen=True):
     repeat: Count
     counts: Counts
     """After `--resume` those of the whole stream since its first round."""
-    halvings: Count | None
-    """Null for learners that never halve, like `zeta`."""
     zeta: float | None
+    """Null for learners that never halve, like `halvings`."""
     support_size: Count | None
     """Of one learner per class the largest; updates, halvings and restarts are then sums."""
     norm: float | None
     seconds: float
+    halvings: Count | None = None
     unlabelled: int = 0
     """Rows of this file without a label, which were only predicted."""
     ended_by: str | None = None

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from ahpatron_cli.core import KERNELS, Kernel, Learner, Player
 from ahpatron_cli.core.errors import LimitReachedError, NumericalError, ParameterError
 from ahpatron_cli.core.learners import find_learner
-from ahpatron_cli.core.rows import Floats, Integers, Rows
+from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.core.state import State
 from ahpatron_cli.core.tally import mistaken, predicted
 from ahpatron_cli.data.batch import Batch
@@ -59,12 +59,6 @@ class LearnerSpec:
         """Whether σ is still to be chosen."""
         return self.kernel_params.get("sigma") == AUTO
 
-    def with_sigma(self, sigma: float) -> LearnerSpec:
-        """The same with σ chosen, if it was to be."""
-        if not self.auto_sigma:
-            return self
-        return replace(self, kernel_params={**self.kernel_params, "sigma": sigma})
-
     def build(self) -> tuple[Learner, Kernel]:
         """New objects for one pass; a ParameterError names what is out of range.
 
@@ -92,17 +86,29 @@ def check(setup: LearnerSpec) -> None:
         raise usage(f"{setup.learner}: {error}", LISTING) from None
 
 
-def suggested_sigma(setup: LearnerSpec, path: str, rows: Rows, labels: Floats) -> tuple[float, str]:
-    """The σ that these rows suggest (--sigma auto), and a note on it."""
+def with_sigma(
+    specs: Sequence[LearnerSpec], dataset: Dataset, note: Callable[[str], None]
+) -> list[LearnerSpec]:
+    """The same with the σ that the first rows suggest, where it is left to them (--sigma auto)."""
+    auto = next((spec for spec in specs if spec.auto_sigma), None)
+    if auto is None:
+        return list(specs)
     from ahpatron_cli.data.geometry import MOST_TRIED_ROWS, auto_sigma
 
-    assert setup.kernel is not None
-    found = auto_sigma(rows, labels, setup.kernel)
-    if isinstance(found, str):
-        problem = f"--sigma auto cannot choose: {found}"
-        raise bad_data(problem, path, hint="give a number: --sigma S")
-    rounds = f"{min(len(labels), MOST_TRIED_ROWS):,} rows"
-    return found, f"σ = {found:g}, the best of several widths on the first {rounds} (--sigma auto)"
+    assert auto.kernel is not None
+    rows, labels = dataset.warm_up()
+    sigma = auto_sigma(rows, labels, auto.kernel)
+    if isinstance(sigma, str):
+        problem = f"--sigma auto cannot choose: {sigma}"
+        raise bad_data(problem, dataset.name, hint="give a number: --sigma S")
+    first = f"{min(len(labels), MOST_TRIED_ROWS):,} rows"
+    note(f"σ = {sigma:g}, the best of several widths on the first {first} (--sigma auto)")
+    return [
+        replace(spec, kernel_params={**spec.kernel_params, "sigma": sigma})
+        if spec.auto_sigma
+        else spec
+        for spec in specs
+    ]
 
 
 def generator_seed(seed: int, repeat: int, learner: str) -> tuple[int, ...]:
@@ -209,12 +215,8 @@ class Run:
         continues it, perhaps in the `same_file`.
         """
         assert not setup.auto_sigma, "σ is chosen before the first round"
-        self.setup = setup
-        self.seed = seed
-        self.repeat = repeat
-        self.costs = costs
-        self._path = path
-        self._classes = classes
+        self.setup, self.seed, self.repeat, self.costs = setup, seed, repeat, costs
+        self._path, self._classes = path, classes
         self.player = Player(
             *setup.build(),
             classes=len(classes or (-1, 1)),
@@ -227,10 +229,7 @@ class Run:
             self.player.load_state_dict(state)
         self._resumed = state is not None and not same_file
         self._before = replace(self.player.tally)
-        self._curve: _Curve | None = None
-        self._recent: RecentMistakes | None = None
-        self._measured = False
-        self._ranking: Ranking | None = None
+        self.measure(RunOptions(1, seed, False))
 
     @property
     def mistakes(self) -> int:
@@ -250,8 +249,7 @@ class Run:
         self._recent = RecentMistakes(self.rounds, options.window) if options.window else None
         self._curve = _Curve(self.rounds, self.mistakes) if options.curve else None
         self._measured = options.metrics
-        if self._measured and not self._before.rounds:
-            self._ranking = Ranking()
+        self._ranking = Ranking() if options.metrics and not self._before.rounds else None
 
     def feed(self, batch: Batch) -> BatchResult:
         """Predict and learn from a batch; rows without a label are predicted only."""
@@ -263,11 +261,10 @@ class Run:
         labelled = ~np.isnan(batch.labels)
         labels, known = batch.labels[labelled], scores[labelled]
         wrong = predicted(known) != labels if known.ndim > 1 else mistaken(labels, known * labels)
-        drifts: list[int] = []
-        rates = None
+        drifts, rates = 0, None
         if self._recent and len(labels):
+            drifts = len(self._recent.drifts)
             rates = self._recent.extend(wrong)
-            drifts = [number for number in self._recent.drifts if number >= first]
         if self._curve and len(labels):
             self._curve.extend(wrong, rates)
         if self._ranking is not None:
@@ -278,7 +275,7 @@ class Run:
             mistakes=self.mistakes,
             ids=batch.ids,
             recent_rate=self._recent.rate if self._recent else None,
-            drifts=tuple(drifts),
+            drifts=tuple(self._recent.drifts[drifts:]) if self._recent else (),
         )
 
     def _learn(self, batch: Batch) -> Floats:
@@ -312,41 +309,40 @@ class Run:
         player, tally, before = self.player, self.player.tally, self._before
         statistics: dict[str, Any] = player.statistics()
         own: dict[str, Any] = {  # a learner of one's own may report them as other numbers
-            name: None if statistics.get(name) is None else int(statistics[name])
+            name: int(statistics[name])
             for name in ("halvings", "restarts", "metric_changes")
+            if statistics.get(name) is not None
         }
-        confusion = tuple(map(tuple, tally.confusion.tolist()))
         this_file = None
         if self._resumed:
             rounds, mistakes = tally.rounds - before.rounds, tally.mistakes - before.mistakes
             this_file = ThisFile(rounds, mistakes, mistakes / max(rounds, 1))
+        counts = Counts(
+            *(tally.rounds, tally.mistakes, tally.margin_updates, tally.updates, tally.near_ties),
+            confusion=tuple(map(tuple, tally.confusion.tolist())),
+            baseline_mistakes=tally.baseline_mistakes,
+        )
+        metrics = None
+        if self._measured:
+            log_loss = player.calibration.log_loss(tally.rounds)
+            metrics = metrics_of(counts.confusion or (), self._ranking, log_loss)
         record = RunRecord(
-            learner=self.setup.learner,
-            params=params_of(player.learner, player.kernel),
-            seed=self.seed,
-            repeat=self.repeat,
-            counts=Counts(
-                tally.rounds,
-                tally.mistakes,
-                tally.margin_updates,
-                tally.updates,
-                tally.near_ties,
-                confusion,
-                tally.baseline_mistakes,
-            ),
+            self.setup.learner,
+            params_of(player.learner, player.kernel),
+            self.seed,
+            self.repeat,
+            counts,
             **own,
-            effective_features=statistics.get("effective_features"),
             zeta=statistics.get("zeta"),
             support_size=player.size,
             norm=player.norm,
             seconds=tally.seconds,
-            classes=self._classes,
             this_file=this_file,
-            metrics=metrics_of(confusion, self._ranking, player.calibration.log_loss(tally.rounds))
-            if self._measured
-            else None,
-            **(self._recent.facts() if self._recent else {}),
+            effective_features=statistics.get("effective_features"),
+            metrics=metrics,
+            classes=self._classes,
             costs=self.costs,
+            **(self._recent.facts() if self._recent else {}),
         )
         return RunResult(
             record,
@@ -362,44 +358,43 @@ class _Curve:
 
     def __init__(self, rounds: int, mistakes: int) -> None:
         """After so many rounds and mistakes that are not part of the curve."""
-        self._spacing = 1
-        self._points = np.empty((0, 3))
-        self._last = np.array([rounds, mistakes, np.nan])
+        self._spacing, self._points = 1, np.empty((3, 0))
+        self._last = np.array([[rounds], [mistakes], [np.nan]])
 
     def extend(self, wrong: NDArray[np.bool_], rates: Floats | None) -> None:
         rounds = self._last[0] + 1 + np.arange(len(wrong))
         recent = np.full(len(wrong), np.nan) if rates is None else rates
-        points = np.column_stack([rounds, self._last[1] + np.cumsum(wrong), recent])
-        self._last = points[-1]
-        self._points = np.concatenate([self._points, points[rounds % self._spacing == 0]])
-        while len(self._points) > CURVE_POINTS:
+        points = np.stack([rounds, self._last[1] + np.cumsum(wrong), recent])
+        self._last = points[:, -1:]
+        self._points = np.hstack([self._points, points[:, rounds % self._spacing == 0]])
+        while self._points.shape[1] > CURVE_POINTS:
             self._spacing *= 2
-            self._points = self._points[self._points[:, 0] % self._spacing == 0]
+            self._points = self._points[:, self._points[0] % self._spacing == 0]
 
     def points(self) -> Floats:
-        done = len(self._points) and self._points[-1, 0] == self._last[0]
-        return (self._points if done else np.vstack([self._points, self._last])).T
+        done = np.array_equal(self._points[0, -1:], self._last[0])
+        return self._points if done else np.hstack([self._points, self._last])
 
 
 def near_tie_warning(
     records: Iterable[RunRecord],
     name: Callable[[RunRecord], str] = lambda record: record.learner,
     remedy: str = "`-l metron`, `--sigma auto --scale minmax`, or see `ahpatron inspect FILE`",
-) -> str | None:
-    """A warning that names the learners, or their settings, with f(x) near 0 too often."""
+) -> list[str]:
+    """A warning that names the learners, or their settings, with f(x) near 0 too often, if any."""
     affected = [
-        run
+        (name(run), run.counts.near_ties / run.counts.rounds)
         for run in records
         if run.counts.near_ties > max(SUSPICIOUS_TIES * run.counts.rounds, 10)
     ]
     if not affected:
-        return None
-    share = max(run.counts.near_ties / run.counts.rounds for run in affected)
-    names = ", ".join(dict.fromkeys(map(name, affected)))
-    return (
-        f"{names}: |f(x)| < 1e-9 in {100 * share:.0f} % of rounds: these predictions are "
-        f"essentially arbitrary; try {remedy}"
-    )
+        return []
+    names = ", ".join(dict(affected))
+    share = 100 * max(share for _, share in affected)
+    return [
+        f"{names}: |f(x)| < 1e-9 in {share:.0f} % of rounds: "
+        f"these predictions are essentially arbitrary; try {remedy}"
+    ]
 
 
 def run_batches(
@@ -432,34 +427,32 @@ def run_repeat(
     observers: Sequence[Observer] = (),
 ) -> RunResult:
     """One pass over one permutation of a file in memory."""
-    rounds = dataset.rounds
-    assert rounds is not None
-    run = begin(dataset, setup, options, repeat, rounds)
-    return run_batches(dataset.batches(options.order(repeat, rounds)), [run], observers)[0]
+    rounds = dataset.rounds or 0
+    batches = dataset.batches(options.order(repeat, rounds))
+    return run_batches(batches, [begin(dataset, setup, options, repeat, rounds)], observers)[0]
 
 
 def run_parallel(
     dataset: Dataset,
     tasks: Sequence[tuple[LearnerSpec, int]],
     options: RunOptions,
-    on_progress: Callable[[int, int], None],
+    show: Callable[[int, str], None],
 ) -> list[RunResult]:
     """Run setups and repeats on a file in memory, in processes that map it.
 
-    `on_progress` is called with the number of passes that have ended, and of all.
+    `show` is called with the number of passes that have ended, and the same as a text.
     """
     results: dict[int, RunResult] = {}
     with TemporaryDirectory(prefix="ahpatron-", ignore_cleanup_errors=True) as folder:
         dataset.save(Path(folder))
         work = partial(_run_mapped, dataset.name, dataset.preparation, folder, options)
-        for ended in run_all(work, tasks, options.jobs, RETRIES):
-            if ended is not None:
-                number, outcome = ended
-                if isinstance(outcome, Died):
-                    problem = f"{tasks[number][0].learner}: {outcome.reason}"
-                    raise UserError(problem, code=ExitCode.FAILED_TRIALS, hint="use fewer --jobs")
+        for number, outcome in run_all(work, tasks, options.jobs, RETRIES):
+            if isinstance(outcome, Died):
+                problem = f"{tasks[number][0].learner}: {outcome.reason}"
+                raise UserError(problem, code=ExitCode.FAILED_TRIALS, hint="use fewer --jobs")
+            if outcome is not None:
                 results[number] = outcome
-            on_progress(len(results), len(tasks))
+            show(len(results), f"{len(results)} of {len(tasks)} passes")
     return [results[number] for number in range(len(tasks))]
 
 

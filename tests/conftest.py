@@ -41,11 +41,8 @@ def breast_cancer() -> Path:
 
 @pytest.fixture
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
-    started = Cluster(tmp_path_factory.mktemp("dask"))
-    yield started
-    for process in started.processes:
-        process.kill()
-        process.wait()
+    with Cluster(tmp_path_factory.mktemp("dask")) as started:
+        yield started
 
 
 @pytest.fixture

@@ -111,14 +111,6 @@ def test_a_pass_that_is_cut_continues(tmp_path: Path, case: str, form: str) -> N
             np.testing.assert_allclose(counts(second), counts(whole), **ROUNDING)
 
 
-def test_the_same_model_has_the_same_bytes(tmp_path: Path) -> None:
-    for case in ({"learner": "skegd"}, {"learner": "arow", "classes": 3}):
-        content = saved(**case)
-        assert saved(**case) == content
-        (tmp_path / "m.npz").write_bytes(content)
-        assert to_bytes(load_model(str(tmp_path / "m.npz"))) == content
-
-
 # Hostile files ------------------------------------------------------------------------------------
 
 
@@ -504,28 +496,6 @@ def test_refusing_takes_little_memory(tmp_path: Path, kind: str) -> None:
     finally:
         tracemalloc.stop()
     assert peak < 50e6
-
-
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(UserError) as refused:
-        load_model(str(tmp_path / "none.npz"))
-    assert refused.value.code == ExitCode.NO_INPUT
-    assert not is_archive(str(tmp_path / "none.npz"))
-
-
-@pytest.mark.parametrize("bug", [TypeError, AttributeError, KeyError, IndexError])
-def test_a_bug_of_ours_is_not_called_damage(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, bug: type[Exception]
-) -> None:
-    path = tmp_path / "m.npz"
-    path.write_bytes(MODEL)
-
-    def broken(*_: object) -> None:
-        raise bug("a bug")
-
-    monkeypatch.setattr(Player, "load_state_dict", broken)
-    with pytest.raises(bug, match="a bug"):
-        player_of(path)
 
 
 # Mutations ----------------------------------------------------------------------------------------

@@ -117,7 +117,11 @@ app = typer.Typer(
 )
 for _command, _examples in _EXAMPLES.items():
     app.command(cls=_Command, epilog=f"\b\nExamples:{_examples}")(_command)
-_COMMANDS = [command.__name__ for command in _EXAMPLES]
+_COMMANDS = {
+    command.__name__: ((command.__doc__ or "").splitlines()[0], examples)
+    for command, examples in _EXAMPLES.items()
+}
+"""What each command does, and examples."""
 
 
 def _print_version(wanted: bool) -> None:
@@ -155,8 +159,6 @@ def run_command(arguments: list[str]) -> int:
         return _answer(arguments)
     except UserError as error:
         fault = error
-    except _UsageError as error:
-        fault = _usage_fault(error, arguments)
     except BrokenPipeError:  # the reader has seen enough
         _abandon_stdout()
         return ExitCode.OK
@@ -167,7 +169,7 @@ def run_command(arguments: list[str]) -> int:
         hint = "use a smaller --budget, or one pass in file order, without --shuffle"
         fault = UserError("not enough memory", code=ExitCode.BUG, hint=hint)
     except Exception as error:  # of ours, with a traceback, or of a learner that is not ours
-        if (known := _known_fault(error)) is None:
+        if (known := _known_fault(error, arguments)) is None:
             print(f"ahpatron {__version__}: this is a bug, please report it", file=sys.stderr)
             traceback.print_exc()
             return ExitCode.BUG
@@ -184,13 +186,13 @@ def _answer(arguments: list[str]) -> int:
         raise UserError("standard output is closed", code=ExitCode.IO_ERROR)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # for locales without a ζ
-    arguments = _forwarded(arguments)
-    bare = arguments in ([], *([name] for name in _COMMANDS if name != "learners"))
+    words = _forwarded(arguments)
+    bare = words in ([], *([name] for name in _COMMANDS if name != "learners"))
     if bare and "_AHPATRON_COMPLETE" not in os.environ:  # which a shell sets to complete words
-        print(_short_usage(*arguments), file=sys.stderr)
+        print(_short_usage(*words), file=sys.stderr)
         return ExitCode.USAGE
     try:
-        code = app(arguments, prog_name="ahpatron", standalone_mode=False)
+        code = app(words, prog_name="ahpatron", standalone_mode=False)
     except SystemExit as ended:
         if isinstance(ended.__context__, BrokenPipeError):  # which Typer had caught
             raise ended.__context__ from None
@@ -219,12 +221,11 @@ def _forwarded(arguments: list[str]) -> list[str]:
 
 def _short_usage(name: str = "") -> str:
     """How to call a command, or which there are, in at most 12 lines."""
-    about = {command.__name__: (command.__doc__ or "").splitlines()[0] for command in _EXAMPLES}
     if not name:
-        listed = "\n".join(f"  {command:10}{text}" for command, text in about.items())
+        listed = "\n".join(f"  {name:10}{about}" for name, (about, _) in _COMMANDS.items())
         return f"Usage: ahpatron COMMAND\n\n{listed}\n\n`ahpatron help COMMAND` shows all options."
-    examples = next(text for command, text in _EXAMPLES.items() if command.__name__ == name)
-    head = f"Usage: ahpatron {name} [OPTIONS] …\n{about[name]}"
+    about, examples = _COMMANDS[name]
+    head = f"Usage: ahpatron {name} [OPTIONS] …\n{about}"
     return f"{head}\n\nExamples:{examples}\n`ahpatron {name} --help` shows all options."
 
 
@@ -233,27 +234,10 @@ def _abandon_stdout() -> None:
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _usage_fault(error: Exception, arguments: list[str]) -> UserError:
-    """The message of click, with suggestions for mistyped commands and options."""
-    message: str = error.format_message()  # type: ignore[attr-defined]  # all of click's have it
-    first = arguments[0]
-    command = [first] if first in _COMMANDS else []
-    hint = f"`{' '.join(['ahpatron', *command])} --help` shows what is possible"
-    option, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
-    if option and context:
-        message = f"unknown option {option}"
-        known = (name for param in context.command.params for name in param.opts)
-        hint = suggestion(option, [name for name in known if name.startswith("--")]) or hint
-    elif not command and not first.startswith("-"):
-        message = f"unknown command {first!r}"
-        hint = suggestion(first, _COMMANDS) or hint
-        if Path(first).is_file():
-            hint = f"did you mean `ahpatron run {shlex.join(arguments)}`?"
-    return usage(message[:1].lower() + message[1:].removesuffix("."), hint)
-
-
-def _known_fault(error: Exception) -> UserError | None:
-    """A full disk behind standard output, or a fault of a learner that is not built in."""
+def _known_fault(error: Exception, arguments: list[str]) -> UserError | None:
+    """A fault of the command line, a full disk behind stdout, or a learner that is not built in."""
+    if isinstance(error, _UsageError):
+        return _usage_fault(error, arguments)
     from ahpatron_cli.atomic import DISK_FAULTS
 
     if isinstance(error, OSError) and error.errno in DISK_FAULTS and not error.filename:
@@ -269,3 +253,22 @@ def _known_fault(error: Exception) -> UserError | None:
     if fault is None and isinstance(error, LearnerLoadError):
         return UserError(str(error), code=ExitCode.BUG, hint="update or uninstall it")
     return fault
+
+
+def _usage_fault(error: Any, arguments: list[str]) -> UserError:
+    """The message of click, with suggestions for mistyped commands and options."""
+    message: str = error.format_message()
+    first = arguments[0]
+    command = [first] if first in _COMMANDS else []
+    hint = f"`{' '.join(['ahpatron', *command])} --help` shows what is possible"
+    option, context = getattr(error, "option_name", None), getattr(error, "ctx", None)
+    if option and context:
+        message = f"unknown option {option}"
+        known = (name for param in context.command.params for name in param.opts)
+        hint = suggestion(option, [name for name in known if name.startswith("--")]) or hint
+    elif not command and not first.startswith("-"):
+        message = f"unknown command {first!r}"
+        hint = suggestion(first, _COMMANDS) or hint
+        if Path(first).is_file():
+            hint = f"did you mean `ahpatron run {shlex.join(arguments)}`?"
+    return usage(message[:1].lower() + message[1:].removesuffix("."), hint)

@@ -53,9 +53,9 @@ def convert(
     with open_source(data) as source:
         reader = TableReader(source, asked)
         progress = stderr.progress(source.size, data, beside_rows=out is None)
-        with open_output(out) as output, progress as line:
+        with open_output(out) as output, progress as show:
             for number, cells in enumerate(reader.cells(as_text=bool(reader.numeric))):
-                line.show(source.position, "", "")
+                show(source.position)
                 if not number:
                     output.write(_comments(reader.schema))
                 output.write(libsvm_text(reader, cells, source.name))
@@ -86,11 +86,11 @@ def libsvm_text(reader: TableReader, cells: Cells, path: str) -> str:
     """
     import numpy as np
 
-    from ahpatron_cli.data.labels import show
+    from ahpatron_cli.data.labels import show as spelled
 
     schema, numeric = reader.schema, reader.numeric
     labels = np.nan_to_num(schema.label_numbers(cells, path), nan=np.inf).tolist()
-    shown = {label: "?" if label == np.inf else show(label) for label in set(labels)}
+    shown = {label: "?" if label == np.inf else spelled(label) for label in set(labels)}
     form, columns = "%s", [[shown[label] for label in labels]]
     for index, values, name in schema.indexed(cells, path, reader.odd, numeric):
         if isinstance(values, list) and not numeric[name]:
@@ -102,7 +102,7 @@ def libsvm_text(reader: TableReader, cells: Cells, path: str) -> str:
             columns.append([f" {index}:{cell}" if cell.strip("+-.0") else "" for cell in values])
         elif isinstance(index, int):
             numbers = values.tolist()
-            texts = {value: f" {index}:{show(value)}" if value else "" for value in set(numbers)}
+            texts = {value: f" {index}:{spelled(value)}" if value else "" for value in set(numbers)}
             columns.append([texts[value] for value in numbers])
         else:  # of categories; 0 stands for none
             indices = (index * values).tolist()

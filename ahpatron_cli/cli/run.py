@@ -24,6 +24,7 @@ _REQUIRED = {"every": "checkpoint", "allow_new_features": "resume"}
 _EXCLUSIVE = (
     *(("labels", "positive"), ("certify", "cost"), ("theorem", "cost")),
     *(("certify", "resume"), ("certify", "checkpoint")),
+    *(("checkpoint", "resume"), ("checkpoint", "curve")),
 )
 
 
@@ -93,8 +94,9 @@ def run(
     _check_combinations(given, learner or [], resume, shuffle)
 
     chosen = grid.choose_learners(learner or ["ahpatron"])
-    numbers = {"budget": budget, "sigma": sigma, "epsilon": epsilon}
-    specs, warnings = grid.single_setups(chosen, kernel, param or [], numbers)
+    named = {"budget": budget, "sigma": sigma, "epsilon": epsilon}
+    named["kernel"] = kernel if "kernel" in given else None
+    specs, warnings = grid.single_setups(chosen, kernel, param or [], named)
     if theorem:
         from ahpatron_cli.certify import meet
 
@@ -126,27 +128,28 @@ def run(
     output = RunOutput(format, out, curve, predictions)
 
     grid.check_costs(run_options.costs, specs)
-    if output.to_stdout and "format" in given:
+    if predictions == "-" and "format" in given:
         problem = f"--predictions - and --format {format} cannot share standard output"
         raise usage(problem, "write the results to a file: --out FILE")
     output.check(paths, {"--save": save, "--checkpoint": checkpoint})
     saved = None
     if save or resume or checkpoint:
-        from ahpatron_cli.models import ModelOptions, SavedRun
+        from ahpatron_cli.models import SavedRun
 
-        models = ModelOptions(save, resume, checkpoint, every, specs[0].source)
-        models.check(len(paths), len(specs), repeats, not permuted, bool(curve))
-        saved = SavedRun(models, stderr.note)
+        if not len(paths) == len(specs) == repeats == 1:
+            problem = "a model requires one file, one learner and one pass"
+            raise usage(problem, "use one DATA, one -l and --repeats 1")
+        if checkpoint and permuted:
+            raise usage("--checkpoint requires one pass in file order", "leave out --shuffle")
+        files = {"save": save, "resume": resume, "checkpoint": checkpoint}
+        saved = SavedRun(stderr.note, **files, every=every, learner=specs[0].source)
     for warning in warnings:
         stderr.warn(warning)
-    if resume is None:
-        for remark in grid.own_kernel_remarks(chosen, scale, kernel_given="kernel" in given):
-            stderr.note(remark)
 
     reports: list[Report] = []
-    with ExitStack() as files:
+    with ExitStack() as opened:
         checkpointed = saved.checkpointed if saved and checkpoint else None
-        writer = files.enter_context(open_predictions(predictions, checkpointed))
+        writer = opened.enter_context(open_predictions(predictions, checkpointed))
         session = Session(paths, specs, preparation, run_options, stderr, saved, writer)
         try:
             for path in paths:
@@ -158,7 +161,7 @@ def run(
                 output.show(reports, stderr)
             raise
         with deferred():  # a signal leaves all files, or none
-            files.close()
+            opened.close()
             output.export(reports, session.curves)
     output.show(reports, stderr)
     if session.ended_by is None:

@@ -7,7 +7,6 @@ import time
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from functools import partial
 from itertools import product
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -17,13 +16,13 @@ from msgspec import structs
 
 from ahpatron_cli import __version__
 from ahpatron_cli.atomic import check_outputs, format_of_suffix, write_atomically
-from ahpatron_cli.cli.stderr import ProgressLine, Stderr, now
+from ahpatron_cli.cli.stderr import Stderr, now
 from ahpatron_cli.core.errors import ParameterError
-from ahpatron_cli.data.dataset import Dataset, DataSummary, Preparation, StreamState, load, stream
+from ahpatron_cli.data.dataset import Dataset, Preparation, StreamState, load, stream
 from ahpatron_cli.data.labels import NewLabelError
 from ahpatron_cli.data.source import Source, open_source
 from ahpatron_cli.errors import one_of, usage
-from ahpatron_cli.output.formats import FORMATS, to_text, write_reports
+from ahpatron_cli.output.formats import FORMATS, to_text, write
 from ahpatron_cli.output.predictions import (
     STDOUT,
     PredictionWriter,
@@ -43,7 +42,7 @@ from ahpatron_cli.runner import (
     run_batches,
     run_parallel,
     run_repeat,
-    suggested_sigma,
+    with_sigma,
 )
 from ahpatron_cli.signals import watch
 
@@ -51,7 +50,7 @@ if TYPE_CHECKING:
     from ahpatron_cli.models import SavedRun
 
 _FIRST_MILESTONE = 1000
-"""Rounds after which -v reports figures: at 1,000, 2,000, 4,000, …"""
+"""Rounds after which -v reports figures; then after twice as many, and so on."""
 
 
 @dataclass(frozen=True)
@@ -62,11 +61,6 @@ class RunOutput:
     out: str | None
     curve: str | None
     predictions: str | None
-
-    @property
-    def to_stdout(self) -> bool:
-        """Whether stdout has the predictions, so that the table goes to stderr."""
-        return self.predictions == STDOUT
 
     def check(self, data: Sequence[str], models: dict[str, str | None]) -> None:
         """Refuse, before a long run, what could not be written."""
@@ -79,17 +73,16 @@ class RunOutput:
             picture_format(self.curve, "csv")
         if self.predictions:
             check_predictions_path(self.predictions)
-        predictions = None if self.to_stdout else self.predictions
+        predictions = None if self.predictions == STDOUT else self.predictions
         files = {"--out": self.out, "--curve": self.curve, "--predictions": predictions}
         check_outputs(files | models, data)
 
     def show(self, reports: Sequence[Report], stderr: Stderr) -> None:
-        """Print the reports."""
-        if self.to_stdout:
+        """Print the reports: on stderr if stdout has the predictions."""
+        if self.predictions == STDOUT:
             stderr.show(to_text(reports, self.format))
         else:
-            write_reports(reports, self.format)
-            sys.stdout.flush()
+            write(lambda terminal: to_text(reports, self.format, terminal))
 
     def export(self, reports: Sequence[Report], curves: Sequence[Curve]) -> None:
         """Write the files."""
@@ -103,7 +96,7 @@ class RunOutput:
 
 @dataclass
 class Session:
-    """Runs learners on one file after the other."""
+    """Runs learners on one file after the other, with messages on the way."""
 
     paths: Sequence[str]
     specs: Sequence[LearnerSpec]
@@ -119,13 +112,17 @@ class Session:
     """The signal that ended the stream."""
 
     def __post_init__(self) -> None:
-        self._resumes = self.saved is not None and self.saved.resumes
         self._known: StreamState | None = None
-        self._monitor = _Monitor(self.stderr)
-        self._waits = False
+        self._resumes = self.saved is not None and self.saved.model is not None
         if self.saved:
-            self.specs = [self.saved.setup()] if self._resumes else self.specs
+            self.specs = [self.saved.model.spec] if self.saved.model else self.specs
             self.preparation, self._known = self.saved.prepared(self.preparation)
+        self._waits = False
+        # of the file that is run
+        self._source: Source | None = None
+        self._progress: Callable[..., None]
+        self._figures: dict[str, tuple[int, str]] = {}
+        """The milestone that comes next and the latest figures of each pass."""
 
     def run(self, path: str) -> Report:
         """Run all learners and repeats on one file.
@@ -142,37 +139,50 @@ class Session:
             return self._run(path, may_restart=False)
 
     def _run(self, path: str, *, may_restart: bool) -> Report:
-        started = time.perf_counter()
-        self.stderr.prefix = f"{Path(path).name}: " if len(self.paths) > 1 else ""
+        options, stderr, started = self.options, self.stderr, time.perf_counter()
+        stderr.prefix = f"{Path(path).name}: " if len(self.paths) > 1 else ""
         if path == "-" and sys.stdin is not None and sys.stdin.isatty():
-            self.stderr.note("reading standard input; Ctrl-D ends it")
+            stderr.note("reading standard input; Ctrl-D ends it")
         with ExitStack() as opened:
-            if not self.options.in_memory:
-                opened.enter_context(watch.ending_stream(self._monitor.figures))
+            if not options.in_memory:
+                opened.enter_context(watch.ending_stream(self._print_figures))
             source = opened.enter_context(open_source(path))
-            dataset = self._open(source, may_restart)
+            if options.in_memory:
+                dataset = load(source, self.preparation, self._known)
+            else:
+                preparation = replace(self.preparation, may_lack_labels=True)
+                dataset = stream(
+                    source, preparation, self._known, self._note_waiting, may_restart=may_restart
+                )
             loaded = time.perf_counter() - started
-            horizon = self._horizon(dataset)
-            specs = self._usable(self._with_sigma(dataset), dataset, horizon)
-            total = source.size  # of a stream; in memory passes are counted
-            if self.options.in_memory:
-                total = len(specs) * self.options.repeats
+            needs_horizon = any("horizon" in spec.kind.specs() for spec in self.specs)
+            known = (dataset.in_memory or needs_horizon) and not self._resumes
+            horizon = dataset.rounds if known else None
+            specs = self._usable(with_sigma(self.specs, dataset, stderr.note), dataset, horizon)
+            self._source = None if options.in_memory else source
+            total = len(specs) * options.repeats if options.in_memory else source.size
             rows = self.predictions is not None  # perhaps on the same terminal
-            with self.stderr.progress(total, Path(path).name, beside_rows=rows) as line:
-                self._monitor.begin(line, None if self.options.in_memory else source)
+            with stderr.progress(total, Path(path).name, beside_rows=rows) as self._progress:
                 results = self._learn(dataset, specs, horizon)
             self.ended_by, summary = watch.ended_by, dataset.facts()
-        if not self.options.in_memory:  # reading and learning took turns
+        if not options.in_memory:  # reading and learning took turns
             learning = sum(result.seconds for result in results)
             loaded = max(time.perf_counter() - started - learning, 0.0)
-        if self.options.curve:
+        if options.curve:
             self._add_curves(path, results)
-        self._print_remarks(dataset, summary, results)
+        for note in summary.notes:
+            stderr.note(note)
+        warnings = [text for result in results for text in result.warnings]
+        if summary.sorted_labels and not options.shuffle:
+            warnings.append("the labels come sorted; --shuffle permutes the rows")
+        warnings += near_tie_warning(result.record for result in results)
+        for warning in dict.fromkeys(warnings):
+            stderr.warn(warning)
         certificates = None
-        if self.options.certify:
+        if options.certify:
             from ahpatron_cli.certify import certified
 
-            certificates = certified(dataset, summary, specs, results, self.options.seed)
+            certificates = certified(dataset, summary, specs, results, options.seed)
         more = {"unlabelled": summary.unlabelled, "ended_by": self.ended_by}
         counts = summary.rounds, summary.features, summary.labels, summary.sha256
         return Report(
@@ -180,16 +190,9 @@ class Session:
             data=DataRecord(dataset.name, *counts),
             runs=[structs.replace(result.record, **more) for result in results],
             load_seconds=loaded,
-            shuffled=self.options.shuffle,
+            shuffled=options.shuffle,
             certified=certificates,
         )
-
-    def _open(self, source: Source, may_restart: bool) -> Dataset:
-        """The rows of a file, in memory if they are needed in another order."""
-        if self.options.in_memory:
-            return load(source, self.preparation, self._known)
-        preparation = replace(self.preparation, may_lack_labels=True)
-        return stream(source, preparation, self._known, self._note_waiting, may_restart=may_restart)
 
     def _note_waiting(self, rows: int) -> None:
         if not self._waits:
@@ -198,21 +201,6 @@ class Session:
                 f"{rows:,} of them have come (--warm-up N requires fewer)"
             )
         self._waits = True
-
-    def _with_sigma(self, dataset: Dataset) -> Sequence[LearnerSpec]:
-        """The learners with the σ that the first rows suggest, if it is left to them."""
-        auto = next((spec for spec in self.specs if spec.auto_sigma), None)
-        if auto is None:
-            return self.specs
-        sigma, note = suggested_sigma(auto, dataset.name, *dataset.warm_up())
-        self.stderr.note(note)
-        return [spec.with_sigma(sigma) for spec in self.specs]
-
-    def _horizon(self, dataset: Dataset) -> int | None:
-        """The number of rounds, if it is known, or a learner requires it (the file is scanned)."""
-        required = any("horizon" in spec.kind.specs() for spec in self.specs)
-        known = dataset.in_memory or required
-        return dataset.rounds if known and not self._resumes else None
 
     def _usable(
         self, specs: Sequence[LearnerSpec], dataset: Dataset, horizon: int | None
@@ -237,101 +225,62 @@ class Session:
     ) -> list[RunResult]:
         """All passes over one file."""
         options, tasks = self.options, list(product(specs, range(self.options.repeats)))
-        observers: list[Observer] = [self._monitor]
-        if self.predictions:
-            observers.append(partial(_write_predictions, self.predictions, dataset))
+        observers: list[Observer] = [self._show]
+        self._figures.clear()
+        if writer := self.predictions:
+
+            def write(batch: BatchResult) -> None:
+                schema = dataset.traits.schema
+                names = label_names(dataset.labels(), schema)
+                writer.write_rounds(dataset.name, batch, names, schema.id if schema else None)
+
+            observers.append(write)
         if self.saved is not None:
             return self.saved.run(dataset, specs[0], options, horizon, observers)
         if not options.in_memory:
             runs = [begin(dataset, spec, options, 0, horizon) for spec in specs]
             return run_batches(dataset.batches(), runs, observers)
         if options.jobs > 1 and len(tasks) > 1 and not self.predictions:
-            return run_parallel(dataset, tasks, options, self._monitor.passes)
+            return run_parallel(dataset, tasks, options, self._progress)
         return [run_repeat(dataset, spec, options, repeat, observers) for spec, repeat in tasks]
 
     def _add_curves(self, path: str, results: Sequence[RunResult]) -> None:
         """Mean and deviation over repeats, which all have the same rounds."""
         for group in grouped(results, lambda result: (result.record.learner,)):
-            record = group[0].record
+            name, counts = group[0].record.learner, group[0].record.counts
             rounds, mistakes, recent = np.stack([result.curve for result in group], axis=-1)
             self.curves.append(
                 Curve(
-                    f"{path}: {record.learner}" if len(self.paths) > 1 else record.learner,
+                    f"{path}: {name}" if len(self.paths) > 1 else name,
                     rounds[:, 0].astype(np.int64),
                     mistakes.mean(axis=1),
                     recent.mean(axis=1) if self.options.window else None,
                     mistakes.std(axis=1, ddof=1) if len(group) > 1 else None,
-                    (record.counts.baseline_mistakes or 0) / max(record.counts.rounds, 1),
+                    (counts.baseline_mistakes or 0) / max(counts.rounds, 1),
                     Path(path).name,
                 )
             )
 
-    def _print_remarks(
-        self, dataset: Dataset, summary: DataSummary, results: Sequence[RunResult]
-    ) -> None:
-        """Notes on the data, warnings about what may spoil the results."""
-        for note in summary.notes:
-            self.stderr.note(note)
-        warnings = [text for result in results for text in result.warnings]
-        if summary.sorted_labels and not self.options.shuffle:
-            warnings.append("the labels come sorted; --shuffle permutes the rows")
-        if ties := near_tie_warning(result.record for result in results):
-            warnings.append(ties)
-        kernel, scale = self.specs[0].kernel, dataset.preparation.scale
-        if not dataset.dense and dataset.scaler and kernel in ("linear", "polynomial"):
-            shift = f"--scale {scale} divides sparse data and does not shift them"
-            warnings.append(f"{shift}, which the {kernel} kernel notices")
-        for warning in dict.fromkeys(warnings):
-            self.stderr.warn(warning)
-        self.stderr.detail(f"sha256 {summary.sha256}")
-
-
-def _write_predictions(writer: PredictionWriter, dataset: Dataset, batch: BatchResult) -> None:
-    """Write the predictions of a batch, with the names of labels that the data have."""
-    schema = dataset.traits.schema
-    names = label_names(dataset.labels(), schema)
-    writer.write_rounds(dataset.name, batch, names, schema.id if schema else None)
-
-
-class _Monitor:
-    """Messages while learners run: the progress line, drifts, and figures with -v."""
-
-    def __init__(self, stderr: Stderr) -> None:
-        self._stderr = stderr
-        self._figures: dict[str, str] = {}
-        """The latest of each pass."""
-
-    def begin(self, line: ProgressLine, source: Source | None) -> None:
-        """Show the share of a file that was read, or the passes that have ended."""
-        self._line, self._source = line, source
-        self._figures.clear()
-
-    def __call__(self, batch: BatchResult) -> None:
+    def _show(self, batch: BatchResult) -> None:
+        """Messages after a batch: the progress line, drifts, figures with -v."""
         for number in batch.drifts:
             rose = f"{batch.learner}: the mistake rate rose, as of round {number:,}"
-            self._stderr.warn(rose, timed=True)
-        before, rounds = batch.first - 1, batch.first - 1 + len(batch.mistaken)
+            self.stderr.warn(rose, timed=True)
+        rounds, mistakes = batch.first - 1 + len(batch.mistaken), batch.mistakes
+        rate = f"{100 * mistakes / max(rounds, 1):.2f} %"
+        recent = "" if batch.recent_rate is None else f", now {100 * batch.recent_rate:.2f} %"
         done = self._source.position if self._source else max(len(self._figures) - 1, 0)
-        self._line.update(done, batch.mistakes, rounds, batch.recent_rate)
+        self._progress(done, f"{rounds:,} rounds", f"{rate} mistakes{recent}")
         name = f"{batch.learner}, repeat {batch.repeat}" if batch.repeat else batch.learner
-        due = _FIRST_MILESTONE << (before // _FIRST_MILESTONE).bit_length()
-        while due <= rounds:
-            later = int(np.count_nonzero(batch.mistaken[due - before :]))
-            self._stderr.detail(_figure(name, due, batch.mistakes - later))
-            due *= 2
-        self._figures[name] = _figure(name, rounds, batch.mistakes)
+        figures = f"{name}: {rounds:,} rounds, {mistakes:,} mistakes ({rate})"
+        due, _ = self._figures.get(name, (_FIRST_MILESTONE, ""))
+        if rounds >= due:
+            self.stderr.detail(figures)
+            due = _FIRST_MILESTONE << (rounds // _FIRST_MILESTONE).bit_length()
+        self._figures[name] = due, figures
 
-    def passes(self, done: int, passes: int) -> None:
-        """Show how many of the passes in other processes have ended."""
-        self._line.show(done, f"{done} of {passes} passes", "")
-
-    def figures(self, asked: bool) -> None:
-        """Print the latest figures: if SIGUSR1 asked for them, or with -v once a minute."""
-        show: Callable[[str], None] = self._stderr.show if asked else self._stderr.detail
-        for text in self._figures.values() or ["no rows so far"]:
+    def _print_figures(self, asked: bool) -> None:
+        """The latest figures: if SIGUSR1 asked for them, or with -v once a minute."""
+        show = self.stderr.show if asked else self.stderr.detail
+        for _, text in self._figures.values() or [(0, "no rows so far")]:
             show(f"{now()} {text}")
-
-
-def _figure(name: str, rounds: int, mistakes: int) -> str:
-    rate = f"{100 * mistakes / max(rounds, 1):.2f} %"
-    return f"{name}: {rounds:,} rounds, {mistakes:,} mistakes ({rate})"

@@ -16,7 +16,6 @@ from itertools import pairwise
 from typing import TextIO
 
 from ahpatron_cli.errors import Place, UserError
-from ahpatron_cli.numbers import percent
 from ahpatron_cli.output.escape import literal
 
 _SECONDS_BETWEEN_REFRESHES = 0.1
@@ -70,16 +69,31 @@ class Stderr:
     @contextmanager
     def progress(
         self, total: int | None, name: str, *, beside_rows: bool = False
-    ) -> Iterator[ProgressLine]:
-        """A progress line on a terminal while the block runs.
+    ) -> Iterator[Callable[..., None]]:
+        """A progress line on a terminal while the block runs, redrawn at most ten times a second.
 
-        `total` is in the unit of `update(completed)`; None if it is not known. `beside_rows`: rows
-        go to stdout meanwhile, and a terminal that has both shows them only.
+        Yields a function that shows how much of `total` (None: not known) is done, and more texts;
+        the last ones are cut where it is narrow. `beside_rows`: rows go to stdout meanwhile, and a
+        terminal that has both shows them only.
         """
         visible = not self._quiet and self._width() is not None
         visible &= not (beside_rows and sys.stdout.isatty())
+        started = last = time.monotonic()
+
+        def show(done: int, *texts: str) -> None:
+            nonlocal last
+            now = time.monotonic()
+            if not visible or now < last + _SECONDS_BETWEEN_REFRESHES:
+                return
+            last, elapsed = now, now - started
+            share = min(done / total, 1.0) if total else None
+            percent = "" if share is None else f"{share:4.0%}"
+            left = f"{_clock(elapsed / share - elapsed)} left" if share else ""
+            shown = (percent, *texts, _clock(elapsed), left, literal(name))
+            self._draw("  ".join(filter(None, shown)))
+
         try:
-            yield ProgressLine(self._draw if visible else None, total, literal(name))
+            yield show
         finally:
             if self._line:
                 self._draw("")
@@ -107,43 +121,6 @@ class Stderr:
                 self._stream.flush()
         except (OSError, ValueError):
             self._stream = None  # nobody reads it any more
-
-
-class ProgressLine:
-    """How far a run has come: one line, redrawn at most ten times a second."""
-
-    def __init__(
-        self,
-        draw: Callable[[str], None] | None = None,
-        total: int | None = None,
-        name: str = "",
-    ) -> None:
-        """Without `draw` nothing is shown."""
-        self._draw, self._total, self._name = draw, total, name
-        self._started = self._last = time.monotonic()
-
-    def update(
-        self, completed: int, mistakes: int = 0, rounds: int = 0, recent: float | None = None
-    ) -> None:
-        """Show the part of the total that is done, and the mistakes in the rounds so far.
-
-        `recent` is the mistake rate of the last rounds, if it is computed.
-        """
-        rate = f"{percent(mistakes / rounds)} % mistakes" if rounds else ""
-        rate += "" if recent is None else f", now {percent(recent)} %"
-        self.show(completed, f"{rounds:,} rounds" if rounds else "", rate)
-
-    def show(self, completed: int, count: str, news: str) -> None:
-        """The same with texts of the caller's own; the last parts are cut where it is narrow."""
-        now = time.monotonic()
-        if self._draw is None or now < self._last + _SECONDS_BETWEEN_REFRESHES:
-            return
-        self._last = now
-        elapsed = now - self._started
-        share = min(completed / self._total, 1.0) if self._total else None
-        left = f"{_clock(elapsed / share - elapsed)} left" if share else ""
-        done = "" if share is None else f"{share:4.0%}"
-        self._draw("  ".join(filter(None, [done, count, news, _clock(elapsed), left, self._name])))
 
 
 def now() -> str:

@@ -110,7 +110,10 @@ def sweep(
         data or [],
         learner or [],
         {"-p": param or [], "-g": grid or []},
-        {"budget": budget, "sigma": sigma, "epsilon": epsilon},
+        {
+            **{"budget": budget, "sigma": sigma, "epsilon": epsilon},
+            "kernel": kernel if options.given_by_user(context, "kernel") else None,
+        },
         config,
         given,
         {name for name in given if options.given_by_user(context, name)},
@@ -128,16 +131,16 @@ def sweep(
         trials = plan(job, Path(folder), stderr.note, stderr.warn, metrics=measured)
         if x:
             session.check_axis_of(trials, x)
-        found = Search(trials, criterion, halving)
+        found = Search(trials, criterion, halving, part)
         if dry_run:
             known = read_results(out).trials if out and Path(out).exists() else {}
-            session.print_estimate(found, part, known, jobs)
+            session.print_estimate(found, known, jobs)
             return ExitCode.OK
         facts = {**environment(), "command": shlex.join(["ahpatron", *sys.argv[1:]])}
         facts |= {"shard": list(part)} if part[1] > 1 else {}
         with ResultsFile(str(out), facts) as results:
             session.warn_of_damaged_lines(stderr, str(out), results.contents)
-            outcomes = session.run_missing(found, part, results, run, stderr)
+            outcomes = session.run_missing(found, results, run, stderr)
     summary = summarise_trials(outcomes, results.contents.headers, criterion)
     session.warn_of_results(summary, outcomes, stderr)
     output.write(summary, outcomes, stderr)

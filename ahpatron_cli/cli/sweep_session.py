@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import shlex
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, TypeAlias
 
@@ -14,12 +14,12 @@ from ahpatron_cli.atomic import check_outputs, format_of_suffix, write_atomicall
 from ahpatron_cli.cli.stderr import Stderr
 from ahpatron_cli.errors import one_of, usage
 from ahpatron_cli.numbers import counted, percent
-from ahpatron_cli.output.formats import FORMATS, findings_to_text, trials_to_text, write_findings
+from ahpatron_cli.output.formats import FORMATS, findings_to_text, trials_to_text, write
+from ahpatron_cli.output.render import Terminal
 from ahpatron_cli.records import grouped, setting_key
-from ahpatron_cli.runner import LearnerSpec, near_tie_warning
-from ahpatron_cli.sweep.plan import share
+from ahpatron_cli.runner import near_tie_warning
 from ahpatron_cli.sweep.results_file import Contents, ResultsFile
-from ahpatron_cli.sweep.search import SHORT_ROUNDS, Search, estimated_seconds
+from ahpatron_cli.sweep.search import SHORT_ROUNDS, Search, estimated_seconds, learner_and_data
 from ahpatron_cli.sweep.summary import (
     METRICS,
     Criterion,
@@ -87,12 +87,19 @@ class SummaryOutput(Struct, frozen=True):
             write_report(self.report, summary, self.x)
         if self.out:
             format = format_of_suffix(self.out, self.format)
-            text = findings_to_text(summary, format, only_matrix=self.matrix)
-            write_atomically(self.out, trials_to_text(trials, format) if self.trials else text)
+            write_atomically(self.out, self._text(summary, trials, format))
+        write(lambda terminal: self._text(summary, trials, self.format, terminal))
+
+    def _text(
+        self,
+        summary: SweepSummary,
+        trials: Sequence[Outcome],
+        format: str,
+        terminal: Terminal | None = None,
+    ) -> str:
         if self.trials:
-            sys.stdout.write(trials_to_text(trials, self.format))
-        else:
-            write_findings(summary, self.format, only_matrix=self.matrix)
+            return trials_to_text(trials, format)
+        return findings_to_text(summary, format, terminal, only_matrix=self.matrix)
 
 
 def criterion_of(metric: str, tune_orders: int) -> Criterion:
@@ -113,24 +120,18 @@ def check_axis_of(trials: Sequence[Trial], x: str) -> None:
     """Refuse to draw against a parameter that no learner is varied in."""
     from ahpatron_cli.output.pictures import check_axis
 
-    groups = grouped(trials, lambda trial: (*trial.data.identity, trial.setup.learner))
+    groups = grouped(trials, learner_and_data)
     names = (name for group in groups for name in varied_numbers([one.params for one in group]))
     check_axis(x, list(dict.fromkeys(names)))
 
 
-def run_missing(
-    search: Search,
-    shard: tuple[int, int],
-    results: ResultsFile,
-    run: Runner,
-    stderr: Stderr,
-) -> list[Outcome]:
+def run_missing(search: Search, results: ResultsFile, run: Runner, stderr: Stderr) -> list[Outcome]:
     """Run and store the trials that are not in the results file; all outcomes of the search."""
-    known, metric, attempted = results.contents.trials, search.criterion.metric, set[str]()
+    known, attempted = results.contents.trials, set[str]()
 
     def done() -> str:
-        needed = share(search.needed(known), *shard)
-        count = len(needed) - len(missing(needed, known, metric))
+        needed = search.needed(known)
+        count = len(needed) - len(search.missing(needed, known))
         return f"{count} of {len(needed)} trials are in {results.path}" if count else ""
 
     if stored := done():
@@ -138,10 +139,10 @@ def run_missing(
     try:
         while left := [
             trial
-            for trial in missing(share(search.needed(known), *shard), known, metric)
+            for trial in search.missing(search.needed(known), known)
             if trial.id not in attempted
         ]:
-            _run(left, metric, results, run, stderr)
+            _run(left, search.criterion.metric, results, run, stderr)
             attempted.update(trial.id for trial in left)
     except BaseException:  # a signal, a full disk: in any case
         stderr.note(f"{done() or 'no trial was stored'}; the same command continues from there")
@@ -153,54 +154,36 @@ def run_missing(
     ]
 
 
-def missing(trials: Sequence[Trial], known: Mapping[str, Outcome], metric: Metric) -> list[Trial]:
-    """Those that were not run, or not measured by what is asked for."""
-    runs = {outcome.id: outcome.run for outcome in known.values() if outcome.run is not None}
-    return [one for one in trials if one.id not in runs or metric.of(runs[one.id]) is None]
-
-
 def _run(
-    trials: Sequence[Trial],
-    metric: Metric,
-    results: ResultsFile,
-    run: Runner,
-    stderr: Stderr,
+    trials: Sequence[Trial], metric: Metric, results: ResultsFile, run: Runner, stderr: Stderr
 ) -> None:
-    setups = {trial.id: trial.setup for trial in trials}
     best, values = max if metric.larger_is_better else min, dict[str, Any]()
     done, failed, news = 0, 0, ""
-    with stderr.progress(len(trials), "sweep") as line:
+    with stderr.progress(len(trials), "sweep") as show:
         for outcome in run(trials):
             if outcome is not None:
                 results.add(outcome)
-                stderr.detail(_described(setups[outcome.id], outcome))
                 done, failed = done + 1, failed + (outcome.run is None)
-                value = None if outcome.run is None else metric.of(outcome.run)
+                value, shown = None, outcome.error
+                if outcome.run is not None:
+                    rate = percent(outcome.run.counts.mistake_rate)
+                    value, shown = metric.of(outcome.run), f"{rate} %"
+                name = Path(outcome.data.record.path).name
+                stderr.detail(f"{name}, {outcome.learner}, order {outcome.repeat}: {shown}")
                 if value is not None:
                     values[outcome.learner] = best(value, values.get(outcome.learner, value))
                     name = best(values, key=values.__getitem__)
                     news = f"best {metric.short} {metric.text(values[name])} {name}"
-            count = f"{done}/{len(trials)} trials" + (f", {failed} failed" if failed else "")
-            line.show(done, count, news)
+            show(done, f"{done}/{len(trials)} trials" + f", {failed} failed" * bool(failed), news)
 
 
-def _described(setup: LearnerSpec, outcome: Outcome) -> str:
-    given = {**setup.learner_params, **setup.kernel_params}.items()
-    chosen = ", ".join(f"{name}={value}" for name, value in given) or "defaults"
-    run, name = outcome.run, Path(outcome.data.record.path).name
-    how = f"{percent(run.counts.mistake_rate)} % in {run.seconds:.2f} s" if run else outcome.error
-    return f"{name}, {outcome.learner} ({chosen}), order {outcome.repeat}: {how}"
-
-
-def print_estimate(
-    search: Search, shard: tuple[int, int], known: Mapping[str, Outcome], jobs: int
-) -> None:
+def print_estimate(search: Search, known: Mapping[str, Outcome], jobs: int) -> None:
     """Count the trials and those that are left, and estimate their time.
 
     Of a search in stages, all that may come are counted.
     """
-    trials = share(search.trials, *shard)
-    left = missing(trials, known, search.criterion.metric)
+    trials = replace(search, criterion=Criterion(), halving=False).needed({})
+    left = search.missing(trials, known)
     print(f"{counted(len(trials), 'trial')}: {len(trials) - len(left):,} done, {len(left):,} left")
     if left and (seconds := estimated_seconds(left)) is not None:
         time = (
@@ -226,7 +209,7 @@ def warn_of_results(summary: SweepSummary, trials: Sequence[Outcome], stderr: St
         scale = " --scale minmax" if data.data.scale == "none" else ""
         path = shlex.quote(data.data.record.path)
         remedy = f"`-g sigma=auto{scale}` in place of this sigma, or see `ahpatron inspect {path}`"
-        if warning := near_tie_warning(runs, lambda run: names[setting_key(run)], remedy):  # noqa: B023 - called here
+        for warning in near_tie_warning(runs, lambda run: names[setting_key(run)], remedy):  # noqa: B023 - called here
             stderr.warn(f"{data.name}: {warning}")
 
 

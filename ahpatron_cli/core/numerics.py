@@ -85,9 +85,9 @@ def cancelled(value: float, terms: float) -> bool:
     return abs(value) <= CANCELLED * terms
 
 
-def flush(values: Floats) -> Floats:
-    """Set entries below `FLUSHED` to 0, in place."""
-    values[np.abs(values) < FLUSHED] = 0.0
+def flush(values: Floats, below: float = FLUSHED) -> Floats:
+    """Set entries of smaller size to 0, in place."""
+    values[np.abs(values) < below] = 0.0
     return values
 
 

@@ -18,6 +18,7 @@ from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.numerics import (
     DRIFT,
     EPS,
+    FLUSHED,
     NEAR_SPAN,
     SLACK,
     SPAN_ERROR,
@@ -44,14 +45,13 @@ class Symmetric(Stateful):
     first `count` rows of V are the vectors v_e; the others are room.
     """
 
-    kept: ClassVar[Any] = {"A": "nn", "V": "em", "s": "e", "_settled": int}
+    kept: ClassVar[Any] = {"A": "nn", "V": "em", "s": "e"}
     waiting = 32  # changes that may wait from one block to the next
     _room: Floats = np.empty(0)
 
     def __init__(self, A: Floats | None = None) -> None:
         self.A: Floats = np.zeros((0, 0), order="F") if A is None else A
         self.V, self.s = np.empty((0, len(self.A))), np.empty(0)
-        self._settled = 0
 
     def check(self, state: StateReader) -> None:
         self.A = np.asfortranarray(self.A)
@@ -71,26 +71,20 @@ class Symmetric(Stateful):
         self.V[: self.count, : waiting.shape[1]] = waiting
         self.V[: self.count, waiting.shape[1] :] = 0.0
         self.s = np.concatenate((self.s, np.empty(most)))
-        self.images: dict[int, Floats] = {}  # A·k by round
         self._diagonal: Floats | None = None
         self._counted = 0
 
-    def prepare(self, K: Floats, rounds: Integers) -> Floats:
-        """Compute A·k of these rounds at once, an array of shape (rounds, n)."""
-        images = k = flush(K[rounds, : self.n])
-        if k.size:
-            images = flush(dsymm(1.0, self.A, k.T, lower=1)).T
-        self.images = dict(zip(rounds.tolist(), images, strict=True))
-        return images
+    def images(self, k: Floats) -> Floats:
+        """`A·k_i` over the first n columns for each row k_i, an array of shape (rows, n)."""
+        k = flush(k[:, : self.n].copy())
+        return flush(dsymm(1.0, self.A, k.T, lower=1)).T if k.size else k
 
-    def image(self, k: Floats, t: int | None = None) -> Floats:
-        """A·k over the first n columns; t is the round of which k is κ(S, x), if any."""
-        if t in self.images:
-            return self.images[t]
+    def image(self, k: Floats) -> Floats:
+        """A·k over the first n columns."""
         return np.asarray(dsymv(1.0, self.A, k[: self.n], lower=1)) if self.n else np.empty(0)
 
-    def times(self, k: Floats, t: int | None = None) -> Floats:
-        """Product of the matrix and k, by column; t as in `image`."""
+    def times(self, k: Floats) -> Floats:
+        """Product of the matrix and k, by column."""
         if self.count:  # BLAS and not NumPy: a third of the time
             V = self.V[: self.count].T
             w = dgemv(1.0, V, k, trans=1)
@@ -98,7 +92,7 @@ class Symmetric(Stateful):
             out = dgemv(1.0, V, w)
         else:
             out = np.zeros(len(k))
-        out[: self.n] += self.image(k, t)
+        out[: self.n] += self.image(k)
         return np.asarray(out)
 
     def change(self, v: Floats, s: float) -> None:
@@ -158,15 +152,12 @@ class Symmetric(Stateful):
             A[:old, :old] = self.A
             self.A = A
         if n:
-            v = flush(self.V * np.sqrt(np.abs(self.s))[:, None])
+            v = flush(self.V * np.sqrt(np.abs(self.s))[:, None], math.sqrt(FLUSHED))
             for sign in (1.0, -1.0):
                 chosen = self.s * sign > 0
                 if chosen.any():
                     part = v if chosen.all() else v[chosen]
                     dsyrk(sign, part.T, beta=1.0, c=self.A, lower=1, overwrite_c=1)
-            self._settled = (self._settled + 1) % 16
-            if not self._settled:  # a pass over all of A
-                flush(self.A)
         self.V, self.s = np.empty((0, n)), np.empty(0)
 
     def set_inverse(self, gram: Floats) -> None:
@@ -238,7 +229,7 @@ class SpanExpansion(Expansion):
     def projection(self) -> tuple[Floats, float]:
         """`d = Q·κ(S,x)`, by column, and δ² of the current example x; 0 if x is in the span."""
         k = self.k  # entries outside S meet zeros in Q
-        d = self.Q.times(k, self.t)
+        d = self.Q.times(k)
         squared, floor = self.diagonal[self.t] - ddot(k, d), SLACK
         if squared < NEAR_SPAN and self._gram is not None:  # few digits are left: refine d once
             support, residual = self.support, np.zeros(len(k))
@@ -269,9 +260,8 @@ class SpanExpansion(Expansion):
         """Compute Q from scratch if it has drifted from K^{-1}."""
         assert self.points is not None
         self._joined = 0
-        kept, points = self._gram, self.points
-        gram = self.kernel.between(points, points) if kept is None else kept
-        gram = gram[: self.size, : self.size]
+        points = self.points
+        gram = self.kernel.between(points, points) if self._gram is None else self._mirror()
         if self._error(gram) > max(DRIFT, 10 * self.drift):
             self.Q.set_inverse(gram)
             self.drift = self._error(gram)

@@ -102,38 +102,35 @@ def _bare(path: str) -> str:
 
 def read_config(path: str) -> Config:
     """Read a sweep from TOML; every unknown key is refused."""
-    hint = None
+    code, hint, folder = ExitCode.USAGE, None, Path(path).parent  # wherever cron starts
     try:
-        return _config(toml.decode(Path(path).read_bytes(), type=Document), path)
+        document = toml.decode(Path(path).read_bytes(), type=Document)
+        learners = [
+            own_learner(str(folder / name)) if is_path(name) else name for name in document.learners
+        ]
+        own = {learner_name(one): one for one in learners if is_path(one)}
+        entries = (Entry(path=one) if isinstance(one, str) else one for one in document.data)
+        files = [
+            File(str(folder / one.path), _layer(one, f"{path}: {one.path}: ", own))
+            for one in entries
+        ]
+        options = {name: getattr(document, name) for name in OPTIONS}
+        given = {name: value for name, value in options.items() if value is not None}
+        return Config(files, learners, given, _layer(document, f"{path}: ", own))
+    except UserError as fault:
+        fault.place = fault.place or Place(path)
+        raise
     except OSError as error:
-        problem = f"the configuration cannot be read: {error.strerror}"
+        problem, code = f"the configuration cannot be read: {error.strerror}", ExitCode.NO_INPUT
         hint = similar_name(path) if isinstance(error, FileNotFoundError) else None
-        raise UserError(problem, code=ExitCode.NO_INPUT, place=Place(path), hint=hint) from None
     except ValidationError as error:
         problem, _, where = str(error).partition(" - at `$.")
         if "unknown field" in problem:
             hint = f"the keys are {', '.join(Document.__struct_fields__)}; of [[data]] also path"
         problem = f"{where.rstrip('`')}: {problem}" if where else problem
-        raise UserError(problem, place=Place(path), hint=hint) from None
     except (DecodeError, UnicodeDecodeError) as error:
-        raise UserError(f"this is not TOML: {error}", place=Place(path)) from None
-    except UserError as fault:
-        fault.place = fault.place or Place(path)
-        raise
-
-
-def _config(document: Document, path: str) -> Config:
-    folder = Path(path).parent  # so that it does not matter where cron starts
-    options = {name: value for name in OPTIONS if (value := getattr(document, name)) is not None}
-    learners = [
-        own_learner(str(folder / name)) if is_path(name) else name for name in document.learners
-    ]
-    own = {learner_name(one): one for one in learners if is_path(one)}
-    files = [
-        File(str(folder / one.path), _layer(one, f"{path}: {one.path}: ", own))
-        for one in (Entry(path=one) if isinstance(one, str) else one for one in document.data)
-    ]
-    return Config(files, learners, options, _layer(document, f"{path}: ", own))
+        problem = f"this is not TOML: {error}"
+    raise UserError(problem, code=code, place=Place(path), hint=hint)
 
 
 def _layer(grids: Grids, where: str, own: Mapping[str, str]) -> Layer:

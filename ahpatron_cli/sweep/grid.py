@@ -104,57 +104,38 @@ def expand(
 ) -> Iterator[tuple[LearnerSpec, Mapping[str, str]]]:
     """Every combination for one learner on a data set of so many rounds; later layers win.
 
-    With it come the texts of values that depend on the data.
+    With it come the texts, such as `10^0/√T` or `auto`, of values that depend on the data.
     """
     kind = find_learner(learner)
-    own = _axes(learner, kind.specs(), layers, rounds)
-    axes = own | _axes(None, kernel_specs(kernel, [learner]), layers, rounds)
-    if math.prod(map(len, axes.values())) > MOST_SETTINGS:
-        raise usage(f"{learner_name(learner)} is given more than {MOST_SETTINGS:,} settings")
-    source = learner if is_path(learner) else None
-    chosen = kernel if kind.own_kernel is None else None
-    for values in product(*axes.values()):
-        params = dict(zip(axes, values, strict=True))
-        kernel_params = {name: params.pop(name) for name in axes if name not in own}
-        setup = LearnerSpec(kind.name, params, chosen, kernel_params, source)
-        check(setup)
-        texts = {name: axes[name][value] for name, value in zip(axes, values, strict=True)}
-        yield setup, {name: text for name, text in texts.items() if text is not None}
-
-
-def kernel_specs(kernel: str, learners: Iterable[str]) -> Mapping[str, Spec]:
-    """Parameters of the kernel; none if all learners have a kernel of their own."""
-    used = any(find_learner(learner).own_kernel is None for learner in learners)
-    return KERNELS[kernel].specs() if used else {}
-
-
-def own_kernel_remarks(learners: Sequence[str], scale: str, *, kernel_given: bool) -> list[str]:
-    """Remarks on options that learners with a kernel of their own do not need."""
-    own = [learner_name(one) for one in learners if find_learner(one).own_kernel is not None]
-    remarks = []
-    if kernel_given and own and len(own) == len(learners):
-        remarks.append(f"--kernel has no effect: {' and '.join(own)} has its own kernel")
-    if own and scale != "none":
-        remarks.append(f"--scale {scale} is applied, but {' and '.join(own)} does not need it")
-    return remarks
-
-
-def _axes(
-    learner: str | None, specs: Mapping[str, Spec], layers: Sequence[Layer], rounds: int | None
-) -> dict[str, dict[Value, str | None]]:
-    """The values of each parameter that was chosen, each once; with a text, such as `10^0/√T` or
-    `auto`, those that depend on the data."""
+    own, specs = kind.specs(), parameters([learner], kernel)
     chosen: dict[str, Choice] = {}
     for layer in layers:
         for owner in (None, learner):  # in each layer a choice for one learner is the stronger
             mine = (one for one in layer if one.learner == owner and one.name in specs)
             chosen |= {one.name: one for one in mine}
-    axes: dict[str, dict[Value, str | None]] = {name: {} for name in chosen}
+    axes: dict[str, dict[Value, str | None]] = {name: {} for name in chosen}  # each value once
     for name, choice in chosen.items():
         for word in ",".join(choice.texts).split(","):
             for value, text in _values(word.strip(), specs[name], choice.shown, rounds):
                 axes[name].setdefault(value, text)
-    return axes
+    if math.prod(map(len, axes.values())) > MOST_SETTINGS:
+        raise usage(f"{kind.name} is given more than {MOST_SETTINGS:,} settings")
+    source = learner if is_path(learner) else None
+    for values in product(*axes.values()):
+        params = dict(zip(axes, values, strict=True))
+        given = {name: value for name, value in params.items() if name in own}
+        kernels = {name: value for name, value in params.items() if name not in own}
+        spec = LearnerSpec(kind.name, given, None if kind.own_kernel else kernel, kernels, source)
+        check(spec)
+        texts = {name: axes[name][value] for name, value in params.items()}
+        yield spec, {name: text for name, text in texts.items() if text is not None}
+
+
+def parameters(learners: Iterable[str], kernel: str) -> dict[str, Spec]:
+    """Those of the learners, and of the kernel unless all have their own."""
+    kinds = [find_learner(learner) for learner in learners]
+    specs = {name: spec for kind in kinds for name, spec in kind.specs().items()}
+    return specs | ({} if all(kind.own_kernel for kind in kinds) else KERNELS[kernel].specs())
 
 
 def _values(
@@ -269,12 +250,14 @@ def typed_layer(
 
     `words` are those after each flag, such as -p.
     """
-    legal = _parameters(learners, kernel)
+    legal = parameters(learners, kernel)
     choices, remarks = [], []
     for name, text in named.items():
         if text is not None and name in legal:
             choices.append(Choice(None, name, (text,), f"--{name}"))
-        elif text is not None:
+        elif text is not None and (
+            name != "kernel" or all(find_learner(one).own_kernel for one in learners)
+        ):
             who = " and ".join(map(learner_name, learners))
             remarks.append(f"--{name} has no effect: {who} with this kernel has no such parameter")
     for flag, given in words.items():
@@ -307,19 +290,11 @@ def check_names(layer: Layer, learners: Sequence[str], kernel: str) -> None:
     """Refuse a parameter that none of these learners has, nor the kernel."""
     for choice in layer:
         own = choice.learner
-        legal = find_learner(own).specs() if own else _parameters(learners, kernel)
+        legal = find_learner(own).specs() if own else parameters(learners, kernel)
         if choice.name not in legal:
             who = " and ".join(map(learner_name, [own] if own else learners))
             problem = f"{choice.shown}: {who} has no parameter {choice.name!r}"
             raise usage(problem, suggestion(choice.name, legal) or LISTING)
-
-
-def _parameters(learners: Iterable[str], kernel: str) -> Mapping[str, Spec]:
-    """Those of the learners and of the kernel that they use."""
-    specs = dict(kernel_specs(kernel, learners))
-    for learner in learners:
-        specs |= find_learner(learner).specs()
-    return specs
 
 
 def parse_labels(text: str | None) -> tuple[float, ...] | None:

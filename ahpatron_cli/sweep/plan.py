@@ -14,17 +14,17 @@ from msgspec.structs import replace
 from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.core.learners import learner_source
 from ahpatron_cli.core.parameters import Declared
-from ahpatron_cli.data.dataset import LAYOUTS, Dataset, Preparation, content_hash, load
+from ahpatron_cli.data.dataset import LAYOUTS, Preparation, content_hash, load
 from ahpatron_cli.data.scaling import SCALES
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.data.tables import TableOptions
 from ahpatron_cli.errors import ExitCode, Place, UserError, one_of, usage
 from ahpatron_cli.records import DataRecord
-from ahpatron_cli.runner import LearnerSpec, suggested_sigma
+from ahpatron_cli.runner import LearnerSpec, params_of, with_sigma
 from ahpatron_cli.sweep import grid
 from ahpatron_cli.sweep.config import Config, File, read_config
 from ahpatron_cli.sweep.summary import MISTAKE_RATE, Setting, TrialData
-from ahpatron_cli.sweep.trial import Trial, all_params
+from ahpatron_cli.sweep.trial import Trial
 
 MOST_TRIALS = 1_000_000
 ANY_ROUNDS = 1000
@@ -90,8 +90,7 @@ def make_job(
                 problem = f"{choice.shown}: {name} is not among the learners of this sweep"
                 raise usage(problem, f"add {name} to `learners`, or leave out [learner.{name}]")
     typed_choices, remarks = grid.typed_layer(named, words, learners, kernel)
-    scale, kernel_given = options["scale"], "kernel" in typed
-    for remark in [*remarks, *grid.own_kernel_remarks(learners, scale, kernel_given=kernel_given)]:
+    for remark in remarks:
         warn(remark)
     positive, repeats, shuffle = options["positive"], options["repeats"], options["shuffle"]
     if table.label is not None and positive is not None:  # labels of tables have names
@@ -140,67 +139,54 @@ def plan(
     """
     trials: dict[str, Trial] = {}
     seen: dict[str, str] = {}
+    done, costs = job.preparation, tuple(sorted(job.costs.items()))
     for number, file in enumerate(job.files):
-        name = Path(file.path).name
-        dataset, data = _read(job, file)
-        twin = seen.setdefault(data.record.sha256 or "", file.path)
+        sha256 = content_hash(file.path)
+        if sha256 is None:
+            problem = "a sweep reads its data more than once, so not from a pipe"
+            hint, place = "save it to a file first", Place(file.path)
+            raise UserError(problem, code=ExitCode.NO_INPUT, place=place, hint=hint)
+        twin = seen.setdefault(sha256, file.path)
         if twin != file.path:
             note(f"{file.path} has the same content as {twin}")
+        with open_source(file.path) as source:
+            dataset = load(source, done, sha256=sha256)
+        dataset.costs(job.costs)  # refuses labels that it does not have
         facts = dataset.facts()
-        for remark in facts.notes:
-            note(f"{name}: {remark}")
-        if facts.sorted_labels and not job.shuffled:
-            warn(f"{name}: the labels come sorted; --shuffle permutes the rows")
         setups = list(job.setups(file, facts.rounds))
-        if auto := next((setup for setup, _ in setups if setup.auto_sigma), None):
-            sigma, remark = suggested_sigma(auto, file.path, *dataset.warm_up())
-            setups = [(setup.with_sigma(sigma), texts) for setup, texts in setups]
-            note(f"{name}: {remark}")
-        where = str(Path(file.path).absolute()), job.preparation
-        mapped = _keep(dataset, folder / str(number))
+        notes = list(facts.notes)
+        specs = with_sigma([spec for spec, _ in setups], dataset, notes.append)
+        for text in notes:
+            note(f"{Path(file.path).name}: {text}")
+        if facts.sorted_labels and not job.shuffled:
+            warn(f"{Path(file.path).name}: the labels come sorted; --shuffle permutes the rows")
+        mapped = folder / str(number)
+        try:
+            mapped.mkdir()
+            dataset.save(mapped)
+        except OSError:  # a full disk: then processes parse the file themselves
+            shutil.rmtree(mapped, ignore_errors=True)
+        record = DataRecord(file.path, facts.rounds, facts.features, facts.labels, sha256)
+        how = done.limit, done.scale, done.positive, job.shuffled
+        data = TrialData(record, *how, costs=costs, table=done.table.words)
+        where = str(Path(file.path).absolute()), done
         rest = [
-            (all_params(setup), *where, texts, learner_source(setup.kind), metrics, mapped)
-            for setup, texts in setups
+            (
+                params_of(*spec.build()),
+                *where,
+                texts,
+                learner_source(spec.kind),
+                metrics,
+                str(mapped),
+            )
+            for spec, (_, texts) in zip(specs, setups, strict=True)
         ]
         # permutation by permutation, so that a sweep cut short is comparable
         for repeat in range(job.repeats):
-            for (setup, _), more in zip(setups, rest, strict=True):
-                trial = Trial(data, setup, job.seed, repeat, *more)
+            for spec, more in zip(specs, rest, strict=True):
+                trial = Trial(data, spec, job.seed, repeat, *more)
                 trials.setdefault(trial.id, trial)
     return list(trials.values())
-
-
-def _read(job: Job, file: File) -> tuple[Dataset, TrialData]:
-    sha256, done = content_hash(file.path), job.preparation
-    if sha256 is None:
-        problem = "a sweep reads its data more than once, so not from a pipe"
-        hint = "save it to a file first"
-        raise UserError(problem, code=ExitCode.NO_INPUT, place=Place(file.path), hint=hint)
-    with open_source(file.path) as source:
-        dataset = load(source, done, sha256=sha256)
-    dataset.costs(job.costs)  # refuses labels that it does not have
-    facts = dataset.facts()
-    record = DataRecord(file.path, facts.rounds, facts.features, facts.labels, sha256)
-    how = done.limit, done.scale, done.positive, job.shuffled
-    costs = tuple(sorted(job.costs.items()))
-    return dataset, TrialData(record, *how, costs=costs, table=done.table.words)
-
-
-def _keep(dataset: Dataset, folder: Path) -> str | None:
-    """Keep a parsed file in a new folder; None if the disk is full: then processes parse it."""
-    try:
-        folder.mkdir()
-        dataset.save(folder)
-    except OSError:
-        shutil.rmtree(folder, ignore_errors=True)
-        return None
-    return str(folder)
-
-
-def share(trials: Sequence[Trial], part: int, parts: int) -> list[Trial]:
-    """The part-th (from 1) of N parts: dealt in order of id, which mixes quick and slow trials."""
-    chosen = {trial.id for trial in sorted(trials, key=lambda trial: trial.id)[part - 1 :: parts]}
-    return [trial for trial in trials if trial.id in chosen]
 
 
 def run_command(data: TrialData, setting: Setting) -> str | None:

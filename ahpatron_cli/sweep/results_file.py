@@ -28,7 +28,7 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import ValidationError, convert, to_builtins
-from msgspec.structs import asdict, replace
+from msgspec.structs import replace
 
 from ahpatron_cli.atomic import sync_folder
 from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data, usage
@@ -50,55 +50,53 @@ CHECK_DIGITS = 16
 _NOT_STORED = ("seconds", "classes", "confusion", "window", "drifts", "costs")
 """The labels of the classes are with the data; a confusion matrix may have a million entries."""
 _STORED = [name for name in RUN_FIELDS if name not in _NOT_STORED]
-_NESTED = ("params", "this_file", "metrics")
 
 
 def flat_trial(trial: Outcome) -> Json:
     """A trial as one row of a table: plain values, each parameter a column `param_NAME`."""
-    data = asdict(trial.data)
-    costs = " ".join(text for name, text in trial.data.options if name == "cost")
-    run = trial.run
+    data, run = trial.data, trial.run
     values = run_to_json(run) if run else {}
+    flat = [name for name in ("seconds", *_STORED[4:]) if name not in ("this_file", "metrics")]
+    costs = " ".join(text for name, text in data.options if name == "cost")
     return {
         "id": trial.id,
         "status": "ok" if run else "failed",
-        "data": trial.data.record.path,
-        "sha256": trial.data.record.sha256,
-        "features": trial.data.record.features,
-        **{name: data[name] for name in ("limit", "scale", "positive", "shuffled", "prefix")},
+        "data": data.record.path,
+        "sha256": data.record.sha256,
+        "features": data.record.features,
+        **{
+            name: getattr(data, name)
+            for name in ("limit", "scale", "positive", "shuffled", "prefix")
+        },
         "learner": trial.learner,
         "seed": trial.seed,
         "repeat": trial.repeat,
         **{f"param_{name}": value for name, value in plain_params(trial.params).items()},
-        **{name: values.get(name) for name in ("seconds", *_STORED[4:]) if name not in _NESTED},
+        **{name: values.get(name) for name in flat},
         "error": trial.error,
         **({"costs": costs} if costs else {}),
-        **(asdict(run.metrics) if run and run.metrics else {}),
+        **(values.get("metrics") or {}),
     }
 
 
 def encode_header(facts: Mapping[str, Any]) -> bytes:
     """A header line."""
-    kind = json.loads(OPENING + b"}")
-    return _with_check({**kind, **facts})
+    return _with_check(json.loads(OPENING + b"}") | dict(facts))
 
 
 def encode_trial(trial: Outcome) -> bytes:
     """A trial's line; only `timing` is never the same twice."""
-    data, run = trial.data, trial.run
-    prepared = to_builtins(data)
-    del prepared["record"]
-    stored = (
-        run_to_json(run)
-        if run
-        else {**dict.fromkeys(_STORED), "params": plain_params(trial.params)}
-    )
-    stored |= {name: getattr(trial, name) for name in ("learner", "seed", "repeat")}
+    run, data = trial.run, to_builtins(trial.data)
+    stored = run_to_json(run) if run else dict.fromkeys(_STORED)
+    if run is None:
+        own = {name: getattr(trial, name) for name in ("learner", "seed", "repeat")}
+        stored |= own | {"params": plain_params(trial.params)}
     return _with_check(
         {
             "id": trial.id,
             "status": "ok" if run else "failed",
-            "data": {**data_to_json(data.record), **prepared},
+            "data": data_to_json(trial.data.record)
+            | {name: value for name, value in data.items() if name != "record"},
             "run": {name: stored[name] for name in _STORED if name in stored},
             "texts": trial.texts,
             "timing": {"seconds": run and run.seconds, "wall_seconds": trial.wall_seconds},
@@ -126,29 +124,24 @@ def decode(line: bytes) -> Json | Outcome | None:
         content = json.loads(body + "}", parse_constant=_refuse)
         if line.startswith(OPENING):
             return {name: content[name] for name in content if name not in ("schema", "kind")}
-        return _outcome(content)
+        run, timing, data = content["run"], content["timing"], content["data"]
+        run["params"] = {  # an infinite parameter was written as text
+            name: math.inf if value == "inf" else value
+            for name, value in run["params"].items()
+            if value is not None  # kernel and σ of a learner with a kernel of its own
+        }
+        if "auto_sigma" in data and run["params"].get("sigma") == data["auto_sigma"]:  # of 0.2.0
+            content["texts"] = {"sigma": "auto"}
+        data["record"] = data
+        ok = content["status"] == "ok"
+        content["run"] = run_from_json(run | {"seconds": timing["seconds"]}) if ok else None
+        return convert({**run, **content, "wall_seconds": timing["wall_seconds"]}, Outcome)
     except (ValidationError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
 
 
 def _refuse(constant: str) -> None:
     raise ValueError(constant)  # NaN and infinities, which are no JSON
-
-
-def _outcome(content: Json) -> Outcome:
-    run, timing, data = content["run"], content["timing"], content["data"]
-    run["params"] = {  # an infinite parameter was written as text
-        name: math.inf if value == "inf" else value
-        for name, value in run["params"].items()
-        if value is not None  # kernel and σ of a learner with a kernel of its own
-    }
-    run["seconds"] = timing["seconds"]
-    if "auto_sigma" in data and run["params"].get("sigma") == data["auto_sigma"]:  # of 0.2.0
-        content["texts"] = {"sigma": "auto"}
-    data["record"] = data
-    done = run_from_json(run) if content["status"] == "ok" else None
-    parts = {"run": done, "wall_seconds": timing["wall_seconds"]}
-    return convert({**run, **content, **parts}, Outcome)
 
 
 @dataclass

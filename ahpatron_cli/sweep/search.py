@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
-from ahpatron_cli.records import grouped
+from ahpatron_cli.records import grouped, setting_key
 from ahpatron_cli.sweep.summary import Criterion, Outcome, settings_of
 from ahpatron_cli.sweep.trial import Trial, run_trials
 
@@ -44,17 +44,27 @@ class Search:
     """The whole grid on all permutations."""
     criterion: Criterion
     halving: bool = False
+    shard: tuple[int, int] = (1, 1)
+    """I and N: the I-th of N parts is run here."""
 
     def needed(self, known: Mapping[str, Outcome]) -> list[Trial]:
         """The trials that these results ask for, with those that are among them already."""
-        if not self.halving and not self.criterion.tune_orders:
-            return list(self.trials)
-        return [trial for group in self.groups() for trial in self._needed(group, known)]
+        if self.halving or self.criterion.tune_orders:
+            return [
+                trial
+                for group in grouped(self.trials, learner_and_data)
+                for trial in self._needed(grouped(group, setting_key), known)
+            ]
+        # dealt in order of id, which mixes quick and slow trials
+        part, parts = self.shard
+        chosen = set(sorted(trial.id for trial in self.trials)[part - 1 :: parts])
+        return [trial for trial in self.trials if trial.id in chosen]
 
-    def groups(self) -> list[list[list[Trial]]]:
-        """The permutations of each setting, for each learner on each data set."""
-        groups = grouped(self.trials, _learner_and_data)
-        return [grouped(some, lambda trial: tuple(sorted(trial.params.items()))) for some in groups]
+    def missing(self, trials: Sequence[Trial], known: Mapping[str, Outcome]) -> list[Trial]:
+        """Those that were not run, or not measured by what is asked for."""
+        runs = {outcome.id: outcome.run for outcome in known.values() if outcome.run is not None}
+        value = self.criterion.metric.of
+        return [one for one in trials if one.id not in runs or value(runs[one.id]) is None]
 
     def _needed(
         self, settings: Sequence[list[Trial]], known: Mapping[str, Outcome]
@@ -89,7 +99,7 @@ def estimated_seconds(trials: Sequence[Trial]) -> float | None:
 
     It is low where S would grow on after these rounds; None if a short trial fails.
     """
-    groups = grouped(trials, _learner_and_data)
+    groups = grouped(trials, learner_and_data)
     chosen = [group[len(group) // 2] for group in groups]
     short = [trial.on_prefix(min(SHORT_ROUNDS, trial.data.record.rounds)) for trial in chosen]
     runs = {one.id: one.run for one in run_trials(short, jobs=1, retries=0) if one is not None}
@@ -102,8 +112,9 @@ def estimated_seconds(trials: Sequence[Trial]) -> float | None:
     return total
 
 
-def _learner_and_data(trial: Trial) -> tuple[object, ...]:
-    return *trial.data.identity, trial.setup.learner
+def learner_and_data(trial: Trial) -> tuple[object, ...]:
+    """Equal for trials of the same learner on the same data set."""
+    return *trial.data.identity, trial.learner
 
 
 def _below(trials: Sequence[Trial], tune: int) -> list[Trial]:

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from functools import cached_property
 from pathlib import PurePath
-from typing import Any
+from typing import Any, TypeAlias
 
 from msgspec import Struct
 
@@ -40,6 +40,8 @@ from ahpatron_cli.sweep.statistics import (
     holm,
     over_datasets,
 )
+
+Params: TypeAlias = Mapping[str, ParamValue]
 
 
 class TrialData(Struct, frozen=True):
@@ -229,7 +231,7 @@ class DatasetSummary:
     """Learners in the order of the registry, the settings of each by value."""
     best: Sequence[Setting]
     """The best setting of each learner; with tuning orders, as it did on the other orders."""
-    tried: Mapping[str, Sequence[Mapping[str, ParamValue]]]
+    tried: Mapping[str, Sequence[Params]]
     """The parameters of all settings of each learner, also of those run on prefixes only."""
     criterion: Criterion = Criterion()
 
@@ -343,21 +345,21 @@ def _summarise_data(
     name: str, short: str, trials: Sequence[Outcome], criterion: Criterion
 ) -> DatasetSummary:
     """The settings of one data set, and the best of each learner."""
-    tune, metric = criterion.tune_orders, criterion.metric
+    tune, by_learner = criterion.tune_orders, grouped(trials, lambda trial: (trial.learner,))
     tried = {
         group[0].learner: [some[0].params for some in grouped(group, setting_key)]
-        for group in grouped(trials, lambda trial: (trial.learner,))
+        for group in by_learner
     }
     trials = [trial for trial in trials if trial.data.prefix is None]
     chosen = [trial for trial in trials if not tune or trial.repeat < tune]
-    settings = best = _compared(chosen, metric, tried)
+    settings = best = _compared(chosen, criterion.metric, tried)
     if tune:
         keys = {setting_key(setting) for setting in settings if setting.best_of_learner}
         others = [one for one in trials if one.repeat >= tune and setting_key(one) in keys]
         if not others:
             problem = f"--tune-orders {tune}: {name} has no orders to choose on, or to report on"
             raise usage(problem, "run more --repeats")
-        best = _compared(others, metric, tried)
+        best = _compared(others, criterion.metric, tried)
         first = setting_key(best_of(best))  # which learner is best is known on the others only
         settings = [replace(one, best_of_data=setting_key(one) == first) for one in settings]
     best = [setting for setting in best if setting.best_of_learner]
@@ -365,49 +367,46 @@ def _summarise_data(
 
 
 def _compared(
-    trials: Sequence[Outcome],
-    metric: Metric,
-    tried: Mapping[str, Sequence[Mapping[str, ParamValue]]],
+    trials: Sequence[Outcome], metric: Metric, tried: Mapping[str, Sequence[Params]]
 ) -> list[Setting]:
     """The settings of one data set, compared with the best of them.
 
     p-values of each learner's best are corrected for the number of learners.
     """
-    by_learner = [
+    groups = [
         settings_of(group, metric, tried[group[0].learner])
         for group in grouped(trials, lambda trial: (trial.learner,))
     ]
-    leaders = [best_of(settings) for settings in by_learner]
-    settings = [one for group in by_learner for one in group]
-    # by value, and not by which process happened to be the first to finish
-    settings.sort(key=lambda one: (_rank(one.learner), *map(_sortable, one.varied.values())))
-    best = best_of(leaders) if leaders else None
+    leaders = {setting_key(one): one for one in map(best_of, groups)}
+    best = best_of(list(leaders.values())) if leaders else None
     gaps = {
-        id(one): compare(one.values, best.values, sampled=trials[0].data.shuffled)
-        for one in settings
+        setting_key(one): compare(one.values, best.values, sampled=trials[0].data.shuffled)
+        for group in groups
+        for one in group
         if best and one is not best
     }
-    tested = {
-        id(one): gap for one in leaders if (gap := gaps.get(id(one))) and gap.p_value is not None
-    }
+    tested = {key: gap for key in leaders if (gap := gaps.get(key)) and gap.p_value is not None}
     p_values = holm([gap.p_value or 0.0 for gap in tested.values()])
     for (key, gap), p_holm in zip(tested.items(), p_values, strict=True):
         gaps[key] = replace(gap, p_holm=p_holm, more_than_noise=p_holm < SIGNIFICANCE)
-    return [
+    settings = [
         replace(
             one,
-            difference=gaps.get(id(one)),
-            best_of_learner=any(one is leader for leader in leaders),
+            difference=gaps.get(setting_key(one)),
+            best_of_learner=setting_key(one) in leaders,
             best_of_data=one is best,
         )
-        for one in settings
+        for group in groups
+        for one in group
     ]
+    # by value, and not by which process happened to be the first to finish
+    return sorted(settings, key=lambda s: (_rank(s.learner), *map(_sortable, s.varied.values())))
 
 
 def settings_of(
     trials: Sequence[Outcome],
     metric: Metric,
-    tried: Sequence[Mapping[str, ParamValue]] = (),
+    tried: Sequence[Params] = (),
 ) -> list[Setting]:
     """The settings of one learner on one data set, distinguished from all that were `tried`."""
     groups = grouped(trials, setting_key)
@@ -454,7 +453,7 @@ def _sortable(value: ParamValue) -> tuple[bool, ParamValue]:
     return isinstance(value, str), value
 
 
-def _distinguishing(settings: Sequence[Mapping[str, ParamValue]]) -> list[str]:
+def _distinguishing(settings: Sequence[Params]) -> list[str]:
     """The parameters that distinguish a learner's settings, without those that follow from them.
 
     Later parameters may have defaults computed from earlier ones, so these are left out first.
@@ -468,7 +467,7 @@ def _distinguishing(settings: Sequence[Mapping[str, ParamValue]]) -> list[str]:
     return names
 
 
-def varied_numbers(settings: Sequence[Mapping[str, ParamValue]]) -> list[str]:
+def varied_numbers(settings: Sequence[Params]) -> list[str]:
     """The parameters that distinguish a learner's settings and have at least two finite values."""
     return [
         name
@@ -498,13 +497,7 @@ def _names(files: Sequence[TrialData]) -> list[tuple[str, str]]:
         bases = paths
     names = [
         ", ".join(
-            [
-                base,
-                *(
-                    f"{name} {text}" if "=" in text else f"{name}={text}"
-                    for name, text in data.options
-                ),
-            ]
+            [base, *(f"{o} {text}" if "=" in text else f"{o}={text}" for o, text in data.options)]
         )
         for base, data in zip(bases, files, strict=True)
     ]

@@ -16,7 +16,7 @@ from msgspec import Struct
 from msgspec.structs import replace
 
 from ahpatron_cli import __version__
-from ahpatron_cli.core import ALGORITHM, BLOCK
+from ahpatron_cli.core import ALGORITHM
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.learners import learner_source, third_party_files
 from ahpatron_cli.data.dataset import Dataset, Preparation, load
@@ -25,7 +25,7 @@ from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import UserError, learner_fault
 from ahpatron_cli.pool import Died, run_all
 from ahpatron_cli.records import ParamValue, RunRecord, plain_params
-from ahpatron_cli.runner import LearnerSpec, RunOptions, params_of, run_repeat
+from ahpatron_cli.runner import LearnerSpec, RunOptions, run_repeat
 from ahpatron_cli.sweep.summary import Outcome, TrialData
 
 
@@ -37,7 +37,7 @@ class Trial(Struct, frozen=True, dict=True):
     seed: int
     repeat: int
     params: Mapping[str, ParamValue]
-    """All parameters of the setup, as `all_params` has them."""
+    """All parameters of the setup with defaults; those that follow from T are fixed by the data."""
     path: str
     """Where the worker finds the file; absolute."""
     preparation: Preparation
@@ -50,6 +50,11 @@ class Trial(Struct, frozen=True, dict=True):
     mapped: str | None = None
     """A folder of this machine in which the sweep keeps the parsed file."""
     version: str = __version__
+
+    @property
+    def learner(self) -> str:
+        """The learner's name."""
+        return self.setup.learner
 
     @cached_property
     def id(self) -> str:
@@ -74,18 +79,9 @@ class Trial(Struct, frozen=True, dict=True):
         return Outcome(self.id, self.data, *who, run, error, self.texts, wall)
 
 
-def all_params(setup: LearnerSpec) -> dict[str, ParamValue]:
-    """All parameters with defaults; those that follow from T are fixed by the data."""
-    return params_of(*setup.build())
-
-
 def run_trials(trials: Sequence[Trial], jobs: int, retries: int) -> Iterator[Outcome | None]:
     """Outcomes of trials as they end, from so many processes; None now and then."""
-    for ended in run_all(run_trial, trials, jobs, retries):
-        if ended is None:
-            yield None
-            continue
-        number, outcome = ended
+    for number, outcome in run_all(run_trial, trials, jobs, retries):
         if isinstance(outcome, Died):
             outcome = trials[number].outcome(None, outcome.reason)
         yield outcome
@@ -100,9 +96,18 @@ def run_trial(trial: Trial) -> Outcome:
     if trial.version != __version__:
         raise UserError(f"the worker has ahpatron {__version__}, this is {trial.version}")
     started = time.perf_counter()
-    run, error = None, None
+    run, error, data = None, None, trial.data
     try:
-        run = _run(trial)
+        if learner_source(trial.setup.kind) != trial.source:
+            problem = f"the learner {trial.setup.learner} is not that of the sweep: {trial.source}"
+            raise UserError(problem)
+        dataset = _dataset(trial.path, data.record.sha256, trial.preparation, trial.mapped)
+        options = RunOptions(
+            *(trial.repeat + 1, trial.seed, data.shuffled, trial.metrics),
+            costs=dict(data.costs),
+            prefix=data.prefix,
+        )
+        run = run_repeat(dataset, trial.setup, options, trial.repeat).record
     except UserError as refusal:
         error = f"{refusal.place}: {refusal.problem}" if refusal.place else refusal.problem
     except ParameterError as refusal:
@@ -117,23 +122,6 @@ def run_trial(trial: Trial) -> Outcome:
         if fault := learner_fault(bug, third_party_files()):
             error = f"{fault.place}: {fault.problem}"
     return trial.outcome(run, error, time.perf_counter() - started)
-
-
-def _run(trial: Trial) -> RunRecord:
-    if learner_source(trial.setup.kind) != trial.source:
-        problem = f"the learner {trial.setup.learner} is not that of the sweep: {trial.source}"
-        raise UserError(problem)
-    data = trial.data
-    dataset = _dataset(trial.path, data.record.sha256, trial.preparation, trial.mapped)
-    options = RunOptions(
-        trial.repeat + 1,
-        trial.seed,
-        data.shuffled,
-        trial.metrics,
-        costs=dict(data.costs),
-        prefix=data.prefix,
-    )
-    return run_repeat(dataset, trial.setup, options, trial.repeat).record
 
 
 @lru_cache(maxsize=2)  # trials come file by file
@@ -157,7 +145,6 @@ def environment() -> dict[str, Any]:
     return {
         "version": __version__,
         "algorithm": ALGORITHM,
-        "block": BLOCK,
         "python": platform.python_version(),
         "numpy": np.__version__,
         "scipy": scipy.__version__,

@@ -44,21 +44,12 @@ def test_data_as_text_and_as_json(ahpatron: Ahpatron, breast_cancer: Path) -> No
     assert document["next"][0].startswith("ahpatron run ")
     done = ahpatron.succeed("inspect", breast_cancer, "--sigma", "0.5")
     assert done.out.startswith(f"{breast_cancer}: 569 rows, 30 features, 99.4 % of values stored")
-    for name in (
-        "-1",
-        "baseline",
-        "duplicate rows",
-        "median σ",
-        "metron",
-        "majority class",
-    ):
-        assert f"\n  {name} " in done.out
     assert "\x1b" not in done.out
 
 
 def test_the_baseline_is_that_of_a_run(ahpatron: Ahpatron, rings: Path) -> None:
     iris = REPOSITORY / "sample_data/iris.csv"
-    for words in ([rings], [rings, "--positive", "-1"], [iris, "--label", "species"]):
+    for words in ([rings, "--positive", "-1"], [iris, "--label", "species"]):
         (run,) = ahpatron.json("run", *words, "-l", "perceptron")["runs"]
         baseline = inspected(ahpatron, *words)["baseline"]
         assert baseline == run["baseline_mistakes"] / run["rounds"]
@@ -84,9 +75,8 @@ def test_every_faulty_line_is_listed(ahpatron: Ahpatron) -> None:
     assert done.out.splitlines()[0].startswith("bad.svm: 2 rows, 3 features")
     places = [line.split(": ")[0] for line in done.out.splitlines() if line.startswith("bad.svm:")]
     assert places[1:] == ["bad.svm:2:1", "bad.svm:3:8", "bad.svm:4:6"]
-    assert "\n3 faulty lines\n" in done.out
     ahpatron.write("many.svm", "1 1:1\n" + "x\n" * 21)
-    assert "21 faulty lines; the first 20 are\n" in ahpatron("inspect", "many.svm").out
+    assert ahpatron("inspect", "many.svm").out.count("\nmany.svm:") == 20
     document = json.loads(ahpatron("inspect", "bad.svm", "--format", "json").out)
     assert document["faults"] == 3
     assert document["next"] == []
@@ -105,11 +95,8 @@ def test_imbalanced_data(ahpatron: Ahpatron) -> None:
     [
         "1 1:1\n",
         "1\n",
-        "1\n-1\n1\n",
         "1 1:1\n-1 1:1\n1 1:1\n",
-        "1 1:1\n2 1:2\n3 1:3\n",
         "1 1:1e160 2:-1e160\n-1 1:2e160\n1 2:5\n",
-        "1 1:1e308\n-1 1:-1e308\n",
         "1 1:1e160\n-1 1:1e-160\n1 1:5\n-1 1:6\n1 1:8\n",
         "1 1:5e-324\n-1 1:1e-323\n",
         "1e300 1:1\n-1e300 1:2\n",
@@ -145,8 +132,6 @@ def test_compressed_files_pipes_and_fifos(ahpatron: Ahpatron, rings: Path) -> No
     piped = inspected(ahpatron, "-", stdin=text)
     assert (piped["path"], piped["from_pipe"]) == ("<stdin>", True)
     assert piped["next"] == [plain["next"][0].replace(str(rings), "FILE")]
-    shown = ahpatron("inspect", "-", stdin=text).out
-    assert "\nNext, where FILE stands for the data of standard input\n" in shown
     fifo = ahpatron.folder / "fifo"
     os.mkfifo(fifo)
     writer = threading.Thread(target=fifo.write_bytes, args=(text,))
@@ -158,17 +143,7 @@ def test_compressed_files_pipes_and_fifos(ahpatron: Ahpatron, rings: Path) -> No
         assert through[name] == piped[name] == plain[name]
 
 
-@pytest.mark.parametrize(
-    ("columns", "locale"),
-    [
-        pytest.param(40, {}, id="utf-8-40"),
-        pytest.param(80, ASCII, id="ascii-80"),
-        pytest.param(80, {}, id="utf-8-80", marks=pytest.mark.slow),
-        pytest.param(200, {}, id="utf-8-200", marks=pytest.mark.slow),
-        pytest.param(40, ASCII, id="ascii-40", marks=pytest.mark.slow),
-        pytest.param(200, ASCII, id="ascii-200", marks=pytest.mark.slow),
-    ],
-)
+@pytest.mark.parametrize(("columns", "locale"), [(40, {}), (80, ASCII)], ids=["40", "ascii"])
 def test_terminals(
     ahpatron: Ahpatron,
     breast_cancer: Path,
@@ -178,56 +153,28 @@ def test_terminals(
 ) -> None:
     monkeypatch.chdir(ahpatron.folder)
     ahpatron.write("b.svm", breast_cancer.read_bytes())
-    text, code = in_terminal("inspect", "b.svm", columns=columns, **locale)
-    assert code == 0
-    assert "\x1b[1m" in text
-    lines = lines_of(text)
-    assert text.isascii() or not locale
-    folded = [line for line in lines if not line.startswith("  ahpatron ")]
-    assert max(map(len, folded)) <= columns
-    reference, code = in_terminal("inspect", "--learners", columns=columns, **locale)
-    assert code == 0
-    assert max(map(len, lines_of(reference))) <= columns
-    assert reference.isascii() == bool(locale)
-    assert r"\u" not in reference
+    for words in (["inspect", "b.svm"], ["learners"]):
+        text, code = in_terminal(*words, columns=columns, **locale)
+        assert code == 0
+        assert "\x1b[1m" in text
+        assert text.isascii() == bool(locale)
+        folded = [line for line in lines_of(text) if not line.startswith("  ahpatron ")]
+        assert max(map(len, folded)) <= columns
 
 
 def test_the_list_of_learners(ahpatron: Ahpatron) -> None:
-    out = ahpatron.succeed("inspect", "--learners").out
-    for kind in [*REGISTRY.values(), *KERNELS.values()]:
-        assert f"\n{kind.name}\n" in out
-        for name, spec in kind.specs().items():
-            assert re.search(
-                rf"    {name} +{re.escape(spec.symbol)} .*{re.escape(spec.legal())}", out
-            )
-
-
-def test_the_list_of_learners_as_json(ahpatron: Ahpatron) -> None:
+    out = ahpatron.succeed("learners").out
+    assert ahpatron.succeed("inspect", "--learners").out == out
     document = inspected(ahpatron, "--learners")
+    assert ahpatron.json("learners") == document
     for part, registry in (("learners", REGISTRY), ("kernels", KERNELS)):
         assert [one["name"] for one in document[part]] == list(registry)
-        for one in document[part]:
-            specs = registry[one["name"]].specs()  # type: ignore[attr-defined]  # of either kind
+        for one, kind in zip(document[part], registry.values(), strict=True):
+            specs = kind.specs()  # type: ignore[attr-defined]  # of either kind
             assert [parameter["name"] for parameter in one["parameters"]] == list(specs)
+            assert f"\n{kind.name}\n" in out  # type: ignore[attr-defined]
+            for name, spec in specs.items():
+                assert re.search(rf"    {name} +{re.escape(spec.symbol)} ", out)
     avp = next(one for one in document["learners"] if one["name"] == "avp")
     radius = avp["parameters"][1]
     assert (radius["name"], radius["symbol"], radius["default"]) == ("radius", "U", "inf")
-
-
-def test_the_list_of_learners_has_a_command_of_its_own(ahpatron: Ahpatron) -> None:
-    assert ahpatron.succeed("learners").out == ahpatron.succeed("inspect", "--learners").out
-    as_json = ahpatron.succeed("learners", "--json").out
-    assert as_json == ahpatron.succeed("inspect", "--learners", "--format", "json").out
-    ahpatron.refusal(2, "learners", "data.svm")
-
-
-@pytest.mark.parametrize("name", ["rings.svm", "breast_cancer.svm", "sparse_text.svm"])
-def test_the_suggested_run_is_no_worse_than_the_median_width(
-    name: str, ahpatron: Ahpatron, tmp_path: Path
-) -> None:
-    (tmp_path / name).symlink_to(REPOSITORY / "sample_data" / name)
-    found = ahpatron.json("inspect", name)
-    _, *words = shlex.split(found["next"][0])
-    auto = ["run", name, "-l", "arow", "--sigma", "auto"]
-    suggested, median = (ahpatron.json(*run)["runs"][0]["mistakes"] for run in (words, auto))
-    assert suggested <= median + (suggested + median) ** 0.5  # a standard error

@@ -13,17 +13,15 @@ from hypothesis import strategies as st
 from ahpatron_cli.core import REGISTRY, Ahpatron, Gaussian, certificates, play
 from ahpatron_cli.core.certificates import (
     THEOREMS,
-    BrokenTheoremError,
     Certificate,
     Comparator,
     Theorem,
     certify,
     comparators,
     radii_of,
-    theorems_of,
 )
 from support.effort import examples
-from support.streams import Example, make_stream, streams
+from support.streams import Example, streams
 
 BY_KEY = {theorem.key: theorem for theorem in THEOREMS}
 
@@ -107,23 +105,6 @@ def test_settings_meet_the_theorem(theorem: Theorem, given: dict[str, Any]) -> N
     assert theorem.failing(params_of(theorem.learners[0], **{**settings, **given})) == []
 
 
-def test_compositions_have_the_theorems_of_their_learner_and_its_conditions() -> None:
-    """ahpatron+'s defaults meet none of them; the settings of a theorem do."""
-    assert theorems_of("ahpatron+") == theorems_of("ahpatron") != []
-    for theorem in theorems_of("ahpatron+"):
-        failing = theorem.failing(params_of("ahpatron+"))
-        assert "a constant λ_t" in failing
-        assert "half of S to stay" in failing
-        assert theorem.failing(params_of("ahpatron+", **theorem.settings({}))) == []
-    stream = make_stream(seed=2, rounds=300, features=2)
-    settings = BY_KEY["5"].settings({"budget": 20})
-    certificate, counts = certified(stream, "ahpatron+", budget=20, **settings)
-    assert counts["halvings"] > 0
-    assert certificate is not None
-    assert certificate.theorem == "Theorem 5"
-    assert certified(stream, "ahpatron+", budget=20)[0] is None
-
-
 # Formulas -----------------------------------------------------------------------------------------
 
 
@@ -146,14 +127,6 @@ RUN |= {"margin_updates": 5, "margin_steps": 2.0}
 )
 def test_formulas(key: str, loss: float, norm: float, expected: float) -> None:
     assert BY_KEY[key].bound(Comparator("f", loss, norm), **RUN) == pytest.approx(expected)
-
-
-def test_radii() -> None:
-    forgetron = math.sqrt(101) / (4 * math.sqrt(math.log(101)))
-    assert radii_of("forgetron", {"budget": 100}) == [pytest.approx(forgetron)]
-    assert radii_of("perceptron", {}) == [math.inf] * 2
-    assert radii_of("ahpatron", params_of("ahpatron", radius=3.0)) == [3.0] * 2
-    assert radii_of("rbp", params_of("rbp")) == []
 
 
 @pytest.mark.parametrize(
@@ -279,19 +252,6 @@ def test_vacuous_means_not_below_what_is_clear_anyway(
     certificate = certify("avp", {}, counts, [Comparator("0", 1.0, 0.0)])
     assert certificate is not None
     assert (certificate.trivial, certificate.vacuous) == (30, vacuous)
-
-
-def test_a_broken_theorem_is_our_fault_and_is_said_with_all_figures(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    broken = dataclasses.replace(BY_KEY["1"], bound=lambda f, **_: 41.0)
-    monkeypatch.setattr(certificates, "theorems_of", lambda learner: [broken])
-    counts = {"rounds": 100, "mistakes": 42, "nonpositive_margins": 42}
-    with pytest.raises(BrokenTheoremError) as caught:
-        certify("perceptron", {"a": 1}, counts, [Comparator("0", 100.0, 0.0)])
-    for figure in ("Theorem 1", "42 mistakes", "41.0", "loss=100.0", "'rounds': 100", "'a': 1"):
-        assert figure in str(caught.value)
-    assert certify("perceptron", {}, counts | {"mistakes": 41}, [Comparator("0", 100.0, 0.0)])
 
 
 @examples(60)

@@ -13,15 +13,6 @@ from support.streams import Example, make_stream, streams
 KERNEL = Gaussian(sigma=0.7)
 
 
-@pytest.mark.parametrize("name", ["budget-perceptron", "tighter-perceptron"])
-@examples(20)
-@given(stream=streams())
-def test_a_budget_that_is_never_reached_leaves_the_perceptron(name: str, stream: Example) -> None:
-    expected = Player(REGISTRY["perceptron"](), KERNEL).feed(stream.X, stream.y)
-    scores = Player(REGISTRY[name](budget=len(stream.y)), KERNEL).feed(stream.X, stream.y)
-    np.testing.assert_array_equal(scores, expected)
-
-
 @pytest.mark.parametrize("name", ["silk", "bpa-s"])
 @examples(10)
 @given(stream=streams(max_rounds=40), budget=st.integers(1, 12))
@@ -55,18 +46,6 @@ def test_bsgd_stays_in_the_ball_of_pegasos(
     assert isinstance(player.f, Expansion)
     if maintenance != "project":
         assert np.abs(player.f.coefficients).sum() <= (1 + 1e-9) / strength
-
-
-@examples(20)
-@given(stream=streams(), step=st.floats(0.01, 0.9), shrinkage=st.floats(0.1, 1))
-def test_norma_is_bounded_by_the_regulariser(
-    stream: Example, step: float, shrinkage: float
-) -> None:
-    """Σ|a| <= 1/λ: it becomes at most (1 - ηλ)·Σ|a| + η."""
-    player = Player(REGISTRY["norma"](budget=9, step=step, shrinkage=shrinkage), KERNEL)
-    player.feed(stream.X, stream.y)
-    assert isinstance(player.f, Expansion)
-    assert np.abs(player.f.coefficients).sum() <= (1 + 1e-9) / shrinkage
 
 
 @examples(20)

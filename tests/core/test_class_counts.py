@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -39,18 +38,3 @@ def test_counts_are_those_of_a_loop_however_the_stream_is_cut(
         for start in range(0, len(example.y), piece)
     ]
     assert counts(player.tally) == counted(np.concatenate(scores).tolist(), example.labels)
-
-
-@pytest.mark.parametrize(
-    ("labels", "mistakes"),
-    [
-        ([1, 1, 1], 0),
-        ([-1, -1, -1], 1),  # +1 before anything was seen
-        ([1, -1, -1, -1], 2),  # +1 while both are as frequent
-        ([-1, 1, -1, 1], 4),
-    ],
-)
-def test_the_baseline_by_hand(labels: list[int], mistakes: int) -> None:
-    player = Player(Perceptron())
-    player.feed(np.ones((len(labels), 1)), np.array(labels, dtype=float))
-    assert player.tally.baseline_mistakes == mistakes

@@ -87,21 +87,6 @@ def test_a_sample_stands_in_for_a_long_stream(monkeypatch: pytest.MonkeyPatch) -
         assert f.loss == pytest.approx(loss, rel=1e-6)
 
 
-@pytest.mark.parametrize("kernel", [Gaussian(sigma=0.5), Linear()])
-def test_streams_that_widen_or_turn_sparse_on_the_way(kernel: Kernel) -> None:
-    stream = make_stream(seed=6, rounds=90, features=4)
-    stream.X[:30, 2:] = 0.0
-    first, rest = slice(0, 30), slice(30, 90)
-    expected = comparators(whole(stream), 90, kernel)
-    narrow = (stream.X[first, :2].copy(), stream.y[first])
-    later: Rows
-    for later in (stream.X[rest], compress(stream.X[rest])):
-        candidates = comparators(in_pieces(narrow, (later, stream.y[rest])), 90, kernel)
-        for f, other in zip(candidates, expected, strict=True):
-            assert f.loss == pytest.approx(other.loss, rel=1e-5)
-            assert f.norm == other.norm
-
-
 def test_radii_are_met_exactly() -> None:
     stream = make_stream(seed=7, rounds=150, features=2, noise=0.2)
     radii = [0.7071, 2.5, 4.0, math.inf, 1e9]

@@ -59,8 +59,7 @@ def test_engine_equals_reference(case: Case, stream: Example) -> None:
     assert player.f.size in (None, len(trace.points))
     if isinstance(player.f, Expansion):
         np.testing.assert_allclose(player.f.coefficients, trace.coefficients, rtol=1e-7, atol=1e-9)
-    if trace.norms:
-        assert player.f.norm == pytest.approx(trace.norms[-1], rel=1e-7, abs=1e-9)
+    assert player.f.norm == pytest.approx(trace.norms()[0], rel=1e-7, abs=1e-9)
     found = player.learner.statistics()
     assert found.get("halvings", trace.halvings) == trace.halvings
     if found.get("zeta") is not None:

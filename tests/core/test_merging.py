@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ahpatron_cli.core import BSGD, Gaussian, Player, play
+from ahpatron_cli.core import BSGD, Player, play
 from ahpatron_cli.core.errors import NumericalError
 from ahpatron_cli.core.merging import best_point, cheapest, loss_of
 from ahpatron_cli.core.numerics import SLACK
@@ -55,24 +55,6 @@ def test_the_point_is_as_good_as_that_of_golden_section_search(m: float, k: floa
     assert loss_of(m, k) == pytest.approx(relative_loss(m, k, best), abs=1e-3 if close else 4e-3)
 
 
-def test_two_equal_examples_meet_half_way_if_near_and_stay_apart_if_far() -> None:
-    assert best_point(0.5, 0.5)[0] == pytest.approx(0.5)
-    assert best_point(0.5, 0.1)[0] < 0.4  # κ < e^(-2): g has two maxima
-    assert best_point(0.2, 0.0) == (0.0, 0.8)
-    assert loss_of(0.2, 1.0) == pytest.approx(0.0)
-
-
-def test_a_merge_loses_what_the_table_says() -> None:
-    x, y = np.array([0.3, -0.2]), np.array([-0.4, 0.1])
-    kernel = Gaussian(sigma=0.7)
-    k = math.exp(-0.5 * float((x - y) @ (x - y)) / 0.49)
-    m = 1.0 / 3.5
-    h, g = best_point(m, k)
-    points = kernel.points(np.array([x, y, h * x + (1 - h) * y]))
-    a = np.array([1.0, 2.5, -3.5 * g])
-    assert a @ kernel.between(points, points) @ a == pytest.approx(loss_of(m, k), abs=1e-3)
-
-
 @examples(300)
 @given(seed=st.integers(0, 10**6), spread=st.floats(0, 40), equal=st.booleans())
 def test_the_cheapest_partner_is_found_among_all(seed: int, spread: float, equal: bool) -> None:
@@ -110,16 +92,6 @@ def test_narrow_sparse_rows_merge_and_wide_ones_are_refused() -> None:
         Player(learner).feed(wide, stream.y)
     assert caught.value.row == 40
     Player(BSGD(budget=4)).feed(wide, stream.y)
-
-
-def test_rows_that_become_sparse_go_on() -> None:
-    stream = make_stream(seed=4, rounds=128, features=3)
-    learner = BSGD(budget=6, regularisation=0.1, maintenance="merge")
-    expected = Player(learner).feed(stream.X, stream.y)
-    player = Player(learner)
-    first = player.feed(stream.X[:64], stream.y[:64])
-    rest = player.feed(compressed(stream.X[64:]), stream.y[64:])
-    np.testing.assert_allclose(np.append(first, rest), expected, rtol=1e-7, atol=1e-9)
 
 
 def test_coefficients_that_overflow_are_refused() -> None:

@@ -14,23 +14,6 @@ from ahpatron_cli.core import numerics as blas
 from ahpatron_cli.core.rows import rows_from
 
 
-def test_the_ordinary_import_serves_where_the_extension_cannot_be_loaded_alone() -> None:
-    assert blas._extension("_no_such_extension", "scipy.linalg.blas") is scipy.linalg.blas
-    assert blas._extension("_fblas", "scipy.linalg.blas") is scipy.linalg.blas  # it is there
-
-
-def test_both_ways_of_loading_live_in_one_process() -> None:
-    code = (
-        "from ahpatron_cli.core import numerics as blas; import numpy, scipy.linalg, sys;"
-        "x = numpy.arange(4.0); y = scipy.linalg.blas.daxpy(x, x.copy());"
-        "print(blas._blas is scipy.linalg.blas, blas.ddot(x, y), scipy.linalg.norm(x) ** 2)"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    alone, *sums = done.stdout.split()
-    assert alone == "False"
-    assert [round(float(one), 9) for one in sums] == [28.0, 14.0]
-
-
 def test_sparse_rows_are_multiplied_as_scipy_does() -> None:
     rng = np.random.default_rng(0)
     matrix = scipy.sparse.random(40, 30, 0.2, "csr", random_state=rng)

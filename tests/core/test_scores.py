@@ -7,8 +7,7 @@ import copy
 import numpy as np
 import pytest
 
-from ahpatron_cli.core import KERNELS, Gaussian, Player
-from ahpatron_cli.core.errors import NumericalError
+from ahpatron_cli.core import Gaussian, Player
 from ahpatron_cli.core.expansion import Expansion
 from support.cases import CASES, Case
 from support.streams import compress, make_stream
@@ -62,17 +61,6 @@ def test_rows_may_be_read_in_any_form(case: Case) -> None:
     np.testing.assert_allclose(sparse.scores(WIDER), dense, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-@every_case
-def test_every_kernel(case: Case, kernel: str) -> None:
-    if kernel != "gaussian" and case.only_gaussian:
-        pytest.skip("knows one kernel")
-    player = Player(case.learner(), KERNELS[kernel]())
-    player.feed(STREAM.X, STREAM.y)
-    read = player.scores(STREAM.X[:1])
-    assert player.feed(STREAM.X[:1], STREAM.y[:1]) == pytest.approx(read, rel=1e-9, abs=1e-12)
-
-
 def test_terms_that_cancel_are_read_as_zero() -> None:
     player = begin(Case("perceptron"))
     x = np.array([[0.1, 0.2, 0.3]])
@@ -81,13 +69,3 @@ def test_terms_that_cancel_are_read_as_zero() -> None:
     player.f.a[:] = [0.1, 0.2, -0.3]
     assert sum(player.f.coefficients) != 0
     assert player.scores(x)[0] == 0.0
-
-
-def test_a_row_that_cannot_be_computed_is_named() -> None:
-    player = begin(Case("ahpatron", {"budget": 8}))
-    player.feed(STREAM.X, STREAM.y)
-    rows = np.tile(ELSEWHERE, (40, 1))
-    rows[5000, 1] = 1e300
-    with pytest.raises(NumericalError) as caught:
-        player.scores(rows)
-    assert caught.value.row == 5000

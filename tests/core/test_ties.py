@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import tracemalloc
 from typing import Any
 
 import numpy as np
 import pytest
 
-from ahpatron_cli.core import REGISTRY, Arow, Gaussian, Kernel, Player, Polynomial
-from ahpatron_cli.core.rows import CsrRows
+from ahpatron_cli.core import REGISTRY, Gaussian, Kernel, Player, Polynomial
+from ahpatron_cli.core.budget import choose_nearest
 from reference import kernels as formulas
-from reference.cited_twins import budget_perceptron, tighter_perceptron
+from reference.twins import budget_perceptron, tighter_perceptron
 
 
 @pytest.mark.parametrize("sigma", [0.3, 0.5, 1.0])
@@ -97,20 +96,36 @@ def test_least_squares_that_fit_a_row_leave_it() -> None:
         assert player.f.coefficients.tolist() == [1.0]
 
 
-def test_very_wide_sparse_rows_take_no_array_of_their_width() -> None:
-    """An array with an entry per column would touch a page for each column in use."""
-    rng, width = np.random.default_rng(0), 2**31 - 1
-    columns = np.sort(rng.integers(0, width, size=(300, 10)), axis=1).astype(np.int32)
-    rows = CsrRows(np.arange(0, 3001, 10), columns.ravel(), np.ones(3000), width)
-    y = rng.choice([-1.0, 1.0], 300)
-    tracemalloc.start()
-    try:
-        wide = Player(Arow(budget=100), Gaussian(sigma=3.0)).feed(rows, y)
-        _, peak = tracemalloc.get_traced_memory()
-    finally:
-        tracemalloc.stop()
-    assert peak < 50e6
-    numbers = np.unique(columns, return_inverse=True)[1].astype(np.int32)
-    narrow = CsrRows(rows.indptr, numbers.ravel(), rows.values, int(numbers.max()) + 1)
-    expected = Player(Arow(budget=100), Gaussian(sigma=3.0)).feed(narrow, y)
-    np.testing.assert_allclose(wide, expected, rtol=1e-9, atol=1e-12)
+# The quarter that goes by `selection=nearest` ----------------------------------------------------
+
+
+def gram(X: np.ndarray) -> np.ndarray:
+    squares = ((X[:, None, :] - X[None, :, :]) ** 2).sum(axis=2)
+    return np.asarray(np.exp(-squares / 2))
+
+
+def test_of_duplicates_the_younger_goes_and_the_older_stays_for_it() -> None:
+    X = np.array([[0.0], [9.0], [0.0], [30.0], [9.0], [60.0], [0.0], [90.0]])
+    np.testing.assert_array_equal(choose_nearest(gram(X), np.ones(8)), [0, 1, 2, 3, 5, 7])
+    small = np.where(np.arange(8) == 3, 1e-3, 1.0)  # alone, but next to nothing; others are exact
+    np.testing.assert_array_equal(choose_nearest(gram(X), small), [0, 1, 2, 3, 5, 7])
+
+
+def test_rounding_does_not_choose_where_every_example_has_a_duplicate() -> None:
+    """All losses are 0 up to the last digits of κ, which differ from CPU to CPU."""
+    rng = np.random.default_rng(0)
+    exact = gram(np.tile(rng.normal(size=(20, 2)), (2, 1)))
+    a = rng.normal(size=40)
+    for _ in range(5):
+        noise = np.triu(rng.integers(-2, 3, size=(40, 40)), 1) * 2.0**-53
+        noisy = np.minimum(exact * (1 + noise + noise.T), 1.0)
+        np.testing.assert_array_equal(choose_nearest(noisy, a), np.arange(30))
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 150])
+def test_a_quarter_goes_and_at_least_one(size: int) -> None:
+    rng = np.random.default_rng(size)
+    kept = choose_nearest(gram(rng.normal(size=(size, 3))), rng.normal(size=size))
+    assert len(kept) == size - max(size // 4, 1)
+    assert (np.diff(kept) > 0).all()
+    assert len(choose_nearest(np.zeros((size, size)), np.zeros(size))) == len(kept)

@@ -1,109 +1,78 @@
-"""The learners on explicit features once more, literally: one example at a time, from scratch.
+"""The learners on explicit features: from scratch; eigenvalues and pseudo-inverses by NumPy.
 
-Like `twins`, and as independent; only eigenvalues and pseudo-inverses are left to NumPy. Lots are
-drawn as the learners' documentation says, from the generator that a pass starts with by default.
+Lots are drawn as the learners' documentation says, from the generator that a pass starts with by
+default.
 """
 
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
-from reference.choices import REACHED
-from reference.kernels import KernelFunction, Row, dot
-from reference.twins import Trace, count, count_update, evaluate, norm
+from reference.kernels import Row
+from reference.trace import Stream, Trace, reference
 
 
-def generator() -> np.random.Generator:
-    return np.random.default_rng((0,))
+def step_on(f: Trace, w: np.ndarray, z: np.ndarray, y: int, step: float) -> np.ndarray:
+    """w after gradient descent on w·z, which is predicted first."""
+    margin = f.count(float(w @ z), y)
+    if margin < 1 - f.reached:
+        f.updated(margin)
+        return w + step * y * z
+    return w
 
 
-def plus(u: list[float], factor: float, v: list[float]) -> list[float]:
-    return [a + factor * b for a, b in zip(u, v, strict=True)]
+def step_in_kernel_space(f: Trace, x: Row, y: int, step: float) -> bool:
+    """Kernel gradient descent; whether x was added."""
+    margin = f.count(f.at(x), y)
+    if margin < 1 - f.reached:
+        f.updated(margin)
+        f.add(x, step * y)
+        return True
+    return False
 
 
-def fogd(
-    X: list[Row],
-    Y: list[int],
-    kernel: KernelFunction,
-    *,
-    features: int,
-    step: float,
-) -> Trace:
+@reference
+def fogd(f: Trace, stream: Stream, *, features: int, step: float) -> None:
     """One number is drawn; each column's frequencies come from a generator of it and the column."""
-    sigma = 1 / math.sqrt(-2 * math.log(kernel([0.0], [1.0])))
-    seed = int(generator().integers(2**63))
-    U = [
-        np.random.default_rng((seed, j)).standard_normal(features) / sigma for j in range(len(X[0]))
-    ]
-    trace = Trace()
-    w = [0.0] * (2 * features)
-    for x, y in zip(X, Y, strict=True):
+    sigma = 1 / math.sqrt(-2 * math.log(f.kernel([0.0], [1.0])))
+    seed = int(np.random.default_rng((0,)).integers(2**63))
+    columns = range(len(stream[0][0]))
+    U = [np.random.default_rng((seed, j)).standard_normal(features) / sigma for j in columns]
+    w = np.zeros(2 * features)
+    for x, y in stream:
         phases = [math.fsum(u[i] * v for u, v in zip(U, x, strict=True)) for i in range(features)]
-        z = [math.cos(p) / math.sqrt(features) for p in phases]
-        z += [math.sin(p) / math.sqrt(features) for p in phases]
-        margin = count(trace, dot(w, z), y)
-        if margin < 1 - REACHED:
-            count_update(trace, margin)
-            w = plus(w, step * y, z)
-            trace.norms.append(math.sqrt(dot(w, w)))
-    return trace
+        z = np.array([g(p) for g in (math.cos, math.sin) for p in phases]) / math.sqrt(features)
+        w = step_on(f, w, z, y, step)
+    f.weights = w.tolist()
 
 
-def nogd(
-    X: list[Row],
-    Y: list[int],
-    kernel: KernelFunction,
-    *,
-    budget: int,
-    step: float,
-    rank: int | None = None,
-) -> Trace:
+@reference
+def nogd(f: Trace, stream: Stream, *, budget: int, step: float, rank: int | None = None) -> None:
     r = max(1, round(0.2 * budget)) if rank is None else rank
-    trace = Trace()
-    features: list[list[float]] | None = None  # rows: v_j/√λ_j
-    w: list[float] = []
-    for x, y in zip(X, Y, strict=True):
-        if features is None:
-            margin = count(trace, evaluate(trace.points, trace.coefficients, kernel, x), y)
-            if margin < 1 - REACHED:
-                count_update(trace, margin)
-                trace.points.append(x)
-                trace.coefficients.append(step * y)
-                trace.norms.append(norm(trace.points, trace.coefficients, kernel))
-                if len(trace.points) == budget:
-                    features, w = nystroem(trace, kernel, r)
-                    trace.norms.append(math.sqrt(dot(w, w)))
-        else:
-            k = [kernel(s, x) for s in trace.points]
-            z = [dot(row, k) for row in features]
-            margin = count(trace, dot(w, z), y)
-            if margin < 1 - REACHED:
-                count_update(trace, margin)
-                w = plus(w, step * y, z)
-                trace.norms.append(math.sqrt(dot(w, w)))
-    return trace
+    Z: np.ndarray | None = None  # its columns: v_j/√λ_j
+    w = np.empty(0)
+    for x, y in stream:
+        if Z is not None:
+            w = step_on(f, w, Z.T @ [f.kernel(s, x) for s in f.points], y, step)
+        elif step_in_kernel_space(f, x, y, step) and len(f.points) == budget:
+            values, vectors = largest_eigenvalues(np.array(f.gram()), r)
+            Z, w = vectors / np.sqrt(values), np.sqrt(values) * (vectors.T @ f.coefficients)
+    f.weights = None if Z is None else w.tolist()
 
 
-def nystroem(
-    trace: Trace, kernel: KernelFunction, rank: int
-) -> tuple[list[list[float]], list[float]]:
-    K = np.array([[kernel(s, r) for r in trace.points] for s in trace.points])
+def largest_eigenvalues(K: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarray]:
     values, vectors = np.linalg.eigh(K)
-    features, w = [], []
-    for j in sorted(range(len(values)), key=lambda j: -values[j])[:rank]:
-        if values[j] > 1e-8 * max(values):
-            root, v = math.sqrt(values[j]), vectors[:, j].tolist()
-            features.append([entry / root for entry in v])
-            w.append(root * dot(v, trace.coefficients))
-    return features, w
+    kept = [j for j in np.argsort(-values)[:rank] if values[j] > 1e-8 * max(values)]
+    return values[kept], vectors[:, kept]
 
 
+@reference
 def skegd(
-    X: list[Row],
-    Y: list[int],
-    kernel: KernelFunction,
+    f: Trace,
+    stream: Stream,
     *,
     budget: int,
     step: float,
@@ -111,48 +80,37 @@ def skegd(
     sketch: int | None = None,
     samples: int | None = None,
     rank: int | None = None,
-) -> Trace:
+) -> None:
     """The sketches are made from scratch, from the whole kernel matrix of E, at every admission."""
     s_p = max(1, round(0.75 * budget)) if sketch is None else sketch
     s_m = max(1, round(0.5 * budget)) if samples is None else samples
     k = max(1, round(0.2 * budget)) if rank is None else rank
-    rng = generator()
-    trace = Trace()
-    E = trace.points
-    S_p: list[list[float]] = []
-    sampled: list[int] = []
+    rng = np.random.default_rng((0,))
+    E, S_p, sampled, since = f.points, list[Sequence[float]](), list[int](), 0
     Z, w = np.empty((0, 0)), np.empty(0)
-    since = 0
-    for x, y in zip(X, Y, strict=True):
+    for x, y in stream:
         if not sampled:
-            margin = count(trace, evaluate(E, trace.coefficients, kernel, x), y)
-            if margin < 1 - REACHED:
-                count_update(trace, margin)
-                E.append(x)
-                trace.coefficients.append(step * y)
-                trace.norms.append(norm(E, trace.coefficients, kernel))
-                if len(E) == budget:
-                    columns = rng.integers(s_p, size=budget)
-                    signs = rng.integers(2, size=budget)
-                    sampled = sorted(rng.choice(budget, size=s_m, replace=False).tolist())
-                    S_p = [sketch_row(*lot, s_p) for lot in zip(columns, signs, strict=True)]
-                    Z = sketched(E, S_p, sampled, kernel, k)
-                    K = np.array([[kernel(s, r) for r in E] for s in E])
-                    w = fit(K[:, sampled] @ Z, K @ np.array(trace.coefficients))
-                    trace.norms.append(float(np.sqrt(w @ w)))
+            if step_in_kernel_space(f, x, y, step) and len(E) == budget:
+                columns, signs = rng.integers(s_p, size=budget), rng.integers(2, size=budget)
+                sampled = sorted(rng.choice(budget, size=s_m, replace=False).tolist())
+                S_p = [sketch_row(*lot, s_p) for lot in zip(columns, signs, strict=True)]
+                K = np.array(f.gram())
+                Z = sketched(K, S_p, sampled, k)
+                w = fit(K[:, sampled] @ Z, K @ np.array(f.coefficients))
             continue
-        margin = count(trace, float(w @ Z.T @ [kernel(E[j], x) for j in sampled]), y)
         since += 1
-        if since % cycle == 0 and len(E) < 2 * budget:
+        z = np.array([f.kernel(E[j], x) for j in sampled])
+        admitted = since % cycle == 0 and len(E) < 2 * budget
+        margin = f.count(float(w @ Z.T @ z), y)
+        if admitted:
             E.append(x)
             S_p.append(sketch_row(int(rng.integers(s_p)), int(rng.integers(2)), s_p))
-            new = sketched(E, S_p, sampled, kernel, k)
+            new = sketched(np.array(f.gram()), S_p, sampled, k)
             Z, w = new, fit(new, Z @ w)
-        if margin < 1 - REACHED:
-            count_update(trace, margin)
-            w = w + step * y * (Z.T @ [kernel(E[j], x) for j in sampled])
-        trace.norms.append(float(np.sqrt(w @ w)))
-    return trace
+        if margin < 1 - f.reached:
+            f.updated(margin)
+            w = w + step * y * (Z.T @ z)
+    f.weights = w.tolist() if sampled else None
 
 
 def sketch_row(column: int, sign: int, s_p: int) -> list[float]:
@@ -160,14 +118,11 @@ def sketch_row(column: int, sign: int, s_p: int) -> list[float]:
 
 
 def sketched(
-    E: list[Row], S_p: list[list[float]], sampled: list[int], kernel: KernelFunction, rank: int
+    K: np.ndarray, S_p: list[Sequence[float]], sampled: list[int], rank: int
 ) -> np.ndarray:
-    K = np.array([[kernel(s, r) for r in E] for s in E])
     S = np.array(S_p)
-    values, vectors = np.linalg.eigh(S.T @ K @ S)
-    kept = [j for j in np.argsort(-values)[:rank] if values[j] > 1e-8 * max(values)]
-    root = vectors[:, kept] * np.sqrt(values[kept])
-    return np.asarray(np.linalg.pinv(S.T @ K[:, sampled], rcond=1e-3) @ root)
+    values, vectors = largest_eigenvalues(S.T @ K @ S, rank)
+    return fit(S.T @ K[:, sampled], vectors * np.sqrt(values))
 
 
 def fit(matrix: np.ndarray, values: np.ndarray) -> np.ndarray:

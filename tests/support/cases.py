@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from ahpatron_cli.core import REGISTRY, Learner
-from reference import cited_twins, gradient_twins, projection_twins, span_twins, twins
-from reference.metron import metron
+from reference import gradient_twins, second_order, span_twins, twins
+from reference.trace import Trace
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Case:
     def learner(self) -> Learner:
         return REGISTRY[self.name](**self.params)
 
-    def twin(self, *stream: Any) -> twins.Trace:
+    def twin(self, *stream: Any) -> Trace:
         return TWINS[self.name](*stream, **self.params)
 
     @property
@@ -42,32 +42,32 @@ PROJECTING = [
 ]
 """Learners that project onto the span of S."""
 
-TWINS: dict[str, Callable[..., twins.Trace]] = {
+TWINS: dict[str, Callable[..., Trace]] = {
     "perceptron": twins.perceptron,
     "avp": twins.avp,
     "ahpatron": twins.ahpatron,
     "ahpatron+": twins.ahpatron_plus,
-    "arow": span_twins.arow,
-    "metron": metron,
+    "arow": second_order.arow,
+    "metron": second_order.metron,
     "alma2": twins.alma2,
     "forgetron": twins.forgetron,
     "rbp": twins.rbp,
-    "projectron": projection_twins.projectron,
-    "projectron++": projection_twins.projectron_pp,
+    "projectron": span_twins.projectron,
+    "projectron++": span_twins.projectron_pp,
     "bogd": twins.bogd,
     "bogd++": twins.bogd_pp,
     "fogd": gradient_twins.fogd,
     "nogd": gradient_twins.nogd,
     "skegd": gradient_twins.skegd,
-    "pomdr": projection_twins.pomdr,
-    "budget-perceptron": cited_twins.budget_perceptron,
-    "tighter-perceptron": cited_twins.tighter_perceptron,
-    "norma": cited_twins.norma,
-    "silk": cited_twins.silk,
-    "bsgd": cited_twins.bsgd,
-    "bpa-s": cited_twins.bpa_s,
-    "krls": cited_twins.krls,
-    "polk": cited_twins.polk,
+    "pomdr": span_twins.pomdr,
+    "budget-perceptron": twins.budget_perceptron,
+    "tighter-perceptron": twins.tighter_perceptron,
+    "norma": twins.norma,
+    "silk": twins.silk,
+    "bsgd": span_twins.bsgd,
+    "bpa-s": twins.bpa_s,
+    "krls": span_twins.krls,
+    "polk": span_twins.polk,
 }
 
 

@@ -7,10 +7,11 @@ import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Self
 
 
 class Cluster:
-    """A scheduler and its workers."""
+    """A scheduler and two workers, which end with the `with` block."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
@@ -18,6 +19,14 @@ class Cluster:
         self.processes: list[subprocess.Popen[bytes]] = []
         self._start("scheduler", "--host", "127.0.0.1", "--port", "0")
         self.workers = [self.add_worker(), self.add_worker()]
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self.processes:
+            process.kill()
+            process.wait()
 
     @property
     def address(self) -> str:
@@ -29,16 +38,13 @@ class Cluster:
         return self._start("worker", "--nthreads", "1", "--no-nanny")
 
     def _start(self, *words: str) -> subprocess.Popen[bytes]:
-        command = [
-            sys.executable,
-            "-m",
-            "dask",
-            *words,
-            "--no-dashboard",
-            "--scheduler-file",
-            str(self._file),
-        ]
+        options = ("--no-dashboard", "--scheduler-file", str(self._file))
         with (self._folder / "log").open("ab") as log:
-            process = subprocess.Popen(command, cwd=self._folder, stdout=log, stderr=log)
+            process = subprocess.Popen(
+                [sys.executable, "-m", "dask", *words, *options],
+                cwd=self._folder,
+                stdout=log,
+                stderr=log,
+            )
         self.processes.append(process)
         return process

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections import Counter
 from pathlib import Path
+from typing import Any
 
 from support.command import Ahpatron, Outcome
 
@@ -12,7 +13,7 @@ SMALL = ("-g", "budget=20,40", "-l", "ahpatron", "-l", "rbp", "--repeats", "2")
 TRIALS = 8
 
 
-def lines(path: Path) -> list[dict[str, object]]:
+def lines(path: Path) -> list[dict[str, Any]]:
     """The trials of a results file, as they stand."""
     return [one for one in map(json.loads, path.read_text().splitlines()) if "id" in one]
 

@@ -1,0 +1,238 @@
+"""arow and metron, literally: one example at a time, for two classes or several; plain inverses."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from reference.kernels import Row
+from reference.trace import Stream, Trace, reference
+
+SCALES = (0.8, 3.0), (0.2, 0.7)
+
+
+class Arow:
+    """Q = K^{-1}, the covariance C, and all that was counted since the last reset."""
+
+    def __init__(
+        self,
+        f: Trace,
+        *,
+        budget: int,
+        noise: Any = 0.3,
+        floor: Any = 0.001,
+        tolerance: Any = 0.001,
+        alarm: Any = 12,
+        caution: float = 0.0,
+    ) -> None:
+        self.f, self.budget, self.caution = f, budget, caution
+        self.noise, self.floor, self.tolerance = map(f.number, (noise, floor, tolerance))
+        self.alarm = f.number(alarm)
+        self.reset()
+
+    def reset(self) -> None:
+        f = self.f
+        f.points, f.columns = [], [[] for _ in f.columns]
+        self.Q = self.C = np.zeros((0, 0), dtype=float if f.number is float else object)
+        self.loss, self.rounds, self.wrong, self.seen = f.number(1), 1, f.number(1), 2
+        self.g = f.number(0)
+
+    def log(self, value: Any) -> Any:
+        return math.log(value) if self.f.number is float else value.ln()
+
+    def run(self, stream: Stream, weights: Sequence[float] | None = None) -> None:
+        for t, (x, y, margin) in enumerate(self.f.rounds(stream)):
+            if self.learn(x, y, margin, 1 if weights is None else weights[t]):
+                self.f.restarts.append(t)
+
+    def learn(self, x: Row, y: int, margin: Any, weight: float) -> bool:
+        """A round after its prediction; whether it reset the learner."""
+        f, k_classes = self.f, max(self.f.classes, 1)
+        values = f.scores[-1] if f.classes else [f.scores[-1]]
+        targets = [1 if c == y else -1 for c in range(f.classes)] or [y]
+        hinges = [max(1 - t * v, f.number(0)) for t, v in zip(targets, values, strict=True)]
+        m = margin / 2 if f.classes else margin
+        self.loss += f.total(h * h for h in hinges) / k_classes
+        self.rounds += 1
+        e = self.loss / self.rounds
+        r = self.noise * e**2
+        if self.caution:
+            share = min(1.0, len(f.points) / self.rounds)
+            r += self.caution * min(1.0, 8 * e**6 * math.sqrt(share))
+        r = max(self.floor, r) / weight
+        p = self.wrong / self.seen
+        q = p + (1 - p) / 4
+        self.g = max(f.number(0), self.g + self.log(q / p if f.mistake else (1 - q) / (1 - p)))
+        self.wrong += f.mistake
+        self.seen += 1
+        if f.below(self.alarm, self.g):
+            self.reset()
+            return True
+        if f.below(m, 1 - f.reached):
+            k, n = [f.kernel(s, x) for s in f.points], len(f.points)
+            room = 1 - f.number(n) / self.budget
+            if self.caution:
+                room *= 1 - 0.8 * self.caution * e**4
+            if n < self.budget and f.below(m, room):
+                d = self.times(self.Q, k)
+                delta = f.kernel(x, x) - self.dot(k, d)
+                if f.below(self.tolerance, delta):
+                    D = np.array([*d, -f.number(1)])
+                    self.Q, self.C = (
+                        np.pad(A, (0, 1)) + np.outer(D, D) / delta for A in (self.Q, self.C)
+                    )
+                    f.points.append(x)
+                    k.append(f.kernel(x, x))
+                    for column in f.columns:
+                        column.append(f.number(0))
+            u = self.times(self.C, k)
+            v = self.dot(k, u)
+            if v > f.number("1e-250"):  # else x is orthogonal to all of S
+                f.updated(margin)
+                b = 1 / (v + r)
+                for c, (t, h) in enumerate(zip(targets, hinges, strict=True)):
+                    f.columns[c] = (np.array(f.columns[c]) + t * h * b * u).tolist()
+                self.C = self.C - b * np.outer(u, u)
+        return False
+
+    def dot(self, u: Sequence[Any], v: Sequence[Any]) -> Any:
+        return self.f.total(a * b for a, b in zip(u, v, strict=True))
+
+    def times(self, matrix: np.ndarray, v: list[Any]) -> np.ndarray:
+        return matrix @ np.array(v, dtype=matrix.dtype)
+
+
+@reference
+def arow(f: Trace, stream: Stream, **params: Any) -> None:
+    Arow(f, **params).run(stream)
+
+
+class Metron(Arow):
+    """arow in a kernel of its own, whose metric changes after rounds 2, 4, 8, …"""
+
+    def __init__(self, width: int, classes: int = 0, **params: Any) -> None:
+        self.width, self.changes = width, 0
+        super().__init__(Trace(self.kernel, classes), **params)
+
+    def reset(self) -> None:
+        super().reset()
+        self.t, self.next = 0, 2
+        self.rows: list[np.ndarray] = []  # all since the reset: statistics are computed from them
+        self.P, self.fresh = np.zeros(self.width), 1.0
+        self.smooth = False
+
+    def kernel(self, u: Row, v: Row) -> float:
+        D = self.distance(u, v)
+        if self.smooth:
+            return math.exp(-(D**2) / (2 * 1.5**2))
+        D *= math.sqrt(3)
+        return sum(w * (1 + D / c) * math.exp(-D / c) for w, c in SCALES)
+
+    def distance(self, u: Row, v: Row) -> float:
+        gap = self.P * (np.asarray(u) - v)
+        return math.sqrt((gap * gap).sum())
+
+    def run(self, stream: Stream, weights: Sequence[float] | None = None) -> None:
+        for t, (row, y) in enumerate(stream):
+            x = np.asarray(row, dtype=float)
+            self.meet(x)
+            ((_, _, margin),) = self.f.rounds([(x, y)])
+            if self.learn(x, y, margin, 1 if weights is None else weights[t]):
+                self.f.restarts.append(t)
+                continue
+            self.t += 1
+            self.rows.append(x)
+            if self.t == self.next:
+                self.next *= 2
+                self.changes += 1
+                self.change()
+
+    def meet(self, x: np.ndarray) -> None:
+        """Weigh features that were 0 in all rows, and are not 0 in x."""
+        if x.any() and not any(row.any() for row in self.rows):
+            self.fresh = 1 / math.sqrt(np.count_nonzero(x))
+        for j in range(self.width):
+            if x[j] != 0 and all(row[j] == 0 for row in self.rows):
+                self.P[j] = self.fresh / abs(x[j])
+
+    def distances(self) -> np.ndarray:
+        S, n = self.f.points, len(self.f.points)
+        return np.array([self.distance(s, r) for s in S for r in S]).reshape(n, n)
+
+    def gram(self) -> np.ndarray:
+        return np.array(self.f.gram()).reshape(2 * [len(self.f.points)])
+
+    def change(self) -> None:
+        """Steps 1 to 5 of the definition."""
+        f, n = self.f, len(self.f.points)
+        P, K0 = self.weights(), self.gram() + 1e-7 * np.eye(n)
+        self.P = P
+        if n >= 10:
+            D = self.distances() + np.diag([math.inf] * n)
+            self.smooth = bool(np.median(D.min(axis=1)) > 1)
+        K1 = self.gram()
+        kept: list[int] = []
+        for i in range(n):
+            part = K1[np.ix_(kept, kept)]
+            if K1[i, i] - K1[i, kept] @ np.linalg.solve(part, K1[kept, i]) > 0.001:
+                kept.append(i)
+        L0, L1 = np.linalg.cholesky(K0), np.linalg.cholesky(K1[np.ix_(kept, kept)])
+        T = np.linalg.solve(L0, K1[:, kept]) @ np.linalg.inv(L1).T
+        N = L0.T @ self.C @ L0
+        w, V = np.linalg.eigh((N + N.T) / 2)
+        w = np.clip(w, 1e-12, 1)
+        M = np.eye(len(kept)) + T.T @ V @ np.diag(1 / w - 1) @ V.T @ T
+        h = T.T @ V @ np.diag(1 / w) @ V.T @ L0.T @ np.array(f.columns).T
+        I1, J = np.linalg.inv(L1), np.linalg.inv(M)
+        self.C, self.Q = I1.T @ J @ I1, I1.T @ I1
+        f.columns, f.points = (I1.T @ J @ h).T.tolist(), [f.points[i] for i in kept]
+
+    def weights(self) -> np.ndarray:
+        X, S, t = np.array(self.rows), self.f.points, self.t
+        Z = X - X[0]  # a variance does not depend on it, its digits do
+        v = (Z**2).mean(axis=0) - Z.mean(axis=0) ** 2
+        v[v <= 1e-12 * (Z**2).mean(axis=0)] = 0.0
+        on = v > 0
+        d = max(int(on.sum()), 1)
+        s2 = v * t / np.maximum((X != 0).sum(axis=0), 1)
+        for j in range(self.width):
+            if not on[j]:
+                s2[j] = X[0, j] ** 2 or 1.0  # the weight of a feature that is 0 has no effect
+        R, off = np.full(self.width, 1 / d), 1 / d
+        if len(S) >= 10:
+            a = np.array(self.f.columns).T
+            gradients = np.zeros((len(S), a.shape[1], self.width))
+            D = math.sqrt(3) * self.distances()
+            slopes = sum(3 * w / c**2 * np.exp(-D / c) for w, c in SCALES)
+            if self.smooth:
+                slopes = self.gram() / 1.5**2
+            for i, s in enumerate(S):
+                for j, other in enumerate(S):
+                    gradients[i] += np.outer(a[j] * slopes[i, j], self.P**2 * (other - s))
+            g = (gradients**2).sum(axis=1).mean(axis=0) * s2
+            if g[on].sum() > 0:
+                much = math.sqrt(max(self.f.classes - 1, 1)) * t
+                lam = max(0.1, 60 * d / (60 * d + much))
+                R, off = (1 - lam) * g / g[on].sum() + lam / d, lam / d
+        P: np.ndarray = np.sqrt(R / s2)
+        norm = math.sqrt((v * P**2).sum()) or 1.0
+        self.fresh = math.sqrt(off) / norm
+        return P / norm
+
+
+def metron(
+    X: Sequence[Row],
+    Y: Sequence[int],
+    kernel: Any = None,
+    *,
+    classes: int = 0,
+    weights: Sequence[float] | None = None,
+    **params: Any,
+) -> Trace:
+    """`kernel` has no effect."""
+    learner = Metron(len(X[0]), classes, **params)
+    learner.run(list(zip(X, Y, strict=True)), weights)
+    return learner.f

@@ -76,29 +76,6 @@ def test_scikit_learn_agrees(share: float) -> None:
     assert found.auc_error == 0
 
 
-def test_a_long_stream_is_ranked_in_bounded_memory_within_the_stated_error() -> None:
-    rng = np.random.default_rng(1)
-    bounded, exact = Ranking(1 << 14), Ranking()
-    for _ in range(40):
-        y = np.where(rng.random(10_000) < 0.1, 1.0, -1.0)
-        f = 0.8 * y + rng.normal(size=10_000)
-        bounded.add(f, y)
-        exact.add(f, y)
-    found, wanted = bounded.auc(), exact.auc()
-    assert found is not None
-    assert wanted is not None
-    assert wanted[1] == 0
-    assert abs(found[0] - wanted[0]) <= found[1]
-    assert 0 < found[1] < 1e-4
-
-
-def test_the_order_of_rounds_does_not_matter() -> None:
-    rng = np.random.default_rng(2)
-    f, y = rng.normal(size=5000), np.where(rng.random(5000) < 0.5, 1.0, -1.0)
-    order = rng.permutation(5000)
-    assert measured(f, y, 64) == measured(f[order], y[order], 64)
-
-
 def test_what_is_undefined_is_none() -> None:
     nothing_said = metrics_of([[5, 0], [5, 0]])
     assert (nothing_said.precision, nothing_said.recall, nothing_said.auc) == (None, 0, None)

@@ -89,7 +89,7 @@ def test_csv(tmp_path: Path) -> None:
     assert (tmp_path / "c.csv").read_text() == CSV
 
 
-@pytest.mark.parametrize("count", [1, 3, 30])
+@pytest.mark.parametrize("count", [1, 12])
 def test_curves_can_be_drawn(tmp_path: Path, count: int) -> None:
     write_curve(tmp_path / "c.png", many(count))
     write_curve(tmp_path / "d.png", many(count))
@@ -120,7 +120,6 @@ def test_the_axis_is_what_is_asked_for(tmp_path: Path) -> None:
     findings = summarise_trials([*steps, *other, endless])
     axes = draw_sweep(findings, "step").axes[0]
     assert (axes.get_xscale(), axes.get_xlabel()) == ("log", "step")
-    assert len(axes.get_xticklabels()) == 4
     for x, problem in (("stp", "did you mean step"), ("budget", "use one of")):
         with pytest.raises(UserError) as refused:
             write_plot(tmp_path / "x.svg", findings, x)

@@ -76,14 +76,6 @@ def test_scikit_learn_agrees(share: float) -> None:
     assert found.auc_error == 0
 
 
-def test_what_is_undefined_is_none() -> None:
-    nothing_said = metrics_of([[5, 0], [5, 0]])
-    assert (nothing_said.precision, nothing_said.recall, nothing_said.auc) == (None, 0, None)
-    one_class = metrics_of([[8, 2], [0, 0]])
-    assert (one_class.recall, one_class.balanced_error) == (None, None)
-    assert metrics_of([[7, 0], [0, 0]]) == Metrics(None, None, None, None, None, None, None)
-
-
 def test_several_classes_are_averaged_as_by_scikit_learn() -> None:
     rng = np.random.default_rng(3)
     y = rng.integers(0, 4, 500)

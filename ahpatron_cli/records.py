@@ -101,11 +101,6 @@ class Counts(Struct, frozen=True):
         """Mistakes per round."""
         return float(self.exact_rate)
 
-    def by_class(self) -> dict[str, int | None]:
-        """True negatives, false positives and so on; None with more than two classes."""
-        two = self.confusion if self.confusion and len(self.confusion) == 2 else ((None, None),) * 2
-        return dict(zip(CELLS, chain(*two), strict=True))
-
 
 CELLS = ("true_negatives", "false_positives", "false_negatives", "true_positives")
 
@@ -218,10 +213,6 @@ class Report:
         """Runs of equal learner and parameters together, in order of first appearance."""
         return grouped(self.runs, setting_key)
 
-    def summary(self) -> list[SummaryRecord]:
-        """Mean and standard deviation of each learner over its repeats."""
-        return [summarise(runs) for runs in self.by_learner()]
-
 
 def setting_key(record: Any) -> tuple[Any, ...]:
     """Equal for runs, outcomes and settings of equal learner and parameters."""
@@ -267,7 +258,7 @@ def to_json(report: Report) -> Json:
         "version": report.version,
         "data": data_to_json(report.data),
         "runs": runs_to_json(report),
-        "summary": [summary_to_json(line) for line in report.summary()],
+        "summary": [summary_to_json(summarise(runs)) for runs in report.by_learner()],
         "load_seconds": report.load_seconds,
     }
 
@@ -293,14 +284,16 @@ def runs_to_json(report: Report) -> list[Json]:
 
 def run_to_json(run: RunRecord) -> Json:
     """One element of `runs`; counts by class if there are two, else the confusion matrix."""
-    fields = to_builtins(run) | to_builtins(run.counts) | run.counts.by_class()
+    fields = to_builtins(run) | to_builtins(run.counts) | dict.fromkeys(CELLS)
     fields |= {"params": json_params(run), "mistake_rate": run.counts.mistake_rate}
     fields["classes"] = run.classes and [whole(label) for label in run.classes]
-    fields["confusion"] = fields["confusion"] if run.classes else None
+    if run.classes is None:
+        confusion = fields.pop("confusion")
+        fields |= zip(CELLS, chain(*confusion), strict=True) if confusion else {}
     return {
-        name: fields[name]
+        name: fields.get(name)
         for name in RUN_FIELDS
-        if fields[name] is not None or name not in OPTIONAL
+        if fields.get(name) is not None or name not in OPTIONAL
     }
 
 
@@ -327,13 +320,8 @@ def json_params(one: RunRecord | SummaryRecord) -> dict[str, ParamValue | None]:
 
 
 def plain_params(params: Mapping[str, ParamValue]) -> dict[str, ParamValue]:
-    """Parameters that JSON can hold."""
-    return {name: plain(value) for name, value in params.items()}
-
-
-def plain(value: ParamValue) -> ParamValue:
-    """A value that JSON can hold: an infinite parameter becomes the text "inf"."""
-    return str(value) if isinstance(value, float) and math.isinf(value) else value
+    """Parameters that JSON can hold: an infinite one becomes the text "inf"."""
+    return {name: "inf" if value == math.inf else value for name, value in params.items()}
 
 
 def whole(value: float) -> float | int:

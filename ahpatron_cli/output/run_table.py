@@ -22,7 +22,7 @@ from ahpatron_cli.output.table import (
     rate_cell,
     support_text,
 )
-from ahpatron_cli.records import Report, RunRecord, SummaryRecord, whole
+from ahpatron_cli.records import Report, RunRecord, SummaryRecord, summarise, whole
 
 if TYPE_CHECKING:
     from ahpatron_cli.core.certificates import Certificate
@@ -109,8 +109,10 @@ def run_page(reports: Sequence[Report]) -> Page:
     for report in reports:
         certified = dict(zip(map(id, report.runs), report.certified or (), strict=False))
         lines = [
-            _Line(summary, runs, [certified[id(run)] for run in runs if id(run) in certified])
-            for runs, summary in zip(report.by_learner(), report.summary(), strict=True)
+            _Line(
+                summarise(runs), runs, [certified[id(one)] for one in runs if id(one) in certified]
+            )
+            for runs in report.by_learner()
         ]
         tables.append(_run_table(report, lines))
         if 2 < len(report.data.labels) <= MAX_SHOWN_CLASSES:

@@ -63,9 +63,8 @@ class Metrics(Struct, frozen=True):
     kappa: float | None
     """Cohen's κ."""
     auc: float | None
-    """Area under the ROC curve of f(x) as it was when it was predicted; null after `--resume`."""
-    auc_error: float | None
-    """Bound on the error of `auc`; 0 if it is exact."""
+    """Area under the ROC curve of f(x) as it was when it was predicted; null after `--resume`, and
+    for more than 8 million scores."""
     log_loss: float | None = None
     """Mean of -log P(y), with probabilities fitted to earlier rounds; null where not known."""
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
@@ -16,8 +15,7 @@ from ahpatron_cli.cli.stderr import Stderr
 from ahpatron_cli.errors import one_of, usage
 from ahpatron_cli.numbers import counted, percent
 from ahpatron_cli.output.formats import FORMATS, findings_to_text, trials_to_text, write_findings
-from ahpatron_cli.records import grouped, setting_key
-from ahpatron_cli.runner import near_tie_warning
+from ahpatron_cli.records import grouped
 from ahpatron_cli.sweep.results_file import Contents, ResultsFile
 from ahpatron_cli.sweep.search import SHORT_ROUNDS, Search, estimated_seconds, learner_and_data
 from ahpatron_cli.sweep.summary import (
@@ -29,10 +27,6 @@ from ahpatron_cli.sweep.summary import (
     varied_numbers,
 )
 from ahpatron_cli.sweep.trial import Trial
-
-MOST_WARNINGS = 5
-"""Damaged lines that are named one by one."""
-
 
 Runner: TypeAlias = Callable[[Sequence[Trial]], Iterator[Outcome | None]]
 """Runs trials here or on a cluster: outcomes as they end; None now and then."""
@@ -186,31 +180,20 @@ def print_estimate(search: Search, known: Mapping[str, Outcome], jobs: int) -> N
         print(f"about {time} with --jobs {jobs}, judging by {judged}")
 
 
-def warn_of_results(summary: SweepSummary, trials: Sequence[Outcome], stderr: Stderr) -> None:
-    """Failed trials, also when quiet because not every format has room for it; and near ties."""
+def warn_of_failures(summary: SweepSummary, stderr: Stderr) -> None:
+    """Failed trials, also when quiet because not every format has room for them."""
     if summary.failed:
         trial, total = summary.failed[0], len(summary.failed) + summary.trials
         stderr.insist(
             f"{len(summary.failed):,} of {counted(total, 'trial')} failed; the first, "
             f"{trial.learner} on {trial.data.record.path}: {trial.error}"
         )
-    for data in summary.datasets:
-        own = data.data.identity
-        full = (one for one in trials if one.data.identity == own and one.data.prefix is None)
-        runs = [one.run for one in full if one.run]
-        names = {setting_key(one): f"{one.learner} {one.label}".rstrip() for one in data.settings}
-        scale = " --scale minmax" if data.data.scale == "none" else ""
-        path = shlex.quote(data.data.record.path)
-        remedy = f"`-g sigma=auto{scale}` in place of this sigma, or see `ahpatron inspect {path}`"
-        for warning in near_tie_warning(runs, lambda run: names[setting_key(run)], remedy):  # noqa: B023 - called here
-            stderr.warn(f"{data.name}: {warning}")
 
 
 def warn_of_damaged_lines(stderr: Stderr, path: str, contents: Contents) -> None:
     """Name the lines that cannot be used; a sweep cuts a torn last one, and deletes no other."""
     if contents.torn:
         stderr.warn(f"{path}: the last line is torn: {counted(contents.torn, 'byte')} not used")
-    for number in contents.damaged[:MOST_WARNINGS]:
-        stderr.warn(f"{path}:{number}: this line is damaged and not used")
-    if len(contents.damaged) > MOST_WARNINGS:
-        stderr.warn(f"{path}: {len(contents.damaged) - MOST_WARNINGS} more lines are damaged")
+    if contents.damaged:
+        more = f" and {len(contents.damaged) - 1} more" * (len(contents.damaged) > 1)
+        stderr.warn(f"{path}:{contents.damaged[0]}: this line is damaged and not used{more}")

@@ -204,10 +204,8 @@ def _confusion_table(report: Report, line: _Line) -> Table:
 def _metrics_table(report: Report, lines: Sequence[_Line]) -> Table:
     """Means over the repeats."""
     title = "metrics" if len(report.data.labels) > 2 else "metrics of label +1"
-    error = max((line.mean("auc_error") or 0.0 for line in lines), default=0.0)
-    notes = [f"AUC was computed in bounded memory: off by at most {error:.1g}."] if error else []
     title += _over("mean over", report, lines)
-    return Table("metrics", report.data.path, title, [_LEARNER, *_METRICS], lines, notes)
+    return Table("metrics", report.data.path, title, [_LEARNER, *_METRICS], lines)
 
 
 def _certificate_table(report: Report, lines: Sequence[_Line]) -> Table:

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from os import PathLike
 from pathlib import Path
 from typing import Any, Self
@@ -25,18 +25,17 @@ from ahpatron_cli.core import BLOCK, KERNELS, REGISTRY, Kernel, Learner, Player,
 from ahpatron_cli.core.errors import CoreError, NumericalError, ParameterError
 from ahpatron_cli.core.learners import is_path
 from ahpatron_cli.core.parameters import Value
-from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, rows_from, rows_of, unit_rows
-from ahpatron_cli.core.tally import MAX_CLASSES, mistaken, predicted
+from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, rows_from, unit_rows
+from ahpatron_cli.core.tally import MAX_CLASSES
 from ahpatron_cli.data.csv_text import Cells, number
-from ahpatron_cli.data.dataset import DENSE_SHARE, DENSE_WIDTH
+from ahpatron_cli.data.dataset import DENSE_SHARE, DENSE_WIDTH, Preparation, StreamState
 from ahpatron_cli.data.geometry import MOST_TRIED_ROWS, auto_sigma
-from ahpatron_cli.data.labels import Labels, show
-from ahpatron_cli.data.scaling import Scaler
+from ahpatron_cli.data.labels import show
 from ahpatron_cli.data.schema import Column, Schema
 from ahpatron_cli.errors import UserError
-from ahpatron_cli.models import learner_of, load_model, model_of, to_bytes
-from ahpatron_cli.output.predictions import label_names
-from ahpatron_cli.runner import generator_seed
+from ahpatron_cli.models import load_model, model_of, to_bytes
+from ahpatron_cli.output.predictions import chosen, label_names
+from ahpatron_cli.runner import LearnerSpec, generator_seed
 
 BLAS = ThreadpoolController().select(user_api="blas")
 """Found once: to look for it in every call would take longer than a round."""
@@ -44,8 +43,8 @@ PIECE = 64 * BLOCK
 """Rows that are prepared at once; X may be larger than memory."""
 MOST_COLUMNS = 2**31 - 2
 NAMED = ("budget", "epsilon", "sigma", "horizon")
-NEED_HORIZON = {"horizon", "cycle"}
-"""Parameters that a learner cannot find without the number of rounds."""
+NO_LABELS = "no_validation"
+"""What scikit-learn's validation takes for y if there is none."""
 
 
 class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
@@ -153,19 +152,19 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         """
         self._forget()
         rows, labels, weights = self._examples(X, y, sample_weight, first=True)
-        classes = _classes(labels)
-        weights = self._by_class(weights, labels, classes)
         if not isinstance(self.n_passes, int | np.integer) or self.n_passes < 1:
             raise ValueError(f"n_passes must be a whole number >= 1, got {self.n_passes!r}")
-        encoded, passes = _encoded(labels, classes), range(self.n_passes)
-        self._begin(classes, rows, encoded, y, horizon=len(labels) * len(passes))
-        orders: list[Integers | None] = [None for _ in passes]
+        codes = _codes(labels)
+        weights = self._by_class(weights, labels, codes)
+        encoded = _looked_up(labels, codes)
+        self._begin(codes, rows, encoded, y, horizon=len(labels) * self.n_passes)
+        orders: list[Any] = [slice(None)] * self.n_passes
         if self.shuffle:  # as `run --shuffle` does in each repeat
-            generators = (np.random.default_rng([self._seed, i]) for i in passes)
+            generators = [np.random.default_rng([self._seed, i]) for i in range(self.n_passes)]
             orders = [generator.permutation(len(labels)) for generator in generators]
-        parts = [self._feed(rows, encoded, weights, order) for order in orders]
-        self._labels = np.concatenate([encoded if o is None else encoded[o] for o in orders])
-        self.online_scores_: Floats = np.concatenate(parts)
+        scores = [self._feed(rows, encoded, weights, order) for order in orders]
+        self.online_scores_: Floats = np.concatenate(scores)
+        self._labels = np.concatenate([encoded[order] for order in orders])
         return self
 
     def partial_fit(
@@ -208,25 +207,23 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError("classes must be passed on the first call to partial_fit.")
         if first and isinstance(self.class_weight, str):
             raise ValueError(f"class_weight={self.class_weight!r} is for `fit` only")
-        known = _classes(classes) if first else self.classes_
-        if not first and classes is not None and {*np.unique(classes)} != {*known}:
-            raise ValueError(f"classes={classes!r} are not those of before, {known!r}")
-        encoded = _encoded(labels, known)
-        weights = self._by_class(weights, labels, known)
+        codes = _codes(classes) if first else self._codes
+        if not first and classes is not None and {*np.asarray(classes).tolist()} != {*codes}:
+            raise ValueError(f"classes={classes!r} are not those of before, {[*codes]!r}")
+        encoded = _looked_up(labels, codes)
+        weights = self._by_class(weights, labels, codes)
         if first:
-            self._begin(known, rows, encoded, y, horizon=None)
+            self._begin(codes, rows, encoded, y, horizon=None)
         self.online_scores_, self._labels = self._feed(rows, encoded, weights), encoded
         return self
 
-    def _by_class(
-        self, weights: ArrayLike | None, labels: NDArray[Any], classes: NDArray[Any]
-    ) -> Any:
+    def _by_class(self, weights: Any, labels: NDArray[Any], codes: Mapping[Any, float]) -> Any:
         """Weights of the rows multiplied by those of their classes; None if all are 1."""
         if self.class_weight is None:
             return weights
-        ordered = np.unique(classes)
-        own = compute_class_weight(self.class_weight, classes=ordered, y=labels)
-        by_row = own[np.searchsorted(ordered, labels)]
+        classes = np.array([*codes])
+        own = compute_class_weight(self.class_weight, classes=classes, y=labels)
+        by_row = _looked_up(labels, dict(zip(codes, own, strict=True)))
         return by_row if weights is None else by_row * weights
 
     def _forget(self) -> None:
@@ -238,12 +235,9 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         self, X: Any, y: Any, weights: ArrayLike | None, first: bool
     ) -> tuple[Rows, NDArray[Any], Floats | None]:
         """Rows, labels and weights; rows of weight 0 are left out."""
-        # scikit-learn's validation takes several times as long as learning from a row
-        plain = not first and type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2
-        if plain and X.shape[1] == self.n_features_in_ and np.isfinite(X).all():
+        if not first and weights is None and self._is_plain(X):
             labels = np.asarray(y)
-            named = hasattr(self, "feature_names_in_")
-            if labels.shape == (len(X),) and len(X) and weights is None and not named:
+            if labels.shape == (len(X),):
                 return X, labels, None
         rows, labels = self._rows(X, y, first)
         kind = type_of_target(labels, input_name="y", raise_unknown=True)
@@ -252,32 +246,64 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         if weights is None:
             return rows, labels, None
         checked = _check_sample_weight(weights, labels, dtype=np.float64, ensure_non_negative=True)
-        chosen = np.flatnonzero(checked)
-        if len(chosen) < len(labels):
-            rows = _taken(rows, chosen)
-        return rows, labels[chosen], np.asarray(checked[chosen])
+        kept = np.flatnonzero(checked)
+        return _part(rows, kept), labels[kept], np.asarray(checked[kept])
 
-    def _rows(self, X: Any, y: Any = "no_validation", first: bool = False) -> tuple[Rows, Any]:
+    def _is_plain(self, X: Any) -> bool:
+        """Whether scikit-learn's validation, which takes longer than a round, would change nothing.
+
+        It is for later calls only: the first one sets `n_features_in_`.
+        """
+        plain = type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and len(X) > 0
+        fits = (
+            plain and X.shape[1] == self.n_features_in_ and not hasattr(self, "feature_names_in_")
+        )
+        return fits and bool(np.isfinite(X).all())
+
+    def _rows(self, X: Any, y: Any = NO_LABELS, first: bool = False) -> tuple[Rows, Any]:
         """Rows and labels as scikit-learn validates them, or by the schema of a loaded model."""
-        table = None if first else self._form.encoded(X)
+        table = None if first else self._table(X)
         if table is not None:
-            labels = y if isinstance(y, str) else column_or_1d(y)
-            check_consistent_length(X, None if isinstance(y, str) else y)
-            return table, labels
+            if isinstance(y, str):
+                return table, y
+            check_consistent_length(X, y)
+            return table, column_or_1d(y)
         options = {"reset": first, "accept_sparse": "csr", "dtype": np.float64}
         found = validate_data(self, X, y, **options)
-        X, labels = (found, y) if isinstance(y, str) else found
-        if isinstance(X, np.ndarray):
-            return X, labels
-        if X.shape[1] > MOST_COLUMNS:
-            raise ValueError(f"sparse X may have {MOST_COLUMNS} columns at most, got {X.shape[1]}")
-        return rows_from(X), labels
+        rows, labels = (found, y) if isinstance(y, str) else found
+        if not isinstance(rows, np.ndarray) and rows.shape[1] > MOST_COLUMNS:
+            raise ValueError(
+                f"sparse X may have {MOST_COLUMNS} columns at most, got {rows.shape[1]}"
+            )
+        return rows_from(rows), labels
+
+    def _table(self, X: Any) -> Rows | None:
+        """The rows of a DataFrame with the columns of the table that a model was trained on."""
+        schema: Schema | None = self._known.schema
+        if schema is None or not hasattr(X, "columns"):
+            return None
+        names = [column.name for column in schema.columns]
+        if schema.features == names or not {*names} <= {*X.columns}:
+            return None  # it has features, which scikit-learn checks
+        cells = Cells(np.arange(len(X)), {name: _cells(X[name]) for name in names})
+        with _as_value_errors():
+            rows = msgspec.structs.replace(schema, id=None).encode(cells, "X", Counter()).stored
+        return replace(rows, columns=rows.columns - 1, width=rows.width - 1)
 
     def _begin(
-        self, classes: NDArray[Any], rows: Rows, encoded: Floats, y: Any, horizon: int | None
+        self, codes: dict[Any, float], rows: Rows, encoded: Floats, y: Any, horizon: int | None
     ) -> None:
         """Make a new player."""
-        self._form = _Form.of(rows, classes, getattr(self, "feature_names_in_", None), y)
+        self._preparation = Preparation()
+        self._target_name = getattr(y, "name", None)
+        dense = True
+        if isinstance(rows, CsrRows):  # becomes dense by the rule of `ahpatron run`
+            head = rows.slice(0, min(BLOCK, len(rows)))
+            width = int(head.columns.max(initial=-1)) + 2
+            dense = width <= DENSE_WIDTH and len(head.values) >= DENSE_SHARE * len(head) * width
+        classes = np.array([*codes])
+        labels = map(float, codes if classes.dtype.kind in "iuf" else codes.values())
+        self._known = StreamState(tuple(labels), None, dense, self.n_features_in_ + 1)
         others = {} if self.params is None else self.params
         if not isinstance(others, Mapping):
             raise ValueError(f"params must be a dict of parameters, got {others!r}")
@@ -286,9 +312,8 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError(f"{min(twice)} is given twice, by itself and in params")
         given.update(others)
         if given.get("sigma") == "auto" and self.kernel in KERNELS:
-            count = min(len(encoded), MOST_TRIED_ROWS)
-            head = self._form(rows_of(rows, slice(0, count)))
-            found = auto_sigma(head, encoded[:count], self.kernel)
+            tried = slice(0, MOST_TRIED_ROWS)
+            found = auto_sigma(self._ready(_part(rows, tried)), encoded[tried], self.kernel)
             if isinstance(found, str):
                 raise ValueError(f"sigma='auto' cannot choose: {found}")
             given["sigma"] = found
@@ -299,34 +324,43 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             self._seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         seed = generator_seed(self._seed, 0, learner.name)
         try:
-            self.player_: Player = Player(
-                learner, kernel, classes=len(classes), seed=seed, horizon=horizon
-            )
+            player = Player(learner, kernel, classes=len(codes), seed=seed, horizon=horizon)
         except ParameterError as error:
-            if horizon is None and error.name in NEED_HORIZON:
-                needs = "needs the number of rounds beforehand, which partial_fit does not know"
-                raise ValueError(f"{learner.name} {needs}: set horizon") from None
-            raise ValueError(f"{learner.name}: {error}") from None
-        self.classes_ = classes
+            hint = ": set horizon, which partial_fit does not know" * (error.kind == "missing")
+            raise ValueError(f"{learner.name}: {error}{hint}") from None
+        self.player_, self._codes, self.classes_ = player, codes, classes
+
+    def _ready(self, rows: Rows) -> Rows:
+        """Rows of X as the core takes them: as in LIBSVM files, column 0 is empty."""
+        known = self._known
+        first = known.width - self.n_features_in_
+        if isinstance(rows, CsrRows):
+            columns = rows.columns + np.int32(first)
+            rows = replace(rows, columns=columns, width=rows.width + first)
+            rows = rows.dense() if known.dense else rows
+        elif first:
+            rows = np.concatenate((np.zeros((len(rows), 1)), rows), axis=1)
+        rows = unit_rows(rows) if self._preparation.scale == "unit" else rows
+        return rows if known.scaler is None else known.scaler(rows)
 
     def _feed(
-        self, rows: Rows, encoded: Floats, weights: Floats | None, order: Integers | None = None
+        self, rows: Rows, encoded: Floats, weights: Any, order: Integers | slice = slice(None)
     ) -> Floats:
         """Learn from these rows, in this order; f(x) of each round."""
-        count, scores = len(encoded), []
-        # pieces end where blocks end, which gives the bits of one long piece
-        begun = self.player_.tally.rounds % BLOCK if count > PIECE else 0
+        scores = []
         try:
-            for start in range(-begun, count, PIECE):
-                part = slice(max(start, 0), min(start + PIECE, count))
-                numbers = None if order is None else order[part]
-                chosen: Any = part if numbers is None else numbers
-                piece = rows_of(rows, part) if numbers is None else _taken(rows, numbers)
-                own = None if weights is None else weights[chosen]
-                with _computing(part.start, numbers):
-                    scores.append(self.player_.feed(self._form(piece), encoded[chosen], own))
-        except BaseException:  # f may have learned from some rows of a block that does not count
+            for start in range(0, len(encoded), PIECE):
+                part: Any = slice(start, start + PIECE)
+                part = part if isinstance(order, slice) else order[part]
+                own = None if weights is None else weights[part]
+                piece = self._ready(_part(rows, part))
+                scores.append(_on_one_thread(self.player_.feed, piece, encoded[part], own))
+        except BaseException as error:  # f may have learned from rows of a block that do not count
             self._forget()
+            if isinstance(error, NumericalError):
+                raise _named(error, np.arange(len(encoded))[part]) from None
+            if isinstance(error, CoreError):
+                raise ValueError(str(error)) from None
             raise
         return scores[0] if len(scores) == 1 else np.concatenate(scores)
 
@@ -338,15 +372,17 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         More than two classes have a column each, in the order of `classes_`.
         """
         check_is_fitted(self)
-        rows, _ = self._rows(X)
-        with _computing():
-            return self.player_.scores(self._form(rows))
+        rows = X if self._is_plain(X) else self._rows(X)[0]
+        try:
+            scores: Floats = _on_one_thread(self.player_.scores, self._ready(rows))
+        except NumericalError as error:
+            raise _named(error, np.arange(len(rows))) from None
+        return scores
 
     def predict(self, X: Any) -> NDArray[Any]:
         """The class of each row: of two, the second if f(x) >= 0; else that of the largest f(x)."""
-        scores = self.decision_function(X)
-        chosen = (scores >= 0).astype(int) if scores.ndim == 1 else predicted(scores)
-        labels: NDArray[Any] = self.classes_[chosen]
+        numbers = chosen(self.decision_function(X))
+        labels: NDArray[Any] = self.classes_[numbers]
         return labels
 
     def predict_proba(self, X: Any) -> Floats:
@@ -368,18 +404,40 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         of a table; labels that are not numbers make X a table with columns x0, x1, ….
         """
         check_is_fitted(self)
-        form, tally = self._form, self.player_.tally
-        width = self.n_features_in_ + form.first
-        costs = None
-        if self.class_weight is not None and not isinstance(self.class_weight, str):
-            weights = dict(self.class_weight)
-            costs = tuple(float(weights.get(label, 1.0)) for label in self.classes_.tolist())
-        about = {"seed": self._seed, "labels": form.labels, "positive": form.positive}
-        about |= {"features": self.n_features_in_, "width": width, "dense": form.dense}
-        about |= {"rounds": tally.rounds, "costs": costs, "scale": form.scale}
-        model = model_of(self.player_, form.scaler, schema=form.schema, **about)
+        known, costs = self._known, None
+        if isinstance(self.class_weight, Mapping):
+            own = self.class_weight
+            costs = tuple(float(own.get(label, 1.0)) for label in self.classes_.tolist())
+        model = model_of(
+            self.player_,
+            known.scaler,
+            seed=self._seed,
+            labels=known.labels,
+            positive=self._preparation.positive,
+            costs=costs,
+            scale=self._preparation.scale,
+            features=self.n_features_in_,
+            dense=known.dense,
+            width=known.width,
+            rounds=self.player_.tally.rounds,
+            schema=known.schema or self._schema(),
+        )
         with _as_value_errors():
             write_atomically(Path(path), to_bytes(model))
+
+    def _schema(self) -> Schema | None:
+        """X as a table, if its columns or labels have names."""
+        names, classes = getattr(self, "feature_names_in_", None), self.classes_.tolist()
+        numeric = self.classes_.dtype.kind in "iuf"
+        if names is None and numeric:
+            return None
+        names = [f"x{j}" for j in range(self.n_features_in_)] if names is None else names
+        target = self._target_name
+        target = target if isinstance(target, str) and target not in names else "label"
+        shown = map(show if numeric else str, classes)
+        numbers: dict[str, Any] = dict(zip(shown, self._known.labels, strict=True))
+        columns = [Column(str(name), "number") for name in names]
+        return Schema(columns, target, numbers, missing="refuse")
 
     @classmethod
     def load(cls, path: str | PathLike[str], learner: str | None = None) -> Self:
@@ -395,35 +453,24 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         """
         Path(path).stat()  # an OSError is what Python programs expect
         with _as_value_errors():
-            header, state, scaler = load_model(str(path))
-            kind = learner_of(header, str(path), learner)
-        params = {**header.params, **({} if kind.own_kernel else header.kernel_params)}
+            model = load_model(str(path), learner)
+            player = model.run("X").player
+        of = model.header
+        params = of.params | (of.kernel_params if of.kernel else {})
         named: dict[str, Any] = {name: params.pop(name) for name in NAMED if name in params}
-        model = cls(
-            header.learner if learner is None else learner,
-            kernel=header.kernel or "gaussian",
-            params=params or None,
-            random_state=header.seed,
-            **named,
-        )
-        made = configured(model.learner, model.kernel, {**params, **named})
-        seed = generator_seed(header.seed, 0, header.learner)
-        try:
-            player = Player(*made, classes=len(header.labels), seed=seed)
-            model.player_ = player.load_state_dict(state)
-        except CoreError as error:
-            raise ValueError(f"{path} is damaged: {error}") from None
-        first = 0 if header.features >= header.width else 1  # files may count from 0
-        model._form = _Form(
-            header.labels, first, header.dense, header.scale, scaler, header.schema, header.positive
-        )
-        model._seed, model.n_features_in_ = header.seed, header.width - first
-        model.classes_ = _label_array(label_names(header.labels, header.schema))
-        if header.costs is not None:
-            model.class_weight = dict(zip(model.classes_.tolist(), header.costs, strict=True))
-        if header.schema:
-            model.feature_names_in_ = np.array(header.schema.features, dtype=object)
-        return model
+        kernel, others = of.kernel or "gaussian", params or None
+        new = cls(learner or of.learner, kernel=kernel, params=others, **named)
+        new.random_state = new._seed = of.seed
+        new.player_ = player
+        new._preparation, new._known = model.prepared(Preparation())
+        new.n_features_in_ = of.width - (of.features < of.width)  # files may count from 0
+        new.classes_ = _label_array(label_names(of.labels, of.schema))
+        new._codes = _coded(new.classes_)
+        if of.costs is not None:
+            new.class_weight = dict(zip(new.classes_.tolist(), of.costs, strict=True))
+        if of.schema:
+            new.feature_names_in_ = np.array(of.schema.features, dtype=object)
+        return new
 
     # What was counted ---------------------------------------------------------------------------
 
@@ -443,12 +490,9 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
         check_is_fitted(self, "online_scores_")
         ax = pyplot.gca() if ax is None else ax
-        rounds = np.arange(1, len(self._labels) + 1)
-        scores, labels = self.online_scores_, self._labels
-        wrong = (
-            mistaken(labels, labels * scores) if scores.ndim == 1 else predicted(scores) != labels
-        )
-        mistakes = np.cumsum(wrong)
+        rounds, scores = np.arange(1, len(self._labels) + 1), self.online_scores_
+        true = self._labels > 0 if scores.ndim == 1 else self._labels
+        mistakes = np.cumsum(chosen(scores) != true)
         ax.plot(rounds, 100 * mistakes / rounds, label=self.player_.learner.name)
         ax.set(xlabel="round", ylabel="mistakes so far (%)")
         return ax
@@ -491,114 +535,48 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         return tags
 
 
-@dataclass(frozen=True)
-class _Form:
-    """How rows of X become rows of the core, and what a model file says about it."""
-
-    labels: Labels = ()
-    first: int = 1
-    """The column of the first feature: as in LIBSVM files, column 0 is empty."""
-    dense: bool = True
-    scale: str = "none"
-    scaler: Scaler | None = None
-    schema: Schema | None = None
-    positive: float | None = None
-
-    @classmethod
-    def of(cls, rows: Rows, classes: NDArray[Any], names: Any, y: Any) -> _Form:
-        """The form of new rows: sparse ones become dense by the rule of `ahpatron run`."""
-        dense = True
-        if isinstance(rows, CsrRows):
-            head = rows.slice(0, min(BLOCK, len(rows)))
-            width = int(head.columns.max(initial=-1)) + 2
-            dense = width <= DENSE_WIDTH and len(head.values) >= DENSE_SHARE * len(head) * width
-        count = len(classes)
-        labels = (-1.0, 1.0) if count == 2 else tuple(map(float, range(count)))
-        if classes.dtype.kind in "iuf":
-            labels = tuple(map(float, classes.tolist()))
-        elif names is None:
-            width = rows.width if isinstance(rows, CsrRows) else rows.shape[1]
-            names = [f"x{j}" for j in range(width)]
-        if names is None:
-            return cls(labels, dense=dense)
-        shown = map(show, labels) if classes.dtype.kind in "iuf" else map(str, classes.tolist())
-        label = getattr(y, "name", None)
-        label = label if isinstance(label, str) and label not in names else "label"
-        columns = [Column(str(name), "number") for name in names]
-        numbers = dict(zip(shown, labels, strict=True))
-        return cls(labels, dense=dense, schema=Schema(columns, label, numbers, missing="refuse"))
-
-    def __call__(self, rows: Rows) -> Rows:
-        """Rows of X as the core takes them."""
-        if isinstance(rows, CsrRows):
-            columns = rows.columns + np.int32(self.first)
-            rows = replace(rows, columns=columns, width=rows.width + self.first)
-            rows = rows.dense() if self.dense else rows
-        elif self.first:
-            padded = np.zeros((len(rows), rows.shape[1] + 1))
-            padded[:, 1:] = rows
-            rows = padded
-        rows = unit_rows(rows) if self.scale == "unit" else rows
-        return rows if self.scaler is None else self.scaler(rows)
-
-    def encoded(self, X: Any) -> Rows | None:
-        """The rows of a DataFrame with the columns of the model's table, if it is one."""
-        schema = self.schema
-        if schema is None or not hasattr(X, "columns"):
-            return None
-        names = [column.name for column in schema.columns]
-        if schema.features == names or not {*names} <= {*X.columns}:
-            return None  # it has features, which scikit-learn checks
-        cells = Cells(np.arange(len(X)), {name: _cells(X[name]) for name in names})
-        with _as_value_errors():
-            rows = msgspec.structs.replace(schema, id=None).encode(cells, "X", Counter()).rows
-        assert isinstance(rows, CsrRows)
-        return replace(rows, columns=rows.columns - 1, width=rows.width - 1)
-
-
 def configured(
     learner: str, kernel: str, given: Mapping[str, Value | None]
-) -> tuple[Learner, Kernel | None]:
+) -> tuple[Learner, Kernel]:
     """A learner and a kernel with these parameters; None is a default."""
     if not isinstance(learner, str) or not (learner in REGISTRY or is_path(learner)):
         raise ValueError(f"unknown learner {learner!r}: one of {', '.join(REGISTRY)}")
-    kind = find_learner(learner)
     if kernel not in KERNELS:
         raise ValueError(f"unknown kernel {kernel!r}: one of {', '.join(KERNELS)}")
-    own, of_kernel = kind.specs(), KERNELS[kernel].specs()
-    if unknown := given.keys() - own.keys() - of_kernel.keys():
+    kind = find_learner(learner)
+    of_learner, of_kernel = kind.specs(), KERNELS[kernel].specs()
+    if unknown := given.keys() - of_learner.keys() - of_kernel.keys():
         raise ValueError(
             f"{kind.name} with the {kernel} kernel has no parameter {min(unknown)!r}: "
-            f"one of {', '.join([*own, *of_kernel])}"
+            f"one of {', '.join([*of_learner, *of_kernel])}"
         )
-    chosen = {name: value for name, value in given.items() if value is not None}
+    known = {name: value for name, value in given.items() if value is not None}
+    own, its = ({n: v for n, v in known.items() if n in specs} for specs in (of_learner, of_kernel))
+    source = learner if is_path(learner) else None
+    spec = LearnerSpec(kind.name, own, None if kind.own_kernel else kernel, its, source)
     try:
-        made = kind(**{name: value for name, value in chosen.items() if name in own})
-        if kind.own_kernel is not None:
-            return made, None
-        return made, KERNELS[kernel](**{n: v for n, v in chosen.items() if n in of_kernel})
+        return spec.build()
     except ParameterError as error:
         raise ValueError(f"{kind.name}: {error}") from None
 
 
-@contextmanager
-def _computing(start: int = 0, numbers: Integers | None = None) -> Iterator[None]:
-    """One BLAS thread, as on the command line; faults of the data as scikit-learn knows them."""
+def _on_one_thread(compute: Callable[..., Any], *arguments: Any) -> Any:
+    """What `compute` returns, on one BLAS thread, as on the command line."""
     # `BLAS.limit` would take as long as learning from a row
     threads = [(library, library.get_num_threads()) for library in BLAS.lib_controllers]
     several = [(library, count) for library, count in threads if count != 1]
     for library, _ in several:
         library.set_num_threads(1)
     try:
-        yield
-    except NumericalError as error:
-        row = start + error.row if numbers is None else numbers[error.row]
-        raise ValueError(f"row {row} of X cannot be computed: {error}") from None
-    except CoreError as error:
-        raise ValueError(str(error)) from None
+        return compute(*arguments)
     finally:
         for library, count in several:
             library.set_num_threads(count)
+
+
+def _named(error: NumericalError, numbers: Integers) -> ValueError:
+    """The error for a row of X, of which the core saw those with these numbers."""
+    return ValueError(f"row {numbers[error.row]} of X cannot be computed: {error}")
 
 
 @contextmanager
@@ -609,27 +587,34 @@ def _as_value_errors() -> Iterator[None]:
         raise ValueError(str(error)) from None
 
 
-def _taken(rows: Rows, numbers: Integers) -> Rows:
-    return rows.take(numbers) if isinstance(rows, CsrRows) else rows[numbers]
+def _part(rows: Rows, part: slice | Integers) -> Rows:
+    """A slice of the rows, or those with these numbers."""
+    return rows.take(np.arange(len(rows))[part]) if isinstance(rows, CsrRows) else rows[part]
 
 
-def _classes(labels: Any) -> NDArray[Any]:
+def _codes(labels: Any) -> dict[Any, float]:
+    """The distinct labels with their numbers."""
     distinct = np.unique(labels)
     if len(distinct) < 2:
         raise ValueError(f"y has one class only, {distinct.tolist()[0]!r}: nothing to learn")
     if len(distinct) > MAX_CLASSES:
         raise ValueError(f"at most {MAX_CLASSES:,} classes are possible, got {len(distinct):,}")
-    return distinct
+    return _coded(distinct)
 
 
-def _encoded(labels: NDArray[Any], classes: NDArray[Any]) -> Floats:
+def _coded(classes: NDArray[Any]) -> dict[Any, float]:
     """-1 and +1, or the numbers of the classes."""
-    if not set(classes.tolist()).issuperset(labels.tolist()):
-        unseen = np.setdiff1d(labels, classes)
-        raise ValueError(f"y has labels that are not among the classes {classes!r}: {unseen!r}")
-    if len(classes) > 2:
-        return np.searchsorted(classes, labels).astype(np.float64)
-    return np.where(labels == classes[1], 1.0, -1.0)
+    numbers = (-1.0, 1.0) if len(classes) == 2 else range(len(classes))
+    return dict(zip(classes.tolist(), numbers, strict=True))
+
+
+def _looked_up(labels: NDArray[Any], table: Mapping[Any, float]) -> Floats:
+    """The number of each label."""
+    try:
+        return np.fromiter(map(table.__getitem__, labels.tolist()), np.float64, len(labels))
+    except KeyError as error:
+        problem = f"y has labels that are not among the classes {[*table]!r}"
+        raise ValueError(f"{problem}: {error.args[0]!r}") from None
 
 
 def _label_array(names: list[str]) -> NDArray[Any]:

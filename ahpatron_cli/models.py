@@ -10,20 +10,20 @@ from __future__ import annotations
 
 import hashlib
 import math
-import shlex
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import msgspec
 import numpy as np
 
 from ahpatron_cli import __version__
-from ahpatron_cli.atomic import is_device, write_atomically
-from ahpatron_cli.core import ALGORITHM, KERNELS, REGISTRY, Learner, Player, learner_source
+from ahpatron_cli.atomic import format_of_suffix, write_atomically
+from ahpatron_cli.core import ALGORITHM, KERNELS, REGISTRY, Player, learner_source
 from ahpatron_cli.core.errors import NumericalError, ParameterError, StateError
 from ahpatron_cli.core.learners import GUIDE, find_learner
 from ahpatron_cli.core.state import State, StateReader
@@ -106,12 +106,47 @@ class Header(msgspec.Struct, forbid_unknown_fields=True):
         return known if len(known) > 2 else None
 
 
-class Model(NamedTuple):
+@dataclass(frozen=True)
+class Model:
     """A learner in the middle of its stream, with all it takes to continue."""
 
     header: Header
     state: State
     scaler: Scaler | None = None
+    path: str = ""
+    """The file that it was read from."""
+    learner: str | None = None
+    """`FILE.py:Class` of its learner, if that is in a file."""
+
+    @property
+    def spec(self) -> LearnerSpec:
+        """Its learner and kernel."""
+        of = self.header
+        return LearnerSpec(of.learner, of.params, of.kernel, of.kernel_params, self.learner)
+
+    def prepared(self, preparation: Preparation) -> tuple[Preparation, StreamState]:
+        """What is done to data that continue its stream, and what is known of them."""
+        of = self.header
+        known = StreamState(of.labels, self.scaler, of.dense, of.width, of.schema)
+        return replace(preparation, scale=of.scale, positive=of.positive), known
+
+    def run(self, data: str, *, same_file: bool = False) -> Run:
+        """The pass that continues the model with this data, perhaps the file that it is from."""
+        of = self.header
+        begun = partial(Run, self.spec, data, of.seed, 0, None, state=self.state)
+        try:
+            return begun(classes=of.classes, costs=of.costs, same_file=same_file)
+        except (StateError, ParameterError, NumericalError) as error:
+            raise damaged(str(error), self.path) from None
+
+    def remark(self, dataset: Dataset) -> str | None:
+        """A warning if features of data that were read seem to count differently."""
+        if not dataset.traits.zero_based or self.header.features >= self.header.width:
+            return None
+        return (
+            "the data have a feature 0, which the model never saw: if its features count "
+            "from 1 and these from 0, every feature is mistaken for another"
+        )
 
 
 # The file -----------------------------------------------------------------------------------------
@@ -146,13 +181,13 @@ def to_bytes(model: Model) -> bytes:
         state={path: _plain(value) for path, value in flat.items() if path not in arrays},
         arrays={name: (array.dtype.str, list(array.shape)) for name, array in arrays.items()},
     )
-    header.sha256 = checksum(header, arrays)
     return archive_of(header, arrays)
 
 
 def archive_of(header: Header, arrays: Mapping[str, np.ndarray]) -> bytes:
-    """An .npz file of a header and arrays."""
-    text = np.frombuffer(msgspec.json.encode(header, order="sorted"), dtype=np.uint8)
+    """An .npz file of a header and arrays, with their checksum."""
+    signed = msgspec.structs.replace(header, sha256=checksum(header, arrays))
+    text = np.frombuffer(msgspec.json.encode(signed, order="sorted"), dtype=np.uint8)
     return npz.pack({_HEADER: text, **dict(sorted(arrays.items()))})
 
 
@@ -183,15 +218,26 @@ def _number(value: Any) -> Any:
     return float(value) if value in ("inf", "-inf", "nan") else value
 
 
-def load_model(path: str) -> Model:
-    """Read a model; a file that is damaged, of another version or no model is a `UserError`."""
+def load_model(path: str, learner: str | None = None) -> Model:
+    """Read a model; a file that is damaged, of another version or no model is a `UserError`.
+
+    `learner` is `FILE.py:Class` of the model's learner, if that is in a file. The state is checked
+    when a pass takes it over.
+    """
     try:
         with npz.opened(path) as archive:
             header = _header(archive, path)
             arrays = _arrays(header, archive)
         if checksum(header, arrays) != header.sha256:
             raise StateError("its checksum does not fit its content")
-        return _model(header, arrays)
+        _check_header(header)
+        _check_learner(header, learner)
+        header.params = {name: _number(value) for name, value in header.params.items()}
+        content = _nested(chain(header.state.items(), arrays.items()))
+        with StateReader(content, {}) as reader:
+            reader.part("state")
+            scaler = _scaler(reader) if header.scale in LEARNED_SCALES else None
+        return Model(header, content["state"], scaler, path, learner)
     except OSError as error:
         problem = f"the model cannot be read: {error.strerror or error}"
         hint = similar_name(path) if isinstance(error, FileNotFoundError) else None
@@ -206,29 +252,24 @@ def damaged(reason: str, path: str) -> UserError:
     return bad_data(f"this is not a model of ahpatron, or it is damaged: {first}", path)
 
 
-def _of_version(version: str, path: str) -> UserError:
-    """The error for a model of another version."""
-    problem = f"the model was made by version {version}, whose learners count differently"
-    hint = "make it again from its data with `ahpatron run DATA … --save MODEL.npz`"
-    return bad_data(f"{problem}: it cannot be used here", path, hint=hint)
-
-
 def _header(archive: zipfile.ZipFile, path: str) -> Header:
     names = archive.namelist()
-    if f"{_HEADER}.npy" not in names:
-        if "meta.npy" in names:
-            raise _of_version("0.2 or earlier", path)
-        arrays = ", ".join(name.removesuffix(".npy")[:20] for name in names[:5])
-        raise bad_data(f"this is not a model of ahpatron: it has {arrays}", path, hint=FROM_ARRAYS)
-    size = archive.getinfo(f"{_HEADER}.npy").file_size
-    if size > 1 << 24:
-        raise StateError("its header is too large")
-    text = npz.read(archive, _HEADER, "|u1", (size - npz.HEAD,)).tobytes()
-    written = msgspec.json.decode(text, type=dict[str, Any])
+    if f"{_HEADER}.npy" not in names and "meta.npy" not in names:
+        raise bad_data("this is not a model of ahpatron", path, hint=FROM_ARRAYS)
+    written: dict[str, Any] = {"kind": KIND, "version": "0.2 or earlier"}
+    if "meta.npy" not in names:
+        size = archive.getinfo(f"{_HEADER}.npy").file_size
+        if size > 1 << 24:
+            raise StateError("its header is too large")
+        text = npz.read(archive, _HEADER, "|u1", (size - npz.HEAD,)).tobytes()
+        written = msgspec.json.decode(text, type=dict[str, Any])
     if written.get("kind") != KIND:
         raise StateError("its header is not one of a model")
     if (written.get("format"), written.get("algorithm")) != (FORMAT, ALGORITHM):
-        raise _of_version(str(written.get("version"))[:20], path)
+        version = str(written.get("version"))[:20]
+        problem = f"the model was made by version {version}, whose learners count differently"
+        hint = "make it again from its data with `ahpatron run DATA … --save MODEL.npz`"
+        raise bad_data(f"{problem}: it cannot be used here", path, hint=hint)
     return msgspec.convert(written, Header)
 
 
@@ -242,22 +283,41 @@ def _arrays(header: Header, archive: zipfile.ZipFile) -> dict[str, np.ndarray]:
     return {name: npz.read(archive, name, *kind) for name, kind in header.arrays.items()}
 
 
-def _model(header: Header, arrays: Mapping[str, np.ndarray]) -> Model:
-    """A model whose header is legal; its state is checked when a pass takes it over."""
+def _check_header(header: Header) -> None:
+    """Refuse what the types of the fields allow and no model has."""
     labels, schema = header.labels, header.schema
+    known = [label for label in labels if label is not None]
     if len(labels) == 2:
         legal = labels[1] is not None and labels[0] != labels[1]
     else:
-        legal = None not in labels and list(labels) == sorted({*(header.classes or ())})
+        legal = list(labels) == sorted({*known})
     if not legal or len(header.costs or labels) != len(labels):
         raise StateError("its labels or their costs cannot be right")
-    if header.kernel not in (*KERNELS, None):
-        raise StateError("its kernel is unknown")
     if schema and header.width <= len(schema.features):
         raise StateError("its schema has more features than its rows")
-    header.params = {name: _number(value) for name, value in header.params.items()}
+
+
+def _check_learner(header: Header, given: str | None) -> None:
+    """Refuse the model of another learner than is here; the user gives what no registry has."""
+    if given is None and header.learner not in REGISTRY:
+        problem = f"the model was made by the learner {header.learner!r}, which is not installed"
+        raise usage(problem, "if it is in a file, give it again: -l FILE.py:Class")
+    kind = find_learner(given or header.learner)
+    if kind.name != header.learner or learner_source(kind) != header.source:
+        problem = f"{kind.name} as it is here is not the learner that made the model"
+        raise usage(problem, f"the model was made by {header.learner} ({header.source[:24]})")
+    if header.kernel not in KERNELS if kind.own_kernel is None else header.kernel is not None:
+        raise StateError("its kernel is not one of its learner")
+    kernel = KERNELS[header.kernel].specs() if header.kernel else header.kernel_params
+    complete = {*kind().params()} <= {*header.params} <= {*kind.specs()}
+    if not complete or {*header.kernel_params} != {*kernel}:
+        raise StateError("its parameters are not those of its learner")
+
+
+def _nested(values: Iterable[tuple[str, Any]]) -> State:
+    """Groups of values by the parts of their paths."""
     content: State = {}
-    for path, value in (*header.state.items(), *arrays.items()):
+    for path, value in values:
         *groups, name = path.split(".")
         group = content
         for part in groups:
@@ -267,138 +327,63 @@ def _model(header: Header, arrays: Mapping[str, np.ndarray]) -> Model:
         if name in group:
             raise StateError(f"{path[:40]} is there twice")
         group[name] = value if isinstance(value, np.ndarray) else _number(value)
-    scaler, state = None, content.get("state", {})
-    with StateReader(content, {}) as reader:
-        reader.part("state")
-        if header.scale in LEARNED_SCALES:
-            with reader.part("scaler") as parts:
-                largest, shift, spread = (parts.array(name, "d") for name in SCALER)
-            if not len(largest) == len(shift) == len(spread) or min(*largest, *spread, 1) <= 0:
-                raise reader.refusal("scaler", "divides by numbers that are not positive")
-            scaler = Scaler(largest, shift, spread)
-    return Model(header, state, scaler)
+    return content
 
 
-def learner_of(header: Header, path: str, given: str | None) -> type[Learner]:
-    """The class of a model's learner, which the user gives if no registry has it."""
-    if given is None and header.learner not in REGISTRY:
-        problem = f"the model was made by the learner {header.learner!r}, which is not installed"
-        raise usage(problem, "if it is in a file, give it again: -l FILE.py:Class")
-    kind = find_learner(given or header.learner)
-    if kind.name != header.learner or learner_source(kind) != header.source:
-        problem = f"{kind.name} as it is here is not the learner that made the model"
-        raise usage(problem, f"the model was made by {header.learner} ({header.source[:24]})")
-    if (header.kernel is None) != (kind.own_kernel is not None):
-        raise damaged("its kernel is not that of its learner", path)
-    kernel = KERNELS[header.kernel].specs() if header.kernel else header.kernel_params
-    complete = {*kind().params()} <= {*header.params} <= {*kind.specs()}
-    if not complete or {*header.kernel_params} != {*kernel}:
-        raise damaged("its parameters are not those of its learner", path)
-    return kind
+def _scaler(content: StateReader) -> Scaler:
+    with content.part("scaler") as parts:
+        largest, shift, spread = (parts.array(name, "d") for name in SCALER)
+    if not len(largest) == len(shift) == len(spread) or min(*largest, *spread, 1) <= 0:
+        raise content.refusal("scaler", "divides by numbers that are not positive")
+    return Scaler(largest, shift, spread)
 
 
 # Saving and continuing a pass ---------------------------------------------------------------------
 
 
-@dataclass(frozen=True)
-class ModelOptions:
-    """The options that read or write models."""
-
-    save: str | None = None
-    resume: str | None = None
-    checkpoint: str | None = None
-    every: int = 100_000
-    learner: str | None = None
-    """`FILE.py:Class` of the model's learner, if it is in a file."""
-
-    def check(self, files: int, learners: int, repeats: int, streamed: bool, traced: bool) -> None:
-        """Refuse contradictions, if any is given. `traced`: with --curve."""
-        for option, path in (("--save", self.save), ("--checkpoint", self.checkpoint)):
-            if path and Path(path).suffix != ".npz" and not is_device(Path(path)):
-                name = shlex.quote(f"{path}.npz")
-                raise usage(f"{option} writes an .npz file, got {path!r}", f"use {option} {name}")
-        if files != 1 or learners != 1 or repeats != 1:
-            problem = "a model requires one file, one learner and one pass"
-            raise usage(problem, "use one DATA, one -l and --repeats 1")
-        if self.checkpoint and self.resume:
-            raise usage("a checkpoint resumes by itself; leave out --resume")
-        if self.checkpoint and not streamed:
-            raise usage("--checkpoint requires one pass in file order", "leave out --shuffle")
-        if self.checkpoint and traced:
-            problem = "--curve would not have the rounds before a restart"
-            raise usage(problem, "leave it out with --checkpoint")
-
-
 class SavedRun:
-    """The pass that a run continues, if any, and the files that it is saved to."""
+    """One pass of `run` that continues a model or a checkpoint, or is saved.
 
-    def __init__(self, options: ModelOptions, say: Callable[[str], None]) -> None:
-        self._options, self._say = options, say
-        checkpoint = options.checkpoint
-        self.restarts = bool(checkpoint and Path(checkpoint).exists())
-        """Whether a checkpoint of this command exists, and is continued."""
-        self._path = (checkpoint if self.restarts else options.resume) or ""
-        self._loaded = load_model(self._path) if self._path else None
-        self.model = self._loaded.header if self._loaded else None
-        if self.model is not None:
-            learner_of(self.model, self._path, options.learner)
-        self._trail = Trail()
-        self._saved_at = self.model.rounds if self.model else 0
+    Attributes
+    ----------
+    model : Model, optional
+        The one of --resume, which decides what is run.
+    checkpointed : int
+        The rows that the checkpoint of this command has; 0 without one.
+    """
 
-    @property
-    def resumes(self) -> bool:
-        """Whether the model, not the command line, decides what is run."""
-        return self.model is not None and not self.restarts
-
-    @property
-    def only_saves(self) -> bool:
-        """Whether neither --checkpoint nor --resume is given."""
-        return not (self._options.checkpoint or self._options.resume)
-
-    @property
-    def checkpointed(self) -> int:
-        """The rows that the checkpoint has; 0 without one."""
-        return self._saved_at if self._options.checkpoint else 0
-
-    def setup(self) -> LearnerSpec:
-        """The model's learner and kernel."""
-        model = self.model
-        assert model is not None
-        own = self._options.learner
-        return LearnerSpec(model.learner, model.params, model.kernel, model.kernel_params, own)
+    def __init__(
+        self,
+        say: Callable[[str], None],
+        *,
+        save: str | None,
+        resume: str | None,
+        checkpoint: str | None,
+        every: int,
+        learner: str | None,
+    ) -> None:
+        """`learner` is `FILE.py:Class` of the model's learner, if it is in a file."""
+        for path in filter(None, (save, checkpoint)):
+            format_of_suffix(path, "npz", {".npz": "npz"})
+        self._say, self._save_to, self._checkpoint, self._every = say, save, checkpoint, every
+        self.model = load_model(resume, learner) if resume else None
+        self._restart: Model | None = None
+        if checkpoint and Path(checkpoint).exists():
+            self._restart = load_model(checkpoint, learner)
+        self.checkpointed = self._restart.header.rounds if self._restart else 0
+        self._trail, self._saved_at = Trail(), self.checkpointed
 
     def prepared(self, preparation: Preparation) -> tuple[Preparation, StreamState | None]:
-        """What is done to the data, and what is known of the stream from the model."""
-        if self._loaded is None:
+        """What is done to the data, and what is known of the stream beforehand."""
+        if self.model:
+            return self.model.prepared(preparation)
+        if not self._restart:
             return preparation, None
-        model, schema = self._loaded.header, self._loaded.header.schema
-        if self.restarts:  # the stream is read again from its first row
-            given = preparation.scale, preparation.positive, preparation.table.label
-            if given != (model.scale, model.positive, schema.label if schema else None):
-                raise self._other_run()
-            return preparation, StreamState(model.labels, schema=schema)
-        known = StreamState(model.labels, self._loaded.scaler, model.dense, model.width, schema)
-        return replace(preparation, scale=model.scale, positive=model.positive), known
-
-    def continued(self, path: str) -> Run:
-        """A pass over this file that continues the model."""
-        assert self._loaded is not None
-        model, state, _ = self._loaded
-        begun = partial(Run, self.setup(), path, model.seed, 0, None, classes=model.classes)
-        try:
-            return begun(costs=model.costs, state=state, same_file=self.restarts)
-        except (StateError, ParameterError, NumericalError) as error:
-            raise damaged(str(error), self._path) from None
-
-    def restarted(self, fresh: Run, path: str) -> Run:
-        """A pass that continues the checkpoint, if a fresh pass has the same settings."""
-        assert self.model is not None
-        params = fresh.player.learner.params(), fresh.player.kernel.params()
-        asked = fresh.setup.learner, fresh.setup.kernel, fresh.seed, fresh.costs, *params
-        names = ("learner", "kernel", "seed", "costs", "params", "kernel_params")
-        if asked != tuple(getattr(self.model, name) for name in names):
+        of, given = self._restart.header, preparation  # the stream is read again from its first row
+        label = of.schema.label if of.schema else None
+        if (given.scale, given.positive, given.table.label) != (of.scale, of.positive, label):
             raise self._other_run()
-        return self.continued(path)
+        return preparation, StreamState(of.labels, schema=of.schema)
 
     def run(
         self,
@@ -408,65 +393,65 @@ class SavedRun:
         horizon: int | None,
         observers: Sequence[Observer],
     ) -> list[RunResult]:
-        """Run one pass that continues a model, or is saved."""
-        if self.resumes:
-            run = self.continued(dataset.name)
-            self._say(_greeting(run))
+        """Run the pass."""
+        if self.model:
+            run = self.model.run(dataset.name)
+            self._greet(run)
         else:
             run = begin(dataset, setup, repetition, 0, horizon)
-        if self.restarts:
-            run = self.restarted(run, dataset.name)
+        if self._restart:
+            run = self._restarted(self._restart, run, dataset.name)
         run.measure(repetition)
-        try:
-            run.player.state_dict()  # refuses what cannot be saved, before the first round
-        except StateError as error:
-            if self._options.save or self._options.checkpoint:
+        saved = [path for path in (self._save_to, self._checkpoint) if path]
+        if saved:
+            try:
+                run.player.state_dict()  # refuses what cannot be saved, before the first round
+            except StateError as error:
                 raise usage(str(error), f"see {GUIDE}") from None
 
         def save_if_due(_: BatchResult) -> None:
-            if checkpoint and self._trail.rounds - self._saved_at >= self._options.every:
-                self._save(checkpoint, run, dataset)
+            if self._checkpoint and self._trail.rounds - self._saved_at >= self._every:
+                self._save(self._checkpoint, run, dataset)
                 self._saved_at = self._trail.rounds
 
-        checkpoint = self._options.checkpoint
         order = repetition.order(0, dataset.rounds or 0) if repetition.shuffle else None
-        batches = dataset.batches(order, 0 if self.restarts else run.rounds)
+        batches = dataset.batches(order, 0 if self._restart else run.rounds)
         results = run_batches(self._left(batches, run), [run], [*observers, save_if_due])
         dataset.facts()  # refuses what must not be saved
-        self.finish(run, dataset)
+        if self.model and (remark := self.model.remark(dataset)):
+            self._say(remark)
+        for path in saved:
+            self._save(path, run, dataset)
         return results
+
+    def _restarted(self, checkpoint: Model, fresh: Run, path: str) -> Run:
+        """The pass of the checkpoint, if a fresh pass has the same settings."""
+        params = fresh.player.learner.params(), fresh.player.kernel.params()
+        asked = fresh.setup.learner, fresh.setup.kernel, fresh.seed, fresh.costs, *params
+        names = ("learner", "kernel", "seed", "costs", "params", "kernel_params")
+        if asked != tuple(getattr(checkpoint.header, name) for name in names):
+            raise self._other_run()
+        return checkpoint.run(path, same_file=True)
 
     def _left(self, batches: Iterable[Batch], run: Run) -> Iterator[Batch]:
         """The rows left to run; those before a checkpoint must be the same as then."""
-        skip = self.model.rounds if self.model and self.restarts else 0
         for batch in batches:
-            done = min(max(skip - self._trail.rounds, 0), len(batch.labels))
+            done = min(max(self.checkpointed - self._trail.rounds, 0), len(batch.labels))
             if done:
                 self._trail.add(batch.part(slice(0, done)))
-                if self._trail.rounds == skip:
-                    if self.model and self._trail.digest != self.model.digest:
+                if self._restart and self._trail.rounds == self.checkpointed:
+                    if self._trail.digest != self._restart.header.digest:
                         raise self._other_run()
-                    self._say(_greeting(run))
+                    self._greet(run)
             if done < len(batch.labels):
                 left = batch.part(slice(done, len(batch.labels)))
                 self._trail.add(left)
                 yield left
-        if self._trail.rounds < skip and not watch.ended_by:
+        if self._trail.rounds < self.checkpointed and not watch.ended_by:
             raise self._other_run()
 
-    def finish(self, run: Run, dataset: Dataset) -> None:
-        """Save the pass at its end."""
-        model, traits = self.model, dataset.traits
-        if model and traits.zero_based and model.features < model.width:
-            self._say(
-                "the data have a feature 0, which the model never saw: if its features count "
-                "from 1 and these from 0, every feature is mistaken for another"
-            )
-        for path in (self._options.save, self._options.checkpoint):
-            if path:
-                self._save(path, run, dataset)
-
     def _save(self, path: str, run: Run, dataset: Dataset) -> None:
+        before = self.model or self._restart
         model = model_of(
             run.player,
             dataset.scaler,
@@ -475,7 +460,7 @@ class SavedRun:
             positive=dataset.preparation.positive,
             costs=run.costs,
             scale=dataset.preparation.scale,
-            features=max(dataset.traits.features, self.model.features if self.model else 0),
+            features=max(dataset.traits.features, before.header.features if before else 0),
             dense=dataset.dense,
             width=dataset.width,
             rounds=self._trail.rounds,
@@ -485,15 +470,15 @@ class SavedRun:
         )
         write_atomically(path, to_bytes(model))
 
+    def _greet(self, run: Run) -> None:
+        rounds, mistakes = f"{run.rounds:,} rounds", f"{run.mistakes:,} mistakes"
+        self._say(f"the run continues after {rounds} with {mistakes}")
+
     def _other_run(self) -> UserError:
         return UserError(
             "this checkpoint belongs to another run: other data, learner, parameters, number of "
             "rounds or seed",
             code=ExitCode.USAGE,
-            place=Place(self._path),
+            place=Place(self._checkpoint or ""),
             hint="repeat the command that made it, or delete the file to start from scratch",
         )
-
-
-def _greeting(run: Run) -> str:
-    return f"the run continues after {run.rounds:,} rounds with {run.mistakes:,} mistakes"

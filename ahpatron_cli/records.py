@@ -212,6 +212,10 @@ class Report:
         """Runs of equal learner and parameters together, in order of first appearance."""
         return grouped(self.runs, setting_key)
 
+    def summary(self) -> list[SummaryRecord]:
+        """Mean and standard deviation of each learner over its repeats."""
+        return [summarise(runs) for runs in self.by_learner()]
+
 
 def setting_key(record: Any) -> tuple[Any, ...]:
     """Equal for runs, outcomes and settings of equal learner and parameters."""
@@ -257,7 +261,7 @@ def to_json(report: Report) -> Json:
         "version": report.version,
         "data": data_to_json(report.data),
         "runs": runs_to_json(report),
-        "summary": [summary_to_json(summarise(runs)) for runs in report.by_learner()],
+        "summary": [summary_to_json(line) for line in report.summary()],
         "load_seconds": report.load_seconds,
     }
 

@@ -20,11 +20,10 @@ _OF_DATA = (
 
 def learners(format: options.Format = "table") -> ExitCode:
     """List all learners and kernels with their parameters."""
-    from ahpatron_cli.output.formats import write_inspected
-    from ahpatron_cli.output.inspect_text import print_reference, reference_to_json
+    from ahpatron_cli.output.inspect_text import print_reference, reference_to_json, show
 
     _check_format(format, "the list of learners")
-    write_inspected(format, reference_to_json(), print_reference)
+    show(format, reference_to_json(), print_reference)
     return ExitCode.OK
 
 
@@ -69,8 +68,7 @@ def inspect(
     from ahpatron_cli.data.scaling import SCALES
     from ahpatron_cli.data.source import open_source
     from ahpatron_cli.data.tables import TableOptions
-    from ahpatron_cli.output.formats import write_inspected
-    from ahpatron_cli.output.inspect_text import print_profile
+    from ahpatron_cli.output.inspect_text import print_profile, show
     from ahpatron_cli.profile import profile_of
     from ahpatron_cli.sweep.grid import parse, parse_label
 
@@ -78,7 +76,7 @@ def inspect(
     width = None if sigma is None else float(parse("--sigma", spec, sigma))
     table = TableOptions(label, id, tuple(drop or ()), tuple(category or ()), missing, positive)
     bar = Stderr(quiet=quiet)
-    with open_source(path) as source, bar.progress(source.size, source.name) as show:
+    with open_source(path) as source, bar.progress(source.size, source.name) as show_progress:
         profile = profile_of(
             source,
             max_features=max_features,
@@ -87,9 +85,9 @@ def inspect(
             sigma=width,
             seed=seed,
             table=table,
-            on_progress=lambda rows: show(source.position, f"{rows:,} rows"),
+            on_progress=lambda rows: show_progress(source.position, f"{rows:,} rows"),
         )
-    write_inspected(format, profile, print_profile)
+    show(format, profile, print_profile)
     return ExitCode.BAD_DATA if profile.faults else ExitCode.OK
 
 
@@ -105,16 +103,13 @@ def _check_format(format: str, what: str) -> None:
 def _inspect_model(path: str, format: str, learner: str | None) -> None:
     """The learner, its parameters and its state; the file is read in full."""
     from ahpatron_cli.core.learners.metron import most_relevant
-    from ahpatron_cli.models import ModelOptions, SavedRun
-    from ahpatron_cli.output.formats import write_inspected
-    from ahpatron_cli.output.inspect_text import model_to_json, print_model
+    from ahpatron_cli.models import load_model
+    from ahpatron_cli.output.inspect_text import model_to_json, print_model, show
     from ahpatron_cli.sweep.grid import choose_learners
 
-    own = choose_learners([learner])[0] if learner else None
-    saved = SavedRun(ModelOptions(resume=path, learner=own), lambda text: None)
-    assert saved.model is not None
-    run = saved.continued(path)
+    model = load_model(path, choose_learners([learner])[0] if learner else None)
+    run = model.run(path)
     relevance = most_relevant([loop.f for loop in run.player.loops], 10)
     written = datetime.fromtimestamp(Path(path).stat().st_mtime, UTC).isoformat(timespec="seconds")
-    document = model_to_json(saved.model, run.result().record, relevance, path, written)
-    write_inspected(format, document, print_model)
+    document = model_to_json(model.header, run.result().record, relevance, path, written)
+    show(format, document, print_model)

@@ -6,7 +6,7 @@ import signal
 from typing import TYPE_CHECKING
 
 from ahpatron_cli.cli import options
-from ahpatron_cli.errors import ExitCode, UserError, one_of, usage
+from ahpatron_cli.errors import ExitCode, one_of, usage
 from ahpatron_cli.numbers import counted, percent
 from ahpatron_cli.signals import raise_on_signals, watch
 
@@ -36,6 +36,8 @@ def predict(
     Rows need no labels: they start with index:value, or with ? in place of a label.
     If there are labels, the mistakes are counted on stderr.
     """
+    import numpy as np
+
     from ahpatron_cli.atomic import check_outputs, format_of_suffix
     from ahpatron_cli.cli.stderr import Stderr
     from ahpatron_cli.core.tally import Tally
@@ -44,7 +46,7 @@ def predict(
     from ahpatron_cli.data.source import open_source
     from ahpatron_cli.data.tables import TableOptions
     from ahpatron_cli.metrics import Ranking
-    from ahpatron_cli.models import ModelOptions, SavedRun
+    from ahpatron_cli.models import load_model
     from ahpatron_cli.output.predictions import PredictionWriter, label_names, open_output
     from ahpatron_cli.sweep.grid import choose_learners
 
@@ -55,19 +57,14 @@ def predict(
         format = format_of_suffix(out, format, _SUFFIXES)
     if data.count("-") > 1:
         raise usage("standard input (-) can be read only once")
+    if any(map(is_archive, data)) and not is_archive(model):
+        raise usage("the model comes first: `ahpatron predict MODEL DATA`")
     check_outputs({"--out": out}, [model, *data])
-    own = choose_learners([learner])[0] if learner else None
-    try:
-        saved = SavedRun(ModelOptions(resume=model, learner=own), stderr.note)
-    except UserError as error:
-        if any(map(is_archive, data)):
-            error.hint = "name the model first: `ahpatron predict MODEL DATA`"
-        raise
-    assert saved.model is not None
-    schema = saved.model.schema
+    loaded = load_model(model, choose_learners([learner])[0] if learner else None)
+    schema = loaded.header.schema
     if id and not schema:
         raise usage("--id names a column, and the model was trained on LIBSVM text")
-    preparation, known = saved.prepared(
+    preparation, known = loaded.prepared(
         Preparation(
             max_features=max_features,
             may_lack_labels=True,
@@ -75,41 +72,39 @@ def predict(
             table=TableOptions(id=id),
         )
     )
-    names = label_names(saved.model.labels, schema)
-    several = len(data) > 1
+    names = label_names(loaded.header.labels, schema)
 
-    def score(path: str) -> tuple[list[str], str | None]:
-        """Write the scores of one file; notes on its labels, and the signal that ended it."""
+    def score(path: str) -> str | None:
+        """Write the scores of one file, and note its mistakes; the signal that ended it."""
         rows, ranking = 0, Ranking() if metrics else None
         with (
             watch.ending_stream(lambda: stderr.show(f"{rows:,} rows")),
             open_source(path) as source,
             stderr.progress(source.size, path, beside_rows=out is None) as show,
         ):
-            run = saved.continued(source.name)  # before the first row is waited for
+            run = loaded.run(source.name)  # before the first row is waited for
             dataset, tally = stream(source, preparation, known), Tally.of(run.player.classes)
             for batch in dataset.batches():
                 scores = run.score(batch)
                 shares = run.player.calibration.probabilities(scores) if probability else None
-                found = dataset.traits.schema
-                key = found.id if found else None
-                writer.write_scores(batch, scores, names, shares, key, path if several else None)
+                key = dataset.traits.schema.id if schema else None
+                of_file = path if len(data) > 1 else None
+                writer.write_scores(batch, scores, names, shares, key, of_file)
                 rows += len(scores)
-                labelled = batch.labels == batch.labels  # not NaN
+                labelled = ~np.isnan(batch.labels)
                 tally.count(scores[labelled], batch.labels[labelled])
                 if ranking is not None:
                     ranking.add(scores[labelled], batch.labels[labelled])
                 show(source.position, f"{tally.mistakes:,} mistakes" if tally.rounds else "")
-            saved.finish(run, dataset)
-            return _notes(rows, tally, ranking), watch.ended_by
+            ended_by = watch.ended_by
+        for note in filter(None, (loaded.remark(dataset), *_notes(rows, tally, ranking))):
+            stderr.note(f"{path}: {note}" if len(data) > 1 else note)
+        return ended_by
 
     with open_output(out) as output:
         writer = PredictionWriter(output, format)
         for path in data:
-            notes, ended_by = score(path)
-            for note in notes:
-                stderr.note(f"{path}: {note}" if several else note)
-            if ended_by:
+            if ended_by := score(path):
                 stderr.note(f"ended by {ended_by}; all predictions are written")
                 return ExitCode(128 + signal.Signals[ended_by])
     return ExitCode.OK

@@ -24,6 +24,7 @@ _REQUIRED = {"every": "checkpoint", "allow_new_features": "resume"}
 _EXCLUSIVE = (
     *(("labels", "positive"), ("certify", "cost"), ("theorem", "cost")),
     *(("certify", "resume"), ("certify", "checkpoint")),
+    *(("checkpoint", "resume"), ("checkpoint", "curve")),
 )
 
 
@@ -133,18 +134,22 @@ def run(
     output.check(paths, {"--save": save, "--checkpoint": checkpoint})
     saved = None
     if save or resume or checkpoint:
-        from ahpatron_cli.models import ModelOptions, SavedRun
+        from ahpatron_cli.models import SavedRun
 
-        models = ModelOptions(save, resume, checkpoint, every, specs[0].source)
-        models.check(len(paths), len(specs), repeats, not permuted, bool(curve))
-        saved = SavedRun(models, stderr.note)
+        if not len(paths) == len(specs) == repeats == 1:
+            problem = "a model requires one file, one learner and one pass"
+            raise usage(problem, "use one DATA, one -l and --repeats 1")
+        if checkpoint and permuted:
+            raise usage("--checkpoint requires one pass in file order", "leave out --shuffle")
+        files = {"save": save, "resume": resume, "checkpoint": checkpoint}
+        saved = SavedRun(stderr.note, **files, every=every, learner=specs[0].source)
     for warning in warnings:
         stderr.warn(warning)
 
     reports: list[Report] = []
-    with ExitStack() as files:
+    with ExitStack() as opened:
         checkpointed = saved.checkpointed if saved and checkpoint else None
-        writer = files.enter_context(open_predictions(predictions, checkpointed))
+        writer = opened.enter_context(open_predictions(predictions, checkpointed))
         session = Session(paths, specs, preparation, run_options, stderr, saved, writer)
         try:
             for path in paths:
@@ -156,7 +161,7 @@ def run(
                 output.show(reports, stderr)
             raise
         with deferred():  # a signal leaves all files, or none
-            files.close()
+            opened.close()
             output.export(reports, session.curves)
     output.show(reports, stderr)
     if session.ended_by is None:

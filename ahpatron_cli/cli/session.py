@@ -22,7 +22,7 @@ from ahpatron_cli.data.dataset import Dataset, Preparation, StreamState, load, s
 from ahpatron_cli.data.labels import NewLabelError
 from ahpatron_cli.data.source import Source, open_source
 from ahpatron_cli.errors import one_of, usage
-from ahpatron_cli.output.formats import FORMATS, to_text, write_reports
+from ahpatron_cli.output.formats import FORMATS, to_text, write
 from ahpatron_cli.output.predictions import (
     STDOUT,
     PredictionWriter,
@@ -82,7 +82,7 @@ class RunOutput:
         if self.predictions == STDOUT:
             stderr.show(to_text(reports, self.format))
         else:
-            write_reports(reports, self.format)
+            write(lambda terminal: to_text(reports, self.format, terminal))
 
     def export(self, reports: Sequence[Report], curves: Sequence[Curve]) -> None:
         """Write the files."""
@@ -113,9 +113,9 @@ class Session:
 
     def __post_init__(self) -> None:
         self._known: StreamState | None = None
-        self._resumes = self.saved is not None and self.saved.resumes
+        self._resumes = self.saved is not None and self.saved.model is not None
         if self.saved:
-            self.specs = [self.saved.setup()] if self._resumes else self.specs
+            self.specs = [self.saved.model.spec] if self.saved.model else self.specs
             self.preparation, self._known = self.saved.prepared(self.preparation)
         self._waits = False
         # of the file that is run

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -14,7 +13,8 @@ from ahpatron_cli.atomic import check_outputs, format_of_suffix, write_atomicall
 from ahpatron_cli.cli.stderr import Stderr
 from ahpatron_cli.errors import one_of, usage
 from ahpatron_cli.numbers import counted, percent
-from ahpatron_cli.output.formats import FORMATS, findings_to_text, trials_to_text, write_findings
+from ahpatron_cli.output.formats import FORMATS, findings_to_text, trials_to_text, write
+from ahpatron_cli.output.render import Terminal
 from ahpatron_cli.records import grouped
 from ahpatron_cli.sweep.results_file import Contents, ResultsFile
 from ahpatron_cli.sweep.search import SHORT_ROUNDS, Search, estimated_seconds, learner_and_data
@@ -81,12 +81,19 @@ class SummaryOutput(Struct, frozen=True):
             write_report(self.report, summary, self.x)
         if self.out:
             format = format_of_suffix(self.out, self.format)
-            text = findings_to_text(summary, format, only_matrix=self.matrix)
-            write_atomically(self.out, trials_to_text(trials, format) if self.trials else text)
+            write_atomically(self.out, self._text(summary, trials, format))
+        write(lambda terminal: self._text(summary, trials, self.format, terminal))
+
+    def _text(
+        self,
+        summary: SweepSummary,
+        trials: Sequence[Outcome],
+        format: str,
+        terminal: Terminal | None = None,
+    ) -> str:
         if self.trials:
-            sys.stdout.write(trials_to_text(trials, self.format))
-        else:
-            write_findings(summary, self.format, only_matrix=self.matrix)
+            return trials_to_text(trials, format)
+        return findings_to_text(summary, format, terminal, only_matrix=self.matrix)
 
 
 def criterion_of(metric: str, tune_orders: int) -> Criterion:

@@ -6,18 +6,31 @@ With `f = Σ a_i κ(s_i,·)` on S, S2 the examples that stay and S1 the rest (th
     θ = argmin ‖Σ_{S2} θ_i κ(s_i,·) - f_1‖² + η‖θ‖² = (K_2 + ηI)^{-1} K_21 a_1,    a_2 ← a_2 + θ,
 
 then the result is rescaled to a given norm. With several classes a has a column per class, and each
-class is projected and rescaled by itself.
+class is projected and rescaled by itself. Of Gram matrices the lower triangle is read, and the
+other by `choose_nearest`.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from ahpatron_cli.core.numerics import EPS, NEAR_TIE, SLACK, TINY, daxpy, dposv, dsyrk
+from ahpatron_cli.core.numerics import (
+    EPS,
+    NEAR_TIE,
+    SLACK,
+    TINY,
+    dasum,
+    daxpy,
+    ddot,
+    dposv,
+    dsymm,
+    dsymv,
+    dsyrk,
+)
 from ahpatron_cli.core.rows import Floats, Integers
 
 Selection: TypeAlias = Callable[[Floats, Floats, Floats, float], Integers]
@@ -43,47 +56,75 @@ def project_onto(
 
     With several classes `select` is given the lengths of the rows of a in place of |a| and of f(S).
     """
-    values = gram.dot(coefficients)  # f at its own examples
+    product: Any = dsymv if coefficients.ndim == 1 else dsymm
+    values = product(1.0, gram.T, coefficients)  # f at its own examples
     if coefficients.ndim == 1:
         kept = select(gram, np.abs(coefficients), values, ridge)
     else:
         sizes = np.sqrt(np.square(coefficients).sum(axis=1))
         kept = select(gram, sizes, sizes, ridge)
-    K2 = gram.take(kept, axis=0, mode="clip").take(kept, axis=1, mode="clip")
-    a2 = coefficients.take(kept, 0)
-    a2 += _ridge_solve(K2, values.take(kept, 0) - K2.dot(a2), ridge)  # K_21 a_1: what a_2 leaves
-    return _rescaled(kept, K2, a2, coefficients, values, norm)
+    # The youngest come first: so the lower triangle becomes the one that LAPACK is quicker with.
+    order = kept[::-1]
+    K2 = gram.take(order, 0, mode="clip").take(order, 1, mode="clip")
+    a2 = coefficients.take(order, 0)
+    at_kept = values.take(order, 0)
+    a2 += _ridge_solve(K2, at_kept - product(1.0, K2.T, a2, lower=1), ridge)  # K_21 a_1
+    reduced = product(1.0, K2.T, a2, lower=1)
+    new = _rescaled(kept, K2[::-1, ::-1], (a2, reduced, at_kept), (coefficients, values), norm)
+    return new._replace(coefficients=new.coefficients[::-1])
 
 
 def merge_into_nearest(gram: Floats, coefficients: Floats, kept: int, norm: float) -> Reduction:
     """Keep the oldest examples; add each other coefficient to the most similar example kept."""
-    similar = gram[:kept, kept:]
-    most = similar.max(axis=0)  # of examples that are equally similar up to rounding, the oldest
-    nearest = np.argmax(similar >= most - NEAR_TIE * np.abs(most), axis=0)
+    similar = gram[kept:, :kept]
+    most = similar.max(axis=1, keepdims=True)
+    # of examples that are equally similar up to rounding, the oldest
+    nearest = np.argmax(similar >= most - NEAR_TIE * np.abs(most), axis=1)
     a2 = coefficients[:kept] + np.bincount(nearest, coefficients[kept:], minlength=kept)
-    K2, values = gram[:kept, :kept].copy(), gram @ coefficients
-    return _rescaled(np.arange(kept), K2, a2, coefficients, values, norm)
+    K2, values = gram[:kept, :kept].copy(), dsymv(1.0, gram.T, coefficients)
+    new = a2, dsymv(1.0, K2.T, a2), values[:kept]
+    return _rescaled(np.arange(kept), K2, new, (coefficients, values), norm)
 
 
 def _rescaled(
-    kept: Integers, K2: Floats, a2: Floats, a: Floats, values: Floats, norm: float | None
+    kept: Integers,
+    K2: Floats,
+    new: tuple[Floats, Floats, Floats],
+    old: tuple[Floats, Floats],
+    norm: float | None,
 ) -> Reduction:
-    """`f̄ = Σ a2_i κ(s_i,·)` rescaled to `norm`; a and `values` are those of f."""
-    squares = (a2 * K2.dot(a2)).sum(axis=0)
-    before = np.sqrt(np.maximum((a * values).sum(axis=0), 0.0))
-    target = before if norm is None else np.full_like(before, norm)
+    """`f̄ = Σ a2_i κ(s_i,·)` rescaled to `norm`.
+
+    `new` are a2 and the values of f̄ and of f at the examples kept; `old` are a and f(S).
+    """
+    tables = (*new, *old)
+    if new[0].ndim == 1:
+        factor, after, before, gap, solid = _factor(tables, norm)
+        return Reduction(kept, K2, factor * new[0], after, before, math.sqrt(gap), solid)
+    parts = [_factor([table[:, c].copy() for table in tables], norm) for c in range(len(new[0].T))]
+    factors, norms, norms_before, gaps, solids = (
+        np.array(part) for part in zip(*parts, strict=True)
+    )
+    gap = math.sqrt(gaps.sum())
+    return Reduction(kept, K2, factors * new[0], norms, norms_before, gap, bool(solids.all()))
+
+
+def _factor(
+    tables: Sequence[Floats], norm: float | None
+) -> tuple[float, float, float, float, bool]:
+    """The factor that brings f̄ to `norm`; its norm then, ‖f‖, ‖f - f̄‖², and whether f̄ ≠ 0."""
+    a2, reduced, at_kept, a, values = tables
+    square, before = ddot(a2, reduced), math.sqrt(max(ddot(a, values), 0.0))
+    target = before if norm is None else norm
     # else ‖f̄‖² is only the rounding of its sum, and no factor brings f̄ to a norm
-    solid = squares > 4 * EPS * np.abs(a2).sum(axis=0) ** 2
-    factors = np.where(solid, target / np.sqrt(np.where(solid, squares, 1.0)), 1.0)
-    after = np.where(solid, target, np.sqrt(np.maximum(squares, 0.0)))
-    overlap = factors * (a2 * values.take(kept, 0)).sum(axis=0)
-    gap = math.sqrt(max(float((before**2 - 2 * overlap + after**2).sum()), 0.0))
-    if a.ndim == 1:
-        after, before = after.item(), before.item()
-    return Reduction(kept, K2, factors * a2, after, before, gap, bool(solid.all()))
+    solid = square > 4 * EPS * dasum(a2) ** 2
+    factor = target / math.sqrt(square) if solid else 1.0
+    after = target if solid else math.sqrt(max(square, 0.0))
+    gap = before * before - 2 * factor * ddot(a2, at_kept) + after * after
+    return factor, after, before, max(gap, 0.0), solid
 
 
-def choose_largest(sizes: Floats) -> Integers:
+def choose_largest(gram: Floats, sizes: Floats, *_: object) -> Integers:
     """The half with the largest |a|, in order of age; of equal ones, the older stay.
 
     Equal means to ten digits of the largest: examples far from all others have equal coefficients
@@ -99,7 +140,7 @@ def choose_largest(sizes: Floats) -> Integers:
     return kept
 
 
-def choose_greedily(gram: Floats, values: Floats, ridge: float) -> Integers:
+def choose_greedily(gram: Floats, sizes: Floats, values: Floats, ridge: float) -> Integers:
     """The half found by forward greedy projection of f (orthogonal matching pursuit).
 
     Repeatedly take the example with the largest `r_i²/d_i` (of those equal up to rounding, the
@@ -110,7 +151,7 @@ def choose_greedily(gram: Floats, values: Floats, ridge: float) -> Integers:
     size, panel_size = len(values), 32
     residual = values.copy()
     distance = gram.diagonal() + ridge
-    left = gram.copy().T  # lower triangle: K minus what earlier panels explain
+    left = gram.copy().T  # upper triangle: K minus what earlier panels explain
     panel = np.empty((panel_size, size))  # row k: a column of the factor
     taken = np.zeros(size, dtype=bool)
     gain = residual * residual / distance
@@ -118,13 +159,13 @@ def choose_greedily(gram: Floats, values: Floats, ridge: float) -> Integers:
     for number in range(size // 2):
         k = number % panel_size
         if number and not k:
-            left = dsyrk(-1.0, panel.T, beta=1.0, c=left, lower=1, overwrite_c=1)
+            left = dsyrk(-1.0, panel.T, beta=1.0, c=left, overwrite_c=1)
         np.divide(np.multiply(residual, residual, out=gain), distance, out=gain)
         most = gain.item(gain.argmax())
         best = int((gain >= most * (1 - NEAR_TIE)).argmax() if most > floor else taken.argmin())
         pivot = math.sqrt(distance.item(best))
         column = panel[k]
-        column[:best], column[best:] = left[best, :best], left[best:, best]
+        column[:best], column[best:] = left[:best, best], left[best, best:]
         column[best] += ridge
         if k:
             column -= panel[:k, best] @ panel[:k]
@@ -136,7 +177,7 @@ def choose_greedily(gram: Floats, values: Floats, ridge: float) -> Integers:
     return np.flatnonzero(taken)
 
 
-def choose_nearest(gram: Floats, sizes: Floats) -> Integers:
+def choose_nearest(gram: Floats, sizes: Floats, *_: object) -> Integers:
     """The three quarters that stay when the examples leave that a neighbour replaces best.
 
     The neighbour of s_i is the example j ≠ i with the largest `κ_ij²/κ_jj`. If j replaces i, the
@@ -149,17 +190,24 @@ def choose_nearest(gram: Floats, sizes: Floats) -> Integers:
     Of examples that are equal up to rounding, the older is the neighbour, and the younger leaves.
     """
     size, diagonal, squares = len(sizes), gram.diagonal(), sizes * sizes
-    neighbours, closest = _neighbours(gram, diagonal)
-    losses = squares * np.maximum(diagonal - closest, 0.0)
+    # the roots of κ²/κ_jj have the same order, and are no denormal numbers
+    shared = np.abs(gram)
+    shared *= 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, np.inf))
+    shared.reshape(-1)[:: size + 1] = -1.0
+    most = np.maximum(shared.max(axis=1), 0.0)
+    most *= most
+    enough = np.sqrt(np.maximum(most - SLACK, 0.0))
+    nearest: list[int] = (shared >= enough[:, None]).argmax(axis=1).tolist()
+    losses = squares * np.maximum(diagonal - most, 0.0)
     # if every example has a duplicate, all losses are 0 up to rounding: compare them with a²
     largest = max(losses.max(), 1e-4 * squares.max(), TINY)
-    order = _younger_first(losses, SLACK * largest).tolist()
-    nearest: list[int] = neighbours.tolist()
+    order: list[int] = _younger_first(losses, SLACK * largest).tolist()
     left = max(size // 4, 1)
     stays, needed = [True] * size, [False] * size
     for i in order:
-        if not needed[i] and stays[nearest[i]]:
-            stays[i], needed[nearest[i]] = False, True
+        j = nearest[i]
+        if not needed[i] and stays[j]:
+            stays[i], needed[j] = False, True
             left -= 1
             if not left:
                 break
@@ -173,18 +221,11 @@ def _younger_first(values: Floats, unit: float) -> Integers:
     return len(values) - 1 - np.rint(values / unit)[::-1].argsort(kind="stable")
 
 
-def _neighbours(gram: Floats, diagonal: Floats) -> tuple[Integers, Floats]:
-    """For each i the j ≠ i with the largest `κ_ij²/κ_jj`, of equal ones the oldest; and `κ²`."""
-    # their roots have the same order, and are no denormal numbers
-    shared = np.abs(gram) / np.sqrt(np.where(diagonal > 0, diagonal, np.inf))
-    np.fill_diagonal(shared, -1.0)
-    squares = np.maximum(shared.max(axis=1), 0.0) ** 2
-    enough = np.sqrt(np.maximum(squares - SLACK, 0.0))
-    return (shared >= enough[:, None]).argmax(axis=1), squares
-
-
 def _ridge_solve(K: Floats, right: Floats, ridge: float) -> Floats:
-    """`(K + ηI)^{-1} right`; by pseudo-inverse if η is lost in the rounding of K."""
+    """`(K + ηI)^{-1} right`; by pseudo-inverse if η is lost in the rounding of K.
+
+    Of K the upper triangle is read.
+    """
     noise = len(K) ** 2 * EPS  # κ <= 1: no eigenvalue is above len(K)
     if ridge > noise:
         # Values far below the rounding of 1 become 0: their products would be denormal numbers,
@@ -192,19 +233,19 @@ def _ridge_solve(K: Floats, right: Floats, ridge: float) -> Floats:
         regular = K + 1.0
         regular -= 1.0
         regular.reshape(-1)[:: len(K) + 1] += ridge
-        # K is symmetric: its transpose is the same matrix, in the order that LAPACK reads.
+        # its transpose is in the order that LAPACK reads
         _, solution, info = dposv(regular.T, right, lower=1, overwrite_a=1)
         if info == 0:
             return np.asarray(solution)
-    eigenvalues, vectors = np.linalg.eigh(K)
+    eigenvalues, vectors = np.linalg.eigh(K, UPLO="U")
     solid = eigenvalues > noise
     inverse = solid / np.where(solid, eigenvalues + ridge, 1.0)
     return np.asarray(vectors @ (inverse * (vectors.T @ right).T).T)
 
 
 SELECT: dict[str, Selection] = {
-    "magnitude": lambda gram, sizes, values, ridge: choose_largest(sizes),
-    "greedy": lambda gram, sizes, values, ridge: choose_greedily(gram, values, ridge),
-    "nearest": lambda gram, sizes, values, ridge: choose_nearest(gram, sizes),
+    "magnitude": choose_largest,
+    "greedy": choose_greedily,
+    "nearest": choose_nearest,
 }
 """Rules that select the examples that stay, by name."""

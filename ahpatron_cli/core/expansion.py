@@ -94,6 +94,7 @@ class Expansion(Hypothesis):
     points: Points | None
     norm_drift = 0.0  # largest relative error of the tracked norm at a halving
     _room: Floats = np.empty(0)
+    _mirrored = 0  # examples for which both triangles of the Gram matrix are up to date
     _old_rows: tuple[int, Floats]  # κ(s, ·) of some examples of S from this column on
 
     def __init__(
@@ -105,11 +106,11 @@ class Expansion(Hypothesis):
         self._gram: Floats | None = np.empty((0, 0)) if gram else None
 
     def check(self, state: StateReader) -> None:
-        self.size = 0 if self.points is None else self.points.size
+        self.size = self._mirrored = 0 if self.points is None else self.points.size
 
     def state_dict(self) -> State:
         if self._gram is not None:  # S may have shrunk
-            self._gram = np.ascontiguousarray(self._gram[: self.size, : self.size])
+            self._gram = np.ascontiguousarray(self._mirror())
         if np.isnan(self.square).any():
             self.square = math.nan
         return super().state_dict()
@@ -134,7 +135,7 @@ class Expansion(Hypothesis):
         self.alive[: self.n] = True
         views: Any = memoryview  # quicker than the arrays, one number at a time
         self._a, self._alive = views(self.a), views(self.alive)
-        self._dropped = self._moved = False
+        self._dropped = self._left = False
         self._old_rows = 0, self.K[:0]
         self._known: Integers = np.arange(self.n)  # columns that the Gram matrix is of
         self.evaluate()
@@ -146,11 +147,11 @@ class Expansion(Hypothesis):
         self.noise = CANCELLED * dasum(self.a.reshape(-1))  # κ <= 1, so Σ|a| bounds the terms
 
     def careful(self, t: int) -> float:
-        if not self._moved and self.g.item(t) == 0.0:
-            return 0.0
         row = self.K[t]
         value: float = ddot(self.a, row)
-        return 0.0 if abs(value) <= CANCELLED * dasum(self.a * row) else value
+        if value == 0.0 or abs(value) <= CANCELLED * dasum(self.a * row):
+            return 0.0
+        return value
 
     def class_values(self, start: int, stop: int) -> Floats:
         """f of these rounds, a column per class; exactly 0 where terms cancel."""
@@ -170,7 +171,7 @@ class Expansion(Hypothesis):
             self.a = self.a[: self.n]
         else:
             if self._gram is not None:
-                self.gram()
+                self.lower_gram()
             support = self.support
             self.points.keep(support, 0 if self._dropped else self.n)
             self.a, self.size = self.a.take(support, 0), len(support)
@@ -226,12 +227,12 @@ class Expansion(Hypothesis):
             self._a[column] = 0.0
         self._alive[column] = False
         self.size -= 1
-        self._dropped = self._moved = True
+        self._dropped = self._left = True
         self.square = math.nan
 
     def forget_norm(self) -> None:
         """Do not track ‖f‖ any more; it is computed when it is asked for."""
-        self._moved, self.square = True, math.nan
+        self.square = math.nan
 
     def shift(self, by: Floats) -> None:
         """`f ← f + Σ_i by_i κ(s_i,·)`; coefficients that cancel become 0. Callers set `square`."""
@@ -244,7 +245,6 @@ class Expansion(Hypothesis):
             self.a[cancels] = 0.0
             self.evaluate()
         self.noise += CANCELLED * dasum(by.reshape(-1))
-        self._moved = True
 
     def shrink(self, factor: float) -> None:
         """`f ← factor·f`."""
@@ -291,10 +291,11 @@ class Expansion(Hypothesis):
     def replace(self, new: Reduction) -> None:
         """Continue with another f on some of the examples of S, as `budget` computed it."""
         assert self._gram is not None
-        exact = float(np.sqrt(np.square(new.norm_before).sum()))
+        exact = math.hypot(*new.norm_before) if self.classes else new.norm_before
         if exact > 0:
             self.norm_drift = max(self.norm_drift, abs(self.norm - exact) / exact)
-        self._known = support = self.support[new.kept]
+        self._known = support = self.support.take(new.kept)
+        self._mirrored = int(self._mirrored == self.size) * len(support)
         self.size = len(support)
         self._gram[: self.size, : self.size] = new.gram
         self.alive[:], self.a[:] = False, 0.0
@@ -305,9 +306,12 @@ class Expansion(Hypothesis):
     @property
     def norm(self) -> float:
         """‖f‖; with several classes `√(Σ_c ‖f_c‖²)`."""
-        if np.isnan(self.square).any():
-            self.square = self._exact_square()
-        return math.sqrt(max(float(np.sum(self.square)), 0.0))
+        square = self.square
+        if isinstance(square, float) and square >= 0.0:
+            return math.sqrt(square)
+        if np.isnan(square).any():
+            self.square = square = self._exact_square()
+        return math.sqrt(max(float(np.sum(square)), 0.0))
 
     def _exact_square(self) -> Any:
         """‖f‖² from kernel values: `c²·aᵀKa`."""
@@ -369,20 +373,42 @@ class Expansion(Hypothesis):
 
     def gram(self) -> Floats:
         """K(S,S) in order of age, of shape (|S|, |S|), from kept rows and K; needs `gram=True`."""
+        self.lower_gram()
+        return self._mirror()
+
+    def lower_gram(self) -> Floats:
+        """The same as `gram`, but only the lower triangle counts."""
         gram = self._gram
         if gram is None:
             raise TypeError("K(S,S) is not kept: make the expansion with gram=True")
-        support, size = self.support, self.size
-        still = self.alive.take(self._known).nonzero()[0]
-        old = len(still)
-        if old < len(self._known):  # some have left
+        support, size, n, old = self.support, self.size, self.n, len(self._known)
+        if self._left:
+            still = self.alive.take(self._known).nonzero()[0]
+            old, self._left = len(still), False
             gram[:old, :old] = gram.take(still, 0).take(still, 1)
+            self._mirrored = int(still.searchsorted(self._mirrored))
         if size > len(gram):  # without spare room: products of parts of a matrix are slow
             self._gram = np.empty((size, size))
             self._gram[:old, :old] = gram[:old, :old]
             gram = self._gram
         if size > old:
-            rows = self.K.take(support[old:] - self.n, 0, mode="clip").take(support, 1, mode="clip")
-            gram[old:size, :size], gram[:old, old:size] = rows, rows[:, :old].T
+            rows = self.K.take(support[old:] - n, 0, mode="clip")
+            if self._dropped:
+                gram[old:size, :size] = rows.take(support, 1, mode="clip")
+            else:  # the first n columns are the first n examples
+                gram[old:size, :n] = rows[:, :n]
+                gram[old:size, n:size] = rows.take(support[n:], 1, mode="clip")
         self._known = support
         return gram[:size, :size]
+
+    def _mirror(self) -> Floats:
+        """K(S,S), both triangles."""
+        assert self._gram is not None
+        start, size, self._mirrored = self._mirrored, self.size, self.size
+        gram = self._gram[:size, :size]
+        for first in range(start, size, 32):  # all columns at once would be slow
+            stop = min(first + 32, size)
+            gram[:first, first:stop] = gram[first:stop, :first].T
+            new = gram[first:stop, first:stop]
+            new[:] = np.where(np.tri(len(new), dtype=bool), new, new.T)
+        return gram

@@ -266,9 +266,8 @@ class SpanExpansion(Expansion):
         """Compute Q from scratch if it has drifted from K^{-1}."""
         assert self.points is not None
         self._joined = 0
-        kept, points = self._gram, self.points
-        gram = self.kernel.between(points, points) if kept is None else kept
-        gram = gram[: self.size, : self.size]
+        points = self.points
+        gram = self.kernel.between(points, points) if self._gram is None else self._mirror()
         if self._error(gram) > max(DRIFT, 10 * self.drift):
             self.Q.set_inverse(gram)
             self.drift = self._error(gram)

@@ -1,4 +1,4 @@
-"""Results on standard output and as text: tables for people, json, jsonl and csv for programs.
+"""Results as text: tables for people, json, jsonl and csv for programs.
 
 Field names of json, jsonl and csv are a public contract, as in `records.py`. A text ends with one
 newline.
@@ -12,14 +12,12 @@ import json
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, TypeVar
-
-from msgspec import to_builtins
+from typing import TYPE_CHECKING, Any
 
 from ahpatron_cli import __version__
 from ahpatron_cli.errors import usage
-from ahpatron_cli.output import render
 from ahpatron_cli.output.escape import literal, spreadsheet_text
+from ahpatron_cli.output.render import Latex, Markdown, Terminal, print_to
 from ahpatron_cli.output.run_table import run_page
 from ahpatron_cli.output.table import Page
 from ahpatron_cli.records import (
@@ -38,80 +36,101 @@ from ahpatron_cli.records import (
 if TYPE_CHECKING:  # numpy and the modules that need it are imported when they are used
     from ahpatron_cli.sweep.summary import Outcome, Setting, SweepSummary, TrialData
 
-T = TypeVar("T")
 FORMATS = ("table", "json", "jsonl", "csv", "markdown", "latex")
 
 
-def write_reports(reports: Sequence[Report], format: str) -> None:
-    """Write runs to standard output."""
-    _write(_reports(reports, format), format)
+def write(text_for: Callable[[Terminal], str]) -> None:
+    """Write a text to standard output, and flush, so that a full disk is noticed here."""
+    print_to(sys.stdout, text_for)
 
 
-def to_text(reports: Sequence[Report], format: str) -> str:
-    """All reports in one of `FORMATS`; "table" is the terminal's table without colour or limit."""
-    return _text(_reports(reports, format), format)
+def to_text(reports: Sequence[Report], format: str, terminal: Terminal | None = None) -> str:
+    """All reports in one of `FORMATS`; a "table" without a terminal has no colour and no limit."""
+    if format == "json":
+        documents = [to_json(report) for report in reports]
+        return json_text(documents[0] if len(documents) == 1 else documents)
+    if format in ("jsonl", "csv"):
+        pairs = ((report, run) for report in reports for run in runs_to_json(report))
+        return _rows_text([{"data": report.data.path, **run} for report, run in pairs], format)
+    return _page_text(run_page(reports), format, terminal)
 
 
-def write_findings(findings: SweepSummary, format: str, *, only_matrix: bool = False) -> None:
-    """Write what a sweep found to standard output."""
-    _write(_findings(findings, format, only_matrix), format)
-
-
-def findings_to_text(findings: SweepSummary, format: str, *, only_matrix: bool = False) -> str:
+def findings_to_text(
+    findings: SweepSummary,
+    format: str,
+    terminal: Terminal | None = None,
+    *,
+    only_matrix: bool = False,
+) -> str:
     """What a sweep found in one of `FORMATS`."""
-    return _text(_findings(findings, format, only_matrix), format)
+    from ahpatron_cli.output.sweep_table import findings_page
+
+    if format == "json":
+        return json_text(_findings_to_json(findings, only_matrix))
+    if format in ("jsonl", "csv"):
+        rows = _matrix_rows(findings) if only_matrix else _setting_rows(findings)
+        return _rows_text(rows, format)
+    return _page_text(findings_page(findings, only_matrix=only_matrix), format, terminal)
 
 
 def trials_to_text(trials: Sequence[Outcome], format: str) -> str:
     """One flat row per trial, as json, jsonl or csv."""
     from ahpatron_cli.sweep.results_file import flat_trial
 
-    if format not in ("json", *_ROWS):
+    if format not in ("json", "jsonl", "csv"):
         raise usage(f"--trials cannot be shown as {format}", "use --format csv, jsonl or json")
     rows = [flat_trial(trial) for trial in trials]
-    return _dumps(rows, indent=2) if format == "json" else _ROWS[format](rows)
+    return json_text(rows) if format == "json" else _rows_text(rows, format)
 
 
-def write_inspected(format: str, document: T, text: Callable[[T, render.Terminal], str]) -> None:
-    """Write a document to standard output as JSON, or what `text` makes of it for people."""
-    if format == "json":
-        _write(_dumps(to_builtins(document), indent=2), format)
-    else:
-        render.print_to(sys.stdout, lambda terminal: text(document, terminal))
+def json_text(document: Any, indent: int | None = 2) -> str:
+    """ASCII, exact floats; a NaN here is a fault of ours and must not get out."""
+    return json.dumps(document, allow_nan=False, ensure_ascii=True, indent=indent) + "\n"
 
 
-def _reports(reports: Sequence[Report], format: str) -> Page | str:
-    if format == "json":
-        documents = [to_json(report) for report in reports]
-        return _dumps(documents[0] if len(documents) == 1 else documents, indent=2)
-    if format not in _ROWS:
-        return run_page(reports)
-    return _ROWS[format](
-        {"data": one.data.path, **run} for one in reports for run in runs_to_json(one)
-    )
+def _page_text(page: Page, format: str, terminal: Terminal | None) -> str:
+    if format == "table":
+        return (terminal or Terminal()).page(page)
+    return (Markdown() if format == "markdown" else Latex()).page(page)
 
 
-def _findings(findings: SweepSummary, format: str, only_matrix: bool) -> Page | str:
-    from ahpatron_cli.output.sweep_table import findings_page
+def _rows_text(rows: Iterable[Json], format: str) -> str:
+    """JSON lines; or CSV, quoted by RFC 4180, in which parts have columns of their own.
 
-    if format == "json":
-        return _dumps(_findings_to_json(findings, only_matrix), indent=2)
-    if format not in _ROWS:
-        return findings_page(findings, only_matrix=only_matrix)
-    return _ROWS[format](_matrix_rows(findings) if only_matrix else _setting_rows(findings))
+    Columns are the union over all rows and empty where a row has no such value. A text that a
+    spreadsheet would take for a formula (`=`, `+`, `-`, `@` first) gets a leading apostrophe, and
+    control characters are shown as `\\x1b`; numbers are never touched.
+    """
+    if format == "jsonl":
+        return "".join(json_text(row, indent=None) for row in rows)
+    flat = [_flat(row) for row in rows]
+    columns = list(dict.fromkeys(name for row in flat for name in row))
+    target = io.StringIO()
+    writer = csv.DictWriter(target, columns, restval="", lineterminator="\n")
+    writer.writerow({name: spreadsheet_text(name) for name in columns})
+    writer.writerows(flat)
+    return target.getvalue()
 
 
-def _write(shown: Page | str, format: str) -> None:
-    """Write and flush, so that a full disk is noticed here."""
-    if format == "table" and isinstance(shown, Page):
-        render.print_to(sys.stdout, lambda terminal: terminal.page(shown))
-    else:
-        sys.stdout.write(_text(shown, format))
-        sys.stdout.flush()
+def _flat(row: Json) -> dict[str, str]:
+    """The cells of a row; parts as columns `PART_NAME`, the parameters last."""
+    flat: Json = {}
+    for name, value in row.items():
+        if isinstance(value, dict) and name not in ("params", "varied"):
+            flat |= {f"{name}_{key}": part for key, part in value.items()}
+        elif name not in ("params", "varied", "this_file", "difference", "certificate"):
+            flat[name] = "; ".join(value) if name == "uncertified" else value
+    flat |= {f"param_{name}": value for name, value in row.get("params", {}).items()}
+    return {literal(name): _csv_cell(value) for name, value in flat.items()}
 
 
-def _text(shown: Page | str, format: str) -> str:
-    return shown if isinstance(shown, str) else render.FORMATS[format]().page(shown)
+def _csv_cell(value: Any) -> str:
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        return json.dumps(value, allow_nan=False)
+    # JSON can hold an infinite parameter only as text
+    return value if value in ("inf", "-inf") else spreadsheet_text(value)
 
 
 # Sweeps -------------------------------------------------------------------------------------------
@@ -179,10 +198,9 @@ def _matrix_rows(findings: SweepSummary) -> Iterator[Json]:
     for learner, row in findings.matrix.items():
         line: Json = {"learner": learner}
         for found, one in zip(findings.datasets, row, strict=True):
-            values = one and one.mean, one and one.sd, one and found.verdict(one)
-            line |= zip(
-                [found.short, f"{found.short} sd", f"{found.short} verdict"], values, strict=True
-            )
+            line[found.short] = one and one.mean
+            line[f"{found.short} sd"] = one and one.sd
+            line[f"{found.short} verdict"] = one and found.verdict(one)
         yield line | {"mean_rank": findings.ranks.mean_ranks.get(learner)}
 
 
@@ -215,55 +233,3 @@ def _setting(setting: Setting) -> Json:
         "best_of_data": setting.best_of_data,
         "difference": setting.difference and asdict(setting.difference),
     }
-
-
-# JSON and CSV -------------------------------------------------------------------------------------
-
-
-def _dumps(value: Any, indent: int | None = None) -> str:
-    """ASCII, exact floats; a NaN here is a fault of ours and must not get out."""
-    return json.dumps(value, allow_nan=False, ensure_ascii=True, indent=indent) + "\n"
-
-
-def _jsonl(rows: Iterable[Json]) -> str:
-    return "".join(map(_dumps, rows))
-
-
-def _csv(rows: Iterable[Json]) -> str:
-    """Quoted by RFC 4180; parts have columns of their own, such as `param_NAME`.
-
-    Columns are the union over all rows and empty where a row has no such value. A text that a
-    spreadsheet would take for a formula (`=`, `+`, `-`, `@` first) gets a leading apostrophe, and
-    control characters are shown as `\\x1b`; numbers are never touched.
-    """
-    flat = [_flat(row) for row in rows]
-    columns = list(dict.fromkeys(name for row in flat for name in row))
-    target = io.StringIO()
-    writer = csv.DictWriter(target, columns, restval="", lineterminator="\n")
-    writer.writerow({name: spreadsheet_text(name) for name in columns})
-    writer.writerows(flat)
-    return target.getvalue()
-
-
-def _flat(row: Json) -> dict[str, str]:
-    """The cells of a row; parts as columns `PART_NAME`, the parameters last."""
-    flat: Json = {}
-    for name, value in row.items():
-        if isinstance(value, dict) and name not in ("params", "varied"):
-            flat |= {f"{name}_{key}": part for key, part in value.items()}
-        elif name not in ("params", "varied", "this_file", "difference", "certificate"):
-            flat[name] = "; ".join(value) if name == "uncertified" else value
-    flat |= {f"param_{name}": value for name, value in row.get("params", {}).items()}
-    return {literal(name): _csv_cell(value) for name, value in flat.items()}
-
-
-def _csv_cell(value: Any) -> str:
-    if value is None:
-        return ""
-    # JSON can hold an infinite parameter only as text
-    if isinstance(value, str) and value not in ("inf", "-inf"):
-        return spreadsheet_text(value)
-    return value if isinstance(value, str) else json.dumps(value, allow_nan=False)
-
-
-_ROWS = {"jsonl": _jsonl, "csv": _csv}

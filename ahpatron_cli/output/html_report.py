@@ -25,7 +25,6 @@ from ahpatron_cli.sweep.summary import DatasetSummary, SweepSummary
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-REPORT_SUFFIXES = (".html", ".htm")
 _MAX_NAMES = 3
 """Data sets that the title names; of more it has the number."""
 _HTML = Html()
@@ -34,7 +33,7 @@ _text = _HTML.escape
 
 def check_report_path(path: str | Path) -> None:
     """Refuse a name that does not end like HTML, before a long sweep and not after it."""
-    format_of_suffix(path, formats=dict.fromkeys(REPORT_SUFFIXES, "html"))
+    format_of_suffix(path, formats={".html": "html", ".htm": "html"})
 
 
 def write_report(path: str | Path, findings: SweepSummary, x: str | None = None) -> None:
@@ -67,7 +66,7 @@ def to_html(findings: SweepSummary, written: str = "", x: str | None = None) -> 
             for number, found in enumerate(findings.datasets, 1)
         ),
         metric=findings.criterion.metric.short,
-        origins=_section("origin", "How it was made", _origins(findings)),
+        origins=_section("origin", "How it was made", map(_origin, findings.origins)),
     )
 
 
@@ -94,8 +93,8 @@ def _overview(findings: SweepSummary, written: str) -> Iterator[str]:
             caption = "Mean ranks of the learners over the data sets"
             yield _figure(lambda: pictures.one_panel(draw, len(findings.matrix)), caption)
     page = findings_page(findings)
-    lines = [page.remark, *page.items, *(" ".join(command) for command in page.commands)]
-    yield f"<ul>{''.join(f'<li>{_text(line)}</li>' for line in lines if line)}</ul>"
+    lines = [*page.remarks, *(" ".join(command) for command in page.commands)]
+    yield f"<ul>{''.join(f'<li>{_text(line)}</li>' for line in lines)}</ul>"
     if not pictures.has_matplotlib():
         yield f"<p>Pictures need matplotlib: <code>{_text(pictures.INSTALL)}</code></p>"
 
@@ -131,8 +130,7 @@ def _dataset(
 
 def _figure(draw: Callable[[], Figure], caption: str) -> str:
     """A picture in the colours of a light page, and in those of a dark one."""
-    light = pictures.picture(draw, "svg", transparent=True)
-    dark = light
+    light = dark = pictures.picture(draw, "svg", transparent=True)
     for colour, other in pictures.DARK.items():
         dark = dark.replace(colour.encode(), other.encode())
     sources = [
@@ -145,12 +143,10 @@ def _figure(draw: Callable[[], Figure], caption: str) -> str:
     )
 
 
-def _origins(findings: SweepSummary) -> Iterator[str]:
-    """The command and the versions of each sweep that wrote to the results file."""
-    for origin in findings.origins:
-        if "command" in origin:
-            yield f"<pre>{_text(str(origin['command']))}</pre>"
-        yield _definitions({name: value for name, value in origin.items() if name != "command"})
+def _origin(origin: Mapping[str, Any]) -> str:
+    """The command and the versions of a sweep that wrote to the results file."""
+    command = f"<pre>{_text(str(origin['command']))}</pre>\n" if "command" in origin else ""
+    return command + _definitions({name: origin[name] for name in origin if name != "command"})
 
 
 def _definitions(facts: Mapping[str, Any]) -> str:

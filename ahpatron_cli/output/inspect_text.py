@@ -2,27 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import fields
-from typing import Any
+from typing import Any, TypeVar
 
 from msgspec import to_builtins
 
 from ahpatron_cli import __version__
 from ahpatron_cli.core import KERNELS, REGISTRY, Kernel, Learner
 from ahpatron_cli.data.geometry import SUGGESTED_LEARNER
-from ahpatron_cli.data.labels import show
+from ahpatron_cli.data.labels import show as show_label
 from ahpatron_cli.data.source import STDIN_NAME
 from ahpatron_cli.models import Header
 from ahpatron_cli.numbers import counted, percent, share, short
 from ahpatron_cli.output.escape import literal
+from ahpatron_cli.output.formats import json_text, write
 from ahpatron_cli.output.render import Terminal
 from ahpatron_cli.profile import Profile
 from ahpatron_cli.records import SCHEMA, Json, RunRecord, plain_params, run_to_json, whole
 
+T = TypeVar("T")
 _MOST_LABELS = 10
 _NAMES = 20
 """Columns for the names of entries."""
+
+
+def show(format: str, document: T, text: Callable[[T, Terminal], str]) -> None:
+    """Write a document to standard output as JSON, or what `text` makes of it for people."""
+    as_json = format == "json" and json_text(to_builtins(document))
+    write(lambda terminal: as_json or text(document, terminal))
 
 
 def _section(terminal: Terminal, head: str, entries: Mapping[str, Any] | Iterable[str]) -> str:
@@ -85,7 +93,8 @@ def print_profile(profile: Profile, terminal: Terminal) -> str:
 
 def _labels(profile: Profile) -> Json:
     entries: Json = {
-        one.name or show(one.label): f"{counted(one.rows, 'row')}, {share(one.rows / profile.rows)}"
+        one.name
+        or show_label(one.label): f"{counted(one.rows, 'row')}, {share(one.rows / profile.rows)}"
         for one in profile.labels[:_MOST_LABELS]
     }
     if hidden := len(profile.labels) - len(entries):
@@ -187,7 +196,7 @@ def print_model(document: Json, terminal: Terminal) -> str:
     data = dict(document["data"])
     if schema := data.pop("schema"):
         data["label names"] = [
-            f"{name} ({show(label)})" for name, label in schema["labels"].items()
+            f"{name} ({show_label(label)})" for name, label in schema["labels"].items()
         ]
         data["columns"] = ["{name} ({kind})".format_map(one) for one in schema["columns"]]
     counts = {

@@ -56,11 +56,12 @@ class PredictionWriter:
 
         `names` are those of the labels. The score of several classes is that of the predicted one.
         """
-        scores, chosen, missing = result.scores, _chosen(result.scores), np.isnan(result.labels)
+        scores, missing = result.scores, np.isnan(result.labels)
+        guesses = chosen(scores)
         labels = np.where(missing, 0.0, result.labels)
         true = (labels > 0 if scores.ndim == 1 else labels).astype(np.int64)
         if scores.ndim == 2:
-            scores = scores[np.arange(len(scores)), chosen]
+            scores = scores[np.arange(len(scores)), guesses]
         shown = np.array([self._text(name) for name in names])
         rounds = result.first + np.cumsum(~missing) - 1
         columns: Columns = {
@@ -71,8 +72,8 @@ class PredictionWriter:
             **self._keys(result.lines, result.ids, id_name),
             "label": np.where(missing, "", shown[true]).tolist(),
             "score": _texts(scores),
-            "prediction": shown[chosen].tolist(),
-            "mistake": np.where(missing, "", (chosen != true).astype(int).astype(str)).tolist(),
+            "prediction": shown[guesses].tolist(),
+            "mistake": np.where(missing, "", (guesses != true).astype(int).astype(str)).tolist(),
         }
         self._write(columns, len(scores))
 
@@ -93,7 +94,7 @@ class PredictionWriter:
         shown = np.array([self._text(name) for name in names])
         columns: Columns = {} if path is None else {"data": self._text(spreadsheet_text(path))}
         columns |= self._keys(batch.lines, batch.ids, id_name)
-        columns["prediction"] = shown[_chosen(scores)].tolist()
+        columns["prediction"] = shown[chosen(scores)].tolist()
         if scores.ndim == 1:
             columns["score"] = _texts(scores)
         elif self._as_json:
@@ -138,7 +139,7 @@ class PredictionWriter:
         self._output.flush()  # somebody waits for rows on standard output
 
 
-def _chosen(scores: Floats) -> Integers:
+def chosen(scores: Floats) -> Integers:
     """The number of each row's predicted label."""
     return (scores >= 0).astype(np.int64) if scores.ndim == 1 else predicted(scores)
 

@@ -1,4 +1,4 @@
-r"""The formats of tables: a terminal or plain text, Markdown, LaTeX (booktabs) and HTML.
+r"""Text of tables: a terminal or plain text, Markdown, LaTeX (booktabs) and HTML.
 
 One walk over a page for all of them; each has an escaper, which every text passes: it makes
 control characters visible (`\x1b`) and takes from others the meaning that the format gives them.
@@ -13,21 +13,24 @@ import shutil
 import textwrap
 import unicodedata
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, TextIO, TypeAlias
+from typing import NamedTuple, TextIO
 
 from rich.cells import cell_len
 
 from ahpatron_cli.output.escape import can_encode, encodable, literal
 from ahpatron_cli.output.table import BEST, MARKS, Cell, Column, Page, Table
 
-Written: TypeAlias = tuple[Column[Any], list[str]]
-"""A column in the text of a format: its heading, then its cells."""
-
 UNLIMITED = 1_000_000
 """Columns of a pipe or a file."""
 _GREEK = {sign: unicodedata.name(sign).split()[-1].lower() for sign in "αβγδεζηκλνρστχ"}
-_MINUS = re.compile(r"^-(?=\d)")
-"""The sign of a number, which a hyphen is too short for."""
+
+
+class Written(NamedTuple):
+    """A column in the text of a format: its heading, then its cells."""
+
+    texts: list[str]
+    left: bool
+    priority: int
 
 
 class Format:
@@ -50,7 +53,7 @@ class Format:
         """What stands below all tables."""
         return ""
 
-    def value(self, text: str, column: Column[Any]) -> str:
+    def value(self, text: str, column: Column) -> str:
         """The text of a cell in this column."""
         return self.escape(text)
 
@@ -58,27 +61,30 @@ class Format:
         """The text of a page: the walk over its tables, columns and cells."""
         parts = []
         for table in page.tables:
-            columns = [
-                (column, [self.escape(column.heading), *(self._cell(one, column) for one in cells)])
-                for column, cells in table.cells()
-            ]
+            columns = []
+            for column in table.columns:
+                if any(cell is not None for cell in column.cells):
+                    texts = [self.escape(column.heading)]
+                    texts += [self._cell(cell, column) for cell in column.cells]
+                    columns.append(Written(texts, column.left, column.priority))
             parts.append(self.table(table, columns))
         return "\n".join(filter(None, [*parts, self.ending(page)]))
 
-    def _cell(self, cell: Cell | None, column: Column[Any]) -> str:
+    def _cell(self, cell: Cell | str | None, column: Column) -> str:
         """Marks, the value and its spread."""
         if cell is None:
             return self.escape("–")
-        text = self.value(cell.text, column)
-        text = text.join(self.bold) if BEST in cell.marks else text
-        marks = "".join(mark for mark in cell.marks if mark in self.shown_marks)
-        spread = f" ± {cell.spread}" if cell.spread else ""
-        return self.escape(f"{marks} " if marks else "") + text + self.escape(spread)
+        text, spread, marks = Cell(cell) if isinstance(cell, str) else cell
+        shown = self.value(text, column)
+        shown = shown.join(self.bold) if BEST in marks else shown
+        marks = "".join(mark for mark in marks if mark in self.shown_marks)
+        after = self.escape(f" ± {spread}") if spread else ""
+        return self.escape(f"{marks} " if marks else "") + shown + after
 
     def legend(self, tables: Sequence[Table]) -> str:
         """The meanings of the marks in these tables."""
-        columns = [cells for table in tables for _, cells in table.cells()]
-        used = {mark for cells in columns for cell in cells if cell for mark in cell.marks}
+        cells = (cell for table in tables for column in table.columns for cell in column.cells)
+        used = {mark for cell in cells if isinstance(cell, Cell) for mark in cell.marks}
         names = {mark: mark if mark in self.shown_marks else "Bold:" for mark in MARKS}
         text = "; ".join(f"{names[mark]} {MARKS[mark]}" for mark in MARKS if mark in used)
         return f"{text}." if text else ""
@@ -90,7 +96,11 @@ class Format:
 
 def _rows(columns: Sequence[Written]) -> list[tuple[str, ...]]:
     """The headings, then the cells of each row."""
-    return list(zip(*(texts for _, texts in columns), strict=True))
+    return list(zip(*(column.texts for column in columns), strict=True))
+
+
+def _lines(lines: Iterable[str]) -> str:
+    return "".join(f"{line}\n" for line in lines)
 
 
 # Terminal -----------------------------------------------------------------------------------------
@@ -136,7 +146,7 @@ class Terminal(Format):
         """A text in bold type."""
         return self.escape(text).join(self.bold)
 
-    def folded(self, text: str, first: str = "", rest: str = "") -> list[str]:
+    def folded(self, text: str, first: str = "", rest: str = "  ") -> list[str]:
         """The lines of a text, the first of which begins with `first`, others with `rest`."""
         return textwrap.wrap(
             self.escape(text),
@@ -153,56 +163,47 @@ class Terminal(Format):
             return self.folded(about)
         if cell_len(literal(name)) + 2 + cell_len(self.escape(about)) <= self.width:
             return [f"{self.strong(name)}: {self.escape(about)}"]
-        return [f"{self.strong(name)}:", *self.folded(about, "  ", "  ")]
+        return [f"{self.strong(name)}:", *self.folded(about, "  ")]
 
     def table(self, table: Table, columns: Sequence[Written]) -> str:
-        shown = self._fitting(columns)
-        padded = []
-        for column, texts in shown:
-            gaps = [" " * (_width(texts) - _width([text])) for text in texts]
-            pairs = zip(texts, gaps, strict=True)
-            padded.append([text + gap if column.left else gap + text for text, gap in pairs])
-        lines = ["  ".join(row).rstrip() for row in zip(*padded, strict=True)]
-        if lines:
-            lines.insert(1, self.escape("─") * sum((_width(texts) + 2 for _, texts in shown), -2))
-        return _text([*self.title(table.name, table.title), *lines])
-
-    def _fitting(self, columns: Sequence[Written]) -> list[Written]:
-        """Those that the width has room for; of equal priority the last is hidden first."""
         shown = list(columns)
-        while sum(_width(texts) + 2 for _, texts in shown) - 2 > self.width:
-            hidden = max(reversed(shown), key=lambda one: one[0].priority)
-            if not hidden[0].priority:
-                break  # rather run on into the next line than cut
+        while (wide := sum(_width(one) + 2 for one in shown) - 2) > self.width:
+            # of equal priority the last; at last rather run on into the next line than cut
+            hidden = max(reversed(shown), key=lambda one: one.priority)
+            if not hidden.priority:
+                break
             shown.remove(hidden)
-            self._hidden[hidden[1][0]] = None
-        return shown
+            self._hidden[hidden.texts[0]] = None
+        padded = []
+        for column in shown:
+            gaps = [" " * (_width(column) - _cells(text)) for text in column.texts]
+            pairs = zip(column.texts, gaps, strict=True)
+            padded.append([text + gap if column.left else gap + text for text, gap in pairs])
+        head, *rows = ["  ".join(row).rstrip() for row in zip(*padded, strict=True)]
+        return _lines([*self.title(table.name, table.title), head, self.escape("─") * wide, *rows])
 
     def ending(self, page: Page) -> str:
-        notes = dict.fromkeys(note for table in page.tables for note in table.notes)
         hidden = f"Hidden: terminal too narrow: {', '.join(self._hidden)}" if self._hidden else ""
+        notes = dict.fromkeys(note for table in page.tables for note in table.notes)
+        first, *items = page.remarks or [""]
         commands = list[str]()
         for why, command in page.commands:
-            commands += self.folded(why, rest="  ") + ([f"  {literal(command)}"] if command else [])
+            commands += self.folded(why) + ([f"  {literal(command)}"] if command else [])
         parts = [
-            [line for note in notes for line in self.folded(note, rest="  ")],
-            [
-                line
-                for text in (self.legend(page.tables), hidden)
-                for line in self.folded(text, rest="  ")
-            ],
-            [page.remark, *(f"  {self.escape(item)}" for item in page.items)],
+            [line for note in notes for line in self.folded(note)],
+            [*self.folded(self.legend(page.tables)), *self.folded(hidden)],
+            [self.escape(first), *(f"  {self.escape(item)}" for item in items)],
             commands,
         ]
-        return "\n".join(_text(part) for part in parts if any(part))
+        return "\n".join(_lines(part) for part in parts if any(part))
 
 
-def _text(lines: Iterable[str]) -> str:
-    return "".join(f"{line}\n" for line in lines)
+def _cells(text: str) -> int:
+    return cell_len(_STYLE.sub("", text))
 
 
-def _width(texts: Sequence[str]) -> int:
-    return max(cell_len(_STYLE.sub("", text)) for text in texts)
+def _width(column: Written) -> int:
+    return max(map(_cells, column.texts))
 
 
 def print_to(stream: TextIO, text_for: Callable[[Terminal], str]) -> None:
@@ -213,29 +214,26 @@ def print_to(stream: TextIO, text_for: Callable[[Terminal], str]) -> None:
 
 # Markdown -----------------------------------------------------------------------------------------
 
-_MARKDOWN_SPECIAL = re.compile(r"([\\`*_{}\[\]<>|&~$#!])")
-
 
 class Markdown(Format):
     """Pipe tables."""
 
     def escape(self, text: str) -> str:
-        return _MARKDOWN_SPECIAL.sub(r"\\\1", literal(text))
+        return re.sub(r"([\\`*_{}\[\]<>|&~$#!])", r"\\\1", literal(text))
 
     def table(self, table: Table, columns: Sequence[Written]) -> str:
         name = f"Data: **{self.escape(table.name)}**, " if table.name else ""
         head, *rows = _rows(columns)
-        rule = tuple(":--" if column.left else "--:" for column, _ in columns)
+        rule = tuple(":--" if column.left else "--:" for column in columns)
         lines = [f"| {' | '.join(row)} |" for row in [head, rule, *rows]]
         notes = self.notes(table)
         title = f"{name}{self.escape(table.title)}"
-        return _text([title, "", *lines, *(["", notes] if notes else [])])
+        return _lines([title, "", *lines, *(["", notes] if notes else [])])
 
     def ending(self, page: Page) -> str:
-        items = [f"- {self.escape(item)}" for item in page.items]
-        return _text(
-            [self.escape(page.remark), "", *items] if items else filter(None, [page.remark])
-        )
+        first, *items = map(self.escape, page.remarks or [""])
+        listed = ["", *(f"- {item}" for item in items)] if items else []
+        return _lines([first, *listed]) if first else ""
 
 
 # LaTeX --------------------------------------------------------------------------------------------
@@ -254,9 +252,9 @@ _LATEX_TOKEN = re.compile(
     r"10\^(?P<power>-?\d+)/√T|(?<![\w.])-(?=[\d.])|"
     + "|".join(map(re.escape, sorted(_LATEX, key=len, reverse=True)))
 )
-
-
 _SYMBOLS = {"budget": "$B$", "epsilon": r"$\varepsilon$", "sigma": r"$\sigma$", "radius": "$U$"}
+_LINE = 105
+"""Characters of a line of a table that is not hard to read, with three between two columns."""
 
 
 class Latex(Format):
@@ -271,7 +269,7 @@ class Latex(Format):
 
         return _LATEX_TOKEN.sub(token, literal(text))
 
-    def value(self, text: str, column: Column[Any]) -> str:
+    def value(self, text: str, column: Column) -> str:
         shown = self.escape(text)
         if column.heading == "Learner":
             return rf"\textsc{{{shown}}}"
@@ -282,34 +280,45 @@ class Latex(Format):
     def table(self, table: Table, columns: Sequence[Written]) -> str:
         name = rf"\texttt{{{self.escape(table.name)}}}: " if table.name else ""
         stem = re.sub(r"[^a-z0-9]+", "-", table.name.lower().rpartition("/")[2].split(".")[0])
-        head, *rows = (rf"    {' & '.join(row)} \\" for row in _rows(columns))
-        kinds = "".join("l" if column.left else "r" for column, _ in columns)
+        parts, room = list[list[Written]](), 0
+        for column in columns[1:]:  # a wide table is split, each part with the first column
+            room -= _typeset(column) + 3
+            if room < 0 or not parts:
+                parts.append([columns[0]])
+                room = _LINE - _typeset(columns[0]) - _typeset(column) - 3
+            parts[-1].append(column)
         notes = self.notes(table)
         lines = [
             r"\begin{table}",
             r"  \centering\small",
             rf"  \caption{{{name}{self.escape(table.title)}}}",
             rf"  \label{{tab:{'-'.join(filter(None, [stem.strip('-'), table.kind]))}}}",
-            r"  \resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
-            rf"  \begin{{tabular}}{{{kinds}}}",
-            *(r"    \toprule", head, r"    \midrule", *rows, r"    \bottomrule"),
-            r"  \end{tabular}}",
-            *(
-                [rf"  \par\smallskip\parbox{{\linewidth}}{{\footnotesize {notes}}}"]
-                if notes
-                else []
-            ),
+            *(line for part in parts for line in self._tabular(part)),
+            *([rf"  \parbox{{\linewidth}}{{\footnotesize {notes}}}"] if notes else []),
             r"\end{table}",
         ]
-        return _text(lines)
+        return _lines(lines)
+
+    def _tabular(self, columns: Sequence[Written]) -> list[str]:
+        head, *rows = (rf"    {' & '.join(row)} \\" for row in _rows(columns))
+        return [
+            r"  \resizebox{\ifdim\width>\linewidth\linewidth\else\width\fi}{!}{%",
+            rf"  \begin{{tabular}}{{{''.join('l' if one.left else 'r' for one in columns)}}}",
+            *(r"    \toprule", head, r"    \midrule", *rows, r"    \bottomrule"),
+            r"  \end{tabular}}\par\smallskip",
+        ]
 
     def page(self, page: Page) -> str:
         needs = "% needs \\usepackage{booktabs,graphicx}\n" if page.tables else ""
         return needs + super().page(page)
 
     def ending(self, page: Page) -> str:
-        lines = [page.remark, *(f"  {item}" for item in page.items)]
-        return _text([f"% {literal(line)}" for line in lines]) if page.remark else ""
+        return _lines(f"% {literal(line)}" for line in page.remarks)
+
+
+def _typeset(column: Written) -> int:
+    """About the number of characters that a column is wide."""
+    return max(len(re.sub(r"\\[a-z]+|[${}\\]", "", text)) for text in column.texts)
 
 
 # HTML ---------------------------------------------------------------------------------------------
@@ -323,11 +332,12 @@ class Html(Format):
     def escape(self, text: str) -> str:
         return re.sub(r"\|([MN])('|&#x27;)?_T\|", r"|\1\2<sub>T</sub>|", html.escape(literal(text)))
 
-    def value(self, text: str, column: Column[Any]) -> str:
-        return self.escape(text if column.left else _MINUS.sub("−", text))
+    def value(self, text: str, column: Column) -> str:
+        # the sign of a number, which a hyphen is too short for
+        return self.escape(text if column.left else re.sub(r"^-(?=\d)", "−", text))
 
     def table(self, table: Table, columns: Sequence[Written]) -> str:
-        styles = ["" if column.left else ' class="number"' for column, _ in columns]
+        styles = ["" if column.left else ' class="number"' for column in columns]
         head, *rows = _rows(columns)
         heads = [f'<th scope="col"{s}>{text}</th>' for s, text in zip(styles, head, strict=True)]
         lines = []

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import math
+from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from operator import itemgetter
 from statistics import fmean
 from typing import TYPE_CHECKING
 
@@ -19,10 +18,9 @@ from ahpatron_cli.output.table import (
     Page,
     Table,
     data_facts,
-    rate_cell,
     support_text,
 )
-from ahpatron_cli.records import Report, RunRecord, SummaryRecord, summarise, whole
+from ahpatron_cli.records import Report, RunRecord, whole
 
 if TYPE_CHECKING:
     from ahpatron_cli.core.certificates import Certificate
@@ -31,196 +29,148 @@ MAX_SHOWN_CLASSES = 20
 """Confusion matrices of more classes are in JSON only."""
 
 
-@dataclass(frozen=True)
-class _Line:
-    """One learner over its repeats."""
-
-    summary: SummaryRecord
-    runs: Sequence[RunRecord]
-    certified: Sequence[Certificate | tuple[str, ...]]
-
-    @property
-    def name(self) -> str:
-        return self.summary.learner
-
-    def mean(self, name: str) -> float | None:
-        """A count or a metric, over the repeats that have it."""
-        values = [
-            getattr(run, name, getattr(run.counts, name, getattr(run.metrics, name, None)))
-            for run in self.runs
-        ]
-        known = [value for value in values if value is not None]
-        return fmean(known) if known else None
-
-    @property
-    def baseline(self) -> float | None:
-        """Mistake rate of always predicting the most frequent label so far, over the repeats."""
-        mistakes = self.mean("baseline_mistakes")
-        return None if mistakes is None else mistakes / max(self.runs[0].counts.rounds, 1)
-
-    @property
-    def below_baseline(self) -> bool:
-        return self.baseline is not None and self.summary.mistake_rate_mean > self.baseline
-
-    @property
-    def resumed(self) -> bool:
-        part = self.runs[0].this_file
-        return part is not None and part.rounds < self.runs[0].counts.rounds
-
-    @property
-    def certificate(self) -> Certificate | None:
-        """That of the largest bound."""
-        known = [one for one in self.certified if not isinstance(one, tuple)]
-        return max(known, key=lambda one: one.bound, default=None)
+def run_page(reports: Sequence[Report]) -> Page:
+    """One table per data file; after it those of classes, metrics and certificates, if any."""
+    tables, uncertified = [], Counter[str]()
+    for report in reports:
+        tables.append(_run_table(report))
+        if 2 < len(report.data.labels) <= MAX_SHOWN_CLASSES:
+            tables += [_confusion_table(report, runs) for runs in report.by_learner()]
+        if any(run.metrics for run in report.runs):
+            tables.append(_metrics_table(report))
+        if any(not isinstance(one, tuple) for one in report.certified or ()):
+            tables.append(_certificate_table(report))
+        for run, one in zip(report.runs, report.certified or (), strict=False):
+            reasons = one if isinstance(one, tuple) else ()
+            uncertified.update(f"{run.learner}: {why}" for why in reasons)
+    items = [text + f" ({count} runs)" * (count > 1) for text, count in uncertified.items()]
+    return Page(tables, ["Not certified:", *items] if items else [])
 
 
-def _mean_column(
+def _mean(runs: Sequence[RunRecord], name: str) -> float | None:
+    """Of a count or a metric, over the repeats that have it."""
+    values = [
+        getattr(run, name, getattr(run.counts, name, getattr(run.metrics, name, None)))
+        for run in runs
+    ]
+    known = [value for value in values if value is not None]
+    return fmean(known) if known else None
+
+
+def _means(
+    report: Report,
     heading: str,
     name: str,
     priority: int,
-    text: Callable[[float], str] = mean_count,
-    *,
-    zero: bool = True,
-) -> Column[_Line]:
-    """The means of a count or a metric; unless `zero`, a mean of 0 is not shown."""
-
-    def cell(line: _Line) -> str | None:
-        mean = line.mean(name)
-        return None if mean is None or not (mean or zero) else text(mean)
-
-    return Column(heading, cell, priority)
+    text: Callable[[float], str | None] = mean_count,
+) -> Column:
+    """The means of a count or a metric, a row for each learner."""
+    means = [_mean(runs, name) for runs in report.by_learner()]
+    return Column(heading, [None if mean is None else text(mean) for mean in means], priority)
 
 
-_LEARNER: Column[_Line] = Column("Learner", lambda line: line.name, left=True)
-_METRICS = (
-    _mean_column("Precision %", "precision", 1, percent),
-    _mean_column("Recall %", "recall", 1, percent),
-    _mean_column("F1 %", "f1", 1, percent),
-    _mean_column("Balanced error %", "balanced_error", 1, percent),
-    _mean_column("Kappa", "kappa", 1, "{:.4f}".format),
-    _mean_column("AUC", "auc", 1, "{:.4f}".format),
-    _mean_column("Log loss", "log_loss", 1, "{:.4f}".format),
-)
+def _learners(report: Report) -> Column:
+    return Column("Learner", [runs[0].learner for runs in report.by_learner()], left=True)
 
 
-def run_page(reports: Sequence[Report]) -> Page:
-    """One table per data file; after it those of classes, metrics and certificates, if any."""
-    tables, uncertified = [], []
-    for report in reports:
-        certified = dict(zip(map(id, report.runs), report.certified or (), strict=False))
-        lines = [
-            _Line(
-                summarise(runs), runs, [certified[id(one)] for one in runs if id(one) in certified]
-            )
-            for runs in report.by_learner()
-        ]
-        tables.append(_run_table(report, lines))
-        if 2 < len(report.data.labels) <= MAX_SHOWN_CLASSES:
-            tables += [_confusion_table(report, line) for line in lines]
-        if any(run.metrics for run in report.runs):
-            tables.append(_metrics_table(report, lines))
-        if any(line.certificate for line in lines):
-            tables.append(_certificate_table(report, lines))
-        for line in lines:
-            missing = [one for one in line.certified if isinstance(one, tuple)]
-            which = f" ({len(missing)} of {len(line.runs)} repeats)" if line.runs[1:] else ""
-            uncertified += [f"{line.name}{which}: {why}" for why in next(iter(missing), ())]
-    return Page(tables, "Not certified:" if uncertified else "", uncertified)
-
-
-def _over(what: str, report: Report, lines: Sequence[_Line]) -> str:
+def _over(what: str, report: Report) -> str:
     """`; mean over 10 permutations`, if there are several repeats."""
-    repeats = max((len(line.runs) for line in lines), default=0)
+    repeats = max(map(len, report.by_learner()), default=0)
     return f"; {what} {orders(repeats, report.shuffled)}" if repeats > 1 else ""
 
 
-def _run_table(report: Report, lines: Sequence[_Line]) -> Table:
-    resumed = any(line.resumed for line in lines)
-    title = data_facts(report.data) + _over("mean ± sd over", report, lines)
-    if resumed:
-        title += f"; {counted(max(line.runs[0].counts.rounds for line in lines), 'round')} in all"
+def _run_table(report: Report) -> Table:
+    groups, summary = report.by_learner(), report.summary()
+    lowest = min((line.mistake_rate_mean for line in summary), default=0.0)
+    rates, parts, recent, baselines = list[Cell](), list[str | None](), [], list[float | None]()
+    for runs, line in zip(groups, summary, strict=True):
+        mistakes = _mean(runs, "baseline_mistakes")
+        baselines.append(None if mistakes is None else mistakes / max(runs[0].counts.rounds, 1))
+        mean, sd = line.mistake_rate_mean, line.mistake_rate_sd
+        marks = BEST if mean == lowest and len(groups) > 1 else ""  # none is best without a rival
+        marks += BELOW_BASELINE if baselines[-1] is not None and mean > baselines[-1] else ""
+        rates.append(Cell(percent(mean), None if sd is None else percent(sd), marks))
+        part = runs[0].this_file
+        resumed = part is not None and part.rounds < runs[0].counts.rounds
+        parts.append(percent(part.mistake_rate) if part and resumed else None)
+        known = [run.window.mistake_rate for run in runs if run.window]
+        recent.append(percent(fmean(known)) if known else None)
+    title = data_facts(report.data) + _over("mean ± sd over", report)
+    if any(parts):
+        title += f"; {counted(max(runs[0].counts.rounds for runs in groups), 'round')} in all"
     if report.runs and report.runs[0].unlabelled:
         title += f"; {counted(report.runs[0].unlabelled, 'row')} without a label"
-    if lines and lines[0].baseline is not None:
-        title += f"; baseline {percent(lines[0].baseline)} %"
-    lowest = min((line.summary.mistake_rate_mean for line in lines), default=0.0)
-
-    def rate(line: _Line) -> Cell:
-        mean = line.summary.mistake_rate_mean
-        marks = BEST if mean == lowest and len(lines) > 1 else ""  # none is best without a rival
-        marks += BELOW_BASELINE if line.below_baseline else ""
-        return rate_cell(mean, line.summary.mistake_rate_sd, marks)
-
-    def this_file(line: _Line) -> str | None:
-        part = line.runs[0].this_file
-        return percent(part.mistake_rate) if part and line.resumed else None
-
-    def recent(line: _Line) -> str | None:
-        rates = [run.window.mistake_rate for run in line.runs if run.window]
-        return percent(fmean(rates)) if rates else None
-
+    if baselines and baselines[0] is not None:
+        title += f"; baseline {percent(baselines[0])} %"
     window = max((run.window.rounds for run in report.runs if run.window), default=0)
-    columns: list[Column[_Line]] = [
-        _LEARNER,
-        Column("AMR %", rate),
-        Column("This file %", this_file, 1),
+    columns = [
+        _learners(report),
+        Column("AMR %", rates),
+        Column("This file %", parts, 1),
         Column(f"Last {window:,} %", recent, 1),
-        _mean_column("|M_T|", "mistakes", 4),
-        _mean_column("|N_T|", "margin_updates", 5),
-        Column("Support", lambda line: support_text(line.summary), 2),
-        _mean_column("Halvings", "halvings", 7),
-        _mean_column("ζ̂", "zeta", 8, "{:.4f}".format),
-        _mean_column("Unlabelled", "unlabelled", 6, zero=False),
-        _mean_column("Restarts", "restarts", 6, zero=False),
-        _mean_column("Metric changes", "metric_changes", 6, zero=False),
-        _mean_column("Seconds", "seconds", 3, seconds),
+        _means(report, "|M_T|", "mistakes", 4),
+        _means(report, "|N_T|", "margin_updates", 5),
+        Column("Support", [support_text(line) for line in summary], 2),
+        _means(report, "Halvings", "halvings", 7),
+        _means(report, "ζ̂", "zeta", 8, "{:.4f}".format),
+        _means(report, "Restarts", "restarts", 6, lambda mean: mean_count(mean) if mean else None),
+        _means(report, "Metric changes", "metric_changes", 6),
+        _means(report, "Seconds", "seconds", 3, seconds),
     ]
     notes = []
-    if any(line.below_baseline for line in lines) and all(one.name != "metron" for one in lines):
-        notes.append("Worse than the baseline: try `-l metron`, which needs no σ and no scaling.")
     several = len(report.data.labels) > 2
-    if several and any(one.summary.params.get("multiclass") != "shared" for one in lines):
+    if several and any(line.params.get("multiclass") != "shared" for line in summary):
         notes.append("One learner per class: support is the largest; |N_T| and halvings are sums.")
-    return Table("run", report.data.path, title, columns, lines, notes)
+    return Table("run", report.data.path, title, columns, notes)
 
 
-def _confusion_table(report: Report, line: _Line) -> Table:
+def _confusion_table(report: Report, runs: Sequence[RunRecord]) -> Table:
     """Rounds by true class (rows) and predicted class (columns), summed over the repeats."""
-    names = [str(whole(label)) for label in line.runs[0].classes or ()]
-    matrices = [run.counts.confusion or () for run in line.runs]
-    rows = [
-        [name, *(str(sum(entries)) for entries in zip(*rows, strict=True))]
-        for name, *rows in zip(names, *matrices, strict=True)
-    ]
-    title = f"confusion of {line.name}; rows are true, columns predicted labels"
-    columns: list[Column[list[str]]] = [
-        Column(name, itemgetter(at), priority=min(at, 1), left=not at)
-        for at, name in enumerate(["Label", *names])
-    ]
-    title += _over("sum over", report, [line])
-    return Table(f"confusion-{line.name}", report.data.path, title, columns, rows)
+    names = [str(whole(label)) for label in runs[0].classes or ()]
+    columns = [Column("Label", names, left=True)]
+    for at, name in enumerate(names):
+        rows = zip(*(run.counts.confusion or () for run in runs), strict=True)
+        columns.append(Column(name, [str(sum(row[at] for row in same)) for same in rows], 1))
+    title = f"confusion of {runs[0].learner}; rows are true, columns predicted labels"
+    title += f"; sum over {orders(len(runs), report.shuffled)}" if runs[1:] else ""
+    return Table(f"confusion-{runs[0].learner}", report.data.path, title, columns)
 
 
-def _metrics_table(report: Report, lines: Sequence[_Line]) -> Table:
+def _metrics_table(report: Report) -> Table:
     """Means over the repeats."""
     title = "metrics" if len(report.data.labels) > 2 else "metrics of label +1"
-    title += _over("mean over", report, lines)
-    return Table("metrics", report.data.path, title, [_LEARNER, *_METRICS], lines)
+    columns = [
+        _learners(report),
+        _means(report, "Precision %", "precision", 1, percent),
+        _means(report, "Recall %", "recall", 1, percent),
+        _means(report, "F1 %", "f1", 1, percent),
+        _means(report, "Balanced error %", "balanced_error", 1, percent),
+        _means(report, "Kappa", "kappa", 1, "{:.4f}".format),
+        _means(report, "AUC", "auc", 1, "{:.4f}".format),
+        _means(report, "Log loss", "log_loss", 1, "{:.4f}".format),
+    ]
+    return Table("metrics", report.data.path, title + _over("mean over", report), columns)
 
 
-def _certificate_table(report: Report, lines: Sequence[_Line]) -> Table:
+def _certificate_table(report: Report) -> Table:
     """Mistakes made and mistakes allowed; of several repeats, those of the largest bound."""
+    largest: dict[str, Certificate | None] = {}
+    for run, one in zip(report.runs, report.certified or (), strict=True):
+        before = largest.setdefault(run.learner, None)
+        if not isinstance(one, tuple) and (before is None or one.bound > before.bound):
+            largest[run.learner] = one
+    found = list(largest.values())
 
     def column(
         heading: str, priority: int, text: Callable[[Certificate], str | Cell], left: bool = False
-    ) -> Column[_Line]:
+    ) -> Column:
         return Column(
-            heading, lambda one: one.certificate and text(one.certificate), priority, left
+            heading, [None if one is None else text(one) for one in found], priority, left
         )
 
     counted = {"mistakes": "|M_T|", "failures": "|M'_T|"}
     columns = [
-        _LEARNER,
+        Column("Learner", list(largest), left=True),
         column("Count", 5, lambda one: counted[one.counts], left=True),
         column("Made", 0, lambda one: str(one.count)),
         column(
@@ -236,5 +186,5 @@ def _certificate_table(report: Report, lines: Sequence[_Line]) -> Table:
         "The theorem guarantees Made <= Bound. Made cannot exceed Trivial in any case.",
         "|M'_T| counts the rounds with y f(x) at most 0; all mistakes are among them.",
     )
-    title = "certified" + _over("the largest bound of", report, lines)
-    return Table("certificates", report.data.path, title, columns, lines, notes)
+    title = "certified" + _over("the largest bound of", report)
+    return Table("certificates", report.data.path, title, columns, notes)

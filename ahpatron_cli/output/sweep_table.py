@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from ahpatron_cli.numbers import counted, mean_count, orders, p_value, seconds
+from ahpatron_cli.numbers import counted, mean_count, orders, p_value, percent, seconds
 from ahpatron_cli.output.table import (
     BEST,
     CHOSEN,
@@ -16,7 +16,6 @@ from ahpatron_cli.output.table import (
     Page,
     Table,
     data_facts,
-    rate_cell,
     support_text,
 )
 from ahpatron_cli.sweep.statistics import SIGNIFICANCE, OverDatasets
@@ -39,18 +38,19 @@ def findings_page(findings: SweepSummary, *, only_matrix: bool = False) -> Page:
         tables.append(matrix_table(findings))
     if not only_matrix:
         tables += [table for found in findings.datasets for table in data_tables(found)]
-    remark, failed = "" if findings.datasets else "no trials", len(findings.failed)
+    remarks, failed = [] if findings.datasets else ["no trials"], len(findings.failed)
     if failed:
-        remark = f"{failed:,} of {counted(findings.trials + failed, 'trial')} failed:"
-    reasons = Counter(trial.error or "no reason given" for trial in findings.failed).most_common()
-    items = [f"{counted(count, 'trial')}: {reason}" for reason, count in reasons[:MAX_REASONS]]
-    if others := len(reasons) - len(items):
-        items.append(f"and {counted(others, 'other reason')}")
-    return Page(tables, remark, items, [] if only_matrix else list(_next(findings)))
+        reasons = Counter(trial.error or "no reason given" for trial in findings.failed)
+        remarks = [f"{failed:,} of {counted(findings.trials + failed, 'trial')} failed:"]
+        for reason, count in reasons.most_common(MAX_REASONS):
+            remarks.append(f"{counted(count, 'trial')}: {reason}")
+        if len(reasons) > MAX_REASONS:
+            remarks.append(f"and {counted(len(reasons) - MAX_REASONS, 'other reason')}")
+    return Page(tables, remarks, [] if only_matrix else list(_next(findings)))
 
 
 def _next(findings: SweepSummary) -> Iterator[tuple[str, str]]:
-    """The command that runs the best setting again, and whether the grid ends there."""
+    """The command that runs the best setting of each data set again."""
     from ahpatron_cli.sweep.plan import run_command  # which imports NumPy
 
     if findings.part:
@@ -58,59 +58,39 @@ def _next(findings: SweepSummary) -> Iterator[tuple[str, str]]:
         yield f"This is {findings.part}; {shows}.", ""
         return
     for found in findings.datasets:
-        best = found.winner
-        command = run_command(found.data, best)
+        command = run_command(found.data, found.winner)
         if command and found.settings[1:]:
             yield f"Best on {found.name}:", command
-        for name, value in best.varied.items():
-            tried = {params.get(name) for params in found.tried[best.learner]}
-            numbers = [one for one in tried if isinstance(one, int | float)]
-            if len(numbers) > 1 and value in (min(numbers), max(numbers)):
-                low = value == min(numbers)
-                end, beyond = ("smallest", "smaller") if low else ("largest", "larger")
-                what = f"{best.learner}: {name}={best.texts[name]} is the {end}"
-                yield f"{what} of {len(numbers)} values tried; {beyond} ones may do better.", ""
 
 
 def matrix_table(findings: SweepSummary) -> Table:
     """One row per learner, one column per data set, and the mean rank."""
     datasets, ranks, metric = findings.datasets, findings.ranks, findings.criterion.metric
     matrix, ranked = findings.matrix, len(datasets) > 1 and len(ranks.mean_ranks) > 1
-
-    def column(at: int, found: DatasetSummary) -> Column[str]:
-        def cell(learner: str) -> Cell | None:
-            setting = matrix[learner][at]
-            if setting is None:
-                return None
+    columns = [Column("Learner", list(matrix), left=True)]
+    for at, found in enumerate(datasets):
+        cells = list[Cell | None]()
+        for row in matrix.values():
+            if (setting := row[at]) is None:
+                cells.append(None)
+                continue
             mark = _VERDICTS.get(found.verdict(setting) or "", "") if found.best[1:] else ""
-            return Cell(setting.mean_text, setting.sd_text, mark)
-
-        return Column(found.short, cell, priority=1)
-
-    def rank(learner: str) -> str | None:
-        mean = ranks.mean_ranks.get(learner) if ranked else None
-        return None if mean is None else f"{mean:.2f}"
-
-    columns = [
-        Column[str]("Learner", lambda learner: learner, left=True),
-        *(column(at, found) for at, found in enumerate(datasets)),
-        Column("Rank", rank),
-    ]
+            cells.append(Cell(setting.mean_text, setting.sd_text, mark))
+        columns.append(Column(found.short, cells, 1))
     notes = []
     if any(one.sd is not None for found in datasets for one in found.best):
         notes.append("Mean ± standard deviation.")
     if ranked:
-        which = (
-            "of the learners that were run on all" if len(ranks.mean_ranks) < len(matrix) else ""
-        )
-        notes.append(f"Rank: mean rank over the data sets {which}".rstrip() + "; 1 is best.")
+        means = [ranks.mean_ranks.get(learner) for learner in matrix]
+        columns.append(Column("Rank", [None if one is None else f"{one:.2f}" for one in means]))
+        some = " of the learners that were run on all" if None in means else ""
+        notes.append(f"Rank: mean rank over the data sets{some}; 1 is best.")
     if ranks.p_value is not None:
         notes.append(f"{friedman_text(ranks)} over {counted(ranks.datasets, 'data set')}.")
     texts = {_orders(found.best, found) for found in datasets}
     over = texts.pop() if len(texts) == 1 else "different numbers of permutations"
     title = f"{metric.short}{' in %' if metric.in_percent else ''} of the best setting of each "
-    notes += _choice_notes(datasets)
-    return Table("matrix", "", f"{title}learner; {over}", columns, list(matrix), notes)
+    return Table("matrix", "", f"{title}learner; {over}", columns, notes + _choice_notes(datasets))
 
 
 def rejected(ranks: OverDatasets) -> bool:
@@ -130,56 +110,53 @@ def friedman_text(ranks: OverDatasets) -> str:
 
 def data_tables(found: DatasetSummary) -> list[Table]:
     """Of one data set: all settings, if a learner has several; then the best of each learner."""
-    several, rivals, metric = found.several_settings, bool(found.best[1:]), found.criterion.metric
-
-    def columns(every: bool) -> list[Column[Setting]]:
-        shown = found.settings if every else found.best
-        best = best_of(shown).rank[:2]  # permutations and mean
-
-        def rate(one: Setting) -> Cell:
-            marks = CHOSEN if every and one.best_of_learner else ""
-            marks += BEST if one.rank[:2] == best and shown[1:] else ""
-            return Cell(one.mean_text, one.sd_text, marks)
-
-        made: list[Column[Setting]] = [
-            Column("Learner", lambda one: one.learner, left=True),
-            Column(metric.head, rate),
-        ]
-        if metric is not MISTAKE_RATE:
-            made.append(Column(MISTAKE_RATE.head, _mistake_rate, 1))
-        made.append(Column("Setting", lambda one: one.label or None, left=True))
-        if every and len(_repeats(found.settings)) > 1:  # else the title has it
-            made.append(Column("Permutations", lambda one: str(one.summary.repeats), 1))
-        if rivals and not every:
-            made.append(Column("vs best", _difference, 2))
-            made.append(Column("Verdict", found.verdict, 1, left=True))
-        return [*made, *_COSTS]
-
-    facts, notes = data_facts(found.data.record), _notes(found)
-    title = f"{facts}; all settings, {_orders(found.settings, found)}"
-    every = Table("settings", found.name, title, columns(True), found.settings, notes)
-    title = "the best setting of each learner, " if several else f"{facts}; "
-    title += _orders(found.best, found)
-    best = Table("learners", found.name, title, columns(False), found.best, notes)
-    return [every, best] if several else [best]
+    facts, best = data_facts(found.data.record), found.best
+    if not found.several_settings:
+        title = f"{facts}; {_orders(best, found)}"
+        return [Table("learners", found.name, title, _columns(found, best), _notes(found))]
+    every, title = found.settings, f"{facts}; all settings, {_orders(found.settings, found)}"
+    best_title = f"the best setting of each learner, {_orders(best, found)}"
+    return [
+        Table("settings", found.name, title, _columns(found, every), _notes(found)),
+        Table("learners", found.name, best_title, _columns(found, best), _notes(found)),
+    ]
 
 
-_COSTS: list[Column[Setting]] = [
-    Column("|N_T|", lambda one: mean_count(one.summary.margin_updates_mean), 5),
-    Column("Support", lambda one: support_text(one.summary), 4),
-    Column("Seconds", lambda one: seconds(one.summary.seconds_mean), 3),
-]
-
-
-def _mistake_rate(one: Setting) -> Cell:
-    return rate_cell(one.summary.mistake_rate_mean, one.summary.mistake_rate_sd)
-
-
-def _difference(one: Setting) -> Cell | None:
-    gap, text = one.difference, one.metric.text
-    if gap is None:
-        return None
-    return Cell(text(gap.mean, "+"), None if gap.se is None else text(gap.se))
+def _columns(found: DatasetSummary, settings: Sequence[Setting]) -> list[Column]:
+    """Of a table of all settings, or of the best of each learner."""
+    metric, every = found.criterion.metric, settings is not found.best
+    best = best_of(settings).rank[:2]  # permutations and mean
+    values, gaps, rates = list[Cell](), list[Cell | None](), list[Cell]()
+    for one in settings:
+        marks = CHOSEN if every and one.best_of_learner else ""
+        marks += BEST if one.rank[:2] == best and settings[1:] else ""
+        values.append(Cell(one.mean_text, one.sd_text, marks))
+        mean, sd = one.summary.mistake_rate_mean, one.summary.mistake_rate_sd
+        rates.append(Cell(percent(mean), None if sd is None else percent(sd)))
+        if gap := one.difference:
+            se = None if gap.se is None else metric.text(gap.se)
+            gaps.append(Cell(metric.text(gap.mean, "+"), se))
+        else:
+            gaps.append(None)
+    columns = [
+        Column("Learner", [one.learner for one in settings], left=True),
+        Column(metric.head, values),
+    ]
+    if metric is not MISTAKE_RATE:
+        columns.append(Column(MISTAKE_RATE.head, rates, 1))
+    columns.append(Column("Setting", [one.label or None for one in settings], left=True))
+    if every and len(_repeats(settings)) > 1:  # else the title has it
+        columns.append(Column("Permutations", [str(one.summary.repeats) for one in settings], 1))
+    if not every and settings[1:]:
+        columns.append(Column("vs best", gaps, 2))
+        columns.append(Column("Verdict", [found.verdict(one) for one in settings], 1, left=True))
+    lines = [one.summary for one in settings]
+    return [
+        *columns,
+        Column("|N_T|", [mean_count(line.margin_updates_mean) for line in lines], 5),
+        Column("Support", [support_text(line) for line in lines], 4),
+        Column("Seconds", [seconds(line.seconds_mean) for line in lines], 3),
+    ]
 
 
 def _repeats(settings: Sequence[Setting]) -> set[int]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import NamedTuple
 
-from ahpatron_cli.numbers import counted, mean_count, percent, short
+from ahpatron_cli.numbers import counted, mean_count, short
 from ahpatron_cli.records import DataRecord, SummaryRecord, whole
 
 BEST, CHOSEN, BELOW_BASELINE, WORSE, NOT_WORSE, VACUOUS = "*▸!•≈○"
@@ -20,11 +20,8 @@ MARKS = {
 }
 """All marks before values; each has one meaning, in every table and format."""
 
-T = TypeVar("T")
 
-
-@dataclass(frozen=True)
-class Cell:
+class Cell(NamedTuple):
     """A name or a number."""
 
     text: str
@@ -34,12 +31,11 @@ class Cell:
 
 
 @dataclass(frozen=True)
-class Column(Generic[T]):
-    """A heading, and the cell that each item has below it."""
+class Column:
+    """A heading, and a cell for each row; None where there is no value."""
 
     heading: str
-    cell: Callable[[T], Cell | str | None]
-    """None: there is no such value."""
+    cells: Sequence[Cell | str | None]
     priority: int = 0
     """In a narrow terminal the column of highest priority number is hidden first; 0: never."""
     left: bool = False
@@ -48,36 +44,24 @@ class Column(Generic[T]):
 
 @dataclass(frozen=True)
 class Table:
-    """One row per item, a title and notes; columns without any value are not shown."""
+    """Columns, a title and notes; columns without any value are not shown."""
 
     kind: str
     """For a label: `run`, `matrix`."""
     name: str
     """Of the data."""
     title: str
-    columns: Sequence[Column[Any]]
-    items: Sequence[Any]
+    columns: Sequence[Column]
     notes: Sequence[str] = ()
-
-    def cells(self) -> list[tuple[Column[Any], list[Cell | None]]]:
-        """The columns that have a value in any row, each with its cells."""
-        found = []
-        for column in self.columns:
-            texts = map(column.cell, self.items)
-            cells = [Cell(one) if isinstance(one, str) else one for one in texts]
-            if any(cell is not None for cell in cells):
-                found.append((column, cells))
-        return found
 
 
 @dataclass(frozen=True)
 class Page:
-    """All tables of a command, and one remark below them."""
+    """All tables of a command, and what stands below them."""
 
     tables: Sequence[Table]
-    remark: str = ""
-    items: Sequence[str] = ()
-    """What the remark lists."""
+    remarks: Sequence[str] = ()
+    """A sentence, and what it lists."""
     commands: Sequence[tuple[str, str]] = ()
     """What to do next, for people at a terminal: why, and the command."""
 
@@ -91,11 +75,6 @@ def data_facts(data: DataRecord) -> str:
         negative, positive = ("others" if one is None else str(whole(one)) for one in data.labels)
         parts.append(f"labels {negative} → -1, {positive} → +1")
     return ", ".join(parts)
-
-
-def rate_cell(mean: float, sd: float | None = None, marks: str = "") -> Cell:
-    """A mistake rate in percent."""
-    return Cell(percent(mean), None if sd is None else percent(sd), marks)
 
 
 def support_text(line: SummaryRecord) -> str | None:

@@ -39,22 +39,17 @@ def untimed(tree: Any) -> Any:
 
 
 def test_runs_in_other_environments(ahpatron: Ahpatron, rings: Path) -> None:
-    options = ("-l", "all", "-B", 40, "--sigma", 0.3, "--limit", 300, "--repeats", 2, "--json")
+    options = ["-B", 40, "--sigma", 0.3, "--limit", 200, "--repeats", 2, "--json"]
+    for learner in ("ahpatron", "rbp", "skegd", "fogd", "metron"):
+        options += ["-l", learner]
     found = []
-    for jobs, environment in zip((1, 2, 2), ENVIRONMENTS, strict=True):
-        done = ahpatron.process("run", rings, *options, "--jobs", jobs, **environment)
+    for jobs, environment in zip((1, 2), (ENVIRONMENTS[0], ENVIRONMENTS[2]), strict=True):
+        words = ("run", rings, *options, "--jobs", jobs, "--predictions", "p.csv")
+        done = ahpatron.process(*words, **environment)
         assert done.code == 0, done.err
-        found.append(untimed(json.loads(done.out)))
-    assert found[0] == found[1] == found[2]
-
-
-def test_predictions_in_other_environments(ahpatron: Ahpatron, rings: Path) -> None:
-    options = ("-l", "skegd", "-B", 40, "--sigma", 0.3, "--predictions", "p.csv")
-    contents = set()
-    for environment in ENVIRONMENTS:
-        assert ahpatron.process("run", rings, *options, **environment).code == 0
-        contents.add((ahpatron.folder / "p.csv").read_bytes())
-    assert len(contents) == 1
+        rows = (ahpatron.folder / "p.csv").read_bytes()
+        found.append((untimed(json.loads(done.out)), rows))
+    assert found[0] == found[1]
 
 
 @pytest.mark.slow
@@ -97,7 +92,7 @@ def test_one_blas_thread_whatever_the_environment_says(rings: Path) -> None:
     assert done.stderr == "{1}\n"
 
 
-SAMPLES = [("rings", 0.1), ("breast_cancer", 0.5), ("sparse_text", 0.7)]
+SAMPLES = [("rings", 0.1), ("sparse_text", 0.7)]
 
 
 @pytest.mark.parametrize(
@@ -106,10 +101,10 @@ SAMPLES = [("rings", 0.1), ("breast_cancer", 0.5), ("sparse_text", 0.7)]
 @pytest.mark.parametrize(("name", "sigma"), SAMPLES)
 def test_block_sizes(name: str, sigma: float, case: Case) -> None:
     X, y = load_svmlight_file(str(REPOSITORY / f"sample_data/{name}.svm"))
-    rows, labels = X[:300].toarray(), (y[:300] > 0) * 2.0 - 1.0
+    rows, labels = X[:200].toarray(), (y[:200] > 0) * 2.0 - 1.0
     tallies = []
-    for block in (1, 7, 64, 256):
-        player = Player(case.learner(), Gaussian(sigma=sigma), block=block, horizon=300)
+    for block in (1, 7, 64):
+        player = Player(case.learner(), Gaussian(sigma=sigma), block=block, horizon=200)
         player.feed(rows, labels)
         tallies.append(player.tally)
     if not any(tally.near_ties for tally in tallies):

@@ -61,8 +61,8 @@ def test_columns_without_a_value_are_not_shown() -> None:
 
 
 def test_of_equal_priority_the_last_column_is_hidden_first() -> None:
-    columns = [Column("A", str), *(Column(name * 9, str, priority=1) for name in "bcd")]
-    page = Page([Table("x", "", "", columns, [1])])
+    columns = [Column("A", "1"), *(Column(name * 9, "1", priority=1) for name in "bcd")]
+    page = Page([Table("x", "", "", columns)])
     assert headings(Terminal(24).page(page), "A") == [["A", "b" * 9, "c" * 9]]
 
 
@@ -202,9 +202,7 @@ def test_the_metric_that_decides_is_named_everywhere() -> None:
 
 
 def test_a_shard_recommends_nothing() -> None:
-    best = findings_page(swept()).commands
     part = findings_page(replace(swept(), part="part 3 of 3")).commands
-    assert any("may do better" in why for why, _ in best)
     assert [command for _, command in part] == [""]
     assert "part 3 of 3" in part[0][0]
 

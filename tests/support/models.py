@@ -17,10 +17,8 @@ from ahpatron_cli.data.batch import Batch
 from ahpatron_cli.models import (
     Header,
     Model,
-    ModelOptions,
-    SavedRun,
     archive_of,
-    checksum,
+    load_model,
     model_of,
     to_bytes,
 )
@@ -71,8 +69,7 @@ MODEL = saved()
 
 def player_of(path: Path) -> Run:
     """The pass that `run --resume` continues."""
-    one = SavedRun(ModelOptions(resume=str(path)), lambda text: None)
-    return one.continued("a.svm")
+    return load_model(str(path)).run("a.svm")
 
 
 def batch(start: int, stop: int, classes: int = 2, sparse: bool = False) -> Batch:
@@ -134,7 +131,6 @@ def rewritten(
         except msgspec.ValidationError:
             pass
         else:
-            legal.sha256 = checksum(legal, arrays)
             return archive_of(legal, arrays)
     text = np.frombuffer(json.dumps(header).encode(), dtype=np.uint8)
     return changed(

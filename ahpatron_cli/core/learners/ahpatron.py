@@ -146,7 +146,8 @@ class Ahpatron(Aggressive):
     def halve(self, f: Expansion) -> None:
         """Halve S, and project f onto the half that stays."""
         norm = None if isinstance(self.rescale, str) else self.rescale * self.radius  # c_t·U
-        new = project_onto(f.gram(), f.coefficients, SELECT[self.selection], self.ridge, norm)
+        gram = f.gram() if self.selection == "nearest" else f.lower_gram()
+        new = project_onto(gram, f.coefficients, SELECT[self.selection], self.ridge, norm)
         f.replace(new)
         self.halvings += 1
         self.gaps += new.gap

@@ -132,8 +132,7 @@ class SupportExpansion(Expansion):
 
     def open(self, block: Points) -> None:
         super().open(block)
-        assert self._gram is not None
-        self._before = self._gram[: self.n, : self.n].copy()  # K of the first n columns
+        self._before = self.gram().copy()  # K of the first n columns
         self._old_values = self._before @ self.a[: self.n]  # f at them
         self._diagonals = np.concatenate((self._before.diagonal(), self.diagonal))
 

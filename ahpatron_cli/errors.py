@@ -97,8 +97,11 @@ def suggestion(name: str, legal: Iterable[str]) -> str | None:
     """The legal word that `name` closely resembles, as a question; None if there is none."""
     words = {word.lower().lstrip("-"): word for word in legal}  # dashes resemble dashes
     bare = name.lower().lstrip("-")
-    close = difflib.get_close_matches(bare, words, n=1, cutoff=0.65)
+    close = difflib.get_close_matches(OTHER_NAMES.get(bare, bare), words, n=1, cutoff=0.65)
     return f"did you mean {_quoted(words[close[0]])}?" if close else None
+
+
+OTHER_NAMES = {"rbf": "gaussian", "poly": "polynomial", "md": "markdown", "tex": "latex"}
 
 
 def _quoted(word: str) -> str:

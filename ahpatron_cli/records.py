@@ -324,7 +324,8 @@ def json_params(one: RunRecord | SummaryRecord) -> dict[str, ParamValue | None]:
 
 def plain_params(params: Mapping[str, ParamValue]) -> dict[str, ParamValue]:
     """Parameters that JSON can hold: an infinite one becomes the text "inf"."""
-    return {name: "inf" if value == math.inf else value for name, value in params.items()}
+    infinite = (math.inf, -math.inf)
+    return {name: str(value) if value in infinite else value for name, value in params.items()}
 
 
 def whole(value: float) -> float | int:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import typer
 
 from ahpatron_cli.cli import options
-from ahpatron_cli.errors import ExitCode, UserError, usage
+from ahpatron_cli.errors import ExitCode, UserError, bad_data, usage
 from ahpatron_cli.signals import deferred, raise_on_signals
 
 if TYPE_CHECKING:
@@ -194,6 +194,9 @@ def _check_combinations(
 
 def _data(data: list[str] | None, *, demo: bool, certify: bool) -> list[str]:
     """The files to run on."""
+    from ahpatron_cli.data.npz import entries, is_archive
+    from ahpatron_cli.data.source import FROM_ARRAYS
+
     if demo:
         from ahpatron_cli.datasets import sample_path
 
@@ -202,9 +205,10 @@ def _data(data: list[str] | None, *, demo: bool, certify: bool) -> list[str]:
         raise usage("no data: name a file, - for standard input, or --demo")
     if data.count("-") > 1:
         raise usage("standard input (-) can be read only once")
-    for path in (word for word in data if word.endswith(".npz")):
-        hint = f"--resume {shlex.quote(path)} continues a model; LIBSVM text and tables are data"
-        raise usage(f"{path} is a model or an archive of arrays, not data", hint)
+    for path in filter(is_archive, [word for word in data if word.endswith(".npz")]):
+        if {"header.npy", "meta.npy"} & {*entries(path)}:
+            raise usage(f"{path} is a model, not data", f"--resume {path} continues with it")
+        raise bad_data("this is an archive of NumPy arrays", path, hint=FROM_ARRAYS)
     if certify:
         from ahpatron_cli.certify import check_rereadable
 

@@ -142,6 +142,6 @@ def sweep(
             session.warn_of_damaged_lines(stderr, str(out), results.contents)
             outcomes = session.run_missing(found, results, run, stderr)
     summary = summarise_trials(outcomes, results.contents.headers, criterion)
-    session.warn_of_failures(summary, stderr)
+    session.warn_of_results(summary, outcomes, stderr)
     output.write(summary, outcomes, stderr)
     return ExitCode.FAILED_TRIALS if summary.failed else ExitCode.OK

@@ -15,7 +15,8 @@ from ahpatron_cli.errors import one_of, usage
 from ahpatron_cli.numbers import counted, percent
 from ahpatron_cli.output.formats import FORMATS, findings_to_text, trials_to_text, write
 from ahpatron_cli.output.render import Terminal
-from ahpatron_cli.records import grouped
+from ahpatron_cli.records import grouped, setting_key
+from ahpatron_cli.runner import near_tie_warning
 from ahpatron_cli.sweep.results_file import Contents, ResultsFile
 from ahpatron_cli.sweep.search import SHORT_ROUNDS, Search, estimated_seconds, learner_and_data
 from ahpatron_cli.sweep.summary import (
@@ -187,14 +188,18 @@ def print_estimate(search: Search, known: Mapping[str, Outcome], jobs: int) -> N
         print(f"about {time} with --jobs {jobs}, judging by {judged}")
 
 
-def warn_of_failures(summary: SweepSummary, stderr: Stderr) -> None:
-    """Failed trials, also when quiet because not every format has room for them."""
+def warn_of_results(summary: SweepSummary, outcomes: Sequence[Outcome], stderr: Stderr) -> None:
+    """Failed trials, also when quiet because not every format has room for them; and near ties."""
     if summary.failed:
         trial, total = summary.failed[0], len(summary.failed) + summary.trials
         stderr.insist(
             f"{len(summary.failed):,} of {counted(total, 'trial')} failed; the first, "
             f"{trial.learner} on {trial.data.record.path}: {trial.error}"
         )
+    best = {setting_key(setting) for data in summary.datasets for setting in data.best}
+    runs = (one.run for one in outcomes if one.run and setting_key(one) in best)
+    for warning in near_tie_warning(runs):
+        stderr.warn(warning)
 
 
 def warn_of_damaged_lines(stderr: Stderr, path: str, contents: Contents) -> None:

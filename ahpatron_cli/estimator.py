@@ -154,10 +154,10 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         rows, labels, weights = self._examples(X, y, sample_weight, first=True)
         if not isinstance(self.n_passes, int | np.integer) or self.n_passes < 1:
             raise ValueError(f"n_passes must be a whole number >= 1, got {self.n_passes!r}")
-        codes = _codes(labels)
-        weights = self._by_class(weights, labels, codes)
-        encoded = _looked_up(labels, codes)
-        self._begin(codes, rows, encoded, y, horizon=len(labels) * self.n_passes)
+        known = _classes(labels)
+        weights = self._by_class(weights, labels, known)
+        encoded = _looked_up(labels, _codes(known))
+        self._begin(known, rows, encoded, y, horizon=len(labels) * self.n_passes)
         orders: list[Any] = [slice(None)] * self.n_passes
         if self.shuffle:  # as `run --shuffle` does in each repeat
             generators = [np.random.default_rng([self._seed, i]) for i in range(self.n_passes)]
@@ -207,23 +207,23 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             raise ValueError("classes must be passed on the first call to partial_fit.")
         if first and isinstance(self.class_weight, str):
             raise ValueError(f"class_weight={self.class_weight!r} is for `fit` only")
-        codes = _codes(classes) if first else self._codes
+        known = _classes(classes) if first else self.classes_
+        codes = _codes(known) if first else self._codes
         if not first and classes is not None and {*np.asarray(classes).tolist()} != {*codes}:
-            raise ValueError(f"classes={classes!r} are not those of before, {[*codes]!r}")
+            raise ValueError(f"classes={classes!r} are not those of before, {known!r}")
         encoded = _looked_up(labels, codes)
-        weights = self._by_class(weights, labels, codes)
+        weights = self._by_class(weights, labels, known)
         if first:
-            self._begin(codes, rows, encoded, y, horizon=None)
+            self._begin(known, rows, encoded, y, horizon=None)
         self.online_scores_, self._labels = self._feed(rows, encoded, weights), encoded
         return self
 
-    def _by_class(self, weights: Any, labels: NDArray[Any], codes: Mapping[Any, float]) -> Any:
+    def _by_class(self, weights: Any, labels: NDArray[Any], classes: NDArray[Any]) -> Any:
         """Weights of the rows multiplied by those of their classes; None if all are 1."""
         if self.class_weight is None:
             return weights
-        classes = np.array([*codes])
         own = compute_class_weight(self.class_weight, classes=classes, y=labels)
-        by_row = _looked_up(labels, dict(zip(codes, own, strict=True)))
+        by_row = _looked_up(labels, dict(zip(classes.tolist(), own, strict=True)))
         return by_row if weights is None else by_row * weights
 
     def _forget(self) -> None:
@@ -254,10 +254,9 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
         It is for later calls only: the first one sets `n_features_in_`.
         """
-        plain = type(X) is np.ndarray and X.dtype == np.float64 and X.ndim == 2 and len(X) > 0
-        fits = (
-            plain and X.shape[1] == self.n_features_in_ and not hasattr(self, "feature_names_in_")
-        )
+        if type(X) is not np.ndarray or hasattr(self, "feature_names_in_"):
+            return False
+        fits = X.dtype == np.float64 and X.shape[1:] == (self.n_features_in_,) and len(X) > 0
         return fits and bool(np.isfinite(X).all())
 
     def _rows(self, X: Any, y: Any = NO_LABELS, first: bool = False) -> tuple[Rows, Any]:
@@ -291,7 +290,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         return replace(rows, columns=rows.columns - 1, width=rows.width - 1)
 
     def _begin(
-        self, codes: dict[Any, float], rows: Rows, encoded: Floats, y: Any, horizon: int | None
+        self, classes: NDArray[Any], rows: Rows, encoded: Floats, y: Any, horizon: int | None
     ) -> None:
         """Make a new player."""
         self._preparation = Preparation()
@@ -301,7 +300,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             head = rows.slice(0, min(BLOCK, len(rows)))
             width = int(head.columns.max(initial=-1)) + 2
             dense = width <= DENSE_WIDTH and len(head.values) >= DENSE_SHARE * len(head) * width
-        classes = np.array([*codes])
+        codes = _codes(classes)
         labels = map(float, codes if classes.dtype.kind in "iuf" else codes.values())
         self._known = StreamState(tuple(labels), None, dense, self.n_features_in_ + 1)
         others = {} if self.params is None else self.params
@@ -326,7 +325,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         try:
             player = Player(learner, kernel, classes=len(codes), seed=seed, horizon=horizon)
         except ParameterError as error:
-            hint = ": set horizon, which partial_fit does not know" * (error.kind == "missing")
+            hint = ": set horizon" if error.kind == "missing" else ""
             raise ValueError(f"{learner.name}: {error}{hint}") from None
         self.player_, self._codes, self.classes_ = player, codes, classes
 
@@ -465,7 +464,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         new._preparation, new._known = model.prepared(Preparation())
         new.n_features_in_ = of.width - (of.features < of.width)  # files may count from 0
         new.classes_ = _label_array(label_names(of.labels, of.schema))
-        new._codes = _coded(new.classes_)
+        new._codes = _codes(new.classes_)
         if of.costs is not None:
             new.class_weight = dict(zip(new.classes_.tolist(), of.costs, strict=True))
         if of.schema:
@@ -592,17 +591,16 @@ def _part(rows: Rows, part: slice | Integers) -> Rows:
     return rows.take(np.arange(len(rows))[part]) if isinstance(rows, CsrRows) else rows[part]
 
 
-def _codes(labels: Any) -> dict[Any, float]:
-    """The distinct labels with their numbers."""
+def _classes(labels: Any) -> NDArray[Any]:
     distinct = np.unique(labels)
     if len(distinct) < 2:
         raise ValueError(f"y has one class only, {distinct.tolist()[0]!r}: nothing to learn")
     if len(distinct) > MAX_CLASSES:
         raise ValueError(f"at most {MAX_CLASSES:,} classes are possible, got {len(distinct):,}")
-    return _coded(distinct)
+    return distinct
 
 
-def _coded(classes: NDArray[Any]) -> dict[Any, float]:
+def _codes(classes: NDArray[Any]) -> dict[Any, float]:
     """-1 and +1, or the numbers of the classes."""
     numbers = (-1.0, 1.0) if len(classes) == 2 else range(len(classes))
     return dict(zip(classes.tolist(), numbers, strict=True))

@@ -19,7 +19,6 @@ from ahpatron_cli.core.rows import CsrRows, Floats, row_sums
 from ahpatron_cli.core.tally import Tally
 from ahpatron_cli.data.dataset import DENSE_SHARE
 from ahpatron_cli.data.geometry import (
-    MOST_COMPARED,
     SUGGESTED_LEARNER,
     TOO_SMALL,
     Alignment,
@@ -27,8 +26,8 @@ from ahpatron_cli.data.geometry import (
     align,
     best_sigma,
     is_best,
-    measure,
     row_hashes,
+    sigma_range,
     try_learner,
     try_sigmas,
 )
@@ -334,33 +333,27 @@ def _geometry(
     narrow = CsrRows(drawn.indptr, numbers.astype(np.int32), drawn.values, len(used))
     rows = scaled(narrow, found["scale"])
     assert isinstance(rows, CsrRows)
-    measured = measure(rows.slice(0, min(len(rows), MOST_COMPARED)))
-    distances = None if isinstance(measured, str) else measured
-    positive, unknown = found["positive"], list[str]()
-    if distances is None:
-        unknown.append(f"distances and σ: {measured}")
-    if found["label_problem"]:
-        unknown.append(f"A_T: {found['label_problem']}")
-    elif positive is None:
-        unknown.append("A_T: requires two classes; --positive LABEL selects one of these")
-    alignments = []
+    median, unknown, alignments = sigma_range(rows), list[str](), list[Alignment]()
+    facts: dict[str, Any] = {}
+    positive, problem = found["positive"], found["label_problem"]
+    if isinstance(median, str):
+        unknown.append(f"distances and σ: {median}")
+    else:
+        facts = dict(zip(("sigma", "sigma_low", "sigma_high"), median, strict=True))
+    if problem or positive is None:
+        unknown.append(f"A_T: {problem or 'requires two classes; --positive LABEL selects one'}")
     signs = np.where(labels == positive, 1.0, -1.0)
-    for sigma in dict.fromkeys([distances.sigma if distances else None, asked]):
-        if sigma is None or positive is None:
-            continue
+    wanted = dict.fromkeys([facts.get("sigma"), asked]) if positive is not None else ()
+    for sigma in (one for one in wanted if one is not None):
         if (alignment := align(rows, signs, sigma, found["rows"])) is None:
             unknown.append(f"A_T at σ = {short(sigma)}: {TOO_SMALL}")
         else:
             alignments.append(alignment)
-    facts: dict[str, Any] = {"alignments": tuple(alignments), "unknown": tuple(unknown)}
-    if distances:
-        names = ("sigma", "sigma_low", "sigma_high")
-        facts |= {name: getattr(distances, name) for name in names}
-        if not found["label_problem"]:
-            encoded = labels if positive is None else signs
-            facts["tried"] = try_sigmas(rows, encoded, distances.sigma)
-            facts["tried_metron"] = try_learner("metron", drawn, encoded)
-    return facts
+    if facts and not problem:
+        encoded = labels if positive is None else signs
+        facts["tried"] = try_sigmas(rows, encoded, facts["sigma"])
+        facts["tried_metron"] = try_learner("metron", drawn, encoded)
+    return {**facts, "alignments": tuple(alignments), "unknown": tuple(unknown)}
 
 
 def _advice(profile: Profile) -> list[str]:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from ahpatron_cli.atomic import check_outputs, format_of_suffix, open_atomically, write_atomically
+from ahpatron_cli.atomic import check_outputs, open_atomically, write_atomically
 from ahpatron_cli.errors import ExitCode, UserError
 
 OLD = "the old content"
@@ -26,19 +26,6 @@ def run_python(program: str, *arguments: object, **options: object) -> None:
     environment = {name: v for name, v in os.environ.items() if not name.startswith("COVERAGE")}
     command = [sys.executable, "-c", program, *map(str, arguments)]
     subprocess.run(command, check=True, timeout=120, env=environment, **options)
-
-
-def test_text_and_bytes_arrive(tmp_path: Path) -> None:
-    write_atomically(tmp_path / "a.txt", "ζ\n")
-    write_atomically(str(tmp_path / "b.png"), b"\x89PNG")
-    with open_atomically(tmp_path / "c.txt") as output:
-        output.write("one ")
-        output.write("two")
-        assert not (tmp_path / "c.txt").exists()
-    assert (tmp_path / "a.txt").read_bytes() == "ζ\n".encode()
-    assert (tmp_path / "b.png").read_bytes() == b"\x89PNG"
-    assert (tmp_path / "c.txt").read_text() == "one two"
-    assert names_in(tmp_path) == ["a.txt", "b.png", "c.txt"]
 
 
 @pytest.mark.parametrize("existing", [True, False])
@@ -160,44 +147,3 @@ def test_a_fifo_is_written_and_stays_a_fifo(tmp_path: Path) -> None:
     reader.join(timeout=120)
     assert read == ["through the pipe"]
     assert fifo.is_fifo()
-
-
-@pytest.mark.parametrize("name", ["/dev/stdout", "/dev/fd/1", "/proc/self/fd/1"])
-def test_standard_output_is_not_replaced(tmp_path: Path, name: str) -> None:
-    """`--out /dev/stdout > file`: what was printed before stays, ours follows."""
-    target = tmp_path / "out.txt"
-    program = (
-        "import sys; from ahpatron_cli.atomic import write_atomically\n"
-        "print('before', flush=True); write_atomically(sys.argv[1], 'between\\n'); print('after')"
-    )
-    with target.open("a") as stream:
-        run_python(program, name, stdout=stream)
-    assert target.read_text() == "before\nbetween\nafter\n"
-
-
-def test_a_closed_pipe_is_left_to_the_app() -> None:
-    reader, writer = os.pipe()
-    os.close(reader)
-    try:
-        with pytest.raises(BrokenPipeError):
-            write_atomically(f"/dev/fd/{writer}", "x")
-    finally:
-        os.close(writer)
-
-
-@pytest.mark.parametrize(
-    ("path", "format"),
-    [
-        *(("a.json", "json"), ("a.jsonl", "jsonl"), ("a.csv", "csv"), ("a.md", "markdown")),
-        *(("a.tex", "latex"), ("a.txt", "table"), ("b/A.B.JSON", "json"), ("/dev/stdout", "csv")),
-        *(("a.xlsx", None), ("results", None), (".json", None)),
-    ],
-)
-def test_the_suffix_decides_the_format(path: str, format: str | None) -> None:
-    if format is not None:
-        assert format_of_suffix(path, device_format="csv") == format
-        return
-    with pytest.raises(UserError) as caught:
-        format_of_suffix(path, device_format="csv")
-    assert caught.value.code is ExitCode.USAGE
-    assert ".json" in str(caught.value.hint)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import io
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +12,9 @@ import polars as pl
 import pytest
 from scipy import sparse
 from sklearn.datasets import load_svmlight_file
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import StandardScaler
 
 from ahpatron_cli import OnlineKernelClassifier
-from ahpatron_cli.core import REGISTRY, Expansion, Learner, integer, register
 from support.command import Ahpatron
-from support.models import MODEL
 
 SAMPLES = Path(__file__).parents[1] / "sample_data"
 IRIS, PAYMENTS = (pd.read_csv(SAMPLES / name) for name in ("iris.csv", "payments.csv"))
@@ -111,42 +106,6 @@ def test_labels_come_back(tmp_path: Path, labels: tuple[Any, ...]) -> None:
     assert (tmp_path / "n.npz").read_bytes() == (tmp_path / "m.npz").read_bytes()
 
 
-@dataclass
-class OldestGoes(Learner):
-    name = "oldest-goes"
-    title = "Drops the oldest example"
-    budget: int = integer("B", "most examples kept", 20, at_least=1)
-
-    def update(self, f: Expansion, y: float, margin: float) -> None:
-        f.add(y)
-        if f.size > self.budget:
-            f.drop(f.oldest)
-
-
-def test_a_learner_of_ones_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    X, y = IRIS.drop(columns="species").to_numpy(), IRIS["species"] == "virginica"
-    kinds = dict(REGISTRY._kinds)
-    monkeypatch.setattr(REGISTRY, "_kinds", {**kinds})
-    register(OldestGoes)
-    model = OnlineKernelClassifier("oldest-goes", budget=10).fit(X, y)
-    model.save(tmp_path / "m.npz")
-    again = OnlineKernelClassifier.load(tmp_path / "m.npz")
-    np.testing.assert_array_equal(again.player_.scores(X), model.player_.scores(X))
-    monkeypatch.setattr(REGISTRY, "_kinds", kinds)
-    with pytest.raises(ValueError, match="not installed"):
-        OnlineKernelClassifier.load(tmp_path / "m.npz")
-
-
-def test_models_that_cannot_be_read(tmp_path: Path) -> None:
-    with pytest.raises(FileNotFoundError):
-        OnlineKernelClassifier.load(tmp_path / "m.npz")
-    (tmp_path / "m.npz").write_bytes(MODEL[:-1])
-    with pytest.raises(ValueError, match="damaged"):
-        OnlineKernelClassifier.load(tmp_path / "m.npz")
-    with pytest.raises(ValueError, match="output cannot be"):
-        OnlineKernelClassifier().fit([[0.0], [1.0]], [0, 1]).save(tmp_path / "none" / "m.npz")
-
-
 @pytest.mark.parametrize("form", ["float32", "memory map", "sparse", "pandas", "polars"])
 def test_rows_of_every_kind_give_the_same_mistakes(tmp_path: Path, form: str) -> None:
     X, y = IRIS.drop(columns="species").to_numpy().astype(np.float32), IRIS["species"]
@@ -165,15 +124,6 @@ def test_rows_of_every_kind_give_the_same_mistakes(tmp_path: Path, form: str) ->
     assert model.mistakes_ == expected.mistakes_
     shares = expected.predict_proba(X.astype(np.float64))
     np.testing.assert_allclose(model.predict_proba(rows), shares, atol=1e-9)
-
-
-@pytest.mark.parametrize("library", ["pandas", "polars"])
-def test_transformers_may_give_data_frames(library: str) -> None:
-    X, y = IRIS.drop(columns="species"), IRIS["species"]
-    pipeline = make_pipeline(StandardScaler(), OnlineKernelClassifier("arow", budget=40))
-    pipeline.set_output(transform=library).fit(X, y)
-    assert pipeline[-1].feature_names_in_.tolist() == list(X.columns)
-    assert pipeline.score(X, y) > 0.9
 
 
 def test_manners_of_a_notebook() -> None:

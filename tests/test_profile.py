@@ -11,12 +11,10 @@ import pytest
 from numpy.typing import NDArray
 
 from ahpatron_cli import profile as module
-from ahpatron_cli.data.geometry import align
 from ahpatron_cli.data.source import Source, open_source
 from ahpatron_cli.numbers import short
 from ahpatron_cli.profile import profile_of
 from support.profiles import Matrix, alignment_of, distances_of, profile, to_text
-from support.streams import compress
 
 
 @pytest.fixture(params=["dense", "sparse"])
@@ -54,12 +52,6 @@ def test_statistics_are_those_of_the_matrix(matrix: Matrix, labels: Matrix) -> N
     assert found.contradictory == np.count_nonzero(labels != labels[earliest]) >= 1
 
 
-def test_with_a_positive_label_only_signs_contradict() -> None:
-    text = b"1 1:5\n2 1:5\n3 1:7\n"
-    assert profile(text).contradictory == 1
-    assert profile(text, positive=3.0).contradictory == 0
-
-
 def test_sigma_and_the_useful_range(matrix: Matrix, labels: Matrix) -> None:
     found = profile(to_text(matrix, labels), scale="none")
     every = distances_of(matrix)
@@ -84,24 +76,6 @@ def test_the_alignment_is_the_papers(matrix: Matrix, labels: Matrix, sigma: floa
     assert found.value == pytest.approx(alignment_of(matrix, labels, sigma), rel=1e-9)
     assert (found.exact, found.standard_error, found.rows) == (True, None, 60)
     assert found.per_round == found.value / 60
-
-
-def test_the_estimate_and_its_standard_error() -> None:
-    rng = np.random.default_rng(5)
-    X = rng.normal(size=(400, 3))
-    y = np.where(X[:, 0] > 0.3, 1.0, -1.0)
-    exact = align(compress(X), y, 1.0, total=400)
-    assert exact is not None
-    misses = []
-    for seed in range(200):
-        chosen = np.random.default_rng(seed).permutation(400)[:80]
-        found = align(compress(X[chosen]), y[chosen], 1.0, total=400)
-        assert found is not None
-        assert not found.exact
-        assert found.standard_error
-        misses.append((found.value - exact.value) / found.standard_error)
-    assert abs(np.mean(misses)) < 0.25  # unbiased
-    assert 0.8 < np.std(misses) < 1.2  # and the error is as large as it says
 
 
 def test_long_files_are_estimated_from_rows_drawn_at_random(

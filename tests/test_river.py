@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from river import checks, datasets, evaluate, metrics, preprocessing
+from river import checks
 
 from ahpatron_cli.core import REGISTRY, Gaussian, Player
 from ahpatron_cli.river import KernelClassifier
@@ -14,7 +14,7 @@ from support.streams import make_stream
 STREAM = make_stream(seed=2, rounds=300, features=3)
 
 
-@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("sparse", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_checks_of_river(sparse: bool) -> None:
     model = KernelClassifier(budget=20, sparse=sparse)
     for check in checks.yield_checks(model):
@@ -71,9 +71,3 @@ def test_weights_are_those_of_learners_with_costs() -> None:
     assert heavy.predict_proba_one(row) != light.predict_proba_one(row)
     with pytest.raises(ValueError, match="weigh"):
         KernelClassifier("rbp").learn_one({"a": 1.0}, True, w=2.0)
-
-
-def test_a_pipeline_of_river() -> None:
-    model = preprocessing.StandardScaler() | KernelClassifier("arow", sigma=2.0)
-    rate = evaluate.progressive_val_score(datasets.Phishing(), model, metrics.Accuracy())
-    assert rate.get() > 0.87

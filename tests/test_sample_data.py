@@ -1,6 +1,5 @@
 """The files of sample_data/: made by the script, and as their README describes them."""
 
-import csv
 import re
 from pathlib import Path
 
@@ -18,7 +17,6 @@ ROWS = {
 }
 """The table rows of the README by file: name, what it is, rows, features or columns, labels, …"""
 SVM = [name for name in MAKERS if name.endswith(".svm")]
-CSV = [name for name in MAKERS if name.endswith(".csv")]
 
 
 @pytest.fixture(scope="module")
@@ -50,24 +48,3 @@ def test_the_readme_describes_the_files(name: str) -> None:
     assert X.shape == (int(rows), int(features))
     assert np.unique(y).tolist() == [float(label) for label in labels.split(", ")]
     assert np.count_nonzero(np.diff(y)) > len(y) / 3  # labels come mixed
-
-
-@pytest.mark.parametrize("name", CSV)
-def test_the_readme_describes_the_tables(name: str) -> None:
-    rows, columns, label = ROWS[name][2:5]
-    with (FOLDER / name).open(newline="") as file:
-        lines = list(csv.DictReader(file))
-    assert (len(lines), len(lines[0])) == (int(rows), int(columns))
-    assert 2 <= len({line[label.strip("`")] for line in lines}) <= 3
-
-
-def test_what_the_files_are_for() -> None:
-    """Sparse texts of unit length; no straight line separates the rings; fraud is rare."""
-    texts, _ = load_svmlight_file(str(FOLDER / "sparse_text.svm"))
-    assert 18 < texts.nnz / texts.shape[0] < 22
-    np.testing.assert_allclose(np.sqrt(texts.multiply(texts).sum(axis=1)), 1.0, atol=1e-3)
-    X, y = load_svmlight_file(str(FOLDER / "rings.svm"))
-    columns = np.column_stack((X.toarray(), np.ones(len(y))))
-    weights, *_ = np.linalg.lstsq(columns, y, rcond=None)
-    assert np.mean(np.sign(columns @ weights) != y) > 0.3
-    assert (FOLDER / "payments.csv").read_text().count(",yes\n") == 84

@@ -70,7 +70,8 @@ def project_onto(
     at_kept = values.take(order, 0)
     a2 += _ridge_solve(K2, at_kept - product(1.0, K2.T, a2, lower=1), ridge)  # K_21 a_1
     reduced = product(1.0, K2.T, a2, lower=1)
-    new = _rescaled(kept, K2[::-1, ::-1], (a2, reduced, at_kept), (coefficients, values), norm)
+    tables = a2, reduced, at_kept, coefficients, values
+    new = _rescaled(kept, K2[::-1, ::-1], tables, norm)
     return new._replace(coefficients=new.coefficients[::-1])
 
 
@@ -82,42 +83,39 @@ def merge_into_nearest(gram: Floats, coefficients: Floats, kept: int, norm: floa
     nearest = np.argmax(similar >= most - NEAR_TIE * np.abs(most), axis=1)
     a2 = coefficients[:kept] + np.bincount(nearest, coefficients[kept:], minlength=kept)
     K2, values = gram[:kept, :kept].copy(), dsymv(1.0, gram.T, coefficients)
-    new = a2, dsymv(1.0, K2.T, a2), values[:kept]
-    return _rescaled(np.arange(kept), K2, new, (coefficients, values), norm)
+    tables = a2, dsymv(1.0, K2.T, a2), values[:kept], coefficients, values
+    return _rescaled(np.arange(kept), K2, tables, norm)
 
 
 def _rescaled(
-    kept: Integers,
-    K2: Floats,
-    new: tuple[Floats, Floats, Floats],
-    old: tuple[Floats, Floats],
-    norm: float | None,
+    kept: Integers, K2: Floats, tables: Sequence[Floats], norm: float | None
 ) -> Reduction:
-    """`f̄ = Σ a2_i κ(s_i,·)` rescaled to `norm`.
-
-    `new` are a2 and the values of f̄ and of f at the examples kept; `old` are a and f(S).
-    """
-    tables = (*new, *old)
-    if new[0].ndim == 1:
+    """`f̄ = Σ a2_i κ(s_i,·)` rescaled to `norm`; a2 is the first table of `_factor`."""
+    a2 = tables[0]
+    if a2.ndim == 1:
         factor, after, before, gap, solid = _factor(tables, norm)
-        return Reduction(kept, K2, factor * new[0], after, before, math.sqrt(gap), solid)
-    parts = [_factor([table[:, c].copy() for table in tables], norm) for c in range(len(new[0].T))]
+        return Reduction(kept, K2, factor * a2, after, before, math.sqrt(gap), solid)
+    parts = [_factor([table[:, c].copy() for table in tables], norm) for c in range(a2.shape[1])]
     factors, norms, norms_before, gaps, solids = (
         np.array(part) for part in zip(*parts, strict=True)
     )
     gap = math.sqrt(gaps.sum())
-    return Reduction(kept, K2, factors * new[0], norms, norms_before, gap, bool(solids.all()))
+    return Reduction(kept, K2, factors * a2, norms, norms_before, gap, bool(solids.all()))
 
 
 def _factor(
     tables: Sequence[Floats], norm: float | None
 ) -> tuple[float, float, float, float, bool]:
-    """The factor that brings f̄ to `norm`; its norm then, ‖f‖, ‖f - f̄‖², and whether f̄ ≠ 0."""
+    """The factor that brings f̄ to `norm`; its norm then, ‖f‖, ‖f - f̄‖², and whether f̄ ≠ 0.
+
+    Tables are a2, f̄ and f at the examples kept, a, and f(S).
+    """
     a2, reduced, at_kept, a, values = tables
     square, before = ddot(a2, reduced), math.sqrt(max(ddot(a, values), 0.0))
     target = before if norm is None else norm
     # else ‖f̄‖² is only the rounding of its sum, and no factor brings f̄ to a norm
-    solid = square > 4 * EPS * dasum(a2) ** 2
+    total = dasum(a2)
+    solid = square > 4 * EPS * total * total  # of floats, ** would raise where this overflows
     factor = target / math.sqrt(square) if solid else 1.0
     after = target if solid else math.sqrt(max(square, 0.0))
     gap = before * before - 2 * factor * ddot(a2, at_kept) + after * after

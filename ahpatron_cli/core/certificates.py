@@ -27,7 +27,7 @@ import numpy as np
 from ahpatron_cli.core.engine import Player
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.learners import Ahpatron, Perceptron
-from ahpatron_cli.core.numerics import EPS, TRUSTED, daxpy
+from ahpatron_cli.core.numerics import EPS, NEAR_TIE, daxpy
 from ahpatron_cli.core.points import Points
 from ahpatron_cli.core.rows import Floats, Rows
 
@@ -67,7 +67,7 @@ def comparators(
     sample, labels = _draw_sample(pieces, rounds, seed, to_points)
     gram = kernel.between(sample, sample)
     gram = (gram + gram.T) / 2
-    error = 1e-12 + min(TRUSTED, 8 * EPS * sample.largest)
+    error = 1e-12 + min(NEAR_TIE, 8 * EPS * sample.largest)
     costs = [C * rounds / len(labels) for C in SVM_COSTS]  # the sample represents the stream
     weights = np.array([labels, *svm_path(gram, labels, costs, seed)])
     masses = np.abs(weights).sum(axis=1)

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any, Self
 
@@ -61,7 +61,7 @@ class Loop:
         self.learner.weight = 1.0
         self.f.open(block)
         try:
-            scores = self._run(labels, weights, first, tally)
+            scores = self._rounds(labels, weights, first, tally)
             self.learner.observe(block)
         finally:
             self.f.close()
@@ -69,7 +69,7 @@ class Loop:
             _check_finite(np.array(scores))
         return scores
 
-    def _run(self, labels: Floats, weights: list[float] | None, first: int, tally: Tally) -> Any:
+    def _rounds(self, labels: Floats, weights: list[float] | None, first: int, tally: Tally) -> Any:
         learner, f, classes, update = self.learner, self.f, self.classes, self.learner.update
         scores: Any = np.empty((len(labels), *classes)) if classes else [0.0] * len(labels)
         updates = margin_updates = start = stop = 0
@@ -261,6 +261,7 @@ class Player:
     def calibration(self) -> Calibration:
         """The link from scores to probabilities, fitted to the rounds so far."""
         self._tally = self.tally  # adds rounds that were not counted yet
+        self._calibration.fit()
         return self._calibration
 
     # Learning -----------------------------------------------------------------------------------
@@ -282,23 +283,20 @@ class Player:
         array of shape (n,), or (n, k) with k classes
             f(x) of each round, as it was predicted.
         """
-        start, done, ready = time.perf_counter(), 0, 0
+        start, done = time.perf_counter(), 0
         rows, labels, weights = self._checked(rows, labels, weights)
         scores = np.empty((len(labels), *self._shape))
+        several = len(self.loops) > 1
         try:
-            while done < len(labels):
-                left = self._block - self._rounds % self._block  # rounds left in the block
-                if done == ready:  # the rows of 64 blocks are made kernel-ready at once
-                    first, ready = done, min(done + left + 63 * self._block, len(labels))
-                    points = self.points_of(rows_of(rows, slice(first, ready)))
-                stop = min(done + left, len(labels))
-                part = slice(done, stop)
-                whole = stop - done == points.size
-                block = points if whole else points.slice(done - first, stop - first)
+            for block in self._blocks(rows, self._rounds):
+                part = slice(done, done + block.size)
                 costs = None if weights is None else weights[part].tolist()
-                self._run_block(block, labels[part], costs, scores[part])
-                self._rounds += stop - done
-                done = stop
+                for c, loop in enumerate(self.loops):
+                    y = np.where(labels[part] == c, 1.0, -1.0) if several else labels[part]
+                    found = loop.run(block, y, costs, self._rounds, self._tally)
+                    scores[(part, c) if several else part] = found
+                self._rounds += block.size
+                done = part.stop
         except NumericalError as error:
             raise error.shifted(done) from None
         finally:  # the rounds of a block that fails are not counted
@@ -308,13 +306,18 @@ class Player:
         self._tally.seconds += time.perf_counter() - start
         return scores
 
-    def _run_block(self, block: Points, labels: Floats, weights: Any, scores: Floats) -> None:
-        if len(self.loops) == 1:
-            scores[:] = self.loops[0].run(block, labels, weights, self._rounds, self._tally)
-            return
-        for c, loop in enumerate(self.loops):
-            signs = np.where(labels == c, 1.0, -1.0)
-            scores[:, c] = loop.run(block, signs, weights, self._rounds, self._tally)
+    def _blocks(self, rows: Rows, before: int) -> Iterator[Points]:
+        """Rows in kernel-ready form, block by block; `before` is the number of earlier rounds."""
+        start = ready = 0
+        while start < len(rows):
+            left = self._block - (before + start) % self._block  # rounds left in the block
+            if start == ready:  # 64 blocks at once
+                first, ready = start, min(start + left + 63 * self._block, len(rows))
+                points = self.points_of(rows_of(rows, slice(first, ready)))
+            stop = min(start + left, ready)
+            whole = stop - start == points.size
+            yield points if whole else points.slice(start - first, stop - first)
+            start = stop
 
     def learn(self, row: Any, y: float, weight: float | None = None) -> Any:
         """Predict and learn from one row.
@@ -348,19 +351,19 @@ class Player:
         -------
         array of shape (n,), or (n, k) with k classes
         """
-        rows, fixed = rows_from(rows), (self._centre, self._sparse)
+        rows, fixed, done = rows_from(rows), (self._centre, self._sparse), 0
         scores = np.empty((len(rows), *self._shape))
-        for start in range(0, len(rows), self._block):
-            part = slice(start, start + self._block)
-            try:
-                points = self.points_of(rows_of(rows, part))
-                values = [loop.f.at(points) for loop in self.loops]
+        try:
+            for block in self._blocks(rows, 0):
+                part = slice(done, done + block.size)
+                values = [loop.f.at(block) for loop in self.loops]
                 scores[part] = values[0] if len(values) == 1 else np.stack(values, axis=1)
                 _check_finite(scores[part])
-            except NumericalError as error:
-                raise error.shifted(start) from None
-            finally:
-                self._centre, self._sparse = fixed
+                done = part.stop
+        except NumericalError as error:
+            raise error.shifted(done) from None
+        finally:
+            self._centre, self._sparse = fixed
         return scores
 
     # Rows ---------------------------------------------------------------------------------------
@@ -394,9 +397,7 @@ class Player:
         if labels.shape != (len(rows),):
             message = f"there must be a label for each of {len(rows)} rows, got {labels.shape}"
             raise ValueError(message)
-        # of few labels, a set is quicker
-        distinct = labels.tolist() if len(labels) <= 64 else np.unique(labels).tolist()
-        if not self._legal.issuperset(distinct):
+        if not self._legal.issuperset(labels.tolist()):
             numbers = "-1 and +1" if self.classes == 2 else f"0 to {self.classes - 1}"
             raise ValueError(f"labels must be {numbers}")
         if weights is not None:

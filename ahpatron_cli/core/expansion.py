@@ -21,7 +21,7 @@ from ahpatron_cli.core.errors import NumericalError
 from ahpatron_cli.core.kernels import Kernel
 from ahpatron_cli.core.numerics import (
     CANCELLED,
-    SMALLEST_SCALE,
+    FLUSHED,
     TINY,
     dasum,
     daxpy,
@@ -201,10 +201,10 @@ class Expansion(Hypothesis):
         self.square = square
         if radius is not None:
             limit = radius * radius
-            if TINY <= limit < square < math.inf and scale > 1e-50:
+            if TINY <= limit < square < math.inf and scale > 1e-75:
                 self.scale = scale * radius / math.sqrt(square)  # as `project`: two calls less
                 self.square = limit
-            elif not TINY <= square <= limit:
+            elif not TINY <= square <= limit or square == math.inf:
                 self.project(radius)
 
     def _add_to_classes(self, c: Floats, radius: float | None) -> None:
@@ -250,7 +250,7 @@ class Expansion(Hypothesis):
         """`f ← factor·f`."""
         self.scale *= factor
         self.square *= factor * factor
-        if self.scale < SMALLEST_SCALE:
+        if self.scale < FLUSHED:
             self.a *= self.scale
             self.scale = 1.0
             self.evaluate()

@@ -11,7 +11,7 @@ from typing import ClassVar
 import numpy as np
 
 from ahpatron_cli.core.errors import NumericalError
-from ahpatron_cli.core.numerics import EPS, HUGE, LOWEST, TRUSTED
+from ahpatron_cli.core.numerics import EPS, HUGE, LOWEST, NEAR_TIE
 from ahpatron_cli.core.parameters import Declared, integer, real
 from ahpatron_cli.core.points import DensePoints, Points, SparsePoints
 from ahpatron_cli.core.rows import CsrRows, Floats, Rows, row_sums, unit_rows
@@ -80,7 +80,7 @@ def _exponents(left: Points, right: Points, out: Floats | None) -> tuple[Floats,
     """-‖s - x‖²/2 by one product, and a lower bound; what lost digits is computed again."""
     exponents = left.exponents(right, out)
     rounding = 4 * EPS * (left.largest + right.largest)
-    if rounding > TRUSTED:
+    if rounding > NEAR_TIE:
         _mend(exponents, left, right)
     if rounding > 1e-12:
         np.minimum(exponents, 0.0, out=exponents)
@@ -89,12 +89,12 @@ def _exponents(left: Points, right: Points, out: Floats | None) -> tuple[Floats,
 
 def _mend(exponents: Floats, left: Points, right: Points) -> None:
     """Compute by subtraction what lost digits in the product, unless κ is 0 there anyway."""
-    trusted = TRUSTED / (4 * EPS)  # the sum of half norms up to which the product is good
+    trusted = NEAR_TIE / (4 * EPS)  # the sum of half norms up to which the product is good
     rows = np.flatnonzero(left.half_norms + right.half_norms.max(initial=0.0) > trusted)
     columns = np.flatnonzero(right.half_norms + left.half_norms.max(initial=0.0) > trusted)
     place = np.ix_(rows, columns)
     doubt = 4 * EPS * (left.half_norms[rows, None] + right.half_norms[columns])
-    doubtful = (doubt > TRUSTED) & ~(exponents[place] + doubt < LOWEST)
+    doubtful = (doubt > NEAR_TIE) & ~(exponents[place] + doubt < LOWEST)
     if doubtful.any():
         exact = -0.5 * left.subset(rows).differences(right.subset(columns), power=2)
         exponents[place] = np.where(doubtful, exact, exponents[place])

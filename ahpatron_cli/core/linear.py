@@ -25,11 +25,10 @@ NOTCHES = 2**14  # angles on the circle whose cosines and sines are tabulated
 class Features(Stateful):
     """A feature map z."""
 
-    length: int  # number of entries of z(x)
     size: int | None = None  # number of examples that it keeps; None if it keeps none
 
     def __call__(self, block: Points) -> Floats:
-        """z(x) of each example, an array of shape (examples, length)."""
+        """z(x) of each example, a row for each."""
         raise NotImplementedError
 
 
@@ -89,10 +88,6 @@ class FourierFeatures(Features):
 
     def __init__(self, count: int, rng: np.random.Generator) -> None:
         self.count, self._seed = count, int(rng.integers(2**63))
-
-    @property
-    def length(self) -> int:  # type: ignore[override]  # computed
-        return 2 * self.count
 
     def __call__(self, block: Points) -> Floats:
         z, length = np.empty((block.size, 2 * self.count)), 1 / math.sqrt(self.count)
@@ -182,7 +177,7 @@ cos_sin = cos_sin_by_tangent if _vectorised_tangent() else cos_sin_by_table
 
 
 class KernelFeatures(Features):
-    """`φ(x) = Zᵀκ(S, x)` for fixed examples S and a matrix Z of shape (|S|, length)."""
+    """`φ(x) = Zᵀκ(S, x)` for fixed examples S and a matrix Z with a row for each of them."""
 
     kept: ClassVar[Any] = {"points": Points, "Z": "sz"}
 
@@ -192,10 +187,6 @@ class KernelFeatures(Features):
     @property
     def size(self) -> int:  # type: ignore[override]  # computed
         return self.points.size
-
-    @property
-    def length(self) -> int:  # type: ignore[override]  # computed
-        return int(self.Z.shape[1])
 
     def __call__(self, block: Points) -> Floats:
         K = self.kernel.between(block, self.points.widened(block.width))

@@ -66,16 +66,17 @@ CANCELLED = 1e-12  # a sum this small compared with the sizes of its terms is ro
 # Numbers that differ by this share of their scale are equal up to rounding. So a squared distance
 # to the span of S below this is 0: a duplicate is in the span.
 SLACK = 1e-10
-NEAR_TIE = 1e-9  # predictions with |f(x)| below this may come out differently on other hardware
-TRUSTED = 1e-9  # above this rounding error, a kernel's exponent is computed by subtraction
+# Predictions with |f(x)| below this may differ on other hardware. So an exponent of a kernel with a
+# larger rounding error is computed by subtraction.
+NEAR_TIE = 1e-9
 NEAR_SPAN = 1e-2  # squared distances to the span below this are refined with K(S,S): few digits
 SPAN_ERROR = 2e-13  # of a squared distance to the span, per unit of the largest entry of K^{-1}
 DRIFT = 1e-8  # the largest error of K·K^{-1} - I; beyond it K^{-1} is computed from scratch
 ORTHOGONAL = 1e-250  # k·C·k up to this is 0 up to underflow: x is orthogonal to S
 # Entries below this become 0 before products of matrices: denormal numbers would slow them down
-# three times. (1e-100 already changed update counts.)
+# three times. (1e-100 already changed update counts.) And a lazy scale below this is multiplied
+# into the coefficients.
 FLUSHED = 1e-150
-SMALLEST_SCALE = 1e-100  # a lazy scale below this is multiplied into the coefficients
 HUGE = 2.0**1020  # half squared lengths from here on are refused: sums of two must be finite
 LOWEST = -745.2  # `exp` of anything below is 0, and takes 10 to 80 times as long
 

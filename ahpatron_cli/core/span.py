@@ -71,26 +71,20 @@ class Symmetric(Stateful):
         self.V[: self.count, : waiting.shape[1]] = waiting
         self.V[: self.count, waiting.shape[1] :] = 0.0
         self.s = np.concatenate((self.s, np.empty(most)))
-        self.images: dict[int, Floats] = {}  # A·k by round
         self._diagonal: Floats | None = None
         self._counted = 0
 
-    def prepare(self, K: Floats, rounds: Integers) -> Floats:
-        """Compute A·k of these rounds at once, an array of shape (rounds, n)."""
-        images = k = flush(K[rounds, : self.n])
-        if k.size:
-            images = flush(dsymm(1.0, self.A, k.T, lower=1)).T
-        self.images = dict(zip(rounds.tolist(), images, strict=True))
-        return images
+    def images(self, k: Floats) -> Floats:
+        """`A·k_i` over the first n columns for each row k_i, an array of shape (rows, n)."""
+        k = flush(k[:, : self.n].copy())
+        return flush(dsymm(1.0, self.A, k.T, lower=1)).T if k.size else k
 
-    def image(self, k: Floats, t: int | None = None) -> Floats:
-        """A·k over the first n columns; t is the round of which k is κ(S, x), if any."""
-        if t in self.images:
-            return self.images[t]
+    def image(self, k: Floats) -> Floats:
+        """A·k over the first n columns."""
         return np.asarray(dsymv(1.0, self.A, k[: self.n], lower=1)) if self.n else np.empty(0)
 
-    def times(self, k: Floats, t: int | None = None) -> Floats:
-        """Product of the matrix and k, by column; t as in `image`."""
+    def times(self, k: Floats) -> Floats:
+        """Product of the matrix and k, by column."""
         if self.count:  # BLAS and not NumPy: a third of the time
             V = self.V[: self.count].T
             w = dgemv(1.0, V, k, trans=1)
@@ -98,7 +92,7 @@ class Symmetric(Stateful):
             out = dgemv(1.0, V, w)
         else:
             out = np.zeros(len(k))
-        out[: self.n] += self.image(k, t)
+        out[: self.n] += self.image(k)
         return np.asarray(out)
 
     def change(self, v: Floats, s: float) -> None:
@@ -235,7 +229,7 @@ class SpanExpansion(Expansion):
     def projection(self) -> tuple[Floats, float]:
         """`d = Q·κ(S,x)`, by column, and δ² of the current example x; 0 if x is in the span."""
         k = self.k  # entries outside S meet zeros in Q
-        d = self.Q.times(k, self.t)
+        d = self.Q.times(k)
         squared, floor = self.diagonal[self.t] - ddot(k, d), SLACK
         if squared < NEAR_SPAN and self._gram is not None:  # few digits are left: refine d once
             support, residual = self.support, np.zeros(len(k))

@@ -89,6 +89,12 @@ class Tally(Stateful):
     baseline_mistakes: int = 0
     seconds: float = 0.0
 
+    kept: ClassVar[Any] = {
+        "confusion": "#...",
+        **dict.fromkeys(("rounds", "nonpositive_margins", "updates", "margin_updates"), int),
+        **{"near_ties": int, "baseline_mistakes": int, "seconds": float},
+    }
+
     @classmethod
     def of(cls, classes: int) -> Self:
         """Counts of no rounds with so many classes."""
@@ -134,9 +140,3 @@ class Tally(Stateful):
             if (-counts[y], y) < (-counts[leader], leader):
                 leader = y
         return mistakes
-
-    kept: ClassVar[Any] = {
-        "confusion": "#...",
-        **dict.fromkeys(("rounds", "nonpositive_margins", "updates", "margin_updates"), int),
-        **{"near_ties": int, "baseline_mistakes": int, "seconds": float},
-    }

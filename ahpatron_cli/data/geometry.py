@@ -25,7 +25,6 @@ MOST_COMPARED = 1000
 """Rows whose distances are looked at: half a million pairs."""
 MOST_VALUES = 1 << 23
 """Values of these rows, zeros too: of wide data fewer rows are looked at."""
-BINS = 8
 SHARE = 0.05
 """σ is useful while so many pairs have a κ that is not nearly 0, and so many one not nearly 1."""
 METRICS: dict[str, Literal["euclidean", "cityblock"]] = {
@@ -181,66 +180,20 @@ def best_sigma(median: float, tried: Sequence[TriedSigma]) -> float:
     return median if is_best(own, tried) else tried[0].sigma
 
 
-@dataclass(frozen=True)
-class Distances:
-    """Euclidean distances between all pairs of some rows; quantiles are of those that are not 0.
+def sigma_range(rows: Rows) -> tuple[float, float, float] | str:
+    """The median distance between rows, and the range of useful σ; or why there is none.
 
-    `sigma` is their median (the median heuristic): half of the pairs have κ > exp(-1/2) = 0.61.
-    Between `sigma_low` and `sigma_high` kernel values are neither nearly all 0 nor nearly all 1:
-    from `sigma_low` on at least 5 % of the pairs have κ >= 0.05, and up to `sigma_high` at least
-    5 % have κ <= 0.95. With d_q the q-quantile, κ(d) = exp(-d²/(2σ²)) solved for σ gives
-
-        sigma_low = d_0.05 / √(2·ln(1/0.05)),   sigma_high = d_0.95 / √(2·ln(1/0.95)).
+    Distances of 0 are left out. From the lower end on at least 5 % of the pairs have κ >= 0.05, up
+    to the upper end at least 5 % have κ <= 0.95. With d_q the q-quantile of the distances,
+    κ(d) = exp(-d²/(2σ²)) solved for σ gives d_0.05 / √(2·ln(1/0.05)) and d_0.95 / √(2·ln(1/0.95)).
     """
-
-    rows: int
-    pairs: int
-    zero_pairs: int
-    smallest: float
-    quantile_05: float
-    median: float
-    quantile_95: float
-    largest: float
-    sigma: float
-    sigma_low: float
-    sigma_high: float
-    histogram_edges: tuple[float, ...]
-    """Eight equal steps from the 1 % to the 99 % quantile; the outer bins reach on to the extremes.
-
-    One step where these are equal.
-    """
-    histogram_counts: tuple[int, ...]
-
-
-def measure(rows: CsrRows) -> Distances | str:
-    """The distances between all pairs of these rows, or why they say nothing."""
     found = distances_between(rows)
     if isinstance(found, str):
         return found
-    distances, count = found
-    apart = distances[distances > 0]
-    first, low, median, high, last = np.quantile(
-        apart, [0.01, 0.05, 0.5, 0.95, 0.99], method="inverted_cdf"
-    ).tolist()
-    edges = np.linspace(first, last, BINS + 1) if first < last else np.array([first, last])
-    edges[[0, -1]] = apart[[0, -1]]
-    return Distances(
-        rows=count,
-        pairs=len(distances),
-        zero_pairs=len(distances) - len(apart),
-        smallest=float(apart[0]),
-        quantile_05=low,
-        median=median,
-        quantile_95=high,
-        largest=float(apart[-1]),
-        sigma=median,
-        sigma_low=low / math.sqrt(-2 * math.log(SHARE)),
-        sigma_high=high / math.sqrt(-2 * math.log1p(-SHARE)),
-        histogram_edges=tuple(edges.tolist()),
-        histogram_counts=tuple(
-            np.diff(np.searchsorted(apart, edges[:-1]), append=len(apart)).tolist()
-        ),
-    )
+    apart = found[0][found[0] > 0]
+    quantiles = [SHARE, 0.5, 1 - SHARE]
+    low, median, high = np.quantile(apart, quantiles, method="inverted_cdf").tolist()
+    return median, low / math.sqrt(-2 * math.log(SHARE)), high / math.sqrt(-2 * math.log1p(-SHARE))
 
 
 @dataclass(frozen=True)

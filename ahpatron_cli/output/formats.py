@@ -51,7 +51,7 @@ def to_text(reports: Sequence[Report], format: str, terminal: Terminal | None = 
         return json_text(documents[0] if len(documents) == 1 else documents)
     if format in ("jsonl", "csv"):
         pairs = ((report, run) for report in reports for run in runs_to_json(report))
-        return _rows_text([{"data": report.data.path, **run} for report, run in pairs], format)
+        return rows_text([{"data": report.data.path, **run} for report, run in pairs], format)
     return _page_text(run_page(reports), format, terminal)
 
 
@@ -69,7 +69,7 @@ def findings_to_text(
         return json_text(_findings_to_json(findings, only_matrix))
     if format in ("jsonl", "csv"):
         rows = _matrix_rows(findings) if only_matrix else _setting_rows(findings)
-        return _rows_text(rows, format)
+        return rows_text(rows, format)
     return _page_text(findings_page(findings, only_matrix=only_matrix), format, terminal)
 
 
@@ -80,7 +80,7 @@ def trials_to_text(trials: Sequence[Outcome], format: str) -> str:
     if format not in ("json", "jsonl", "csv"):
         raise usage(f"--trials cannot be shown as {format}", "use --format csv, jsonl or json")
     rows = [flat_trial(trial) for trial in trials]
-    return json_text(rows) if format == "json" else _rows_text(rows, format)
+    return json_text(rows) if format == "json" else rows_text(rows, format)
 
 
 def json_text(document: Any, indent: int | None = 2) -> str:
@@ -94,7 +94,7 @@ def _page_text(page: Page, format: str, terminal: Terminal | None) -> str:
     return (Markdown() if format == "markdown" else Latex()).page(page)
 
 
-def _rows_text(rows: Iterable[Json], format: str) -> str:
+def rows_text(rows: Iterable[Json], format: str) -> str:
     """JSON lines; or CSV, quoted by RFC 4180, in which parts have columns of their own.
 
     Columns are the union over all rows and empty where a row has no such value. A text that a

@@ -6,10 +6,8 @@ object interface: no global state, no window, no display.
 
 from __future__ import annotations
 
-import csv
 import importlib.util
 import io
-import math
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
@@ -18,10 +16,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ahpatron_cli.atomic import format_of_suffix, write_atomically
 from ahpatron_cli.errors import suggestion, usage
-from ahpatron_cli.numbers import counted, orders, percent, short
-from ahpatron_cli.output.escape import literal, spreadsheet_text
+from ahpatron_cli.numbers import counted, orders, percent
+from ahpatron_cli.output.escape import literal
+from ahpatron_cli.output.formats import rows_text
 from ahpatron_cli.output.sweep_table import friedman_text, rejected
-from ahpatron_cli.records import Curve, grouped
+from ahpatron_cli.records import Curve, Json, grouped, whole
 from ahpatron_cli.sweep.statistics import OverDatasets
 from ahpatron_cli.sweep.summary import (
     DatasetSummary,
@@ -48,11 +47,12 @@ DARK = {INK: "#e4e7eb", PALE: "#a3acb7", GRID: "#3a4149"}
 # Okabe and Ito's colours, which colour-blind readers can distinguish; their yellow is too pale.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", INK)
 _STROKES, _MARKERS = ("-", "--", ":", "-."), "os^D"
-_METADATA: Mapping[str, Mapping[str, None]] = {
-    "png": {"Software": None},
-    "svg": {"Date": None, "Creator": None},
-    "pdf": {"CreationDate": None, "Creator": None, "Producer": None},
+_UNDATED = {
+    "png": ("Software",),
+    "svg": ("Date", "Creator"),
+    "pdf": ("CreationDate", "Creator", "Producer"),
 }
+"""What each format would say about its making."""
 _SYMBOLS = {"budget": "B", "epsilon": "ε", "sigma": "σ"}
 """Of the parameters that are drawn against first."""
 _WIDTH, _HEIGHT, _LINE = 4.6, 3.2, 0.18
@@ -73,7 +73,7 @@ def picture_format(path: str | Path, *others: str) -> str:
 
     Refused before a long run, and not after it: other suffixes, and pictures without matplotlib.
     """
-    format = format_of_suffix(path, formats={f".{name}": name for name in (*others, *_METADATA)})
+    format = format_of_suffix(path, formats={f".{name}": name for name in (*others, *_UNDATED)})
     if format not in others and not has_matplotlib():
         instead = "".join(f", or write a .{name} file" for name in others)
         raise usage(f"writing .{format} pictures needs matplotlib", INSTALL + instead)
@@ -85,19 +85,24 @@ def picture(draw: Callable[[], Figure], format: str, *, transparent: bool = Fals
     from matplotlib import rc_context
 
     target = io.BytesIO()
-    style = Path(__file__).with_name("pictures.mplstyle")
-    with rc_context(fname=style), warnings.catch_warnings():
+    with rc_context(fname=Path(__file__).with_name("pictures.mplstyle")), warnings.catch_warnings():
         warnings.filterwarnings("ignore", message="Glyph .* missing from")  # shown as a box
-        look: Look = {"dpi": 200, "transparent": transparent, "metadata": dict(_METADATA[format])}
-        draw().savefig(target, format=format, **look)
+        look: Look = {"transparent": transparent, "metadata": dict.fromkeys(_UNDATED[format])}
+        draw().savefig(target, format=format, dpi=200, **look)
     return target.getvalue()
+
+
+def _figure(width: float, height: float, names: int, rows: int = 1) -> Figure:
+    """An empty figure with room for so many names beside each row of panels."""
+    from matplotlib.figure import Figure
+
+    size = width, rows * max(height, 0.9 + _LINE * names)
+    return Figure(figsize=size, layout="constrained")
 
 
 def one_panel(draw: Callable[[Axes], None], names: int) -> Figure:
     """A figure of one panel with so many names beside it."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(_WIDTH, max(_HEIGHT, 0.9 + _LINE * names)), layout="constrained")
+    figure = _figure(_WIDTH, _HEIGHT, names)
     draw(figure.add_subplot())
     return figure
 
@@ -158,26 +163,20 @@ def write_curve(path: str | Path, curves: Sequence[Curve]) -> None:
 
 
 def _as_csv(curves: Sequence[Curve]) -> str:
-    target = io.StringIO()
-    writer = csv.writer(target, lineterminator="\n")
-    recent = any(curve.recent_rate is not None for curve in curves)
-    head = ["learner", "round", "mistakes", "mistake_rate", *(["recent_rate"] if recent else [])]
-    writer.writerow(head)
+    rows = list[Json]()
     for curve in curves:
-        columns = curve.rounds, curve.mistakes, curve.mistake_rate, curve.recent_rate
-        known = (column.tolist() for column in columns if column is not None)
-        for number, mistakes, *rates in zip(*known, strict=True):
-            shown = int(mistakes) if mistakes == int(mistakes) else mistakes
-            writer.writerow((spreadsheet_text(curve.label), number, shown, *rates))
-    return target.getvalue()
+        columns: Json = {"round": curve.rounds, "mistakes": curve.mistakes}
+        columns |= {"mistake_rate": curve.mistake_rate, "recent_rate": curve.recent_rate}
+        known = {name: one.tolist() for name, one in columns.items() if one is not None}
+        known["mistakes"] = map(whole, known["mistakes"])
+        for values in zip(*known.values(), strict=True):
+            rows.append({"learner": curve.label, **dict(zip(known, values, strict=True))})
+    return rows_text(rows, "csv")
 
 
 def draw_curves(curves: Sequence[Curve]) -> Figure:
     """One line per learner; bands are ± one standard deviation, a dotted line is the baseline."""
-    from matplotlib.figure import Figure
-
-    height = max(4.0, 0.9 + _LINE * len(curves))
-    figure = Figure(figsize=(8.0, height), layout="constrained")
+    figure = _figure(8.0, 4.0, len(curves))
     axes = figure.add_subplot()
     names, highest = [], 1.0
     numbered = looks([str(number) for number in range(len(curves))])
@@ -194,11 +193,11 @@ def draw_curves(curves: Sequence[Curve]) -> Figure:
             axes.fill_between(rounds, rates - sd, rates + sd, color=look["color"], alpha=0.15, lw=0)
         label = f"{_shown(curve.label)}  {percent(curve.mistake_rate[-1])} %"
         names.append((label, float(rates[-1]), look))
-    for baseline in {curve.baseline for curve in curves} - {None}:
-        rate, look = 100 * (baseline or 0.0), {"color": PALE, "linestyle": ":"}
-        axes.axhline(rate, **look, linewidth=1.0)
-        names.append((f"baseline  {rate:.2f} %", rate, look))
-        highest = max(highest, rate)
+    for baseline in {curve.baseline for curve in curves if curve.baseline is not None}:
+        look = {"color": PALE, "linestyle": ":"}
+        axes.axhline(100 * baseline, **look, linewidth=1.0)
+        names.append((f"baseline  {percent(baseline)} %", 100 * baseline, look))
+        highest = max(highest, 100 * baseline)
     abouts = {curve.about for curve in curves}
     if len(abouts) == 1:
         axes.set_title(literal(abouts.pop()) + (", mean ± sd" * (curves[0].sd is not None)))
@@ -230,10 +229,9 @@ def check_drawable(findings: SweepSummary, x: str | None) -> None:
 
 def check_axis(x: str, names: Sequence[str]) -> None:
     """Refuse to draw against a parameter that is not one of those varied."""
-    if not names:
-        raise usage(f"--x {x}: no parameter is varied", "vary it: -g NAME=V1,V2")
     if x not in names:
         hint = suggestion(x, names) or f"use one of {', '.join(names)}"
+        hint = hint if names else "vary it: -g NAME=V1,V2"
         raise usage(f"--x {x}: no such parameter is varied", hint)
 
 
@@ -264,28 +262,21 @@ def pareto_front(settings: Sequence[Setting]) -> list[Setting]:
 def panels(found: DatasetSummary, x: str | None, by_learner: Mapping[str, Look]) -> list[Panel]:
     """The metric against a parameter, if any was varied, and against time."""
     names, metric = _axes_of(found), found.criterion.metric.short
-    several = max(one.summary.repeats for one in found.settings) > 1
-    parameter = x if x in names else next(iter(names), None) if x is None else None
     made: list[Panel] = []
-    if parameter is not None:
-        caption = f"{metric} against {parameter}{'; bands: ± standard deviation' * several}"
-        flat = any(not _series(found, parameter, learner)[0] for learner in found.tried)
-        caption += f"; dashed: learners without {parameter}" * flat
-        made.append((caption, partial(_draw_parameter, found, parameter, by_learner)))
-    front = "; line: Pareto front" * (len(pareto_front(found.settings)) > 1)
-    caption = f"{metric} against learning time, each setting a dot{front}"
+    if drawn := [name for name in names if x in (None, name)]:
+        caption = f"{metric} against {drawn[0]}"
+        caption += "; bands: ± standard deviation" * any(one.sd for one in found.settings)
+        made.append((caption, partial(_draw_parameter, found, drawn[0], by_learner)))
+    caption = f"{metric} against learning time, each setting a dot; line: Pareto front"
     return [*made, (caption, partial(_draw_tradeoff, found, by_learner))]
 
 
 def draw_sweep(findings: SweepSummary, x: str | None = None) -> Figure:
     """One row per data set: the metric against a parameter and time; above them the mean ranks."""
-    from matplotlib.figure import Figure
-
     by_learner, ranks = looks(learners_of(findings)), findings.ranks
     top = int(ranks.p_value is not None)
     rows = len(findings.datasets) + top
-    height = rows * max(_HEIGHT, 0.9 + _LINE * len(by_learner))
-    figure = Figure(figsize=(2 * _WIDTH, height), layout="constrained")
+    figure = _figure(2 * _WIDTH, _HEIGHT, len(by_learner), rows)
     grid = figure.add_gridspec(rows, 2)
     if top:
         draw_ranks(ranks, figure.add_subplot(grid[0, :]))
@@ -300,107 +291,82 @@ def draw_sweep(findings: SweepSummary, x: str | None = None) -> Figure:
     return figure
 
 
-def _series(found: DatasetSummary, name: str, learner: str) -> tuple[list[float], list[Setting]]:
-    """The best setting of a learner at each value of a parameter; none if it was not varied."""
-    own = [one for one in found.settings if one.learner == learner]
-    numbers = {finite_number(one.params.get(name)) for one in own}
-    values = sorted(value for value in numbers if value is not None)
-    if len(values) == 1 and name not in _SYMBOLS:
-        values = []
-    return values, [best_of([s for s in own if s.params.get(name) == value]) for value in values]
+def _metric(settings: Sequence[Setting], deviations: int = 0) -> list[float]:
+    """The mean of the metric of each, plus so many standard deviations, as it is drawn."""
+    unit = 100 if settings[0].metric.in_percent else 1
+    return [unit * (one.mean + deviations * (one.sd or 0)) for one in settings]
 
 
 def _draw_parameter(
-    found: DatasetSummary, parameter: str, by_learner: Mapping[str, Look], axes: Axes
+    found: DatasetSummary, name: str, by_learner: Mapping[str, Look], axes: Axes
 ) -> None:
-    """One line per learner with a band of ± sd; learners without the parameter lie flat."""
-    drawn = {group[0].learner: group for group in grouped(found.settings, lambda s: (s.learner,))}
-    series = {learner: _series(found, parameter, learner) for learner in drawn}
-    texts = {
-        value: setting.texts.get(parameter, short(value))
-        for points in series.values()
-        for value, setting in zip(*points, strict=True)
-    }
-    names = []
-    for learner, (values, settings) in series.items():
+    """One line per learner with a band of ± sd, at its best setting for each value.
+
+    Learners without the parameter are a dashed line.
+    """
+    lines = list[tuple[str, list[float], list[Setting]]]()
+    for own in grouped(found.settings, lambda one: (one.learner,)):
+        numbers = {finite_number(one.params.get(name)) for one in own}
+        values = sorted(value for value in numbers if value is not None)
+        values = values if values[1:] or name in _SYMBOLS else []
+        best = [best_of([s for s in own if s.params.get(name) == value]) for value in values]
+        lines.append((own[0].learner, values, best or [best_of(own)] * 2))
+    every, names = sorted({value for _, values, _ in lines for value in values}), []
+    for learner, values, best in lines:
         look = by_learner[learner] | {"linestyle": "-"}
         if not values:
-            values, settings = [min(texts), max(texts)], [best_of(drawn[learner])] * 2
-            look |= {"linestyle": "--", "marker": None}
-        mid, low, high = (
-            [_scaled(one, one.mean + k * (one.sd or 0)) for one in settings] for k in (0, -1, 1)
-        )
-        axes.plot(values, mid, **look)
+            values, look = [every[0], every[-1]], look | {"linestyle": "--", "marker": None}
+        axes.plot(values, _metric(best), **look)
+        low, high = _metric(best, -1), _metric(best, 1)
         axes.fill_between(values, low, high, color=look["color"], alpha=0.15, lw=0)
-        names.append((_shown(learner), mid[-1], look))
-    _value_axis(axes, texts)
-    axes.set_xlabel(f"{literal(parameter)} {_SYMBOLS.get(parameter, '')}".rstrip())
+        names.append((_shown(learner), _metric(best)[-1], look))
+    _value_axis(axes, log=every[0] > 0 and every[-1] >= 8 * every[0])
+    axes.set_xlabel(f"{literal(name)} {_SYMBOLS.get(name, '')}".rstrip())
     axes.grid(axis="y")
-    _metric_axis(axes, found)
-    _name_lines(axes, names)
+    _metric_axis(axes, found, names)
 
 
 def _draw_tradeoff(found: DatasetSummary, by_learner: Mapping[str, Look], axes: Axes) -> None:
     """Every setting a dot, and the Pareto front of those that none beats in time and metric."""
+
+    def dots(settings: Sequence[Setting], **look: Any) -> None:
+        seconds = [max(one.summary.seconds_mean, _FASTEST) for one in settings]
+        axes.plot(seconds, _metric(settings), **look)
+
     names = []
     for own in grouped(found.settings, lambda one: (one.learner,)):
         look = by_learner[own[0].learner] | {"linestyle": "none", "markeredgewidth": 0}
-        axes.plot(*_places(own), **look)
-        names.append((_shown(own[0].learner), _places([best_of(own)])[1][0], look))
-    front = pareto_front(found.settings)
-    axes.plot(*_places(front), color=INK, linewidth=0.8, zorder=1.5)  # under the dots
-    axes.set_xscale("log")
-    axes.set_xlabel("learning time (s)" + "; line: Pareto front" * bool(front[1:]))
-    _metric_axis(axes, found)
-    _time_axis(axes)
+        dots(own, **look)
+        names.append((_shown(own[0].learner), _metric([best_of(own)])[0], look))
+    dots(pareto_front(found.settings), color=INK, linewidth=0.8, zorder=1.5)  # under the others
+    _value_axis(axes, log=True)
+    axes.set_xlabel("learning time (s); line: Pareto front")
+    _metric_axis(axes, found, names)
+
+
+def _metric_axis(
+    axes: Axes, found: DatasetSummary, names: Sequence[tuple[str, float, Look]]
+) -> None:
+    """A rate starts at 0; names stand beside."""
+    metric = found.criterion.metric
+    axes.set_ylabel(metric.head.replace(" %", " (%)"))
+    axes.margins(y=0.15)
+    if metric.in_percent:
+        axes.set_ylim(0, 110.0 if metric.larger_is_better else max(axes.get_ylim()[1], 0.1))
     _name_lines(axes, names)
 
 
-def _scaled(setting: Setting, value: float) -> float:
-    return 100 * value if setting.metric.in_percent else value
-
-
-def _places(settings: Sequence[Setting]) -> tuple[list[float], list[float]]:
-    """Time and metric of each."""
-    seconds = [max(one.summary.seconds_mean, _FASTEST) for one in settings]
-    return seconds, [_scaled(one, one.mean) for one in settings]
-
-
-def _metric_axis(axes: Axes, found: DatasetSummary) -> None:
-    """A rate starts at 0."""
-    metric = found.criterion.metric
-    axes.set_ylabel(metric.head.replace(" %", " (%)"))
-    axes.margins(x=0.05, y=0.15)
-    if metric.in_percent:
-        top = 110.0 if metric.larger_is_better else max(axes.get_ylim()[1], 0.1)
-        axes.set_ylim(0, top)
-
-
-def _value_axis(axes: Axes, texts: Mapping[float, str]) -> None:
-    """Ticks at values that were run, as many as there is room for, the outermost first."""
-    values = sorted(texts)
-    log = values[0] > 0 and values[-1] >= 8 * values[0]
-    if log:
-        axes.set_xscale("log")
-    places = {value: math.log(value) if log else value for value in values}
-    gap = 0.03 * max(map(len, texts.values()), default=1) + 0.03  # of the axis
-    gap *= places[values[-1]] - places[values[0]]
-    ticks = values[:1]
-    for value in values[1:-1]:
-        if min(places[value] - places[ticks[-1]], places[values[-1]] - places[value]) >= gap:
-            ticks.append(value)
-    ticks += values[1:][-1:]
-    axes.set_xticks(ticks, [texts[tick] for tick in ticks])
-    axes.set_xticks([], minor=True)
-
-
-def _time_axis(axes: Axes) -> None:
-    """Round numbers that do not collide, never fewer than two."""
+def _value_axis(axes: Axes, *, log: bool) -> None:
+    """Ticks at round numbers that do not collide, never fewer than two."""
     from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
+    axes.set_xscale("log" if log else "linear")
+    axes.margins(x=0.05)
     low, high = axes.get_xlim()
-    subs = (1.0, 2.0, 5.0) if high / low < 50 else (1.0, 3.0) if high / low < 2000 else (1.0,)
-    axes.xaxis.set_major_locator(MaxNLocator(4) if high / low < 6 else LogLocator(subs=subs))
+    axes.xaxis.set_major_locator(MaxNLocator(4))
+    if log and high / low >= 6:
+        subs = (1.0, 2.0, 5.0) if high / low < 50 else (1.0, 3.0) if high / low < 2000 else (1.0,)
+        axes.xaxis.set_major_locator(LogLocator(subs=subs))
     axes.xaxis.set_minor_locator(NullLocator())
     axes.xaxis.set_major_formatter("{x:g}")
 
@@ -421,8 +387,7 @@ def draw_ranks(ranks: OverDatasets, axes: Axes) -> None:
     axes.grid(axis="x")
     axes.set_xlabel("mean rank; 1 is best")
     test, _, finding = friedman_text(ranks).partition(";")
-    bars = "\nbars: no significant difference (Nemenyi, 5 %)"
-    axes.set_title(test + bars * bool(finding))
+    axes.set_title(test + "\nbars: no significant difference (Nemenyi, 5 %)" * bool(finding))
     for number, group in enumerate(ranks.groups if rejected(ranks) else (), 1):
         ends = [learners.index(name) for name in (group[0], group[-1])]
         axes.plot([count + 0.2 + 0.03 * count * number] * 2, ends, color=INK, linewidth=2.4)

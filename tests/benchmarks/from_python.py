@@ -1,7 +1,7 @@
 """The learners as Python programs use them: one row at a time, and probabilities.
 
     python tests/benchmarks/from_python.py rows DATA_FOLDER [--rows 10000] [--learners …]
-    python tests/benchmarks/from_python.py probabilities DATA_FOLDER [--rows 20000] [--picture FILE]
+    python tests/benchmarks/from_python.py probabilities DATA_FOLDER [--rows 20000]
 
 `rows`: µs of processor time per row, and mistakes, of predicting and learning each row: by
 `Player.learn`, `partial_fit` (which predicts what it learns) and the river adapter (`predict_one`,
@@ -37,7 +37,7 @@ Step = Callable[[Any, float], bool]
 """Predicts a row, learns it, and returns whether the prediction was wrong."""
 
 
-def load(folder: Path, name: str, rows: int) -> tuple[np.ndarray, np.ndarray]:
+def load(folder: Path, name: str, rows: int) -> tuple[Any, Any]:
     found, labels = shuffled(folder, name, rows)
     return (found.dense() if isinstance(found, CsrRows) else found), labels
 
@@ -116,9 +116,8 @@ def calibration_error(y: np.ndarray, p: np.ndarray) -> float:
     return float(gaps.sum() / len(y))
 
 
-def probabilities(folder: Path, rows: int, learners: list[str], picture: str | None) -> None:
+def probabilities(folder: Path, rows: int, learners: list[str]) -> None:
     print(f"{'':24} {'log loss':>9} {'ECE %':>6}   CalibratedClassifierCV")
-    drawn = {}
     for data in DATASETS:
         X, y = load(folder, data.name, rows)
         half = len(y) // 2
@@ -129,33 +128,10 @@ def probabilities(folder: Path, rows: int, learners: list[str], picture: str | N
             figures = []
             for model in (ours, platt):
                 p = model.fit(X[:half], y[:half]).predict_proba(X[half:])[:, 1]
-                drawn.setdefault((data.name, learner), (y[half:], p))
                 figures += [log_loss(y[half:], p), 100 * calibration_error(y[half:], p)]
             loss, error, other, other_error = figures
             name = f"{data.name}, {learner}"
             print(f"{name:24} {loss:9.4f} {error:6.2f} {other:9.4f} {other_error:6.2f}", flush=True)
-    if picture:
-        draw(drawn, picture)
-
-
-def draw(drawn: dict[tuple[str, str], tuple[np.ndarray, np.ndarray]], path: str) -> None:
-    """Reliability diagrams: the share of positives against the predicted probability."""
-    from matplotlib import pyplot
-
-    names = list(dict.fromkeys(name for name, _ in drawn))
-    figure, axes = pyplot.subplots(2, 3, figsize=(12, 8), layout="constrained")
-    for name, ax in zip(names, axes.flat, strict=False):
-        ax.plot([0, 1], [0, 1], "k:")
-        for (data, learner), (y, p) in drawn.items():
-            if data == name:
-                bins = np.minimum((p * BINS).astype(int), BINS - 1)
-                count = np.bincount(bins, minlength=BINS)
-                full = count >= 20
-                mean, share = np.bincount(bins, p, BINS), np.bincount(bins, y > 0, BINS)
-                ax.plot((mean / count)[full], (share / count)[full], "o-", label=learner)
-        ax.set(title=name, xlabel="predicted P(+1)", ylabel="share of +1")
-        ax.legend()
-    figure.savefig(path, dpi=80)
 
 
 def main() -> None:
@@ -164,14 +140,13 @@ def main() -> None:
     parser.add_argument("folder", type=Path)
     parser.add_argument("--rows", type=int)
     parser.add_argument("--learners")
-    parser.add_argument("--picture")
     given = parser.parse_args()
     if given.what == "rows":
         learners = given.learners or "ahpatron,ahpatron+,arow,metron,nogd,rbp"
         row_by_row(given.folder, given.rows or 10_000, learners.split(","))
     else:
         learners = given.learners or "ahpatron,arow,metron"
-        probabilities(given.folder, given.rows or 20_000, learners.split(","), given.picture)
+        probabilities(given.folder, given.rows or 20_000, learners.split(","))
 
 
 if __name__ == "__main__":

@@ -1,21 +1,23 @@
-"""Ahpatron's learning time next to its limit and to loops over single examples, in one run.
+"""Ahpatron's learning time next to its limit and to a loop over single examples, in one run.
 
     python tests/benchmarks/speed.py [FOLDER [NAME...]]
 
 Without FOLDER the sample data are used; with it, the paper's data sets (NAME.svm.xz), each with
 the paper's settings (ε = 0.5), in one permutation. The *limit* is what the same kernel values and
 factorisations cost with no learning: per block one product and one `exp`, per halving one Cholesky
-factorisation. `loop` and `tuned` are the loops of one_at_a_time.py. Times are medians of processor
-time; `spread` is the range of the learning times in percent of their median. All passes must make
-the same mistakes.
+factorisation. `loop` is the fastest loop over single examples that we know how to write in NumPy.
+Times are medians of processor time; `spread` is the range of the learning times in percent of their
+median. All passes must make the same mistakes.
 
-`exp` is several times faster with AVX-512, so the ratios depend on it. On a CPU that has it, see
-both: NPY_DISABLE_CPU_FEATURES="X86_V4 AVX512_ICL AVX512_SPR" and OPENBLAS_CORETYPE=Haswell do
-without it.
+`exp` is several times faster with AVX-512, so the ratios depend on it; the first lines print which
+features NumPy and BLAS use. NPY_DISABLE_CPU_FEATURES="X86_V4 AVX512_ICL AVX512_SPR" and
+OPENBLAS_CORETYPE=Haswell do without it.
 """
 
 from __future__ import annotations
 
+import math
+import os
 import statistics
 import sys
 from collections.abc import Callable
@@ -35,9 +37,9 @@ from common import (
     shuffled,
     take,
 )
-from one_at_a_time import ahpatron
 from scipy.linalg.lapack import dpotrf
 from scipy.sparse import csr_matrix
+from threadpoolctl import threadpool_info
 
 from ahpatron_cli.core import BLOCK, Ahpatron, AhpatronPlus, CsrRows, Gaussian, Learner, Player
 from ahpatron_cli.core.rows import rows_of
@@ -46,7 +48,67 @@ TIMES = 5
 LOWEST = -700.0
 """`exp` below this is many times slower, and 0 for all that matters."""
 SETS = (Dataset("rings", 0.1, 100), Dataset("breast_cancer", 1, 50), Dataset("sparse_text", 1, 100))
-COLUMNS = ("limit", "ahpatron+", "loop", "tuned")
+COLUMNS = ("limit", "ahpatron+", "loop")
+
+
+def features() -> str:
+    """What NumPy and the BLAS libraries use of this CPU."""
+    from numpy._core._multiarray_umath import __cpu_features__ as cpu
+
+    disabled = os.environ.get("NPY_DISABLE_CPU_FEATURES", "").replace(",", " ").split()
+    config: Any = np.show_config(mode="dicts")
+    simd = config["SIMD Extensions"]
+    used = [name for name in simd.get("found", []) if cpu.get(name) and name not in disabled]
+    lines = [f"NumPy {np.__version__}: {' '.join([*simd['baseline'], *used])}"]
+    for pool in threadpool_info():
+        parts = (pool.get(key) for key in ("internal_api", "version", "architecture"))
+        lines.append(" ".join(str(part) for part in parts if part))
+    return "\n".join(lines)
+
+
+def loop(X: Any, y: Any, *, sigma: float, budget: int, epsilon: float, ridge: float) -> Any:
+    """|M_T| and |N_T| of the paper's Ahpatron: one product and one `exp` a round."""
+    radius, half = math.sqrt(budget) / 2, budget // 2
+    step = radius / math.sqrt(4 * budget)
+    S, squares, a = np.zeros((budget, X.shape[1])), np.zeros(budget), np.zeros(budget)
+    gram = np.zeros((budget, budget))
+    size, norm_squared, mistakes, margin_updates = 0, 0.0, 0, 0
+    for x, label in zip(X, y.tolist(), strict=True):
+        square = x @ x
+        k = S[:size] @ x
+        k *= 2.0
+        k -= squares[:size]
+        k -= square
+        np.minimum(k, 0.0, out=k)
+        k /= 2 * sigma * sigma
+        np.exp(k, out=k)
+        score = float(a[:size] @ k)
+        margin = label * score
+        mistakes += (score >= 0) != (label > 0)
+        if margin >= (1 - epsilon) * (1 - 1e-10):  # 1 - ε up to rounding
+            continue
+        margin_updates += margin > 0
+        if size == budget:
+            sizes = np.abs(a)
+            kept = np.sort(np.argsort(-np.round(sizes / sizes.max(), 10), kind="stable")[:half])
+            gone = np.setdiff1d(np.arange(budget), kept)
+            K2 = gram[np.ix_(kept, kept)]
+            before = math.sqrt(a @ gram @ a)
+            regular = K2 + ridge * np.eye(half)
+            a2 = a[kept] + np.linalg.solve(regular, gram[np.ix_(kept, gone)] @ a[gone])
+            a[:half] = a2 * (before / math.sqrt(a2 @ K2 @ a2))
+            S[:half], squares[:half], gram[:half, :half] = S[kept], squares[kept], K2
+            k, size, norm_squared = k[kept], half, before * before
+            margin = label * float(a[:half] @ k)
+        S[size], squares[size], a[size] = x, square, step * label
+        gram[size, :size] = gram[:size, size] = k
+        gram[size, size] = 1.0
+        size += 1
+        norm_squared += step * (2 * margin + step)
+        if norm_squared > radius * radius:
+            a[:size] *= radius / math.sqrt(norm_squared)
+            norm_squared = radius * radius
+    return mistakes, margin_updates
 
 
 def learn(learner: Learner, rows: Any, y: Any, sigma: float, counts: set[Any]) -> float:
@@ -108,19 +170,15 @@ def measure(data: Dataset, rows: Any, y: Any) -> list[float]:
     settings: dict[str, Any] = {"budget": data.budget, "epsilon": 0.5, "ridge": data.ridge}
     counts: set[Any] = set()
     bare = bare_pass(Ahpatron(**settings), rows, y, data.sigma)
-
-    def loop(tuned: bool) -> float:
-        work = {"sigma": data.sigma, "tuned": tuned, **settings}
-        return seconds(lambda: counts.add(ahpatron(dense, y, **work)))
-
     plus = {"budget": data.budget, "ridge": data.ridge}
     times = alternate(
         {
             "limit": lambda: seconds(bare),
             "ours": lambda: learn(Ahpatron(**settings), rows, y, data.sigma, counts),
             "ahpatron+": lambda: learn(AhpatronPlus(**plus), rows, y, data.sigma, set()),
-            "loop": lambda: loop(False),
-            "tuned": lambda: loop(True),
+            "loop": lambda: seconds(
+                lambda: counts.add(loop(dense, y, sigma=data.sigma, **settings))
+            ),
         },
         TIMES,
     )
@@ -136,7 +194,8 @@ def measure(data: Dataset, rows: Any, y: Any) -> list[float]:
 
 def main() -> None:
     names = sys.argv[2:]
-    heads = ("x limit", "plus/ours", "loop/ours", "tuned/ours")
+    print(features())
+    heads = ("x limit", "plus/ours", "loop/ours")
     shown = "".join(f"{head:>11}" for head in heads)
     print(f"{'data set':14}{shown}{'rounds':>9}{'µs each':>9}{'spread':>8}")
     ratios = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import os
 import re
 import subprocess
 import time
@@ -240,6 +241,19 @@ def test_a_checkpoint_of_other_settings_or_data_is_refused(ahpatron: Ahpatron) -
     # the same values, in other rows
     ahpatron.write("s.svm", "+1 1:1\n-1 2:1 3:1 10:1 11:1 12:1\n" + "".join(rows[2:]))
     assert "another run" in ahpatron.refusal(2, *words, "-B", "40")
+
+
+def test_checkpoints_are_written_every_so_many_rounds(
+    ahpatron: Ahpatron, rings: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """And at the end; not after each batch that a pipe brings."""
+    written = []
+    for name in ("rename", "replace"):
+        real = getattr(os, name)
+        monkeypatch.setattr(os, name, lambda *paths, r=real: (written.append(paths), r(*paths)))
+    options = ("--checkpoint", "c.npz", "--every", 10_000, "-B", 10)
+    ahpatron.succeed("run", "-", *options, stdin=10 * rings.read_bytes())
+    assert 2 <= len(written) <= 3
 
 
 @pytest.mark.parametrize("at", [100, 150, 200])

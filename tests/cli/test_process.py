@@ -167,17 +167,14 @@ def test_imports(rings: Path) -> None:
     assert "pydantic" not in modules_after("inspect", rings, "--seed", 3)
 
 
-@pytest.mark.parametrize("command", ["", "run", "sweep", "inspect"])
-def test_help_and_too_few_words(ahpatron: Ahpatron, command: str) -> None:
-    words = [command] if command else []
-    done = ahpatron(*words, "--help")
-    assert (done.code, done.err) == (0, "")
-    assert max(map(len, done.out.splitlines())) <= 80
-    assert done.out.startswith(" ".join(["Usage: ahpatron", *words, "[OPTIONS]"]))
-    assert not re.search(r"<\w|None|\[bold|\[/|\x1b", done.out), done.out
-    bare = ahpatron(*words)
-    assert (bare.code, bare.out) == (2, "")
-    assert len(bare.err.splitlines()) <= 12
+@pytest.mark.parametrize("words", ["", "run", "sweep", "inspect"])
+def test_too_few_words_show_how_to_go_on(ahpatron: Ahpatron, words: str) -> None:
+    err = ahpatron.refusal(2, *words.split())
+    assert "Usage" in err
+    assert len(err.splitlines()) <= 12
+
+
+def test_version(ahpatron: Ahpatron) -> None:
     assert ahpatron("--version").out == f"ahpatron {__version__}\n"
 
 

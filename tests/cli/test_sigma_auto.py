@@ -51,17 +51,6 @@ def test_a_model_and_a_checkpoint_go_on_with_scale_and_sigma(
     assert only_run(ahpatron, "grown.svm", *kept) == whole
 
 
-def test_several_files_have_a_sigma_each_and_certificates_use_it(
-    ahpatron: Ahpatron, rings: Path, breast_cancer: Path
-) -> None:
-    options = ("--certify", "-l", "perceptron", "--limit", 400)
-    for report in ahpatron.json("run", rings, breast_cancer, *options, "--sigma", "auto"):
-        (run,) = report["runs"]
-        given = ("--sigma", run["params"]["sigma"])
-        typed = only_run(ahpatron, report["data"]["path"], *options, *given)
-        assert run["certificate"] == typed["certificate"]
-
-
 def test_a_sweep_takes_auto_as_a_value(ahpatron: Ahpatron, rings: Path) -> None:
     sigma = only_run(ahpatron, rings, "--sigma", "auto", *BUDGET)["params"]["sigma"]
     grid = ("-g", f"sigma=auto,0.1,{sigma}", "-B", "40", "--repeats", "2", "--out", "r.jsonl")

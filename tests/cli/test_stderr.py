@@ -169,18 +169,6 @@ def test_the_progress_line() -> None:
     assert "%  1," not in narrow
 
 
-@pytest.mark.parametrize(
-    ("mode", "environment", "wanted"),
-    [
-        ("quiet", {"NO_COLOR": ""}, "\x1b[1;31merror\x1b[0m: done\r\n"),
-        ("quiet", {"NO_COLOR": "1"}, "error: done\r\n"),
-        ("known", {"TERM": "dumb"}, "note: half [of] it\r\nerror: done\r\n"),
-    ],
-)
-def test_what_a_terminal_does_not_show(mode: str, environment: dict[str, str], wanted: str) -> None:
-    assert on_a_terminal(mode, **environment) == wanted
-
-
 @pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full"])
 def test_a_broken_stderr_stops_nothing(redirection: str) -> None:
     program = (

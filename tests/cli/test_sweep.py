@@ -6,7 +6,6 @@ import csv
 import io
 import json
 import os
-import re
 import shlex
 import subprocess
 from collections import Counter
@@ -330,22 +329,6 @@ def test_a_trial_with_two_outcomes_is_not_merged(ahpatron: Ahpatron, results: Pa
         done = ahpatron("report", results, "other.jsonl", "--merge", "all.jsonl")
         assert done.code == code
         assert ("all.jsonl" in ahpatron.files()) == (code == 0)
-
-
-def test_steps_and_widths_are_named_by_where_they_come_from(
-    ahpatron: Ahpatron, rings: Path
-) -> None:
-    grid = ("-l", "nogd", "-g", "step=10^[-1:0]/sqrt(T)", "--limit", "90", "--repeats", "2")
-    shown = sweep(ahpatron, rings, *grid, "-g", "sigma=auto,2")
-    rows = ahpatron_cli.read_results(ahpatron.folder / "r.jsonl")
-    (sigma,) = {row["param_sigma"] for row in rows} - {2.0}
-    assert f"sigma=auto ({sigma:.3g}), step=10^-1/√T" in shown.out
-    paper = ahpatron("report", "r.jsonl", "--format", "latex").out
-    assert re.search(r"step = \$10\^\{-1\}/\\sqrt\{T\}\$", paper)
-    assert "step=10^0/sqrt(T)" in ahpatron("report", "r.jsonl", PYTHONIOENCODING="ascii").out
-    # the same trials with the width typed: no conflict
-    sweep(ahpatron, rings, *grid, "-g", f"sigma={sigma},2", out="typed.jsonl")
-    assert ahpatron("report", "r.jsonl", "typed.jsonl").code == 0
 
 
 def test_a_kernel_of_zeros_is_warned_about(ahpatron: Ahpatron, rings: Path) -> None:

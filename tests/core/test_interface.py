@@ -6,6 +6,7 @@ import dataclasses
 import math
 import pickle
 import sys
+from collections.abc import Callable
 from importlib import metadata
 from pathlib import Path
 from typing import Any, ClassVar
@@ -193,6 +194,34 @@ def test_a_block_that_fails_is_not_counted_and_leaves_a_closed_f() -> None:
     assert player.tally.rounds == 64
     assert np.isfinite(player.scores(STREAM.X)).all()
     player.state_dict()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda f: f.drop(3),
+        lambda f: f.cap(0.3),
+        lambda f: f.shrink(0.25),
+        lambda f: f.add(2.0, 0.9),
+    ],
+    ids=["drop", "cap", "shrink", "add"],
+)
+def test_the_norm_is_known_after_any_change(change: Callable[[Expansion], None]) -> None:
+    f, points = Expansion(Gaussian()), Gaussian().points(STREAM.X[:64])
+    f.open(points)
+    for t in range(40):
+        f.t = t
+        f.add(0.5 * float(STREAM.y[t]))
+    f.t = 40
+    change(f)
+    before = f.norm
+    f.project(0.7)
+    after, read = f.norm, f.g * f.scale
+    f.close()
+    gram = Gaussian().between(f.points, f.points)
+    assert after == pytest.approx(min(before, 0.7))
+    assert after**2 == pytest.approx(f.coefficients @ gram @ f.coefficients)
+    np.testing.assert_allclose(Gaussian().between(points, f.points) @ f.coefficients, read)
 
 
 @pytest.mark.parametrize("seed", range(20))

@@ -8,7 +8,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from ahpatron_cli import OnlineKernelClassifier
 from ahpatron_cli.core.rows import CsrRows, Rows, compressed
 from ahpatron_cli.data.batch import Batch
 from ahpatron_cli.data.dataset import WARM_UP, Preparation, load, stream
@@ -66,12 +65,6 @@ def test_sigma_looks_at_the_first_rows_only() -> None:
     assert median_sigma(X[: WARM_UP - 1], "gaussian") != median_sigma(later[:5], "gaussian")
 
 
-@pytest.mark.parametrize("kernel", ["gaussian", "laplacian"])
-def test_where_nothing_can_be_said_it_is_said_why(kernel: str) -> None:
-    for rows in (np.ones((1, 2)), np.ones((5, 2)), np.zeros((5, 0))):
-        assert isinstance(median_sigma(rows, kernel), str)
-
-
 @pytest.mark.parametrize("scale", ["none", "unit", "standard"])
 @pytest.mark.parametrize("share", [1.0, 0.05])
 def test_the_first_rows_are_those_that_are_played(tmp_path: Path, scale: str, share: float) -> None:
@@ -120,24 +113,6 @@ def test_features_that_come_later_stay_as_they_are(tmp_path: Path) -> None:
     X[:, 5] = example(1100)[:, 0]
     X[1050:, 59] = 123.0
     assert (streamed(write(tmp_path / "b.svm", X), "standard")[1050:, 60] == 123.0).all()
-
-
-def test_the_estimator_chooses_the_same() -> None:
-    X = example()
-    y = np.where(X[:, 1] > 50, "yes", "no")
-    model = OnlineKernelClassifier(sigma="auto", budget=50).fit(X, y)
-    assert model.sigma_ == auto_sigma(X[:1000], np.where(y[:1000] == "yes", 1.0, -1.0), "gaussian")
-    known = OnlineKernelClassifier(sigma=model.sigma_, budget=50).fit(X, y)
-    np.testing.assert_array_equal(model.online_scores_, known.online_scores_)
-    pieces = OnlineKernelClassifier(sigma="auto").partial_fit(X[:200], y[:200], ["no", "yes"])
-    assert pieces.sigma_ == auto_sigma(X[:200], np.where(y[:200] == "yes", 1.0, -1.0), "gaussian")
-    chosen = pieces.sigma_
-    assert pieces.partial_fit(1e3 * X[200:], y[200:]).sigma_ == chosen
-    with pytest.raises(ValueError, match="cannot choose: all rows"):
-        OnlineKernelClassifier(sigma="auto").fit(np.ones((4, 2)), [0, 1, 0, 1])
-    with pytest.raises(ValueError, match="number > 0"):
-        OnlineKernelClassifier(sigma="automatic").fit(X, y)
-    assert OnlineKernelClassifier(kernel="linear").fit(X, y).sigma_ is None
 
 
 def test_the_chosen_width_is_not_worse_than_the_median_in_its_own_trial() -> None:

@@ -58,25 +58,6 @@ def test_compression_is_found_by_content(tmp_path: Path, kind: str, name: str) -
     assert unpack(path, 1 << 24) == TEXT
 
 
-@kinds
-def test_position_size_and_hash(tmp_path: Path, kind: str) -> None:
-    data = PACK[kind](TEXT)
-    path = write(tmp_path, data)
-    with open_source(path) as source:
-        assert source.size == len(data)
-        assert source.position <= len(data)
-        assert source.read1(1000) == TEXT[:1000]
-        before = source.position
-        assert source.read1(100_000) == TEXT[1000:101_000]
-        assert before <= source.position <= len(data)
-        assert source.sha256() == hashlib.sha256(data).hexdigest()
-    with open_source(path) as source:
-        while source.read1(1 << 16):
-            pass
-        assert source.position == len(data)
-        assert source.sha256() == hashlib.sha256(data).hexdigest()
-
-
 @packed_kinds
 def test_many_members_and_padding(tmp_path: Path, kind: str) -> None:
     pack = PACK[kind]
@@ -121,19 +102,6 @@ def test_other_formats_are_named(tmp_path: Path, magic: bytes) -> None:
         assert error.hint
 
 
-def test_missing_file(tmp_path: Path) -> None:
-    def hint(name: str) -> str:
-        return str(refused(str(tmp_path / name), ExitCode.NO_INPUT).hint)
-
-    write(tmp_path, TEXT, "training.svm")
-    write(tmp_path, TEXT, "c.svm")
-    assert "training.svm" in hint("trainnig.svm")
-    assert "c.svm" not in hint("trunc.svm")  # only the suffix is alike
-    assert "nowhere" in hint("nowhere/a.svm")
-    fetched = refused("https://example.org/d.svm", ExitCode.NO_INPUT)
-    assert "curl -sSL https://example.org/d.svm | ahpatron" in str(fetched.hint)
-
-
 def test_what_cannot_be_opened(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = write(tmp_path, TEXT)
     for name in (str(tmp_path), str(Path(path) / "x"), str(tmp_path / ("x" * 300)), ""):
@@ -162,15 +130,6 @@ class Drip(io.RawIOBase):
         if not data and self._error:
             raise self._error
         return data
-
-
-@kinds
-def test_reads_do_not_depend_on_timing(kind: str) -> None:
-    data = PACK[kind](TEXT[:9000])
-    source = Source(Drip(data), "drip", closes=True)
-    assert b"".join(iter(lambda: source.read1(4000), b"")) == TEXT[:9000]
-    assert source.size is None
-    assert source.sha256() == hashlib.sha256(data).hexdigest()
 
 
 @kinds

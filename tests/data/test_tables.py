@@ -105,15 +105,6 @@ def test_each_kind_of_column() -> None:
     assert table(text).labels == [0, 1, 1]
 
 
-def test_named_columns_are_dropped_categories_or_ids() -> None:
-    text = "id,month,zip,a,y\nk1,3,01234,7,0\nk2,12,99999,8,1\nk3,3,01234,9,1\n"
-    found = table(text, id="id", drop=("a",), category=("month", "zip"))
-    assert found.made.features == ["month=12", "month=3", "zip=01234", "zip=99999"]
-    assert found.made.dropped == ["a"]
-    assert found.rows == [[0, 1, 1, 0], [1, 0, 0, 1], [0, 1, 1, 0]]
-    assert found.ids == ["k1", "k2", "k3"]
-
-
 @pytest.mark.parametrize("cell", ["", "NA", "N/A", "n/a", "null", "?", " "])
 @pytest.mark.parametrize(
     ("missing", "names", "row"),
@@ -133,12 +124,6 @@ def test_missing_cells(cell: str, missing: str, names: list[str], row: list[floa
     assert line == 3
     assert "'a'" in error
     assert "--missing" in error
-
-
-def test_missing_dates_are_the_mean_date_beside_an_indicator() -> None:
-    text = "d,y\n1970-01-03,0\n,1\n1970-01-05,1\n"
-    assert features(text) == [[2, 0], [3, 1], [4, 0]]
-    assert features(text, missing="zero") == [[2], [0], [4]]
 
 
 def test_rows_may_have_no_label() -> None:
@@ -165,14 +150,6 @@ def test_labels(labels: list[str], numbers: list[float]) -> None:
     assert found.labels == numbers
     differs = set(labels) & {"no", "b", "1.0", "2"} and "c" not in labels and "1.0" not in labels
     assert bool(differs) == bool([note for note in found.notes if "+1" in note])
-
-
-def test_the_positive_label_is_chosen_by_name() -> None:
-    text = "a,y\n" + "".join(f"1,{i}\n" for i in range(3000))
-    found = table(text, positive="2999.0")
-    assert found.labels == [-1.0] * 2999 + [1.0]
-    assert found.made.positive == "2999"
-    assert "no row has" in refusal(lambda: table("a,y\n1,x\n2,z\n", positive="w"))[1]
 
 
 def test_wide_tables_are_sparse() -> None:
@@ -223,13 +200,6 @@ def test_new_data_must_have_the_columns_and_their_kinds() -> None:
     line, error = refusal(lambda: table("id,a,job,d,y\nk,1,boss,,maybe\n", trained()))
     assert line == 2
     assert "no, yes" in error
-
-
-def test_a_missing_cell_of_a_column_without_indicator_is_counted() -> None:
-    schema = table("a,y\n1,0\n2,1\n").made
-    found = table("a,y\n,0\n", schema)
-    assert found.rows == [[0]]
-    assert any("missing cells of a (1)" in note for note in found.notes)
 
 
 # Refusals -----------------------------------------------------------------------------------------
@@ -478,10 +448,3 @@ def test_arrow_columns_that_are_not_numbers_or_text_are_refused(tmp_path: Path) 
     with pytest.raises(UserError) as caught:
         ArrowReader(str(tmp_path / "none.parquet"))
     assert caught.value.code is ExitCode.NO_INPUT
-
-
-def test_without_pyarrow_the_hint_names_the_command(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setitem(__import__("sys").modules, "pyarrow", None)
-    with pytest.raises(UserError) as caught:
-        ArrowReader("d.parquet")
-    assert "pip install 'ahpatron-cli[arrow]'" in str(caught.value.hint)

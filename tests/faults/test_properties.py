@@ -21,12 +21,6 @@ from support.effort import examples
 from support.models import MODEL, changed, contents, npy, player_of, rewritten
 from support.trials import stored_trial as trial
 
-TOKENS = (
-    *(b"1", b"-1", b"0", b"2:3", b"1:0.5", b"7:1e-3", b" ", b"\n", b"\t", b"\r\n", b"#", b":"),
-    *(b".", b"qid:1", b"nan", b"1e400", b"\0", b"\r", b"\xff\xfe", b"\xef\xbb\xbf"),
-    *(b"\x1f\x8b", b"_"),
-)
-
 
 def refusal(call: Callable[..., object], *arguments: Any) -> UserError | None:
     """Why a call was refused; any other error is a failure."""
@@ -37,33 +31,11 @@ def refusal(call: Callable[..., object], *arguments: Any) -> UserError | None:
     return None
 
 
-@given(
-    st.lists(st.sampled_from(TOKENS), max_size=40).map(b"".join)
-    | st.binary(max_size=200)
-    | st.integers(0, 2**64).map(lambda seed: made_up(random.Random(seed)))
-)
+@given(st.binary(max_size=200) | st.integers(0, 2**64).map(lambda n: made_up(random.Random(n))))
 @examples(900)
 @example(b"1 1:2\n-1 1:3")
 def test_texts_are_read_as_defined_or_refused(text: bytes) -> None:
     check(text)
-
-
-ROW = st.dictionaries(
-    st.integers(0, 9999), st.floats(allow_nan=False, allow_infinity=False), max_size=8
-)
-
-
-@given(st.lists(st.tuples(st.sampled_from([-1.0, 1.0]), ROW), min_size=1, max_size=20))
-@examples(200)
-def test_what_is_written_is_read(rows: list[tuple[float, dict[int, float]]]) -> None:
-    """Every double, in the shortest spelling that means it."""
-    text = "".join(
-        " ".join([repr(label), *(f"{i}:{row[i]!r}" for i in sorted(row))]) + "\n"
-        for label, row in rows
-    )
-    found = check(text.encode())
-    wanted = [row[i] for _, row in rows for i in sorted(row)]
-    assert repr(found.values) == repr(wanted)  # type: ignore[union-attr]  # a Reading
 
 
 JSON = st.recursive(
@@ -149,30 +121,16 @@ def test_models_with_another_header(
     loads_or_refuses(tmp_path / "m.npz", content)
 
 
-@given(
-    st.sampled_from(sorted(META["arrays"])),
-    st.sampled_from(["<f8", "<i8", "<i4", "<f4", "|u1", ">f8"]),
-    st.lists(st.integers(0, 50), max_size=3),
-    st.sampled_from([0.0, 1.0, -1.0, 1e300, np.nan, np.inf, 5e-324]),
-    st.booleans(),
+WRITES = st.tuples(  # the table of contents, in the last bytes, leads to all the others
+    st.integers(0, len(MODEL) - 1) | st.integers(len(MODEL) - 64, len(MODEL) - 1),
+    st.integers(0, 255),
 )
-@examples(300)
-def test_models_with_another_array(
-    tmp_path: Path, name: str, dtype: str, shape: list[int], value: float, signed: bool
-) -> None:
-    with np.errstate(invalid="ignore", over="ignore"):
-        array = np.full(shape, value).astype(dtype)
-    content = changed(MODEL, {f"{name}.npy": npy(array)})
-    if signed:
-        content = rewritten(MODEL, lambda header, arrays: arrays.update({name: array}), signed=True)
-    loads_or_refuses(tmp_path / "m.npz", content)
 
 
-@given(
-    st.lists(st.tuples(st.integers(0, len(MODEL) - 1), st.integers(0, 255)), max_size=4),
-    st.integers(0, len(MODEL)),
-)
+@given(st.lists(WRITES, max_size=4), st.integers(0, len(MODEL)))
 @examples(300)
+@example([(len(MODEL) - n, 255) for n in (3, 4, 5, 6)], 0)
+@example([(len(MODEL) - n, 255) for n in (7, 8, 9, 10)], 0)
 def test_models_with_other_bytes(
     tmp_path: Path, writes: list[tuple[int, int]], length: int
 ) -> None:
@@ -180,14 +138,3 @@ def test_models_with_other_bytes(
     for place, byte in writes:
         content[place] = byte
     loads_or_refuses(tmp_path / "m.npz", bytes(content[: length if len(writes) % 2 else None]))
-
-
-def test_archives_with_another_table_of_contents(tmp_path: Path) -> None:
-    """Size and offset of the table are in the last 22 bytes; some lead before the first byte."""
-    for field in (12, 16):
-        for value in (0, 1, len(MODEL), 2**31, 2**32 - 1):
-            content = bytearray(MODEL)
-            content[-22 + field : -22 + field + 4] = value.to_bytes(4, "little")
-            loads_or_refuses(tmp_path / "m.npz", bytes(content))
-    for content in (b"", b"PK\x03\x04", b"PK\x05\x06" + bytes(18)):
-        loads_or_refuses(tmp_path / "m.npz", content)

@@ -9,8 +9,7 @@ import pytest
 
 from ahpatron_cli import __version__
 from ahpatron_cli.output.formats import findings_to_text, to_text
-from ahpatron_cli.records import to_json
-from ahpatron_cli.sweep.summary import Criterion, SweepSummary, summarise_trials
+from ahpatron_cli.sweep.summary import SweepSummary, summarise_trials
 from support.golden import matrix
 from support.trials import make_data, make_report, make_run, make_trial, make_trials, sweep
 
@@ -29,13 +28,6 @@ def rows(text: str) -> list[dict[str, str]]:
 
 def csv_of(findings: SweepSummary) -> list[dict[str, str]]:
     return rows(findings_to_text(findings, "csv"))
-
-
-def test_json_of_several_files_is_one_array() -> None:
-    text = to_text([make_report(), make_report(path="b.svm")], "json")
-    assert json.loads(text) == [to_json(make_report()), to_json(make_report(path="b.svm"))]
-    lines = to_text([make_report(), make_report(path="b.svm")], "jsonl").splitlines()
-    assert [json.loads(line)["data"] for line in lines] == ["a.svm", "b.svm"]
 
 
 def test_json_keeps_every_bit_of_a_float() -> None:
@@ -112,24 +104,6 @@ def test_lines_of_a_sweep_are_its_settings() -> None:
     )
     shown = document["datasets"][0]["data"]
     assert json.dumps([shown["labels"], shown["positive"]]) == "[[null, 2], 2]"
-
-
-def test_with_tuning_permutations_lines_are_the_best_on_the_others() -> None:
-    trials = [
-        *make_trials("avp", [0.10, 0.10, 0.30, 0.32], epsilon=0.5),  # best where it is chosen
-        *make_trials("avp", [0.20, 0.20, 0.20, 0.22], epsilon=0.6),
-        *make_trials("rbp", [0.15, 0.15, 0.25, 0.25]),
-    ]
-    tuned = summarise_trials(trials, criterion=Criterion(tune_orders=2))
-    for lines in (
-        [json.loads(line) for line in findings_to_text(tuned, "jsonl").splitlines()],
-        csv_of(tuned),
-    ):
-        shown = [(row["learner"], int(row["repeats"]), float(row["metric_mean"])) for row in lines]
-        assert shown == [("avp", 2, tuned.datasets[0].best[0].mean), ("rbp", 2, 0.25)]
-    (document,) = json.loads(findings_to_text(tuned, "json"))["datasets"]
-    assert [one["best_of_data"] for one in document["settings"]] == [False, False, True]
-    assert [one["best_of_data"] for one in document["best"]] == [False, True]
 
 
 def test_the_matrix() -> None:

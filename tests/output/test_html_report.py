@@ -4,12 +4,8 @@ import re
 from html.parser import HTMLParser
 from xml.etree import ElementTree
 
-import pytest
-from msgspec import structs
-
-from ahpatron_cli.errors import ExitCode, UserError
-from ahpatron_cli.output.html_report import check_report_path, to_html
-from ahpatron_cli.sweep.summary import METRICS, Criterion, summarise_trials
+from ahpatron_cli.output.html_report import to_html
+from ahpatron_cli.sweep.summary import summarise_trials
 from support import sweeps
 
 HOSTILE = "<script>alert(1)</script>\"'& a[/red].svm \x1b[31m $x$"
@@ -59,24 +55,6 @@ def rows(text: str) -> list[list[str]]:
     ]
 
 
-def test_the_page_is_whole_and_says_what_it_is() -> None:
-    page = Page(to_html(sweeps.sweep(paths=["a.svm", "b.svm"])))
-    assert page.all("html") == [{"lang": "en"}]
-    assert page.said("title") == page.said("h1") == ["ahpatron sweep: a, b"]
-    many = to_html(sweeps.sweep(paths=["a.svm", "b.svm", "c.svm", "d.svm"]), "2026-11-16")
-    assert "<h1>ahpatron sweep: 4 data sets</h1>" in many
-    assert "Written on 2026-11-16, run by ahpatron 0.2.0." in many
-    assert {"name": "viewport", "content": "width=device-width, initial-scale=1"} in page.all(
-        "meta"
-    )
-    assert page.said("pre") == ["ahpatron sweep a"]
-    assert len(page.all("table")) == len(page.all("caption")) == 5
-    assert len(page.all("details")) == 2
-    assert {attributes["scope"] for attributes in page.all("th")} == {"row", "col"}
-    assert "2.1.0" in page.said("dd")
-    assert "612e73766d" in page.said("dd")  # the checksum of a.svm
-
-
 def test_the_numbers() -> None:
     trials = [
         *(sweeps.trial("a", {"budget": 4}, repeat=k, rate=0.10 + 0.02 * k) for k in (0, 1)),
@@ -94,26 +72,6 @@ def test_the_numbers() -> None:
     ]
     assert text.count('<tr class="best"><th scope="row">a</th><td class="number">') == 2
     assert text.count('<tr class="best">') == 2
-
-
-def test_the_metric_is_named_in_captions_and_explanations() -> None:
-    trials = [
-        structs.replace(
-            one,
-            run=structs.replace(
-                one.run,
-                counts=structs.replace(one.run.counts, confusion=((5, 5), (100 - hits, hits))),
-            ),
-        )
-        for budget, hits in ((4, 50), (8, 80))
-        if (one := sweeps.trial("a", {"budget": budget})).run
-    ]  # fmt: skip
-    text = to_html(summarise_trials(trials, criterion=Criterion(METRICS["recall"])))
-    assert "Recall %</th>" in text
-    captions = Page(text).said("figcaption")
-    assert len(captions) == 2
-    assert all(caption.startswith("Recall against ") for caption in captions)
-    assert "is the Recall minus that of the best setting" in text
 
 
 def test_failed_trials_are_listed_with_their_reasons() -> None:
@@ -174,18 +132,3 @@ def test_pictures_are_drawn_for_light_and_dark_pages() -> None:
     assert len(identifiers) == len(set(identifiers))
     links = [str(link["href"]).removeprefix("#") for link in Page(text).all("a")]
     assert set(links) <= set(identifiers)
-
-
-def test_without_matplotlib_there_are_no_pictures(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
-    page = Page(to_html(sweeps.sweep()))
-    assert not page.all("img")
-    assert page.said("code") == ["pip install 'ahpatron-cli[plot]'"]
-    assert len(page.all("table")) == 2
-
-
-def test_other_suffixes_are_refused() -> None:
-    with pytest.raises(UserError) as caught:
-        check_report_path("out.pdf")
-    assert caught.value.code is ExitCode.USAGE
-    assert caught.value.hint == "the suffix decides the format; use one of .html .htm"

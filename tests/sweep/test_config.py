@@ -112,11 +112,3 @@ def test_refused(tmp_path: Path, text: str, named: str) -> None:
     assert refusal.value.code == ExitCode.USAGE
     assert refusal.value.place is not None
     assert refusal.value.place.path == str(path)
-
-
-def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    (tmp_path / "nones.toml").touch()
-    with pytest.raises(UserError, match="No such file") as refusal:
-        read_config(str(tmp_path / "none.toml"))
-    assert refusal.value.code == ExitCode.NO_INPUT
-    assert refusal.value.hint == f"did you mean {tmp_path / 'nones.toml'}?"

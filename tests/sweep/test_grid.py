@@ -8,7 +8,7 @@ import pytest
 
 from ahpatron_cli.core import REGISTRY
 from ahpatron_cli.errors import ExitCode, UserError
-from ahpatron_cli.sweep.grid import MOST_VALUES, Choice, expand, single_setups, typed_layer
+from ahpatron_cli.sweep.grid import MOST_VALUES, Choice, expand, typed_layer
 
 
 def choices(words: list[str], learners: list[str]) -> list[Choice]:
@@ -118,20 +118,3 @@ def test_words_that_are_refused(words: list[str], problem: str, hint: str) -> No
         choices(words, ["ahpatron", "perceptron"])
     assert problem in refusal.value.problem
     assert hint in (refusal.value.hint or "")
-
-
-def test_run_takes_a_grid_of_one_value_each() -> None:
-    params = ["ridge=0.01", "ahpatron.budget=40"]
-    (ahpatron, avp), remarks = single_setups(
-        ["ahpatron", "avp"], "gaussian", params, {"epsilon": "0.25", "sigma": "auto"}
-    )
-    assert ahpatron.learner_params == {"epsilon": 0.25, "ridge": 0.01, "budget": 40}
-    assert avp.learner_params == {"epsilon": 0.25}
-    assert ahpatron.kernel_params == avp.kernel_params == {"sigma": "auto"}
-    assert remarks == []
-    _, remarks = single_setups(["perceptron"], "linear", [], {"sigma": "1", "budget": "4"})
-    assert [remark.split()[0] for remark in remarks] == ["--sigma", "--budget"]
-    for word in ("budget=20,40", "budget=20:40:10", "step=1/sqrt(T)", "budget"):
-        with pytest.raises(UserError) as refusal:
-            single_setups(["ahpatron"], "gaussian", [word], {})
-        assert refusal.value.code == ExitCode.USAGE

@@ -86,14 +86,6 @@ def test_the_identity_of_a_trial() -> None:
         assert changed.id != one.id
 
 
-def test_a_trial_that_cannot_be_run_says_why() -> None:
-    (task,) = tasks(1, "projectron", max_support=3)
-    found = run_trial(task)
-    assert found.run is None
-    assert found.error is not None
-    assert "max_support" in found.error
-
-
 def test_a_worker_of_another_version_runs_nothing() -> None:
     (task,) = tasks(1)
     with pytest.raises(UserError, match=r"0\.0\.1"):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import pytest
-from msgspec.structs import replace
 
 from ahpatron_cli.data.dataset import Preparation
 from ahpatron_cli.records import DataRecord
@@ -117,11 +116,3 @@ def test_settings_that_fail_are_dropped_first() -> None:
     nothing, trials = run(search, lambda task: None)
     assert len(trials) == 18 + 6 + 2  # it ends all the same
     assert summarise_trials(list(nothing.values())).datasets == []
-
-
-def test_a_prefix_is_a_trial_of_its_own() -> None:
-    (task,) = grid(1, orders=1)
-    short = task.on_prefix(1000)
-    assert short.id != task.id
-    assert short.on_prefix(1000).id == short.id
-    assert replace(short, data=task.data).id == task.id

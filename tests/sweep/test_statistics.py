@@ -69,22 +69,6 @@ def test_groups_are_the_largest() -> None:
     assert found.groups == [["a", "b"], ["b", "c"]]
 
 
-@pytest.mark.parametrize(("learners", "datasets"), [(2, 5), (5, 2), (1, 1), (0, 0)])
-def test_few_learners_or_data_sets_get_ranks_only(learners: int, datasets: int) -> None:
-    values = {f"{number}": [float(number)] * datasets for number in range(learners)}
-    found = over_datasets(values)
-    if datasets:
-        assert found.mean_ranks == {name: number + 1 for number, name in enumerate(values)}
-    assert (found.friedman, found.critical_difference, found.pairs) == (None, None, ())
-
-
-def test_equal_learners_are_not_distinguished() -> None:
-    found = over_datasets({name: [0.1, 0.2, 0.3] for name in "abc"})
-    assert (found.friedman, found.p_value) == (0.0, 1.0)
-    assert {pair.p_value for pair in found.pairs} == {1.0}
-    assert found.mean_ranks == {"a": 2.0, "b": 2.0, "c": 2.0}
-
-
 @pytest.mark.parametrize(
     ("p_values", "corrected"),
     [
@@ -106,10 +90,3 @@ def test_gaps_that_are_equal_as_fractions_tie() -> None:
     pairs = over_datasets(exact).pairs
     whole = over_datasets(tenths).pairs
     assert [pair.p_value for pair in pairs] == [pair.p_value for pair in whole]
-
-
-def test_without_a_difference_of_ranks_there_are_no_groups() -> None:
-    found = over_datasets({"a": [1, 2, 3, 4], "b": [2, 3, 1, 4], "c": [3, 1, 2, 4]})
-    assert not found.rejected
-    assert found.groups == []
-    assert over_datasets({"a": [1] * 8, "b": [2] * 8, "c": [3] * 8}).rejected

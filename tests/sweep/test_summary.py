@@ -59,14 +59,6 @@ def test_noise_is_judged_as_by_the_paired_t_test(others: Sequence[float]) -> Non
     assert gap.p_value == pytest.approx(test.pvalue)
 
 
-def test_permutations_are_paired_by_seed_and_repeat() -> None:
-    mine = {(0, 1): 0.3, (0, 0): 0.2, (1, 0): 0.5}
-    gap = compare(mine, {(0, 0): 0.1, (0, 1): 0.2, (2, 0): 0.9})
-    assert gap is not None
-    assert (gap.mean, gap.orders) == (pytest.approx(0.1), 2)
-    assert compare({(0, 0): 0.2}, {(1, 0): 0.1}) is None
-
-
 def test_means_and_the_best() -> None:
     findings = found(
         *make_trials("ahpatron", [0.10, 0.12], epsilon=0.5),
@@ -83,16 +75,6 @@ def test_means_and_the_best() -> None:
     assert avp.difference.mean == pytest.approx(0.015)
     assert avp.difference.p_holm == avp.difference.p_value  # of one rival
     assert findings.best == [first, avp]
-
-
-def test_of_equal_settings_the_first_is_best() -> None:
-    findings = found(
-        *make_trials("ahpatron", [0.1, 0.2], epsilon=0.5),
-        *make_trials("ahpatron", [0.2, 0.1], epsilon=0.6),
-        *make_trials("avp", [0.1, 0.2]),
-    )
-    assert [setting.best_of_data for setting in findings.settings] == [True, False, False]
-    assert [setting.best_of_learner for setting in findings.settings] == [True, False, True]
 
 
 def test_a_setting_with_fewer_permutations_is_not_the_best() -> None:
@@ -152,32 +134,6 @@ def test_failed_trials_are_kept_apart_and_no_permutation_counts_twice() -> None:
     nothing = summarise_trials([failed], [{"version": "0.1.0"}])
     assert (nothing.datasets, nothing.trials, len(nothing.failed)) == ([], 0, 1)
     assert nothing.origins == [{"version": "0.1.0"}]
-
-
-@pytest.mark.parametrize(
-    ("data", "names", "short"),
-    [
-        ([{"path": "x/a.svm"}, {"path": "y/b.svm"}], ["a.svm"], ["a"]),  # the same bytes
-        ([{}, {"limit": 10}], ["a.svm", "a.svm, limit=10"], ["a.svm", "a.svm, limit=10"]),
-        ([{"scale": "unit"}], ["a.svm, scale=unit"], ["a"]),
-        (
-            [{}, {"shuffled": False}],
-            ["a.svm (c0ffee, shuffled)", "a.svm (c0ffee)"],
-            None,
-        ),
-        ([{"costs": ((1.0, 5.0),)}, {}], ["a.svm, cost 1=5", "a.svm"], None),
-        ([{"path": one, "sha256": None} for one in ("a", "b.gz")], ["a", "b.gz"], ["a", "b"]),
-        ([{"path": f"{one}/a.svm", "sha256": one} for one in "12"], ["1/a.svm", "2/a.svm"], None),
-        ([{"path": path, "sha256": path} for path in ("a.svm", "a.txt")], ["a.svm", "a.txt"], None),
-    ],
-)
-def test_names_of_data_sets(
-    data: list[dict[str, Any]], names: list[str], short: list[str] | None
-) -> None:
-    trials = [make_trial("ahpatron", 0.1, data=make_data(**changes)) for changes in data]
-    found = summarise_trials(trials).datasets
-    assert [one.name for one in found] == names
-    assert short is None or [one.short for one in found] == short
 
 
 def test_equal_totals_are_ties_whatever_their_float_means_are() -> None:

@@ -63,23 +63,18 @@ class SecondOrder(SpanExpansion):
         C, m = self.C, self.m
         self._columns = len(self.a) if self.spans else self.n  # that may be in S
         C.open(self._columns, 2 * m)
-        near = self._half_margins() if m > 1 else np.full(1, np.inf)  # one row: when needed
-        likely = (near < 1.05).nonzero()[0]  # rounds that are likely to update
-        moved = C.prepare(self.K, likely) @ self.K[:, : C.n].T
-        self._KA = dict(zip(C.images, moved, strict=True))  # K·A·k by round
+        near = np.abs(self.g)  # the margin of a round whose prediction is right
+        if self.classes:
+            two = np.partition(self.g, -2, axis=1)
+            near = (two[:, -1] - two[:, -2]) / 2
+        likely = (near < 1.05).nonzero()[0] if m > 1 else np.arange(0)  # to update
+        images, rounds = C.images(self.K[likely]), likely.tolist()
+        self._images = dict(zip(rounds, images, strict=True))  # A·k by round
+        self._moves = dict(zip(rounds, images @ self.K[:, : C.n].T, strict=True))  # K·A·k
         self._P, self._sP = np.empty((2, len(C.V), m))  # p_e and s_e·p_e
         self._P[: C.count] = C.V[: C.count] @ self.K[:, : self._columns].T
         self._sP[: C.count] = self._P[: C.count] * C.s[: C.count, None]
         self._flat_sP, self._solved = self._sP.reshape(-1), C.count
-        if self.spans:
-            self.Q.prepare(self.K, (near < 1 - self.size / (self._most or 1)).nonzero()[0])
-
-    def _half_margins(self) -> Floats:
-        """Margins of all rounds if the predicted class is the true one; halved for classes."""
-        if not self.classes:
-            return np.abs(self.g)
-        two = np.partition(self.g, -2, axis=1)
-        return np.asarray((two[:, -1] - two[:, -2]) / 2)
 
     def evaluate(self) -> None:
         super().evaluate()
@@ -128,11 +123,11 @@ class SecondOrder(SpanExpansion):
             self._prepare()
         t, C = self.t, self.C
         count = C.count
-        if t not in self._KA:
-            C.images[t] = C.image(self.k)
-            self._KA[t] = self.K[:, : C.n] @ C.images[t]
+        if t not in self._images:
+            self._images[t] = image = C.image(self.k)
+            self._moves[t] = self.K[:, : C.n] @ image
         w = self._P[count]  # K·u
-        w[:] = self._KA[t]
+        w[:] = self._moves[t]
         if count:
             dgemv(1.0, self._P[:count].T, self._flat_sP, 1.0, w, t, self.m, overwrite_y=1)
         v = w.item(t)
@@ -158,13 +153,13 @@ class SecondOrder(SpanExpansion):
         rounds, steps = zip(*self._log, strict=True)
         share = flush(self._sP[:count].take(rounds, 1).T)  # of change e in update i
         v, known = C.V[first:count], C.V[first:count][self._joins]
-        v[:, : C.n], v[:, C.n :] = [C.images[t] for t in rounds], 0.0
+        v[:, : C.n], v[:, C.n :] = [self._images[t] for t in rounds], 0.0
         share[self._joins], v[self._joins] = 0.0, known
         if first:
             v += share[:, :first] @ C.V[:first]
         # v ← (I - share)^{-1} v; only the part of `share` below its diagonal is read
         dtrsm(1.0, -share[:, first:], v.T, side=1, lower=1, trans_a=1, diag=1, overwrite_b=1)
-        self.a[: self._columns] += flush(v).T @ np.array(steps)
+        self.a[: self._columns] += v.T @ np.array(steps)
         self._unchecked += count - first
         self._solved, self._log, self._joins = count, [], []
         self.forget_norm()

@@ -14,6 +14,7 @@ from ahpatron_cli.core.kernels import Kernel, Matern
 from ahpatron_cli.core.learners.arow import Arow, SecondOrder, SecondOrderLearner
 from ahpatron_cli.core.learners.base import REST, SHARED, budget_parameter, multiclass_parameter
 from ahpatron_cli.core.numerics import (
+    CANCELLED,
     HINGE,
     HUGE,
     TINY,
@@ -32,11 +33,6 @@ from ahpatron_cli.core.points import DensePoints, Points, SparsePoints
 from ahpatron_cli.core.rows import CsrRows, Floats, Integers
 from ahpatron_cli.core.span import Symmetric
 from ahpatron_cli.core.state import Stateful, StateReader
-
-FEW = 10  # examples in S from which on gradients and neighbours say something
-SHRINK, LEAST = 60.0, 0.1  # how slowly, and how far, relevances are trusted
-CONSTANT = 1e-12  # a variance up to this share of the mean square is rounding: 0
-JITTER = 1e-7  # added to the diagonal of the old K when f is transferred
 
 
 class Metric(Stateful):
@@ -67,6 +63,10 @@ class Metric(Stateful):
         self.columns: Integers = np.empty(0, dtype=np.int64)
         self.origin, self.count, self.total, self.square, self.weights = np.empty((5, 0))
         self.relevance, self.fresh = np.empty(0), 1.0
+
+    def check(self, state: StateReader) -> None:
+        if (self.columns < 0).any() or (np.diff(self.columns) <= 0).any():
+            raise state.refusal("columns", "must increase")
 
     def expect(self, points: Points) -> None:
         """Weigh the features that have been 0 until these examples, by their first other value.
@@ -169,7 +169,7 @@ class Metric(Stateful):
         """
         mean = self.square / rounds
         variance = np.maximum(mean - (self.total / rounds) ** 2, 0.0)
-        on = variance > CONSTANT * mean
+        on = variance > CANCELLED * mean
         features = max(int(np.count_nonzero(on)), 1)
         base, shares = 1.0 / features, np.full(len(on), 1.0 / features)
         # the root of the variance among the non-zeros; of a constant, this
@@ -179,8 +179,8 @@ class Metric(Stateful):
             gradients = np.where(on, gradients * (self.weights * spread) ** 2, 0.0)
             total = gradients.sum()
             if 0 < total < math.inf:
-                slow = SHRINK * features
-                equal = max(LEAST, slow / (slow + math.sqrt(max(classes - 1, 1)) * rounds))  # λ
+                slow = 60.0 * features
+                equal = max(0.1, slow / (slow + math.sqrt(max(classes - 1, 1)) * rounds))  # λ
                 base *= equal
                 shares = (1 - equal) * gradients / total + base
         self.relevance = np.where(on, shares, 0.0)
@@ -277,7 +277,7 @@ class MetricExpansion(SecondOrder):
         self.successor = self
         metric, points, kernel, gradients = self.metric, self.points, self.kernel, None
         assert points is not None
-        old, enough, a = metric.weights, self.size >= FEW, self.a.reshape(self.size, -1)
+        old, enough, a = metric.weights, self.size >= 10, self.a.reshape(self.size, -1)
         distances, _ = kernel.distances(points, points)
         np.fill_diagonal(distances, 0.0)
         if enough:
@@ -301,7 +301,7 @@ class MetricExpansion(SecondOrder):
         """
         self.C.settle()
         n = len(K0)
-        K0.flat[:: n + 1] += JITTER
+        K0.flat[:: n + 1] += 1e-7  # so that it is not singular up to rounding
         L0, _ = dpotrf(K0, lower=1)
         N = dtrmm(1.0, L0, dsymm(1.0, self.C.A, L0, lower=1), lower=1, trans_a=1, overwrite_b=1)
         W, kept = span(K1, tolerance)  # W = L1⁻¹·K1

@@ -12,8 +12,9 @@ from ahpatron_cli.errors import usage
 from ahpatron_cli.signals import raise_on_signals
 
 if TYPE_CHECKING:
-    from ahpatron_cli.data.batch import Batch
+    from ahpatron_cli.data.csv_text import Cells
     from ahpatron_cli.data.schema import Schema
+    from ahpatron_cli.data.tables import TableReader
 
 _PACKERS = {".gz": "gzip", ".bz2": "bzip2", ".xz": "xz"}
 
@@ -36,6 +37,7 @@ def convert(
     """
     from ahpatron_cli.atomic import check_outputs
     from ahpatron_cli.cli.stderr import Stderr
+    from ahpatron_cli.data.dataset import changed
     from ahpatron_cli.data.source import open_source
     from ahpatron_cli.data.tables import TableOptions, TableReader
     from ahpatron_cli.output.predictions import open_output
@@ -52,13 +54,15 @@ def convert(
         reader = TableReader(source, asked)
         progress = stderr.progress(source.size, data, beside_rows=out is None)
         with open_output(out) as output, progress as show:
-            for number, chunk in enumerate(reader):
+            for number, cells in enumerate(reader.cells(as_text=bool(reader.numeric))):
                 show(source.position)
-                if reader.schema and not number:
+                if not number:
                     output.write(_comments(reader.schema))
-                output.write(libsvm_text(chunk))
+                output.write(libsvm_text(reader, cells, source.name))
                 if out is None:
                     sys.stdout.flush()  # a pipe may be slow
+            if reader.scan and source.sha256() != reader.scan.sha256:
+                raise changed(data)
     for note in reader.traits.remarks:
         stderr.note(note)
 
@@ -74,24 +78,37 @@ def _comments(schema: Schema) -> str:
     return "".join(f"{line}\n" for line in shown)
 
 
-def libsvm_text(chunk: Batch) -> str:
-    """Rows as LIBSVM text; numbers are the shortest that are read as the same number again."""
-    import msgspec
+def libsvm_text(reader: TableReader, cells: Cells, path: str) -> str:
+    """Rows as LIBSVM text.
+
+    The cells of columns that were found to be all numbers are copied; other numbers are the
+    shortest that are read as the same number again.
+    """
     import numpy as np
 
-    rows = chunk.stored
-    # label, index, value, index, value, … of all rows as one JSON list, because msgspec spells
-    # numbers ten times as fast as Python; then its commas become spaces, colons and line ends
-    size, starts = len(rows) + 2 * len(rows.values), 2 * rows.indptr[:-1] + np.arange(len(rows))
-    features = np.delete(np.arange(size), starts)
-    numbers = np.empty(size, dtype=object)
-    numbers[starts], numbers[features[::2]] = chunk.labels, rows.columns
-    numbers[features[1::2]] = rows.values
-    ends = np.full(size, ord(" "), dtype=np.uint8)
-    ends[features[::2]] = ord(":")
-    ends[np.append(starts[1:], size) - 1] = ord("\n")
-    text = bytearray(msgspec.json.encode(numbers.tolist())[1:-1] + b",")
-    text = text.replace(b".0,", b",").replace(b"null,", b"?,")
-    letters = np.frombuffer(text, dtype=np.uint8)
-    letters[letters == ord(",")] = ends
-    return text.decode("ascii")
+    from ahpatron_cli.data.labels import show as spelled
+
+    schema, numeric = reader.schema, reader.numeric
+    labels = np.nan_to_num(schema.label_numbers(cells, path), nan=np.inf).tolist()
+    shown = {label: "?" if label == np.inf else spelled(label) for label in set(labels)}
+    form, columns = "%s", [[shown[label] for label in labels]]
+    for index, values, name in schema.indexed(cells, path, reader.odd, numeric):
+        if isinstance(values, list) and not numeric[name]:
+            form += f" {index}:%s"
+            columns.append(values)
+            continue
+        form += "%s"
+        if isinstance(values, list):  # a cell without a digit other than 0 is 0
+            columns.append([f" {index}:{cell}" if cell.strip("+-.0") else "" for cell in values])
+        elif isinstance(index, int):
+            numbers = values.tolist()
+            texts = {value: f" {index}:{spelled(value)}" if value else "" for value in set(numbers)}
+            columns.append([texts[value] for value in numbers])
+        else:  # of categories; 0 stands for none
+            indices = (index * values).tolist()
+            texts = {one: f" {one:.0f}:1" if one else "" for one in set(indices)}
+            columns.append([texts[one] for one in indices])
+    flat = [""] * (len(labels) * len(columns))
+    for number, column in enumerate(columns):
+        flat[number :: len(columns)] = column
+    return f"{form}\n" * len(labels) % tuple(flat)

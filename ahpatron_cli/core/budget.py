@@ -114,7 +114,8 @@ def _factor(
     square, before = ddot(a2, reduced), math.sqrt(max(ddot(a, values), 0.0))
     target = before if norm is None else norm
     # else ‖f̄‖² is only the rounding of its sum, and no factor brings f̄ to a norm
-    solid = square > 4 * EPS * dasum(a2) ** 2
+    total = dasum(a2)
+    solid = square > 4 * EPS * total * total  # of floats, ** would raise where this overflows
     factor = target / math.sqrt(square) if solid else 1.0
     after = target if solid else math.sqrt(max(square, 0.0))
     gap = before * before - 2 * factor * ddot(a2, at_kept) + after * after

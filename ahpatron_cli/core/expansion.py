@@ -204,7 +204,7 @@ class Expansion(Hypothesis):
             if TINY <= limit < square < math.inf and scale > 1e-75:
                 self.scale = scale * radius / math.sqrt(square)  # as `project`: two calls less
                 self.square = limit
-            elif not TINY <= square <= limit:
+            elif not TINY <= square <= limit or square == math.inf:
                 self.project(radius)
 
     def _add_to_classes(self, c: Floats, radius: float | None) -> None:

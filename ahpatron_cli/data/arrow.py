@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
@@ -46,7 +46,7 @@ class ArrowReader:
             problem = f"cannot be opened: {error.strerror or error}"
             raise UserError(problem, code=ExitCode.NO_INPUT, place=Place(path)) from None
 
-    def batches(self, used: Collection[str], text: Collection[str]) -> Iterator[Cells]:
+    def batches(self, used: set[str], text: set[str]) -> Iterator[Cells]:
         """The `used` columns of all rows; their types decide what is text, not `text`."""
         names, row = [name for name in self.names if name in used], 1
         try:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable, Iterator
 from datetime import UTC, datetime, time, timedelta
 from typing import Literal
 
@@ -83,11 +83,30 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
 
     def encode(self, cells: Cells, path: str, odd: Counter[str]) -> Batch:
         """Rows as numbers. Cells that training rows did not have count as `odd`."""
-        count, start = len(cells.lines), 1  # features are numbered as in LIBSVM text
-        # a column gives each row one feature, and perhaps an indicator: zeros go at the end
-        features: list[Floats | int] = []
-        values: list[Floats] = []
+        columns = list(self.indexed(cells, path, odd))
+        rows = np.column_stack([values for _, values, _ in columns])
+        stored = rows != 0
+        indices = np.empty(rows.shape, dtype=np.int32)
+        for number_, (index, _, _) in enumerate(columns):
+            indices[:, number_] = index
+        indptr = np.append(0, np.cumsum(np.count_nonzero(stored, axis=1)))
+        encoded = CsrRows(indptr, indices[stored], rows[stored], len(self.features) + 1)
+        ids = np.array(texts(cells.columns[self.id]), dtype=object) if self.id else None
+        return Batch(encoded, self.label_numbers(cells, path), cells.lines, ids)
+
+    def indexed(
+        self, cells: Cells, path: str, odd: Counter[str], copied: Collection[str] = ()
+    ) -> Iterator[tuple[Floats | int, Values, str]]:
+        """Features by column: the index of each row's feature, from 1, its value and the column.
+
+        The columns `copied` are left as they are.
+        """
+        start = 1
         for column in self.columns:
+            if column.name in copied:
+                yield start, cells.columns[column.name], column.name
+                start += 1
+                continue
             found = column.numbers(cells, path)
             absent = np.isnan(found)
             gaps = int(np.count_nonzero(absent))
@@ -97,32 +116,22 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
                 raise bad_data(f"column {column.name!r} has no value here", path, line, hint)
             if column.kind == "category":
                 known = found >= 0
-                features.append(start + np.where(known, found, 0.0))
-                values.append(known.astype(np.float64))
+                yield start + np.where(known, found, 0.0), known.astype(np.float64), column.name
                 odd[f"new categories of {column.name}"] += int(np.count_nonzero(found == _UNKNOWN))
             else:
-                features.append(start)
-                values.append(np.where(absent, column.fill, found) if gaps else found)
+                values = np.where(absent, column.fill, found) if gaps else found
+                yield start, values, column.name
             start += len(column.categories) or 1
             if column.indicator:
-                features.append(start)
-                values.append(absent.astype(np.float64))
+                yield start, absent.astype(np.float64), column.name
                 start += 1
             elif self.missing == "indicator":
                 odd[f"missing cells of {column.name}"] += gaps
-        rows = np.column_stack(values)
-        stored = rows != 0
-        places = np.empty(rows.shape, dtype=np.int32)
-        for number_, feature in enumerate(features):
-            places[:, number_] = feature
-        indptr = np.append(0, np.cumsum(np.count_nonzero(stored, axis=1)))
-        encoded = CsrRows(indptr, places[stored], rows[stored], start)
-        ids = np.array(texts(cells.columns[self.id]), dtype=object) if self.id else None
-        return Batch(encoded, self._label_numbers(cells, path, count), cells.lines, ids)
 
-    def _label_numbers(self, cells: Cells, path: str, count: int) -> Floats:
+    def label_numbers(self, cells: Cells, path: str) -> Floats:
+        """The number of each row's label; NaN if missing."""
         if self.label not in cells.columns:
-            return np.full(count, np.nan)
+            return np.full(len(cells.lines), np.nan)
         names = texts(cells.columns[self.label])
         labels, wrong = _mapped(names, self._label_number)
         if wrong is not None:

@@ -115,6 +115,10 @@ class TableReader:
         self._max_rows, self._may_lack_labels = max_rows, may_lack_labels
         self.rows_read = self.values_read = self.faults = 0
         self.stopped = False
+        self.odd: Counter[str] = Counter()
+        """Cells that training rows did not have."""
+        self.numeric: dict[str, bool] = {}
+        """Columns of a file in which every cell is a number, and whether some are 0."""
         self.scan: Scan | None = None
         """What was counted in all rows, if they made the schema."""
         self._head: list[Cells] = []
@@ -127,11 +131,11 @@ class TableReader:
             if source.rereadable:
                 with open_source(source.name) as again:
                     rows = _limited(open_reader(again).batches(used, text), max_rows)
-                    schema, remarks, self.scan = infer(reader, options, rows, text)
-                    self.scan.sha256, self.scan.size = again.sha256(), again.size
+                    schema, remarks, self.scan = infer(reader, options, rows, text, self.numeric)
+                    self.scan.sha256 = again.sha256()
             else:
                 self._head = _warm_up(source, reader.batches(used, text), options, warm_up, on_wait)
-                schema, remarks, _ = infer(reader, options, self._head, text)
+                schema, remarks, _ = infer(reader, options, self._head, text, {})
         own = [schema.id] if schema.id in reader.names else [None]
         self.schema: Schema = msgspec.structs.replace(schema, id=options.id or own[0])
         """What the columns become."""
@@ -143,24 +147,27 @@ class TableReader:
         """What was noted so far."""
 
     def __iter__(self) -> Iterator[Batch]:
-        schema, path = self.schema, self._reader.path
+        path = self._reader.path
+        for cells in self.cells():
+            batch = self.schema.encode(cells, path, self.odd)
+            unlabelled = np.isnan(batch.labels)
+            if not self._may_lack_labels and unlabelled.any():
+                line = int(batch.lines[np.argmax(unlabelled)])
+                hint = "rows without labels are predicted in one pass in file order only"
+                raise bad_data("this row has no label", path, line, hint)
+            self.rows_read += len(batch.labels)
+            self.values_read += len(batch.stored.values)
+            yield batch
+
+    def cells(self, *, as_text: bool = False) -> Iterator[Cells]:
+        """The rows as they stand in the table; all cells as text if asked and if that is CSV."""
+        schema = self.schema
         named = {schema.label, schema.id or ""}
         used = named | {column.name for column in schema.columns}
-        text = named | {column.name for column in schema.columns if column.kind != "number"}
-        odd: Counter[str] = Counter()
+        text = named | {col.name for col in schema.columns if as_text or col.kind != "number"}
         with suppress(StreamEnded):
-            rest = self._reader.batches(used, text)
-            for cells in _limited(chain(self._head, rest), self._max_rows):
-                batch = schema.encode(cells, path, odd)
-                unlabelled = np.isnan(batch.labels)
-                if not self._may_lack_labels and unlabelled.any():
-                    line = int(batch.lines[np.argmax(unlabelled)])
-                    hint = "rows without labels are predicted in one pass in file order only"
-                    raise bad_data("this row has no label", path, line, hint)
-                self.rows_read += len(batch.labels)
-                self.values_read += len(batch.stored.values)
-                yield batch
-        if found := [f"{what} ({count:,})" for what, count in odd.items() if count]:
+            yield from _limited(chain(self._head, self._reader.batches(used, text)), self._max_rows)
+        if found := [f"{what} ({count:,})" for what, count in self.odd.items() if count]:
             self.traits.remarks += (f"taken as no value: {listed(found)}",)
 
 
@@ -238,6 +245,7 @@ class _Seen:
         self.texts: set[str] = set()
         """Different texts; no more are added than there may be categories."""
         self._sum = 0.0
+        self.zeros = 0
 
     def add(self, values: Values, lines: Integers) -> None:
         """Look at the cells of a batch."""
@@ -245,6 +253,7 @@ class _Seen:
             present = values[~np.isnan(values)]
             self.counts.update(number=len(present), missing=len(values) - len(present))
             self._sum += float(present.sum())
+            self.zeros += int(np.count_nonzero(present == 0))
             if len(present):
                 self.first.setdefault("number", (int(lines[0]), show(present[0])))
             return
@@ -254,6 +263,7 @@ class _Seen:
             if kind not in self.first:
                 self.first[kind] = int(lines[cells.index(cell)]), cell
             self.counts[kind] += count
+            self.zeros += count * (kind == "number" and value == 0)
             self._sum += count * value
             if kind == "category" and len(self.texts) <= MAX_CATEGORIES:
                 self.texts.add(category_name(cell))
@@ -295,11 +305,16 @@ class _Seen:
 
 
 def infer(
-    reader: CsvReader | ArrowReader, options: TableOptions, batches: Iterable[Cells], text: set[str]
+    reader: CsvReader | ArrowReader,
+    options: TableOptions,
+    batches: Iterable[Cells],
+    text: set[str],
+    numeric: dict[str, bool],
 ) -> tuple[Schema, tuple[str, ...], Scan]:
     """The schema of a table by these rows, notes on it, and what was counted.
 
-    Columns that turn out to be text are added to `text`.
+    Columns that turn out to be text are added to `text`, those in which every cell is a number to
+    `numeric`, with whether some are 0.
     """
     label, path = options.label or "", reader.path
     index = [name for name in reader.names[:1] if name in PANDAS_INDEX]
@@ -316,13 +331,14 @@ def infer(
         for cell, count in Counter(texts(cells.columns[label])).items():
             name = label_name(cell)
             if cell in MISSING:
-                scan.unlabelled += count
-            elif name in labels or name == positive or len(labels) <= MAX_CLASSES:
+                continue
+            scan.rows += count
+            if name in labels or name == positive or len(labels) <= MAX_CLASSES:
                 labels[name] += count
-        scan.rows += len(cells.lines)
-    scan.rows -= scan.unlabelled
     found = {one.name: one.column(options.missing, path) for one in seen if scan.rows}
     columns = [column for column in found.values() if column]
+    all_numbers = (one for one in seen if one.counts["number"] == one.counts.total())
+    numeric |= {one.name: one.zeros > 0 for one in all_numbers}
     if not columns:
         raise bad_data("no rows with a label, or no columns of features are left", path, 1)
     numbers, notes = _label_numbers(labels, positive, label, path)

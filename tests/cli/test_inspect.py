@@ -120,7 +120,7 @@ def test_wide_data_stay_sparse(ahpatron: Ahpatron) -> None:
     lines = [f"{i % 2} {i + 1}:1 {500_000 + i}:2 1000000:{i}" for i in range(300)]
     ahpatron.write("wide.svm", "\n".join(lines) + "\n")
     document = inspected(ahpatron, "wide.svm")
-    assert (document["features"], document["never_used"]) == (1_000_000, 1_000_000 - 601)
+    assert (document["features"], document["constant"]) == (1_000_000, 1_000_000 - 601)
 
 
 def test_compressed_files_pipes_and_fifos(ahpatron: Ahpatron, rings: Path) -> None:

@@ -318,3 +318,9 @@ def test_a_trial_with_two_outcomes_is_not_merged(ahpatron: Ahpatron, results: Pa
         done = ahpatron("report", results, "other.jsonl", "--merge", "all.jsonl")
         assert done.code == code
         assert ("all.jsonl" in ahpatron.files()) == (code == 0)
+
+
+def test_a_kernel_of_zeros_is_warned_about(ahpatron: Ahpatron, rings: Path) -> None:
+    data = ("-B", "20", "--scale", "minmax", "--limit", "300")
+    assert "arbitrary" in sweep(ahpatron, rings, *data, "--sigma", "0.00001").err
+    assert "arbitrary" not in sweep(ahpatron, rings, *data, "-g", "sigma=0.00001,0.1").err

@@ -112,8 +112,7 @@ def _ranges(profile: Profile) -> Json:
         "duplicate rows": profile.duplicates,
         "values": _span(profile.low, profile.high),
         "widest feature": f"{feature}: {_span(*ends)}" if profile.widest else None,
-        "never used": profile.never_used or None,
-        "constant": profile.constant or None,
+        "constant features": profile.constant or None,
     }
 
 

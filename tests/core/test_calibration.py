@@ -48,19 +48,6 @@ def test_pieces_do_not_matter(classes: int) -> None:
     np.testing.assert_allclose(whole.probabilities(scores).sum(axis=1), 1.0, rtol=1e-12)
 
 
-def test_several_classes_become_sharper_where_the_largest_score_is_right() -> None:
-    scores = RNG.normal(size=(5000, 4))
-    right = Calibration(4)
-    right.add(scores, scores.argmax(axis=1).astype(float))
-    right.fit()
-    chance = Calibration(4)
-    chance.add(scores, RNG.integers(0, 4, 5000).astype(float))
-    chance.fit()
-    assert right.weights[0] > 3 > 0.2 > abs(chance.weights[0])
-    assert right.log_loss(5000) < 0.5
-    assert abs(chance.log_loss(5000) - np.log(4)) < 0.1
-
-
 @pytest.mark.parametrize("score", [0.0, 1.0, 1e-300, 1e200, 50.0])
 @pytest.mark.parametrize("classes", [2, 3])
 def test_scores_that_never_change_leave_a_finite_link(score: float, classes: int) -> None:

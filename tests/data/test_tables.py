@@ -105,6 +105,15 @@ def test_each_kind_of_column() -> None:
     assert table(text).labels == [0, 1, 1]
 
 
+def test_named_columns_are_dropped_categories_or_ids() -> None:
+    text = "id,month,zip,a,y\nk1,3,01234,7,0\nk2,12,99999,8,1\nk3,3,01234,9,1\n"
+    found = table(text, id="id", drop=("a",), category=("month", "zip"))
+    assert found.made.features == ["month=12", "month=3", "zip=01234", "zip=99999"]
+    assert found.made.dropped == ["a"]
+    assert found.rows == [[0, 1, 1, 0], [1, 0, 0, 1], [0, 1, 1, 0]]
+    assert found.ids == ["k1", "k2", "k3"]
+
+
 @pytest.mark.parametrize("cell", ["", "NA", "N/A", "n/a", "null", "?", " "])
 @pytest.mark.parametrize(
     ("missing", "names", "row"),
@@ -376,7 +385,7 @@ def test_all_rows_of_a_file_fix_its_schema_and_are_counted(tmp_path: Path) -> No
     found = opened(str(path))
     assert found.made.features == ["a", "c=late", "c=x", "c=z"]
     assert found.scan is not None
-    assert (found.scan.rows, found.scan.unlabelled) == (2000, 1)
+    assert found.scan.rows == 2000
     assert found.scan.labels.counts == {0: 1000, 1: 1000}
     short = opened(str(path), max_rows=7)
     assert (len(short.rows), short.made.features[-1]) == (7, "c=z")

@@ -277,10 +277,13 @@ def test_results_of_0_2_0_are_read() -> None:
     assert (data.winner.learner, data.winner.mean) == ("nogd", 0.32)
 
 
-def test_results_are_read_and_written_as_by_the_first_version_with_this_format() -> None:
+def test_results_are_read_as_the_first_version_with_this_format_wrote_them() -> None:
     written = Path(__file__).with_name("results-1.0.jsonl")
     contents = read_results(str(written))
-    assert contents.encoded() == written.read_bytes()
+    lines = [json.loads(line)["run"] for line in written.read_bytes().splitlines()[1:]]
+    for line, again in zip(lines, contents.encoded().splitlines()[1:], strict=True):
+        del line["metrics"]["auc_error"]  # is no longer written
+        assert json.loads(again)["run"] == line
     (data,) = summarise_trials(
         list(contents.trials.values()), contents.headers, Criterion(METRICS["auc"])
     ).datasets

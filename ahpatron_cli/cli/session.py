@@ -170,12 +170,17 @@ class Session:
             loaded = max(time.perf_counter() - started - learning, 0.0)
         if options.curve:
             self._add_curves(path, results)
-        for note in summary.notes:
+        own = [spec.learner for spec in specs if spec.kind.own_kernel]
+        scale, kernels = self.preparation.scale, {spec.kernel for spec in specs}
+        unneeded = [f"--scale {scale} is applied, but {name} does not need it" for name in own]
+        for note in [*summary.notes, *(unneeded if scale != "none" else ())]:
             stderr.note(note)
         warnings = [text for result in results for text in result.warnings]
         if summary.sorted_labels and not options.shuffle:
             warnings.append("the labels come sorted; --shuffle permutes the rows")
         warnings += near_tie_warning(result.record for result in results)
+        if dataset.scaler and not dataset.dense and kernels & {"linear", "polynomial"}:
+            warnings.append(f"--scale {scale} divides sparse data and does not shift them")
         for warning in dict.fromkeys(warnings):
             stderr.warn(warning)
         certificates = None
@@ -279,7 +284,8 @@ class Session:
             due = _FIRST_MILESTONE << (rounds // _FIRST_MILESTONE).bit_length()
         self._figures[name] = due, figures
 
-    def _print_figures(self) -> None:
-        """The latest figures, for which SIGUSR1 asked."""
+    def _print_figures(self, asked: bool) -> None:
+        """The latest figures: if SIGUSR1 asked for them, or with -v once a minute."""
+        show: Callable[[str], None] = self.stderr.show if asked else self.stderr.detail
         for _, text in self._figures.values() or [(0, "no rows so far")]:
-            self.stderr.show(f"{now()} {text}")
+            show(f"{now()} {text}")

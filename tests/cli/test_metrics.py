@@ -97,3 +97,12 @@ def test_mistakes_so_far_are_printed_with_v(
     found = [(int(t), int(m)) for t, m in re.findall(r"(\d+) rounds (\d+) mistakes", text)]
     assert found == [(t, sum(mistaken[:t])) for t, _ in found]
     assert [t // 1000 for t, _ in found] == [1, 2, 4]
+
+
+def test_figures_come_again_after_a_minute(
+    ahpatron: Ahpatron, rings: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("ahpatron_cli.signals.HEARTBEAT", 0.0)
+    done = ahpatron("run", rings, "-v", "-B", 20, "--sigma", 0.2)
+    rounds = re.findall(r":\d\d \S+: ([\d,]+) rounds, [\d,]+ mistakes", done.err)
+    assert len(rounds) > 2

@@ -39,6 +39,7 @@ def test_kernel_and_sigma_have_no_effect_and_are_null(ahpatron: Ahpatron, units:
         assert f"{option} has no effect" in done.err
         run = json.loads(done.out)["runs"][0]
         assert run | {"seconds": 0} == plain | {"seconds": 0}
+    assert "--scale standard" in ahpatron.succeed(*words, "--scale", "standard").err
     done = ahpatron.succeed(*words, "-l", "arow", "--kernel", "laplacian", "--sigma", "2")
     assert "no effect" not in done.err
     metron, arow = json.loads(done.out)["runs"]

@@ -72,12 +72,12 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
     n_passes : int
         Number of passes of `fit` over the rows. The counts are those of all passes.
     shuffle : bool
-        Whether each pass of `fit` has a random order of its own.
+        Whether each pass of `fit` has a random permutation of its own.
     class_weight : dict, "balanced" or None
         Weight of the examples of each class, 1 by default; "balanced" is n/(k·n_c) for n_c of n
         rows in class c of k, in `fit` only. As `--cost` on the command line.
     random_state : int, RandomState or None
-        Seed of these orders and of the learner's random generator. An int is what `--seed` is.
+        Seed of these permutations and of the learner's random generator; an int is `--seed`.
 
     Attributes
     ----------
@@ -158,13 +158,15 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         weights = self._by_class(weights, labels, known)
         encoded = _looked_up(labels, _codes(known))
         self._begin(known, rows, encoded, y, horizon=len(labels) * self.n_passes)
-        orders: list[Any] = [slice(None)] * self.n_passes
-        if self.shuffle:  # as `run --shuffle` does in each repeat
-            generators = [np.random.default_rng([self._seed, i]) for i in range(self.n_passes)]
-            orders = [generator.permutation(len(labels)) for generator in generators]
-        scores = [self._feed(rows, encoded, weights, order) for order in orders]
-        self.online_scores_: Floats = np.concatenate(scores)
-        self._labels = np.concatenate([encoded[order] for order in orders])
+        scores: list[Floats] = []
+        seen: list[Floats] = []
+        for i in range(self.n_passes):
+            order: Any = slice(None)
+            if self.shuffle:  # as `run --shuffle` does in each repeat
+                order = np.random.default_rng([self._seed, i]).permutation(len(labels))
+            scores.append(self._feed(rows, encoded, weights, order))
+            seen.append(encoded[order])
+        self.online_scores_, self._labels = np.concatenate(scores), np.concatenate(seen)
         return self
 
     def partial_fit(
@@ -180,7 +182,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         Pieces give the predictions of one long `fit` up to rounding, and identical ones where their
         lengths are multiples of 64; learners whose defaults depend on the number of rounds have
         other defaults unless `horizon` is set. If rows are refused before learning begins, the
-        estimator stays as it was; if learning fails, it is not fitted any more.
+        estimator is not changed; if learning fails, it is not fitted any more.
 
         Parameters
         ----------

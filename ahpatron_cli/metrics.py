@@ -2,100 +2,55 @@
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Sequence
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ahpatron_cli.core.learners.arow import page_statistic
-from ahpatron_cli.core.rows import Floats, Integers
+from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.records import Metrics, Window
 
-MOST_KEYS = 1 << 19
-"""Different scores, of all classes together, that are distinguished: 12 MB."""
-FEWEST_KEYS = 1 << 10
-"""Of each of many classes."""
+MOST_SCORES = 1 << 23
+"""Scores of a run, of all its classes, that are kept for AUC: 64 MB."""
 DRIFT_ALARM = 12.0
 """Page's statistic from which on the mistake rate has risen."""
 
-Keys: TypeAlias = NDArray[np.uint64]
-
 
 class Ranking:
-    """How often each class got each score: what AUC is computed from, in bounded memory.
+    """The scores of all rounds, from which AUC is computed exactly, as long as memory allows."""
 
-    With more than two classes, each is ranked against the rest by its own score. A score is keyed
-    by its bits, rearranged so that keys order as scores do. If there are too many of them, keys
-    drop low bits until they are few enough. Scores with equal keys count as tied, so AUC is exact
-    as long as no bit was dropped; after that its error is at most half of the share of pairs with
-    equal keys. Neither depends on the order of the rounds.
-    """
-
-    def __init__(self, most_keys: int = MOST_KEYS) -> None:
-        self._most_keys = most_keys
-        self._new: list[tuple[Floats, Floats]] = []
-        """Scores and labels of rounds that are not in the tables yet."""
-        self._new_scores = 0
-        self._tables: dict[int, tuple[int, Keys, Integers]] = {}
-        """For each class: bits dropped, keys in order, how often (as negative, as positive)."""
+    def __init__(self, most_scores: int = MOST_SCORES) -> None:
+        self._most = most_scores
+        self._scores, self._labels = array("d"), array("h")
 
     def add(self, scores: Floats, labels: Floats) -> None:
-        """Count rounds with these f(x), a column per class if there are more than two."""
-        self._new.append((scores.copy(), labels))
-        self._new_scores += scores.size
-        if self._new_scores >= self._most_keys:
-            self._merge()
+        """Add rounds with these f(x), a column per class if there are more than two."""
+        if len(self._scores) <= self._most:  # one more shows that there were too many
+            self._scores.frombytes(scores.tobytes())
+            self._labels.frombytes(labels.astype(np.int16).tobytes())
 
-    def _merge(self) -> None:
-        scores, labels = (np.concatenate(parts) for parts in zip(*self._new, strict=True))
-        self._new, self._new_scores = [], 0
-        columns = {1: scores} if scores.ndim == 1 else dict(enumerate(scores.T))
-        most = self._most_keys
-        if scores.ndim > 1:
-            most = max(most // len(columns), min(most, FEWEST_KEYS))
-        for number, column in columns.items():
-            bits = (column + 0.0).view(np.uint64)  # -0 becomes 0
-            sign = np.uint64(1 << 63)
-            ordered = np.where(bits & sign, ~bits, bits | sign)  # these order as the numbers do
-            positive = labels == number
-            counts = np.stack([~positive, positive], axis=1).astype(np.int64)
-            dropped = 0
-            if number in self._tables:
-                dropped, keys, before = self._tables[number]
-                ordered = np.append(keys, ordered >> np.uint64(dropped))
-                counts = np.concatenate([before, counts])
-            order = np.argsort(ordered, kind="stable")
-            keys, counts = _joined(ordered[order], counts[order])
-            while len(keys) > most:
-                dropped += 1
-                keys, counts = _joined(keys >> np.uint64(1), counts)
-            self._tables[number] = dropped, keys, counts
+    def auc(self) -> float | None:
+        """P(f(x) > f(x')) + P(f(x) = f(x'))/2 for y = +1, y' = -1; None where it is not known.
 
-    def auc(self) -> tuple[float, float] | None:
-        """P(f(x) > f(x')) + P(f(x) = f(x'))/2 for y = +1, y' = -1, and a bound on its error.
-
-        The mean over the classes that occur; None if only one does.
+        With more than two classes, each that occurs is ranked against the rest by its own score:
+        the mean of these.
         """
-        if self._new:
-            self._merge()
-        areas = []
-        for dropped, _, counts in self._tables.values():
-            negatives, positives = counts.T
-            tied = int(positives @ negatives)
-            won = int(positives @ (np.cumsum(negatives) - negatives))
-            if pairs := 2 * int(positives.sum()) * int(negatives.sum()):
-                areas.append(((2 * won + tied) / pairs, tied / pairs if dropped else 0.0))
-        if not areas:
+        if not self._labels or len(self._scores) > self._most:
             return None
-        auc, error = (sum(column) / len(areas) for column in zip(*areas, strict=True))
-        return auc, error
-
-
-def _joined(keys: Keys, counts: Integers) -> tuple[Keys, Integers]:
-    """Each key once; `keys` are in order."""
-    starts = np.flatnonzero(np.append(True, keys[1:] != keys[:-1]))
-    return keys[starts], np.add.reduceat(counts, starts, axis=0)
+        labels = np.array(self._labels)
+        scores = np.array(self._scores).reshape(len(labels), -1)
+        columns = {1: scores[:, 0]} if scores.shape[1] == 1 else dict(enumerate(scores.T))
+        areas = []
+        for number, column in columns.items():
+            negatives, positives = np.sort(column[labels != number]), column[labels == number]
+            if pairs := 2 * len(positives) * len(negatives):
+                below = np.searchsorted(negatives, positives, "left")
+                not_above = np.searchsorted(negatives, positives, "right")
+                areas.append(int(below.sum() + not_above.sum()) / pairs)
+        return sum(areas) / len(areas) if areas else None
 
 
 class RecentMistakes:
@@ -178,15 +133,13 @@ def metrics_of(
         )
     missed = [_ratio(total - ok, total) for ok, total in zip(right, totals, strict=True)]
     known = [rate for rate in missed if rate is not None]
-    auc, auc_error = (ranking and ranking.auc()) or (None, None)
     return Metrics(
         precision=precision,
         recall=recall,
         f1=f1,
         balanced_error=sum(known) / classes if len(known) == classes else None,
         kappa=_ratio(sum(right) * rounds - by_chance, rounds**2 - by_chance),
-        auc=auc,
-        auc_error=auc_error,
+        auc=ranking.auc() if ranking else None,
         log_loss=log_loss,
     )
 

@@ -52,7 +52,6 @@ FORMAT = 2
 KIND = "ahpatron model"
 _HEADER = "header"
 _TYPES = ("<f8", "<i8", "<i4")
-SCALER = ("largest", "shift", "spread")
 Count: TypeAlias = Annotated[int, msgspec.Meta(ge=0)]
 Width: TypeAlias = Annotated[int, msgspec.Meta(ge=0, le=2**31)]
 FEW = msgspec.Meta(min_length=2, max_length=MAX_CLASSES)
@@ -332,7 +331,7 @@ def _nested(values: Iterable[tuple[str, Any]]) -> State:
 
 def _scaler(content: StateReader) -> Scaler:
     with content.part("scaler") as parts:
-        largest, shift, spread = (parts.array(name, "d") for name in SCALER)
+        largest, shift, spread = (parts.array(name, "d") for name in ("largest", "shift", "spread"))
     if not len(largest) == len(shift) == len(spread) or min(*largest, *spread, 1) <= 0:
         raise content.refusal("scaler", "divides by numbers that are not positive")
     return Scaler(largest, shift, spread)

@@ -40,8 +40,8 @@ from ahpatron_cli.data.tables import TableOptions, TableReader, is_table
 from ahpatron_cli.numbers import share, short
 from ahpatron_cli.records import SCHEMA
 
-MOST_VALUES = 1 << 23
-"""Values and rows of the matrix: about 250 MB with its copy."""
+MOST_VALUES = 1 << 22
+"""Values and rows of the matrix: about 150 MB with copies."""
 MOST_COLUMNS = 1 << 20
 """Features that are looked at one by one, the first ones."""
 MOST_SAMPLED, MOST_SAMPLED_VALUES = 4000, 1 << 20
@@ -117,10 +117,8 @@ class Profile(Struct, frozen=True, kw_only=True):
     """Those that have another label than the first row that they equal."""
     low: float | None = None
     high: float | None = None
-    never_used: int | None = None
-    """Features without a value other than 0."""
     constant: int | None = None
-    """Features with another value than 0, the same in all rows."""
+    """Features with one value in all rows, most often 0."""
     widest: tuple[int, float, float] | None = None
     """The feature with the largest range, and this range."""
     advised_scale: str | None = None
@@ -293,8 +291,7 @@ def _statistics(
         "contradictory": int(np.count_nonzero(labels != labels[earliest][group])),
         "low": float(low.min()) if len(low) else None,
         "high": float(high.max()) if len(high) else None,
-        "never_used": int(np.count_nonzero((low == 0) & (high == 0))),
-        "constant": int(np.count_nonzero((low == high) & (low != 0))),
+        "constant": int(np.count_nonzero(low == high)),
         "widest": (first + at, float(low[at]), float(high[at])) if len(low) else None,
         "advised_scale": scale,
         "reason": reason,

@@ -63,9 +63,8 @@ class Metrics(Struct, frozen=True):
     kappa: float | None
     """Cohen's κ."""
     auc: float | None
-    """Area under the ROC curve of f(x) as it was when it was predicted; null after `--resume`."""
-    auc_error: float | None
-    """Bound on the error of `auc`; 0 if it is exact."""
+    """Area under the ROC curve of f(x) as it was when it was predicted; null after `--resume`, and
+    for more than 8 million scores."""
     log_loss: float | None = None
     """Mean of -log P(y), with probabilities fitted to earlier rounds; null where not known."""
 
@@ -100,11 +99,6 @@ class Counts(Struct, frozen=True):
     def mistake_rate(self) -> float:
         """Mistakes per round."""
         return float(self.exact_rate)
-
-    def by_class(self) -> dict[str, int | None]:
-        """True negatives, false positives and so on; None with more than two classes."""
-        two = self.confusion if self.confusion and len(self.confusion) == 2 else ((None, None),) * 2
-        return dict(zip(CELLS, chain(*two), strict=True))
 
 
 CELLS = ("true_negatives", "false_positives", "false_negatives", "true_positives")
@@ -293,14 +287,16 @@ def runs_to_json(report: Report) -> list[Json]:
 
 def run_to_json(run: RunRecord) -> Json:
     """One element of `runs`; counts by class if there are two, else the confusion matrix."""
-    fields = to_builtins(run) | to_builtins(run.counts) | run.counts.by_class()
+    fields = to_builtins(run) | to_builtins(run.counts) | dict.fromkeys(CELLS)
     fields |= {"params": json_params(run), "mistake_rate": run.counts.mistake_rate}
     fields["classes"] = run.classes and [whole(label) for label in run.classes]
-    fields["confusion"] = fields["confusion"] if run.classes else None
+    if run.classes is None:
+        confusion = fields.pop("confusion")
+        fields |= zip(CELLS, chain(*confusion), strict=True) if confusion else {}
     return {
-        name: fields[name]
+        name: fields.get(name)
         for name in RUN_FIELDS
-        if fields[name] is not None or name not in OPTIONAL
+        if fields.get(name) is not None or name not in OPTIONAL
     }
 
 
@@ -327,13 +323,9 @@ def json_params(one: RunRecord | SummaryRecord) -> dict[str, ParamValue | None]:
 
 
 def plain_params(params: Mapping[str, ParamValue]) -> dict[str, ParamValue]:
-    """Parameters that JSON can hold."""
-    return {name: plain(value) for name, value in params.items()}
-
-
-def plain(value: ParamValue) -> ParamValue:
-    """A value that JSON can hold: an infinite parameter becomes the text "inf"."""
-    return str(value) if isinstance(value, float) and math.isinf(value) else value
+    """Parameters that JSON can hold: an infinite one becomes the text "inf"."""
+    infinite = (math.inf, -math.inf)
+    return {name: str(value) if value in infinite else value for name, value in params.items()}
 
 
 def whole(value: float) -> float | int:

@@ -376,24 +376,20 @@ class _Curve:
         return self._points if done else np.hstack([self._points, self._last])
 
 
-def near_tie_warning(
-    records: Iterable[RunRecord],
-    name: Callable[[RunRecord], str] = lambda record: record.learner,
-    remedy: str = "`-l metron`, `--sigma auto --scale minmax`, or see `ahpatron inspect FILE`",
-) -> list[str]:
-    """A warning that names the learners, or their settings, with f(x) near 0 too often, if any."""
+def near_tie_warning(records: Iterable[RunRecord]) -> list[str]:
+    """A warning that names the learners with f(x) near 0 too often, if any."""
     affected = [
-        (name(run), run.counts.near_ties / run.counts.rounds)
+        (run.learner, 100 * run.counts.near_ties / run.counts.rounds)
         for run in records
         if run.counts.near_ties > max(SUSPICIOUS_TIES * run.counts.rounds, 10)
     ]
     if not affected:
         return []
-    names = ", ".join(dict(affected))
-    share = 100 * max(share for _, share in affected)
+    share = max(share for _, share in affected)
     return [
-        f"{names}: |f(x)| < 1e-9 in {share:.0f} % of rounds: "
-        f"these predictions are essentially arbitrary; try {remedy}"
+        f"{', '.join(dict(affected))}: |f(x)| < 1e-9 in {share:.0f} % of rounds: "
+        "these predictions are essentially arbitrary; "
+        "try `-l metron`, `--sigma auto --scale minmax`, or see `ahpatron inspect FILE`"
     ]
 
 

@@ -9,15 +9,12 @@ from __future__ import annotations
 import os
 import select
 import signal
-import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 from typing import Any, NoReturn
 
 ENDING = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated", signal.SIGHUP: "hung up"}
-HEARTBEAT = 60.0
-"""Seconds after which figures are due again."""
 _LATENCY = 0.1
 """Seconds after which a reader that waits for a pipe notices a signal."""
 
@@ -72,19 +69,18 @@ def deferred() -> Iterator[None]:
 
 
 class Watch:
-    """Signals during a streamed pass: whether it is to end, and when figures are due."""
+    """Signals during a streamed pass: whether it is to end, and whether figures are asked for."""
 
     def __init__(self) -> None:
         self.ended_by: str | None = None
         """The name of the signal that ended the stream."""
         self._asked = False
-        self._due = 0.0
-        self._figures: Callable[[bool], None] | None = None
+        self._figures: Callable[[], None] | None = None
 
     @contextmanager
-    def ending_stream(self, figures: Callable[[bool], None]) -> Iterator[None]:
-        """Let a signal end the stream; call `figures(False)` each minute, `(True)` on SIGUSR1."""
-        self._figures, self._due = figures, time.monotonic() + HEARTBEAT
+    def ending_stream(self, figures: Callable[[], None]) -> Iterator[None]:
+        """Let a signal end the stream, and SIGUSR1 call `figures`."""
+        self._figures = figures
         before = signal.signal(signal.SIGUSR1, self._ask)
         _answer(self._end)
         try:
@@ -104,13 +100,12 @@ class Watch:
         self._asked = True
 
     def look(self) -> None:
-        """Raise `StreamEnded` if a signal ended the stream; give the figures that are due."""
+        """Raise `StreamEnded` if a signal ended the stream; give the figures if SIGUSR1 asked."""
         if self.ended_by:
             raise StreamEnded
-        if self._figures is not None and (self._asked or time.monotonic() >= self._due):
-            asked, self._asked = self._asked, False
-            self._due = time.monotonic() + HEARTBEAT
-            self._figures(asked)
+        if self._figures is not None and self._asked:
+            self._asked = False
+            self._figures()
 
     def wait_for(self, descriptor: int) -> None:
         """Wait until this can be read; a signal that ends the stream raises `StreamEnded`."""

@@ -247,8 +247,7 @@ def test_a_copy_goes_on_in_the_same_way(learner: str, copied: Callable[[Any], An
     np.testing.assert_array_equal(other.online_scores_, model.online_scores_)
 
 
-@pytest.mark.parametrize("jobs", [1, 2])
-def test_a_grid_search_over_a_pipeline(jobs: int) -> None:
+def test_a_grid_search_over_a_pipeline() -> None:
     search = GridSearchCV(
         make_pipeline(StandardScaler(), OnlineKernelClassifier(budget=20)),
         {
@@ -256,7 +255,6 @@ def test_a_grid_search_over_a_pipeline(jobs: int) -> None:
             "onlinekernelclassifier__params": [None, {"selection": "greedy", "ridge": 0.01}],
         },
         cv=3,
-        n_jobs=jobs,
         error_score="raise",
     ).fit(X, Y)
     assert search.best_params_["onlinekernelclassifier__sigma"] == 1.0

@@ -14,7 +14,7 @@ from support.streams import make_stream
 STREAM = make_stream(seed=2, rounds=300, features=3)
 
 
-@pytest.mark.parametrize("sparse", [False, True])
+@pytest.mark.parametrize("sparse", [False, pytest.param(True, marks=pytest.mark.slow)])
 def test_checks_of_river(sparse: bool) -> None:
     model = KernelClassifier(budget=20, sparse=sparse)
     for check in checks.yield_checks(model):

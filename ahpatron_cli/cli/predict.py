@@ -78,7 +78,7 @@ def predict(
         """Write the scores of one file, and note its mistakes; the signal that ended it."""
         rows, ranking = 0, Ranking() if metrics else None
         with (
-            watch.ending_stream(lambda asked: stderr.show(f"{rows:,} rows") if asked else None),
+            watch.ending_stream(lambda: stderr.show(f"{rows:,} rows")),
             open_source(path) as source,
             stderr.progress(source.size, path, beside_rows=out is None) as show,
         ):

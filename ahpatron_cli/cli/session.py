@@ -279,8 +279,7 @@ class Session:
             due = _FIRST_MILESTONE << (rounds // _FIRST_MILESTONE).bit_length()
         self._figures[name] = due, figures
 
-    def _print_figures(self, asked: bool) -> None:
-        """The latest figures: if SIGUSR1 asked for them, or with -v once a minute."""
-        show = self.stderr.show if asked else self.stderr.detail
+    def _print_figures(self) -> None:
+        """The latest figures, for which SIGUSR1 asked."""
         for _, text in self._figures.values() or [(0, "no rows so far")]:
-            show(f"{now()} {text}")
+            self.stderr.show(f"{now()} {text}")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -29,10 +28,6 @@ from ahpatron_cli.sweep.summary import (
     varied_numbers,
 )
 from ahpatron_cli.sweep.trial import Trial
-
-MOST_WARNINGS = 5
-"""Damaged lines that are named one by one."""
-
 
 Runner: TypeAlias = Callable[[Sequence[Trial]], Iterator[Outcome | None]]
 """Runs trials here or on a cluster: outcomes as they end; None now and then."""
@@ -193,31 +188,24 @@ def print_estimate(search: Search, known: Mapping[str, Outcome], jobs: int) -> N
         print(f"about {time} with --jobs {jobs}, judging by {judged}")
 
 
-def warn_of_results(summary: SweepSummary, trials: Sequence[Outcome], stderr: Stderr) -> None:
-    """Failed trials, also when quiet because not every format has room for it; and near ties."""
+def warn_of_results(summary: SweepSummary, outcomes: Sequence[Outcome], stderr: Stderr) -> None:
+    """Failed trials, also when quiet because not every format has room for them; and near ties."""
     if summary.failed:
         trial, total = summary.failed[0], len(summary.failed) + summary.trials
         stderr.insist(
             f"{len(summary.failed):,} of {counted(total, 'trial')} failed; the first, "
             f"{trial.learner} on {trial.data.record.path}: {trial.error}"
         )
-    for data in summary.datasets:
-        own = data.data.identity
-        full = (one for one in trials if one.data.identity == own and one.data.prefix is None)
-        runs = [one.run for one in full if one.run]
-        names = {setting_key(one): f"{one.learner} {one.label}".rstrip() for one in data.settings}
-        scale = " --scale minmax" if data.data.scale == "none" else ""
-        path = shlex.quote(data.data.record.path)
-        remedy = f"`-g sigma=auto{scale}` in place of this sigma, or see `ahpatron inspect {path}`"
-        for warning in near_tie_warning(runs, lambda run: names[setting_key(run)], remedy):  # noqa: B023 - called here
-            stderr.warn(f"{data.name}: {warning}")
+    best = {setting_key(setting) for data in summary.datasets for setting in data.best}
+    runs = (one.run for one in outcomes if one.run and setting_key(one) in best)
+    for warning in near_tie_warning(runs):
+        stderr.warn(warning)
 
 
 def warn_of_damaged_lines(stderr: Stderr, path: str, contents: Contents) -> None:
     """Name the lines that cannot be used; a sweep cuts a torn last one, and deletes no other."""
     if contents.torn:
         stderr.warn(f"{path}: the last line is torn: {counted(contents.torn, 'byte')} not used")
-    for number in contents.damaged[:MOST_WARNINGS]:
-        stderr.warn(f"{path}:{number}: this line is damaged and not used")
-    if len(contents.damaged) > MOST_WARNINGS:
-        stderr.warn(f"{path}: {len(contents.damaged) - MOST_WARNINGS} more lines are damaged")
+    if contents.damaged:
+        more = f" and {len(contents.damaged) - 1} more" * (len(contents.damaged) > 1)
+        stderr.warn(f"{path}:{contents.damaged[0]}: this line is damaged and not used{more}")

@@ -54,39 +54,49 @@ class Calibration(Stateful):
         self._labels: Floats = np.empty(0)
 
     def add(self, scores: Floats, labels: Floats) -> None:
-        """Learn from rounds with these f(x) and labels."""
+        """Note rounds with these f(x) and labels: `fit` learns from them."""
         if len(self._labels):
             scores = np.concatenate((self._scores, scores))
             labels = np.concatenate((self._labels, labels))
+        self._scores, self._labels = scores, labels
+        if len(labels) >= 16 * WINDOW:  # many windows at once take less time
+            self.fit()
+
+    def fit(self) -> None:
+        """Learn from all complete windows."""
+        scores, labels = self._scores, self._labels
         done = len(labels) // WINDOW * WINDOW
-        shares = np.empty(done)  # P(y) of each round
+        if not done:
+            return
+        shares = np.empty(done)  # P(y) of each round; of two classes P(+1) - P(-1)
         with np.errstate(over="ignore", invalid="ignore"):
             for start in range(0, done, WINDOW):
                 part = slice(start, start + WINDOW)
                 shares[part] = self._step(scores[part], labels[part])
+        if scores.ndim == 1:
+            shares = 0.5 + 0.5 * labels[:done] * shares
         # one sum per window, so that pieces do not matter
         for logs in np.log(np.maximum(shares, self.least)).reshape(-1, WINDOW):
             self.loss -= float(logs.sum())
         self._scores, self._labels = scores[done:].copy(), labels[done:].copy()
 
     def _step(self, scores: Floats, labels: Floats) -> Floats:
-        """One Newton step; P(y) of each round by the link before it."""
+        """One Newton step; the shares of `fit` by the link before it."""
+        prior = 1.0 - self.memory
         if scores.ndim == 1:
-            difference = self._difference(scores)
-            shares, missed = 0.5 + 0.5 * labels * difference, labels - difference
+            shares = self._difference(scores)
+            missed, variance = labels - shares, 0.25 - 0.25 * shares * shares
             gradient = [0.5 * ddot(scores, missed), 0.5 * ddot(_ONES, missed)]
-            variance = 0.25 - 0.25 * difference * difference
             products = scores * variance
-            mixed = ddot(_ONES, products)
-            curvature: Any = [[ddot(scores, products), mixed], [mixed, ddot(_ONES, variance)]]
+            square, mixed = ddot(scores, products), ddot(_ONES, products)
+            curvature = [[square + prior, mixed], [mixed, ddot(_ONES, variance) + prior]]
         else:
             p, true = self.probabilities(scores), (np.arange(len(labels)), labels.astype(np.int64))
             shares, mean = p[true], (p * scores).sum(axis=1)  # of f_c under P
             gradient = [(scores[true] - mean).sum()]
-            curvature = [[(p * scores * scores).sum() - ddot(mean, mean)]]
+            curvature = [[(p * scores * scores).sum() - ddot(mean, mean) + prior]]
         if math.isfinite(curvature[0][0]):  # else squares of huge scores overflow
             self._precision = self.memory * self._precision + curvature
-            self._precision.flat[:: len(gradient) + 1] += 1 - self.memory  # the prior
             weights = self.weights + dposv(self._precision, gradient)[1]
             # where f was confident and wrong, a full step would overshoot, and swap the classes
             weights[0] = max(weights[0], 0.5 * self.weights[0])
@@ -100,6 +110,7 @@ class Calibration(Stateful):
 
     def log_loss(self, rounds: int) -> float:
         """Mean of `-log P(y)` over so many rounds, all that were added."""
+        self.fit()
         classes = (self._labels > 0 if self._scores.ndim == 1 else self._labels).astype(np.int64)
         shares = self.probabilities(self._scores)[np.arange(len(classes)), classes]
         return (self.loss - float(np.log(np.maximum(shares, self.least)).sum())) / max(rounds, 1)

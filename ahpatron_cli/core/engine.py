@@ -261,6 +261,7 @@ class Player:
     def calibration(self) -> Calibration:
         """The link from scores to probabilities, fitted to the rounds so far."""
         self._tally = self.tally  # adds rounds that were not counted yet
+        self._calibration.fit()
         return self._calibration
 
     # Learning -----------------------------------------------------------------------------------

@@ -4,22 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from functools import reduce
 from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from ahpatron_cli.core.rows import (
-    CsrRows,
-    Floats,
-    Integers,
-    Rows,
-    compressed,
-    joined_rows,
-    rows_of,
-)
+from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, compressed, rows_of
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,14 +48,9 @@ class Batch:
 
     @staticmethod
     def concatenate(batches: Sequence[Batch]) -> Batch:
-        """All rows of all batches, in order."""
-        rows: Rows
-        if isinstance(batches[0].rows, CsrRows):
-            rows = CsrRows.concatenate([batch.stored for batch in batches])
-        else:
-            rows = reduce(joined_rows, [batch.rows for batch in batches])
+        """All rows of all batches, in order, without their zeros."""
         return Batch(
-            rows,
+            CsrRows.concatenate([batch.stored for batch in batches]),
             np.concatenate([batch.labels for batch in batches]),
             np.concatenate([batch.lines for batch in batches]),
             None if batches[0].ids is None else np.concatenate([batch.ids for batch in batches]),

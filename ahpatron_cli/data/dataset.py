@@ -347,15 +347,19 @@ class _Stream:
     """The rows of a source, read once; its labels and rounds can be scanned if it is a file."""
 
     def __init__(
-        self, source: Source, limit: int | None, reader: SvmReader | TableReader, may_restart: bool
+        self,
+        source: Source,
+        limit: int | None,
+        reader: SvmReader | TableReader,
+        on_wait: Callable[[int], None],
+        may_restart: bool,
     ) -> None:
         self._source, self._limit, self._scan = source, limit, reader.scan
         self.may_restart = may_restart and source.rereadable and reader.scan is None
         """Whether a `NewLabelError` is answered by reading the file again."""
         self.waits = source.waits
         """Whether rows may arrive slowly."""
-        self.batches = iter(reader)
-        self.on_wait: Callable[[int], None] = lambda rows: None
+        self.batches, self._on_wait = iter(reader), on_wait
 
     def head(self, rows: int, *, wait: bool) -> Batch:
         """The first rows, with at least so many labels if there are; `batches` has them again.
@@ -366,7 +370,7 @@ class _Stream:
         labelled = 0
         while not held or (labelled < rows and (wait or not self.waits)):
             if wait and not self._source.ready(PATIENCE):
-                self.on_wait(labelled)
+                self._on_wait(labelled)
             batch = next(self.batches, None)
             if batch is None:
                 break
@@ -406,8 +410,7 @@ def stream(
     if it has another label, taking its batches raises `NewLabelError`.
     """
     reader = _reader(source, preparation, known, on_wait)
-    rows = _Stream(source, preparation.limit, reader, may_restart)
-    rows.on_wait = on_wait
+    rows = _Stream(source, preparation.limit, reader, on_wait, may_restart)
     return Dataset(source.name, preparation, reader.traits, rows, known)
 
 

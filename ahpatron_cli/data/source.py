@@ -21,7 +21,7 @@ from collections.abc import Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from pathlib import Path
-from typing import Protocol, TypeAlias
+from typing import IO, TypeAlias
 
 from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data
 from ahpatron_cli.signals import StreamEnded, watch
@@ -45,13 +45,6 @@ FOREIGN_FORMATS = {
     b"\x89HDF\r\n": ("an HDF5 file", FROM_ARRAYS),
 }
 """First bytes, what they mean, and what to do."""
-
-
-class Bytes(Protocol):
-    """Anything that hands out bytes; short answers are allowed, an empty one is the end."""
-
-    def read(self, size: int, /) -> bytes | None:
-        """At most `size` bytes."""
 
 
 class _Gzip:
@@ -99,7 +92,7 @@ def open_source(path: str) -> Source:
 class Source:
     """The unpacked bytes of one input, with the place reached in the raw bytes and their hash."""
 
-    def __init__(self, file: Bytes, name: str, *, closes: bool) -> None:
+    def __init__(self, file: IO[bytes], name: str, *, closes: bool) -> None:
         self.name = name
         self._file, self._closes = file, closes
         self._hash = hashlib.sha256()
@@ -270,10 +263,10 @@ def whole_lines(source: Source, block_bytes: int) -> Iterator[bytes]:
         yield carried
 
 
-def _size_or_pipe(file: Bytes) -> tuple[int | None, int | None]:
+def _size_or_pipe(file: IO[bytes]) -> tuple[int | None, int | None]:
     """The size of a regular file, or the descriptor of a pipe or device; neither of a BytesIO."""
     try:
-        number: int = file.fileno()  # type: ignore[attr-defined]  # AttributeError is caught
+        number = file.fileno()
         status = os.fstat(number)
     except (AttributeError, OSError):
         return None, None

@@ -132,7 +132,7 @@ class TableReader:
                 with open_source(source.name) as again:
                     rows = _limited(open_reader(again).batches(used, text), max_rows)
                     schema, remarks, self.scan = infer(reader, options, rows, text, self.numeric)
-                    self.scan.sha256, self.scan.size = again.sha256(), again.size
+                    self.scan.sha256 = again.sha256()
             else:
                 self._head = _warm_up(source, reader.batches(used, text), options, warm_up, on_wait)
                 schema, remarks, _ = infer(reader, options, self._head, text, {})
@@ -331,11 +331,10 @@ def infer(
         for cell, count in Counter(texts(cells.columns[label])).items():
             name = label_name(cell)
             if cell in MISSING:
-                scan.unlabelled += count
-            elif name in labels or name == positive or len(labels) <= MAX_CLASSES:
+                continue
+            scan.rows += count
+            if name in labels or name == positive or len(labels) <= MAX_CLASSES:
                 labels[name] += count
-        scan.rows += len(cells.lines)
-    scan.rows -= scan.unlabelled
     found = {one.name: one.column(options.missing, path) for one in seen if scan.rows}
     columns = [column for column in found.values() if column]
     all_numbers = (one for one in seen if one.counts["number"] == one.counts.total())

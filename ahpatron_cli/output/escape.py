@@ -42,8 +42,3 @@ def spreadsheet_text(text: str) -> str:
 def encodable(text: str, encoding: str) -> str:
     r"""The text with every character that `encoding` does not have written out (`\u0142`)."""
     return text.encode(encoding, "backslashreplace").decode(encoding)
-
-
-def can_encode(text: str, encoding: str) -> bool:
-    """Whether a stream of this encoding can show the text as it is."""
-    return encodable(text, encoding) == text

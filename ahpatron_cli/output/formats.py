@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 
 from ahpatron_cli import __version__
 from ahpatron_cli.errors import usage
+from ahpatron_cli.output import render
 from ahpatron_cli.output.escape import literal, spreadsheet_text
-from ahpatron_cli.output.render import Latex, Markdown, Terminal, print_to
 from ahpatron_cli.output.run_table import run_page
 from ahpatron_cli.output.table import Page
 from ahpatron_cli.records import (
@@ -39,12 +39,12 @@ if TYPE_CHECKING:  # numpy and the modules that need it are imported when they a
 FORMATS = ("table", "json", "jsonl", "csv", "markdown", "latex")
 
 
-def write(text_for: Callable[[Terminal], str]) -> None:
+def write(text_for: Callable[[render.Terminal], str]) -> None:
     """Write a text to standard output, and flush, so that a full disk is noticed here."""
-    print_to(sys.stdout, text_for)
+    render.print_to(sys.stdout, text_for)
 
 
-def to_text(reports: Sequence[Report], format: str, terminal: Terminal | None = None) -> str:
+def to_text(reports: Sequence[Report], format: str, terminal: render.Terminal | None = None) -> str:
     """All reports in one of `FORMATS`; a "table" without a terminal has no colour and no limit."""
     if format == "json":
         documents = [to_json(report) for report in reports]
@@ -58,7 +58,7 @@ def to_text(reports: Sequence[Report], format: str, terminal: Terminal | None = 
 def findings_to_text(
     findings: SweepSummary,
     format: str,
-    terminal: Terminal | None = None,
+    terminal: render.Terminal | None = None,
     *,
     only_matrix: bool = False,
 ) -> str:
@@ -88,10 +88,8 @@ def json_text(document: Any, indent: int | None = 2) -> str:
     return json.dumps(document, allow_nan=False, ensure_ascii=True, indent=indent) + "\n"
 
 
-def _page_text(page: Page, format: str, terminal: Terminal | None) -> str:
-    if format == "table":
-        return (terminal or Terminal()).page(page)
-    return (Markdown() if format == "markdown" else Latex()).page(page)
+def _page_text(page: Page, format: str, terminal: render.Terminal | None) -> str:
+    return (terminal if terminal and format == "table" else render.FORMATS[format]()).page(page)
 
 
 def rows_text(rows: Iterable[Json], format: str) -> str:

@@ -40,7 +40,7 @@ def write_report(path: str | Path, findings: SweepSummary, x: str | None = None)
     """Write the page, with the date."""
     check_report_path(path)
     if findings.datasets:
-        pictures.check_drawable(findings, x)
+        pictures.check_axis(x, pictures.axes_of(findings.datasets))
     written = datetime.now(UTC).strftime("%Y-%m-%d")
     write_atomically(path, to_html(findings, written, x))
 

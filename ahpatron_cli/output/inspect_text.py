@@ -19,7 +19,7 @@ from ahpatron_cli.output.escape import literal
 from ahpatron_cli.output.formats import json_text, write
 from ahpatron_cli.output.render import Terminal
 from ahpatron_cli.profile import Profile
-from ahpatron_cli.records import SCHEMA, Json, RunRecord, plain, plain_params, run_to_json, whole
+from ahpatron_cli.records import SCHEMA, Json, RunRecord, plain_params, run_to_json, whole
 
 T = TypeVar("T")
 _MOST_LABELS = 10
@@ -112,8 +112,7 @@ def _ranges(profile: Profile) -> Json:
         "duplicate rows": profile.duplicates,
         "values": _span(profile.low, profile.high),
         "widest feature": f"{feature}: {_span(*ends)}" if profile.widest else None,
-        "never used": profile.never_used or None,
-        "constant": profile.constant or None,
+        "constant features": profile.constant or None,
     }
 
 
@@ -249,7 +248,7 @@ def _kind_to_json(kind: type[Learner] | type[Kernel], title: str) -> Json:
             "legal": spec.legal(),
             **{limit: getattr(spec, limit) for limit in limits},
             "words": [*spec.words, *(["inf"] if spec.infinite else [])],
-            "default": plain(defaults[name]),
+            "default": plain_params(defaults)[name],
             "default_formula": spec.formula,
         }
         for name, spec in kind.specs().items()

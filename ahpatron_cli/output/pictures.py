@@ -217,19 +217,13 @@ def draw_curves(curves: Sequence[Curve]) -> Figure:
 def write_plot(path: str | Path, findings: SweepSummary, x: str | None = None) -> None:
     """Write one row of panels per data set to a file whose suffix decides the format."""
     format = picture_format(path)
-    check_drawable(findings, x)
+    check_axis(x, axes_of(findings.datasets))
     write_atomically(path, picture(lambda: draw_sweep(findings, x), format))
 
 
-def check_drawable(findings: SweepSummary, x: str | None) -> None:
-    """Refuse to draw against a parameter that no learner was varied in."""
-    if x is not None:
-        check_axis(x, list(dict.fromkeys(n for one in findings.datasets for n in _axes_of(one))))
-
-
-def check_axis(x: str, names: Sequence[str]) -> None:
+def check_axis(x: str | None, names: Sequence[str]) -> None:
     """Refuse to draw against a parameter that is not one of those varied."""
-    if x not in names:
+    if x is not None and x not in names:
         hint = suggestion(x, names) or f"use one of {', '.join(names)}"
         hint = hint if names else "vary it: -g NAME=V1,V2"
         raise usage(f"--x {x}: no such parameter is varied", hint)
@@ -241,9 +235,10 @@ def learners_of(findings: SweepSummary) -> list[str]:
     return list(dict.fromkeys(setting.learner for setting in settings))
 
 
-def _axes_of(found: DatasetSummary) -> list[str]:
+def axes_of(datasets: Sequence[DatasetSummary]) -> list[str]:
     """The parameters that could be drawn against, the best known first."""
-    names = {name: None for own in found.tried.values() for name in varied_numbers(own)}
+    tried = [own for found in datasets for own in found.tried.values()]
+    names = {name: None for own in tried for name in varied_numbers(own)}
     return sorted(names, key=[*_SYMBOLS, *names].index)
 
 
@@ -261,7 +256,7 @@ def pareto_front(settings: Sequence[Setting]) -> list[Setting]:
 
 def panels(found: DatasetSummary, x: str | None, by_learner: Mapping[str, Look]) -> list[Panel]:
     """The metric against a parameter, if any was varied, and against time."""
-    names, metric = _axes_of(found), found.criterion.metric.short
+    names, metric = axes_of([found]), found.criterion.metric.short
     made: list[Panel] = []
     if drawn := [name for name in names if x in (None, name)]:
         caption = f"{metric} against {drawn[0]}"

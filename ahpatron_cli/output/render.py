@@ -17,7 +17,7 @@ from typing import NamedTuple, TextIO
 
 from rich.cells import cell_len
 
-from ahpatron_cli.output.escape import can_encode, encodable, literal
+from ahpatron_cli.output.escape import encodable, literal
 from ahpatron_cli.output.table import BEST, MARKS, Cell, Column, Page, Table
 
 UNLIMITED = 1_000_000
@@ -136,7 +136,8 @@ class Terminal(Format):
         seen = (seen or bool(os.environ.get("FORCE_COLOR"))) and not os.environ.get("NO_COLOR")
         width = shutil.get_terminal_size().columns if stream.isatty() else UNLIMITED
         signs = "".join(map(chr, _ASCII))
-        return cls(width, bold=seen, ascii=not can_encode(signs, stream.encoding or "utf-8"))
+        ascii = encodable(signs, stream.encoding or "utf-8") != signs
+        return cls(width, bold=seen, ascii=ascii)
 
     def escape(self, text: str) -> str:
         shown = literal(text)

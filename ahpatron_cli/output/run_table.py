@@ -139,8 +139,6 @@ def _confusion_table(report: Report, runs: Sequence[RunRecord]) -> Table:
 def _metrics_table(report: Report) -> Table:
     """Means over the repeats."""
     title = "metrics" if len(report.data.labels) > 2 else "metrics of label +1"
-    error = max(_mean(runs, "auc_error") or 0.0 for runs in report.by_learner())
-    notes = [f"AUC was computed in bounded memory: off by at most {error:.1g}."] if error else []
     columns = [
         _learners(report),
         _means(report, "Precision %", "precision", 1, percent),
@@ -151,7 +149,7 @@ def _metrics_table(report: Report) -> Table:
         _means(report, "AUC", "auc", 1, "{:.4f}".format),
         _means(report, "Log loss", "log_loss", 1, "{:.4f}".format),
     ]
-    return Table("metrics", report.data.path, title + _over("mean over", report), columns, notes)
+    return Table("metrics", report.data.path, title + _over("mean over", report), columns)
 
 
 def _certificate_table(report: Report) -> Table:

@@ -161,39 +161,38 @@ def _values(
 
 
 def _spelled_out(word: str, spec: Spec, shown: str) -> list[tuple[str, str]]:
-    """The values of a range as numbers, and as people write them; another word is one value."""
+    """The values of a range as numbers, and as people write them; another word is one value.
+
+    Steps are exact, because 0.5 + 0.1 + 0.1 is to be 0.7. In a logarithmic range, whole numbers are
+    the nearest that are legal.
+    """
     powers, (first, *rest) = _POWERS.fullmatch(word), word.split(":")
+    if not powers and not rest:
+        return [(word, word)]
     try:
         if powers:
             base, low, high = map(_number, powers.groups())
-            if base <= 0 or low % 1 or high % 1:
-                raise ValueError
-            exponents = _steps(low, high, Decimal(1))
-            return [(f"{base**one:.{DIGITS}g}", f"{base:f}^{one}") for one in exponents]
-        if not rest:
-            return [(word, word)]
-        low, high, last = map(_number, rest if first == "log" else (first, *rest))
+            step, legal = Decimal(1), base > 0 and low % 1 == high % 1 == 0
+        else:
+            low, high, step = map(_number, rest if first == "log" else (first, *rest))
+            legal = first != "log" or (0 < low < high and step % 1 == 0 and step >= 2)
+        count = step if first == "log" else (high - low) // step + 1
+        if not legal or step <= 0 or not 1 <= count <= MOST_VALUES:
+            raise ValueError
         if first == "log":
-            return [(text, text) for text in _geometric(low, high, last, spec)]
-        return [(_exact(value), _exact(value)) for value in _steps(low, high, last)]
+            return [(text, text) for text in _geometric(low, high, int(count), spec)]
+        numbers = [low + number * step for number in range(int(count))]
+        if powers:
+            return [(f"{base**one:.{DIGITS}g}", f"{base:f}^{one}") for one in numbers]
+        return [(_exact(value), _exact(value)) for value in numbers]
     except (ValueError, DecimalException):
         problem = f"{shown}={word} is not a range of at most {MOST_VALUES:,} values"
         raise usage(problem, FORMS) from None
 
 
-def _steps(low: Decimal, high: Decimal, step: Decimal) -> list[Decimal]:
-    """From low to high, both included; exact, because 0.5 + 0.1 + 0.1 is to be 0.7."""
-    if step <= 0 or high < low or (high - low) / step >= MOST_VALUES:
-        raise ValueError
-    return [low + number * step for number in range(int((high - low) / step) + 1)]
-
-
-def _geometric(low: Decimal, high: Decimal, count: Decimal, spec: Spec) -> list[str]:
-    """Each the same multiple of the one before; whole numbers are the nearest that are legal."""
-    if not 0 < low < high or count % 1 or not 2 <= count <= MOST_VALUES:
-        raise ValueError
-    ratio = math.log(high / low) / (int(count) - 1)
-    values = [float(low) * math.exp(number * ratio) for number in range(int(count) - 1)]
+def _geometric(low: Decimal, high: Decimal, count: int, spec: Spec) -> list[str]:
+    ratio = math.log(high / low) / (count - 1)
+    values = [float(low) * math.exp(number * ratio) for number in range(count - 1)]
     if spec.kind is int:
         unit = 2 if spec.even else 1
         least = int(spec.at_least or unit)
@@ -206,6 +205,14 @@ def _number(text: str) -> Decimal:
     if not number.is_finite() or abs(number) > Decimal("1e300"):
         raise ValueError
     return number
+
+
+def _finite(text: str) -> float | None:
+    """The finite number that a text spells, if any."""
+    try:
+        return float(_number(text))
+    except (ValueError, DecimalException):
+        return None
 
 
 def _exact(value: Decimal) -> str:
@@ -338,12 +345,3 @@ def check_costs(costs: Mapping[float | str, float], setups: Iterable[LearnerSpec
         able = [name for name, kind in REGISTRY.items() if kind.takes_costs]
         hint = f"use one of these: {', '.join(able)}"
         raise usage(f"--cost: {unable[0]} cannot weigh examples", hint)
-
-
-def _finite(text: str) -> float | None:
-    """The finite number that a text spells, if any."""
-    try:
-        number = float(_number(text))
-    except (ValueError, DecimalException):
-        return None
-    return number

@@ -1,15 +1,11 @@
 """Kill a sweep again and again, and see that nothing is lost and nothing counted twice.
 
     python tests/benchmarks/sweep_faults.py [KILLS]
-    python tests/benchmarks/sweep_faults.py --soak [TRIALS]
 
 200 trials on the sample data, two processes. First uninterrupted; then the parent is killed with
 SIGKILL at KILLS (default 20) random moments and the same command restarted each time; then its
 workers are. Last, a Dask cluster of two workers, one of which is killed and replaced. All that is
 not a time must be byte for byte that of the uninterrupted sweep, every trial there once.
-
---soak runs 10,000 small trials in one sweep and prints means over the first and the last tenth:
-memory, open files and milliseconds per trial must not grow.
 """
 
 from __future__ import annotations
@@ -22,7 +18,6 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from statistics import fmean
 
 import psutil
 from common import AHPATRON, SAMPLES
@@ -138,42 +133,5 @@ def faults(kills: int) -> None:
             assert set(found.values()) == {1}
 
 
-def soak(trials: int) -> None:
-    looks = []
-    with tempfile.TemporaryDirectory() as folder:
-        results = Path(folder) / "r.jsonl"
-        command = [*AHPATRON, "sweep", RINGS, "--limit", "100", "-B", "10", "-l", "ahpatron"]
-        command += ["-l", "rbp", "--repeats", str(trials // 2), "-j", "2", "--out", str(results)]
-        began = time.monotonic()
-        parent = psutil.Popen([*command, "-q"], stdout=subprocess.DEVNULL)
-        while parent.poll() is None:
-            time.sleep(0.2)
-            with suppress(psutil.Error, OSError):
-                done = results.read_bytes().count(b"\n") - 1  # the first line is the header
-                sizes = [
-                    (one.memory_info().rss / 2**20, one.num_fds())
-                    for one in (parent, *workers(parent))
-                ]
-                if sizes[1:] and done < trials:
-                    largest = map(max, zip(*sizes[1:], strict=True))
-                    looks.append((done, time.monotonic() - began, *sizes[0], *largest))
-        assert parent.returncode == 0
-        assert results.read_bytes().count(b"\n") - 1 == trials // 2 * 2
-    parts = [
-        [look for look in looks if low * trials < look[0] <= high * trials]
-        for low, high in ((0.01, 0.1), (0.9, 1))
-    ]
-    print(f"{'':20}{'first tenth':>14}{'last tenth':>14}")
-    for column, name in enumerate(("parent MiB", "parent files", "worker MiB", "worker files"), 2):
-        first, last = (fmean(look[column] for look in part) for part in parts)
-        print(f"{name:20}{first:14.1f}{last:14.1f}")
-    paces = (1e3 * (p[-1][1] - p[0][1]) / (p[-1][0] - p[0][0]) for p in parts)
-    print(f"{'ms per trial':20}" + "".join(f"{pace:14.2f}" for pace in paces))
-
-
 if __name__ == "__main__":
-    asked = sys.argv[1:]
-    if asked[:1] == ["--soak"]:
-        soak(int(asked[1]) if len(asked) > 1 else 10_000)
-    else:
-        faults(int(asked[0]) if asked else 20)
+    faults(int(sys.argv[1]) if sys.argv[1:] else 20)

@@ -116,13 +116,6 @@ def test_odd_files_are_described_without_warnings(ahpatron: Ahpatron, text: str)
     assert missing == bool(document["unknown"])
 
 
-def test_wide_data_stay_sparse(ahpatron: Ahpatron) -> None:
-    lines = [f"{i % 2} {i + 1}:1 {500_000 + i}:2 1000000:{i}" for i in range(300)]
-    ahpatron.write("wide.svm", "\n".join(lines) + "\n")
-    document = inspected(ahpatron, "wide.svm")
-    assert (document["features"], document["never_used"]) == (1_000_000, 1_000_000 - 601)
-
-
 def test_compressed_files_pipes_and_fifos(ahpatron: Ahpatron, rings: Path) -> None:
     text = rings.read_bytes()
     plain = inspected(ahpatron, rings)

@@ -8,6 +8,7 @@ import json
 import re
 import signal
 import subprocess
+import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -67,9 +68,12 @@ def live(folder: Path, *arguments: object, before: tuple[str, ...] = ()) -> Iter
         stderr=subprocess.PIPE,
         preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
     ) as process:
+        guard = threading.Timer(120, process.kill)  # a row that is kept back fails, not hangs
+        guard.start()
         try:
             yield Live(process)
         finally:
+            guard.cancel()
             process.kill()
 
 
@@ -166,6 +170,14 @@ def test_a_signal_ends_the_stream(
     whole = ahpatron.json("run", rings, "--sigma", 0.1)["runs"][0]
     for name in ("rounds", "mistakes"):
         assert resumed[name] == whole[name]
+
+
+def test_a_signal_ends_predict(ahpatron: Ahpatron, rings: Path) -> None:
+    ahpatron.succeed("run", rings, "--sigma", 0.1, "--save", "m.npz")
+    with live(ahpatron.folder, "predict", "m.npz", "-") as scored:
+        scored.ask("".join(rows(rings)[:50]), 51)
+        scored.process.send_signal(signal.SIGTERM)
+        assert scored.end()[:2] == (143, "")
 
 
 def test_a_signal_ends_a_file(ahpatron: Ahpatron, rings: Path) -> None:

@@ -15,7 +15,6 @@ from ahpatron_cli.core.linear import (
     cos_sin_by_table,
     cos_sin_by_tangent,
 )
-from ahpatron_cli.core.rows import Floats, Integers
 from support.streams import make_stream
 
 SETTINGS: list[tuple[str, dict[str, Any]]] = [
@@ -47,22 +46,6 @@ def test_cosines_and_sines_of_any_angle(compute: Callable[..., None]) -> None:
     compute(angles.copy(), 0.5, out)
     expected = 0.5 * np.hstack((np.cos(angles), np.sin(angles)))
     np.testing.assert_allclose(out, expected, atol=1e-11)
-
-
-@pytest.mark.parametrize("largest", [0.0, 1e-9, 0.1, 3.2, 50.0, 1e6])
-@pytest.mark.parametrize("count", [1, 30, 40_000])  # all rows at once, or one at a time
-def test_fourier_features_are_cosines_and_sines(largest: float, count: int) -> None:
-    """As they are of angles that are known only up to their own rounding."""
-    points = Gaussian().points(np.linspace(-largest, largest, 7)[:, None])
-    features = FourierFeatures(count, np.random.default_rng(7))
-    angles = points.coordinates @ drawn(features, np.arange(1))
-    z = features(points) * np.sqrt(count)
-    expected = np.hstack((np.cos(angles), np.sin(angles)))
-    assert (np.abs(z - expected) <= 1e-15 + 4e-16 * np.abs(np.tile(angles, 2))).all()
-
-
-def drawn(features: FourierFeatures, columns: Integers) -> Floats:
-    return features.frequencies(columns)
 
 
 def test_nogd_of_full_rank_keeps_f_where_it_switches() -> None:

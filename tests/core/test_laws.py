@@ -68,7 +68,7 @@ def test_engine_equals_reference(case: Case, stream: Example) -> None:
         assert found["zeta"] == pytest.approx(zeta, rel=1e-6, abs=1e-6)
 
 
-@every_case
+@pytest.mark.parametrize("case", {case.name: case for case in CASES}.values(), ids=str)
 @pytest.mark.parametrize("kernel_name", [name for name in KERNEL_PAIRS if name != "gaussian"])
 def test_engine_equals_twin_with_every_kernel(case: Case, kernel_name: str) -> None:
     kernel, formula = KERNEL_PAIRS[kernel_name]

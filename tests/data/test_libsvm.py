@@ -70,7 +70,7 @@ def test_faulty_line(kind: str, line: bytes, column: int) -> None:
 @pytest.mark.parametrize("kind", FILES)
 def test_faulty_file(kind: str) -> None:
     for _, text, line, column in FILES[kind]:
-        for chunk_bytes in (1 << 20, 64):
+        for chunk_bytes in (1 << 20, 509):
             place = refusal(text, chunk_bytes).place
             assert str(place) == f"bad.svm:{line}:{column}"
         assert faults(text)[0] == (line, kind)

@@ -1,10 +1,9 @@
-"""The report in a real browser: it asks the network for nothing, fits every screen, can be read."""
+"""The report in a real browser: it asks the network for nothing, and fits every screen."""
 
 import json
 import shutil
 from collections.abc import Iterator
 from dataclasses import replace
-from typing import Any
 
 import pytest
 from selenium.webdriver import Chrome
@@ -32,35 +31,6 @@ pytestmark = [
         bool(MISSING), reason=f"no browser to open reports in: apt-get install {' '.join(MISSING)}"
     ),
 ]
-
-# Every element with text of its own: the contrast of that text against what lies behind it.
-CONTRASTS = """
-const channels = colour => colour.match(/[0-9.]+/g).map(Number);
-const luminance = colour => {
-  const [r, g, b] = channels(colour).slice(0, 3).map(c => c / 255)
-    .map(c => c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
-  return 0.2126 * r + 0.7152 * g + 0.0722 * b;
-};
-const behind = element => {
-  for (; element; element = element.parentElement) {
-    const colour = getComputedStyle(element).backgroundColor;
-    const [, , , alpha = 1] = channels(colour);
-    if (alpha > 0) return colour;
-  }
-  return 'rgb(255, 255, 255)';
-};
-const contrast = (one, other) => {
-  const [high, low] = [luminance(one), luminance(other)].sort((a, b) => b - a);
-  return (high + 0.05) / (low + 0.05);
-};
-const texts = [...document.body.querySelectorAll('*')].filter(element =>
-  [...element.childNodes].some(node => node.nodeType === 3 && node.data.trim()));
-return {
-  texts: texts.map(element =>
-    [element.tagName, contrast(getComputedStyle(element).color, behind(element))]),
-  pictures: [...document.images].map(image => [image.currentSrc, image.naturalWidth]),
-};
-"""
 
 
 @pytest.fixture(scope="module")
@@ -118,7 +88,7 @@ def requests(browser: Chrome) -> set[str]:
 
 @pytest.mark.parametrize("scheme", ["light", "dark"])
 @pytest.mark.parametrize("width", [360, 768, 1280])
-def test_it_fits_asks_for_nothing_and_can_be_read(
+def test_it_fits_and_asks_for_nothing(
     browser: Chrome, report: str, width: int, scheme: str
 ) -> None:
     look(browser, report, width, scheme)
@@ -129,22 +99,6 @@ def test_it_fits_asks_for_nothing_and_can_be_read(
         "const page = document.documentElement; return [page.scrollWidth, page.clientWidth]"
     )
     assert wide <= seen <= width
-    found: dict[str, list[tuple[str, float]]] = browser.execute_script(CONTRASTS)
-    assert len(found["texts"]) > 100
-    assert [each for each in found["texts"] if each[1] < 4.5] == []
-    assert all(width > 100 for _, width in found["pictures"])
-
-
-def test_on_a_phone_tables_scroll_inside_their_own_box(browser: Chrome, report: str) -> None:
-    look(browser, report, 360, "light")
-    boxes: list[dict[str, Any]] = browser.execute_script(
-        "return [...document.querySelectorAll('.scroll')].map(box => "
-        "({seen: box.clientWidth, wide: box.scrollWidth, tab: box.tabIndex}))"
-    )
-    assert len(boxes) == 7
-    assert all(box["seen"] < 360 < box["wide"] and box["tab"] == 0 for box in boxes)
-    widths = browser.execute_script(
-        "return [...document.images].map(image => image.getBoundingClientRect().right)"
-    )
-    assert len(widths) == 7
-    assert max(widths) <= 360
+    pictures = browser.execute_script("return [...document.images].map(i => i.naturalWidth)")
+    assert pictures
+    assert min(pictures) > 100

@@ -2,19 +2,17 @@
 
 import io
 import re
-from collections.abc import Callable
 from dataclasses import replace
 
 import pytest
 
-from ahpatron_cli.output import render
 from ahpatron_cli.output.formats import FORMATS, findings_to_text, to_text
 from ahpatron_cli.output.render import Html, Terminal, print_to
 from ahpatron_cli.output.run_table import run_page
 from ahpatron_cli.output.sweep_table import findings_page
-from ahpatron_cli.output.table import MARKS, Column, Page, Table
+from ahpatron_cli.output.table import MARKS, Page
 from ahpatron_cli.records import Report
-from ahpatron_cli.sweep.summary import METRICS, Criterion, SweepSummary, summarise_trials
+from ahpatron_cli.sweep.summary import SweepSummary, summarise_trials
 from support.golden import matrix, run_report, swept
 from support.terminal import in_terminal, without_style
 from support.trials import (
@@ -58,12 +56,6 @@ def test_columns_without_a_value_are_not_shown() -> None:
     text = to_text([make_report(make_perceptron())], "table")
     assert headings(text) == [["Learner", "AMR %", "|M_T|", "|N_T|", "Support", "Seconds"]]
     assert "Halvings" in to_text([make_report(make_perceptron(), make_run())], "markdown")
-
-
-def test_of_equal_priority_the_last_column_is_hidden_first() -> None:
-    columns = [Column("A", "1"), *(Column(name * 9, "1", priority=1) for name in "bcd")]
-    page = Page([Table("x", "", "", columns)])
-    assert headings(Terminal(24).page(page), "A") == [["A", "b" * 9, "c" * 9]]
 
 
 @pytest.mark.parametrize(
@@ -117,21 +109,6 @@ def test_marks_differ_in_every_format() -> None:
         assert len({shown.escape(mark) for mark in MARKS}) == len(MARKS)
 
 
-@pytest.mark.parametrize("format", PAPER)
-@pytest.mark.parametrize(
-    "text", [lambda f: to_text([run_report()], f), lambda f: findings_to_text(matrix(), f)]
-)
-def test_the_legend_explains_the_marks_that_are_used(
-    text: Callable[[str], str], format: str
-) -> None:
-    shown = text(format)
-    legend = {mark: render.FORMATS[format]().escape(meaning) for mark, meaning in MARKS.items()}
-    for mark, meaning in legend.items():
-        used = re.search(rf"{re.escape(render.FORMATS[format]().escape(mark))} \d", shown)
-        assert not used or meaning in shown
-    assert legend["*"] in shown
-
-
 def test_nothing_is_best_without_a_rival() -> None:
     for format in PAPER:
         text = to_text([make_report()], format) + findings_to_text(
@@ -145,11 +122,6 @@ def test_equal_totals_are_all_best() -> None:
     assert to_text([make_report(*runs)], "latex").count("textbf") == 2
     tied = [*make_trials("avp", [0.1, 0.3]), *make_trials("ahpatron", [0.2, 0.2])]
     assert findings_to_text(summarise_trials(tied), "latex").count(r"\textbf{20.00}") == 2
-
-
-def test_notes_of_several_data_sets_stand_once() -> None:
-    both = summarise_trials([*sweep(), *sweep(make_data("b.svm", sha256="bad"))])
-    assert findings_to_text(both, "table").count("AMR: mean ± standard deviation") == 1
 
 
 # What sweeps do not claim -------------------------------------------------------------------------
@@ -185,20 +157,6 @@ def test_one_permutation_or_file_order_allows_no_verdict() -> None:
         text = findings_to_text(summarise_trials(trials), "table")
         assert "no verdict" in text
         assert not re.search(r"  (n\.s\.|worse)  ", text)
-
-
-def test_the_metric_that_decides_is_named_everywhere() -> None:
-    def one(learner: str, repeat: int, hits: int) -> object:
-        counts = {"true_positives": hits, "false_negatives": 100 - hits}
-        return make_trial(learner, 0.1, repeat, false_positives=10, true_negatives=890, **counts)
-
-    trials = [one("avp", 0, 50), one("avp", 1, 52), one("rbp", 0, 80), one("rbp", 1, 82)]
-    text = findings_to_text(
-        summarise_trials(trials, criterion=Criterion(METRICS["recall"])), "table"
-    )
-    assert re.search(r"Recall % +AMR % +vs best", text)
-    assert re.search(r"\* 81.00 ± 1.41 +10.00 ± 0.00", text)
-    assert "Recall: mean ± standard deviation" in text
 
 
 def test_a_shard_recommends_nothing() -> None:
@@ -260,11 +218,6 @@ def test_markdown_escapes_every_special_character(special: str) -> None:
     text = to_text([make_report(make_run(f"x{special}y"), path=f"p{special}q")], "markdown")
     assert rf"**p\{special}q**" in text
     assert rf"| x\{special}y |" in text
-
-
-def test_long_names_are_never_cut(terminal: io.StringIO) -> None:
-    path = "folder/" * 40 + "data.svm"
-    assert path in Terminal(40).page(run_page([make_report(make_run(path), path=path)]))
 
 
 @pytest.mark.parametrize("columns", [40, 120])

@@ -63,14 +63,17 @@ class SecondOrder(SpanExpansion):
         C, m = self.C, self.m
         self._columns = len(self.a) if self.spans else self.n  # that may be in S
         C.open(self._columns, 2 * m)
-        near = np.abs(self.g)  # the margin of a round whose prediction is right
-        if self.classes:
-            two = np.partition(self.g, -2, axis=1)
-            near = (two[:, -1] - two[:, -2]) / 2
-        likely = (near < 1.05).nonzero()[0] if m > 1 else np.arange(0)  # to update
-        images, rounds = C.images(self.K[likely]), likely.tolist()
-        self._images = dict(zip(rounds, images, strict=True))  # A·k by round
-        self._moves = dict(zip(rounds, images @ self.K[:, : C.n].T, strict=True))  # K·A·k
+        self._images: dict[int, Floats] = {}  # A·k by round
+        self._moves: dict[int, Floats] = {}  # K·A·k
+        if m > 1:  # else when they are needed
+            near = np.abs(self.g)  # the margin of a round whose prediction is right
+            if self.classes:
+                two = np.partition(self.g, -2, axis=1)
+                near = (two[:, -1] - two[:, -2]) / 2
+            likely = (near < 1.05).nonzero()[0]  # rounds that are likely to update
+            images = C.images(self.K[likely])
+            self._images.update(zip(likely.tolist(), images, strict=True))
+            self._moves.update(zip(likely.tolist(), images @ self.K[:, : C.n].T, strict=True))
         self._P, self._sP = np.empty((2, len(C.V), m))  # p_e and s_e·p_e
         self._P[: C.count] = C.V[: C.count] @ self.K[:, : self._columns].T
         self._sP[: C.count] = self._P[: C.count] * C.s[: C.count, None]
@@ -151,14 +154,18 @@ class SecondOrder(SpanExpansion):
             return
         C, first, count = self.C, self._solved, self.C.count
         rounds, steps = zip(*self._log, strict=True)
-        share = flush(self._sP[:count].take(rounds, 1).T)  # of change e in update i
-        v, known = C.V[first:count], C.V[first:count][self._joins]
+        share = self._sP[:count].take(rounds, 1).T  # of change e in update i
+        v, joins = C.V[first:count], self._joins
+        known = v[joins] if joins else None
         v[:, : C.n], v[:, C.n :] = [self._images[t] for t in rounds], 0.0
-        share[self._joins], v[self._joins] = 0.0, known
+        if joins:
+            share[joins], v[joins] = 0.0, known
         if first:
             v += share[:, :first] @ C.V[:first]
-        # v ← (I - share)^{-1} v; only the part of `share` below its diagonal is read
-        dtrsm(1.0, -share[:, first:], v.T, side=1, lower=1, trans_a=1, diag=1, overwrite_b=1)
+        if len(v) > 1:
+            flush(share)
+            # v ← (I - share)^{-1} v; only the part of `share` below its diagonal is read
+            dtrsm(1.0, -share[:, first:], v.T, side=1, lower=1, trans_a=1, diag=1, overwrite_b=1)
         self.a[: self._columns] += v.T @ np.array(steps)
         self._unchecked += count - first
         self._solved, self._log, self._joins = count, [], []

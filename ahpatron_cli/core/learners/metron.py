@@ -79,12 +79,12 @@ class Metric(Stateful):
             values = points.csr.values[filled]
             self._insert(columns)
         else:
+            if not points.size or (self.weights.all() and points.width == len(self.weights) > 0):
+                return
             begun = len(self.columns)
             self._insert(np.arange(points.width))
-            if not begun and points.size:
+            if not begun:
                 self.origin = points.coordinates[0].copy()
-            if self.weights.all():
-                return
             owners, columns = points.coordinates.nonzero()
             values = points.coordinates[owners, columns]
         places, _ = self._find(columns)
@@ -141,8 +141,10 @@ class Metric(Stateful):
             factors[known] = self.weights[places[known]]
             found = SparsePoints(replace(points.csr, values=points.csr.values * factors))
         else:
-            more = (0, max(points.width - len(self.columns), 0))
-            weights, origin = np.pad(self.weights, more), np.pad(self.origin, more)
+            weights, origin = self.weights, self.origin
+            if points.width > len(weights):
+                more = (0, points.width - len(weights))
+                weights, origin = np.pad(weights, more), np.pad(origin, more)
             rows = (points.coordinates - origin) * weights
             if not weights.all():
                 rows = np.where(weights > 0, rows, self.fresh * np.sign(points.coordinates))

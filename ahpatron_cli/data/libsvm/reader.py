@@ -196,11 +196,8 @@ class Scan:
     labels: LabelTally
     rows: int = 0
     """Those with labels; faulty ones are counted, too."""
-    unlabelled: int = 0
     sha256: str | None = None
     """Hash of all bytes, by which a later reading can tell whether the file changed."""
-    size: int | None = None
-    """In bytes."""
 
 
 def scan(path: str, max_rows: int | None = None) -> Scan:
@@ -209,21 +206,21 @@ def scan(path: str, max_rows: int | None = None) -> Scan:
     Faulty labels are passed over, and a line without end stops the scan: the reader meets the
     same fault and reports it.
     """
-    found = Scan(LabelTally())
+    found, unlabelled = Scan(LabelTally()), 0
     with open_source(path) as source:
         for text in whole_lines(source, CHUNK_BYTES):
             tokens = _FIRST_TOKEN.findall(b"\n" + text)
             if max_rows is not None:
-                del tokens[max_rows - found.rows - found.unlabelled :]
+                del tokens[max_rows - found.rows - unlabelled :]
             for token, count in Counter(tokens).items():
                 if token == b"?" or b":" in token:
-                    found.unlabelled += count
+                    unlabelled += count
                     continue
                 found.rows += count
                 label = finite_number(token)
                 if label is not None:
                     found.labels.count(label, count)
-            if found.rows + found.unlabelled == max_rows:
+            if found.rows + unlabelled == max_rows:
                 break
-        found.sha256, found.size = source.sha256(), source.size
+        found.sha256 = source.sha256()
     return found

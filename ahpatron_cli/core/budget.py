@@ -198,7 +198,7 @@ def choose_nearest(gram: Floats, sizes: Floats, *_: object) -> Integers:
     nearest: list[int] = (shared >= enough[:, None]).argmax(axis=1).tolist()
     losses = squares * np.maximum(diagonal - most, 0.0)
     # if every example has a duplicate, all losses are 0 up to rounding: compare them with a²
-    largest = max(losses.max(), 1e-4 * squares.max(), TINY)
+    largest = max(losses.max(), 1e-4 * squares.max(), TINY / SLACK)
     order: list[int] = _younger_first(losses, SLACK * largest).tolist()
     left = max(size // 4, 1)
     stays, needed = [True] * size, [False] * size

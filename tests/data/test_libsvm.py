@@ -213,7 +213,9 @@ def limited_read(path: Path, megabytes: int) -> str:
 
 
 @pytest.mark.parametrize(
-    ("block", "times"), [(b"1" * (1 << 20), 100), (b"<a href=x> " * 90_000, 20)]
+    ("block", "times"),
+    [(b"1" * (1 << 20), 100), (b"<a href=x> " * 90_000, 20)],
+    ids=("digits", "words"),
 )
 def test_endless_line_in_little_memory(tmp_path: Path, block: bytes, times: int) -> None:
     path = tmp_path / "d.svm"

@@ -105,6 +105,15 @@ def test_each_kind_of_column() -> None:
     assert table(text).labels == [0, 1, 1]
 
 
+def test_named_columns_are_dropped_categories_or_ids() -> None:
+    text = "id,month,zip,a,y\nk1,3,01234,7,0\nk2,12,99999,8,1\nk3,3,01234,9,1\n"
+    found = table(text, id="id", drop=("a",), category=("month", "zip"))
+    assert found.made.features == ["month=12", "month=3", "zip=01234", "zip=99999"]
+    assert found.made.dropped == ["a"]
+    assert found.rows == [[0, 1, 1, 0], [1, 0, 0, 1], [0, 1, 1, 0]]
+    assert found.ids == ["k1", "k2", "k3"]
+
+
 @pytest.mark.parametrize("cell", ["", "NA", "N/A", "n/a", "null", "?", " "])
 @pytest.mark.parametrize(
     ("missing", "names", "row"),

@@ -252,7 +252,8 @@ class _Seen:
         if not isinstance(values, list) and not self._is_category:
             present = values[~np.isnan(values)]
             self.counts.update(number=len(present), missing=len(values) - len(present))
-            self._sum += float(present.sum())
+            with np.errstate(over="ignore"):  # an infinite mean is refused where it is used
+                self._sum += float(present.sum())
             self.zeros += int(np.count_nonzero(present == 0))
             if len(present):
                 self.first.setdefault("number", (int(lines[0]), show(present[0])))

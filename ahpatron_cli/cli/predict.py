@@ -77,8 +77,12 @@ def predict(
     def score(path: str) -> str | None:
         """Write the scores of one file, and note its mistakes; the signal that ended it."""
         rows, ranking = 0, Ranking() if metrics else None
+
+        def figures(asked: bool) -> None:
+            (stderr.show if asked else stderr.detail)(f"{rows:,} rows")
+
         with (
-            watch.ending_stream(lambda: stderr.show(f"{rows:,} rows")),
+            watch.ending_stream(figures),
             open_source(path) as source,
             stderr.progress(source.size, path, beside_rows=out is None) as show,
         ):

@@ -83,7 +83,6 @@ class SecondOrder(SpanExpansion):
         super().evaluate()
         # g moves by products that carry the rounding of C: more values are computed again
         self.noise = 1e4 * CANCELLED * (1.0 + dasum(self.a.reshape(-1)))
-        self._moved = True
 
     def careful(self, t: int) -> float:
         value = self.g.item(t)

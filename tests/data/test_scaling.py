@@ -51,3 +51,9 @@ def test_no_size_overflows(scale: str, size: float) -> None:
     sparse = scaled(compress(X * size), scale)
     assert isinstance(sparse, CsrRows)
     assert np.isfinite(sparse.values).all()
+
+
+def test_a_feature_that_is_constant_up_to_rounding_is_only_shifted() -> None:
+    rows = np.full((1000, 1), 0.1)  # whose mean is not exactly 0.1
+    rows[0] += 1e-16
+    assert np.abs(np.asarray(scaled(rows, "standard"))).max() < 1e-12

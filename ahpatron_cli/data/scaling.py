@@ -68,7 +68,7 @@ def scaled(rows: Rows, how: str) -> Rows:
 
 
 def _nonzero(spread: Floats) -> Floats:
-    """The spread to divide by; 1 for a feature that is constant but for rounding."""
+    """The spread to divide by; 1 for a feature that is constant up to rounding."""
     return np.where(spread > 1e-12, spread, 1.0)
 
 

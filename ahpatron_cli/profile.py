@@ -119,8 +119,8 @@ class Profile(Struct, frozen=True, kw_only=True):
     high: float | None = None
     constant: int | None = None
     """Features with one value in all rows, most often 0."""
-    widest: tuple[int, float, float] | None = None
-    """The feature with the largest range, and this range."""
+    widest: tuple[int | str, float, float] | None = None
+    """Index, or name in a table, of the feature with the largest range, and this range."""
     advised_scale: str | None = None
     reason: str | None = None
     scale: str | None = None
@@ -214,6 +214,8 @@ def profile_of(
         parts.clear()
         classes = first if positive is None else (first == positive).astype(np.float64)
         found |= _statistics(matrix, seen, classes, info.max_index + 1, int(not info.zero_based))
+        if info.schema and (widest := found["widest"]):  # features of a table have names
+            found["widest"] = (info.schema.features[widest[0] - 1], *widest[1:])
         found["scale"] = scale or found["advised_scale"]
         if not found["label_problem"]:
             found["baseline"] = _baseline(classes)

@@ -171,3 +171,8 @@ def test_the_list_of_learners(ahpatron: Ahpatron) -> None:
     avp = next(one for one in document["learners"] if one["name"] == "avp")
     radius = avp["parameters"][1]
     assert (radius["name"], radius["symbol"], radius["default"]) == ("radius", "U", "inf")
+
+
+def test_the_widest_feature_of_a_table_has_its_name(ahpatron: Ahpatron) -> None:
+    ahpatron.write("t.csv", "a,b,y\n1,90,no\n2,5,yes\n1,7,no\n2,8,yes\n")
+    assert inspected(ahpatron, "t.csv", "--label", "y")["widest"] == ["b", 5.0, 90.0]

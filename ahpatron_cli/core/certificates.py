@@ -144,7 +144,7 @@ class Theorem:
     """The value of `--theorem`."""
     title: str
     learners: tuple[str, ...]
-    """The learner that the theorem is about, then those that are this one with other defaults."""
+    """The learner of the theorem, then learners that are the same with other defaults."""
     bound: Callable[..., float]
     """The bound for a comparator, which is the first argument."""
     counts: Literal["mistakes", "failures"] = "failures"

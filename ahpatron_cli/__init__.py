@@ -1,4 +1,4 @@
-"""Budgeted online kernel learning over LIBSVM files: learners, engine and command line."""
+"""Budgeted online kernel learning on LIBSVM files and tables: Python API and command line."""
 
 from __future__ import annotations
 

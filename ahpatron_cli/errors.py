@@ -1,4 +1,4 @@
-"""Errors for users, and exit codes.
+"""Errors that are shown to users, and exit codes.
 
 A `UserError` says what is wrong, where, and what to try; `cli/stderr.py` turns it into text. Any
 other exception that escapes is a bug and keeps its traceback.

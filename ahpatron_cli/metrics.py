@@ -89,7 +89,7 @@ class RecentMistakes:
         return {"window": window, "drifts": tuple(self.drifts)}
 
     def _watch(self, mistaken: NDArray[np.bool_]) -> None:
-        """Page's test."""
+        """Update Page's test and `drifts` with these rounds."""
         past = -1
         for now in np.flatnonzero(mistaken).tolist():
             right = now - past - 1

@@ -263,7 +263,7 @@ def _header(archive: zipfile.ZipFile, path: str) -> Header:
         text = npz.read(archive, _HEADER, "|u1", (size - npz.HEAD,)).tobytes()
         written = msgspec.json.decode(text, type=dict[str, Any])
     if written.get("kind") != KIND:
-        raise StateError("its header is not one of a model")
+        raise StateError("its header is not that of a model")
     if (written.get("format"), written.get("algorithm")) != (FORMAT, ALGORITHM):
         version = str(written.get("version"))[:20]
         problem = f"the model was made by version {version}, whose learners count differently"
@@ -275,7 +275,7 @@ def _header(archive: zipfile.ZipFile, path: str) -> Header:
 def _arrays(header: Header, archive: zipfile.ZipFile) -> dict[str, np.ndarray]:
     """Read the arrays listed in the header; `StateError` if the archive has others."""
     if set(archive.namelist()) != {f"{name}.npy" for name in (_HEADER, *header.arrays)}:
-        raise StateError("its entries are not those it lists")
+        raise StateError("its entries differ from those listed in its header")
     for name, (dtype, shape) in header.arrays.items():
         if dtype not in _TYPES or any(length < 0 for length in shape):
             raise StateError(f"{name[:40]} has an unknown type")
@@ -303,7 +303,7 @@ def _check_learner(header: Header, given: str | None) -> None:
         raise usage(problem, "if it is in a file, give it again: -l FILE.py:Class")
     kind = find_learner(given or header.learner)
     if kind.name != header.learner or learner_source(kind) != header.source:
-        problem = f"{kind.name} as it is here is not the learner that made the model"
+        problem = f"the {kind.name} installed here is not the learner that made the model"
         raise usage(problem, f"the model was made by {header.learner} ({header.source[:24]})")
     if header.kernel not in KERNELS if kind.own_kernel is None else header.kernel is not None:
         raise StateError("its kernel is not one of its learner")
@@ -322,9 +322,9 @@ def _nested(values: Iterable[tuple[str, Any]]) -> State:
         for part in groups:
             group = group.setdefault(part, {})
             if not isinstance(group, dict):
-                raise StateError(f"{path[:40]} is in a group that is none")
+                raise StateError(f"{path[:40]} is inside an entry that is not a group")
         if name in group:
-            raise StateError(f"{path[:40]} is there twice")
+            raise StateError(f"{path[:40]} occurs twice")
         group[name] = value if isinstance(value, np.ndarray) else _number(value)
     return content
 

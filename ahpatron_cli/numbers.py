@@ -9,7 +9,7 @@ def percent(rate: float) -> str:
 
 
 def p_value(value: float) -> str:
-    """`0.032`, `< 0.001`."""
+    """A p-value as text: `0.032`, `< 0.001`."""
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
@@ -39,7 +39,7 @@ def assignment(name: str, value: float | str) -> str:
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 round`, `1,000 rounds`."""
+    """A number with its noun: `1 round`, `1,000 rounds`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 

@@ -102,7 +102,7 @@ class Profile(Struct, frozen=True, kw_only=True):
     grouped: bool = False
     """Whether the rows are grouped by label."""
     faults: int
-    """Faulty lines."""
+    """Number of faulty lines."""
     faulty_lines: tuple[FaultyLine, ...]
     """The first faulty lines."""
     stopped: bool

@@ -77,7 +77,7 @@ class Window(Struct, frozen=True):
 
 
 class Counts(Struct, frozen=True):
-    """Counts over the rounds of a pass, with any number of classes."""
+    """Counts over the rounds of a pass, for any number of classes."""
 
     rounds: Count
     mistakes: Count
@@ -92,7 +92,7 @@ class Counts(Struct, frozen=True):
 
     @property
     def exact_rate(self) -> Fraction:
-        """Mistakes per round, without rounding."""
+        """Mistakes per round as an exact fraction."""
         return Fraction(self.mistakes, max(self.rounds, 1))
 
     @property
@@ -125,7 +125,7 @@ class RunRecord(Struct, frozen=True):
     ended_by: str | None = None
     """The signal that ended the stream, such as SIGTERM."""
     this_file: ThisFile | None = None
-    """Only after `--resume`."""
+    """Counts on this file only; only after `--resume`."""
     restarts: Count | None = None
     """Number of resets; null for learners that never reset."""
     metric_changes: Count | None = None
@@ -137,7 +137,7 @@ class RunRecord(Struct, frozen=True):
     classes: tuple[float, ...] | None = None
     """Labels of all classes, if there are more than two."""
     window: Window | None = None
-    """Only with `--window`."""
+    """Recent mistake rate; only with `--window`."""
     costs: tuple[float, ...] | None = None
     """Weights of examples, in the order of the labels of the data; only with `--cost`."""
     drifts: tuple[int, ...] | None = None
@@ -191,13 +191,13 @@ class Curve:
 
     @property
     def mistake_rate(self) -> NDArray[np.float64]:
-        """|M_t| / t."""
+        """Cumulative mistake rate |M_t|/t at each point."""
         return self.mistakes / self.rounds
 
 
 @dataclass(frozen=True)
 class Report:
-    """All runs on one data set: what `ahpatron run DATA` prints."""
+    """All runs on one data set, as printed by `ahpatron run DATA`."""
 
     version: str
     data: DataRecord
@@ -309,13 +309,13 @@ def run_from_json(fields: Json) -> RunRecord:
 
 
 def summary_to_json(line: SummaryRecord) -> Json:
-    """One element of `summary`."""
+    """One element of `summary` of the JSON document."""
     fields: Json = to_builtins(line)
     return fields | {"params": json_params(line)}
 
 
 def json_params(one: RunRecord | SummaryRecord) -> dict[str, ParamValue | None]:
-    """Parameters in JSON; kernel and σ are null for a learner with a kernel of its own."""
+    """Parameters for JSON; kernel and σ are null for a learner with a kernel of its own."""
     from ahpatron_cli.core import REGISTRY
 
     own = one.learner in REGISTRY and REGISTRY[one.learner].own_kernel

@@ -44,7 +44,7 @@ class LearnerSpec:
     learner: str
     learner_params: Mapping[str, ParamValue]
     kernel: str | None
-    """None: the learner has its own."""
+    """Name of the kernel; None if the learner has its own."""
     kernel_params: Mapping[str, ParamValue]
     source: str | None = None
     """`/path/to/file.py:ClassName` if the learner is defined in a file."""
@@ -136,7 +136,7 @@ class RunOptions:
     certify: bool = False
     """Whether to compute certificates."""
     jobs: int = 1
-    """Processes."""
+    """Number of processes."""
 
     @property
     def in_memory(self) -> bool:
@@ -233,12 +233,12 @@ class Run:
 
     @property
     def mistakes(self) -> int:
-        """Mistakes so far."""
+        """Number of mistakes so far."""
         return self.player.tally.mistakes
 
     @property
     def rounds(self) -> int:
-        """Rounds so far."""
+        """Number of rounds so far."""
         return self.player.tally.rounds
 
     def measure(self, options: RunOptions) -> None:

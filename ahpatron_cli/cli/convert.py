@@ -79,7 +79,7 @@ def _comments(schema: Schema) -> str:
 
 
 def libsvm_text(reader: TableReader, cells: Cells, path: str) -> str:
-    """Rows as LIBSVM text.
+    """Convert a batch of cells to LIBSVM text.
 
     Cells of purely numeric columns are copied as they are; other numbers are written with the
     fewest digits that read back as the same double.

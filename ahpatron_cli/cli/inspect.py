@@ -44,12 +44,12 @@ def inspect(
     learner: options.PredictLearner = None,
     quiet: options.Quiet = False,
 ) -> ExitCode:
-    """Look at data or at a model.
+    """Describe a data file or a model.
 
     Data: size, labels, ranges, duplicates, which σ and scaling fit, every faulty line; in one pass,
     with bounded memory, however large the file.
 
-    Model: what it is, its parameters, its active set.
+    Model: its learner, parameters and active set.
     """
     from ahpatron_cli.data.npz import is_archive
 

@@ -19,7 +19,7 @@ def _words(*words: str) -> Callable[[str], list[str]]:
 
 
 def _learners(incomplete: str) -> Iterator[tuple[str, str]]:
-    """Names for -l."""
+    """Complete names of learners after -l."""
     from ahpatron_cli.core import REGISTRY
 
     titles = {name: kind.title for name, kind in REGISTRY.items()} | {"all": "every learner"}

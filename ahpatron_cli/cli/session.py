@@ -109,7 +109,7 @@ class Session:
     curves: list[Curve] = field(default_factory=list, init=False)
     """The learning curve of each learner on each file."""
     ended_by: str | None = field(default=None, init=False)
-    """The signal that ended the stream."""
+    """Name of the signal that ended the stream; None if none did."""
 
     def __post_init__(self) -> None:
         self._known: StreamState | None = None
@@ -177,7 +177,7 @@ class Session:
             stderr.note(note)
         warnings = [text for result in results for text in result.warnings]
         if summary.sorted_labels and not options.shuffle:
-            warnings.append("the labels come sorted; --shuffle permutes the rows")
+            warnings.append("the rows are sorted by label; --shuffle permutes them")
         warnings += near_tie_warning(result.record for result in results)
         if dataset.scaler and not dataset.dense and kernels & {"linear", "polynomial"}:
             warnings.append(f"--scale {scale} divides sparse data and does not shift them")
@@ -203,7 +203,7 @@ class Session:
         if not self._waits:
             self.stderr.note(
                 "waiting for the first rows, which --scale or --sigma auto require: "
-                f"{rows:,} of them have come (--warm-up N requires fewer)"
+                f"{rows:,} have arrived (a smaller --warm-up N requires fewer)"
             )
         self._waits = True
 

@@ -160,7 +160,7 @@ def _place_lines(place: Place) -> list[str]:
 
 
 def _excerpt(place: Place, text: str) -> tuple[str, str]:
-    """The part of a line around its fault, and the carets below it."""
+    """Excerpt of a line around its fault, and a line with carets below the fault."""
     from rich.cells import cell_len  # wide characters take two cells
 
     fault = min((place.column or 1) - 1, len(text))

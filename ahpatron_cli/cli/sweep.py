@@ -58,7 +58,7 @@ def sweep(
 ) -> ExitCode:
     """Run many trials: files x learners x settings x permutations.
 
-    All learners and settings run on the same permutations and are compared pairwise on each.
+    All learners and settings run on the same permutations, so that comparisons are paired.
     Every result is stored on disk at once: after a crash, a full disk or Ctrl-C,
     the same command runs only the missing trials.
     """

@@ -103,7 +103,7 @@ def criterion_of(metric: str, tune_orders: int) -> Criterion:
 
 
 def parse_shard(text: str | None) -> tuple[int, int]:
-    """`I/N`, I from 1 to N."""
+    """Parse the value `I/N` of --shard, I from 1 to N; (1, 1) if not given."""
     part, slash, parts = (text or "1/1").partition("/")
     digits = slash and all(word.isascii() and word.isdigit() for word in (part, parts))
     if not digits or not 1 <= int(part) <= int(parts) < 10**9:
@@ -173,7 +173,7 @@ def _run(
 
 
 def print_estimate(search: Search, known: Mapping[str, Outcome], jobs: int) -> None:
-    """Count the trials and those that are left, and estimate their time.
+    """Print the number of trials, done and left, and an estimate of the remaining time.
 
     For a search in stages, the largest possible number of trials is counted.
     """

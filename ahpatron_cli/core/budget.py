@@ -90,7 +90,7 @@ def merge_into_nearest(gram: Floats, coefficients: Floats, kept: int, norm: floa
 def _rescaled(
     kept: Integers, K2: Floats, tables: Sequence[Floats], norm: float | None
 ) -> Reduction:
-    """`f̄ = Σ a2_i κ(s_i,·)` rescaled to `norm`; a2 is the first table of `_factor`."""
+    """The `Reduction` to `f̄ = Σ a2_i κ(s_i,·)`, rescaled to `norm`; `tables` as in `_factor`."""
     a2 = tables[0]
     if a2.ndim == 1:
         factor, after, before, gap, solid = _factor(tables, norm)

@@ -137,7 +137,7 @@ class Loop:
         learner = state.value("learner", self.learner)
         f, most = state.value("f", self.f, self.learner.successors), self.learner.most_kept
         if learner is not self.learner or not isinstance(f, Hypothesis):
-            raise state.refusal("f", f"is not what {self.learner.name} learns")
+            raise state.refusal("f", f"is not a hypothesis of {self.learner.name}")
         if most is not None and f.size is not None and f.size > most:
             raise state.refusal("f", "keeps more examples than the budget")
         self.f = f
@@ -307,7 +307,7 @@ class Player:
         return scores
 
     def _blocks(self, rows: Rows, before: int) -> Iterator[Points]:
-        """Rows in kernel-ready form, block by block; `before` is the number of earlier rounds."""
+        """Yield rows as points, block by block; `before` is the number of earlier rounds."""
         start = ready = 0
         while start < len(rows):
             left = self._block - (before + start) % self._block  # rounds left in the block
@@ -369,7 +369,7 @@ class Player:
     # Rows ---------------------------------------------------------------------------------------
 
     def points_of(self, rows: Rows) -> Points:
-        """Rows in kernel-ready form, dense ones centred on the first row of the stream."""
+        """Convert rows to points of the kernel; dense rows are centred on the first row."""
         if self._sparse is None:
             self._sparse = isinstance(rows, CsrRows) and not self.learner.dense
         if self._sparse:

@@ -141,7 +141,7 @@ class Expansion(Hypothesis):
         self.evaluate()
 
     def evaluate(self) -> None:
-        """Compute g from the coefficients."""
+        """Compute `g = K·a` from the coefficients."""
         self.g: Floats = np.dot(self.K, self.a)
         self.values = self._g = memoryview(self.g)
         self.noise = CANCELLED * dasum(self.a.reshape(-1))  # κ <= 1, so Σ|a| bounds the terms
@@ -402,7 +402,7 @@ class Expansion(Hypothesis):
         return gram[:size, :size]
 
     def _mirror(self) -> Floats:
-        """K(S,S), both triangles."""
+        """Gram matrix K(S,S) with both triangles, completed from the lower one."""
         assert self._gram is not None
         start, size, self._mirrored = self._mirrored, self.size, self.size
         gram = self._gram[:size, :size]

@@ -53,7 +53,7 @@ class Kernel(Declared):
 
 @dataclass(frozen=True)
 class _Scaled(Kernel):
-    """A kernel of (u - v)/σ."""
+    """Base of kernels that depend on (u - v)/σ."""
 
     sigma: float = real("σ", "width of the kernel", default=1.0, over=0)
 
@@ -140,7 +140,7 @@ class Matern(Kernel):
     def distances(
         self, left: Points, right: Points, out: Floats | None = None
     ) -> tuple[Floats, float]:
-        """√3·‖s - x‖ for every s in `left` and x in `right`, and an upper bound on it."""
+        """Matrix of √3·‖s - x‖, s in `left`, x in `right`, and an upper bound of its entries."""
         squares, lowest = _exponents(left, right, out)
         squares *= -6.0
         np.maximum(squares, 0.0, out=squares)
@@ -167,7 +167,7 @@ class Matern(Kernel):
 
 
 def _matern(exponents: Floats, weight: float, largest: float) -> Floats:
-    """`w·(1 - e)·exp(e)` in place of exponents e, whose sizes are at most `largest`."""
+    """`w·(1 - e)·exp(e)`, in place, for exponents e with |e| <= `largest`."""
     if largest > -LOWEST:
         np.maximum(exponents, LOWEST, out=exponents)
     powers = np.exp(exponents)

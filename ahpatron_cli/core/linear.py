@@ -23,7 +23,7 @@ NOTCHES = 2**14  # angles on the circle whose cosines and sines are tabulated
 
 
 class Features(Stateful):
-    """A feature map z."""
+    """Base of feature maps z: called with a block of examples, returns z(x) of each."""
 
     size: int | None = None  # number of examples kept; None if the map needs none
 
@@ -33,7 +33,7 @@ class Features(Stateful):
 
 
 class LinearModel(Hypothesis):
-    """`f(x) = w·z(x)`."""
+    """Hypothesis `f(x) = w·z(x)` with weights w and a feature map z."""
 
     kept: ClassVar[Any] = {"features": Features, "w": "w"}
 
@@ -109,12 +109,12 @@ class FourierFeatures(Features):
 
     @functools.cached_property
     def _drawn(self) -> dict[int, Floats]:
-        """Frequencies of the columns seen so far."""
+        """Frequencies by column, for the columns seen so far."""
         return {}
 
 
 def cos_sin_by_tangent(angles: Floats, length: float, out: Floats) -> None:
-    """Write `[length·cos θ, length·sin θ]` of each row of angles θ to `out`; angles are used up.
+    """Write `[length·cos θ, length·sin θ]` of each row of angles θ to `out`; overwrites `angles`.
 
     With t = tan(θ/2), `cos θ = 2/(1 + t²) - 1` and `sin θ = 2t/(1 + t²)`.
     """

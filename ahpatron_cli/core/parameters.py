@@ -137,6 +137,6 @@ class Declared:
         return {field.name: field.metadata["spec"] for field in fields if "spec" in field.metadata}
 
     def params(self) -> dict[str, Value]:
-        """Values of all parameters that are set."""
+        """Values of all parameters that are not None, by name."""
         values = {name: getattr(self, name) for name in self.specs()}
         return {name: value for name, value in values.items() if value is not None}

@@ -191,7 +191,7 @@ class SparsePoints(Points):
         given = vars(self)
         rows = CsrRows(*(given.pop(name) for name in self.kept))
         if not rows.is_legal():
-            raise state.refusal("columns", "are not those of rows")
+            raise state.refusal("columns", "are not valid column numbers")
         SparsePoints.__init__(self, rows)
 
     def products(self, other: Self) -> Floats:

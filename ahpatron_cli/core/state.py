@@ -16,7 +16,7 @@ import numpy as np
 from ahpatron_cli.core.errors import StateError
 
 State: TypeAlias = dict[str, Any]
-"""Values are bool, int, float, str, None, arrays of float64, int64 or int32, or other states."""
+"""A state: values are bool, int, float, str, None, arrays (float64, int64, int32) or states."""
 DTYPES: dict[str, Any] = {"#": np.int64, "%": np.int32}
 
 
@@ -54,14 +54,14 @@ class Stateful:
             key = name.lstrip("_")
             value = state.value(key, kinds=(form,) if isinstance(form, type) else ())
             if not _fits(value, form, getattr(self, name, None), lengths):
-                raise state.refusal(key, "is not what it must be")
+                raise state.refusal(key, "has an invalid value")
             if getattr(form, "__name__", "") == "Points":
                 lengths["s" if name == "points" else name[0]] = 0 if value is None else value.size
             setattr(self, name, value)
         self.check(state)
 
     def check(self, state: StateReader) -> None:
-        """Raise a `StateError` if the attributes do not fit together."""
+        """Raise a `StateError` if the restored attributes are inconsistent."""
 
     def _plain(self, name: str) -> Any:
         value = getattr(self, name)
@@ -139,7 +139,7 @@ class StateReader:
         """Read a finite array of this form (see `Stateful`)."""
         value = self.value(name)
         if not _fits(value, form, None, {}):
-            raise self.refusal(name, "is not the array that it must be")
+            raise self.refusal(name, "is not an array of the expected form")
         return value
 
     def __enter__(self) -> Self:

@@ -145,7 +145,7 @@ class LabelMap:
         return next(pairs, None)
 
     def labels(self) -> Labels:
-        """The labels by how they are encoded, as far as they were seen."""
+        """Labels in the order of their codes, as far as they were seen."""
         if self._positive is not None:
             others = [label for label in self._seen if label != self._positive]
             return (others[0] if len(others) == 1 else None), self._positive

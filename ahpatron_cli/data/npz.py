@@ -79,13 +79,13 @@ def opened(path: str) -> Iterator[zipfile.ZipFile]:
     except OSError as error:
         if error.errno != errno.EINVAL:
             raise
-        raise StateError("it points to a place before its first byte") from None
+        raise StateError("it has an offset before its first byte") from None
 
 
 def _check_sizes(infos: Sequence[zipfile.ZipInfo], size: int) -> None:
     """Refuse entries that are compressed, duplicated or larger than the file."""
     if len({info.filename for info in infos}) < len(infos) or len(infos) > MOST_ENTRIES:
-        raise StateError("too many entries, or one twice")
+        raise StateError("it has too many entries, or duplicates")
     for info in infos:
         stored = info.compress_type == zipfile.ZIP_STORED and not info.flag_bits & 0x1
         if not stored or info.file_size != info.compress_size:
@@ -98,7 +98,7 @@ def read(archive: zipfile.ZipFile, name: str, dtype: str, shape: Sequence[int]) 
     """Read an array; `StateError` if its size or header is not as expected."""
     info = archive.getinfo(f"{name}.npy")
     if info.file_size != HEAD + math.prod(shape) * np.dtype(dtype).itemsize:
-        raise StateError(f"{name} has another size than it should have")
+        raise StateError(f"{name} does not have the expected size")
     content = archive.read(info)
     if not content.startswith(_head(dtype, shape)):
         raise StateError(f"{name} is not an array of the expected type and shape")

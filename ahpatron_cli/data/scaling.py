@@ -46,7 +46,7 @@ class Scaler:
         return cls(largest, shift, _nonzero(dense.max(axis=0) if ranges else dense.std(axis=0)))
 
     def __call__(self, rows: Rows) -> Rows:
-        """Rows, scaled."""
+        """Return the scaled rows."""
         if isinstance(rows, CsrRows):
             known = np.minimum(rows.columns, len(self.largest))  # unknown ones share a column
             values = rows.values / np.append(self.largest, 1.0)[known]

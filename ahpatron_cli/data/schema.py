@@ -36,7 +36,7 @@ class Column(msgspec.Struct, forbid_unknown_fields=True):
     indicator: bool = False
     """Whether a further feature is 1 for missing cells."""
     fill: float = 0.0
-    """The value of missing numbers and dates."""
+    """Value that replaces missing numbers and dates."""
 
     @property
     def features(self) -> list[str]:

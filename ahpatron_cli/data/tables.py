@@ -295,7 +295,7 @@ class _Seen:
         return Column(self.name, kind, sorted(self.texts), indicator, fill)
 
     def _check_categories(self, rows: int, path: str) -> None:
-        """Refuse a column of ids, names or free text."""
+        """Refuse a text column with too many distinct values (ids, names, free text)."""
         different, name = len(self.texts), shlex.quote(self.name)
         repeats = self._is_category or rows < FEWEST_ROWS or 2 * different <= rows
         if different > MAX_CATEGORIES or not repeats:

@@ -74,7 +74,7 @@ def findings_to_text(
 
 
 def trials_to_text(trials: Sequence[Outcome], format: str) -> str:
-    """One flat row per trial, as json, jsonl or csv."""
+    """Trials as json, jsonl or csv, one flat row per trial."""
     from ahpatron_cli.sweep.results_file import flat_trial
 
     if format not in ("json", "jsonl", "csv"):

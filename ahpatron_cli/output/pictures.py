@@ -230,7 +230,7 @@ def check_axis(x: str | None, names: Sequence[str]) -> None:
 
 
 def learners_of(findings: SweepSummary) -> list[str]:
-    """The learners of every data set, in order of first appearance."""
+    """Names of all learners, in order of first appearance."""
     settings = (setting for found in findings.datasets for setting in found.settings)
     return list(dict.fromkeys(setting.learner for setting in settings))
 

@@ -43,7 +43,7 @@ def label_names(labels: Labels, schema: Schema | None) -> list[str]:
 
 
 class PredictionWriter:
-    """Writes rows with their predictions, as CSV or as JSON lines."""
+    """Writer of rows with predictions, as CSV or JSON lines."""
 
     def __init__(self, output: Output, format: str = "csv", *, continued: bool = False) -> None:
         """`continued` means that the output already has a header."""

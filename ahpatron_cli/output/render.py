@@ -46,7 +46,7 @@ class Format:
         raise NotImplementedError
 
     def table(self, table: Table, columns: Sequence[Written]) -> str:
-        """A whole table."""
+        """Render a table."""
         raise NotImplementedError
 
     def ending(self, page: Page) -> str:
@@ -54,7 +54,7 @@ class Format:
         return ""
 
     def value(self, text: str, column: Column) -> str:
-        """The text of a cell in this column."""
+        """Render the value of a cell in this column."""
         return self.escape(text)
 
     def page(self, page: Page) -> str:
@@ -95,7 +95,7 @@ class Format:
 
 
 def _rows(columns: Sequence[Written]) -> list[tuple[str, ...]]:
-    """The headings, then the cells of each row."""
+    """Transpose columns to rows: the headings, then the cells of each row."""
     return list(zip(*(column.texts for column in columns), strict=True))
 
 
@@ -144,7 +144,7 @@ class Terminal(Format):
         return shown.replace("√T", "√(T)").translate(self._signs) if self._signs else shown
 
     def strong(self, text: str) -> str:
-        """A text in bold type."""
+        """The text in bold type, if the terminal supports it."""
         return self.escape(text).join(self.bold)
 
     def folded(self, text: str, first: str = "", rest: str = "  ") -> list[str]:
@@ -217,7 +217,7 @@ def print_to(stream: TextIO, text_for: Callable[[Terminal], str]) -> None:
 
 
 class Markdown(Format):
-    """Pipe tables."""
+    """Markdown: pipe tables."""
 
     def escape(self, text: str) -> str:
         return re.sub(r"([\\`*_{}\[\]<>|&~$#!])", r"\\\1", literal(text))

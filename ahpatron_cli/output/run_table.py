@@ -74,7 +74,7 @@ def _learners(report: Report) -> Column:
 
 
 def _over(what: str, report: Report) -> str:
-    """`; mean over 10 permutations`, if there are several repeats."""
+    """Suffix of a title, such as `; mean over 10 permutations`; empty for a single repeat."""
     repeats = max(map(len, report.by_learner()), default=0)
     return f"; {what} {orders(repeats, report.shuffled)}" if repeats > 1 else ""
 

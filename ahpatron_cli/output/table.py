@@ -67,7 +67,7 @@ class Page:
 
 
 def data_facts(data: DataRecord) -> str:
-    """Rounds, features, and how labels were mapped unless they are -1 and +1."""
+    """Text with rounds, features and, unless labels are -1 and +1, the encoding of labels."""
     parts = [counted(data.rounds, "round"), counted(data.features, "feature")]
     if len(data.labels) > 2:
         parts.append(f"{len(data.labels)} classes")
@@ -78,7 +78,7 @@ def data_facts(data: DataRecord) -> str:
 
 
 def support_text(line: SummaryRecord) -> str | None:
-    """Size of the support, and of the budget if there is one: `314/400`."""
+    """|S| as text, with the budget if there is one: `314/400`."""
     if line.support_size_mean is None:
         return None
     size, budget = mean_count(line.support_size_mean), line.params.get("budget")

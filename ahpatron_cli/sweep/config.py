@@ -1,4 +1,4 @@
-"""`--config sweep.toml`: a whole sweep in one file.
+"""Configuration files of sweeps (`--config sweep.toml`), for example:
 
 data = ["a.svm", "b.svm"]          # relative to this file
 learners = ["ahpatron", "bogd++"]
@@ -101,7 +101,7 @@ def _bare(path: str) -> str:
 
 
 def read_config(path: str) -> Config:
-    """Read a sweep from TOML; every unknown key is refused."""
+    """Read a sweep from a TOML file; unknown keys are refused."""
     code, hint, folder = ExitCode.USAGE, None, Path(path).parent  # not the current folder
     try:
         document = toml.decode(Path(path).read_bytes(), type=Document)

@@ -159,7 +159,7 @@ def plan(
         for text in notes:
             note(f"{Path(file.path).name}: {text}")
         if facts.sorted_labels and not job.shuffled:
-            warn(f"{Path(file.path).name}: the labels come sorted; --shuffle permutes the rows")
+            warn(f"{Path(file.path).name}: the rows are sorted by label; --shuffle permutes them")
         mapped = folder / str(number)
         try:
             mapped.mkdir()

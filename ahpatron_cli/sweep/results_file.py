@@ -80,7 +80,7 @@ def flat_trial(trial: Outcome) -> Json:
 
 
 def encode_header(facts: Mapping[str, Any]) -> bytes:
-    """A header line."""
+    """The header line with these facts, as bytes."""
     return _with_check(json.loads(OPENING + b"}") | dict(facts))
 
 
@@ -157,7 +157,7 @@ class Contents:
     """Number of bytes after the last line end."""
 
     def add(self, trial: Outcome) -> None:
-        """Add a trial."""
+        """Add a trial; a failure does not replace a result."""
         known = self.trials.get(trial.id)
         if known is None or known.run is None or trial.run is not None:
             self.trials[trial.id] = trial

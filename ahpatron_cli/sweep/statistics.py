@@ -91,7 +91,7 @@ class OverDatasets:
     """Friedman's χ², corrected for ties; None for fewer than three learners or data sets."""
     p_value: float | None = None
     critical_difference: float | None = None
-    """Nemenyi: mean ranks that differ by less do not differ significantly."""
+    """Critical difference of mean ranks in the Nemenyi test (5 %)."""
     groups: Sequence[Sequence[str]] = ()
     """Maximal groups of learners that the Nemenyi test does not distinguish, by rank; empty if
     Friedman's test does not reject."""
@@ -106,7 +106,7 @@ class OverDatasets:
 def over_datasets(
     values: Mapping[str, Sequence[Exact]], *, larger_is_better: bool = False
 ) -> OverDatasets:
-    """Compare learners by their means on the same data sets."""
+    """Rank learners by their values on the same data sets and test the differences."""
     from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
     sign = -1 if larger_is_better else 1

@@ -153,7 +153,7 @@ METRICS = {metric.name: metric for metric in _METRICS}
 
 @dataclass(frozen=True)
 class Criterion:
-    """How the best setting of a learner is chosen."""
+    """Criterion by which the best setting of a learner is chosen."""
 
     metric: Metric = MISTAKE_RATE
     tune_orders: int = 0
@@ -162,7 +162,7 @@ class Criterion:
 
 @dataclass(frozen=True)
 class Setting:
-    """One learner with one choice of parameters on one data set, over its permutations."""
+    """Results of a learner with fixed parameters on one data set, over all permutations."""
 
     learner: str
     params: Mapping[str, ParamValue]
@@ -318,7 +318,7 @@ def summarise_trials(
     origins: Sequence[Mapping[str, Any]] = (),
     criterion: Criterion = Criterion(),
 ) -> SweepSummary:
-    """Summarise trials, each id once."""
+    """Summarise trials; each id must occur only once."""
     groups = grouped(trials, lambda trial: trial.data.identity)
     names = _names([group[0].data for group in groups])
     datasets = [
@@ -344,7 +344,7 @@ def _part(origins: Sequence[Mapping[str, Any]]) -> str | None:
 def _summarise_data(
     name: str, short: str, trials: Sequence[Outcome], criterion: Criterion
 ) -> DatasetSummary:
-    """The settings of one data set, and the best of each learner."""
+    """Summarise the trials on one data set."""
     tune, by_learner = criterion.tune_orders, grouped(trials, lambda trial: (trial.learner,))
     tried = {
         group[0].learner: [some[0].params for some in grouped(group, setting_key)]

@@ -53,7 +53,7 @@ class Aggressive(Learner):
         f.add(self.weight * self.step_at(margin) * y, self.radius)
 
     def step_at(self, margin: float) -> float:
-        """λ_t."""
+        """The step λ_t of this round, by `schedule`."""
         step = self.step
         if self.schedule == "adaptive":
             self.nonpositive_margins += margin <= 0
@@ -182,7 +182,7 @@ class AhpatronPlus(Ahpatron):
     """
 
     name = "ahpatron+"
-    title = "ahpatron+: Ahpatron with adaptive steps, less forgotten and one default (ours)"
+    title = "ahpatron+: Ahpatron with adaptive steps, smaller removals, one default (ours)"
 
     epsilon: float = as_in(Ahpatron, "epsilon", 0.75)
     radius: float = as_in(Ahpatron, "radius", formula="√B", derive=lambda me: math.sqrt(me.budget))

@@ -120,7 +120,7 @@ class SecondOrder(SpanExpansion):
             self._joins.append(count - self._solved)
 
     def learn(self, step: Any, noise: float) -> bool:
-        """`a += step·b·u`, `C -= b·u·uᵀ`; `u = C·k`, `b = 1/(k·u + noise)`; False if k·u is 0."""
+        """`a += step·b·u`, `C -= b·u·uᵀ`, with u = C·k, b = 1/(k·u + noise); False if k·u = 0."""
         if not self._ready:
             self._prepare()
         t, C = self.t, self.C

@@ -115,19 +115,19 @@ class Learner(Declared, Stateful):
             value = state.value(key)
             kinds = (int, float) if type(now) is float else (type(now),)
             if type(value) not in kinds or (type(value) is int and value < 0):
-                raise state.refusal(key, "is not what it must be")
+                raise state.refusal(key, "has an invalid value")
             setattr(self, name, value)
         self.check(state)
 
 
 def budget_parameter(meaning: str = "most examples kept", **changes: Any) -> Any:
-    """Declare B."""
+    """Declare the parameter `budget` (B)."""
     return integer("B", meaning, **{"default": 400, "at_least": 1, **changes})
 
 
 def multiclass_parameter(*words: str) -> Any:
     """Declare how more than two classes are learned; the first word is the default."""
-    meaning = "several classes: one learner for each against the rest, or one S for all"
+    meaning = "more than two classes: one-vs-rest learners, or one shared S"
     return choice("", meaning, *words)
 
 
@@ -144,19 +144,19 @@ def check_support(size: int, most: int | None) -> None:
 
 
 def step_parameter() -> Any:
-    """Declare η."""
+    """Declare the parameter `step` (η)."""
     formula = "10/√T, or 0.1 where T is not known"
     return real("η", "step of the descent", over=0, optional=True, formula=formula)
 
 
 def horizon_parameter(meaning: str = "number of rounds, for defaults that depend on it") -> Any:
-    """Declare T."""
+    """Declare the parameter `horizon` (T)."""
     formula = "length of the stream, where it is known"
     return integer("T", meaning, at_least=1, optional=True, formula=formula)
 
 
 def shrinkage_parameter(default: float | None = None, **options: Any) -> Any:
-    """Declare λ."""
+    """Declare the parameter `shrinkage` (λ)."""
     return real("λ", "strength of the regulariser λ‖f‖²/2", default, at_least=0, **options)
 
 

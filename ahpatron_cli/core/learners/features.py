@@ -38,7 +38,7 @@ class FOGD(GradientLearner):
     title = "FOGD: gradient descent on D random Fourier features (Lu et al. 2016)"
     takes_costs = True
 
-    budget: int = budget_parameter("room for this many examples, used for frequencies")
+    budget: int = budget_parameter("memory of this many examples, used for frequencies")
     features: int = integer(
         "D", "frequencies drawn", at_least=1, formula="B", derive=lambda self: self.budget
     )
@@ -75,7 +75,7 @@ class NOGD(GradientLearner):
     takes_costs = True
     successors = (LinearModel,)
 
-    budget: int = budget_parameter("examples that the features are made of")
+    budget: int = budget_parameter("examples that define the features")
     rank: int = share_of_budget("r", "eigenvectors kept, at most B", 0.2)
     step: float = step_parameter()
     horizon: int | None = horizon_parameter()
@@ -98,7 +98,7 @@ class NOGD(GradientLearner):
 
 @dataclass
 class SkeGD(GradientLearner):
-    """Sketched kernel gradient descent (Zhang, Liao 2019): features that follow the stream.
+    """Gradient descent on sketched kernel features, updated with the stream (Zhang, Liao 2019).
 
     Kernel gradient descent, `f ← f + η·y·κ(x,·)` if `y·f(x) < 1`, until |S| = B. From then on
     `f(x) = w·φ(x)`, and `w ← w + η·y·φ(x)` if `y·f(x) < 1`, on features from two sketches of the

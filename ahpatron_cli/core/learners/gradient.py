@@ -113,7 +113,7 @@ class BogdPlusPlus(Bogd):
     """
 
     name = "bogd++"
-    title = "BOGD++: BOGD that rather drops small coefficients (Zhao et al. 2012)"
+    title = "BOGD++: BOGD that prefers to drop small coefficients (Zhao et al. 2012)"
 
     def make_room(self, f: CappedExpansion) -> float:
         if f.low == f.high:  # all |a_i| are equal, and so are the probabilities
@@ -172,8 +172,8 @@ class Silk(Learner):
 
         α = min(η·C/(1 + ηλ), max(0, (ρ - m)/κ(x,x))),
 
-    and x joins with α·y if α > 0. If |S| > B, drop the example with the smallest |a|, the oldest of
-    equal ones. Symbols: B `budget`, η `step`, λ `shrinkage`, C `loss_weight`, ρ `threshold`.
+    and x joins with α·y if α > 0. If |S| > B, drop the example with the smallest |a| (ties: the
+    oldest). Symbols: B `budget`, η `step`, λ `shrinkage`, C `loss_weight`, ρ `threshold`.
     """
 
     name = "silk"
@@ -183,7 +183,7 @@ class Silk(Learner):
     step: float = real("η", "size of the implicit step", default=1.0, over=0)
     shrinkage: float = shrinkage_parameter(formula="0.01/B", derive=lambda self: 0.01 / self.budget)
     loss_weight: float = real("C", "weight of the hinge loss", default=1.0, over=0)
-    threshold: float = real("ρ", "margin that is asked for", default=1.0, over=0)
+    threshold: float = real("ρ", "required margin", default=1.0, over=0)
     update_below = math.inf  # f shrinks in every round
 
     def __post_init__(self) -> None:

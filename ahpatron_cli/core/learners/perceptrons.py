@@ -113,7 +113,7 @@ class Forgetron(Learner):
             f.drop(r)
 
     def shrinking(self, coefficient: float, value: float) -> float:
-        """φ: `aφ² + bφ + c <= 0` with `a = σ² - 2σμ`, `b = 2σ`, `c = Q - 15M/32 < 0`."""
+        """Largest φ <= 1 with aφ² + bφ + c <= 0, a = σ² - 2σμ, b = 2σ, c = Q - 15M/32 < 0."""
         sigma, mu = abs(coefficient), math.copysign(1.0, coefficient) * value
         a, b = sigma**2 - 2 * sigma * mu, 2 * sigma
         c = min(self.cost - 15 / 32 * self.mistakes, -SLACK)  # < 0 even in a forged state
@@ -157,13 +157,13 @@ class BudgetPerceptron(Learner):
     """Perceptron that drops the example f classifies best without it (Crammer et al. 2003).
 
     On `y·f(x) <= β` (β = 0: on a mistake), if |S| = B first drop
-    `argmax_i y_i·(f(s_i) - a_i·κ(s_i,s_i))`, the oldest of equal ones; then add x with y.
+    `argmax_i y_i·(f(s_i) - a_i·κ(s_i,s_i))` (ties: the oldest); then add x with y.
     Symbols: B `budget`, β `threshold`. The publication drops examples as long as one has a margin
     above β without itself; this is the fixed-budget form that later papers compare with.
     """
 
     name = "budget-perceptron"
-    title = "Budget Perceptron: drops what is right without itself (Crammer et al. 2003)"
+    title = "Budget Perceptron: drops what f classifies best without it (Crammer et al. 2003)"
 
     budget: int = budget_parameter()
     threshold: float = real("β", "update if y·f(x) <= β", default=0.0, at_least=0)
@@ -187,7 +187,7 @@ class TighterPerceptron(Learner):
     """Perceptron that drops the example whose removal causes the fewest errors (Weston 2005).
 
     On a mistake, if |S| = B first drop the i with the smallest
-    `#{k ∈ S ∪ {x}: y_k·(f(s_k) - a_i·κ(s_i,s_k)) <= 0}`; of equal ones that with the largest
+    `#{k ∈ S ∪ {x}: y_k·(f(s_k) - a_i·κ(s_i,s_k)) <= 0}`; ties: that with the largest
     `y_i·(f(s_i) - a_i·κ(s_i,s_i))`, then the oldest. Then add x with y. The publication counts
     errors on a cache of examples; here the cache is S and x.
     """
@@ -238,7 +238,7 @@ class ReplaceableExpansion(Expansion):
         self._squares[column] = np.inf
 
     def cheapest(self) -> int:
-        """Column with the smallest `a²·(1 - κ(s,x)²)`; of equal ones the oldest."""
+        """Column with the smallest `a²·(1 - κ(s,x)²)`; ties: the oldest."""
         return first_smallest(self._parts[self.t] * self._squares, self.largest)
 
 
@@ -251,7 +251,7 @@ class BpaS(Learner):
 
         Q_r = ½(a_r² + β_r² - 2·a_r·β_r·κ(s_r,x)) + C·max(0, 1 - y·f(x) - τ);
 
-    drop the r that costs least, the oldest of equal ones. κ(x,x) = 1 as in the publication.
+    drop the r that costs least (ties: the oldest). κ(x,x) = 1 as in the publication.
     Symbols: B `budget`, C `aggressiveness`.
     """
 

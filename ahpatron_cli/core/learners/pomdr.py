@@ -57,7 +57,7 @@ class HintedExpansion(SpanExpansion):
         return super().careful(t) + self.hint_weight / self.scale * self.hint(t)
 
     def hint(self, t: int) -> float:
-        """h(x) of round t."""
+        """Value h(x) of the hint in round t."""
         now = self._before + t
         M: int = min(now, self._memory)
         if not M:
@@ -142,7 +142,7 @@ class POMDR(Learner):
         return HintedExpansion(kernel, self.memory, first, self.step_now())
 
     def step_now(self) -> float:
-        """λ_t."""
+        """The step λ_t of this round."""
         surprise = abs(self.surprise)  # negative only in a forged state
         return (0.1 if self.halvings else 1.0) * self.radius / math.sqrt(3.0 + surprise)
 

@@ -184,7 +184,7 @@ class Polk(Learner):
 
     In every round `f ← (1 - ηλ)·f`, and if `y·f(x) < 1` (f as predicted) add x with η·y. Then, with
     `γ_j = |a_j|/√((K^{-1})_jj)`, the distance of f to the span of S without j: while the smallest γ
-    is at most ε, drop that j (the oldest of equal ones) and project f onto the others. No budget;
+    is at most ε, drop that j (ties: the oldest) and project f onto the others. No budget;
     an update costs O(|S|²). Symbols: η `step`, λ `shrinkage`, ε `tolerance`.
 
     The publication compares the distance to f before all pruning with ε, not that of each removal.

@@ -121,7 +121,7 @@ def _whole_parts(text: bytes, points: Integers, lengths: Integers) -> Integers:
 
 
 def _divide(numerator: Integers, power: Integers, simple: NDArray[np.bool_]) -> Floats:
-    """Correctly rounded quotients; where that is not certain, `simple` is made False.
+    """Correctly rounded quotients; sets `simple` to False where rounding is not certain.
 
     Below 2**53 both numbers are exact doubles (10**18 is, too) and one division rounds once.
     Larger ones are divided with 64 bits, and rounding these to 53 is right unless they lie exactly

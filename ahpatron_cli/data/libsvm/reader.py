@@ -72,7 +72,7 @@ class SvmReader:
         self.values_read = 0
         self.faults = 0
         self.traits = FileInfo()
-        """What was noted so far."""
+        """Facts about the file so far."""
         self.scan: Scan | None = None
         """Result of a scan of the file, if one was made."""
 

@@ -131,7 +131,7 @@ class LabelMap:
             self._changes += int(np.count_nonzero(known[1:] != known[:-1]))
             self._changes += self.rows > 0 and known[0] != self._last
             self._last, self.rows = known[-1], self.rows + len(known)
-        self.unlabelled += (len(labels) - len(present)) * count
+        self.unlabelled += len(labels) - len(present)
         return encoded
 
     def _fits(self, label: float) -> bool:

@@ -38,3 +38,12 @@ def test_counts_are_those_of_a_loop_however_the_stream_is_cut(
         for start in range(0, len(example.y), piece)
     ]
     assert counts(player.tally) == counted(np.concatenate(scores).tolist(), example.labels)
+
+
+def test_the_first_round_of_a_stream_is_no_near_tie() -> None:
+    player = Player(Perceptron())
+    player.feed([[0.0]], [-1.0])
+    assert player.tally.near_ties == 0
+    player.feed([[0.0]], [1.0])  # f(x) = -1, and then f = 0
+    player.feed([[0.0]], [1.0])
+    assert player.tally.near_ties == 1

@@ -231,3 +231,9 @@ def test_line_of_just_16_mib_is_read_and_one_more_byte_is_not() -> None:
         assert sum(len(chunk.labels) for chunk in chunks) == 4
         text = GOOD + line + b"x\n1 1:5\n"
         assert str(refusal(text, chunk_bytes).place) == "bad.svm:3:1"
+
+
+def test_a_carriage_return_at_the_start_of_a_line_is_refused() -> None:
+    with pytest.raises(Fault) as refused:
+        parse_line(b"\r1 1:2")
+    assert (refused.value.kind, refused.value.column) == ("line-end", 1)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from ahpatron_cli.core.rows import CsrRows
-from ahpatron_cli.data.scaling import scaled
+from ahpatron_cli.data.scaling import Scaler, scaled
 from support.streams import compress
 
 
@@ -51,3 +51,16 @@ def test_no_size_overflows(scale: str, size: float) -> None:
     sparse = scaled(compress(X * size), scale)
     assert isinstance(sparse, CsrRows)
     assert np.isfinite(sparse.values).all()
+
+
+def test_a_feature_that_is_constant_up_to_rounding_is_only_shifted() -> None:
+    rows = np.full((1000, 1), 0.1)  # whose mean is not exactly 0.1
+    rows[0] += 1e-16
+    assert np.abs(np.asarray(scaled(rows, "standard"))).max() < 1e-12
+
+
+def test_features_that_a_scaler_has_not_seen_stay_as_they_are() -> None:
+    scaler = Scaler.fitted(compress(np.array([[0.0, 4.0], [2.0, 8.0]])), "minmax")
+    wider = scaler(compress(np.array([[2.0, 4.0, 40.0]])))
+    assert isinstance(wider, CsrRows)
+    assert wider.values.tolist() == [1.0, 1.0, 40.0]

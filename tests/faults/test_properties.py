@@ -34,6 +34,7 @@ def refusal(call: Callable[..., object], *arguments: Any) -> UserError | None:
 @given(st.binary(max_size=200) | st.integers(0, 2**64).map(lambda n: made_up(random.Random(n))))
 @examples(900)
 @example(b"1 1:2\n-1 1:3")
+@example(b"\r ")
 def test_texts_are_read_as_defined_or_refused(text: bytes) -> None:
     check(text)
 

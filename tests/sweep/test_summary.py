@@ -8,9 +8,9 @@ import pytest
 from scipy.stats import ttest_rel
 
 from ahpatron_cli.sweep.statistics import compare
-from ahpatron_cli.sweep.summary import DatasetSummary, summarise_trials
+from ahpatron_cli.sweep.summary import METRICS, DatasetSummary, summarise_trials
 from support import sweeps
-from support.trials import make_data, make_trial, make_trials
+from support.trials import make_data, make_run, make_trial, make_trials
 
 
 def found(*trials: Any) -> DatasetSummary:
@@ -175,3 +175,10 @@ def test_seconds_are_means() -> None:
 def test_the_part_of_a_sweep(shards: list[list[int] | None], part: str | None) -> None:
     headers = [{"shard": shard} if shard else {"version": "1"} for shard in shards]
     assert summarise_trials([make_trial("ahpatron", 0.1)], headers).part == part
+
+
+@pytest.mark.parametrize(("metric", "worst"), [("balanced_error", 1), ("f1", 0), ("kappa", 0)])
+def test_a_metric_that_is_undefined_counts_as_the_worst(metric: str, worst: int) -> None:
+    cells = {"true_positives": 0, "false_positives": 0, "false_negatives": 0}
+    run = make_run(mistakes=0, true_negatives=1000, **cells)
+    assert METRICS[metric].of(run) == worst

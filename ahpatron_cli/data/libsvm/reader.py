@@ -116,10 +116,11 @@ class SvmReader:
         first_end = text.find(b"\n")
         if first_end > MAX_LINE:  # only the first line can be carried over from before
             return None
+        plain = text
         if text[:first_end].endswith(b" "):  # as in LIBSVM's own files
-            text = text.replace(b" \n", b"\n")
+            plain = text.replace(b" \n", b"\n")
         # a long comment would need 8 bytes of memory per byte
-        if b"#" not in text and (read := read_plain(text, self._max_features)):
+        if b"#" not in text and (read := read_plain(plain, self._max_features)):
             return Batch(read[1], read[0], np.arange(self._line, self._line + len(read[0])))
         return self._tidied(text)
 

@@ -65,7 +65,7 @@ class MergingExpansion(Expansion):
 
     def _merge(self, i: int, j: int, h: float, g: float) -> None:
         """Put the merged point z and its coefficient in column j; column i is not changed."""
-        # K is not updated in rounds that are over: they are never read again
+        # merged points are in columns of rounds that are over: z at these rounds is never read
         before, after = self.a.item(j), (self.a.item(i) + self.a.item(j)) * g
         self.points.put_between(i, j, h)
         new, column = self._similar(j, self.n), self.K[:, j]

@@ -1,4 +1,4 @@
-"""Budgeted online kernel learning over LIBSVM files: learners, engine and command line."""
+"""Budgeted online kernel learning on LIBSVM files and tables: Python API and command line."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ __version__ = "0.2.0"
 
 
 def read_results(path: str | PathLike[str]) -> list[dict[str, Any]]:
-    """The trials of a results file of `ahpatron sweep`, each a flat dict of plain values.
+    """Read the trials of a results file of `ahpatron sweep` as a list of flat dicts.
 
-    `pandas.DataFrame(ahpatron_cli.read_results("results.jsonl"))` is a table of them. Parameters
-    are keys `param_NAME`; of a failed trial, counts are None and `error` says why it failed.
+    `pandas.DataFrame(ahpatron_cli.read_results("results.jsonl"))` makes a table of them. Parameters
+    are keys `param_NAME`; for a failed trial, counts are None and `error` is the reason.
     """
     from ahpatron_cli.sweep.results_file import flat_trial
     from ahpatron_cli.sweep.results_file import read_results as read
@@ -26,7 +26,7 @@ def read_results(path: str | PathLike[str]) -> list[dict[str, Any]]:
 
 
 def __getattr__(name: str) -> type[OnlineKernelClassifier]:
-    """The estimator when somebody asks for it: the command line does without scikit-learn."""
+    """Import the estimator lazily: the command line does not need scikit-learn."""
     if name != "OnlineKernelClassifier":
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     from ahpatron_cli.estimator import OnlineKernelClassifier

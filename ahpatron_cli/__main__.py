@@ -1,7 +1,7 @@
 """The `ahpatron` command, also as `python -m ahpatron_cli`.
 
-Signals are answered before anything large is imported: Ctrl-C while Typer is still being imported
-would otherwise end in Python's traceback.
+Signal handlers are installed before large imports: otherwise Ctrl-C during the import of Typer
+would print a traceback.
 """
 
 from __future__ import annotations

@@ -1,7 +1,7 @@
-"""Output files that are either complete or absent.
+"""Atomic writing of output files: a file is either complete or absent.
 
-Content goes to a temporary file in the same folder, which gets the name that the user asked for
-when every byte is on the disk. Devices and pipes are written in place.
+Content is written to a temporary file in the same folder, which is renamed when every byte is on
+disk. Devices and pipes are written in place.
 """
 
 import errno
@@ -32,7 +32,7 @@ def format_of_suffix(
     device_format: str | None = None,
     formats: Mapping[str, str] = FORMATS_BY_SUFFIX,
 ) -> str:
-    """The format of a file by its suffix; `device_format` for devices, which have no suffix."""
+    """Format of a file by its suffix; `device_format` is that of devices, which have none."""
     format = formats.get(Path(path).suffix.lower())
     if format is None and is_device(Path(path)):
         format = device_format
@@ -43,9 +43,9 @@ def format_of_suffix(
 
 
 def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str]) -> None:
-    """Refuse, before a long run, files that cannot be written, are read, or are written twice.
+    """Refuse output files that cannot be written, are also inputs, or are given twice.
 
-    `outputs` maps options to paths.
+    `outputs` maps options to paths. Called before a long run.
     """
     taken = {os.path.realpath(path): "the data" for path in inputs}  # links are followed
     for option, path in outputs.items():
@@ -60,25 +60,25 @@ def check_outputs(outputs: Mapping[str, str | None], inputs: Iterable[str]) -> N
 
 
 def write_atomically(path: str | Path, content: str | bytes) -> None:
-    """Write a file in one go: afterwards it holds all of `content`, or what it held before."""
+    """Write a file atomically: on failure, the previous content is kept."""
     with open_atomically(path, "w" if isinstance(content, str) else "wb") as output:
         output.write(content)
 
 
 @contextmanager
 def open_atomically(path: str | Path, mode: str = "w", *, trial: bool = False) -> Iterator[Output]:
-    """Write a file piece by piece; it gets its name only if the block ends without an exception.
+    """Context manager: a file that gets its name only if the block ends without an exception.
 
-    A `trial` only finds out whether the file could be created.
+    With `trial`, only check whether the file could be created.
     """
     target = Path(path)
     if is_device(target):
         with _opened(target, target, os.O_APPEND | os.O_NOCTTY, mode) as output:
             yield output
         return
-    real = target.resolve()  # a symbolic link stays, the file behind it is replaced
+    real = target.resolve()  # follow a symbolic link, and replace its target
     temporary = real.parent / f".ahpatron-{secrets.token_hex(8)}.tmp"
-    try:  # a signal may come at any moment, and must leave nothing behind
+    try:  # a signal may arrive at any time and must not leave a temporary file
         with _opened(temporary, target, os.O_CREAT | os.O_EXCL, mode) as output:
             if real.exists():
                 os.close(os.open(real, os.O_WRONLY))  # fails for folders and protected files
@@ -90,13 +90,13 @@ def open_atomically(path: str | Path, mode: str = "w", *, trial: bool = False) -
                 temporary.replace(real)
                 sync_folder(real.parent)
     finally:
-        with suppress(OSError):  # after a success there is none
+        with suppress(OSError):  # it does not exist after a success
             temporary.unlink()
 
 
 @contextmanager
 def open_at(path: str | Path, size: int) -> Iterator[Output]:
-    """Continue a text file after its first `size` bytes; what is written stays."""
+    """Context manager: append to a text file after its first `size` bytes, not atomically."""
     with _opened(Path(path), Path(path), os.O_CREAT | os.O_APPEND, "a") as output:
         os.ftruncate(output.fileno(), size)
         yield output
@@ -104,14 +104,14 @@ def open_at(path: str | Path, size: int) -> Iterator[Output]:
 
 @contextmanager
 def _opened(path: Path, target: Path, flags: int, mode: str) -> Iterator[Output]:
-    """An open file; an `OSError` in the block is a fault of `target`."""
+    """Context manager: an open file; an `OSError` becomes a `UserError` that names `target`."""
     try:
         descriptor = os.open(path, os.O_WRONLY | flags, 0o666)
         text = None if "b" in mode else "utf-8"
         with os.fdopen(descriptor, mode, encoding=text, newline=text and "") as output:
             yield output
     except BrokenPipeError:
-        raise  # the reader has seen enough: no error
+        raise  # the reader has closed the pipe: not an error
     except OSError as fault:
         full = fault.errno in DISK_FAULTS
         raise UserError(
@@ -122,9 +122,9 @@ def _opened(path: Path, target: Path, flags: int, mode: str) -> Iterator[Output]
 
 
 def is_device(path: Path) -> bool:
-    """Whether to write to what is there instead of replacing it: a device, a pipe, our own stdout.
+    """Whether a path is a device, a pipe or our own stdout, which is written in place.
 
-    /dev/stdout may lead to a regular file that somebody else has opened.
+    /dev/stdout may refer to a regular file that another process has opened.
     """
     try:
         mode = path.stat().st_mode
@@ -135,7 +135,7 @@ def is_device(path: Path) -> bool:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make the names in a folder durable; some file systems cannot."""
+    """Flush the entries of a folder to disk, if the file system supports it."""
     with suppress(OSError):
         descriptor = os.open(folder, os.O_RDONLY | os.O_DIRECTORY)
         try:

@@ -1,4 +1,4 @@
-"""`--certify` and `--theorem`: what theorems guarantee of a run, and parameters that meet them."""
+"""`--certify` and `--theorem`: certificates of runs, and parameters that satisfy a theorem."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ from ahpatron_cli.runner import LearnerSpec, RunResult, check
 
 
 def meet(key: str, setups: Sequence[LearnerSpec]) -> list[LearnerSpec]:
-    """The setups, with parameters that meet the theorem's conditions where they were not given."""
+    """The setups, with unset parameters chosen such that the theorem's conditions hold."""
     theorems = {theorem.key: theorem for theorem in THEOREMS}
     theorem = theorems[one_of("theorem", key, theorems)]
     if not any(setup.learner in theorem.learners for setup in setups):
@@ -48,7 +48,7 @@ def _met(theorem: Theorem, setup: LearnerSpec) -> LearnerSpec:
 
 
 def check_rereadable(paths: Iterable[str]) -> None:
-    """Refuse what cannot be read a second time."""
+    """Refuse paths that cannot be read twice, such as pipes."""
     for path in paths:
         if path == "-" or (Path(path).exists() and not Path(path).is_file()):
             shown = "standard input" if path == "-" else path
@@ -63,8 +63,8 @@ def certified(
     results: Sequence[RunResult],
     seed: int,
 ) -> list[Certificate | tuple[str, ...]]:
-    """The certificate of each run, or why it has none; L_T(f) is the same in any order."""
-    # the same kernel for all that have theorems
+    """Certificate of each run, or the reasons why it has none."""
+    # all learners with theorems use the same kernel; L_T(f) does not depend on the order
     kernel = next((setup for setup in setups if setup.kernel), setups[0]).build()[1]
     runs = [one.record for one in results]
     radii = [radius for run in runs for radius in radii_of(run.learner, run.params)]
@@ -77,11 +77,11 @@ def certified(
 
 
 def _again(dataset: Dataset, facts: DataSummary) -> Iterable[tuple[Rows, Floats]]:
-    """All examples again: from memory, or from the file, which must be the same."""
+    """Read all examples again, from memory or from the file, which must not have changed."""
     if dataset.in_memory:
         yield from ((batch.rows, batch.labels) for batch in dataset.batches())
         return
-    with open_source(dataset.name) as source:  # in memory that does not grow
+    with open_source(dataset.name) as source:  # as a stream, in bounded memory
         again = stream(source, dataset.preparation)
         for batch in again.batches():
             yield from ((part.rows, part.labels) for labelled, part in batch.runs() if labelled)
@@ -90,7 +90,7 @@ def _again(dataset: Dataset, facts: DataSummary) -> Iterable[tuple[Rows, Floats]
 
 
 def _reasons(result: RunResult) -> Iterable[str]:
-    """Which condition of which theorem fails, and what would meet it."""
+    """Yield the conditions of theorems that fail, and the parameters that would satisfy them."""
     learner, params = result.record.learner, result.record.params
     if not theorems_of(learner):
         yield "no theorem covers it"

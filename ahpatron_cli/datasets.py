@@ -1,4 +1,4 @@
-"""The sample file that comes with the package: `ahpatron run --demo`, and examples in Python."""
+"""The sample data set of the package, used by `ahpatron run --demo` and in examples."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ SAMPLE = "rings.svm"
 def sample_path() -> Path:
     """Path of a small LIBSVM file: 2,000 points of two noisy rings, one within the other."""
     installed = Path(__file__).with_name(SAMPLE)
-    # a wheel has it in the package; a checkout has it once, with the other samples
+    # in a wheel it is inside the package; in a checkout, in sample_data
     return installed if installed.exists() else Path(__file__).parents[1] / "sample_data" / SAMPLE
 
 
 def load_sample() -> tuple[Floats, Floats]:
-    """The sample file as arrays.
+    """Load the sample data set as arrays.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""Errors for users, and exit codes.
+"""Errors that are shown to users, and exit codes.
 
 A `UserError` says what is wrong, where, and what to try; `cli/stderr.py` turns it into text. Any
 other exception that escapes is a bug and keeps its traceback.
@@ -34,7 +34,7 @@ class ExitCode(IntEnum):
 
 @dataclass(frozen=True)
 class Place:
-    """Where a fault is: a file, and as far as known line and column (from 1) and the line's text.
+    """Position of a fault: file and, if known, line, column (from 1) and text of the line.
 
     `width` characters from `column` on are underlined, with `note` after the underline.
     """
@@ -75,17 +75,17 @@ class UserError(Exception):
 def bad_data(
     problem: str, path: str, line: int | None = None, hint: str | None = None
 ) -> UserError:
-    """A fault of an input file."""
+    """A `UserError` for a fault in an input file."""
     return UserError(problem, code=ExitCode.BAD_DATA, place=Place(path, line), hint=hint)
 
 
 def usage(problem: str, hint: str | None = None) -> UserError:
-    """A fault of the command line."""
+    """A `UserError` for a fault in the command line."""
     return UserError(problem, hint=hint)
 
 
 def one_of(what: str, name: str, legal: Iterable[str]) -> str:
-    """`name` if it is legal, else an error that suggests what was meant."""
+    """Return `name` if it is legal; else raise a usage error with a suggestion."""
     words = list(legal)
     if name in words:
         return name
@@ -95,7 +95,7 @@ def one_of(what: str, name: str, legal: Iterable[str]) -> str:
 
 def suggestion(name: str, legal: Iterable[str]) -> str | None:
     """The legal word that `name` closely resembles, as a question; None if there is none."""
-    words = {word.lower().lstrip("-"): word for word in legal}  # dashes resemble dashes
+    words = {word.lower().lstrip("-"): word for word in legal}  # compare without dashes
     bare = name.lower().lstrip("-")
     close = difflib.get_close_matches(OTHER_NAMES.get(bare, bare), words, n=1, cutoff=0.65)
     return f"did you mean {_quoted(words[close[0]])}?" if close else None
@@ -105,7 +105,7 @@ OTHER_NAMES = {"rbf": "gaussian", "poly": "polynomial", "md": "markdown", "tex":
 
 
 def _quoted(word: str) -> str:
-    """A word as a shell takes it; with quotes if it has a comma, which separates a list."""
+    """A word quoted for the shell, also if it contains a comma, the list separator."""
     quoted = shlex.quote(word)
     return f"'{word}'" if quoted == word and "," in word else quoted
 
@@ -114,7 +114,7 @@ _FRAME = re.compile(r'^ *File "(.+)", line (\d+)', re.MULTILINE)
 
 
 def learner_fault(error: BaseException, files: Iterable[str]) -> UserError | None:
-    """The error to show if a learner in one of these files raised `error`; None if none did.
+    """The `UserError` if a learner in one of these files raised `error`; else None.
 
     The traceback is read as text, because it may have come from another process.
     """

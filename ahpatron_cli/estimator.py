@@ -1,4 +1,4 @@
-"""The learners as a scikit-learn classifier: the same core, the same seeds, the same mistakes."""
+"""scikit-learn interface to the learners: same engine, seeds and mistake counts as the CLI."""
 
 from __future__ import annotations
 
@@ -38,22 +38,22 @@ from ahpatron_cli.output.predictions import chosen, label_names
 from ahpatron_cli.runner import LearnerSpec, generator_seed
 
 BLAS = ThreadpoolController().select(user_api="blas")
-"""Found once: to look for it in every call would take longer than a round."""
+"""The loaded BLAS library. Cached, because a lookup takes longer than one round of learning."""
 PIECE = 64 * BLOCK
-"""Rows that are prepared at once; X may be larger than memory."""
+"""Number of rows converted at a time, so that X may be a memory map larger than memory."""
 MOST_COLUMNS = 2**31 - 2
 NAMED = ("budget", "epsilon", "sigma", "horizon")
 NO_LABELS = "no_validation"
-"""What scikit-learn's validation takes for y if there is none."""
+"""Value of `y` that tells scikit-learn's `validate_data` that there are no labels."""
 
 
 class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
-    """A budgeted online kernel learner for two classes, or for up to 1,000.
+    """Budgeted online kernel classifier for 2 to 1,000 classes.
 
-    `fit` runs on the rows once, in the order given: predict, see the label, update. What
-    `ahpatron run` counts on the same rows with the same parameters and seed is `mistakes_`. More
-    than two classes are learned as there: by one learner per class against the rest, each with its
-    own budget, or on one active set (`multiclass`); the class with the largest f(x) is predicted.
+    `fit` passes over the rows in the given order: predict, see the label, update. `mistakes_` is
+    the count of `ahpatron run` on the same rows with the same parameters and seed. More than two
+    classes are learned one-vs-rest, with one learner and one budget per class, or on one shared
+    active set (parameter `multiclass`); the class with the largest f(x) is predicted.
 
     Parameters
     ----------
@@ -62,38 +62,38 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
     kernel : str
         Name as in `ahpatron learners`.
     budget, epsilon, sigma, horizon : number or None
-        Parameters of the learner or the kernel; None is its default. One that neither has is an
-        error. `horizon` is the number of rounds, for learners whose defaults depend on it: `fit`
-        sets it, `partial_fit` cannot. `sigma="auto"` is the best of five widths on the first
-        1,000 rows that are fitted, of the first piece with `partial_fit`; see `sigma_`. Kernel and
-        σ have no effect on a learner with a kernel of its own (metron).
+        Parameters of the learner or the kernel; None selects the default. A parameter that
+        neither has is an error. `horizon` is the number of rounds, for learners whose defaults
+        depend on it; `fit` sets it to the number of rows. `sigma="auto"` selects the best of five
+        widths on the first 1,000 rows (with `partial_fit`, of the first call); see `sigma_`.
+        `kernel` and `sigma` have no effect on learners with a kernel of their own (metron).
     params : dict or None
         Other parameters of the learner and the kernel, by name.
     n_passes : int
-        Number of passes of `fit` over the rows. The counts are those of all passes.
+        Number of passes of `fit` over the rows. Counts are summed over the passes.
     shuffle : bool
-        Whether each pass of `fit` has a random permutation of its own.
+        Whether each pass of `fit` visits the rows in a new random order.
     class_weight : dict, "balanced" or None
         Weight of the examples of each class, 1 by default; "balanced" is n/(k·n_c) for n_c of n
-        rows in class c of k, in `fit` only. As `--cost` on the command line.
+        rows in class c of k, and is for `fit` only. Same as `--cost` on the command line.
     random_state : int, RandomState or None
-        Seed of these permutations and of the learner's random generator; an int is `--seed`.
+        Seed of the permutations and of the learner; an int has the same effect as `--seed`.
 
     Attributes
     ----------
     classes_ : array of shape (n_classes,)
-        The labels; of two, the second one is +1.
+        The sorted labels. With two classes, the second one is encoded as +1.
     player_ : Player
-        The pass of the core: learner, hypothesis `f` and `tally`.
+        The engine's state: the learner, its hypothesis `f` and the counts in `tally`.
     online_scores_ : array of shape (n_rounds,), or (n_rounds, n_classes) if there are more than two
-        f(x) of each round of the last `fit` or `partial_fit`, as it was predicted.
+        f(x) of each round of the last `fit` or `partial_fit`, before the update of that round.
     mistakes_, n_updates_ : int
-        Mistakes and updates of all rounds so far.
+        Number of mistakes and of updates in all rounds so far.
     mistake_rate_ : float
     support_size_ : int or None
-        |S|, the number of examples that f keeps.
+        |S|, the number of support examples.
     sigma_ : float or None
-        σ of the kernel, as given or as chosen.
+        Width of the kernel, as given or as selected by "auto".
     n_features_in_ : int
     feature_names_in_ : array of shape (n_features_in_,)
 
@@ -137,7 +137,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
     # Learning -----------------------------------------------------------------------------------
 
     def fit(self, X: Any, y: Any, sample_weight: ArrayLike | None = None) -> Self:
-        """Start from scratch, and run on these rows.
+        """Reset the estimator, then learn from these rows in the given order.
 
         Parameters
         ----------
@@ -177,12 +177,12 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         sample_weight: ArrayLike | None = None,
         check_input: bool = True,
     ) -> Self:
-        """Learn from these rows, in this order, after all rows before.
+        """Continue learning with these rows, in the given order.
 
-        Pieces give the predictions of one long `fit` up to rounding, and identical ones where their
-        lengths are multiples of 64; learners whose defaults depend on the number of rounds have
-        other defaults unless `horizon` is set. If rows are refused before learning begins, the
-        estimator is not changed; if learning fails, it is not fitted any more.
+        Several calls give the predictions of one `fit` on all rows up to rounding, and identical
+        ones if the number of rows per call is a multiple of 64. Learners whose defaults depend on
+        the number of rounds require `horizon` for this. Invalid rows leave the estimator unchanged;
+        if an update fails, the estimator becomes unfitted.
 
         Parameters
         ----------
@@ -193,8 +193,8 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         sample_weight : array of shape (n_samples,), optional
             Weights > 0, for learners that take costs.
         check_input : bool, default=True
-            With False, X must be an array of float64 with `n_features_in_` finite columns, and is
-            not checked, except in the first call.
+            If False, X is validated in the first call only; in later calls it must be a float64
+            array of shape (n_samples, `n_features_in_`) without NaN or infinity.
 
         Returns
         -------
@@ -221,7 +221,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         return self
 
     def _by_class(self, weights: Any, labels: NDArray[Any], classes: NDArray[Any]) -> Any:
-        """Weights of the rows multiplied by those of their classes; None if all are 1."""
+        """Sample weights times class weights, one per row; None if all are 1."""
         if self.class_weight is None:
             return weights
         own = compute_class_weight(self.class_weight, classes=classes, y=labels)
@@ -229,14 +229,14 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         return by_row if weights is None else by_row * weights
 
     def _forget(self) -> None:
-        """Be an estimator that is not fitted."""
+        """Remove all fitted attributes, so that the estimator is unfitted."""
         for name in [name for name in vars(self) if name[-1] == "_"]:
             delattr(self, name)
 
     def _examples(
         self, X: Any, y: Any, weights: ArrayLike | None, first: bool
     ) -> tuple[Rows, NDArray[Any], Floats | None]:
-        """Rows, labels and weights; rows of weight 0 are left out."""
+        """Validated rows, labels and weights, without the rows of weight 0."""
         if not first and weights is None and self._is_plain(X):
             labels = np.asarray(y)
             if labels.shape == (len(X),):
@@ -252,9 +252,9 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         return _part(rows, kept), labels[kept], np.asarray(checked[kept])
 
     def _is_plain(self, X: Any) -> bool:
-        """Whether scikit-learn's validation, which takes longer than a round, would change nothing.
+        """Whether X is valid already, so that scikit-learn's slow validation can be skipped.
 
-        It is for later calls only: the first one sets `n_features_in_`.
+        Only used after the first call, which validates X and sets `n_features_in_`.
         """
         if type(X) is not np.ndarray or hasattr(self, "feature_names_in_"):
             return False
@@ -262,7 +262,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         return fits and bool(np.isfinite(X).all())
 
     def _rows(self, X: Any, y: Any = NO_LABELS, first: bool = False) -> tuple[Rows, Any]:
-        """Rows and labels as scikit-learn validates them, or by the schema of a loaded model."""
+        """Rows and labels, validated by scikit-learn or converted by the schema of the model."""
         table = None if first else self._table(X)
         if table is not None:
             if isinstance(y, str):
@@ -279,13 +279,13 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         return rows_from(rows), labels
 
     def _table(self, X: Any) -> Rows | None:
-        """The rows of a DataFrame with the columns of the table that a model was trained on."""
+        """Numeric rows of a DataFrame with the columns of the model's table; None for other X."""
         schema: Schema | None = self._known.schema
         if schema is None or not hasattr(X, "columns"):
             return None
         names = [column.name for column in schema.columns]
         if schema.features == names or not {*names} <= {*X.columns}:
-            return None  # it has features, which scikit-learn checks
+            return None  # X has numeric features already: scikit-learn checks them
         cells = Cells(np.arange(len(X)), {name: _cells(X[name]) for name in names})
         with _as_value_errors():
             rows = msgspec.structs.replace(schema, id=None).encode(cells, "X", Counter()).stored
@@ -294,11 +294,11 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
     def _begin(
         self, classes: NDArray[Any], rows: Rows, encoded: Floats, y: Any, horizon: int | None
     ) -> None:
-        """Make a new player."""
+        """Create the `Player` (learner, kernel, classes, seed) before the first row is learned."""
         self._preparation = Preparation()
         self._target_name = getattr(y, "name", None)
         dense = True
-        if isinstance(rows, CsrRows):  # becomes dense by the rule of `ahpatron run`
+        if isinstance(rows, CsrRows):  # made dense by the same rule as in `ahpatron run`
             head = rows.slice(0, min(BLOCK, len(rows)))
             width = int(head.columns.max(initial=-1)) + 2
             dense = width <= DENSE_WIDTH and len(head.values) >= DENSE_SHARE * len(head) * width
@@ -332,7 +332,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         self.player_, self._codes, self.classes_ = player, codes, classes
 
     def _ready(self, rows: Rows) -> Rows:
-        """Rows of X as the core takes them: as in LIBSVM files, column 0 is empty."""
+        """Rows of X in the engine's numbering: feature j is column j + 1, as in LIBSVM files."""
         known = self._known
         first = known.width - self.n_features_in_
         if isinstance(rows, CsrRows):
@@ -347,7 +347,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
     def _feed(
         self, rows: Rows, encoded: Floats, weights: Any, order: Integers | slice = slice(None)
     ) -> Floats:
-        """Learn from these rows, in this order; f(x) of each round."""
+        """Learn from the rows in this order; return f(x) of each round before its update."""
         scores = []
         try:
             for start in range(0, len(encoded), PIECE):
@@ -356,7 +356,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
                 own = None if weights is None else weights[part]
                 piece = self._ready(_part(rows, part))
                 scores.append(_on_one_thread(self.player_.feed, piece, encoded[part], own))
-        except BaseException as error:  # f may have learned from rows of a block that do not count
+        except BaseException as error:  # f may contain updates of a block that was not counted
             self._forget()
             if isinstance(error, NumericalError):
                 raise _named(error, np.arange(len(encoded))[part]) from None
@@ -368,9 +368,9 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
     # Predicting ---------------------------------------------------------------------------------
 
     def decision_function(self, X: Any) -> Floats:
-        """f, as it is now, at each row; nothing is learned.
+        """Value of the current f at each row, without learning.
 
-        More than two classes have a column each, in the order of `classes_`.
+        An array of shape (n_samples,), or (n_samples, n_classes) with more than two classes.
         """
         check_is_fitted(self)
         rows = X if self._is_plain(X) else self._rows(X)[0]
@@ -381,7 +381,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         return scores
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """The class of each row: of two, the second if f(x) >= 0; else that of the largest f(x)."""
+        """Predicted class of each row: `classes_[1]` if f(x) >= 0; of more than two, the argmax."""
         numbers = chosen(self.decision_function(X))
         labels: NDArray[Any] = self.classes_[numbers]
         return labels
@@ -389,9 +389,9 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
     def predict_proba(self, X: Any) -> Floats:
         """Probability of each class, in the order of `classes_`, of shape (n_samples, n_classes).
 
-        By a logistic link that is fitted to the scores of the rounds so far, each predicted before
-        its label was seen. It has an offset, so that of two classes the more probable one need not
-        be the one that `predict` returns where f(x) is near 0.
+        The probabilities come from a logistic link, fitted to the scores of all rounds so far as
+        they were before each update. The link has an offset, so with two classes the more probable
+        class can differ from that of `predict` if f(x) is near 0.
         """
         scores = self.decision_function(X)
         return self.player_.calibration.probabilities(scores)
@@ -401,8 +401,8 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
     def save(self, path: str | PathLike[str]) -> None:
         """Write a model file that `load`, `ahpatron predict` and `run --resume` read.
 
-        Column j of X is feature j + 1 of a LIBSVM file. If X was a DataFrame, its columns are those
-        of a table; labels that are not numbers make X a table with columns x0, x1, ….
+        Column j of X is saved as feature j + 1 of a LIBSVM file. If X was a DataFrame, or if the
+        labels are not numbers, the model expects a table with the same columns (or x0, x1, …).
         """
         check_is_fitted(self)
         known, costs = self._known, None
@@ -427,7 +427,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             write_atomically(Path(path), to_bytes(model))
 
     def _schema(self) -> Schema | None:
-        """X as a table, if its columns or labels have names."""
+        """Table schema of X, if its columns have names or its labels are not numbers; else None."""
         names, classes = getattr(self, "feature_names_in_", None), self.classes_.tolist()
         numeric = self.classes_.dtype.kind in "iuf"
         if names is None and numeric:
@@ -442,17 +442,17 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
     @classmethod
     def load(cls, path: str | PathLike[str], learner: str | None = None) -> Self:
-        """A fitted estimator from a model that `save` or `ahpatron run --save` wrote.
+        """Load a fitted estimator from a model file of `save` or `ahpatron run --save`.
 
-        `partial_fit` continues its stream. The model of a table takes a DataFrame with the columns
-        of the table.
+        `partial_fit` continues learning. If the model was trained on a table, X must be a
+        DataFrame with the columns of that table.
 
         Parameters
         ----------
         path : path of the .npz file
-        learner : `FILE.py:Class` of the model's learner, if it is in a file.
+        learner : `FILE.py:Class`, required if the model's learner is defined in a file of your own
         """
-        Path(path).stat()  # an OSError is what Python programs expect
+        Path(path).stat()  # raises an OSError if there is no such file
         with _as_value_errors():
             model = load_model(str(path), learner)
             player = model.run("X").player
@@ -464,7 +464,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
         new.random_state = new._seed = of.seed
         new.player_ = player
         new._preparation, new._known = model.prepared(Preparation())
-        new.n_features_in_ = of.width - (of.features < of.width)  # files may count from 0
+        new.n_features_in_ = of.width - (of.features < of.width)  # indices of files may start at 0
         new.classes_ = _label_array(label_names(of.labels, of.schema))
         new._codes = _codes(new.classes_)
         if of.costs is not None:
@@ -473,15 +473,15 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
             new.feature_names_in_ = np.array(of.schema.features, dtype=object)
         return new
 
-    # What was counted ---------------------------------------------------------------------------
+    # Counts -------------------------------------------------------------------------------------
 
     def plot_learning_curve_(self, ax: Any = None) -> Any:
-        """Draw the mistake rate so far in each round of the last `fit` or `partial_fit`.
+        """Plot the cumulative mistake rate over the rounds of the last `fit` or `partial_fit`.
 
         Parameters
         ----------
         ax : matplotlib.axes.Axes, default=None
-            Where to draw; the current axes if None.
+            Axes to draw on; the current axes if None.
 
         Returns
         -------
@@ -500,7 +500,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def mistakes_(self) -> int:
-        """|M_T|: rounds so far whose label was not the one predicted."""
+        """Number of rounds so far with a wrong prediction (|M_T|)."""
         return self.player_.tally.mistakes
 
     @property
@@ -510,19 +510,19 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 
     @property
     def n_updates_(self) -> int:
-        """Rounds so far that changed f."""
+        """Number of rounds so far in which f was updated."""
         return self.player_.tally.updates
 
     @property
     def sigma_(self) -> float | None:
-        """σ of the kernel, as given or as chosen; None for kernels without one."""
+        """Width σ of the kernel, as given or as selected by "auto"; None for kernels without σ."""
         return getattr(self.player_.kernel, "sigma", None)
 
     @property
     def support_size_(self) -> int | None:
-        """|S|: the examples that f keeps, for several classes the largest number of one of them.
+        """Number of support examples |S|; with one learner per class, the largest of these.
 
-        None where f is not made of examples.
+        None for learners whose f is not a sum over examples.
         """
         size: int | None = self.player_.size
         return size
@@ -539,7 +539,7 @@ class OnlineKernelClassifier(ClassifierMixin, BaseEstimator):
 def configured(
     learner: str, kernel: str, given: Mapping[str, Value | None]
 ) -> tuple[Learner, Kernel]:
-    """A learner and a kernel with these parameters; None is a default."""
+    """Create a learner and a kernel with the given parameters; None selects the default."""
     if not isinstance(learner, str) or not (learner in REGISTRY or is_path(learner)):
         raise ValueError(f"unknown learner {learner!r}: one of {', '.join(REGISTRY)}")
     if kernel not in KERNELS:
@@ -562,8 +562,8 @@ def configured(
 
 
 def _on_one_thread(compute: Callable[..., Any], *arguments: Any) -> Any:
-    """What `compute` returns, on one BLAS thread, as on the command line."""
-    # `BLAS.limit` would take as long as learning from a row
+    """Return `compute(*arguments)`, run with one BLAS thread as on the command line."""
+    # not by `BLAS.limit`, which takes as long as learning from a row
     threads = [(library, library.get_num_threads()) for library in BLAS.lib_controllers]
     several = [(library, count) for library, count in threads if count != 1]
     for library, _ in several:
@@ -576,7 +576,7 @@ def _on_one_thread(compute: Callable[..., Any], *arguments: Any) -> Any:
 
 
 def _named(error: NumericalError, numbers: Integers) -> ValueError:
-    """The error for a row of X, of which the core saw those with these numbers."""
+    """ValueError that names the row of X; `numbers` are the rows of X that the engine was given."""
     return ValueError(f"row {numbers[error.row]} of X cannot be computed: {error}")
 
 
@@ -589,7 +589,7 @@ def _as_value_errors() -> Iterator[None]:
 
 
 def _part(rows: Rows, part: slice | Integers) -> Rows:
-    """A slice of the rows, or those with these numbers."""
+    """The rows selected by a slice or an array of row numbers."""
     return rows.take(np.arange(len(rows))[part]) if isinstance(rows, CsrRows) else rows[part]
 
 
@@ -603,13 +603,13 @@ def _classes(labels: Any) -> NDArray[Any]:
 
 
 def _codes(classes: NDArray[Any]) -> dict[Any, float]:
-    """-1 and +1, or the numbers of the classes."""
+    """Code of each class for the engine: -1 and +1, or 0, 1, … if there are more than two."""
     numbers = (-1.0, 1.0) if len(classes) == 2 else range(len(classes))
     return dict(zip(classes.tolist(), numbers, strict=True))
 
 
 def _looked_up(labels: NDArray[Any], table: Mapping[Any, float]) -> Floats:
-    """The number of each label."""
+    """Code of each label, looked up in `table`; a ValueError for a label that it does not have."""
     try:
         return np.fromiter(map(table.__getitem__, labels.tolist()), np.float64, len(labels))
     except KeyError as error:
@@ -618,7 +618,7 @@ def _looked_up(labels: NDArray[Any], table: Mapping[Any, float]) -> Floats:
 
 
 def _label_array(names: list[str]) -> NDArray[Any]:
-    """Labels by their names in a model: numbers and booleans as such, other labels as text."""
+    """Labels from their names in a model file, as numbers or booleans if all are, else as text."""
     values = [number(name) for name in names]
     if None not in values:
         floats = np.array(values, dtype=np.float64)
@@ -627,7 +627,7 @@ def _label_array(names: list[str]) -> NDArray[Any]:
 
 
 def _cells(column: Any) -> Floats | list[str]:
-    """The cells of a DataFrame's column as a reader of tables has them."""
+    """Cells of a DataFrame column as the table readers return them: floats, or a list of text."""
     values = np.asarray(column)
     if values.dtype.kind in "fiu":
         return values.astype(np.float64)

@@ -1,4 +1,4 @@
-"""What `--metrics` and `--window` add to a run: AUC, precision and so on; recent mistakes."""
+"""Metrics of a run (`--metrics`) and the recent mistake rate (`--window`)."""
 
 from __future__ import annotations
 
@@ -14,29 +14,29 @@ from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.records import Metrics, Window
 
 MOST_SCORES = 1 << 23
-"""Scores of a run, of all its classes, that are kept for AUC: 64 MB."""
+"""Largest number of scores of a run, over all classes, kept for AUC (64 MB)."""
 DRIFT_ALARM = 12.0
-"""Page's statistic from which on the mistake rate has risen."""
+"""Threshold of Page's statistic above which the mistake rate is considered to have risen."""
 
 
 class Ranking:
-    """The scores of all rounds, from which AUC is computed exactly, as long as memory allows."""
+    """Scores of all rounds, for the exact AUC; up to a limit on memory."""
 
     def __init__(self, most_scores: int = MOST_SCORES) -> None:
         self._most = most_scores
         self._scores, self._labels = array("d"), array("h")
 
     def add(self, scores: Floats, labels: Floats) -> None:
-        """Add rounds with these f(x), a column per class if there are more than two."""
-        if len(self._scores) <= self._most:  # one more shows that there were too many
+        """Add rounds with these scores, shape (n,), or (n, k) with k > 2 classes."""
+        if len(self._scores) <= self._most:  # exceeding the limit marks the AUC as unknown
             self._scores.frombytes(scores.tobytes())
             self._labels.frombytes(labels.astype(np.int16).tobytes())
 
     def auc(self) -> float | None:
-        """P(f(x) > f(x')) + P(f(x) = f(x'))/2 for y = +1, y' = -1; None where it is not known.
+        """AUC: P(f(x) > f(x')) + P(f(x) = f(x'))/2 for y = +1, y' = -1; None if undefined.
 
-        With more than two classes, each that occurs is ranked against the rest by its own score:
-        the mean of these.
+        With more than two classes, the mean over the classes that occur of the one-vs-rest AUC by
+        the score of the class.
         """
         if not self._labels or len(self._scores) > self._most:
             return None
@@ -54,25 +54,25 @@ class Ranking:
 
 
 class RecentMistakes:
-    """The mistake rate of the last N rounds, and where it rose.
+    """Mistake rate of the last N rounds, and detection of rises of the mistake rate.
 
-    Page's test watches the mistakes, as `arow` does: with p their rate so far and q = p + (1-p)/4,
+    Page's test monitors the mistakes, as in `arow`: with p their rate so far and q = p + (1-p)/4,
     g = max(0, g + log(q/p)) on a mistake, else g + log((1-q)/(1-p)). If g > 12, the rate has risen:
     the round is marked, and the test is reset.
     """
 
     def __init__(self, rounds: int, window: int) -> None:
-        """N, after so many rounds that are not looked at."""
+        """`rounds` is the number of earlier rounds, which are ignored; `window` is N."""
         self._rounds, self._window = rounds, window
         self._before = np.zeros(1)
-        """Mistakes up to each of the last N rounds."""
+        """Cumulative mistakes up to each of the last N rounds."""
         self._wrong, self._seen, self._page = 1, 2, 0.0
         self.drifts: list[int] = []
-        """The rounds, from 1, in which the rate was found to have risen."""
+        """Rounds (from 1) in which a rise of the mistake rate was detected."""
         self.rate = 0.0
 
     def extend(self, mistaken: NDArray[np.bool_]) -> Floats:
-        """The recent rate at each of these rounds."""
+        """Add rounds; returns the recent mistake rate after each of them."""
         totals = np.append(self._before, self._before[-1] + np.cumsum(mistaken))
         last = np.arange(len(self._before), len(totals))
         first = np.maximum(last - self._window, 0)
@@ -84,12 +84,12 @@ class RecentMistakes:
         return rates
 
     def facts(self) -> dict[str, Any]:
-        """The fields of a record that are about this."""
+        """Fields of a record: the recent mistake rate and the rises."""
         window = Window(len(self._before) - 1, self.rate)
         return {"window": window, "drifts": tuple(self.drifts)}
 
     def _watch(self, mistaken: NDArray[np.bool_]) -> None:
-        """Page's test."""
+        """Update Page's test and `drifts` with these rounds."""
         past = -1
         for now in np.flatnonzero(mistaken).tolist():
             right = now - past - 1
@@ -110,7 +110,7 @@ def metrics_of(
     ranking: Ranking | None = None,
     log_loss: float | None = None,
 ) -> Metrics:
-    """All metrics; None for those that these counts leave undefined, or without a ranking.
+    """Compute all metrics; None for those that are undefined, and for AUC without a ranking.
 
     `confusion` has the rounds by true class (rows) and predicted class (columns). Of two classes
     precision, recall and F1 are those of the second, +1; of more, means over the classes that occur
@@ -120,7 +120,7 @@ def metrics_of(
     found = [sum(column) for column in zip(*confusion, strict=True)]
     right = [row[number] for number, row in enumerate(confusion)]
     rounds, classes = sum(totals), len(totals)
-    by_chance = sum(a * b for a, b in zip(totals, found, strict=True))  # of rounds²
+    by_chance = sum(a * b for a, b in zip(totals, found, strict=True))  # times rounds²
     each = [
         (_ratio(ok, said), _ratio(ok, total), _ratio(2 * ok, said + total))
         for ok, said, total in zip(right, found, totals, strict=True)

@@ -1,9 +1,9 @@
 """Saved models: `run --save`, `--resume`, `--checkpoint`, `predict`, and the estimator's `save`.
 
-A model is an .npz file of plain arrays and a header in JSON; `data.npz` reads it without trust. A
-SHA-256 covers all content, and every value is checked. Whatever is wrong is one `UserError`. A
-learner in a file of the user's own is never imported because a model names it: the user gives it
-again with `-l FILE.py:Class`, and its hash is compared.
+A model is an .npz file of plain arrays and a JSON header, read safely by `data.npz`. A SHA-256
+covers all content and every value is checked; any fault raises `UserError`. A learner in a file of
+the user is never imported just because a model names it: the user must give it again with
+`-l FILE.py:Class`, and its hash is compared.
 """
 
 from __future__ import annotations
@@ -59,78 +59,78 @@ Positive: TypeAlias = Annotated[float, msgspec.Meta(gt=0)]
 
 
 class Header(msgspec.Struct, forbid_unknown_fields=True):
-    """What a model file says about itself, as JSON."""
+    """Header of a model file, stored as JSON."""
 
     learner: str
     source: str
     """`built-in`, a distribution and its version, or the SHA-256 of the learner's file."""
     params: dict[str, ParamValue]
     kernel: str | None
-    """None: the learner has its own."""
+    """Name of the kernel; None if the learner has its own."""
     kernel_params: dict[str, ParamValue]
     seed: Count
     labels: Annotated[tuple[float | None, ...], FEW]
-    """-1 (None: every label but the other) and +1, or those of all classes."""
+    """Labels encoded as -1 (None: all others) and +1; or those of three or more classes."""
     features: Width
     width: Width
-    """Columns of rows: one more than `features` if these count from 1."""
+    """Number of columns: `features` + 1 if feature indices start at 1."""
     dense: bool
     rounds: Count
-    """Rows of the last stream, and a checksum of them: a checkpoint continues after these."""
+    """Rounds of the last stream; `digest` is their checksum. Checkpoints continue after them."""
     digest: Count = 0
     positive: float | None = None
     costs: tuple[Positive, ...] | None = None
-    """Weights of examples, in the order of `labels`."""
+    """Weights of examples (--cost), in the order of `labels`."""
     scale: Literal["none", "minmax", "standard", "unit"] = "none"
     data: str | None = None
-    """The file that it learned from last."""
+    """The last file that the model was trained on."""
     schema: Schema | None = None
-    """What the columns of a table become, and the names of labels; None: LIBSVM text."""
+    """Schema of the table with names of labels; None for LIBSVM text."""
     state: dict[str, bool | int | float | str | None] = {}
-    """Numbers and text of the learner's state, by path; `state.calibration` is the link from
-    scores to probabilities."""
+    """Numbers and texts of the learner's state by dotted path; `state.calibration` is the link
+    from scores to probabilities."""
     arrays: dict[str, tuple[str, list[int]]] = {}
-    """Type and shape of each array."""
+    """Dtype and shape of each array."""
     kind: str = KIND
     format: int = FORMAT
     algorithm: int = ALGORITHM
     version: str = __version__
     sha256: str = ""
-    """Of the header without this field, and of all arrays."""
+    """Checksum of the header without this field, and of all arrays."""
 
     @property
     def classes(self) -> tuple[float, ...] | None:
-        """The labels of all classes, if there are more than two."""
+        """Labels of all classes, if there are more than two; else None."""
         known = tuple(label for label in self.labels if label is not None)
         return known if len(known) > 2 else None
 
 
 @dataclass(frozen=True)
 class Model:
-    """A learner in the middle of its stream, with all it takes to continue."""
+    """A saved learner with everything needed to continue its stream."""
 
     header: Header
     state: State
     scaler: Scaler | None = None
     path: str = ""
-    """The file that it was read from."""
+    """Path of the model file."""
     learner: str | None = None
-    """`FILE.py:Class` of its learner, if that is in a file."""
+    """`FILE.py:Class` of the learner, if it is defined in a file."""
 
     @property
     def spec(self) -> LearnerSpec:
-        """Its learner and kernel."""
+        """Learner and kernel of the model, with their parameters."""
         of = self.header
         return LearnerSpec(of.learner, of.params, of.kernel, of.kernel_params, self.learner)
 
     def prepared(self, preparation: Preparation) -> tuple[Preparation, StreamState]:
-        """What is done to data that continue its stream, and what is known of them."""
+        """Preparation and initial stream state for data that continue this model."""
         of = self.header
         known = StreamState(of.labels, self.scaler, of.dense, of.width, of.schema)
         return replace(preparation, scale=of.scale, positive=of.positive), known
 
     def run(self, data: str, *, same_file: bool = False) -> Run:
-        """The pass that continues the model with this data, perhaps the file that it is from."""
+        """A `Run` that continues the model on this data; `same_file`: it was trained on it."""
         of = self.header
         begun = partial(Run, self.spec, data, of.seed, 0, None, state=self.state)
         try:
@@ -139,7 +139,7 @@ class Model:
             raise damaged(str(error), self.path) from None
 
     def remark(self, dataset: Dataset) -> str | None:
-        """A warning if features of data that were read seem to count differently."""
+        """A warning if feature indices of the data seem to start at 0, of the model at 1."""
         if not dataset.traits.zero_based or self.header.features >= self.header.width:
             return None
         return (
@@ -152,7 +152,7 @@ class Model:
 
 
 def model_of(player: Player, scaler: Scaler | None = None, **fields: Any) -> Model:
-    """The model of a pass; `fields` of the header are what the pass itself does not have."""
+    """Create the model of a player; `fields` are further fields of the header."""
     learner, kernel = player.learner, player.kernel
     header = Header(
         learner=learner.name,
@@ -166,7 +166,7 @@ def model_of(player: Player, scaler: Scaler | None = None, **fields: Any) -> Mod
 
 
 def to_bytes(model: Model) -> bytes:
-    """The content of a model file; the same model gives the same bytes."""
+    """Bytes of a model file; deterministic."""
     flat = dict(_flat({"state": model.state, "scaler": vars(model.scaler) if model.scaler else {}}))
     arrays = {
         path: np.ascontiguousarray(value)
@@ -184,7 +184,7 @@ def to_bytes(model: Model) -> bytes:
 
 
 def archive_of(header: Header, arrays: Mapping[str, np.ndarray]) -> bytes:
-    """An .npz file of a header and arrays, with their checksum."""
+    """Bytes of an .npz file with a header and arrays; sets the checksum."""
     signed = msgspec.structs.replace(header, sha256=checksum(header, arrays))
     text = np.frombuffer(msgspec.json.encode(signed, order="sorted"), dtype=np.uint8)
     return npz.pack({_HEADER: text, **dict(sorted(arrays.items()))})
@@ -208,20 +208,20 @@ def _flat(group: Mapping[str, Any], path: str = "") -> Iterator[tuple[str, Any]]
 
 
 def _plain(value: Any) -> Any:
-    """A value for JSON, which has no number that is infinite or NaN."""
+    """A value for JSON: infinity and NaN become text."""
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
 def _number(value: Any) -> Any:
-    """What `_plain` wrote."""
+    """Inverse of `_plain`."""
     return float(value) if value in ("inf", "-inf", "nan") else value
 
 
 def load_model(path: str, learner: str | None = None) -> Model:
-    """Read a model; a file that is damaged, of another version or no model is a `UserError`.
+    """Read a model file; raises `UserError` if it is damaged, incompatible or not a model.
 
-    `learner` is `FILE.py:Class` of the model's learner, if that is in a file. The state is checked
-    when a pass takes it over.
+    `learner` is `FILE.py:Class` of the model's learner, if it is defined in a file. The learner's
+    state is checked later, when a run is continued.
     """
     try:
         with npz.opened(path) as archive:
@@ -246,7 +246,7 @@ def load_model(path: str, learner: str | None = None) -> Model:
 
 
 def damaged(reason: str, path: str) -> UserError:
-    """The error for a file that no version of ahpatron can have written."""
+    """The error for a model file that is damaged or was not written by ahpatron."""
     first = reason.partition("\n")[0][:200]
     return bad_data(f"this is not a model of ahpatron, or it is damaged: {first}", path)
 
@@ -263,7 +263,7 @@ def _header(archive: zipfile.ZipFile, path: str) -> Header:
         text = npz.read(archive, _HEADER, "|u1", (size - npz.HEAD,)).tobytes()
         written = msgspec.json.decode(text, type=dict[str, Any])
     if written.get("kind") != KIND:
-        raise StateError("its header is not one of a model")
+        raise StateError("its header is not that of a model")
     if (written.get("format"), written.get("algorithm")) != (FORMAT, ALGORITHM):
         version = str(written.get("version"))[:20]
         problem = f"the model was made by version {version}, whose learners count differently"
@@ -273,9 +273,9 @@ def _header(archive: zipfile.ZipFile, path: str) -> Header:
 
 
 def _arrays(header: Header, archive: zipfile.ZipFile) -> dict[str, np.ndarray]:
-    """The arrays that a header lists, and no others."""
+    """Read the arrays listed in the header; `StateError` if the archive has others."""
     if set(archive.namelist()) != {f"{name}.npy" for name in (_HEADER, *header.arrays)}:
-        raise StateError("its entries are not those it lists")
+        raise StateError("its entries differ from those listed in its header")
     for name, (dtype, shape) in header.arrays.items():
         if dtype not in _TYPES or any(length < 0 for length in shape):
             raise StateError(f"{name[:40]} has an unknown type")
@@ -283,7 +283,7 @@ def _arrays(header: Header, archive: zipfile.ZipFile) -> dict[str, np.ndarray]:
 
 
 def _check_header(header: Header) -> None:
-    """Refuse what the types of the fields allow and no model has."""
+    """Check the consistency of header fields beyond their types."""
     labels, schema = header.labels, header.schema
     known = [label for label in labels if label is not None]
     if len(labels) == 2:
@@ -297,13 +297,13 @@ def _check_header(header: Header) -> None:
 
 
 def _check_learner(header: Header, given: str | None) -> None:
-    """Refuse the model of another learner than is here; the user gives what no registry has."""
+    """Check that the model's learner is available, unchanged and has these parameters."""
     if given is None and header.learner not in REGISTRY:
         problem = f"the model was made by the learner {header.learner!r}, which is not installed"
         raise usage(problem, "if it is in a file, give it again: -l FILE.py:Class")
     kind = find_learner(given or header.learner)
     if kind.name != header.learner or learner_source(kind) != header.source:
-        problem = f"{kind.name} as it is here is not the learner that made the model"
+        problem = f"the {kind.name} installed here is not the learner that made the model"
         raise usage(problem, f"the model was made by {header.learner} ({header.source[:24]})")
     if header.kernel not in KERNELS if kind.own_kernel is None else header.kernel is not None:
         raise StateError("its kernel is not one of its learner")
@@ -314,7 +314,7 @@ def _check_learner(header: Header, given: str | None) -> None:
 
 
 def _nested(values: Iterable[tuple[str, Any]]) -> State:
-    """Groups of values by the parts of their paths."""
+    """Nested dict of values from their dotted paths."""
     content: State = {}
     for path, value in values:
         *groups, name = path.split(".")
@@ -322,9 +322,9 @@ def _nested(values: Iterable[tuple[str, Any]]) -> State:
         for part in groups:
             group = group.setdefault(part, {})
             if not isinstance(group, dict):
-                raise StateError(f"{path[:40]} is in a group that is none")
+                raise StateError(f"{path[:40]} is inside an entry that is not a group")
         if name in group:
-            raise StateError(f"{path[:40]} is there twice")
+            raise StateError(f"{path[:40]} occurs twice")
         group[name] = value if isinstance(value, np.ndarray) else _number(value)
     return content
 
@@ -341,14 +341,14 @@ def _scaler(content: StateReader) -> Scaler:
 
 
 class SavedRun:
-    """One pass of `run` that continues a model or a checkpoint, or is saved.
+    """A run that continues a model or checkpoint, or is saved: --resume, --checkpoint, --save.
 
     Attributes
     ----------
     model : Model, optional
-        The one of --resume, which decides what is run.
+        The model of --resume, which determines learner and preparation.
     checkpointed : int
-        The rows that the checkpoint of this command has; 0 without one.
+        Number of rows up to the existing checkpoint; 0 if there is none.
     """
 
     def __init__(
@@ -361,7 +361,7 @@ class SavedRun:
         every: int,
         learner: str | None,
     ) -> None:
-        """`learner` is `FILE.py:Class` of the model's learner, if it is in a file."""
+        """`learner` is `FILE.py:Class` of the model's learner, if it is defined in a file."""
         for path in filter(None, (save, checkpoint)):
             format_of_suffix(path, "npz", {".npz": "npz"})
         self._say, self._save_to, self._checkpoint, self._every = say, save, checkpoint, every
@@ -373,12 +373,12 @@ class SavedRun:
         self._trail, self._saved_at = Trail(), self.checkpointed
 
     def prepared(self, preparation: Preparation) -> tuple[Preparation, StreamState | None]:
-        """What is done to the data, and what is known of the stream beforehand."""
+        """Preparation of the data and initial state of the stream."""
         if self.model:
             return self.model.prepared(preparation)
         if not self._restart:
             return preparation, None
-        of, given = self._restart.header, preparation  # the stream is read again from its first row
+        of, given = self._restart.header, preparation  # the stream is read again from the start
         label = of.schema.label if of.schema else None
         if (given.scale, given.positive, given.table.label) != (of.scale, of.positive, label):
             raise self._other_run()
@@ -392,7 +392,7 @@ class SavedRun:
         horizon: int | None,
         observers: Sequence[Observer],
     ) -> list[RunResult]:
-        """Run the pass."""
+        """Run on the data set, with checkpoints; save the model at the end."""
         if self.model:
             run = self.model.run(dataset.name)
             self._greet(run)
@@ -404,7 +404,7 @@ class SavedRun:
         saved = [path for path in (self._save_to, self._checkpoint) if path]
         if saved:
             try:
-                run.player.state_dict()  # refuses what cannot be saved, before the first round
+                run.player.state_dict()  # fails before the first round if it cannot be saved
             except StateError as error:
                 raise usage(str(error), f"see {GUIDE}") from None
 
@@ -416,7 +416,7 @@ class SavedRun:
         order = repetition.order(0, dataset.rounds or 0) if repetition.shuffle else None
         batches = dataset.batches(order, 0 if self._restart else run.rounds)
         results = run_batches(self._left(batches, run), [run], [*observers, save_if_due])
-        dataset.facts()  # refuses what must not be saved
+        dataset.facts()  # raises an error for invalid data, before saving
         if self.model and (remark := self.model.remark(dataset)):
             self._say(remark)
         for path in saved:
@@ -424,7 +424,7 @@ class SavedRun:
         return results
 
     def _restarted(self, checkpoint: Model, fresh: Run, path: str) -> Run:
-        """The pass of the checkpoint, if a fresh pass has the same settings."""
+        """The run of the checkpoint; an error if its settings differ from those of a new run."""
         params = fresh.player.learner.params(), fresh.player.kernel.params()
         asked = fresh.setup.learner, fresh.setup.kernel, fresh.seed, fresh.costs, *params
         names = ("learner", "kernel", "seed", "costs", "params", "kernel_params")
@@ -433,7 +433,7 @@ class SavedRun:
         return checkpoint.run(path, same_file=True)
 
     def _left(self, batches: Iterable[Batch], run: Run) -> Iterator[Batch]:
-        """The rows left to run; those before a checkpoint must be the same as then."""
+        """Yield the rows after the checkpoint; an error if earlier rows have changed."""
         for batch in batches:
             done = min(max(self.checkpointed - self._trail.rounds, 0), len(batch.labels))
             if done:

@@ -1,20 +1,20 @@
-"""Numbers and counts as people read them; json, jsonl and csv hold exact values instead."""
+"""Formatting of numbers for people; json, jsonl and csv have exact values."""
 
 from __future__ import annotations
 
 
 def percent(rate: float) -> str:
-    """A rate or its spread in percent, without the sign: `11.20`."""
+    """A rate or its spread in percent, without the percent sign: `11.20`."""
     return f"{100 * rate:.2f}"
 
 
 def p_value(value: float) -> str:
-    """`0.032`, `< 0.001`."""
+    """A p-value as text: `0.032`, `< 0.001`."""
     return "< 0.001" if value < 0.001 else f"{value:.3f}"
 
 
 def share(part: float) -> str:
-    """A part of a whole: `34.5 %`."""
+    """A fraction in percent: `34.5 %`."""
     return f"{100 * part:.1f} %"
 
 
@@ -29,22 +29,22 @@ def seconds(value: float) -> str:
 
 
 def short(value: float | str, digits: int = 3) -> str:
-    """A float with so many significant digits (`0.312`, `1.5e+160`); an int or a word as it is."""
+    """A float with `digits` significant digits (`0.312`, `1.5e+160`); ints and words unchanged."""
     return f"{value:.{digits}g}" if isinstance(value, float) else str(value)
 
 
 def assignment(name: str, value: float | str) -> str:
-    """A parameter: `epsilon=0.5`. Six digits tell 10^k/√T apart and fit into a table."""
+    """Text of a parameter: `epsilon=0.5`. Six digits distinguish 10^k/√T and fit into a table."""
     return f"{name}={short(value, 6)}"
 
 
 def counted(number: int, noun: str) -> str:
-    """`1 round`, `1,000 rounds`."""
+    """A number with its noun: `1 round`, `1,000 rounds`."""
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def orders(number: int, shuffled: bool) -> str:
-    """What a mean is taken over: `10 permutations`, `2 passes in file order`."""
+    """Text of what a mean is taken over: `10 permutations`, `2 passes in file order`."""
     if shuffled:
         return counted(number, "permutation")
     return f"{number:,} {'pass' if number == 1 else 'passes'} in file order"

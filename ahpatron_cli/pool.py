@@ -1,10 +1,10 @@
-"""The process pool of `sweep` and `run --jobs`: each process may die without loss.
+"""Process pool of `sweep` and `run --jobs`, which survives the death of processes.
 
-Each process is an executor of its own and has one task at a time, so the task during which it died
-is known: that task alone is run again, in a new process, and after some attempts the death is its
+Each process is a separate executor with one task at a time, so the task during which it died is
+known: only that task is run again, in a new process, and after some attempts `Died` is its
 outcome. Processes are spawned, not forked: they inherit no lock, no open file and no threads. They
-end when their parent does, however that ends; so nothing heavy is imported here: a process watches
-its parent before it loads NumPy.
+end when their parent does, however that ends. Nothing heavy is imported here, so that a process
+watches its parent before it loads NumPy.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from ahpatron_cli.errors import ExitCode, UserError
 from ahpatron_cli.signals import deferred
 
 HEARTBEAT = 0.5
-"""Seconds after which a caller is told that no task has ended."""
+"""Seconds after which `run_all` yields None if no task has finished."""
 _SPAWN = multiprocessing.get_context("spawn")
 
 T = TypeVar("T")
@@ -42,9 +42,9 @@ class Died:
 def run_all(
     function: Callable[[T], R], tasks: Sequence[T], jobs: int, retries: int
 ) -> Iterator[tuple[int, R | Died | None]]:
-    """Number and result of each task as it ends; (0, None) now and then, when none does.
+    """Run tasks in `jobs` processes; yield (index, result) as they finish, (0, None) while waiting.
 
-    An exception of `function` is raised here.
+    Exceptions of `function` are raised here.
     """
     queue = deque((number, 0) for number in range(len(tasks)))
     running: dict[Future[R], tuple[_Process[T, R], int, int]] = {}
@@ -55,7 +55,7 @@ def run_all(
                 try:
                     process = idle.pop() if idle else _Process(function)
                 except OSError as error:
-                    if running:  # the processes there are have to do
+                    if running:  # continue with fewer processes
                         break
                     problem = f"no process can be started: {error.strerror}"
                     raise UserError(problem, code=ExitCode.IO_ERROR) from None
@@ -86,8 +86,8 @@ class _Process(Generic[T, R]):
     def __init__(self, function: Callable[[T], R]) -> None:
         self._function = function
         self._executor = ProcessPoolExecutor(1, _SPAWN, _end_with_parent)
-        resource_tracker.ensure_running()  # which unblocks signals
-        # The process inherits the blocked signals: Ctrl-C is for us, and we end it.
+        resource_tracker.ensure_running()  # start it now: it unblocks signals
+        # The process inherits blocked signals: only the parent handles Ctrl-C and ends it.
         with deferred():
             self._executor.submit(int)
         (self._process,) = self._executor._processes.values()
@@ -101,7 +101,7 @@ class _Process(Generic[T, R]):
             return broken
 
     def end(self) -> str:
-        """Kill the process unless it is dead; how it ended."""
+        """Kill the process if it is alive; return a text on how it ended."""
         self._process.kill()
         self._executor.shutdown(cancel_futures=True)
         code = self._process.exitcode or 0
@@ -112,7 +112,7 @@ class _Process(Generic[T, R]):
 
 
 def _end_with_parent() -> None:
-    """Let this process end with its parent: the first thing that it does."""
+    """Make this process end when its parent does; runs first in each process."""
     signal.signal(signal.SIGTERM, signal.SIG_DFL)
     signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGTERM, signal.SIGHUP})
     parent = multiprocessing.parent_process()

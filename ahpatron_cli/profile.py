@@ -1,7 +1,7 @@
-"""What a data file is like, and what to do about it: the record that `ahpatron inspect DATA` makes.
+"""Profile of a data file with advice: the record of `ahpatron inspect DATA`.
 
-One pass counts the rows, labels and faults of the whole file. Its first rows are kept in memory as
-one matrix, so that memory does not grow with the file, and all statistics are those of this matrix.
+One pass counts rows, labels and faults of the whole file. The first rows are kept as a matrix of
+bounded size, from which all statistics are computed.
 """
 
 from __future__ import annotations
@@ -41,32 +41,32 @@ from ahpatron_cli.numbers import share, short
 from ahpatron_cli.records import SCHEMA
 
 MOST_VALUES = 1 << 22
-"""Values and rows of the matrix: about 150 MB with copies."""
+"""Largest number of values plus rows of the matrix (about 150 MB with copies)."""
 MOST_COLUMNS = 1 << 20
-"""Features that are looked at one by one, the first ones."""
+"""Number of first features for which statistics are computed."""
 MOST_SAMPLED, MOST_SAMPLED_VALUES = 4000, 1 << 20
-"""Rows of the matrix from which A_T is computed, drawn at random."""
+"""Largest number of randomly drawn rows, and of their values, for distances and A_T."""
 MOST_FAULTS = 20
-"""Faulty lines that are listed; all are counted."""
+"""Largest number of faulty lines that are listed; all are counted."""
 RARE = 0.1
-"""A class with a smaller share of the rows makes the data imbalanced."""
+"""Share of rows below which a class counts as rare."""
 _COMPARABLE_RATIO = 10.0
-"""Ranges that differ by at most this factor need no scaling."""
+"""Largest ratio of feature ranges that needs no scaling."""
 _UNIT_TOLERANCE = 1e-3
-"""Rows of a length this near to 1 are scaled already."""
+"""Tolerance for rows of length 1."""
 
 
 class LabelCount(Struct, frozen=True):
-    """A label and its rows."""
+    """A label and the number of its rows."""
 
     label: float
     rows: int
     name: str | None = None
-    """In a table, unless it is the number itself."""
+    """Name of the label in a table, unless it is a number."""
 
 
 class FaultyLine(Struct, frozen=True):
-    """The place of a fault, and what to try."""
+    """Position and description of a fault, with a hint."""
 
     line: int
     column: int
@@ -75,9 +75,9 @@ class FaultyLine(Struct, frozen=True):
 
 
 class Profile(Struct, frozen=True, kw_only=True):
-    """What `ahpatron inspect DATA` finds out; its JSON document is this struct.
+    """The result of `ahpatron inspect DATA`; also its JSON document.
 
-    From `examined` on all are statistics of the first rows; null where they cannot be computed.
+    Fields from `examined` on are statistics of the first rows; null if they cannot be computed.
     """
 
     schema: int = SCHEMA
@@ -89,59 +89,59 @@ class Profile(Struct, frozen=True, kw_only=True):
     rows: int
     features: int
     density: float | None
-    """Stored values per row and feature."""
+    """Share of nonzero values."""
     labels: tuple[LabelCount, ...] = ()
-    """At most 1,000 different ones, by label."""
+    """Counts of at most 1,000 distinct labels, sorted by label."""
     all_labels: bool = True
-    """Whether these are all."""
+    """Whether `labels` is complete."""
     negative: float | None = None
-    """The label that a run takes as -1; None: every other label, or nothing."""
+    """The label that `run` encodes as -1; None if it is all others, or if there is none."""
     positive: float | None = None
-    """The label that it takes as +1; None if all are classes, or where `label_problem` says why."""
+    """The label that `run` encodes as +1; None for several classes or with a `label_problem`."""
     label_problem: str | None = None
     grouped: bool = False
-    """Whether all rows of each label stand together."""
+    """Whether the rows are grouped by label."""
     faults: int
-    """Faulty lines."""
+    """Number of faulty lines."""
     faulty_lines: tuple[FaultyLine, ...]
-    """The first ones."""
+    """The first faulty lines."""
     stopped: bool
-    """The last fault made the rest of the file meaningless: it was not read."""
+    """Whether the last fault made the rest of the file meaningless, so that it was not read."""
     examined: int = 0
-    """So many rows, the first ones."""
+    """Number of first rows from which the statistics are computed."""
     baseline: float | None = None
     """Mistake rate of always predicting the most frequent label so far, in file order."""
     duplicates: int | None = None
-    """Rows that equal an earlier row, by 64-bit hashes."""
+    """Number of rows that equal an earlier row, by 64-bit hashes."""
     contradictory: int | None = None
-    """Those that have another label than the first row that they equal."""
+    """Number of duplicates whose label differs from that of the first equal row."""
     low: float | None = None
     high: float | None = None
     constant: int | None = None
-    """Features with one value in all rows, most often 0."""
+    """Number of features with the same value in all rows, most often 0."""
     widest: tuple[int | str, float, float] | None = None
-    """Index, or name in a table, of the feature with the largest range, and this range."""
+    """The feature with the largest range (index, or name in a table), its minimum and maximum."""
     advised_scale: str | None = None
     reason: str | None = None
     scale: str | None = None
-    """The scaling that all below was computed after."""
+    """The scaling applied before computing all fields below."""
     sigma: float | None = None
-    """The median distance between two rows, of those that are not 0."""
+    """The median nonzero distance between two rows."""
     sigma_low: float | None = None
-    """From here on at least 5 % of the pairs of rows have κ >= 0.05."""
+    """Smallest σ for which at least 5 % of the pairs of rows have κ >= 0.05."""
     sigma_high: float | None = None
-    """Up to here at least 5 % of the pairs of rows have κ <= 0.95."""
+    """Largest σ for which at least 5 % of the pairs of rows have κ <= 0.95."""
     alignments: tuple[Alignment, ...] = ()
-    """A_T at the median σ, and at a σ that was asked for."""
+    """A_T at the median σ, and at the σ given by --sigma."""
     unknown: tuple[str, ...] = ()
-    """What could not be computed, and why."""
+    """Statistics that could not be computed, with the reason."""
     tried: tuple[TriedSigma, ...] = ()
-    """Values of σ that were tried, the best first."""
+    """Results of the values of σ that were tried, the best first."""
     tried_metron: float | None = None
-    """Mistake rate of metron on the same rows, not scaled."""
+    """Mistake rate of metron on the same rows, without scaling."""
     advice: tuple[str, ...] = ()
     next: tuple[str, ...] = ()
-    """Commands to continue with."""
+    """Suggested next commands."""
 
 
 def profile_of(
@@ -155,18 +155,18 @@ def profile_of(
     table: TableOptions = TableOptions(),  # noqa: B008 - it cannot change
     on_progress: Callable[[int], None] = lambda rows: None,
 ) -> Profile:
-    """Read a source once, in bounded memory.
+    """Compute the profile of a source in one pass with bounded memory.
 
     Parameters
     ----------
     scale : str, optional
-        Of the rows between which distances are computed; None: the advised one.
+        Scaling of the rows for distances; None selects the advised one.
     sigma : float, optional
-        Another σ to compute A_T for.
+        A further σ for which A_T is computed.
     seed : int
-        Of the rows that are drawn for distances, A_T and the values of σ tried.
+        Seed for drawing the rows for distances, A_T and trying values of σ.
     on_progress : callable
-        Gets the number of rows read so far.
+        Called with the number of rows read so far.
     """
     faulty = list[FaultyLine]()
 
@@ -177,7 +177,7 @@ def profile_of(
 
     reader: SvmReader | TableReader
     if is_table(source, table):
-        reader = TableReader(source, table)  # whose first fault ends the reading
+        reader = TableReader(source, table)  # stops at its first fault
     else:
         reader = SvmReader(source, max_features=max_features, on_fault=take_fault)
     tally, room = LabelTally(), MOST_VALUES
@@ -185,7 +185,7 @@ def profile_of(
     for chunk in reader:
         tally.add(chunk.labels)
         part = chunk.stored
-        sizes = part.indptr + np.arange(len(part) + 1)  # a row without values needs room, too
+        sizes = part.indptr + np.arange(len(part) + 1)  # an empty row needs memory, too
         count = int(np.searchsorted(sizes, room, "right")) - 1
         if count:
             parts.append(part.slice(0, count))
@@ -231,7 +231,7 @@ def profile_of(
 def _label_facts(
     tally: LabelTally, positive: float | None, names: Mapping[float, str]
 ) -> dict[str, Any]:
-    """How `run` would encode these labels; `positive` is the one after --positive."""
+    """Fields on how `run` would encode these labels; `positive` is the value of --positive."""
     labels, complete = sorted(tally.counts), not tally.overflowed
     pair: tuple[float | None, float | None] = None, None
     problem = None
@@ -269,18 +269,18 @@ def _baseline(labels: Floats) -> float:
 def _statistics(
     rows: CsrRows, hashes: Any, labels: Floats, width: int, first: int
 ) -> dict[str, Any]:
-    """Duplicates, ranges, and the scaling that they ask for; features are columns from `first`."""
+    """Fields on duplicates, ranges and advised scaling; features are columns from `first` on."""
     _, earliest, group = np.unique(hashes, return_index=True, return_inverse=True)
     width = max(min(width, MOST_COLUMNS), first)
     looked = rows.columns < width
     columns, values = rows.columns[looked], rows.values[looked]
-    # values not stored are zeros; a feature that is stored in every row has none
+    # values that are not stored are 0; a feature that is stored in every row has no zeros
     zero = np.bincount(columns, minlength=width) < len(rows)
     low, high = np.where(zero, 0.0, np.inf), np.where(zero, 0.0, -np.inf)
     np.minimum.at(low, columns, values)
     np.maximum.at(high, columns, values)
     low, high = low[first:], high[first:]
-    halves = high / 2 - low / 2  # a whole range may not fit into a double
+    halves = high / 2 - low / 2  # the full range may overflow a double
     with np.errstate(over="ignore", under="ignore"):
         lengths = np.sqrt(row_sums(rows, rows.values * rows.values))
     unit = bool(np.all(abs(lengths[lengths > 0] - 1) < _UNIT_TOLERANCE))
@@ -303,9 +303,9 @@ def _statistics(
 def _advise_scale(
     low: Floats, high: Floats, halves: Floats, *, unit: bool, sparse: bool
 ) -> tuple[str, str]:
-    """A value of --scale, and why.
+    """The advised value of --scale, and the reason.
 
-    None is needed if all values are within -1..1, if all rows have length 1, or if features are of
+    It is "none" if all values are within -1..1, if all rows have length 1, or if features are of
     comparable size: the largest range is at most ten times the lower quartile of the ranges.
     Otherwise sparse rows (under 10 % stored) are scaled to length 1, and features of dense rows to
     0..1.
@@ -326,8 +326,8 @@ def _advise_scale(
 def _geometry(
     drawn: CsrRows, labels: Floats, found: Mapping[str, Any], asked: float | None
 ) -> dict[str, Any]:
-    """Distances, A_T and values of σ tried, from rows drawn at random."""
-    # columns that occur, numbered from 0, so that the sample is not wide
+    """Fields on distances, A_T and the values of σ tried, from rows drawn at random."""
+    # renumber the columns that occur from 0, so that the sample is not wide
     used, numbers = np.unique(drawn.columns, return_inverse=True)
     narrow = CsrRows(drawn.indptr, numbers.astype(np.int32), drawn.values, len(used))
     rows = scaled(narrow, found["scale"])
@@ -356,7 +356,7 @@ def _geometry(
 
 
 def _advice(profile: Profile) -> list[str]:
-    """What to do before a run, and what to expect of it."""
+    """Advice on preparing the data for a run."""
     items = list[str]()
     if profile.stopped:
         items.append("the file cannot be read beyond the last fault")
@@ -387,7 +387,7 @@ def _advice(profile: Profile) -> list[str]:
 
 
 def _next_commands(profile: Profile, table: TableOptions) -> list[str]:
-    """Commands to continue with; none if the file cannot be learned from."""
+    """Suggested next commands; none if the file is not suitable for learning."""
     median, low, high = profile.sigma, profile.sigma_low, profile.sigma_high
     if profile.faults or profile.label_problem or not (median and low and high):
         return []
@@ -402,13 +402,13 @@ def _next_commands(profile: Profile, table: TableOptions) -> list[str]:
     scale = ["--scale", profile.scale] if profile.scale and profile.scale != "none" else []
     shuffle = profile.grouped or (profile.from_pipe and positive is None)
     sigma = best_sigma(median, profile.tried)
-    options = ["-l", "metron"]  # it makes the fewest mistakes on most data, not scaled
+    options = ["-l", "metron"]  # fewest mistakes on most data, without scaling
     if not is_best(profile.tried_metron, profile.tried):
         options = [*scale, "-l", SUGGESTED_LEARNER, "--sigma", short(sigma)]
     commands = [["run", *words, *options, *(["--shuffle"] if shuffle else [])]]
     if not profile.from_pipe:
         grid = f"sigma=log:{short(min(low, sigma))}:{short(max(high, sigma))}:7"
-        # ahpatron+ is quicker, and a sweep runs it many times
+        # ahpatron+ is faster, which matters in a sweep
         more = ["-l", "ahpatron+", "-g", grid, "--repeats", "5", "--out", "sigma.jsonl"]
         commands.append(["sweep", *words, *scale, *more])
     return [shlex.join(["ahpatron", *command]) for command in commands]

@@ -1,6 +1,6 @@
-"""The outcome of runs: frozen records that every renderer and store reads.
+"""Records of runs: immutable structs that are rendered and stored.
 
-Field names are the public contract of `--format json`; they change only with `SCHEMA`.
+Field names are the public interface of `--format json`; they change only with `SCHEMA`.
 """
 
 from __future__ import annotations
@@ -30,18 +30,18 @@ T = TypeVar("T")
 
 
 class DataRecord(Struct, frozen=True):
-    """The stream; `sha256` is that of the file's bytes, where all were read."""
+    """The data set of a run; `sha256` is the hash of the file if all of it was read."""
 
     path: str
     rounds: Count
     features: Count
     labels: tuple[float | None, ...]
-    """The labels counted as -1 (None: every other label) and as +1; or of all classes, if more."""
+    """The labels encoded as -1 (None: all others) and +1; or those of three or more classes."""
     sha256: str | None
 
 
 class ThisFile(Struct, frozen=True):
-    """The part of a resumed run that belongs to this file."""
+    """Counts of a resumed run on this file only."""
 
     rounds: Count
     mistakes: Count
@@ -49,7 +49,7 @@ class ThisFile(Struct, frozen=True):
 
 
 class Metrics(Struct, frozen=True):
-    """What `--metrics` adds; null where it is undefined, as precision without a predicted +1.
+    """Metrics of `--metrics`; null if undefined, such as precision without a predicted +1.
 
     With more than two classes, precision, recall, F1 and AUC (one against the rest) are means over
     the classes (macro averages).
@@ -63,10 +63,10 @@ class Metrics(Struct, frozen=True):
     kappa: float | None
     """Cohen's κ."""
     auc: float | None
-    """Area under the ROC curve of f(x) as it was when it was predicted; null after `--resume`, and
-    for more than 8 million scores."""
+    """Area under the ROC curve of f(x) before each update; null after `--resume`, and for more than
+    8 million scores."""
     log_loss: float | None = None
-    """Mean of -log P(y), with probabilities fitted to earlier rounds; null where not known."""
+    """Mean of -log P(y), with probabilities fitted to earlier rounds; null if not known."""
 
 
 class Window(Struct, frozen=True):
@@ -77,7 +77,7 @@ class Window(Struct, frozen=True):
 
 
 class Counts(Struct, frozen=True):
-    """Counts over the rounds of a pass, with any number of classes."""
+    """Counts over the rounds of a pass, for any number of classes."""
 
     rounds: Count
     mistakes: Count
@@ -85,14 +85,14 @@ class Counts(Struct, frozen=True):
     updates: Count
     near_ties: Count
     confusion: tuple[tuple[Count, ...], ...] | None = None
-    """Rounds by true class (rows) and predicted class (columns), -1 before +1; None where a results
-    file does not have it: of several classes (it may have a million entries), of early versions."""
+    """Rounds by true class (rows) and predicted class (columns), -1 before +1; None if a results
+    file does not store it (more than two classes, early versions)."""
     baseline_mistakes: Count | None = None
-    """Mistakes of always predicting the more frequent label so far."""
+    """Mistakes of always predicting the most frequent label so far."""
 
     @property
     def exact_rate(self) -> Fraction:
-        """Mistakes per round, without rounding."""
+        """Mistakes per round as an exact fraction."""
         return Fraction(self.mistakes, max(self.rounds, 1))
 
     @property
@@ -105,61 +105,61 @@ CELLS = ("true_negatives", "false_positives", "false_negatives", "true_positives
 
 
 class RunRecord(Struct, frozen=True):
-    """One learner, one pass."""
+    """Record of one pass of one learner."""
 
     learner: str
     params: Mapping[str, ParamValue]
     seed: Count
     repeat: Count
     counts: Counts
-    """After `--resume` those of the whole stream since its first round."""
+    """Counts of the pass; after `--resume`, of the whole stream since its first round."""
     zeta: float | None
-    """Null for learners that never halve, like `halvings`."""
+    """ζ of Theorem 5; null for learners without halvings, like `halvings`."""
     support_size: Count | None
-    """Of one learner per class the largest; updates, halvings and restarts are then sums."""
+    """|S|; with one learner per class the largest, and updates, halvings and restarts are sums."""
     norm: float | None
     seconds: float
     halvings: Count | None = None
     unlabelled: int = 0
-    """Rows of this file without a label, which were only predicted."""
+    """Number of rows without a label, which were only predicted."""
     ended_by: str | None = None
     """The signal that ended the stream, such as SIGTERM."""
     this_file: ThisFile | None = None
-    """Only after `--resume`."""
+    """Counts on this file only; only after `--resume`."""
     restarts: Count | None = None
-    """How often the learner was reset; null for learners that never are."""
+    """Number of resets; null for learners that never reset."""
     metric_changes: Count | None = None
-    """How often metron changed its metric; absent for other learners, as is the next."""
+    """Number of changes of metron's metric; null for other learners, like the next field."""
     effective_features: float | None = None
     """Effective number of features: exp of the entropy of their relevances."""
     metrics: Metrics | None = None
-    """Only if they were asked for."""
+    """Only with `--metrics`."""
     classes: tuple[float, ...] | None = None
-    """The labels of all classes, if there are more than two."""
+    """Labels of all classes, if there are more than two."""
     window: Window | None = None
-    """Only with `--window`."""
+    """Recent mistake rate; only with `--window`."""
     costs: tuple[float, ...] | None = None
-    """Of examples, in the order of the labels of the data; only with `--cost`."""
+    """Weights of examples, in the order of the labels of the data; only with `--cost`."""
     drifts: tuple[int, ...] | None = None
-    """The rounds in which the mistake rate was found to have risen; only with `--window`."""
+    """Rounds in which a rise of the mistake rate was detected; only with `--window`."""
 
 
 OPTIONAL = (
     *("metric_changes", "effective_features", "metrics"),
     *("classes", "confusion", "window", "costs", "drifts"),
 )
-"""Fields of a run that JSON has only where they are not null."""
+"""Fields of a run that are omitted from JSON if they are null."""
 RUN_FIELDS = (
     *("learner", "params", "seed", "repeat", "rounds", "mistakes", "mistake_rate"),
     *("margin_updates", "updates", "halvings", "zeta", "support_size", "norm", "near_ties"),
     *("seconds", "true_positives", "false_positives", "true_negatives", "false_negatives"),
     *("baseline_mistakes", "unlabelled", "ended_by", "this_file", "restarts", *OPTIONAL),
 )
-"""The fields of a run in JSON, in order."""
+"""Fields of a run in JSON, in order."""
 
 
 class SummaryRecord(Struct, frozen=True):
-    """One learner over its repeats. Standard deviations are those of a sample (n - 1)."""
+    """Summary of a learner over its repeats, with sample standard deviations (n - 1)."""
 
     learner: str
     params: Mapping[str, ParamValue]
@@ -173,43 +173,43 @@ class SummaryRecord(Struct, frozen=True):
 
 @dataclass(frozen=True, eq=False)
 class Curve:
-    """How the mistakes of one learner grow: what `--curve` writes, thinned and averaged already."""
+    """Learning curve of a learner for `--curve`: thinned out, and averaged over repeats."""
 
     label: str
     rounds: NDArray[np.int64]
-    """The rounds t (from 1, increasing) at which the curve is known."""
+    """Rounds t of the points of the curve, from 1, increasing."""
     mistakes: NDArray[np.float64]
-    """|M_t|, the mistakes up to and including round t; the mean where repeats were averaged."""
+    """|M_t|, the mistakes up to and including round t; the mean over repeats."""
     recent_rate: NDArray[np.float64] | None = None
-    """The rate of the last rounds, with `--window`."""
+    """Mistake rate of the last rounds; only with `--window`."""
     sd: NDArray[np.float64] | None = None
     """Standard deviation of |M_t| over the repeats."""
     baseline: float | None = None
-    """Mistake rate of always predicting the more frequent label so far, after the last round."""
+    """Mistake rate of always predicting the most frequent label so far, after all rounds."""
     about: str = ""
-    """The file and the parameters that all its learners share."""
+    """Text on the file and the parameters that all learners share."""
 
     @property
     def mistake_rate(self) -> NDArray[np.float64]:
-        """|M_t| / t."""
+        """Cumulative mistake rate |M_t|/t at each point."""
         return self.mistakes / self.rounds
 
 
 @dataclass(frozen=True)
 class Report:
-    """All runs on one data set: what `ahpatron run DATA` prints."""
+    """All runs on one data set, as printed by `ahpatron run DATA`."""
 
     version: str
     data: DataRecord
     runs: Sequence[RunRecord]
     load_seconds: float
     shuffled: bool = True
-    """Whether repeats were random permutations; else all in file order."""
+    """Whether repeats are random permutations (else file order)."""
     certified: Sequence[Certificate | tuple[str, ...]] | None = None
-    """For each run its certificate or why there is none, where certificates were asked for."""
+    """Certificate of each run, or the reasons why it has none; only with `--certify`."""
 
     def by_learner(self) -> list[list[RunRecord]]:
-        """Runs of equal learner and parameters together, in order of first appearance."""
+        """Runs grouped by learner and parameters, in order of first appearance."""
         return grouped(self.runs, setting_key)
 
     def summary(self) -> list[SummaryRecord]:
@@ -218,12 +218,12 @@ class Report:
 
 
 def setting_key(record: Any) -> tuple[Any, ...]:
-    """Equal for runs, outcomes and settings of equal learner and parameters."""
+    """Key that is equal for runs, outcomes and settings with equal learner and parameters."""
     return record.learner, *sorted(record.params.items())
 
 
 def grouped(items: Iterable[T], key: Callable[[T], tuple[Any, ...]]) -> list[list[T]]:
-    """Items of equal key together, in order of first appearance."""
+    """Items grouped by key, in order of first appearance."""
     groups: dict[tuple[Any, ...], list[T]] = {}
     for item in items:
         groups.setdefault(key(item), []).append(item)
@@ -240,7 +240,7 @@ def mean_sd(values: Sequence[Fraction]) -> tuple[float, float | None]:
 
 
 def summarise(runs: Sequence[RunRecord]) -> SummaryRecord:
-    """The means over the repeats of one learner."""
+    """Summarise the repeats of one learner."""
     rates = [run.counts.exact_rate for run in runs]
     sizes = [run.support_size for run in runs if run.support_size is not None]
     return SummaryRecord(
@@ -267,14 +267,14 @@ def to_json(report: Report) -> Json:
 
 
 def data_to_json(data: DataRecord) -> Json:
-    """The element `data`."""
+    """The element `data` of the JSON document."""
     labels = [label if label is None else whole(label) for label in data.labels]
     fields: Json = to_builtins(data)
     return fields | {"labels": labels}
 
 
 def runs_to_json(report: Report) -> list[Json]:
-    """The element `runs`; certificates only where they were asked for."""
+    """The element `runs` of the JSON document; certificates only with `--certify`."""
     runs = [run_to_json(run) for run in report.runs]
     if report.certified is None:
         return runs
@@ -286,7 +286,7 @@ def runs_to_json(report: Report) -> list[Json]:
 
 
 def run_to_json(run: RunRecord) -> Json:
-    """One element of `runs`; counts by class if there are two, else the confusion matrix."""
+    """One element of `runs`: counts by class if there are two, else the confusion matrix."""
     fields = to_builtins(run) | to_builtins(run.counts) | dict.fromkeys(CELLS)
     fields |= {"params": json_params(run), "mistake_rate": run.counts.mistake_rate}
     fields["classes"] = run.classes and [whole(label) for label in run.classes]
@@ -301,7 +301,7 @@ def run_to_json(run: RunRecord) -> Json:
 
 
 def run_from_json(fields: Json) -> RunRecord:
-    """The run that `run_to_json` wrote, in any version; what is none is a `ValidationError`."""
+    """Inverse of `run_to_json`, for all versions; raises `ValidationError` if invalid."""
     tn, fp, fn, tp = cells = [fields.get(name) for name in CELLS]
     two = None if None in cells else ((tn, fp), (fn, tp))
     counts = {**fields, "confusion": two or fields.get("confusion")}
@@ -309,13 +309,13 @@ def run_from_json(fields: Json) -> RunRecord:
 
 
 def summary_to_json(line: SummaryRecord) -> Json:
-    """One element of `summary`."""
+    """One element of `summary` of the JSON document."""
     fields: Json = to_builtins(line)
     return fields | {"params": json_params(line)}
 
 
 def json_params(one: RunRecord | SummaryRecord) -> dict[str, ParamValue | None]:
-    """Parameters in JSON; kernel and σ are null for a learner with a kernel of its own."""
+    """Parameters for JSON; kernel and σ are null for a learner with a kernel of its own."""
     from ahpatron_cli.core import REGISTRY
 
     own = one.learner in REGISTRY and REGISTRY[one.learner].own_kernel
@@ -329,5 +329,5 @@ def plain_params(params: Mapping[str, ParamValue]) -> dict[str, ParamValue]:
 
 
 def whole(value: float) -> float | int:
-    """Labels are shown as the file has them: 1, not 1.0."""
+    """An int if the value is integral (labels are shown as 1, not 1.0), else the float."""
     return int(value) if value == int(value) else value

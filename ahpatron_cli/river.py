@@ -1,4 +1,4 @@
-"""The learners for river: `pip install 'ahpatron-cli[river]'`."""
+"""river interface to the learners; requires `pip install 'ahpatron-cli[river]'`."""
 
 from __future__ import annotations
 
@@ -16,12 +16,12 @@ from ahpatron_cli.runner import generator_seed
 
 
 class KernelClassifier(base.Classifier):
-    """A budgeted online kernel learner for streams of dicts, with two or more classes.
+    """Budgeted online kernel classifier for river, with two or more classes.
 
-    Classes may appear at any time. The first label is -1 and the second +1 of one learner. From the
-    third label on, each class has a learner of its own against the rest: that of the second one
-    continues, those of the others begin when the third (or a later) label appears. Features may
-    appear and disappear: one that a row does not have is 0. Scale them first, for example with
+    Classes may appear at any time. The first two are learned by one learner, as -1 and +1. From the
+    third on, classes are learned one-vs-rest, each by its own learner: the existing learner becomes
+    that of the second class, and the others start when the new class appears. Features may appear
+    and disappear: a missing feature is 0. Scale the features first, for example with
     `preprocessing.StandardScaler`, unless the learner is metron.
 
     Parameters
@@ -31,13 +31,13 @@ class KernelClassifier(base.Classifier):
     kernel : str
         Name as in `ahpatron learners`.
     budget : int
-        Number of examples that f keeps; None for learners without a budget.
+        Largest number of support examples; None for learners without a budget.
     sigma : float or None
-        Width of the kernel.
+        Width of the kernel; None selects the default.
     params : dict or None
         Other parameters of the learner and the kernel, by name.
     sparse : bool
-        True for rows whose features are few of very many, such as bags of words.
+        Whether to store rows sparsely, for rows with few of very many features (bags of words).
     seed : int
         Seed of the learner's random generator.
 
@@ -71,14 +71,14 @@ class KernelClassifier(base.Classifier):
         self._columns: dict[Any, int] = {}
         self._labels: list[Any] = []
         self._players: list[Player] = []
-        """One for two labels, else one per label."""
+        """One player for up to two classes, else one per class."""
 
     @property
     def _multiclass(self) -> bool:
         return True
 
     def learn_one(self, x: dict[Any, Any], y: Any, w: float = 1.0) -> None:
-        """Learn from one example, with the weight w if the learner takes costs."""
+        """Learn from one example x with label y and weight w (if the learner supports weights)."""
         if y not in self._labels:
             self._labels.append(y)
             if len(self._labels) == 1:
@@ -92,7 +92,7 @@ class KernelClassifier(base.Classifier):
             player.feed(row, [1.0 if number == own else -1.0], weights)
 
     def predict_proba_one(self, x: dict[Any, Any], **kwargs: Any) -> dict[Any, float]:
-        """The probability of each label so far; those of several learners are made to add up."""
+        """Probability of each label seen so far; of more than two classes, normalised to sum 1."""
         if len(self._labels) < 2:
             return dict.fromkeys(self._labels, 1.0)
         row = self._row(x)
@@ -104,7 +104,7 @@ class KernelClassifier(base.Classifier):
         }
 
     def predict_one(self, x: dict[Any, Any], **kwargs: Any) -> Any:
-        """The label with the largest f(x); None before the first example."""
+        """Predicted label of x: the class with the largest f(x); None before the first example."""
         if len(self._labels) < 2:
             return self._labels[0] if self._labels else None
         row = self._row(x)
@@ -123,7 +123,7 @@ class KernelClassifier(base.Classifier):
     def _row(self, x: Mapping[Any, float]) -> Rows:
         columns = self._columns
         if new := x.keys() - columns.keys():
-            for name in sorted(new, key=repr):  # whatever the order of the dict
+            for name in sorted(new, key=repr):  # independent of the order of the dict
                 columns[name] = len(columns)
         numbers = [columns[name] for name in x]
         if not self.sparse:

@@ -1,4 +1,4 @@
-"""Runs of learners on data: a learner and its parameters, the loop over batches, the record."""
+"""Running learners on data sets: specification, loop over batches, records."""
 
 from __future__ import annotations
 
@@ -29,25 +29,25 @@ from ahpatron_cli.records import Counts, ParamValue, RunRecord, ThisFile
 CURVE_POINTS = 2000
 SUSPICIOUS_TIES = 0.2
 RETRIES = 2
-"""How often a pass is run again after its process died."""
+"""Number of times a pass is repeated if its process dies."""
 
 LISTING = "`ahpatron learners` lists all learners and their parameters"
 NUMERICAL_HINT = "try `--scale standard`, a larger `--sigma`, or another step"
 AUTO = "auto"
-"""In place of σ: to be chosen from the first rows of each file."""
+"""Value of σ that means: select it from the first rows of each file."""
 
 
 @dataclass(frozen=True)
 class LearnerSpec:
-    """A learner and a kernel, each with the parameters that were given."""
+    """Names of a learner and a kernel, each with the given parameters."""
 
     learner: str
     learner_params: Mapping[str, ParamValue]
     kernel: str | None
-    """None: the learner has its own."""
+    """Name of the kernel; None if the learner has its own."""
     kernel_params: Mapping[str, ParamValue]
     source: str | None = None
-    """`/path/to/file.py:ClassName` of a learner that is not installed."""
+    """`/path/to/file.py:ClassName` if the learner is defined in a file."""
 
     @property
     def kind(self) -> type[Learner]:
@@ -56,13 +56,13 @@ class LearnerSpec:
 
     @property
     def auto_sigma(self) -> bool:
-        """Whether σ is still to be chosen."""
+        """Whether σ is "auto" and still has to be selected."""
         return self.kernel_params.get("sigma") == AUTO
 
     def build(self) -> tuple[Learner, Kernel]:
-        """New objects for one pass; a ParameterError names what is out of range.
+        """Create learner and kernel; raises ParameterError for illegal values.
 
-        While σ is still to be chosen, the kernel has its default.
+        If σ is still "auto", the kernel has its default width.
         """
         learner = self.kind(**self.learner_params)
         if self.kernel is None:
@@ -73,13 +73,13 @@ class LearnerSpec:
 
 
 def params_of(learner: Learner, kernel: Kernel) -> dict[str, ParamValue]:
-    """All parameters by name, those of the kernel first, unless it is the learner's own."""
+    """All parameters by name, those of the kernel first (none if it is the learner's own)."""
     chosen = {} if learner.own_kernel else {"kernel": kernel.name, **kernel.params()}
     return chosen | learner.params()
 
 
 def check(setup: LearnerSpec) -> None:
-    """Refuse parameters that contradict each other."""
+    """Raise a usage error for parameters that contradict each other."""
     try:
         setup.build()
     except ParameterError as error:
@@ -89,7 +89,7 @@ def check(setup: LearnerSpec) -> None:
 def with_sigma(
     specs: Sequence[LearnerSpec], dataset: Dataset, note: Callable[[str], None]
 ) -> list[LearnerSpec]:
-    """The same with the σ that the first rows suggest, where it is left to them (--sigma auto)."""
+    """The specs with `--sigma auto` replaced by the σ selected from the first rows."""
     auto = next((spec for spec in specs if spec.auto_sigma), None)
     if auto is None:
         return list(specs)
@@ -112,39 +112,39 @@ def with_sigma(
 
 
 def generator_seed(seed: int, repeat: int, learner: str) -> tuple[int, ...]:
-    """The seed of a learner's random generator in one pass; each learner has its own."""
+    """Seed of the random generator of a learner in one pass; different for each learner."""
     return seed, repeat, zlib.crc32(learner.encode())
 
 
 @dataclass(frozen=True)
 class RunOptions:
-    """How often a file is run, in which permutations, and what is measured."""
+    """Options of a run: repeats, permutations, and what is measured."""
 
     repeats: int
     seed: int
     shuffle: bool
     metrics: bool = False
-    """Whether metrics are computed for each pass."""
+    """Whether to compute metrics for each pass."""
     window: int = 0
-    """Compute the mistake rate of so many last rounds of each pass, unless 0."""
+    """Number of last rounds for the recent mistake rate; 0: not computed."""
     costs: Mapping[float | str, float] = field(default_factory=dict)
-    """Of examples, by label; others have the cost 1."""
+    """Weights of examples by label (--cost); other labels have weight 1."""
     prefix: int | None = None
-    """Run only so many rounds of each permutation."""
+    """Number of rounds of each permutation to run; None: all."""
     curve: bool = False
-    """Whether the learning curve is recorded."""
+    """Whether to record the learning curve."""
     certify: bool = False
-    """Whether the bounds of theorems are computed."""
+    """Whether to compute certificates."""
     jobs: int = 1
-    """Processes."""
+    """Number of processes."""
 
     @property
     def in_memory(self) -> bool:
-        """Whether rows are needed in another order than that of the file, or twice."""
+        """Whether the data must be in memory, because rows are permuted or read repeatedly."""
         return self.repeats > 1 or self.shuffle
 
     def order(self, repeat: int, rounds: int) -> Integers | None:
-        """The permutation of this repeat: from seed and repeat alone, the same for all learners."""
+        """Permutation of this repeat; depends on seed and repeat only. None for file order."""
         if not self.shuffle:
             return None if self.prefix is None else np.arange(rounds)[: self.prefix]
         return np.random.default_rng([self.seed, repeat]).permutation(rounds)[: self.prefix]
@@ -152,27 +152,27 @@ class RunOptions:
 
 @dataclass(frozen=True)
 class BatchResult:
-    """What a pass did with a batch: for observers."""
+    """Result of a batch in one pass, passed to observers."""
 
     learner: str
     repeat: int
     first: int
-    """The number of the first round, from 1."""
+    """Number of the first round of the batch, from 1."""
     labels: Floats
-    """-1 and +1, or numbers of classes; NaN for rows without a label, which are no rounds."""
+    """-1 and +1, or class numbers; NaN for rows without a label, which are not rounds."""
     lines: Integers
     scores: Floats
-    """f(x) of each row when it was predicted; a column per class if there are more than two."""
+    """f(x) of each row before the update; a column per class if there are more than two."""
     mistaken: NDArray[np.bool_]
-    """Of each round."""
+    """Whether each round is a mistake."""
     mistakes: int = 0
-    """All mistakes of the pass up to the end of the batch."""
+    """Mistakes of the pass up to the end of the batch."""
     ids: NDArray[np.object_] | None = None
-    """What identifies each row, if a column of a table does."""
+    """The id of each row, if a table has an id column (--id)."""
     recent_rate: float | None = None
-    """The mistake rate of the last rounds, if it is computed."""
+    """Mistake rate of the last rounds; None without --window."""
     drifts: tuple[int, ...] = ()
-    """Those of the rounds in which the mistake rate was found to have risen."""
+    """Rounds of the batch in which a rise of the mistake rate was detected."""
 
 
 Observer: TypeAlias = Callable[[BatchResult], None]
@@ -180,16 +180,16 @@ Observer: TypeAlias = Callable[[BatchResult], None]
 
 @dataclass(frozen=True)
 class RunResult:
-    """The outcome of one pass: its record, and what only some callers need."""
+    """Result of one pass: its record, curve, warnings and counts."""
 
     record: RunRecord
     curve: Floats
-    """Three rows: the recorded rounds, the mistakes up to each, the recent rate or NaN."""
+    """Array with three rows: rounds, mistakes up to each, recent mistake rate or NaN."""
     seconds: float
-    """Learning time of this pass alone; that of the record includes earlier files."""
+    """Learning time of this pass; the record also includes earlier files (--resume)."""
     warnings: tuple[str, ...]
     counts: Mapping[str, Any]
-    """The tally and the statistics of the learner, which certificates use."""
+    """Tally and statistics of the learner by name, for certificates."""
 
 
 class Run:
@@ -208,11 +208,11 @@ class Run:
         state: State | None = None,
         same_file: bool = False,
     ) -> None:
-        """`horizon` is the number of rounds, if it is known beforehand.
+        """`horizon` is the number of rounds, if it is known in advance.
 
-        `classes` are the labels of all classes, if there are more than two; `costs` those of
-        examples, in the order of the labels. With `state`, that of an earlier pass, this one
-        continues it, perhaps in the `same_file`.
+        `classes` are the labels of all classes, if there are more than two; `costs` are the weights
+        of examples in the order of the labels. With `state`, an earlier pass is continued;
+        `same_file` means on the same file, from a checkpoint.
         """
         assert not setup.auto_sigma, "σ is chosen before the first round"
         self.setup, self.seed, self.repeat, self.costs = setup, seed, repeat, costs
@@ -233,18 +233,18 @@ class Run:
 
     @property
     def mistakes(self) -> int:
-        """Mistakes so far."""
+        """Number of mistakes so far."""
         return self.player.tally.mistakes
 
     @property
     def rounds(self) -> int:
-        """Rounds so far."""
+        """Number of rounds so far."""
         return self.player.tally.rounds
 
     def measure(self, options: RunOptions) -> None:
-        """Compute from here on what is asked for beyond the mistakes.
+        """Enable metrics, window and curve, from this round on.
 
-        The scores of rounds before a model was saved are not known, so AUC is not either.
+        AUC is not available after --resume: the scores of earlier rounds are not saved.
         """
         self._recent = RecentMistakes(self.rounds, options.window) if options.window else None
         self._curve = _Curve(self.rounds, self.mistakes) if options.curve else None
@@ -279,7 +279,7 @@ class Run:
         )
 
     def _learn(self, batch: Batch) -> Floats:
-        """f(x) of rows with labels, learned and counted."""
+        """Learn from rows with labels; return f(x) of each before its update."""
         first, labels, weights = self.rounds + 1, batch.labels, None
         if self.costs is not None:
             numbers = labels if self._classes else labels > 0
@@ -294,7 +294,7 @@ class Run:
             raise UserError(problem, code=ExitCode.BAD_DATA, hint=hint) from None
 
     def score(self, batch: Batch) -> Floats:
-        """The current f at the rows of a batch: nothing is learned and nothing is counted."""
+        """Values of the current f at the rows of a batch, without learning or counting."""
         try:
             return self.player.scores(batch.rows)
         except NumericalError as error:
@@ -305,10 +305,10 @@ class Run:
         return bad_data(problem, self._path, line, NUMERICAL_HINT)
 
     def result(self) -> RunResult:
-        """The record of the pass so far, its curve, its warnings."""
+        """Record, curve and warnings of the pass so far."""
         player, tally, before = self.player, self.player.tally, self._before
         statistics: dict[str, Any] = player.statistics()
-        own: dict[str, Any] = {  # a learner of one's own may report them as other numbers
+        own: dict[str, Any] = {  # third-party learners may report other number types
             name: int(statistics[name])
             for name in ("halvings", "restarts", "metric_changes")
             if statistics.get(name) is not None
@@ -354,10 +354,10 @@ class Run:
 
 
 class _Curve:
-    """Mistakes so far at evenly spaced rounds: the spacing doubles when there are too many."""
+    """Learning curve at evenly spaced rounds; the spacing doubles if there are too many."""
 
     def __init__(self, rounds: int, mistakes: int) -> None:
-        """After so many rounds and mistakes that are not part of the curve."""
+        """`rounds` and `mistakes` are those before the start of the curve."""
         self._spacing, self._points = 1, np.empty((3, 0))
         self._last = np.array([[rounds], [mistakes], [np.nan]])
 
@@ -377,7 +377,7 @@ class _Curve:
 
 
 def near_tie_warning(records: Iterable[RunRecord]) -> list[str]:
-    """A warning that names the learners with f(x) near 0 too often, if any."""
+    """A warning that names learners whose f(x) is near 0 too often; empty if there are none."""
     affected = [
         (run.learner, 100 * run.counts.near_ties / run.counts.rounds)
         for run in records
@@ -396,7 +396,7 @@ def near_tie_warning(records: Iterable[RunRecord]) -> list[str]:
 def run_batches(
     batches: Iterable[Batch], runs: Sequence[Run], observers: Sequence[Observer] = ()
 ) -> list[RunResult]:
-    """Feed one stream of batches to all runs, side by side."""
+    """Feed each batch of a stream to all runs in turn; return their results."""
     for batch in batches:
         for run in runs:
             result = run.feed(batch)
@@ -408,7 +408,7 @@ def run_batches(
 def begin(
     dataset: Dataset, setup: LearnerSpec, options: RunOptions, repeat: int, horizon: int | None
 ) -> Run:
-    """A pass over a file from its first round."""
+    """Create a `Run` over a file, from its first round."""
     costs, classes = dataset.costs(options.costs), dataset.classes
     run = Run(setup, dataset.name, options.seed, repeat, horizon, classes=classes, costs=costs)
     run.measure(options)
@@ -422,7 +422,7 @@ def run_repeat(
     repeat: int,
     observers: Sequence[Observer] = (),
 ) -> RunResult:
-    """One pass over one permutation of a file in memory."""
+    """Run one pass over one permutation of a file in memory."""
     rounds = dataset.rounds or 0
     batches = dataset.batches(options.order(repeat, rounds))
     return run_batches(batches, [begin(dataset, setup, options, repeat, rounds)], observers)[0]
@@ -434,9 +434,9 @@ def run_parallel(
     options: RunOptions,
     show: Callable[[int, str], None],
 ) -> list[RunResult]:
-    """Run setups and repeats on a file in memory, in processes that map it.
+    """Run setups and repeats on a file in memory, in processes that share it.
 
-    `show` is called with the number of passes that have ended, and the same as a text.
+    `show` is called with the number of finished passes and a text that shows it.
     """
     results: dict[int, RunResult] = {}
     with TemporaryDirectory(prefix="ahpatron-", ignore_cleanup_errors=True) as folder:
@@ -459,6 +459,6 @@ def _run_mapped(
     options: RunOptions,
     task: tuple[LearnerSpec, int],
 ) -> RunResult:
-    """One pass over a file that a folder holds."""
+    """Run one pass over a file stored in a folder by `Dataset.save`."""
     dataset = mapped(name, preparation, Path(folder))
     return run_repeat(dataset, task[0], options, task[1])

@@ -1,7 +1,7 @@
-"""What SIGINT, SIGTERM and SIGHUP do: exit at once, raise `Terminated`, wait, or end the stream.
+"""Handling of SIGINT, SIGTERM and SIGHUP: exit, raise `Terminated`, defer, or end the stream.
 
-A single streamed pass ends as if its stream had ended: `watch.ending_stream()`. A second signal
-raises. Signals that are ignored, as SIGINT in a background job or SIGHUP after nohup, stay so.
+In a single streamed pass, a signal ends the stream (`watch.ending_stream()`), and a second one
+raises. Ignored signals, such as SIGINT in a background job or SIGHUP after nohup, stay ignored.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from typing import Any, NoReturn
 
 ENDING = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated", signal.SIGHUP: "hung up"}
 HEARTBEAT = 60.0
-"""Seconds after which figures are due again."""
+"""Seconds between two reports of the current counts."""
 _LATENCY = 0.1
-"""Seconds after which a reader that waits for a pipe notices a signal."""
+"""Seconds after which a reader that waits for a pipe checks for signals."""
 
 
 class Terminated(BaseException):
-    """A signal ends the command; `number` is that of the signal."""
+    """A signal ends the command; `number` is the signal number."""
 
     def __init__(self, number: int = signal.SIGTERM) -> None:
         super().__init__(number)
@@ -41,10 +41,10 @@ def _answer(handler: Callable[[int, FrameType | None], Any]) -> None:
 
 
 def leave_at_once_on_signals() -> None:
-    """Exit without cleaning up: while modules are imported, and after the last output."""
+    """Exit on signals without cleanup; used during imports and after the last output."""
 
     def leave(number: int, frame: FrameType | None) -> NoReturn:
-        try:  # not by print, which may be what was interrupted
+        try:  # not print, which may have been interrupted
             os.write(2, f"ahpatron: {ENDING[signal.Signals(number)]}\n".encode())
         finally:
             os._exit(128 + number)
@@ -53,7 +53,7 @@ def leave_at_once_on_signals() -> None:
 
 
 def raise_on_signals() -> None:
-    """Raise `Terminated`, so that unfinished files are removed."""
+    """Raise `Terminated` on signals, so that unfinished files are removed."""
 
     def end(number: int, frame: FrameType | None) -> NoReturn:
         raise Terminated(number)
@@ -63,7 +63,7 @@ def raise_on_signals() -> None:
 
 @contextmanager
 def deferred() -> Iterator[None]:
-    """Block signals until the block is done; threads and processes started in it inherit this."""
+    """Context manager: defer signals; threads and processes started in it inherit this."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, ENDING)
     try:
         yield
@@ -72,17 +72,18 @@ def deferred() -> Iterator[None]:
 
 
 class Watch:
-    """Signals during a streamed pass: whether it is to end, and when figures are due."""
+    """Signals during a streamed pass: whether to end it, and when to report counts."""
 
     def __init__(self) -> None:
         self.ended_by: str | None = None
-        """The name of the signal that ended the stream."""
+        """Name of the signal that ended the stream; None if none did."""
         self._asked, self._due = False, 0.0
         self._figures: Callable[[bool], None] | None = None
 
     @contextmanager
     def ending_stream(self, figures: Callable[[bool], None]) -> Iterator[None]:
-        """Let a signal end the stream; call `figures(False)` each minute, `(True)` on SIGUSR1."""
+        """Context manager: signals end the stream; `figures(asked)` is called each minute (False)
+        and on SIGUSR1 (True)."""
         self._figures, self._due = figures, time.monotonic() + HEARTBEAT
         before = signal.signal(signal.SIGUSR1, self._ask)
         _answer(self._end)
@@ -103,7 +104,7 @@ class Watch:
         self._asked = True
 
     def look(self) -> None:
-        """Raise `StreamEnded` if a signal ended the stream; give the figures that are due."""
+        """Raise `StreamEnded` if a signal ended the stream; report counts if due."""
         if self.ended_by:
             raise StreamEnded
         if self._figures is not None and (self._asked or time.monotonic() >= self._due):
@@ -112,13 +113,13 @@ class Watch:
             self._figures(asked)
 
     def wait_for(self, descriptor: int) -> None:
-        """Wait until this can be read; a signal that ends the stream raises `StreamEnded`."""
+        """Wait until a file descriptor is readable; `StreamEnded` if a signal ends the stream."""
         poll = select.poll()
         poll.register(descriptor, select.POLLIN)
         self.look()
-        while not poll.poll(1e3 * _LATENCY):  # which signals do not interrupt (PEP 475)
+        while not poll.poll(1e3 * _LATENCY):  # signals do not interrupt it (PEP 475)
             self.look()
 
 
 watch = Watch()
-"""Of this process."""
+"""The `Watch` of this process."""

@@ -1,9 +1,9 @@
-"""Laws that every learner obeys, for whoever writes one.
+"""Checks for learners of your own: properties that every learner must have.
 
     from ahpatron_cli.testing import check_learner
     check_learner(MyLearner, budget=20)
 
-Nothing here needs a test framework: a broken law raises an AssertionError that names it.
+No test framework is needed: a violated property raises an AssertionError that names it.
 """
 
 from __future__ import annotations
@@ -22,10 +22,10 @@ from ahpatron_cli.core.rows import Floats, compressed
 
 Row: TypeAlias = list[float]
 Reference: TypeAlias = Callable[..., Any]
-"""From rows, labels, κ and the learner's parameters to f(x) of each round.
+"""A reference implementation: a function of rows, labels, κ and the learner's parameters.
 
-A reference implementation: one example at a time, as plainly as possible. It returns the scores, or
-an object that has them as `scores` and any of the counts of a `Tally` as attributes.
+It handles one example at a time, as plainly as possible, and returns f(x) of each round, or an
+object with these as attribute `scores` and any counts of a `Tally` as further attributes.
 """
 
 KERNEL = Gaussian(sigma=0.7)
@@ -33,22 +33,22 @@ COUNTS = ("mistakes", "nonpositive_margins", "updates", "margin_updates")
 
 
 class Stream(NamedTuple):
-    """Examples and their labels."""
+    """A stream of examples: rows X and labels y (-1 or +1)."""
 
     X: Any
     y: Floats
 
 
 def check_learner(kind: type[Learner], reference: Reference | None = None, **params: Value) -> None:
-    """Check a learner against all laws on a few random streams.
+    """Check all properties in `LAWS` of a learner on a few random streams.
 
     Parameters
     ----------
     kind : subclass of Learner
     reference : callable, optional
-        A reference implementation that it must be equal to.
+        Reference implementation; scores and counts must be equal up to rounding.
     **params
-        Parameters of the learner; T is the length of the stream if it is needed.
+        Parameters of the learner; a required horizon is set to the length of the stream.
 
     Examples
     --------
@@ -66,7 +66,7 @@ def check_learner(kind: type[Learner], reference: Reference | None = None, **par
 def equals_reference(
     learner: Learner, stream: Stream, reference: Reference, params: Mapping[str, Value]
 ) -> None:
-    """The engine computes and counts what the reference implementation does."""
+    """Check that scores and counts equal those of the reference implementation."""
     player, scores = _run(learner, stream, KERNEL, block=16)
     trace = reference(stream.X.tolist(), stream.y.astype(int).tolist(), _gaussian, **params)
     counts = {name: getattr(trace, name) for name in COUNTS if hasattr(trace, name)}
@@ -75,7 +75,7 @@ def equals_reference(
 
 
 def block_size_never_matters(learner: Learner, stream: Stream, kernel: Kernel) -> None:
-    """Blocks only save time."""
+    """Check that the results do not depend on the block size."""
     player, expected = _run(learner, stream, kernel)
     for block in (1, 7, 33, 256):
         law = f"does not depend on the block size, {block}"
@@ -83,7 +83,7 @@ def block_size_never_matters(learner: Learner, stream: Stream, kernel: Kernel) -
 
 
 def no_round_sees_a_later_one(learner: Learner, stream: Stream, kernel: Kernel) -> None:
-    """What is predicted in round t depends neither on its label nor on later examples."""
+    """Check that the prediction of round t depends neither on its label nor on later examples."""
     before = _run(learner, stream, kernel)[1]
     for t in sorted({0, len(before) // 3, len(before) - 1}):
         X, y = stream.X.copy(), stream.y.copy()
@@ -93,7 +93,7 @@ def no_round_sees_a_later_one(learner: Learner, stream: Stream, kernel: Kernel) 
 
 
 def budget_and_radius_hold(learner: Learner, stream: Stream, kernel: Kernel) -> None:
-    """|S| <= B and ‖f‖ <= U after every few rounds, if the learner has a budget and a radius."""
+    """Check |S| <= B and ‖f‖ <= U after every few rounds, for learners with a budget or radius."""
     player = Player(learner, kernel, horizon=len(stream.y), block=8)
     most = math.inf if player.learner.most_kept is None else player.learner.most_kept
     radius = getattr(player.learner, "radius", math.inf) * (1 + 1e-12)
@@ -105,7 +105,7 @@ def budget_and_radius_hold(learner: Learner, stream: Stream, kernel: Kernel) -> 
 
 
 def one_object_runs_on_two_streams(learner: Learner, stream: Stream, kernel: Kernel) -> None:
-    """A learner is a configuration: a pass leaves nothing behind in it, and draws from its seed."""
+    """Check that a run does not change the learner object: a second run gives the same scores."""
     first = _run(learner, stream, kernel)[1]
     _run(learner, Stream(1.5 - stream.X[::-1], -stream.y[::-1]), kernel)
     for same in (learner, type(learner)(**learner.params())):
@@ -113,9 +113,9 @@ def one_object_runs_on_two_streams(learner: Learner, stream: Stream, kernel: Ker
 
 
 def pieces_are_one_stream(learner: Learner, stream: Stream, kernel: Kernel) -> None:
-    """Rows one at a time, or in pieces between which the pass is saved and resumed, are one stream.
+    """Check that rows fed one by one, or in pieces with save and resume in between, agree.
 
-    Where pieces end at multiples of 64 rounds, they give the same bits.
+    Results must be bit-identical if all pieces end at multiples of 64 rounds, else up to rounding.
     """
     whole, expected = _run(learner, stream, kernel)
     rng, rounds = np.random.default_rng(len(stream.y)), len(stream.y)
@@ -135,7 +135,7 @@ def pieces_are_one_stream(learner: Learner, stream: Stream, kernel: Kernel) -> N
 
 
 def sparse_is_dense(learner: Learner, stream: Stream, kernel: Kernel) -> None:
-    """Rows without their zeros are the same rows."""
+    """Check that sparse rows give the same results as dense rows."""
     X = np.where(np.abs(stream.X) < 0.5, 0.0, stream.X)
     dense = _run(learner, Stream(X, stream.y), kernel)[1]
     sparse = _run(learner, Stream(compressed(X), stream.y), kernel)
@@ -143,7 +143,7 @@ def sparse_is_dense(learner: Learner, stream: Stream, kernel: Kernel) -> None:
 
 
 def tracked_norm_is_the_norm(learner: Learner, stream: Stream, kernel: Kernel) -> None:
-    """‖f‖ of an expansion is √(aᵀKa), and f at a row is what it would predict there."""
+    """Check that ‖f‖ of an expansion is √(aᵀKa), and that `scores` returns what is predicted."""
     player, _ = _run(learner, stream, kernel)
     f = player.f
     if isinstance(f, Expansion) and f.points is not None:
@@ -163,11 +163,11 @@ LAWS: dict[str, Law] = {law.__name__: law for law in (
     tracked_norm_is_the_norm,
 )}
 # fmt: on
-"""All laws by name, except equality with a reference implementation."""
+"""All checks by name, except the comparison with a reference implementation."""
 
 
 def _streams() -> Iterator[Stream]:
-    """Points in a box, labelled by a wave through it, some labels flipped."""
+    """Random streams: points in a box, labelled by a sine wave, some labels flipped."""
     for rounds, features, noise in ((1, 1, 0.0), (70, 1, 0.4), (150, 3, 0.1), (260, 2, 0.2)):
         rng = np.random.default_rng(rounds)
         X = rng.normal(size=(rounds, features)).round(3)
@@ -177,7 +177,7 @@ def _streams() -> Iterator[Stream]:
 
 
 def _run(learner: Learner, stream: Stream, kernel: Kernel, **options: Any) -> tuple[Player, Floats]:
-    """A pass and its scores; T is the length of the stream unless given."""
+    """Run a learner; return the player and its scores. T is the stream length unless given."""
     player = Player(learner, kernel, **{"horizon": len(stream.y), **options})
     return player, player.feed(stream.X, stream.y)
 
@@ -194,7 +194,7 @@ def _agree(
     counts: Mapping[str, Any] | None = None,
     exactly: bool = False,
 ) -> None:
-    """Compare scores, and those counts of the pass that are given."""
+    """Assert that scores, and the counts if given, are as expected; `law` names the property."""
     broken = f"{player.learner.name} {law}: no"
     tolerances = (0.0, 0.0) if exactly else (1e-7, 1e-9)
     np.testing.assert_allclose(scores, expected, *tolerances, err_msg=broken)

@@ -1,1 +1,1 @@
-"""The three commands: each reads its options, calls the runner and hands records to a renderer."""
+"""The command line: each command parses options, runs the work and passes records to output."""

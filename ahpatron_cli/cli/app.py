@@ -1,4 +1,4 @@
-"""The command line: its commands, their help, and the way from exceptions to exit codes."""
+"""The command-line application: commands, help, and exit codes for exceptions."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ from ahpatron_cli.cli.values import without_pydantic
 from ahpatron_cli.errors import ExitCode, UserError, learner_fault, suggestion, usage
 from ahpatron_cli.signals import ENDING, Terminated, leave_at_once_on_signals
 
-# The base of all usage errors: of Typer's own copy of click, or of click itself in older versions.
+# Base class of usage errors, in Typer's own copy of click or (older versions) in click itself.
 _UsageError = cast(
     type[Exception],
     next(kind for kind in typer.BadParameter.__mro__ if kind.__name__ == "ClickException"),
 )
 
-# Below the help of each command; the first ones are shown if it is called without arguments.
+# Examples below the help of each command; also shown if it is called without arguments.
 _EXAMPLES: dict[Callable[..., Any], str] = {
     run: """
   ahpatron run --demo -l metron
@@ -70,7 +70,7 @@ _EXAMPLES: dict[Callable[..., Any], str] = {
 
 
 def describe(params: Iterable[Any]) -> Iterator[tuple[str, str, str]]:
-    """Heading, names with metavar, and help of each argument and option."""
+    """Yield heading, names with metavar, and help text of each argument and option."""
     for param in params:
         argument = param.param_type_name == "argument"
         heading = "Arguments" if argument else getattr(param, "rich_help_panel", None) or "Options"
@@ -91,7 +91,7 @@ class _Command(TyperCommand):
         return ["[OPTIONS]", *(metavar or "" for kind, metavar in kinds if kind == "argument")]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Options under their headings, without rich, which takes half of the time of --help."""
+        """Write options under their headings, without rich: its import doubles the time."""
         panels: dict[str, list[tuple[str, str]]] = {}
         for heading, left, text in describe(self.get_params(ctx)):
             panels.setdefault(heading, []).append((left, text))
@@ -121,7 +121,7 @@ _COMMANDS = {
     command.__name__: ((command.__doc__ or "").splitlines()[0], examples)
     for command, examples in _EXAMPLES.items()
 }
-"""What each command does, and examples."""
+"""Description and examples of each command, by name."""
 
 
 def _print_version(wanted: bool) -> None:
@@ -143,7 +143,7 @@ def _top(
 
 
 def main() -> NoReturn:
-    """Run the command of this process and end it; `__main__.py` calls this."""
+    """Run the command given in `sys.argv` and exit with its code; called by `__main__.py`."""
     # Before NumPy is imported, whatever the user's environment says: the engine's products are
     # small, so one thread is 3 to 6 times faster, and results do not depend on the number of cores.
     for library in ("OPENBLAS", "OMP", "MKL", "VECLIB", "BLIS"):
@@ -154,12 +154,12 @@ def main() -> NoReturn:
 
 
 def run_command(arguments: list[str]) -> int:
-    """Run a command and return its exit code; nothing escapes."""
+    """Run a command and return its exit code; all exceptions are caught and reported."""
     try:
         return _answer(arguments)
     except UserError as error:
         fault = error
-    except BrokenPipeError:  # the reader has seen enough
+    except BrokenPipeError:  # the reader of stdout (such as `head`) has closed it
         _abandon_stdout()
         return ExitCode.OK
     except Terminated as ended:
@@ -168,33 +168,33 @@ def run_command(arguments: list[str]) -> int:
     except MemoryError:
         hint = "use a smaller --budget, or one pass in file order, without --shuffle"
         fault = UserError("not enough memory", code=ExitCode.BUG, hint=hint)
-    except Exception as error:  # of ours, with a traceback, or of a learner that is not ours
+    except Exception as error:  # a bug here (with traceback) or in a third-party learner
         if (known := _known_fault(error, arguments)) is None:
             print(f"ahpatron {__version__}: this is a bug, please report it", file=sys.stderr)
             traceback.print_exc()
             return ExitCode.BUG
         fault = known
-    from ahpatron_cli.cli.stderr import Stderr  # which the help does without
+    from ahpatron_cli.cli.stderr import Stderr  # lazy: not needed for --help
 
     Stderr().error(fault)
     return fault.code
 
 
 def _answer(arguments: list[str]) -> int:
-    """Run a command, which writes to stdout, and see that all of it arrived."""
+    """Run a command, flush stdout, and return the exit code."""
     if sys.stdout is None:
         raise UserError("standard output is closed", code=ExitCode.IO_ERROR)
     if isinstance(sys.stdout, io.TextIOWrapper):
         sys.stdout.reconfigure(errors="backslashreplace")  # for locales without a ζ
     words = _forwarded(arguments)
     bare = words in ([], *([name] for name in _COMMANDS if name != "learners"))
-    if bare and "_AHPATRON_COMPLETE" not in os.environ:  # which a shell sets to complete words
+    if bare and "_AHPATRON_COMPLETE" not in os.environ:  # set by shell completion
         print(_short_usage(*words), file=sys.stderr)
         return ExitCode.USAGE
     try:
         code = app(words, prog_name="ahpatron", standalone_mode=False)
     except SystemExit as ended:
-        if isinstance(ended.__context__, BrokenPipeError):  # which Typer had caught
+        if isinstance(ended.__context__, BrokenPipeError):  # Typer has caught it
             raise ended.__context__ from None
         code = ended.code
     sys.stdout.flush()
@@ -202,7 +202,7 @@ def _answer(arguments: list[str]) -> int:
 
 
 def _forwarded(arguments: list[str]) -> list[str]:
-    """Arguments with short forms spelled out, and earlier spellings of commands."""
+    """Arguments with abbreviations expanded, and earlier names of commands replaced."""
     if "--no-color" in arguments:
         os.environ["NO_COLOR"] = "1"
     spelled = {"--no-color": [], "--json": ["--format", "json"]}
@@ -220,7 +220,7 @@ def _forwarded(arguments: list[str]) -> list[str]:
 
 
 def _short_usage(name: str = "") -> str:
-    """How to call a command, or which there are, in at most 12 lines."""
+    """Short usage of a command, or the list of commands, in at most 12 lines."""
     if not name:
         listed = "\n".join(f"  {name:10}{about}" for name, (about, _) in _COMMANDS.items())
         return f"Usage: ahpatron COMMAND\n\n{listed}\n\n`ahpatron help COMMAND` shows all options."
@@ -230,12 +230,12 @@ def _short_usage(name: str = "") -> str:
 
 
 def _abandon_stdout() -> None:
-    """Send what is left in the buffer nowhere: Python would complain when it flushes at exit."""
+    """Redirect stdout to the null device, so that Python's flush at exit does not fail."""
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _known_fault(error: Exception, arguments: list[str]) -> UserError | None:
-    """A fault of the command line, a full disk behind stdout, or a learner that is not built in."""
+    """The UserError for usage errors, a full disk or third-party learners; None for a bug."""
     if isinstance(error, _UsageError):
         return _usage_fault(error, arguments)
     from ahpatron_cli.atomic import DISK_FAULTS
@@ -256,7 +256,7 @@ def _known_fault(error: Exception, arguments: list[str]) -> UserError | None:
 
 
 def _usage_fault(error: Any, arguments: list[str]) -> UserError:
-    """The message of click, with suggestions for mistyped commands and options."""
+    """A UserError with click's message and suggestions for mistyped commands and options."""
     message: str = error.format_message()
     first = arguments[0]
     command = [first] if first in _COMMANDS else []

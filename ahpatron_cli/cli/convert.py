@@ -1,4 +1,4 @@
-"""`ahpatron convert`: any table to LIBSVM text."""
+"""`ahpatron convert`: convert a table to LIBSVM text."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ def convert(
 
 
 def _comments(schema: Schema) -> str:
-    """Two lines that name labels and features; those of one name each if there are very many."""
+    """Comment lines that name labels and features; one line per name if there are very many."""
     labels = " ".join(f"{value:+g}={name}" for name, value in schema.labels.items())
     features = [f"{i}={name}" for i, name in enumerate(schema.features, 1)]
     lines = [f"# labels: {labels}", "# features: " + " ".join(features)]
@@ -79,10 +79,10 @@ def _comments(schema: Schema) -> str:
 
 
 def libsvm_text(reader: TableReader, cells: Cells, path: str) -> str:
-    """Rows as LIBSVM text.
+    """Convert a batch of cells to LIBSVM text.
 
-    The cells of columns that were found to be all numbers are copied; other numbers are the
-    shortest that are read as the same number again.
+    Cells of purely numeric columns are copied as they are; other numbers are written with the
+    fewest digits that read back as the same double.
     """
     import numpy as np
 
@@ -98,13 +98,13 @@ def libsvm_text(reader: TableReader, cells: Cells, path: str) -> str:
             columns.append(values)
             continue
         form += "%s"
-        if isinstance(values, list):  # a cell without a digit other than 0 is 0
+        if isinstance(values, list):  # numbers as text: 0 if no digit other than 0 occurs
             columns.append([f" {index}:{cell}" if cell.strip("+-.0") else "" for cell in values])
         elif isinstance(index, int):
             numbers = values.tolist()
             texts = {value: f" {index}:{spelled(value)}" if value else "" for value in set(numbers)}
             columns.append([texts[value] for value in numbers])
-        else:  # of categories; 0 stands for none
+        else:  # categories; index 0 stands for none
             indices = (index * values).tolist()
             texts = {one: f" {one:.0f}:1" if one else "" for one in set(indices)}
             columns.append([texts[one] for one in indices])

@@ -1,4 +1,4 @@
-"""`ahpatron inspect`: look at data or a model. `ahpatron learners`: list all learners."""
+"""`ahpatron inspect`: describe data or a model. `ahpatron learners`: list all learners."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _OF_DATA = (
     *("max_features", "positive", "scale", "sigma", "seed"),
     *("label", "id", "drop", "category", "missing"),
 )
-"""Options without effect on a model."""
+"""Options that have no effect if PATH is a model."""
 
 
 def learners(format: options.Format = "table") -> ExitCode:
@@ -44,12 +44,12 @@ def inspect(
     learner: options.PredictLearner = None,
     quiet: options.Quiet = False,
 ) -> ExitCode:
-    """Look at data or at a model.
+    """Describe a data file or a model.
 
     Data: size, labels, ranges, duplicates, which σ and scaling fit, every faulty line; in one pass,
     with bounded memory, however large the file.
 
-    Model: what it is, its parameters, its active set.
+    Model: its learner, parameters and active set.
     """
     from ahpatron_cli.data.npz import is_archive
 
@@ -92,7 +92,7 @@ def inspect(
 
 
 def _check_format(format: str, what: str) -> None:
-    """Refuse formats that only runs and results have."""
+    """Refuse formats other than table and json."""
     from ahpatron_cli.output.formats import FORMATS
 
     if one_of("format", format, FORMATS) not in ("table", "json"):
@@ -101,7 +101,7 @@ def _check_format(format: str, what: str) -> None:
 
 
 def _inspect_model(path: str, format: str, learner: str | None) -> None:
-    """The learner, its parameters and its state; the file is read in full."""
+    """Print the learner, parameters and state of a model, which is read in full."""
     from ahpatron_cli.core.learners.metron import most_relevant
     from ahpatron_cli.models import load_model
     from ahpatron_cli.output.inspect_text import model_to_json, print_model, show

@@ -1,4 +1,4 @@
-"""Every argument and option once, for the commands that share it.
+"""All arguments and options of the commands, each defined once.
 
 Nothing heavy is imported here: `ahpatron --help` must answer at once.
 """
@@ -11,7 +11,7 @@ from typing import Annotated
 
 import typer
 
-# What the shell offers after TAB, with meanings; what is imported is imported only then.
+# Shell completion (TAB), with descriptions; imports happen only when it is used.
 
 
 def _words(*words: str) -> Callable[[str], list[str]]:
@@ -19,7 +19,7 @@ def _words(*words: str) -> Callable[[str], list[str]]:
 
 
 def _learners(incomplete: str) -> Iterator[tuple[str, str]]:
-    """Names for -l."""
+    """Complete names of learners after -l."""
     from ahpatron_cli.core import REGISTRY
 
     titles = {name: kind.title for name, kind in REGISTRY.items()} | {"all": "every learner"}
@@ -27,7 +27,7 @@ def _learners(incomplete: str) -> Iterator[tuple[str, str]]:
 
 
 def _parameters(context: typer.Context, incomplete: str) -> Iterator[tuple[str, str]]:
-    """`NAME=` for -p and -g: of the learners chosen so far, else of all, and of kernels."""
+    """Complete `NAME=` after -p and -g: parameters of the chosen (or all) learners and kernels."""
     from ahpatron_cli.core import KERNELS, REGISTRY
 
     chosen = [name for name in context.params.get("learner") or () if name in REGISTRY]
@@ -37,18 +37,18 @@ def _parameters(context: typer.Context, incomplete: str) -> Iterator[tuple[str, 
 
 
 def given_by_user(context: typer.Context, name: str) -> bool:
-    """Whether an option was given on the command line, and is not just a default."""
+    """Whether an option was given on the command line."""
     source = context.get_parameter_source(name)
     return source is not None and source.name == "COMMANDLINE"
 
 
 def flag(name: str) -> str:
-    """The option of a parameter."""
+    """The option name of a Python parameter: `--max-features` for `max_features`."""
     return f"--{name.replace('_', '-')}"
 
 
 def _integer(low: int = 0, below: int = 10**18) -> Callable[[str | int], int]:
-    """A parser of integers in a range; a callback would be inspected whenever Typer starts."""
+    """A parser for integers with low <= n < below; cheaper at start than a Typer callback."""
 
     def parse(text: str | int) -> int:
         try:
@@ -83,7 +83,7 @@ RunData = Annotated[list[str] | None, typer.Argument(
     help="LIBSVM files or tables (.csv, .tsv, also gz, bz2 or xz; .parquet, .arrow, .feather), or "
     "- for standard input.")]
 SweepData = Annotated[list[str] | None, typer.Argument(
-    metavar="[DATA...]", help="LIBSVM files or tables, as of `run`.")]
+    metavar="[DATA...]", help="LIBSVM files or tables, as for `run`.")]
 Path = Annotated[str, typer.Argument(
     metavar="PATH", help="A LIBSVM file, a table, - for standard input, or a model.")]
 Results = Annotated[list[str], typer.Argument(
@@ -91,13 +91,13 @@ Results = Annotated[list[str], typer.Argument(
 Model = Annotated[str, typer.Argument(metavar="MODEL", help="A model that `run --save` wrote.")]
 PredictData = Annotated[list[str], typer.Argument(
     metavar="DATA...",
-    help="LIBSVM files or tables, as the model was trained on, with or without labels, or -.")]
+    help="LIBSVM files or tables like the training data, labels optional, or - for stdin.")]
 ConvertData = Annotated[str, typer.Argument(
     metavar="DATA",
     help="A table: .csv or .tsv (also gz, bz2, xz), .parquet, .arrow, .feather; - for stdin.")]
 
 # Data
-Demo = Annotated[bool, _data("--demo", help="Run on the sample file of the package.")]
+Demo = Annotated[bool, _data("--demo", help="Run on the sample file that comes with the package.")]
 Repeats = Annotated[int, _data(
     "--repeats", metavar="R", parser=_integer(1),
     help="Number of runs; if R > 1, each on its own random permutation of the rows.")]
@@ -119,16 +119,16 @@ InspectScale = Annotated[str | None, _data(
 Positive = Annotated[str | None, _data(
     "--positive", metavar="LABEL", help="Use this label as +1 and every other label as -1.")]
 Labels = Annotated[str | None, _data(
-    "--labels", metavar="A,B,C", help="All labels, for pipes, which cannot be scanned: of two the "
-    "larger is +1, more are classes.")]
+    "--labels", metavar="A,B,C", help="All labels, for pipes, which cannot be read in advance. Of "
+    "two, the larger is +1; more than two are classes.")]
 WarmUp = Annotated[int, _data(
     "--warm-up", metavar="N", parser=_integer(1),
-    help="Labelled rows, the first of each file, from which --scale minmax or standard and --sigma "
-    "auto are learned before the first round.")]
+    help="Number of labelled rows at the start of each file from which --scale minmax or "
+    "standard and --sigma auto are computed before the first round.")]
 Layout = Annotated[str, _data(
     "--layout", metavar="HOW", autocompletion=_words("auto", "dense", "sparse"),
-    help="Compute rows dense or sparse; auto: dense if the first 64 rows store a tenth of all "
-    "values and have at most 4,096 columns.")]
+    help="Store rows dense or sparse; auto: dense if the first 64 rows have at least 10 % "
+    "nonzero values and at most 4,096 columns.")]
 AllowNewFeatures = Annotated[bool, _data(
     "--allow-new-features",
     help="Accept rows with features that the model was not trained on.")]
@@ -149,7 +149,7 @@ Drop = Annotated[list[str] | None, _data(
     "--drop", metavar="COLUMN", help="Tables: leave out a column (repeatable).")]
 Category = Annotated[list[str] | None, _data(
     "--category", metavar="COLUMN",
-    help="Tables: one feature per value of this column of numbers (repeatable).")]
+    help="Tables: treat this numeric column as categories, one feature per value (repeatable).")]
 Missing = Annotated[str, _data(
     "--missing", metavar="HOW", autocompletion=_words("indicator", "zero", "mean", "refuse"),
     help="Tables: empty cells, NA, null, ? become 0 and an indicator feature (indicator), 0 "
@@ -196,7 +196,7 @@ Theorem = Annotated[str | None, _learning(
 # Running
 Jobs = Annotated[int, _running(
     "-j", "--jobs", metavar="N", parser=_integer(1),
-    help="Processes; each runs one pass at a time.")]
+    help="Number of processes; each runs one pass at a time.")]
 Scheduler = Annotated[str | None, _running(
     "--scheduler", metavar="ADDRESS",
     help="Run on a Dask cluster, such as tcp://host:8786; its workers read the same paths.")]
@@ -213,20 +213,20 @@ DryRun = Annotated[bool, _running(
     "--dry-run", help="Only count the trials and those left, and estimate their time.")]
 Search = Annotated[str, _running(
     "--search", metavar="HOW", autocompletion=_words("grid", "halving"),
-    help="grid runs all settings; halving runs them on the first rounds, and the best on more.")]
+    help="grid runs all settings; halving runs all on few rounds, and only the best on more.")]
 
 # Models
 Save = Annotated[str | None, _models(
     "--save", metavar="MODEL",
-    help="Save the learner, as it is after the last round, in an .npz file.")]
+    help="Save the learner after the last round to an .npz file.")]
 Resume = Annotated[str | None, _models(
     "--resume", metavar="MODEL",
-    help="Continue with a saved learner, as if its stream had never ended.")]
+    help="Continue learning with a saved model, as if its stream had not ended.")]
 Checkpoint = Annotated[str | None, _models(
     "--checkpoint", metavar="FILE",
-    help="Save the learner in an .npz file at intervals; the same command continues from it.")]
+    help="Save the learner to an .npz file at intervals; the same command continues from it.")]
 Every = Annotated[int, _models(
-    "--every", metavar="N", parser=_integer(1), help="Rounds from one checkpoint to the next.")]
+    "--every", metavar="N", parser=_integer(1), help="Number of rounds between checkpoints.")]
 
 # Output
 Predictions = Annotated[str | None, _output(
@@ -259,7 +259,7 @@ Out = Annotated[str | None, _output(
     help="Also write the result to a file: .json .jsonl .csv .md .tex .txt.")]
 SweepOut = Annotated[str | None, _output(
     "--out", metavar="FILE.jsonl",
-    help="The results file. The same command again continues where it ended.")]
+    help="The results file. Repeating the command continues where it ended.")]
 Quiet = Annotated[bool, _output("-q", "--quiet", help="Only results and errors.")]
 Verbose = Annotated[int, _output("-v", "--verbose", help="Print more on stderr.", count=True)]
 PredictFormat = Annotated[str, _output(
@@ -274,7 +274,7 @@ ConvertOut = Annotated[str | None, _output(
 # Results
 PredictLearner = Annotated[str | None, _results(
     "-l", "--learner", metavar="FILE.py:CLASS", autocompletion=_learners,
-    help="The model's learner, if it is in a file.")]
+    help="The model's learner, if it is defined in a file of your own.")]
 InspectLearner = Annotated[list[str] | None, _results(
     "-l", "--learner", metavar="NAME", autocompletion=_learners,
     help="Show only results of this learner; repeat for several.")]
@@ -291,5 +291,5 @@ Matrix = Annotated[bool, _results("--matrix", help="Show only the matrix learner
 Trials = Annotated[bool, _results(
     "--trials", help="Show one row per trial, as csv, jsonl or json.")]
 Merge = Annotated[str | None, _results(
-    "--merge", metavar="FILE.jsonl", help="Write all given results files, such as shards, as one.")]
+    "--merge", metavar="FILE.jsonl", help="Merge the results files, such as shards, into one.")]
 # fmt: on

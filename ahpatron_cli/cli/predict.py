@@ -1,4 +1,4 @@
-"""`ahpatron predict`: the scores of a model, without learning."""
+"""`ahpatron predict`: predictions and scores of a saved model, without learning."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def predict(
     names = label_names(loaded.header.labels, schema)
 
     def score(path: str) -> str | None:
-        """Write the scores of one file, and note its mistakes; the signal that ended it."""
+        """Write the scores of one file and print its mistakes; return the signal that ended it."""
         rows, ranking = 0, Ranking() if metrics else None
 
         def figures(asked: bool) -> None:
@@ -86,7 +86,7 @@ def predict(
             open_source(path) as source,
             stderr.progress(source.size, path, beside_rows=out is None) as show,
         ):
-            run = loaded.run(source.name)  # before the first row is waited for
+            run = loaded.run(source.name)  # load before waiting for the first row
             dataset, tally = stream(source, preparation, known), Tally.of(run.player.classes)
             for batch in dataset.batches():
                 scores = run.score(batch)
@@ -115,7 +115,7 @@ def predict(
 
 
 def _notes(rows: int, tally: Tally, ranking: Ranking | None) -> list[str]:
-    """Mistakes and metrics of the rows with labels."""
+    """Notes for stderr: mistakes and metrics on the rows with labels."""
     from msgspec.structs import asdict
 
     from ahpatron_cli.metrics import metrics_of

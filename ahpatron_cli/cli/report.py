@@ -1,4 +1,4 @@
-"""`ahpatron report`: tables, pictures and pages of results files, without running anything."""
+"""`ahpatron report`: tables, plots and HTML reports of results files, without running trials."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def report(
     merge: options.Merge = None,
     quiet: options.Quiet = False,
 ) -> ExitCode:
-    """Show results of sweeps again: tables, matrix, pictures, a page.
+    """Show results of sweeps again: tables, matrix, plots, an HTML report.
 
-    Nothing is run. Several files are shown together; --merge writes them as one.
+    No trials are run. Several files are shown together; --merge writes them to one file.
     """
     from ahpatron_cli.atomic import write_atomically
     from ahpatron_cli.cli import sweep_session as session

@@ -1,4 +1,4 @@
-"""`ahpatron run`: the command and its options. What it does is in `session.py`."""
+"""`ahpatron run`: the command and checks of its options; the work is done in `session.py`."""
 
 import shlex
 import signal
@@ -19,7 +19,7 @@ _OF_THE_MODEL = (
     *("scale", "positive", "theorem", "cost", "labels", "layout"),
     *("label", "drop", "category", "missing"),
 )
-"""Options whose values a model brings along."""
+"""Options that cannot be combined with --resume, because the model defines their values."""
 _REQUIRED = {"every": "checkpoint", "allow_new_features": "resume"}
 _EXCLUSIVE = (
     *(("labels", "positive"), ("certify", "cost"), ("theorem", "cost")),
@@ -88,7 +88,7 @@ def run(
     from ahpatron_cli.runner import RunOptions
     from ahpatron_cli.sweep import grid
 
-    raise_on_signals()  # after the imports: modules half imported swallow exceptions
+    raise_on_signals()  # after the imports, during which exceptions may be swallowed
     stderr = Stderr(quiet, verbose)
     given = {name for name in context.params if options.given_by_user(context, name)}
     _check_combinations(given, learner or [], resume, shuffle)
@@ -157,10 +157,10 @@ def run(
                 if session.ended_by:
                     break
         except UserError:
-            if reports:  # of the files before the faulty one
+            if reports:  # show the results of the files before the faulty one
                 output.show(reports, stderr)
             raise
-        with deferred():  # a signal leaves all files, or none
+        with deferred():  # signals wait, so that all output files are written or none
             opened.close()
             output.export(reports, session.curves)
     output.show(reports, stderr)
@@ -174,7 +174,7 @@ def run(
 def _check_combinations(
     given: set[str], learners: list[str], resume: str | None, shuffle: bool | None
 ) -> None:
-    """Refuse options that contradict each other, or have no effect."""
+    """Refuse combinations of options that contradict each other or have no effect."""
     for name, required in _REQUIRED.items():
         if name in given and required not in given:
             raise usage(f"{options.flag(name)} requires {options.flag(required)}")
@@ -183,7 +183,7 @@ def _check_combinations(
             raise usage(f"{options.flag(name)} cannot be combined with {options.flag(other)}")
     if resume is None:
         return
-    own_learner = len(learners) == 1 and ".py:" in learners[0]  # of the model
+    own_learner = len(learners) == 1 and ".py:" in learners[0]  # the model's own file
     for name in _OF_THE_MODEL:
         if name in given and not (own_learner and name == "learner"):
             hint = f"the model has its own: see `ahpatron inspect {shlex.quote(resume)}`"
@@ -193,7 +193,7 @@ def _check_combinations(
 
 
 def _data(data: list[str] | None, *, demo: bool, certify: bool) -> list[str]:
-    """The files to run on."""
+    """Paths of the files to run on; refuses models and pipes that would be read twice."""
     from ahpatron_cli.data.npz import entries, is_archive
     from ahpatron_cli.data.source import FROM_ARRAYS
 

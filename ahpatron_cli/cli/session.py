@@ -1,4 +1,4 @@
-"""The work of `ahpatron run`: learners on file after file, their reports, curves and messages."""
+"""The work of `ahpatron run`: run learners on each file; reports, curves and messages."""
 
 from __future__ import annotations
 
@@ -50,12 +50,12 @@ if TYPE_CHECKING:
     from ahpatron_cli.models import SavedRun
 
 _FIRST_MILESTONE = 1000
-"""Rounds after which -v reports figures; then after twice as many, and so on."""
+"""Number of rounds after which -v prints the counts for the first time; it doubles each time."""
 
 
 @dataclass(frozen=True)
 class RunOutput:
-    """What `run` writes: the table on stdout, and files."""
+    """Outputs of `run`: the table on stdout, and files."""
 
     format: str
     out: str | None
@@ -63,7 +63,7 @@ class RunOutput:
     predictions: str | None
 
     def check(self, data: Sequence[str], models: dict[str, str | None]) -> None:
-        """Refuse, before a long run, what could not be written."""
+        """Check all output paths before a long run; a UserError if one cannot be written."""
         one_of("format", self.format, FORMATS)
         if self.out:
             format_of_suffix(self.out, self.format)
@@ -78,14 +78,14 @@ class RunOutput:
         check_outputs(files | models, data)
 
     def show(self, reports: Sequence[Report], stderr: Stderr) -> None:
-        """Print the reports: on stderr if stdout has the predictions."""
+        """Print the reports on stdout, or on stderr if stdout is used for the predictions."""
         if self.predictions == STDOUT:
             stderr.show(to_text(reports, self.format))
         else:
             write(lambda terminal: to_text(reports, self.format, terminal))
 
     def export(self, reports: Sequence[Report], curves: Sequence[Curve]) -> None:
-        """Write the files."""
+        """Write the files of --out and --curve."""
         if self.curve:
             from ahpatron_cli.output.pictures import write_curve
 
@@ -96,7 +96,7 @@ class RunOutput:
 
 @dataclass
 class Session:
-    """Runs learners on one file after the other, with messages on the way."""
+    """A run of learners on one file after the other, with progress messages."""
 
     paths: Sequence[str]
     specs: Sequence[LearnerSpec]
@@ -104,12 +104,12 @@ class Session:
     options: RunOptions
     stderr: Stderr
     saved: SavedRun | None
-    """For a run that continues a model, or is saved."""
+    """Set if the run continues a model or is saved."""
     predictions: PredictionWriter | None
     curves: list[Curve] = field(default_factory=list, init=False)
     """The learning curve of each learner on each file."""
     ended_by: str | None = field(default=None, init=False)
-    """The signal that ended the stream."""
+    """Name of the signal that ended the stream; None if none did."""
 
     def __post_init__(self) -> None:
         self._known: StreamState | None = None
@@ -118,17 +118,17 @@ class Session:
             self.specs = [self.saved.model.spec] if self.saved.model else self.specs
             self.preparation, self._known = self.saved.prepared(self.preparation)
         self._waits = False
-        # of the file that is run
+        # state of the file that is currently run
         self._source: Source | None = None
         self._progress: Callable[..., None]
         self._figures: dict[str, tuple[int, str]] = {}
-        """The milestone that comes next and the latest figures of each pass."""
+        """Next milestone (in rounds) and latest counts as text, of each pass."""
 
     def run(self, path: str) -> Report:
         """Run all learners and repeats on one file.
 
-        A file is scanned for its labels if outputs are written row by row; otherwise the run starts
-        again where the first rows had a plain pair of labels and a later row has another label.
+        A file is scanned for its labels first if outputs are written row by row. Otherwise the run
+        assumes the labels of the first rows, and starts again if a later row has another label.
         """
         if self.saved or self.predictions:
             return self._run(path, may_restart=False)
@@ -161,11 +161,11 @@ class Session:
             specs = self._usable(with_sigma(self.specs, dataset, stderr.note), dataset, horizon)
             self._source = None if options.in_memory else source
             total = len(specs) * options.repeats if options.in_memory else source.size
-            rows = self.predictions is not None  # perhaps on the same terminal
+            rows = self.predictions is not None  # these may go to the same terminal
             with stderr.progress(total, Path(path).name, beside_rows=rows) as self._progress:
                 results = self._learn(dataset, specs, horizon)
             self.ended_by, summary = watch.ended_by, dataset.facts()
-        if not options.in_memory:  # reading and learning took turns
+        if not options.in_memory:  # reading alternated with learning: subtract the latter
             learning = sum(result.seconds for result in results)
             loaded = max(time.perf_counter() - started - learning, 0.0)
         if options.curve:
@@ -177,7 +177,7 @@ class Session:
             stderr.note(note)
         warnings = [text for result in results for text in result.warnings]
         if summary.sorted_labels and not options.shuffle:
-            warnings.append("the labels come sorted; --shuffle permutes the rows")
+            warnings.append("the rows are sorted by label; --shuffle permutes them")
         warnings += near_tie_warning(result.record for result in results)
         if dataset.scaler and not dataset.dense and kernels & {"linear", "polynomial"}:
             warnings.append(f"--scale {scale} divides sparse data and does not shift them")
@@ -203,14 +203,14 @@ class Session:
         if not self._waits:
             self.stderr.note(
                 "waiting for the first rows, which --scale or --sigma auto require: "
-                f"{rows:,} of them have come (--warm-up N requires fewer)"
+                f"{rows:,} have arrived (a smaller --warm-up N requires fewer)"
             )
         self._waits = True
 
     def _usable(
         self, specs: Sequence[LearnerSpec], dataset: Dataset, horizon: int | None
     ) -> Sequence[LearnerSpec]:
-        """The learners that can run on this file; warnings about the others."""
+        """The learners that can run on this file; warns about the others."""
         if self.options.certify and dataset.classes:
             raise usage("--certify requires two classes", "--positive LABEL selects one of them")
         usable = []
@@ -228,7 +228,7 @@ class Session:
     def _learn(
         self, dataset: Dataset, specs: Sequence[LearnerSpec], horizon: int | None
     ) -> list[RunResult]:
-        """All passes over one file."""
+        """Run all passes over one file and return their results."""
         options, tasks = self.options, list(product(specs, range(self.options.repeats)))
         observers: list[Observer] = [self._show]
         self._figures.clear()
@@ -250,7 +250,7 @@ class Session:
         return [run_repeat(dataset, spec, options, repeat, observers) for spec, repeat in tasks]
 
     def _add_curves(self, path: str, results: Sequence[RunResult]) -> None:
-        """Mean and deviation over repeats, which all have the same rounds."""
+        """Add the learning curve of each learner: mean and standard deviation over its repeats."""
         for group in grouped(results, lambda result: (result.record.learner,)):
             name, counts = group[0].record.learner, group[0].record.counts
             rounds, mistakes, recent = np.stack([result.curve for result in group], axis=-1)
@@ -267,7 +267,7 @@ class Session:
             )
 
     def _show(self, batch: BatchResult) -> None:
-        """Messages after a batch: the progress line, drifts, figures with -v."""
+        """Print messages after a batch: progress, rises of the mistake rate, counts with -v."""
         for number in batch.drifts:
             rose = f"{batch.learner}: the mistake rate rose, as of round {number:,}"
             self.stderr.warn(rose, timed=True)
@@ -285,7 +285,7 @@ class Session:
         self._figures[name] = due, figures
 
     def _print_figures(self, asked: bool) -> None:
-        """The latest figures: if SIGUSR1 asked for them, or with -v once a minute."""
+        """Print the latest counts: on SIGUSR1 (`asked`), or with -v once a minute."""
         show: Callable[[str], None] = self.stderr.show if asked else self.stderr.detail
         for _, text in self._figures.values() or [(0, "no rows so far")]:
             show(f"{now()} {text}")

@@ -21,48 +21,48 @@ from ahpatron_cli.output.escape import literal
 _SECONDS_BETWEEN_REFRESHES = 0.1
 _CLEAR = "\r\x1b[K"
 _EXCERPT, _BEFORE = 76, 30
-"""Characters of a long line that are shown, and how many of them before the fault."""
+"""Length of the excerpt of a long line, and of its part before the fault, in characters."""
 _CUT = "..."
 
 
 class Stderr:
-    """Messages to the user. `quiet` leaves only errors; `verbose` adds details and the time."""
+    """Writer of messages on stderr. `quiet`: only errors; `verbose`: also details and the time."""
 
     def __init__(self, quiet: bool = False, verbose: int = 0, stream: TextIO | None = None) -> None:
         self._quiet = quiet
         self._verbose = verbose > 0 and not quiet
         self._stream: TextIO | None = sys.stderr if stream is None else stream
         self.prefix = ""
-        """What notes and warnings are about, such as `data.svm: `."""
+        """Text before notes and warnings, such as `data.svm: `."""
         self._line = ""
-        """The progress line that the terminal shows."""
+        """The progress line that is currently shown."""
 
     def note(self, text: str) -> None:
-        """Something worth knowing, like how labels were mapped."""
+        """Print a note, such as how labels were mapped."""
         if not self._quiet:
             self._print(f"note: {literal(self.prefix + text)}")
 
     def warn(self, text: str, *, timed: bool = False) -> None:
-        """Something that may spoil the result; with the time if that matters, and with -v."""
+        """Print a warning; with the time of day if `timed`, or with -v."""
         if not self._quiet:
             self.insist((f"{now()} " if timed or self._verbose else "") + self.prefix + text)
 
     def insist(self, text: str) -> None:
-        """A warning that is printed also when quiet."""
+        """Print a warning even with --quiet."""
         self._print(f"warning: {literal(text)}")
 
     def show(self, text: str) -> None:
-        """A text that is safe to show, such as a table."""
+        """Print a text that is already escaped, such as a table."""
         if not self._quiet:
             self._print(text.rstrip("\n"))
 
     def detail(self, text: str) -> None:
-        """Something that only `-v` asks for."""
+        """Print a detail, only with -v."""
         if self._verbose:
             self._print(literal(self.prefix + text))
 
     def error(self, error: UserError) -> None:
-        """Why the command ends; also when quiet."""
+        """Print the error that ends the command, even with --quiet."""
         colour = self._width() is not None and not os.environ.get("NO_COLOR")
         self._print(render_error(error, colour=colour).removesuffix("\n"))
 
@@ -70,11 +70,11 @@ class Stderr:
     def progress(
         self, total: int | None, name: str, *, beside_rows: bool = False
     ) -> Iterator[Callable[..., None]]:
-        """A progress line on a terminal while the block runs, redrawn at most ten times a second.
+        """Context manager: show a progress line, redrawn at most ten times a second.
 
-        Yields a function that shows how much of `total` (None: not known) is done, and more texts;
-        the last ones are cut where it is narrow. `beside_rows`: rows go to stdout meanwhile, and a
-        terminal that has both shows them only.
+        Yields a function of the amount done (out of `total`; None if unknown) and of further texts,
+        the last of which are cut if the terminal is narrow. `beside_rows`: rows are written to
+        stdout meanwhile; if that is the same terminal, no progress line is shown.
         """
         visible = not self._quiet and self._width() is not None
         visible &= not (beside_rows and sys.stdout.isatty())
@@ -106,7 +106,7 @@ class Stderr:
         self._write(f"{_CLEAR}{text}\n{self._line}" if self._line else text + "\n")
 
     def _width(self) -> int | None:
-        """Columns of the terminal; None if stderr is not a terminal that can be drawn on."""
+        """Width of the terminal in columns; None if stderr is not a terminal."""
         if os.environ.get("TERM", "dumb") in {"dumb", "unknown", ""} or self._stream is None:
             return None
         with suppress(OSError, ValueError):  # closed
@@ -120,11 +120,11 @@ class Stderr:
                 self._stream.write(text)
                 self._stream.flush()
         except (OSError, ValueError):
-            self._stream = None  # nobody reads it any more
+            self._stream = None  # stderr is closed: drop all further messages
 
 
 def now() -> str:
-    """The time of a message."""
+    """The current time of day as text, for messages."""
     return time.strftime("%Y-%m-%d %H:%M:%S")
 
 
@@ -133,7 +133,7 @@ def _clock(seconds: float) -> str:
 
 
 def render_error(error: UserError, *, colour: bool = False) -> str:
-    """The whole message, ending with a newline. Everything from outside is shown literally."""
+    """The error message as text, ending with a newline; user-supplied text is escaped."""
     red, blue, reset = ("\x1b[1;31m", "\x1b[1;34m", "\x1b[0m") if colour else ("", "", "")
     lines = [f"{red}error{reset}: {literal(error.problem)}"]
     if error.place is not None:
@@ -146,7 +146,7 @@ def render_error(error: UserError, *, colour: bool = False) -> str:
 
 
 def _place_lines(place: Place) -> list[str]:
-    """The file, and its line with the fault underlined."""
+    """Lines that show the file, the faulty line and carets below the fault."""
     number = "" if place.line is None else str(place.line)
     indent = " " * max(len(number), 2)
     lines = [f"{indent}--> {literal(str(place))}"]
@@ -160,7 +160,7 @@ def _place_lines(place: Place) -> list[str]:
 
 
 def _excerpt(place: Place, text: str) -> tuple[str, str]:
-    """The part of a line around its fault, and the carets below it."""
+    """Excerpt of a line around its fault, and a line with carets below the fault."""
     from rich.cells import cell_len  # wide characters take two cells
 
     fault = min((place.column or 1) - 1, len(text))

@@ -1,4 +1,4 @@
-"""`ahpatron sweep`: the command and its options. Its longer steps are in `sweep_session.py`."""
+"""`ahpatron sweep`: the command and checks of its options; the steps are in `sweep_session.py`."""
 
 import shlex
 import sys
@@ -58,9 +58,9 @@ def sweep(
 ) -> ExitCode:
     """Run many trials: files x learners x settings x permutations.
 
-    All learners and settings run on the same permutations, so they are compared on each of them.
-    Every result is on the disk before the next is counted: the same command again
-    continues after a crash, a full disk or Ctrl-C, and only runs what is missing.
+    All learners and settings run on the same permutations, so that comparisons are paired.
+    Every result is stored on disk at once: after a crash, a full disk or Ctrl-C,
+    the same command runs only the missing trials.
     """
     from ahpatron_cli.cli import sweep_session as session
     from ahpatron_cli.cli.stderr import Stderr
@@ -75,7 +75,7 @@ def sweep(
 
     raise_on_signals()
     stderr = Stderr(quiet=quiet, verbose=verbose)
-    given = {  # a --config file may set most of these, too
+    given = {  # a --config file may set most of these as well
         "kernel": kernel,
         "repeats": repeats,
         "seed": seed,

@@ -1,4 +1,4 @@
-"""The steps of `ahpatron sweep` and `ahpatron report`: run what is missing, warn, write."""
+"""Steps of `ahpatron sweep` and `ahpatron report`: run missing trials, warn, write outputs."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ from ahpatron_cli.sweep.summary import (
 from ahpatron_cli.sweep.trial import Trial
 
 Runner: TypeAlias = Callable[[Sequence[Trial]], Iterator[Outcome | None]]
-"""Runs trials here or on a cluster: outcomes as they end; None now and then."""
+"""A function that runs trials and yields outcomes as they finish, and None while waiting."""
 
 
 class SummaryOutput(Struct, frozen=True):
-    """Where a summary goes: stdout in some format, and files."""
+    """Outputs of a summary: stdout in one format, and files."""
 
     format: str
     plot: str | None
     report: str | None
     x: str | None
-    """The parameter that pictures draw against."""
+    """The parameter on the x axis of plots."""
     matrix: bool
-    """Only the matrix."""
+    """Whether to show only the matrix."""
     out: str | None = None
     trials: bool = False
-    """One row per trial in place of tables."""
+    """Whether to show one row per trial in place of tables."""
 
     def check(self, inputs: Sequence[str], more: Mapping[str, str | None]) -> None:
-        """Refuse, before a long run, what could not be written after it; `more` are outputs too."""
+        """Check all output paths before a long run; `more` are further outputs, by option."""
         one_of("format", self.format, FORMATS)
         if self.x and not (self.plot or self.report):
             raise usage("--x requires --plot FILE or --report FILE")
@@ -69,7 +69,7 @@ class SummaryOutput(Struct, frozen=True):
         check_outputs({**outputs, **more}, inputs)
 
     def write(self, summary: SweepSummary, trials: Sequence[Outcome], stderr: Stderr) -> None:
-        """Write the files, then what goes to stdout."""
+        """Write the output files, then the summary to stdout."""
         if self.plot and not summary.datasets:
             stderr.warn(f"there is nothing to draw, so {self.plot} was not written")
         elif self.plot:
@@ -98,12 +98,12 @@ class SummaryOutput(Struct, frozen=True):
 
 
 def criterion_of(metric: str, tune_orders: int) -> Criterion:
-    """What --metric and --tune-orders ask for."""
+    """The criterion given by --metric and --tune-orders."""
     return Criterion(METRICS[one_of("metric", metric, METRICS)], tune_orders)
 
 
 def parse_shard(text: str | None) -> tuple[int, int]:
-    """`I/N`, I from 1 to N."""
+    """Parse the value `I/N` of --shard, I from 1 to N; (1, 1) if not given."""
     part, slash, parts = (text or "1/1").partition("/")
     digits = slash and all(word.isascii() and word.isdigit() for word in (part, parts))
     if not digits or not 1 <= int(part) <= int(parts) < 10**9:
@@ -112,7 +112,7 @@ def parse_shard(text: str | None) -> tuple[int, int]:
 
 
 def check_axis_of(trials: Sequence[Trial], x: str) -> None:
-    """Refuse to draw against a parameter that no learner is varied in."""
+    """Refuse a parameter for the x axis that is not varied in these trials."""
     from ahpatron_cli.output.pictures import check_axis
 
     groups = grouped(trials, learner_and_data)
@@ -121,7 +121,7 @@ def check_axis_of(trials: Sequence[Trial], x: str) -> None:
 
 
 def run_missing(search: Search, results: ResultsFile, run: Runner, stderr: Stderr) -> list[Outcome]:
-    """Run and store the trials that are not in the results file; all outcomes of the search."""
+    """Run and store the trials missing from the results file; return all outcomes."""
     known, attempted = results.contents.trials, set[str]()
 
     def done() -> str:
@@ -139,11 +139,11 @@ def run_missing(search: Search, results: ResultsFile, run: Runner, stderr: Stder
         ]:
             _run(left, search.criterion.metric, results, run, stderr)
             attempted.update(trial.id for trial in left)
-    except BaseException:  # a signal, a full disk: in any case
+    except BaseException:  # also a signal or a full disk
         stderr.note(f"{done() or 'no trial was stored'}; the same command continues from there")
         raise
     return [
-        structs.replace(known[trial.id], data=trial.data)  # by its name of today
+        structs.replace(known[trial.id], data=trial.data)  # the file may have been renamed
         for trial in search.needed(known)
         if trial.id in known
     ]
@@ -173,9 +173,9 @@ def _run(
 
 
 def print_estimate(search: Search, known: Mapping[str, Outcome], jobs: int) -> None:
-    """Count the trials and those that are left, and estimate their time.
+    """Print the number of trials, done and left, and an estimate of the remaining time.
 
-    Of a search in stages, all that may come are counted.
+    For a search in stages, the largest possible number of trials is counted.
     """
     trials = replace(search, criterion=Criterion(), halving=False).needed({})
     left = search.missing(trials, known)
@@ -189,7 +189,7 @@ def print_estimate(search: Search, known: Mapping[str, Outcome], jobs: int) -> N
 
 
 def warn_of_results(summary: SweepSummary, outcomes: Sequence[Outcome], stderr: Stderr) -> None:
-    """Failed trials, also when quiet because not every format has room for them; and near ties."""
+    """Warn of near ties and, even with --quiet, of failed trials, which some formats omit."""
     if summary.failed:
         trial, total = summary.failed[0], len(summary.failed) + summary.trials
         stderr.insist(
@@ -203,7 +203,7 @@ def warn_of_results(summary: SweepSummary, outcomes: Sequence[Outcome], stderr: 
 
 
 def warn_of_damaged_lines(stderr: Stderr, path: str, contents: Contents) -> None:
-    """Name the lines that cannot be used; a sweep cuts a torn last one, and deletes no other."""
+    """Warn of damaged lines in a results file and of an incomplete last line."""
     if contents.torn:
         stderr.warn(f"{path}: the last line is torn: {counted(contents.torn, 'byte')} not used")
     if contents.damaged:

@@ -1,6 +1,6 @@
-"""Values of parameters made without pydantic, which Typer would import for this.
+"""Conversion of option values without pydantic, which Typer would otherwise import.
 
-Reason: all our values are text, flags, or integers with a parser of their own, and importing
+All values here are text, flags, or integers with their own parser, and importing
 pydantic takes longer than everything else that `ahpatron run --help` does: 0.13 s with this file,
 0.29 s without (medians of three on a shared machine, Python 3.11, Typer 0.29).
 Required values that are missing, and whatever else is unusual, are left to Typer.
@@ -12,9 +12,9 @@ from typing import Any
 
 
 def without_pydantic(param: Any) -> Any:
-    """The parameter of a command, which from now on makes its value itself."""
+    """Patch a command's parameter so that it converts its value itself; return it."""
     described = getattr(param, "type_descriptor", None)
-    if described is None or "process_value" in vars(param):  # another Typer, or done already
+    if described is None or "process_value" in vars(param):  # another Typer, or patched
         return param
     by_typer, parse = param.process_value, described.parameter_info.parser
     several = param.nargs == -1 or getattr(param, "multiple", False)

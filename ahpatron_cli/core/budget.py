@@ -1,4 +1,4 @@
-"""Budget maintenance: which examples of S stay, and what they take over from the others.
+"""Budget maintenance: choose the examples of S that stay, and project f onto their span.
 
 With `f = Σ a_i κ(s_i,·)` on S, S2 the examples that stay and S1 the rest (the paper's Section
 "Ahpatron"):
@@ -6,8 +6,8 @@ With `f = Σ a_i κ(s_i,·)` on S, S2 the examples that stay and S1 the rest (th
     θ = argmin ‖Σ_{S2} θ_i κ(s_i,·) - f_1‖² + η‖θ‖² = (K_2 + ηI)^{-1} K_21 a_1,    a_2 ← a_2 + θ,
 
 then the result is rescaled to a given norm. With several classes a has a column per class, and each
-class is projected and rescaled by itself. Of Gram matrices the lower triangle is read, and the
-other by `choose_nearest`.
+class is projected and rescaled separately. Only the lower triangle of Gram matrices is read, except
+in `choose_nearest`, which also reads the upper one.
 """
 
 from __future__ import annotations
@@ -34,36 +34,36 @@ from ahpatron_cli.core.numerics import (
 from ahpatron_cli.core.rows import Floats, Integers
 
 Selection: TypeAlias = Callable[[Floats, Floats, Floats, float], Integers]
-"""From K, |a|, f(S) = Ka and η to the examples that stay, in order of age."""
+"""A function of K, |a|, f(S) = Ka and η that returns the indices that stay, in order of age."""
 
 
 class Reduction(NamedTuple):
-    """The f̄ that replaces f. With several classes norms are arrays with an entry per class."""
+    """The f̄ that replaces f. With several classes, norms are arrays of shape (k,)."""
 
     kept: Integers
     gram: Floats
     coefficients: Floats
     norm: Any  # ‖f̄‖, rescaled
     norm_before: Any  # ‖f‖, from the Gram matrix
-    gap: float  # ‖f - f̄‖: Theorem 5's ζU, of this halving
+    gap: float  # ‖f - f̄‖ of this halving: ζU in Theorem 5
     rescaled: bool  # False if f̄ is zero
 
 
 def project_onto(
     gram: Floats, coefficients: Floats, select: Selection, ridge: float, norm: float | None
 ) -> Reduction:
-    """Project f onto the examples that `select` keeps with η = `ridge`; rescale to `norm` or ‖f‖.
+    """Project f onto the examples that `select` keeps, with η = `ridge`; rescale to `norm` or ‖f‖.
 
-    With several classes `select` is given the lengths of the rows of a in place of |a| and of f(S).
+    With several classes `select` gets the norms of the rows of a in place of |a| and of f(S).
     """
     product: Any = dsymv if coefficients.ndim == 1 else dsymm
-    values = product(1.0, gram.T, coefficients)  # f at its own examples
+    values = product(1.0, gram.T, coefficients)  # f(S)
     if coefficients.ndim == 1:
         kept = select(gram, np.abs(coefficients), values, ridge)
     else:
         sizes = np.sqrt(np.square(coefficients).sum(axis=1))
         kept = select(gram, sizes, sizes, ridge)
-    # The youngest come first: so the lower triangle becomes the one that LAPACK is quicker with.
+    # Youngest first: this turns the lower triangle into the one that LAPACK handles faster.
     order = kept[::-1]
     K2 = gram.take(order, 0, mode="clip").take(order, 1, mode="clip")
     a2 = coefficients.take(order, 0)
@@ -76,10 +76,10 @@ def project_onto(
 
 
 def merge_into_nearest(gram: Floats, coefficients: Floats, kept: int, norm: float) -> Reduction:
-    """Keep the oldest examples; add each other coefficient to the most similar example kept."""
+    """Keep the `kept` oldest examples; add each other coefficient to the most similar kept one."""
     similar = gram[kept:, :kept]
     most = similar.max(axis=1, keepdims=True)
-    # of examples that are equally similar up to rounding, the oldest
+    # ties up to rounding: the oldest
     nearest = np.argmax(similar >= most - NEAR_TIE * np.abs(most), axis=1)
     a2 = coefficients[:kept] + np.bincount(nearest, coefficients[kept:], minlength=kept)
     K2, values = gram[:kept, :kept].copy(), dsymv(1.0, gram.T, coefficients)
@@ -90,7 +90,7 @@ def merge_into_nearest(gram: Floats, coefficients: Floats, kept: int, norm: floa
 def _rescaled(
     kept: Integers, K2: Floats, tables: Sequence[Floats], norm: float | None
 ) -> Reduction:
-    """`f̄ = Σ a2_i κ(s_i,·)` rescaled to `norm`; a2 is the first table of `_factor`."""
+    """The `Reduction` to `f̄ = Σ a2_i κ(s_i,·)`, rescaled to `norm`; `tables` as in `_factor`."""
     a2 = tables[0]
     if a2.ndim == 1:
         factor, after, before, gap, solid = _factor(tables, norm)
@@ -106,16 +106,16 @@ def _rescaled(
 def _factor(
     tables: Sequence[Floats], norm: float | None
 ) -> tuple[float, float, float, float, bool]:
-    """The factor that brings f̄ to `norm`; its norm then, ‖f‖, ‖f - f̄‖², and whether f̄ ≠ 0.
+    """Factor that rescales f̄ to `norm`, ‖f̄‖ after that, ‖f‖, ‖f - f̄‖², and whether f̄ ≠ 0.
 
-    Tables are a2, f̄ and f at the examples kept, a, and f(S).
+    `tables` holds a2, f̄ and f at the examples kept, a, and f(S).
     """
     a2, reduced, at_kept, a, values = tables
     square, before = ddot(a2, reduced), math.sqrt(max(ddot(a, values), 0.0))
     target = before if norm is None else norm
-    # else ‖f̄‖² is only the rounding of its sum, and no factor brings f̄ to a norm
+    # otherwise ‖f̄‖² is only rounding error, and f̄ cannot be rescaled
     total = dasum(a2)
-    solid = square > 4 * EPS * total * total  # of floats, ** would raise where this overflows
+    solid = square > 4 * EPS * total * total  # not **, which raises on overflow
     factor = target / math.sqrt(square) if solid else 1.0
     after = target if solid else math.sqrt(max(square, 0.0))
     gap = before * before - 2 * factor * ddot(a2, at_kept) + after * after
@@ -123,10 +123,10 @@ def _factor(
 
 
 def choose_largest(gram: Floats, sizes: Floats, *_: object) -> Integers:
-    """The half with the largest |a|, in order of age; of equal ones, the older stay.
+    """Indices of the half with the largest |a|, in order of age; ties: the older stay.
 
-    Equal means to ten digits of the largest: examples far from all others have equal coefficients
-    up to the rounding of θ, and rounding must not decide which of them stay.
+    Ties are equal to ten digits of the largest |a|: examples far from all others have equal
+    coefficients up to rounding of θ, and rounding must not decide which of them stay.
     """
     half = len(sizes) // 2
     order = sizes.argsort()
@@ -139,12 +139,12 @@ def choose_largest(gram: Floats, sizes: Floats, *_: object) -> Integers:
 
 
 def choose_greedily(gram: Floats, sizes: Floats, values: Floats, ridge: float) -> Integers:
-    """The half found by forward greedy projection of f (orthogonal matching pursuit).
+    """Indices of the half found by greedy forward projection of f (orthogonal matching pursuit).
 
-    Repeatedly take the example with the largest `r_i²/d_i` (of those equal up to rounding, the
-    oldest), where r are the values at S of the part of f not yet explained and d_i is the squared
-    distance of κ(s_i,·) to the span of those taken, plus η. A pivoted Cholesky factorisation of
-    K + ηI, stopped half-way, updates both; the rest of K follows a panel of 32 columns at a time.
+    Repeatedly take the example with the largest `r_i²/d_i` (ties up to rounding: the oldest), where
+    r is the residual of f at S and d_i is η plus the squared distance of κ(s_i,·) to the span of
+    those taken. A pivoted Cholesky factorisation of K + ηI, stopped half-way, updates both; the
+    rest of K is updated in panels of 32 columns.
     """
     size, panel_size = len(values), 32
     residual = values.copy()
@@ -171,24 +171,24 @@ def choose_greedily(gram: Floats, sizes: Floats, values: Floats, ridge: float) -
         daxpy(column, residual, a=-residual.item(best) / pivot)  # in place
         distance -= np.multiply(column, column, out=gain)
         np.maximum(distance, ridge, out=distance)
-        taken[best], distance[best] = True, math.inf  # it gains nothing any more
+        taken[best], distance[best] = True, math.inf  # never taken again
     return np.flatnonzero(taken)
 
 
 def choose_nearest(gram: Floats, sizes: Floats, *_: object) -> Integers:
-    """The three quarters that stay when the examples leave that a neighbour replaces best.
+    """Indices of three quarters of S: removes the examples that a neighbour replaces best.
 
-    The neighbour of s_i is the example j ≠ i with the largest `κ_ij²/κ_jj`. If j replaces i, the
-    squared distance of `a_i κ(s_i,·)` to the span of `κ(s_j,·)` is lost:
+    The neighbour of s_i is the example j ≠ i with the largest `κ_ij²/κ_jj`. Replacing i by j loses
+    the squared distance of `a_i κ(s_i,·)` to the span of `κ(s_j,·)`:
 
         loss_i = a_i²·(κ_ii - κ_ij²/κ_jj).
 
-    From the smallest loss on, i leaves unless its neighbour has left, or is needed by another
-    example that left; if these are too few, the smallest losses among the rest leave, too.
-    Of examples that are equal up to rounding, the older is the neighbour, and the younger leaves.
+    In order of increasing loss, i is removed unless its neighbour was removed or i is the neighbour
+    of a removed example; if these are too few, the smallest losses of the rest follow. Ties up to
+    rounding: the older is the neighbour, and the younger is removed.
     """
     size, diagonal, squares = len(sizes), gram.diagonal(), sizes * sizes
-    # the roots of κ²/κ_jj have the same order, and are no denormal numbers
+    # square roots of κ²/κ_jj have the same order and are not denormal
     shared = np.abs(gram)
     shared *= 1.0 / np.sqrt(np.where(diagonal > 0, diagonal, np.inf))
     shared.reshape(-1)[:: size + 1] = -1.0
@@ -197,7 +197,7 @@ def choose_nearest(gram: Floats, sizes: Floats, *_: object) -> Integers:
     enough = np.sqrt(np.maximum(most - SLACK, 0.0))
     nearest: list[int] = (shared >= enough[:, None]).argmax(axis=1).tolist()
     losses = squares * np.maximum(diagonal - most, 0.0)
-    # if every example has a duplicate, all losses are 0 up to rounding: compare them with a²
+    # relative to a²: if every example has a duplicate, all losses are 0 up to rounding
     largest = max(losses.max(), 1e-4 * squares.max(), TINY / SLACK)
     order: list[int] = _younger_first(losses, SLACK * largest).tolist()
     left = max(size // 4, 1)
@@ -215,23 +215,23 @@ def choose_nearest(gram: Floats, sizes: Floats, *_: object) -> Integers:
 
 
 def _younger_first(values: Floats, unit: float) -> Integers:
-    """Indices from the smallest value on; of those that are equal in this unit, the youngest."""
+    """Indices sorted by value, rounded to multiples of `unit`; ties: the youngest first."""
     return len(values) - 1 - np.rint(values / unit)[::-1].argsort(kind="stable")
 
 
 def _ridge_solve(K: Floats, right: Floats, ridge: float) -> Floats:
-    """`(K + ηI)^{-1} right`; by pseudo-inverse if η is lost in the rounding of K.
+    """`(K + ηI)^{-1} right`; by pseudo-inverse if η is below the rounding of K.
 
-    Of K the upper triangle is read.
+    Only the upper triangle of K is read.
     """
-    noise = len(K) ** 2 * EPS  # κ <= 1: no eigenvalue is above len(K)
+    noise = len(K) ** 2 * EPS  # κ <= 1, so the largest eigenvalue is at most len(K)
     if ridge > noise:
         # Values far below the rounding of 1 become 0: their products would be denormal numbers,
         # with which some CPUs take four times as long.
         regular = K + 1.0
         regular -= 1.0
         regular.reshape(-1)[:: len(K) + 1] += ridge
-        # its transpose is in the order that LAPACK reads
+        # the transpose has the memory order of LAPACK
         _, solution, info = dposv(regular.T, right, lower=1, overwrite_a=1)
         if info == 0:
             return np.asarray(solution)
@@ -246,4 +246,4 @@ SELECT: dict[str, Selection] = {
     "greedy": choose_greedily,
     "nearest": choose_nearest,
 }
-"""Rules that select the examples that stay, by name."""
+"""Selection functions by the value of the parameter `selection`."""

@@ -1,4 +1,4 @@
-"""Probabilities from scores: a logistic link that is fitted while a pass goes on."""
+"""Probabilities from scores: a logistic link, fitted online during a run."""
 
 from __future__ import annotations
 
@@ -12,25 +12,25 @@ from ahpatron_cli.core.rows import Floats
 from ahpatron_cli.core.state import Stateful
 
 WINDOW = 256
-"""Rounds from one Newton step to the next."""
+"""Number of rounds between Newton steps."""
 _ONES = np.ones(WINDOW)
-"""Products with it are sums, ten times as fast as NumPy's."""
+"""A dot product with ones is ten times as fast as `np.sum`."""
 
 
 class Calibration(Stateful):
     """Platt's link `P(y = +1) = 1/(1 + exp(-(α·f(x) + β)))`; for k classes, softmax of `α·f_c(x)`.
 
-    It is fitted to the scores of a pass, which were predicted before their labels were seen, so it
-    is not optimistic as one fitted to training scores would be. After every 256 rounds of the
-    stream, one Newton step minimises the log loss of these rounds plus a quadratic approximation
-    of that of earlier ones and of the prior.
+    It is fitted to scores that were predicted before their labels were seen, so it is not
+    overconfident as a link fitted to training scores would be. After every 256 rounds, one Newton
+    step minimises the log loss of these rounds plus a quadratic approximation of that of earlier
+    rounds and of the prior.
 
     Attributes
     ----------
     weights : array of shape (2,), or (1,) with several classes
         α and β.
     loss : float
-        Sum of `-log P(y)` over complete windows, by the link as it was before each window.
+        Sum of `-log P(y)` over complete windows, each with the link fitted before it.
 
     References
     ----------
@@ -43,45 +43,45 @@ class Calibration(Stateful):
     }
 
     memory = 0.97  # weight of earlier windows, per window: f changes while it learns
-    least = 1e-15  # probabilities below this count as this much in the log loss
+    least = 1e-15  # smaller probabilities are clipped to this in the log loss
 
     def __init__(self, classes: int) -> None:
         size = 2 if classes == 2 else 1
         self.weights: Floats = np.array([1.0, 0.0])[:size]
         self.loss, self._precision = 0.0, np.eye(size)
-        # rounds of the open window
+        # scores and labels of the incomplete window
         self._scores: Floats = np.empty((0,) if classes == 2 else (0, classes))
         self._labels: Floats = np.empty(0)
 
     def add(self, scores: Floats, labels: Floats) -> None:
-        """Note rounds with these f(x) and labels: `fit` learns from them."""
+        """Store the scores f(x) and labels of rounds for `fit`."""
         if len(self._labels):
             scores = np.concatenate((self._scores, scores))
             labels = np.concatenate((self._labels, labels))
         self._scores, self._labels = scores, labels
-        if len(labels) >= 16 * WINDOW:  # many windows at once take less time
+        if len(labels) >= 16 * WINDOW:  # fitting many windows at once is faster
             self.fit()
 
     def fit(self) -> None:
-        """Learn from all complete windows."""
+        """Fit the link to all complete windows that are stored."""
         scores, labels = self._scores, self._labels
         done = len(labels) // WINDOW * WINDOW
         if not done:
             return
-        shares = np.empty(done)  # P(y) of each round; of two classes P(+1) - P(-1)
+        shares = np.empty(done)  # P(y) of each round; with two classes P(+1) - P(-1)
         with np.errstate(over="ignore", invalid="ignore"):
             for start in range(0, done, WINDOW):
                 part = slice(start, start + WINDOW)
                 shares[part] = self._step(scores[part], labels[part])
         if scores.ndim == 1:
             shares = 0.5 + 0.5 * labels[:done] * shares
-        # one sum per window, so that pieces do not matter
+        # one sum per window: independent of how the stream is cut into pieces
         for logs in np.log(np.maximum(shares, self.least)).reshape(-1, WINDOW):
             self.loss -= float(logs.sum())
         self._scores, self._labels = scores[done:].copy(), labels[done:].copy()
 
     def _step(self, scores: Floats, labels: Floats) -> Floats:
-        """One Newton step; the shares of `fit` by the link before it."""
+        """One Newton step on a window; returns `shares` (see `fit`) by the link before the step."""
         prior = 1.0 - self.memory
         if scores.ndim == 1:
             shares = self._difference(scores)
@@ -92,13 +92,13 @@ class Calibration(Stateful):
             curvature = [[square + prior, mixed], [mixed, ddot(_ONES, variance) + prior]]
         else:
             p, true = self.probabilities(scores), (np.arange(len(labels)), labels.astype(np.int64))
-            shares, mean = p[true], (p * scores).sum(axis=1)  # of f_c under P
+            shares, mean = p[true], (p * scores).sum(axis=1)  # mean of f_c under P
             gradient = [(scores[true] - mean).sum()]
             curvature = [[(p * scores * scores).sum() - ddot(mean, mean) + prior]]
-        if math.isfinite(curvature[0][0]):  # else squares of huge scores overflow
+        if math.isfinite(curvature[0][0]):  # not if squares of huge scores overflow
             self._precision = self.memory * self._precision + curvature
             weights = self.weights + dposv(self._precision, gradient)[1]
-            # where f was confident and wrong, a full step would overshoot, and swap the classes
+            # if f was confident and wrong, a full step could overshoot and make α negative
             weights[0] = max(weights[0], 0.5 * self.weights[0])
             self.weights = weights
         return shares
@@ -109,14 +109,14 @@ class Calibration(Stateful):
         return np.asarray(np.tanh(slope * scores + offset))
 
     def log_loss(self, rounds: int) -> float:
-        """Mean of `-log P(y)` over so many rounds, all that were added."""
+        """Mean of `-log P(y)` per round; `rounds` is the number of all rounds added."""
         self.fit()
         classes = (self._labels > 0 if self._scores.ndim == 1 else self._labels).astype(np.int64)
         shares = self.probabilities(self._scores)[np.arange(len(classes)), classes]
         return (self.loss - float(np.log(np.maximum(shares, self.least)).sum())) / max(rounds, 1)
 
     def probabilities(self, scores: Floats) -> Floats:
-        """P(y = c | x) of rows with these f(x).
+        """Class probabilities P(y = c | x) of rows with these scores f(x).
 
         Parameters
         ----------

@@ -33,12 +33,12 @@ from ahpatron_cli.core.rows import Floats, Rows
 
 Params: TypeAlias = Mapping[str, int | float | str]
 Counts: TypeAlias = Mapping[str, Any]
-"""The counts of a run by name: its tally and the statistics of its learner."""
+"""Counts of a run by name: its tally and the statistics of its learner."""
 Pieces: TypeAlias = Callable[[], Iterable[tuple[Rows, Floats]]]
-"""Reads the stream from the start: rows and labels piece by piece, the same in every call."""
+"""A function that reads the stream from the start: yields rows and labels piece by piece."""
 
 SAMPLE = 2000
-"""Examples of the stream that hypotheses are fitted to."""
+"""Number of examples to which hypotheses are fitted."""
 SVM_COSTS = tuple(2.0**power for power in range(-10, 3))
 """Values of C relative to the whole stream: C = 1 minimises 2·L_T(f) + ‖f‖²."""
 
@@ -55,10 +55,10 @@ class Comparator:
 def comparators(
     pieces: Pieces, rounds: int, kernel: Kernel, radii: Iterable[float] = (), seed: int = 0
 ) -> list[Comparator]:
-    """Comparators of many norms: f = 0, then directions rescaled to a grid that includes `radii`.
+    """Compute comparators: f = 0, then several directions, each rescaled to a grid of norms.
 
     Directions are the kernel mean `Σ y_i κ(x_i,·)` and support vector machines, fitted to a sample
-    of the stream; L_T(f) is over all rounds.
+    of the stream; L_T(f) is over all rounds. The grid of norms includes `radii`.
 
     Rounding must not make a bound too small. If the error of a kernel value is at most δ, that of
     f(x) is at most δ·Σ|a_i| and that of ‖f‖² at most δ·(Σ|a_i|)²; both are added.
@@ -95,7 +95,7 @@ def comparators(
 def _draw_sample(
     pieces: Pieces, rounds: int, seed: int, to_points: Callable[[Rows], Points]
 ) -> tuple[Points, Floats]:
-    """Points and labels of a random sample."""
+    """Draw a random sample of the stream: points and labels."""
     rng, size = np.random.default_rng([seed, rounds]), min(rounds, SAMPLE)
     chosen = np.sort(rng.choice(rounds, size, replace=False))
     parts: list[Points] = []
@@ -144,11 +144,11 @@ class Theorem:
     """The value of `--theorem`."""
     title: str
     learners: tuple[str, ...]
-    """The learner that the theorem is about, then those that are this one with other defaults."""
+    """The learner of the theorem, then learners that are the same with other defaults."""
     bound: Callable[..., float]
     """The bound for a comparator, which is the first argument."""
     counts: Literal["mistakes", "failures"] = "failures"
-    """What is bounded, as in `Certificate`."""
+    """The count that is bounded, as in `Certificate`."""
     conditions: Callable[..., Iterable[tuple[str, bool]]] = lambda **_: ()
     """For each condition its text, and whether it holds."""
     radius: Callable[..., float] = lambda radius=inf, **_: radius
@@ -163,7 +163,7 @@ class Theorem:
 
 
 def _quantities(params: Params, counts: Counts) -> dict[str, Any]:
-    """The parameters and counts of a run, with `Σ ‖f_t - f̄_t‖ <= ζ·U·J` over its J halvings."""
+    """Parameters and counts of a run, and ζ with `Σ ‖f_t - f̄_t‖ <= ζ·U·J` over J halvings."""
     numbers = {name: inf if value == "inf" else value for name, value in params.items()}
     zeta = counts["zeta"] + 1e-6 if counts.get("halvings") else 0.0  # more than rounding errors
     return {**counts, **numbers, "zeta": zeta}
@@ -181,7 +181,7 @@ def _theorem_3(f: Comparator, step: float, epsilon: float, margin_updates: int, 
 def _corollary_2(
     f: Comparator, radius: float, epsilon: float, margin_steps: float, margin_updates: int, **_: Any
 ) -> float:
-    """`A + 9U² + 3U·√A`, with `A = max(L_T(f) + 2U² + Σ_{t∈N_T}(λ_t/2 - ε), 0)`."""
+    """Corollary 2: `A + 9U² + 3U·√A`, `A = max(L_T(f) + 2U² + Σ_{t∈N_T}(λ_t/2 - ε), 0)`."""
     base = max(f.loss + 2 * radius**2 + (margin_steps / 2 - epsilon * margin_updates), 0.0)
     return base + 9 * radius**2 + 3 * radius * sqrt(base)
 
@@ -189,7 +189,7 @@ def _corollary_2(
 def _theorem_4(
     f: Comparator, budget: int, radius: float, epsilon: float, margin_updates: int, **_: Any
 ) -> float:
-    """`L + max(12·U/√B·L + Δ̄, 0.9·U/√B·L + √B/(2U)·‖f‖² + Δ_)`, with L = L_T(f)."""
+    """Theorem 4: `L + max(12·U/√B·L + Δ̄, 0.9·U/√B·L + √B/(2U)·‖f‖² + Δ_)`, L = L_T(f)."""
     ratio = radius / sqrt(budget)
     upper = (3 * ratio - epsilon) / (1 - 3 * ratio) * margin_updates
     lower = (ratio / sqrt(2) - epsilon) / (1 - ratio / sqrt(2)) * margin_updates
@@ -220,7 +220,7 @@ def _theorem_5(
 
 
 def _ahpatron_settings(given: Params, step: float, rescale: float | str) -> Params:
-    """`U = √B/4` and `ε = 0.9`, or the U that a given ε allows; `λ = step·U/√B`."""
+    """Default settings: `U = √B/4`, `ε = 0.9` (or the U that a given ε allows), `λ = step·U/√B`."""
     root = sqrt(float(given.get("budget", Ahpatron.budget)))
     epsilon = float(given.get("epsilon", 0.9))
     radius = float(given.get("radius", root * min(1 / 4, 0.3 * epsilon)))
@@ -229,7 +229,7 @@ def _ahpatron_settings(given: Params, step: float, rescale: float | str) -> Para
 
 
 def _avp_settings(given: Params) -> Params:
-    """λ = 1/4, for which bounds are often smallest, and ε at least halfway from λ/2 to 1."""
+    """Default settings: λ = 1/4, for which bounds are often smallest, and ε >= (λ/2 + 1)/2."""
     step = float(given.get("step", 1 / 4))
     return {"step": step, "epsilon": max(0.75, 0.5 + step / 4), "schedule": "constant"}
 
@@ -347,7 +347,7 @@ class Certificate:
 
     theorem: str
     counts: str
-    """What is counted: "mistakes" (|M_T|) or "failures" (|M'_T|)."""
+    """The count that is bounded: "mistakes" (|M_T|) or "failures" (|M'_T|)."""
     count: int
     bound: float
     trivial: int

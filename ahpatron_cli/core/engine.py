@@ -18,7 +18,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.random import default_rng  # now, and not when the first row of a pipe waits
+from numpy.random import default_rng  # slow to import: not while the first row waits
 from numpy.typing import ArrayLike
 
 from ahpatron_cli.core.calibration import Calibration
@@ -32,9 +32,9 @@ from ahpatron_cli.core.state import State, StateReader
 from ahpatron_cli.core.tally import Tally, class_margins
 
 ALGORITHM = 7
-"""Version of the learners: raised whenever one may count differently on the same stream."""
+"""Version of the learners: raised when any count on the same stream may have changed."""
 BLOCK = 64
-"""Rounds per block. Counts do not depend on it; bits may, so it is fixed for a version."""
+"""Rounds per block. Affects the last bits of scores, but no counts; fixed for a version."""
 
 
 class Loop:
@@ -50,14 +50,14 @@ class Loop:
     ) -> None:
         self.learner, self.classes = learner, classes
         learner.rng = default_rng(seed)
-        for name in ("update_below", "next_call"):  # in the object they are read more quickly
+        for name in ("update_below", "next_call"):  # instance attributes are faster to read
             setattr(learner, name, getattr(learner, name))
         self.f: Any = learner.begin(kernel, classes) if classes else learner.begin(kernel)
 
     def run(
         self, block: Points, labels: Floats, weights: list[float] | None, first: int, tally: Tally
     ) -> Any:
-        """f(x) of each round of a block from round `first` on, as predicted; counts updates."""
+        """Run a block that starts at round `first`; return f(x) of each round before its update."""
         self.learner.weight = 1.0
         self.f.open(block)
         try:
@@ -79,7 +79,7 @@ class Loop:
         y: Any
         for t, y in enumerate(labels.tolist()):
             if classes:
-                if t == stop:  # margins of some rounds at once hold until the next update
+                if t == stop:  # compute margins of several rounds: valid until the next update
                     start, stop = t, min(t + (1 if below == math.inf else 8), len(labels))
                     scores[start:stop] = ahead = f.class_values(start, stop)
                     found, rivals = class_margins(ahead, labels[start:stop])
@@ -87,7 +87,7 @@ class Loop:
                 margin = margins[t - start]
             else:
                 value = values[t]
-                if -noise <= value <= noise:  # perhaps a sum that cancelled
+                if -noise <= value <= noise:  # possibly only rounding of a sum that cancels
                     value = f.careful(t)
                 scores[t] = value = value * scale
                 margin = y * value
@@ -111,16 +111,16 @@ class Loop:
         return scores
 
     def _succeed(self) -> Any:
-        """Continue the open block with the successor of f."""
+        """Replace f by its successor and open the rest of the current block on it."""
         f, self.f = self.f, self.f.successor
         f.successor = None
-        if f is not self.f:  # else the update has closed it
+        if f is not self.f:  # else the update has closed the block itself
             f.close()
         self.f.open(f.block)
         return self.f
 
     def state_dict(self) -> State:
-        """Counts of the learner, f, and the state of the random generator."""
+        """State of the learner, of f and of the random generator, as a nested dict."""
         return {
             "learner": self.learner.state_dict(),
             "f": self.f.state_dict(),
@@ -128,7 +128,7 @@ class Loop:
         }
 
     def load_state_dict(self, state: StateReader, rounds: int) -> None:
-        """Continue from a state after so many rounds."""
+        """Restore a state that was saved after `rounds` rounds."""
         try:
             self.learner.rng.bit_generator.state = state.take("random")
         except (TypeError, ValueError, KeyError, OverflowError):
@@ -137,25 +137,25 @@ class Loop:
         learner = state.value("learner", self.learner)
         f, most = state.value("f", self.f, self.learner.successors), self.learner.most_kept
         if learner is not self.learner or not isinstance(f, Hypothesis):
-            raise state.refusal("f", f"is not what {self.learner.name} learns")
+            raise state.refusal("f", f"is not a hypothesis of {self.learner.name}")
         if most is not None and f.size is not None and f.size > most:
             raise state.refusal("f", "keeps more examples than the budget")
         self.f = f
 
 
 class Player:
-    """One pass of a learner over a stream that arrives in pieces, or row by row.
+    """The engine: runs a learner on a stream that arrives in pieces or row by row.
 
     Parameters
     ----------
     learner : Learner
-        A configuration; the pass works on a copy of it.
+        The learner to run; the player works on a copy of it.
     kernel : Kernel, default=Gaussian()
-        Unless the learner has a kernel of its own.
+        The kernel; ignored by learners with a kernel of their own.
     classes : int, default=2
-        With 2, labels are -1 and +1; with more, they are 0, 1, …. Several classes share one active
-        set if the learner has `multiclass="shared"`; else there is a copy of the learner for each,
-        with its own f and budget, for which that class is +1 and every other one -1.
+        Number of classes. With 2, labels are -1 and +1; with more, 0, 1, …. More classes share one
+        active set if the learner has `multiclass="shared"`; otherwise they are learned one-vs-rest
+        by one copy of the learner per class, each with its own f and budget.
     seed : sequence of int
         Seed of the learner's random generator.
     horizon : int, optional
@@ -166,18 +166,18 @@ class Player:
     Attributes
     ----------
     loops : list of Loop
-        One, or one per class: the copy of the learner and its f, as they are now.
+        The copies of the learner with their current f: one, or one per class (one-vs-rest).
     learner, f
-        Those of the first loop.
+        Learner and hypothesis of the first loop.
     tally : Tally
-        What was counted so far.
+        Counts over all rounds so far.
 
     Notes
     -----
-    The class with the largest value is predicted; of classes that are equal up to rounding, the
-    first. Pieces that end at multiples of 64 rounds give the same bits as one long piece; other
-    pieces give the same predictions up to rounding. The first piece decides whether the stream is
-    dense or sparse.
+    The class with the largest f(x) is predicted; ties up to rounding go to the first class. Pieces
+    that end at multiples of 64 rounds give bit-identical results to one long piece, other pieces
+    the same predictions up to rounding. The first piece decides whether the stream is dense or
+    sparse.
 
     Examples
     --------
@@ -234,7 +234,7 @@ class Player:
 
     @property
     def size(self) -> int | None:
-        """|S|, the largest one of all loops; None if f is not made of examples."""
+        """Number of support examples |S|, the largest of all loops; None if f has no examples."""
         sizes = [loop.f.size for loop in self.loops]
         return None if None in sizes else max(sizes)
 
@@ -245,7 +245,7 @@ class Player:
 
     @property
     def tally(self) -> Tally:
-        """Counts so far. Rounds are counted when they are asked for, or 64 pieces at once."""
+        """Counts over all rounds so far (computed lazily, or after every 64 pieces)."""
         if self._uncounted:
             scores, labels = (np.concatenate(parts) for parts in zip(*self._uncounted, strict=True))
             self._uncounted = []
@@ -259,8 +259,8 @@ class Player:
 
     @property
     def calibration(self) -> Calibration:
-        """The link from scores to probabilities, fitted to the rounds so far."""
-        self._tally = self.tally  # adds rounds that were not counted yet
+        """Link from scores to probabilities, fitted to all rounds so far."""
+        self._tally = self.tally  # counts pending rounds, which also feed the link
         self._calibration.fit()
         return self._calibration
 
@@ -268,20 +268,20 @@ class Player:
 
     @np.errstate(over="ignore", invalid="ignore")
     def feed(self, rows: Any, labels: Any, weights: Any = None) -> Floats:
-        """Predict and learn from these rounds.
+        """Predict and learn from these rows, in order, one round per row.
 
         Parameters
         ----------
         rows : array of shape (n, d), scipy.sparse matrix or CsrRows
         labels : array of shape (n,)
-            -1 and +1; with several classes their numbers from 0 on.
+            -1 or +1; with more than two classes 0, 1, ….
         weights : array of shape (n,), optional
             Weights of the examples, for learners with `takes_costs`.
 
         Returns
         -------
         array of shape (n,), or (n, k) with k classes
-            f(x) of each round, as it was predicted.
+            f(x) of each round before its update.
         """
         start, done = time.perf_counter(), 0
         rows, labels, weights = self._checked(rows, labels, weights)
@@ -299,15 +299,15 @@ class Player:
                 done = part.stop
         except NumericalError as error:
             raise error.shifted(done) from None
-        finally:  # the rounds of a block that fails are not counted
+        finally:  # count the rounds before a block that failed
             self._uncounted.append((scores[:done].copy(), labels[:done]))
             if len(self._uncounted) == 64:
-                self._tally = self.tally  # counts
+                self._tally = self.tally  # counts the pending rounds
         self._tally.seconds += time.perf_counter() - start
         return scores
 
     def _blocks(self, rows: Rows, before: int) -> Iterator[Points]:
-        """Rows in kernel-ready form, block by block; `before` is the number of earlier rounds."""
+        """Yield rows as points, block by block; `before` is the number of earlier rounds."""
         start = ready = 0
         while start < len(rows):
             left = self._block - (before + start) % self._block  # rounds left in the block
@@ -339,13 +339,13 @@ class Player:
         return scores if self._shape else float(scores)
 
     def score(self, row: Any) -> Any:
-        """f, as it is now, at one row; nothing is learned. Arguments as in `learn`."""
+        """Value of the current f at one row, without learning. `row` is as in `learn`."""
         scores = self.scores(_one_row(row))[0]
         return scores if self._shape else float(scores)
 
     @np.errstate(over="ignore", invalid="ignore")
     def scores(self, rows: Any) -> Floats:
-        """f, as it is now, at these rows; nothing is learned, counted or changed.
+        """Values of the current f at these rows, without learning or counting.
 
         Returns
         -------
@@ -369,7 +369,7 @@ class Player:
     # Rows ---------------------------------------------------------------------------------------
 
     def points_of(self, rows: Rows) -> Points:
-        """Rows in kernel-ready form, dense ones centred on the first row of the stream."""
+        """Convert rows to points of the kernel; dense rows are centred on the first row."""
         if self._sparse is None:
             self._sparse = isinstance(rows, CsrRows) and not self.learner.dense
         if self._sparse:
@@ -381,7 +381,7 @@ class Player:
                 raise NumericalError(message, int(wide[0]))
             rows = replace(rows, width=min(rows.width, NARROW)).dense()
         if self._centre is None:
-            # shifting keeps κ and saves digits, and no later round has a say
+            # shifting does not change κ and saves digits; only the first row decides the centre
             first = np.nan_to_num(rows[0].astype(np.float64))
             self._centre = first if self.kernel.centred else np.zeros(rows.shape[1])
         missing = rows.shape[1] - len(self._centre)
@@ -392,7 +392,7 @@ class Player:
         return self.kernel.points(rows, self._centre if self.kernel.centred else None)
 
     def _checked(self, rows: Any, labels: ArrayLike, weights: ArrayLike | None) -> Any:
-        """Rows, labels and weights in the form that a pass takes, if they fit together."""
+        """Validated rows, labels and weights as arrays; a ValueError if their lengths differ."""
         rows, labels = rows_from(rows), np.asarray(labels, dtype=np.float64)
         if labels.shape != (len(rows),):
             message = f"there must be a label for each of {len(rows)} rows, got {labels.shape}"
@@ -408,12 +408,12 @@ class Player:
                 raise ParameterError(f"{self.learner.name} cannot weigh examples", "weights")
         return rows, labels, weights
 
-    # What a pass reports ------------------------------------------------------------------------
+    # Statistics ---------------------------------------------------------------------------------
 
     def statistics(self) -> dict[str, int | float | None]:
-        """What learners report in addition to the tally, by name.
+        """Statistics of the learner in addition to the tally, by name.
 
-        With several classes these are sums of counts; other statistics are for two classes only.
+        With one learner per class, counts are summed and all other statistics are left out.
         """
         reports = [loop.learner.statistics() for loop in self.loops]
         if not self._shape:
@@ -422,7 +422,7 @@ class Player:
         return {name: sum(int(report[name] or 0) for report in reports) for name in counts}
 
     def warnings(self) -> list[str]:
-        """What the user must know about the numbers of this pass."""
+        """Warnings about numerical problems or resets during the run, one text each."""
         several = len(self.loops) > 1
         return [
             f"class {number} of {len(self.loops)}: {text}" if several else text
@@ -433,7 +433,7 @@ class Player:
     # State --------------------------------------------------------------------------------------
 
     def state_dict(self) -> State:
-        """The whole pass, as plain numbers, text and arrays."""
+        """The complete state as a nested dict of numbers, text and arrays."""
         return {
             "tally": self.tally.state_dict(),
             "calibration": self.calibration.state_dict(),
@@ -444,7 +444,7 @@ class Player:
 
     @np.errstate(over="ignore", invalid="ignore")
     def load_state_dict(self, state: State) -> Self:
-        """Continue from a state, in a fresh player of the same learner, kernel and parameters."""
+        """Restore a state in a new player with the same learner, kernel and parameters."""
         with StateReader(state, {}) as reader:
             reader.value("tally", self.tally)
             reader.value("calibration", self._calibration)
@@ -459,7 +459,7 @@ class Player:
                     with loops.part(str(c), **context) as own:
                         loop.load_state_dict(own, self._rounds)
         if self._rounds:
-            try:  # parts that do not fit together fail at the first row
+            try:  # predict one row: inconsistent parts would fail later
                 width = 1 if self._centre is None else len(self._centre)
                 self.scores(np.zeros((1, width)))
             except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
@@ -467,7 +467,7 @@ class Player:
         return self
 
     def __reduce__(self) -> tuple[Any, ...]:
-        """Pickle, and copy deeply, by the state: tables of the last block are left out."""
+        """Support pickle and deepcopy through the state, without the tables of the last block."""
         return _restored, (self.learner, self.kernel, self._options, self.state_dict())
 
 
@@ -482,7 +482,7 @@ def _check_finite(scores: Floats) -> None:
 
 
 def _one_row(row: Any) -> Any:
-    """One row as a matrix."""
+    """A single row as a matrix of shape (1, d)."""
     return row if isinstance(row, CsrRows) or hasattr(row, "tocsr") else np.asarray(row)[None]
 
 
@@ -494,9 +494,9 @@ def play(
     *,
     seed: Sequence[int] = (0,),
 ) -> Player:
-    """Run a learner on a whole stream of two classes, and return the finished pass.
+    """Run a learner on a complete stream with two classes and return the `Player`.
 
-    Parameters are as for `Player` and `Player.feed`; T is the number of labels.
+    Parameters are those of `Player` and `Player.feed`; T is the number of labels.
 
     Examples
     --------

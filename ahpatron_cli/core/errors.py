@@ -1,4 +1,4 @@
-"""Errors of the core."""
+"""Exceptions raised by the core."""
 
 from __future__ import annotations
 
@@ -6,14 +6,14 @@ from typing import Literal
 
 
 class CoreError(Exception):
-    """An error whose first argument is its message; all arguments survive pickling."""
+    """Base of all errors of the core; the message is the first argument, and pickling works."""
 
     def __str__(self) -> str:
         return str(self.args[0])
 
 
 class ParameterError(CoreError, ValueError):
-    """A parameter that is out of range or missing; `name` is the parameter's."""
+    """A parameter is out of range or missing; `name` is its name."""
 
     def __init__(
         self, message: str, name: str, kind: Literal["range", "missing", "kernel"] = "range"
@@ -23,19 +23,19 @@ class ParameterError(CoreError, ValueError):
 
 
 class NumericalError(CoreError, ArithmeticError):
-    """A value that cannot be computed; `row` counts from 0 within the rows that were passed."""
+    """A value cannot be computed; `row` is the index (from 0) within the rows passed."""
 
     def __init__(self, message: str, row: int) -> None:
         super().__init__(message, row)
         self.row = row
 
     def shifted(self, rows: int) -> NumericalError:
-        """The same error, `rows` rows later in a longer piece."""
+        """The same error with `rows` added to its row index."""
         return type(self)(str(self), self.row + rows)
 
 
 class LimitReachedError(CoreError, RuntimeError):
-    """The active set would outgrow a limit; `name` is the parameter's."""
+    """The active set would exceed a limit; `name` is the name of the parameter."""
 
     def __init__(self, message: str, name: str) -> None:
         super().__init__(message, name)
@@ -43,7 +43,7 @@ class LimitReachedError(CoreError, RuntimeError):
 
 
 class LearnerLoadError(CoreError, ImportError):
-    """A third-party learner that cannot be loaded; `source` is its file or distribution."""
+    """A third-party learner cannot be loaded; `source` is its file or distribution."""
 
     def __init__(self, message: str, source: str) -> None:
         super().__init__(message, source)
@@ -51,4 +51,4 @@ class LearnerLoadError(CoreError, ImportError):
 
 
 class StateError(CoreError, ValueError):
-    """A saved state that is damaged, or of another learner."""
+    """A saved state is damaged or belongs to another learner."""

@@ -34,31 +34,31 @@ from ahpatron_cli.core.state import State, Stateful, StateReader
 
 
 class Hypothesis(Stateful):
-    """What the engine asks of f: to be opened on a block, read round by round, and closed."""
+    """Interface of a hypothesis f: open a block of examples, read f(x) per round, close it."""
 
     size: int | None = 0  # |S|; None if f is not made of examples
     successor: Hypothesis | None = None  # set by an update: f from the next round on
-    noise = -1.0  # values up to this may be sums that cancelled: `careful` is asked instead
+    noise = -1.0  # |values| up to this may be pure rounding: use `careful` instead
     scale = 1.0
     t = 0  # the current round of the block, set by the engine before each update
     values: Any  # f(x) of each round of the open block, as f is now, in units of `scale`
     block: Points  # the examples of the open block
 
     def open(self, block: Points) -> None:
-        """Take up a block of examples."""
+        """Start a block: compute what is needed to read f at its examples."""
         self.block = block
 
     def careful(self, t: int) -> float:
-        """f(x) of round t in units of `scale`, exactly 0 where its terms cancel."""
+        """f(x) of round t in units of `scale`; exactly 0 if its terms cancel up to rounding."""
         raise NotImplementedError
 
     @abstractmethod
     def close(self) -> None:
-        """End the block: examples that did not join are forgotten."""
+        """End the block: keep the examples that joined S and discard the others."""
 
     @abstractmethod
     def at(self, points: Points) -> Floats:
-        """f at any points while no block is open; nothing changes."""
+        """Values of f at any points, without side effects; only while no block is open."""
 
     @property
     @abstractmethod
@@ -66,15 +66,15 @@ class Hypothesis(Stateful):
 
 
 class Expansion(Hypothesis):
-    """f and its active set S; `classes` is (k,) for one f per class on one S, `gram` keeps K(S,S).
+    """f = Σ a_i κ(s_i,·) on an active set S; with `classes=(k,)`, k functions that share one S.
 
-    Arrays "by column" have an entry for each column of K: S as the block opened, then the rounds of
-    the block. Columns outside S have `a = 0` and `alive = False`.
+    Arrays "by column" have an entry per column of K: S at the start of the block, then the rounds
+    of the block. Columns outside S have `a = 0` and `alive = False`. `gram=True` keeps K(S,S).
 
     Attributes
     ----------
     a : array of shape (columns,) or (columns, k)
-        Coefficients in units of `scale`; between blocks those of S, with scale 1.
+        Coefficients in units of `scale`; between blocks only those of S, with scale 1.
     alive : array of bool of shape (columns,)
         Which columns are in S.
     K : array of shape (rounds, columns)
@@ -86,7 +86,7 @@ class Expansion(Hypothesis):
     n, m : int
         |S| when the block opened, and the number of rounds in it.
     square : float or array of shape (k,)
-        ‖f‖², tracked; NaN if it is not known any more.
+        ‖f‖², updated with f; NaN if it is no longer tracked.
     """
 
     kept: ClassVar[Any] = {"points": Points, "a": "s...", "square": "any", "_gram": "ss?"}
@@ -123,7 +123,7 @@ class Expansion(Hypothesis):
         points.extend(block)
         self.columns = columns = self.n + self.m
         self.successor, self.scale = None, 1.0
-        if self.m * columns > len(self._room):  # fresh memory for each block would be slow
+        if self.m * columns > len(self._room):  # reuse memory: allocating per block is slow
             self._room = np.empty(2 * self.m * columns)
         room = self._room[: self.m * columns].reshape(self.m, columns)
         self.K = self.kernel.between(block, points, room)
@@ -133,15 +133,15 @@ class Expansion(Hypothesis):
         self.a = np.concatenate((self.a, np.zeros((self.m, *self.classes))))
         self.alive: NDArray[np.bool_] = np.zeros(columns, dtype=bool)
         self.alive[: self.n] = True
-        views: Any = memoryview  # quicker than the arrays, one number at a time
+        views: Any = memoryview  # faster than arrays for reading single numbers
         self._a, self._alive = views(self.a), views(self.alive)
         self._dropped = self._left = False
         self._old_rows = 0, self.K[:0]
-        self._known: Integers = np.arange(self.n)  # columns that the Gram matrix is of
+        self._known: Integers = np.arange(self.n)  # columns covered by the Gram matrix
         self.evaluate()
 
     def evaluate(self) -> None:
-        """Compute g from the coefficients."""
+        """Compute `g = K·a` from the coefficients."""
         self.g: Floats = np.dot(self.K, self.a)
         self.values = self._g = memoryview(self.g)
         self.noise = CANCELLED * dasum(self.a.reshape(-1))  # κ <= 1, so Σ|a| bounds the terms
@@ -154,14 +154,14 @@ class Expansion(Hypothesis):
         return value
 
     def class_values(self, start: int, stop: int) -> Floats:
-        """f of these rounds, a column per class; exactly 0 where terms cancel."""
+        """f(x) of rounds start to stop, shape (rounds, k); exactly 0 if terms cancel."""
         g = self.g[start:stop]
         if np.abs(g).min() <= self.noise:
             g = self._exact_zeros(self.K[start:stop], g)
         return g * self.scale
 
     def _exact_zeros(self, K: Floats, values: Floats) -> Floats:
-        """`K·a`, exactly 0 where its terms cancel."""
+        """`values = K·a` with entries set to exactly 0 if their terms cancel up to rounding."""
         return np.where(np.abs(values) <= CANCELLED * (np.abs(K) @ np.abs(self.a)), 0.0, values)
 
     def close(self) -> None:
@@ -186,7 +186,7 @@ class Expansion(Hypothesis):
         return self._exact_zeros(K, K @ self.a)
 
     def add(self, c: Any, radius: float | None = None) -> None:
-        """`f ← f + c·κ(x,·)` for the current example x; then project f, if a radius is given."""
+        """`f ← f + c·κ(x,·)` for the current example x; then project f onto a ball, if given."""
         if self.classes:
             self._add_to_classes(c, radius)
             return
@@ -202,7 +202,7 @@ class Expansion(Hypothesis):
         if radius is not None:
             limit = radius * radius
             if TINY <= limit < square < math.inf and scale > 1e-75:
-                self.scale = scale * radius / math.sqrt(square)  # as `project`: two calls less
+                self.scale = scale * radius / math.sqrt(square)  # `project`, inlined
                 self.square = limit
             elif not TINY <= square <= limit or square == math.inf:
                 self.project(radius)
@@ -231,11 +231,11 @@ class Expansion(Hypothesis):
         self.square = math.nan
 
     def forget_norm(self) -> None:
-        """Do not track ‖f‖ any more; it is computed when it is asked for."""
+        """Stop tracking ‖f‖; from now on it is computed on demand."""
         self.square = math.nan
 
     def shift(self, by: Floats) -> None:
-        """`f ← f + Σ_i by_i κ(s_i,·)`; coefficients that cancel become 0. Callers set `square`."""
+        """`f ← f + Σ_i by_i κ(s_i,·)`; coefficients that cancel become 0. Does not set `square`."""
         by = by / self.scale
         sizes = np.abs(self.a) + np.abs(by)
         self.a += by
@@ -256,7 +256,7 @@ class Expansion(Hypothesis):
             self.evaluate()
 
     def project(self, radius: float) -> None:
-        """`f ← min(1, U/‖f‖)·f`: onto the ball of this radius; with several classes, each f."""
+        """Project f onto the ball of radius U: `f ← min(1, U/‖f‖)·f`; each f_c by itself."""
         limit = radius * radius
         if np.isnan(self.square).any():
             self.square = self._exact_square()
@@ -269,7 +269,7 @@ class Expansion(Hypothesis):
                 self.square = np.where(large, limit, self.square)
             return
         square = self.square
-        # where terms cancel, 0 is legal, and by rounding less than 0
+        # if terms cancel, the square is 0, or slightly negative by rounding
         if not TINY <= square < math.inf or limit < TINY:
             newest = abs(self.a.item(self.n + self.t)) * self.scale
             tiny = 0 < square < TINY or limit < min(TINY, square)
@@ -281,7 +281,7 @@ class Expansion(Hypothesis):
             self.square = limit
 
     def cap(self, limit: float) -> None:
-        """Bring every |a_i| above the limit down to it."""
+        """Clip all coefficients to [-limit, limit]."""
         bound = limit / self.scale
         if max(self.a.max(), -self.a.min()) > bound:
             np.clip(self.a, -bound, bound, out=self.a)
@@ -289,7 +289,7 @@ class Expansion(Hypothesis):
             self.forget_norm()
 
     def replace(self, new: Reduction) -> None:
-        """Continue with another f on some of the examples of S, as `budget` computed it."""
+        """Replace f by the result of a reduction from `budget`, on a subset of S."""
         assert self._gram is not None
         exact = math.hypot(*new.norm_before) if self.classes else new.norm_before
         if exact > 0:
@@ -340,7 +340,7 @@ class Expansion(Hypothesis):
 
     @property
     def smallest(self) -> int:
-        """Column of the smallest |a| (with several classes, row of a); of equal ones the oldest."""
+        """Column with the smallest |a| (norm of the row of a, with k classes); ties: the oldest."""
         support = self.support
         sizes = np.abs(self.a.take(support, 0))
         if self.classes:
@@ -349,35 +349,35 @@ class Expansion(Hypothesis):
 
     @property
     def value(self) -> Any:
-        """f(x) of the current example, as f is now; with several classes an array."""
+        """f(x) of the current example by the current f; with k classes an array of shape (k,)."""
         g = self.g[self.t] if self.classes else self.g.item(self.t)
         return g * self.scale
 
     @property
     def k(self) -> Floats:
-        """κ(s, x) by column, x being the current example."""
+        """κ(s, x) by column, for the current example x."""
         row: Floats = self.K[self.t]
         return row
 
     def value_at(self, column: int) -> float:
-        """f(s) of an example of S; for one f."""
+        """f(s) of the example s in a column; for two classes only."""
         assert self.points is not None
         if column >= self.n:
             return self.scale * self.careful(column - self.n)
         first, rows = self._old_rows
-        if not first <= column < first + len(rows):  # those who ask will ask for the next ones, too
+        if not first <= column < first + len(rows):  # prefetch: callers go column by column
             last = min(column + 8, self.n)
             rows = self.kernel.between(self.points.slice(column, last), self.points)
             self._old_rows = first, rows = column, rows
         return float(self.scale * ddot(self.a, rows[column - first]))
 
     def gram(self) -> Floats:
-        """K(S,S) in order of age, of shape (|S|, |S|), from kept rows and K; needs `gram=True`."""
+        """Gram matrix K(S,S) in order of age, shape (|S|, |S|); requires `gram=True`."""
         self.lower_gram()
         return self._mirror()
 
     def lower_gram(self) -> Floats:
-        """The same as `gram`, but only the lower triangle counts."""
+        """Gram matrix K(S,S) in order of age; only the lower triangle is valid."""
         gram = self._gram
         if gram is None:
             raise TypeError("K(S,S) is not kept: make the expansion with gram=True")
@@ -387,7 +387,7 @@ class Expansion(Hypothesis):
             old, self._left = len(still), False
             gram[:old, :old] = gram.take(still, 0).take(still, 1)
             self._mirrored = int(still.searchsorted(self._mirrored))
-        if size > len(gram):  # without spare room: products of parts of a matrix are slow
+        if size > len(gram):  # exact size: products of parts of a larger matrix are slow
             self._gram = np.empty((size, size))
             self._gram[:old, :old] = gram[:old, :old]
             gram = self._gram
@@ -402,11 +402,11 @@ class Expansion(Hypothesis):
         return gram[:size, :size]
 
     def _mirror(self) -> Floats:
-        """K(S,S), both triangles."""
+        """Gram matrix K(S,S) with both triangles, completed from the lower one."""
         assert self._gram is not None
         start, size, self._mirrored = self._mirrored, self.size, self.size
         gram = self._gram[:size, :size]
-        for first in range(start, size, 32):  # all columns at once would be slow
+        for first in range(start, size, 32):  # in panels: faster than all columns at once
             stop = min(first + 32, size)
             gram[:first, first:stop] = gram[first:stop, :first].T
             new = gram[first:stop, first:stop]

@@ -1,6 +1,6 @@
 """Kernels κ with κ(x, x) <= 1, evaluated between whole sets of points.
 
-A kernel turns rows into points once (`points`), then compares sets of points (`between`), n x m.
+`Kernel.points` converts rows once; `Kernel.between` returns the n x m matrix of two sets of points.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from ahpatron_cli.core.rows import CsrRows, Floats, Rows, row_sums, unit_rows
 
 @dataclass(frozen=True)
 class Kernel(Declared):
-    """What all kernels share: the way from rows to points."""
+    """Base class of kernels: conversion of rows to points, and kernel matrices."""
 
     name: ClassVar[str]
     centred: ClassVar[bool] = False
-    """Whether dense data are centred first: κ stays the same, and large offsets cost no digits."""
+    """Whether to centre dense rows first: κ does not change, and large offsets cost no digits."""
 
     def points(self, rows: Rows, centre: Floats | None = None) -> Points:
-        """Rows in kernel-ready form: divided by σ, if any. Squares that overflow are refused."""
+        """Convert rows to points (divided by σ, if any); a NumericalError if a square overflows."""
         unit = getattr(self, "sigma", 1.0)
         points: Points
         if isinstance(rows, CsrRows):
@@ -43,7 +43,7 @@ class Kernel(Declared):
         return points
 
     def between(self, left: Points, right: Points, out: Floats | None = None) -> Floats:
-        """κ(s, x) for every s in `left` and every x in `right`; perhaps in `out`."""
+        """Kernel matrix κ(s, x), s in `left` (rows), x in `right` (columns); `out` may be used."""
         raise NotImplementedError
 
     def diagonal(self, points: Points) -> list[float]:
@@ -53,7 +53,7 @@ class Kernel(Declared):
 
 @dataclass(frozen=True)
 class _Scaled(Kernel):
-    """A kernel of (u - v)/σ."""
+    """Base of kernels that depend on (u - v)/σ."""
 
     sigma: float = real("σ", "width of the kernel", default=1.0, over=0)
 
@@ -77,7 +77,7 @@ class Gaussian(_Scaled):
 
 
 def _exponents(left: Points, right: Points, out: Floats | None) -> tuple[Floats, float]:
-    """-‖s - x‖²/2 by one product, and a lower bound; what lost digits is computed again."""
+    """Matrix of -‖s - x‖²/2, and a lower bound of it; inaccurate entries are recomputed."""
     exponents = left.exponents(right, out)
     rounding = 4 * EPS * (left.largest + right.largest)
     if rounding > NEAR_TIE:
@@ -88,8 +88,8 @@ def _exponents(left: Points, right: Points, out: Floats | None) -> tuple[Floats,
 
 
 def _mend(exponents: Floats, left: Points, right: Points) -> None:
-    """Compute by subtraction what lost digits in the product, unless κ is 0 there anyway."""
-    trusted = NEAR_TIE / (4 * EPS)  # the sum of half norms up to which the product is good
+    """Recompute by subtraction, in place, the entries that lost digits, unless κ is 0 there."""
+    trusted = NEAR_TIE / (4 * EPS)  # the product is accurate up to this sum of half norms
     rows = np.flatnonzero(left.half_norms + right.half_norms.max(initial=0.0) > trusted)
     columns = np.flatnonzero(right.half_norms + left.half_norms.max(initial=0.0) > trusted)
     place = np.ix_(rows, columns)
@@ -101,7 +101,7 @@ def _mend(exponents: Floats, left: Points, right: Points) -> None:
 
 
 def _exp(exponents: Floats, lowest: float) -> Floats:
-    """`exp` in place, sparing it what becomes 0. `lowest` is a lower bound on the exponents."""
+    """`exp` in place, without evaluating underflows; `lowest` is a lower bound of exponents."""
     if lowest > LOWEST or not exponents.size or exponents.min() > LOWEST:
         return np.exp(exponents, out=exponents)
     flat = exponents.ravel(order="K")
@@ -127,8 +127,8 @@ class Laplacian(_Scaled):
 class Matern(Kernel):
     """`κ(u, v) = 0.8·M(d/3) + 0.2·M(d/0.7)`, `M(s) = (1 + √3·s)·exp(-√3·s)`, `d = ‖u - v‖`.
 
-    M is Matérn 3/2. `smooth`: `κ(u, v) = exp(-d²/(2·1.5²))` instead. These are the kernels of
-    metron; they are not in `KERNELS`.
+    M is Matérn 3/2. With `smooth`, `κ(u, v) = exp(-d²/(2·1.5²))` instead. The kernel of metron; not
+    in `KERNELS`.
     """
 
     name = "matern"
@@ -140,14 +140,14 @@ class Matern(Kernel):
     def distances(
         self, left: Points, right: Points, out: Floats | None = None
     ) -> tuple[Floats, float]:
-        """√3·‖s - x‖ for every s in `left` and x in `right`, and an upper bound on it."""
+        """Matrix of √3·‖s - x‖, s in `left`, x in `right`, and an upper bound of its entries."""
         squares, lowest = _exponents(left, right, out)
         squares *= -6.0
         np.maximum(squares, 0.0, out=squares)
         return np.sqrt(squares, out=squares), (-6.0 * lowest) ** 0.5
 
     def at(self, distances: Floats, largest: float = np.inf) -> Floats:
-        """κ at these √3·‖s - x‖, in their place."""
+        """κ at these distances √3·‖s - x‖, computed in place."""
         if self.smooth:
             distances *= distances
             distances *= -1 / 13.5
@@ -159,7 +159,7 @@ class Matern(Kernel):
         return distances
 
     def slopes(self, distances: Floats) -> Floats:
-        """ρ at these √3·‖s - x‖: the gradient of κ(s, ·) at x is ρ·(s - x)."""
+        """Slope ρ at these distances √3·‖s - x‖: the gradient of κ(s, ·) at x is ρ·(s - x)."""
         if self.smooth:
             return self.at(distances.copy()) / 2.25
         coarse, fine = (np.exp(np.maximum(distances / -c, LOWEST)) for c in (3.0, 0.7))
@@ -167,7 +167,7 @@ class Matern(Kernel):
 
 
 def _matern(exponents: Floats, weight: float, largest: float) -> Floats:
-    """`w·(1 - e)·exp(e)` in place of exponents e, whose sizes are at most `largest`."""
+    """`w·(1 - e)·exp(e)`, in place, for exponents e with |e| <= `largest`."""
     if largest > -LOWEST:
         np.maximum(exponents, LOWEST, out=exponents)
     powers = np.exp(exponents)
@@ -201,7 +201,7 @@ class Linear(Kernel):
     name = "linear"
 
     def points(self, rows: Rows, centre: Floats | None = None) -> Points:
-        """Rows are brought to length one here, whatever their scale."""
+        """Convert rows to points of length one."""
         return super().points(unit_rows(rows), centre)
 
     def between(self, left: Points, right: Points, out: Floats | None = None) -> Floats:

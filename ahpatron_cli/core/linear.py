@@ -1,4 +1,4 @@
-"""Hypotheses `f(x) = w·z(x)` for features z that are computed, a whole block at a time."""
+"""Hypotheses `f(x) = w·z(x)` with explicit feature maps z, computed block by block."""
 
 from __future__ import annotations
 
@@ -17,23 +17,23 @@ from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.core.state import Stateful
 
 INVERTED = 1e-3
-"""Singular values below this share of the largest are not inverted: w would grow at every fit."""
+"""Singular values below this share of the largest are ignored, or w would grow at every fit."""
 
 NOTCHES = 2**14  # angles on the circle whose cosines and sines are tabulated
 
 
 class Features(Stateful):
-    """A feature map z."""
+    """Base of feature maps z: called with a block of examples, returns z(x) of each."""
 
-    size: int | None = None  # number of examples that it keeps; None if it keeps none
+    size: int | None = None  # number of examples kept; None if the map needs none
 
     def __call__(self, block: Points) -> Floats:
-        """z(x) of each example, a row for each."""
+        """Feature vectors z(x), one row per example of the block."""
         raise NotImplementedError
 
 
 class LinearModel(Hypothesis):
-    """`f(x) = w·z(x)`."""
+    """Hypothesis `f(x) = w·z(x)` with weights w and a feature map z."""
 
     kept: ClassVar[Any] = {"features": Features, "w": "w"}
 
@@ -57,7 +57,7 @@ class LinearModel(Hypothesis):
         daxpy(self._z[self.t], self.w, a=c)
 
     def refit(self, w: Floats) -> None:
-        """Continue with w after the features have changed, from this round on."""
+        """Set w after the feature map has changed, from this round on."""
         self.w = w
         self._z[self.t :] = self.features(self.block.slice(self.t, self.block.size))
 
@@ -74,15 +74,15 @@ class LinearModel(Hypothesis):
 
 
 class FourierFeatures(Features):
-    """`z(x) = [cos(Ux), sin(Ux)]/√D` for D random frequencies u ~ N(0, I), points in units of σ.
+    """Random Fourier features `z(x) = [cos(Ux), sin(Ux)]/√D`, D frequencies u ~ N(0, I).
 
-    `E[z(x)·z(x')] = exp(-‖x - x'‖²/2)`. Each column of the data has a generator of its own, made
-    from one random number and the column's number: U depends neither on the width of the data nor
-    on the order in which columns turn up, and only columns in use are drawn.
+    `E[z(x)·z(x')] = exp(-‖x - x'‖²/2)`, points in units of σ. Each column of the data has its own
+    random generator, seeded by one random number and the column's index: U depends neither on the
+    width of the data nor on the order in which columns appear; only columns in use are drawn.
     """
 
     kept: ClassVar[Any] = {"count": int, "_seed": int}
-    _columns = np.array([-1])  # of the last block, and their frequencies
+    _columns = np.array([-1])  # columns of the last block; _table: their frequencies
     _table: Floats = np.empty((0, 0))
     _angles: Floats = np.empty((0, 0))
 
@@ -92,13 +92,13 @@ class FourierFeatures(Features):
     def __call__(self, block: Points) -> Floats:
         z, length = np.empty((block.size, 2 * self.count)), 1 / math.sqrt(self.count)
         angles = block.times(self.frequencies, np.empty((block.size, self.count)))
-        rows = max(2**15 // self.count, 1)  # that fit the cache
+        rows = max(2**15 // self.count, 1)  # as many as fit the CPU cache
         for start in range(0, block.size, rows):
             cos_sin(angles[start : start + rows], length, z[start : start + rows])
         return z
 
     def frequencies(self, columns: Integers) -> Floats:
-        """Frequencies of these columns, an array of shape (columns, D)."""
+        """Frequencies of these columns, array of shape (columns, D)."""
         if not np.array_equal(columns, self._columns):
             for column in set(columns.tolist()) - self._drawn.keys():
                 own = np.random.default_rng((self._seed, column))
@@ -109,12 +109,12 @@ class FourierFeatures(Features):
 
     @functools.cached_property
     def _drawn(self) -> dict[int, Floats]:
-        """Frequencies of the columns seen so far."""
+        """Frequencies by column, for the columns seen so far."""
         return {}
 
 
 def cos_sin_by_tangent(angles: Floats, length: float, out: Floats) -> None:
-    """Write `[length·cos θ, length·sin θ]` of each row of angles θ to `out`; angles are used up.
+    """Write `[length·cos θ, length·sin θ]` of each row of angles θ to `out`; overwrites `angles`.
 
     With t = tan(θ/2), `cos θ = 2/(1 + t²) - 1` and `sin θ = 2t/(1 + t²)`.
     """
@@ -129,7 +129,7 @@ def cos_sin_by_tangent(angles: Floats, length: float, out: Floats) -> None:
 
 
 def cos_sin_by_table(angles: Floats, length: float, out: Floats) -> None:
-    """The same as `cos_sin_by_tangent`, from a table.
+    """Same as `cos_sin_by_tangent`, computed from a table.
 
     With α = 2π/NOTCHES, `θ = α(k + r)` for an integer k and |r| <= 1/2, and
     `e^{iθ} = e^{iαk}·e^{iαr}`. The first factor is tabulated. In the second αr is below 2e-4, so
@@ -139,9 +139,9 @@ def cos_sin_by_table(angles: Floats, length: float, out: Floats) -> None:
     angles *= 1.0 / step
     k = np.rint(angles)
     angles -= k
-    if max(k.max(initial=0.0), -k.min(initial=0.0)) >= 2.0**51:  # too large for the next line
+    if max(k.max(initial=0.0), -k.min(initial=0.0)) >= 2.0**51:  # the next line would fail
         np.fmod(k, NOTCHES, out=k)
-    k += 1.5 * 2.0**52  # now the last bits of this double are the integer k
+    k += 1.5 * 2.0**52  # now the low bits of the double are the integer k
     notch = k.view(np.int64)
     notch &= NOTCHES - 1
     turned = _circle().take(notch, mode="clip")
@@ -158,7 +158,7 @@ def cos_sin_by_table(angles: Floats, length: float, out: Floats) -> None:
 
 @functools.cache
 def _circle() -> NDArray[np.complex128]:
-    """e^{iαk} for k = 0, 1, …, from angles between -π and π: they have the most digits there."""
+    """Table of e^{iαk} for k = 0, 1, …; angles are reduced to [-π, π] for accuracy."""
     k = np.arange(NOTCHES)
     angles = 2.0 * math.pi / NOTCHES * np.where(k < NOTCHES // 2, k, k - NOTCHES)
     return np.cos(angles) + 1j * np.sin(angles)
@@ -195,7 +195,7 @@ class KernelFeatures(Features):
 
 
 def nystroem(f: Expansion, rank: int) -> LinearModel:
-    """f as `w·φ(x)`, `φ(x) = Λ^{-1/2}Vᵀκ(S, x)`, `w = Λ^{1/2}Vᵀa`, K(S,S) ≈ VΛVᵀ of this rank."""
+    """Nyström form of f: `w·φ(x)`, `φ(x) = Λ^{-1/2}Vᵀκ(S, x)`, `w = Λ^{1/2}Vᵀa`, K ≈ VΛVᵀ."""
     assert f.points is not None
     values, V = leading(f.gram(), rank)
     roots = np.sqrt(values)
@@ -207,7 +207,7 @@ class Sketches(KernelFeatures):
     """`φ(x) = Zᵀκ(x̃, x)` with Z from sketches of the kernel matrix K of the admitted examples.
 
     `Z = Φ_pm^+ V_k Σ_k^{1/2}` with `Φ_pp = S_pᵀKS_p ≈ V_k Σ_k V_kᵀ` and `Φ_pm = S_pᵀKS_m`. S_p is a
-    count sketch: a random column and sign for each admitted example. x̃ are examples of f, sampled
+    count sketch: a random column and sign for each admitted example. x̃ are examples of S, sampled
     once. Random numbers are drawn in this order: columns of S, their signs (0: -1), the sample;
     then a column and a sign for each example admitted.
     """
@@ -238,7 +238,7 @@ class Sketches(KernelFeatures):
         return int(self.admitted.size)
 
     def admit(self, x: Points, w: Floats) -> Floats:
-        """Admit an example; the w that keeps f on the span of x̃."""
+        """Admit an example x to the sketches; return the w that keeps f on the span of x̃."""
         column = int(self.rng.integers(len(self.pp)))
         sign = 2.0 * int(self.rng.integers(2)) - 1.0
         self.admitted = self.admitted.widened(x.width)
@@ -259,10 +259,10 @@ class Sketches(KernelFeatures):
 
 
 def leading(matrix: Floats, rank: int) -> tuple[Floats, Floats]:
-    """The largest eigenvalues of a symmetric matrix, at most `rank`, and their eigenvectors."""
+    """The `rank` largest eigenvalues of a symmetric matrix (or fewer), and their eigenvectors."""
     values, vectors = np.linalg.eigh(matrix)
-    solid = values > 1e-8 * max(values[-1], 0.0)  # half the digits of other 1/λ would be noise
+    solid = values > 1e-8 * max(values[-1], 0.0)  # smaller λ would lose half their digits
     solid[: max(len(values) - rank, 0)] = False
-    if not solid.any():  # a matrix of zeros: one that adds nothing
+    if not solid.any():  # a zero matrix: keep one eigenvalue, which adds nothing
         return np.ones(1), np.zeros((len(values), 1))
     return values[solid], vectors[:, solid]

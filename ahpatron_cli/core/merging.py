@@ -1,23 +1,23 @@
-"""An expansion that makes room by merging two examples into a point between them.
+"""Budget maintenance by merging two examples into a point between them.
 
 Gaussian kernel, `κ = κ(s_i, s_j)`, coefficients of the same sign, |a_i| <= |a_j|. The point
 `z = h·s_i + (1-h)·s_j` has `κ(z, s_i) = κ^((1-h)²)` and `κ(z, s_j) = κ^(h²)`, so with
-`m = a_i/(a_i + a_j) <= ½` the best coefficient of z and what is lost are
+`m = a_i/(a_i + a_j) <= ½` the best coefficient of z and the loss are
 
     a_z = (a_i + a_j)·g,   g = m·κ^((1-h)²) + (1-m)·κ^(h²),
     ‖a_i κ(s_i,·) + a_j κ(s_j,·) - a_z κ(z,·)‖² = a_i² + a_j² + 2·a_i·a_j·κ - a_z²,
 
-and h is where g is largest. `g(h) - g(1-h) = (1-2m)(κ^(h²) - κ^((1-h)²))`, so that is in [0, ½].
-There g' = 0 reads, with h = 1/(1 + e^(-s)),
+and h maximises g. `g(h) - g(1-h) = (1-2m)(κ^(h²) - κ^((1-h)²))`, so h is in [0, ½].
+There g' = 0 becomes, with h = 1/(1 + e^(-s)),
 
     u(s) = s + ln κ·tanh(s/2) - ln(m/(1-m)) = 0,
 
-and u is concave for s <= 0: Newton's method from `s = ln(m/(1-m)) + ln κ`, where u <= 0, climbs to
-the one root there is.
+and u is concave for s <= 0: Newton's method from `s = ln(m/(1-m)) + ln κ`, where u <= 0, increases
+monotonically to the only root.
 
-Both the loss and h are read from tables over (m, √κ) by bilinear interpolation. That is quick, and
-it makes merging well defined: examples that never merged have equal coefficients, so m = ½, where
-two maxima of g become one at κ = e^(-2), and h itself is as steep there as a cube root.
+The loss and h are read from tables over (m, √κ) by bilinear interpolation. That is fast, and it
+makes merging well defined: examples that were never merged have equal coefficients, so m = ½, where
+two maxima of g become one at κ = e^(-2), and h varies there as steeply as a cube root.
 """
 
 from __future__ import annotations
@@ -34,20 +34,20 @@ from ahpatron_cli.core.numerics import CANCELLED, SLACK, daxpy
 from ahpatron_cli.core.points import DensePoints
 from ahpatron_cli.core.rows import Floats
 
-CELLS = 256  # of the tables, along each of m and √κ
+CELLS = 256  # number of cells of the tables, along each of m and √κ
 EDGES = CELLS + 2
 
 
 class MergingExpansion(Expansion):
-    """An expansion whose points need not be rows of the data, and so are dense."""
+    """Expansion whose support points may be merged points; they are stored densely."""
 
     points: DensePoints
 
     def merge_smallest(self) -> None:
-        """Merge the smallest |a| with the partner of its sign that costs least; with none, drop it.
+        """Merge the example of smallest |a| with the best partner of its sign; drop it if none.
 
-        The merged point takes the partner's column. Of examples that are equal up to rounding, the
-        oldest is the smallest, and the oldest is the partner.
+        The merged point takes the partner's column. Ties up to rounding go to the oldest, for the
+        smallest as for the partner.
         """
         a, i = self.a, self.smallest
         a_i = a.item(i)
@@ -64,8 +64,8 @@ class MergingExpansion(Expansion):
         self.drop(i)
 
     def _merge(self, i: int, j: int, h: float, g: float) -> None:
-        """Put z, with its coefficient, in column j; column i stays."""
-        # rounds whose columns hold merged points are over: the values of z there are never read
+        """Put the merged point z and its coefficient in column j; column i is not changed."""
+        # merged points are in columns of rounds that are over: z at these rounds is never read
         before, after = self.a.item(j), (self.a.item(i) + self.a.item(j)) * g
         self.points.put_between(i, j, h)
         new, column = self._similar(j, self.n), self.K[:, j]
@@ -75,21 +75,21 @@ class MergingExpansion(Expansion):
         self.noise += CANCELLED * abs(after)
 
     def _similar(self, column: int, start: int) -> Floats:
-        """κ of the example in this column and of those in the columns from `start` on."""
+        """κ of the example in `column` with those in the columns from `start` on."""
         others = self.points.slice(start, self.points.size)
         return np.asarray(self.kernel.between(self.points.slice(column, column + 1), others)[0])
 
 
 def cheapest(a: float, others: Floats, k: Floats) -> int:
-    """Which of the others costs least to merge with; of those equal up to rounding, the oldest.
+    """Index of the partner with the smallest loss of merging; ties up to rounding: the oldest.
 
-    Losses fall as κ rises: if the most similar one loses l, no other that loses as little, whatever
-    its m, has a κ below that of the column of the table whose lowest loss is l. Usually few are
-    above it.
+    Losses decrease with κ. If the most similar partner has loss l, any partner with a smaller loss,
+    whatever its m, has at least the κ of the table column whose lowest loss is l, so usually only
+    few partners need to be compared.
     """
     most = int(k.argmax())
     loss = loss_of(a / (a + others.item(most)), k.item(most))
-    if loss >= 1.0 - SLACK:  # all are far away, and lose the same
+    if loss >= 1.0 - SLACK:  # all partners are far away and have the same loss
         return 0
     # between two columns of the table, no loss is below the lowest of the right one
     right = bisect.bisect_left(tables()[2], -(loss + SLACK))
@@ -100,12 +100,12 @@ def cheapest(a: float, others: Floats, k: Floats) -> int:
 
 
 def loss_of(m: float, k: float) -> float:
-    """What merging a pair loses by the table, in units of a_i²."""
+    """Loss of merging a pair, from the table, in units of a_i²."""
     return _read(tables()[0], m, k)
 
 
 def best_point(m: float, k: float) -> tuple[float, float]:
-    """h by the table, and g there."""
+    """The position h of the merged point, from the table, and g(h)."""
     if k <= 0.0:
         return 0.0, 1 - m
     h = _read(tables()[1], m, k)
@@ -114,7 +114,7 @@ def best_point(m: float, k: float) -> tuple[float, float]:
 
 
 def _read(table: list[float], m: float, k: float) -> float:
-    """A table at (m, √κ), by bilinear interpolation; with NumPy it would take ten times as long."""
+    """Bilinear interpolation of a table at (m, √κ); in plain Python, ten times as fast as NumPy."""
     x, y = m * (2.0 * CELLS), math.sqrt(k) * CELLS
     row, column = int(x), int(y)
     x, y, corner = x - row, y - column, row * EDGES + column
@@ -126,17 +126,18 @@ def _read(table: list[float], m: float, k: float) -> float:
 
 @cache
 def tables() -> tuple[list[float], list[float], list[float]]:
-    """Losses and h at m = 0 … ½ (rows) and √κ = 0 … 1 (columns), flat, with an edge more.
+    """Tables of losses and of h at m = 0 … ½ (rows) and √κ = 0 … 1 (columns), flattened.
 
-    The last are minus the lowest loss of each column, which rise.
+    One more row and column pad them. The third list, increasing, is minus the lowest loss per
+    column.
     """
     grid = np.minimum(np.arange(EDGES) / CELLS, 1.0)
     m, k = (0.5 * grid[1:])[:, None], (grid[1:] ** 2)[None, :]
     log_k, log_odds = np.log(k), np.log(m / (1 - m))
     s = log_odds + log_k
-    for _ in range(60):  # enough at m = ½ and κ = e^(-2), too, where a step halves the error
+    for _ in range(60):  # enough even at m = ½, κ = e^(-2), where a step only halves the error
         t = np.tanh(0.5 * s)
-        slope = np.maximum(1 + 0.5 * log_k * (1 - t * t), 1e-9)  # 0 where two roots are one
+        slope = np.maximum(1 + 0.5 * log_k * (1 - t * t), 1e-9)  # 0 at a double root
         s += np.maximum(log_odds - s - log_k * t, 0.0) / slope
     h = np.zeros((EDGES, EDGES))  # m = 0, κ = 0: z is s_j
     h[1:, 1:] = inner = 1 / (1 + np.exp(-s))

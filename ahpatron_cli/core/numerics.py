@@ -1,8 +1,8 @@
-"""BLAS routines, and every tolerance of the core: where rounding must not decide.
+"""BLAS routines, and all tolerances of the core that keep rounding from deciding.
 
 `import scipy.linalg` and `import scipy.sparse` each take a third of the time of a small run. The
-routines that learners call live in extension modules, which load in a few milliseconds, and a call
-takes a third of the time of the same operation by NumPy.
+routines that learners call are in extension modules, which load in a few milliseconds; a call takes
+a third of the time of the same NumPy operation.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ from ahpatron_cli.core.rows import CsrRows, Floats
 
 
 def _extension(name: str, ordinary: str, package: str = "linalg") -> Any:
-    """SciPy's extension module of this name, or the ordinary module that has the same routines."""
+    """Load SciPy's extension module `name`, or else the public module with the same routines."""
     scipy = None if ordinary in sys.modules else importlib.util.find_spec("scipy")
     if scipy is not None and scipy.submodule_search_locations:
         loader = (importlib.machinery.ExtensionFileLoader, importlib.machinery.EXTENSION_SUFFIXES)
@@ -45,7 +45,7 @@ dpotrs = _lapack.dpotrs
 
 
 def sparse_product(rows: CsrRows, table: Floats, out: Floats | None = None) -> Floats:
-    """Product of n x k compressed rows and a k x m table; perhaps in `out`."""
+    """Product of n x k sparse rows and a dense k x m table; may be written to `out`."""
     if out is None:
         out = np.zeros((len(rows), table.shape[1]))
     else:
@@ -61,44 +61,44 @@ def _sparsetools() -> Any:
 
 
 EPS = float(np.finfo(np.float64).eps)
-TINY = float(np.finfo(np.float64).tiny)  # doubles below this have fewer digits
-CANCELLED = 1e-12  # a sum this small compared with the sizes of its terms is rounding: 0
-# Numbers that differ by this share of their scale are equal up to rounding. So a squared distance
-# to the span of S below this is 0: a duplicate is in the span.
+TINY = float(np.finfo(np.float64).tiny)  # smaller doubles are denormal
+CANCELLED = 1e-12  # a sum below this share of Σ|terms| is rounding error and counts as 0
+# Numbers that differ by less than this share of their scale are equal up to rounding; a squared
+# distance to the span of S below this is 0 (a duplicate).
 SLACK = 1e-10
-# Predictions with |f(x)| below this may differ on other hardware. So an exponent of a kernel with a
-# larger rounding error is computed by subtraction.
+# Predictions with |f(x)| below this may differ on other hardware. Kernel exponents with a larger
+# rounding error are recomputed by subtraction.
 NEAR_TIE = 1e-9
 NEAR_SPAN = 1e-2  # squared distances to the span below this are refined with K(S,S): few digits
 SPAN_ERROR = 2e-13  # of a squared distance to the span, per unit of the largest entry of K^{-1}
 DRIFT = 1e-8  # the largest error of K·K^{-1} - I; beyond it K^{-1} is computed from scratch
-ORTHOGONAL = 1e-250  # k·C·k up to this is 0 up to underflow: x is orthogonal to S
-# Entries below this become 0 before products of matrices: denormal numbers would slow them down
-# three times. (1e-100 already changed update counts.) And a lazy scale below this is multiplied
-# into the coefficients.
+ORTHOGONAL = 1e-250  # k·C·k up to this is underflow: x is orthogonal to S
+# Entries below this are set to 0 before matrix products, which denormals make three times as slow
+# (1e-100 already changed update counts). A lazy scale below this is multiplied into the
+# coefficients.
 FLUSHED = 1e-150
-HUGE = 2.0**1020  # half squared lengths from here on are refused: sums of two must be finite
-LOWEST = -745.2  # `exp` of anything below is 0, and takes 10 to 80 times as long
+HUGE = 2.0**1020  # limit of ‖x‖²/2, so that the sum of two is finite
+LOWEST = -745.2  # exp(x) underflows to 0 below this, and takes 10 to 80 times as long
 
 
 def cancelled(value: float, terms: float) -> bool:
-    """Whether a sum is 0 up to the rounding of its terms; `terms` is the sum of their sizes."""
+    """Whether a sum is 0 up to rounding; `terms` is the sum of the absolute values of its terms."""
     return abs(value) <= CANCELLED * terms
 
 
 def flush(values: Floats, below: float = FLUSHED) -> Floats:
-    """Set entries of smaller size to 0, in place."""
+    """Set entries with |value| < below to 0, in place."""
     values[np.abs(values) < below] = 0.0
     return values
 
 
 def under(threshold: float) -> float:
-    """`update_below` of the rule `y·f(x) < threshold`: margins on the threshold do not update."""
+    """`update_below` for the rule y·f(x) < threshold: equality up to rounding does not update."""
     return threshold * (1.0 - SLACK)
 
 
 def up_to(threshold: float) -> float:
-    """`update_below` of the rule `y·f(x) <= threshold`: margins on the threshold update."""
+    """`update_below` for the rule y·f(x) <= threshold: equality up to rounding updates."""
     return max(threshold * (1.0 + SLACK), TINY)
 
 
@@ -106,10 +106,10 @@ HINGE = under(1.0)  # margins from here on have no hinge loss
 
 
 def first_smallest(values: Floats, scale: float | None = None) -> int:
-    """Index of the smallest value; of those equal up to rounding, the first (the oldest).
+    """Index of the smallest value; ties up to rounding: the first (the oldest).
 
-    `scale` is the size of the terms that the values are sums of: a sum that cancels keeps the
-    rounding of its terms. By default the smallest value is its own scale.
+    `scale` is the magnitude to which rounding is relative: that of the terms if the values are sums
+    that may cancel; by default the smallest value itself.
     """
     smallest = values.item(values.argmin())
     slack = SLACK * (abs(smallest) if scale is None else scale)

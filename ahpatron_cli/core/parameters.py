@@ -1,4 +1,4 @@
-"""Declarations of parameters, from which validation, reference tables and documentation come."""
+"""Parameter declarations, used for validation, reference tables and documentation."""
 
 from __future__ import annotations
 
@@ -16,24 +16,24 @@ Value: TypeAlias = int | float | str
 
 @dataclass(frozen=True)
 class Spec:
-    """One parameter: its symbol in papers, its meaning and its legal values."""
+    """Specification of a parameter: symbol in papers, meaning, legal values, default."""
 
     kind: type[int] | type[float] | type[str]
     symbol: str
     meaning: str
-    formula: str | None = None  # the default, if it depends on other parameters
-    derive: Callable[[Any], Value] | None = None  # computes it from the object's earlier parameters
-    words: tuple[str, ...] = ()  # legal in place of a number; all legal values if `kind` is str
+    formula: str | None = None  # text of a default that depends on other parameters
+    derive: Callable[[Any], Value] | None = None  # computes that default from the object
+    words: tuple[str, ...] = ()  # legal words in place of a number, or all values of a choice
     over: float | None = None
     under: float | None = None
     at_least: float | None = None
     at_most: float | None = None
     even: bool = False
     infinite: bool = False
-    optional: bool = False  # None is legal: the learner computes the value when a pass begins
+    optional: bool = False  # None is legal: the learner sets the value when a run begins
 
     def legal(self) -> str:
-        """Legal values as text, such as `an even integer >= 2`."""
+        """Description of the legal values, such as `an even integer >= 2`."""
         if self.kind is str:
             return "one of " + ", ".join(self.words)
         text = "an even " if self.even else "a "
@@ -48,7 +48,7 @@ class Spec:
         return [(sign, holds, bound) for sign, holds, bound in low + high if bound is not None]
 
     def parse(self, text: str) -> Value:
-        """Value of a text; underscores and NaN are refused."""
+        """Parse the text of a value; underscores and NaN are refused."""
         if text in self.words:
             return text
         try:
@@ -59,7 +59,7 @@ class Spec:
             raise ValueError(f"must be {self.legal()}, got {text!r}") from None
 
     def check(self, value: Value) -> Value:
-        """`value` in the parameter's own type, or a ValueError that names the legal values."""
+        """Validate a value and convert it to the type of the parameter; else raise ValueError."""
         if isinstance(value, str):
             if value in self.words:
                 return value
@@ -70,7 +70,7 @@ class Spec:
     def _holds(self, value: float) -> bool:
         if self.kind is int and abs(value) >= 10**18:
             return False
-        if isinstance(value, int) and abs(value) >= 2**1023:  # it may not fit a double
+        if isinstance(value, int) and abs(value) >= 2**1023:  # may overflow a double
             return False
         if math.isinf(value):
             return self.infinite and value > 0
@@ -85,17 +85,17 @@ def _declare(spec: Spec, default: Value | None) -> Any:
 
 
 def integer(symbol: str, meaning: str, default: int | None = None, **options: Any) -> Any:
-    """Declare an integer."""
+    """Declare an integer parameter; `options` are fields of `Spec`."""
     return _declare(Spec(int, symbol, meaning, **options), default)
 
 
 def real(symbol: str, meaning: str, default: float | str | None = None, **options: Any) -> Any:
-    """Declare a real number; `words` are legal in place of it."""
+    """Declare a real parameter; `options` are fields of `Spec`."""
     return _declare(Spec(float, symbol, meaning, **options), default)
 
 
 def share_of_budget(symbol: str, meaning: str, share: float) -> Any:
-    """Declare an integer whose default is this share of B."""
+    """Declare an integer parameter whose default is `share` times the budget B."""
 
     def derive(learner: Any) -> int:
         return int(max(1, round(share * learner.budget)))
@@ -104,17 +104,17 @@ def share_of_budget(symbol: str, meaning: str, share: float) -> Any:
 
 
 def as_in(kind: type[Declared], name: str, default: Value | None = None, **changes: Any) -> Any:
-    """Declare a parameter as another class does, with these changes and another default."""
+    """Declare a parameter like that of another class, with another default and changes."""
     return _declare(dataclasses.replace(kind.specs()[name], **changes), default)
 
 
 def choice(symbol: str, meaning: str, *words: str) -> Any:
-    """Declare a choice between words; the first is the default."""
+    """Declare a parameter that is one of several words; the first is the default."""
     return _declare(Spec(str, symbol, meaning, words=words), words[0])
 
 
 class Declared:
-    """Base of dataclasses whose parameters are declared with `integer`, `real` and `choice`."""
+    """Base of dataclasses with parameters declared by `integer`, `real` and `choice`."""
 
     def __post_init__(self) -> None:
         for name, spec in self.specs().items():
@@ -132,11 +132,11 @@ class Declared:
 
     @classmethod
     def specs(cls) -> dict[str, Spec]:
-        """The declared parameters by name, in order."""
+        """Specifications of the parameters by name, in order of declaration."""
         fields = dataclasses.fields(cls)  # type: ignore[arg-type]  # every subclass is a dataclass
         return {field.name: field.metadata["spec"] for field in fields if "spec" in field.metadata}
 
     def params(self) -> dict[str, Value]:
-        """Values of all parameters that are set."""
+        """Values of all parameters that are not None, by name."""
         values = {name: getattr(self, name) for name in self.specs()}
         return {name: value for name, value in values.items() if value is not None}

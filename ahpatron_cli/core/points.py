@@ -1,7 +1,7 @@
-"""Sets of examples in kernel-ready form: scaled, and centred if dense.
+"""Points: sets of examples prepared for kernels, i.e. scaled and (if dense) centred.
 
-`DensePoints` and `SparsePoints` have the same methods, and kernels use nothing else. A set of n
-points and a set of m points give an n x m array. Sparse points never become dense.
+Kernels only use the methods that `DensePoints` and `SparsePoints` share. Methods of n points that
+take m others return an n x m array. Sparse points are never made dense.
 """
 
 from __future__ import annotations
@@ -19,34 +19,34 @@ from ahpatron_cli.core.rows import CsrRows, Floats, Integers, row_sums
 from ahpatron_cli.core.state import State, Stateful, StateReader
 
 NARROW = 4096
-"""Sparse rows of at most so many columns are looked up in a table of all columns."""
+"""Width up to which products of sparse rows use a dense table of all columns."""
 INDEXED = 2**22
-"""Sparse rows of at most so many columns are renumbered by an array with an entry per column."""
+"""Width up to which columns of sparse rows are renumbered by an array with an entry each."""
 
 Matrix: TypeAlias = Callable[[Integers], Floats]
-"""From columns to a table with a row for each."""
+"""A function that returns the rows of a matrix for an array of column numbers."""
 
 
 class Points(Stateful):
-    """`size` points of `width` coordinates; two sets that are compared are of the same kind.
+    """A set of `size` points with `width` coordinates. Compared sets must be of the same class.
 
-    Both kinds have `half_norms`, ‖x‖²/2 of each point, of which `largest` is an upper bound, and
-    `slice(start, stop)`, sharing memory; `subset(chosen)`, copied; `extend(other)`; `keep(kept,
-    unmoved)`, of which the first `unmoved` are in place already; `widened(width)`, with at least so
-    many coordinates; `products(other)`, ⟨s, x⟩; `exponents(other, out)`, -‖s - x‖²/2 up to rounding
-    of the norms' size; `times(matrix, out)`, Σ_k x_k·M_k.
+    Both classes have `half_norms` (‖x‖²/2 per point, at most `largest`), `slice(start, stop)` (a
+    view), `subset(chosen)` (a copy), `extend(other)`, `keep(kept, unmoved)` (the first `unmoved`
+    are already in place), `widened(width)` (at least this many coordinates), `products(other)` (⟨s,
+    x⟩), `exponents(other, out)` (-‖s - x‖²/2, with a rounding error relative to the norms) and
+    `times(matrix, out)` (Σ_k x_k·M_k).
     """
 
     size: int
     width: int
     largest: float
-    if TYPE_CHECKING:  # the methods that both kinds have
+    if TYPE_CHECKING:  # methods of both subclasses
 
         def __getattr__(self, name: str) -> Any: ...
 
     def differences(self, other: Points, power: int) -> Floats:
-        """Σ_k |s_k - x_k|^power, exact up to the last digits."""
-        if other.size > self.size:  # the loop is over the smaller set
+        """Σ_k |s_k - x_k|^power for all pairs of points, with full relative accuracy."""
+        if other.size > self.size:  # loop over the smaller set
             return np.ascontiguousarray(other.differences(self, power).T)
         out = np.empty((self.size, other.size))
         for i, sums in enumerate(self._differences(other, power)):
@@ -55,13 +55,13 @@ class Points(Stateful):
 
 
 class DensePoints(Points):
-    """Rows `[x, -‖x‖²/2, 1]`: one product gives the exponents of a Gaussian kernel."""
+    """Dense points, stored as rows `[x, -‖x‖²/2, 1]`: one product gives Gaussian exponents."""
 
     kept: ClassVar[Any] = {"_rows": "rc"}
-    _before = -1, 0.0  # size and largest before the last `extend`
+    _before = -1, 0.0  # `size` and `largest` before the last `extend`
 
     def __init__(self, rows: Floats, centre: Floats | None = None, unit: Any = 1.0) -> None:
-        """Coordinates are `(rows - centre)/unit`; the unit is a float, or an array of columns."""
+        """Coordinates are `(rows - centre)/unit`; `unit` is a float or an array by column."""
         self.size, self.width = rows.shape
         self._rows = np.empty((self.size, self.width + 2))
         coordinates, norms = self._rows[:, :-2], self._rows[:, -2]
@@ -75,7 +75,7 @@ class DensePoints(Points):
 
     @property
     def coordinates(self) -> Floats:
-        """Scaled, centred examples, an array of shape (size, width)."""
+        """Scaled and centred examples, array of shape (size, width)."""
         return self._rows[: self.size, :-2]
 
     @property
@@ -96,7 +96,7 @@ class DensePoints(Points):
 
     def extend(self, other: Self) -> None:
         needed = self.size + other.size
-        if needed > len(self._rows):  # the room doubles when it runs out
+        if needed > len(self._rows):  # double the capacity
             rows = np.empty((max(needed, 2 * len(self._rows)), self._rows.shape[1]))
             rows[: self.size] = self._rows[: self.size]
             self._rows = rows
@@ -106,7 +106,7 @@ class DensePoints(Points):
 
     def keep(self, kept: Integers, unmoved: int = 0) -> None:
         self.size, (before, self.largest) = len(kept), self._before
-        if unmoved == self.size == before:  # `extend` is undone
+        if unmoved == self.size == before:  # undo the last `extend`
             return
         self._rows[unmoved : self.size] = self._rows.take(kept[unmoved:], axis=0, mode="clip")
         self.largest = -float(self._rows[: self.size, -2].min(initial=0.0))
@@ -121,13 +121,13 @@ class DensePoints(Points):
     def widened(self, width: int) -> Self:
         if width <= self.width:
             return self
-        rows = np.zeros((self.size, width + 2))  # new coordinates are 0, scaled and centred
+        rows = np.zeros((self.size, width + 2))  # new coordinates are 0
         rows[:, : self.width] = self.coordinates
         rows[:, -2:] = self._rows[: self.size, -2:]
         return self._with(rows)
 
     def state_dict(self) -> State:
-        self._rows = self._rows[: self.size]  # without spare room
+        self._rows = self._rows[: self.size]  # drop spare capacity
         return super().state_dict()
 
     def check(self, state: StateReader) -> None:
@@ -153,7 +153,7 @@ class DensePoints(Points):
 
 
 class SparsePoints(Points):
-    """Compressed rows, `csr`. Products run over the columns in which the smaller set has values."""
+    """Sparse points. Products only visit the columns in which the smaller set has values."""
 
     kept: ClassVar[Any] = {"indptr": "#n", "columns": "%e", "values": "e", "width": int}
 
@@ -182,7 +182,7 @@ class SparsePoints(Points):
         SparsePoints.__init__(self, rows, self.half_norms.take(kept))
 
     def widened(self, width: int) -> Self:
-        return self  # sparse points of different widths can be compared
+        return self  # sparse points can be compared whatever their widths
 
     def state_dict(self) -> State:
         return {"class": "SparsePoints", **vars(self.csr)}
@@ -191,18 +191,18 @@ class SparsePoints(Points):
         given = vars(self)
         rows = CsrRows(*(given.pop(name) for name in self.kept))
         if not rows.is_legal():
-            raise state.refusal("columns", "are not those of rows")
+            raise state.refusal("columns", "are not valid column numbers")
         SparsePoints.__init__(self, rows)
 
     def products(self, other: Self) -> Floats:
         return np.ascontiguousarray(self._products(other))
 
     def _products(self, other: Self) -> Floats:
-        """`⟨s, x⟩`, perhaps column by column: the table is made of the smaller set."""
+        """⟨s, x⟩ as a product with a dense table of the smaller set (`self` or `other`)."""
         if other.size > self.size:
             return other._products(self).T
         rows, mine, width = self.csr, other.csr, max(self.width, other.width)
-        if width <= NARROW:  # renumbering columns would cost more than it saves
+        if width <= NARROW:  # renumbering the columns would not pay off
             if other._table is None or len(other._table) < width:
                 other._table = _transposed(mine, mine.columns, width)
             return sparse_product(rows, other._table)
@@ -211,9 +211,9 @@ class SparsePoints(Points):
         keys: NDArray[Any] = mine.columns
         if width <= INDEXED:
             number = _numbers(width)
-            number[keys] = np.arange(len(keys), dtype=np.int32)  # of equal columns, any
+            number[keys] = np.arange(len(keys), dtype=np.int32)  # duplicates: any of them
             own, met = number[keys], number[rows.columns]
-        else:  # no array may have an entry per column
+        else:  # too wide for an array with an entry per column
             keys, own = np.unique(keys, return_inverse=True)
             met = keys.searchsorted(rows.columns).astype(np.int32)
         shared = keys.take(met, mode="clip") == rows.columns
@@ -227,7 +227,7 @@ class SparsePoints(Points):
         return out
 
     def _differences(self, other: Self, power: int) -> Iterator[Floats]:
-        """By subtraction on the columns of x, plus what s has elsewhere: nothing cancels."""
+        """Differences on the columns of x, plus the values of s elsewhere: no cancellation."""
         rows, owners = self.csr, self.csr.owners
         terms = _power(rows.values, power)
         for i in range(other.size):
@@ -251,7 +251,7 @@ _scratch = threading.local()
 
 
 def _numbers(width: int) -> NDArray[Any]:
-    """Room for a number per column, of any content: clearing it would take longer than its use."""
+    """Uninitialised array with an entry per column, reused: clearing it would be slow."""
     if len(getattr(_scratch, "numbers", ())) < width:
         _scratch.numbers = np.zeros(width, dtype=np.int32)
     return np.asarray(_scratch.numbers)

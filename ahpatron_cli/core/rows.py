@@ -1,7 +1,7 @@
-"""Examples as rows: a plain dense array, or `CsrRows` where most values are zero.
+"""Rows of examples: a dense array, or `CsrRows` if most values are zero.
 
-Both are read-only once made. `CsrRows` is four NumPy arrays and nothing else, so that the core does
-not import `scipy.sparse`.
+Both are treated as read-only. `CsrRows` consists of plain NumPy arrays, so that the core need not
+import `scipy.sparse`.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ class CsrRows:
 
     @property
     def owners(self) -> Integers:
-        """The row of each value."""
+        """Row number of each stored value."""
         return np.repeat(np.arange(len(self)), np.diff(self.indptr))
 
     def slice(self, start: int, stop: int) -> CsrRows:
-        """Rows `start` to `stop`, sharing memory with this one."""
+        """Rows `start` to `stop`, as views."""
         indptr = self.indptr[start : stop + 1]
         begin, end = indptr[0], indptr[-1]
         return CsrRows(indptr - begin, self.columns[begin:end], self.values[begin:end], self.width)
 
     def take(self, order: Integers) -> CsrRows:
-        """The rows numbered in `order`, copied."""
+        """A copy of the rows with the numbers in `order`."""
         starts = self.indptr[order]
         lengths = self.indptr[order + 1] - starts
         indptr = np.concatenate(([0], np.cumsum(lengths)))
-        # position of each value: the start of its row in the source, plus its place in the row
+        # position of each value: the start of its row in the source, plus its offset in the row
         source = np.arange(indptr[-1]) + np.repeat(starts - indptr[:-1], lengths)
         return CsrRows(indptr, self.columns[source], self.values[source], self.width)
 
@@ -63,7 +63,7 @@ class CsrRows:
         return out
 
     def is_legal(self) -> bool:
-        """Whether columns increase, and no index is out of range: products would read elsewhere."""
+        """Whether columns increase and all indices are in range, as products require."""
         indptr, columns = self.indptr, self.columns
         ends = len(indptr) > 0 and indptr[0] == 0 and indptr[-1] == len(columns)
         columns_fit = columns.min(initial=0) >= 0 and columns.max(initial=-1) < self.width < 2**31
@@ -73,7 +73,7 @@ class CsrRows:
 
     @staticmethod
     def concatenate(parts: Sequence[CsrRows]) -> CsrRows:
-        """All rows of all parts, in order."""
+        """Stack the rows of all parts, in order."""
         if len(parts) == 1:
             return parts[0]
         pointers, end = [parts[0].indptr], 0
@@ -90,7 +90,7 @@ Rows: TypeAlias = Floats | CsrRows
 
 
 def rows_from(data: Any) -> Rows:
-    """Rows of any kind that NumPy or SciPy has: a dense array, or a sparse matrix or array."""
+    """Convert array-likes and SciPy sparse matrices or arrays to `Rows`."""
     if isinstance(data, CsrRows):
         return data
     if hasattr(data, "tocsr"):
@@ -105,12 +105,12 @@ def rows_from(data: Any) -> Rows:
 
 
 def rows_of(rows: Rows, part: slice) -> Rows:
-    """A run of consecutive rows, sharing memory."""
+    """A slice of the rows, as a view."""
     return rows.slice(part.start, part.stop) if isinstance(rows, CsrRows) else rows[part]
 
 
 def joined_rows(first: Rows, second: Rows) -> Rows:
-    """All rows of both, compressed if either is; the narrower is widened."""
+    """Rows of `first`, then of `second`; sparse if either is; the narrower is padded with zeros."""
     if isinstance(first, CsrRows) or isinstance(second, CsrRows):
         return CsrRows.concatenate([compressed(first), compressed(second)])
     out = np.zeros((len(first) + len(second), max(first.shape[1], second.shape[1])))
@@ -120,7 +120,7 @@ def joined_rows(first: Rows, second: Rows) -> Rows:
 
 
 def compressed(rows: Rows) -> CsrRows:
-    """The same rows without their zeros."""
+    """The rows as `CsrRows`, without zeros."""
     if isinstance(rows, CsrRows):
         return rows
     owners, columns = np.nonzero(rows)
@@ -129,7 +129,7 @@ def compressed(rows: Rows) -> CsrRows:
 
 
 def row_sums(rows: Rows, terms: Floats | None = None) -> Floats:
-    """The sum of each row; of compressed rows, with `terms` in place of the stored values."""
+    """Sum of each row; if given, `terms` replace the stored values of sparse rows."""
     if not isinstance(rows, CsrRows):
         return np.asarray(rows.sum(axis=1))
     weights = rows.values if terms is None else terms
@@ -137,7 +137,7 @@ def row_sums(rows: Rows, terms: Floats | None = None) -> Floats:
 
 
 def unit_rows(rows: Rows) -> Rows:
-    """Every row divided by its Euclidean length; a row of zeros stays as it is.
+    """Divide every row by its Euclidean length; rows of zeros are not changed.
 
     Each row is divided by its largest value first, so that no square overflows or underflows.
     """

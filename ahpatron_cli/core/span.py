@@ -1,4 +1,4 @@
-"""Expansions with K(S,S)^{-1}, and so the distance of an example to the span of S.
+"""Expansions that maintain K(S,S)^{-1}, for projections onto the span of S.
 
 With `d = K^{-1} k`, k = κ(S, x), the projection of κ(x,·) onto the span of S is `Σ d_i κ(s_i,·)`,
 and `δ² = κ(x,x) - k·d` is its squared distance to the span. When x joins S,
@@ -40,13 +40,13 @@ from ahpatron_cli.core.state import Stateful, StateReader
 class Symmetric(Stateful):
     """A symmetric matrix `A + Σ_e s_e·v_e·v_eᵀ` over the columns of an expansion's block.
 
-    Changes are collected and applied to A once per block, or less often: that costs less than going
-    through A for each. Only the lower triangle of A counts; it is over the first n columns. The
-    first `count` rows of V are the vectors v_e; the others are room.
+    Changes are collected and applied to A at most once per block, which is faster than one by one.
+    Only the lower triangle of A, over the first n columns, is valid. The first `count` rows of V
+    are the vectors v_e; the others are spare.
     """
 
     kept: ClassVar[Any] = {"A": "nn", "V": "em", "s": "e"}
-    waiting = 32  # changes that may wait from one block to the next
+    waiting = 32  # number of changes that may stay pending from one block to the next
     _room: Floats = np.empty(0)
 
     def __init__(self, A: Floats | None = None) -> None:
@@ -58,14 +58,14 @@ class Symmetric(Stateful):
 
     @property
     def size(self) -> int:
-        """Number of rows between two blocks."""
+        """Number of rows of the matrix, between two blocks."""
         return self.V.shape[1]
 
     def open(self, columns: int, most: int) -> None:
-        """Take up a block with so many columns; `most` changes are expected, more are possible."""
+        """Start a block with this many columns; room for `most` changes, which may grow."""
         waiting, self.n, self.count = self.V, len(self.A), len(self.V)
         rows = self.count + most
-        if rows * columns > len(self._room):  # fresh memory for each block would be slow
+        if rows * columns > len(self._room):  # reuse memory: allocating per block is slow
             self._room = np.empty(2 * rows * columns)
         self.V = self._room[: rows * columns].reshape(rows, columns)
         self.V[: self.count, : waiting.shape[1]] = waiting
@@ -75,7 +75,7 @@ class Symmetric(Stateful):
         self._counted = 0
 
     def images(self, k: Floats) -> Floats:
-        """`A·k_i` over the first n columns for each row k_i, an array of shape (rows, n)."""
+        """`A·k_i` over the first n columns for each row k_i, array of shape (rows, n)."""
         k = flush(k[:, : self.n].copy())
         return flush(dsymm(1.0, self.A, k.T, lower=1)).T if k.size else k
 
@@ -85,7 +85,7 @@ class Symmetric(Stateful):
 
     def times(self, k: Floats) -> Floats:
         """Product of the matrix and k, by column."""
-        if self.count:  # BLAS and not NumPy: a third of the time
+        if self.count:  # by BLAS, three times as fast as NumPy
             V = self.V[: self.count].T
             w = dgemv(1.0, V, k, trans=1)
             w *= self.s[: self.count]
@@ -96,7 +96,7 @@ class Symmetric(Stateful):
         return np.asarray(out)
 
     def change(self, v: Floats, s: float) -> None:
-        """Add `s·v·vᵀ`, v being a vector by column."""
+        """Add `s·v·vᵀ` to the matrix; v is a vector by column."""
         if self.count == len(self.V):
             self.V = np.concatenate((self.V, np.empty_like(self.V)))
             self.s = np.concatenate((self.s, np.empty_like(self.s)))
@@ -115,7 +115,7 @@ class Symmetric(Stateful):
         return self._diagonal
 
     def leave(self, j: int) -> Floats:
-        """Let example j leave S, if this is K^{-1}; its projection onto the others, by column."""
+        """Remove example j from this K^{-1}; return its projection onto the others, by column."""
         # with q = K^{-1} e_j the projection is -q/q_j, and K^{-1} - q·qᵀ/q_j the new inverse
         V = self.V[: self.count]
         q: Floats = np.dot(V[:, j] * self.s[: self.count], V)
@@ -132,7 +132,7 @@ class Symmetric(Stateful):
         return q
 
     def close(self, support: Integers) -> None:
-        """End the block: continue with these columns."""
+        """End the block, keeping only the columns in `support`."""
         self.V, self.s = self.V[: self.count], self.s[: self.count].copy()
         old = int(support.searchsorted(self.n))
         if old < self.n:
@@ -142,10 +142,10 @@ class Symmetric(Stateful):
         if self.count > self.waiting or old < self.n:
             self.settle()
         else:
-            self.V = self.V.copy()  # it is in the room of the next block
+            self.V = self.V.copy()  # its memory is reused by the next block
 
     def settle(self) -> None:
-        """Apply all changes to A, between two blocks."""
+        """Apply all pending changes to A; only between two blocks."""
         n, old = self.V.shape[1], len(self.A)
         if n > old:
             A = np.zeros((n, n), order="F")
@@ -172,12 +172,12 @@ class Symmetric(Stateful):
 
 
 class SpanExpansion(Expansion):
-    """An expansion with Q = K(S,S)^{-1}, for projections onto the span of S.
+    """Expansion that maintains Q = K(S,S)^{-1}, for projections onto the span of S.
 
-    Rounding adds up in Q: every so many examples that join it is compared with K, and computed from
-    scratch if it has drifted. Where examples may join that are so near to the span that few digits
-    are left, K is kept and projections are refined with it. Q is kept while |S| < `most`; `drift`
-    is the error of K·Q - I that was left after Q was computed from scratch.
+    Rounding errors accumulate in Q: after a number of joins it is compared with K, and recomputed
+    if it has drifted. With `gram=True`, for examples that may be close to the span, K is kept and
+    used to refine projections. Q is kept while |S| < `most`; `drift` is the error of K·Q - I that
+    remained after Q was recomputed.
     """
 
     kept: ClassVar[Any] = {**Expansion.kept, "Q": Symmetric, "drift": float, "_joined": int}
@@ -196,7 +196,7 @@ class SpanExpansion(Expansion):
 
     @property
     def spans(self) -> bool:
-        """Whether Q is kept: |S| < most."""
+        """Whether Q is still maintained: |S| < most."""
         return self._most is None or self.size < self._most
 
     def open(self, block: Points) -> None:
@@ -215,20 +215,20 @@ class SpanExpansion(Expansion):
             self._probe()
 
     def add(self, c: Any, radius: float | None = None) -> None:
-        """`f ← f + c·κ(x,·)` once Q is not kept any more; before that, `join` or `move`."""
+        """`f ← f + c·κ(x,·)`; only when Q is no longer kept, before that use `join` or `move`."""
         if self.spans:
             raise TypeError("K^{-1} is kept: use `projection`, then `join` or `move`")
         super().add(c, radius)
 
     def drop(self, column: int) -> None:
-        """Remove an example from S, and from Q."""
+        """Remove an example from S and from Q."""
         super().drop(column)
         if self.spans:
             self.Q.leave(column)
 
     def projection(self) -> tuple[Floats, float]:
         """`d = Q·κ(S,x)`, by column, and δ² of the current example x; 0 if x is in the span."""
-        k = self.k  # entries outside S meet zeros in Q
+        k = self.k  # entries outside S are multiplied by zeros of Q
         d = self.Q.times(k)
         squared, floor = self.diagonal[self.t] - ddot(k, d), SLACK
         if squared < NEAR_SPAN and self._gram is not None:  # few digits are left: refine d once
@@ -246,7 +246,7 @@ class SpanExpansion(Expansion):
         self._joined += 1
 
     def join(self, c: Any, d: Floats, squared: float) -> None:
-        """`f ← f + c·κ(x,·)`, where `projection` found x not to be in the span."""
+        """`f ← f + c·κ(x,·)` for an x outside the span; d and δ² are from `projection`."""
         Expansion.add(self, c)
         self.grow(d, squared)
 
@@ -257,7 +257,7 @@ class SpanExpansion(Expansion):
         self.shift(c * d)
 
     def _probe(self) -> None:
-        """Compute Q from scratch if it has drifted from K^{-1}."""
+        """Recompute Q if it has drifted from K^{-1}."""
         assert self.points is not None
         self._joined = 0
         points = self.points
@@ -276,7 +276,7 @@ class SpanExpansion(Expansion):
 
 
 class PrunedExpansion(SpanExpansion):
-    """An expansion in which examples leave by projecting f onto the span of the others.
+    """Expansion in which examples are removed by projecting f onto the span of the others.
 
     Examples in the span, `δ² <= in_span·κ(x,x)`, never join, so K stays far from singular.
     """
@@ -288,7 +288,7 @@ class PrunedExpansion(SpanExpansion):
         self._in_span = in_span
 
     def add(self, c: Any, radius: float | None = None) -> None:
-        """`f ← f + c·κ(x,·)`; if x is in the span of S, within the span."""
+        """`f ← f + c·κ(x,·)`; if x is in the span of S, without adding x."""
         d, squared = self.projection()
         if squared <= self._in_span * self.diagonal[self.t]:
             self.move(c, d, squared)
@@ -298,13 +298,13 @@ class PrunedExpansion(SpanExpansion):
             self.project(radius)
 
     def distances(self) -> Floats:
-        """`γ_j = |a_j|/√Q_jj`: the distance of f to the span of S without j, in order of age."""
+        """Distance `γ_j = |a_j|/√Q_jj` of f to the span of S without j, in order of age."""
         support = self.support
         roots = np.sqrt(self.Q.diagonal().take(support))
         return np.asarray(np.abs(self.a.take(support)) * self.scale / roots)
 
     def project_smallest(self, sizes: Floats | None = None) -> None:
-        """Remove the example with the smallest size (by default |a|); f is projected."""
+        """Remove the example with the smallest entry of `sizes` (default |a|) and project f."""
         support = self.support
         sizes = np.abs(self.a.take(support)) if sizes is None else sizes
         j = support.item(first_smallest(sizes, float(sizes.max())))

@@ -1,8 +1,8 @@
-"""Save and resume: each class names the attributes that it keeps, and what each must be.
+"""Saving and restoring objects: each class declares the attributes of its state.
 
-A state is a nested dict of numbers, text and arrays. The state of an object notes its class,
-because an update may replace the object (the f of NOGD is an expansion first, then linear). Only
-classes derived from `Stateful` are ever created from a state.
+A state is a nested dict of numbers, text and arrays. It includes the class of each object, because
+an update may replace objects (the f of NOGD is first an expansion, then linear). Only subclasses
+of `Stateful` are ever created from a state.
 """
 
 from __future__ import annotations
@@ -16,18 +16,18 @@ import numpy as np
 from ahpatron_cli.core.errors import StateError
 
 State: TypeAlias = dict[str, Any]
-"""Values are bool, int, float, str, None, arrays of float64, int64 or int32, or other states."""
+"""A state: values are bool, int, float, str, None, arrays (float64, int64, int32) or states."""
 DTYPES: dict[str, Any] = {"#": np.int64, "%": np.int32}
 
 
 class Stateful:
-    """An object with a state: `kept` maps the names of attributes to their forms.
+    """Base of objects that can be saved: `kept` maps names of attributes to their forms.
 
-    `int` is an integer from 0 on, `float` a finite number, `"any"` also NaN and infinite. A class
-    is an object of that class. Letters are the lengths of an array of float64 ("#": int64, "%":
-    int32) as in einsum: equal letters are equal lengths; s is the number of `points`, r that of
-    `recent`, and so on. "..." are the other lengths that the array has now. "?": None, if it is
-    None now.
+    Forms: `int` is an integer >= 0, `float` a finite number, `"any"` a number that may be NaN or
+    infinite, a class an object of that class. A string is an array of float64 ("#" first: int64,
+    "%": int32) whose letters are its dimensions as in einsum: equal letters are equal lengths; s is
+    the number of `points`, r that of `recent`. "..." stands for the current further dimensions. "?"
+    at the end allows None if the attribute is None now.
     """
 
     kept: ClassVar[Any] = {}
@@ -41,12 +41,12 @@ class Stateful:
         Stateful.classes_by_name[cls.state_name] = cls
 
     def state_dict(self) -> State:
-        """What the object has to remember between two blocks."""
+        """The state of the object between two blocks, as a nested dict."""
         parts = {name.lstrip("_"): self._plain(name) for name in self.kept}
         return {"class": self.state_name, **parts}
 
     def load_state_dict(self, state: StateReader) -> None:
-        """Take over a state that an object of this class wrote; a damaged one is a `StateError`."""
+        """Restore a state written by `state_dict`; raises `StateError` if it is damaged."""
         if not self.kept:
             raise state.refusal("class", "has no state")
         lengths: dict[str, int] = {}
@@ -54,14 +54,14 @@ class Stateful:
             key = name.lstrip("_")
             value = state.value(key, kinds=(form,) if isinstance(form, type) else ())
             if not _fits(value, form, getattr(self, name, None), lengths):
-                raise state.refusal(key, "is not what it must be")
+                raise state.refusal(key, "has an invalid value")
             if getattr(form, "__name__", "") == "Points":
                 lengths["s" if name == "points" else name[0]] = 0 if value is None else value.size
             setattr(self, name, value)
         self.check(state)
 
     def check(self, state: StateReader) -> None:
-        """Raise a `StateError` if the attributes do not fit together."""
+        """Raise a `StateError` if the restored attributes are inconsistent."""
 
     def _plain(self, name: str) -> Any:
         value = getattr(self, name)
@@ -76,7 +76,7 @@ class Stateful:
 
 
 def _fits(value: Any, form: Any, now: Any, lengths: dict[str, int]) -> bool:
-    """Whether a value has this form; `lengths` by letter are noted, and compared."""
+    """Whether a value has this form; `lengths` collects the dimensions by letter."""
     if form is int:
         return type(value) is int and 0 <= value < 2**63
     if form is float or form == "any":
@@ -96,25 +96,25 @@ def _fits(value: Any, form: Any, now: Any, lengths: dict[str, int]) -> bool:
 
 
 class StateReader:
-    """A state that is read: what is missing or unknown is a `StateError`.
+    """Reader of a state; missing and unknown entries raise `StateError`.
 
-    All objects in the state share the attributes of `context`, such as the kernel.
+    The values of `context`, such as the kernel, become attributes of all objects that are created.
     """
 
     def __init__(self, content: Mapping[str, Any], context: State, path: str = "") -> None:
         self._content, self.context, self._path = dict(content), context, path
 
     def part(self, name: str, **context: Any) -> StateReader:
-        """A state within this one; `context` replaces attributes that its objects share."""
+        """Reader of a nested state; `context` overrides attributes that its objects share."""
         content = self.take(name)
         if not isinstance(content, Mapping):
             raise self.refusal(name, "must be a group of values")
         return StateReader(content, {**self.context, **context}, f"{self._path}{name}.")
 
     def value(self, name: str, target: Stateful | None = None, kinds: tuple[type, ...] = ()) -> Any:
-        """A number, text, None, a finite array, or an object of one of these classes.
+        """Read a number, text, None, a finite array, or an object of one of the classes `kinds`.
 
-        An object of the class of `target` is loaded into it.
+        If the object has the class of `target`, its state is loaded into `target`.
         """
         if isinstance(self._content.get(name), Mapping):
             with self.part(name) as part:
@@ -136,26 +136,26 @@ class StateReader:
         return value
 
     def array(self, name: str, form: str) -> Any:
-        """A finite array of this form."""
+        """Read a finite array of this form (see `Stateful`)."""
         value = self.value(name)
         if not _fits(value, form, None, {}):
-            raise self.refusal(name, "is not the array that it must be")
+            raise self.refusal(name, "is not an array of the expected form")
         return value
 
     def __enter__(self) -> Self:
         return self
 
     def __exit__(self, kind: object, *_: object) -> None:
-        """Refuse what nobody asked for."""
+        """Raise `StateError` if there are entries that were not read."""
         if kind is None and self._content:
             raise self.refusal(next(iter(self._content)), "is not known")
 
     def refusal(self, name: str, problem: str) -> StateError:
-        """The error for a value that is not as it must be."""
+        """The `StateError` for an invalid entry `name`."""
         return StateError(f"{self._path}{name} {problem}")
 
     def take(self, name: str) -> Any:
-        """A value, whatever it is."""
+        """Remove and return an entry without checks."""
         if name not in self._content:
             raise self.refusal(name, "is missing")
         return self._content.pop(name)

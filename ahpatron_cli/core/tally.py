@@ -1,4 +1,4 @@
-"""Counts over the rounds of a pass, with two classes (-1 and +1) or several (0, 1, …)."""
+"""Counts over the rounds of a run, with two classes (-1, +1) or more (0, 1, …)."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ MAX_CLASSES = 1000
 
 
 def mistaken(y: Any, margin: Any) -> Any:
-    """Whether sign(f(x)) ≠ y, where sign(0) = +1; of floats, or of each entry of arrays."""
+    """Whether sign(f(x)) ≠ y, with sign(0) = +1, from y and y·f(x); floats or arrays."""
     return (margin < 0) | ((margin == 0) & (y < 0))
 
 
 def predicted(scores: Floats) -> Integers:
-    """Predicted class of each row of scores: the largest; of equal ones up to rounding, the first.
+    """Predicted class of each row: the largest score; ties up to rounding: the first class.
 
     Parameters
     ----------
@@ -40,9 +40,9 @@ def predicted(scores: Floats) -> Integers:
 
 
 def class_margins(scores: Floats, labels: Floats) -> tuple[Floats, Integers]:
-    """Margin `f_y(x) - max_{c≠y} f_c(x)` of each round, and the class that the maximum is of.
+    """Margin `f_y(x) - max_{c≠y} f_c(x)` of each round, and the class of the maximum.
 
-    Values that are equal up to rounding have the margin 0, and the first of them is the maximum.
+    If values are equal up to rounding, the margin is 0 and the first of them is the maximum.
     """
     rounds, own = np.arange(len(labels)), labels.astype(np.int64)
     slack = CANCELLED * np.abs(scores).max(axis=1)
@@ -56,7 +56,7 @@ def class_margins(scores: Floats, labels: Floats) -> tuple[Floats, Integers]:
 
 @dataclass(eq=False)
 class Tally(Stateful):
-    """Counts over the rounds of a pass.
+    """Counts over the rounds of a run.
 
     Attributes
     ----------
@@ -64,20 +64,20 @@ class Tally(Stateful):
         Rounds by true class (rows) and predicted class (columns); -1 comes before +1.
     rounds : int
     mistakes : int
-        |M_T|: the predicted class is not the true one, where sign(0) = +1.
+        |M_T|: rounds whose predicted class is not the true one, with sign(0) = +1.
     nonpositive_margins : int
-        |M'_T|: y·f(x) <= 0.
+        |M'_T|: rounds with y·f(x) <= 0.
     updates : int
-        With a learner per class, those of all learners.
+        Number of updates; with one learner per class, the sum over all learners.
     margin_updates : int
         |N_T|: updates with y·f(x) > 0.
     near_ties : int
-        Rounds after the first with |f(x)| < 1e-9, or two largest values that are so near: other
-        hardware may predict differently.
+        Rounds after the first with |f(x)| < 1e-9, or whose two largest f_c(x) differ by less: the
+        prediction may differ on other hardware.
     baseline_mistakes : int
-        Mistakes of predicting the most frequent class so far; +1, or the first, of equal ones.
+        Mistakes of always predicting the most frequent class so far (ties: +1 or the first class).
     seconds : float
-        Time spent learning.
+        Learning time.
     """
 
     confusion: Integers
@@ -97,7 +97,7 @@ class Tally(Stateful):
 
     @classmethod
     def of(cls, classes: int) -> Self:
-        """Counts of no rounds with so many classes."""
+        """An empty tally for this number of classes."""
         return cls(np.zeros((classes, classes), dtype=np.int64))
 
     @property
@@ -109,7 +109,7 @@ class Tally(Stateful):
         return {**vars(self), "mistakes": self.mistakes}
 
     def count(self, scores: Floats, labels: Floats) -> None:
-        """Count rounds with these f(x) and labels."""
+        """Add rounds with these scores f(x) and labels to the counts."""
         k = len(self.confusion)
         if scores.ndim == 1:
             margins, sizes = scores * labels, np.abs(scores)
@@ -125,13 +125,13 @@ class Tally(Stateful):
             self.baseline_mistakes += self._baseline(true)
         cells = np.bincount(k * true + chosen, minlength=k * k).reshape(k, k)
         self.confusion = self.confusion + cells  # not in place: copies of a tally share the array
-        # f is 0 in the first round of a stream, everywhere: that is no tie
+        # f = 0 in the first round of a stream: not counted as a near tie
         self.near_ties += int(np.count_nonzero(sizes[int(self.rounds == 0) :] < NEAR_TIE))
         self.nonpositive_margins += int(np.count_nonzero(margins <= 0))
         self.rounds += len(labels)
 
     def _baseline(self, true: Integers) -> int:
-        """Mistakes of predicting the most frequent of several classes before each round."""
+        """Mistakes of predicting the most frequent class so far, for more than two classes."""
         counts: list[int] = self.confusion.sum(axis=1).tolist()
         leader, mistakes = counts.index(max(counts)), 0
         for y in true.tolist():

@@ -1,1 +1,1 @@
-"""From LIBSVM text to arrays: reading, labels, scaling, order."""
+"""Reading data files into arrays: LIBSVM text, tables, labels, scaling, order."""

@@ -1,4 +1,4 @@
-"""Parquet, Arrow and Feather files as named columns of consecutive rows, read by pyarrow."""
+"""Reader of Parquet, Arrow and Feather files (with pyarrow): batches of named columns."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from ahpatron_cli.data.csv_text import Cells, Values
 from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data
 
 ROWS = 1 << 13
-"""Rows that are read at a time."""
+"""Number of rows read at a time."""
 
 
 class ArrowReader:
-    """The rows of a file that pyarrow reads; lines are the numbers of rows, from 1."""
+    """Reader of a file supported by pyarrow; the "line" of a row is its number, from 1."""
 
     def __init__(self, path: str) -> None:
         self.path = path
@@ -33,7 +33,7 @@ class ArrowReader:
             magic = file.read(6)
             file.seek(0)
             if magic.startswith(b"PAR1"):
-                small = {"buffer_size": 1 << 16, "pre_buffer": False}  # or columns are read whole
+                small = {"buffer_size": 1 << 16, "pre_buffer": False}  # else whole columns are read
                 self._content: Any = pyarrow.parquet.ParquetFile(file, **small)
                 self.names: list[str] = self._content.schema_arrow.names
             else:
@@ -47,7 +47,7 @@ class ArrowReader:
             raise UserError(problem, code=ExitCode.NO_INPUT, place=Place(path)) from None
 
     def batches(self, used: set[str], text: set[str]) -> Iterator[Cells]:
-        """The `used` columns of all rows; their types decide what is text, not `text`."""
+        """Batches of the `used` columns. Column types decide what is text; `text` is ignored."""
         names, row = [name for name in self.names if name in used], 1
         try:
             for part in self._parts(names):
@@ -68,7 +68,7 @@ class ArrowReader:
         return iter(content)
 
     def _values(self, name: str, column: Any) -> Values:
-        """Numbers; dates and times in days; text."""
+        """Values of a column as floats (dates and times in days) or as a list of text."""
         pa, kind, types = self._pa, column.type, self._pa.types
         if types.is_dictionary(kind):
             column, kind = column.cast(kind.value_type), kind.value_type
@@ -94,5 +94,5 @@ class ArrowReader:
 
 
 def _floats(column: Any) -> Floats:
-    """The numbers of an Arrow array, NaN where it has none."""
+    """An Arrow array as float64, NaN for nulls."""
     return np.asarray(column.to_numpy(zero_copy_only=False), dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Consecutive examples of a file, and what its reader notes about it."""
+"""Batches of consecutive examples, and facts about the file."""
 
 from __future__ import annotations
 
@@ -15,31 +15,31 @@ from ahpatron_cli.core.rows import CsrRows, Floats, Integers, Rows, compressed, 
 
 @dataclass(frozen=True, eq=False)
 class Batch:
-    """Consecutive examples: as they stand in the file, or encoded, scaled and ready to be learned.
+    """Consecutive examples: raw as in the file, or encoded and scaled for learning.
 
-    A column is the index as written: column 0 is empty in 1-based files.
+    Column numbers are feature indices as written: column 0 is empty if indices start at 1.
     """
 
     rows: Rows
     labels: Floats
-    """NaN for rows without one."""
+    """Label of each example; NaN for rows without a label."""
     lines: Integers
-    """The line of the file that each example stands on, from 1."""
+    """Line number (from 1) of each example in the file."""
     ids: NDArray[np.object_] | None = None
-    """What identifies each example, if a column of a table does."""
+    """The id of each example, if a table has an id column (--id)."""
 
     @property
     def stored(self) -> CsrRows:
-        """The rows without their zeros."""
+        """The rows as `CsrRows`, without zeros."""
         return compressed(self.rows)
 
     def part(self, part: slice) -> Batch:
-        """Consecutive examples of this batch, sharing memory with it."""
+        """A slice of this batch, as views."""
         ids = None if self.ids is None else self.ids[part]
         return Batch(rows_of(self.rows, part), self.labels[part], self.lines[part], ids)
 
     def runs(self) -> Iterator[tuple[bool, Batch]]:
-        """Runs of consecutive rows with labels (True) and without."""
+        """Split into runs of consecutive rows with labels (True) and without (False)."""
         labelled = ~np.isnan(self.labels)
         cuts = np.flatnonzero(labelled[1:] != labelled[:-1]) + 1
         for start, stop in pairwise([0, *cuts.tolist(), len(labelled)]):
@@ -48,7 +48,7 @@ class Batch:
 
     @staticmethod
     def concatenate(batches: Sequence[Batch]) -> Batch:
-        """All rows of all batches, in order, without their zeros."""
+        """All rows of all batches in one batch, in order, as sparse rows."""
         return Batch(
             CsrRows.concatenate([batch.stored for batch in batches]),
             np.concatenate([batch.labels for batch in batches]),
@@ -59,25 +59,25 @@ class Batch:
 
 @dataclass
 class FileInfo:
-    """What a reader notes about a file besides its rows."""
+    """Facts about a file that its reader collects while reading."""
 
     max_index: int = -1
     zero_based: bool = False
     saw_qid: bool = False
     no_final_newline: bool = False
     remarks: tuple[str, ...] = ()
-    """On the columns of a table."""
+    """Notes on the columns of a table, for the user."""
     schema: Any = None
-    """What became of them: a `Schema`."""
+    """The `Schema` of a table; None for LIBSVM text."""
 
     @property
     def features(self) -> int:
-        """The number of features: the largest index, and one more if indices start at 0."""
+        """Number of features: the largest index, plus one if indices start at 0."""
         return max(self.max_index + self.zero_based, 0)
 
     @property
     def notes(self) -> tuple[str, ...]:
-        """What the user should know."""
+        """Notes for the user about the file."""
         notes = {
             "feature indices start at 0": self.zero_based,
             "qid fields are ignored": self.saw_qid,

@@ -1,7 +1,7 @@
-"""Examples ready to be learned: labelled, scaled, dense or sparse, in batches of any order.
+"""Data sets ready for learning: encoded labels, scaled features, dense or sparse batches.
 
-A stream is read once, in file order; the rows of a pipe come as they arrive. Examples in memory can
-be taken in any order, again and again. Both go through the same rules.
+A stream is read once, in file order; rows of a pipe are passed on as they arrive. Examples in
+memory can be read repeatedly and in any order. Both are prepared by the same rules.
 """
 
 from __future__ import annotations
@@ -37,66 +37,66 @@ from ahpatron_cli.errors import UserError, bad_data, usage
 from ahpatron_cli.signals import StreamEnded, watch
 
 CHUNK_ROWS = 16 * BLOCK
-"""Rows that are handed out at once: whole blocks of the engine."""
+"""Number of rows per batch: a multiple of the engine's block."""
 DENSE_WIDTH = 4096
 DENSE_SHARE = 0.1
-"""Rows are computed densely if the first block stores this share, and is at most so wide."""
+"""Rows are dense if at least this share of the first block is nonzero, up to this width."""
 WARM_UP = 1000
 PATIENCE = 1.0
-"""Seconds that a warm-up waits for rows of a pipe before it says so."""
+"""Seconds after which a warm-up that waits for rows of a pipe notifies the user."""
 LAYOUTS = ("auto", "dense", "sparse")
 
 
 @dataclass(frozen=True)
 class Preparation:
-    """What is done to a file before learners run on it."""
+    """Options for preparing a file before learners run on it."""
 
     limit: int | None = None
     scale: str = "none"
     positive: float | None = None
     max_features: int = 10_000_000
     warm_up: int = WARM_UP
-    """Labelled rows, the first of the file, from which scales and σ are learned before round 1."""
+    """Number of labelled rows at the start from which scales and σ are computed before round 1."""
     labels: tuple[float, ...] | None = None
-    """All labels in order, for pipes, which cannot be scanned."""
+    """All labels in increasing order, for pipes, which cannot be scanned."""
     layout: str = "auto"
     may_lack_labels: bool = False
     """Whether rows without a label are accepted; their label is NaN."""
     allow_new_features: bool = False
     """Whether rows may have features that the model was not trained on."""
     table: TableOptions = TableOptions()  # noqa: RUF009 - it cannot change
-    """Which columns of a table are what."""
+    """Options for the columns of a table."""
 
     @property
     def learned(self) -> str:
-        """The scale, and the rows that it is learned from."""
+        """The scale as text, with the number of rows from which it is computed."""
         learned = self.scale in LEARNED_SCALES
         return f"{self.scale} of the first {self.warm_up}" if learned else self.scale
 
 
 @dataclass(frozen=True)
 class StreamState:
-    """What is known of a stream from its earlier part, which this one continues."""
+    """State of an earlier stream that a new one continues."""
 
     labels: Labels
     scaler: Scaler | None = None
     dense: bool | None = None
     width: int = 0
-    """Columns of the rows so far."""
+    """Number of columns so far."""
     schema: Schema | None = None
-    """What the columns of a table become."""
+    """How columns of a table become features and labels; None for LIBSVM text."""
 
 
 class Trail:
-    """The number of rounds so far, and a checksum of them; rows without a label are no rounds."""
+    """Number of rounds so far and a checksum of their rows; rows without a label are skipped."""
 
     def __init__(self) -> None:
         self.rounds = 0
         self._sums = [0, 0, 0, 0]
 
     def add(self, batch: Batch) -> None:
-        """Continue the checksums with labelled rows, however these are cut into batches."""
-        rows = batch.stored  # without zeros: a file that grew may be wider
+        """Add labelled rows to the checksum; independent of how they are split into batches."""
+        rows = batch.stored  # sparse: a file that grew may have more columns
         parts = batch.labels, np.diff(rows.indptr), rows.columns, rows.values
         for number, part in enumerate(parts):
             self._sums[number] = zlib.crc32(np.ascontiguousarray(part).data, self._sums[number])
@@ -104,13 +104,13 @@ class Trail:
 
     @property
     def digest(self) -> int:
-        """All checksums in one."""
+        """The checksum as a single integer."""
         return zlib.crc32(repr(self._sums).encode())
 
 
 @dataclass(frozen=True)
 class DataSummary:
-    """What is known of a file once it was read."""
+    """Summary of a file after it was read."""
 
     rounds: int
     features: int
@@ -122,9 +122,9 @@ class DataSummary:
 
 
 class Dataset:
-    """The examples of a file in memory (`load`, `mapped`), or of a stream (`stream`).
+    """Examples of a file in memory (from `load` or `mapped`), or of a stream (from `stream`).
 
-    `known` is the state of the stream that this one continues.
+    `known` is the state of an earlier stream that is continued, if any.
     """
 
     def __init__(
@@ -138,26 +138,26 @@ class Dataset:
     ) -> None:
         self.name, self.preparation = name, preparation
         self.traits = traits
-        """What was noted about the file so far."""
+        """Facts about the file, as far as it was read."""
         self._rows, self._known, self._sha256 = rows, known, sha256
         self._labels: LabelMap | None = None
         self.dense = False
-        """Whether rows are computed densely."""
+        """Whether rows are dense; decided by the first rows."""
         self.scaler = known.scaler if known else None
-        """What is done to the features, once that is known."""
+        """The scaling of the features; None before it is fitted, or without scaling."""
         self.width = 0
-        """Columns of the rows so far, as of the last batch."""
+        """Number of columns so far, as of the last batch."""
         if isinstance(rows, Batch):
             self._map().encode(rows.labels, rows.lines)
 
     @property
     def in_memory(self) -> bool:
-        """Whether batches can be taken in any order, and again."""
+        """Whether the examples are in memory, and can be read repeatedly and in any order."""
         return isinstance(self._rows, Batch)
 
     @property
     def rounds(self) -> int | None:
-        """The number of rounds, if it can be known before they are run; perhaps by a scan."""
+        """Number of rounds, by a scan if necessary; None if it cannot be known in advance."""
         if isinstance(self._rows, Batch):
             return len(self._rows.labels)
         found = self._rows.scan()
@@ -165,29 +165,29 @@ class Dataset:
 
     @property
     def classes(self) -> tuple[float, ...] | None:
-        """The labels of all classes, if there are more than two; known before the first round."""
+        """Labels of all classes, in order, if there are more than two; else None."""
         return self._map().classes
 
     def labels(self) -> Labels:
-        """The labels by how they are encoded, as far as they were seen."""
+        """Labels in the order of their codes, as far as they were seen."""
         return self._map().labels()
 
     def batches(self, order: Integers | None = None, first_round: int = 0) -> Iterator[Batch]:
-        """The examples in file order, or those numbered in `order`.
+        """Yield the examples in file order, or in the order of these row numbers.
 
-        Batches of files end where blocks of the engine end, if the first example is that of
-        `first_round` (from 0), and a block is as wide as it and all blocks before: bits then do not
-        depend on rows to come. Batches of pipes are what has arrived.
+        Batches of files end at block boundaries of the engine, if the first example is round
+        `first_round` (from 0); each block is only as wide as the rows so far require, so that bits
+        do not depend on later rows. Batches of pipes are the rows that have arrived.
         """
         labels = self._map()
         self.width = self._known.width if self._known else 0
-        if self.traits.schema:  # which fixes it
+        if self.traits.schema:  # the schema fixes the width
             self.width = max(self.width, self.traits.max_index + 1)
         waits = isinstance(self._rows, _Stream) and self._rows.waits
         for batch, open_rounds in _aligned(self._taken(order), first_round % BLOCK, waits):
             self._check_width(batch)
             widens = self.dense and batch.stored.width > self.width
-            step = BLOCK if widens else CHUNK_ROWS  # signals are heard between
+            step = BLOCK if widens else CHUNK_ROWS  # signals are handled between batches
             count = len(batch.labels)
             for start, stop in pairwise([0, *range(step - open_rounds, count, step), count]):
                 try:
@@ -202,7 +202,7 @@ class Dataset:
                 yield Batch(ready, encoded, part.lines, part.ids)
 
     def _taken(self, order: Integers | None) -> Iterator[Batch]:
-        """The examples as the file states them."""
+        """Yield the raw examples, in file order or in the order of these row numbers."""
         if isinstance(self._rows, _Stream):
             assert order is None, "a stream has no order except its own"
             yield from self._rows.batches
@@ -213,21 +213,21 @@ class Dataset:
             yield Batch(whole.stored.take(part), whole.labels[part], whole.lines[part])
 
     def warm_up(self) -> tuple[Rows, Floats]:
-        """The first labelled rows of the file and their labels: what σ is chosen from.
+        """The first labelled rows and their labels, from which σ is selected.
 
-        A stream is asked for them before its batches are taken.
+        For a stream, call this before `batches`.
         """
         labels, head = self._map(), self._labelled(self._head(self.preparation.warm_up, wait=True))
         return self._ready(head.stored), labels.encode(head.labels, head.lines, count=False)
 
     def _head(self, rows: int, *, wait: bool) -> Batch:
-        """The first rows, with at least so many labels if there are; see `_Stream.head`."""
+        """The first rows, at least `rows` of them with labels if possible; see `_Stream.head`."""
         if isinstance(self._rows, Batch):
             return self._rows.part(slice(0, min(rows, len(self._rows.labels))))
         return self._rows.head(rows, wait=wait)
 
     def _map(self) -> LabelMap:
-        """The map of labels; layout and scale are settled first, by the first rows of the file."""
+        """Create the map of labels; the first rows also decide layout and scale."""
         if self._labels is not None:
             return self._labels
         preparation, known = self.preparation, self._known
@@ -248,7 +248,7 @@ class Dataset:
         return self._labels
 
     def _label_map(self, first: Floats) -> LabelMap:
-        """Labels are those of the model, of --labels or of the file, unless `first` are plain."""
+        """Label map from the model, --labels or a scan; no scan if the `first` labels are plain."""
         name, positive, given = self.name, self.preparation.positive, self.preparation.labels
         if self._known is not None:
             labels = tuple(label for label in self._known.labels if label is not None)
@@ -267,7 +267,7 @@ class Dataset:
         return LabelMap(name, "scan", find_labels(name, found.labels))
 
     def _labelled(self, head: Batch) -> Batch:
-        """The first rows with labels, as wide as these alone are."""
+        """Those of the first rows that have labels, with no more columns than they use."""
         numbers = np.flatnonzero(~np.isnan(head.labels))[: self.preparation.warm_up]
         rows = _as_wide_as_needed(head.stored.take(numbers))
         labelled = Batch(rows, head.labels[numbers], head.lines[numbers])
@@ -275,13 +275,13 @@ class Dataset:
         return labelled
 
     def _ready(self, rows: CsrRows) -> Rows:
-        """Dense or compressed, and scaled."""
+        """Convert rows to the dense or sparse layout and scale them."""
         scaled = unit_rows(rows) if self.preparation.scale == "unit" else rows
         formed = compressed(scaled).dense() if self.dense else scaled
         return formed if self.scaler is None else self.scaler(formed)
 
     def _check_width(self, batch: Batch) -> None:
-        """Refuse features that the model was not trained on, and rows too wide to be dense."""
+        """Refuse features unknown to the model, and rows that are too wide to be dense."""
         known = self._known.width if self._known and not self.preparation.allow_new_features else 0
         rows = batch.stored
         for limit, problem, hint in (
@@ -298,7 +298,7 @@ class Dataset:
                     raise bad_data(problem, self.name, int(batch.lines[row]), hint)
 
     def costs(self, by_label: Mapping[float | str, float]) -> tuple[float, ...] | None:
-        """The costs of examples in the order of `labels`; None if there are none."""
+        """Weights of examples in the order of the labels, from --cost; None if there are none."""
         if not by_label:
             return None
         labels: Labels = self.classes or self.labels()
@@ -313,7 +313,7 @@ class Dataset:
         return tuple(1.0 if name is None else by_label.get(name, 1.0) for name in names)
 
     def facts(self) -> DataSummary:
-        """Rows, features, labels and hash: complete once all batches of a stream were taken."""
+        """Rows, features, labels and hash; for a stream, call this after all batches were read."""
         known, traits = self._map(), self.traits
         labels = known.finish(self.preparation.limit)
         notes = tuple(filter(None, (describe(labels), *traits.notes)))
@@ -323,7 +323,7 @@ class Dataset:
         )
 
     def save(self, folder: Path) -> None:
-        """Write examples in memory into an empty folder, for `mapped`."""
+        """Write the examples to an empty folder, from which `mapped` reads them."""
         assert isinstance(self._rows, Batch)
         rows = self._rows.stored
         of_rows: list[Any] = [rows.indptr, rows.columns, rows.values]
@@ -333,8 +333,8 @@ class Dataset:
 
 
 def mapped(name: str, preparation: Preparation, folder: Path) -> Dataset:
-    """What `Dataset.save` wrote, mapped into memory: processes share it."""
-    # plain views, without the overhead of np.memmap
+    """A data set written by `Dataset.save`, as a memory map that processes can share."""
+    # as plain arrays, which are faster than np.memmap objects
     labels, lines, indptr, columns, values = (
         np.asarray(np.load(folder / f"{n}.npy", mmap_mode="r")) for n in range(5)
     )
@@ -344,7 +344,7 @@ def mapped(name: str, preparation: Preparation, folder: Path) -> Dataset:
 
 
 class _Stream:
-    """The rows of a source, read once; its labels and rounds can be scanned if it is a file."""
+    """Rows of a source, read once; a file can also be scanned for labels and rounds."""
 
     def __init__(
         self,
@@ -356,15 +356,15 @@ class _Stream:
     ) -> None:
         self._source, self._limit, self._scan = source, limit, reader.scan
         self.may_restart = may_restart and source.rereadable and reader.scan is None
-        """Whether a `NewLabelError` is answered by reading the file again."""
+        """Whether the caller reads the file again after a `NewLabelError`."""
         self.waits = source.waits
-        """Whether rows may arrive slowly."""
+        """Whether reading may block (a pipe, a terminal or a device)."""
         self.batches, self._on_wait = iter(reader), on_wait
 
     def head(self, rows: int, *, wait: bool) -> Batch:
-        """The first rows, with at least so many labels if there are; `batches` has them again.
+        """The first rows, at least `rows` of them with labels if possible; `batches` repeats them.
 
-        Those of a pipe that have arrived, unless the others are to be waited for.
+        For a pipe without `wait`, only the rows that have arrived.
         """
         held: list[Batch] = []
         labelled = 0
@@ -382,13 +382,13 @@ class _Stream:
         return Batch.concatenate(held)
 
     def scan(self) -> Scan | None:
-        """Labels and number of rounds of the whole file; None if it cannot be read twice."""
+        """Scan the whole file for labels and number of rounds; None if it cannot be read twice."""
         if self._scan is None and self._source.rereadable:
             self._scan = scan(self._source.name, self._limit)
         return self._scan
 
     def sha256(self) -> str | None:
-        """Hash of the file, which must be what it was when it was scanned."""
+        """SHA-256 of the file; a UserError if the file has changed since it was scanned."""
         found = self._source.sha256()
         if self._scan and self._scan.sha256 not in (None, found) and not watch.ended_by:
             raise changed(self._source.name)
@@ -403,11 +403,11 @@ def stream(
     *,
     may_restart: bool = False,
 ) -> Dataset:
-    """The examples of a source as they are read.
+    """A data set that reads a source as a stream.
 
-    `on_wait` is called with the number of labelled rows before a warm-up waits for more of a pipe.
-    If the caller `may_restart`, a file that begins with the labels of a plain pair is not scanned;
-    if it has another label, taking its batches raises `NewLabelError`.
+    `on_wait` is called with the number of labelled rows so far if the warm-up has to wait for a
+    pipe. With `may_restart`, a file whose first labels are a plain pair is not scanned; if another
+    label follows, `batches` raises `NewLabelError` and the caller must start again.
     """
     reader = _reader(source, preparation, known, on_wait)
     rows = _Stream(source, preparation.limit, reader, on_wait, may_restart)
@@ -420,9 +420,9 @@ def load(
     known: StreamState | None = None,
     sha256: str | None = None,
 ) -> Dataset:
-    """All examples of a source in memory.
+    """Load all examples of a source into memory.
 
-    `sha256` is the hash of the bytes that are expected, if the file was looked at before.
+    `sha256` is the expected hash of the file's bytes, if it was read before.
     """
     reader = _reader(source, preparation, known)
     whole, found = Batch.concatenate(list(reader)), source.sha256()
@@ -437,7 +437,7 @@ def _reader(
     known: StreamState | None,
     on_wait: Callable[[int], None] = lambda rows: None,
 ) -> SvmReader | TableReader:
-    """The reader of a source, by its content and name."""
+    """The reader for a source (LIBSVM text or table), chosen by its content and name."""
     schema = known.schema if known else None
     limit, may_lack_labels = preparation.limit, preparation.may_lack_labels
     if not schema and not is_table(source, preparation.table):
@@ -456,28 +456,28 @@ def _reader(
 
 
 def content_hash(path: str) -> str | None:
-    """SHA-256 of a file's bytes; None for a pipe, which cannot be read twice."""
+    """SHA-256 of the bytes of a file; None for a pipe, which cannot be read twice."""
     with open_source(path) as source:
         return source.sha256() if source.rereadable else None
 
 
 def changed(path: str) -> UserError:
-    """The error for a file that is not what it was when it was read before."""
+    """The error for a file that has changed since it was read before."""
     hint = "run the same command again to read the file as it is now"
     return bad_data("the file changed between two readings", path, hint=hint)
 
 
 def _as_wide_as_needed(rows: CsrRows) -> CsrRows:
-    """The same rows, as wide as these alone are: a slice has the width of rows to come."""
+    """The same rows with no more columns than they use; a slice may be wider."""
     return replace(rows, width=int(rows.columns.max(initial=-1)) + 1)
 
 
 def _aligned(
     batches: Iterable[Batch], open_rounds: int, waits: bool
 ) -> Iterator[tuple[Batch, int]]:
-    """The same rows in batches that end with a block, each with the rounds open before it.
+    """Re-batch rows so that batches end with a block of the engine; also yields the open rounds.
 
-    The rest goes with the next batch, unless that may have to be waited for.
+    The rest is added to the next batch, unless reading that may block (`waits`).
     """
     rest: Batch | None = None
     for batch in batches:

@@ -1,6 +1,6 @@
-"""Distances between rows: which σ fits them, and the kernel alignment A_T.
+"""Distances between rows: selection of σ, and the kernel alignment A_T.
 
-Also hashes that find equal rows.
+Also hashes for finding equal rows.
 """
 
 from __future__ import annotations
@@ -20,30 +20,30 @@ from ahpatron_cli.data.dataset import DENSE_SHARE, DENSE_WIDTH
 
 TOO_SMALL = "values are too small or too large to compute distances"
 DIGITS = 4
-"""Of the σ chosen: few enough to be typed, and then to give the same bits."""
+"""Significant digits of a selected σ, so that typing the printed value gives the same bits."""
 MOST_COMPARED = 1000
-"""Rows whose distances are looked at: half a million pairs."""
+"""Largest number of rows whose pairwise distances are computed (half a million pairs)."""
 MOST_VALUES = 1 << 23
-"""Values of these rows, zeros too: of wide data fewer rows are looked at."""
+"""Largest number of values, including zeros, of these rows: fewer rows of wide data."""
 SHARE = 0.05
-"""σ is useful while so many pairs have a κ that is not nearly 0, and so many one not nearly 1."""
+"""σ is useful if at least this share of pairs has κ >= 0.05, and as many have κ <= 0.95."""
 METRICS: dict[str, Literal["euclidean", "cityblock"]] = {
     "gaussian": "euclidean",
     "laplacian": "cityblock",
 }
 SUGGESTED_LEARNER = "arow"
-"""Makes the fewest mistakes; values of σ are tried with it, as σ is best for one learner only."""
+"""The learner with which values of σ are tried: the most accurate one that uses σ."""
 TRIED_FACTORS = (1.0, 0.5, 0.25, 0.125, 2.0)
-"""Values of σ that are tried, as multiples of the median distance."""
+"""Values of σ to try, as multiples of the median distance."""
 FEWEST_TRIED_ROWS, MOST_TRIED_ROWS = 200, 1000
-"""Rows that they are tried on: in all at most a second."""
+"""Number of rows on which each σ is tried; all of it takes at most a second."""
 MOST_TRIED_CLASSES = 100
 
 Words = NDArray[np.uint64]
 
 
 def row_hashes(rows: CsrRows) -> Words:
-    """A hash of each row; rows that are equal as vectors have equal ones.
+    """64-bit hash of each row; rows that are equal as vectors have equal hashes.
 
     `Σ mix(bits(x_ij) ⊕ key_j)` mod 2^64 over the values that are not 0: two rows that differ
     collide with probability 2^-64.
@@ -67,9 +67,9 @@ def _mix(words: Words) -> Words:
 
 
 def distances_between(rows: Rows, kernel: str = "gaussian") -> tuple[Floats, int] | str:
-    """The distances of all pairs of the first rows, sorted, and the number of these rows.
+    """Sorted distances of all pairs of the first rows, and the number of these rows.
 
-    Or why they say nothing. The distance is the kernel's own.
+    A text with the reason if they cannot be computed. The distance is that of the kernel.
     """
     from scipy.spatial.distance import pdist
 
@@ -90,9 +90,9 @@ def distances_between(rows: Rows, kernel: str = "gaussian") -> tuple[Floats, int
 
 
 def auto_sigma(rows: Rows, labels: Floats, kernel: str) -> float | str:
-    """The best of five widths around the median distance between these rows; or why there is none.
+    """The best of five widths around the median distance of these rows; else the reason as text.
 
-    The widths are tried on the rows in their order; the median is taken where that tells nothing.
+    The widths are tried on the rows in order; if that is not possible, the median is returned.
     """
     median = median_sigma(rows, kernel)
     if isinstance(median, str):
@@ -101,10 +101,10 @@ def auto_sigma(rows: Rows, labels: Floats, kernel: str) -> float | str:
 
 
 def median_sigma(rows: Rows, kernel: str) -> float | str:
-    """The median distance between two of the first rows, leaving out those that are 0; or why not.
+    """The median nonzero distance between two of the first rows; else the reason as text.
 
-    The rows are those that come first in the file, whatever their order in a run, so the answer is
-    one per file.
+    These are the first rows of the file, whatever their order in a run, so the value is the same
+    for all runs on a file.
 
     The distance is the kernel's own: `‖u - v‖` for the Gaussian, half of whose values are then
     above `exp(-1/2) = 0.61`, and `‖u - v‖₁` for the Laplacian, half above `exp(-1) = 0.37`.
@@ -118,21 +118,21 @@ def median_sigma(rows: Rows, kernel: str) -> float | str:
 
 @dataclass(frozen=True)
 class TriedSigma:
-    """One pass of `SUGGESTED_LEARNER` over some of the rows."""
+    """A value of σ and the result of `SUGGESTED_LEARNER` with it on a sample of rows."""
 
     sigma: float
     rounds: int
     mistake_rate: float
     majority_error: float
-    """Mistakes of always predicting the most frequent label of these rows."""
+    """Mistake rate of always predicting the most frequent label of these rows."""
 
 
 def try_learner(
     name: str, rows: Rows, labels: Floats, kernel: Kernel | None = None
 ) -> float | None:
-    """Mistake rate of a learner with its defaults on the first of these rows.
+    """Mistake rate of a learner with default parameters on the first of these rows.
 
-    None if there are few rows, or one class, or f cannot be computed.
+    None if there are too few rows, only one class, or a numerical error.
     """
     names, numbers = np.unique(labels, return_inverse=True)
     rounds = min(len(labels), MOST_TRIED_ROWS)
@@ -153,7 +153,7 @@ def try_learner(
 def try_sigmas(
     rows: Rows, labels: Floats, median: float, kernel: str = "gaussian"
 ) -> tuple[TriedSigma, ...]:
-    """Try some values of σ around the median distance; the best first, then the nearest to it."""
+    """Try values of σ around the median distance; results sorted, the best first."""
     found, rounds = [], min(len(labels), MOST_TRIED_ROWS)
     counts = np.unique(labels[:rounds], return_counts=True)[1]
     majority = 1 - float(counts.max(initial=0)) / max(rounds, 1)
@@ -167,7 +167,7 @@ def try_sigmas(
 
 
 def is_best(rate: float | None, tried: Sequence[TriedSigma]) -> bool:
-    """Whether a mistake rate is at most a standard error above the best of those tried."""
+    """Whether a mistake rate is at most one standard error above the best one tried."""
     if rate is None or not tried:
         return True
     mistakes, fewest = (one * tried[0].rounds for one in (rate, tried[0].mistake_rate))
@@ -175,13 +175,13 @@ def is_best(rate: float | None, tried: Sequence[TriedSigma]) -> bool:
 
 
 def best_sigma(median: float, tried: Sequence[TriedSigma]) -> float:
-    """The best σ that was tried, or the median unless it is worse by a standard error."""
+    """The median, or the best σ tried if the median is worse by more than a standard error."""
     own = next((one.mistake_rate for one in tried if one.sigma == median), None)
     return median if is_best(own, tried) else tried[0].sigma
 
 
 def sigma_range(rows: Rows) -> tuple[float, float, float] | str:
-    """The median distance between rows, and the range of useful σ; or why there is none.
+    """Median distance between rows, and lower and upper end of useful σ; else the reason as text.
 
     Distances of 0 are left out. From the lower end on at least 5 % of the pairs have κ >= 0.05, up
     to the upper end at least 5 % have κ <= 0.95. With d_q the q-quantile of the distances,
@@ -218,15 +218,15 @@ class Alignment:
     """A_T/T, between 0 and 1."""
     exact: bool
     standard_error: float | None
-    """None where `exact`, and where too few rows were drawn."""
+    """None if the value is exact, or if too few rows were drawn."""
     rows: int
-    """How many rows it was computed from."""
+    """Number of rows from which it was computed."""
 
 
 def align(rows: CsrRows, signs: Floats, sigma: float, total: int) -> Alignment | None:
-    """A_T of a file of `total` rows from these, which are all of them or drawn from them.
+    """A_T of a file with `total` rows, from these rows: all of them or a random sample.
 
-    None where it cannot be computed.
+    None if it cannot be computed.
     """
     kernel, count = KERNELS["gaussian"](**{"sigma": sigma}), len(rows)
     dense = rows.width <= DENSE_WIDTH and len(rows.values) >= DENSE_SHARE * count * rows.width

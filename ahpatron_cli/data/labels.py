@@ -1,4 +1,4 @@
-"""From the labels of a file to -1 and +1, or to numbers of classes: one map, made once."""
+"""Encoding of labels as -1 and +1, or as class numbers 0, 1, … if there are more than two."""
 
 from __future__ import annotations
 
@@ -15,47 +15,47 @@ from ahpatron_cli.errors import UserError, bad_data
 from ahpatron_cli.signals import watch
 
 PLAIN_PAIRS = ((-1.0, 1.0), (0.0, 1.0))
-"""Pairs that need no look-ahead: which of the two counts as +1 is clear from either one."""
+"""Pairs of labels that need no scan: either label alone shows which one is +1."""
 Labels: TypeAlias = tuple[float | None, ...]
-"""The labels of -1 (None: every other one) and +1; or those of at least three classes."""
+"""The labels encoded as -1 (None: all others) and +1; or those of three or more classes."""
 FEWEST_SORTED = 20
-"""Rows from which on sorted labels are worth a warning."""
+"""Smallest number of rows for which sorted labels cause a warning."""
 
 
 class NewLabelError(Exception):
-    """A file that began with the labels of a plain pair has another one: it must be scanned."""
+    """A file whose first labels are a plain pair has another label, so it must be scanned."""
 
 
 class LabelTally:
-    """How often each of at most `MAX_CLASSES` labels came, and whether equal ones came together."""
+    """Counts of at most `MAX_CLASSES` distinct labels, and whether rows are grouped by label."""
 
     def __init__(self) -> None:
         self.counts: dict[float, int] = {}
         self.overflowed = False
-        """There are more labels, which nobody counted."""
+        """Whether there are more than `MAX_CLASSES` labels; the others are not counted."""
         self._changes = 0
         self._last: float | None = None
 
     @property
     def rows(self) -> int:
-        """How many labels were counted."""
+        """Number of labels counted."""
         return sum(self.counts.values())
 
     @property
     def grouped(self) -> bool:
-        """Whether the rows of each label stand together: the label changes once per class."""
+        """Whether rows with equal labels are adjacent, i.e. the label changes once per class."""
         several = len(self.counts) > 1 and not self.overflowed
         return several and self._changes == len(self.counts) - 1
 
     def count(self, label: float, times: int) -> None:
-        """Count a label, wherever it stands."""
+        """Count a label `times` times, without regard to its position."""
         if label in self.counts or len(self.counts) < MAX_CLASSES:
             self.counts[label] = self.counts.get(label, 0) + times
         else:
             self.overflowed = True
 
     def add(self, labels: Floats) -> LabelTally:
-        """Count these labels, which follow those before."""
+        """Count the labels of the next rows; returns self."""
         for label, count in Counter(labels.tolist()).items():
             self.count(label, count)
         if len(labels):
@@ -66,20 +66,20 @@ class LabelTally:
 
 
 class LabelMap:
-    """Maps labels as they arrive: two to -1 and +1, more to the numbers of their classes, from 0.
+    """Encoder of labels: two labels as -1 and +1, more as class numbers from 0.
 
     Parameters
     ----------
     path : str
-        The file, for errors.
+        The file, for error messages.
     origin : {"pipe", "file", "scan", "option", "model"}
-        Where `labels` come from. Of a pipe and of a file that was not scanned they are unknown: the
-        first rows decide, and must have those of one of `PLAIN_PAIRS`. Another label is an error
-        of a pipe, and raises `NewLabelError` for a file.
+        Where `labels` come from. For "pipe" and "file" they are unknown: the first rows must have
+        labels of one of `PLAIN_PAIRS`, and any other label is an error for a pipe and raises
+        `NewLabelError` for a file.
     labels : tuple of float, optional
         All labels in order, at least two.
     positive : float, optional
-        Counts as +1, and every other label as -1.
+        The label encoded as +1; all other labels are encoded as -1.
     """
 
     def __init__(
@@ -91,28 +91,28 @@ class LabelMap:
     ) -> None:
         self._path, self._origin, self._labels, self._positive = path, origin, labels, positive
         self.unlabelled = 0
-        """Rows without a label so far."""
+        """Number of rows without a label so far."""
         self.rows = 0
-        """Rows with a label so far."""
+        """Number of rows with a label so far."""
         self._seen: dict[float, None] = {}
         self._last, self._changes = math.nan, 0
-        """The last encoded label, and how often it changed."""
+        """The last encoded label, and the number of changes so far."""
 
     @property
     def classes(self) -> tuple[float, ...] | None:
-        """The labels of all classes, if there are more than two."""
+        """Labels of all classes, if there are more than two; else None."""
         return self._labels if self._labels and len(self._labels) > 2 else None
 
     @property
     def sorted(self) -> bool:
-        """Whether all rows of each class came together, and not by chance."""
+        """Whether the rows are grouped by label, and too many for that to be chance."""
         values = len(self._seen) if self._positive is None else min(len(self._seen), 2)
         return self._changes + 1 == values > 1 and self.rows >= FEWEST_SORTED
 
     def encode(self, labels: Floats, lines: Integers, *, count: bool = True) -> Floats:
-        """-1 and +1, or numbers of classes; NaN if missing.
+        """Encode labels as -1 and +1, or as class numbers; NaN if missing.
 
-        A label that the map does not have is an error with its line.
+        An unknown label is an error that names its line.
         """
         missing = np.isnan(labels)
         present = labels[~missing]
@@ -140,21 +140,21 @@ class LabelMap:
         return label in self._labels if self._labels else self._pair() is not None
 
     def _pair(self) -> tuple[float, float] | None:
-        """The first of `PLAIN_PAIRS` that has all labels seen."""
+        """The first of `PLAIN_PAIRS` that contains all labels seen; None if there is none."""
         pairs = (pair for pair in PLAIN_PAIRS if self._seen.keys() <= set(pair))
         return next(pairs, None)
 
     def labels(self) -> Labels:
-        """The labels by how they are encoded, as far as they were seen."""
+        """Labels in the order of their codes, as far as they were seen."""
         if self._positive is not None:
             others = [label for label in self._seen if label != self._positive]
             return (others[0] if len(others) == 1 else None), self._positive
         return self._labels or self._pair() or PLAIN_PAIRS[0]
 
     def finish(self, limit: int | None = None) -> Labels:
-        """The labels by how they were encoded; refused if there was nothing to learn.
+        """Labels in the order of their codes; a UserError if there is only one class or none.
 
-        `limit`: how many rows of the file were asked for.
+        `limit` is the value of --limit, for the hint.
         """
         enough = len(self._seen) >= 2 if self._positive is None else self._positive in self._seen
         if enough or self._origin == "model" or watch.ended_by:
@@ -185,7 +185,7 @@ class LabelMap:
 
 
 def find_labels(path: str, tally: LabelTally) -> tuple[float, ...] | None:
-    """The labels of a file in order; None if there are fewer than two."""
+    """The distinct labels of a file in increasing order; None if there are fewer than two."""
     labels = sorted(tally.counts)
     if fault := class_fault(tally):
         hint = f"{fault}; `--positive {show(labels[-1])}` runs that label against all others"
@@ -196,7 +196,7 @@ def find_labels(path: str, tally: LabelTally) -> tuple[float, ...] | None:
 
 
 def class_fault(tally: LabelTally) -> str | None:
-    """Why these labels are not classes, if they are not."""
+    """The reason why these labels cannot be classes; None if they can."""
     labels = tally.counts
     if tally.overflowed:
         return f"there may be {MAX_CLASSES:,} classes at most"
@@ -206,7 +206,7 @@ def class_fault(tally: LabelTally) -> str | None:
 
 
 def describe(labels: Labels) -> str | None:
-    """How the labels were mapped, where that is not plain."""
+    """Note on how the labels were encoded; None for -1 and +1."""
     if len(labels) > 2:
         return f"{len(labels)} classes: {show_all(label for label in labels if label is not None)}"
     negative, positive = labels
@@ -219,12 +219,12 @@ def describe(labels: Labels) -> str | None:
 
 
 def show(label: float) -> str:
-    """A label as people write it: 1, not 1.0; and 1e+300 without its zeros."""
+    """A label as text: 1 rather than 1.0, and 1e+300 without trailing zeros."""
     return str(int(label)) if label == int(label) and abs(label) < 1e16 else repr(label)
 
 
 def show_all(labels: Iterable[float]) -> str:
-    """The first few labels of many."""
+    """The distinct labels as text; of many, the first few and their number."""
     distinct = sorted(labels)
     text = ", ".join(show(label) for label in distinct[:5])
     return text + (f", … ({len(distinct)} in all)" if len(distinct) > 5 else "")

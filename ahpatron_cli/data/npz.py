@@ -1,7 +1,7 @@
-"""Archives of arrays (.npz) that are written without compression and read without trust.
+"""Uncompressed .npz archives of arrays, with a reader that is safe for untrusted files.
 
-The sizes of all entries are compared with the file before anything is allocated, and heads of
-arrays are compared with what is expected, not parsed: no pickle is ever read.
+Sizes of all entries are checked against the file before memory is allocated, and headers of arrays
+are compared with the expected bytes, not parsed: no pickle is ever read.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ import numpy as np
 from ahpatron_cli.core.errors import StateError
 
 HEAD = 128
-"""Bytes before the values of an array in an .npy file."""
+"""Size of the header of an .npy file in bytes."""
 MOST_ENTRIES = 64_000
 
 
 def pack(arrays: Mapping[str, np.ndarray]) -> bytes:
-    """An archive of these arrays, in this order; the same arrays give the same bytes."""
+    """Bytes of an archive of these arrays, in this order; deterministic."""
     target = io.BytesIO()
     with zipfile.ZipFile(target, "w", zipfile.ZIP_STORED) as archive:
         for name, array in arrays.items():
@@ -36,13 +36,13 @@ def pack(arrays: Mapping[str, np.ndarray]) -> bytes:
 
 
 def _head(dtype: str, shape: Sequence[int]) -> bytes:
-    """The head of an .npy file, as NumPy reads it."""
+    """The header of an .npy file for this dtype and shape."""
     words = f"{{'descr': '{dtype}', 'fortran_order': False, 'shape': {tuple(shape)}, }}"
     return b"\x93NUMPY\x01\x00\x76\x00" + words.ljust(HEAD - 11).encode() + b"\n"
 
 
 def is_archive(path: str) -> bool:
-    """Whether this is a regular file that begins as archives do."""
+    """Whether this is a regular file that starts like a zip archive."""
     try:
         if path == "-" or not stat.S_ISREG(Path(path).stat().st_mode):
             return False
@@ -53,7 +53,7 @@ def is_archive(path: str) -> bool:
 
 
 def entries(path: str) -> list[str]:
-    """The names of the entries of an archive; none if it is damaged."""
+    """Names of the entries of an archive; empty if it is damaged."""
     try:
         with zipfile.ZipFile(path) as archive:
             return archive.namelist()
@@ -63,7 +63,7 @@ def entries(path: str) -> list[str]:
 
 @contextmanager
 def opened(path: str) -> Iterator[zipfile.ZipFile]:
-    """An archive to read from; whatever is wrong with its bytes is a `StateError`."""
+    """Open an archive for reading; any fault in its bytes raises `StateError`."""
     status = Path(path).stat()
     if not stat.S_ISREG(status.st_mode):
         raise StateError("it is not a regular file")
@@ -79,13 +79,13 @@ def opened(path: str) -> Iterator[zipfile.ZipFile]:
     except OSError as error:
         if error.errno != errno.EINVAL:
             raise
-        raise StateError("it points to a place before its first byte") from None
+        raise StateError("it has an offset before its first byte") from None
 
 
 def _check_sizes(infos: Sequence[zipfile.ZipInfo], size: int) -> None:
-    """Refuse entries that are packed, doubled or larger than the file."""
+    """Refuse entries that are compressed, duplicated or larger than the file."""
     if len({info.filename for info in infos}) < len(infos) or len(infos) > MOST_ENTRIES:
-        raise StateError("too many entries, or one twice")
+        raise StateError("it has too many entries, or duplicates")
     for info in infos:
         stored = info.compress_type == zipfile.ZIP_STORED and not info.flag_bits & 0x1
         if not stored or info.file_size != info.compress_size:
@@ -95,10 +95,10 @@ def _check_sizes(infos: Sequence[zipfile.ZipInfo], size: int) -> None:
 
 
 def read(archive: zipfile.ZipFile, name: str, dtype: str, shape: Sequence[int]) -> np.ndarray:
-    """One array, if the size of its entry and its head are as expected."""
+    """Read an array; `StateError` if its size or header is not as expected."""
     info = archive.getinfo(f"{name}.npy")
     if info.file_size != HEAD + math.prod(shape) * np.dtype(dtype).itemsize:
-        raise StateError(f"{name} has another size than it should have")
+        raise StateError(f"{name} does not have the expected size")
     content = archive.read(info)
     if not content.startswith(_head(dtype, shape)):
         raise StateError(f"{name} is not an array of the expected type and shape")

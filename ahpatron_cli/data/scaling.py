@@ -1,4 +1,4 @@
-"""Features brought to comparable size before the first round: `--scale`."""
+"""Feature scaling before the first round (`--scale`)."""
 
 from __future__ import annotations
 
@@ -9,18 +9,18 @@ import numpy as np
 from ahpatron_cli.core.rows import CsrRows, Floats, Rows, unit_rows
 
 LEARNED_SCALES = ("minmax", "standard")
-"""Those that look at rows beforehand: at the first of a stream, or at all of a file."""
+"""Scales that are fitted to rows before learning."""
 SCALES = ("none", *LEARNED_SCALES, "unit")
 
 
 @dataclass(frozen=True, eq=False)
 class Scaler:
-    """What `minmax` (to [0, 1]) or `standard` (mean 0, deviation 1) does to each feature.
+    """Scaling of each feature by `minmax` (to [0, 1]) or `standard` (mean 0, deviation 1).
 
-    A value is divided by the feature's `largest`, so that no square or difference can overflow;
-    then `shift` is subtracted and the rest divided by `spread`. A constant feature is only shifted.
-    Sparse rows are divided but not shifted, so that zeros stay zeros: the Gaussian and the
-    Laplacian kernel do not see the difference. Features that it has never seen stay as they are.
+    A value is divided by `largest`, so that no square or difference can overflow; then `shift` is
+    subtracted and the result divided by `spread`. A constant feature is only shifted. Sparse rows
+    are not shifted, so that zeros stay zeros; Gaussian and Laplacian kernels do not depend on
+    shifts. Features that did not occur when the scaler was fitted are not changed.
     """
 
     largest: Floats
@@ -29,7 +29,7 @@ class Scaler:
 
     @classmethod
     def fitted(cls, rows: Rows, how: str) -> Scaler:
-        """By the ranges, or the means and deviations, of these rows."""
+        """Fit a scaler to these rows; `how` is "minmax" or "standard"."""
         ranges = how == "minmax"
         if isinstance(rows, CsrRows):
             largest = np.zeros(rows.width)
@@ -46,9 +46,9 @@ class Scaler:
         return cls(largest, shift, _nonzero(dense.max(axis=0) if ranges else dense.std(axis=0)))
 
     def __call__(self, rows: Rows) -> Rows:
-        """Rows, scaled."""
+        """Return the scaled rows."""
         if isinstance(rows, CsrRows):
-            known = np.minimum(rows.columns, len(self.largest))  # one more stands for all unknown
+            known = np.minimum(rows.columns, len(self.largest))  # unknown ones share a column
             values = rows.values / np.append(self.largest, 1.0)[known]
             values /= np.append(self.spread, 1.0)[known]
             return replace(rows, values=values)
@@ -61,19 +61,19 @@ class Scaler:
 
 
 def scaled(rows: Rows, how: str) -> Rows:
-    """Rows after any of `SCALES`, by what these rows themselves say."""
+    """Rows scaled by any of `SCALES`, fitted to these rows themselves."""
     if how == "none":
         return rows
     return unit_rows(rows) if how == "unit" else Scaler.fitted(rows, how)(rows)
 
 
 def _nonzero(spread: Floats) -> Floats:
-    """The spread to divide by; 1 for a feature that is constant up to rounding."""
+    """The spread to divide by; 1 for features that are constant up to rounding."""
     return np.where(spread > 1e-12, spread, 1.0)
 
 
 def _sparse_ranges(rows: CsrRows) -> Floats:
-    # values not stored are zeros; a feature that is stored in every row has none
+    # values that are not stored are 0; a feature that is stored in every row has no zeros
     zero = np.bincount(rows.columns, minlength=rows.width) < len(rows)
     low, high = np.where(zero, 0.0, np.inf), np.where(zero, 0.0, -np.inf)
     np.minimum.at(low, rows.columns, rows.values)

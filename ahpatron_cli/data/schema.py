@@ -1,4 +1,4 @@
-"""How the columns of a table become features and labels: the schema that a model carries."""
+"""Schema: how the columns of a table become features and labels; saved with a model."""
 
 from __future__ import annotations
 
@@ -21,31 +21,31 @@ from ahpatron_cli.errors import UserError, bad_data
 _EPOCH, _DAY = datetime(1970, 1, 1, tzinfo=UTC), timedelta(days=1)
 _MOMENT = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ][0-9]{2}:.+)?|[0-9]{2}:[0-9]{2}(:.+)?")
 _BOOLEANS = ("True", "TRUE", "False", "FALSE")
-"""Spellings of pandas and R."""
+"""Booleans as pandas and R write them."""
 _UNKNOWN = -1.0
-"""Stands for a category that no training row had."""
+"""Code of a category that did not occur in training."""
 
 
 class Column(msgspec.Struct, forbid_unknown_fields=True):
-    """How a column of a table becomes features."""
+    """How a column of a table becomes one or more features."""
 
     name: str
     kind: Literal["number", "category", "date"]
     categories: list[str] = []
-    """One feature each. Numbers and dates (days since 1970-01-01) are one feature."""
+    """Categories, one feature each; empty for numbers and dates (days since 1970-01-01)."""
     indicator: bool = False
-    """Whether one more feature is 1 where the cell is missing."""
+    """Whether a further feature is 1 for missing cells."""
     fill: float = 0.0
-    """The value of missing numbers and dates."""
+    """Value that replaces missing numbers and dates."""
 
     @property
     def features(self) -> list[str]:
-        """The names of its features."""
+        """Names of the features of this column."""
         names = [f"{self.name}={category}" for category in self.categories] or [self.name]
         return [*names, f"{self.name} missing"] if self.indicator else names
 
     def numbers(self, cells: Cells, path: str) -> Floats:
-        """Numbers, days or numbers of categories, one per row; NaN if missing."""
+        """Number, days or category code of each row; NaN if missing."""
         values = cells.columns[self.name]
         if self.kind == "category":
             codes = {category: float(i) for i, category in enumerate(self.categories)}
@@ -59,30 +59,30 @@ class Column(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class Schema(msgspec.Struct, forbid_unknown_fields=True):
-    """What the columns of a table become; saved with the model that was trained on it."""
+    """Schema of a table: its columns and labels; saved with the model that was trained on it."""
 
     columns: list[Column]
     label: str
     labels: dict[str, float]
-    """Names of labels, and the number that stands for each."""
+    """Code of each label name."""
     missing: str = "indicator"
     positive: str | None = None
-    """If given, this label is +1 and every other -1."""
+    """If given, this label is +1 and all others are -1."""
     id: str | None = None
     dropped: list[str] = []
 
     @property
     def features(self) -> list[str]:
-        """The names of all features."""
+        """Names of all features, in order."""
         return [name for column in self.columns for name in column.features]
 
     def label_names(self, labels: Iterable[float | None]) -> list[str | None]:
-        """The names of labels; None for one that stands for several."""
+        """Names of label codes; None for a code that stands for several labels."""
         names = [[name for name, value in self.labels.items() if value == one] for one in labels]
         return [same[0] if len(same) == 1 else None for same in names]
 
     def encode(self, cells: Cells, path: str, odd: Counter[str]) -> Batch:
-        """Rows as numbers. Cells that training rows did not have count as `odd`."""
+        """Convert cells to a batch of numeric rows; counts unseen categories etc. in `odd`."""
         columns = list(self.indexed(cells, path, odd))
         rows = np.column_stack([values for _, values, _ in columns])
         stored = rows != 0
@@ -97,9 +97,9 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
     def indexed(
         self, cells: Cells, path: str, odd: Counter[str], copied: Collection[str] = ()
     ) -> Iterator[tuple[Floats | int, Values, str]]:
-        """Features by column: the index of each row's feature, from 1, its value and the column.
+        """Yield, for each column, the feature index of each row (from 1), its value and the name.
 
-        The columns `copied` are left as they are.
+        Values of the columns `copied` are returned unchanged.
         """
         start = 1
         for column in self.columns:
@@ -129,7 +129,7 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
                 odd[f"missing cells of {column.name}"] += gaps
 
     def label_numbers(self, cells: Cells, path: str) -> Floats:
-        """The number of each row's label; NaN if missing."""
+        """Label code of each row; NaN if missing."""
         if self.label not in cells.columns:
             return np.full(len(cells.lines), np.nan)
         names = texts(cells.columns[self.label])
@@ -147,14 +147,14 @@ class Schema(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def texts(values: Values) -> list[str]:
-    """Cells as text, also those of a column that has numbers in this file."""
+    """Cells as text, also if the column is numeric in this file."""
     if isinstance(values, list):
         return values
     return ["" if value != value else show(value) for value in values.tolist()]
 
 
 def days(cell: str) -> float | None:
-    """A date or time of ISO 8601 in days since 1970-01-01; a time of day is a part of a day."""
+    """Parse an ISO 8601 date or time: days since 1970-01-01, with fractions; None if it is none."""
     if not _MOMENT.fullmatch(cell):
         return None
     try:
@@ -168,31 +168,31 @@ def days(cell: str) -> float | None:
 
 
 def category_name(cell: str) -> str:
-    """A category as text; true and false have one spelling."""
+    """Normalised text of a category: true and false have one spelling."""
     return cell.lower() if cell in _BOOLEANS else cell
 
 
 def label_name(cell: str) -> str:
-    """A label as text; numbers have one spelling, 1 for 1.0 and +1."""
+    """Normalised text of a label: numbers have one spelling, 1 for 1.0 and +1."""
     value = number(cell)
     return cell if value is None else show(value)
 
 
 def listed(names: Iterable[str], most: int = 8) -> str:
-    """The first few names of many."""
+    """Names as a comma-separated list, cut after `most`."""
     names = [name for name in names if name]
     return ", ".join(names[:most]) + (", …" if len(names) > most else "")
 
 
 def mixed(name: str, kind: str, cell: str, path: str, line: int) -> UserError:
-    """The error for a cell that is not of its column's kind."""
+    """The error for a cell whose type is not that of its column (`kind`)."""
     shown, column = repr(cell if len(cell) <= 40 else cell[:40] + "…"), shlex.quote(name)
     hint = f"correct the cell, or train with --category {column} or --drop {column}"
     return bad_data(f"column {name!r} has {kind} values, and here {shown}", path, line, hint)
 
 
 def _mapped(cells: list[str], read: Callable[[str], float | None]) -> tuple[Floats, int | None]:
-    """What `read` makes of each cell, NaN if missing, and the first cell of which it is None."""
+    """`read(cell)` of each cell (NaN if missing), and the first index where it returns None."""
     found = {cell: np.nan if cell in MISSING else read(cell) for cell in set(cells)}
     values = [found[cell] for cell in cells]
     wrong = values.index(None) if None in found.values() else None

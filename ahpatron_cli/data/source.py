@@ -1,7 +1,7 @@
-"""Bytes of a data file: a path, a pipe or standard input, unpacked as a stream and hashed.
+"""Sources of bytes: a file, a pipe or standard input, decompressed and hashed on the fly.
 
-Compression is recognised by content, because names lie; other formats are refused by name. The raw
-bytes are hashed as they pass. A pipe gives what has arrived, and never waits for more.
+Compression is recognised by content, not by file name; unsupported formats are refused with a hint.
+The raw bytes are hashed while reading. Reads from a pipe return what has arrived.
 """
 
 from __future__ import annotations
@@ -31,9 +31,9 @@ MAX_LINE = 16 << 20
 BYTE_ORDER_MARK = b"\xef\xbb\xbf"
 UTF_16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 BLOCK = 1 << 20
-"""Bytes that are read, or unpacked, at a time: what a bomb can take."""
+"""Bytes read or decompressed at a time; limits the memory that a zip bomb can use."""
 HEAD_BYTES = 512
-"""Enough to recognise every format below, and the header of a table."""
+"""Number of first bytes needed to recognise formats and the header of a table."""
 XZ_MEMORY = 128 << 20  # twice what `xz -9` needs; a forged header may ask for 4 GiB
 
 FROM_ARRAYS = "write arrays as text with scikit-learn: `dump_svmlight_file(X, y, 'data.svm')`"
@@ -44,11 +44,11 @@ FOREIGN_FORMATS = {
     b"\x93NUMPY": ("a NumPy .npy array", FROM_ARRAYS),
     b"\x89HDF\r\n": ("an HDF5 file", FROM_ARRAYS),
 }
-"""First bytes, what they mean, and what to do."""
+"""Unsupported formats by their first bytes: name and hint."""
 
 
 class _Gzip:
-    """`zlib` behind the interface of `bz2` and `lzma`; checks the CRC at the end of a member."""
+    """Gzip decompressor with the interface of those in `bz2` and `lzma`; checks the CRC."""
 
     def __init__(self) -> None:
         self._zlib = zlib.decompressobj(wbits=31)
@@ -62,7 +62,7 @@ class _Gzip:
 
 
 Decompressor: TypeAlias = _Gzip | bz2.BZ2Decompressor | lzma.LZMADecompressor
-"""Unpacks one member of a compressed stream."""
+"""Decompressor of one member of a compressed stream."""
 COMPRESSIONS: dict[bytes, tuple[str, Callable[[], Decompressor]]] = {
     b"\x1f\x8b": ("gzip", _Gzip),
     b"BZh": ("bzip2", bz2.BZ2Decompressor),
@@ -76,7 +76,7 @@ def open_source(path: str) -> Source:
     if path == "-":
         if sys.stdin is None:
             raise UserError("standard input is closed", code=ExitCode.NO_INPUT)
-        file = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)  # a buffer would wait to be full
+        file = getattr(sys.stdin.buffer, "raw", sys.stdin.buffer)  # unbuffered: no waiting
         return Source(file, STDIN_NAME, closes=False)
     try:
         opened = Path(path).open("rb", buffering=0)  # noqa: SIM115 - the Source closes it
@@ -90,7 +90,7 @@ def open_source(path: str) -> Source:
 
 
 class Source:
-    """The unpacked bytes of one input, with the place reached in the raw bytes and their hash."""
+    """Decompressed bytes of an input, with the position and hash of its raw bytes."""
 
     def __init__(self, file: IO[bytes], name: str, *, closes: bool) -> None:
         self.name = name
@@ -98,7 +98,7 @@ class Source:
         self._hash = hashlib.sha256()
         self._ended = False
         self.position = 0
-        """Raw bytes read so far."""
+        """Number of raw bytes read so far."""
         self.size, self._pipe = _size_or_pipe(file)
         self._blocks = iter(partial(self._raw, BLOCK), b"")
         self._unread = self._head()
@@ -112,7 +112,7 @@ class Source:
                 break
 
     def _head(self) -> bytes:
-        """The first bytes: of a pipe only as many as show that no known format begins so."""
+        """The first raw bytes; of a pipe only as many as are needed to recognise the format."""
         head = b""
         while len(head) < HEAD_BYTES and (data := next(self._blocks, b"")):
             head += data
@@ -122,26 +122,26 @@ class Source:
 
     @property
     def head(self) -> bytes:
-        """The first bytes, unpacked, as long as nothing was read."""
+        """The first decompressed bytes; only before anything was read."""
         return self._unread[:HEAD_BYTES]
 
     @property
     def is_stdin(self) -> bool:
-        """Reads standard input, which cannot be opened a second time."""
+        """Whether this is standard input, which cannot be opened a second time."""
         return not self._closes
 
     @property
     def rereadable(self) -> bool:
-        """Reads a regular file by its name, which can be opened a second time."""
+        """Whether this is a regular file, which can be opened a second time."""
         return self.size is not None and not self.is_stdin
 
     @property
     def waits(self) -> bool:
-        """Whether rows may arrive slowly: a pipe, a terminal, a device."""
+        """Whether reading may block: a pipe, a terminal or a device."""
         return self._pipe is not None
 
     def ready(self, seconds: float = 0.0) -> bool:
-        """Whether reading would not wait, after at most so many seconds."""
+        """Whether data are available within this many seconds."""
         if self._pipe is None or self._unread or self._ended:
             return True
         poll = select.poll()
@@ -149,9 +149,9 @@ class Source:
         return bool(poll.poll(1e3 * seconds))
 
     def read1(self, size: int) -> bytes:
-        """At most `size` unpacked bytes: at least one, and all that have arrived; none at the end.
+        """Read up to `size` available bytes, decompressed; b"" only at the end of the input.
 
-        A signal that ends the stream raises `StreamEnded`, after all that was read.
+        Raises `StreamEnded` if a signal ended the stream and all bytes read were returned.
         """
         parts: list[bytes] = []
         try:
@@ -168,10 +168,9 @@ class Source:
         return b"".join(parts)
 
     def sha256(self) -> str | None:
-        """Hash of all raw bytes, as hex digits.
+        """SHA-256 of all raw bytes in hexadecimal.
 
-        What was not read of a regular file is read now; of a pipe that was not read to its end
-        nothing can be said.
+        Reads the rest of a regular file first; None for a pipe that was not read to its end.
         """
         while self.size is not None and not watch.ended_by and self._raw(BLOCK):
             pass
@@ -185,9 +184,9 @@ class Source:
             self._file.close()
 
     def _raw(self, size: int) -> bytes:
-        """Raw bytes as they come, at most `size` of them."""
+        """Read up to `size` available raw bytes."""
         if self._ended:
-            return b""  # a terminal would be asked for more
+            return b""  # do not ask a terminal for more
         if self._pipe is None:
             watch.look()
         else:
@@ -205,10 +204,10 @@ class Source:
     def _unpacked(
         self, magic: bytes, packing: str, new: Callable[[], Decompressor], data: bytes
     ) -> Iterator[bytes]:
-        """Unpack one or more compressed members; zero bytes between and after them are padding.
+        """Decompress one or more members; zero bytes between and after them are padding.
 
-        The file objects of `bz2` and `lzma` would ignore what follows a member without a word: a
-        damaged second member would be a shorter file.
+        The file objects of `bz2` and `lzma` silently ignore invalid data after a member, so a
+        damaged second member would go unnoticed.
         """
         while data:
             if not data.startswith(magic):
@@ -242,9 +241,9 @@ class Source:
 
 
 def whole_lines(source: Source, block_bytes: int) -> Iterator[bytes]:
-    """Pieces of text that end where a line ends: of a pipe the lines that have arrived.
+    """Yield pieces of text that end at a line end; of a pipe, the lines that have arrived.
 
-    A line without end stops the reading: what was read of it comes last.
+    Reading stops at a line that is too long; its first part is yielded last.
     """
     carried, first = b"", True
     while block := source.read1(block_bytes):
@@ -264,7 +263,7 @@ def whole_lines(source: Source, block_bytes: int) -> Iterator[bytes]:
 
 
 def _size_or_pipe(file: IO[bytes]) -> tuple[int | None, int | None]:
-    """The size of a regular file, or the descriptor of a pipe or device; neither of a BytesIO."""
+    """Size of a regular file and file descriptor of a pipe or device; None for the other."""
     try:
         number = file.fileno()
         status = os.fstat(number)
@@ -275,13 +274,13 @@ def _size_or_pipe(file: IO[bytes]) -> tuple[int | None, int | None]:
     with suppress(ImportError, AttributeError, OSError):
         import fcntl
 
-        fcntl.fcntl(number, fcntl.F_SETPIPE_SZ, BLOCK)  # larger pieces cost less
+        fcntl.fcntl(number, fcntl.F_SETPIPE_SZ, BLOCK)  # larger reads are faster
     return None, number
 
 
 def _cannot_open(path: str, error: OSError) -> UserError:
     problem, hint = f"cannot be opened: {error.strerror or error}", None
-    if not path:  # a shell variable that is not set
+    if not path:  # for example an unset shell variable
         problem = "the name of the file is empty"
     elif "://" in path:
         problem = "this is a URL, and only files and pipes can be read"
@@ -296,7 +295,7 @@ def _cannot_open(path: str, error: OSError) -> UserError:
 
 
 def similar_name(path: str) -> str:
-    """Point at a file of nearly this name in the same folder, or at the missing folder."""
+    """Hint that names a similar file in the same folder, or the missing folder."""
     wanted = Path(path)
     if not wanted.parent.is_dir():
         return f"there is no folder {wanted.parent} either"

@@ -1,7 +1,7 @@
-"""Tables (CSV, TSV, Parquet, Arrow) as numeric rows with labels and ids.
+"""Reading tables (CSV, TSV, Parquet, Arrow) as numeric rows with labels and ids.
 
-A reader yields batches of named columns. A `Schema` turns them into rows; it is fixed once, by all
-rows of a file or by the first rows of a pipe, and saved with the model.
+A reader yields batches of named columns, which a `Schema` converts to rows. The schema is inferred
+once, from all rows of a file or the first rows of a pipe, and saved with the model.
 """
 
 from __future__ import annotations
@@ -40,23 +40,23 @@ from ahpatron_cli.signals import StreamEnded, watch
 
 MAX_CATEGORIES = 1000
 FEWEST_ROWS = 20
-"""Rows from which on a text column that hardly repeats is refused."""
+"""Smallest number of rows for which a text column with few repeated values is refused."""
 WARM_UP = 1000
-"""Rows that fix the schema of a table that cannot be read twice."""
+"""Number of rows from which the schema of a pipe is inferred."""
 PANDAS_INDEX = ("", "Unnamed: 0", "__index_level_0__")
-"""Names of the first column where pandas wrote its index."""
+"""Names under which pandas writes its index as the first column."""
 POLICIES = ("indicator", "zero", "mean", "refuse")
-"""What may become of missing cells."""
+"""Values of --missing."""
 ARROW_SUFFIXES = (".parquet", ".arrow", ".feather")
 TABLE_SUFFIXES = (".csv", ".tsv", *ARROW_SUFFIXES)
 
 
 Kind: TypeAlias = Literal["number", "date", "category", "missing"]
-"""What a cell is."""
+"""Type of a cell."""
 
 
 class TableOptions(msgspec.Struct, frozen=True):
-    """The options that belong to tables."""
+    """Command-line options for tables."""
 
     label: str | None = None
     id: str | None = None
@@ -65,11 +65,11 @@ class TableOptions(msgspec.Struct, frozen=True):
     missing: str = "indicator"
     positive: str | None = None
     labels: tuple[str, ...] = ()
-    """All of them, for pipes, of which only the first rows are known beforehand."""
+    """All labels, for pipes, whose later rows are not known when the schema is inferred."""
 
     @property
     def words(self) -> tuple[tuple[str, str], ...]:
-        """Those that are not defaults, each with its text."""
+        """Options that differ from their defaults, as pairs of option name and text."""
         single = {"label": self.label, "id": self.id, "positive": self.positive}
         single["missing"] = self.missing if self.missing != "indicator" else None
         several = [("drop", name) for name in self.drop]
@@ -94,11 +94,11 @@ class TableOptions(msgspec.Struct, frozen=True):
 
 
 class TableReader:
-    """Iterate over a table once and get its rows in batches, as `SvmReader` gives those of text.
+    """Reader of a table: iterating over it yields `Batch` objects, as with `SvmReader`.
 
-    Without a schema, one is made first: by all rows, if the source can be read twice, else by the
-    first `warm_up` rows with labels. `on_wait` is called with their number before these are waited
-    for.
+    Without a schema, one is inferred first: from all rows if the source can be read twice, else
+    from the first `warm_up` labelled rows. `on_wait` is called with the number of rows so far if
+    reading has to wait for these.
     """
 
     def __init__(
@@ -116,11 +116,11 @@ class TableReader:
         self.rows_read = self.values_read = self.faults = 0
         self.stopped = False
         self.odd: Counter[str] = Counter()
-        """Cells that training rows did not have."""
+        """Counts of cells that did not occur in training, by description."""
         self.numeric: dict[str, bool] = {}
-        """Columns of a file in which every cell is a number, and whether some are 0."""
+        """Columns in which every cell is a number, each with whether some are 0."""
         self.scan: Scan | None = None
-        """What was counted in all rows, if they made the schema."""
+        """Counts over all rows, if the schema was inferred from them."""
         self._head: list[Cells] = []
         remarks: tuple[str, ...] = ()
         if schema is None:
@@ -138,13 +138,13 @@ class TableReader:
                 schema, remarks, _ = infer(reader, options, self._head, text, {})
         own = [schema.id] if schema.id in reader.names else [None]
         self.schema: Schema = msgspec.structs.replace(schema, id=options.id or own[0])
-        """What the columns become."""
+        """The schema of the table."""
         asked = [*(column.name for column in schema.columns), *filter(None, [options.id])]
         if lost := [name for name in asked if name not in reader.names]:
             problem = f"columns are missing: {listed(lost)}"
             raise bad_data(problem, reader.path, 1, f"the columns are {listed(reader.names)}")
         self.traits = FileInfo(len(schema.features), remarks=remarks, schema=self.schema)
-        """What was noted so far."""
+        """Facts about the file so far."""
 
     def __iter__(self) -> Iterator[Batch]:
         path = self._reader.path
@@ -160,7 +160,7 @@ class TableReader:
             yield batch
 
     def cells(self, *, as_text: bool = False) -> Iterator[Cells]:
-        """The rows as they stand in the table; all cells as text if asked and if that is CSV."""
+        """Yield the raw cells of the table; `as_text` returns all cells of CSV as text."""
         schema = self.schema
         named = {schema.label, schema.id or ""}
         used = named | {column.name for column in schema.columns}
@@ -172,7 +172,7 @@ class TableReader:
 
 
 def is_table(source: Source, options: TableOptions) -> bool:
-    """Whether a source is to be read as a table, before anything was read of it."""
+    """Whether a source should be read as a table; to be called before reading from it."""
     name = source.name.lower().removesuffix(".gz").removesuffix(".bz2").removesuffix(".xz")
     return (
         options.label is not None or name.endswith(TABLE_SUFFIXES) or looks_like_table(source.head)
@@ -180,7 +180,7 @@ def is_table(source: Source, options: TableOptions) -> bool:
 
 
 def looks_like_table(head: bytes) -> bool:
-    """Whether these first bytes are those of a Parquet or Arrow file, or of a header."""
+    """Whether a file with these first bytes is Parquet, Arrow or text with a header."""
     if head.startswith((b"PAR1", b"ARROW1")):
         return True
     line = head.decode("utf-8", "replace").partition("\n")[0].removeprefix("\ufeff").strip()
@@ -190,7 +190,7 @@ def looks_like_table(head: bytes) -> bool:
 
 
 def open_reader(source: Source) -> CsvReader | ArrowReader:
-    """The reader of a table, by its first bytes or its name."""
+    """The reader for a table, chosen by its first bytes or its name."""
     is_arrow = source.head.startswith((b"PAR1", b"ARROW1"))
     if is_arrow or source.name.lower().endswith(ARROW_SUFFIXES):
         if source.is_stdin:
@@ -201,7 +201,7 @@ def open_reader(source: Source) -> CsvReader | ArrowReader:
 
 
 def _limited(batches: Iterable[Cells], rows: int | None) -> Iterator[Cells]:
-    """The first rows of batches."""
+    """Batches cut after the first `rows` rows in total."""
     for lines, columns in batches:
         if rows is not None and len(lines) >= rows:
             yield Cells(lines[:rows], {name: values[:rows] for name, values in columns.items()})
@@ -217,7 +217,7 @@ def _warm_up(
     rows: int,
     on_wait: Callable[[int], None],
 ) -> list[Cells]:
-    """The first rows of a pipe, so many of them with labels if there are."""
+    """The first rows of a pipe, at least `rows` of them with labels if possible."""
     head: list[Cells] = []
     labelled = 0
     with suppress(StreamEnded):
@@ -235,24 +235,24 @@ def _warm_up(
 
 
 class _Seen:
-    """What was seen of a column: how many numbers, dates, texts and missing cells."""
+    """Statistics of a column: counts of numbers, dates, texts and missing cells."""
 
     def __init__(self, name: str, is_category: bool) -> None:
         self.name, self._is_category = name, is_category
         self.counts: Counter[Kind] = Counter()
         self.first: dict[Kind, tuple[int, str]] = {}
-        """Line and text of the first cell of each kind."""
+        """Line and text of the first cell of each type."""
         self.texts: set[str] = set()
-        """Different texts; no more are added than there may be categories."""
+        """Distinct texts, up to one more than the largest number of categories."""
         self._sum = 0.0
         self.zeros = 0
 
     def add(self, values: Values, lines: Integers) -> None:
-        """Look at the cells of a batch."""
+        """Add the cells of a batch to the statistics."""
         if not isinstance(values, list) and not self._is_category:
             present = values[~np.isnan(values)]
             self.counts.update(number=len(present), missing=len(values) - len(present))
-            with np.errstate(over="ignore"):  # an infinite mean is refused where it is used
+            with np.errstate(over="ignore"):  # an infinite mean is refused later
                 self._sum += float(present.sum())
             self.zeros += int(np.count_nonzero(present == 0))
             if len(present):
@@ -277,7 +277,7 @@ class _Seen:
         return ("category", 0.0) if (day := days(cell)) is None else ("date", day)
 
     def column(self, missing: str, path: str) -> Column | None:
-        """What the column becomes; None if all cells are missing."""
+        """The inferred `Column`; None if all cells are missing."""
         counted = self.counts.most_common()
         kinds = [kind for kind, count in counted if count and kind != "missing"]
         if not kinds:
@@ -288,14 +288,14 @@ class _Seen:
             raise mixed(self.name, kind, cell, path, line)
         if kind == "category":
             self._check_categories(rows, path)
-        # the date 0 would be far from all others
+        # not 0, a date that would be far from all others
         uses_mean = missing == "mean" or (missing == "indicator" and kind == "date")
         fill = self._sum / rows if uses_mean and kind != "category" else 0.0
         indicator = missing == "indicator" and self.counts["missing"] > 0
         return Column(self.name, kind, sorted(self.texts), indicator, fill)
 
     def _check_categories(self, rows: int, path: str) -> None:
-        """Refuse a column of ids, names or free text."""
+        """Refuse a text column with too many distinct values (ids, names, free text)."""
         different, name = len(self.texts), shlex.quote(self.name)
         repeats = self._is_category or rows < FEWEST_ROWS or 2 * different <= rows
         if different > MAX_CATEGORIES or not repeats:
@@ -312,10 +312,10 @@ def infer(
     text: set[str],
     numeric: dict[str, bool],
 ) -> tuple[Schema, tuple[str, ...], Scan]:
-    """The schema of a table by these rows, notes on it, and what was counted.
+    """Infer the schema of a table from these rows; returns the schema, notes and a `Scan`.
 
-    Columns that turn out to be text are added to `text`, those in which every cell is a number to
-    `numeric`, with whether some are 0.
+    Text columns are added to `text`, and columns in which every cell is a number to `numeric`, with
+    whether some are 0.
     """
     label, path = options.label or "", reader.path
     index = [name for name in reader.names[:1] if name in PANDAS_INDEX]
@@ -368,7 +368,7 @@ def infer(
 def _label_numbers(
     labels: Counter[str], positive: str | None, column: str, path: str
 ) -> tuple[dict[str, float], list[str]]:
-    """The number that stands for each label, and a note if it is not the label itself."""
+    """Code of each label, and notes for the user if codes differ from the labels."""
     if positive is not None:
         if positive not in labels:
             hint = suggestion(positive, labels) or f"the labels are {listed(sorted(labels))}"
@@ -391,7 +391,7 @@ def _label_numbers(
             return {name: numeric[name] for name in ordered}, []
     elif len(labels) > 2:
         return {name: float(i) for i, name in enumerate(sorted(labels))}, []
-    else:  # the rarer is positive, the later in the alphabet if they are equal
+    else:  # the rarer label is positive; if equal, the later in alphabetical order
         ordered = sorted(labels, key=lambda name: (-labels[name], name))
     rarer = f", the rarer ({100 * labels[ordered[1]] / labels.total():.3g} %)" * (not is_numeric)
     note = f"label {ordered[0]} is -1, {ordered[1]} is +1{rarer}; --positive chooses another"

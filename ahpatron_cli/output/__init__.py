@@ -1,1 +1,1 @@
-"""From records to what people and scripts read: tables, text formats, pictures, errors."""
+"""Output of records: tables, text formats, plots, reports and predictions."""

@@ -1,20 +1,20 @@
-"""Text from outside, made harmless.
+"""Escaping of untrusted text.
 
 File names, labels and messages may hold escape codes, newlines, undecodable bytes or characters
-that turn the reading direction round. Every renderer passes them through `literal`.
+that reverse the reading direction. Every renderer passes them through `literal`.
 """
 
 import unicodedata
 
 _NAMED = {"\n": r"\n", "\r": r"\r", "\t": r"\t"}
 _INVISIBLE = frozenset({"Cc", "Cf", "Cs", "Zl", "Zp"})
-"""Control, format (bidi overrides, zero-width), surrogate, line and paragraph separator."""
+"""Unicode categories to escape: control, format, surrogate, line and paragraph separator."""
 
 
 def literal(text: str) -> str:
-    r"""Show what cannot be seen: ESC as `\x1b`, a stray byte `\xff`, a bidi override `\u202e`.
+    r"""Escape invisible characters: ESC as `\x1b`, an undecodable byte as `\xff`.
 
-    Backslashes stay single, so that ordinary names are shown as the user typed them.
+    Backslashes are not doubled, so that ordinary names are shown as typed.
     """
     if text.isascii() and text.isprintable():
         return text
@@ -25,20 +25,20 @@ def _visible(character: str) -> str:
     if unicodedata.category(character) not in _INVISIBLE:
         return character
     point = ord(character)
-    if 0xDC80 <= point < 0xDD00:  # a byte of a name that is not UTF-8, by `surrogateescape`
+    if 0xDC80 <= point < 0xDD00:  # an undecodable byte (`surrogateescape`)
         return f"\\x{point - 0xDC00:02x}"
     return _NAMED.get(character) or character.encode("unicode_escape").decode()
 
 
 def spreadsheet_text(text: str) -> str:
-    """A text for a CSV cell: literal, and with an apostrophe where it would be run as a formula.
+    """Escape text for a CSV cell, with an apostrophe before what looks like a formula.
 
-    Only for text. Numbers may well begin with a sign and go into their cells as they are.
+    Only for text: numbers may begin with a sign and are written unchanged.
     """
     shown = literal(text)
     return f"'{shown}" if shown.startswith(("=", "+", "-", "@")) else shown
 
 
 def encodable(text: str, encoding: str) -> str:
-    r"""The text with every character that `encoding` does not have written out (`\u0142`)."""
+    r"""Replace characters that `encoding` does not support by escapes (`\u0142`)."""
     return text.encode(encoding, "backslashreplace").decode(encoding)

@@ -1,7 +1,7 @@
-"""Results as text: tables for people, json, jsonl and csv for programs.
+"""Results as text: tables for people; json, jsonl and csv for programs.
 
-Field names of json, jsonl and csv are a public contract, as in `records.py`. A text ends with one
-newline.
+Field names of json, jsonl and csv are a public interface, as in `records.py`. Every text ends with
+one newline.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from ahpatron_cli.records import (
     whole,
 )
 
-if TYPE_CHECKING:  # numpy and the modules that need it are imported when they are used
+if TYPE_CHECKING:  # NumPy and modules that need it are imported lazily
     from ahpatron_cli.sweep.summary import Outcome, Setting, SweepSummary, TrialData
 
 FORMATS = ("table", "json", "jsonl", "csv", "markdown", "latex")
 
 
 def write(text_for: Callable[[render.Terminal], str]) -> None:
-    """Write a text to standard output, and flush, so that a full disk is noticed here."""
+    """Write a text to stdout and flush, so that errors such as a full disk are raised here."""
     render.print_to(sys.stdout, text_for)
 
 
 def to_text(reports: Sequence[Report], format: str, terminal: render.Terminal | None = None) -> str:
-    """All reports in one of `FORMATS`; a "table" without a terminal has no colour and no limit."""
+    """Reports in one of `FORMATS`; without `terminal`, no bold type and no width limit."""
     if format == "json":
         documents = [to_json(report) for report in reports]
         return json_text(documents[0] if len(documents) == 1 else documents)
@@ -62,7 +62,7 @@ def findings_to_text(
     *,
     only_matrix: bool = False,
 ) -> str:
-    """What a sweep found in one of `FORMATS`."""
+    """Summary of a sweep in one of `FORMATS`."""
     from ahpatron_cli.output.sweep_table import findings_page
 
     if format == "json":
@@ -74,7 +74,7 @@ def findings_to_text(
 
 
 def trials_to_text(trials: Sequence[Outcome], format: str) -> str:
-    """One flat row per trial, as json, jsonl or csv."""
+    """Trials as json, jsonl or csv, one flat row per trial."""
     from ahpatron_cli.sweep.results_file import flat_trial
 
     if format not in ("json", "jsonl", "csv"):
@@ -84,7 +84,7 @@ def trials_to_text(trials: Sequence[Outcome], format: str) -> str:
 
 
 def json_text(document: Any, indent: int | None = 2) -> str:
-    """ASCII, exact floats; a NaN here is a fault of ours and must not get out."""
+    """JSON text: ASCII, exact floats; raises ValueError for NaN, which is not valid JSON."""
     return json.dumps(document, allow_nan=False, ensure_ascii=True, indent=indent) + "\n"
 
 
@@ -93,11 +93,11 @@ def _page_text(page: Page, format: str, terminal: render.Terminal | None) -> str
 
 
 def rows_text(rows: Iterable[Json], format: str) -> str:
-    """JSON lines; or CSV, quoted by RFC 4180, in which parts have columns of their own.
+    """Rows as JSON lines, or as CSV (RFC 4180) with nested fields in columns of their own.
 
-    Columns are the union over all rows and empty where a row has no such value. A text that a
-    spreadsheet would take for a formula (`=`, `+`, `-`, `@` first) gets a leading apostrophe, and
-    control characters are shown as `\\x1b`; numbers are never touched.
+    Columns are the union over all rows; missing values are empty. A text that a spreadsheet would
+    interpret as a formula (starting with `=`, `+`, `-`, `@`) gets a leading apostrophe, and control
+    characters are escaped as `\\x1b`; numbers are not changed.
     """
     if format == "jsonl":
         return "".join(json_text(row, indent=None) for row in rows)
@@ -111,7 +111,7 @@ def rows_text(rows: Iterable[Json], format: str) -> str:
 
 
 def _flat(row: Json) -> dict[str, str]:
-    """The cells of a row; parts as columns `PART_NAME`, the parameters last."""
+    """Flatten a row: nested fields become columns `PART_NAME`, parameters come last."""
     flat: Json = {}
     for name, value in row.items():
         if isinstance(value, dict) and name not in ("params", "varied"):
@@ -127,7 +127,7 @@ def _csv_cell(value: Any) -> str:
         return ""
     if not isinstance(value, str):
         return json.dumps(value, allow_nan=False)
-    # JSON can hold an infinite parameter only as text
+    # an infinite parameter is text in JSON
     return value if value in ("inf", "-inf") else spreadsheet_text(value)
 
 
@@ -169,7 +169,7 @@ def _findings_to_json(findings: SweepSummary, only_matrix: bool) -> Json:
 
 
 def _matrix_to_json(findings: SweepSummary) -> Json:
-    """Learners x data sets, and the tests over data sets; null where there is no value."""
+    """JSON of the matrix learners x data sets and the tests over data sets; null if missing."""
     from ahpatron_cli.output.sweep_table import rejected
 
     datasets, rows, ranks = findings.datasets, findings.matrix.values(), findings.ranks
@@ -192,7 +192,7 @@ def _matrix_to_json(findings: SweepSummary) -> Json:
 
 
 def _matrix_rows(findings: SweepSummary) -> Iterator[Json]:
-    """One per learner."""
+    """One row per learner, for csv and jsonl."""
     for learner, row in findings.matrix.items():
         line: Json = {"learner": learner}
         for found, one in zip(findings.datasets, row, strict=True):
@@ -203,7 +203,7 @@ def _matrix_rows(findings: SweepSummary) -> Iterator[Json]:
 
 
 def _setting_rows(findings: SweepSummary) -> Iterator[Json]:
-    """One per data set and setting; with tuning orders the best of each learner on the others."""
+    """One row per data set and setting; with --tune-orders, per best setting of each learner."""
     for found in findings.datasets:
         data = {"data": found.data.record.path, "sha256": found.data.record.sha256}
         for setting in found.best if found.criterion.tune_orders else found.settings:

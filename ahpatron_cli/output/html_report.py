@@ -1,6 +1,6 @@
-"""A sweep as one HTML page that needs nothing else: no network, no script, no font.
+"""HTML report of a sweep: a self-contained page without network access, scripts or fonts.
 
-Every text passes `_text`; all else is markup of ours.
+All text passes through `_text`; the rest is markup.
 """
 
 from __future__ import annotations
@@ -26,18 +26,18 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 _MAX_NAMES = 3
-"""Data sets that the title names; of more it has the number."""
+"""Largest number of data sets named in the title; beyond, only their number is given."""
 _HTML = Html()
 _text = _HTML.escape
 
 
 def check_report_path(path: str | Path) -> None:
-    """Refuse a name that does not end like HTML, before a long sweep and not after it."""
+    """Refuse a path without an HTML suffix; called before a long sweep."""
     format_of_suffix(path, formats={".html": "html", ".htm": "html"})
 
 
 def write_report(path: str | Path, findings: SweepSummary, x: str | None = None) -> None:
-    """Write the page, with the date."""
+    """Write the report with the current date."""
     check_report_path(path)
     if findings.datasets:
         pictures.check_axis(x, pictures.axes_of(findings.datasets))
@@ -46,7 +46,7 @@ def write_report(path: str | Path, findings: SweepSummary, x: str | None = None)
 
 
 def to_html(findings: SweepSummary, written: str = "", x: str | None = None) -> str:
-    """The page; without pictures where there is no matplotlib."""
+    """The report as HTML text; without plots if matplotlib is not installed."""
     page, style = (
         Path(__file__).with_name(f"report.{kind}").read_text("utf-8") for kind in ("html", "css")
     )
@@ -129,7 +129,7 @@ def _dataset(
 
 
 def _figure(draw: Callable[[], Figure], caption: str) -> str:
-    """A picture in the colours of a light page, and in those of a dark one."""
+    """HTML of a plot, in a light and a dark version."""
     light = dark = pictures.picture(draw, "svg", transparent=True)
     for colour, other in pictures.DARK.items():
         dark = dark.replace(colour.encode(), other.encode())
@@ -144,12 +144,12 @@ def _figure(draw: Callable[[], Figure], caption: str) -> str:
 
 
 def _origin(origin: Mapping[str, Any]) -> str:
-    """The command and the versions of a sweep that wrote to the results file."""
+    """HTML of the command and versions of a sweep that wrote to the results file."""
     command = f"<pre>{_text(str(origin['command']))}</pre>\n" if "command" in origin else ""
     return command + _definitions({name: origin[name] for name in origin if name != "command"})
 
 
 def _definitions(facts: Mapping[str, Any]) -> str:
-    """Names and facts."""
+    """HTML definition list of names and facts."""
     items = (f"<dt>{_text(name)}</dt><dd>{_text(str(fact))}</dd>" for name, fact in facts.items())
     return f'<dl class="facts">{"".join(items)}</dl>'

@@ -1,4 +1,4 @@
-"""What `inspect` shows of data, a model and the list of learners, as JSON and as text."""
+"""Output of `inspect` (data, models) and `learners`, as JSON and as text."""
 
 from __future__ import annotations
 
@@ -24,17 +24,17 @@ from ahpatron_cli.records import SCHEMA, Json, RunRecord, plain_params, run_to_j
 T = TypeVar("T")
 _MOST_LABELS = 10
 _NAMES = 20
-"""Columns for the names of entries."""
+"""Width of the column with the names of entries, in characters."""
 
 
 def show(format: str, document: T, text: Callable[[T, Terminal], str]) -> None:
-    """Write a document to standard output as JSON, or what `text` makes of it for people."""
+    """Write a document to stdout as JSON, or as text made by `text`."""
     as_json = format == "json" and json_text(to_builtins(document))
     write(lambda terminal: as_json or text(document, terminal))
 
 
 def _section(terminal: Terminal, head: str, entries: Mapping[str, Any] | Iterable[str]) -> str:
-    """A heading, and below it names and values, or items; nothing where there are none."""
+    """Text of a section: a heading, then names and values, or items; empty if there are none."""
     lines = list[str]()
     if isinstance(entries, Mapping):
         for name, value in entries.items():
@@ -47,7 +47,7 @@ def _section(terminal: Terminal, head: str, entries: Mapping[str, Any] | Iterabl
 
 
 def _value(value: Any) -> str:
-    """A value of a document as people read it."""
+    """A value of a document as display text."""
     if isinstance(value, list | tuple):
         return ", ".join(map(_value, value))
     return f"{value:,}" if isinstance(value, int) else short(value, 5)
@@ -61,7 +61,7 @@ def _span(low: float | None, high: float | None) -> str | None:
 
 
 def print_profile(profile: Profile, terminal: Terminal) -> str:
-    """What a data file is like."""
+    """The profile of a data file as text."""
     about = f"{counted(profile.rows, 'row')}, {counted(profile.features, 'feature')}"
     if profile.density is not None:
         about += f", {share(profile.density)} of values stored"
@@ -117,7 +117,7 @@ def _ranges(profile: Profile) -> Json:
 
 
 def _kernel(profile: Profile) -> Json:
-    """The σ that suit the distances between rows, and the alignment A_T."""
+    """Entries on σ, from distances between rows, and on the alignment A_T."""
     entries = Json()
     if profile.sigma:
         after = "" if profile.scale == "none" else f", after --scale {profile.scale}"
@@ -132,7 +132,7 @@ def _kernel(profile: Profile) -> Json:
 
 
 def _tried(profile: Profile) -> Json:
-    """Mistakes of learners on the sample, with a remark where they lose to the majority class."""
+    """Mistake rates of learners on the sample, marked if worse than the majority class."""
     if not profile.tried:
         return {}
     best = profile.tried[0]
@@ -157,7 +157,7 @@ def model_to_json(
     path: str,
     written: str,
 ) -> Json:
-    """What a model is; of its data, the file that it learned from last and a checksum of that."""
+    """Description of a model as JSON, with the last data file and its checksum."""
     run = run_to_json(record)
     del run["this_file"], run["params"]
     params = plain_params({**model.kernel_params, **model.params})
@@ -190,7 +190,7 @@ def model_to_json(
 
 
 def print_model(document: Json, terminal: Terminal) -> str:
-    """What a model is."""
+    """The description of a model as text."""
     about = "{learner}; written {written} by ahpatron {made_by}".format_map(document)
     data = dict(document["data"])
     if schema := data.pop("schema"):
@@ -224,7 +224,7 @@ def print_model(document: Json, terminal: Terminal) -> str:
 
 
 def reference_to_json() -> Json:
-    """All learners, kernels and their parameters."""
+    """All learners and kernels with their parameters, as JSON."""
     return {
         "schema": SCHEMA,
         "version": __version__,
@@ -257,7 +257,7 @@ def _kind_to_json(kind: type[Learner] | type[Kernel], title: str) -> Json:
 
 
 def print_reference(document: Json, terminal: Terminal) -> str:
-    """Every learner and kernel with its parameters."""
+    """All learners and kernels with their parameters, as text."""
     lines = list[str]()
     for head, kinds in (
         ("Learners (-l NAME, -p PARAMETER=VALUE)", document["learners"]),

@@ -1,7 +1,7 @@
-"""Pictures with matplotlib: learning curves, a metric against a parameter and time, mean ranks.
+"""Plots with matplotlib: learning curves, a metric against a parameter and time, mean ranks.
 
-matplotlib is an extra and slow to import, so only the functions that draw import it. They use its
-object interface: no global state, no window, no display.
+matplotlib is optional and slow to import, so only the functions that draw import it. They use its
+object-oriented interface, which needs no display.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 Look: TypeAlias = dict[str, Any]
-"""Properties of a line."""
+"""Matplotlib properties of a line."""
 Panel: TypeAlias = tuple[str, "Callable[[Axes], None]"]
-"""A caption, and a function that draws."""
+"""A caption and a function that draws on axes."""
 
 INSTALL = "pip install 'ahpatron-cli[plot]'"
 INK, PALE, GRID = "#333333", "#666666", "#dddddd"
 DARK = {INK: "#e4e7eb", PALE: "#a3acb7", GRID: "#3a4149"}
-"""What they are on a dark page."""
+"""The colours that replace these on a dark page."""
 # Okabe and Ito's colours, which colour-blind readers can distinguish; their yellow is too pale.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9", "#E69F00", INK)
 _STROKES, _MARKERS = ("-", "--", ":", "-."), "os^D"
@@ -52,26 +52,26 @@ _UNDATED = {
     "svg": ("Date", "Creator"),
     "pdf": ("CreationDate", "Creator", "Producer"),
 }
-"""What each format would say about its making."""
+"""Metadata keys of each format to suppress, so that files are reproducible."""
 _SYMBOLS = {"budget": "B", "epsilon": "ε", "sigma": "σ"}
-"""Of the parameters that are drawn against first."""
+"""Symbols of parameters; these are preferred as x axis, in this order."""
 _WIDTH, _HEIGHT, _LINE = 4.6, 3.2, 0.18
-"""Inches of one panel with its labels, and of a line of text; panels grow with their names."""
+"""Width and height of a panel and height of a text line, in inches."""
 _FIRST_DRAWN = 0.01
-"""The share of rounds that is left out on the left: one mistake in one round is 100 %."""
+"""Share of the first rounds that is not drawn, where rates are extreme."""
 _FASTEST = 1e-6
-"""Seconds; a time of 0 has no place on a logarithmic axis."""
+"""Smallest time in seconds that is drawn: 0 does not fit a logarithmic axis."""
 
 
 def has_matplotlib() -> bool:
-    """Whether pictures can be drawn, found out without the slow import."""
+    """Whether matplotlib is installed, without importing it."""
     return importlib.util.find_spec("matplotlib") is not None
 
 
 def picture_format(path: str | Path, *others: str) -> str:
-    """The format that a file name asks for, a picture's or one of the `others`, such as csv.
+    """Format of a file by its suffix: a plot format or one of the `others`, such as csv.
 
-    Refused before a long run, and not after it: other suffixes, and pictures without matplotlib.
+    A usage error for other suffixes, and for plots if matplotlib is not installed.
     """
     format = format_of_suffix(path, formats={f".{name}": name for name in (*others, *_UNDATED)})
     if format not in others and not has_matplotlib():
@@ -81,7 +81,7 @@ def picture_format(path: str | Path, *others: str) -> str:
 
 
 def picture(draw: Callable[[], Figure], format: str, *, transparent: bool = False) -> bytes:
-    """What `draw` draws as a png, svg or pdf: no date, no random identifiers."""
+    """Bytes of a figure as png, svg or pdf, reproducible: no date, no random identifiers."""
     from matplotlib import rc_context
 
     target = io.BytesIO()
@@ -93,7 +93,7 @@ def picture(draw: Callable[[], Figure], format: str, *, transparent: bool = Fals
 
 
 def _figure(width: float, height: float, names: int, rows: int = 1) -> Figure:
-    """An empty figure with room for so many names beside each row of panels."""
+    """An empty figure with room for `names` names beside each row of panels."""
     from matplotlib.figure import Figure
 
     size = width, rows * max(height, 0.9 + _LINE * names)
@@ -101,14 +101,14 @@ def _figure(width: float, height: float, names: int, rows: int = 1) -> Figure:
 
 
 def one_panel(draw: Callable[[Axes], None], names: int) -> Figure:
-    """A figure of one panel with so many names beside it."""
+    """A figure with one panel and room for `names` names beside it."""
     figure = _figure(_WIDTH, _HEIGHT, names)
     draw(figure.add_subplot())
     return figure
 
 
 def looks(names: Sequence[str]) -> dict[str, Look]:
-    """Colour, stroke and marker of each name; no two are alike among the first 28."""
+    """Colour, line style and marker of each name; distinct for the first 28."""
     made = {}
     for number, name in enumerate(names):
         stroke, colour = divmod(number, len(_COLOURS))
@@ -118,7 +118,7 @@ def looks(names: Sequence[str]) -> dict[str, Look]:
 
 
 def spread(wanted: Sequence[float], *, gap: float, low: float, high: float) -> list[float]:
-    """Places near the `wanted`, in their order, `gap` apart, inside the limits if they all fit."""
+    """Positions close to `wanted`, in the same order, at least `gap` apart, within the limits."""
     order = sorted(range(len(wanted)), key=wanted.__getitem__)
     places = [0.0] * len(wanted)
     last = low - gap
@@ -136,7 +136,7 @@ def _shown(name: str) -> str:
 
 
 def _name_lines(axes: Axes, names: Sequence[tuple[str, float, Look]]) -> None:
-    """Write each name to the right of its line, none over another: no legend to look up."""
+    """Write each name to the right of its line, without overlaps, in place of a legend."""
     low, high = axes.get_ylim()
     gap = (high - low) * _LINE / (axes.bbox.height / axes.figure.dpi)
     places = spread([end for _, end, _ in names], gap=gap, low=low, high=high)
@@ -156,7 +156,7 @@ def _name_lines(axes: Axes, names: Sequence[tuple[str, float, Look]]) -> None:
 
 
 def write_curve(path: str | Path, curves: Sequence[Curve]) -> None:
-    """Write the curves to a file whose suffix decides the format."""
+    """Write learning curves to a file; the suffix decides the format."""
     format = picture_format(path, "csv")
     drawn = _as_csv(curves) if format == "csv" else picture(lambda: draw_curves(curves), format)
     write_atomically(path, drawn)
@@ -175,7 +175,7 @@ def _as_csv(curves: Sequence[Curve]) -> str:
 
 
 def draw_curves(curves: Sequence[Curve]) -> Figure:
-    """One line per learner; bands are ± one standard deviation, a dotted line is the baseline."""
+    """Plot learning curves with bands of ± one standard deviation; dotted line: baseline."""
     figure = _figure(8.0, 4.0, len(curves))
     axes = figure.add_subplot()
     names, highest = [], 1.0
@@ -215,14 +215,14 @@ def draw_curves(curves: Sequence[Curve]) -> Figure:
 
 
 def write_plot(path: str | Path, findings: SweepSummary, x: str | None = None) -> None:
-    """Write one row of panels per data set to a file whose suffix decides the format."""
+    """Write the plots of a sweep, a row of panels per data set; the suffix decides the format."""
     format = picture_format(path)
     check_axis(x, axes_of(findings.datasets))
     write_atomically(path, picture(lambda: draw_sweep(findings, x), format))
 
 
 def check_axis(x: str | None, names: Sequence[str]) -> None:
-    """Refuse to draw against a parameter that is not one of those varied."""
+    """Refuse a parameter for the x axis that is not varied; `names` are those that are."""
     if x is not None and x not in names:
         hint = suggestion(x, names) or f"use one of {', '.join(names)}"
         hint = hint if names else "vary it: -g NAME=V1,V2"
@@ -230,22 +230,22 @@ def check_axis(x: str | None, names: Sequence[str]) -> None:
 
 
 def learners_of(findings: SweepSummary) -> list[str]:
-    """The learners of every data set, in order of first appearance."""
+    """Names of all learners, in order of first appearance."""
     settings = (setting for found in findings.datasets for setting in found.settings)
     return list(dict.fromkeys(setting.learner for setting in settings))
 
 
 def axes_of(datasets: Sequence[DatasetSummary]) -> list[str]:
-    """The parameters that could be drawn against, the best known first."""
+    """Varied parameters that can be the x axis, in order of preference."""
     tried = [own for found in datasets for own in found.tried.values()]
     names = {name: None for own in tried for name in varied_numbers(own)}
     return sorted(names, key=[*_SYMBOLS, *names].index)
 
 
 def pareto_front(settings: Sequence[Setting]) -> list[Setting]:
-    """The settings that no other beats in time or metric without losing in the other.
+    """Pareto-optimal settings in time and metric, the fastest first.
 
-    The fastest first. Of settings equal in both the first is taken.
+    Of settings that are equal in both, the first is taken.
     """
     front: list[Setting] = []
     for setting in sorted(settings, key=lambda each: (each.summary.seconds_mean, each.cost)):
@@ -255,7 +255,7 @@ def pareto_front(settings: Sequence[Setting]) -> list[Setting]:
 
 
 def panels(found: DatasetSummary, x: str | None, by_learner: Mapping[str, Look]) -> list[Panel]:
-    """The metric against a parameter, if any was varied, and against time."""
+    """Panels of a data set: metric against a parameter (if varied) and against time."""
     names, metric = axes_of([found]), found.criterion.metric.short
     made: list[Panel] = []
     if drawn := [name for name in names if x in (None, name)]:
@@ -267,7 +267,7 @@ def panels(found: DatasetSummary, x: str | None, by_learner: Mapping[str, Look])
 
 
 def draw_sweep(findings: SweepSummary, x: str | None = None) -> Figure:
-    """One row per data set: the metric against a parameter and time; above them the mean ranks."""
+    """Figure of a sweep: mean ranks on top, then a row per data set (parameter, time)."""
     by_learner, ranks = looks(learners_of(findings)), findings.ranks
     top = int(ranks.p_value is not None)
     rows = len(findings.datasets) + top
@@ -287,7 +287,7 @@ def draw_sweep(findings: SweepSummary, x: str | None = None) -> Figure:
 
 
 def _metric(settings: Sequence[Setting], deviations: int = 0) -> list[float]:
-    """The mean of the metric of each, plus so many standard deviations, as it is drawn."""
+    """Mean metric of each setting plus `deviations` standard deviations, in plot units."""
     unit = 100 if settings[0].metric.in_percent else 1
     return [unit * (one.mean + deviations * (one.sd or 0)) for one in settings]
 
@@ -295,9 +295,9 @@ def _metric(settings: Sequence[Setting], deviations: int = 0) -> list[float]:
 def _draw_parameter(
     found: DatasetSummary, name: str, by_learner: Mapping[str, Look], axes: Axes
 ) -> None:
-    """One line per learner with a band of ± sd, at its best setting for each value.
+    """Plot the metric of each learner's best setting per parameter value, with bands of ± sd.
 
-    Learners without the parameter are a dashed line.
+    Learners without the parameter are dashed lines.
     """
     lines = list[tuple[str, list[float], list[Setting]]]()
     for own in grouped(found.settings, lambda one: (one.learner,)):
@@ -322,7 +322,7 @@ def _draw_parameter(
 
 
 def _draw_tradeoff(found: DatasetSummary, by_learner: Mapping[str, Look], axes: Axes) -> None:
-    """Every setting a dot, and the Pareto front of those that none beats in time and metric."""
+    """Plot the metric against time, a dot per setting, and the Pareto front."""
 
     def dots(settings: Sequence[Setting], **look: Any) -> None:
         seconds = [max(one.summary.seconds_mean, _FASTEST) for one in settings]
@@ -342,7 +342,7 @@ def _draw_tradeoff(found: DatasetSummary, by_learner: Mapping[str, Look], axes: 
 def _metric_axis(
     axes: Axes, found: DatasetSummary, names: Sequence[tuple[str, float, Look]]
 ) -> None:
-    """A rate starts at 0; names stand beside."""
+    """Format the metric axis (rates start at 0) and write names beside it."""
     metric = found.criterion.metric
     axes.set_ylabel(metric.head.replace(" %", " (%)"))
     axes.margins(y=0.15)
@@ -352,7 +352,7 @@ def _metric_axis(
 
 
 def _value_axis(axes: Axes, *, log: bool) -> None:
-    """Ticks at round numbers that do not collide, never fewer than two."""
+    """Format the value axis: at least two ticks at round numbers, without overlaps."""
     from matplotlib.ticker import LogLocator, MaxNLocator, NullLocator
 
     axes.set_xscale("log" if log else "linear")
@@ -367,9 +367,9 @@ def _value_axis(axes: Axes, *, log: bool) -> None:
 
 
 def draw_ranks(ranks: OverDatasets, axes: Axes) -> None:
-    """A dot per learner on an axis of mean ranks, the best above.
+    """Plot mean ranks, a dot per learner, the best on top.
 
-    Where Friedman's test rejects, a bar joins each group that does not differ significantly.
+    If Friedman's test rejects, bars connect groups that do not differ significantly.
     """
     learners = sorted(ranks.mean_ranks, key=lambda learner: ranks.mean_ranks[learner])
     values, count = [ranks.mean_ranks[learner] for learner in learners], len(learners)

@@ -1,4 +1,4 @@
-"""Predictions as CSV or JSON lines, written while they are made: `run --predictions`, `predict`."""
+"""Streaming output of predictions as CSV or JSON lines: `run --predictions`, `predict`."""
 
 from __future__ import annotations
 
@@ -30,31 +30,32 @@ if TYPE_CHECKING:
 
 STDOUT = "-"
 Columns: TypeAlias = dict[str, str | list[str]]
-"""Cells by the name of their column; text is the cell of all rows."""
+"""Columns by name: a list of cells, or a text that all rows share."""
 OTHER = "other"
-"""The name of the negative label, if it stands for all labels but one."""
+"""Name of the negative label if it stands for all labels but one (--positive)."""
 
 
 def label_names(labels: Labels, schema: Schema | None) -> list[str]:
-    """The names of labels as the data have them."""
+    """Names of labels as in the data."""
     if schema is None:
         return [OTHER if label is None else show(label) for label in labels]
     return [OTHER if name is None else name for name in schema.label_names(labels)]
 
 
 class PredictionWriter:
-    """Writes rows with their predictions, as CSV or as JSON lines."""
+    """Writer of rows with predictions, as CSV or JSON lines."""
 
     def __init__(self, output: Output, format: str = "csv", *, continued: bool = False) -> None:
-        """`continued`: the output has its header already."""
+        """`continued` means that the output already has a header."""
         self._output, self._as_json, self._begun = output, format == "jsonl", continued
 
     def write_rounds(
         self, path: str, result: BatchResult, names: Sequence[str], id_name: str | None = None
     ) -> None:
-        """Write the rows of a run; those without a label are not rounds.
+        """Write the rows of a batch of a run; rows without a label have no round number.
 
-        `names` are those of the labels. The score of several classes is that of the predicted one.
+        `names` are the names of the labels. With several classes, the score is that of the
+        predicted class.
         """
         scores, missing = result.scores, np.isnan(result.labels)
         guesses = chosen(scores)
@@ -86,10 +87,10 @@ class PredictionWriter:
         id_name: str | None = None,
         path: str | None = None,
     ) -> None:
-        """Write the predictions of a model, with the `path` of the data if it is given.
+        """Write the predictions of a model, with the `path` of the data if given.
 
-        Several classes have a score each: CSV in columns `score_LABEL`, JSON in a list `scores`.
-        Probabilities are in columns `probability_LABEL`.
+        With several classes there is a score per class: columns `score_LABEL` in CSV, a list
+        `scores` in JSON. Probabilities are in columns `probability_LABEL`.
         """
         shown = np.array([self._text(name) for name in names])
         columns: Columns = {} if path is None else {"data": self._text(spreadsheet_text(path))}
@@ -109,20 +110,20 @@ class PredictionWriter:
         self._write(columns, len(scores))
 
     def _keys(self, lines: Integers, ids: Any, id_name: str | None) -> dict[str, list[str]]:
-        """The column that identifies rows: lines of the file, or what stands for them."""
+        """The column that identifies rows: line numbers, or the id column of a table."""
         if ids is None:
             return {"line": list(map(str, lines.tolist()))}
         return {id_name or "id": [self._text(cell, is_id=True) for cell in ids.tolist()]}
 
     def _text(self, text: str, *, is_id: bool = False) -> str:
-        """A cell of CSV; in JSON labels that are numbers are numbers, ids always strings."""
+        """A CSV cell or JSON value; in JSON, numeric labels are numbers, ids are strings."""
         if not self._as_json:
             return _csv_line([text]) if set(',"\r\n') & set(text) else text
         numeric = not is_id and number(text) is not None
         return text if numeric else json.dumps(text, ensure_ascii=not text.isprintable())
 
     def _write(self, columns: Columns, count: int) -> None:
-        """Write cells by the name of their column; text is the cell of all rows."""
+        """Write `count` rows; a column that is a text is the same for all rows."""
         cells = (repeat(own, count) if isinstance(own, str) else own for own in columns.values())
         rows = zip(*cells, strict=True)
         lines = []
@@ -131,21 +132,21 @@ class PredictionWriter:
             form = "{" + ", ".join(f"{key}: %s" for key in keys) + "}"
             lines += [form % row for row in rows]
         else:
-            if not self._begun:  # a refusal before the first row leaves standard output empty
+            if not self._begun:  # delayed, so that an early error leaves stdout empty
                 lines.append(_csv_line(list(columns)))
             lines += map(",".join, rows)
         self._begun = True
         self._output.write("\n".join([*lines, ""]))
-        self._output.flush()  # somebody waits for rows on standard output
+        self._output.flush()  # readers of stdout wait for rows
 
 
 def chosen(scores: Floats) -> Integers:
-    """The number of each row's predicted label."""
+    """Index of the predicted label of each row."""
     return (scores >= 0).astype(np.int64) if scores.ndim == 1 else predicted(scores)
 
 
 def _texts(values: Floats) -> list[str]:
-    """The shortest text of each number, ten times as fast as by repr."""
+    """Shortest exact text of each number, ten times as fast as `repr`."""
     return msgspec.json.encode(values.tolist()).decode()[1:-1].split(",")
 
 
@@ -156,13 +157,13 @@ def _csv_line(cells: Sequence[str]) -> str:
 
 
 def check_predictions_path(path: str) -> None:
-    """Refuse a file name that promises another format, before a long run and not after it."""
+    """Refuse a path with the suffix of another format; called before a long run."""
     if path != STDOUT:
         format_of_suffix(path, "csv", {".csv": "csv"})
 
 
 def open_output(path: str | None) -> AbstractContextManager[Output]:
-    """A file that is complete or absent, or standard output."""
+    """Open a file that is written atomically, or stdout if `path` is None or -."""
     if path is None or path == STDOUT:
         return nullcontext(sys.stdout)
     return open_atomically(path)
@@ -172,10 +173,10 @@ def open_output(path: str | None) -> AbstractContextManager[Output]:
 def open_predictions(
     path: str | None, checkpointed: int | None = None
 ) -> Iterator[PredictionWriter | None]:
-    """A writer to `path` that leaves no file behind if the block fails; None without a path.
+    """Context manager: a writer to `path`, which is removed if the block fails; None without path.
 
-    With `checkpointed`, the rows up to a checkpoint, rows stay in the file, whatever happens, and
-    those after the checkpoint are written again.
+    With `checkpointed`, the number of rows up to a checkpoint, the file is kept even if the block
+    fails, and is continued after these rows.
     """
     if path is None:
         yield None
@@ -189,7 +190,7 @@ def open_predictions(
 
 
 def _size_after(path: str, rows: int) -> int:
-    """The size of a file of predictions up to this row."""
+    """Size in bytes of the first `rows` rows of a predictions file, with its header."""
     size, left, quotes = 0, rows + 1, 0  # one is the header
     with suppress(OSError), Path(path).open("rb") as file:
         for line in file:

@@ -1,7 +1,7 @@
-r"""Text of tables: a terminal or plain text, Markdown, LaTeX (booktabs) and HTML.
+r"""Rendering of tables as terminal or plain text, Markdown, LaTeX (booktabs) and HTML.
 
-One walk over a page for all of them; each has an escaper, which every text passes: it makes
-control characters visible (`\x1b`) and takes from others the meaning that the format gives them.
+All formats share one walk over a page. Each has an `escape` through which every text passes: it
+makes control characters visible (`\x1b`) and escapes the special characters of the format.
 """
 
 from __future__ import annotations
@@ -21,12 +21,12 @@ from ahpatron_cli.output.escape import encodable, literal
 from ahpatron_cli.output.table import BEST, MARKS, Cell, Column, Page, Table
 
 UNLIMITED = 1_000_000
-"""Columns of a pipe or a file."""
+"""Width of a pipe or a file, in columns."""
 _GREEK = {sign: unicodedata.name(sign).split()[-1].lower() for sign in "αβγδεζηκλνρστχ"}
 
 
 class Written(NamedTuple):
-    """A column in the text of a format: its heading, then its cells."""
+    """A rendered column: texts of the heading and the cells, alignment and priority."""
 
     texts: list[str]
     left: bool
@@ -34,31 +34,31 @@ class Written(NamedTuple):
 
 
 class Format:
-    """How the parts of a page are written; this is the base of all formats."""
+    """Base class of output formats: renders the parts of a page."""
 
     bold = "**", "**"
-    """What stands around the value of a cell with the mark `BEST`."""
+    """Text before and after the value of a cell with the mark `BEST`."""
     shown_marks = "".join(MARKS).replace(BEST, "")
-    """Those written before values; `BEST` is bold type where there is any."""
+    """Marks written before values; `BEST` is bold type if the format has it."""
 
     def escape(self, text: str) -> str:
-        """A text in which no character has a meaning to the format."""
+        """Escape the special characters of the format."""
         raise NotImplementedError
 
     def table(self, table: Table, columns: Sequence[Written]) -> str:
-        """A whole table."""
+        """Render a table."""
         raise NotImplementedError
 
     def ending(self, page: Page) -> str:
-        """What stands below all tables."""
+        """Text below all tables."""
         return ""
 
     def value(self, text: str, column: Column) -> str:
-        """The text of a cell in this column."""
+        """Render the value of a cell in this column."""
         return self.escape(text)
 
     def page(self, page: Page) -> str:
-        """The text of a page: the walk over its tables, columns and cells."""
+        """Render a page: its tables, then the text below them."""
         parts = []
         for table in page.tables:
             columns = []
@@ -71,7 +71,7 @@ class Format:
         return "\n".join(filter(None, [*parts, self.ending(page)]))
 
     def _cell(self, cell: Cell | str | None, column: Column) -> str:
-        """Marks, the value and its spread."""
+        """Text of a cell: marks, value and spread."""
         if cell is None:
             return self.escape("–")
         text, spread, marks = Cell(cell) if isinstance(cell, str) else cell
@@ -82,7 +82,7 @@ class Format:
         return self.escape(f"{marks} " if marks else "") + shown + after
 
     def legend(self, tables: Sequence[Table]) -> str:
-        """The meanings of the marks in these tables."""
+        """Explanation of the marks used in these tables."""
         cells = (cell for table in tables for column in table.columns for cell in column.cells)
         used = {mark for cell in cells if isinstance(cell, Cell) for mark in cell.marks}
         names = {mark: mark if mark in self.shown_marks else "Bold:" for mark in MARKS}
@@ -90,12 +90,12 @@ class Format:
         return f"{text}." if text else ""
 
     def notes(self, table: Table) -> str:
-        """Its notes and its legend."""
+        """Text of the notes and the legend of a table."""
         return self.escape(" ".join(filter(None, [*table.notes, self.legend([table])])))
 
 
 def _rows(columns: Sequence[Written]) -> list[tuple[str, ...]]:
-    """The headings, then the cells of each row."""
+    """Transpose columns to rows: the headings, then the cells of each row."""
     return list(zip(*(column.texts for column in columns), strict=True))
 
 
@@ -113,13 +113,13 @@ _ASCII = str.maketrans(
         **{"₁": "_1", "⟨": "<", "⟩": ">", "█": "#"},
     }
 )
-"""All signs that our texts may have."""
+"""ASCII replacements of all non-ASCII characters in the package's texts."""
 _STYLE = re.compile(r"\x1b\[\d*m")
-"""Ours: `literal` leaves none in a text from outside."""
+"""Escape codes for bold type; `literal` removes any others."""
 
 
 class Terminal(Format):
-    """Aligned columns. A terminal has bold type and a width; a pipe or a file has neither."""
+    """Text with aligned columns; bold type and a limited width only for a terminal."""
 
     shown_marks = "".join(MARKS)
 
@@ -131,7 +131,7 @@ class Terminal(Format):
 
     @classmethod
     def of(cls, stream: TextIO) -> Terminal:
-        """The terminal, pipe or file behind a stream; NO_COLOR leaves no bold type either."""
+        """Settings for a stream (terminal, pipe or file); NO_COLOR also disables bold type."""
         seen = stream.isatty() and os.environ.get("TERM", "dumb") != "dumb"
         seen = (seen or bool(os.environ.get("FORCE_COLOR"))) and not os.environ.get("NO_COLOR")
         width = shutil.get_terminal_size().columns if stream.isatty() else UNLIMITED
@@ -144,11 +144,11 @@ class Terminal(Format):
         return shown.replace("√T", "√(T)").translate(self._signs) if self._signs else shown
 
     def strong(self, text: str) -> str:
-        """A text in bold type."""
+        """The text in bold type, if the terminal supports it."""
         return self.escape(text).join(self.bold)
 
     def folded(self, text: str, first: str = "", rest: str = "  ") -> list[str]:
-        """The lines of a text, the first of which begins with `first`, others with `rest`."""
+        """Wrap a text to lines; the first starts with `first`, the others with `rest`."""
         return textwrap.wrap(
             self.escape(text),
             self.width,
@@ -159,7 +159,7 @@ class Terminal(Format):
         )
 
     def title(self, name: str, about: str) -> list[str]:
-        """A name in bold, and a text; on lines of their own if need be."""
+        """Lines of a title: a bold name and a text, on separate lines if too long."""
         if not name:
             return self.folded(about)
         if cell_len(literal(name)) + 2 + cell_len(self.escape(about)) <= self.width:
@@ -169,7 +169,7 @@ class Terminal(Format):
     def table(self, table: Table, columns: Sequence[Written]) -> str:
         shown = list(columns)
         while (wide := sum(_width(one) + 2 for one in shown) - 2) > self.width:
-            # of equal priority the last; at last rather run on into the next line than cut
+            # hide the last column of the highest priority; never cut cells
             hidden = max(reversed(shown), key=lambda one: one.priority)
             if not hidden.priority:
                 break
@@ -208,7 +208,7 @@ def _width(column: Written) -> int:
 
 
 def print_to(stream: TextIO, text_for: Callable[[Terminal], str]) -> None:
-    """Write a text to a stream in one piece, as its terminal, pipe or file can show it."""
+    """Write a text to a stream in one call, rendered for its terminal, pipe or file."""
     stream.write(encodable(text_for(Terminal.of(stream)), stream.encoding or "utf-8"))
     stream.flush()
 
@@ -217,7 +217,7 @@ def print_to(stream: TextIO, text_for: Callable[[Terminal], str]) -> None:
 
 
 class Markdown(Format):
-    """Pipe tables."""
+    """Markdown: pipe tables."""
 
     def escape(self, text: str) -> str:
         return re.sub(r"([\\`*_{}\[\]<>|&~$#!])", r"\\\1", literal(text))
@@ -242,7 +242,7 @@ class Markdown(Format):
 _LATEX = {
     **{"\\": r"\textbackslash{}", "~": r"\textasciitilde{}", "^": r"\textasciicircum{}"},
     **{"<": r"\textless{}", ">": r"\textgreater{}", "|": r"\textbar{}", "`": r"\textasciigrave{}"},
-    # after a line end `\\`, a bare [ or * would be read as its argument
+    # after a line end `\\`, LaTeX reads a bare [ or * as its argument
     **{"[": "{[}", "]": "{]}", "*": "{*}", **{special: f"\\{special}" for special in "&%$#_{}"}},
     **{"|M_T|": "$|M_T|$", "|N_T|": "$|N_T|$", "|M'_T|": "$|M'_T|$", "L_T(f)": "$L_T(f)$"},
     **{"‖f‖": r"$\|f\|$", "ζ̂": r"$\hat\zeta$", "±": r"$\pm$", "→": r"$\to$", "–": "--"},
@@ -255,11 +255,11 @@ _LATEX_TOKEN = re.compile(
 )
 _SYMBOLS = {"budget": "$B$", "epsilon": r"$\varepsilon$", "sigma": r"$\sigma$", "radius": "$U$"}
 _LINE = 105
-"""Characters of a line of a table that is not hard to read, with three between two columns."""
+"""Largest readable width of a table in characters, with three between columns."""
 
 
 class Latex(Format):
-    """One `table` with a label per table, for the packages booktabs and graphicx."""
+    """LaTeX: a labelled `table` environment per table; requires booktabs and graphicx."""
 
     bold = r"\textbf{", "}"
 
@@ -318,7 +318,7 @@ class Latex(Format):
 
 
 def _typeset(column: Written) -> int:
-    """About the number of characters that a column is wide."""
+    """Approximate width of a column in characters."""
     return max(len(re.sub(r"\\[a-z]+|[${}\\]", "", text)) for text in column.texts)
 
 
@@ -326,7 +326,7 @@ def _typeset(column: Written) -> int:
 
 
 class Html(Format):
-    """A table in a box that scrolls, and its notes."""
+    """HTML: a table in a scrolling box, and its notes."""
 
     bold = "<strong>", "</strong>"
 
@@ -334,7 +334,7 @@ class Html(Format):
         return re.sub(r"\|([MN])('|&#x27;)?_T\|", r"|\1\2<sub>T</sub>|", html.escape(literal(text)))
 
     def value(self, text: str, column: Column) -> str:
-        # the sign of a number, which a hyphen is too short for
+        # a proper minus sign in place of a hyphen
         return self.escape(text if column.left else re.sub(r"^-(?=\d)", "−", text))
 
     def table(self, table: Table, columns: Sequence[Written]) -> str:
@@ -359,4 +359,4 @@ class Html(Format):
 
 
 FORMATS: Mapping[str, type[Format]] = {"table": Terminal, "markdown": Markdown, "latex": Latex}
-"""Those of `--format` that are for people."""
+"""The values of `--format` that are meant for people."""

@@ -1,4 +1,4 @@
-"""The tables of a run, for each data file: one row per learner, and one of certificates."""
+"""Tables of a run, for each data file: learners, classes, metrics and certificates."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ if TYPE_CHECKING:
     from ahpatron_cli.core.certificates import Certificate
 
 MAX_SHOWN_CLASSES = 20
-"""Confusion matrices of more classes are in JSON only."""
+"""Largest number of classes for which the confusion matrix is shown; else JSON only."""
 
 
 def run_page(reports: Sequence[Report]) -> Page:
-    """One table per data file; after it those of classes, metrics and certificates, if any."""
+    """Page with a table per data file, and tables of classes, metrics and certificates, if any."""
     tables, uncertified = [], Counter[str]()
     for report in reports:
         tables.append(_run_table(report))
@@ -48,7 +48,7 @@ def run_page(reports: Sequence[Report]) -> Page:
 
 
 def _mean(runs: Sequence[RunRecord], name: str) -> float | None:
-    """Of a count or a metric, over the repeats that have it."""
+    """Mean of a count or metric over the repeats that have it; None if none has."""
     values = [
         getattr(run, name, getattr(run.counts, name, getattr(run.metrics, name, None)))
         for run in runs
@@ -64,7 +64,7 @@ def _means(
     priority: int,
     text: Callable[[float], str | None] = mean_count,
 ) -> Column:
-    """The means of a count or a metric, a row for each learner."""
+    """Column with the mean of a count or metric, a row per learner."""
     means = [_mean(runs, name) for runs in report.by_learner()]
     return Column(heading, [None if mean is None else text(mean) for mean in means], priority)
 
@@ -74,7 +74,7 @@ def _learners(report: Report) -> Column:
 
 
 def _over(what: str, report: Report) -> str:
-    """`; mean over 10 permutations`, if there are several repeats."""
+    """Suffix of a title, such as `; mean over 10 permutations`; empty for a single repeat."""
     repeats = max(map(len, report.by_learner()), default=0)
     return f"; {what} {orders(repeats, report.shuffled)}" if repeats > 1 else ""
 
@@ -87,7 +87,7 @@ def _run_table(report: Report) -> Table:
         mistakes = _mean(runs, "baseline_mistakes")
         baselines.append(None if mistakes is None else mistakes / max(runs[0].counts.rounds, 1))
         mean, sd = line.mistake_rate_mean, line.mistake_rate_sd
-        marks = BEST if mean == lowest and len(groups) > 1 else ""  # none is best without a rival
+        marks = BEST if mean == lowest and len(groups) > 1 else ""  # not for a single learner
         marks += BELOW_BASELINE if baselines[-1] is not None and mean > baselines[-1] else ""
         rates.append(Cell(percent(mean), None if sd is None else percent(sd), marks))
         part = runs[0].this_file
@@ -125,7 +125,7 @@ def _run_table(report: Report) -> Table:
 
 
 def _confusion_table(report: Report, runs: Sequence[RunRecord]) -> Table:
-    """Rounds by true class (rows) and predicted class (columns), summed over the repeats."""
+    """Confusion matrix: rounds by true class (rows) and predicted class, summed over repeats."""
     names = [str(whole(label)) for label in runs[0].classes or ()]
     columns = [Column("Label", names, left=True)]
     for at, name in enumerate(names):
@@ -137,7 +137,7 @@ def _confusion_table(report: Report, runs: Sequence[RunRecord]) -> Table:
 
 
 def _metrics_table(report: Report) -> Table:
-    """Means over the repeats."""
+    """Table of metrics, as means over the repeats."""
     title = "metrics" if len(report.data.labels) > 2 else "metrics of label +1"
     columns = [
         _learners(report),
@@ -153,7 +153,7 @@ def _metrics_table(report: Report) -> Table:
 
 
 def _certificate_table(report: Report) -> Table:
-    """Mistakes made and mistakes allowed; of several repeats, those of the largest bound."""
+    """Table of mistakes and their bounds; with several repeats, that of the largest bound."""
     largest: dict[str, Certificate | None] = {}
     for run, one in zip(report.runs, report.certified or (), strict=True):
         before = largest.setdefault(run.learner, None)

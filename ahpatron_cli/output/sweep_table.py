@@ -1,4 +1,4 @@
-"""The tables of a sweep: learners x data sets, all settings, the best setting of each learner."""
+"""Tables of a sweep: learners x data sets, all settings, the best setting of each learner."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ _VERDICTS = {"best": BEST, "worse": WORSE, "n.s.": NOT_WORSE}
 
 
 def findings_page(findings: SweepSummary, *, only_matrix: bool = False) -> Page:
-    """The matrix, if there are several data sets, and the tables of each."""
+    """Page with the matrix, if there are several data sets, and the tables of each data set."""
     tables: list[Table] = []
     if findings.datasets and (only_matrix or len(findings.datasets) > 1):
         tables.append(matrix_table(findings))
@@ -50,8 +50,8 @@ def findings_page(findings: SweepSummary, *, only_matrix: bool = False) -> Page:
 
 
 def _next(findings: SweepSummary) -> Iterator[tuple[str, str]]:
-    """The command that runs the best setting of each data set again."""
-    from ahpatron_cli.sweep.plan import run_command  # which imports NumPy
+    """Yield a text and the command that repeats the best setting of each data set."""
+    from ahpatron_cli.sweep.plan import run_command  # lazy: imports NumPy
 
     if findings.part:
         shows = "`ahpatron report` of all parts together shows the best"
@@ -64,7 +64,7 @@ def _next(findings: SweepSummary) -> Iterator[tuple[str, str]]:
 
 
 def matrix_table(findings: SweepSummary) -> Table:
-    """One row per learner, one column per data set, and the mean rank."""
+    """Matrix with a row per learner, a column per data set, and the mean rank."""
     datasets, ranks, metric = findings.datasets, findings.ranks, findings.criterion.metric
     matrix, ranked = findings.matrix, len(datasets) > 1 and len(ranks.mean_ranks) > 1
     columns = [Column("Learner", list(matrix), left=True)]
@@ -94,12 +94,12 @@ def matrix_table(findings: SweepSummary) -> Table:
 
 
 def rejected(ranks: OverDatasets) -> bool:
-    """Whether Friedman's test finds any difference between learners; else pairs prove nothing."""
+    """Whether Friedman's test finds a difference between learners, as pairwise tests require."""
     return ranks.p_value is not None and ranks.p_value < SIGNIFICANCE
 
 
 def friedman_text(ranks: OverDatasets) -> str:
-    """What Friedman's test found, and which mean ranks differ significantly."""
+    """Result of Friedman's test as text, with the critical difference of mean ranks."""
     p = p_value(ranks.p_value or 0.0)
     test = f"Friedman's test: χ² = {ranks.friedman:.2f}, p {p if p[0] == '<' else f'= {p}'}"
     if not rejected(ranks):
@@ -109,7 +109,7 @@ def friedman_text(ranks: OverDatasets) -> str:
 
 
 def data_tables(found: DatasetSummary) -> list[Table]:
-    """Of one data set: all settings, if a learner has several; then the best of each learner."""
+    """Tables of a data set: all settings, if a learner has several; the best of each learner."""
     facts, best = data_facts(found.data.record), found.best
     if not found.several_settings:
         title = f"{facts}; {_orders(best, found)}"
@@ -123,7 +123,7 @@ def data_tables(found: DatasetSummary) -> list[Table]:
 
 
 def _columns(found: DatasetSummary, settings: Sequence[Setting]) -> list[Column]:
-    """Of a table of all settings, or of the best of each learner."""
+    """Columns of a table of all settings, or of the best setting of each learner."""
     metric, every = found.criterion.metric, settings is not found.best
     best = best_of(settings).rank[:2]  # permutations and mean
     values, gaps, rates = list[Cell](), list[Cell | None](), list[Cell]()
@@ -145,7 +145,7 @@ def _columns(found: DatasetSummary, settings: Sequence[Setting]) -> list[Column]
     if metric is not MISTAKE_RATE:
         columns.append(Column(MISTAKE_RATE.head, rates, 1))
     columns.append(Column("Setting", [one.label or None for one in settings], left=True))
-    if every and len(_repeats(settings)) > 1:  # else the title has it
+    if every and len(_repeats(settings)) > 1:  # otherwise it is in the title
         columns.append(Column("Permutations", [str(one.summary.repeats) for one in settings], 1))
     if not every and settings[1:]:
         columns.append(Column("vs best", gaps, 2))
@@ -169,7 +169,7 @@ def _orders(settings: Sequence[Setting], found: DatasetSummary) -> str:
 
 
 def _notes(found: DatasetSummary) -> list[str]:
-    """What ± and the verdicts mean, and how the best were chosen."""
+    """Notes on ±, on verdicts and on how the best settings were chosen."""
     metric, shuffled = found.criterion.metric, found.data.shuffled
     points = ", in percentage points" if metric.in_percent else ""
     several = max(_repeats(found.best)) > 1
@@ -194,7 +194,7 @@ def _notes(found: DatasetSummary) -> list[str]:
 
 
 def _choice_notes(datasets: Sequence[DatasetSummary]) -> list[str]:
-    """On which permutations the best of several settings were chosen."""
+    """Note on the permutations on which the best settings were chosen."""
     if not any(found.several_settings for found in datasets):
         return []
     on = "in hindsight on these same permutations"

@@ -1,4 +1,4 @@
-"""Tables before any output format, and the marks that they use."""
+"""Format-independent tables, and the marks used in them."""
 
 from __future__ import annotations
 
@@ -18,38 +18,38 @@ MARKS = {
     NOT_WORSE: "not significantly worse than the best",
     VACUOUS: "vacuous bound: not below the trivial one",
 }
-"""All marks before values; each has one meaning, in every table and format."""
+"""Meanings of all marks; each has one meaning in every table and format."""
 
 
 class Cell(NamedTuple):
-    """A name or a number."""
+    """A cell of a table: text with an optional spread and marks."""
 
     text: str
     spread: str | None = None
-    """What follows a number after ±."""
+    """Text after ±, if any."""
     marks: str = ""
 
 
 @dataclass(frozen=True)
 class Column:
-    """A heading, and a cell for each row; None where there is no value."""
+    """A column of a table: a heading and a cell per row; None if there is no value."""
 
     heading: str
     cells: Sequence[Cell | str | None]
     priority: int = 0
-    """In a narrow terminal the column of highest priority number is hidden first; 0: never."""
+    """In a narrow terminal, columns with the highest number are hidden first; 0: never."""
     left: bool = False
-    """Text is set flush left, numbers flush right."""
+    """Whether the column is left-aligned (text) rather than right-aligned (numbers)."""
 
 
 @dataclass(frozen=True)
 class Table:
-    """Columns, a title and notes; columns without any value are not shown."""
+    """A table: columns, title and notes; columns without any value are not shown."""
 
     kind: str
-    """For a label: `run`, `matrix`."""
+    """Kind of table, used in labels: `run`, `matrix`."""
     name: str
-    """Of the data."""
+    """Name of the data set."""
     title: str
     columns: Sequence[Column]
     notes: Sequence[str] = ()
@@ -57,17 +57,17 @@ class Table:
 
 @dataclass(frozen=True)
 class Page:
-    """All tables of a command, and what stands below them."""
+    """All tables of a command, and the text below them."""
 
     tables: Sequence[Table]
     remarks: Sequence[str] = ()
-    """A sentence, and what it lists."""
+    """A sentence, then the items that it lists."""
     commands: Sequence[tuple[str, str]] = ()
-    """What to do next, for people at a terminal: why, and the command."""
+    """Suggested next commands, as pairs of reason and command; only shown at a terminal."""
 
 
 def data_facts(data: DataRecord) -> str:
-    """Rounds, features, and how labels were mapped unless they are -1 and +1."""
+    """Text with rounds, features and, unless labels are -1 and +1, the encoding of labels."""
     parts = [counted(data.rounds, "round"), counted(data.features, "feature")]
     if len(data.labels) > 2:
         parts.append(f"{len(data.labels)} classes")
@@ -78,7 +78,7 @@ def data_facts(data: DataRecord) -> str:
 
 
 def support_text(line: SummaryRecord) -> str | None:
-    """Size of the support, and of the budget if there is one: `314/400`."""
+    """|S| as text, with the budget if there is one: `314/400`."""
     if line.support_size_mean is None:
         return None
     size, budget = mean_count(line.support_size_mean), line.params.get("budget")

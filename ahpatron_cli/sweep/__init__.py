@@ -1,1 +1,1 @@
-"""Many trials, kept safe: grids, execution, and the results file."""
+"""Sweeps over many trials: grids, execution, results file and summary."""

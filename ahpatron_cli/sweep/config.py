@@ -1,4 +1,4 @@
-"""`--config sweep.toml`: a whole sweep in one file.
+"""Configuration files of sweeps (`--config sweep.toml`), for example:
 
 data = ["a.svm", "b.svm"]          # relative to this file
 learners = ["ahpatron", "bogd++"]
@@ -35,20 +35,20 @@ _Params: TypeAlias = dict[str, _Value | Annotated[list[_Value], Meta(min_length=
 
 
 class Grids(Struct, frozen=True, forbid_unknown_fields=True):
-    """The grids of all learners and of single ones."""
+    """The tables [grid] (all learners) and [learner.NAME] (one learner)."""
 
     grid: _Params = {}
     learner: dict[str, _Params] = {}
 
 
 class Entry(Grids, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """An entry [[data]]."""
+    """An entry [[data]]: a file with its own grids."""
 
     path: str
 
 
 class Document(Grids, frozen=True, forbid_unknown_fields=True):
-    """The file; of keys that are options, None stands for those that it does not set."""
+    """The content of a configuration file; options that it does not set are None."""
 
     data: list[str | Entry] = []
     learners: list[str] = []
@@ -65,14 +65,14 @@ OPTIONS = ("kernel", "scale", "repeats", "seed", "limit", "positive", "shuffle")
 
 
 class File(Struct, frozen=True):
-    """A data file of the sweep, and the choices that hold for it alone."""
+    """A data file of the sweep, with parameter values for this file only."""
 
     path: str
     layer: Layer = ()
 
 
 class Config(Struct, frozen=True):
-    """A configuration; command-line options take precedence."""
+    """A sweep read from a configuration file; command-line options take precedence."""
 
     files: Sequence[File] = ()
     learners: Sequence[str] = ()
@@ -80,9 +80,9 @@ class Config(Struct, frozen=True):
     layer: Layer = ()
 
     def choose_files(self, given: Sequence[str]) -> Sequence[File]:
-        """The files on the command line, with the choices made for them here; or our own.
+        """The files given on the command line, with their settings from here; else all files.
 
-        A file is found by its path, or else by its name, with or without .gz, .bz2 or .xz.
+        A file is matched by its path, else by its name, with or without .gz, .bz2 or .xz.
         """
         chosen = []
         for path in given:
@@ -101,8 +101,8 @@ def _bare(path: str) -> str:
 
 
 def read_config(path: str) -> Config:
-    """Read a sweep from TOML; every unknown key is refused."""
-    code, hint, folder = ExitCode.USAGE, None, Path(path).parent  # wherever cron starts
+    """Read a sweep from a TOML file; unknown keys are refused."""
+    code, hint, folder = ExitCode.USAGE, None, Path(path).parent  # not the current folder
     try:
         document = toml.decode(Path(path).read_bytes(), type=Document)
         learners = [
@@ -134,7 +134,7 @@ def read_config(path: str) -> Config:
 
 
 def _layer(grids: Grids, where: str, own: Mapping[str, str]) -> Layer:
-    """The choices of a table; `own` are the paths of the user's own learners, by name."""
+    """Parameter values from the grids; `own` maps names of the user's learners to paths."""
     tables: list[tuple[str | None, str, _Params]] = [(None, "grid", grids.grid)]
     for name, params in grids.learner.items():
         one_of("learner", name, (*REGISTRY, *own))

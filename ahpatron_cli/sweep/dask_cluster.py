@@ -1,7 +1,7 @@
-"""Trials on a Dask cluster: the same trials, run by whatever workers there are.
+"""Running trials on a Dask cluster.
 
-Workers read the data themselves, from the same path, and check its hash. A trial whose worker died
-is run again by Dask, and after some deaths by us; other faults of a worker end the sweep.
+Workers read the data themselves, from the same path, and check the hash. A trial whose worker died
+is repeated, first by Dask and then here; other errors of a worker end the sweep.
 """
 
 from __future__ import annotations
@@ -24,13 +24,13 @@ if TYPE_CHECKING:
     from distributed import Client, Future
 
 SCHEDULER_SECONDS = 10
-"""How long the scheduler may take to answer."""
+"""Timeout for connecting to the scheduler, in seconds."""
 WINDOW = 1000
-"""Trials that the cluster has at a time."""
+"""Number of trials submitted to the cluster at a time."""
 
 
 def check_dask() -> None:
-    """Refuse `--scheduler` where Dask is not installed, before anything else is done."""
+    """Raise a usage error if Dask is not installed."""
     if importlib.util.find_spec("distributed") is None:
         hint = "pip install 'ahpatron-cli[dask]', here and on the workers"
         raise usage("--scheduler needs Dask", hint)
@@ -39,13 +39,13 @@ def check_dask() -> None:
 def run_on_cluster(
     trials: Sequence[Trial], scheduler: str, retries: int, wait: float, warn: Callable[[str], None]
 ) -> Iterator[Outcome | None]:
-    """Outcomes of trials as they end; None now and then, when none does.
+    """Yield outcomes of trials as they finish, and None while waiting.
 
-    The sweep ends when there was no worker for `wait` seconds.
+    Ends with an error if there is no worker for `wait` seconds.
     """
     from distributed import Client
 
-    # what it logs about a lost connection is a page long; ours is a line
+    # silence Dask's long log of a lost connection: we report it in one line
     for name in ("distributed", "distributed.client"):
         logging.getLogger(name).setLevel(logging.CRITICAL)
     try:
@@ -83,12 +83,12 @@ def _wait_for_workers(
 
 
 def _outcomes(client: Client, trials: Sequence[Trial], retries: int) -> Iterator[Outcome | None]:
-    """Outcomes as they end; None now and then."""
+    """Yield outcomes of trials as they finish, and None while waiting."""
     from distributed import KilledWorker
 
     left, deaths = deque(trials), Counter[str]()
     sent: dict[str, tuple[Future, Trial]] = {}
-    ended: SimpleQueue[Future] = SimpleQueue()  # filled by a thread of Dask's
+    ended: SimpleQueue[Future] = SimpleQueue()  # filled by a thread of Dask
     while left or sent:
         while left and len(sent) < WINDOW:
             trial = left.popleft()
@@ -104,7 +104,7 @@ def _outcomes(client: Client, trials: Sequence[Trial], retries: int) -> Iterator
             continue
         _, trial = sent.pop(future.key)
         if future.status != "error":
-            yield future.result()  # raises where the scheduler went away
+            yield future.result()  # raises if the scheduler is gone
             continue
         fault = future.exception()
         if not isinstance(fault, KilledWorker):
@@ -112,13 +112,13 @@ def _outcomes(client: Client, trials: Sequence[Trial], retries: int) -> Iterator
             raise usage(f"the workers cannot run trials: {_first_line(fault)}", hint)
         deaths[trial.id] += 1
         if deaths[trial.id] <= retries:
-            left.append(trial)  # it may have waited on a worker that another trial killed
+            left.append(trial)  # perhaps another trial killed the worker
         else:
             yield trial.outcome(None, f"on the cluster: {_first_line(fault)}")
 
 
 def run_pinned(trial: Trial) -> Outcome:
-    """Run a trial in a worker that somebody else has started: with one BLAS thread too."""
+    """Run a trial in a Dask worker, with one BLAS thread."""
     from threadpoolctl import threadpool_limits
 
     with threadpool_limits(1, user_api="blas"):

@@ -1,15 +1,15 @@
-"""Which learners are run, and which values of which parameters are tried.
+"""Selection of learners, and grids of parameter values.
 
-Learners are names in the registry, or classes in the user's own files. Every setup comes from a
+Learners are names in the registry or classes in files of the user. Values are written as a
 grid:
 
-    0.5,0.6,0.7          these
+    0.5,0.6,0.7          these values
     100:400:100          from, to (included), step
-    log:50:3200:7        from, to, how many: each the same multiple of the one before
+    log:50:3200:7        from, to, number of values: a geometric sequence
     10^[-3:3]            powers: 10^-3, 10^-2, ..., 10^3
 
 Each may be followed by `/sqrt(T)` or `/T`, where T is the number of rounds of a data set:
-`10^[-3:3]/sqrt(T)` are the steps that the paper chose from. `run` takes a grid of one value each.
+`10^[-3:3]/sqrt(T)` is the grid of steps in the paper. `run` accepts grids with one value only.
 """
 
 from __future__ import annotations
@@ -32,11 +32,11 @@ from ahpatron_cli.errors import learner_fault, one_of, suggestion, usage
 from ahpatron_cli.runner import AUTO, LISTING, LearnerSpec, check
 
 MOST_VALUES = 10_000
-"""A range with more is a typing error."""
+"""Largest number of values of a range; more are assumed to be a typing error."""
 MOST_SETTINGS = 1_000_000
-"""Of one learner."""
+"""Largest number of settings of one learner."""
 DIGITS = 12
-"""Of the values of a logarithmic range."""
+"""Significant digits of the values of a logarithmic range."""
 MIN_COST = 1e-6
 FORMS = "write values as 0.5,0.6 or 100:400:100 or log:50:3200:7 or 10^[-3:3]/sqrt(T)"
 
@@ -45,9 +45,9 @@ _RELATIVE = re.compile(r"(.*?)\s*/\s*(sqrt\(T\)|T)")
 
 
 def choose_learners(names: Sequence[str]) -> list[str]:
-    """The learners asked for, each once, in the order of the command line.
+    """The selected learners without duplicates, in the order of the command line.
 
-    Those in files are given by absolute paths: `/path/to/file.py:ClassName`.
+    Learners in files are returned with absolute paths: `/path/to/file.py:ClassName`.
     """
     chosen: list[str] = []
     for name in names:
@@ -64,7 +64,7 @@ def choose_learners(names: Sequence[str]) -> list[str]:
 
 
 def own_learner(name: str) -> str:
-    """The absolute path of `path/to/file.py:ClassName`, which is loaded to see that it can be."""
+    """`/absolute/path/to/file.py:ClassName` of a learner in a file; loads it to check it."""
     path, _, class_name = name.rpartition(":")
     file = str(Path(path).absolute())
     try:
@@ -80,37 +80,37 @@ def own_learner(name: str) -> str:
 
 
 def learner_name(learner: str) -> str:
-    """What tables call it."""
+    """Name of a learner in tables: its `name`, also if it is given as a path."""
     return find_learner(learner).name if is_path(learner) else learner
 
 
 @dataclass(frozen=True)
 class Choice:
-    """The values that one parameter is given, of one learner or (None) of all that have it."""
+    """Values for a parameter, of one learner or (None) of all that have it."""
 
     learner: str | None
     name: str
     texts: tuple[str, ...]
     shown: str
-    """What error messages call it: `-g epsilon`, `sweep.toml: grid.epsilon`."""
+    """Name in error messages: `-g epsilon`, `sweep.toml: grid.epsilon`."""
 
 
 Layer: TypeAlias = Sequence[Choice]
-"""Choices of equal rank: those for one learner take precedence over those for all."""
+"""Choices of equal rank; within a layer, choices for one learner override those for all."""
 
 
 def expand(
     learner: str, kernel: str, layers: Sequence[Layer], rounds: int | None
 ) -> Iterator[tuple[LearnerSpec, Mapping[str, str]]]:
-    """Every combination for one learner on a data set of so many rounds; later layers win.
+    """All settings of one learner on a data set with `rounds` rounds; later layers win.
 
-    With it come the texts, such as `10^0/√T` or `auto`, of values that depend on the data.
+    Each comes with the texts of values that depend on the data, such as `10^0/√T` or `auto`.
     """
     kind = find_learner(learner)
     own, specs = kind.specs(), parameters([learner], kernel)
     chosen: dict[str, Choice] = {}
     for layer in layers:
-        for owner in (None, learner):  # in each layer a choice for one learner is the stronger
+        for owner in (None, learner):  # choices for one learner override those for all
             mine = (one for one in layer if one.learner == owner and one.name in specs)
             chosen |= {one.name: one for one in mine}
     axes: dict[str, dict[Value, str | None]] = {name: {} for name in chosen}  # each value once
@@ -132,7 +132,7 @@ def expand(
 
 
 def parameters(learners: Iterable[str], kernel: str) -> dict[str, Spec]:
-    """Those of the learners, and of the kernel unless all have their own."""
+    """Parameters of the learners, and of the kernel unless all learners have their own."""
     kinds = [find_learner(learner) for learner in learners]
     specs = {name: spec for kind in kinds for name, spec in kind.specs().items()}
     return specs | ({} if all(kind.own_kernel for kind in kinds) else KERNELS[kernel].specs())
@@ -141,7 +141,7 @@ def parameters(learners: Iterable[str], kernel: str) -> dict[str, Spec]:
 def _values(
     word: str, spec: Spec, shown: str, rounds: int | None
 ) -> Iterator[tuple[Value, str | None]]:
-    """The values of a word on a data set of so many rounds; None: the number is not known."""
+    """Values and texts of a grid word; `rounds` is T, or None if it is not known."""
     relative = _RELATIVE.fullmatch(word)
     if relative is None:
         words = (AUTO,) if spec.symbol == "σ" else ()
@@ -161,10 +161,10 @@ def _values(
 
 
 def _spelled_out(word: str, spec: Spec, shown: str) -> list[tuple[str, str]]:
-    """The values of a range as numbers, and as people write them; another word is one value.
+    """Values of a range as decimal text and display text; any other word is a single value.
 
-    Steps are exact, because 0.5 + 0.1 + 0.1 is to be 0.7. In a logarithmic range, whole numbers are
-    the nearest that are legal.
+    Arithmetic is exact, so that 0.5 + 0.1 + 0.1 is 0.7. For integer parameters, a logarithmic range
+    is rounded to the nearest legal integers.
     """
     powers, (first, *rest) = _POWERS.fullmatch(word), word.split(":")
     if not powers and not rest:
@@ -208,7 +208,7 @@ def _number(text: str) -> Decimal:
 
 
 def _finite(text: str) -> float | None:
-    """The finite number that a text spells, if any."""
+    """Parse a finite number; None if the text is not one."""
     try:
         return float(_number(text))
     except (ValueError, DecimalException):
@@ -216,12 +216,12 @@ def _finite(text: str) -> float | None:
 
 
 def _exact(value: Decimal) -> str:
-    """Without a fraction of zeros: 400, not 400.0, which would not be a whole number."""
+    """Decimal as text without trailing zeros: 400, not 400.0, which is no integer."""
     return format(value.normalize(), "f")
 
 
 def parse(shown: str, spec: Spec, text: str, words: tuple[str, ...] = ()) -> Value:
-    """The value that `text` spells, if the parameter may have it; `words` may have been meant."""
+    """Parse a value of a parameter; a usage error if it is illegal. `words` are for suggestions."""
     try:
         return spec.check(spec.parse(text))
     except ValueError as error:
@@ -231,9 +231,9 @@ def parse(shown: str, spec: Spec, text: str, words: tuple[str, ...] = ()) -> Val
 def single_setups(
     learners: Sequence[str], kernel: str, params: Sequence[str], named: Mapping[str, str | None]
 ) -> tuple[list[LearnerSpec], list[str]]:
-    """One setup for each learner of `run`, and remarks on what has no effect.
+    """The single setting of each learner of `run`, and remarks on options without effect.
 
-    `params` are the words after -p; `named` are options such as --budget, None where not given.
+    `params` are the values of -p; `named` are options such as --budget, None if not given.
     """
     layer, remarks = typed_layer(named, {"-p": params}, learners, one_of("kernel", kernel, KERNELS))
     setups = []
@@ -253,9 +253,9 @@ def typed_layer(
     learners: Sequence[str],
     kernel: str,
 ) -> tuple[list[Choice], list[str]]:
-    """What the command line chooses, each parameter once, and remarks on what has no effect.
+    """Parameter values given on the command line, and remarks on options without effect.
 
-    `words` are those after each flag, such as -p.
+    `words` maps flags, such as -p, to their values.
     """
     legal = parameters(learners, kernel)
     choices, remarks = [], []
@@ -279,7 +279,7 @@ def typed_layer(
 
 
 def _choice(flag: str, word: str, learners: Sequence[str]) -> Choice:
-    """The choice that `LEARNER.NAME=VALUES` or `NAME=VALUES` spells."""
+    """Parse `LEARNER.NAME=VALUES` or `NAME=VALUES`."""
     left, _, text = word.partition("=")
     if not left or not text:
         hint = f"for example {flag} epsilon=0.5"
@@ -294,7 +294,7 @@ def _choice(flag: str, word: str, learners: Sequence[str]) -> Choice:
 
 
 def check_names(layer: Layer, learners: Sequence[str], kernel: str) -> None:
-    """Refuse a parameter that none of these learners has, nor the kernel."""
+    """Refuse a parameter that neither the kernel nor any of these learners has."""
     for choice in layer:
         own = choice.learner
         legal = find_learner(own).specs() if own else parameters(learners, kernel)
@@ -305,7 +305,7 @@ def check_names(layer: Layer, learners: Sequence[str], kernel: str) -> None:
 
 
 def parse_labels(text: str | None) -> tuple[float, ...] | None:
-    """The labels after --labels, at least two, in order."""
+    """Parse the value of --labels: at least two labels, returned in increasing order."""
     if text is None:
         return None
     labels = [_finite(word) for word in text.split(",")]
@@ -316,7 +316,7 @@ def parse_labels(text: str | None) -> tuple[float, ...] | None:
 
 
 def parse_label(text: str | None) -> float | None:
-    """The label after --positive."""
+    """Parse the value of --positive: a number."""
     label = None if text is None else _finite(text)
     if text is not None and label is None:
         raise usage(f"--positive takes a label, which is a number, got {text!r}")
@@ -324,7 +324,7 @@ def parse_label(text: str | None) -> float | None:
 
 
 def parse_costs(words: Sequence[str], *, named: bool = False) -> dict[float | str, float]:
-    """The costs of examples by label, from words LABEL=W; labels of tables are `named`."""
+    """Parse values LABEL=W of --cost; with `named`, labels are names (of tables), not numbers."""
     costs: dict[float | str, float] = {}
     for word in words:
         left, _, right = word.rpartition("=")
@@ -339,7 +339,7 @@ def parse_costs(words: Sequence[str], *, named: bool = False) -> dict[float | st
 
 
 def check_costs(costs: Mapping[float | str, float], setups: Iterable[LearnerSpec]) -> None:
-    """Refuse costs for a learner that cannot weigh examples."""
+    """Refuse --cost for learners that do not support weights."""
     unable = [setup.learner for setup in setups if not setup.kind.takes_costs]
     if costs and unable:
         able = [name for name, kind in REGISTRY.items() if kind.takes_costs]

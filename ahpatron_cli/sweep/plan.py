@@ -1,4 +1,4 @@
-"""A sweep before it is run: from the command line and a configuration to a list of trials."""
+"""Planning of a sweep: from the command line and a configuration to a list of trials."""
 
 from __future__ import annotations
 
@@ -28,11 +28,11 @@ from ahpatron_cli.sweep.trial import Trial
 
 MOST_TRIALS = 1_000_000
 ANY_ROUNDS = 1000
-"""T, where any number shows whether values are legal."""
+"""Placeholder for T when only the legality of values is checked."""
 
 
 class Job(Struct, frozen=True):
-    """A sweep that is asked for, before any file was read."""
+    """Specification of a sweep, before any file is read."""
 
     files: Sequence[File]
     learners: Sequence[str]
@@ -42,14 +42,14 @@ class Job(Struct, frozen=True):
     seed: int
     shuffled: bool
     layer: grid.Layer
-    """Choices for all files; those for one file take precedence."""
+    """Parameter values for all files; those of a single file take precedence."""
     typed: grid.Layer
-    """Choices on the command line, which take precedence over both."""
+    """Parameter values given on the command line, which override all others."""
     costs: Mapping[float | str, float]
-    """Of examples, by label; others have the cost 1."""
+    """Weights of examples by label (--cost); other labels have weight 1."""
 
     def setups(self, file: File, rounds: int) -> Iterator[tuple[LearnerSpec, Mapping[str, str]]]:
-        """Every learner and setting for a file of so many rounds, as `expand` has them."""
+        """All settings of all learners for a file with `rounds` rounds, as returned by `expand`."""
         layers = [self.layer, file.layer, self.typed]
         for learner in self.learners:
             yield from grid.expand(learner, self.kernel, layers, rounds)
@@ -67,10 +67,10 @@ def make_job(
     costs: Mapping[float | str, float],
     warn: Callable[[str], None],
 ) -> Job:
-    """Put command line and configuration together; refuse whatever is wrong with them.
+    """Combine command line and configuration file to a `Job`; a usage error if they are invalid.
 
-    `words` are those after -p and -g; `named` are --budget and the like, which take grids, too.
-    Of `options`, a configuration decides those that were not `typed`.
+    `words` are the values of -p and -g; `named` are options such as --budget, which accept grids
+    too. `typed` names the `options` given on the command line; the configuration sets the others.
     """
     config = read_config(config_file) if config_file else Config()
     unset = {name: value for name, value in config.options.items() if name not in typed}
@@ -82,7 +82,7 @@ def make_job(
     learners = grid.choose_learners(learners) or meant or ["ahpatron"]
     kernel = one_of("kernel", options["kernel"], KERNELS)
     for layer in (config.layer, *(file.layer for file in config.files)):
-        # also of learners left out now by -l
+        # includes learners that -l leaves out
         grid.check_names(layer, [*REGISTRY, *meant], kernel)
         for choice in layer:
             if choice.learner and choice.learner not in {*learners, *meant}:
@@ -93,7 +93,7 @@ def make_job(
     for remark in remarks:
         warn(remark)
     positive, repeats, shuffle = options["positive"], options["repeats"], options["shuffle"]
-    if table.label is not None and positive is not None:  # labels of tables have names
+    if table.label is not None and positive is not None:  # labels of tables are text
         table, positive = replace(table, positive=str(positive)), None
     preparation = Preparation(
         options["limit"],
@@ -116,7 +116,7 @@ def make_job(
         costs,
     )
     count = 0
-    for file in files:  # whether all values are legal
+    for file in files:  # check that all values are legal
         setups = [setup for setup, _ in job.setups(file, ANY_ROUNDS)]
         grid.check_costs(costs, setups)
         count += repeats * len(setups)
@@ -133,9 +133,9 @@ def plan(
     *,
     metrics: bool = False,
 ) -> list[Trial]:
-    """Every trial of a job once, file by file; files of equal content give equal trials.
+    """All trials of a job without duplicates, file by file; equal contents give equal trials.
 
-    The parsed files are kept in `folder`, for the processes that run the trials.
+    The parsed files are stored in `folder` for the worker processes.
     """
     trials: dict[str, Trial] = {}
     seen: dict[str, str] = {}
@@ -151,7 +151,7 @@ def plan(
             note(f"{file.path} has the same content as {twin}")
         with open_source(file.path) as source:
             dataset = load(source, done, sha256=sha256)
-        dataset.costs(job.costs)  # refuses labels that it does not have
+        dataset.costs(job.costs)  # refuses unknown labels
         facts = dataset.facts()
         setups = list(job.setups(file, facts.rounds))
         notes = list(facts.notes)
@@ -159,12 +159,12 @@ def plan(
         for text in notes:
             note(f"{Path(file.path).name}: {text}")
         if facts.sorted_labels and not job.shuffled:
-            warn(f"{Path(file.path).name}: the labels come sorted; --shuffle permutes the rows")
+            warn(f"{Path(file.path).name}: the rows are sorted by label; --shuffle permutes them")
         mapped = folder / str(number)
         try:
             mapped.mkdir()
             dataset.save(mapped)
-        except OSError:  # a full disk: then processes parse the file themselves
+        except OSError:  # disk full: the processes parse the file themselves
             shutil.rmtree(mapped, ignore_errors=True)
         record = DataRecord(file.path, facts.rounds, facts.features, facts.labels, sha256)
         how = done.limit, done.scale, done.positive, job.shuffled
@@ -181,7 +181,7 @@ def plan(
             )
             for spec, (_, texts) in zip(specs, setups, strict=True)
         ]
-        # permutation by permutation, so that a sweep cut short is comparable
+        # permutation by permutation, so that results of an interrupted sweep are comparable
         for repeat in range(job.repeats):
             for spec, more in zip(specs, rest, strict=True):
                 trial = Trial(data, spec, job.seed, repeat, *more)
@@ -190,19 +190,19 @@ def plan(
 
 
 def run_command(data: TrialData, setting: Setting) -> str | None:
-    """The `ahpatron run` that repeats a setting on its first permutation, to which `--save FILE`
-    can be added; None for a learner in a file."""
+    """The `ahpatron run` command that repeats a setting on its first permutation (`--save FILE` can
+    be added); None for a learner in a file."""
     params, kind = dict(setting.params), REGISTRY.get(setting.learner)
     kernel = str(params.pop("kernel", ""))
     if kind is None or (kind.own_kernel is None and kernel not in KERNELS):
         return None
     if params.get("horizon") == data.record.rounds:
-        del params["horizon"]  # `run` finds it, too
+        del params["horizon"]  # `run` computes it itself
     words = ["ahpatron", "run", data.record.path, "-l", setting.learner]
     words += ["--kernel", kernel] if kernel not in ("gaussian", "") else []
     kinds: list[type[Declared]] = [KERNELS[kernel], kind] if kernel in KERNELS else [kind]
     for one in kinds:
-        chosen: dict[str, Any] = {}  # neither a default nor a consequence of the others
+        chosen: dict[str, Any] = {}  # parameters that differ from their defaults
         for name in one.specs():
             if name in params and one(**chosen).params().get(name) != params[name]:
                 chosen[name] = params[name]

@@ -1,14 +1,14 @@
-"""The results file of a sweep: one writer, durable line by line, resumable after any fault.
+"""The results file of a sweep: one writer, one durable line per trial, resumable after any fault.
 
-A trial counts as done when its whole line is on the disk. Lines are only ever appended; a last
-line without its end is cut before that, lines that are damaged otherwise are reported and stay.
-Each line is a JSON object that ends with the hash of its own text:
+A trial is done when its whole line is on disk. Lines are only appended; an incomplete last line is
+removed first, other damaged lines are reported and kept.
+Each line is a JSON object that ends with a hash of its own text:
 
     {"id": ..., "status": "ok", "data": {...}, "run": {...}, "texts": {...}, "timing": {...},
      "error": null, "check": ...}
 
-All but `timing` (and the `check` that covers it) is the same however and wherever a trial was run.
-`texts` has the parameters that depend on the data as the grid spells them.
+All but `timing` (and `check`, which covers it) is independent of how and where a trial was run.
+`texts` has parameters that depend on the data as they are written in the grid.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ from ahpatron_cli.sweep.summary import Outcome
 
 SUFFIX = ".jsonl"
 OPENING = b'{"schema": 1, "kind": "ahpatron sweep results"'
-"""How every header line begins."""
+"""Start of every header line."""
 CHECK_DIGITS = 16
 
 _NOT_STORED = ("seconds", "classes", "confusion", "window", "drifts", "costs")
-"""The labels of the classes are with the data; a confusion matrix may have a million entries."""
+"""Fields not stored per trial: labels are stored with the data, confusion may be huge."""
 _STORED = [name for name in RUN_FIELDS if name not in _NOT_STORED]
 
 
@@ -80,12 +80,12 @@ def flat_trial(trial: Outcome) -> Json:
 
 
 def encode_header(facts: Mapping[str, Any]) -> bytes:
-    """A header line."""
+    """The header line with these facts, as bytes."""
     return _with_check(json.loads(OPENING + b"}") | dict(facts))
 
 
 def encode_trial(trial: Outcome) -> bytes:
-    """A trial's line; only `timing` is never the same twice."""
+    """The line of a trial in the results file, as bytes."""
     run, data = trial.run, to_builtins(trial.data)
     stored = run_to_json(run) if run else dict.fromkeys(_STORED)
     if run is None:
@@ -106,7 +106,7 @@ def encode_trial(trial: Outcome) -> bytes:
 
 
 def _with_check(content: Json) -> bytes:
-    # ASCII, with any file name: msgspec writes no surrogates
+    # json, not msgspec, which cannot write surrogates in file names
     text = json.dumps(content, allow_nan=False)
     return f'{text[:-1]}, "check": "{_digest(text)}"}}\n'.encode()
 
@@ -116,7 +116,7 @@ def _digest(text: str) -> str:
 
 
 def decode(line: bytes) -> Json | Outcome | None:
-    """A line without its end as a trial or, of a header, its facts; None if it is damaged."""
+    """Decode a line: an `Outcome`, or a dict for a header line; None if it is damaged."""
     try:
         body, _, tail = line.decode("ascii").rpartition(', "check": "')
         if tail != f'{_digest(body + "}")}"}}':
@@ -128,9 +128,9 @@ def decode(line: bytes) -> Json | Outcome | None:
         run["params"] = {  # an infinite parameter was written as text
             name: math.inf if value == "inf" else value
             for name, value in run["params"].items()
-            if value is not None  # kernel and σ of a learner with a kernel of its own
+            if value is not None  # null: kernel and σ of a learner with its own kernel
         }
-        if "auto_sigma" in data and run["params"].get("sigma") == data["auto_sigma"]:  # of 0.2.0
+        if "auto_sigma" in data and run["params"].get("sigma") == data["auto_sigma"]:  # 0.2.0
             content["texts"] = {"sigma": "auto"}
         data["record"] = data
         ok = content["status"] == "ok"
@@ -141,36 +141,36 @@ def decode(line: bytes) -> Json | Outcome | None:
 
 
 def _refuse(constant: str) -> None:
-    raise ValueError(constant)  # NaN and infinities, which are no JSON
+    raise ValueError(constant)  # NaN and infinity are not valid JSON
 
 
 @dataclass
 class Contents:
-    """The contents of a results file, or of several."""
+    """Contents of one or several results files."""
 
     trials: dict[str, Outcome] = field(default_factory=dict)
-    """By id. A result is never replaced by a failure; else the later line counts."""
+    """Trials by id; later lines replace earlier ones, but a failure never replaces a result."""
     headers: list[Mapping[str, Any]] = field(default_factory=list)
     damaged: list[int] = field(default_factory=list)
-    """Numbers of the lines that are not as they were written."""
+    """Numbers of the damaged lines."""
     torn: int = 0
-    """Bytes after the last line end."""
+    """Number of bytes after the last line end."""
 
     def add(self, trial: Outcome) -> None:
-        """Add a trial."""
+        """Add a trial; a failure does not replace a result."""
         known = self.trials.get(trial.id)
         if known is None or known.run is None or trial.run is not None:
             self.trials[trial.id] = trial
 
     def encoded(self) -> bytes:
-        """All of it as a results file."""
+        """The contents as the bytes of a results file."""
         lines = [*map(encode_header, self.headers), *map(encode_trial, self.trials.values())]
         return b"".join(lines)
 
 
 def looks_like_json(path: str) -> bool:
-    """Whether to read this as results: no line of a LIBSVM file begins with a bracket."""
-    with suppress(OSError):  # the reader of data files says what is wrong
+    """Whether a file starts like JSON, which LIBSVM text never does."""
+    with suppress(OSError):  # reported by the reader of data files
         if path != "-" and stat.S_ISREG(Path(path).stat().st_mode):
             with Path(path).open("rb") as stream:
                 start = stream.read(1024).removeprefix(codecs.BOM_UTF8).lstrip()
@@ -179,7 +179,7 @@ def looks_like_json(path: str) -> bool:
 
 
 def read_results(path: str) -> Contents:
-    """Read a results file without changing it; another process may be writing to it."""
+    """Read a results file, also while another process is writing to it."""
     try:
         found = parse_results(Path(path).read_bytes())
     except OSError as error:
@@ -193,9 +193,9 @@ def read_results(path: str) -> Contents:
 
 
 def parse_results(content: bytes) -> Contents | None:
-    """The contents of a results file; None if it is another kind of file.
+    """Parse a results file; None if it is another kind of file.
 
-    It is ours if it is empty, if any line is ours, or if it is a header line cut short.
+    A results file is empty, has at least one valid line, or is an incomplete header line.
     """
     found = Contents(torn=len(content) - content.rfind(b"\n") - 1)
     for number, line in enumerate(content.removeprefix(codecs.BOM_UTF8).split(b"\n")[:-1], 1):
@@ -213,9 +213,9 @@ def parse_results(content: bytes) -> Contents | None:
 
 
 def merge_results(files: Mapping[str, Contents]) -> Contents:
-    """Several results files, by path, as one with each trial once.
+    """Merge results files (by path), with each trial once.
 
-    A trial with two different results is refused.
+    A trial with two different results is an error.
     """
     merged = Contents()
     for path, contents in files.items():
@@ -237,16 +237,16 @@ def merge_results(files: Mapping[str, Contents]) -> Contents:
 
 
 class ResultsFile:
-    """An open results file, ours alone; use with `with`.
+    """A results file opened and locked for appending; a context manager.
 
-    A write that fails leaves a torn line, which the next start cuts off.
+    A failed write leaves an incomplete line, which is removed when the file is opened again.
     """
 
     def __init__(self, path: str, facts: Mapping[str, Any]) -> None:
-        """Open or create it, lock it, and bring it into a state that can be appended to.
+        """Open or create the file, lock it and remove an incomplete last line.
 
-        `facts` go into a header line before the first trial that is added, unless the last header
-        says the same.
+        `facts` are written as a header line before the first new trial, unless the last header
+        is equal.
         """
         self.path, self._facts = path, facts
         try:
@@ -257,7 +257,7 @@ class ResultsFile:
             raise self._fault(problem, ExitCode.CANNOT_CREATE) from None
         try:
             sync_folder(Path(path).parent)
-            # `flock` goes with the open file, whose descriptor no worker inherits
+            # `flock` belongs to the open file, which workers do not inherit
             fcntl.flock(self._descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
             with os.fdopen(self._descriptor, "rb", closefd=False) as stream:
                 content = stream.read()
@@ -278,10 +278,10 @@ class ResultsFile:
         return self
 
     def __exit__(self, *_: object) -> None:
-        os.close(self._descriptor)  # which also unlocks it
+        os.close(self._descriptor)  # also releases the lock
 
     def add(self, trial: Outcome) -> None:
-        """Make a trial durable."""
+        """Append a trial and flush it to disk."""
         if self.contents.headers[-1:] != [self._facts]:
             self._append(encode_header(self._facts))
             self.contents.headers.append(self._facts)
@@ -289,7 +289,7 @@ class ResultsFile:
         self.contents.add(trial)
 
     def _continued(self, found: Contents | None) -> Contents:
-        """Refuse to cut or append to a file that is not ours, or of other algorithms."""
+        """Refuse files that are no results files, or were written by an incompatible version."""
         hint = "choose another name for --out"
         if found is None or not stat.S_ISREG(os.fstat(self._descriptor).st_mode):
             problem = "this is not a results file of `ahpatron sweep`; nothing was changed"
@@ -311,7 +311,7 @@ class ResultsFile:
             problem = f"the results cannot be written: {error.strerror}"
             hint = "every result before this one is kept; make room, and the same command continues"
             raise self._fault(problem, ExitCode.IO_ERROR, hint) from None
-        # somebody may have deleted or replaced the file: then nobody would find the results
+        # check that the file was not deleted or replaced, which would lose the results
         with suppress(OSError):
             if os.path.samestat(Path(self.path).stat(), os.fstat(self._descriptor)):
                 return
@@ -324,7 +324,7 @@ class ResultsFile:
 
 
 def check_results_path(path: str, option: str = "--out") -> None:
-    """Refuse a name that is not that of a results file."""
+    """Refuse a path without the suffix of a results file."""
     if not path.endswith(SUFFIX):
         stem = path.rpartition(".")[0] or path
         hint = f"for example {option} {shlex.quote(stem + SUFFIX)}"

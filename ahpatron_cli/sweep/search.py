@@ -1,4 +1,4 @@
-"""Which trials of a grid are run: all, or those that successive halving and tuning ask for."""
+"""Search strategies: all trials of a grid, or those selected by successive halving or tuning."""
 
 from __future__ import annotations
 
@@ -12,17 +12,17 @@ from ahpatron_cli.sweep.summary import Criterion, Outcome, settings_of
 from ahpatron_cli.sweep.trial import Trial, run_trials
 
 SEARCHES = ("grid", "halving")
-"""What `--search` takes."""
+"""Values of `--search`."""
 KEPT = 3
-"""One of so many settings is kept, and runs on so many times as many rounds."""
+"""Factor of successive halving: a third of the settings is kept, for three times the rounds."""
 FEWEST_ROUNDS = 500
-"""Of the shortest prefix: fewer say little."""
+"""Smallest number of rounds of a prefix; shorter ones are not informative."""
 SHORT_ROUNDS = 1000
-"""Of the trials from which the time of a sweep is estimated."""
+"""Number of rounds of the trials from which the time of a sweep is estimated."""
 
 
 def rungs(settings: int, rounds: int) -> Iterator[tuple[int, int]]:
-    """Rounds of each prefix, and how many settings are kept after it; none for few settings."""
+    """Stages of halving: rounds of the prefix, number of settings kept; none for few settings."""
     by_settings = round(math.log(max(settings, 1), KEPT), 9)
     by_rounds = round(math.log(max(rounds / FEWEST_ROUNDS, 1), KEPT), 9)
     for left in range(int(min(by_settings, by_rounds)), 0, -1):
@@ -32,12 +32,12 @@ def rungs(settings: int, rounds: int) -> Iterator[tuple[int, int]]:
 
 @dataclass(frozen=True)
 class Search:
-    """A grid, and how the best of its settings are sought.
+    """A grid of trials and the strategy that decides which of them are run.
 
     Successive halving runs all settings of a learner on the first rounds of each permutation, keeps
     the best third, runs these on three times as many rounds, and so on; the last few are run in
-    full. With tuning orders only the best setting is run on the other permutations. What comes next
-    follows from the results alone, so the same command continues after any interruption.
+    full. With --tune-orders only the best setting is run on the other permutations. The next trials
+    depend on the results alone, so the same command continues after any interruption.
     """
 
     trials: Sequence[Trial]
@@ -45,23 +45,23 @@ class Search:
     criterion: Criterion
     halving: bool = False
     shard: tuple[int, int] = (1, 1)
-    """I and N: the I-th of N parts is run here."""
+    """(I, N): run only the I-th of N parts."""
 
     def needed(self, known: Mapping[str, Outcome]) -> list[Trial]:
-        """The trials that these results ask for, with those that are among them already."""
+        """The trials to run given the results so far, including those that are done."""
         if self.halving or self.criterion.tune_orders:
             return [
                 trial
                 for group in grouped(self.trials, learner_and_data)
                 for trial in self._needed(grouped(group, setting_key), known)
             ]
-        # dealt in order of id, which mixes quick and slow trials
+        # distributed in order of id, which mixes fast and slow trials
         part, parts = self.shard
         chosen = set(sorted(trial.id for trial in self.trials)[part - 1 :: parts])
         return [trial for trial in self.trials if trial.id in chosen]
 
     def missing(self, trials: Sequence[Trial], known: Mapping[str, Outcome]) -> list[Trial]:
-        """Those that were not run, or not measured by what is asked for."""
+        """Trials that were not run yet, or whose results do not have the metric."""
         runs = {outcome.id: outcome.run for outcome in known.values() if outcome.run is not None}
         value = self.criterion.metric.of
         return [one for one in trials if one.id not in runs or value(runs[one.id]) is None]
@@ -69,11 +69,11 @@ class Search:
     def _needed(
         self, settings: Sequence[list[Trial]], known: Mapping[str, Outcome]
     ) -> Iterator[Trial]:
-        """Those of one learner on one data set; `settings` are the permutations of each."""
+        """Trials of one learner on one data set; `settings` has a list of trials per setting."""
         tune, rounds = self.criterion.tune_orders, settings[0][0].data.record.rounds
 
         def ranked(stage: Sequence[Sequence[Trial]]) -> list[int] | None:
-            """Settings by rank, those that failed everywhere last; None if trials are missing."""
+            """Indices of settings by rank, failed ones last; None if trials are missing."""
             if any(trial.id not in known for trial in chain(*stage)):
                 return None
             done = ([known[one.id] for one in some if known[one.id].run] for some in stage)
@@ -95,9 +95,9 @@ class Search:
 
 
 def estimated_seconds(trials: Sequence[Trial]) -> float | None:
-    """Learning time of trials, from one short trial of each learner on each file.
+    """Estimated learning time of trials in seconds, from a short trial per learner and file.
 
-    It is low where S would grow on after these rounds; None if a short trial fails.
+    Too low if S keeps growing after the short trial; None if a short trial fails.
     """
     groups = grouped(trials, learner_and_data)
     chosen = [group[len(group) // 2] for group in groups]
@@ -113,10 +113,10 @@ def estimated_seconds(trials: Sequence[Trial]) -> float | None:
 
 
 def learner_and_data(trial: Trial) -> tuple[object, ...]:
-    """Equal for trials of the same learner on the same data set."""
+    """Key that is equal for trials of the same learner on the same data set."""
     return *trial.data.identity, trial.learner
 
 
 def _below(trials: Sequence[Trial], tune: int) -> list[Trial]:
-    """Those on tuning orders, if there are any."""
+    """Trials on the first `tune` permutations; all trials if `tune` is 0."""
     return [trial for trial in trials if not tune or trial.repeat < tune]

@@ -1,7 +1,7 @@
-"""Which differences are more than noise: over permutations of a data set, and over data sets.
+"""Statistical tests of differences, over permutations of a data set and over data sets.
 
-Values are exact (fractions of counts), so that equal totals are ties. scipy does the arithmetic; it
-is imported where it is used, because `scipy.stats` takes half a second.
+Values are exact (fractions of counts), so that equal totals are ties. scipy is imported lazily,
+because `scipy.stats` takes half a second.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from typing import TypeAlias
 
 SIGNIFICANCE = 0.05
 FEWEST = 3
-"""Learners, and data sets, for a test over data sets."""
+"""Smallest number of learners, and of data sets, for a test over data sets."""
 
 Order: TypeAlias = tuple[int, int]
-"""Seed and repeat, which fix a permutation."""
+"""Seed and repeat, which determine a permutation."""
 Exact: TypeAlias = Fraction | float
-"""A value whose comparison with another is exact; a float stands for itself."""
+"""A value that is compared exactly: a fraction, or a float as it is."""
 
 
 @dataclass(frozen=True)
 class Difference:
-    """A value of a setting minus that of the best, over the permutations that both have."""
+    """Paired difference between a setting and the best one, over their common permutations."""
 
     mean: float
     se: float | None
     """Standard error of the mean; None for a single permutation."""
     orders: int
     p_value: float | None = None
-    """Of Student's paired t-test; None where nothing can be said of noise."""
+    """p-value of Student's paired t-test; None if there are too few permutations."""
     p_holm: float | None = None
-    """Corrected for the number of learners; None for settings that are not their learner's best."""
+    """p-value corrected for the number of learners (Holm); only for the best of each learner."""
     more_than_noise: bool | None = None
     """Whether `p_holm` is below 0.05."""
 
@@ -44,9 +44,9 @@ class Difference:
 def compare(
     values: Mapping[Order, Exact], best: Mapping[Order, Exact], *, sampled: bool = True
 ) -> Difference | None:
-    """The paired difference over the permutations that both have.
+    """Paired difference `values - best` over the common permutations; None if there are none.
 
-    Passes that all went in file order are not `sampled`: nothing can be said of noise.
+    `sampled=False`, for passes in file order, computes no p-value.
     """
     gaps = [Fraction(values[order]) - Fraction(best[order]) for order in values if order in best]
     if not gaps:
@@ -56,14 +56,14 @@ def compare(
         return Difference(mean, None, count)
     if len(set(gaps)) == 1:
         return Difference(mean, 0.0, count, 0.0 if gaps[0] else 1.0)
-    from scipy.special import stdtr  # Student's t without the weight of scipy.stats
+    from scipy.special import stdtr  # Student's t without importing scipy.stats
 
     se = stdev(map(float, gaps)) / math.sqrt(count)
     return Difference(mean, se, count, 2 * float(stdtr(count - 1, -abs(mean) / se)))
 
 
 def holm(p_values: Sequence[float]) -> list[float]:
-    """Holm's step-down correction: the i-th smallest of m times m - i + 1, never falling."""
+    """Holm's step-down correction: the i-th smallest p times m - i + 1, made monotone."""
     order = sorted(range(len(p_values)), key=p_values.__getitem__)
     steps = ((len(order) - rank) * p_values[number] for rank, number in enumerate(order))
     corrected = dict(zip(order, accumulate(steps, max), strict=True))
@@ -72,41 +72,41 @@ def holm(p_values: Sequence[float]) -> list[float]:
 
 @dataclass(frozen=True)
 class Pair:
-    """Two learners over all data sets: Wilcoxon's signed-rank test."""
+    """Comparison of two learners over all data sets by Wilcoxon's signed-rank test."""
 
     learners: tuple[str, str]
     p_value: float
     p_holm: float
-    """Corrected for the number of pairs."""
+    """p-value corrected for the number of pairs (Holm)."""
 
 
 @dataclass(frozen=True)
 class OverDatasets:
-    """Ranks of learners over data sets, and which differences of ranks are more than noise."""
+    """Mean ranks of learners over data sets, with tests of significance."""
 
     mean_ranks: Mapping[str, float]
-    """1 is best; equal values share the mean of their ranks."""
+    """Mean rank of each learner; 1 is best, ties get the mean of their ranks."""
     datasets: int
     friedman: float | None = None
     """Friedman's χ², corrected for ties; None for fewer than three learners or data sets."""
     p_value: float | None = None
     critical_difference: float | None = None
-    """Nemenyi: mean ranks that differ by less do not differ significantly."""
+    """Critical difference of mean ranks in the Nemenyi test (5 %)."""
     groups: Sequence[Sequence[str]] = ()
-    """The largest groups of learners that Nemenyi does not distinguish, by rank; none if Friedman's
-    test does not reject."""
+    """Maximal groups of learners that the Nemenyi test does not distinguish, by rank; empty if
+    Friedman's test does not reject."""
     pairs: Sequence[Pair] = ()
 
     @property
     def rejected(self) -> bool:
-        """Whether Friedman's test finds that learners differ."""
+        """Whether Friedman's test rejects that all learners are equal (5 %)."""
         return self.p_value is not None and self.p_value < SIGNIFICANCE
 
 
 def over_datasets(
     values: Mapping[str, Sequence[Exact]], *, larger_is_better: bool = False
 ) -> OverDatasets:
-    """Compare learners by their means on the same data sets."""
+    """Rank learners by their values on the same data sets and test the differences."""
     from scipy.stats import friedmanchisquare, rankdata, studentized_range
 
     sign = -1 if larger_is_better else 1
@@ -126,13 +126,13 @@ def over_datasets(
 
 
 def _places(values: Sequence[Exact]) -> list[int]:
-    """The place of each value among the different ones, from 1: small numbers that tie exactly."""
+    """Dense rank of each value, from 1: small integers with exact ties."""
     place = {value: number for number, value in enumerate(sorted(set(values)), 1)}
     return [place[value] for value in values]
 
 
 def _groups(ranks: Mapping[str, float], critical: float) -> list[list[str]]:
-    """Runs of neighbours in the order of ranks, none inside another."""
+    """Maximal groups of learners whose mean ranks differ by less than `critical`."""
     learners = sorted(ranks, key=ranks.__getitem__)
     groups: list[list[str]] = []
     for start, first in enumerate(learners):
@@ -150,10 +150,10 @@ def _pairs(values: Mapping[str, Sequence[Exact]]) -> list[Pair]:
         gaps = [
             Fraction(a) - Fraction(b) for a, b in zip(*(values[one] for one in pair), strict=True)
         ]
-        # Wilcoxon ranks |gaps|: their exact places have the same ranks, and tie where gaps do
+        # Wilcoxon only uses ranks of |gaps|: dense ranks of exact values preserve order and ties
         places = _places([abs(gap) for gap in gaps])
         signed = [place * ((gap > 0) - (gap < 0)) for place, gap in zip(places, gaps, strict=True)]
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of a normal approximation, where values are equal
+            warnings.simplefilter("ignore")  # about the normal approximation in case of ties
             p_values.append(float(wilcoxon(signed).pvalue) if any(signed) else 1.0)
     return [Pair(*one) for one in zip(pairs, p_values, holm(p_values), strict=True)]

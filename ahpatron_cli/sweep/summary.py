@@ -1,7 +1,7 @@
-"""The trials of a sweep summarised: means, best settings, paired comparisons.
+"""Summary of the trials of a sweep: means, best settings, paired comparisons.
 
-Every learner and setting runs on the same permutations, so two of them are compared permutation by
-permutation: the difference of a pair has far less noise than the two rates.
+All learners and settings run on the same permutations, so they are compared pairwise: paired
+differences have far less noise than the rates themselves.
 """
 
 from __future__ import annotations
@@ -53,21 +53,21 @@ class TrialData(Struct, frozen=True):
     positive: float | None = None
     shuffled: bool = True
     prefix: Count | None = None
-    """Only so many rounds of each permutation were run, to choose between settings."""
+    """Number of rounds of each permutation that were run (successive halving); None: all."""
     costs: tuple[tuple[float | str, float], ...] = ()
-    """Labels in increasing order, each with the cost of its examples; others have the cost 1."""
+    """Pairs of label and weight of its examples (--cost), by label; others have weight 1."""
     table: tuple[tuple[str, str], ...] = ()
-    """Options that say which columns of a table are what, each with its text."""
+    """Options for the columns of a table, as pairs of name and text."""
 
     @property
     def identity(self) -> tuple[Any, ...]:
-        """Equal for trials of the same data set, whatever the file is called."""
+        """Key that is equal for trials on the same data set, whatever the file name is."""
         file = self.record.sha256 or self.record.path
         return file, self.limit, self.scale, self.positive, self.shuffled, self.costs, self.table
 
     @property
     def options(self) -> list[tuple[str, str]]:
-        """The command-line options that prepare the data so, each with its text."""
+        """The command-line options that prepare the data, as pairs of option and value."""
         named = {"limit": self.limit, "scale": self.scale, "positive": self.positive}
         given = [
             (name, str(value if isinstance(value, str) else whole(value)))
@@ -82,7 +82,7 @@ class TrialData(Struct, frozen=True):
 
 
 class Outcome(Struct, frozen=True):
-    """A trial that was run: its record, or why there is none."""
+    """Result of a trial: its record, or the error."""
 
     id: str
     data: TrialData
@@ -91,53 +91,53 @@ class Outcome(Struct, frozen=True):
     seed: Count
     repeat: Count
     run: RunRecord | None
-    """None: it failed."""
+    """Record of the run; None if the trial failed."""
     error: str | None = None
     texts: Mapping[str, str] = {}
-    """How the grid spells the parameters that depend on the data: `10^0/√T`, `auto`."""
+    """Texts of parameters that depend on the data, as in the grid: `10^0/√T`, `auto`."""
     wall_seconds: float = 0.0
-    """With reading and permuting; `run.seconds` is learning only."""
+    """Wall time including reading and permuting; `run.seconds` is learning time only."""
 
 
 @dataclass(frozen=True)
 class Metric:
-    """What settings are compared by."""
+    """A metric by which settings are compared."""
 
     name: str
     head: str
-    """Of its column; with a % the values are shown in percent."""
+    """Column heading; if it contains %, values are shown in percent."""
     larger_is_better: bool = False
 
     @property
     def in_percent(self) -> bool:
-        """Whether it is shown in percent."""
+        """Whether values are shown in percent."""
         return "%" in self.head
 
     @property
     def short(self) -> str:
-        """The head without a %."""
+        """The heading without %."""
         return self.head.removesuffix(" %")
 
     def text(self, value: float, sign: str = "") -> str:
-        """A value or its spread: `11.20` in percent, else `0.8312`; a difference has a sign, +."""
+        """A value as text: `11.20` in percent, else `0.8312`; `sign="+"` for differences."""
         number = float(value)  # a Fraction cannot be formatted before Python 3.12
         return f"{100 * number:{sign}.2f}" if self.in_percent else f"{number:{sign}.4f}"
 
     def of(self, run: RunRecord) -> Fraction | None:
-        """Its exact value; None if the run was not measured so.
+        """Exact value of the metric for a run; None if the run has no such measurement.
 
-        Where the counts leave it undefined, as precision without a predicted +1, it is the worst.
+        Undefined values, such as precision without a predicted +1, count as the worst value.
         """
         if self.name == "mistake_rate":
             return run.counts.exact_rate
         measured, confusion = run.metrics, run.counts.confusion
         if measured is None and confusion and self.name not in ("auc", "log_loss"):
-            from ahpatron_cli.metrics import metrics_of  # which imports NumPy
+            from ahpatron_cli.metrics import metrics_of  # lazy: imports NumPy
 
             measured = metrics_of(confusion)
         value: float | None = getattr(measured, self.name, None)
         if measured is None or (value is None and (confusion is None or self.name == "log_loss")):
-            return None  # of earlier versions, which did not measure all
+            return None  # from an earlier version without this metric
         return Fraction((0 if self.larger_is_better else 1) if value is None else value)
 
 
@@ -153,43 +153,43 @@ METRICS = {metric.name: metric for metric in _METRICS}
 
 @dataclass(frozen=True)
 class Criterion:
-    """How the best setting of a learner is chosen."""
+    """Criterion by which the best setting of a learner is chosen."""
 
     metric: Metric = MISTAKE_RATE
     tune_orders: int = 0
-    """Settings are chosen on repeats below this and reported on the others; 0: on the same."""
+    """Number of first repeats on which settings are chosen; 0: choose and report on all."""
 
 
 @dataclass(frozen=True)
 class Setting:
-    """One learner with one choice of parameters on one data set, over its permutations."""
+    """Results of a learner with fixed parameters on one data set, over all permutations."""
 
     learner: str
     params: Mapping[str, ParamValue]
-    """All of them, also the kernel's."""
+    """All parameters, including those of the kernel."""
     varied: Mapping[str, ParamValue]
-    """Those that distinguish it from the other settings of this learner on this data set."""
+    """Parameters that distinguish it from the learner's other settings on this data set."""
     values: Mapping[Order, Fraction]
-    """The metric on each permutation, exactly."""
+    """Exact value of the metric on each permutation."""
     mean: float
     sd: float | None
     metric: Metric
     summary: SummaryRecord
     difference: Difference | None = None
-    """To the best setting of the data set; None for that one, or without a common permutation."""
+    """Difference to the best setting of the data set; None for that one, or if not comparable."""
     best_of_learner: bool = False
     best_of_data: bool = False
     texts: Mapping[str, str] = field(default_factory=dict)
-    """The values of `varied` as they were written: `0.2236`, `10^0/√T`, `auto (0.44)`."""
+    """Display texts of the values in `varied`: `0.2236`, `10^0/√T`, `auto (0.44)`."""
 
     @property
     def exact_mean(self) -> Fraction:
-        """The mean without rounding."""
+        """The exact mean of the metric."""
         return sum(self.values.values(), Fraction()) / len(self.values)
 
     @property
     def cost(self) -> float:
-        """The mean with the sign that makes the lowest the best."""
+        """The mean, negated if larger values are better, so that the lowest cost is best."""
         return -self.mean if self.metric.larger_is_better else self.mean
 
     @property
@@ -204,54 +204,54 @@ class Setting:
 
     @property
     def rank(self) -> tuple[Any, ...]:
-        """Sorts the best first: this alone decides which setting is best.
+        """Sort key, best first; it alone decides which setting is best.
 
         Settings with fewer permutations come last. Means are rounded once from exact values, so
-        equal totals are equal; of these the one with the smaller parameters comes first.
+        equal totals are ties; among these the setting with smaller parameters comes first.
         """
         params = [(name, _sortable(value)) for name, value in sorted(self.params.items())]
         return -len(self.values), self.cost, _rank(self.learner), params
 
     @property
     def label(self) -> str:
-        """`epsilon=0.5, budget=400`: what distinguishes it from the learner's other settings."""
+        """Text of the varied parameters, such as `epsilon=0.5, budget=400`."""
         return ", ".join(f"{name}={text}" for name, text in self.texts.items())
 
 
 @dataclass(frozen=True)
 class DatasetSummary:
-    """All settings of one data set."""
+    """Summary of all settings on one data set."""
 
     name: str
-    """The file's name, with its folder where that is needed, and how it was prepared."""
+    """File name, with its folder if ambiguous, and preparation."""
     short: str
-    """As a column's head: without suffixes, and without what all data sets have in common."""
+    """Short name for column headings, without suffixes and common parts."""
     data: TrialData
     settings: Sequence[Setting]
-    """Learners in the order of the registry, the settings of each by value."""
+    """All settings: learners in the order of the registry, then by parameter values."""
     best: Sequence[Setting]
-    """The best setting of each learner; with tuning orders, as it did on the other orders."""
+    """The best setting of each learner; with --tune-orders, its results on the other orders."""
     tried: Mapping[str, Sequence[Params]]
-    """The parameters of all settings of each learner, also of those run on prefixes only."""
+    """Parameters of all settings of each learner, including those run on prefixes only."""
     criterion: Criterion = Criterion()
 
     @property
     def winner(self) -> Setting:
-        """The best of the best."""
+        """The best setting of all learners."""
         return next(setting for setting in self.best if setting.best_of_data)
 
     @property
     def several_settings(self) -> bool:
-        """Whether any learner has more than one."""
+        """Whether any learner has more than one setting."""
         return any(len(settings) > 1 for settings in self.tried.values())
 
     @property
     def dropped(self) -> int:
-        """Settings that were run on prefixes only."""
+        """Number of settings that were run on prefixes only."""
         return sum(map(len, self.tried.values())) - len(self.settings)
 
     def verdict(self, setting: Setting) -> str | None:
-        """What the difference to the best says; None if the permutations allow no verdict."""
+        """Verdict on the difference to the best as text; None if there are too few permutations."""
         if setting.best_of_data:
             return "best"
         gap = setting.difference
@@ -259,35 +259,35 @@ class DatasetSummary:
             return None
         if not gap.more_than_noise:
             return "n.s."
-        # with fewer permutations it is never the best, yet may win on those shared with the best
+        # a setting with fewer permutations is never the best, but may win on the common ones
         return "worse" if (gap.mean > 0) != self.criterion.metric.larger_is_better else "better"
 
 
 @dataclass(frozen=True)
 class SweepSummary:
-    """The summary of a sweep."""
+    """Summary of a sweep over all data sets."""
 
     datasets: Sequence[DatasetSummary]
     trials: int
-    """Trials that were run to the end."""
+    """Number of completed trials."""
     failed: Sequence[Outcome] = ()
-    """Trials that ended with an error and were not run to the end since."""
+    """Trials that failed and were not completed later."""
     origins: Sequence[Mapping[str, Any]] = ()
-    """The header lines: versions, BLAS and the command of each sweep that wrote to the file."""
+    """Header lines: versions, BLAS and command of each sweep that wrote to the file."""
     criterion: Criterion = Criterion()
     part: str | None = None
     """`part 1 of 3` if these are results of some shards only: then no setting is recommended."""
 
     @cached_property
     def matrix(self) -> dict[str, list[Setting | None]]:
-        """For each learner its best setting on each data set; None: it was not run there."""
+        """Best setting of each learner on each data set; None if it was not run there."""
         best = [{setting.learner: setting for setting in data.best} for data in self.datasets]
         learners = sorted({learner for data in best for learner in data}, key=_rank)
         return {learner: [data.get(learner) for data in best] for learner in learners}
 
     @cached_property
     def ranks(self) -> OverDatasets:
-        """Of the learners that were run on all data sets."""
+        """Rank statistics of the learners that were run on all data sets."""
         complete = {
             learner: [setting.exact_mean for setting in row if setting]
             for learner, row in self.matrix.items()
@@ -299,11 +299,11 @@ class SweepSummary:
 def choose_trials(
     trials: Sequence[Outcome], learners: Sequence[str], data: Sequence[str]
 ) -> list[Outcome]:
-    """Those of these learners on these data sets; no names stand for all."""
+    """Select the trials of these learners and data sets; an empty list selects all."""
     groups = grouped(trials, lambda trial: trial.data.identity)
     names = _names([group[0].data for group in groups])
     known = {
-        text: group[0].data.identity  # by what the command line calls it
+        text: group[0].data.identity  # by the names accepted by --data
         for group, (name, short) in zip(groups, names, strict=True)
         for text in (short, name, group[0].data.record.path)
     }
@@ -318,7 +318,7 @@ def summarise_trials(
     origins: Sequence[Mapping[str, Any]] = (),
     criterion: Criterion = Criterion(),
 ) -> SweepSummary:
-    """Summarise trials, each id once."""
+    """Summarise trials; each id must occur only once."""
     groups = grouped(trials, lambda trial: trial.data.identity)
     names = _names([group[0].data for group in groups])
     datasets = [
@@ -333,7 +333,7 @@ def summarise_trials(
 
 
 def _part(origins: Sequence[Mapping[str, Any]]) -> str | None:
-    """Which shards wrote to the file, unless all did."""
+    """Text such as `part 1 of 3` if some shards are missing; else None."""
     shards = [origin["shard"] for origin in origins if "shard" in origin]
     parts, totals = ({shard[index] for shard in shards} for index in (0, 1))
     if len(totals) != 1 or len(shards) < len(origins) or len(parts) == max(totals):
@@ -344,7 +344,7 @@ def _part(origins: Sequence[Mapping[str, Any]]) -> str | None:
 def _summarise_data(
     name: str, short: str, trials: Sequence[Outcome], criterion: Criterion
 ) -> DatasetSummary:
-    """The settings of one data set, and the best of each learner."""
+    """Summarise the trials on one data set."""
     tune, by_learner = criterion.tune_orders, grouped(trials, lambda trial: (trial.learner,))
     tried = {
         group[0].learner: [some[0].params for some in grouped(group, setting_key)]
@@ -360,7 +360,7 @@ def _summarise_data(
             problem = f"--tune-orders {tune}: {name} has no orders to choose on, or to report on"
             raise usage(problem, "run more --repeats")
         best = _compared(others, criterion.metric, tried)
-        first = setting_key(best_of(best))  # which learner is best is known on the others only
+        first = setting_key(best_of(best))  # the best learner on the reported permutations
         settings = [replace(one, best_of_data=setting_key(one) == first) for one in settings]
     best = [setting for setting in best if setting.best_of_learner]
     return DatasetSummary(name, short, trials[0].data, settings, best, tried, criterion)
@@ -369,9 +369,9 @@ def _summarise_data(
 def _compared(
     trials: Sequence[Outcome], metric: Metric, tried: Mapping[str, Sequence[Params]]
 ) -> list[Setting]:
-    """The settings of one data set, compared with the best of them.
+    """The settings of one data set, each with its difference to the best.
 
-    p-values of each learner's best are corrected for the number of learners.
+    p-values of the best setting of each learner are corrected for the number of learners.
     """
     groups = [
         settings_of(group, metric, tried[group[0].learner])
@@ -399,7 +399,7 @@ def _compared(
         for group in groups
         for one in group
     ]
-    # by value, and not by which process happened to be the first to finish
+    # by value, independent of the order in which trials finished
     return sorted(settings, key=lambda s: (_rank(s.learner), *map(_sortable, s.varied.values())))
 
 
@@ -408,14 +408,14 @@ def settings_of(
     metric: Metric,
     tried: Sequence[Params] = (),
 ) -> list[Setting]:
-    """The settings of one learner on one data set, distinguished from all that were `tried`."""
+    """The settings of one learner on one data set; `tried` decides which parameters vary."""
     groups = grouped(trials, setting_key)
     tried = tried or [group[0].params for group in groups]
     names = _distinguishing(tried)
     written = {name: _texts(params.get(name) for params in tried) for name in names}
     settings = []
     for group in groups:
-        # by permutation, so that none counts twice
+        # by permutation, to exclude duplicates
         runs = {(trial.seed, trial.repeat): trial.run for trial in group if trial.run}
         known = {order: metric.of(run) for order, run in runs.items()}
         values = {order: value for order, value in known.items() if value is not None}
@@ -434,29 +434,29 @@ def settings_of(
 
 
 def _texts(values: Iterable[ParamValue | None]) -> dict[ParamValue, str]:
-    """The values of a parameter as texts, with as many digits as distinguish them."""
+    """Text of each value of a parameter, with enough digits to distinguish them."""
     known = {value for value in values if value is not None}
     texts = {value: short(value, 6) for value in known}
     return texts if len(set(texts.values())) == len(known) else {one: str(one) for one in known}
 
 
 def _rank(learner: str) -> tuple[int, str]:
-    """By the registry; names that it does not have come last."""
-    from ahpatron_cli.core import REGISTRY  # NumPy comes with it, and --help must answer at once
+    """Sort key of a learner: its position in the registry; unknown names come last."""
+    from ahpatron_cli.core import REGISTRY  # lazy: imports NumPy, too slow for --help
 
     names = list(REGISTRY)
     return names.index(learner) if learner in names else len(names), learner
 
 
 def _sortable(value: ParamValue) -> tuple[bool, ParamValue]:
-    """Words after numbers."""
+    """Sort key of a parameter value: words after numbers."""
     return isinstance(value, str), value
 
 
 def _distinguishing(settings: Sequence[Params]) -> list[str]:
-    """The parameters that distinguish a learner's settings, without those that follow from them.
+    """The parameters that distinguish a learner's settings, without derived ones.
 
-    Later parameters may have defaults computed from earlier ones, so these are left out first.
+    Later parameters may be derived from earlier ones, so these are left out first.
     """
     names = list(dict.fromkeys(name for params in settings for name in params))
     names = [name for name in names if len({params.get(name) for params in settings}) > 1]
@@ -477,12 +477,12 @@ def varied_numbers(settings: Sequence[Params]) -> list[str]:
 
 
 def finite_number(value: ParamValue | None) -> float | None:
-    """A finite number; None for words such as "keep" and for infinity."""
+    """The value as a finite float; None for words such as "keep" and for infinity."""
     return float(value) if isinstance(value, int | float) and math.isfinite(value) else None
 
 
 def best_of(settings: Sequence[Setting]) -> Setting:
-    """The lowest cost among the settings with the most permutations."""
+    """The best setting by `Setting.rank`."""
     return min(settings, key=lambda one: one.rank)
 
 
@@ -490,7 +490,7 @@ _SUFFIXES = re.compile(r"(?<=[^/])(\.(svm|libsvm|svmlight|txt|dat|csv|tsv|gz|bz2
 
 
 def _names(files: Sequence[TrialData]) -> list[tuple[str, str]]:
-    """What each data set is called: its file and what was done to it; and in short its file."""
+    """Long name (file and preparation) and short name (file) of each data set."""
     paths = [data.record.path for data in files]
     bases = [PurePath(path).name for path in paths]
     if len(set(bases)) < len(set(paths)):
@@ -501,7 +501,7 @@ def _names(files: Sequence[TrialData]) -> list[tuple[str, str]]:
         )
         for base, data in zip(bases, files, strict=True)
     ]
-    if len(set(names)) < len(names):  # other content, or another order
+    if len(set(names)) < len(names):  # same name, but other content or order
         names = [
             f"{name} ({(data.record.sha256 or '')[:6]}{', shuffled' * data.shuffled})"
             for name, data in zip(names, files, strict=True)

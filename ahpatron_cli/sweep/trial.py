@@ -1,4 +1,4 @@
-"""A trial: one learner, one setting, one permutation of one file; its identity, and its run."""
+"""Trials: one learner with one setting on one permutation of one file."""
 
 from __future__ import annotations
 
@@ -30,25 +30,25 @@ from ahpatron_cli.sweep.summary import Outcome, TrialData
 
 
 class Trial(Struct, frozen=True, dict=True):
-    """A trial to be run; plain values only, so that it travels to any worker."""
+    """A trial to run; plain values only, so that it can be sent to any worker."""
 
     data: TrialData
     setup: LearnerSpec
     seed: int
     repeat: int
     params: Mapping[str, ParamValue]
-    """All parameters of the setup with defaults; those that follow from T are fixed by the data."""
+    """All parameters with defaults, except those that are derived from T."""
     path: str
-    """Where the worker finds the file; absolute."""
+    """Absolute path of the data file."""
     preparation: Preparation
     texts: Mapping[str, str] = {}
-    """How the grid spells parameters that depend on the data: `10^0/√T`, `auto`."""
+    """Texts of parameters that depend on the data, as in the grid: `10^0/√T`, `auto`."""
     source: str = "built-in"
-    """Where the learner's class comes from, with its version or hash."""
+    """Origin of the learner's class, with its version or hash."""
     metrics: bool = False
-    """Whether to measure what the counts alone do not determine."""
+    """Whether to compute metrics that need scores, such as AUC."""
     mapped: str | None = None
-    """A folder of this machine in which the sweep keeps the parsed file."""
+    """Local folder with the parsed file, if any."""
     version: str = __version__
 
     @property
@@ -58,7 +58,7 @@ class Trial(Struct, frozen=True, dict=True):
 
     @cached_property
     def id(self) -> str:
-        """A hash of all that decides the outcome: the identity. No time, no host, no file name."""
+        """Hash of everything that determines the outcome, without time, host and file name."""
         decides = {
             "algorithm": ALGORITHM,
             "data": [*self.data.identity, self.preparation.learned, self.data.prefix],
@@ -69,18 +69,18 @@ class Trial(Struct, frozen=True, dict=True):
         return hashlib.sha256(text.encode()).hexdigest()[:20]
 
     def on_prefix(self, rounds: int) -> Trial:
-        """The same on the first rounds only; steps that depend on T are those of all rounds."""
+        """The same trial on the first `rounds` rounds; T remains the number of all rounds."""
         return replace(self, data=replace(self.data, prefix=rounds))
 
     def outcome(self, run: RunRecord | None, error: str | None, wall: float = 0.0) -> Outcome:
-        """The record of this trial, or the reason why there is none."""
+        """The `Outcome` of this trial, with its record or its error."""
         params = run.params if run else self.params
         who = self.setup.learner, params, self.seed, self.repeat
         return Outcome(self.id, self.data, *who, run, error, self.texts, wall)
 
 
 def run_trials(trials: Sequence[Trial], jobs: int, retries: int) -> Iterator[Outcome | None]:
-    """Outcomes of trials as they end, from so many processes; None now and then."""
+    """Run trials in `jobs` processes; yield outcomes as they finish, and None while waiting."""
     for number, outcome in run_all(run_trial, trials, jobs, retries):
         if isinstance(outcome, Died):
             outcome = trials[number].outcome(None, outcome.reason)
@@ -88,10 +88,10 @@ def run_trials(trials: Sequence[Trial], jobs: int, retries: int) -> Iterator[Out
 
 
 def run_trial(trial: Trial) -> Outcome:
-    """Run a trial. Whatever goes wrong in it is its outcome.
+    """Run a trial and return its outcome; errors of the trial become part of the outcome.
 
-    Raised is only a `UserError` where this process has another version of the package or of the
-    learner, as a worker of a cluster may: then no trial can be run here.
+    Raises `UserError` only if this process, such as a cluster worker, has another version of the
+    package or of the learner, so that no trial can be run here.
     """
     if trial.version != __version__:
         raise UserError(f"the worker has ahpatron {__version__}, this is {trial.version}")
@@ -114,7 +114,7 @@ def run_trial(trial: Trial) -> Outcome:
         error = str(refusal)
     except MemoryError:
         error = "not enough memory"
-    except Exception as bug:  # one trial's bug must not take the other results with it
+    except Exception as bug:  # a bug in one trial must not end the sweep
         where = traceback.extract_tb(bug.__traceback__)[-1]
         error = (
             f"bug in ahpatron {__version__}: {bug!r} at {Path(where.filename).name}:{where.lineno}"
@@ -135,7 +135,7 @@ def _dataset(
 
 
 def environment() -> dict[str, Any]:
-    """What results may depend on besides the trial itself: versions, BLAS, kind of machine."""
+    """Facts that may affect results besides the trial: versions, BLAS, type of machine."""
     import numpy as np
     import scipy
     from threadpoolctl import threadpool_info

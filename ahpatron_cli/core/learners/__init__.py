@@ -1,7 +1,7 @@
-"""All learners by name: those of this package, and third-party ones.
+"""Registry of all learners by name, built-in and third-party.
 
-Other distributions name their learners in the entry-point group `ahpatron.learners`; a class in a
-file is given as `path/to/file.py:ClassName`; a program registers its own with `register`.
+Other distributions declare learners in the entry-point group `ahpatron.learners`. A class in a file
+is named as `path/to/file.py:ClassName`. Programs add learners with `register`.
 """
 
 from __future__ import annotations
@@ -59,7 +59,7 @@ _sources: dict[Kind, str] = dict.fromkeys(BUILT_IN, "built-in")
 
 
 class Registry(Mapping[str, Kind]):
-    """Learners by name: those of this package first, then entry points, imported when needed."""
+    """Mapping from names to learner classes: built-in first, then entry points, loaded lazily."""
 
     def __init__(self, kinds: tuple[Kind, ...]) -> None:
         self._kinds = {kind.name: kind for kind in kinds}
@@ -86,7 +86,7 @@ class Registry(Mapping[str, Kind]):
         return name in self._kinds or name in self._points
 
     def add(self, kind: Kind) -> None:
-        """Register a class under its name, which no other class has."""
+        """Register a class under its `name`; a ValueError if another class has that name."""
         if kind.name in self and self[kind.name] is not kind:
             raise ValueError(f"there is another learner {kind.name!r} already")
         self._kinds[kind.name] = kind
@@ -96,7 +96,7 @@ REGISTRY = Registry(BUILT_IN)
 
 
 def register(kind: K) -> K:
-    """Make a learner known by its name in this process; also as a decorator of its class."""
+    """Register a learner class under its `name` in this process; usable as a class decorator."""
     file = getattr(sys.modules.get(kind.__module__), "__file__", None)
     source = _sha256(file) if file else f"{kind.__module__}.{kind.__qualname__}"
     REGISTRY.add(_checked(kind, kind.__module__, source))
@@ -104,7 +104,7 @@ def register(kind: K) -> K:
 
 
 def find_learner(name: str) -> Kind:
-    """The learner of this name, or of this `path/to/file.py:ClassName`; else a KeyError."""
+    """Learner class by name or by `path/to/file.py:ClassName`; raises KeyError if unknown."""
     if not is_path(name):
         return REGISTRY[name]
     path, _, class_name = name.rpartition(":")
@@ -112,23 +112,23 @@ def find_learner(name: str) -> Kind:
 
 
 def is_path(name: str) -> bool:
-    """Whether this is `path/to/file.py:ClassName` and not a name in the registry."""
+    """Whether `name` has the form `path/to/file.py:ClassName`."""
     return name.rpartition(":")[0].endswith(".py")
 
 
 def learner_source(kind: Kind) -> str:
-    """Where a class comes from: `built-in`, distribution and version, or SHA-256 of its file."""
+    """Origin of a class: `built-in`, distribution and version, or the SHA-256 of its file."""
     return _sources[kind]
 
 
 def third_party_files() -> set[str]:
-    """Files of the learners that were loaded and are not of this package."""
+    """Source files of all loaded third-party learners."""
     modules = [sys.modules.get(kind.__module__) for kind in _sources if kind not in BUILT_IN]
     return {file for module in modules if (file := getattr(module, "__file__", None))}
 
 
 def _from_file(path: str, class_name: str) -> tuple[Any, str]:
-    """The class, from a module that is imported once for each content of the file."""
+    """Load a class and its SHA-256 from a file; the module is cached by the file's content."""
     source = _sha256(path)
     name = f"ahpatron_learner_{source[-16:]}"
     if name not in sys.modules:
@@ -147,7 +147,7 @@ def _sha256(file: str) -> str:
 
 
 def _load(what: str, place: str, load: Callable[[], tuple[Any, str]]) -> Kind:
-    """A class and its source, from third-party code; whatever that raises is its fault."""
+    """Load third-party code and check the class; any exception becomes a LearnerLoadError."""
     try:
         kind, source = load()
         return _checked(kind, place, source)
@@ -161,7 +161,7 @@ def _load(what: str, place: str, load: Callable[[], tuple[Any, str]]) -> Kind:
 
 
 def _checked(kind: Any, place: str, source: str) -> Kind:
-    """A class that the engine can run, its source noted; else an error that says why not."""
+    """Check that the engine can run a class and record its origin; else a LearnerLoadError."""
     problem = None
     if not (isinstance(kind, type) and issubclass(kind, Learner)):
         problem = "is no subclass of Learner"

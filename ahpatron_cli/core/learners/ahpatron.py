@@ -25,7 +25,7 @@ RESCALE = "norm after a halving, in units of U; keep: the norm from before"
 
 
 class Aggressive(Learner):
-    """The rule of AVP and Ahpatron: `f ← Proj_U(f + λ_t·y·κ(x,·))` if `y·f(x) < 1 - ε`."""
+    """Base of AVP and Ahpatron: `f ← Proj_U(f + λ_t·y·κ(x,·))` if `y·f(x) < 1 - ε`."""
 
     takes_costs = True
 
@@ -35,7 +35,7 @@ class Aggressive(Learner):
     schedule: str
 
     nonpositive_margins = 0  # M'_t
-    margin_steps = 0.0  # Σ λ_t over N_T, of which Corollary 2's Δ_T is made
+    margin_steps = 0.0  # Σ λ_t over N_T, used in Δ_T of Corollary 2
     kept: ClassVar[tuple[str, ...]] = ("nonpositive_margins", "margin_steps")
     reports: ClassVar[tuple[str, ...]] = ("margin_steps",)
 
@@ -53,7 +53,7 @@ class Aggressive(Learner):
         f.add(self.weight * self.step_at(margin) * y, self.radius)
 
     def step_at(self, margin: float) -> float:
-        """λ_t."""
+        """The step λ_t of this round, by `schedule`."""
         step = self.step
         if self.schedule == "adaptive":
             self.nonpositive_margins += margin <= 0
@@ -65,7 +65,7 @@ class Aggressive(Learner):
 
 @dataclass
 class AVP(Aggressive):
-    """Also learn from margins that are positive but small (Liao et al. 2024, Algorithm 1).
+    """Perceptron that also learns from small positive margins (Liao et al. 2024, Algorithm 1).
 
     `f ← Proj_U(f + λ_t·y·κ(x,·))` if `y·f(x) < 1 - ε`; Proj_U projects onto the ball of radius U.
     No budget. An example of weight w gets w·λ_t. Symbols: ε `epsilon`, λ `step`, U `radius`.
@@ -86,23 +86,23 @@ class AVP(Aggressive):
 
 @dataclass
 class Ahpatron(Aggressive):
-    """AVP on at most B examples, by halving and projecting (Liao et al. 2024, Algorithm 2).
+    """AVP on at most B examples, with halving and projection (Liao et al. 2024, Algorithm 2).
 
-    When an update is due and |S| = B, half of S is removed first; the half that stays takes over
-    the projection of the other onto its span, and f is rescaled to the norm `c_t·U`.
+    If |S| = B before an update, half of S is removed: f is projected onto the span of the half that
+    stays and rescaled to the norm `c_t·U`.
     Symbols: B `budget`, ε `epsilon`, U `radius`, λ `step`, η `ridge`, c_t `rescale`.
 
     `rescale=keep` is `c_t = ‖f_t‖/U` (Theorem 5, and the paper's experiments); a number is a
     constant c_t (Theorem 4: 0.6, with λ = √2·U/√B, B >= 50, U <= √B/4, 3U/√B < ε < 1).
-    `selection=magnitude` keeps the half with the largest |a|, the older where equal, as in the
-    paper (its code keeps the first half, by age, whose |a| reaches the median: the same up to
-    ties); `greedy` the half found by greedy forward projection, after the paper's Remark that the
-    best f̄ is the closest one. By `nearest` only a quarter leaves, the examples that a neighbour
-    replaces best; the theorems do not cover it.
+    `selection=magnitude` keeps the half with the largest |a| (ties: the older), as in the paper
+    (its code keeps the oldest examples whose |a| reaches the median: the same up to ties). `greedy`
+    keeps the half found by greedy forward projection, after the paper's remark that the best f̄ is
+    the one closest to f. `nearest` removes only a quarter: the examples that a neighbour replaces
+    best; the theorems do not cover it.
 
     With `multiclass=shared`, f_c = Σ_i A_ic κ(s_i,·) on one S. If `f_y(x) - max_{c≠y} f_c(x)` is
-    below 1 - ε, x joins with +λ_t for y and -λ_t for the class of the maximum, and each f_c is
-    projected. Halvings select by the lengths of the rows of A, and keep the norm of each f_c.
+    below 1 - ε, x is added with +λ_t for y and -λ_t for the class of the maximum, and each f_c is
+    projected. Halvings select by the norms of the rows of A and keep the norm of each f_c.
     """
 
     name = "ahpatron"
@@ -144,7 +144,7 @@ class Ahpatron(Aggressive):
         f.add(self.weight * self.step_at(margin) * y, self.radius)
 
     def halve(self, f: Expansion) -> None:
-        """Halve S, and project f onto the half that stays."""
+        """Remove half of S (a quarter for `nearest`), and project f onto the rest."""
         norm = None if isinstance(self.rescale, str) else self.rescale * self.radius  # c_t·U
         gram = f.gram() if self.selection == "nearest" else f.lower_gram()
         new = project_onto(gram, f.coefficients, SELECT[self.selection], self.ridge, norm)
@@ -169,20 +169,20 @@ class Ahpatron(Aggressive):
 
 @dataclass
 class AhpatronPlus(Ahpatron):
-    """Ahpatron with one default for every data set: a choice of its own options, no new rule.
+    """Ahpatron with defaults that suit most data sets: other option values, no new rule.
 
     `selection=nearest`, `schedule=adaptive`, `U = √B`, `λ = 0.25`, `ε = 0.75`, `η = 0.0005`:
 
         f ← Proj_U(f + λ_t·y·κ(x,·))  if  y·f(x) < 1 - ε,    λ_t = λ/√(1 + M'_t/B).
 
-    Steps that shrink with the rounds so far with `y·f(x) <= 0` do what choosing ε for each data set
-    does with a constant step. When a quarter leaves, f loses less than by halving. Theorem 5
-    requires halves and a constant `λ = U/(2√B)`: these defaults have no mistake bound. That they
-    make fewer mistakes is measured (tests/benchmarks), not proved.
+    Steps that shrink with M'_t, the number of rounds with `y·f(x) <= 0`, replace tuning ε for each
+    data set. Removing a quarter changes f less than removing half. Theorem 5 requires halves and a
+    constant `λ = U/(2√B)`, so these defaults have no mistake bound. That they make fewer mistakes
+    is measured (tests/benchmarks), not proved.
     """
 
     name = "ahpatron+"
-    title = "ahpatron+: Ahpatron with adaptive steps, less forgotten and one default (ours)"
+    title = "ahpatron+: Ahpatron with adaptive steps, smaller removals, one default (ours)"
 
     epsilon: float = as_in(Ahpatron, "epsilon", 0.75)
     radius: float = as_in(Ahpatron, "radius", formula="√B", derive=lambda me: math.sqrt(me.budget))

@@ -37,7 +37,7 @@ from ahpatron_cli.core.tally import mistaken
 
 
 class SecondOrder(SpanExpansion):
-    """f in the span of S with the covariance C of its coefficients, and Q until S is full.
+    """f in the span of S, the covariance C of its coefficients, and Q = K^{-1} while |S| < B.
 
     With `C = A + Σ_e s_e·v_e·v_eᵀ`, an update needs `u = C·k`, and K·u, by which f changes at the
     rounds of the block. Only the products `p_e = K·v_e` are kept up to date: `v_e·k_t` is an entry
@@ -46,8 +46,8 @@ class SecondOrder(SpanExpansion):
     """
 
     kept: ClassVar[Any] = {**SpanExpansion.kept, "C": Symmetric, "_unchecked": int}
-    _log: Any = ()  # round and step of each change that is not solved for,
-    _joins: Any = ()  # and which of them are known already: joins
+    _log: Any = ()  # round and step of each pending change,
+    _joins: Any = ()  # and which of them are joins, whose vectors are known already
 
     def __init__(self, kernel: Kernel, budget: int, classes: tuple[int, ...] = ()) -> None:
         super().__init__(kernel, classes, most=budget)
@@ -58,15 +58,15 @@ class SecondOrder(SpanExpansion):
         super().open(block)
 
     def _prepare(self) -> None:
-        """Compute products for the block, before its first update."""
+        """Compute the matrix products of the block, before its first update."""
         self._ready = True
         C, m = self.C, self.m
-        self._columns = len(self.a) if self.spans else self.n  # that may be in S
+        self._columns = len(self.a) if self.spans else self.n  # columns that may be in S
         C.open(self._columns, 2 * m)
         self._images: dict[int, Floats] = {}  # A·k by round
         self._moves: dict[int, Floats] = {}  # K·A·k
-        if m > 1:  # else when they are needed
-            near = np.abs(self.g)  # the margin of a round whose prediction is right
+        if m > 1:  # a single row computes them on demand
+            near = np.abs(self.g)  # the margin, if the prediction is right
             if self.classes:
                 two = np.partition(self.g, -2, axis=1)
                 near = (two[:, -1] - two[:, -2]) / 2
@@ -81,13 +81,13 @@ class SecondOrder(SpanExpansion):
 
     def evaluate(self) -> None:
         super().evaluate()
-        # g moves by products that carry the rounding of C: more values are computed again
+        # updates of g carry the rounding errors of C: recompute more values near 0
         self.noise = 1e4 * CANCELLED * (1.0 + dasum(self.a.reshape(-1)))
 
     def careful(self, t: int) -> float:
         value = self.g.item(t)
         if abs(value) > self.noise * float((np.abs(self.K[t]) * self.alive).max()):
-            return value  # x is far from S: f(x) is small, but no digits were lost
+            return value  # x is far from S: f(x) is small, but exact
         self.solve()
         return super().careful(t)
 
@@ -104,7 +104,7 @@ class SecondOrder(SpanExpansion):
             self.repair()
 
     def enter(self, tolerance: float) -> None:
-        """Let x join S with coefficient 0, unless its squared distance is at most `tolerance`."""
+        """Add x to S with coefficient 0 if its squared distance to the span exceeds `tolerance`."""
         if not self._ready:
             self._prepare()
         d, squared = self.projection()
@@ -120,7 +120,7 @@ class SecondOrder(SpanExpansion):
             self._joins.append(count - self._solved)
 
     def learn(self, step: Any, noise: float) -> bool:
-        """`a += step·b·u`, `C -= b·u·uᵀ`; `u = C·k`, `b = 1/(k·u + noise)`; False if k·u is 0."""
+        """`a += step·b·u`, `C -= b·u·uᵀ`, with u = C·k, b = 1/(k·u + noise); False if k·u = 0."""
         if not self._ready:
             self._prepare()
         t, C = self.t, self.C
@@ -148,12 +148,12 @@ class SecondOrder(SpanExpansion):
         return True
 
     def solve(self) -> None:
-        """Compute u of the updates since the last time, and a."""
+        """Compute the vectors u of all pending updates, and the coefficients a."""
         if not self._log:
             return
         C, first, count = self.C, self._solved, self.C.count
         rounds, steps = zip(*self._log, strict=True)
-        share = self._sP[:count].take(rounds, 1).T  # of change e in update i
+        share = self._sP[:count].take(rounds, 1).T  # entry (i, e): share of change e in update i
         v, joins = C.V[first:count], self._joins
         known = v[joins] if joins else None
         v[:, : C.n], v[:, C.n :] = [self._images[t] for t in rounds], 0.0
@@ -171,13 +171,13 @@ class SecondOrder(SpanExpansion):
         self.forget_norm()
 
     def repair(self) -> None:
-        """Raise the eigenvalues of C below rounding, if rounding made it indefinite."""
+        """If rounding made C indefinite, raise its eigenvalues to at least the rounding level."""
         self._unchecked = 0
         self.C.settle()
         A = self.C.A
         level = len(A) * EPS * float(A.diagonal().max(initial=0.0))
         raised = A + level * np.eye(len(A))
-        raised[np.abs(raised) < EPS * level] = 0.0  # or denormal numbers take ten times as long
+        raised[np.abs(raised) < EPS * level] = 0.0  # avoid denormals, ten times as slow
         if dpotrf(raised, lower=1, overwrite_a=1)[1]:
             values, vectors = np.linalg.eigh(A)  # of the lower triangle
             level = len(A) * EPS * max(float(values[-1]), EPS)
@@ -185,13 +185,13 @@ class SecondOrder(SpanExpansion):
 
 
 def page_statistic(g: float, right: int, rate: float | None) -> float:
-    """Page's g (see `Arow`) after so many right rounds and, unless `rate` p is None, a mistake."""
+    """Page's g (see `Arow`) after `right` correct rounds, then a mistake at rate p if given."""
     g = max(0.0, g + right * math.log(0.75))  # (1-q)/(1-p) = 3/4
     return g if rate is None else g + math.log(0.75 + 0.25 / rate)
 
 
 class SecondOrderLearner(Learner):
-    """The rounds of `Arow`: noise, Page's test, joins and the step."""
+    """Update rule of `Arow` and `Metron`: noise, Page's test, growth of S and the step."""
 
     takes_costs = True
     budget: int
@@ -202,8 +202,8 @@ class SecondOrderLearner(Learner):
     caution = 0.0
     update_below = HINGE
 
-    birth = 0  # the first round that the counts below are about
-    next_seen = 0  # the round after the last one that Page's test has seen
+    birth = 0  # the first round after the last reset; the counts below start there
+    next_seen = 0  # the first round that Page's test has not seen yet
     loss = 1.0
     wrong = 1
     page = 0.0  # g
@@ -212,13 +212,13 @@ class SecondOrderLearner(Learner):
     reports: ClassVar[tuple[str, ...]] = ("restarts",)
 
     def check(self, state: StateReader) -> None:
-        fits = self.birth <= self.next_seen <= self.round and self.loss < 1e40  # it is cubed twice
+        fits = self.birth <= self.next_seen <= self.round and self.loss < 1e40  # loss⁶ is finite
         if not fits or not 1 <= self.wrong <= self.round - self.birth + 1 or self.loss <= 0:
             raise state.refusal("birth", "does not fit the rounds")
 
     def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> SecondOrder:
         if classes:
-            self.update_below = math.inf  # rounds that teach nothing have a loss, too
+            self.update_below = math.inf  # every round contributes to the mean loss
         return SecondOrder(kernel, self.budget, classes)
 
     def update(self, f: SecondOrder, y: Any, margin: float) -> bool:
@@ -233,9 +233,9 @@ class SecondOrderLearner(Learner):
         else:
             step, mistake = (1.0 - margin) * y, mistaken(y, margin)
             self.loss += step * step
-        seen = self.round + 2 - self.birth  # this round, and one of loss 1 before
+        seen = self.round + 2 - self.birth  # includes this round, and one of loss 1 at first
         e = self.loss / seen
-        right = self.round - self.next_seen - mistake + 1  # rounds since the last update
+        right = self.round - self.next_seen - mistake + 1  # correct rounds since the last call
         self.page = page_statistic(self.page, right, self.wrong / seen if mistake else None)
         if self.page > self.alarm:
             self.reset(f)
@@ -251,7 +251,7 @@ class SecondOrderLearner(Learner):
         return f.learn(step, max(self.floor, r) / self.weight)
 
     def reset(self, f: SecondOrder) -> None:
-        """Start learning from scratch with the next round."""
+        """Reset the learner: from the next round on, f and all counts start from scratch."""
         self.birth = self.next_seen = self.round + 1
         self.loss, self.wrong, self.page = 1.0, 1, 0.0
         self.restarts += 1
@@ -267,9 +267,9 @@ class SecondOrderLearner(Learner):
 
 @dataclass
 class Arow(SecondOrderLearner):
-    """AROW (Crammer, Kulesza, Dredze 2009) in the span of at most B examples; ours.
+    """AROW (Crammer, Kulesza, Dredze 2009) in the span of at most B examples; our variant.
 
-    S grows and nothing leaves it; once |S| = B, learning continues in the span. a are the
+    S only grows; once |S| = B, learning continues in the span of S. a are the
     coefficients, C their covariance, Q = K^{-1}. With k = κ(S, x), m = y·f(x), e the mean of
     max(0, 1 - m)² over the rounds so far (this one included, and one round of loss 1 before):
 
@@ -278,13 +278,13 @@ class Arow(SecondOrderLearner):
             D = (d, -1); Q += D·Dᵀ/δ and C += D·Dᵀ/δ, both padded with zeros
         if m < 1:  u = C·k; b = 1/(k·u + r); a += (1 - m)·y·b·u; C -= b·u·uᵀ
 
-    So any margin violation lets x join at first, and only a mistake at last. Page's test watches
-    the rate of mistakes p: g = max(0, g + log(q/p)) on a mistake, else g + log((1-q)/(1-p)), with
-    q = p + (1-p)/4 and p from the rounds before. If g > alarm, the learner is reset, and the round
-    teaches nothing. An example of weight w has the noise r/w: it counts as w examples would.
+    So at first x joins on any margin violation, and near |S| = B only on a mistake. Page's test of
+    the mistake rate p: g = max(0, g + log(q/p)) on a mistake, else g + log((1-q)/(1-p)), with
+    q = p + (1-p)/4 and p from the rounds before. If g > alarm, the learner is reset, without an
+    update in this round. An example of weight w has the noise r/w, so it counts as w examples.
     Symbols: B `budget`, η `noise`, δ_0 `tolerance`, g_0 `alarm`.
 
-    `caution` c > 0 is for noisy streams that are short compared with B: t rounds into the stream,
+    `caution` c > 0 is for noisy streams that are short compared with B. In round t,
 
         r = max(floor, noise·e² + c·min(1, 8e⁶·√(|S|/t)));  joins if m < (1 - |S|/B)·(1 - 0.8·c·e⁴).
 
@@ -292,8 +292,8 @@ class Arow(SecondOrderLearner):
     for the true class y and -1 for the others, m = (f_y - max_{c≠y} f_c)/2, the loss is the mean of
     max(0, 1 - t_c·f_c)² over the classes, and `a_c += max(0, 1 - t_c·f_c)·t_c·b·u` if m < 1.
 
-    In a fixed span this is AROW, and its mistake bound holds there. How S grows, the noise and the
-    restart are ours: that they make fewer mistakes is measured (tests/benchmarks), not proved.
+    In a fixed span this is AROW, with its mistake bound. The growth of S, the noise and the reset
+    are ours: that they make fewer mistakes is measured (tests/benchmarks), not proved.
     """
 
     name = "arow"

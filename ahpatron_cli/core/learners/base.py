@@ -1,4 +1,4 @@
-"""What every learner is: parameters, a threshold for updates, and an update."""
+"""Base class of all learners, and parameters that several of them share."""
 
 from __future__ import annotations
 
@@ -23,25 +23,25 @@ REST, SHARED = "rest", "shared"
 
 @dataclass
 class Learner(Declared, Stateful):
-    """An online learner. Subclasses are dataclasses that define `name`, `title` and `update`.
+    """Base class of online learners: dataclasses that define `name`, `title` and `update`.
 
-    Parameters are declared with `integer`, `real` and `choice`. What a pass counts are attributes
-    without annotation, with initial values in the class; those named in `kept` are saved. The
-    engine works on a copy, so one object can run on any number of streams.
+    Parameters are declared with `integer`, `real` and `choice`. Counters of a run are attributes of
+    the class without annotation, set to their initial values; those named in `kept` are saved with
+    a model. The engine works on a copy, so one object can run on any number of streams.
 
     Attributes
     ----------
     update_below : float
-        `update` is called in rounds with y·f(x) < update_below: 0 for mistakes, `HINGE` for the
-        hinge loss, inf for every round. It may be set in `begin` and by an update.
+        `update` is called in rounds with y·f(x) < update_below: 0 for mistakes, `HINGE` for a
+        positive hinge loss, inf for every round. `begin` and `update` may change it.
     next_call : int or inf
-        A round, from 0, in which `update` is called whatever the margin.
+        Number of a round (from 0) in which `update` is called whatever the margin is.
     round : int
         Number of rounds before the current one, set by the engine.
     weight : float
         Weight of the current example, set by the engine; 1 unless `takes_costs`.
     rng : numpy.random.Generator
-        For all that is random, set by the engine.
+        Random generator, set by the engine; the only source of randomness to use.
 
     Examples
     --------
@@ -58,17 +58,17 @@ class Learner(Declared, Stateful):
 
     name: ClassVar[str]
     title: ClassVar[str]
-    """One line for tables: what it is, and where it was published."""
+    """One-line description for tables, with the publication."""
     takes_costs: ClassVar[bool] = False
-    """Whether examples may have weights."""
+    """Whether the learner supports weighted examples."""
     reports: ClassVar[tuple[str, ...]] = ()
-    """Attributes that are statistics of a pass."""
+    """Names of attributes that `statistics` reports."""
     successors: ClassVar[tuple[type[Hypothesis], ...]] = ()
-    """Classes that f may become by `f.successor`."""
+    """Other classes of hypotheses that may replace f during a run (`f.successor`)."""
     own_kernel: ClassVar[Kernel | None] = None
-    """The kernel, if the learner does not take any other."""
+    """The learner's own kernel; None if it works with any kernel."""
     dense = False
-    """Whether f requires dense rows, of at most 4,096 features where they are made dense."""
+    """Whether f requires dense rows; sparse rows of at most 4,096 features are converted."""
     update_below = 0.0
     next_call = math.inf
     round = 0
@@ -76,37 +76,37 @@ class Learner(Declared, Stateful):
     rng = cast("np.random.Generator", None)
 
     def resolved(self, horizon: int | None) -> Self:
-        """A copy for one pass; parameters that depend on T get their values, if T is known."""
+        """A copy for one run; parameters that depend on T are set if T (`horizon`) is known."""
         return dataclasses.replace(self)
 
     def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> Hypothesis:
-        """The empty f that a pass starts with; `classes` is (k,) if k classes share one S."""
+        """Create the initial hypothesis f = 0; `classes` is (k,) if k classes share one S."""
         return Expansion(kernel, classes)
 
     def update(self, f: Any, y: Any, margin: float) -> bool | None:
-        """Change f, which `begin` returned or its successor, by the current example.
+        """Update f by the current example x.
 
         y is -1 or +1; with k classes on one S an array of shape (k,): +1 for the true class, -1 for
-        the best other class, 0 elsewhere. `margin` is y·f(x), as predicted. Returns False if the
+        the best other class, 0 elsewhere. `margin` is y·f(x) before the update. Return False if the
         round does not count as an update.
         """
         raise NotImplementedError
 
     def observe(self, block: Points) -> None:
-        """See the examples of a block after its rounds; called once per block."""
+        """Called once after each block with its examples; does nothing by default."""
 
     @property
     def most_kept(self) -> int | None:
-        """The largest |S|; None if there is no limit."""
+        """Upper limit of |S|; None if there is no limit."""
         limits = (getattr(self, name, None) for name in ("budget", "max_support"))
         return min((limit for limit in limits if limit is not None), default=None)
 
     def statistics(self) -> dict[str, int | float | None]:
-        """What the pass reports in addition to the tally, by name; None: not defined yet."""
+        """Statistics of the run in addition to the tally, by name; None if not defined yet."""
         return {name: getattr(self, name) for name in self.reports}
 
     def warnings(self, f: Any) -> list[str]:
-        """What the user must know about the numbers of this pass."""
+        """Warnings about numerical problems or resets during the run, one text each."""
         return []
 
     def load_state_dict(self, state: StateReader) -> None:
@@ -115,60 +115,60 @@ class Learner(Declared, Stateful):
             value = state.value(key)
             kinds = (int, float) if type(now) is float else (type(now),)
             if type(value) not in kinds or (type(value) is int and value < 0):
-                raise state.refusal(key, "is not what it must be")
+                raise state.refusal(key, "has an invalid value")
             setattr(self, name, value)
         self.check(state)
 
 
 def budget_parameter(meaning: str = "most examples kept", **changes: Any) -> Any:
-    """Declare B."""
+    """Declare the parameter `budget` (B)."""
     return integer("B", meaning, **{"default": 400, "at_least": 1, **changes})
 
 
 def multiclass_parameter(*words: str) -> Any:
-    """Declare how several classes are learned; the first word is the default."""
-    meaning = "several classes: one learner for each against the rest, or one S for all"
+    """Declare how more than two classes are learned; the first word is the default."""
+    meaning = "more than two classes: one-vs-rest learners, or one shared S"
     return choice("", meaning, *words)
 
 
 def max_support_parameter() -> Any:
-    """Declare the size of S that ends the run."""
+    """Declare `max_support`, the size of S at which the run ends with an error."""
     return integer("|S|", "end the run before S is larger than this", at_least=1, optional=True)
 
 
 def check_support(size: int, most: int | None) -> None:
-    """End the run before S is larger than `max_support`."""
+    """Raise LimitReachedError if adding an example would make |S| larger than `max_support`."""
     if most is not None and size > most:
         message = f"one more example would make S larger than max_support={most}"
         raise LimitReachedError(message, "max_support")
 
 
 def step_parameter() -> Any:
-    """Declare η."""
+    """Declare the parameter `step` (η)."""
     formula = "10/√T, or 0.1 where T is not known"
     return real("η", "step of the descent", over=0, optional=True, formula=formula)
 
 
 def horizon_parameter(meaning: str = "number of rounds, for defaults that depend on it") -> Any:
-    """Declare T."""
+    """Declare the parameter `horizon` (T)."""
     formula = "length of the stream, where it is known"
     return integer("T", meaning, at_least=1, optional=True, formula=formula)
 
 
 def shrinkage_parameter(default: float | None = None, **options: Any) -> Any:
-    """Declare λ."""
+    """Declare the parameter `shrinkage` (λ)."""
     return real("λ", "strength of the regulariser λ‖f‖²/2", default, at_least=0, **options)
 
 
 def check_shrinkage(step: float, shrinkage: float) -> None:
-    """Refuse a λ by which f would change its sign in a round."""
+    """Raise ParameterError if λ >= 1/η, for which shrinking would flip the sign of f."""
     if step * shrinkage >= 1:
         message = f"shrinkage must be a number below 1/step = {1 / step:g}, got {shrinkage}"
         raise ParameterError(message, "shrinkage")
 
 
 class GradientLearner(Learner):
-    """Base of learners with a step η and a horizon T, both filled in when a pass begins."""
+    """Base of learners with a step η and a horizon T, both set when a run begins."""
 
     step: float | None
     horizon: int | None

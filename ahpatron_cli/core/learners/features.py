@@ -1,4 +1,4 @@
-"""Gradient descent on computed features: FOGD, NOGD and SkeGD."""
+"""Gradient descent on explicit feature maps: FOGD, NOGD and SkeGD."""
 
 from __future__ import annotations
 
@@ -27,18 +27,18 @@ from ahpatron_cli.core.parameters import integer, share_of_budget
 class FOGD(GradientLearner):
     """Fourier online gradient descent (Lu, Hoi, Wang, Zhao, Liu 2016, Algorithm 1).
 
-    The Gaussian kernel is replaced by a product of explicit features: D frequencies u are drawn
+    The Gaussian kernel is approximated by random features: D frequencies u are drawn
     from N(0, I/σ²), and `z(x) = [cos(Ux), sin(Ux)]/√D`, so that `E[z(x)·z(x')] = κ(x, x')`. Then
     `f(x) = w·z(x)`, w = 0 at first, and `w ← w + η·y·z(x)` if `y·f(x) < 1`; η is ω·η for an example
     of weight ω. Symbols: D `features`, η `step`, T `horizon`. ‖f‖ is reported as ‖w‖. Where z is
-    written without the factor 1/√D, a step D times as small does the same.
+    defined without the factor 1/√D, use a step divided by D.
     """
 
     name = "fogd"
     title = "FOGD: gradient descent on D random Fourier features (Lu et al. 2016)"
     takes_costs = True
 
-    budget: int = budget_parameter("room for this many examples, used for frequencies")
+    budget: int = budget_parameter("memory of this many examples, used for frequencies")
     features: int = integer(
         "D", "frequencies drawn", at_least=1, formula="B", derive=lambda self: self.budget
     )
@@ -60,8 +60,8 @@ class FOGD(GradientLearner):
 class NOGD(GradientLearner):
     """Nyström online gradient descent (Lu, Hoi, Wang, Zhao, Liu 2016, Algorithm 2).
 
-    Kernel gradient descent, `f ← f + η·y·κ(x,·)` if `y·f(x) < 1`, until |S| = B. Then, at once, the
-    Gram matrix of S is decomposed, `K = V·diag(λ)·Vᵀ`, and with its r largest eigenvalues
+    Kernel gradient descent, `f ← f + η·y·κ(x,·)` if `y·f(x) < 1`, until |S| = B. Then the Gram
+    matrix of S is decomposed, `K = V·diag(λ)·Vᵀ`, and with its r largest eigenvalues
 
         φ(x) = Λ_r^{-1/2} V_rᵀ κ(S, x),    w = Λ_r^{1/2} V_rᵀ a,    f(x) = w·φ(x)
 
@@ -75,7 +75,7 @@ class NOGD(GradientLearner):
     takes_costs = True
     successors = (LinearModel,)
 
-    budget: int = budget_parameter("examples that the features are made of")
+    budget: int = budget_parameter("examples that define the features")
     rank: int = share_of_budget("r", "eigenvectors kept, at most B", 0.2)
     step: float = step_parameter()
     horizon: int | None = horizon_parameter()
@@ -98,7 +98,7 @@ class NOGD(GradientLearner):
 
 @dataclass
 class SkeGD(GradientLearner):
-    """Sketched kernel gradient descent (Zhang, Liao 2019): features that follow the stream.
+    """Gradient descent on sketched kernel features, updated with the stream (Zhang, Liao 2019).
 
     Kernel gradient descent, `f ← f + η·y·κ(x,·)` if `y·f(x) < 1`, until |S| = B. From then on
     `f(x) = w·φ(x)`, and `w ← w + η·y·φ(x)` if `y·f(x) < 1`, on features from two sketches of the
@@ -114,11 +114,11 @@ class SkeGD(GradientLearner):
     least squares to f at S. η is ω·η for an example of weight ω. Symbols: B `budget`, s_p `sketch`,
     s_m `samples`, k `rank`, c `cycle`, η `step`, T `horizon`.
 
-    Not a port. Where the publication leaves room: x is admitted after its prediction and before its
-    update; S is sampled without repetition; rank k is cut from Φ_pp, not from `Φ_pm^+ Φ_pp
-    (Φ_pm^+)ᵀ`, whose largest eigenvalues are those of the least significant directions; no ^+
-    inverts singular values below 1e-3 of the largest, or w would grow at every change of Z; once
-    |E| = 2B no more are admitted.
+    Independent implementation. Details that the publication leaves open: x is admitted after its
+    prediction and before its update; S is sampled without replacement; rank k is cut from Φ_pp, not
+    from `Φ_pm^+ Φ_pp (Φ_pm^+)ᵀ`, whose largest eigenvalues belong to the least significant
+    directions; ^+ ignores singular values below 1e-3 of the largest, or w would grow at every
+    change of Z; no more examples are admitted once |E| = 2B.
     """
 
     name = "skegd"
@@ -137,7 +137,7 @@ class SkeGD(GradientLearner):
     horizon: int | None = horizon_parameter()
     update_below = HINGE
 
-    since_switch = 0  # rounds
+    since_switch = 0  # rounds since |S| = B
     kept = ("update_below", "since_switch")
 
     def __post_init__(self) -> None:
@@ -150,11 +150,11 @@ class SkeGD(GradientLearner):
 
     @property
     def most_kept(self) -> int:
-        """S, and then as many admitted examples."""
+        """2B: S, and as many examples admitted to the sketches."""
         return 2 * self.budget
 
     def resolved(self, horizon: int | None) -> Self:
-        """T and η, and then c."""
+        """A copy with T, η and the cycle c set."""
         learner = super().resolved(horizon)
         if self.cycle is not None:
             return learner
@@ -177,7 +177,7 @@ class SkeGD(GradientLearner):
         if f.size == self.budget and isinstance(f, Expansion):
             sketches = Sketches(f, self.sketch, self.samples, self.rank, self.rng)
             f.successor = LinearModel(sketches, sketches.w)
-            self.update_below = math.inf  # rounds are counted from now on
+            self.update_below = math.inf  # from now on every round counts for the cycle
         return True
 
     def admit(self, f: LinearModel) -> None:

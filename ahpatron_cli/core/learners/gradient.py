@@ -30,7 +30,7 @@ from ahpatron_cli.core.span import PrunedExpansion
 
 
 class CappedExpansion(Expansion):
-    """An expansion with bounds `low <= |a_i| <= high`, which usually save looking at each a_i."""
+    """Expansion that tracks bounds `low <= |a_i| <= high`, so that `cap` seldom reads all a_i."""
 
     kept: ClassVar[Any] = {**Expansion.kept, "low": "any", "high": float}
     low, high = math.inf, 0.0
@@ -56,7 +56,7 @@ class CappedExpansion(Expansion):
 
 @dataclass
 class Bogd(GradientLearner):
-    """Drop an example uniformly at random (Zhao, Wang, Wu, Jin, Hoi 2012, BOGD).
+    """Gradient descent that drops a random example (Zhao, Wang, Wu, Jin, Hoi 2012, BOGD).
 
     In every round `a ← (1 - ηλ)·a`. If `y·f(x) < 1` (f as predicted): if |S| = B, drop one example
     and multiply the others by B/(B-1), so that f stays the same in expectation; add x with η·y; cap
@@ -74,7 +74,7 @@ class Bogd(GradientLearner):
     update_below = math.inf  # f shrinks in every round
 
     def resolved(self, horizon: int | None) -> Self:
-        """T and η, and then λ: 8/T², but 1/(2η) in the few rounds where that is too much."""
+        """A copy with T, η and λ set; λ is 8/T², or 1/(2η) for small T where 8/T² is too large."""
         learner = super().resolved(horizon)
         if self.shrinkage is None:
             shrinkage = 8 / learner.horizon**2 if learner.horizon else 0.0
@@ -98,14 +98,14 @@ class Bogd(GradientLearner):
         return True
 
     def make_room(self, f: CappedExpansion) -> float:
-        """Drop an example; the probability of the others to stay."""
+        """Drop an example; return the factor by which the others are divided."""
         f.drop(f.support.item(self.rng.integers(f.size)))
         return (self.budget - 1) / self.budget
 
 
 @dataclass
 class BogdPlusPlus(Bogd):
-    """Drop an example with a small coefficient rather than a large one (Zhao et al. 2012, BOGD++).
+    """BOGD that prefers to drop small coefficients (Zhao et al. 2012, BOGD++).
 
     As BOGD, but example i is dropped with probability `p_i = 1 - s·|a_i|`, `s = (B-1)/Σ|a_j|`, and
     the others are divided by `1 - p_i`. The p_i sum to 1, but one is negative where an |a_i| is
@@ -113,14 +113,14 @@ class BogdPlusPlus(Bogd):
     """
 
     name = "bogd++"
-    title = "BOGD++: BOGD that rather drops small coefficients (Zhao et al. 2012)"
+    title = "BOGD++: BOGD that prefers to drop small coefficients (Zhao et al. 2012)"
 
     def make_room(self, f: CappedExpansion) -> float:
         if f.low == f.high:  # all |a_i| are equal, and so are the probabilities
             f.drop(f.support.item(int(self.rng.random() * f.size)))
             return (self.budget - 1) / self.budget
         stays = np.abs(f.a)
-        stays *= (self.budget - 1) / stays.sum()  # 1 - p; dasum's bits depend on alignment
+        stays *= (self.budget - 1) / stays.sum()  # 1 - p; not dasum: its bits depend on alignment
         odds = np.maximum(f.alive - stays, 0.0).cumsum()
         i = int(odds.searchsorted(self.rng.random() * odds.item(-1), side="right"))
         f.drop(i)
@@ -132,10 +132,10 @@ class Norma(Learner):
     """Gradient descent on hinge loss and regulariser (Kivinen, Smola, Williamson 2001, 2004).
 
     In round t: `η_t = η/√t`; `a ← (1 - η_t·λ)·a`; if `y·f(x) <= ρ` (f as predicted), add x with
-    η_t·y; if then |S| > B, drop the oldest, whose coefficient has shrunk the most. An example of
+    η_t·y; if now |S| > B, drop the oldest, whose coefficient has shrunk the most. An example of
     weight w gets w·η_t. Symbols: B `budget`, η `step`, λ `shrinkage`, ρ `threshold`.
-    The publication truncates after a number of rounds, not of examples. Its offset b and its
-    adaptive ρ (the ν-trick) are left out.
+    The publication drops examples after a fixed number of rounds. Its offset b and its adaptive ρ
+    (the ν-trick) are not implemented.
     """
 
     name = "norma"
@@ -166,14 +166,14 @@ class Norma(Learner):
 
 @dataclass
 class Silk(Learner):
-    """Implicit updates, which never overshoot the margin (Cheng et al. 2006, SILK).
+    """Implicit online gradient descent, whose steps never overshoot (Cheng et al. 2006, SILK).
 
     In every round, with `τ = ηλ/(1 + ηλ)`, `f ← (1 - τ)·f`; then, with m = y·f(x) after that,
 
         α = min(η·C/(1 + ηλ), max(0, (ρ - m)/κ(x,x))),
 
-    and x joins with α·y if α > 0. If |S| > B, drop the example with the smallest |a|, the oldest of
-    equal ones. Symbols: B `budget`, η `step`, λ `shrinkage`, C `loss_weight`, ρ `threshold`.
+    and x joins with α·y if α > 0. If |S| > B, drop the example with the smallest |a| (ties: the
+    oldest). Symbols: B `budget`, η `step`, λ `shrinkage`, C `loss_weight`, ρ `threshold`.
     """
 
     name = "silk"
@@ -183,7 +183,7 @@ class Silk(Learner):
     step: float = real("η", "size of the implicit step", default=1.0, over=0)
     shrinkage: float = shrinkage_parameter(formula="0.01/B", derive=lambda self: 0.01 / self.budget)
     loss_weight: float = real("C", "weight of the hinge loss", default=1.0, over=0)
-    threshold: float = real("ρ", "margin that is asked for", default=1.0, over=0)
+    threshold: float = real("ρ", "required margin", default=1.0, over=0)
     update_below = math.inf  # f shrinks in every round
 
     def __post_init__(self) -> None:
@@ -208,30 +208,30 @@ MAINTENANCE: dict[str, tuple[Callable[[Kernel], Expansion], Callable[[Any], None
     "project": (partial(PrunedExpansion, in_span=1e-3), PrunedExpansion.project_smallest),
     "merge": (MergingExpansion, MergingExpansion.merge_smallest),
 }
-"""What f is made of and how it makes room, by name."""
+"""Class of f and method that reduces |S| by one, by name of the maintenance strategy."""
 
 
 @dataclass
 class BSGD(Learner):
-    """Stochastic gradient descent on `λ‖f‖²/2 + loss` on a budget (Wang, Crammer, Vucetic 2012).
+    """Budgeted stochastic gradient descent on `λ‖f‖²/2 + loss` (Wang, Crammer, Vucetic 2012).
 
     In round t, from 1 on: `f ← (1 - 1/t)·f`; if `y·f(x) < 1` (f as predicted), add x with y/(λt).
-    If then |S| > B, budget maintenance for the example i with the smallest |a|, the oldest of equal
-    ones: `remove` drops it; `project` adds its projection onto their span to the others; `merge`
-    replaces i, and the example of the same sign for which that costs least, by the best point
-    between them (Gaussian kernel; rows of at most 4,096 features). Symbols: B `budget`,
+    If now |S| > B, budget maintenance removes the example i of smallest |a| (ties: the oldest):
+    `remove` drops it; `project` replaces it by its projection onto the span of the others; `merge`
+    replaces i and the example of the same sign that costs least by the best point between them
+    (Gaussian kernel; rows of at most 4,096 features). Symbols: B `budget`,
     λ `regularisation`.
 
-    For `project`, K must not be singular: an x in the span of S (δ² <= 1e-3·κ(x,x)) is projected
-    itself and never joins; coefficients equal to ten digits of the largest are equal. Where all of
-    f cancels, as on equal rows with both labels, rounding decides the sign. All that never merged
-    have |a| = 1/(λt), so `remove` forgets the oldest.
+    For `project`, K must not be singular: an x in the span of S (δ² <= 1e-3·κ(x,x)) is itself
+    projected and never joins; coefficients that agree to ten digits of the largest count as equal.
+    If all of f cancels, as on equal rows with both labels, rounding decides the sign. Examples that
+    were never merged have |a| = 1/(λt), so `remove` drops the oldest.
 
-    The authors' program (BudgetedSVM) has the margin 2·y·f(x), so its λ is 2λ here, and the kernel
-    exp(-γ‖u-v‖²/2), so γ = 1/(2σ²) is σ√2 here; there, `merge` differs from it by less than 1 %
-    (it also merges across signs, and equal points first). It removes by |a| without a tolerance:
-    rounding chooses among equals, and on phishing gives 932 to 2375 mistakes depending on the
-    order; here 1377 to 1463. No theorem applies without knowing what maintenance loses.
+    The authors' program (BudgetedSVM) uses the margin 2·y·f(x), so its λ is 2λ here, and the kernel
+    exp(-γ‖u-v‖²/2), so γ = 1/(2σ²) is σ√2 here; with these settings the mistakes of `merge` differ
+    by less than 1 % (it also merges across signs, and equal points first). Its `remove` has no
+    tolerance, so rounding decides between equal |a|: on phishing 932 to 2375 mistakes depending
+    on the order, here 1377 to 1463. No mistake bound is known without the loss of maintenance.
     """
 
     name = "bsgd"
@@ -243,7 +243,7 @@ class BSGD(Learner):
     update_below = math.inf  # f shrinks in every round
 
     def begin(self, kernel: Kernel, classes: tuple[int, ...] = ()) -> Expansion:
-        self.dense = self.maintenance == "merge"  # points between rows have few zeros
+        self.dense = self.maintenance == "merge"  # merged points are not sparse
         if self.dense and not isinstance(kernel, Gaussian):
             message = "bsgd with maintenance=merge takes the gaussian kernel only"
             raise ParameterError(message, "kernel", "kernel")
@@ -251,7 +251,7 @@ class BSGD(Learner):
 
     def update(self, f: Expansion, y: float, margin: float) -> bool:
         t = self.round + 1
-        if t > 1:  # f is 0 before
+        if t > 1:  # f is 0 in the first round
             f.shrink(1 - 1 / t)
         if margin >= HINGE and f.size:
             return False

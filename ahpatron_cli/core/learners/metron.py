@@ -1,4 +1,4 @@
-"""metron: arow in a kernel whose metric is learned from the stream."""
+"""metron: arow with a kernel whose metric is learned from the stream."""
 
 from __future__ import annotations
 
@@ -36,22 +36,22 @@ from ahpatron_cli.core.state import Stateful, StateReader
 
 
 class Metric(Stateful):
-    """One weight per feature, and the statistics that it comes from, for the columns seen.
+    """Metric of metron: a weight per feature, and the statistics from which it is computed.
 
     Attributes
     ----------
     columns : array of int
-        In increasing order; of dense data all, of sparse data those that had a value. The other
-        arrays have an entry for each.
+        Columns seen, in increasing order: all of dense data; of sparse data those with a value.
+        The other arrays have an entry for each of them.
     origin : array
-        Subtracted from dense rows, so that offsets cost no digits: the first row. Sparse: 0.
+        The first row, subtracted from dense rows so that large offsets cost no digits; sparse: 0.
     count, total, square : arrays
-        Rows in which the feature is not 0; the sum of x - origin, and of its square.
+        Number of rows in which the feature is not 0, sum of x - origin, sum of its square.
     weights : array
-        P; 0 for features that were 0 in all rows.
+        P, the factor of each feature; 0 for features that were 0 in all rows.
     fresh : float
-        P of a feature with the spread 1 that has not varied: one that was 0 in all rows has the
-        square of its first other value as its spread, and so the weight fresh/|x|.
+        P of a feature of spread 1 that has not varied yet. The spread of a feature that was 0 in
+        all rows is the square of its first nonzero value x, so its weight is fresh/|x|.
     relevance : array
         R, which sums to 1 over the features that vary; 0 for the others.
     """
@@ -69,9 +69,9 @@ class Metric(Stateful):
             raise state.refusal("columns", "must increase")
 
     def expect(self, points: Points) -> None:
-        """Weigh the features that have been 0 until these examples, by their first other value.
+        """Set the weight of features that are nonzero for the first time, from their first value.
 
-        Before that value, S and the examples are 0 there: the weight has no effect.
+        S and all earlier examples are 0 there, so the weight had no effect before.
         """
         if isinstance(points, SparsePoints):
             filled = points.csr.values != 0.0
@@ -92,13 +92,13 @@ class Metric(Stateful):
         if not new.any():
             return
         owners, values = owners[new], values[new]
-        if not self.weights.any():  # the first row that is not 0 has the length 1
+        if not self.weights.any():  # the first nonzero row is scaled to length 1
             self.fresh = 1.0 / math.sqrt(np.count_nonzero(owners == owners[0]))
         places, first = np.unique(places[new], return_index=True)  # in order of time
         self.weights[places] = self.fresh / np.maximum(np.abs(values[first]), TINY)
 
     def add(self, points: Points) -> None:
-        """Count examples that were expected."""
+        """Add examples, after `expect`, to the statistics."""
         if isinstance(points, SparsePoints):
             values, (places, _) = points.csr.values, self._find(points.csr.columns)
             np.add.at(self.count, places, values != 0.0)
@@ -111,16 +111,16 @@ class Metric(Stateful):
             self.square += np.einsum("ij,ij->j", rows, rows)
 
     def _find(self, columns: Any) -> tuple[Any, Any]:
-        """Where these columns are in the arrays, and which of them are."""
+        """Positions of these columns in the arrays, and a mask of those that are there."""
         size = len(self.columns)
-        if not size or self.columns[-1] == size - 1:  # there are no others between them
+        if not size or self.columns[-1] == size - 1:  # columns 0 to size - 1, without gaps
             return np.minimum(columns, max(size - 1, 0)), columns < size
-        # of the same type, or NumPy converts all columns seen
+        # same dtype, otherwise NumPy would convert all columns seen
         places = self.columns.searchsorted(columns.astype(np.int64))
         return places, self.columns.take(places, mode="clip") == columns
 
     def _insert(self, columns: Any) -> None:
-        """Take up those columns that had no value so far."""
+        """Insert those of these columns that are new."""
         known = self._find(columns)[1]
         if not known.all():
             new = np.unique(columns[~known])
@@ -130,9 +130,9 @@ class Metric(Stateful):
                 setattr(self, name, np.insert(getattr(self, name), places, 0.0))
 
     def weighted(self, points: Points) -> Points:
-        """Examples as points of the kernel: centred if dense, and times P.
+        """Examples as points of the kernel: centred if dense, then multiplied by P.
 
-        Features that were 0 in all rows, and in those expected, are in units of their own |x|.
+        Features that were 0 in all rows so far are divided by their own |x|, times `fresh`.
         """
         found: Points
         if isinstance(points, SparsePoints):
@@ -155,8 +155,8 @@ class Metric(Stateful):
         return found
 
     def reweighted(self, points: Points, weights: Floats) -> Points:
-        """Points that were multiplied by `weights`, times P instead."""
-        set_ = (weights > 0) & (self.weights > 0)  # the points are 0 elsewhere
+        """Convert points that were multiplied by earlier `weights` to the current P."""
+        set_ = (weights > 0) & (self.weights > 0)  # elsewhere the points are 0
         factors = np.divide(self.weights, weights, out=np.ones(len(weights)), where=set_)
         if isinstance(points, SparsePoints):
             factors = factors[self._find(points.csr.columns)[0]]
@@ -164,7 +164,7 @@ class Metric(Stateful):
         return DensePoints(points.coordinates * factors[: points.width])
 
     def change(self, rounds: int, gradients: Floats | None, classes: int) -> None:
-        """New weights after so many rounds.
+        """Recompute the weights after `rounds` rounds.
 
         `gradients` are the mean over S of the squared gradients of f in the current metric, summed
         over the classes; without them, all features are equally relevant.
@@ -174,7 +174,7 @@ class Metric(Stateful):
         on = variance > CANCELLED * mean
         features = max(int(np.count_nonzero(on)), 1)
         base, shares = 1.0 / features, np.full(len(on), 1.0 / features)
-        # the root of the variance among the non-zeros; of a constant, this
+        # spread: root of the variance over the nonzero rows; constants have the value below
         spread = np.sqrt(variance * rounds / np.maximum(self.count, 1.0))
         spread = np.where(on, spread, np.maximum(np.abs(self.origin + self.total / rounds), TINY))
         if gradients is not None:
@@ -220,7 +220,7 @@ class Metric(Stateful):
 
 
 def most_relevant(fs: Sequence[Any], most: int) -> list[tuple[int, float]]:
-    """Columns with the largest relevance, and this: the mean over all f that have a metric."""
+    """The `most` columns of largest relevance, with the relevance: the mean over all f."""
     metrics = [f.metric for f in fs if isinstance(f, MetricExpansion)]
     shares: dict[int, float] = {}
     for metric in metrics:
@@ -231,7 +231,7 @@ def most_relevant(fs: Sequence[Any], most: int) -> list[tuple[int, float]]:
 
 
 def _transposed(rows: CsrRows) -> tuple[CsrRows, Any]:
-    """A row for each column that has a value, and these columns."""
+    """The transpose, with a row per column that has a value, and the numbers of these columns."""
     order = np.argsort(rows.columns, kind="stable")
     columns, starts = np.unique(rows.columns[order], return_index=True)
     owners, indptr = rows.owners[order].astype(np.int32), np.append(starts, len(order))
@@ -239,7 +239,7 @@ def _transposed(rows: CsrRows) -> tuple[CsrRows, Any]:
 
 
 class MetricExpansion(SecondOrder):
-    """f of metron: blocks are raw examples, `points` are those of S in the current metric."""
+    """Hypothesis of metron: blocks hold raw examples, `points` are S in the current metric."""
 
     kept: ClassVar[Any] = {**SecondOrder.kept, "metric": Metric, "smooth": int}
     kernel: Matern
@@ -264,7 +264,7 @@ class MetricExpansion(SecondOrder):
         super().close()
 
     def count(self, stop: int) -> None:
-        """Let the metric count the examples of the block up to round `stop`."""
+        """Add the examples of the block up to round `stop` to the statistics of the metric."""
         if stop > self._counted:
             self.metric.add(self.block.slice(self._counted, stop))
             self._counted = stop
@@ -273,7 +273,7 @@ class MetricExpansion(SecondOrder):
         return super().at(self.metric.weighted(points))
 
     def change(self, rounds: int, tolerance: float) -> None:
-        """Close the block after the current round, and continue f in a new metric."""
+        """Change the metric after the current round: close the block and convert f."""
         self.count(self.t + 1)
         super().close()
         self.successor = self
@@ -296,14 +296,14 @@ class MetricExpansion(SecondOrder):
         self._transfer(K0, self.kernel.at(distances), tolerance)
 
     def _transfer(self, K0: Floats, K1: Floats, tolerance: float) -> None:
-        """Exchange the prior K0 of f at S for K1; what the rounds have said about f is kept.
+        """Replace the prior covariance K0 of f at S by K1, keeping the evidence from the rounds.
 
         With `L0·L0ᵀ = K0`, `L1·L1ᵀ = K1` on the examples kept, `T = L0⁻¹·K1·L1⁻ᵀ` and
         `N = L0ᵀ·C·L0`: `M = I + Tᵀ(N⁻¹ - I)T`, `C = L1⁻ᵀM⁻¹L1⁻¹`, `a = C·L1·TᵀN⁻¹L0ᵀa`.
         """
         self.C.settle()
         n = len(K0)
-        K0.flat[:: n + 1] += 1e-7  # so that it is not singular up to rounding
+        K0.flat[:: n + 1] += 1e-7  # keeps K0 positive definite despite rounding
         L0, _ = dpotrf(K0, lower=1)
         N = dtrmm(1.0, L0, dsymm(1.0, self.C.A, L0, lower=1), lower=1, trans_a=1, overwrite_b=1)
         W, kept = span(K1, tolerance)  # W = L1⁻¹·K1
@@ -342,9 +342,9 @@ def _informed(N: Floats, T: Floats, means: Floats) -> tuple[Floats, Floats]:
 
 
 def span(K: Floats, tolerance: float) -> tuple[Floats, Integers]:
-    """L⁻¹·K[kept] and the examples kept, in order: those with squared distance > `tolerance`.
+    """Select examples whose squared distance to the span of those before exceeds `tolerance`.
 
-    L is the Cholesky factor of K[kept, kept]; the distance is that to the span of those before.
+    Returns L⁻¹·K[kept], with L the Cholesky factor of K[kept, kept], and the indices `kept`.
     """
     rows, left = np.empty_like(K), K.diagonal().copy()
     kept: list[int] = []
@@ -364,10 +364,10 @@ def span(K: Floats, tolerance: float) -> tuple[Floats, Integers]:
 
 @dataclass
 class Metron(SecondOrderLearner):
-    """`Arow` in a kernel whose metric is learned from the stream: no σ and no scaling; ours.
+    """`Arow` with a kernel whose metric is learned from the stream: no σ, no scaling; ours.
 
         κ(x, z) = 0.8·M(d/3) + 0.2·M(d/0.7),   d = ‖P(x - z)‖,
-        M(s) = (1 + √3·s)·exp(-√3·s)   (Matérn 3/2);   exp(-d²/(2·1.5²)) without neighbours
+        M(s) = (1 + √3·s)·exp(-√3·s)   (Matérn 3/2);   exp(-d²/(2·1.5²)) "without neighbours"
 
     P has a weight per feature, and Σ_j var_j·P_j² = 1. The metric changes after rounds 2, 4, 8, …
     (t, counted from the last reset):
@@ -378,10 +378,10 @@ class Metron(SecondOrderLearner):
                    R_j = (1 - λ)·g_j/Σg + λ/d
         metric     P_j = √(R_j/s2_j), up to the common factor; a feature that has not varied has
                    the square of its first value that is not 0 as s2, and R = λ/d
-        κ          |S| >= 10: without neighbours, if the median distance in S to the nearest other
-                   is more than 1
-        f          examples within `tolerance` of the span of older ones leave S; what the rounds
-                   have said about f at S is kept, and the prior of f exchanged for the new one
+        κ          |S| >= 10: "without neighbours" if the median distance in S to the nearest other
+                   example exceeds 1
+        f          examples within `tolerance` of the span of older ones leave S; the prior of f is
+                   replaced by that of the new kernel, and the evidence from the rounds is kept
 
     Before the first change, P_j = 1/(√n·|x_j|), x_j the first value of feature j that is not 0 and
     n the number of such values in the first row. Everything else is as in `Arow`, with its

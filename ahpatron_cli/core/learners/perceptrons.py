@@ -1,4 +1,4 @@
-"""Perceptrons, and learners that take over their form: what joins S, and what S forgets."""
+"""Perceptrons and related learners, with and without a budget."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from ahpatron_cli.core.rows import Floats, Integers
 
 @dataclass
 class Perceptron(Learner):
-    """Add every example that was predicted wrongly (Rosenblatt 1958; kernels: Freund, Schapire).
+    """Kernel Perceptron: adds every mistake to S (Rosenblatt 1958; Freund, Schapire 1999).
 
     `f ← f + y·κ(x,·)` if `sign(f(x)) ≠ y`. No budget, no parameters. For every f in the space,
     `|M_T| <= 2·L_T(f) + ‖f‖²` (the paper's Theorem 1), L_T the sum of hinge losses.
@@ -34,7 +34,7 @@ class Perceptron(Learner):
 
 @dataclass
 class Alma(Learner):
-    """Require a margin that shrinks with the number of updates (Gentile 2001, ALMA_p with p = 2).
+    """ALMA_2: requires a margin that shrinks with the updates (Gentile 2001, ALMA_p, p = 2).
 
     With k = 1 at first: if `y·f(x) <= (1 - α)·β/√k`, then `f ← Proj_1(f + (C/√k)·y·κ(x,·))` and
     k ← k + 1; Proj_1 projects onto the unit ball. No budget. Symbols: α `alpha`, β `beta` (B in the
@@ -68,7 +68,7 @@ class Alma(Learner):
 
 @dataclass
 class RandomBudgetPerceptron(Learner):
-    """Forget a random example (Cavallanti, Cesa-Bianchi, Gentile 2007, RBP).
+    """Perceptron that drops a random example (Cavallanti, Cesa-Bianchi, Gentile 2007, RBP).
 
     On a mistake: if |S| = B, drop one example uniformly at random; add x with y.
     """
@@ -86,12 +86,12 @@ class RandomBudgetPerceptron(Learner):
 
 @dataclass
 class Forgetron(Learner):
-    """Shrink f, then forget the oldest example (Dekel, Shalev-Shwartz, Singer 2008; self-tuned).
+    """Perceptron that shrinks f and drops the oldest (Dekel, Shalev-Shwartz, Singer 2008).
 
     On a mistake, add x with y. If now |S| > B: let r be the oldest example, σ = |a_r| and
     μ = y_r·f(x_r); multiply f by φ and drop r. φ is the largest value in (0, 1] that keeps
-    `Ψ(φ) + Q <= (15/32)·M`, where `Ψ(φ) = (φσ)² + 2φσ - 2φσ·φμ` is what forgetting costs, Q what it
-    has cost so far and M the number of mistakes, this one included.
+    `Ψ(φ) + Q <= (15/32)·M` (self-tuned variant), where `Ψ(φ) = (φσ)² + 2φσ - 2φσ·φμ` is the cost of
+    dropping r, Q the sum of earlier costs and M the number of mistakes, this one included.
     For every f with `‖f‖ <= √(B+1) / (4·√ln(B+1))`: `|M_T| <= 4·L_T(f) + 2·‖f‖²`.
     """
 
@@ -113,10 +113,10 @@ class Forgetron(Learner):
             f.drop(r)
 
     def shrinking(self, coefficient: float, value: float) -> float:
-        """φ: `aφ² + bφ + c <= 0` with `a = σ² - 2σμ`, `b = 2σ`, `c = Q - 15M/32 < 0`."""
+        """Largest φ <= 1 with aφ² + bφ + c <= 0, a = σ² - 2σμ, b = 2σ, c = Q - 15M/32 < 0."""
         sigma, mu = abs(coefficient), math.copysign(1.0, coefficient) * value
         a, b = sigma**2 - 2 * sigma * mu, 2 * sigma
-        c = min(self.cost - 15 / 32 * self.mistakes, -SLACK)  # of a forged state, too
+        c = min(self.cost - 15 / 32 * self.mistakes, -SLACK)  # < 0 even in a forged state
         # At φ = 0 the sum is c < 0. If it is above 0 at φ = 1, the crossing between them is the
         # root below, in the form that also holds for a = 0 and loses no digits.
         phi = 1.0 if a + b + c <= 0 else -2 * c / (b + math.sqrt(b * b - 4 * a * c))
@@ -125,7 +125,7 @@ class Forgetron(Learner):
 
 
 class SupportExpansion(Expansion):
-    """An expansion that keeps f at S up to date: O(|S|) for each example that joins or leaves."""
+    """Expansion that tracks f at S: O(|S|) for each example that joins or leaves."""
 
     def __init__(self, kernel: Kernel) -> None:
         super().__init__(kernel, gram=True)
@@ -147,23 +147,23 @@ class SupportExpansion(Expansion):
         super().drop(column)
 
     def at_support(self, support: Integers) -> tuple[Floats, Floats]:
-        """f(s) and κ(s,s) of these columns."""
+        """f(s) and κ(s,s) of the examples in these columns, two arrays."""
         values = np.concatenate((self._old_values, self.g))
         return values.take(support), self._diagonals.take(support)
 
 
 @dataclass
 class BudgetPerceptron(Learner):
-    """Drop the example that is classified best without itself (Crammer, Kandola, Singer 2003).
+    """Perceptron that drops the example f classifies best without it (Crammer et al. 2003).
 
     On `y·f(x) <= β` (β = 0: on a mistake), if |S| = B first drop
-    `argmax_i y_i·(f(s_i) - a_i·κ(s_i,s_i))`, the oldest of equal ones; then add x with y.
-    Symbols: B `budget`, β `threshold`. The publication drops while the rest classifies any example
-    with a margin above β; this is the fixed-budget form that later papers compare with.
+    `argmax_i y_i·(f(s_i) - a_i·κ(s_i,s_i))` (ties: the oldest); then add x with y.
+    Symbols: B `budget`, β `threshold`. The publication drops examples as long as one has a margin
+    above β without itself; this is the fixed-budget form that later papers compare with.
     """
 
     name = "budget-perceptron"
-    title = "Budget Perceptron: drops what is right without itself (Crammer et al. 2003)"
+    title = "Budget Perceptron: drops what f classifies best without it (Crammer et al. 2003)"
 
     budget: int = budget_parameter()
     threshold: float = real("β", "update if y·f(x) <= β", default=0.0, at_least=0)
@@ -184,10 +184,10 @@ class BudgetPerceptron(Learner):
 
 @dataclass
 class TighterPerceptron(Learner):
-    """Drop the example without which f makes the fewest errors (Weston, Bordes, Bottou 2005).
+    """Perceptron that drops the example whose removal causes the fewest errors (Weston 2005).
 
     On a mistake, if |S| = B first drop the i with the smallest
-    `#{k ∈ S ∪ {x}: y_k·(f(s_k) - a_i·κ(s_i,s_k)) <= 0}`; of equal ones that with the largest
+    `#{k ∈ S ∪ {x}: y_k·(f(s_k) - a_i·κ(s_i,s_k)) <= 0}`; ties: that with the largest
     `y_i·(f(s_i) - a_i·κ(s_i,s_i))`, then the oldest. Then add x with y. The publication counts
     errors on a cache of examples; here the cache is S and x.
     """
@@ -206,7 +206,7 @@ class TighterPerceptron(Learner):
         f.add(y)
 
     def fewest_errors(self, f: SupportExpansion, y: float, margin: float) -> int:
-        """The example, by age, without which there are the fewest errors."""
+        """Index, by age, of the example whose removal causes the fewest errors on S and x."""
         support, zero = f.support, SLACK * f.size  # margins are sums of |S| terms of at most 1
         a, (values, _) = f.a.take(support), f.at_support(support)
         left = a * (values - a[:, None] * f.gram())  # row i: margins of S without i
@@ -216,7 +216,7 @@ class TighterPerceptron(Learner):
 
 
 class ReplaceableExpansion(Expansion):
-    """An expansion that finds the example whose replacement by the current one costs least."""
+    """Expansion that finds the example of S whose replacement by x changes f least."""
 
     largest = 0.0  # the largest a² so far
     kept: ClassVar[Any] = {**Expansion.kept, "largest": float}
@@ -238,7 +238,7 @@ class ReplaceableExpansion(Expansion):
         self._squares[column] = np.inf
 
     def cheapest(self) -> int:
-        """Column with the smallest `a²·(1 - κ(s,x)²)`; of equal ones the oldest."""
+        """Column with the smallest `a²·(1 - κ(s,x)²)`; ties: the oldest."""
         return first_smallest(self._parts[self.t] * self._squares, self.largest)
 
 
@@ -251,7 +251,7 @@ class BpaS(Learner):
 
         Q_r = ½(a_r² + β_r² - 2·a_r·β_r·κ(s_r,x)) + C·max(0, 1 - y·f(x) - τ);
 
-    drop the r that costs least, the oldest of equal ones. κ(x,x) = 1 as in the publication.
+    drop the r that costs least (ties: the oldest). κ(x,x) = 1 as in the publication.
     Symbols: B `budget`, C `aggressiveness`.
     """
 
@@ -268,7 +268,7 @@ class BpaS(Learner):
     def update(self, f: ReplaceableExpansion, y: float, margin: float) -> None:
         step = y * min(self.aggressiveness, 1.0 - margin)  # τ·y
         if f.size == self.budget:
-            column = f.cheapest()  # 2·Q_r is its cost, up to what is the same for all r
+            column = f.cheapest()  # minimises Q_r, up to terms that do not depend on r
             taken_over = f.a.item(column) * f.K.item(f.t, column)
             f.drop(column)
             beta = step + taken_over

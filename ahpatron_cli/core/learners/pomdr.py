@@ -1,4 +1,4 @@
-"""POMDR: optimistic mirror descent, which expects the next example to be like the last ones."""
+"""POMDR: optimistic mirror descent with a hint from the last examples."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from ahpatron_cli.core.span import SpanExpansion
 
 
 class HintedExpansion(SpanExpansion):
-    """`F = f + λ·h`, where the hint h is the mean of `y_τ κ(x_τ,·)` over the last M rounds.
+    """Hypothesis `F = f + λ·h`; the hint h is the mean of `y_τ κ(x_τ,·)` over the last M rounds.
 
     M is `memory`, λ is `hint_weight`; Q is kept while |S| < `most`.
     """
@@ -33,14 +33,14 @@ class HintedExpansion(SpanExpansion):
     def __init__(self, kernel: Kernel, memory: int, most: int, hint_weight: float) -> None:
         super().__init__(kernel, gram=True, most=most)
         self._memory, self.hint_weight = memory, hint_weight
-        self.recent, self.labels = None, np.empty(0)  # of the last M rounds
+        self.recent, self.labels = None, np.empty(0)  # examples and labels of the last M rounds
 
     def open(self, block: Points) -> None:
         super().open(block)
         recent = block.slice(0, 0) if self.recent is None else self.recent.widened(block.width)
         assert self.points is not None
         self.recent, self._before = recent, recent.size
-        # κ of the recent rounds, then of those of the block, to all columns
+        # kernel values of all columns with the recent rounds, then with those of the block
         self._H = np.concatenate((self.kernel.between(recent, self.points), self.K))
         self._flat_H = self._H.reshape(-1)
         self._signs = np.concatenate((self.labels, np.zeros(self.m)))
@@ -50,14 +50,14 @@ class HintedExpansion(SpanExpansion):
         self.values = self
 
     def __getitem__(self, t: int) -> float:
-        """F(x) of round t, in units of the scale."""
+        """F(x) of round t in units of `scale`."""
         return self.g.item(t) + self.hint_weight / self.scale * self.hint(t)
 
     def careful(self, t: int) -> float:
         return super().careful(t) + self.hint_weight / self.scale * self.hint(t)
 
     def hint(self, t: int) -> float:
-        """h(x) of round t."""
+        """Value h(x) of the hint in round t."""
         now = self._before + t
         M: int = min(now, self._memory)
         if not M:
@@ -67,14 +67,14 @@ class HintedExpansion(SpanExpansion):
         return total / M
 
     def hint_of(self, d: Floats) -> float:
-        """Inner product of h and `Σ d_i κ(s_i,·)`, d by column."""
+        """Inner product ⟨h, Σ d_i κ(s_i,·)⟩; d is by column."""
         now = self._before + self.t
         M: int = min(now, self._memory)
         last = slice(now - M, now)
         return float(self._signs[last] @ (self._H[last] @ d)) / max(M, 1)
 
     def remember(self, y: float) -> None:
-        """Let the current round count in the hints of the next M rounds."""
+        """Store the label of the current round for the hints of the next M rounds."""
         self._signs[self._before + self.t] = y
 
     def close(self) -> None:
@@ -106,11 +106,11 @@ class POMDR(Learner):
         always:         f ← Proj_U(f)
         as soon as |S| = B:  keep the oldest B/2; add the coefficient of each other example to that
             of the kept one that it is most similar to, the oldest where equal; rescale f to the
-            norm U; A = 0; from the first time on λ_t is a tenth of the above.
+            norm U; set A = 0. After the first reduction, λ_t is a tenth of the above.
 
-    Symbols: B `budget`, U `radius`, M `memory`, T `horizon`. This is what was run for the tables of
-    Liao et al. 2024. `B_0 = min(10·ln T, B/2)`, the first rounded; the published code does not have
-    the second and overruns small budgets. Its κ(x,x) is 1 also for linear rows of zeros.
+    Symbols: B `budget`, U `radius`, M `memory`, T `horizon`. This is the variant in the tables of
+    Liao et al. 2024. `B_0 = min(10·ln T, B/2)`, with 10·ln T rounded; the published code omits B/2
+    and exceeds small budgets. In it, κ(x,x) is 1 also for linear kernels and rows of zeros.
     """
 
     name = "pomdr"
@@ -120,7 +120,7 @@ class POMDR(Learner):
     radius: float = real("U", "f is kept in the ball of this radius", default=25.0, over=0)
     memory: int = integer("M", "rounds that the hint is the mean of", default=15, at_least=1)
     horizon: int | None = horizon_parameter("number of rounds")
-    update_below = math.inf  # every round is remembered
+    update_below = math.inf  # every round enters the hint
 
     surprise = 0.0  # A
     halvings = 0
@@ -129,7 +129,7 @@ class POMDR(Learner):
     reports = ("halvings",)
 
     def resolved(self, horizon: int | None) -> Self:
-        """T, the given one or the stream's own."""
+        """A copy with T set to the given horizon or the length of the stream."""
         T = self.horizon or horizon
         if not T:
             message = "horizon must be given: pomdr needs the number of rounds beforehand"
@@ -142,8 +142,8 @@ class POMDR(Learner):
         return HintedExpansion(kernel, self.memory, first, self.step_now())
 
     def step_now(self) -> float:
-        """λ_t."""
-        surprise = abs(self.surprise)  # it is not negative, unless the state is forged
+        """The step λ_t of this round."""
+        surprise = abs(self.surprise)  # negative only in a forged state
         return (0.1 if self.halvings else 1.0) * self.radius / math.sqrt(3.0 + surprise)
 
     def update(self, f: HintedExpansion, y: float, margin: float) -> bool:

@@ -26,7 +26,7 @@ from ahpatron_cli.core.tally import mistaken
 
 @dataclass
 class Projectron(Learner):
-    """Project a mistake onto the span of S, if it is near; else add it (Orabona et al. 2008).
+    """Perceptron that projects mistakes onto the span of S if near (Orabona et al. 2008).
 
     With k = κ(S, x), K the Gram matrix of S, on a mistake
 
@@ -36,7 +36,7 @@ class Projectron(Learner):
 
     Symbol: η `tolerance`. S stays finite where the data lie in a bounded region. An update costs
     O(|S|²). δ² below 1e-10 is taken as 0, and an example whose δ cannot be distinguished from
-    rounding does not join. `budget` is not in the publication, but in later comparisons.
+    rounding does not join. `budget` is not from the publication, but from later comparisons.
     """
 
     name = "projectron"
@@ -86,8 +86,8 @@ class ProjectronPlusPlus(Projectron):
         a ← a + τ·y·d,   τ = min(1, ℓ/p, 2(ℓ - δ/η)/p)      if ℓ > δ/η;   else nothing changes,
 
     and the round does not count as an update. A known implementation has δ² in place of δ in both
-    tests. `rule=full` produced the tables of Liao et al. 2024: every `y·f(x) < 1` is treated as a
-    mistake, with a full step and the right to join.
+    tests. `rule=full` reproduces the tables of Liao et al. 2024: every round with `y·f(x) < 1` is
+    treated as a mistake, with a full step, and x may join S.
     """
 
     name = "projectron++"
@@ -109,7 +109,7 @@ class ProjectronPlusPlus(Projectron):
 
 
 class LeastSquares(SpanExpansion):
-    """An expansion with `P = (DᵀD)^{-1}`, the rows of D being the projections d of the rounds."""
+    """Expansion with `P = (DᵀD)^{-1}`, where the rows of D are the projections d of all rounds."""
 
     kept: ClassVar[Any] = {**SpanExpansion.kept, "P": Symmetric}
 
@@ -126,7 +126,7 @@ class LeastSquares(SpanExpansion):
         super().close()
 
     def expand(self, error: float, d: Floats, squared: float) -> None:
-        """Let x join, so that f(x) = y and f stays the same at S; `error` is y - f(x)."""
+        """Add x to S so that f(x) = y and f at S does not change; `error` is y - f(x)."""
         self.shift(-error / squared * d)
         self.join(error / squared, d, squared)
         own = np.zeros(len(d))
@@ -135,7 +135,7 @@ class LeastSquares(SpanExpansion):
         self.forget_norm()
 
     def refit(self, error: float, d: Floats) -> None:
-        """One step of recursive least squares for x, which stays outside S."""
+        """One step of recursive least squares for an x that does not join S."""
         Pd = self.P.times(d)
         scale = 1.0 / (1.0 + ddot(d, Pd))
         self.P.change(Pd, -scale)
@@ -145,7 +145,7 @@ class LeastSquares(SpanExpansion):
 
 @dataclass
 class KRLS(Learner):
-    """Least squares on the labels ±1, example by example (Engel, Mannor, Meir 2004).
+    """Kernel recursive least squares on the labels ±1 (Engel, Mannor, Meir 2004).
 
     With k = κ(S, x), K the Gram matrix of S, e = y - f(x), in every round
 
@@ -155,7 +155,7 @@ class KRLS(Learner):
 
     so f minimises `Σ_t (y_t - f(x_t))²` in the span of S, each x_t replaced by its projection.
     Symbol: ν `tolerance`. No budget, no shrinkage, no forgetting; every round is an update and
-    costs O(|S|²). The publication is on regression, and has no mistake bound.
+    costs O(|S|²). The publication is about regression and has no mistake bound.
     """
 
     name = "krls"
@@ -180,15 +180,15 @@ class KRLS(Learner):
 
 @dataclass
 class Polk(Learner):
-    """Gradient descent, then destructive matching pursuit (Koppel et al. 2019, POLK).
+    """Gradient descent, pruned by destructive matching pursuit (Koppel et al. 2019, POLK).
 
     In every round `f ← (1 - ηλ)·f`, and if `y·f(x) < 1` (f as predicted) add x with η·y. Then, with
     `γ_j = |a_j|/√((K^{-1})_jj)`, the distance of f to the span of S without j: while the smallest γ
-    is at most ε, drop that j (the oldest of equal ones) and project f onto the others. No budget;
+    is at most ε, drop that j (ties: the oldest) and project f onto the others. No budget;
     an update costs O(|S|²). Symbols: η `step`, λ `shrinkage`, ε `tolerance`.
 
-    The publication compares the distance to f before all pruning with ε, not each removal. Here, x
-    in the span of S (δ² <= 1e-5) never joins. Its theorems on the expected risk bound no mistakes.
+    The publication compares the distance to f before all pruning with ε, not that of each removal.
+    Here, x in the span of S (δ² <= 1e-5) never joins. Its theorems bound the risk, not mistakes.
     """
 
     name = "polk"

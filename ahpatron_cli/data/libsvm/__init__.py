@@ -1,1 +1,1 @@
-"""The LIBSVM text format: its grammar, and readers of it."""
+"""The LIBSVM text format: its grammar and its readers."""

@@ -1,8 +1,8 @@
-"""LIBSVM text in its plainest spelling, read with vector operations: exactly, or not at all.
+"""Vectorised parser for plain LIBSVM text: it returns the exact result, or None.
 
-Everything that is not a digit is a mark: line ends, spaces, colons, signs, points. The marks alone
-show the structure of the text; the digits before a mark are turned into numbers all at once, and
-signs and points put these together.
+Every byte that is not a digit is a mark: line ends, spaces, colons, signs, points. The positions of
+the marks give the structure of the text; the digits before all marks are converted to integers at
+once, and combined to numbers according to signs and points.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from ahpatron_cli.core.rows import CsrRows, Floats, Integers
 
 _OF_NUMBERS = b"0123456789+-.eE"
 _MARKS = b"+-.eE: \n"
-MARGIN = b"0" * 24 + b"\n"  # so that 24 bytes can be taken before any mark
-_MOST_DIGITS = 18  # what an int64 can always hold
+MARGIN = b"0" * 24 + b"\n"  # padding, so that 24 bytes can be read before any mark
+_MOST_DIGITS = 18  # digits that always fit an int64
 _POWERS = 10 ** np.arange(_MOST_DIGITS + 1)
 _HAS_64_BIT_FLOATS = np.finfo(np.longdouble).nmant == 63  # x86; elsewhere `float()` does the work
 _KEEP_LAST = np.array(
@@ -24,7 +24,7 @@ _KEEP_LAST = np.array(
 
 
 def read_plain(text: bytes, max_features: int) -> tuple[Floats, CsrRows] | None:
-    """Read lines spelled `label index:value index:value`, with single spaces; None if in doubt."""
+    """Parse lines `label index:value index:value` with single spaces; None if in doubt."""
     text = MARGIN + text
     letters = np.frombuffer(text, dtype=np.uint8)
     at = np.flatnonzero(letters - ord("0") > 9)
@@ -34,10 +34,10 @@ def read_plain(text: bytes, max_features: int) -> tuple[Floats, CsrRows] | None:
     space = kind == ord(" ")
     if not np.array_equal(space[:-1], kind[1:] == ord(":")):
         return None
-    # From here on each line is a label and pairs of ` digits:`, each with a value behind it; only
-    # whether anything at all stands in these places, and how labels and values look, is open.
-    # A number ends at a space or line end. It begins at the colon after the last space, which has
-    # an index before it, or at the last line end: then it is a label, and its index is -1 long.
+    # From here on each line is a label and pairs of ` digits:` and a value. It remains to check
+    # that none of them is empty, and that labels and values are numbers. A number ends at a space
+    # or line end. It begins at the colon after the last space, which has an index before it, or at
+    # the last line end: then it is a label, and its index is -1 long.
     gaps = np.flatnonzero(kind <= ord(" "))
     has_index = space[gaps[:-1]]
     opens, closes = gaps[:-1] + has_index, gaps[1:]
@@ -46,7 +46,7 @@ def read_plain(text: bytes, max_features: int) -> tuple[Floats, CsrRows] | None:
     lengths = begins - at_gaps[:-1] - 2
     if not lengths.all() or lengths.max(initial=0) > _MOST_DIGITS:
         return None
-    if (begins == ends).any():  # no number, as in a blank line
+    if (begins == ends).any():  # an empty number, as in a blank line
         return None
     indices = _digits_before(text, begins - 1, lengths)[has_index]
     width = int(indices.max(initial=-1)) + 1
@@ -75,11 +75,11 @@ def decimals(
     last: Integers,
     has_point: NDArray[np.bool_],
 ) -> Floats | None:
-    """The decimal numbers from `begins` to `ends`.
+    """Parse the decimal numbers at text[begins:ends]; None if one is not a plain number.
 
-    Each has so many `marks` inside; the last stands at `last`, before the number if there is none,
-    and may be a point. `-12.5` is 125 / 10**1 with a sign. Most spellings are such a fraction of
-    whole numbers that `_divide` can round as `float()` does; all others `float()` reads itself.
+    `marks` is the number of marks inside each; `last` is the position of the last mark (before the
+    number if there is none), which may be a point. `-12.5` is -(125 / 10**1). Most numbers are such
+    a fraction of integers, which `_divide` rounds like `float()`; all others are left to `float()`.
     """
     first = letters[begins]
     minus = first == ord("-")
@@ -101,7 +101,7 @@ def decimals(
         spans = zip(begins[others].tolist(), ends[others].tolist(), strict=True)
         parts = [text[begin:end] for begin, end in spans]
         if b"".join(parts).translate(None, _OF_NUMBERS):
-            return None  # `float()` takes underscores, spaces and words, too
+            return None  # `float()` also accepts underscores, spaces and words
         try:
             numbers[others] = [float(part) for part in parts]
         except ValueError:
@@ -112,7 +112,7 @@ def decimals(
 
 
 def _whole_parts(text: bytes, points: Integers, lengths: Integers) -> Integers:
-    """What the `lengths` digits before each of `points` write: mostly a single digit, or none."""
+    """Integers written by the `lengths` digits before each point; usually one digit or none."""
     whole = _short_numbers(text, points, lengths, 1)
     longer = np.flatnonzero(lengths > 1)
     if len(longer):
@@ -121,7 +121,7 @@ def _whole_parts(text: bytes, points: Integers, lengths: Integers) -> Integers:
 
 
 def _divide(numerator: Integers, power: Integers, simple: NDArray[np.bool_]) -> Floats:
-    """Correctly rounded quotients; where that is not certain, `simple` is made False.
+    """Correctly rounded quotients; sets `simple` to False where rounding is not certain.
 
     Below 2**53 both numbers are exact doubles (10**18 is, too) and one division rounds once.
     Larger ones are divided with 64 bits, and rounding these to 53 is right unless they lie exactly
@@ -142,9 +142,9 @@ def _divide(numerator: Integers, power: Integers, simple: NDArray[np.bool_]) -> 
 
 
 def _digits_before(text: bytes, at: Integers, run: Integers) -> Integers:
-    """The number written by the `run` digits before each place `at`, if there are 18 at most."""
+    """Integers written by the `run` (at most 18) digits before each position `at`."""
     longest = run.max(initial=0)
-    if longest <= 2:  # twice as quick as by words
+    if longest <= 2:  # twice as fast as by 64-bit words
         return _short_numbers(text, at, run, int(longest))
     numbers = _eight_digits(text, at, run)
     for done in (8, 16):
@@ -155,7 +155,7 @@ def _digits_before(text: bytes, at: Integers, run: Integers) -> Integers:
 
 
 def _short_numbers(text: bytes, at: Integers, run: Integers, longest: int) -> Integers:
-    """The number written by the last `run` digits, of `longest` (1 or 2) at most."""
+    """Integers written by the `run` digits before `at`; `longest` is at most 2."""
     letters = np.frombuffer(text, dtype=np.uint8)
     short = (letters[at - 1] & 0x0F) * (run > 0)
     if longest == 2:
@@ -164,10 +164,10 @@ def _short_numbers(text: bytes, at: Integers, run: Integers, longest: int) -> In
 
 
 def _eight_digits(text: bytes, at: Integers, count: Integers) -> Integers:
-    """The number written by the last `count` digits, of 8 at most, before each place `at`.
+    """Integers written by the `count` (at most 8) digits before each position `at`.
 
-    The 8 bytes before a place are one 64-bit word. Bytes that are not counted are made zero; then
-    neighbours are joined three times: digits to pairs, pairs to fours, fours to eight.
+    The 8 bytes before a position are read as a 64-bit word and unused bytes are cleared; then
+    neighbours are combined three times: digits to pairs, pairs to fours, fours to eights.
     """
     words = np.ndarray((len(text) - 7,), dtype="<u8", buffer=text, strides=(1,))
     word = words[at - 8]

@@ -1,4 +1,4 @@
-"""The definition of LIBSVM text, line by line, which finds faults and their places.
+"""The grammar of LIBSVM text: a line parser that reports faults and their positions.
 
 The fast reader in `fast` agrees with `parse_line` on every byte, or leaves the text to it. A line:
 
@@ -23,7 +23,7 @@ from ahpatron_cli.errors import ExitCode, Place, UserError
 
 MAX_FEATURES = 10_000_000
 EXCERPT = 100
-"""Bytes of a line that are shown after a fault."""
+"""Number of bytes of a line shown after a fault."""
 
 _NUMBER = re.compile(rb"[+-]?(?:[0-9]++(?:\.[0-9]*+)?|\.[0-9]++)(?:[eE][+-]?[0-9]++)?")
 _TOKEN = re.compile(rb"[^ \t]+")
@@ -46,16 +46,16 @@ _FOREIGN: dict[bytes, tuple[str, str]] = {
     b"@": _ARFF,
     b"|": _VOWPAL,
 }
-"""Formats by the first byte of a token, and what to do about them."""
+"""Foreign formats by the first byte of a token: name and hint."""
 
 
 @dataclass(eq=False)
 class Fault(Exception):  # noqa: N818 - caught inside the package, it never reaches the user
-    """One thing wrong with one line: `width` bytes from `column` (from 1) on.
+    """A fault in a line, at `width` bytes starting at `column` (from 1).
 
-    `kind` is a short name that stays the same; `problem` is the rule that was broken, `note` how it
-    was broken here. In `hint` the word FILE stands for the path. `whole_file` marks faults that
-    make every other line meaningless too (another encoding, another format).
+    `kind` is a stable short name; `problem` is the rule that was violated, `note` how it was
+    violated here. In `hint` the word FILE stands for the path. `whole_file` marks faults that make
+    all other lines meaningless too (another encoding or format).
     """
 
     column: int
@@ -68,10 +68,10 @@ class Fault(Exception):  # noqa: N818 - caught inside the package, it never reac
 
 
 class Line(NamedTuple):
-    """A line that holds an example."""
+    """The parsed content of a line with an example."""
 
     label: float
-    """NaN if it has none."""
+    """The label; NaN if the line has none."""
     indices: array[int]
     values: array[float]
     has_qid: bool
@@ -80,9 +80,9 @@ class Line(NamedTuple):
 def parse_line(
     text: bytes, max_features: int = MAX_FEATURES, *, may_lack_label: bool = False
 ) -> Line | None:
-    """Read one line (without its line feed); None if it is blank or a comment.
+    """Parse a line (without its line feed); None if it is blank or a comment.
 
-    Raises `Fault` at the first thing that is wrong.
+    Raises `Fault` for the first fault in the line.
     """
     data = _data_part(text)
     tokens = _TOKEN.finditer(data)
@@ -92,7 +92,7 @@ def parse_line(
     label, has_qid, last = math.nan, False, -1
     if may_lack_label and _NO_LABEL.fullmatch(first[0]):
         if first[0] != b"?":
-            tokens = _TOKEN.finditer(data)  # it is a feature
+            tokens = _TOKEN.finditer(data)  # no label: start again with the first feature
     else:
         label = _label(first[0], first.start() + 1)
     indices, values = array("i"), array("d")
@@ -104,7 +104,7 @@ def parse_line(
             has_qid = True
             continue
         digits = feature[1].lstrip(b"0") or b"0"
-        index = int(digits[:20])  # more digits are over any limit
+        index = int(digits[:20])  # 20 digits exceed any limit
         if index > max_features:
             problem = f"feature indices must not exceed {max_features:,}"
             note, hint = f"{_show(digits)} is larger", "raise --max-features if that is intended"
@@ -124,13 +124,13 @@ def parse_line(
 
 
 def finite_number(text: bytes) -> float | None:
-    """The number that `text` spells, or None where a label or value may not be spelled so."""
+    """Parse a label or value; None if it is not a finite decimal number."""
     value = float(text) if _NUMBER.fullmatch(text) else math.inf
     return None if math.isinf(value) else value
 
 
 def user_error(fault: Fault, path: str, line: int, text: bytes) -> UserError:
-    """The fault as the user sees it: with its place, a piece of the line, and what to try."""
+    """Convert a fault to a `UserError` with position, excerpt of the line and hint."""
     start = fault.column - 1
     before = text[:start].decode("utf-8", "replace")
     marked = text[start:][: min(fault.width, EXCERPT)].decode("utf-8", "replace")
@@ -145,14 +145,14 @@ def user_error(fault: Fault, path: str, line: int, text: bytes) -> UserError:
 
 
 def hint_of(fault: Fault, path: str) -> str | None:
-    """What to try, with the path in it."""
+    """The hint of a fault, with FILE replaced by the path."""
     if fault.hint is None or path == STDIN_NAME:
         return fault.hint
     return fault.hint.replace("FILE", shlex.quote(path), 1)
 
 
 def _data_part(text: bytes) -> bytes:
-    """The line without its comment and carriage return, checked to be one line of plain text."""
+    """The line without comment and carriage return; raises `Fault` if it is not ASCII text."""
     nul, begins = text.find(b"\0"), text.startswith(UTF_16_MARKS)
     if nul >= 0 or begins:
         problem = "the text must be ASCII or UTF-8, not UTF-16 or binary"
@@ -185,14 +185,14 @@ def _label(text: bytes, column: int) -> float:
 
 
 def _foreign(text: bytes, column: int, what: str, hint: str) -> Fault:
-    """The file is of another format."""
+    """The fault of a file in another format, named by `what`."""
     problem = f"this is {what}, not LIBSVM text"
     note = "a line must start with a label, then index:value"
     return Fault(column, len(text), "foreign", problem, note, hint, whole_file=True)
 
 
 def _bad_feature(text: bytes, column: int) -> Fault:
-    """What is wrong with a token that is not `index:value`."""
+    """The fault of a token that is not `index:value`."""
     index, _, value = text.partition(b":")
     if text.startswith(b"|"):
         return _foreign(text, column, *_VOWPAL)
@@ -210,12 +210,12 @@ def _bad_feature(text: bytes, column: int) -> Fault:
 
 
 def _not_a_number(text: bytes, column: int, what: str, hint: str | None = None) -> Fault:
-    """The fault of a label or a value; `what` is one of these words."""
+    """The fault of an invalid number; `what` is "label" or "value"."""
     note = f"{_show(text)} is " + ("over 1.8e308" if _NUMBER.fullmatch(text) else "not")
     return Fault(column, len(text), what, f"a {what} must be a finite decimal number", note, hint)
 
 
 def _show(text: bytes) -> str:
-    """A piece of the line as it is quoted in a note, not longer than helps."""
+    """A token as quoted in a note, shortened if it is long."""
     shown = text[:24].decode("ascii", "replace")
     return f"`{shown}...`" if len(text) > 24 else f"`{shown}`"

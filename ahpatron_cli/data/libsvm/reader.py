@@ -1,9 +1,9 @@
-"""The reader of LIBSVM text: chunks of rows in bounded memory, exact, and several times as fast as
-reading line by line.
+"""Reader of LIBSVM text: yields chunks of rows in bounded memory, several times as fast as a
+reader line by line, with the same results.
 
-A chunk of whole lines is read with vector operations (`fast.read_plain`). Those vouch for every
-byte or give up; then the chunk is tidied (comments, blank lines, odd spaces) and tried again, and
-at last read line by line by `grammar.parse_line`, which is the definition and finds the fault.
+A chunk of whole lines is first parsed with vector operations (`fast.read_plain`). If these fail,
+the chunk is cleaned (comments, blank lines, extra spaces) and tried again; if that fails too, it is
+parsed line by line with `grammar.parse_line`, which defines the format and reports faults.
 """
 
 from __future__ import annotations
@@ -44,11 +44,11 @@ _FIRST_TOKEN = re.compile(rb"\n[ \t]*([^\s#]+)")
 
 
 class SvmReader:
-    """Iterate over a source once and get its rows in chunks.
+    """Reader of LIBSVM text: iterating over it yields `Batch` objects, once.
 
-    `chunk_bytes` more of the unpacked text are read, of a pipe what has arrived, and cut after the
-    last complete line. The first fault is raised as a `UserError`, unless `on_fault` takes it: then
-    faulty lines are skipped. Rows `may_lack_labels` if they are only to be predicted.
+    Text is read in pieces of `chunk_bytes` (of a pipe: what has arrived), cut after the last
+    complete line. The first fault is raised as a `UserError`; with `on_fault`, that is called
+    instead and faulty lines are skipped. `may_lack_labels` accepts rows without labels.
     """
 
     def __init__(
@@ -65,16 +65,16 @@ class SvmReader:
         self._max_features, self._max_rows = max_features, max_rows
         self._on_fault, self._may_lack_labels = on_fault, may_lack_labels
         self._line = 1
-        """The number of the line that is read next."""
+        """Number of the next line, from 1."""
         self.stopped = False
-        """Whether a fault made the rest of the file meaningless."""
+        """Whether reading stopped at a fault that makes the rest of the file meaningless."""
         self.rows_read = 0
         self.values_read = 0
         self.faults = 0
         self.traits = FileInfo()
-        """What was noted so far."""
+        """Facts about the file so far."""
         self.scan: Scan | None = None
-        """It is made only if somebody asks for it."""
+        """Result of a scan of the file, if one was made."""
 
     def __iter__(self) -> Iterator[Batch]:
         _keep_freed_memory()
@@ -90,13 +90,13 @@ class SvmReader:
                 raise bad_data("there are no rows in the file", self._source.name, hint=hint)
 
     def _chunks(self, text: bytes) -> Iterator[Batch]:
-        """The rows of these lines, at most once."""
+        """Yield the rows of these lines: at most one batch."""
         if not text.endswith(b"\n"):
             self.traits.no_final_newline = True
             text += b"\n"
         while text and not self.stopped and self.rows_read != self._max_rows:
             part, text = text, b""
-            if self._max_rows is not None:  # a fault in later rows is none of ours
+            if self._max_rows is not None:  # faults in rows after the limit do not matter
                 ends = np.flatnonzero(_line_ends(part))[: self._max_rows - self.rows_read]
                 part, text = part[: ends[-1] + 1], part[ends[-1] + 1 :]
             chunk = self._fast(part) or self._strict(part)
@@ -112,22 +112,22 @@ class SvmReader:
         self.traits.zero_based = self.traits.zero_based or not rows.columns.all()
 
     def _fast(self, text: bytes) -> Batch | None:
-        """The rows of these lines, or None if a single byte of them cannot be vouched for."""
+        """Parse lines with vector operations; None if they are not plain enough."""
         first_end = text.find(b"\n")
         if first_end > MAX_LINE:  # only the first line can be carried over from before
             return None
         plain = text
-        if text[:first_end].endswith(b" "):  # LIBSVM's own files end every line so
+        if text[:first_end].endswith(b" "):  # as in LIBSVM's own files
             plain = text.replace(b" \n", b"\n")
-        # a long comment would take 8 bytes of memory for each of its own
+        # a long comment would need 8 bytes of memory per byte
         if b"#" not in text and (read := read_plain(plain, self._max_features)):
             return Batch(read[1], read[0], np.arange(self._line, self._line + len(read[0])))
         return self._tidied(text)
 
     def _tidied(self, text: bytes) -> Batch | None:
-        """The same in the plainest spelling: no comments, blank lines, needless spaces or qid."""
+        """Remove comments, blank lines, extra spaces and qid, then parse with vector operations."""
         if b"\0" in text or text.count(b"\r") != text.count(b"\r\n"):
-            return None  # refused even inside a comment
+            return None  # invalid even inside a comment
         text = _LINE_END.sub(b"\n", _SPACES.sub(b" ", b"\n" + text))
         lines = np.flatnonzero(np.diff(np.flatnonzero(_line_ends(text))) > 1)
         text = _BLANK_LINES.sub(b"\n", text)
@@ -144,12 +144,12 @@ class SvmReader:
         return Batch(rows, labels, self._line + lines)
 
     def _strict(self, text: bytes) -> Batch:
-        """The rows of these lines, one by one; faulty lines raise, or are told to `on_fault`."""
+        """Parse line by line; faulty lines raise an error, or are passed to `on_fault`."""
         labels, values, columns = array("d"), array("d"), array("i")
         ends, lines = array("q", [0]), array("q")
         for number, line_text in enumerate(text.removesuffix(b"\n").split(b"\n"), self._line):
             if not line_text:
-                continue  # at once: there may be a million of them before the fault
+                continue  # fast path: there may be a million blank lines
             try:
                 line = parse_line(
                     line_text, self._max_features, may_lack_label=self._may_lack_labels
@@ -176,36 +176,36 @@ class SvmReader:
 
 
 def _keep_freed_memory() -> None:
-    """Let the C library keep what arrays give back, for the next chunk, up to 60 MB.
+    """Make the C library keep up to 60 MB of freed memory for the next chunk.
 
-    By default glibc returns it to the system each time, and the page faults of asking again take a
-    third of the reading time. It learns better from one large piece that comes and goes; no page
-    of it is touched. Elsewhere this does nothing.
+    By default glibc returns memory to the system each time, and page faults then take a third of
+    the reading time. Allocating and freeing one large block raises glibc's threshold, without
+    touching a page. With other C libraries this has no effect.
     """
     np.empty(31 << 20, dtype=np.uint8)
 
 
 def _line_ends(text: bytes) -> NDArray[np.bool_]:
-    """Which bytes are line ends."""
+    """Mask of the bytes that are line ends."""
     return np.asarray(np.frombuffer(text, dtype=np.uint8) == ord("\n"))
 
 
 @dataclass
 class Scan:
-    """What a first look at a file found: its number of rows, and how often each label appears."""
+    """Result of a scan of a file: number of rows and counts of labels."""
 
     labels: LabelTally
     rows: int = 0
-    """Those with labels; faulty ones are counted, too."""
+    """Number of rows with labels, including faulty ones."""
     sha256: str | None = None
-    """Hash of all bytes, by which a later reading can tell whether the file changed."""
+    """SHA-256 of all bytes, to detect later changes of the file."""
 
 
 def scan(path: str, max_rows: int | None = None) -> Scan:
-    """Count rows and labels, of the first `max_rows` rows, without reading the features.
+    """Count rows and labels of the first `max_rows` rows, without parsing the features.
 
-    Faulty labels are passed over, and a line without end stops the scan: the reader meets the
-    same fault and reports it.
+    Faulty labels are skipped, and a line that is too long stops the scan: the reader will find and
+    report the same fault.
     """
     found, unlabelled = Scan(LabelTally()), 0
     with open_source(path) as source:

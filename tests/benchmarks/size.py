@@ -1,10 +1,11 @@
-"""Size of a checkout: lines, modules, and functions behind one example.
+"""Size of a checkout: lines, numeric constants of the core, functions behind one example.
 
     python tests/benchmarks/size.py [FOLDER] [-v]
 
-FOLDER is the root of a checkout, by default this one. With -v, functions are listed.
+FOLDER is the root of a checkout, by default this one. With -v, constants and functions are listed.
 
 - Lines are all lines of `.py` files, comments and blank lines included.
+- A constant is a name in capital letters that a module of the core assigns a number or numbers.
 - Functions are those of the package that `ahpatron run` calls on 200 rows of rings.svm. Modules
   have been imported before; comprehensions and lambdas do not count.
 """
@@ -12,14 +13,20 @@ FOLDER is the root of a checkout, by default this one. With -v, functions are li
 from __future__ import annotations
 
 import argparse
+import ast
 import json
 import os
+import re
 import subprocess
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 REPOSITORY = Path(__file__).resolve().parents[2]
+CONSTANT = re.compile(r"_?[A-Z][A-Z0-9_]*")
+NUMERIC = {"math", "np", "float", "int", "tuple", "range", "min", "max"}
+"""Names that an expression of numbers may use, apart from constants and its own variables."""
 TRACE = """
 import contextlib, json, os, sys
 import ahpatron_cli
@@ -50,6 +57,21 @@ def lines(path: Path) -> tuple[int, int]:
     return sum(len(file.read_text(encoding="utf-8").splitlines()) for file in files), len(files)
 
 
+def constants(tree: ast.Module) -> Iterator[str]:
+    """The constants of a module that are made of numbers, functions of numbers and constants."""
+    for node in tree.body:
+        if isinstance(node, ast.Assign | ast.AnnAssign) and node.value is not None:
+            name = ast.unparse(node.targets[0] if isinstance(node, ast.Assign) else node.target)
+            parts = list(ast.walk(node.value))
+            variables = [part for part in parts if isinstance(part, ast.Name)]
+            own = {part.id for part in variables if isinstance(part.ctx, ast.Store)}
+            names = {part.id for part in variables} - NUMERIC - own
+            kinds = {type(part.value) for part in parts if isinstance(part, ast.Constant)}
+            numeric = kinds <= {int, float} and all(map(CONSTANT.fullmatch, names))
+            if CONSTANT.fullmatch(name) and numeric and (kinds or names):
+                yield f"{name} = {ast.unparse(node.value)}"
+
+
 def functions(root: Path) -> tuple[list[str], list[str]]:
     """Functions that a run calls, as "file: name": all, and those of the core below `feed`."""
     rows = (REPOSITORY / "sample_data/rings.svm").read_text().splitlines(keepends=True)[:200]
@@ -74,8 +96,14 @@ def main() -> None:
         total, files = lines(path)
         if files:
             print(f"{path.relative_to(root)!s:38} {total:6} {files:8}")
+    found = [
+        f"{path.relative_to(package)}: {constant}"
+        for path in sorted((package / "core").rglob("*.py"))
+        for constant in constants(ast.parse(path.read_text(encoding="utf-8")))
+    ]
     called, fed = functions(root)
     for what, names in (
+        ("numeric constants of the core", found),
         ("functions called by run", called),
         ("functions of the core called by feed", fed),
     ):

@@ -33,6 +33,12 @@ class Batch:
         """The rows as `CsrRows`, without zeros."""
         return compressed(self.rows)
 
+    @property
+    def values(self) -> int:
+        """Number of values that are stored, or not 0 in a dense array."""
+        rows = self.rows
+        return len(rows.values) if isinstance(rows, CsrRows) else int(np.count_nonzero(rows))
+
     def part(self, part: slice) -> Batch:
         """A slice of this batch, as views."""
         ids = None if self.ids is None else self.ids[part]

@@ -7,14 +7,15 @@ import io
 import re
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from ahpatron_cli.core.rows import Floats, Integers
+from ahpatron_cli.data.libsvm.fast import MARGIN, decimals
 from ahpatron_cli.data.source import BYTE_ORDER_MARK, MAX_LINE
 from ahpatron_cli.errors import bad_data
 
@@ -23,13 +24,54 @@ MISSING = frozenset({"", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "null", "NULL
 DELIMITERS = ",;\t|"
 PIECE = 1 << 19
 """Number of bytes requested at a time."""
-_EMPTY = "-nan"
-"""Placeholder for empty cells while NumPy parses."""
-_ODD = '"\r\x0b\x0c\x1c\x1d\x1e\x1f'
-"""Characters that NumPy's parser would misinterpret."""
 _QUOTED = re.compile(r'"[^"]*"')
 
-Values: TypeAlias = Floats | list[str]
+
+class Texts:
+    """Cells of a text column: the number of each cell in a list of texts."""
+
+    def __init__(self, codes: Integers, texts: list[str]) -> None:
+        self.codes, self.texts = codes, texts
+
+    @classmethod
+    def of(cls, cells: Sequence[str]) -> Texts:
+        """The cells of a list."""
+        numbers = {cell: number for number, cell in enumerate(dict.fromkeys(cells))}
+        codes = np.fromiter(map(numbers.__getitem__, cells), np.int64, len(cells))
+        return cls(codes, list(numbers))
+
+    def __len__(self) -> int:
+        return len(self.codes)
+
+    def __getitem__(self, part: slice) -> Texts:
+        return Texts(self.codes[part], self.texts)
+
+    def counts(self) -> Iterator[tuple[str, int, int]]:
+        """Yield each text that occurs, with its number of cells and its first row."""
+        counts, rows = np.bincount(self.codes, minlength=len(self.texts)), np.arange(len(self))
+        first = np.zeros(len(self.texts), dtype=np.int64)
+        first[self.codes[::-1]] = rows[::-1]  # of several rows the last assigned one stays
+        found = zip(self.texts, counts.tolist(), first.tolist(), strict=True)
+        return (one for one in found if one[1])
+
+    def tolist(self) -> list[str]:
+        """All cells as text."""
+        found: list[str] = np.array(self.texts, dtype=object)[self.codes].tolist()
+        return found
+
+    def numbers(self, read: Callable[[str], float | None]) -> tuple[Floats, int | None]:
+        """`read(cell)` of each cell (NaN if missing); also the first row where that is None."""
+        used = set(self.codes.tolist())
+        values = [
+            np.nan if code not in used or text in MISSING else read(text)
+            for code, text in enumerate(self.texts)
+        ]
+        wrong = [code for code, value in enumerate(values) if value is None]
+        row = int(np.argmax(np.isin(self.codes, wrong))) if wrong else None
+        return np.array(values, dtype=np.float64)[self.codes], row
+
+
+Values: TypeAlias = Floats | Texts
 """Values of a column: floats (NaN if missing), or text without surrounding spaces."""
 
 
@@ -58,12 +100,17 @@ class CsvReader:
         self._line += lines
         self._pieces = chain(filter(None, first.split(b"\n", lines)[-1:]), pieces)
 
-    def batches(self, used: set[str], text: set[str]) -> Iterator[Cells]:
-        """Batches of the `used` columns, as floats if all cells are numbers and not in `text`."""
+    def batches(
+        self, used: set[str], text: set[str], copied: Collection[str] = ()
+    ) -> Iterator[Cells]:
+        """Batches of the `used` columns, as floats if all cells are numbers and not in `text`.
+
+        Columns that are `copied` are lists of cells.
+        """
         for raw in self._pieces:
-            cells, count = self._plain(raw, used, text), raw.count(b"\n")
-            if cells is None or len(cells.lines) != count:  # blank lines, for example
-                cells = self._any(raw, used, text)
+            cells = self._plain(raw, used, text, copied)
+            count = len(cells.lines) if cells else raw.count(b"\n")
+            cells = cells or self._any(raw, used, text, copied)
             self._line += count
             if len(cells.lines):
                 yield cells
@@ -90,53 +137,58 @@ class CsvReader:
         if held:
             yield held.removeprefix(mark) + b"\n"
 
-    def _plain(self, raw: bytes, used: set[str], text: set[str]) -> Cells | None:
-        """Parse text without quotes by NumPy; None if it has anything unusual."""
-        content, sign = self._decoded(raw), self._delimiter
-        if "\r" in content:
-            content = content.replace("\r\n", "\n")
-        if any(odd in content for odd in _ODD) or content.isspace():
+    def _plain(
+        self, raw: bytes, used: set[str], text: set[str], copied: Collection[str]
+    ) -> Cells | None:
+        """Parse text with vector operations; None if it is unusual (quotes inside cells, …)."""
+        self._decoded(raw)
+        data, sign = MARGIN + raw, self._delimiter.encode()
+        if b"\r" in raw:
+            data = data.replace(b"\r\n", b"\n")
+        for space in (sign + b" ", b" " + sign, b"\n ", b" \n") if b" " in raw else ():
+            for _ in range(4):
+                data = data.replace(space, space.strip(b" "))
+        if b'"' in raw:
+            if not _removable_quotes(data, sign):
+                return None
+            data = data.replace(b'"', b"")
+        letters, width = np.frombuffer(data, np.uint8), len(self.names)
+        marks = np.flatnonzero(letters - ord("0") > 9)  # all that are not digits
+        kinds = letters[marks]
+        line_ends = kinds == ord("\n")
+        gaps = np.flatnonzero(line_ends | (kinds == ord(sign)))
+        rows = np.count_nonzero(line_ends) - 1
+        if len(gaps) != rows * width + 1 or not line_ends[gaps[::width]].all() or b"\r" in data:
             return None
-        columns: dict[str, Values] = {}
-        spaces = " " in content
-        if used <= text:  # all text: splitting is three times as fast
-            letters, width = np.frombuffer(raw, np.uint8), len(self.names)
-            ends = np.flatnonzero(letters[(letters == ord(sign)) | (letters == 10)] == 10)
-            if (ends != width * np.arange(1, len(ends) + 1) - 1).any():
-                return None
-            cells = content.replace("\n", sign).split(sign)[:-1]
-            cells = list(map(str.strip, cells)) if spaces else cells
-            columns |= {name: cells[i::width] for i, name in enumerate(self.names) if name in used}
-            return Cells(self._line + np.arange(len(ends)), columns)
-        kinds = ["U1" if name not in used else "O" if name in text else "f8" for name in self.names]
-        dtype = [(f"f{number}", kind) for number, kind in enumerate(kinds)]
-        read: Callable[..., Any] = partial(
-            np.loadtxt, dtype=dtype, delimiter=sign, comments=None, ndmin=1
-        )
-        filled = False
-        try:
-            found = read(content.split("\n"))
-        except ValueError:  # often due to an empty cell
-            for pair in (sign * 2, sign * 2, sign + "\n", "\n" + sign):
-                content = content.replace(pair, f"{pair[0]}{_EMPTY}{pair[1]}")
-            content, filled = (_EMPTY * content.startswith(sign)) + content, True
-            try:
-                found = read(content.split("\n"))
-            except ValueError:
-                return None
-        for name, (field, kind) in zip(self.names, dtype, strict=True):
-            if kind == "f8":
-                columns[name] = values = np.ascontiguousarray(found[field])
-                if np.isinf(values).any():
-                    return None
-            elif kind == "O":
-                cells = found[field].tolist()
-                if filled or spaces:
-                    cells = [cell.strip().removeprefix(_EMPTY) for cell in cells]
-                columns[name] = cells
-        return Cells(self._line + np.arange(len(found)), columns)
+        opens, closes = gaps[:-1].reshape(rows, width), gaps[1:].reshape(rows, width)
+        if width == 1 and (marks[opens] + 1 == marks[closes]).any():
+            return None  # a blank line is no row
+        columns: dict[str, Any] = {}
+        numeric = [i for i, name in enumerate(self.names) if name in used - text - {*copied}]
+        if numeric:
+            before, after = opens[:, numeric].ravel(), closes[:, numeric].ravel()
+            begins, ends, last = marks[before] + 1, marks[after], after - 1
+            values, others = decimals(
+                *(data, letters, begins, ends, last - before, marks[last]),
+                has_point=kinds[last] == ord("."),
+            )
+            spans = zip(begins[others].tolist(), ends[others].tolist(), strict=True)
+            found = _numbers([data[begin:end].decode() for begin, end in spans])
+            values[others] = np.array(found, dtype=np.float64)
+            wrong = {int(i) % len(numeric) for i, v in zip(others, found, strict=True) if v is None}
+            for i, number in enumerate(numeric):
+                if i not in wrong:
+                    columns[self.names[number]] = values[i :: len(numeric)]
+        for i, name in enumerate(self.names):
+            if name in used and name not in columns and name not in copied:
+                columns[name] = _texts(data, marks[opens[:, i]] + 1, marks[closes[:, i]])
+        if copied:
+            cells = data[len(MARGIN) :].decode().replace("\n", self._delimiter)
+            split = cells.split(self._delimiter)[:-1]
+            columns |= {n: split[i::width] for i, n in enumerate(self.names) if n in copied}
+        return Cells(self._line + np.arange(rows), columns)
 
-    def _any(self, raw: bytes, used: set[str], text: set[str]) -> Cells:
+    def _any(self, raw: bytes, used: set[str], text: set[str], copied: Collection[str]) -> Cells:
         """Parse any text by the csv module."""
         lines, rows, before = [], [], 0
         for after, row in self._parsed(self._decoded(raw)):
@@ -148,11 +200,14 @@ class CsvReader:
                 lines.append(self._line + before)
                 rows.append([cell.strip() for cell in row])
             before = after
-        columns: dict[str, Values] = {}
-        for number, name in enumerate(self.names):
+        columns: dict[str, Any] = {}
+        for i, name in enumerate(self.names):
             if name in used:
-                cells = [row[number] for row in rows]
-                columns[name] = cells if name in text else _numbers_or_text(cells)
+                cells = [row[i] for row in rows]
+                found = [None] if name in text or name in copied else _numbers(cells)
+                columns[name] = cells if name in copied else Texts.of(cells)
+                if None not in found:
+                    columns[name] = np.array(found, dtype=np.float64)
         return Cells(np.array(lines, dtype=np.int64), columns)
 
     def _parsed(self, text: str) -> Iterator[tuple[int, list[str]]]:
@@ -213,7 +268,41 @@ def number(cell: str) -> float | None:
     return value if abs(value) < np.inf and "_" not in cell and cell.isascii() else None
 
 
-def _numbers_or_text(cells: Sequence[str]) -> Values:
-    """Cells as floats (NaN if missing); the cells unchanged if one is not a number."""
-    values = [np.nan if cell in MISSING else number(cell) for cell in cells]
-    return list(cells) if None in values else np.array(values, dtype=np.float64)
+def _numbers(cells: Sequence[str]) -> list[float | None]:
+    """The number in each cell; NaN if missing, None if it is no number."""
+    if not "".join(cells).encode().translate(None, b"0123456789+-.eE"):
+        with suppress(ValueError):  # numbers with exponents, faster than one by one
+            values = list(map(float, cells))
+            if np.isfinite(values).all():
+                return list(values)
+    found = {cell: np.nan if cell in MISSING else number(cell) for cell in set(cells)}
+    return [found[cell] for cell in cells]
+
+
+def _texts(data: bytes, begins: Integers, ends: Integers) -> Texts:
+    """Cells of text at data[begins:ends]."""
+    lengths = ends - begins
+    if lengths.max(initial=0) > 8:
+        spans = zip(begins.tolist(), ends.tolist(), strict=True)
+        return Texts.of([data[begin:end].decode().strip() for begin, end in spans])
+    # up to 8 bytes are a number, which is faster to compare
+    words = np.ndarray((len(data) - 7,), dtype="<u8", buffer=data, strides=(1,))[ends - 8]
+    words >>= (64 - 8 * lengths).astype(np.uint64)
+    distinct = np.unique(words)
+    cells = [word.to_bytes(8, "little").rstrip(b"\0") for word in distinct.tolist()]
+    texts = [cell.decode().strip() for cell in cells]
+    return Texts(np.searchsorted(distinct, words), texts)
+
+
+def _removable_quotes(data: bytes, sign: bytes) -> bool:
+    """Whether all quotes enclose whole cells that have no quote, delimiter or line end inside."""
+    letters = np.frombuffer(data, np.uint8)
+    ends_cell = (letters == ord(sign)) | (letters == ord("\n"))
+    at, gaps = np.flatnonzero(letters == ord('"')), np.flatnonzero(ends_cell)
+    first, last = at[::2], at[1::2]
+    return bool(
+        len(first) == len(last)
+        and ends_cell[first - 1].all()
+        and ends_cell[last + 1].all()
+        and (np.searchsorted(gaps, first) == np.searchsorted(gaps, last)).all()
+    )

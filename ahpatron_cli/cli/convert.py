@@ -15,7 +15,7 @@ from ahpatron_cli.signals import raise_on_signals
 
 if TYPE_CHECKING:
     from ahpatron_cli.core.rows import Floats
-    from ahpatron_cli.data.csv_text import Cells
+    from ahpatron_cli.data.csv_text import Cells, Spans
     from ahpatron_cli.data.schema import Schema
     from ahpatron_cli.data.tables import TableReader
 
@@ -87,26 +87,29 @@ def libsvm_text(reader: TableReader, cells: Cells, path: str) -> str:
     Cells of purely numeric columns are copied as they are; other numbers are written with the
     fewest digits that read back as the same double.
     """
+    import numpy as np
+
+    from ahpatron_cli.data.csv_text import Spans
     from ahpatron_cli.data.labels import show as spelled
 
-    schema, numeric = reader.schema, reader.numeric
+    schema, rows = reader.schema, len(cells.lines)
     labels = schema.label_numbers(cells, path)
-    pieces: list[str | list[str]] = [_by_value(labels, lambda y: "?" if y != y else spelled(y))]
-    for index, values, name in schema.indexed(cells, path, reader.odd, numeric):
-        if isinstance(values, list) and not numeric[name]:
-            pieces += [f" {index}:", values]
-        elif isinstance(values, list):  # numbers as text: 0 if no digit other than 0 occurs
-            pieces += [[f" {index}:{cell}" if cell.strip("+-.0") else "" for cell in values]]
+    parts = [_written(labels, lambda y: "?" if y != y else spelled(y))]
+    for index, values, name in schema.indexed(cells, path, reader.odd, reader.numeric):
+        if isinstance(values, Spans):
+            stored = values.nonzero() if reader.numeric[name] else np.ones(rows, dtype=bool)
+            prefix = f" {index}:".encode()
+            parts.append(
+                Spans(prefix, np.zeros(rows, dtype=np.int64), np.where(stored, len(prefix), 0))
+            )
+            parts.append(
+                Spans(values.data, values.begins, np.where(stored, values.ends, values.begins))
+            )
         elif isinstance(index, int):
-            pieces += [_by_value(values, partial(_feature, index))]
+            parts.append(_written(values, partial(_feature, index)))
         else:  # categories; index 0 stands for none
-            pieces += [_by_value(index * values, lambda one: f" {one:.0f}:1" if one else "")]
-    pieces += ["\n"]
-    flat = [piece if isinstance(piece, str) else "" for piece in pieces] * len(labels)
-    for number, piece in enumerate(pieces):
-        if isinstance(piece, list):
-            flat[number :: len(pieces)] = piece
-    return "".join(flat)
+            parts.append(_written(index * values, lambda one: f" {one:.0f}:1" if one else ""))
+    return Spans.joined([*parts, _written(np.zeros(rows), lambda _: "\n")])
 
 
 def _feature(index: int, value: float) -> str:
@@ -116,11 +119,13 @@ def _feature(index: int, value: float) -> str:
     return f" {index}:{spelled(value)}" if value else ""
 
 
-def _by_value(values: Floats, write: Callable[[float], str]) -> list[str]:
+def _written(values: Floats, write: Callable[[float], str]) -> Spans:
     """`write(value)` of each value, called once for each distinct value."""
     import numpy as np
 
+    from ahpatron_cli.data.csv_text import Spans
+
     distinct, codes = np.unique(values, return_inverse=True)
-    texts = np.array([write(value) for value in distinct.tolist()], dtype=object)
-    written: list[str] = texts[codes].tolist()
-    return written
+    texts = [write(value).encode() for value in distinct.tolist()]
+    ends = np.cumsum([0, *map(len, texts)])
+    return Spans(b"".join(texts), ends[:-1][codes], ends[1:][codes])

@@ -13,17 +13,20 @@ from itertools import chain
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ahpatron_cli.core.rows import Floats, Integers
-from ahpatron_cli.data.libsvm.fast import MARGIN, decimals
+from ahpatron_cli.data.libsvm.fast import MARGIN, decimals, keep_freed_memory
 from ahpatron_cli.data.source import BYTE_ORDER_MARK, MAX_LINE
 from ahpatron_cli.errors import bad_data
 
 MISSING = frozenset({"", "NA", "N/A", "n/a", "NaN", "nan", "-nan", "null", "NULL", "None", "?"})
 """Cells that stand for a missing value."""
 DELIMITERS = ",;\t|"
-PIECE = 1 << 19
+PIECE = 1 << 18
 """Number of bytes requested at a time."""
+_OF_NUMBERS = np.frombuffer(b"+-.eE", np.uint8)
+"""Characters of numbers other than digits."""
 _QUOTED = re.compile(r'"[^"]*"')
 
 
@@ -71,6 +74,39 @@ class Texts:
         return np.array(values, dtype=np.float64)[self.codes], row
 
 
+class Spans(NamedTuple):
+    """Cells of a column as they are written: data[begin:end] of each row."""
+
+    data: bytes
+    begins: Integers
+    ends: Integers
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def __getitem__(self, part: Any) -> Any:
+        return Spans(self.data, self.begins[part], self.ends[part])
+
+    def nonzero(self) -> NDArray[np.bool_]:
+        """Whether each cell, which is a number, has a digit other than 0."""
+        letters = np.frombuffer(self.data, np.uint8)
+        counts = np.append(0, np.cumsum(letters - ord("1") < 9))
+        return np.asarray(counts[self.ends] > counts[self.begins])
+
+    @staticmethod
+    def joined(columns: Sequence[Spans]) -> str:
+        """The cells of all columns, concatenated row by row."""
+        sources = {id(column.data): column.data for column in columns}
+        sizes = np.cumsum([0, *map(len, sources.values())]).tolist()
+        offsets = dict(zip(sources, sizes, strict=False))
+        begins = np.column_stack([one.begins + offsets[id(one.data)] for one in columns]).ravel()
+        lengths = np.column_stack([one.ends - one.begins for one in columns]).ravel()
+        ends = np.cumsum(lengths)
+        at = np.arange(ends[-1]) + np.repeat(begins - ends + lengths, lengths)
+        letters = np.frombuffer(b"".join(sources.values()), np.uint8)
+        return bytes(letters[at]).decode()
+
+
 Values: TypeAlias = Floats | Texts
 """Values of a column: floats (NaN if missing), or text without surrounding spaces."""
 
@@ -105,8 +141,9 @@ class CsvReader:
     ) -> Iterator[Cells]:
         """Batches of the `used` columns, as floats if all cells are numbers and not in `text`.
 
-        Columns that are `copied` are lists of cells.
+        Columns that are `copied` are `Spans`.
         """
+        keep_freed_memory()
         for raw in self._pieces:
             cells = self._plain(raw, used, text, copied)
             count = len(cells.lines) if cells else raw.count(b"\n")
@@ -145,9 +182,11 @@ class CsvReader:
         data, sign = MARGIN + raw, self._delimiter.encode()
         if b"\r" in raw:
             data = data.replace(b"\r\n", b"\n")
-        for space in (sign + b" ", b" " + sign, b"\n ", b" \n") if b" " in raw else ():
-            for _ in range(4):
+        if b" " in raw and _padded(data, sign):
+            for space in 4 * (sign + b" ", b" " + sign, b"\n ", b" \n"):
                 data = data.replace(space, space.strip(b" "))
+            if _padded(data, sign):
+                return None
         if b'"' in raw:
             if not _removable_quotes(data, sign):
                 return None
@@ -160,32 +199,36 @@ class CsvReader:
         rows = np.count_nonzero(line_ends) - 1
         if len(gaps) != rows * width + 1 or not line_ends[gaps[::width]].all() or b"\r" in data:
             return None
-        opens, closes = gaps[:-1].reshape(rows, width), gaps[1:].reshape(rows, width)
-        if width == 1 and (marks[opens] + 1 == marks[closes]).any():
+        at = marks[gaps]
+        begins, ends = at[:-1].reshape(rows, width) + 1, at[1:].reshape(rows, width)
+        if width == 1 and (begins == ends).any():
             return None  # a blank line is no row
+        if copied:  # what is not a number, like a space, goes the slow way
+            strange = ~np.isin(kinds, _OF_NUMBERS)
+            strange[gaps] = False
+            within = np.logical_or.reduceat(strange, gaps[:-1]).reshape(rows, width)
+            if within[:, [name in copied for name in self.names]].any():
+                return None
         columns: dict[str, Any] = {}
         numeric = [i for i, name in enumerate(self.names) if name in used - text - {*copied}]
         if numeric:
-            before, after = opens[:, numeric].ravel(), closes[:, numeric].ravel()
-            begins, ends, last = marks[before] + 1, marks[after], after - 1
-            values, others = decimals(
-                *(data, letters, begins, ends, last - before, marks[last]),
-                has_point=kinds[last] == ord("."),
-            )
-            spans = zip(begins[others].tolist(), ends[others].tolist(), strict=True)
-            found = _numbers([data[begin:end].decode() for begin, end in spans])
+            begin, end = begins[:, numeric].ravel(), ends[:, numeric].ravel()
+            last = gaps[1:].reshape(rows, width)[:, numeric].ravel() - 1
+            inside = last - gaps[:-1].reshape(rows, width)[:, numeric].ravel()
+            point = kinds[last] == ord(".")
+            values, others = decimals(data, letters, begin, end, inside, marks[last], point)
+            spans = zip(begin[others].tolist(), end[others].tolist(), strict=True)
+            found = _numbers([data[start:stop].decode().strip() for start, stop in spans])
             values[others] = np.array(found, dtype=np.float64)
             wrong = {int(i) % len(numeric) for i, v in zip(others, found, strict=True) if v is None}
             for i, number in enumerate(numeric):
                 if i not in wrong:
                     columns[self.names[number]] = values[i :: len(numeric)]
         for i, name in enumerate(self.names):
-            if name in used and name not in columns and name not in copied:
-                columns[name] = _texts(data, marks[opens[:, i]] + 1, marks[closes[:, i]])
-        if copied:
-            cells = data[len(MARGIN) :].decode().replace("\n", self._delimiter)
-            split = cells.split(self._delimiter)[:-1]
-            columns |= {n: split[i::width] for i, n in enumerate(self.names) if n in copied}
+            if name in copied:
+                columns[name] = Spans(data, begins[:, i], ends[:, i])
+            elif name in used and name not in columns:
+                columns[name] = _texts(data, begins[:, i], ends[:, i])
         return Cells(self._line + np.arange(rows), columns)
 
     def _any(self, raw: bytes, used: set[str], text: set[str], copied: Collection[str]) -> Cells:
@@ -205,9 +248,13 @@ class CsvReader:
             if name in used:
                 cells = [row[i] for row in rows]
                 found = [None] if name in text or name in copied else _numbers(cells)
-                columns[name] = cells if name in copied else Texts.of(cells)
+                columns[name] = Texts.of(cells)
                 if None not in found:
                     columns[name] = np.array(found, dtype=np.float64)
+                elif name in copied:
+                    written = [cell.encode() for cell in cells]
+                    ends = np.cumsum([0, *map(len, written)])
+                    columns[name] = Spans(b"".join(written), ends[:-1], ends[1:])
         return Cells(np.array(lines, dtype=np.int64), columns)
 
     def _parsed(self, text: str) -> Iterator[tuple[int, list[str]]]:
@@ -292,6 +339,14 @@ def _texts(data: bytes, begins: Integers, ends: Integers) -> Texts:
     cells = [word.to_bytes(8, "little").rstrip(b"\0") for word in distinct.tolist()]
     texts = [cell.decode().strip() for cell in cells]
     return Texts(np.searchsorted(distinct, words), texts)
+
+
+def _padded(data: bytes, sign: bytes) -> bool:
+    """Whether a cell begins or ends with a space."""
+    letters = np.frombuffer(data, np.uint8)
+    spaces = np.flatnonzero(letters == ord(" "))
+    around = letters[np.append(spaces - 1, spaces + 1)]
+    return bool(((around == ord(sign)) | (around == ord("\n"))).any())
 
 
 def _removable_quotes(data: bytes, sign: bytes) -> bool:

@@ -168,7 +168,7 @@ class TableReader:
             yield batch
 
     def cells(self, copied: Collection[str] = ()) -> Iterator[Cells]:
-        """Yield the cells of the table; columns `copied` of CSV as lists of text."""
+        """Yield the cells of the table; columns `copied` of CSV as `Spans`."""
         schema = self.schema
         named = {schema.label, schema.id or ""}
         used = named | {column.name for column in schema.columns}

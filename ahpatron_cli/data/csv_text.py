@@ -179,8 +179,9 @@ class CsvReader:
         except UnicodeDecodeError as fault:
             at = fault.start
         if at >= 0:
-            command = f"iconv -f WINDOWS-1252 -t UTF-8 {shlex.quote(self.path)} > utf8.csv"
-            hint = f"convert it, from Windows-1252 for example: `{command}`"
+            encoding = "UTF-16" if b"\0" in raw else "WINDOWS-1252"
+            command = f"iconv -f {encoding} -t UTF-8 {shlex.quote(self.path)} > utf8.csv"
+            hint = f"if it is {encoding} text, convert it: `{command}`"
             line = self._line + raw.count(b"\n", 0, at)
             raise bad_data("the text must be UTF-8, without NUL bytes", self.path, line, hint)
         return text

@@ -430,7 +430,7 @@ def write(path: Path, rows: pa.Table) -> str:
 def test_files_of_every_format_give_the_same_rows(name: str, tmp_path: Path) -> None:
     path = str(tmp_path / name)
     if name == "d.csv":
-        content().to_pandas().to_csv(path, index=False)
+        pd.DataFrame(content().to_pylist()).to_csv(path, index=False)
     else:
         write(tmp_path / name, content())
     found = opened(path, missing="zero")

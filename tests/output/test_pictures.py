@@ -187,15 +187,12 @@ def test_extreme_rates_and_times_can_be_drawn(tmp_path: Path, rate: float, secon
     assert all(axes.get_ylim()[0] == 0 for axes in draw_sweep(findings).axes)
 
 
-NEGATIVES = {"true_negatives": 5, "false_positives": 5}
-
-
 def test_a_metric_that_is_better_when_larger() -> None:
     findings = summarise_trials(
         [
-            make_trial("a", 0.1, params={"budget": budget}, seconds=budget, **counts)
-            for budget, hits in ((4, 500), (8, 800))
-            for counts in [{"true_positives": hits, "false_negatives": 1000 - hits, **NEGATIVES}]
+            make_trial("a", 0.1, params={"budget": budget}, seconds=budget, confusion=confusion)
+            for budget, hits in ((4, 50), (8, 80))
+            for confusion in [((5, 5), (100 - hits, hits))]
         ],
         criterion=Criterion(METRICS["recall"]),
     )

@@ -35,7 +35,7 @@ from ahpatron_cli.data.scaling import LEARNED_SCALES, Scaler
 from ahpatron_cli.data.schema import Schema
 from ahpatron_cli.data.source import FROM_ARRAYS, similar_name
 from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data, usage
-from ahpatron_cli.records import ParamValue, plain_params
+from ahpatron_cli.records import Number, ParamValue, plain_params
 from ahpatron_cli.runner import (
     BatchResult,
     LearnerSpec,
@@ -69,7 +69,7 @@ class Header(msgspec.Struct, forbid_unknown_fields=True):
     """Name of the kernel; None if the learner has its own."""
     kernel_params: dict[str, ParamValue]
     seed: Count
-    labels: Annotated[tuple[float | None, ...], FEW]
+    labels: Annotated[tuple[Number | None, ...], FEW]
     """Labels encoded as -1 (None: all others) and +1; or those of three or more classes."""
     features: Width
     width: Width
@@ -78,7 +78,7 @@ class Header(msgspec.Struct, forbid_unknown_fields=True):
     rounds: Count
     """Rounds of the last stream; `digest` is their checksum. Checkpoints continue after them."""
     digest: Count = 0
-    positive: float | None = None
+    positive: Number | None = None
     costs: tuple[Positive, ...] | None = None
     """Weights of examples (--cost), in the order of `labels`."""
     scale: Literal["none", "minmax", "standard", "unit"] = "none"

@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
@@ -24,7 +25,7 @@ from ahpatron_cli.data.dataset import Dataset, Preparation, mapped
 from ahpatron_cli.errors import ExitCode, UserError, bad_data, usage
 from ahpatron_cli.metrics import Ranking, RecentMistakes, metrics_of
 from ahpatron_cli.pool import Died, run_all
-from ahpatron_cli.records import Counts, ParamValue, RunRecord, ThisFile
+from ahpatron_cli.records import CELLS, ParamValue, RunRecord, ThisFile
 
 CURVE_POINTS = 2000
 SUSPICIOUS_TIES = 0.2
@@ -317,21 +318,26 @@ class Run:
         if self._resumed:
             rounds, mistakes = tally.rounds - before.rounds, tally.mistakes - before.mistakes
             this_file = ThisFile(rounds, mistakes, mistakes / max(rounds, 1))
-        counts = Counts(
-            *(tally.rounds, tally.mistakes, tally.margin_updates, tally.updates, tally.near_ties),
-            confusion=tuple(map(tuple, tally.confusion.tolist())),
-            baseline_mistakes=tally.baseline_mistakes,
-        )
-        metrics = None
+        confusion, metrics = tally.confusion.tolist(), None
         if self._measured:
             log_loss = player.calibration.log_loss(tally.rounds)
-            metrics = metrics_of(counts.confusion or (), self._ranking, log_loss)
+            metrics = metrics_of(confusion, self._ranking, log_loss)
+        if self._classes:
+            own |= {"classes": self._classes, "by_class": tuple(map(tuple, confusion))}
+        else:
+            own |= zip(CELLS, chain(*confusion), strict=True)
         record = RunRecord(
-            self.setup.learner,
-            params_of(player.learner, player.kernel),
-            self.seed,
-            self.repeat,
-            counts,
+            learner=self.setup.learner,
+            params=params_of(player.learner, player.kernel),
+            seed=self.seed,
+            repeat=self.repeat,
+            rounds=tally.rounds,
+            mistakes=tally.mistakes,
+            mistake_rate=tally.mistakes / max(tally.rounds, 1),
+            margin_updates=tally.margin_updates,
+            updates=tally.updates,
+            near_ties=tally.near_ties,
+            baseline_mistakes=tally.baseline_mistakes,
             **own,
             zeta=statistics.get("zeta"),
             support_size=player.size,
@@ -340,7 +346,6 @@ class Run:
             this_file=this_file,
             effective_features=statistics.get("effective_features"),
             metrics=metrics,
-            classes=self._classes,
             costs=self.costs,
             **(self._recent.facts() if self._recent else {}),
         )
@@ -379,9 +384,9 @@ class _Curve:
 def near_tie_warning(records: Iterable[RunRecord]) -> list[str]:
     """A warning that names learners whose f(x) is near 0 too often; empty if there are none."""
     affected = [
-        (run.learner, 100 * run.counts.near_ties / run.counts.rounds)
+        (run.learner, 100 * run.near_ties / run.rounds)
         for run in records
-        if run.counts.near_ties > max(SUSPICIOUS_TIES * run.counts.rounds, 10)
+        if run.near_ties > max(SUSPICIOUS_TIES * run.rounds, 10)
     ]
     if not affected:
         return []

@@ -17,9 +17,10 @@ import pytest
 
 from ahpatron_cli.core.learners import REGISTRY
 from ahpatron_cli.errors import ExitCode
-from ahpatron_cli.records import Counts, DataRecord, Report, RunRecord, to_json
+from ahpatron_cli.records import to_json
 from support.command import REPOSITORY, Ahpatron
 from support.documents import PAGES, blocks, commands, furnish, read, run, same_output
+from support.trials import make_report
 
 
 def load_script(name: str) -> ModuleType:
@@ -139,8 +140,7 @@ def test_the_fields_of_a_profile_are_described(tmp_path: Path) -> None:
 
 
 def test_the_json_shown_has_the_names_of_the_json_written() -> None:
-    run = RunRecord("ahpatron", {}, 0, 0, Counts(1, 0, 0, 0, 0), 0.0, 0, 0.0, 0.0)
-    document = to_json(Report("", DataRecord("", 0, 0, (-1, 1), ""), [run], 0.0))
+    document = to_json(make_report())
     shown = read("docs/output.md")
     for part in (document, document["data"], document["runs"][0], document["summary"][0]):
         for name in part:

@@ -166,7 +166,7 @@ def run(
     output.show(reports, stderr)
     if session.ended_by is None:
         return ExitCode.OK
-    rows = reports[-1].runs[0].counts.rounds + reports[-1].runs[0].unlabelled
+    rows = reports[-1].runs[0].rounds + reports[-1].runs[0].unlabelled
     stderr.note(f"ended by {session.ended_by} after {rows:,} rows; all results are written")
     return ExitCode(128 + signal.Signals[session.ended_by])
 

@@ -252,16 +252,16 @@ class Session:
     def _add_curves(self, path: str, results: Sequence[RunResult]) -> None:
         """Add the learning curve of each learner: mean and standard deviation over its repeats."""
         for group in grouped(results, lambda result: (result.record.learner,)):
-            name, counts = group[0].record.learner, group[0].record.counts
+            first = group[0].record
             rounds, mistakes, recent = np.stack([result.curve for result in group], axis=-1)
             self.curves.append(
                 Curve(
-                    f"{path}: {name}" if len(self.paths) > 1 else name,
+                    f"{path}: {first.learner}" if len(self.paths) > 1 else first.learner,
                     rounds[:, 0].astype(np.int64),
                     mistakes.mean(axis=1),
                     recent.mean(axis=1) if self.options.window else None,
                     mistakes.std(axis=1, ddof=1) if len(group) > 1 else None,
-                    (counts.baseline_mistakes or 0) / max(counts.rounds, 1),
+                    (first.baseline_mistakes or 0) / max(first.rounds, 1),
                     Path(path).name,
                 )
             )

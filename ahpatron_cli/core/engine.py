@@ -129,9 +129,12 @@ class Loop:
 
     def load_state_dict(self, state: StateReader, rounds: int) -> None:
         """Restore a state that was saved after `rounds` rounds."""
+        random = state.take("random")
         try:
-            self.learner.rng.bit_generator.state = state.take("random")
-        except (TypeError, ValueError, KeyError, OverflowError):
+            if min(*random["state"].values(), random["has_uint32"], random["uinteger"]) < 0:
+                raise ValueError  # older versions of NumPy only warn
+            self.learner.rng.bit_generator.state = random
+        except (TypeError, ValueError, KeyError, OverflowError, AttributeError):
             raise state.refusal("random", "is not the state of a random generator") from None
         self.learner.round = rounds
         learner = state.value("learner", self.learner)

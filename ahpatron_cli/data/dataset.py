@@ -310,7 +310,7 @@ class Dataset:
             shown = [name if isinstance(name, str) else show(name) for name in every]
             problem = f"--cost names the label {shown[0]}, which the data do not have"
             raise usage(problem, f"the labels are {listed(shown[1:])}")
-        return tuple(1.0 if name is None else by_label.get(name, 1.0) for name in names)
+        return tuple(1.0 if name is None else float(by_label.get(name, 1)) for name in names)
 
     def facts(self) -> DataSummary:
         """Rows, features, labels and hash; for a stream, call this after all batches were read."""

@@ -29,6 +29,7 @@ from ahpatron_cli.core.learners import GUIDE, find_learner, is_path
 from ahpatron_cli.core.parameters import Spec, Value
 from ahpatron_cli.data.schema import label_name
 from ahpatron_cli.errors import learner_fault, one_of, suggestion, usage
+from ahpatron_cli.numbers import int_if_integral
 from ahpatron_cli.runner import AUTO, LISTING, LearnerSpec, check
 
 MOST_VALUES = 10_000
@@ -210,7 +211,7 @@ def _number(text: str) -> Decimal:
 def _finite(text: str) -> float | None:
     """Parse a finite number; None if the text is not one."""
     try:
-        return float(_number(text))
+        return int_if_integral(float(_number(text)))
     except (ValueError, DecimalException):
         return None
 

@@ -19,7 +19,6 @@ from ahpatron_cli.data.scaling import SCALES
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.data.tables import TableOptions
 from ahpatron_cli.errors import ExitCode, Place, UserError, one_of, usage
-from ahpatron_cli.records import DataRecord
 from ahpatron_cli.runner import LearnerSpec, params_of, with_sigma
 from ahpatron_cli.sweep import grid
 from ahpatron_cli.sweep.config import Config, File, read_config
@@ -98,7 +97,7 @@ def make_job(
     preparation = Preparation(
         options["limit"],
         one_of("scale", options["scale"], SCALES),
-        grid.parse_label(positive) if isinstance(positive, str) else positive,
+        grid.parse_label(None if positive is None else str(positive)),
         options["max_features"],
         layout=one_of("layout", options["layout"], LAYOUTS),
         table=table,
@@ -166,9 +165,12 @@ def plan(
             dataset.save(mapped)
         except OSError:  # disk full: the processes parse the file themselves
             shutil.rmtree(mapped, ignore_errors=True)
-        record = DataRecord(file.path, facts.rounds, facts.features, facts.labels, sha256)
-        how = done.limit, done.scale, done.positive, job.shuffled
-        data = TrialData(record, *how, costs=costs, table=done.table.words)
+        data = TrialData(
+            *(file.path, facts.rounds, facts.features, facts.labels, sha256),
+            *(done.limit, done.scale, done.positive, job.shuffled),
+            costs=costs,
+            table=done.table.words,
+        )
         where = str(Path(file.path).absolute()), done
         rest = [
             (
@@ -196,9 +198,9 @@ def run_command(data: TrialData, setting: Setting) -> str | None:
     kernel = str(params.pop("kernel", ""))
     if kind is None or (kind.own_kernel is None and kernel not in KERNELS):
         return None
-    if params.get("horizon") == data.record.rounds:
+    if params.get("horizon") == data.rounds:
         del params["horizon"]  # `run` computes it itself
-    words = ["ahpatron", "run", data.record.path, "-l", setting.learner]
+    words = ["ahpatron", "run", data.path, "-l", setting.learner]
     words += ["--kernel", kernel] if kernel not in ("gaussian", "") else []
     kinds: list[type[Declared]] = [KERNELS[kernel], kind] if kernel in KERNELS else [kind]
     for one in kinds:

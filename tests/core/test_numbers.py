@@ -7,17 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ahpatron_cli.core import (
-    AVP,
-    REGISTRY,
-    Ahpatron,
-    Gaussian,
-    Norma,
-    Player,
-    play,
-)
-from ahpatron_cli.core.errors import NumericalError, ParameterError
+from ahpatron_cli.core import AVP, REGISTRY, Ahpatron, Gaussian, Norma, Player, play
+from ahpatron_cli.core.errors import LimitReachedError, NumericalError, ParameterError
 from ahpatron_cli.core.expansion import Expansion
+from ahpatron_cli.core.learners import POMDR, Projectron, ProjectronPlusPlus
 from reference import kernels as formulas
 from support.cases import PROJECTING, Case
 from support.streams import Example, compress, make_stream
@@ -126,3 +119,34 @@ def test_what_a_dropped_example_hid_decides_again() -> None:
     assert abs(f.values[2]) <= f.noise  # so that the engine asks `careful`
     scores = Player(Norma(budget=1, step=1.0), Gaussian()).feed(rows, labels)
     assert scores[2] == pytest.approx(left * math.sqrt(0.5), rel=1e-3)
+
+
+# Projections, horizons ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("learner", [Projectron, ProjectronPlusPlus])
+def test_max_support_ends_the_run_and_says_so(learner: type[Projectron]) -> None:
+    stream = make_stream(seed=1, rounds=300, features=4)
+    size = play(learner(), stream.X, stream.y).f.size
+    assert size > 20
+    assert play(learner(max_support=size), stream.X, stream.y).f.size == size
+    with pytest.raises(LimitReachedError, match=f"max_support={size - 1}") as refusal:
+        play(learner(max_support=size - 1), stream.X, stream.y)
+    assert refusal.value.name == "max_support"
+
+
+def test_rounds_that_change_nothing_are_no_updates() -> None:
+    """A margin below 1, far from the span: no step is worth it."""
+    X = np.array([[0.0], [1.0], [1.0]])
+    player = play(ProjectronPlusPlus(tolerance=0.1), X, np.ones(3))
+    assert player.tally.updates == 1
+    assert player.tally.margin_updates == 0
+    assert play(ProjectronPlusPlus(tolerance=0.1, rule="full"), X, np.ones(3)).tally.updates == 2
+
+
+def test_pomdr_must_know_the_number_of_rounds() -> None:
+    with pytest.raises(ParameterError, match="horizon must be given") as refusal:
+        Player(POMDR())
+    assert (refusal.value.name, refusal.value.kind) == ("horizon", "missing")
+    assert Player(POMDR(), horizon=70).learner.params()["horizon"] == 70
+    assert Player(POMDR(horizon=50), horizon=70).learner.params()["horizon"] == 50

@@ -190,10 +190,7 @@ def test_a_metric_that_is_better_when_larger() -> None:
     trials = [
         structs.replace(
             one,
-            run=structs.replace(
-                one.run,
-                counts=structs.replace(one.run.counts, confusion=((5, 5), (100 - hits, hits))),
-            ),
+            run=structs.replace(one.run, by_class=((5, 5), (100 - hits, hits))),
         )
         for budget, hits in ((4, 50), (8, 80))
         if (one := sweeps.trial("a", {"budget": budget}, seconds=budget)).run

@@ -40,7 +40,7 @@ def run_report() -> Report:
     vacuous = replace(CERTIFICATE, bound=950.0, vacuous=True, counts="mistakes")
     none = ("no theorem covers it",)
     certified = [CERTIFICATE, CERTIFICATE, CERTIFICATE, vacuous, none, none]
-    return replace(make_report(*runs, labels=(0.0, 1.0)), certified=certified)
+    return replace(make_report(*runs, labels=(0, 1)), certified=certified)
 
 
 def resumed() -> Report:
@@ -54,9 +54,9 @@ def classes() -> Report:
     """Three classes, with metrics."""
     metrics = Metrics(None, None, None, 0.25, 0.625, None, None)
     confusion = ((300, 20, 12), (20, 300, 20), (20, 20, 288))
-    run = make_run(metrics=metrics, classes=(1.0, 2.0, 3.5), confusion=confusion)
+    run = make_run(metrics=metrics, classes=(1, 2, 3.5), confusion=confusion)
     report = make_report(run)
-    return replace(report, data=structs.replace(report.data, labels=(1.0, 2.0, 3.5)))
+    return replace(report, data=structs.replace(report.data, labels=(1, 2, 3.5)))
 
 
 def swept() -> SweepSummary:

@@ -5,7 +5,7 @@ import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from ahpatron_cli.records import DataRecord, ParamValue
+from ahpatron_cli.records import ParamValue
 from ahpatron_cli.sweep.summary import Outcome, SweepSummary, TrialData, summarise_trials
 from support.trials import make_run
 
@@ -46,10 +46,9 @@ def trial(
         support_size=int(params.get("budget", mistakes)),
         seconds=seconds,
     )
-    record = DataRecord(path, rounds, 123, (-1.0, 1.0), path.encode().hex())
     return Outcome(
         f"{path} {learner} {params} {repeat}",
-        TrialData(record, **data),
+        TrialData(path, rounds, 123, (-1, 1), path.encode().hex(), **data),
         learner,
         params,
         seed=0,

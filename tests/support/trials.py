@@ -3,9 +3,10 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec import convert
 from msgspec.structs import replace
 
-from ahpatron_cli.records import DataRecord, ParamValue, Report, RunRecord, run_from_json
+from ahpatron_cli.records import DataRecord, ParamValue, Report, RunRecord
 from ahpatron_cli.sweep.summary import Outcome, TrialData
 
 
@@ -25,8 +26,8 @@ def make_run(learner: str = "ahpatron", **changes: Any) -> RunRecord:
         "norm": 1.5,
         "near_ties": 0,
         "seconds": 0.0512,
-    }
-    return run_from_json(fields | changes)
+    } | changes
+    return convert(fields | {"mistake_rate": fields["mistakes"] / fields["rounds"]}, RunRecord)
 
 
 def make_perceptron(**changes: Any) -> RunRecord:
@@ -42,15 +43,15 @@ def make_perceptron(**changes: Any) -> RunRecord:
 
 
 def make_report(
-    *runs: RunRecord, path: str = "a.svm", labels: tuple[float, float] = (-1.0, 1.0)
+    *runs: RunRecord, path: str = "a.svm", labels: tuple[float, float] = (-1, 1)
 ) -> Report:
     data = DataRecord(path, rounds=1000, features=18, labels=labels, sha256="c0ffee")
     return Report("0.1.0", data, runs or (make_run(),), load_seconds=0.25)
 
 
 def make_data(path: str = "a.svm", sha256: str | None = "c0ffee", **changes: Any) -> TrialData:
-    labels = changes.pop("labels", (-1.0, 1.0))
-    return TrialData(DataRecord(path, 1000, 18, labels, sha256), **changes)
+    labels = changes.pop("labels", (-1, 1))
+    return TrialData(path, 1000, 18, labels, sha256, **changes)
 
 
 def make_trial(
@@ -92,7 +93,7 @@ def stored_trial(
 ) -> Outcome:
     """One as a results file may hold it: labels, numbers and nulls of all kinds."""
     every: dict[str, ParamValue] = {"kernel": "gaussian", "sigma": 1.0, "budget": 400, **params}
-    data = TrialData(DataRecord(path, 1000, 3, (None, 2.5), "ab" * 32), 1000, "unit", 2.5, True)
+    data = TrialData(path, 1000, 3, (None, 2.5), "ab" * 32, 1000, "unit", 2.5, True)
     rate = (100 + number) / 1000
     odd = {"zeta": 0.1 + 0.2, "norm": None, "seconds": 0.25}
     made = make_trial("ahpatron", rate, number, params=every, data=data, **odd)

@@ -17,7 +17,6 @@ from ahpatron_cli.core import Kernel, Learner
 from ahpatron_cli.data.dataset import Preparation, content_hash, load
 from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import UserError
-from ahpatron_cli.records import DataRecord
 from ahpatron_cli.runner import LearnerSpec, params_of
 from ahpatron_cli.sweep.summary import Outcome, TrialData
 from ahpatron_cli.sweep.trial import Trial, run_trial, run_trials
@@ -30,11 +29,11 @@ def tasks(count: int, learner: str = "ahpatron", **params: float) -> list[Trial]
     assert sha256 is not None
     with open_source(str(RINGS)) as source:
         facts = load(source, Preparation()).facts()
-    record = DataRecord("rings", facts.rounds, facts.features, facts.labels, sha256)
+    data = TrialData("rings", facts.rounds, facts.features, facts.labels, sha256)
     made = []
     for repeat in range(count):
         setup = LearnerSpec(learner, params, "gaussian", {"sigma": 0.1})
-        what = TrialData(record), setup, 0, repeat, params_of(*setup.build())
+        what = data, setup, 0, repeat, params_of(*setup.build())
         made.append(Trial(*what, str(RINGS), Preparation()))
     return made
 
@@ -71,7 +70,7 @@ def test_ctrl_c_does_not_reach_the_first_process_either() -> None:
 def test_the_identity_of_a_trial() -> None:
     one, other = tasks(2)
     assert one.id != other.id
-    renamed = replace(one.data, record=replace(one.data.record, path="x"))
+    renamed = replace(one.data, path="x")
     assert replace(one, data=renamed).id == one.id  # a name decides nothing
     spelt_out = LearnerSpec("ahpatron", {"epsilon": 0.5}, "gaussian", {"sigma": 0.1})
     assert params_of(*spelt_out.build()) == one.params  # nor does a default said aloud

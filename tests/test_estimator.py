@@ -250,23 +250,6 @@ def test_a_grid_search_over_a_pipeline() -> None:
     assert cross_val_score(search.best_estimator_, X, Y, cv=3).min() > 0.5
 
 
-# Labels and rows --------------------------------------------------------------------------------
-
-
-@every_learner
-def test_sparse_rows_make_the_same_predictions(learner: str) -> None:
-    thin = np.hstack([X, np.zeros((400, 60))])
-    new = np.hstack([ELSEWHERE, np.zeros((100, 60))])
-    dense, compressed = small(learner).fit(thin, Y), small(learner).fit(sparse.csr_array(thin), Y)
-    assert compressed.mistakes_ == dense.mistakes_
-    expected = dense.decision_function(new)
-    for model in (dense, compressed):
-        for rows in (new, sparse.csr_matrix(new), sparse.csc_array(new), sparse.csr_array(new)[:]):
-            np.testing.assert_allclose(
-                model.decision_function(rows), expected, rtol=1e-6, atol=1e-9
-            )
-
-
 # What is refused --------------------------------------------------------------------------------
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import lzma
 import os
-import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -77,14 +76,10 @@ def permutation(rows: int, repeat: int = 0) -> Any:
 
 
 def shuffled(folder: Path, name: str, rows: int | None = None) -> tuple[Any, Any]:
-    """The first rows of permutation 0 of FOLDER/NAME.svm.xz."""
-    X, y = read(folder / f"{name}.svm.xz")
+    """The first rows of permutation 0 of FOLDER/NAME.svm.xz, or of a file of the sample data."""
+    X, y = read(folder / f"{name}.svm{'' if folder == SAMPLES else '.xz'}")
     order = permutation(len(y))[:rows]
     return take(X, order), y[order]
-
-
-def geometric_mean(values: list[float]) -> float:
-    return statistics.geometric_mean(values)
 
 
 def seconds(work: Callable[[], object]) -> float:

@@ -25,18 +25,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import (
-    DATASETS,
-    SAMPLES,
-    Dataset,
-    alternate,
-    geometric_mean,
-    permutation,
-    read,
-    seconds,
-    shuffled,
-    take,
-)
+from common import DATASETS, SAMPLES, Dataset, alternate, seconds, shuffled
 from scipy.linalg.lapack import dpotrf
 from scipy.sparse import csr_matrix
 from threadpoolctl import threadpool_info
@@ -201,14 +190,9 @@ def main() -> None:
     ratios = []
     for data in DATASETS if sys.argv[1:] else SETS:
         if not names or data.name in names:
-            if sys.argv[1:]:
-                rows, y = shuffled(Path(sys.argv[1]), data.name)
-            else:
-                rows, y = read(SAMPLES / f"{data.name}.svm")
-                order = permutation(len(y))
-                rows, y = take(rows, order), y[order]
-            ratios.append(measure(data, rows, y))
-    means = [geometric_mean(list(column)) for column in zip(*ratios, strict=True)]
+            folder = Path(sys.argv[1]) if sys.argv[1:] else SAMPLES
+            ratios.append(measure(data, *shuffled(folder, data.name)))
+    means = [statistics.geometric_mean(column) for column in zip(*ratios, strict=True)]
     print(f"{'geometric mean':14}" + "".join(f"{mean:11.2f}" for mean in means))
 
 

@@ -129,10 +129,11 @@ class Model:
         known = StreamState(of.labels, self.scaler, of.dense, of.width, of.schema)
         return replace(preparation, scale=of.scale, positive=of.positive), known
 
-    def run(self, data: str, options: RunOptions = RunOptions(), *, same_file: bool = False) -> Run:
+    def run(self, data: str, options: RunOptions | None = None, *, same_file: bool = False) -> Run:
         """A `Run` that continues the model on this data; `same_file`: it was trained on it."""
         of = self.header
-        begun = partial(Run, self.spec, data, replace(options, seed=of.seed), state=self.state)
+        options = replace(options or RunOptions(), seed=of.seed)
+        begun = partial(Run, self.spec, data, options, state=self.state)
         try:
             return begun(classes=of.classes, costs=of.costs, same_file=same_file)
         except (StateError, ParameterError, NumericalError) as error:

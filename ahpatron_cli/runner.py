@@ -255,9 +255,8 @@ class Run:
         labelled = ~np.isnan(batch.labels)
         labels, known = batch.labels[labelled], scores[labelled]
         wrong = predicted(known) != labels if known.ndim > 1 else mistaken(labels, known * labels)
-        drifts, rates = 0, None
+        drifts, rates = len(self._recent.drifts) if self._recent else 0, None
         if self._recent and len(labels):
-            drifts = len(self._recent.drifts)
             rates = self._recent.extend(wrong)
         if self._curve and len(labels):
             self._curve.extend(wrong, rates)

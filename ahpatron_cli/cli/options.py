@@ -99,7 +99,8 @@ Limit = Annotated[int | None, _data(
 Scale = Annotated[str, _data(
     "--scale", metavar="HOW", autocompletion=_SCALES,
     help="none, minmax (features to 0..1), standard (mean 0, deviation 1) or unit (rows to "
-    "length 1). minmax and standard are learned from the first rows of the file: see --warm-up.")]
+    "length 1). minmax and standard are learned from the first 1,000 labelled rows "
+    "(`run --warm-up N` changes this).")]
 InspectScale = Annotated[str | None, _data(
     "--scale", metavar="HOW", autocompletion=_SCALES,
     help="Compute distances after this scaling: none, minmax, standard or unit. [default: as "
@@ -157,7 +158,8 @@ Kernel = Annotated[str, _learning(
 Sigma = Annotated[str | None, _learning(
     "--sigma", metavar="S",
     help="σ, width of the gaussian exp(-‖u-v‖²/2σ²) or laplacian exp(-‖u-v‖₁/σ) kernel; auto: "
-    "the best of five widths on the first rows: see --warm-up. [default: 1.0]")]
+    "the best of five widths on the first 1,000 labelled rows (`run --warm-up N` changes this). "
+    "[default: 1.0]")]
 Epsilon = Annotated[str | None, _learning(
     "--epsilon", metavar="E",
     help="ε: update if y·f(x) < 1 - ε; between 0 and 1. [default: 0.5; ahpatron+: 0.75]")]

@@ -357,7 +357,7 @@ def parse_costs(options: Mapping[str, Any]) -> dict[float | str, float]:
         left, _, right = word.rpartition("=")
         named = options["label"] is not None
         label, cost = label_name(left) if named else _finite(left), _finite(right)
-        if label is None or cost is None or not MIN_COST <= cost <= 1 / MIN_COST:
+        if not left or label is None or cost is None or not MIN_COST <= cost <= 1 / MIN_COST:
             form = f"LABEL=W, W from {MIN_COST:g} to {1 / MIN_COST:g}"
             raise usage(f"--cost requires {form}, got {word!r}", "for example --cost 1=5")
         if label in costs:

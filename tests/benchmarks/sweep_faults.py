@@ -23,7 +23,7 @@ import psutil
 from common import AHPATRON, SAMPLES
 
 from support.cluster import Cluster
-from support.sweep_command import essence
+from support.command import Ahpatron
 
 RINGS = str(SAMPLES / "rings.svm")
 SWEEP = [*AHPATRON, "sweep", RINGS, str(SAMPLES / "breast_cancer.svm"), "-l", "ahpatron"]
@@ -113,7 +113,7 @@ def faults(kills: int) -> None:
         for number, (what, run) in enumerate(cases.items()):
             results = Path(folder) / f"{number}.jsonl"
             run(results)
-            found = essence(results)
+            found = Ahpatron(results.parent).essence(results.name)
             wanted = wanted or found
             print(f"{what}: {len(found)} trials, bytes equal: {found == wanted}", flush=True)
             assert found == wanted

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from support.command import Ahpatron
-from support.sweep_command import lines
 
 METRON = ("-l", "metron", "-B", 30)
 
@@ -53,7 +52,7 @@ def test_a_grid_of_sigma_does_not_multiply_its_trials(ahpatron: Ahpatron, units:
     for name, options in (("a.jsonl", "-g sigma=0.5,1,auto"), ("b.jsonl", "--kernel linear")):
         ahpatron.succeed(*words, name, *options.split())
         trials: dict[str, set[str]] = {"metron": set(), "arow": set()}
-        for trial in lines(ahpatron.folder / name):
+        for trial in ahpatron.trials(name):
             trials[trial["run"]["learner"]].add(trial["id"])
         found.append(trials)
     assert {name: len(ids) for name, ids in found[0].items()} == {"metron": 2, "arow": 6}

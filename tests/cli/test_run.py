@@ -226,9 +226,8 @@ def test_a_learner_that_cannot_run_is_left_out(
 
 
 def test_default_steps_follow_from_the_length_of_a_file(ahpatron: Ahpatron, rings: Path) -> None:
-    def step(*arguments: object, stdin: bytes | None = None) -> Any:
-        (run,) = ahpatron.json("run", *arguments, "-l", "bogd", stdin=stdin)["runs"]
-        return run["params"]["step"]
+    def step(*arguments: object, stdin: bytes = b"") -> Any:
+        return ahpatron.run(*arguments, "-l", "bogd", stdin=stdin)["params"]["step"]
 
     assert step(rings) == step(rings, "--shuffle") == 10 / 2000**0.5
     assert step(rings, "--limit", 100) == 1.0

@@ -19,7 +19,14 @@ from ahpatron_cli.output.run_table import run_page
 from ahpatron_cli.output.sweep_table import findings_page
 from ahpatron_cli.records import Metrics, Report, ThisFile
 from ahpatron_cli.sweep.summary import SweepSummary, summarise_trials
-from support.trials import make_data, make_perceptron, make_report, make_run, make_trial, sweep
+from support.trials import (
+    make_data,
+    make_perceptron,
+    make_report,
+    make_run,
+    make_trial,
+    small_sweep,
+)
 from support.trials import make_trials as trials
 
 FOLDER = Path(__file__).resolve().parents[1] / "output/golden"
@@ -63,12 +70,12 @@ def swept() -> SweepSummary:
     """Two learners with one setting, one with two, and failed trials."""
     hostile = "a\x1b[31m.svm:\n[bold]|_%"
     failed = [make_trial("avp", None, n, error="not enough memory") for n in range(3, 5)]
-    return summarise_trials([*sweep(), *failed, make_trial("alma2", None, error=hostile)])
+    return summarise_trials([*small_sweep(), *failed, make_trial("alma2", None, error=hostile)])
 
 
 def matrix() -> SweepSummary:
     """Three learners on three data sets; one of them was not run on all."""
-    a, b, c = (make_data(f"d/{name}.svm.gz", sha256=name) for name in "abc")
+    a, b, c = (make_data(f"d/{name}.svm.gz") for name in "abc")
     return summarise_trials(
         [
             *trials("ahpatron", [0.09, 0.10, 0.11], a),

@@ -13,14 +13,13 @@ import pytest
 
 import ahpatron_cli
 from support.command import REPOSITORY, Ahpatron
-from support.sweep_command import essence, sweep
 
 RECIPES = REPOSITORY / "docs" / "recipes"
 SMALL = ("-l", "ahpatron", "-l", "rbp", "-g", "budget=10,20", "--repeats", "2", "--limit", "100")
 
 
 def test_a_job_array(ahpatron: Ahpatron, rings: Path) -> None:
-    sweep(ahpatron, rings, *SMALL, out="whole.jsonl")
+    ahpatron.sweep(rings, *SMALL, out="whole.jsonl")
     command = ahpatron.folder / "ahpatron"
     command.write_text(f'#!/bin/sh\nexec {sys.executable} -m ahpatron_cli "$@"\n')
     command.chmod(0o755)
@@ -38,9 +37,8 @@ def test_a_job_array(ahpatron: Ahpatron, rings: Path) -> None:
             timeout=120,
             check=True,
         )
-    merged = ahpatron("inspect", "part-1.jsonl", "part-2.jsonl", "--merge", "results.jsonl")
-    assert merged.code == 0
-    assert essence(ahpatron.folder / "results.jsonl") == essence(ahpatron.folder / "whole.jsonl")
+    ahpatron.succeed("inspect", "part-1.jsonl", "part-2.jsonl", "--merge", "results.jsonl")
+    assert ahpatron.essence("results.jsonl") == ahpatron.essence("whole.jsonl")
 
 
 def recipe(name: str) -> dict[str, Any]:
@@ -51,7 +49,7 @@ def recipe(name: str) -> dict[str, Any]:
 @pytest.mark.filterwarnings("ignore")  # MLflow's own
 def test_mlflow(ahpatron: Ahpatron, rings: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     mlflow = pytest.importorskip("mlflow")
-    sweep(ahpatron, rings, *SMALL)
+    ahpatron.sweep(rings, *SMALL)
     results = ahpatron.folder / "r.jsonl"
     mlflow.set_tracking_uri(f"sqlite:///{ahpatron.folder / 'mlflow.db'}")
     monkeypatch.chdir(ahpatron.folder)

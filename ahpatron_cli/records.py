@@ -203,6 +203,8 @@ class Report:
     """Whether repeats are random permutations (else file order)."""
     certified: Sequence[Certificate | tuple[str, ...]] | None = None
     """Certificate of each run, or the reasons why it has none; only with `--certify`."""
+    label_names: Sequence[str] = ()
+    """Names of the labels of a table, in the order of `data.labels`."""
 
     def by_learner(self) -> list[list[RunRecord]]:
         """Runs grouped by learner and parameters, in order of first appearance."""

@@ -190,6 +190,7 @@ class Session:
             certificates = certified(dataset, summary, specs, results, options.seed)
         more = {"unlabelled": summary.unlabelled, "ended_by": self.ended_by}
         counts = summary.rounds, summary.features, summary.labels, summary.sha256
+        schema = dataset.traits.schema
         return Report(
             version=__version__,
             data=DataRecord(dataset.name, *counts),
@@ -197,6 +198,7 @@ class Session:
             load_seconds=loaded,
             shuffled=options.shuffle,
             certified=certificates,
+            label_names=label_names(summary.labels, schema) if schema else (),
         )
 
     def _note_waiting(self, rows: int) -> None:
@@ -216,7 +218,7 @@ class Session:
         usable = []
         for spec in () if self._resumes else specs:
             try:
-                Run(spec, dataset.name, 0, 0, horizon, classes=dataset.classes)
+                Run(spec, dataset.name, self.options, 0, horizon, classes=dataset.classes)
                 usable.append(spec)
             except ParameterError as error:
                 if len(specs) == 1:

@@ -316,7 +316,12 @@ class Dataset:
         """Rows, features, labels and hash; for a stream, call this after all batches were read."""
         known, traits = self._map(), self.traits
         labels = known.finish(self.preparation.limit)
-        notes = tuple(filter(None, (describe(labels), *traits.notes)))
+        encoding = describe(labels)
+        if traits.schema and len(labels) > 2:
+            encoding = (
+                f"{len(labels)} classes: {listed(filter(None, traits.schema.label_names(labels)))}"
+            )
+        notes = tuple(filter(None, (encoding, *traits.notes)))
         hashed = self._rows.sha256() if isinstance(self._rows, _Stream) else self._sha256
         return DataSummary(
             known.rows, traits.features, labels, hashed, notes, known.sorted, known.unlabelled

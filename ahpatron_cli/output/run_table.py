@@ -88,13 +88,14 @@ def _run_table(report: Report) -> Table:
         marks += BELOW_BASELINE if baselines[-1] is not None and mean > baselines[-1] else ""
         rates.append(Cell(percent(mean), None if sd is None else percent(sd), marks))
         part = runs[0].this_file
-        resumed = part is not None and part.rounds < runs[0].rounds
+        resumed = part is not None and 0 < part.rounds < runs[0].rounds
         parts.append(percent(part.mistake_rate) if part and resumed else None)
         known = [run.window.mistake_rate for run in runs if run.window]
         recent.append(percent(fmean(known)) if known else None)
     title = data_facts(report.data) + _over("mean ± sd over", report)
-    if any(parts):
-        title += f"; {counted(max(runs[0].rounds for runs in groups), 'round')} in all"
+    in_all = max((runs[0].rounds for runs in groups), default=0)
+    if in_all > report.data.rounds:
+        title += f"; {counted(in_all, 'round')} in all"
     if report.runs and report.runs[0].unlabelled:
         title += f"; {counted(report.runs[0].unlabelled, 'row')} without a label"
     if baselines and baselines[0] is not None:
@@ -123,7 +124,7 @@ def _run_table(report: Report) -> Table:
 
 def _confusion_table(report: Report, runs: Sequence[RunRecord]) -> Table:
     """Confusion matrix: rounds by true class (rows) and predicted class, summed over repeats."""
-    names = [str(label) for label in runs[0].classes or ()]
+    names = list(report.label_names or (str(label) for label in runs[0].classes or ()))
     columns = [Column("Label", names, left=True)]
     for at, name in enumerate(names):
         rows = zip(*(run.confusion or () for run in runs), strict=True)
@@ -135,7 +136,8 @@ def _confusion_table(report: Report, runs: Sequence[RunRecord]) -> Table:
 
 def _metrics_table(report: Report) -> Table:
     """Table of metrics, as means over the repeats."""
-    title = "metrics" if len(report.data.labels) > 2 else "metrics of label +1"
+    name = report.label_names[-1] if report.label_names else "+1"
+    title = "metrics" if len(report.data.labels) > 2 else f"metrics of label {name}"
     columns = [
         _learners(report),
         _means(report, "Precision %", "precision", 1, percent),

@@ -31,6 +31,7 @@ from msgspec import ValidationError, convert, to_builtins
 from msgspec.structs import replace
 
 from ahpatron_cli.atomic import sync_folder
+from ahpatron_cli.data.source import cannot_open
 from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data, usage
 from ahpatron_cli.records import Json, RunRecord, plain_params, with_params, without_nulls
 from ahpatron_cli.sweep.summary import Outcome
@@ -172,8 +173,7 @@ def read_results(path: str) -> Contents:
     try:
         found = parse_results(Path(path).read_bytes())
     except OSError as error:
-        problem = f"cannot be read: {error.strerror}"
-        raise UserError(problem, code=ExitCode.NO_INPUT, place=Place(path)) from None
+        raise cannot_open(path, error) from None
     if found is None:
         problem = "this is neither a results file of `ahpatron sweep`, nor a model, nor LIBSVM data"
         hint = "`ahpatron sweep DATA --out FILE.jsonl` makes a results file"

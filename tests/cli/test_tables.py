@@ -123,6 +123,13 @@ def test_the_model_has_the_schema(trained: Ahpatron) -> None:
         assert named in trained.refusal(65, "predict", *words.split())
 
 
+def test_categories_that_did_not_occur_in_training_are_counted(trained: Ahpatron) -> None:
+    trained.write("new.csv", customers(50, seed=4).replace("Köln", "Wien"))
+    count = (trained.folder / "new.csv").read_text().count("Wien")
+    for words in (("predict", "m.npz", "new.csv"), ("run", "new.csv", "--resume", "m.npz")):
+        assert f"city ({count})" in trained.succeed(*words).err
+
+
 def test_a_resumed_run_has_the_same_schema(ahpatron: Ahpatron) -> None:
     first, second = customers(640), customers(300, seed=3)
     ahpatron.write("first.csv", first)
@@ -150,6 +157,9 @@ def test_labels_by_name(ahpatron: Ahpatron) -> None:
     counts = ahpatron.run(*words, "--positive", "no")
     positives = counts["true_positives"] + counts["false_negatives"]
     assert positives == ahpatron.read("old.csv").count(",no\n")
+    ahpatron.write("three.csv", "x,color\n" + "1,red\n2,green\n3,blue\n" * 5)
+    shown = ahpatron.succeed("run", "three.csv", "--label", "color").out
+    assert {"blue", "green", "red"} <= set(shown.split())
 
 
 def test_rows_without_labels_are_predicted_only(ahpatron: Ahpatron) -> None:

@@ -386,6 +386,7 @@ class Player:
         if self._centre is None:
             # shifting does not change κ and saves digits; only the first row decides the centre
             first = np.nan_to_num(rows[0].astype(np.float64))
+            self.kernel.points(rows[:1])  # if its square overflows, the second row is not to blame
             self._centre = first if self.kernel.centred else np.zeros(rows.shape[1])
         missing = rows.shape[1] - len(self._centre)
         if missing > 0:

@@ -98,6 +98,7 @@ def suggestion(name: str, legal: Iterable[str]) -> str | None:
     words = {word.lower().lstrip("-"): word for word in legal}  # compare without dashes
     bare = name.lower().lstrip("-")
     close = difflib.get_close_matches(OTHER_NAMES.get(bare, bare), words, n=1, cutoff=0.65)
+    close += [word for word in words if len(bare) > 2 and word.startswith(bare)]
     return f"did you mean {_quoted(words[close[0]])}?" if close else None
 
 

@@ -8,6 +8,11 @@ def percent(rate: float) -> str:
     return f"{100 * rate:.2f}"
 
 
+def int_if_integral(value: float) -> float:
+    """A number as an int if it is integral, so that a label is shown as 1, not as 1.0."""
+    return int(value) if value == int(value) and abs(value) < 1e16 else value
+
+
 def p_value(value: float) -> str:
     """A p-value as text: `0.032`, `< 0.001`."""
     return "< 0.001" if value < 0.001 else f"{value:.3f}"

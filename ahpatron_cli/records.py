@@ -9,11 +9,10 @@ import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from itertools import chain
 from statistics import fmean, stdev
 from typing import TYPE_CHECKING, Annotated, Any, TypeAlias, TypeVar
 
-from msgspec import Meta, Struct, convert, to_builtins
+from msgspec import Meta, Struct, field, to_builtins
 
 if TYPE_CHECKING:
     import numpy as np
@@ -26,6 +25,8 @@ SCHEMA = 1
 Json: TypeAlias = dict[str, Any]
 ParamValue: TypeAlias = int | float | str
 Count: TypeAlias = Annotated[int, Meta(ge=0)]
+Number: TypeAlias = int | float
+"""A label or weight: an int if it is integral, as it is shown and stored."""
 T = TypeVar("T")
 
 
@@ -35,7 +36,7 @@ class DataRecord(Struct, frozen=True):
     path: str
     rounds: Count
     features: Count
-    labels: tuple[float | None, ...]
+    labels: tuple[Number | None, ...]
     """The labels encoded as -1 (None: all others) and +1; or those of three or more classes."""
     sha256: str | None
 
@@ -76,50 +77,37 @@ class Window(Struct, frozen=True):
     mistake_rate: float
 
 
-class Counts(Struct, frozen=True):
-    """Counts over the rounds of a pass, for any number of classes."""
+class RunRecord(Struct, frozen=True, kw_only=True):
+    """Record of one pass of one learner: the fields of a run in JSON, in order.
 
-    rounds: Count
-    mistakes: Count
-    margin_updates: Count
-    updates: Count
-    near_ties: Count
-    confusion: tuple[tuple[Count, ...], ...] | None = None
-    """Rounds by true class (rows) and predicted class (columns), -1 before +1; None if a results
-    file does not store it (more than two classes, early versions)."""
-    baseline_mistakes: Count | None = None
-    """Mistakes of always predicting the most frequent label so far."""
-
-    @property
-    def exact_rate(self) -> Fraction:
-        """Mistakes per round as an exact fraction."""
-        return Fraction(self.mistakes, max(self.rounds, 1))
-
-    @property
-    def mistake_rate(self) -> float:
-        """Mistakes per round."""
-        return float(self.exact_rate)
-
-
-CELLS = ("true_negatives", "false_positives", "false_negatives", "true_positives")
-
-
-class RunRecord(Struct, frozen=True):
-    """Record of one pass of one learner."""
+    After `--resume`, counts are those of the whole stream since its first round. Fields with a
+    default are missing in results files of earlier versions.
+    """
 
     learner: str
     params: Mapping[str, ParamValue]
     seed: Count
     repeat: Count
-    counts: Counts
-    """Counts of the pass; after `--resume`, of the whole stream since its first round."""
+    rounds: Count
+    mistakes: Count
+    mistake_rate: float
+    margin_updates: Count
+    updates: Count
+    halvings: Count | None = None
     zeta: float | None
     """ζ of Theorem 5; null for learners without halvings, like `halvings`."""
     support_size: Count | None
     """|S|; with one learner per class the largest, and updates, halvings and restarts are sums."""
     norm: float | None
+    near_ties: Count
     seconds: float
-    halvings: Count | None = None
+    true_positives: Count | None = None
+    """Rounds by true and predicted label, if there are two; null for more classes."""
+    false_positives: Count | None = None
+    true_negatives: Count | None = None
+    false_negatives: Count | None = None
+    baseline_mistakes: Count | None = None
+    """Mistakes of always predicting the most frequent label so far."""
     unlabelled: int = 0
     """Number of rows without a label, which were only predicted."""
     ended_by: str | None = None
@@ -134,8 +122,10 @@ class RunRecord(Struct, frozen=True):
     """Effective number of features: exp of the entropy of their relevances."""
     metrics: Metrics | None = None
     """Only with `--metrics`."""
-    classes: tuple[float, ...] | None = None
+    classes: tuple[Number, ...] | None = None
     """Labels of all classes, if there are more than two."""
+    by_class: tuple[tuple[Count, ...], ...] | None = field(default=None, name="confusion")
+    """Rounds by true class (rows) and predicted class (columns), if there are more than two."""
     window: Window | None = None
     """Recent mistake rate; only with `--window`."""
     costs: tuple[float, ...] | None = None
@@ -143,19 +133,25 @@ class RunRecord(Struct, frozen=True):
     drifts: tuple[int, ...] | None = None
     """Rounds in which a rise of the mistake rate was detected; only with `--window`."""
 
+    @property
+    def exact_rate(self) -> Fraction:
+        """Mistakes per round as an exact fraction."""
+        return Fraction(self.mistakes, max(self.rounds, 1))
 
+    @property
+    def confusion(self) -> tuple[tuple[int, ...], ...] | None:
+        """Confusion matrix of any number of classes, -1 before +1; None if it was not stored."""
+        cells = tuple(getattr(self, name) for name in CELLS)
+        return self.by_class or (None if None in cells else (cells[:2], cells[2:]))
+
+
+CELLS = ("true_negatives", "false_positives", "false_negatives", "true_positives")
+"""Fields of the confusion matrix of two classes, row by row."""
 OPTIONAL = (
     *("metric_changes", "effective_features", "metrics"),
     *("classes", "confusion", "window", "costs", "drifts"),
 )
 """Fields of a run that are omitted from JSON if they are null."""
-RUN_FIELDS = (
-    *("learner", "params", "seed", "repeat", "rounds", "mistakes", "mistake_rate"),
-    *("margin_updates", "updates", "halvings", "zeta", "support_size", "norm", "near_ties"),
-    *("seconds", "true_positives", "false_positives", "true_negatives", "false_negatives"),
-    *("baseline_mistakes", "unlabelled", "ended_by", "this_file", "restarts", *OPTIONAL),
-)
-"""Fields of a run in JSON, in order."""
 
 
 class SummaryRecord(Struct, frozen=True):
@@ -207,6 +203,8 @@ class Report:
     """Whether repeats are random permutations (else file order)."""
     certified: Sequence[Certificate | tuple[str, ...]] | None = None
     """Certificate of each run, or the reasons why it has none; only with `--certify`."""
+    label_names: Sequence[str] = ()
+    """Names of the labels of a table, in the order of `data.labels`."""
 
     def by_learner(self) -> list[list[RunRecord]]:
         """Runs grouped by learner and parameters, in order of first appearance."""
@@ -241,14 +239,13 @@ def mean_sd(values: Sequence[Fraction]) -> tuple[float, float | None]:
 
 def summarise(runs: Sequence[RunRecord]) -> SummaryRecord:
     """Summarise the repeats of one learner."""
-    rates = [run.counts.exact_rate for run in runs]
     sizes = [run.support_size for run in runs if run.support_size is not None]
     return SummaryRecord(
         runs[0].learner,
         runs[0].params,
         len(runs),
-        *mean_sd(rates),
-        margin_updates_mean=fmean(run.counts.margin_updates for run in runs),
+        *mean_sd([run.exact_rate for run in runs]),
+        margin_updates_mean=fmean(run.margin_updates for run in runs),
         support_size_mean=fmean(sizes) if sizes else None,
         seconds_mean=fmean(run.seconds for run in runs),
     )
@@ -259,26 +256,17 @@ def to_json(report: Report) -> Json:
     return {
         "schema": SCHEMA,
         "version": report.version,
-        "data": data_to_json(report.data),
+        "data": to_builtins(report.data),
         "runs": runs_to_json(report),
-        "summary": [summary_to_json(line) for line in report.summary()],
+        "summary": [with_params(line) for line in report.summary()],
         "load_seconds": report.load_seconds,
     }
-
-
-def data_to_json(data: DataRecord) -> Json:
-    """The element `data` of the JSON document."""
-    labels = [label if label is None else whole(label) for label in data.labels]
-    fields: Json = to_builtins(data)
-    return fields | {"labels": labels}
 
 
 def runs_to_json(report: Report) -> list[Json]:
     """The element `runs` of the JSON document; certificates only with `--certify`."""
     runs = [run_to_json(run) for run in report.runs]
-    if report.certified is None:
-        return runs
-    for run, certified in zip(runs, report.certified, strict=True):
+    for run, certified in zip(runs, report.certified or (), strict=False):
         reasons = list(certified) if isinstance(certified, tuple) else []
         run["certificate"] = None if reasons else dict(vars(certified))
         run["uncertified"] = reasons
@@ -286,48 +274,29 @@ def runs_to_json(report: Report) -> list[Json]:
 
 
 def run_to_json(run: RunRecord) -> Json:
-    """One element of `runs`: counts by class if there are two, else the confusion matrix."""
-    fields = to_builtins(run) | to_builtins(run.counts) | dict.fromkeys(CELLS)
-    fields |= {"params": json_params(run), "mistake_rate": run.counts.mistake_rate}
-    fields["classes"] = run.classes and [whole(label) for label in run.classes]
-    if run.classes is None:
-        confusion = fields.pop("confusion")
-        fields |= zip(CELLS, chain(*confusion), strict=True) if confusion else {}
-    return {
-        name: fields.get(name)
-        for name in RUN_FIELDS
-        if fields.get(name) is not None or name not in OPTIONAL
-    }
+    """One element of `runs` of the JSON document."""
+    return without_nulls(with_params(run))
 
 
-def run_from_json(fields: Json) -> RunRecord:
-    """Inverse of `run_to_json`, for all versions; raises `ValidationError` if invalid."""
-    tn, fp, fn, tp = cells = [fields.get(name) for name in CELLS]
-    two = None if None in cells else ((tn, fp), (fn, tp))
-    counts = {**fields, "confusion": two or fields.get("confusion")}
-    return convert({**fields, "counts": counts}, RunRecord)
+def without_nulls(run: Json) -> Json:
+    """The fields of a run without optional ones that are null."""
+    return {name: value for name, value in run.items() if value is not None or name not in OPTIONAL}
 
 
-def summary_to_json(line: SummaryRecord) -> Json:
-    """One element of `summary` of the JSON document."""
-    fields: Json = to_builtins(line)
-    return fields | {"params": json_params(line)}
+def with_params(record: Struct) -> Json:
+    """All fields of a record with JSON values for parameters.
 
-
-def json_params(one: RunRecord | SummaryRecord) -> dict[str, ParamValue | None]:
-    """Parameters for JSON; kernel and σ are null for a learner with a kernel of its own."""
+    Kernel and σ are null for a learner with a kernel of its own.
+    """
     from ahpatron_cli.core import REGISTRY
 
-    own = one.learner in REGISTRY and REGISTRY[one.learner].own_kernel
-    return ({"kernel": None, "sigma": None} if own else {}) | plain_params(one.params)
+    fields: Json = to_builtins(record)
+    own = fields["learner"] in REGISTRY and REGISTRY[fields["learner"]].own_kernel
+    params = ({"kernel": None, "sigma": None} if own else {}) | plain_params(fields["params"])
+    return fields | {"params": params}
 
 
 def plain_params(params: Mapping[str, ParamValue]) -> dict[str, ParamValue]:
     """Parameters that JSON can hold: an infinite one becomes the text "inf"."""
     infinite = (math.inf, -math.inf)
     return {name: str(value) if value in infinite else value for name, value in params.items()}
-
-
-def whole(value: float) -> float | int:
-    """An int if the value is integral (labels are shown as 1, not 1.0), else the float."""
-    return int(value) if value == int(value) else value

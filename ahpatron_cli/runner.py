@@ -6,6 +6,7 @@ import zlib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any, TypeAlias
@@ -24,7 +25,7 @@ from ahpatron_cli.data.dataset import Dataset, Preparation, mapped
 from ahpatron_cli.errors import ExitCode, UserError, bad_data, usage
 from ahpatron_cli.metrics import Ranking, RecentMistakes, metrics_of
 from ahpatron_cli.pool import Died, run_all
-from ahpatron_cli.records import Counts, ParamValue, RunRecord, ThisFile
+from ahpatron_cli.records import CELLS, ParamValue, RunRecord, ThisFile
 
 CURVE_POINTS = 2000
 SUSPICIOUS_TIES = 0.2
@@ -120,9 +121,9 @@ def generator_seed(seed: int, repeat: int, learner: str) -> tuple[int, ...]:
 class RunOptions:
     """Options of a run: repeats, permutations, and what is measured."""
 
-    repeats: int
-    seed: int
-    shuffle: bool
+    repeats: int = 1
+    seed: int = 0
+    shuffle: bool = False
     metrics: bool = False
     """Whether to compute metrics for each pass."""
     window: int = 0
@@ -199,9 +200,9 @@ class Run:
         self,
         setup: LearnerSpec,
         path: str,
-        seed: int,
-        repeat: int,
-        horizon: int | None,
+        options: RunOptions,
+        repeat: int = 0,
+        horizon: int | None = None,
         *,
         classes: tuple[float, ...] | None = None,
         costs: tuple[float, ...] | None = None,
@@ -212,15 +213,16 @@ class Run:
 
         `classes` are the labels of all classes, if there are more than two; `costs` are the weights
         of examples in the order of the labels. With `state`, an earlier pass is continued;
-        `same_file` means on the same file, from a checkpoint.
+        `same_file` means on the same file, from a checkpoint. AUC is then not available: the scores
+        of earlier rounds are not saved.
         """
         assert not setup.auto_sigma, "σ is chosen before the first round"
-        self.setup, self.seed, self.repeat, self.costs = setup, seed, repeat, costs
+        self.setup, self.options, self.repeat, self.costs = setup, options, repeat, costs
         self._path, self._classes = path, classes
         self.player = Player(
             *setup.build(),
             classes=len(classes or (-1, 1)),
-            seed=generator_seed(seed, repeat, setup.learner),
+            seed=generator_seed(options.seed, repeat, setup.learner),
             horizon=horizon,
         )
         if costs is not None and not self.player.learner.takes_costs:
@@ -229,7 +231,9 @@ class Run:
             self.player.load_state_dict(state)
         self._resumed = state is not None and not same_file
         self._before = replace(self.player.tally)
-        self.measure(RunOptions(1, seed, False))
+        self._recent = RecentMistakes(self.rounds, options.window) if options.window else None
+        self._curve = _Curve(self.rounds, self.mistakes) if options.curve else None
+        self._ranking = Ranking() if options.metrics and not self.rounds else None
 
     @property
     def mistakes(self) -> int:
@@ -241,16 +245,6 @@ class Run:
         """Number of rounds so far."""
         return self.player.tally.rounds
 
-    def measure(self, options: RunOptions) -> None:
-        """Enable metrics, window and curve, from this round on.
-
-        AUC is not available after --resume: the scores of earlier rounds are not saved.
-        """
-        self._recent = RecentMistakes(self.rounds, options.window) if options.window else None
-        self._curve = _Curve(self.rounds, self.mistakes) if options.curve else None
-        self._measured = options.metrics
-        self._ranking = Ranking() if options.metrics and not self._before.rounds else None
-
     def feed(self, batch: Batch) -> BatchResult:
         """Predict and learn from a batch; rows without a label are predicted only."""
         first = self.rounds + 1
@@ -261,9 +255,8 @@ class Run:
         labelled = ~np.isnan(batch.labels)
         labels, known = batch.labels[labelled], scores[labelled]
         wrong = predicted(known) != labels if known.ndim > 1 else mistaken(labels, known * labels)
-        drifts, rates = 0, None
+        drifts, rates = len(self._recent.drifts) if self._recent else 0, None
         if self._recent and len(labels):
-            drifts = len(self._recent.drifts)
             rates = self._recent.extend(wrong)
         if self._curve and len(labels):
             self._curve.extend(wrong, rates)
@@ -317,21 +310,26 @@ class Run:
         if self._resumed:
             rounds, mistakes = tally.rounds - before.rounds, tally.mistakes - before.mistakes
             this_file = ThisFile(rounds, mistakes, mistakes / max(rounds, 1))
-        counts = Counts(
-            *(tally.rounds, tally.mistakes, tally.margin_updates, tally.updates, tally.near_ties),
-            confusion=tuple(map(tuple, tally.confusion.tolist())),
-            baseline_mistakes=tally.baseline_mistakes,
-        )
-        metrics = None
-        if self._measured:
+        confusion, metrics = tally.confusion.tolist(), None
+        if self.options.metrics:
             log_loss = player.calibration.log_loss(tally.rounds)
-            metrics = metrics_of(counts.confusion or (), self._ranking, log_loss)
+            metrics = metrics_of(confusion, self._ranking, log_loss)
+        if self._classes:
+            own |= {"classes": self._classes, "by_class": tuple(map(tuple, confusion))}
+        else:
+            own |= zip(CELLS, chain(*confusion), strict=True)
         record = RunRecord(
-            self.setup.learner,
-            params_of(player.learner, player.kernel),
-            self.seed,
-            self.repeat,
-            counts,
+            learner=self.setup.learner,
+            params=params_of(player.learner, player.kernel),
+            seed=self.options.seed,
+            repeat=self.repeat,
+            rounds=tally.rounds,
+            mistakes=tally.mistakes,
+            mistake_rate=tally.mistakes / max(tally.rounds, 1),
+            margin_updates=tally.margin_updates,
+            updates=tally.updates,
+            near_ties=tally.near_ties,
+            baseline_mistakes=tally.baseline_mistakes,
             **own,
             zeta=statistics.get("zeta"),
             support_size=player.size,
@@ -340,7 +338,6 @@ class Run:
             this_file=this_file,
             effective_features=statistics.get("effective_features"),
             metrics=metrics,
-            classes=self._classes,
             costs=self.costs,
             **(self._recent.facts() if self._recent else {}),
         )
@@ -379,9 +376,9 @@ class _Curve:
 def near_tie_warning(records: Iterable[RunRecord]) -> list[str]:
     """A warning that names learners whose f(x) is near 0 too often; empty if there are none."""
     affected = [
-        (run.learner, 100 * run.counts.near_ties / run.counts.rounds)
+        (run.learner, 100 * run.near_ties / run.rounds)
         for run in records
-        if run.counts.near_ties > max(SUSPICIOUS_TIES * run.counts.rounds, 10)
+        if run.near_ties > max(SUSPICIOUS_TIES * run.rounds, 10)
     ]
     if not affected:
         return []
@@ -410,9 +407,7 @@ def begin(
 ) -> Run:
     """Create a `Run` over a file, from its first round."""
     costs, classes = dataset.costs(options.costs), dataset.classes
-    run = Run(setup, dataset.name, options.seed, repeat, horizon, classes=classes, costs=costs)
-    run.measure(options)
-    return run
+    return Run(setup, dataset.name, options, repeat, horizon, classes=classes, costs=costs)
 
 
 def run_repeat(

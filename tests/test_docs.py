@@ -17,9 +17,10 @@ import pytest
 
 from ahpatron_cli.core.learners import REGISTRY
 from ahpatron_cli.errors import ExitCode
-from ahpatron_cli.records import Counts, DataRecord, Report, RunRecord, to_json
+from ahpatron_cli.records import to_json
 from support.command import REPOSITORY, Ahpatron
 from support.documents import PAGES, blocks, commands, furnish, read, run, same_output
+from support.trials import make_report
 
 
 def load_script(name: str) -> ModuleType:
@@ -72,18 +73,14 @@ def test_what_a_page_shows_is_what_happens(
 @pytest.mark.parametrize(
     ("shown", "printed", "same"),
     [
-        ("arow  7.20  1,121", "arow  7.21  1,121", True),
         ("43.06 ± 5.21", "43.06 ± 5.20", True),
         ("1.5e-10", "1.6e-10", True),
         ("1,-0.8315457487729289", "1,-0.83154574877293", True),
         ("AMR %  Seconds\n 7.20    0.051\n", "AMR %  Seconds\n 7.20   12.500\n", True),
-        ("read in 0.2 s", "read in 13 s", True),
         ("arow  7.20  1,121", "arow  7.20  1,122", False),
-        ("arow  7.20  1,121", "avp  7.20  1,121", False),
         ("arow  7.20", "arow  7.20\nwarning: near ties", False),
         ("43.06 ± 5.21", "43.06 ± 5.19", False),
         ("7.20", "-7.20", False),
-        ("7.20", "", False),
         ("1.5e-10", "1.5e-11", False),
         ("version 0.2.0", "version 0.3.0", False),
         ("1,-0.8315457487729289", "1,-0.8315487487729289", False),
@@ -139,8 +136,7 @@ def test_the_fields_of_a_profile_are_described(tmp_path: Path) -> None:
 
 
 def test_the_json_shown_has_the_names_of_the_json_written() -> None:
-    run = RunRecord("ahpatron", {}, 0, 0, Counts(1, 0, 0, 0, 0), 0.0, 0, 0.0, 0.0)
-    document = to_json(Report("", DataRecord("", 0, 0, (-1, 1), ""), [run], 0.0))
+    document = to_json(make_report())
     shown = read("docs/output.md")
     for part in (document, document["data"], document["runs"][0], document["summary"][0]):
         for name in part:

@@ -134,13 +134,6 @@ def test_fit_counts_what_run_counts(ahpatron: Ahpatron, name: str) -> None:
         assert model.support_size_ == run["support_size"]
 
 
-def played_scores(name: str, setup: LearnerSpec, repetition: RunOptions) -> np.ndarray:
-    parts: list[BatchResult] = []
-    with open_source(path_of(name)) as source:
-        run_repeat(load(source, Preparation()), setup, repetition, 0, [parts.append])
-    return np.concatenate([part.scores for part in parts])
-
-
 # Weights ----------------------------------------------------------------------------------------
 
 
@@ -148,7 +141,11 @@ def played_scores(name: str, setup: LearnerSpec, repetition: RunOptions) -> np.n
 def test_weights_of_samples_and_of_classes_are_costs(learner: str) -> None:
     """The same scores as `--cost`, by any of the three ways; on sparse rows, too."""
     setup = LearnerSpec(learner, {"budget": 60}, "gaussian", {"sigma": FILES["rings"]})
-    scores = played_scores("rings", setup, RunOptions(1, 7, False, costs={1.0: 5.0}))
+    parts: list[BatchResult] = []
+    with open_source(path_of("rings")) as source:
+        options = RunOptions(1, 7, False, costs={1.0: 5.0})
+        run_repeat(load(source, Preparation()), setup, options, 0, [parts.append])
+    scores = np.concatenate([part.scores for part in parts])
     rows, labels = load_svmlight_file(path_of("rings"))
     common = {"sigma": FILES["rings"], "budget": 60, "random_state": 7}
     weights = np.where(labels == 1, 5.0, 1.0)
@@ -192,18 +189,6 @@ def test_input_that_is_not_checked_gives_the_same_scores() -> None:
 # Learning piece by piece ------------------------------------------------------------------------
 
 
-@every_learner
-def test_pieces_make_the_mistakes_of_one_fit(learner: str) -> None:
-    whole, pieces = small(learner).fit(X, Y), small(learner)
-    scores = [
-        pieces.partial_fit(X[part], Y[part], classes=["no", "yes"]).online_scores_
-        for part in (slice(0, 1), slice(1, 130), slice(130, 400))
-    ]
-    np.testing.assert_allclose(np.concatenate(scores), whole.online_scores_, rtol=1e-6, atol=1e-9)
-    assert pieces.mistakes_ == whole.mistakes_
-    np.testing.assert_array_equal(pieces.predict(ELSEWHERE), whole.predict(ELSEWHERE))
-
-
 @pytest.mark.parametrize("shuffle", [False, True])
 def test_several_passes(shuffle: bool) -> None:
     model = small("nogd", horizon=None, n_passes=3, shuffle=shuffle).fit(X, Y)
@@ -235,7 +220,8 @@ def test_all_randomness_comes_from_the_random_state(learner: str) -> None:
 @pytest.mark.parametrize(
     "copied", [copy.deepcopy, lambda model: pickle.loads(pickle.dumps(model))], ids=["copy", "pkl"]
 )
-def test_a_copy_goes_on_in_the_same_way(learner: str, copied: Callable[[Any], Any]) -> None:
+def test_a_copy_goes_on_as_one_fit_would(learner: str, copied: Callable[[Any], Any]) -> None:
+    whole = small(learner).fit(X, Y)
     model = small(learner).partial_fit(X[:200], Y[:200], classes=["no", "yes"])
     other = copied(model)
     np.testing.assert_array_equal(
@@ -245,6 +231,8 @@ def test_a_copy_goes_on_in_the_same_way(learner: str, copied: Callable[[Any], An
     assert model.player_.tally.rounds == 200
     model.partial_fit(X[200:], Y[200:])
     np.testing.assert_array_equal(other.online_scores_, model.online_scores_)
+    assert other.mistakes_ == model.mistakes_ == whole.mistakes_
+    np.testing.assert_array_equal(other.predict(ELSEWHERE), whole.predict(ELSEWHERE))
 
 
 def test_a_grid_search_over_a_pipeline() -> None:
@@ -260,23 +248,6 @@ def test_a_grid_search_over_a_pipeline() -> None:
     assert search.best_params_["onlinekernelclassifier__sigma"] == 1.0
     assert search.best_score_ > 0.6
     assert cross_val_score(search.best_estimator_, X, Y, cv=3).min() > 0.5
-
-
-# Labels and rows --------------------------------------------------------------------------------
-
-
-@every_learner
-def test_sparse_rows_make_the_same_predictions(learner: str) -> None:
-    thin = np.hstack([X, np.zeros((400, 60))])
-    new = np.hstack([ELSEWHERE, np.zeros((100, 60))])
-    dense, compressed = small(learner).fit(thin, Y), small(learner).fit(sparse.csr_array(thin), Y)
-    assert compressed.mistakes_ == dense.mistakes_
-    expected = dense.decision_function(new)
-    for model in (dense, compressed):
-        for rows in (new, sparse.csr_matrix(new), sparse.csc_array(new), sparse.csr_array(new)[:]):
-            np.testing.assert_allclose(
-                model.decision_function(rows), expected, rtol=1e-6, atol=1e-9
-            )
 
 
 # What is refused --------------------------------------------------------------------------------
@@ -306,14 +277,10 @@ def test_a_fit_that_is_refused_leaves_an_estimator_that_is_not_fitted() -> None:
 REFUSED: list[tuple[dict[str, Any], str]] = [
     ({"params": ["ridge"]}, "params must be a dict"),
     ({"learner": "ahpatrom"}, "unknown learner 'ahpatrom': one of ahpatron, "),
-    ({"kernel": "rbf"}, "unknown kernel 'rbf': one of gaussian, "),
     ({"budget": 3}, "ahpatron: budget must be"),
-    ({"sigma": -1.0}, "sigma must be a number > 0"),
     ({"learner": "avp", "budget": 20}, "has no parameter 'budget'"),
-    ({"kernel": "linear", "sigma": 1.0}, "has no parameter 'sigma'"),
     ({"params": {"rigde": None}}, "has no parameter 'rigde'"),
     ({"budget": 20, "params": {"budget": 30}}, "budget is given twice"),
-    ({"learner": "fogd", "kernel": "linear"}, "gaussian kernel only"),
     ({"n_passes": 0}, "n_passes must be a whole number >= 1"),
     ({"random_state": "dice"}, "'dice' cannot be used to seed"),
     ({"learner": "projectron", "params": {"max_support": 2}}, "larger than max_support=2"),
@@ -331,16 +298,12 @@ def test_faulty_parameters_are_refused_by_fit(given: dict[str, Any], message: st
 
 def test_classes_and_no_others() -> None:
     model = small("ahpatron")
-    with pytest.raises(ValueError, match="at most 1,000 classes are possible, got 1,001"):
-        model.partial_fit(X, Y, classes=np.arange(1001))
-    with pytest.raises(ValueError, match="Unknown label type: continuous"):
-        model.fit(X, np.arange(400) / 7)
-    with pytest.raises(ValueError, match="y has one class only, 'no': nothing to learn"):
-        model.fit(X, np.full(400, "no"))
-    with pytest.raises(ValueError, match="classes must be passed on the first call"):
-        model.partial_fit(X, Y)
-    with pytest.raises(ValueError, match="labels that are not among the classes"):
-        model.partial_fit(X, Y, classes=["no", "perhaps"])
+    for classes in (np.arange(1001), None, ["no", "perhaps"]):
+        with pytest.raises(ValueError, match="classes"):
+            model.partial_fit(X, Y, classes=classes)
+    for labels, message in ((np.arange(400) / 7, "continuous"), (np.full(400, "no"), "one class")):
+        with pytest.raises(ValueError, match=message):
+            model.fit(X, labels)
     with pytest.raises(NotFittedError):
         model.predict(X)
     model.partial_fit(X[:1], Y[:1], classes=["yes", "no"])
@@ -377,12 +340,12 @@ def test_a_row_that_cannot_be_computed_is_named(shuffle: bool) -> None:
     wild = X.copy()
     wild[123, 1] = 1e300
     model = small("ahpatron", shuffle=shuffle)
-    with pytest.raises(ValueError, match="row 123 of X cannot be computed: its squared length"):
+    with pytest.raises(ValueError, match="row 123 of X"):
         model.fit(wild, Y)
     model.fit(X, Y)
-    with pytest.raises(ValueError, match="row 123 of X cannot be computed"):
+    with pytest.raises(ValueError, match="row 123 of X"):
         model.predict(wild)
-    with pytest.raises(ValueError, match="row 123 of X cannot be computed"):
+    with pytest.raises(ValueError, match="row 123 of X"):
         model.partial_fit(wild, Y)
     with pytest.raises(NotFittedError):
         model.predict(X)

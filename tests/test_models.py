@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import re
 import struct
 import tracemalloc
 import zipfile
@@ -171,6 +170,10 @@ ARCHIVES: dict[str, Callable[[bytes], bytes]] = {
     "column by column": lambda c: changed(
         c, {f"{F}gram.npy": npy(np.asfortranarray(np.ones((3, 3))))}
     ),
+    "a number and an array of one name": lambda c: rewritten(
+        c, lambda header, arrays: header["state"].update({f"{F}a": 1.0}), signed=True
+    ),
+    "a long number": lambda c: with_changes(c, {f"{TALLY}rounds": int("9" * 4000)}),
     "deep nesting": lambda c: changed(c, {"header.npy": npy(text_array(b"[" * 100_000))}),
     "deep nesting in a header": lambda c: changed(
         c, {"header.npy": npy(text_array(b'{"kind":' + b"[" * 100_000))}
@@ -182,210 +185,127 @@ def text_array(text: bytes) -> np.ndarray:
     return np.frombuffer(text, dtype=np.uint8)
 
 
-Change = Callable[[dict[str, Any], dict[str, np.ndarray]], None]
+def with_changes(content: bytes, changes: dict[str, Any], signed: bool = True) -> bytes:
+    """The model with other values.
 
-
-def header_with(**values: Any) -> Change:
-    """With other fields; `params__budget` is the field `budget` of `params`."""
+    Places are fields of the header ("params.budget" is in a field), numbers or arrays of the state,
+    or the whole state. `...` removes a value; a function is applied to the array that is there.
+    """
 
     def change(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        for name, value in values.items():
-            group, _, key = name.partition("__")
-            if key:
-                header[group][key] = value
+        for place, value in changes.items():
+            field, _, key = place.partition(".")
+            if place == "state":
+                header["state"] = value
+                arrays.clear()
+            elif field != "state":
+                (header[field] if key else header)[key or field] = value
+            elif callable(value):
+                arrays[place] = value(arrays[place].copy())
             else:
-                header[group] = value
+                header["state"].pop(place, None)
+                arrays.pop(place, None)
+                if isinstance(value, np.ndarray):
+                    arrays[place] = value
+                elif value is not ...:
+                    header["state"][place] = value
+
+    return rewritten(content, change, signed)
+
+
+def first(value: float) -> Callable[[np.ndarray], np.ndarray]:
+    """Another first number in an array."""
+
+    def change(array: np.ndarray) -> np.ndarray:
+        array.reshape(-1)[0] = value
+        return array
 
     return change
 
 
-def state_with(path: str, value: Any) -> Change:
-    """With another value in the state, a number or an array; `...` removes it."""
-
-    def change(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        header["state"].pop(path, None)
-        arrays.pop(path, None)
-        if isinstance(value, np.ndarray):
-            arrays[path] = value
-        elif value is not ...:
-            header["state"][path] = value
-
-    return change
-
-
-def first_value(path: str, value: float) -> Change:
-    """With another first number in an array."""
-
-    def change(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        arrays[path] = arrays[path].copy()
-        arrays[path].reshape(-1)[0] = value
-
-    return change
-
-
-def both(*changes: Change) -> Change:
-    def change(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        for one in changes:
-            one(header, arrays)
-
-    return change
-
-
-def only_state(value: Any) -> Change:
-    """Without arrays, and with this in place of the state."""
-
-    def change(header: dict[str, Any], arrays: dict[str, np.ndarray]) -> None:
-        header["state"] = value
-        arrays.clear()
-
-    return change
-
-
-TALLY = "state.tally."
-CHANGES: dict[str, Change] = {
-    "a NaN": first_value(f"{F}a", np.nan),
-    "an infinity": first_value(f"{F}points.rows", np.inf),
-    "another kind": header_with(kind="a model"),
-    "a format to come": header_with(format=3),
-    "the algorithms of another version": header_with(algorithm=0),
-    "a version that is no version": header_with(algorithm=0, version=["x"] * 1000),
-    "another learner": header_with(learner="perceptron", params={}),
-    "another learner of the same parameters": header_with(learner="rbp", params={"budget": 40}),
-    "another kernel": header_with(kernel="cubic"),
-    "an unknown parameter": header_with(params__more=1),
-    "an unknown parameter of the kernel": header_with(kernel_params__more=1),
-    "a missing parameter": header_with(kernel_params={}),
-    "a budget below |S|": header_with(params__budget=2),
-    "a budget of words": header_with(params__budget="many"),
-    "a budget of nothing": header_with(params__budget=[]),
-    "a huge parameter": header_with(params__epsilon=10**400),
-    "an infinite parameter": header_with(params__epsilon="inf"),
-    "an unknown field": header_with(more=1),
-    "equal labels": header_with(labels=[1.0, 1.0]),
-    "labels of words": header_with(labels=["a", "b"]),
-    "one label": header_with(labels=[1.0]),
-    "no labels": header_with(labels=[]),
-    "a label that is not known": header_with(labels=[1.0, None]),
-    "three labels": header_with(labels=[1.0, 2.0, 3.0]),
-    "labels that do not increase": header_with(labels=[3.0, 2.0, 1.0]),
-    "too many labels": header_with(labels=[float(c) for c in range(100_000)]),
-    "costs of another number of classes": header_with(costs=[1.0, 1.0, 1.0]),
-    "costs that are not positive": header_with(costs=[1.0, 0.0]),
-    "a scale without its numbers": header_with(scale="minmax"),
-    "an unknown scale": header_with(scale="log"),
-    "a schema that is none": header_with(schema={"columns": ["a"]}),
-    "a schema of more features": header_with(
-        schema={
-            "columns": [{"name": str(i), "kind": "number"} for i in range(99)],
-            "label": "y",
-            "labels": {"a": -1.0, "b": 1.0},
-        }
+TALLY, RANDOM = "state.tally.", "state.loops.0.random.state."
+COLUMNS = [{"name": str(i), "kind": "number"} for i in range(99)]
+OTHER_VALUES: dict[str, tuple[Any, ...]] = {
+    "kind": ("a model",),
+    "format": (3,),
+    "algorithm": (0,),
+    "kernel": ("cubic",),
+    "kernel_params": ({},),
+    "kernel_params.more": (1,),
+    "params.more": (1,),
+    "params.budget": (2, "many", []),  # |S| is 40
+    "params.epsilon": (10**400, "inf"),
+    "more": (1,),
+    "labels": (
+        [1.0, 1.0],
+        ["a", "b"],
+        [1.0],
+        [],
+        [1.0, None],
+        [1.0, 2.0, 3.0],
+        [3.0, 2.0, 1.0],
+        [*map(float, range(100_000))],
     ),
-    "a negative seed": header_with(seed=-1),
-    "negative rounds": header_with(rounds=-1),
-    "too many features": header_with(features=2**40),
-    "a width of words": header_with(width="wide"),
-    "no state": only_state({}),
-    "a number for a state": only_state({"state": 3}),
-    "a word for a state": only_state({"state": "x"}),
-    "an empty name in the state": only_state({"": 3}),
-    "more mistakes than rounds": state_with(f"{TALLY}mistakes", 100_000),
-    "a negative count": state_with(f"{TALLY}near_ties", -1),
-    "a fraction of a count": state_with(f"{TALLY}near_ties", 1.0),
-    "a huge number": state_with(f"{TALLY}rounds", int("9" * 50)),
-    "a long number": state_with(f"{TALLY}rounds", int("9" * 4000)),
-    "a word for a number": state_with(f"{TALLY}rounds", "many"),
-    "a list for a number": state_with(f"{TALLY}rounds", [1]),
-    "more state": state_with(f"{F}more", None),
-    "more arrays": state_with(f"{F}more", np.zeros(3)),
-    "a state in two places": state_with("state.loops.0.f", "x"),
-    "a value in a value": state_with(f"{F}square.more", 1.0),
-    "a number and an array of one name": header_with(**{f"state__{F}a": 1.0}),
-    "an unknown class": state_with(f"{F}class", "Nothing"),
-    "a class of Python": state_with(f"{F}class", "Path"),
-    "a number for a class": state_with(f"{F}class", 3),
-    "no class": state_with(f"{F}class", ...),
-    "examples for f": state_with(f"{F}class", "DensePoints"),
-    "features for f": state_with(f"{F}class", "FourierFeatures"),
-    "a linear f": state_with(f"{F}class", "Linear"),
-    "another expansion": state_with(f"{F}class", "SupportExpansion"),
-    "a base class for f": state_with(f"{F}class", "Hypothesis"),
-    "a learner for f": state_with(f"{F}class", "Perceptron"),
-    "another class of the learner": state_with("state.loops.0.learner.class", "AhpatronPlus"),
-    "an expansion for examples": state_with(f"{F}points.class", "Expansion"),
-    "a base class for examples": state_with(f"{F}points.class", "Points"),
-    "sparse examples": state_with(f"{F}points.class", "SparsePoints"),
-    "fewer coefficients than examples": state_with(f"{F}a", np.zeros(3)),
-    "coefficients of classes": state_with(f"{F}a", np.zeros((40, 3))),
-    "integers for coefficients": state_with(f"{F}a", np.zeros(40, dtype=np.int64)),
-    "a number for coefficients": state_with(f"{F}a", 1.0),
-    "a Gram matrix of another size": state_with(f"{F}gram", np.ones((3, 3))),
-    "no Gram matrix": state_with(f"{F}gram", None),
-    "rows that are no examples": state_with(f"{F}points.rows", np.zeros((30, 7))),
-    "rows without columns": state_with(f"{F}points.rows", np.zeros((30, 1))),
-    "rows of one dimension": state_with(f"{F}points.rows", np.ones(30)),
-    "a negative length": state_with(f"{F}points.largest", -1.0),
-    "a centre that is narrower than S": state_with("state.centre", np.zeros(2)),
-    "no centre": state_with("state.centre", None),
-    "a stream that is sparse": state_with("state.sparse", 1),
-    "a stream that is neither dense nor sparse": state_with("state.sparse", None),
-    "a random generator of words": state_with("state.loops.0.random.state.state", "x"),
-    "a random generator that is too large": state_with("state.loops.0.random.state.inc", 2**128),
-    "a random generator that is missing": state_with("state.loops.0.random.state.inc", ...),
+    "costs": ([1.0, 1.0, 1.0], [1.0, 0.0]),
+    "scale": ("minmax", "log"),  # without its numbers; unknown
+    "schema": (
+        {"columns": ["a"]},
+        {"columns": COLUMNS, "label": "y", "labels": {"a": -1.0, "b": 1.0}},
+    ),
+    "seed": (-1,),
+    "rounds": (-1,),
+    "features": (2**40,),
+    "width": ("wide",),
+    "state": ({}, {"state": 3}, {"state": "x"}, {"": 3}),
+    f"{TALLY}mistakes": (100_000,),
+    f"{TALLY}near_ties": (-1, 1.0),
+    f"{TALLY}rounds": (int("9" * 50), "many", [1]),
+    f"{RANDOM}state": ("x", -1),
+    f"{RANDOM}inc": (2**128, ...),
+    "state.loops.0.f": ("x",),
+    "state.loops.0.learner.class": ("AhpatronPlus",),
+    "state.centre": (np.zeros(2), None),
+    "state.sparse": (1, None),
+    f"{F}more": (None, np.zeros(3)),
+    f"{F}square.more": (1.0,),
+    f"{F}class": (
+        *("Nothing", "Path", 3, ..., "DensePoints", "FourierFeatures", "Linear"),
+        *("SupportExpansion", "Hypothesis", "Perceptron"),
+    ),
+    f"{F}a": (*(first(np.nan), np.zeros(3), np.zeros((40, 3)), np.zeros(40, dtype=np.int64), 1.0),),
+    f"{F}gram": (np.ones((3, 3)), None),
+    f"{F}points.class": ("Expansion", "Points", "SparsePoints"),
+    f"{F}points.rows": (first(np.inf), np.zeros((30, 7)), np.zeros((30, 1)), np.ones(30)),
+    f"{F}points.largest": (-1.0,),
 }
-POMDR, KRLS, SPARSE = {"learner": "pomdr"}, {"learner": "krls"}, {"learner": "rbp", "sparse": True}
-CLASSES = {"learner": "rbp", "classes": 3}
-OF_OTHERS: dict[str, tuple[dict[str, Any], Change]] = {
-    "more rounds than the memory": (
-        POMDR,
-        both(state_with(f"{F}memory", 3), header_with(params__memory=3)),
-    ),
-    "another memory": (POMDR, state_with(f"{F}memory", 20)),
-    "labels of other rounds": (POMDR, state_with(f"{F}labels", np.ones(3))),
-    "no recent rounds": (POMDR, state_with(f"{F}recent.rows", np.zeros((0, 6)))),
-    "recent rounds that are no examples": (
-        POMDR,
-        both(state_with(f"{F}recent.class", "Symmetric"), state_with(f"{F}labels", np.zeros(0))),
-    ),
-    "features of another learner": (
-        {"learner": "skegd"},
-        state_with(f"{F}features.class", "KernelFeatures"),
-    ),
-    "a base class for features": (
-        {"learner": "fogd"},
-        both(
-            state_with(f"{F}features.class", "Features"),
-            state_with(f"{F}features.count", ...),
-            state_with(f"{F}features.seed", ...),
-        ),
-    ),
-    "features that are no features": ({"learner": "fogd"}, state_with(f"{F}features", 3)),
-    "an expansion of several classes": (
-        {"learner": "ahpatron", "classes": 3, "multiclass": "shared"},
-        state_with(f"{F}a", np.zeros((40, 2))),
-    ),
-    "confusion of other classes": (
-        {"learner": "arow", "classes": 3},
-        state_with(f"{TALLY}confusion", np.zeros((2, 2), dtype=np.int64)),
-    ),
-    "a class too few": (CLASSES, header_with(labels=[0.0, 1.0])),
-    "a class too many": (CLASSES, header_with(labels=[0.0, 1.0, 2.0, 3.0])),
-    "rows that do not count the values": (SPARSE, first_value(f"{F}points.indptr", 1)),
-    "columns beyond the width": (SPARSE, first_value(f"{F}points.columns", 100)),
-    "negative columns": (SPARSE, first_value(f"{F}points.columns", -1)),
-    "columns out of order": (SPARSE, first_value(f"{F}points.columns", 3)),
-    "a negative width": (SPARSE, state_with(f"{F}points.width", -1)),
-    "a dense stream of sparse examples": (
-        SPARSE,
-        both(state_with("state.sparse", 0), state_with("state.centre", np.zeros(4))),
-    ),
-    "a covariance of another size": (
-        {"learner": "arow"},
-        both(state_with(f"{F}C.A", np.eye(3)), state_with(f"{F}C.V", np.zeros((0, 3)))),
-    ),
-    "a matrix that is not square": (KRLS, state_with(f"{F}P.A", np.zeros((3, 2)))),
-    "a matrix that is an expansion": (KRLS, state_with(f"{F}P.class", "Expansion")),
-}
+POMDR, FOGD, KRLS = {"learner": "pomdr"}, {"learner": "fogd"}, {"learner": "krls"}
+SPARSE, CLASSES = {"learner": "rbp", "sparse": True}, {"learner": "rbp", "classes": 3}
+SHARED = {"learner": "ahpatron", "classes": 3, "multiclass": "shared"}
+OTHERS: list[tuple[dict[str, Any], dict[str, Any]]] = [
+    *(({}, {place: value}) for place, values in OTHER_VALUES.items() for value in values),
+    ({}, {"algorithm": 0, "version": ["x"] * 1000}),
+    ({}, {"learner": "perceptron", "params": {}}),
+    ({}, {"learner": "rbp", "params": {"budget": 40}}),
+    (POMDR, {f"{F}memory": 3, "params.memory": 3}),  # more rounds are kept
+    (POMDR, {f"{F}memory": 20}),
+    (POMDR, {f"{F}labels": np.ones(3)}),
+    (POMDR, {f"{F}recent.rows": np.zeros((0, 6))}),
+    (POMDR, {f"{F}recent.class": "Symmetric", f"{F}labels": np.zeros(0)}),
+    (FOGD, {f"{F}features.class": "Features", f"{F}features.count": ..., f"{F}features.seed": ...}),
+    (FOGD, {f"{F}features": 3}),
+    ({"learner": "skegd"}, {f"{F}features.class": "KernelFeatures"}),
+    (SHARED, {f"{F}a": np.zeros((40, 2))}),
+    ({"learner": "arow", "classes": 3}, {f"{TALLY}confusion": np.zeros((2, 2), dtype=np.int64)}),
+    ({"learner": "arow"}, {f"{F}C.A": np.eye(3), f"{F}C.V": np.zeros((0, 3))}),
+    (CLASSES, {"labels": [0.0, 1.0]}),
+    (CLASSES, {"labels": [0.0, 1.0, 2.0, 3.0]}),
+    (SPARSE, {f"{F}points.indptr": first(1)}),
+    *((SPARSE, {f"{F}points.columns": first(column)}) for column in (100, -1, 3)),
+    (SPARSE, {f"{F}points.width": -1}),
+    (SPARSE, {"state.sparse": 0, "state.centre": np.zeros(4)}),
+    (KRLS, {f"{F}P.A": np.zeros((3, 2))}),
+    (KRLS, {f"{F}P.class": "Expansion"}),
+]
 
 
 @pytest.mark.parametrize("kind", ARCHIVES)
@@ -394,29 +314,22 @@ def test_damaged_archives_are_refused(tmp_path: Path, kind: str) -> None:
     assert not Path("/tmp/ahpatron-was-here").exists()
 
 
-@pytest.mark.parametrize("signed", [False, True], ids=["old checksum", "new checksum"])
-@pytest.mark.parametrize("kind", CHANGES)
-def test_models_with_other_content_are_refused(tmp_path: Path, kind: str, signed: bool) -> None:
-    refusal(tmp_path / "m.npz", rewritten(MODEL, CHANGES[kind], signed))
-
-
-@pytest.mark.parametrize("signed", [False, True], ids=["old checksum", "new checksum"])
-@pytest.mark.parametrize("kind", OF_OTHERS)
-def test_models_of_other_learners_too(tmp_path: Path, kind: str, signed: bool) -> None:
-    case, change = OF_OTHERS[kind]
-    refusal(tmp_path / "m.npz", rewritten(saved(**case), change, signed))
+@pytest.mark.parametrize(("case", "changes"), OTHERS, ids=" ".join)
+def test_models_with_other_content_are_refused(
+    tmp_path: Path, case: dict[str, Any], changes: dict[str, Any]
+) -> None:
+    for signed in (False, True):
+        refusal(tmp_path / "m.npz", with_changes(saved(**case), changes, signed))
 
 
 def test_the_model_itself_is_not_refused(tmp_path: Path) -> None:
     path = tmp_path / "m.npz"
-    nothing = header_with()
-    same = (changed(MODEL, {}), *(rewritten(MODEL, nothing, signed) for signed in (False, True)))
+    same = (changed(MODEL, {}), *(with_changes(MODEL, {}, signed) for signed in (False, True)))
     for content in (MODEL, *same):
         path.write_bytes(content)
         assert is_archive(str(path))
         assert player_of(path).rounds == 333
-    other = rewritten(MODEL, header_with(data="b.svm"), signed=True)
-    path.write_bytes(other)
+    path.write_bytes(with_changes(MODEL, {"data": "b.svm"}))
     assert load_model(str(path)).header.data == "b.svm"
 
 
@@ -424,7 +337,7 @@ def test_the_model_itself_is_not_refused(tmp_path: Path) -> None:
 def test_a_learner_that_is_not_here_is_an_error_of_usage(tmp_path: Path, learner: str) -> None:
     """Whatever a model names, nothing is imported."""
     path = tmp_path / "m.npz"
-    path.write_bytes(rewritten(MODEL, header_with(learner=learner), signed=True))
+    path.write_bytes(with_changes(MODEL, {"learner": learner}))
     with pytest.raises(UserError) as refused:
         player_of(path)
     assert refused.value.code == ExitCode.USAGE
@@ -435,7 +348,7 @@ def test_a_model_of_an_earlier_version_is_refused_with_a_remedy(tmp_path: Path) 
     path = tmp_path / "m.npz"
     meta = npy(text_array(b'{"kind": "ahpatron model", "format": 1}'))
     older = changed(MODEL, {"header.npy": None, "meta.npy": meta})
-    newer = rewritten(MODEL, header_with(format=3, version="9.0"), signed=True)
+    newer = with_changes(MODEL, {"format": 3, "version": "9.0"})
     for content in (older, newer):
         assert "--save" in str(refusal(path, content).hint)
     assert "9.0" in refusal(path, newer).problem
@@ -461,10 +374,7 @@ def test_flipped_bits_never_give_another_model(tmp_path: Path) -> None:
 @pytest.mark.parametrize("kind", ["a bomb", "32 GB in a head", "deep nesting", "a long number"])
 def test_refusing_takes_little_memory(tmp_path: Path, kind: str) -> None:
     path = tmp_path / "m.npz"
-    if kind in ARCHIVES:
-        path.write_bytes(ARCHIVES[kind](MODEL))
-    else:
-        path.write_bytes(rewritten(MODEL, CHANGES[kind], signed=True))
+    path.write_bytes(ARCHIVES[kind](MODEL))
     tracemalloc.start()
     try:
         with pytest.raises(UserError):
@@ -477,42 +387,32 @@ def test_refusing_takes_little_memory(tmp_path: Path, kind: str) -> None:
 
 # Mutations ----------------------------------------------------------------------------------------
 
-WRONG_NUMBERS: tuple[Any, ...] = ("x", -1, -1.0, None, 0, "nan", 1e308)
-MORE_WRONG_NUMBERS: tuple[Any, ...] = ("", 0.0, 2**60, -(2**40), -1e308, "inf", 1e-300, ...)
-WRONG_CLASSES = ("Nothing", "DensePoints", "Linear", "Perceptron", "Hypothesis", None)
-COUNTS = ("state.tally.", "state.loops.0.random.")
-"""These are the same for all learners."""
+WRONG_NUMBERS: tuple[Any, ...] = (
+    *("x", -1, -1.0, None, 0, "nan", 1e308, "", 0.0, 2**60, -(2**40), -1e308, "inf", 1e-300, ...),
+)
 
 
-def wrong_arrays(array: np.ndarray, every: bool) -> Iterator[Any]:
+def wrong_arrays(array: np.ndarray) -> Iterator[Any]:
     """Arrays of another shape or type, with values that are not finite or much too large, …"""
     other = np.int64 if array.dtype == np.float64 else np.float64
-    yield from (array[:-1], array[..., None], np.zeros(array.shape, other), None)
+    yield from (array[:-1], array[..., None], array.ravel()[:-1], np.zeros_like(array[:0]))
+    yield from (np.concatenate((array, array[-1:])), np.zeros(array.shape, other))
+    yield from (np.zeros(array.shape, np.int32), np.zeros_like(array), None, 1.0, "x", ...)
     if array.dtype == np.float64 and array.size:
-        for value in (np.nan, 1e300, -np.inf, -1e300) if every else (np.nan, 1e300):
+        for value in (np.nan, 1e300, -np.inf, -1e300):
             wrong = array.copy()
             wrong.reshape(-1)[-1] = value
             yield wrong
-    yield np.zeros_like(array)
-    if every:
-        yield from (
-            np.concatenate((array, array[-1:])),
-            array.ravel()[:-1],
-            np.zeros_like(array[:0]),
-        )
-        yield from (np.zeros(array.shape, np.int32), 1.0, "x", ...)
 
 
-def mutations(content: bytes, every: bool) -> Iterator[tuple[str, Any]]:
+def mutations(content: bytes) -> Iterator[tuple[str, Any]]:
     """Paths in the state, and something that is wrong, or at least another one, in each place."""
     header, arrays = contents(content)
-    numbers = WRONG_NUMBERS + (MORE_WRONG_NUMBERS if every else ())
-    classes = tuple(Stateful.classes_by_name) if every else WRONG_CLASSES
     for path, value in header["state"].items():
-        wrong = (*classes, 3) if path.endswith(".class") else numbers
+        wrong = (*Stateful.classes_by_name, 3) if path.endswith(".class") else WRONG_NUMBERS
         yield from ((path, one) for one in wrong if one != value)
     for path, array in arrays.items():
-        yield from ((path, one) for one in wrong_arrays(array, every))
+        yield from ((path, one) for one in wrong_arrays(array))
 
 
 def survives(path: Path, content: bytes, case: dict[str, Any]) -> str | None:
@@ -534,43 +434,21 @@ def survives(path: Path, content: bytes, case: dict[str, Any]) -> str | None:
     return None
 
 
-def failures(
-    path: Path, case: dict[str, Any], chosen: Callable[[str], bool], every: bool = False
-) -> list[str]:
-    content = saved(**case)
-    assert survives(path, content, case) is None
-    found = []
-    for place, value in mutations(content, every):
-        if chosen(place):
-            problem = survives(path, rewritten(content, state_with(place, value), True), case)
-            if problem:
-                shown = value.shape if isinstance(value, np.ndarray) else value
-                found.append(f"{place} = {shown!r}: {problem}")
-    return found
-
-
-def of_the_learner(path: str) -> bool:
-    """Whether a value is not in the state of all learners, or of another class."""
-    return not path.startswith(COUNTS) and not re.match(r"state\.loops\.[1-9]\.", path)
-
-
-FEW = ("arow", "fogd", "pomdr", "metron", "bsgd, merge", "skegd, 3 classes")
-
-
-@pytest.mark.parametrize("case", FEW)
-def test_a_wrong_value_anywhere_is_refused_or_does_no_harm(tmp_path: Path, case: str) -> None:
-    assert failures(tmp_path / "m.npz", EVERY[case], of_the_learner) == []
-
-
-@pytest.mark.parametrize("classes", [2, 3])
-def test_a_wrong_count_is_refused_or_does_no_harm(tmp_path: Path, classes: int) -> None:
-    case = {"learner": "arow", "classes": classes}
-    wrong = failures(tmp_path / "m.npz", case, lambda path: path.startswith(COUNTS), every=True)
-    assert wrong == []
-
-
-@pytest.mark.slow
-@pytest.mark.parametrize("case", EVERY)
-def test_a_wrong_value_in_any_model(tmp_path: Path, case: str) -> None:
-    """Another type or shape, and numbers far off; not what only a theorem could refuse."""
-    assert failures(tmp_path / "m.npz", EVERY[case], lambda path: True, every=True) == []
+@pytest.mark.parametrize(
+    ("case", "share"),
+    [
+        *((case, 4) for case in ("arow", "fogd", "pomdr", "metron", "bsgd, merge")),
+        ("skegd, 3 classes", 12),
+        *(pytest.param(case, 1, marks=pytest.mark.slow) for case in EVERY),
+    ],
+)
+def test_a_wrong_value_is_refused_or_does_no_harm(tmp_path: Path, case: str, share: int) -> None:
+    """In any place, or every so many of them; not what only a theorem could refuse."""
+    path, found, content = tmp_path / "m.npz", [], saved(**EVERY[case])
+    assert survives(path, content, EVERY[case]) is None
+    for place, value in [*mutations(content)][::share]:
+        problem = survives(path, with_changes(content, {place: value}), EVERY[case])
+        if problem:
+            shown = value.shape if isinstance(value, np.ndarray) else value
+            found.append(f"{place} = {shown!r}: {problem}")
+    assert found == []

@@ -78,7 +78,7 @@ def predict(
 
     def score(path: str) -> str | None:
         """Write the scores of one file and print its mistakes; return the signal that ended it."""
-        rows, ranking = 0, Ranking() if metrics else None
+        rows, loss, ranking = 0, 0.0, Ranking() if metrics else None
 
         def figures(asked: bool) -> None:
             (stderr.show if asked else stderr.detail)(f"{rows:,} rows")
@@ -101,9 +101,11 @@ def predict(
                 tally.count(scores[labelled], batch.labels[labelled])
                 if ranking is not None:
                     ranking.add(scores[labelled], batch.labels[labelled])
+                    loss += run.player.calibration.loss_of(scores[labelled], batch.labels[labelled])
                 show(source.position, f"{tally.mistakes:,} mistakes" if tally.rounds else "")
             ended_by = watch.ended_by
-        for note in filter(None, (loaded.remark(dataset), *_notes(rows, tally, ranking))):
+        remarks = loaded.remark(dataset), *dataset.traits.remarks
+        for note in filter(None, (*remarks, *_notes(rows, tally, ranking, loss))):
             stderr.note(f"{path}: {note}" if len(data) > 1 else note)
         return ended_by
 
@@ -116,8 +118,8 @@ def predict(
     return ExitCode.OK
 
 
-def _notes(rows: int, tally: Tally, ranking: Ranking | None) -> list[str]:
-    """Notes for stderr: mistakes and metrics on the rows with labels."""
+def _notes(rows: int, tally: Tally, ranking: Ranking | None, loss: float) -> list[str]:
+    """Notes for stderr: mistakes and metrics on the rows with labels; `loss` is the log loss."""
     from msgspec.structs import asdict
 
     from ahpatron_cli.metrics import metrics_of
@@ -128,7 +130,7 @@ def _notes(rows: int, tally: Tally, ranking: Ranking | None) -> list[str]:
     found = f"{counted(tally.mistakes, 'mistake')} in {counted(tally.rounds, 'row')}"
     notes = [f"{found} with labels{part} ({percent(tally.mistakes / tally.rounds)} %)"]
     if ranking is not None:
-        values = asdict(metrics_of(tally.confusion.tolist(), ranking))
+        values = asdict(metrics_of(tally.confusion.tolist(), ranking, loss / tally.rounds))
         shown = [f"{name} {value:.4f}" for name, value in values.items() if value is not None]
         notes.append(", ".join(shown))
     return notes

@@ -190,6 +190,7 @@ class Session:
             certificates = certified(dataset, summary, specs, results, options.seed)
         more = {"unlabelled": summary.unlabelled, "ended_by": self.ended_by}
         counts = summary.rounds, summary.features, summary.labels, summary.sha256
+        schema = dataset.traits.schema
         return Report(
             version=__version__,
             data=DataRecord(dataset.name, *counts),
@@ -197,6 +198,7 @@ class Session:
             load_seconds=loaded,
             shuffled=options.shuffle,
             certified=certificates,
+            label_names=label_names(summary.labels, schema) if schema else (),
         )
 
     def _note_waiting(self, rows: int) -> None:
@@ -216,7 +218,7 @@ class Session:
         usable = []
         for spec in () if self._resumes else specs:
             try:
-                Run(spec, dataset.name, 0, 0, horizon, classes=dataset.classes)
+                Run(spec, dataset.name, self.options, 0, horizon, classes=dataset.classes)
                 usable.append(spec)
             except ParameterError as error:
                 if len(specs) == 1:
@@ -252,16 +254,16 @@ class Session:
     def _add_curves(self, path: str, results: Sequence[RunResult]) -> None:
         """Add the learning curve of each learner: mean and standard deviation over its repeats."""
         for group in grouped(results, lambda result: (result.record.learner,)):
-            name, counts = group[0].record.learner, group[0].record.counts
+            first = group[0].record
             rounds, mistakes, recent = np.stack([result.curve for result in group], axis=-1)
             self.curves.append(
                 Curve(
-                    f"{path}: {name}" if len(self.paths) > 1 else name,
+                    f"{path}: {first.learner}" if len(self.paths) > 1 else first.learner,
                     rounds[:, 0].astype(np.int64),
                     mistakes.mean(axis=1),
                     recent.mean(axis=1) if self.options.window else None,
                     mistakes.std(axis=1, ddof=1) if len(group) > 1 else None,
-                    (counts.baseline_mistakes or 0) / max(counts.rounds, 1),
+                    (first.baseline_mistakes or 0) / max(first.rounds, 1),
                     Path(path).name,
                 )
             )

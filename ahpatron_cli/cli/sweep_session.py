@@ -161,9 +161,9 @@ def _run(
                 done, failed = done + 1, failed + (outcome.run is None)
                 value, shown = None, outcome.error
                 if outcome.run is not None:
-                    rate = percent(outcome.run.counts.mistake_rate)
+                    rate = percent(outcome.run.mistake_rate)
                     value, shown = metric.of(outcome.run), f"{rate} %"
-                name = Path(outcome.data.record.path).name
+                name = Path(outcome.data.path).name
                 stderr.detail(f"{name}, {outcome.learner}, order {outcome.repeat}: {shown}")
                 if value is not None:
                     values[outcome.learner] = best(value, values.get(outcome.learner, value))
@@ -194,7 +194,7 @@ def warn_of_results(summary: SweepSummary, outcomes: Sequence[Outcome], stderr: 
         trial, total = summary.failed[0], len(summary.failed) + summary.trials
         stderr.insist(
             f"{len(summary.failed):,} of {counted(total, 'trial')} failed; the first, "
-            f"{trial.learner} on {trial.data.record.path}: {trial.error}"
+            f"{trial.learner} on {trial.data.path}: {trial.error}"
         )
     best = {setting_key(setting) for data in summary.datasets for setting in data.best}
     runs = (one.run for one in outcomes if one.run and setting_key(one) in best)

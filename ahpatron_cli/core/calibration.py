@@ -111,9 +111,13 @@ class Calibration(Stateful):
     def log_loss(self, rounds: int) -> float:
         """Mean of `-log P(y)` per round; `rounds` is the number of all rounds added."""
         self.fit()
-        classes = (self._labels > 0 if self._scores.ndim == 1 else self._labels).astype(np.int64)
-        shares = self.probabilities(self._scores)[np.arange(len(classes)), classes]
-        return (self.loss - float(np.log(np.maximum(shares, self.least)).sum())) / max(rounds, 1)
+        return (self.loss + self.loss_of(self._scores, self._labels)) / max(rounds, 1)
+
+    def loss_of(self, scores: Floats, labels: Floats) -> float:
+        """Sum of `-log P(y)` of rows with these scores and labels, by the link so far."""
+        classes = (labels > 0 if scores.ndim == 1 else labels).astype(np.int64)
+        shares = self.probabilities(scores)[np.arange(len(classes)), classes]
+        return -float(np.log(np.maximum(shares, self.least)).sum())
 
     def probabilities(self, scores: Floats) -> Floats:
         """Class probabilities P(y = c | x) of rows with these scores f(x).

@@ -129,9 +129,12 @@ class Loop:
 
     def load_state_dict(self, state: StateReader, rounds: int) -> None:
         """Restore a state that was saved after `rounds` rounds."""
+        random = state.take("random")
         try:
-            self.learner.rng.bit_generator.state = state.take("random")
-        except (TypeError, ValueError, KeyError, OverflowError):
+            if min(*random["state"].values(), random["has_uint32"], random["uinteger"]) < 0:
+                raise ValueError  # older versions of NumPy only warn
+            self.learner.rng.bit_generator.state = random
+        except (TypeError, ValueError, KeyError, OverflowError, AttributeError):
             raise state.refusal("random", "is not the state of a random generator") from None
         self.learner.round = rounds
         learner = state.value("learner", self.learner)
@@ -386,6 +389,7 @@ class Player:
         if self._centre is None:
             # shifting does not change κ and saves digits; only the first row decides the centre
             first = np.nan_to_num(rows[0].astype(np.float64))
+            self.kernel.points(rows[:1])  # if its square overflows, the second row is not to blame
             self._centre = first if self.kernel.centred else np.zeros(rows.shape[1])
         missing = rows.shape[1] - len(self._centre)
         if missing > 0:

@@ -294,6 +294,8 @@ class Expansion(Hypothesis):
         exact = math.hypot(*new.norm_before) if self.classes else new.norm_before
         if exact > 0:
             self.norm_drift = max(self.norm_drift, abs(self.norm - exact) / exact)
+        if len(self._gram) > self.size:  # products of parts of a larger matrix are slow
+            self._gram = np.empty((self.size, self.size))
         self._known = support = self.support.take(new.kept)
         self._mirrored = int(self._mirrored == self.size) * len(support)
         self.size = len(support)
@@ -387,8 +389,9 @@ class Expansion(Hypothesis):
             old, self._left = len(still), False
             gram[:old, :old] = gram.take(still, 0).take(still, 1)
             self._mirrored = int(still.searchsorted(self._mirrored))
-        if size > len(gram):  # exact size: products of parts of a larger matrix are slow
-            self._gram = np.empty((size, size))
+        if size > len(gram):
+            capacity = max(size, 2 * len(gram))  # growing block by block would be slow
+            self._gram = np.empty((capacity, capacity))
             self._gram[:old, :old] = gram[:old, :old]
             gram = self._gram
         if size > old:

@@ -48,6 +48,7 @@ class Symmetric(Stateful):
     kept: ClassVar[Any] = {"A": "nn", "V": "em", "s": "e"}
     waiting = 32  # number of changes that may stay pending from one block to the next
     _room: Floats = np.empty(0)
+    _spare = np.empty(0), np.empty(0)  # memory for A, used in turn as it grows
 
     def __init__(self, A: Floats | None = None) -> None:
         self.A: Floats = np.zeros((0, 0), order="F") if A is None else A
@@ -148,9 +149,12 @@ class Symmetric(Stateful):
         """Apply all pending changes to A; only between two blocks."""
         n, old = self.V.shape[1], len(self.A)
         if n > old:
-            A = np.zeros((n, n), order="F")
-            A[:old, :old] = self.A
-            self.A = A
+            used, room = self._spare
+            if n * n > len(room):
+                room = np.empty(2 * n * n)
+            A = room[: n * n].reshape((n, n), order="F")
+            A[:old, :old], A[old:], A[:, old:] = self.A, 0.0, 0.0
+            self.A, self._spare = A, (room, used)
         if n:
             v = flush(self.V * np.sqrt(np.abs(self.s))[:, None], math.sqrt(FLUSHED))
             for sign in (1.0, -1.0):
@@ -162,8 +166,8 @@ class Symmetric(Stateful):
 
     def set_inverse(self, gram: Floats) -> None:
         """Compute K^{-1} from scratch; if K is singular up to rounding, its pseudo-inverse."""
-        factor, info = dpotrf(gram, lower=1)
-        inverse, info = dpotri(factor, lower=1) if info == 0 else (None, info)
+        factor, info = dpotrf(gram.T, lower=1)  # the transpose has LAPACK's memory order
+        inverse, info = dpotri(factor, lower=1, overwrite_c=1) if info == 0 else (None, info)
         if info != 0:
             eigenvalues, vectors = np.linalg.eigh(gram)
             solid = eigenvalues > len(gram) ** 2 * EPS

@@ -237,7 +237,9 @@ class CsvReader:
         for after, row in self._parsed(self._decoded(raw)):
             if row and len(row) != len(self.names):
                 problem = f"this row has {len(row)} cells, the header has {len(self.names)}"
-                hint = f"put cells that hold {self._delimiter!r} in double quotes"
+                hint = f"put cells that contain {self._delimiter!r} in double quotes"
+                if len(row) < len(self.names):
+                    hint = "the line may be cut off; complete or delete it"
                 raise bad_data(problem, self.path, self._line + before, hint)
             if row:
                 lines.append(self._line + before)
@@ -279,7 +281,9 @@ class CsvReader:
         except UnicodeDecodeError as fault:
             at = fault.start
         if at >= 0:
-            hint = "if it is text, convert it with `iconv -f WINDOWS-1252 -t UTF-8`, or UTF-16"
+            encoding = "UTF-16" if b"\0" in raw else "WINDOWS-1252"
+            command = f"iconv -f {encoding} -t UTF-8 {shlex.quote(self.path)} > utf8.csv"
+            hint = f"if it is {encoding} text, convert it: `{command}`"
             line = self._line + raw.count(b"\n", 0, at)
             raise bad_data("the text must be UTF-8, without NUL bytes", self.path, line, hint)
         return text

@@ -317,13 +317,18 @@ class Dataset:
             shown = [name if isinstance(name, str) else show(name) for name in every]
             problem = f"--cost names the label {shown[0]}, which the data do not have"
             raise usage(problem, f"the labels are {listed(shown[1:])}")
-        return tuple(1.0 if name is None else by_label.get(name, 1.0) for name in names)
+        return tuple(1.0 if name is None else float(by_label.get(name, 1)) for name in names)
 
     def facts(self) -> DataSummary:
         """Rows, features, labels and hash; for a stream, call this after all batches were read."""
         known, traits = self._map(), self.traits
         labels = known.finish(self.preparation.limit)
-        notes = tuple(filter(None, (describe(labels), *traits.notes)))
+        encoding = describe(labels)
+        if traits.schema and len(labels) > 2:
+            encoding = (
+                f"{len(labels)} classes: {listed(filter(None, traits.schema.label_names(labels)))}"
+            )
+        notes = tuple(filter(None, (encoding, *traits.notes)))
         hashed = self._rows.sha256() if isinstance(self._rows, _Stream) else self._sha256
         return DataSummary(
             known.rows, traits.features, labels, hashed, notes, known.sorted, known.unlabelled

@@ -12,9 +12,10 @@ import numpy as np
 from ahpatron_cli.core.rows import Floats, Integers
 from ahpatron_cli.core.tally import MAX_CLASSES
 from ahpatron_cli.errors import UserError, bad_data
+from ahpatron_cli.numbers import int_if_integral
 from ahpatron_cli.signals import watch
 
-PLAIN_PAIRS = ((-1.0, 1.0), (0.0, 1.0))
+PLAIN_PAIRS = ((-1, 1), (0, 1))
 """Pairs of labels that need no scan: either label alone shows which one is +1."""
 Labels: TypeAlias = tuple[float | None, ...]
 """The labels encoded as -1 (None: all others) and +1; or those of three or more classes."""
@@ -89,7 +90,8 @@ class LabelMap:
         labels: tuple[float, ...] | None = None,
         positive: float | None = None,
     ) -> None:
-        self._path, self._origin, self._labels, self._positive = path, origin, labels, positive
+        self._path, self._origin, self._positive = path, origin, positive
+        self._labels = labels and tuple(map(int_if_integral, labels))
         self.unlabelled = 0
         """Number of rows without a label so far."""
         self.rows = 0
@@ -148,7 +150,7 @@ class LabelMap:
         """Labels in the order of their codes, as far as they were seen."""
         if self._positive is not None:
             others = [label for label in self._seen if label != self._positive]
-            return (others[0] if len(others) == 1 else None), self._positive
+            return (int_if_integral(others[0]) if len(others) == 1 else None), self._positive
         return self._labels or self._pair() or PLAIN_PAIRS[0]
 
     def finish(self, limit: int | None = None) -> Labels:
@@ -220,7 +222,7 @@ def describe(labels: Labels) -> str | None:
 
 def show(label: float) -> str:
     """A label as text: 1 rather than 1.0, and 1e+300 without trailing zeros."""
-    return str(int(label)) if label == int(label) and abs(label) < 1e16 else repr(label)
+    return str(int_if_integral(label))
 
 
 def show_all(labels: Iterable[float]) -> str:

@@ -81,7 +81,7 @@ def open_source(path: str) -> Source:
     try:
         opened = Path(path).open("rb", buffering=0)  # noqa: SIM115 - the Source closes it
     except OSError as error:
-        raise _cannot_open(path, error) from None
+        raise cannot_open(path, error) from None
     try:
         return Source(opened, path, closes=True)
     except BaseException:
@@ -278,7 +278,8 @@ def _size_or_pipe(file: IO[bytes]) -> tuple[int | None, int | None]:
     return None, number
 
 
-def _cannot_open(path: str, error: OSError) -> UserError:
+def cannot_open(path: str, error: OSError) -> UserError:
+    """The error for a file that cannot be opened, with a hint."""
     problem, hint = f"cannot be opened: {error.strerror or error}", None
     if not path:  # for example an unset shell variable
         problem = "the name of the file is empty"

@@ -96,6 +96,8 @@ class TableOptions(msgspec.Struct, frozen=True):
         for name, count in Counter([*single, *self.drop, *self.category]).items():
             if name not in names:
                 hint = suggestion(name, names) or f"the columns are {listed(names)}"
+                if set(name.split(",")) <= set(names):
+                    hint = "repeat the option for each column"
                 raise bad_data(f"no column has the name {name!r}", path, 1, hint)
             if count > 1:
                 raise usage(f"column {name!r} is named twice by --label, --id, --drop, --category")
@@ -177,7 +179,7 @@ class TableReader:
             batches = chain(self._head, self._reader.batches(used, text, copied))
             yield from _limited(batches, self._max_rows)
         if found := [f"{what} ({count:,})" for what, count in self.odd.items() if count]:
-            self.traits.remarks += (f"taken as no value: {listed(found)}",)
+            self.traits.remarks += (f"not seen in training, taken as no value: {listed(found)}",)
 
 
 def is_table(source: Source, options: TableOptions) -> bool:
@@ -311,7 +313,8 @@ class _Seen:
             many = f"more than {MAX_CATEGORIES:,}" if different > MAX_CATEGORIES else different
             problem = f"column {self.name!r} has {many} different texts in {rows:,} rows"
             hint = f"leave it out with --drop {name}, or with --id {name} if it identifies rows"
-            raise bad_data(problem, path, self.first["category"][0], f"{hint}; dates: 2024-05-31")
+            hint += "; dates must be written like 2024-05-31"
+            raise bad_data(problem, path, self.first["category"][0], hint)
 
 
 def infer(

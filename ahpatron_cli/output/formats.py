@@ -22,15 +22,14 @@ from ahpatron_cli.output.run_table import run_page
 from ahpatron_cli.output.table import Page
 from ahpatron_cli.records import (
     SCHEMA,
+    DataRecord,
     Json,
     Report,
-    data_to_json,
     plain_params,
     runs_to_json,
     setting_key,
-    summary_to_json,
     to_json,
-    whole,
+    with_params,
 )
 
 if TYPE_CHECKING:  # NumPy and modules that need it are imported lazily
@@ -150,12 +149,13 @@ def _findings_to_json(findings: SweepSummary, only_matrix: bool) -> Json:
         "trials": findings.trials,
         "failed": [
             {name: getattr(trial, name) for name in of_failed}
-            | {"data": trial.data.record.path, "params": plain_params(trial.params)}
+            | {"data": trial.data.path, "params": plain_params(trial.params)}
             for trial in findings.failed
         ],
         "datasets": [
             {
-                "data": data_to_json(found.data.record) | _preparation(found.data),
+                "data": {name: getattr(found.data, name) for name in DataRecord.__struct_fields__}
+                | _preparation(found.data),
                 "settings": [
                     _setting(one) | {"best_of_data": setting_key(one) == setting_key(found.winner)}
                     for one in found.settings
@@ -174,7 +174,7 @@ def _matrix_to_json(findings: SweepSummary) -> Json:
 
     datasets, rows, ranks = findings.datasets, findings.matrix.values(), findings.ranks
     return {
-        "data": [found.data.record.path for found in datasets],
+        "data": [found.data.path for found in datasets],
         "learners": list(findings.matrix),
         "mean": [[one and one.mean for one in row] for row in rows],
         "sd": [[one and one.sd for one in row] for row in rows],
@@ -205,25 +205,18 @@ def _matrix_rows(findings: SweepSummary) -> Iterator[Json]:
 def _setting_rows(findings: SweepSummary) -> Iterator[Json]:
     """One row per data set and setting; with --tune-orders, per best setting of each learner."""
     for found in findings.datasets:
-        data = {"data": found.data.record.path, "sha256": found.data.record.sha256}
+        data = {"data": found.data.path, "sha256": found.data.sha256}
         for setting in found.best if found.criterion.tune_orders else found.settings:
             yield data | _preparation(found.data) | _setting(setting)
 
 
 def _preparation(data: TrialData) -> Json:
-    costs = [[one if isinstance(one, str) else whole(one), whole(cost)] for one, cost in data.costs]
-    return {
-        "limit": data.limit,
-        "scale": data.scale,
-        "positive": None if data.positive is None else whole(data.positive),
-        "shuffled": data.shuffled,
-        **({"table": data.table} if data.table else {}),
-        **({"costs": costs} if costs else {}),
-    }
+    names = ("limit", "scale", "positive", "shuffled", "table", "costs")
+    return {name: getattr(data, name) for name in names if getattr(data, name) != ()}
 
 
 def _setting(setting: Setting) -> Json:
-    return summary_to_json(setting.summary) | {
+    return with_params(setting.summary) | {
         "varied": plain_params(setting.varied),
         "metric_mean": setting.mean,
         "metric_sd": setting.sd,

@@ -102,17 +102,17 @@ def _overview(findings: SweepSummary, written: str) -> Iterator[str]:
 def _dataset(
     found: DatasetSummary, looks: Mapping[str, pictures.Look], x: str | None
 ) -> Iterator[str]:
-    data, record = found.data, found.data.record
+    data = found.data
     limited = "" if data.limit is None else f" (limited to the first {data.limit:,} rows)"
     scale = "" if data.scale == "none" else f", scaled ({data.scale})"
     yield _definitions(
         {
-            "Rounds": f"{record.rounds:,}{limited}",
-            "Features": f"{record.features:,}{scale}",
-            "Labels": describe(record.labels) or "-1 and +1",
+            "Rounds": f"{data.rounds:,}{limited}",
+            "Features": f"{data.features:,}{scale}",
+            "Labels": describe(data.labels) or "-1 and +1",
             "Order": "random permutations" if data.shuffled else "as in the file",
-            "File": record.path,
-            "SHA-256": record.sha256 or "not known: the file was not read to its end",
+            "File": data.path,
+            "SHA-256": data.sha256 or "not known: the file was not read to its end",
         }
     )
     if pictures.has_matplotlib():

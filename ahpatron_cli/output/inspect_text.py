@@ -19,7 +19,7 @@ from ahpatron_cli.output.escape import literal
 from ahpatron_cli.output.formats import json_text, write
 from ahpatron_cli.output.render import Terminal
 from ahpatron_cli.profile import Profile
-from ahpatron_cli.records import SCHEMA, Json, RunRecord, plain_params, run_to_json, whole
+from ahpatron_cli.records import SCHEMA, Json, RunRecord, plain_params, run_to_json
 
 T = TypeVar("T")
 _MOST_LABELS = 10
@@ -174,7 +174,7 @@ def model_to_json(
             "rounds": model.rounds,
             "checksum": f"{model.digest:08x}",
             "features": model.features,
-            "labels": [None if label is None else whole(label) for label in model.labels],
+            "labels": model.labels,
             "scale": model.scale,
             "schema": to_builtins(model.schema),
         },

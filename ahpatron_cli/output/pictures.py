@@ -16,11 +16,11 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from ahpatron_cli.atomic import format_of_suffix, write_atomically
 from ahpatron_cli.errors import suggestion, usage
-from ahpatron_cli.numbers import counted, orders, percent
+from ahpatron_cli.numbers import counted, int_if_integral, orders, percent
 from ahpatron_cli.output.escape import literal
 from ahpatron_cli.output.formats import rows_text
 from ahpatron_cli.output.sweep_table import friedman_text, rejected
-from ahpatron_cli.records import Curve, Json, grouped, whole
+from ahpatron_cli.records import Curve, Json, grouped
 from ahpatron_cli.sweep.statistics import OverDatasets
 from ahpatron_cli.sweep.summary import (
     DatasetSummary,
@@ -168,7 +168,7 @@ def _as_csv(curves: Sequence[Curve]) -> str:
         columns: Json = {"round": curve.rounds, "mistakes": curve.mistakes}
         columns |= {"mistake_rate": curve.mistake_rate, "recent_rate": curve.recent_rate}
         known = {name: one.tolist() for name, one in columns.items() if one is not None}
-        known["mistakes"] = map(whole, known["mistakes"])
+        known["mistakes"] = map(int_if_integral, known["mistakes"])
         for values in zip(*known.values(), strict=True):
             rows.append({"learner": curve.label, **dict(zip(known, values, strict=True))})
     return rows_text(rows, "csv")
@@ -277,7 +277,7 @@ def draw_sweep(findings: SweepSummary, x: str | None = None) -> Figure:
         draw_ranks(ranks, figure.add_subplot(grid[0, :]))
     for row, found in enumerate(findings.datasets, top):
         repeats = max(one.summary.repeats for one in found.settings)
-        title = f"{_shown(found.short)}: {counted(found.data.record.rounds, 'round')}"
+        title = f"{_shown(found.short)}: {counted(found.data.rounds, 'round')}"
         title += f", {orders(repeats, found.data.shuffled)}" * (repeats > 1)
         for column, (_, draw) in enumerate(panels(found, x, by_learner)):
             axes = figure.add_subplot(grid[row, column])

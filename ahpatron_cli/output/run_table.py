@@ -20,7 +20,7 @@ from ahpatron_cli.output.table import (
     data_facts,
     support_text,
 )
-from ahpatron_cli.records import Report, RunRecord, whole
+from ahpatron_cli.records import Report, RunRecord
 
 if TYPE_CHECKING:
     from ahpatron_cli.core.certificates import Certificate
@@ -49,10 +49,7 @@ def run_page(reports: Sequence[Report]) -> Page:
 
 def _mean(runs: Sequence[RunRecord], name: str) -> float | None:
     """Mean of a count or metric over the repeats that have it; None if none has."""
-    values = [
-        getattr(run, name, getattr(run.counts, name, getattr(run.metrics, name, None)))
-        for run in runs
-    ]
+    values = [getattr(run, name, getattr(run.metrics, name, None)) for run in runs]
     known = [value for value in values if value is not None]
     return fmean(known) if known else None
 
@@ -85,19 +82,20 @@ def _run_table(report: Report) -> Table:
     rates, parts, recent, baselines = list[Cell](), list[str | None](), [], list[float | None]()
     for runs, line in zip(groups, summary, strict=True):
         mistakes = _mean(runs, "baseline_mistakes")
-        baselines.append(None if mistakes is None else mistakes / max(runs[0].counts.rounds, 1))
+        baselines.append(None if mistakes is None else mistakes / max(runs[0].rounds, 1))
         mean, sd = line.mistake_rate_mean, line.mistake_rate_sd
         marks = BEST if mean == lowest and len(groups) > 1 else ""  # not for a single learner
         marks += BELOW_BASELINE if baselines[-1] is not None and mean > baselines[-1] else ""
         rates.append(Cell(percent(mean), None if sd is None else percent(sd), marks))
         part = runs[0].this_file
-        resumed = part is not None and part.rounds < runs[0].counts.rounds
+        resumed = part is not None and 0 < part.rounds < runs[0].rounds
         parts.append(percent(part.mistake_rate) if part and resumed else None)
         known = [run.window.mistake_rate for run in runs if run.window]
         recent.append(percent(fmean(known)) if known else None)
     title = data_facts(report.data) + _over("mean ± sd over", report)
-    if any(parts):
-        title += f"; {counted(max(runs[0].counts.rounds for runs in groups), 'round')} in all"
+    in_all = max((runs[0].rounds for runs in groups), default=0)
+    if in_all > report.data.rounds:
+        title += f"; {counted(in_all, 'round')} in all"
     if report.runs and report.runs[0].unlabelled:
         title += f"; {counted(report.runs[0].unlabelled, 'row')} without a label"
     if baselines and baselines[0] is not None:
@@ -126,10 +124,10 @@ def _run_table(report: Report) -> Table:
 
 def _confusion_table(report: Report, runs: Sequence[RunRecord]) -> Table:
     """Confusion matrix: rounds by true class (rows) and predicted class, summed over repeats."""
-    names = [str(whole(label)) for label in runs[0].classes or ()]
+    names = list(report.label_names or (str(label) for label in runs[0].classes or ()))
     columns = [Column("Label", names, left=True)]
     for at, name in enumerate(names):
-        rows = zip(*(run.counts.confusion or () for run in runs), strict=True)
+        rows = zip(*(run.confusion or () for run in runs), strict=True)
         columns.append(Column(name, [str(sum(row[at] for row in same)) for same in rows], 1))
     title = f"confusion of {runs[0].learner}; rows are true, columns predicted labels"
     title += f"; sum over {orders(len(runs), report.shuffled)}" if runs[1:] else ""
@@ -138,7 +136,8 @@ def _confusion_table(report: Report, runs: Sequence[RunRecord]) -> Table:
 
 def _metrics_table(report: Report) -> Table:
     """Table of metrics, as means over the repeats."""
-    title = "metrics" if len(report.data.labels) > 2 else "metrics of label +1"
+    name = report.label_names[-1] if report.label_names else "+1"
+    title = "metrics" if len(report.data.labels) > 2 else f"metrics of label {name}"
     columns = [
         _learners(report),
         _means(report, "Precision %", "precision", 1, percent),

@@ -110,7 +110,7 @@ def friedman_text(ranks: OverDatasets) -> str:
 
 def data_tables(found: DatasetSummary) -> list[Table]:
     """Tables of a data set: all settings, if a learner has several; the best of each learner."""
-    facts, best = data_facts(found.data.record), found.best
+    facts, best = data_facts(found.data), found.best
     if not found.several_settings:
         title = f"{facts}; {_orders(best, found)}"
         return [Table("learners", found.name, title, _columns(found, best), _notes(found))]

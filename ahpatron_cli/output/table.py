@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from ahpatron_cli.numbers import counted, mean_count, short
-from ahpatron_cli.records import DataRecord, SummaryRecord, whole
+from ahpatron_cli.records import DataRecord, SummaryRecord
 
 BEST, CHOSEN, BELOW_BASELINE, WORSE, NOT_WORSE, VACUOUS = "*▸!•≈○"
 MARKS = {
@@ -72,7 +72,7 @@ def data_facts(data: DataRecord) -> str:
     if len(data.labels) > 2:
         parts.append(f"{len(data.labels)} classes")
     elif data.labels != (-1, 1):
-        negative, positive = ("others" if one is None else str(whole(one)) for one in data.labels)
+        negative, positive = ("others" if one is None else str(one) for one in data.labels)
         parts.append(f"labels {negative} → -1, {positive} → +1")
     return ", ".join(parts)
 

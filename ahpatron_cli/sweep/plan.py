@@ -9,17 +9,13 @@ from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
-from msgspec.structs import replace
 
 from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.core.learners import learner_source
 from ahpatron_cli.core.parameters import Declared
-from ahpatron_cli.data.dataset import LAYOUTS, Preparation, content_hash, load
-from ahpatron_cli.data.scaling import SCALES
+from ahpatron_cli.data.dataset import Preparation, content_hash, load
 from ahpatron_cli.data.source import open_source
-from ahpatron_cli.data.tables import TableOptions
 from ahpatron_cli.errors import ExitCode, Place, UserError, one_of, usage
-from ahpatron_cli.records import DataRecord
 from ahpatron_cli.runner import LearnerSpec, params_of, with_sigma
 from ahpatron_cli.sweep import grid
 from ahpatron_cli.sweep.config import Config, File, read_config
@@ -56,30 +52,21 @@ class Job(Struct, frozen=True):
 
 
 def make_job(
-    data: Sequence[str],
-    learners: Sequence[str],
-    words: Mapping[str, Sequence[str]],
-    named: Mapping[str, str | None],
-    config_file: str | None,
-    options: Mapping[str, Any],
-    typed: Collection[str],
-    table: TableOptions,
-    costs: Mapping[float | str, float],
-    warn: Callable[[str], None],
+    options: Mapping[str, Any], given: Collection[str], warn: Callable[[str], None]
 ) -> Job:
     """Combine command line and configuration file to a `Job`; a usage error if they are invalid.
 
-    `words` are the values of -p and -g; `named` are options such as --budget, which accept grids
-    too. `typed` names the `options` given on the command line; the configuration sets the others.
+    `options` are the values of all options of `sweep`; the configuration sets those that are not
+    `given` on the command line.
     """
-    config = read_config(config_file) if config_file else Config()
-    unset = {name: value for name, value in config.options.items() if name not in typed}
+    config = read_config(options["config"]) if options["config"] else Config()
+    unset = {name: value for name, value in config.options.items() if name not in given}
     options = {**options, **unset}
-    files = config.choose_files(data)
-    if not files or "-" in data:
+    files = config.choose_files(options["data"] or ())
+    if not files or "-" in (options["data"] or ()):
         raise usage("a sweep requires data files", "name some, or list them in --config FILE")
     meant = grid.choose_learners(config.learners)
-    learners = grid.choose_learners(learners) or meant or ["ahpatron"]
+    learners = grid.choose_learners(options["learner"] or ()) or meant or ["ahpatron"]
     kernel = one_of("kernel", options["kernel"], KERNELS)
     for layer in (config.layer, *(file.layer for file in config.files)):
         # includes learners that -l leaves out
@@ -89,36 +76,23 @@ def make_job(
                 name = grid.learner_name(choice.learner)
                 problem = f"{choice.shown}: {name} is not among the learners of this sweep"
                 raise usage(problem, f"add {name} to `learners`, or leave out [learner.{name}]")
-    typed_choices, remarks = grid.typed_layer(named, words, learners, kernel)
-    for remark in remarks:
-        warn(remark)
-    positive, repeats, shuffle = options["positive"], options["repeats"], options["shuffle"]
-    if table.label is not None and positive is not None:  # labels of tables are text
-        table, positive = replace(table, positive=str(positive)), None
-    preparation = Preparation(
-        options["limit"],
-        one_of("scale", options["scale"], SCALES),
-        grid.parse_label(positive) if isinstance(positive, str) else positive,
-        options["max_features"],
-        layout=one_of("layout", options["layout"], LAYOUTS),
-        table=table,
-    )
+    repeats, shuffle = options["repeats"], options["shuffle"]
     job = Job(
         files,
         learners,
         kernel,
-        preparation,
+        grid.preparation(options),
         repeats,
         options["seed"],
         repeats > 1 if shuffle is None else shuffle,
         config.layer,
-        typed_choices,
-        costs,
+        grid.typed_layer(options, given, learners, kernel, warn),
+        grid.parse_costs(options),
     )
     count = 0
     for file in files:  # check that all values are legal
         setups = [setup for setup, _ in job.setups(file, ANY_ROUNDS)]
-        grid.check_costs(costs, setups)
+        grid.check_costs(job.costs, setups)
         count += repeats * len(setups)
     if count > MOST_TRIALS:
         raise usage(f"{count:,} trials; at most {MOST_TRIALS:,}", "try fewer values at once")
@@ -166,9 +140,12 @@ def plan(
             dataset.save(mapped)
         except OSError:  # disk full: the processes parse the file themselves
             shutil.rmtree(mapped, ignore_errors=True)
-        record = DataRecord(file.path, facts.rounds, facts.features, facts.labels, sha256)
-        how = done.limit, done.scale, done.positive, job.shuffled
-        data = TrialData(record, *how, costs=costs, table=done.table.words)
+        data = TrialData(
+            *(file.path, facts.rounds, facts.features, facts.labels, sha256),
+            *(done.limit, done.scale, done.positive, job.shuffled),
+            costs=costs,
+            table=done.table.words,
+        )
         where = str(Path(file.path).absolute()), done
         rest = [
             (
@@ -196,9 +173,9 @@ def run_command(data: TrialData, setting: Setting) -> str | None:
     kernel = str(params.pop("kernel", ""))
     if kind is None or (kind.own_kernel is None and kernel not in KERNELS):
         return None
-    if params.get("horizon") == data.record.rounds:
+    if params.get("horizon") == data.rounds:
         del params["horizon"]  # `run` computes it itself
-    words = ["ahpatron", "run", data.record.path, "-l", setting.learner]
+    words = ["ahpatron", "run", data.path, "-l", setting.learner]
     words += ["--kernel", kernel] if kernel not in ("gaussian", "") else []
     kinds: list[type[Declared]] = [KERNELS[kernel], kind] if kernel in KERNELS else [kind]
     for one in kinds:

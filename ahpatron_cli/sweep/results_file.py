@@ -31,15 +31,9 @@ from msgspec import ValidationError, convert, to_builtins
 from msgspec.structs import replace
 
 from ahpatron_cli.atomic import sync_folder
+from ahpatron_cli.data.source import cannot_open
 from ahpatron_cli.errors import ExitCode, Place, UserError, bad_data, usage
-from ahpatron_cli.records import (
-    RUN_FIELDS,
-    Json,
-    data_to_json,
-    plain_params,
-    run_from_json,
-    run_to_json,
-)
+from ahpatron_cli.records import Json, RunRecord, plain_params, with_params, without_nulls
 from ahpatron_cli.sweep.summary import Outcome
 
 SUFFIX = ".jsonl"
@@ -47,35 +41,31 @@ OPENING = b'{"schema": 1, "kind": "ahpatron sweep results"'
 """Start of every header line."""
 CHECK_DIGITS = 16
 
-_NOT_STORED = ("seconds", "classes", "confusion", "window", "drifts", "costs")
+_NOT_STORED = {"seconds", "classes", "confusion", "window", "drifts", "costs"}
 """Fields not stored per trial: labels are stored with the data, confusion may be huge."""
-_STORED = [name for name in RUN_FIELDS if name not in _NOT_STORED]
+_STORED = [name for name in RunRecord.__struct_encode_fields__ if name not in _NOT_STORED]
 
 
 def flat_trial(trial: Outcome) -> Json:
     """A trial as one row of a table: plain values, each parameter a column `param_NAME`."""
-    data, run = trial.data, trial.run
-    values = run_to_json(run) if run else {}
-    flat = [name for name in ("seconds", *_STORED[4:]) if name not in ("this_file", "metrics")]
+    data, run = trial.data, _stored(trial)
+    own = {name: run.pop(name) for name in ("learner", "seed", "repeat")}
+    names = ("sha256", "features", "limit", "scale", "positive", "shuffled", "prefix")
+    del run["params"], run["this_file"]
+    metrics = run.pop("metrics") or {}
     costs = " ".join(text for name, text in data.options if name == "cost")
     return {
         "id": trial.id,
-        "status": "ok" if run else "failed",
-        "data": data.record.path,
-        "sha256": data.record.sha256,
-        "features": data.record.features,
-        **{
-            name: getattr(data, name)
-            for name in ("limit", "scale", "positive", "shuffled", "prefix")
-        },
-        "learner": trial.learner,
-        "seed": trial.seed,
-        "repeat": trial.repeat,
+        "status": "ok" if trial.run else "failed",
+        "data": data.path,
+        **{name: getattr(data, name) for name in names},
+        **own,
         **{f"param_{name}": value for name, value in plain_params(trial.params).items()},
-        **{name: values.get(name) for name in flat},
+        "seconds": trial.run and trial.run.seconds,
+        **run,
         "error": trial.error,
         **({"costs": costs} if costs else {}),
-        **(values.get("metrics") or {}),
+        **metrics,
     }
 
 
@@ -86,23 +76,24 @@ def encode_header(facts: Mapping[str, Any]) -> bytes:
 
 def encode_trial(trial: Outcome) -> bytes:
     """The line of a trial in the results file, as bytes."""
-    run, data = trial.run, to_builtins(trial.data)
-    stored = run_to_json(run) if run else dict.fromkeys(_STORED)
-    if run is None:
-        own = {name: getattr(trial, name) for name in ("learner", "seed", "repeat")}
-        stored |= own | {"params": plain_params(trial.params)}
+    seconds = trial.run and trial.run.seconds
     return _with_check(
         {
             "id": trial.id,
-            "status": "ok" if run else "failed",
-            "data": data_to_json(trial.data.record)
-            | {name: value for name, value in data.items() if name != "record"},
-            "run": {name: stored[name] for name in _STORED if name in stored},
+            "status": "ok" if trial.run else "failed",
+            "data": to_builtins(trial.data),
+            "run": without_nulls(_stored(trial)),
             "texts": trial.texts,
-            "timing": {"seconds": run and run.seconds, "wall_seconds": trial.wall_seconds},
+            "timing": {"seconds": seconds, "wall_seconds": trial.wall_seconds},
             "error": trial.error,
         }
     )
+
+
+def _stored(trial: Outcome) -> Json:
+    """The fields of the run that are stored; null if the trial failed."""
+    fields = with_params(trial.run or trial)
+    return {name: fields.get(name) for name in _STORED}
 
 
 def _with_check(content: Json) -> bytes:
@@ -132,9 +123,8 @@ def decode(line: bytes) -> Json | Outcome | None:
         }
         if "auto_sigma" in data and run["params"].get("sigma") == data["auto_sigma"]:  # 0.2.0
             content["texts"] = {"sigma": "auto"}
-        data["record"] = data
         ok = content["status"] == "ok"
-        content["run"] = run_from_json(run | {"seconds": timing["seconds"]}) if ok else None
+        content["run"] = run | {"seconds": timing["seconds"]} if ok else None
         return convert({**run, **content, "wall_seconds": timing["wall_seconds"]}, Outcome)
     except (ValidationError, ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return None
@@ -183,8 +173,7 @@ def read_results(path: str) -> Contents:
     try:
         found = parse_results(Path(path).read_bytes())
     except OSError as error:
-        problem = f"cannot be read: {error.strerror}"
-        raise UserError(problem, code=ExitCode.NO_INPUT, place=Place(path)) from None
+        raise cannot_open(path, error) from None
     if found is None:
         problem = "this is neither a results file of `ahpatron sweep`, nor a model, nor LIBSVM data"
         hint = "`ahpatron sweep DATA --out FILE.jsonl` makes a results file"

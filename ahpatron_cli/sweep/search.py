@@ -70,7 +70,7 @@ class Search:
         self, settings: Sequence[list[Trial]], known: Mapping[str, Outcome]
     ) -> Iterator[Trial]:
         """Trials of one learner on one data set; `settings` has a list of trials per setting."""
-        tune, rounds = self.criterion.tune_orders, settings[0][0].data.record.rounds
+        tune, rounds = self.criterion.tune_orders, settings[0][0].data.rounds
 
         def ranked(stage: Sequence[Sequence[Trial]]) -> list[int] | None:
             """Indices of settings by rank, failed ones last; None if trials are missing."""
@@ -101,14 +101,14 @@ def estimated_seconds(trials: Sequence[Trial]) -> float | None:
     """
     groups = grouped(trials, learner_and_data)
     chosen = [group[len(group) // 2] for group in groups]
-    short = [trial.on_prefix(min(SHORT_ROUNDS, trial.data.record.rounds)) for trial in chosen]
+    short = [trial.on_prefix(min(SHORT_ROUNDS, trial.data.rounds)) for trial in chosen]
     runs = {one.id: one.run for one in run_trials(short, jobs=1, retries=0) if one is not None}
     total = 0.0
     for trial, group in zip(short, groups, strict=True):
         if (run := runs[trial.id]) is None:
             return None
-        rounds = sum(one.data.prefix or one.data.record.rounds for one in group)
-        total += run.seconds / run.counts.rounds * rounds
+        rounds = sum(one.data.prefix or one.data.rounds for one in group)
+        total += run.seconds / run.rounds * rounds
     return total
 
 

@@ -22,6 +22,7 @@ from ahpatron_cli.numbers import short
 from ahpatron_cli.records import (
     Count,
     DataRecord,
+    Number,
     ParamValue,
     RunRecord,
     SummaryRecord,
@@ -29,7 +30,6 @@ from ahpatron_cli.records import (
     mean_sd,
     setting_key,
     summarise,
-    whole,
 )
 from ahpatron_cli.sweep.statistics import (
     SIGNIFICANCE,
@@ -44,17 +44,16 @@ from ahpatron_cli.sweep.statistics import (
 Params: TypeAlias = Mapping[str, ParamValue]
 
 
-class TrialData(Struct, frozen=True):
+class TrialData(DataRecord, frozen=True):
     """The data file of a trial, and how it was prepared."""
 
-    record: DataRecord
     limit: Count | None = None
     scale: str = "none"
-    positive: float | None = None
+    positive: Number | None = None
     shuffled: bool = True
     prefix: Count | None = None
     """Number of rounds of each permutation that were run (successive halving); None: all."""
-    costs: tuple[tuple[float | str, float], ...] = ()
+    costs: tuple[tuple[Number | str, Number], ...] = ()
     """Pairs of label and weight of its examples (--cost), by label; others have weight 1."""
     table: tuple[tuple[str, str], ...] = ()
     """Options for the columns of a table, as pairs of name and text."""
@@ -62,23 +61,15 @@ class TrialData(Struct, frozen=True):
     @property
     def identity(self) -> tuple[Any, ...]:
         """Key that is equal for trials on the same data set, whatever the file name is."""
-        file = self.record.sha256 or self.record.path
+        file = self.sha256 or self.path
         return file, self.limit, self.scale, self.positive, self.shuffled, self.costs, self.table
 
     @property
     def options(self) -> list[tuple[str, str]]:
         """The command-line options that prepare the data, as pairs of option and value."""
         named = {"limit": self.limit, "scale": self.scale, "positive": self.positive}
-        given = [
-            (name, str(value if isinstance(value, str) else whole(value)))
-            for name, value in named.items()
-            if value not in (None, "none")
-        ]
-        costs = [
-            f"{label if isinstance(label, str) else whole(label)}={whole(cost)}"
-            for label, cost in self.costs
-        ]
-        return [*self.table, *given, *(("cost", text) for text in costs)]
+        given = [(name, str(value)) for name, value in named.items() if value not in (None, "none")]
+        return [*self.table, *given, *(("cost", f"{label}={cost}") for label, cost in self.costs)]
 
 
 class Outcome(Struct, frozen=True):
@@ -129,8 +120,8 @@ class Metric:
         Undefined values, such as precision without a predicted +1, count as the worst value.
         """
         if self.name == "mistake_rate":
-            return run.counts.exact_rate
-        measured, confusion = run.metrics, run.counts.confusion
+            return run.exact_rate
+        measured, confusion = run.metrics, run.confusion
         if measured is None and confusion and self.name not in ("auc", "log_loss"):
             from ahpatron_cli.metrics import metrics_of  # lazy: imports NumPy
 
@@ -305,7 +296,7 @@ def choose_trials(
     known = {
         text: group[0].data.identity  # by the names accepted by --data
         for group, (name, short) in zip(groups, names, strict=True)
-        for text in (short, name, group[0].data.record.path)
+        for text in (short, name, group[0].data.path)
     }
     wanted = {known[one_of("data set", name, known)] for name in data} or set(known.values())
     runs = dict.fromkeys(trial.learner for trial in trials)
@@ -491,7 +482,7 @@ _SUFFIXES = re.compile(r"(?<=[^/])(\.(svm|libsvm|svmlight|txt|dat|csv|tsv|gz|bz2
 
 def _names(files: Sequence[TrialData]) -> list[tuple[str, str]]:
     """Long name (file and preparation) and short name (file) of each data set."""
-    paths = [data.record.path for data in files]
+    paths = [data.path for data in files]
     bases = [PurePath(path).name for path in paths]
     if len(set(bases)) < len(set(paths)):
         bases = paths
@@ -503,7 +494,7 @@ def _names(files: Sequence[TrialData]) -> list[tuple[str, str]]:
     ]
     if len(set(names)) < len(names):  # same name, but other content or order
         names = [
-            f"{name} ({(data.record.sha256 or '')[:6]}{', shuffled' * data.shuffled})"
+            f"{name} ({(data.sha256 or '')[:6]}{', shuffled' * data.shuffled})"
             for name, data in zip(names, files, strict=True)
         ]
     stems = [_SUFFIXES.sub("", base) for base in bases]

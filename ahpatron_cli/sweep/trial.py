@@ -101,7 +101,7 @@ def run_trial(trial: Trial) -> Outcome:
         if learner_source(trial.setup.kind) != trial.source:
             problem = f"the learner {trial.setup.learner} is not that of the sweep: {trial.source}"
             raise UserError(problem)
-        dataset = _dataset(trial.path, data.record.sha256, trial.preparation, trial.mapped)
+        dataset = _dataset(trial.path, data.sha256, trial.preparation, trial.mapped)
         options = RunOptions(
             *(trial.repeat + 1, trial.seed, data.shuffled, trial.metrics),
             costs=dict(data.costs),

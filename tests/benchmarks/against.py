@@ -21,6 +21,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import statistics
 import subprocess
 import sys
 from collections.abc import Callable, Iterable, Iterator
@@ -28,7 +29,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import DATASETS, NAMES, REPOSITORY, Dataset, geometric_mean, seconds, shuffled
+from common import DATASETS, NAMES, REPOSITORY, Dataset, seconds, shuffled
 
 LEARNERS = "ahpatron,ahpatron+,arow,nogd,fogd,rbp,bogd,bogd++,projectron++,krls,shared"
 SLOW = ("projectron++", "krls")
@@ -202,7 +203,7 @@ def main() -> None:
     print("geometric means")
     ratios["all"] = [ratio for found in ratios.values() for ratio in found]
     for name, found in ratios.items():
-        print(f"{name:36} {geometric_mean(found):7.3f}")
+        print(f"{name:36} {statistics.geometric_mean(found):7.3f}")
 
 
 if __name__ == "__main__":

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import lzma
 import os
-import statistics
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping
@@ -77,14 +76,10 @@ def permutation(rows: int, repeat: int = 0) -> Any:
 
 
 def shuffled(folder: Path, name: str, rows: int | None = None) -> tuple[Any, Any]:
-    """The first rows of permutation 0 of FOLDER/NAME.svm.xz."""
-    X, y = read(folder / f"{name}.svm.xz")
+    """The first rows of permutation 0 of FOLDER/NAME.svm.xz, or of a file of the sample data."""
+    X, y = read(folder / f"{name}.svm{'' if folder == SAMPLES else '.xz'}")
     order = permutation(len(y))[:rows]
     return take(X, order), y[order]
-
-
-def geometric_mean(values: list[float]) -> float:
-    return statistics.geometric_mean(values)
 
 
 def seconds(work: Callable[[], object]) -> float:
@@ -92,6 +87,18 @@ def seconds(work: Callable[[], object]) -> float:
     start = time.process_time()
     work()
     return time.process_time() - start
+
+
+def one_pass(
+    learner: str, params: Any, sigma: float, X: Any, y: Any, repeat: int = 0, **others: Any
+) -> tuple[Any, float]:
+    """A `Player` after one pass, with the random numbers of `ahpatron run`, and its seconds."""
+    from ahpatron_cli.core import REGISTRY, Gaussian, Player
+    from ahpatron_cli.runner import generator_seed
+
+    options = {"seed": generator_seed(0, repeat, learner), "horizon": len(y), **others}
+    player = Player(REGISTRY[learner](**params), Gaussian(sigma=sigma), **options)
+    return player, seconds(lambda: player.feed(X, y))
 
 
 def alternate(ways: Mapping[str, Callable[[], float]], times: int) -> dict[str, list[float]]:

@@ -15,15 +15,15 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager, suppress
+from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import psutil
 from common import AHPATRON, SAMPLES
 
 from support.cluster import Cluster
-from support.sweep_command import essence
+from support.command import Ahpatron
 
 RINGS = str(SAMPLES / "rings.svm")
 SWEEP = [*AHPATRON, "sweep", RINGS, str(SAMPLES / "breast_cancer.svm"), "-l", "ahpatron"]
@@ -87,20 +87,8 @@ def kill_workers(results: Path, kills: int, rng: random.Random) -> None:
         finish(process)
 
 
-@contextmanager
-def dask_cluster() -> Iterator[Cluster]:
-    with tempfile.TemporaryDirectory() as folder:
-        cluster = Cluster(Path(folder))
-        try:
-            yield cluster
-        finally:
-            for process in cluster.processes:
-                process.kill()
-                process.wait()
-
-
 def on_cluster(results: Path) -> None:
-    with dask_cluster() as cluster:
+    with tempfile.TemporaryDirectory() as folder, Cluster(Path(folder)) as cluster:
         process = start(results, "--scheduler", cluster.address)
         while process.poll() is None and (
             not results.exists() or results.read_bytes().count(b"\n") < 20
@@ -125,7 +113,7 @@ def faults(kills: int) -> None:
         for number, (what, run) in enumerate(cases.items()):
             results = Path(folder) / f"{number}.jsonl"
             run(results)
-            found = essence(results)
+            found = Ahpatron(results.parent).essence(results.name)
             wanted = wanted or found
             print(f"{what}: {len(found)} trials, bytes equal: {found == wanted}", flush=True)
             assert found == wanted

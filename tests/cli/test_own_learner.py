@@ -8,8 +8,6 @@ from pathlib import Path
 import pytest
 
 from support.command import REPOSITORY, Ahpatron
-from support.sweep_command import essence
-from support.sweep_command import lines as lines_of
 
 OWN = (REPOSITORY / "docs" / "examples" / "own_learner.py").read_text()
 LEARNER = "mine/own.py:SmallestGoes"
@@ -36,7 +34,7 @@ def test_a_sweep_with_two_processes_and_a_configuration(own: Ahpatron, rings: Pa
     done = own.process("sweep", rings, *grid, "-j", 2, "--out", "two.jsonl")
     assert (done.code, done.err) == (0, "")
     own.succeed("sweep", rings, *grid, "--out", "one.jsonl")
-    assert essence(own.folder / "one.jsonl") == essence(own.folder / "two.jsonl")
+    assert own.essence("one.jsonl") == own.essence("two.jsonl")
     own.write(
         "mine/sweep.toml",
         f"""
@@ -66,7 +64,7 @@ def test_counts_of_any_kind_of_number_can_be_read_back(
 """
     own.write("mine/own.py", OWN + statistics)
     own.succeed("sweep", rings, "-l", LEARNER, "-B", 20, "--limit", 100, "--out", "r.jsonl")
-    (trial,) = lines_of(own.folder / "r.jsonl")
+    (trial,) = own.trials()
     assert trial["run"]["halvings"] == 3
     own.succeed("report", "r.jsonl")
 
@@ -78,7 +76,7 @@ def test_another_content_of_the_file_is_another_trial(own: Ahpatron, rings: Path
     assert "1 of 1 trials" in own(*sweep, "moved.py:SmallestGoes").err  # its place does not matter
     own.write("mine/own.py", OWN.replace("1.0 - margin", "0.5 - margin"))
     own.succeed(*sweep, LEARNER)
-    first, second = lines_of(own.folder / "r.jsonl")
+    first, second = own.trials()
     assert first["id"] != second["id"]
     assert first["run"] != second["run"]
 
@@ -103,7 +101,7 @@ def test_a_learner_that_raises_is_no_bug_of_ours(own: Ahpatron, rings: Path, lin
     assert "ahpatron_cli" not in done.err  # the traceback begins in the user's file
     if "size" in line:
         assert own("sweep", rings, "-l", LEARNER, "-l", "rbp", "--out", "r.jsonl").code == 3
-        (failed,) = [one for one in lines_of(own.folder / "r.jsonl") if one["status"] == "failed"]
+        (failed,) = [one for one in own.trials() if one["status"] == "failed"]
         assert failed["error"].startswith(f"{place}: ")
 
 
@@ -111,33 +109,45 @@ DEADLY = """
 import os
 from dataclasses import dataclass
 from pathlib import Path
-from ahpatron_cli.core.learners.perceptrons import Perceptron
+from ahpatron_cli.core.learners import RandomBudgetPerceptron
 
 @dataclass
-class Deadly(Perceptron):
+class Deadly(RandomBudgetPerceptron):
     name = "deadly"
 
     def update(self, f, y, margin):
-        MARK
+        if self.budget == 20 and not Path("died").exists():
+            KILL
         return super().update(f, y, margin)
 """
 
 
 @pytest.mark.parametrize("once", [False, True])
+@pytest.mark.parametrize(
+    ("kill", "reason"),
+    [("os._exit(7)", "exit code 7"), ("os.kill(os.getpid(), 9)", "killed by SIGKILL")],
+)
 def test_a_process_that_dies_is_tried_again_and_reported(
-    ahpatron: Ahpatron, rings: Path, once: bool
+    ahpatron: Ahpatron, rings: Path, kill: str, reason: str, once: bool
 ) -> None:
-    again = 'mark = Path("died"); died = mark.exists(); mark.touch(); died or os._exit(7)'
-    ahpatron.write("d.py", DEADLY.replace("MARK", again if once else "os._exit(7)"))
-    words = ("run", rings, "-l", "d.py:Deadly", "--repeats", 2, "--limit", 50, "-j", 2)
-    done = ahpatron.process(*words, "--format", "json")
-    assert "Traceback" not in done.err
+    mark = "Path('died').touch()\n            " if once else ""
+    ahpatron.write("d.py", DEADLY.replace("KILL", mark + kill))
+    options = ("-l", "d.py:Deadly", "--limit", 50, "-j", 2, "--format", "json")
+    done = ahpatron.process("run", rings, "-B", 20, "--repeats", 2, *options)
+    swept = ahpatron.sweep(rings, "-g", "budget=10,20,30", "--retries", 1, *options)
+    assert "Traceback" not in done.err + swept.err
+    assert (done.code, swept.code) == ((0, 0) if once else (3, 3)), swept.err
+    failed = [one for one in ahpatron.trials() if one["status"] == "failed"]
     if once:
-        assert done.code == 0, done.err
         assert [run["repeat"] for run in json.loads(done.out)["runs"]] == [0, 1]
+        assert failed == []
     else:
-        assert (done.code, done.out) == (3, "")
-        assert "exit code 7" in done.err
+        assert done.out == ""
+        assert reason in done.err
+        ((params, error),) = [(one["run"]["params"], one["error"]) for one in failed]
+        assert params["budget"] == 20
+        assert reason in error
+    assert len(ahpatron.trials()) == 3
 
 
 # Saved models -------------------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""The command as a process: terminals, pipes, full disks, signals, imports, help, completion."""
+"""The command as a process: terminals, signals, imports, help, completion."""
 
 from __future__ import annotations
 
@@ -6,7 +6,6 @@ import os
 import re
 import shlex
 import signal
-import subprocess
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -16,7 +15,7 @@ import pytest
 from ahpatron_cli import __version__
 from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.output.formats import FORMATS
-from support.command import COMMAND, Ahpatron, modules_after
+from support.command import Ahpatron, answers, modules_after, workers
 from support.terminal import in_terminal, lines_of
 
 SMALL = ("-B", 20, "--limit", 200)
@@ -35,6 +34,8 @@ def test_a_terminal_gets_a_table_of_its_width_with_the_best_in_bold(
     body = [line for line in lines_of(text) if not line.startswith("r.svm")]
     assert max(map(len, body)) <= columns, text
     assert len([line for line in body if line.startswith(("Learner", "a"))]) == 4
+    plain, _ = in_terminal("run", "r.svm", *learners, *SMALL, "--no-color", columns=columns)
+    assert not re.search(r"\x1b\[[0-9;]*m", plain)
 
 
 def test_progress_shows_the_running_mistake_rate(ahpatron: Ahpatron) -> None:
@@ -46,108 +47,31 @@ def test_progress_shows_the_running_mistake_rate(ahpatron: Ahpatron) -> None:
     assert "% mistakes" not in quiet
 
 
-@pytest.mark.parametrize("environment", [{"NO_COLOR": "1"}, {"TERM": "dumb"}])
-def test_no_colour_where_none_is_wanted(rings: Path, environment: dict[str, str]) -> None:
-    text, code = in_terminal("run", rings, *SMALL, **environment)
-    assert code == 0
-    assert not re.search(r"\x1b\[[0-9;]*3[0-9]m", text)
-
-
-def test_a_pipe_gets_all_columns_without_colour(ahpatron: Ahpatron, rings: Path) -> None:
-    words = ("run", rings, "-l", "ahpatron", "-l", "arow", *SMALL, "--repeats", 2)
-    done = ahpatron(*words, COLUMNS="30")
-    assert "\x1b" not in done.out + done.err
-    (head,) = [line for line in done.out.splitlines() if line.startswith("Learner")]
-    names = head.replace("AMR %", "AMR").split()
-    assert names[:7] == ["Learner", "AMR", "|M_T|", "|N_T|", "Support", "Halvings", "ζ̂"]
-    assert names[-1] == "Seconds"
-    assert ahpatron.succeed(*words, PYTHONIOENCODING="ascii").out.isascii()
-
-
-STDOUT_USERS = [
-    "run {rings} -B 4",
-    "run --help",
-    *(
-        pytest.param(words, marks=pytest.mark.slow)
-        for words in ("run {rings} -B 4 --json", "inspect {rings}", "inspect --learners")
-    ),
-]
-
-
-def in_shell(command: str, redirection: str) -> subprocess.CompletedProcess[bytes]:
-    line = f"{' '.join(COMMAND)} {command} {redirection}"
-    return subprocess.run(["bash", "-c", line], capture_output=True, timeout=120, check=False)
-
-
-@pytest.mark.parametrize("command", STDOUT_USERS)
-def test_stdout_that_is_full_or_that_nobody_reads(
-    ahpatron: Ahpatron, rings: Path, command: str
-) -> None:
-    command = command.format(rings=rings)
-    full = in_shell(command, "> /dev/full")
-    assert full.returncode == 74
-    assert full.stderr == b"error: standard output cannot be written: No space left on device\n"
-    unread = in_shell(command, "| true; echo ${PIPESTATUS[0]}")
-    assert (unread.stdout, unread.stderr) == (b"0\n", b"")
-    done = ahpatron(*command.split(), PYTHONIOENCODING="ascii")
-    assert (done.code, done.err) == (0, "")
-
-
-def test_closed_streams(rings: Path) -> None:
-    """Without stdout a run is in vain; without stderr it is not."""
-    assert in_shell(f"run {rings} -B 4", ">&-").returncode == 74
-    done = in_shell(f"run {rings} -B 4 --format csv", "2>&-")
-    assert done.returncode == 0
-    assert done.stdout.startswith(b"data,")
-
-
 @pytest.mark.parametrize(("number", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
 @pytest.mark.parametrize(
     "way", [["--shuffle"], pytest.param(["--repeats", "50", "--jobs", "2"], marks=pytest.mark.slow)]
 )
 def test_signals(ahpatron: Ahpatron, number: signal.Signals, code: int, way: list[str]) -> None:
     ahpatron.write("long.svm", "-1 1:1 2:3\n1 1:2 2:2\n-1 1:3 2:1\n1 2:5\n" * 100_000)
-    with subprocess.Popen(
-        [*COMMAND, "run", "long.svm", "-B", "1000", "--predictions", "p.csv", *way],
-        cwd=ahpatron.folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        # a shell starts what it runs in the background with SIGINT ignored, and that is inherited
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    ) as child:
+    words = ("run", "long.svm", "-B", "1000", "--predictions", "p.csv", *way)
+    with ahpatron.start(*words) as child:
         while len(ahpatron.files()) < 2 and child.poll() is None:
             time.sleep(0.02)  # until it has begun to write
         child.send_signal(number)
         out, err = child.communicate(timeout=120)
-    assert (child.returncode, out) == (code, b"")
-    assert b"Traceback" not in err
+    assert (child.returncode, out) == (code, "")
+    assert "Traceback" not in err
     assert ahpatron.files() == {"long.svm"}
-
-
-def worker_answers(parent: int) -> bool:
-    """Whether a process of `-j` has come so far that Python's handler of SIGINT stands."""
-    for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
-        with suppress(FileNotFoundError):
-            status = Path(f"/proc/{child}/status").read_text()
-            caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
-            is_worker = b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes()
-            if is_worker and int(caught.split()[1], 16) & 1 << (signal.SIGINT - 1):
-                return True
-    return False
 
 
 def test_no_process_prints_a_traceback_on_ctrl_c(ahpatron: Ahpatron, rings: Path) -> None:
     """A terminal sends SIGINT to all of them, here while those of `-j 2` import NumPy."""
-    command = [*COMMAND, "run", str(rings), "--repeats", "40", "-l", "avp", "-j", "2"]
-    with subprocess.Popen(
-        command,
-        cwd=ahpatron.folder,
-        stderr=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
-    ) as process:
-        while not worker_answers(process.pid) and process.poll() is None:
+    words = ("run", rings, "--repeats", "40", "-l", "avp", "-j", "2")
+    with ahpatron.start(*words, start_new_session=True) as process:
+        while process.poll() is None:
+            with suppress(FileNotFoundError):
+                if any(answers(worker, signal.SIGINT) for worker in workers(process.pid)):
+                    break
             time.sleep(0.001)
         os.killpg(process.pid, signal.SIGINT)
         _, err = process.communicate(timeout=120)
@@ -172,10 +96,8 @@ def test_too_few_words_show_how_to_go_on(ahpatron: Ahpatron, words: str) -> None
     err = ahpatron.refusal(2, *words.split())
     assert "Usage" in err
     assert len(err.splitlines()) <= 12
-
-
-def test_version(ahpatron: Ahpatron) -> None:
-    assert ahpatron("--version").out == f"ahpatron {__version__}\n"
+    if not words:
+        assert ahpatron("--version").out == ahpatron("-V").out == f"ahpatron {__version__}\n"
 
 
 def test_the_examples_of_the_help_work(ahpatron: Ahpatron, rings: Path) -> None:
@@ -207,8 +129,6 @@ def test_the_examples_of_the_help_work(ahpatron: Ahpatron, rings: Path) -> None:
         ("sweep x --kernel ", list(KERNELS)),
         ("run x --format ", list(FORMATS)),
         ("inspect x --scale m", ["minmax"]),
-        ("run x -p sel", ["selection="]),
-        ("sweep -l avp -g sc", ["schedule="]),
         ("run x --theorem c", ["corollary-1", "corollary-2"]),
         ("sweep x --search ", ["grid", "halving"]),
         ("sweep x --metric b", ["balanced_error"]),

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 import io
 import os
-import pickle
 import re
-import subprocess
 import sys
 import textwrap
 from typing import Any
@@ -107,11 +105,6 @@ def test_everything_from_outside_is_literal() -> None:
     assert stream.getvalue() == "note: [red]a\\x1b[31m.svm\\n\n"
 
 
-def test_errors_travel_between_processes() -> None:
-    error = UserError("p", code=ExitCode.BAD_DATA, place=Place("a", 3), hint="h", details="d")
-    assert vars(pickle.loads(pickle.dumps(error))) == vars(error)
-
-
 @pytest.mark.parametrize(
     ("quiet", "verbose", "wanted"),
     [
@@ -167,20 +160,3 @@ def test_the_progress_line() -> None:
     narrow = on_a_terminal("unknown", 40)
     assert "\r\x1b[K1,000 rounds  12.50 % mistakes  0:0" in narrow
     assert "%  1," not in narrow
-
-
-@pytest.mark.parametrize("redirection", ["2>&-", "2>/dev/full"])
-def test_a_broken_stderr_stops_nothing(redirection: str) -> None:
-    program = (
-        "from ahpatron_cli.errors import *; from ahpatron_cli.cli.stderr import Stderr\n"
-        "stderr = Stderr(); stderr.note('a'); stderr.warn('b')\n"
-        "with stderr.progress(3, 'x') as show: show(1)\n"
-        "stderr.error(UserError('c', code=ExitCode.BAD_DATA)); print('alive')"
-    )
-    done = subprocess.run(
-        ["/bin/bash", "-c", f'exec "$0" -c "$1" {redirection}', sys.executable, program],
-        capture_output=True,
-        text=True,
-        timeout=120,
-    )
-    assert (done.returncode, done.stdout) == (0, "alive\n")

@@ -12,24 +12,15 @@ import pytest
 
 from ahpatron_cli.sweep.results_file import read_results
 from support.cluster import Cluster
-from support.command import COMMAND, REPOSITORY, Ahpatron
-from support.sweep_command import SMALL, TRIALS, essence, lines, sweep
+from support.command import REPOSITORY, SMALL, Ahpatron, workers
 
 MANY = ("-g", "budget=20:200:20", "-l", "ahpatron", "-l", "avp", "--repeats", "10")
 
 
-def started(
-    ahpatron: Ahpatron, *arguments: object, until: int, out: str = "r.jsonl"
-) -> subprocess.Popen[bytes]:
+def started(ahpatron: Ahpatron, *arguments: object, until: int) -> subprocess.Popen[str]:
     """A sweep in a process of its own, which has stored so many trials."""
-    process = subprocess.Popen(
-        [*COMMAND, "sweep", *map(str, arguments), "--out", out],
-        cwd=ahpatron.folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    )
-    results = ahpatron.folder / out
+    process = ahpatron.start("sweep", *arguments, "--out", "r.jsonl")
+    results = ahpatron.folder / "r.jsonl"
     while not results.exists() or results.read_bytes().count(b"\n") <= until:
         assert process.poll() is None, process.communicate()
         time.sleep(0.01)
@@ -42,15 +33,18 @@ def started(
 )
 def test_signals(ahpatron: Ahpatron, rings: Path, number: signal.Signals, code: int) -> None:
     process = started(ahpatron, rings, *MANY, "-j", "2", until=5)
+    processes = workers(process.pid)
+    assert processes
     process.send_signal(number)
     out, err = process.communicate(timeout=120)
-    assert (process.returncode, out) == (code, b"")
-    assert b"the same command continues" in err
-    assert b"Traceback" not in err
-    assert (ahpatron.folder / "r.jsonl").read_bytes().endswith(b"\n")
-    done = len(lines(ahpatron.folder / "r.jsonl"))
+    assert (process.returncode, out) == (code, "")
+    assert "the same command continues" in err
+    assert "Traceback" not in err
+    assert not any(Path(f"/proc/{worker}").exists() for worker in processes)
+    assert ahpatron.read("r.jsonl").endswith("\n")
+    done = len(ahpatron.trials())
     assert 4 <= done < 110  # the last that we saw may have been undone: it was not durable yet
-    assert f"{done} done" in sweep(ahpatron, rings, *MANY, "--dry-run").out
+    assert f"{done} done" in ahpatron.sweep(rings, *MANY, "--dry-run").out
 
 
 @pytest.mark.slow
@@ -58,34 +52,31 @@ def test_a_file_that_is_deleted_while_it_is_written_to(ahpatron: Ahpatron, rings
     process = started(ahpatron, rings, *MANY, until=2)
     (ahpatron.folder / "r.jsonl").unlink()
     out, err = process.communicate(timeout=120)
-    assert (process.returncode, out) == (74, b"")
-    assert b"r.jsonl" in err
+    assert (process.returncode, out) == (74, "")
+    assert "r.jsonl" in err
 
 
 def test_a_full_disk_keeps_what_is_there(ahpatron: Ahpatron, rings: Path) -> None:
-    limited = ["bash", "-c", 'ulimit -f 4; trap "" XFSZ; exec "$@"', "bash"]
-    command = [*COMMAND, "sweep", str(rings), *SMALL, "--out", "r.jsonl"]
-    done = subprocess.run(
-        [*limited, *command], cwd=ahpatron.folder, capture_output=True, timeout=120, check=False
-    )
-    assert (done.returncode, done.stdout) == (74, b"")
-    assert 0 < len(read_results(str(ahpatron.folder / "r.jsonl")).trials) < TRIALS
-    assert sweep(ahpatron, rings, *SMALL).code == 0
-    found = lines(ahpatron.folder / "r.jsonl")
-    assert len(found) == len({trial["id"] for trial in found}) == TRIALS
+    words = f"sweep {rings} {' '.join(SMALL)} --out r.jsonl"
+    done = ahpatron.shell(f"ulimit -f 4; trap '' XFSZ; ahpatron {words}")
+    assert (done.code, done.out) == (74, "")
+    assert 0 < len(read_results(str(ahpatron.folder / "r.jsonl")).trials) < 8
+    assert ahpatron.sweep(rings, *SMALL).code == 0
+    found = ahpatron.trials()
+    assert len(found) == len({trial["id"] for trial in found}) == 8
 
 
 @pytest.mark.slow
 def test_killed_and_restarted_until_done(ahpatron: Ahpatron, rings: Path) -> None:
     """The long version, with 20 kills of parents and of workers, is in tests/benchmarks."""
-    sweep(ahpatron, rings, *MANY, "-j", "2", out="whole.jsonl")
+    ahpatron.sweep(rings, *MANY, "-j", "2", out="whole.jsonl")
     for count in (3, 30, 60):
         process = started(ahpatron, rings, *MANY, "-j", "2", until=count)
         process.kill()
         process.communicate()
-    assert sweep(ahpatron, rings, *MANY, "-j", "2").code == 0
-    found = essence(ahpatron.folder / "r.jsonl")
-    assert found == essence(ahpatron.folder / "whole.jsonl")
+    assert ahpatron.sweep(rings, *MANY, "-j", "2").code == 0
+    found = ahpatron.essence()
+    assert found == ahpatron.essence("whole.jsonl")
     assert set(found.values()) == {1}
 
 
@@ -93,12 +84,12 @@ def test_killed_and_restarted_until_done(ahpatron: Ahpatron, rings: Path) -> Non
 def test_a_cluster_gives_the_same_bytes_also_if_a_worker_is_killed(
     ahpatron: Ahpatron, rings: Path, cluster: Cluster
 ) -> None:
-    sweep(ahpatron, rings, *MANY, out="local.jsonl")
+    ahpatron.sweep(rings, *MANY, out="local.jsonl")
     process = started(ahpatron, rings, *MANY, "--scheduler", cluster.address, until=10)
     cluster.workers[0].kill()
     _, err = process.communicate(timeout=120)
-    assert process.returncode == 0, err.decode()
-    assert essence(ahpatron.folder / "r.jsonl") == essence(ahpatron.folder / "local.jsonl")
+    assert process.returncode == 0, err
+    assert ahpatron.essence() == ahpatron.essence("local.jsonl")
 
 
 @pytest.mark.slow
@@ -108,13 +99,13 @@ def test_a_lost_scheduler_leaves_a_file_that_resumes(
     process = started(ahpatron, rings, *MANY, "--scheduler", cluster.address, until=5)
     cluster.processes[0].kill()
     out, err = process.communicate(timeout=90)
-    assert (process.returncode, out) == (74, b"")
-    assert b"the same command continues" in err
-    assert b"Traceback" not in err
-    done = len(lines(ahpatron.folder / "r.jsonl"))
+    assert (process.returncode, out) == (74, "")
+    assert "the same command continues" in err
+    assert "Traceback" not in err
+    done = len(ahpatron.trials())
     assert 0 < done < 110
-    assert f"{done} of 110 trials" in sweep(ahpatron, rings, *MANY).err
-    assert len(lines(ahpatron.folder / "r.jsonl")) == 110
+    assert f"{done} of 110 trials" in ahpatron.sweep(rings, *MANY).err
+    assert len(ahpatron.trials()) == 110
 
 
 @pytest.mark.slow
@@ -169,7 +160,7 @@ def test_a_trial_that_kills_its_worker_fails_alone(
             *("--retries", "0", "--wait", "20"),
         )
     assert done.code == 3, done.err
-    found = lines(ahpatron.folder / "r.jsonl")
+    found = ahpatron.trials()
     assert len({trial["id"] for trial in found}) == len(found) == 8
     failed = [trial["run"]["params"]["budget"] for trial in found if trial["status"] == "failed"]
     assert 40 in failed

@@ -1,27 +1,15 @@
 """Comparators against brute force: losses and norms in loops, SVMs by their duality gap."""
 
 import math
-from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
-from ahpatron_cli.core import KERNELS, Gaussian, Kernel, Linear, certificates
+from ahpatron_cli.core import Gaussian, Kernel, Linear, certificates
 from ahpatron_cli.core.certificates import Comparator, Pieces, comparators, svm_path
 from ahpatron_cli.core.rows import Floats, Rows
-from reference import kernels as formulas
+from support.cases import KERNEL_PAIRS
 from support.streams import Example, compress, make_stream
-
-KERNEL_PAIRS = {
-    "gaussian": (KERNELS["gaussian"](sigma=0.7), formulas.gaussian(0.7)),
-    "laplacian": (KERNELS["laplacian"](sigma=1.3), formulas.laplacian(1.3)),
-    "polynomial": (KERNELS["polynomial"](degree=3), formulas.polynomial(3, 1.0)),
-    "linear": (KERNELS["linear"](), formulas.linear()),
-}
-
-
-def whole(stream: Example) -> Pieces:
-    return lambda: [(stream.X, stream.y)]
 
 
 def in_pieces(*parts: tuple[Rows, Floats]) -> Pieces:
@@ -74,7 +62,9 @@ def test_a_sample_stands_in_for_a_long_stream(monkeypatch: pytest.MonkeyPatch) -
     cut = [slice(0, 70), slice(70, 71), slice(71, 200)]
     pieces = in_pieces(*((stream.X[part], stream.y[part]) for part in cut))
     candidates = comparators(pieces, 200, kernel, seed=9)
-    for f, other in zip(candidates, comparators(whole(stream), 200, kernel, seed=9), strict=True):
+    for f, other in zip(
+        candidates, comparators(in_pieces((stream.X, stream.y)), 200, kernel, seed=9), strict=True
+    ):
         assert f == Comparator(other.name, pytest.approx(other.loss), other.norm)
     chosen = np.sort(np.random.default_rng([9, 200]).choice(200, 30, replace=False))
     K = gram_of(stream, kernel)
@@ -87,16 +77,11 @@ def test_a_sample_stands_in_for_a_long_stream(monkeypatch: pytest.MonkeyPatch) -
         assert f.loss == pytest.approx(loss, rel=1e-6)
 
 
-def solutions(stream: Example, costs: list[float]) -> Iterator[tuple[float, Floats, Floats]]:
-    gram = gram_of(stream, Gaussian(sigma=0.5))
-    for cost, weights in zip(costs, svm_path(gram, stream.y, costs, seed=0), strict=True):
-        yield cost, weights, gram
-
-
 def test_the_svm_path_minimises() -> None:
     """The gap between primal and dual value bounds how far from the minimum the solution is."""
     stream = make_stream(seed=9, rounds=300, features=2, noise=0.3)
-    for cost, a, gram in solutions(stream, [0.01, 0.1, 1.0, 10.0]):
+    gram, costs = gram_of(stream, Gaussian(sigma=0.5)), [0.01, 0.1, 1.0, 10.0]
+    for cost, a in zip(costs, svm_path(gram, stream.y, costs, seed=0), strict=True):
         alphas = a * stream.y
         assert alphas.min() >= 0
         assert alphas.max() <= cost
@@ -107,8 +92,9 @@ def test_the_svm_path_minimises() -> None:
 
 
 def test_one_round_and_rows_of_zeros() -> None:
-    single = Example(np.array([[1.0]]), np.array([1.0]))
-    assert min(f.loss for f in comparators(whole(single), 1, Gaussian())) < 1e-6
-    nothing = Example(np.zeros((5, 2)), np.array([1.0, -1, 1, 1, -1]))
-    assert comparators(whole(nothing), 5, Linear())[0] == Comparator("0", 5.0, 0.0)
-    assert min(f.loss for f in comparators(whole(nothing), 5, Linear())) >= 5
+    single = comparators(in_pieces((np.array([[1.0]]), np.array([1.0]))), 1, Gaussian())
+    assert min(f.loss for f in single) < 1e-6
+    rows, labels = np.zeros((5, 2)), np.array([1.0, -1, 1, 1, -1])
+    nothing = comparators(in_pieces((rows, labels)), 5, Linear())
+    assert nothing[0] == Comparator("0", 5.0, 0.0)
+    assert min(f.loss for f in nothing) >= 5

@@ -1,4 +1,4 @@
-"""Hypotheses on explicit features: the maps approximate κ, and survive what streams do to them."""
+"""Hypotheses on explicit features: the maps approximate κ, and parameters follow from others."""
 
 from collections.abc import Callable
 from typing import Any
@@ -10,19 +10,12 @@ from ahpatron_cli.core import REGISTRY, Gaussian, Learner, Player
 from ahpatron_cli.core.errors import ParameterError
 from ahpatron_cli.core.linear import (
     FourierFeatures,
-    LinearModel,
-    Sketches,
     cos_sin_by_table,
     cos_sin_by_tangent,
 )
 from support.streams import make_stream
 
-SETTINGS: list[tuple[str, dict[str, Any]]] = [
-    ("fogd", {"features": 30, "step": 0.37}),
-    ("nogd", {"budget": 20, "step": 0.37}),
-    ("skegd", {"budget": 20, "step": 0.37, "cycle": 10}),
-]
-every_setting = pytest.mark.parametrize(("name", "params"), SETTINGS)
+SIZES = {"fogd": {"features": 30}, "nogd": {"budget": 20}, "skegd": {"budget": 20, "cycle": 10}}
 
 
 def test_fourier_features_approximate_the_gaussian_kernel() -> None:
@@ -48,48 +41,15 @@ def test_cosines_and_sines_of_any_angle(compute: Callable[..., None]) -> None:
     np.testing.assert_allclose(out, expected, atol=1e-11)
 
 
-def test_nogd_of_full_rank_keeps_f_where_it_switches() -> None:
-    stream = make_stream(seed=9, rounds=400, features=3)
-    plain = Player(REGISTRY["nogd"](budget=400, step=0.37), Gaussian(sigma=0.5))
-    scores = plain.feed(stream.X, stream.y)
-    player = Player(REGISTRY["nogd"](budget=30, rank=30, step=0.37), Gaussian(sigma=0.5))
-    switched = player.feed(stream.X, stream.y)
-    taken = np.flatnonzero(scores * stream.y < 1)
-    # Up to the switch and in the round after it, f is that of kernel gradient descent ...
-    until = int(taken[29]) + 2
-    np.testing.assert_allclose(switched[:until], scores[:until], rtol=1e-9, atol=1e-12)
-    assert not np.allclose(switched[until:], scores[until:])
-    assert isinstance(player.f, LinearModel)
-    assert player.f.size == 30
-
-
-@every_setting
-def test_the_step_follows_from_the_number_of_rounds(name: str, params: dict[str, Any]) -> None:
+@pytest.mark.parametrize("name", SIZES)
+def test_the_step_follows_from_the_number_of_rounds(name: str) -> None:
     def begun(rounds: int | None, **more: Any) -> Learner:
-        given = {key: value for key, value in params.items() if key != "step"}
-        return Player(REGISTRY[name](**given, **more), Gaussian(), horizon=rounds).learner
+        return Player(REGISTRY[name](**SIZES[name], **more), Gaussian(), horizon=rounds).learner
 
     assert begun(None).params()["step"] == 0.1
     assert begun(400).params()["step"] == 0.5
     assert begun(400, horizon=100).params()["step"] == 1.0
     assert begun(400, step=0.2).params()["step"] == 0.2
-
-
-def test_sketches_changed_by_admissions_equal_those_from_scratch() -> None:
-    stream = make_stream(seed=11, rounds=300, features=3)
-    player = Player(REGISTRY["skegd"](budget=30, step=0.37, cycle=7), Gaussian(sigma=0.7))
-    player.feed(stream.X, stream.y)
-    sketches = player.f.features
-    assert isinstance(sketches, Sketches)
-    E = sketches.admitted
-    assert 30 < E.size == player.f.size <= 60
-    S_p = np.zeros((E.size, 22))
-    S_p[np.arange(E.size), sketches.columns] = sketches.signs
-    K = player.kernel.between(E, E)
-    np.testing.assert_allclose(sketches.pp, S_p.T @ K @ S_p, rtol=1e-9, atol=1e-11)
-    np.testing.assert_allclose(
-        sketches.pm, S_p.T @ player.kernel.between(E, sketches.points), rtol=1e-9, atol=1e-11
-    )
 
 
 def test_skegd_finds_its_cycle_or_says_what_it_lacks() -> None:

@@ -13,7 +13,7 @@ from ahpatron_cli.core import BSGD, Player, play
 from ahpatron_cli.core.errors import NumericalError
 from ahpatron_cli.core.merging import best_point, cheapest, loss_of
 from ahpatron_cli.core.numerics import SLACK
-from ahpatron_cli.core.points import NARROW, DensePoints
+from ahpatron_cli.core.points import NARROW
 from ahpatron_cli.core.rows import compressed
 from support.effort import examples
 from support.streams import make_stream
@@ -68,17 +68,6 @@ def test_the_cheapest_partner_is_found_among_all(seed: int, spread: float, equal
     wanted = int(np.argmax(losses <= losses.min() + SLACK))
     assert cheapest(1.0, others, k) == wanted
     assert cheapest(-1.0, -others, k) == wanted
-
-
-def test_a_point_between_two_is_as_near_as_its_row_says() -> None:
-    rng = np.random.default_rng(5)
-    rows = rng.normal(size=(9, 3))
-    points = DensePoints(rows)
-    points.put_between(2, 6, 0.3)
-    rows[6] = 0.3 * rows[2] + 0.7 * rows[6]
-    wanted = -0.5 * ((rows - rows[6]) ** 2).sum(axis=1)
-    np.testing.assert_allclose(points.exponents(points)[6], wanted, atol=1e-14)
-    np.testing.assert_allclose(points.half_norms, 0.5 * (rows**2).sum(axis=1))
 
 
 def test_narrow_sparse_rows_merge_and_wide_ones_are_refused() -> None:

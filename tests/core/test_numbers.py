@@ -7,17 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from ahpatron_cli.core import (
-    AVP,
-    REGISTRY,
-    Ahpatron,
-    Gaussian,
-    Norma,
-    Player,
-    play,
-)
-from ahpatron_cli.core.errors import NumericalError, ParameterError
+from ahpatron_cli.core import AVP, REGISTRY, Ahpatron, Gaussian, Norma, Player, play
+from ahpatron_cli.core.errors import LimitReachedError, NumericalError, ParameterError
 from ahpatron_cli.core.expansion import Expansion
+from ahpatron_cli.core.learners import POMDR, Projectron, ProjectronPlusPlus
 from reference import kernels as formulas
 from support.cases import PROJECTING, Case
 from support.streams import Example, compress, make_stream
@@ -106,6 +99,16 @@ def test_values_of_features_that_overflow_end_the_run(name: str, params: dict[st
         _scores(name, params, 1e308)
 
 
+@pytest.mark.parametrize("at", [0, 1, 5])
+@pytest.mark.parametrize("name", ["ahpatron", "metron"])
+def test_the_row_that_overflows_is_named_wherever_it_is(name: str, at: int) -> None:
+    stream = make_stream(seed=3, rounds=20, features=2)
+    stream.X[at, 1] = 1e200
+    with pytest.raises(NumericalError, match="overflows") as refusal:
+        Player(REGISTRY[name]()).feed(stream.X, stream.y)
+    assert refusal.value.row == at
+
+
 def _scores(name: str, params: dict[str, int], step: float) -> np.ndarray:
     stream = make_stream(seed=3, rounds=600, features=2)
     player = Player(REGISTRY[name](budget=10, step=step, **params), horizon=600)
@@ -126,3 +129,34 @@ def test_what_a_dropped_example_hid_decides_again() -> None:
     assert abs(f.values[2]) <= f.noise  # so that the engine asks `careful`
     scores = Player(Norma(budget=1, step=1.0), Gaussian()).feed(rows, labels)
     assert scores[2] == pytest.approx(left * math.sqrt(0.5), rel=1e-3)
+
+
+# Projections, horizons ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("learner", [Projectron, ProjectronPlusPlus])
+def test_max_support_ends_the_run_and_says_so(learner: type[Projectron]) -> None:
+    stream = make_stream(seed=1, rounds=300, features=4)
+    size = play(learner(), stream.X, stream.y).f.size
+    assert size > 20
+    assert play(learner(max_support=size), stream.X, stream.y).f.size == size
+    with pytest.raises(LimitReachedError, match=f"max_support={size - 1}") as refusal:
+        play(learner(max_support=size - 1), stream.X, stream.y)
+    assert refusal.value.name == "max_support"
+
+
+def test_rounds_that_change_nothing_are_no_updates() -> None:
+    """A margin below 1, far from the span: no step is worth it."""
+    X = np.array([[0.0], [1.0], [1.0]])
+    player = play(ProjectronPlusPlus(tolerance=0.1), X, np.ones(3))
+    assert player.tally.updates == 1
+    assert player.tally.margin_updates == 0
+    assert play(ProjectronPlusPlus(tolerance=0.1, rule="full"), X, np.ones(3)).tally.updates == 2
+
+
+def test_pomdr_must_know_the_number_of_rounds() -> None:
+    with pytest.raises(ParameterError, match="horizon must be given") as refusal:
+        Player(POMDR())
+    assert (refusal.value.name, refusal.value.kind) == ("horizon", "missing")
+    assert Player(POMDR(), horizon=70).learner.params()["horizon"] == 70
+    assert Player(POMDR(horizon=50), horizon=70).learner.params()["horizon"] == 50

@@ -1,5 +1,7 @@
 """arow and metron: resets, blocks, and a covariance that stays one."""
 
+from collections.abc import Callable
+
 import numpy as np
 import pytest
 
@@ -15,26 +17,16 @@ X = np.random.default_rng(3).normal(size=(600, 2))
 FLIPPED = np.where((X[:, 0] * X[:, 1] > 0) == (np.arange(600) < 300), 1.0, -1.0)
 
 
-def second_order(player: Player) -> SecondOrder:
-    assert isinstance(player.f, SecondOrder)
-    return player.f
-
-
-def expected(name: str) -> Trace:
-    rows, labels = X.tolist(), FLIPPED.astype(int).tolist()
-    if name == "metron":
-        return metron(rows, labels, budget=20)
-    return arow(rows, labels, formulas.gaussian(0.7), budget=20)
-
-
-@pytest.mark.parametrize("name", ["arow", "metron"])
-def test_a_reset_is_counted_and_named_and_no_block_shows(name: str) -> None:
-    trace = expected(name)
+@pytest.mark.parametrize(("learner", "reference"), [(Arow, arow), (Metron, metron)])
+def test_a_reset_is_counted_and_named_and_no_block_shows(
+    learner: type[Arow], reference: Callable[..., Trace]
+) -> None:
+    kernel = formulas.gaussian(0.7)
+    trace = reference(X.tolist(), FLIPPED.astype(int).tolist(), kernel, budget=20)
     assert trace.restarts
-    learner = Arow(budget=20) if name == "arow" else Metron(budget=20)
     for block in (1, 7, 64, 256):
         for rows in (X, compress(X)):
-            player = Player(learner, Gaussian(sigma=0.7), block=block)
+            player = Player(learner(budget=20), Gaussian(sigma=0.7), block=block)
             scores = player.feed(rows, FLIPPED)
             np.testing.assert_allclose(scores, trace.scores, rtol=1e-6, atol=1e-8)
             assert player.statistics()["restarts"] == len(trace.restarts)
@@ -48,7 +40,8 @@ def test_a_covariance_that_lost_its_digits_is_repaired() -> None:
     stream = make_stream(seed=5, rounds=320, features=3)  # whole blocks
     player = Player(Arow(budget=30), Gaussian())
     player.feed(stream.X, stream.y)
-    f = second_order(player)
+    f = player.f
+    assert isinstance(f, SecondOrder)
     f.C.settle()
     f.C.A[0, 0] = -1.0  # as if rounding had done it
     f.repair()

@@ -131,6 +131,9 @@ def test_rows_of_scipy(kind: str) -> None:
     assert found.f.norm == expected.f.norm
     assert found.tally.mistakes == expected.tally.mistakes > 0
     np.testing.assert_array_equal(found.scores(scipy.sparse.csr_matrix(X)), found.scores(X))
+    score = found.score(getattr(scipy.sparse, kind)(X[:1]))
+    assert score == pytest.approx(found.score(X[0].tolist()), abs=1e-12)
+    assert found.learn(X[0].tolist(), 1) == pytest.approx(score, abs=1e-12)
 
 
 def test_unit_rows() -> None:

@@ -13,27 +13,6 @@ from reference import kernels as formulas
 from reference.twins import budget_perceptron, tighter_perceptron
 
 
-@pytest.mark.parametrize("sigma", [0.3, 0.5, 1.0])
-@pytest.mark.parametrize("seed", range(10))
-def test_with_two_examples_the_budget_perceptron_is_first_in_first_out(
-    sigma: float, seed: int
-) -> None:
-    """y_1·(f(s_1) - a_1) and y_2·(f(s_2) - a_2) are both y_1·y_2·κ(s_1,s_2), exactly."""
-    rng = np.random.default_rng(seed)
-    X, y = rng.normal(size=(300, 3)), rng.choice([-1.0, 1.0], 300)
-    player = Player(REGISTRY["budget-perceptron"](budget=2), Gaussian(sigma=sigma))
-    scores = player.feed(X, y)
-    S: list[int] = []
-    for t in range(300):
-        terms = [y[s] * np.exp(-((X[s] - X[t]) ** 2).sum() / (2 * sigma**2)) for s in S]
-        f = sum(terms)
-        assert scores[t] == pytest.approx(f, abs=1e-12)
-        if not S or y[t] * f < 0 or (f == 0 and y[t] < 0):
-            S = [*S[-1:], t]
-    kept = player.f.points.coordinates * sigma + X[0]
-    np.testing.assert_allclose(kept, X[S], atol=1e-12)
-
-
 @pytest.mark.parametrize("name", ["budget-perceptron", "tighter-perceptron"])
 @pytest.mark.parametrize("budget", [2, 5])
 @pytest.mark.parametrize("seed", range(8))
@@ -120,12 +99,3 @@ def test_rounding_does_not_choose_where_every_example_has_a_duplicate() -> None:
         noise = np.triu(rng.integers(-2, 3, size=(40, 40)), 1) * 2.0**-53
         noisy = np.minimum(exact * (1 + noise + noise.T), 1.0)
         np.testing.assert_array_equal(choose_nearest(noisy, a), np.arange(30))
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 150])
-def test_a_quarter_goes_and_at_least_one(size: int) -> None:
-    rng = np.random.default_rng(size)
-    kept = choose_nearest(gram(rng.normal(size=(size, 3))), rng.normal(size=size))
-    assert len(kept) == size - max(size // 4, 1)
-    assert (np.diff(kept) > 0).all()
-    assert len(choose_nearest(np.zeros((size, size)), np.zeros(size))) == len(kept)

@@ -69,10 +69,6 @@ class Table(TableReader):
         return self.chunk.stored.dense()[:, 1:].tolist()
 
 
-def features(text: str | bytes, **options: Any) -> list[list[float]]:
-    return table(text, **options).rows
-
-
 def refusal(work: Callable[[], object]) -> tuple[int | None, str]:
     """The line and all text of an error in the data."""
     with pytest.raises(UserError) as caught:
@@ -155,10 +151,7 @@ def test_rows_may_have_no_label() -> None:
     ],
 )
 def test_labels(labels: list[str], numbers: list[float]) -> None:
-    found = table("a,y\n" + "".join(f"1,{label}\n" for label in labels))
-    assert found.labels == numbers
-    differs = set(labels) & {"no", "b", "1.0", "2"} and "c" not in labels and "1.0" not in labels
-    assert bool(differs) == bool([note for note in found.notes if "+1" in note])
+    assert table("a,y\n" + "".join(f"1,{label}\n" for label in labels)).labels == numbers
 
 
 def test_wide_tables_are_sparse() -> None:
@@ -483,7 +476,7 @@ def write(path: Path, rows: pa.Table) -> str:
 def test_files_of_every_format_give_the_same_rows(name: str, tmp_path: Path) -> None:
     path = str(tmp_path / name)
     if name == "d.csv":
-        content().to_pandas().to_csv(path, index=False)
+        pd.DataFrame(content().to_pylist()).to_csv(path, index=False)
     else:
         write(tmp_path / name, content())
     found = opened(path, missing="zero")

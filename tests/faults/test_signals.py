@@ -4,15 +4,13 @@ from __future__ import annotations
 
 import random
 import signal
-import subprocess
 import time
 from pathlib import Path
 from typing import NamedTuple
 
 import pytest
 
-from support.command import COMMAND, Ahpatron
-from support.sweep_command import essence
+from support.command import Ahpatron, answers
 
 MOMENTS = 20
 SIGNALS = pytest.mark.parametrize(
@@ -33,42 +31,25 @@ class Ended(NamedTuple):
     """Python was not up yet: it died of the signal, before any of our code."""
 
 
-def interrupted(number: signal.Signals, command: list[str], folder: Path, seed: int) -> Ended:
+def interrupted(number: signal.Signals, ahpatron: Ahpatron, seed: int, *arguments: object) -> Ended:
     """Send the signal at a random moment: of two, one while Python starts and imports."""
-    seconds = random.Random(seed).uniform(0, 0.5)
-    with subprocess.Popen(
-        command,
-        cwd=folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        # a shell starts what it runs in the background with SIGINT ignored, and that is inherited
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.default_int_handler),
-    ) as process:
-        while seed % 2 and not answers_signals(process) and process.poll() is None:
+    with ahpatron.start(*arguments) as process:
+        while seed % 2 and not answers(process.pid) and process.poll() is None:
             time.sleep(0.001)
-        time.sleep(seconds)
-        answered = answers_signals(process)
+        time.sleep(random.Random(seed).uniform(0, 0.5))
+        answered = answers(process.pid)
         process.send_signal(number)
         out, err = process.communicate(timeout=300)
     ours = answered or "ahpatron_cli/cli" in err
     return Ended(process.returncode, out, err, not ours and process.returncode in (-number, 1))
 
 
-def answers_signals(process: subprocess.Popen[str]) -> bool:
-    """Whether the process catches SIGTERM: Python never does, and we do it after SIGINT."""
-    status = Path(f"/proc/{process.pid}/status").read_text()
-    caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
-    return bool(int(caught.split()[1], 16) & 1 << (signal.SIGTERM - 1))
-
-
 @pytest.mark.slow
 @SIGNALS
 def test_run(ahpatron: Ahpatron, rings: Path, number: signal.Signals, code: int) -> None:
     outputs = [word for pair in OUTPUTS.items() for word in pair]
-    command = [*COMMAND, "run", str(rings), *RUN, *outputs]
     for seed in range(MOMENTS):
-        ended = interrupted(number, command, ahpatron.folder, seed)
+        ended = interrupted(number, ahpatron, seed, "run", rings, *RUN, *outputs)
         left = ahpatron.files()
         assert left in (set(), set(OUTPUTS.values()))  # all, or nothing; no temporary files
         if ended.code == 0:  # it was done already
@@ -85,34 +66,27 @@ def test_run(ahpatron: Ahpatron, rings: Path, number: signal.Signals, code: int)
 @SIGNALS
 def test_sweep(ahpatron: Ahpatron, rings: Path, number: signal.Signals, code: int) -> None:
     """One results file goes through all interruptions, and is whole in the end."""
-    ahpatron.process("sweep", rings, *SWEEP, "--out", "whole.jsonl")
+    ahpatron.sweep(rings, *SWEEP, out="whole.jsonl")
     results = ahpatron.folder / "r.jsonl"
     for seed in range(MOMENTS):
-        command = [*COMMAND, "sweep", str(rings), *SWEEP, "--out", "r.jsonl"]
-        ended = interrupted(number, command, ahpatron.folder, seed)
+        ended = interrupted(number, ahpatron, seed, "sweep", rings, *SWEEP, "--out", "r.jsonl")
         if not ended.too_early:
             assert "Traceback" not in ended.err, ended.err
             assert ended.code in (code, 0)
             assert ended.code == 0 or ended.out == ""
         if results.exists():
             assert results.read_bytes().endswith(b"\n") or not results.read_bytes()
-    assert ahpatron.process("sweep", rings, *SWEEP, "--out", "r.jsonl").code == 0
-    found = essence(results)
-    assert found == essence(ahpatron.folder / "whole.jsonl")
+    assert ahpatron.sweep(rings, *SWEEP).code == 0
+    found = ahpatron.essence()
+    assert found == ahpatron.essence("whole.jsonl")
     assert set(found.values()) == {1}
 
 
 def test_an_ignored_sigint_stays_ignored(ahpatron: Ahpatron, rings: Path) -> None:
     """As under nohup, or in the background of a shell script."""
-    with subprocess.Popen(
-        [*COMMAND, "run", str(rings), *RUN],
-        cwd=ahpatron.folder,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        text=True,
-        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_IGN),
-    ) as process:
-        while not answers_signals(process) and process.poll() is None:
+    ignored = {"preexec_fn": lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)}
+    with ahpatron.start("run", rings, *RUN, **ignored) as process:
+        while not answers(process.pid) and process.poll() is None:
             time.sleep(0.001)
         process.send_signal(signal.SIGINT)
         _, err = process.communicate(timeout=300)

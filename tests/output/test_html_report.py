@@ -6,7 +6,7 @@ from xml.etree import ElementTree
 
 from ahpatron_cli.output.html_report import to_html
 from ahpatron_cli.sweep.summary import summarise_trials
-from support import sweeps
+from support.trials import large_sweep, make_data, make_trial
 
 HOSTILE = "<script>alert(1)</script>\"'& a[/red].svm \x1b[31m $x$"
 VOID = {"meta", "br", "img", "source"}
@@ -29,11 +29,8 @@ class Page(HTMLParser):
         if tag not in VOID:
             self.open.append(tag)
 
-    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.elements.append((tag, dict(attrs)))
-
     def handle_endtag(self, tag: str) -> None:
-        assert self.open.pop() == tag
+        assert tag in VOID or self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
         if data.strip():
@@ -57,17 +54,21 @@ def rows(text: str) -> list[list[str]]:
 
 def test_the_numbers() -> None:
     trials = [
-        *(sweeps.trial("a", {"budget": 4}, repeat=k, rate=0.10 + 0.02 * k) for k in (0, 1)),
-        *(sweeps.trial("a", {"budget": 8}, repeat=k, rate=0.11 + 0.03 * k) for k in (0, 1)),
-        *(sweeps.trial("b", repeat=k, rate=0.20 + 0.02 * k, seconds=2) for k in (0, 1)),
+        trial
+        for k in (0, 1)
+        for trial in (
+            make_trial("a", 0.10 + 0.02 * k, k, params={"budget": 4}, support_size=4),
+            make_trial("a", 0.11 + 0.03 * k, k, params={"budget": 8}, support_size=8),
+            make_trial("b", 0.20 + 0.02 * k, k, seconds=2, margin_updates=12),
+        )
     ]
     text = to_html(summarise_trials(trials))
-    best, worse = ["6600", "4/4", "0.500"], ["12600", "6300", "2.000"]
+    best, worse = ["50", "4/4", "0.051"], ["12", "314", "2.000"]
     assert rows(text) == [
         ["a", "11.00 ± 1.41", "budget=4", "–", "best", *best],
         ["b", "21.00 ± 1.41", "–", "+10.00 ± 0.00", "worse", *worse],
         ["a", "▸ 11.00 ± 1.41", "budget=4", *best],
-        ["a", "12.50 ± 2.12", "budget=8", "7500", "8/8", "0.500"],
+        ["a", "12.50 ± 2.12", "budget=8", "50", "8/8", "0.051"],
         ["b", "▸ 21.00 ± 1.41", "–", *worse],
     ]
     assert text.count('<tr class="best"><th scope="row">a</th><td class="number">') == 2
@@ -75,22 +76,23 @@ def test_the_numbers() -> None:
 
 
 def test_failed_trials_are_listed_with_their_reasons() -> None:
-    failed = [sweeps.trial("bogd", {"budget": 4}, path="f.svm", repeat=7, error="<b>no memory")]
-    page = Page(to_html(sweeps.sweep(failed=failed)))
+    failed = make_trial("bogd", None, 7, error="<b>no memory")
+    page = Page(to_html(large_sweep(failed=[failed])))
     assert "1 trial: <b>no memory" in page.said("li")
-    alone = Page(to_html(summarise_trials([sweeps.trial(error="no memory")])))
+    alone = Page(to_html(summarise_trials([failed])))
     assert alone.said("h1") == ["ahpatron sweep: no trial was completed"]
-    assert "1 trial: no memory" in alone.said("li")
+    assert "1 trial: <b>no memory" in alone.said("li")
 
 
 def test_nothing_from_outside_becomes_markup() -> None:
+    params, data = {HOSTILE: HOSTILE}, make_data(HOSTILE)
     trials = [
-        sweeps.trial(HOSTILE, {HOSTILE: HOSTILE, "budget": size}, path=HOSTILE) for size in (1, 2)
-    ]
-    failed = sweeps.trial(HOSTILE, {HOSTILE: 1.0}, path=HOSTILE, repeat=3, error=HOSTILE)
-    page = Page(
-        to_html(summarise_trials([*trials, failed], [{HOSTILE: HOSTILE, "command": HOSTILE}]))
-    )
+        make_trial(HOSTILE, None if error else 0.1, k, params=params | {"budget": k}, data=data,
+                   error=error)
+        for k, error in enumerate((None, None, HOSTILE))
+    ]  # fmt: skip
+    text = to_html(summarise_trials(trials, [{HOSTILE: HOSTILE, "command": HOSTILE}]))
+    page = Page(text)
     assert not page.all("script")
     shown = HOSTILE.replace("\x1b", "\\x1b")
     assert page.said("pre") == [shown]
@@ -98,11 +100,11 @@ def test_nothing_from_outside_becomes_markup() -> None:
         assert shown in page.said(tag), tag
     for _, attributes in page.elements:
         assert not [name for name in attributes if name.startswith("on") or name == "style"]
-    assert "\x1b" not in to_html(summarise_trials(trials))
+    assert "\x1b" not in text
 
 
 def test_the_policy_allows_the_style_sheet_and_nothing_else() -> None:
-    text = to_html(sweeps.sweep())
+    text = to_html(large_sweep())
     (policy,) = [meta["content"] for meta in Page(text).all("meta") if "http-equiv" in meta]
     (style,) = re.findall("<style>(.*?)</style>", text, re.DOTALL)
     digest = base64.b64encode(hashlib.sha256(style.encode()).digest()).decode()
@@ -116,8 +118,7 @@ def test_the_policy_allows_the_style_sheet_and_nothing_else() -> None:
 
 
 def test_pictures_are_drawn_for_light_and_dark_pages() -> None:
-    text = to_html(sweeps.sweep(paths=["a.svm", "b.svm"]))
-    page = Page(text)
+    page = Page(to_html(large_sweep(paths=["a.svm", "b.svm"])))
     sources = [one["src"] for one in page.all("img")], [one["srcset"] for one in page.all("source")]
     assert [len(one) for one in sources] == [4, 4]
     assert all(str(one["alt"]).startswith("AMR against ") for one in page.all("img"))
@@ -128,7 +129,7 @@ def test_pictures_are_drawn_for_light_and_dark_pages() -> None:
         assert b"#333333" in seen
         assert not re.search(rb"#(333333|000000|ffffff)", night)
         assert b"#000000" not in seen  # which matplotlib leaves out, and a dark page would hide
-    identifiers = [attributes["id"] for _, attributes in Page(text).elements if "id" in attributes]
+    identifiers = [attributes["id"] for _, attributes in page.elements if "id" in attributes]
     assert len(identifiers) == len(set(identifiers))
-    links = [str(link["href"]).removeprefix("#") for link in Page(text).all("a")]
+    links = [str(link["href"]).removeprefix("#") for link in page.all("a")]
     assert set(links) <= set(identifiers)

@@ -11,7 +11,7 @@ from selenium.webdriver.chrome.options import Options
 from selenium.webdriver.chrome.service import Service
 
 from ahpatron_cli.output.html_report import write_report
-from support import sweeps
+from support.trials import FOURTEEN, ORIGIN, large_sweep, make_trial
 
 CHROMIUM = shutil.which("chromium")
 CHROMEDRIVER = shutil.which("chromedriver")
@@ -51,16 +51,14 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
 def report(tmp_path_factory: pytest.TempPathFactory) -> str:
     """Many learners, long names, failures, and names that would like to run."""
     path = tmp_path_factory.mktemp("report") / "out.html"
-    failed = [
-        sweeps.trial(repeat=7, error="<script>document.title = 'taken'</script>" + "long" * 60)
-    ]
-    findings = sweeps.sweep(
-        [*sweeps.FOURTEEN, "<img src=x onerror=alert(1)>"],
-        paths=["a9a.svm", "w" * 150 + ".svm", "<script>document.title = 'taken'<b>.svm"],
+    taken = "<script>document.title = 'taken'</script>"
+    findings = large_sweep(
+        [*FOURTEEN, "<img src=x onerror=alert(1)>"],
+        paths=["a9a.svm", "w" * 150 + ".svm", f"{taken}<b>.svm"],
         epsilons=(0.3, 0.5),
-        failed=failed,
+        failed=[make_trial("rbp", None, error=taken + "long" * 60)],
     )
-    origins = [{**sweeps.ORIGIN, "command": "ahpatron sweep " + "x" * 200}]
+    origins = [{**ORIGIN, "command": "ahpatron sweep " + "x" * 200}]
     write_report(path, replace(findings, origins=origins))
     return path.as_uri()
 

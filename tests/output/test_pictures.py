@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from itertools import combinations
 from pathlib import Path
+from typing import Any
 from xml.etree import ElementTree
 
 import numpy as np
@@ -18,7 +19,6 @@ from matplotlib.axes import Axes
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from matplotlib.figure import Figure
 from matplotlib.text import Text
-from msgspec import structs
 from numpy.typing import ArrayLike
 
 from ahpatron_cli.errors import ExitCode, UserError
@@ -40,9 +40,9 @@ from ahpatron_cli.sweep.summary import (
     SweepSummary,
     summarise_trials,
 )
-from support import sweeps
+from support import trials
+from support.trials import BUDGETS, FOURTEEN, large_sweep, make_trial
 
-HOSTILE = "<script>x</script> a[/red].svm \x1b[31m $x$ $\\frac{"
 CSV = """\
 learner,round,mistakes,mistake_rate
 ahpatron,1,1,1.0
@@ -101,23 +101,22 @@ def test_curves_can_be_drawn(tmp_path: Path, count: int) -> None:
 
 
 def test_budgets_come_first_and_each_is_drawn_at_its_best_epsilon() -> None:
-    findings = sweeps.sweep(epsilons=(0.1, 0.5, 0.9))
+    findings = large_sweep(epsilons=(0.1, 0.5, 0.9))
     axes = draw_sweep(findings).axes[0]
     assert axes.get_xlabel() == "budget B"
     settings = [one for one in only(findings).settings if one.learner == "ahpatron"]
     best = [
         100 * min(one.mean for one in settings if one.params["budget"] == budget)
-        for budget in sweeps.BUDGETS
+        for budget in BUDGETS
     ]
-    assert list(axes.lines[0].get_xdata()) == [*sweeps.BUDGETS]
+    assert list(axes.lines[0].get_xdata()) == [*BUDGETS]
     assert list(axes.lines[0].get_ydata()) == pytest.approx(best)
 
 
 def test_the_axis_is_what_is_asked_for(tmp_path: Path) -> None:
-    steps = [sweeps.trial("a", {"step": 10.0**k, "sigma": 2.0**k}) for k in range(-3, 1)]
-    other = [sweeps.trial("b", {"step": word}) for word in ("auto", "none")]
-    endless = sweeps.trial("a", {"step": math.inf})
-    findings = summarise_trials([*steps, *other, endless])
+    steps = [{"step": 10.0**k, "sigma": 2.0**k} for k in range(-3, 1)]
+    values: list[dict[str, Any]] = [*steps, {"step": "auto"}, {"step": "none"}, {"step": math.inf}]
+    findings = summarise_trials([make_trial("a", 0.1, params=one) for one in values])
     axes = draw_sweep(findings, "step").axes[0]
     assert (axes.get_xscale(), axes.get_xlabel()) == ("log", "step")
     for x, problem in (("stp", "did you mean step"), ("budget", "use one of")):
@@ -149,13 +148,13 @@ def test_the_front_is_what_brute_force_finds(points: list[tuple[int, int]]) -> N
 @pytest.mark.parametrize(
     "findings",
     [
-        sweeps.sweep(paths=["a.svm", "b.svm"]),
-        sweeps.sweep(epsilons=(0.1, 0.3, 0.5, 0.7, 0.9)),
-        sweeps.sweep(budgets=[400], epsilons=[number / 20 for number in range(20)]),
-        sweeps.sweep(budgets=range(50, 800, 6)),
-        sweeps.sweep(["ahpatron"], [400], repeats=1),
-        sweeps.sweep(sweeps.FOURTEEN, [400]),
-        sweeps.sweep(sweeps.FOURTEEN, paths=[f"{name}.svm" for name in "abc"]),
+        large_sweep(paths=["a.svm", "b.svm"]),
+        large_sweep(epsilons=(0.1, 0.3, 0.5, 0.7, 0.9)),
+        large_sweep(budgets=[400], epsilons=[number / 20 for number in range(20)]),
+        large_sweep(budgets=range(50, 800, 6)),
+        large_sweep(["ahpatron"], [400], repeats=1),
+        large_sweep(FOURTEEN, [400]),
+        large_sweep(FOURTEEN, paths=[f"{name}.svm" for name in "abc"]),
     ],
     ids=["two", "epsilons", "epsilon", "many", "one", "time", "three"],
 )
@@ -181,25 +180,23 @@ def visible(figure: Figure) -> list[Text]:
 
 @pytest.mark.parametrize(("rate", "seconds"), [(0.0, 0.0), (0.00001, 1.0), (0.5, 1.0)])
 def test_extreme_rates_and_times_can_be_drawn(tmp_path: Path, rate: float, seconds: float) -> None:
-    trials = [sweeps.trial("a", {"budget": b}, rate=rate, seconds=b * seconds) for b in (2, 4, 8)]
-    write_plot(tmp_path / "p.png", summarise_trials(trials))
-    assert all(axes.get_ylim()[0] == 0 for axes in draw_sweep(summarise_trials(trials)).axes)
+    findings = summarise_trials(
+        [make_trial("a", rate, params={"budget": b}, seconds=b * seconds) for b in (2, 4, 8)]
+    )
+    write_plot(tmp_path / "p.png", findings)
+    assert all(axes.get_ylim()[0] == 0 for axes in draw_sweep(findings).axes)
 
 
 def test_a_metric_that_is_better_when_larger() -> None:
-    trials = [
-        structs.replace(
-            one,
-            run=structs.replace(
-                one.run,
-                counts=structs.replace(one.run.counts, confusion=((5, 5), (100 - hits, hits))),
-            ),
-        )
-        for budget, hits in ((4, 50), (8, 80))
-        if (one := sweeps.trial("a", {"budget": budget}, seconds=budget)).run
-    ]  # fmt: skip
-    figure = draw_sweep(summarise_trials(trials, criterion=Criterion(METRICS["recall"])))
-    parameter, time = figure.axes
+    findings = summarise_trials(
+        [
+            make_trial("a", 0.1, params={"budget": budget}, seconds=budget, confusion=confusion)
+            for budget, hits in ((4, 50), (8, 80))
+            for confusion in [((5, 5), (100 - hits, hits))]
+        ],
+        criterion=Criterion(METRICS["recall"]),
+    )
+    parameter, time = draw_sweep(findings).axes
     assert parameter.get_ylabel() == time.get_ylabel() == "Recall (%)"
     assert list(parameter.lines[0].get_ydata()) == [50.0, 80.0]
 
@@ -214,12 +211,12 @@ def test_the_same_findings_give_the_same_bytes(tmp_path: Path, suffix: str) -> N
     """In fresh processes too, where hashes are seeded differently."""
     program = (
         "import sys; from ahpatron_cli.output.pictures import write_plot\n"
-        "from support import sweeps\n"
-        "write_plot(sys.argv[1], sweeps.sweep())"
+        "from support.trials import large_sweep\n"
+        "write_plot(sys.argv[1], large_sweep())"
     )
-    write_plot(tmp_path / f"a{suffix}", sweeps.sweep())
+    write_plot(tmp_path / f"a{suffix}", large_sweep())
     target = tmp_path / f"b{suffix}"
-    folder = Path(sweeps.__file__).parents[1]
+    folder = Path(trials.__file__).parents[1]
     command = [sys.executable, "-c", program, target]
     subprocess.run(command, check=True, timeout=120, cwd=folder)
     assert (tmp_path / f"a{suffix}").read_bytes() == target.read_bytes()
@@ -227,7 +224,7 @@ def test_the_same_findings_give_the_same_bytes(tmp_path: Path, suffix: str) -> N
 
 
 def test_names_are_shown_as_they_are(tmp_path: Path) -> None:
-    findings = sweeps.sweep(["$x$", "_hidden", "\x1b[31m<b>"], paths=["$\\frac{", "数据.svm"])
+    findings = large_sweep(["$x$", "_hidden", "\x1b[31m<b>"], paths=["$\\frac{", "数据.svm"])
     figure = draw_sweep(findings)
     assert sorted(texts(figure.axes[0])) == ["$x$", "\\x1b[31m<b>", "_hidden"]
     assert "$\\frac{" in figure.axes[0].get_title(loc="left")

@@ -14,7 +14,7 @@ from ahpatron_cli.output.table import MARKS, Page
 from ahpatron_cli.records import Report
 from ahpatron_cli.sweep.summary import SweepSummary, summarise_trials
 from support.golden import matrix, run_report, swept
-from support.terminal import in_terminal, without_style
+from support.terminal import without_style
 from support.trials import (
     make_data,
     make_perceptron,
@@ -22,7 +22,7 @@ from support.trials import (
     make_run,
     make_trial,
     make_trials,
-    sweep,
+    small_sweep,
 )
 
 PAPER = ("table", "markdown", "latex")
@@ -112,7 +112,7 @@ def test_marks_differ_in_every_format() -> None:
 def test_nothing_is_best_without_a_rival() -> None:
     for format in PAPER:
         text = to_text([make_report()], format) + findings_to_text(
-            summarise_trials(sweep()[:3]), format
+            summarise_trials(small_sweep()[:3]), format
         )
         assert "best" not in text.replace("vs best", "").lower()
 
@@ -137,7 +137,7 @@ def ranked(gap: float) -> SweepSummary:
             for one in make_trials(
                 learner,
                 [rate + (0 if gap else (number + turn) % 3 / 100)],
-                make_data(f"{number}.svm", sha256=f"{number}"),
+                make_data(f"{number}.svm"),
             )
         ]
     )
@@ -153,7 +153,7 @@ def test_without_a_significant_friedman_test_no_difference_of_ranks_is_called_so
 
 
 def test_one_permutation_or_file_order_allows_no_verdict() -> None:
-    for trials in (sweep(repeats=1), sweep(make_data(shuffled=False))):
+    for trials in (small_sweep(repeats=1), small_sweep(make_data(shuffled=False))):
         text = findings_to_text(summarise_trials(trials), "table")
         assert "no verdict" in text
         assert not re.search(r"  (n\.s\.|worse)  ", text)
@@ -218,12 +218,3 @@ def test_markdown_escapes_every_special_character(special: str) -> None:
     text = to_text([make_report(make_run(f"x{special}y"), path=f"p{special}q")], "markdown")
     assert rf"**p\{special}q**" in text
     assert rf"| x\{special}y |" in text
-
-
-@pytest.mark.parametrize("columns", [40, 120])
-def test_a_real_terminal(columns: int, rings: object) -> None:
-    arguments = ("run", rings, "-l", "avp", "-l", "ahpatron", "-B", "20", "--sigma", "0.5")
-    text, code = in_terminal(*arguments, columns=columns)
-    assert code == 0
-    assert ("Hidden: terminal too narrow" in text) == (columns == 40)
-    assert "\x1b[1m" in text

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 
 from reference.kernels import Row
-from reference.trace import Stream, Trace, reference
+from reference.trace import Trace, reference
 
 
 def step_on(f: Trace, w: np.ndarray, z: np.ndarray, y: int, step: float) -> np.ndarray:
@@ -35,14 +36,14 @@ def step_in_kernel_space(f: Trace, x: Row, y: int, step: float) -> bool:
 
 
 @reference
-def fogd(f: Trace, stream: Stream, *, features: int, step: float) -> None:
+def fogd(f: Trace, *, features: int, step: float) -> None:
     """One number is drawn; each column's frequencies come from a generator of it and the column."""
     sigma = 1 / math.sqrt(-2 * math.log(f.kernel([0.0], [1.0])))
     seed = int(np.random.default_rng((0,)).integers(2**63))
-    columns = range(len(stream[0][0]))
+    columns = range(len(f.stream[0][0]))
     U = [np.random.default_rng((seed, j)).standard_normal(features) / sigma for j in columns]
     w = np.zeros(2 * features)
-    for x, y in stream:
+    for x, y in f.stream:
         phases = [math.fsum(u[i] * v for u, v in zip(U, x, strict=True)) for i in range(features)]
         z = np.array([g(p) for g in (math.cos, math.sin) for p in phases]) / math.sqrt(features)
         w = step_on(f, w, z, y, step)
@@ -50,11 +51,11 @@ def fogd(f: Trace, stream: Stream, *, features: int, step: float) -> None:
 
 
 @reference
-def nogd(f: Trace, stream: Stream, *, budget: int, step: float, rank: int | None = None) -> None:
+def nogd(f: Trace, *, budget: int, step: float, rank: int | None = None) -> None:
     r = max(1, round(0.2 * budget)) if rank is None else rank
     Z: np.ndarray | None = None  # its columns: v_j/√λ_j
     w = np.empty(0)
-    for x, y in stream:
+    for x, y in f.stream:
         if Z is not None:
             w = step_on(f, w, Z.T @ [f.kernel(s, x) for s in f.points], y, step)
         elif step_in_kernel_space(f, x, y, step) and len(f.points) == budget:
@@ -72,14 +73,13 @@ def largest_eigenvalues(K: np.ndarray, rank: int) -> tuple[np.ndarray, np.ndarra
 @reference
 def skegd(
     f: Trace,
-    stream: Stream,
     *,
     budget: int,
     step: float,
     cycle: int,
-    sketch: int | None = None,
-    samples: int | None = None,
-    rank: int | None = None,
+    sketch: Any = None,
+    samples: Any = None,
+    rank: Any = None,
 ) -> None:
     """The sketches are made from scratch, from the whole kernel matrix of E, at every admission."""
     s_p = max(1, round(0.75 * budget)) if sketch is None else sketch
@@ -88,7 +88,7 @@ def skegd(
     rng = np.random.default_rng((0,))
     E, S_p, sampled, since = f.points, list[Sequence[float]](), list[int](), 0
     Z, w = np.empty((0, 0)), np.empty(0)
-    for x, y in stream:
+    for x, y in f.stream:
         if not sampled:
             if step_in_kernel_space(f, x, y, step) and len(E) == budget:
                 columns, signs = rng.integers(s_p, size=budget), rng.integers(2, size=budget)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -17,20 +17,18 @@ SCALES = (0.8, 3.0), (0.2, 0.7)
 class Arow:
     """Q = K^{-1}, the covariance C, and all that was counted since the last reset."""
 
-    def __init__(
-        self,
-        f: Trace,
-        *,
-        budget: int,
-        noise: Any = 0.3,
-        floor: Any = 0.001,
-        tolerance: Any = 0.001,
-        alarm: Any = 12,
-        caution: float = 0.0,
-    ) -> None:
-        self.f, self.budget, self.caution = f, budget, caution
-        self.noise, self.floor, self.tolerance = map(f.number, (noise, floor, tolerance))
-        self.alarm = f.number(alarm)
+    defaults: ClassVar = {
+        "noise": 0.3,
+        "floor": 0.001,
+        "tolerance": 0.001,
+        "alarm": 12,
+        "caution": 0,
+    }
+
+    def __init__(self, f: Trace, *, budget: int, **params: Any) -> None:
+        self.f, self.budget = f, budget
+        for name, value in {**self.defaults, **params}.items():
+            setattr(self, name, f.number(value))
         self.reset()
 
     def reset(self) -> None:
@@ -43,8 +41,8 @@ class Arow:
     def log(self, value: Any) -> Any:
         return math.log(value) if self.f.number is float else value.ln()
 
-    def run(self, stream: Stream, weights: Sequence[float] | None = None) -> None:
-        for t, (x, y, margin) in enumerate(self.f.rounds(stream)):
+    def run(self, weights: Sequence[float] | None = None) -> None:
+        for t, (x, y, margin) in enumerate(self.f.rounds()):
             if self.learn(x, y, margin, 1 if weights is None else weights[t]):
                 self.f.restarts.append(t)
 
@@ -106,16 +104,16 @@ class Arow:
 
 
 @reference
-def arow(f: Trace, stream: Stream, **params: Any) -> None:
-    Arow(f, **params).run(stream)
+def arow(f: Trace, **params: Any) -> None:
+    Arow(f, **params).run()
 
 
 class Metron(Arow):
     """arow in a kernel of its own, whose metric changes after rounds 2, 4, 8, …"""
 
-    def __init__(self, width: int, classes: int = 0, **params: Any) -> None:
-        self.width, self.changes = width, 0
-        super().__init__(Trace(self.kernel, classes), **params)
+    def __init__(self, stream: Stream, classes: int = 0, **params: Any) -> None:
+        self.width = len(stream[0][0])
+        super().__init__(Trace(self.kernel, stream, classes), **params)
 
     def reset(self) -> None:
         super().reset()
@@ -135,19 +133,17 @@ class Metron(Arow):
         gap = self.P * (np.asarray(u) - v)
         return math.sqrt((gap * gap).sum())
 
-    def run(self, stream: Stream, weights: Sequence[float] | None = None) -> None:
-        for t, (row, y) in enumerate(stream):
+    def run(self, weights: Sequence[float] | None = None) -> None:
+        for t, (row, y) in enumerate(self.f.stream):
             x = np.asarray(row, dtype=float)
             self.meet(x)
-            ((_, _, margin),) = self.f.rounds([(x, y)])
-            if self.learn(x, y, margin, 1 if weights is None else weights[t]):
+            if self.learn(x, y, self.f.predict(x, y), 1 if weights is None else weights[t]):
                 self.f.restarts.append(t)
                 continue
             self.t += 1
             self.rows.append(x)
             if self.t == self.next:
                 self.next *= 2
-                self.changes += 1
                 self.change()
 
     def meet(self, x: np.ndarray) -> None:
@@ -233,6 +229,6 @@ def metron(
     **params: Any,
 ) -> Trace:
     """`kernel` has no effect."""
-    learner = Metron(len(X[0]), classes, **params)
-    learner.run(list(zip(X, Y, strict=True)), weights)
+    learner = Metron(list(zip(X, Y, strict=True)), classes, **params)
+    learner.run(weights)
     return learner.f

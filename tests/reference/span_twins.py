@@ -8,7 +8,7 @@ from functools import cache
 import numpy as np
 
 from reference.kernels import Row
-from reference.trace import Stream, Trace, reference, solve
+from reference.trace import Trace, reference, solve
 from reference.twins import first_smallest, oldest_smallest_coefficient
 
 
@@ -21,18 +21,12 @@ def projection(f: Trace, x: Row) -> tuple[list[float], float]:
 
 
 @reference
-def projectron(
-    f: Trace, stream: Stream, *, tolerance: float = 0.1, budget: int | None = None
-) -> None:
-    for x, y, margin in f.rounds(stream):
-        if f.mistake or not f.points:
-            project_or_add(f, x, y, margin, tolerance, budget)
+def projectron(f: Trace, *, tolerance: float = 0.1, budget: int | None = None) -> None:
+    for x, y, _ in f.failures():
+        project_or_add(f, x, y, tolerance, budget)
 
 
-def project_or_add(
-    f: Trace, x: Row, y: int, margin: float, tolerance: float, budget: int | None
-) -> None:
-    f.updated(margin)
+def project_or_add(f: Trace, x: Row, y: int, tolerance: float, budget: int | None) -> None:
     d, distance = projection(f, x)
     if distance <= tolerance or len(f.points) == budget:
         f.move(y, d)
@@ -42,16 +36,12 @@ def project_or_add(
 
 @reference
 def projectron_pp(
-    f: Trace,
-    stream: Stream,
-    *,
-    tolerance: float = 0.1,
-    rule: str = "published",
-    budget: int | None = None,
+    f: Trace, *, tolerance: float = 0.1, rule: str = "published", budget: int | None = None
 ) -> None:
-    for x, y, margin in f.rounds(stream):
+    for x, y, margin in f.rounds():
         if f.mistake or not f.points or (rule == "full" and margin < 1 - f.reached):
-            project_or_add(f, x, y, margin, tolerance, budget)
+            f.updated(margin)
+            project_or_add(f, x, y, tolerance, budget)
         elif 0 < margin < 1 - f.reached:
             d, distance = projection(f, x)
             loss = 1 - margin
@@ -62,13 +52,11 @@ def projectron_pp(
 
 
 @reference
-def pomdr(
-    f: Trace, stream: Stream, *, horizon: int, budget: int, radius: float = 25.0, memory: int = 15
-) -> None:
+def pomdr(f: Trace, *, horizon: int, budget: int, radius: float = 25.0, memory: int = 15) -> None:
     A = 0.0
     B0 = min(round(10 * math.log(horizon)), budget // 2)
-    for t, (x, y) in enumerate(stream):
-        recent = stream[max(0, t - memory) : t]
+    for t, (x, y) in enumerate(f.stream):
+        recent = f.stream[max(0, t - memory) : t]
         step = radius / math.sqrt(3 + A) * (0.1 if f.halvings else 1.0)
         hint = mean([label * f.kernel(row, x) for row, label in recent])
         margin = f.count(f.at(x) + step * hint, y)
@@ -111,10 +99,10 @@ def hand_over(f: Trace, radius: float) -> None:
 
 
 @reference
-def krls(f: Trace, stream: Stream, *, tolerance: float = 0.1) -> None:
+def krls(f: Trace, *, tolerance: float = 0.1) -> None:
     """P = (AᵀA)^{-1} by the recursion of the publication; K^{-1} by elimination each time."""
     P = np.empty((0, 0))
-    for x, y, margin in f.rounds(stream):
+    for x, y, margin in f.rounds():
         f.updated(margin)
         error = y - f.at(x)
         d, distance = projection(f, x)
@@ -131,15 +119,8 @@ def krls(f: Trace, stream: Stream, *, tolerance: float = 0.1) -> None:
 
 
 @reference
-def polk(
-    f: Trace,
-    stream: Stream,
-    *,
-    step: float = 0.5,
-    shrinkage: float = 0.001,
-    tolerance: float = 0.01,
-) -> None:
-    for x, y, margin in f.rounds(stream):
+def polk(f: Trace, *, step: float = 0.5, shrinkage: float = 0.001, tolerance: float = 0.01) -> None:
+    for x, y, margin in f.rounds():
         f.shrink(1 - step * shrinkage)
         if margin < 1 - f.reached or not f.points:
             f.updated(margin)
@@ -171,14 +152,9 @@ def span_of_others(K: np.ndarray, j: int) -> tuple[np.ndarray, float]:
 
 @reference
 def bsgd(
-    f: Trace,
-    stream: Stream,
-    *,
-    budget: int,
-    regularisation: float = 0.001,
-    maintenance: str = "remove",
+    f: Trace, *, budget: int, regularisation: float = 0.001, maintenance: str = "remove"
 ) -> None:
-    for t, (x, y, margin) in enumerate(f.rounds(stream), 1):
+    for t, (x, y, margin) in enumerate(f.rounds(), 1):
         f.shrink(1 - 1 / t)
         if margin < 1 - f.reached or not f.points:
             f.updated(margin)

@@ -24,6 +24,7 @@ class Trace:
     """f, and what was counted. With several classes f has a list of coefficients for each."""
 
     kernel: KernelFunction
+    stream: Stream = ()
     classes: int = 0
     """0 stands for two classes with one f, and labels ±1."""
     number: type = float
@@ -75,16 +76,28 @@ class Trace:
         pairs = zip(self.coefficients, self.points, strict=True)
         return self.total(a * self.kernel(s, x) for a, s in pairs)
 
-    def rounds(self, stream: Stream) -> Iterator[tuple[Row, int, Any]]:
-        """Each example with its margin; terms that cancel up to rounding are 0."""
-        for x, y in stream:
-            k, f = [self.kernel(s, x) for s in self.points], []
-            for column in self.columns:
-                terms = [a * b for a, b in zip(column, k, strict=True)]
-                value = self.total(terms)
-                zero = abs(value) <= self.number("1e-12") * self.total(map(abs, terms))
-                f.append(self.number(0) if zero else value)
-            yield x, y, self.count(f if self.classes else f[0], y)
+    def rounds(self) -> Iterator[tuple[Row, int, Any]]:
+        """Each example with its margin."""
+        for x, y in self.stream:
+            yield x, y, self.predict(x, y)
+
+    def failures(self, threshold: float = 0.0) -> Iterator[tuple[Row, int, Any]]:
+        """The rounds of a mistake, or of a margin up to the threshold, or with an empty S."""
+        for x, y, margin in self.rounds():
+            near = threshold > 0 and margin <= threshold * (1 + self.reached)
+            if self.mistake or near or not self.points:
+                self.updated(margin)
+                yield x, y, margin
+
+    def predict(self, x: Row, y: int) -> Any:
+        """Note f(x); the margin. Terms that cancel up to rounding are 0."""
+        k, f = [self.kernel(s, x) for s in self.points], []
+        for column in self.columns:
+            terms = [a * b for a, b in zip(column, k, strict=True)]
+            value = self.total(terms)
+            zero = abs(value) <= self.number("1e-12") * self.total(map(abs, terms))
+            f.append(self.number(0) if zero else value)
+        return self.count(f if self.classes else f[0], y)
 
     def count(self, score: Any, y: int) -> Any:
         """Note the prediction, then look at the label; the margin."""
@@ -159,10 +172,10 @@ def reference(rule: Callable[..., None]) -> Callable[..., Trace]:
         number: type = float,
         **params: Any,
     ) -> Trace:
-        f = Trace(kernel, classes, number)
+        f = Trace(kernel, list(zip(X, Y, strict=True)), classes, number)
         given = {**(rule.__kwdefaults__ or {}), **params}  # defaults are floats, too
         exact = {name: number(v) if type(v) is float else v for name, v in given.items()}
-        rule(f, list(zip(X, Y, strict=True)), **exact)
+        rule(f, **exact)
         return f
 
     return run

@@ -9,31 +9,28 @@ from typing import Any
 import numpy as np
 
 from reference.kernels import Row
-from reference.trace import Stream, Trace, reference, solve
+from reference.trace import Trace, reference, solve
 
 TIE = 1e-10
 """Values this near to each other are equal: the older goes."""
 
 
 @reference
-def perceptron(f: Trace, stream: Stream) -> None:
-    for x, y, margin in f.rounds(stream):
-        if f.mistake or not f.points:
-            f.updated(margin)
-            f.add(x, float(y))
+def perceptron(f: Trace) -> None:
+    for x, y, _ in f.failures():
+        f.add(x, float(y))
 
 
 @reference
 def avp(
     f: Trace,
-    stream: Stream,
     *,
     epsilon: Any = 0.5,
     radius: Any = math.inf,
     step: Any = 1,
     schedule: str = "constant",
 ) -> None:
-    for x, _, margin in f.rounds(stream):
+    for x, _, margin in f.rounds():
         if f.below(margin, (1 - epsilon) * (1 - f.reached)):
             f.updated(margin)
             add_and_project(f, x, scheduled(f, step, radius, schedule), radius)
@@ -54,7 +51,6 @@ def add_and_project(f: Trace, x: Row, step: Any, radius: Any) -> None:
 @reference
 def ahpatron(
     f: Trace,
-    stream: Stream,
     *,
     budget: int,
     epsilon: Any = 0.5,
@@ -68,7 +64,7 @@ def ahpatron(
     """Several classes, too: each column of f is halved and projected by itself."""
     U = f.root(f.number(budget)) / 2 if radius is None else radius
     lam = U / f.root(f.number(4 * budget)) if step is None else step
-    for x, _, margin in f.rounds(stream):
+    for x, _, margin in f.rounds():
         if f.below(margin, (1 - epsilon) * (1 - f.reached)):
             f.updated(margin)
             if len(f.points) == budget:
@@ -156,15 +152,10 @@ def greedy(f: Trace, ridge: float) -> list[int]:
 
 @reference
 def alma2(
-    f: Trace,
-    stream: Stream,
-    *,
-    alpha: float = 0.9,
-    beta: float | None = None,
-    gain: float = math.sqrt(2),
+    f: Trace, *, alpha: float = 0.9, beta: float | None = None, gain: float = math.sqrt(2)
 ) -> None:
     size, k = 1 / alpha if beta is None else beta, 1
-    for x, _, margin in f.rounds(stream):
+    for x, _, margin in f.rounds():
         if margin <= (1 - alpha) * size / math.sqrt(k) * (1 + f.reached):
             f.updated(margin)
             add_and_project(f, x, gain / math.sqrt(k), 1.0)
@@ -172,20 +163,17 @@ def alma2(
 
 
 @reference
-def forgetron(f: Trace, stream: Stream, *, budget: int) -> None:
-    M, Q = 0, 0.0
-    for x, y, margin in f.rounds(stream):
-        if f.mistake or not f.points:
-            f.updated(margin)
-            M += 1
-            f.add(x, float(y))
-            if len(f.points) > budget:
-                sigma = abs(f.coefficients[0])
-                mu = math.copysign(1, f.coefficients[0]) * f.at(f.points[0])
-                phi = largest_phi(sigma**2 - 2 * sigma * mu, 2 * sigma, Q - 15 / 32 * M)
-                Q += (phi * sigma) ** 2 + 2 * phi * sigma - 2 * phi * sigma * phi * mu
-                f.shrink(phi)
-                f.remove(0)
+def forgetron(f: Trace, *, budget: int) -> None:
+    Q = 0.0
+    for M, (x, y, _) in enumerate(f.failures(), 1):
+        f.add(x, float(y))
+        if len(f.points) > budget:
+            sigma = abs(f.coefficients[0])
+            mu = math.copysign(1, f.coefficients[0]) * f.at(f.points[0])
+            phi = largest_phi(sigma**2 - 2 * sigma * mu, 2 * sigma, Q - 15 / 32 * M)
+            Q += (phi * sigma) ** 2 + 2 * phi * sigma - 2 * phi * sigma * phi * mu
+            f.shrink(phi)
+            f.remove(0)
 
 
 def largest_phi(a: float, b: float, c: float) -> float:
@@ -199,34 +187,31 @@ def largest_phi(a: float, b: float, c: float) -> float:
 
 
 @reference
-def rbp(f: Trace, stream: Stream, *, budget: int) -> None:
+def rbp(f: Trace, *, budget: int) -> None:
     rng = np.random.default_rng((0,))
-    for x, y, margin in f.rounds(stream):
-        if f.mistake or not f.points:
-            f.updated(margin)
-            if len(f.points) == budget:
-                f.remove(int(rng.integers(budget)))
-            f.add(x, float(y))
+    for x, y, _ in f.failures():
+        if len(f.points) == budget:
+            f.remove(int(rng.integers(budget)))
+        f.add(x, float(y))
 
 
 @reference
 def bogd(
     f: Trace,
-    stream: Stream,
     *,
     budget: int,
     step: float,
     shrinkage: float = 0.0,
     cap: float = 1.0,
-    prefer_small: bool = False,
+    small: bool = False,
 ) -> None:
     rng = np.random.default_rng((0,))
-    for x, y, margin in f.rounds(stream):
+    for x, y, margin in f.rounds():
         f.shrink(1 - step * shrinkage)
         if margin < 1 - f.reached:
             f.updated(margin)
             if len(f.points) == budget:
-                if prefer_small:
+                if small:
                     gone, factor = draw_small(f.coefficients, rng)
                 else:
                     gone, factor = int(rng.integers(budget)), budget / (budget - 1)
@@ -249,35 +234,29 @@ def draw_small(coefficients: list[float], rng: np.random.Generator) -> tuple[int
 
 
 def bogd_pp(*stream: Any, **params: Any) -> Trace:
-    return bogd(*stream, prefer_small=True, **params)
+    return bogd(*stream, small=True, **params)
 
 
 @reference
-def budget_perceptron(f: Trace, stream: Stream, *, budget: int, threshold: float = 0.0) -> None:
-    for x, y, margin in f.rounds(stream):
-        near = threshold > 0 and margin <= threshold * (1 + f.reached)
-        if f.mistake or not f.points or near:
-            f.updated(margin)
-            if len(f.points) == budget:
-                f.remove(first_largest([margin_without(f, i, i) for i in range(budget)], budget))
-            f.add(x, float(y))
+def budget_perceptron(f: Trace, *, budget: int, threshold: float = 0.0) -> None:
+    for x, y, _ in f.failures(threshold):
+        if len(f.points) == budget:
+            f.remove(first_largest([margin_without(f, i, i) for i in range(budget)], budget))
+        f.add(x, float(y))
 
 
 @reference
-def tighter_perceptron(f: Trace, stream: Stream, *, budget: int) -> None:
+def tighter_perceptron(f: Trace, *, budget: int) -> None:
     """Which example goes: fewest errors, then the largest own margin without it, then age."""
-    for x, y, margin in f.rounds(stream):
-        if f.mistake or not f.points:
-            f.updated(margin)
-            f.add(x, float(y))  # where one goes, f does without it
-            if len(f.points) > budget:
-                left = [
-                    [margin_without(f, k, i, budget) for k in range(budget + 1)]
-                    for i in range(budget)
-                ]
-                errors = [sum(value <= TIE * budget for value in margins) for margins in left]
-                fewest = [i for i, count in enumerate(errors) if count == min(errors)]
-                f.remove(fewest[first_largest([left[i][i] for i in fewest], budget)])
+    for x, y, _ in f.failures():
+        f.add(x, float(y))  # where one goes, f does without it
+        if len(f.points) > budget:
+            left = [
+                [margin_without(f, k, i, budget) for k in range(budget + 1)] for i in range(budget)
+            ]
+            errors = [sum(value <= TIE * budget for value in margins) for margins in left]
+            fewest = [i for i, count in enumerate(errors) if count == min(errors)]
+            f.remove(fewest[first_largest([left[i][i] for i in fewest], budget)])
 
 
 def margin_without(f: Trace, k: int, i: int, size: int | None = None) -> Fraction:
@@ -310,16 +289,10 @@ def oldest_smallest_coefficient(f: Trace) -> int:
 
 @reference
 def norma(
-    f: Trace,
-    stream: Stream,
-    *,
-    budget: int,
-    step: float = 1.0,
-    shrinkage: float | None = None,
-    threshold: float = 1.0,
+    f: Trace, *, budget: int, step: float = 1.0, shrinkage: Any = None, threshold: float = 1.0
 ) -> None:
     lam = 0.01 / budget if shrinkage is None else shrinkage
-    for t, (x, y, margin) in enumerate(f.rounds(stream), 1):
+    for t, (x, y, margin) in enumerate(f.rounds(), 1):
         eta = step / math.sqrt(t)
         f.shrink(1 - eta * lam)
         if margin <= threshold * (1 + f.reached) or not f.points:
@@ -332,18 +305,17 @@ def norma(
 @reference
 def silk(
     f: Trace,
-    stream: Stream,
     *,
     budget: int,
     step: float = 1.0,
-    shrinkage: float | None = None,
+    shrinkage: Any = None,
     loss_weight: float = 1.0,
     threshold: float = 1.0,
 ) -> None:
     lam = 0.01 / budget if shrinkage is None else shrinkage
     tau = step * lam / (1 + step * lam)
     cap = step * loss_weight / (1 + step * lam)
-    for x, y, margin in f.rounds(stream):
+    for x, y, margin in f.rounds():
         f.shrink(1 - tau)
         own, missing = f.kernel(x, x), threshold - (1 - tau) * margin
         if missing > f.reached * threshold:
@@ -354,9 +326,9 @@ def silk(
 
 
 @reference
-def bpa_s(f: Trace, stream: Stream, *, budget: int, aggressiveness: float = 1.0) -> None:
+def bpa_s(f: Trace, *, budget: int, aggressiveness: float = 1.0) -> None:
     C = aggressiveness
-    for x, y, margin in f.rounds(stream):
+    for x, y, margin in f.rounds():
         if margin < 1 - f.reached:
             f.updated(margin)
             tau = min(C, 1 - margin)

@@ -6,8 +6,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-from ahpatron_cli.core import REGISTRY, Learner
-from reference import gradient_twins, second_order, span_twins, twins
+from ahpatron_cli.core import KERNELS, REGISTRY, Learner
+from reference import gradient_twins, kernels, second_order, span_twins, twins
 from reference.trace import Trace
 
 
@@ -33,6 +33,14 @@ class Case:
         settings = ",".join(f"{name}={value}" for name, value in self.params.items())
         return f"{self.name}({settings})"
 
+
+KERNEL_PAIRS = {
+    "gaussian": (KERNELS["gaussian"](sigma=0.7), kernels.gaussian(0.7)),
+    "laplacian": (KERNELS["laplacian"](sigma=1.3), kernels.laplacian(1.3)),
+    "polynomial": (KERNELS["polynomial"](degree=3), kernels.polynomial(3, 1.0)),
+    "linear": (KERNELS["linear"](), kernels.linear()),
+}
+"""Each kernel, and its formula."""
 
 PROJECTING = [
     Case("projectron"),

@@ -1,7 +1,8 @@
-"""Running `ahpatron`: in this process, which is quick, or in one of its own."""
+"""Running `ahpatron`, in this process, which is quick, or in one of its own; results of sweeps."""
 
 from __future__ import annotations
 
+import csv
 import io
 import json
 import os
@@ -9,8 +10,9 @@ import signal
 import subprocess
 import sys
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout
+from contextlib import chdir, contextmanager, redirect_stderr, redirect_stdout, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -23,6 +25,8 @@ from ahpatron_cli.sweep import trial
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 COMMAND = [sys.executable, "-m", "ahpatron_cli"]
+SMALL = ("-g", "budget=20,40", "-l", "ahpatron", "-l", "rbp", "--repeats", "2")
+"""The options of a sweep of 8 trials."""
 
 
 @dataclass(frozen=True)
@@ -38,9 +42,7 @@ class Ahpatron:
     def __init__(self, folder: Path) -> None:
         self.folder = folder
 
-    def __call__(
-        self, *arguments: object, stdin: bytes | None = None, **environment: str
-    ) -> Outcome:
+    def __call__(self, *arguments: object, stdin: bytes = b"", **environment: str) -> Outcome:
         """In this process: for all but signals, terminals, limits, imports and `--jobs`.
 
         So are the trials of a sweep, which the command leaves to a process that may die.
@@ -51,7 +53,7 @@ class Ahpatron:
         err = _text_stream(encoding, "backslashreplace")  # as Python has it
         surroundings = {"COLUMNS": "80", **environment}  # whatever terminal pytest runs in
         with (
-            _stdin(stdin or b"") as source,
+            _stdin(stdin) as source,
             patch.object(sys, "argv", words),
             patch.object(sys, "stdin", source),
             patch.dict(os.environ, surroundings),
@@ -60,9 +62,10 @@ class Ahpatron:
             redirect_stderr(err),
             chdir(self.folder),
             _own_signal_handlers(),
+            pytest.raises(SystemExit) as ended,
         ):
-            code = _exit_code_of_main()
-        return Outcome(code, _written(out), _written(err))
+            main()
+        return Outcome(int(ended.value.code or 0), _written(out), _written(err))
 
     def json(self, *arguments: object, **options: Any) -> Any:
         """The document that a command prints with `--format json`."""
@@ -81,13 +84,11 @@ class Ahpatron:
         assert "Traceback" not in done.err
         return done.err
 
-    def process(
-        self, *arguments: object, stdin: bytes | None = None, **environment: str
-    ) -> Outcome:
+    def process(self, *arguments: object, stdin: bytes = b"", **environment: str) -> Outcome:
         """In a process of its own."""
         done = subprocess.run(
             [*COMMAND, *map(str, arguments)],
-            input=stdin if stdin is not None else b"",
+            input=stdin,
             capture_output=True,
             cwd=self.folder,
             env={**os.environ, "PYTHONWARNINGS": "error", **environment},
@@ -95,6 +96,51 @@ class Ahpatron:
             check=False,
         )
         return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    def start(self, *arguments: object, **options: Any) -> subprocess.Popen[str]:
+        """Start it in a process with pipes; SIGINT has its usual meaning, whoever started us.
+
+        A shell starts what it runs in the background with SIGINT ignored, and that is inherited.
+        """
+        pipes = dict.fromkeys(("stdin", "stdout", "stderr"), subprocess.PIPE)
+        usual: dict[str, Any] = {"cwd": self.folder, "text": True, "preexec_fn": _default_sigint}
+        command = [*COMMAND, *map(str, arguments)]
+        return subprocess.Popen(command, **{**pipes, **usual, **options})
+
+    def shell(self, line: str) -> Outcome:
+        """A line of bash, in which `ahpatron` is the command."""
+        line = f'ahpatron() {{ {" ".join(COMMAND)} "$@"; }}; {line}'
+        done = subprocess.run(
+            ["bash", "-c", line], cwd=self.folder, capture_output=True, timeout=120, check=False
+        )
+        return Outcome(done.returncode, done.stdout.decode(), done.stderr.decode())
+
+    def run(self, *arguments: object, **options: Any) -> dict[str, Any]:
+        """The record of the only run, without its time."""
+        (record,) = self.json("run", *arguments, **options)["runs"]
+        del record["seconds"]
+        return dict(record)
+
+    def sweep(self, *arguments: object, out: str = "r.jsonl") -> Outcome:
+        """A sweep in this process, or with several jobs in others."""
+        several = "-j" in arguments and arguments[arguments.index("-j") + 1] != "1"
+        return (self.process if several else self)("sweep", *arguments, "--out", out)
+
+    def trials(self, name: str = "r.jsonl") -> list[dict[str, Any]]:
+        """The trials of a results file, as they stand."""
+        return [line for line in map(json.loads, self.read(name).splitlines()) if "id" in line]
+
+    def essence(self, name: str = "r.jsonl") -> Counter[str]:
+        """All of the trials of a results file that is not a time."""
+        parts = ("id", "status", "data", "run", "error")
+        return Counter(json.dumps([trial[part] for part in parts]) for trial in self.trials(name))
+
+    def read(self, name: str) -> str:
+        return (self.folder / name).read_text()
+
+    def table(self, name: str) -> list[dict[str, str]]:
+        """The rows of a CSV file."""
+        return rows_of(self.read(name))
 
     def write(self, name: str, content: str | bytes) -> Path:
         path = self.folder / name
@@ -105,17 +151,37 @@ class Ahpatron:
         return {path.name for path in self.folder.iterdir()}
 
 
+def rows_of(text: str) -> list[dict[str, str]]:
+    """The rows of CSV."""
+    return list(csv.DictReader(io.StringIO(text)))
+
+
+def answers(pid: int | str, number: signal.Signals = signal.SIGTERM) -> bool:
+    """Whether the process catches the signal: Python itself catches SIGINT, but never SIGTERM."""
+    status = Path(f"/proc/{pid}/status").read_text()
+    caught = next(line for line in status.splitlines() if line.startswith("SigCgt:"))
+    return bool(int(caught.split()[1], 16) & 1 << (number - 1))
+
+
+def workers(parent: int) -> set[str]:
+    """The processes of `-j` that are alive."""
+    found = set()
+    for child in Path(f"/proc/{parent}/task/{parent}/children").read_text().split():
+        with suppress(FileNotFoundError):
+            if b"spawn_main" in Path(f"/proc/{child}/cmdline").read_bytes():
+                found.add(child)
+    return found
+
+
+def _default_sigint() -> None:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
 def _run_here(
     function: Callable[[Any], Any], tasks: Sequence[Any], jobs: int, retries: int
 ) -> Iterator[tuple[int, Any]]:
     assert jobs == 1, "for several processes use Ahpatron.process"
     return enumerate(map(function, tasks))
-
-
-def _exit_code_of_main() -> int:
-    with pytest.raises(SystemExit) as ended:
-        main()
-    return int(ended.value.code or 0)
 
 
 def _text_stream(encoding: str, errors: str) -> io.TextIOWrapper:
@@ -135,11 +201,9 @@ def _stdin(content: bytes) -> Iterator[io.TextIOWrapper]:
     ours, theirs = os.pipe()
 
     def fill() -> None:
-        try:
-            with open(theirs, "wb") as pipe:  # noqa: PTH123 - a descriptor has no path
-                pipe.write(content)
-        except BrokenPipeError:
-            pass  # it was not read to its end
+        # broken: it was not read to its end; a descriptor has no path
+        with suppress(BrokenPipeError), open(theirs, "wb") as pipe:  # noqa: PTH123
+            pipe.write(content)
 
     filler = threading.Thread(target=fill)
     filler.start()

@@ -1,56 +1,53 @@
-"""Runs and trials with round numbers, for the tests of what is stored, found and shown."""
+"""Runs, trials and sweeps with made-up numbers, for tests of what is stored, found and shown."""
 
+import math
+import random
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec import convert
 from msgspec.structs import replace
 
-from ahpatron_cli.records import DataRecord, ParamValue, Report, RunRecord, run_from_json
-from ahpatron_cli.sweep.summary import Outcome, TrialData
+from ahpatron_cli.records import DataRecord, ParamValue, Report, RunRecord
+from ahpatron_cli.sweep.summary import Outcome, SweepSummary, TrialData, summarise_trials
+
+BUDGETS = (50, 100, 200, 400, 800)
+FIVE = ("ahpatron", "pomdr", "nogd", "bogd++", "perceptron")
+FOURTEEN = (
+    *FIVE,
+    *("avp", "alma2", "forgetron", "rbp", "projectron", "projectron++", "bogd", "fogd", "skegd"),
+)
+WITHOUT_BUDGET = frozenset({"perceptron", "avp", "alma2", "projectron", "projectron++"})
+ORIGIN = {"version": "0.2.0", "numpy": "2.1.0", "blas": "openblas", "command": "ahpatron sweep a"}
 
 
 def make_run(learner: str = "ahpatron", **changes: Any) -> RunRecord:
     fields: dict[str, Any] = {
-        "learner": learner,
-        "params": {"budget": 400, "epsilon": 0.5},
-        "seed": 0,
-        "repeat": 0,
-        "rounds": 1000,
-        "mistakes": 112,
-        "margin_updates": 50,
-        "updates": 162,
-        "halvings": 3,
-        "zeta": 0.01234,
-        "support_size": 314,
-        "norm": 1.5,
-        "near_ties": 0,
-        "seconds": 0.0512,
-    }
-    return run_from_json(fields | changes)
+        **{"learner": learner, "params": {"budget": 400, "epsilon": 0.5}, "seed": 0, "repeat": 0},
+        **{"rounds": 1000, "mistakes": 112, "margin_updates": 50, "updates": 162, "halvings": 3},
+        **{"zeta": 0.01234, "support_size": 314, "norm": 1.5, "near_ties": 0, "seconds": 0.0512},
+    } | changes
+    return convert(fields | {"mistake_rate": fields["mistakes"] / fields["rounds"]}, RunRecord)
 
 
 def make_perceptron(**changes: Any) -> RunRecord:
     fields: dict[str, Any] = {
-        "params": {"sigma": 1.0},
-        "halvings": None,
-        "zeta": None,
-        "support_size": 2325,
-        "mistakes": 140,
-        "margin_updates": 0,
+        **{"learner": "perceptron", "params": {"sigma": 1.0}, "halvings": None, "zeta": None},
+        **{"support_size": 2325, "mistakes": 140, "margin_updates": 0},
     }
-    return make_run(**({"learner": "perceptron"} | fields | changes))
+    return make_run(**(fields | changes))
 
 
 def make_report(
-    *runs: RunRecord, path: str = "a.svm", labels: tuple[float, float] = (-1.0, 1.0)
+    *runs: RunRecord, path: str = "a.svm", labels: tuple[float, ...] = (-1, 1)
 ) -> Report:
     data = DataRecord(path, rounds=1000, features=18, labels=labels, sha256="c0ffee")
     return Report("0.1.0", data, runs or (make_run(),), load_seconds=0.25)
 
 
-def make_data(path: str = "a.svm", sha256: str | None = "c0ffee", **changes: Any) -> TrialData:
-    labels = changes.pop("labels", (-1.0, 1.0))
-    return TrialData(DataRecord(path, 1000, 18, labels, sha256), **changes)
+def make_data(path: str = "a.svm", **changes: Any) -> TrialData:
+    labels = changes.pop("labels", (-1, 1))
+    return TrialData(path, 1000, 18, labels, sha256=path, **changes)
 
 
 def make_trial(
@@ -61,30 +58,25 @@ def make_trial(
     params: Mapping[str, ParamValue] | None = None,
     data: TrialData | None = None,
     error: str | None = None,
+    texts: Mapping[str, str] | None = None,
     **changes: Any,
 ) -> Outcome:
-    """One trial; it failed if it has no rate."""
+    """One trial of 1,000 rounds, which failed if it has no rate; `changes` of the run's record."""
     params, data = params or {}, data or make_data()
     run = None
     if rate is not None:
         own = {"params": params, "repeat": repeat, "halvings": None, "zeta": None}
-        rates = {"mistakes": round(1000 * rate)}
-        run = make_run(learner, **(own | rates | changes))
+        mistakes = {"mistakes": round(changes.get("rounds", 1000) * rate)}
+        run = make_run(learner, **(own | mistakes | changes))
     identity = f"{data.identity} {learner} {sorted(params.items())} {repeat}"
-    return Outcome(identity, data, learner, params, 0, repeat, run, error)
+    return Outcome(identity, data, learner, params, 0, repeat, run, error, texts=texts or {})
 
 
 def make_trials(
-    learner: str,
-    rates: Sequence[float],
-    data: TrialData | None = None,
-    **params: ParamValue,
+    learner: str, rates: Sequence[float], data: TrialData | None = None, **params: ParamValue
 ) -> list[Outcome]:
     """One setting over several permutations."""
-    return [
-        make_trial(learner, rate, repeat, params=params, data=data)
-        for repeat, rate in enumerate(rates)
-    ]
+    return [make_trial(learner, rate, k, params=params, data=data) for k, rate in enumerate(rates)]
 
 
 def stored_trial(
@@ -92,16 +84,14 @@ def stored_trial(
 ) -> Outcome:
     """One as a results file may hold it: labels, numbers and nulls of all kinds."""
     every: dict[str, ParamValue] = {"kernel": "gaussian", "sigma": 1.0, "budget": 400, **params}
-    data = TrialData(DataRecord(path, 1000, 3, (None, 2.5), "ab" * 32), 1000, "unit", 2.5, True)
-    rate = (100 + number) / 1000
+    data = TrialData(path, 1000, 3, (None, 2.5), "ab" * 32, 1000, "unit", 2.5, True)
+    rate = None if error else (100 + number) / 1000
     odd = {"zeta": 0.1 + 0.2, "norm": None, "seconds": 0.25}
-    made = make_trial("ahpatron", rate, number, params=every, data=data, **odd)
-    return replace(
-        made, id=f"{number:020x}", run=None if error else made.run, error=error, wall_seconds=0.5
-    )
+    made = make_trial("ahpatron", rate, number, params=every, data=data, error=error, **odd)
+    return replace(made, id=f"{number:020x}", wall_seconds=0.5)
 
 
-def sweep(data: TrialData | None = None, repeats: int = 3) -> list[Outcome]:
+def small_sweep(data: TrialData | None = None, repeats: int = 3) -> list[Outcome]:
     """Two settings of one learner, and two learners with one each."""
     return [
         *make_trials("ahpatron", [0.09, 0.10, 0.11][:repeats], data, budget=400, epsilon=0.5),
@@ -109,3 +99,36 @@ def sweep(data: TrialData | None = None, repeats: int = 3) -> list[Outcome]:
         *make_trials("avp", [0.09, 0.10, 0.113][:repeats], data, epsilon=0.5),
         *make_trials("perceptron", [0.13, 0.14, 0.151][:repeats], data),
     ]
+
+
+def large_sweep(
+    learners: Sequence[str] = FIVE,
+    budgets: Sequence[int] = BUDGETS,
+    epsilons: Sequence[float] = (0.5,),
+    *,
+    paths: Sequence[str] = ("a9a.svm",),
+    repeats: int = 3,
+    failed: Sequence[Outcome] = (),
+) -> SweepSummary:
+    """Larger budgets are better and slower; radius follows from the budget, as for ahpatron."""
+    rng = random.Random(7)
+    trials = []
+    for path in paths:
+        for number, learner in enumerate(learners):
+            for budget in [None] if learner in WITHOUT_BUDGET else budgets:
+                for epsilon in epsilons if learner in ("ahpatron", "avp") else [None]:
+                    params: dict[str, ParamValue] = {"kernel": "gaussian", "sigma": 1.0}
+                    rate = 0.05 + 0.006 * number
+                    if budget is not None:
+                        params |= {"budget": budget, "radius": math.sqrt(budget) / 2}
+                        rate += 0.35 / math.sqrt(budget)
+                    if epsilon is not None:
+                        params["epsilon"] = epsilon
+                        rate += 0.1 * (epsilon - 0.5) ** 2
+                    seconds = (1 + 0.3 * number) * (0.02 + 0.0025 * (budget or 900))
+                    for repeat in range(repeats):
+                        noisy = rate + rng.gauss(0, 0.0015)
+                        own: Any = {"params": params, "data": make_data(path), "rounds": 30_000}
+                        own["seconds"] = seconds * rng.uniform(0.9, 1.1)
+                        trials.append(make_trial(learner, noisy, repeat, **own))
+    return summarise_trials([*trials, *failed], [ORIGIN])

@@ -290,7 +290,7 @@ def test_results_are_read_as_the_first_version_with_this_format_wrote_them() -> 
     assert (data.winner.learner, data.winner.summary.repeats) == ("ahpatron", 2)
     run = next(iter(contents.trials.values())).run
     assert run is not None
-    assert (run.counts.rounds, sum(map(sum, run.counts.confusion or ()))) == (200, 200)
+    assert (run.rounds, sum(map(sum, run.confusion or ()))) == (200, 200)
 
 
 def test_results_of_0_2_0_are_not_continued(tmp_path: Path) -> None:

@@ -7,7 +7,6 @@ from collections.abc import Callable
 import pytest
 
 from ahpatron_cli.data.dataset import Preparation
-from ahpatron_cli.records import DataRecord
 from ahpatron_cli.runner import LearnerSpec
 from ahpatron_cli.sweep.search import Search, rungs
 from ahpatron_cli.sweep.summary import Criterion, Outcome, TrialData, summarise_trials
@@ -15,7 +14,7 @@ from ahpatron_cli.sweep.trial import Trial
 from support.trials import make_trial
 
 ROUNDS = 9000
-DATA = TrialData(DataRecord("a.svm", ROUNDS, 2, (-1.0, 1.0), "c0ffee"))
+DATA = TrialData("a.svm", ROUNDS, 2, (-1, 1), "c0ffee")
 
 
 def grid(settings: int, orders: int = 2) -> list[Trial]:

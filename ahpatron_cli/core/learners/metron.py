@@ -304,10 +304,10 @@ class MetricExpansion(SecondOrder):
         self.C.settle()
         n = len(K0)
         K0.flat[:: n + 1] += 1e-7  # keeps K0 positive definite despite rounding
-        L0, _ = dpotrf(K0, lower=1)
+        L0, _ = dpotrf(K0.T, lower=1, overwrite_a=1)  # the transpose has LAPACK's memory order
         N = dtrmm(1.0, L0, dsymm(1.0, self.C.A, L0, lower=1), lower=1, trans_a=1, overwrite_b=1)
         W, kept = span(K1, tolerance)  # W = L1⁻¹·K1
-        L1 = np.asfortranarray(W[:, kept].T)
+        L1 = W.T if len(kept) == n else np.asfortranarray(W[:, kept].T)
         T = dtrsm(1.0, L0, W.T, lower=1)
         means = dtrmm(1.0, L0, self.a.reshape(n, -1), lower=1, trans_a=1)
         Y, h = _informed(N, T, means)
@@ -319,7 +319,7 @@ class MetricExpansion(SecondOrder):
         if len(kept) < n:
             self.points.keep(kept)  # type: ignore[union-attr]  # there is an S
         self.size = len(kept)
-        self.C = Symmetric(dpotri(root, lower=1)[0])
+        self.C = Symmetric(dpotri(root, lower=1, overwrite_c=1)[0])
         self.Q = Symmetric(dpotri(L1, lower=1)[0] if self.spans else None)
         self._joined, self.drift = 0, 0.0
         self.forget_norm()
@@ -329,7 +329,7 @@ def _informed(N: Floats, T: Floats, means: Floats) -> tuple[Floats, Floats]:
     """`Y` with `YᵀY = Tᵀ(N⁻¹ - I)T`, and `TᵀN⁻¹·means`; eigenvalues of N in [1e-12, 1]."""
     R, failed = dpotrf(N, lower=1)
     if not failed:
-        rest = -dsyrk(1.0, R, trans=1, lower=1)
+        rest = dsyrk(-1.0, R, trans=1, lower=1)
         rest.flat[:: len(rest) + 1] += 1.0
         G, failed = dpotrf(rest, lower=1, overwrite_a=1)
     if not failed:  # all eigenvalues are below 1: N⁻¹ - I = R⁻ᵀ·G·Gᵀ·R⁻¹, G·Gᵀ = I - RᵀR
@@ -346,6 +346,9 @@ def span(K: Floats, tolerance: float) -> tuple[Floats, Integers]:
 
     Returns L⁻¹·K[kept], with L the Cholesky factor of K[kept, kept], and the indices `kept`.
     """
+    L, failed = dpotrf(K.T, lower=1)
+    if not failed and (L.diagonal() ** 2).min() > tolerance:  # all, as nearly always
+        return L.T, np.arange(len(K))
     rows, left = np.empty_like(K), K.diagonal().copy()
     kept: list[int] = []
     for i in range(len(K)):

@@ -66,6 +66,14 @@ def test_a_coefficient_that_cancels_is_zero_in_bpa_s() -> None:
         assert player.score([distance]) == 0.0
 
 
+def test_terms_that_cancel_are_read_as_zero() -> None:
+    x = np.array([[0.1, 0.2, 0.3]])
+    player = Player(REGISTRY["perceptron"](), Gaussian())
+    player.feed(np.vstack([x, x, x]), [1.0, -1.0, -1.0])
+    player.f.a[:] = [0.1, 0.2, -0.3]  # whose sum is not 0 in doubles
+    assert player.scores(x)[0] == 0.0
+
+
 def test_least_squares_that_fit_a_row_leave_it() -> None:
     """krls: 1 - y·f(x) = 0 up to rounding is no error, and moves no coefficient."""
     for seed in range(50):

@@ -285,7 +285,7 @@ class Dataset:
         known = self._known.width if self._known and not self.preparation.allow_new_features else 0
         rows = batch.stored
         for limit, problem, hint in (
-            (known, "the model was not trained on feature", "--allow-new-features accepts it"),
+            (known, "a feature that is not in the model", "--allow-new-features accepts it"),
             (DENSE_WIDTH * self.dense, "rows are too wide to be dense", "use --layout sparse"),
         ):
             if limit and rows.width > limit:

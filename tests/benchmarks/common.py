@@ -89,6 +89,18 @@ def seconds(work: Callable[[], object]) -> float:
     return time.process_time() - start
 
 
+def one_pass(
+    learner: str, params: Any, sigma: float, X: Any, y: Any, repeat: int = 0, **others: Any
+) -> tuple[Any, float]:
+    """A `Player` after one pass, with the random numbers of `ahpatron run`, and its seconds."""
+    from ahpatron_cli.core import REGISTRY, Gaussian, Player
+    from ahpatron_cli.runner import generator_seed
+
+    options = {"seed": generator_seed(0, repeat, learner), "horizon": len(y), **others}
+    player = Player(REGISTRY[learner](**params), Gaussian(sigma=sigma), **options)
+    return player, seconds(lambda: player.feed(X, y))
+
+
 def alternate(ways: Mapping[str, Callable[[], float]], times: int) -> dict[str, list[float]]:
     """What each way returns, `times` times; they take turns, so that a noisy minute hits all."""
     found: dict[str, list[float]] = {name: [] for name in ways}

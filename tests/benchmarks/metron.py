@@ -1,8 +1,8 @@
-"""metron, arow and ahpatron+ compared with the paper's learners: runs, tables and a picture.
+"""metron, arow and ahpatron+ compared with the paper's learners: runs and tables.
 
     python tests/benchmarks/metron.py run FOLDER RESULTS.jsonl [--only table,budget,…]
                         [--data NAME,NAME] [--learners NAME,NAME] [--permutations N]
-    python tests/benchmarks/metron.py report RESULTS.jsonl [PICTURE.svg] [--base LEARNER]
+    python tests/benchmarks/metron.py report RESULTS.jsonl [--base LEARNER]
 
 FOLDER holds NAME.svm.xz. `run` continues with what is missing from RESULTS.jsonl, permutation by
 permutation, so it can be stopped and given parts of the work.
@@ -36,13 +36,12 @@ from statistics import fmean, stdev
 from typing import Any
 
 import numpy as np
-from common import DATASETS, EPSILONS, NAMES, Dataset, permutation, read, seconds, take
+from common import DATASETS, EPSILONS, NAMES, Dataset, one_pass, permutation, read, take
 from paper import FIGURES
 from scipy.spatial.distance import pdist
 
-from ahpatron_cli.core import REGISTRY, CsrRows, Gaussian, Player
+from ahpatron_cli.core import CsrRows
 from ahpatron_cli.core.rows import compressed, rows_of
-from ahpatron_cli.runner import generator_seed
 
 FACTORS = (0.25, 0.5, 1.0, 2.0, 4.0)
 STREAMS = ("flip", "gradual", "swap", "sorted", "noise0.05", "noise0.1", "noise0.2")
@@ -155,7 +154,7 @@ def median_distance(rows: Any) -> float:
     return float(f"{np.quantile(distances[distances > 0], 0.5, method='inverted_cdf'):.4g}")
 
 
-def play(trial: dict[str, Any], X: Any, y: Any) -> dict[str, Any]:
+def run_trial(trial: dict[str, Any], X: Any, y: Any) -> dict[str, Any]:
     """One line of the results."""
     experiment, repeat, params = trial["experiment"], trial["repeat"], dict(trial["params"])
     order = permutation(len(y), repeat)
@@ -166,10 +165,7 @@ def play(trial: dict[str, Any], X: Any, y: Any) -> dict[str, Any]:
     sigma = params.pop("sigma", 1.0)
     if isinstance(sigma, str):
         sigma = float(sigma) * median_distance(rows)
-    seed = generator_seed(0, repeat, trial["learner"])
-    learner, kernel = REGISTRY[trial["learner"]](**params), Gaussian(sigma=sigma)
-    player = Player(learner, kernel, seed=seed, horizon=len(labels))
-    spent = seconds(lambda: player.feed(rows, labels))
+    player, spent = one_pass(trial["learner"], params, sigma, rows, labels, repeat=repeat)
     counts = {"rounds": len(labels), "mistakes": player.tally.mistakes, "seconds": spent}
     return trial | counts | {"support_size": player.size} | player.learner.statistics()
 
@@ -189,7 +185,7 @@ def run(given: argparse.Namespace) -> None:
                     values = (experiment, data.name, learner, params, repeat)
                     most = permutations(experiment, learner, params)
                     if repeat < most and json.dumps(values) not in done:
-                        line = json.dumps(play(dict(zip(names, values, strict=True)), X, y))
+                        line = json.dumps(run_trial(dict(zip(names, values, strict=True)), X, y))
                         with given.results.open("a") as results:
                             results.write(f"{line}\n")
 
@@ -235,7 +231,7 @@ def print_table(title: str, rows: Mapping[str, Mapping[str, str]]) -> None:
         print(f"| {row} |", " | ".join(cells.get(name, "") for name in names), "|")
 
 
-def report(path: Path, picture: Path | None, base: str) -> None:
+def report(path: Path, base: str) -> None:
     """Tables in Markdown on standard output."""
     found: dict[str, Any] = {}
     times: dict[str, dict[str, float]] = defaultdict(dict)
@@ -265,52 +261,6 @@ def report(path: Path, picture: Path | None, base: str) -> None:
     print_table(
         "µs per round", {r: {n: f"{t:.1f}" for n, t in c.items()} for r, c in times.items()}
     )
-    if picture:
-        draw(found, picture)
-
-
-def draw(found: Mapping[str, Any], picture: Path) -> None:
-    """Mistakes of each learner as a multiple of metron's, and AMR against the budget."""
-    import matplotlib as mpl
-
-    mpl.use("svg")
-    import matplotlib.pyplot as plt
-
-    plt.rcParams.update({"svg.fonttype": "none", "svg.hashsalt": "metron", "font.size": 10})
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-    table, colours = found["table"], ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#56B4E9")
-    shown = ["arow, paper's σ", "arow, σ auto", "arow, best of 5 σ", "ahpatron+", "ahpatron"]
-    for row, colour, marker in zip(shown, colours, "osD^v", strict=True):
-        ratios = {}
-        for name in [data.name for data in DATASETS if data.name in table.get(row, {})]:
-            rates, base = best(table[row][name]), best(table["metron"][name])
-            both = rates.keys() & base.keys()
-            ratios[name] = sum(rates[n] for n in both) / sum(base[n] for n in both)
-        left.plot(list(ratios.values()), list(ratios), marker, color=colour, label=row, alpha=0.9)
-    left.axvline(1, color="black", linewidth=1)
-    left.set_xscale("log")
-    left.set_xticks([0.9, 1, 1.5, 2, 3, 4], ["0.9", "1", "1.5", "2", "3", "4"])
-    left.invert_yaxis()
-    left.set_xlabel("mistakes, as a multiple of metron's")
-    for name, colour in zip(CURVES, colours, strict=False):
-        for learner, style in (("metron", "-"), ("arow", "--")):
-            points = sorted(
-                (int(row.rpartition(" ")[2]), fmean(best(cells[name]).values()))
-                for row, cells in found.get("budget", {}).items()
-                if row.startswith(f"{learner},") and name in cells
-            )
-            label = f"{name}, {learner}"
-            right.plot(*zip(*points, strict=True), style, color=colour, label=label)
-    right.set_xscale("log")
-    right.set_yscale("log")
-    right.set_xticks([50, 100, 200, 400, 800, 1500], ["50", "100", "200", "400", "800", "1500"])
-    right.set_yticks([2, 3, 5, 10, 20, 30], ["2", "3", "5", "10", "20", "30"])
-    right.set_xlabel("budget B (20,000 rounds)")
-    right.set_ylabel("AMR %")
-    for axes in (left, right):
-        axes.minorticks_off()
-        axes.legend(fontsize=8)
-    figure.savefig(picture, metadata={"Date": None})
 
 
 def main() -> None:
@@ -325,13 +275,12 @@ def main() -> None:
     runs.add_argument("--permutations", type=int, default=10)
     reports = commands.add_parser("report")
     reports.add_argument("results", type=Path)
-    reports.add_argument("picture", type=Path, nargs="?")
     reports.add_argument("--base", default="metron")
     given = parser.parse_args()
     if given.command == "run":
         run(given)
     else:
-        report(given.results, given.picture, given.base)
+        report(given.results, given.base)
 
 
 if __name__ == "__main__":

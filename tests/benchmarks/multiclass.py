@@ -17,12 +17,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import numpy as np
-from common import permutation, seconds
+from common import one_pass, permutation
 from scipy.spatial.distance import pdist
 from sklearn.datasets import load_digits, make_blobs
 from sklearn.linear_model import PassiveAggressiveClassifier, SGDClassifier
-
-from ahpatron_cli.core import REGISTRY, Gaussian, Player
 
 ORDERS = 3
 
@@ -48,11 +46,10 @@ def ours(
     """Mistakes in percent, and µs of processor time per round."""
     wrong = spent = 0.0
     for number in orders:
-        order, learner = permutation(len(y), number), REGISTRY[name](budget=budget, multiclass=way)
-        classes = int(y.max()) + 1
-        player = Player(learner, Gaussian(sigma=sigma), classes=classes, horizon=len(y))
-        rows, labels = X[order], y[order].astype(float)
-        spent += seconds(lambda: player.feed(rows, labels))  # noqa: B023 - called at once
+        order, params = permutation(len(y), number), {"budget": budget, "multiclass": way}
+        stream = X[order], y[order].astype(float)
+        player, took = one_pass(name, params, sigma, *stream, classes=int(y.max()) + 1)
+        spent += took
         wrong += player.tally.mistakes
     return 100 * wrong / len(orders) / len(y), 1e6 * spent / len(orders) / len(y)
 

@@ -20,10 +20,7 @@ from pathlib import Path
 from statistics import fmean, stdev
 from typing import Any, NamedTuple
 
-from common import DATASETS, EPSILONS, NAMES, Dataset, permutation, read, take
-
-from ahpatron_cli.core import REGISTRY, Gaussian, Player
-from ahpatron_cli.runner import generator_seed
+from common import DATASETS, EPSILONS, NAMES, Dataset, one_pass, permutation, read, take
 
 
 class Cell(NamedTuple):
@@ -121,12 +118,8 @@ def main() -> None:
                 players = []
                 for repeat in range(given.permutations):
                     order = permutation(len(y), repeat)[:rounds]
-                    name = learner.split()[0]
-                    seed = generator_seed(0, repeat, name)
-                    kernel = Gaussian(sigma=data.sigma)
-                    player = Player(REGISTRY[name](**params), kernel, seed=seed, horizon=rounds)
-                    player.feed(take(X, order), y[order])
-                    players.append(player)
+                    stream, name = (take(X, order), y[order]), learner.split()[0]
+                    players.append(one_pass(name, params, data.sigma, *stream, repeat)[0])
                 found = [100 * player.tally.mistakes / rounds for player in players]
                 if fmean(found) < fmean(rates):
                     best, rates, kept = params, found, players

@@ -25,12 +25,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-from common import DATASETS, SAMPLES, Dataset, alternate, seconds, shuffled
+from common import DATASETS, SAMPLES, Dataset, alternate, one_pass, seconds, shuffled
 from scipy.linalg.lapack import dpotrf
 from scipy.sparse import csr_matrix
 from threadpoolctl import threadpool_info
 
-from ahpatron_cli.core import BLOCK, Ahpatron, AhpatronPlus, CsrRows, Gaussian, Learner, Player
+from ahpatron_cli.core import BLOCK, Ahpatron, CsrRows, Gaussian, Learner, Player
 from ahpatron_cli.core.rows import rows_of
 
 TIMES = 5
@@ -100,10 +100,9 @@ def loop(X: Any, y: Any, *, sigma: float, budget: int, epsilon: float, ridge: fl
     return mistakes, margin_updates
 
 
-def learn(learner: Learner, rows: Any, y: Any, sigma: float, counts: set[Any]) -> float:
+def learn(name: str, params: Any, sigma: float, rows: Any, y: Any, counts: set[Any]) -> float:
     """Processor time of a pass; what it counted is added to `counts`."""
-    player = Player(learner, Gaussian(sigma=sigma), horizon=len(y))
-    spent = seconds(lambda: player.feed(rows, y))
+    player, spent = one_pass(name, params, sigma, rows, y)
     counts.add((player.tally.mistakes, player.tally.margin_updates))
     return spent
 
@@ -163,8 +162,8 @@ def measure(data: Dataset, rows: Any, y: Any) -> list[float]:
     times = alternate(
         {
             "limit": lambda: seconds(bare),
-            "ours": lambda: learn(Ahpatron(**settings), rows, y, data.sigma, counts),
-            "ahpatron+": lambda: learn(AhpatronPlus(**plus), rows, y, data.sigma, set()),
+            "ours": lambda: learn("ahpatron", settings, data.sigma, rows, y, counts),
+            "ahpatron+": lambda: learn("ahpatron+", plus, data.sigma, rows, y, set()),
             "loop": lambda: seconds(
                 lambda: counts.add(loop(dense, y, sigma=data.sigma, **settings))
             ),

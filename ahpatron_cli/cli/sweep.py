@@ -96,7 +96,7 @@ def sweep(
         raise usage(problem, "`report --tune-orders` takes the merged results of all parts")
     job = make_job(context.params, given, stderr.warn)
     output = session.SummaryOutput(format, plot, report, x, matrix)
-    output.check([file.path for file in job.files], {"--out": out})
+    output.check(list(job.files), {"--out": out})
     if tune_orders >= job.repeats and tune_orders:
         problem = f"--tune-orders {tune_orders} leaves no order to report on"
         raise usage(problem, f"run more than {tune_orders}: --repeats {2 * tune_orders}")

@@ -64,34 +64,28 @@ class Document(Grids, frozen=True, forbid_unknown_fields=True):
 OPTIONS = ("kernel", "scale", "repeats", "seed", "limit", "positive", "shuffle")
 
 
-class File(Struct, frozen=True):
-    """A data file of the sweep, with parameter values for this file only."""
-
-    path: str
-    layer: Layer = ()
-
-
 class Config(Struct, frozen=True):
     """A sweep read from a configuration file; command-line options take precedence."""
 
-    files: Sequence[File] = ()
+    files: Mapping[str, Layer] = {}
+    """Paths of the data files, with parameter values for this file only."""
     learners: Sequence[str] = ()
     options: Mapping[str, Any] = {}
     layer: Layer = ()
 
-    def choose_files(self, given: Sequence[str]) -> Sequence[File]:
+    def choose_files(self, given: Sequence[str]) -> Mapping[str, Layer]:
         """The files given on the command line, with their settings from here; else all files.
 
         A file is matched by its path, else by its name, with or without .gz, .bz2 or .xz.
         """
-        chosen = []
+        chosen: dict[str, Layer] = {}
         for path in given:
-            same = [one for one in self.files if Path(one.path).resolve() == Path(path).resolve()]
-            alike = same or [one for one in self.files if _bare(one.path) == _bare(path)]
+            same = [one for one in self.files if Path(one).resolve() == Path(path).resolve()]
+            alike = same or [one for one in self.files if _bare(one) == _bare(path)]
             if len(alike) > 1:
-                names = " and ".join(file.path for file in alike)
+                names = " and ".join(alike)
                 raise usage(f"{path} could be {names} of --config", "name it by the same path")
-            chosen.append(File(path, alike[0].layer if alike else ()))
+            chosen[path] = self.files[alike[0]] if alike else ()
         return chosen or self.files
 
 
@@ -110,10 +104,9 @@ def read_config(path: str) -> Config:
         ]
         own = {learner_name(one): one for one in learners if is_path(one)}
         entries = (Entry(path=one) if isinstance(one, str) else one for one in document.data)
-        files = [
-            File(str(folder / one.path), _layer(one, f"{path}: {one.path}: ", own))
-            for one in entries
-        ]
+        files = {
+            str(folder / one.path): _layer(one, f"{path}: {one.path}: ", own) for one in entries
+        }
         options = {name: getattr(document, name) for name in OPTIONS}
         given = {name: value for name, value in options.items() if value is not None}
         return Config(files, learners, given, _layer(document, f"{path}: ", own))

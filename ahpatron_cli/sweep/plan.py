@@ -5,10 +5,12 @@ from __future__ import annotations
 import shlex
 import shutil
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from itertools import product
 from pathlib import Path
 from typing import Any
 
 from msgspec import Struct
+from msgspec.structs import replace
 
 from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.core.learners import learner_source
@@ -18,7 +20,7 @@ from ahpatron_cli.data.source import open_source
 from ahpatron_cli.errors import ExitCode, Place, UserError, one_of, usage
 from ahpatron_cli.runner import LearnerSpec, params_of, with_sigma
 from ahpatron_cli.sweep import grid
-from ahpatron_cli.sweep.config import Config, File, read_config
+from ahpatron_cli.sweep.config import Config, read_config
 from ahpatron_cli.sweep.summary import MISTAKE_RATE, Setting, TrialData
 from ahpatron_cli.sweep.trial import Trial
 
@@ -30,7 +32,8 @@ ANY_ROUNDS = 1000
 class Job(Struct, frozen=True):
     """Specification of a sweep, before any file is read."""
 
-    files: Sequence[File]
+    files: Mapping[str, grid.Layer]
+    """Paths of the data files, with parameter values for this file only."""
     learners: Sequence[str]
     kernel: str
     preparation: Preparation
@@ -38,15 +41,15 @@ class Job(Struct, frozen=True):
     seed: int
     shuffled: bool
     layer: grid.Layer
-    """Parameter values for all files; those of a single file take precedence."""
+    """Parameter values for all files."""
     typed: grid.Layer
     """Parameter values given on the command line, which override all others."""
     costs: Mapping[float | str, float]
     """Weights of examples by label (--cost); other labels have weight 1."""
 
-    def setups(self, file: File, rounds: int) -> Iterator[tuple[LearnerSpec, Mapping[str, str]]]:
+    def setups(self, path: str, rounds: int) -> Iterator[tuple[LearnerSpec, Mapping[str, str]]]:
         """All settings of all learners for a file with `rounds` rounds, as returned by `expand`."""
-        layers = [self.layer, file.layer, self.typed]
+        layers = [self.layer, self.files[path], self.typed]
         for learner in self.learners:
             yield from grid.expand(learner, self.kernel, layers, rounds)
 
@@ -68,7 +71,7 @@ def make_job(
     meant = grid.choose_learners(config.learners)
     learners = grid.choose_learners(options["learner"] or ()) or meant or ["ahpatron"]
     kernel = one_of("kernel", options["kernel"], KERNELS)
-    for layer in (config.layer, *(file.layer for file in config.files)):
+    for layer in (config.layer, *config.files.values()):
         # includes learners that -l leaves out
         grid.check_names(layer, [*REGISTRY, *meant], kernel)
         for choice in layer:
@@ -90,8 +93,8 @@ def make_job(
         grid.parse_costs(options),
     )
     count = 0
-    for file in files:  # check that all values are legal
-        setups = [setup for setup, _ in job.setups(file, ANY_ROUNDS)]
+    for path in files:  # check that all values are legal
+        setups = [setup for setup, _ in job.setups(path, ANY_ROUNDS)]
         grid.check_costs(job.costs, setups)
         count += repeats * len(setups)
     if count > MOST_TRIALS:
@@ -114,26 +117,26 @@ def plan(
     trials: dict[str, Trial] = {}
     seen: dict[str, str] = {}
     done, costs = job.preparation, tuple(sorted(job.costs.items()))
-    for number, file in enumerate(job.files):
-        sha256 = content_hash(file.path)
+    for number, path in enumerate(job.files):
+        sha256 = content_hash(path)
         if sha256 is None:
             problem = "a sweep reads its data more than once, so not from a pipe"
-            hint, place = "save it to a file first", Place(file.path)
+            hint, place = "save it to a file first", Place(path)
             raise UserError(problem, code=ExitCode.NO_INPUT, place=place, hint=hint)
-        twin = seen.setdefault(sha256, file.path)
-        if twin != file.path:
-            note(f"{file.path} has the same content as {twin}")
-        with open_source(file.path) as source:
+        twin = seen.setdefault(sha256, path)
+        if twin != path:
+            note(f"{path} has the same content as {twin}")
+        with open_source(path) as source:
             dataset = load(source, done, sha256=sha256)
         dataset.costs(job.costs)  # refuses unknown labels
         facts = dataset.facts()
-        setups = list(job.setups(file, facts.rounds))
+        setups = list(job.setups(path, facts.rounds))
         notes = list(facts.notes)
         specs = with_sigma([spec for spec, _ in setups], dataset, notes.append)
         for text in notes:
-            note(f"{Path(file.path).name}: {text}")
+            note(f"{Path(path).name}: {text}")
         if facts.sorted_labels and not job.shuffled:
-            warn(f"{Path(file.path).name}: the rows are sorted by label; --shuffle permutes them")
+            warn(f"{Path(path).name}: the rows are sorted by label; --shuffle permutes them")
         mapped = folder / str(number)
         try:
             mapped.mkdir()
@@ -141,28 +144,23 @@ def plan(
         except OSError:  # disk full: the processes parse the file themselves
             shutil.rmtree(mapped, ignore_errors=True)
         data = TrialData(
-            *(file.path, facts.rounds, facts.features, facts.labels, sha256),
+            *(path, facts.rounds, facts.features, facts.labels, sha256),
             *(done.limit, done.scale, done.positive, job.shuffled),
             costs=costs,
             table=done.table.words,
         )
-        where = str(Path(file.path).absolute()), done
-        rest = [
-            (
-                params_of(*spec.build()),
-                *where,
-                texts,
-                learner_source(spec.kind),
-                metrics,
-                str(mapped),
+        where = str(Path(path).absolute()), done
+        first = [
+            Trial(
+                *(data, spec, job.seed, 0, params_of(*spec.build()), *where, texts),
+                *(learner_source(spec.kind), metrics, str(mapped)),
             )
             for spec, (_, texts) in zip(specs, setups, strict=True)
         ]
         # permutation by permutation, so that results of an interrupted sweep are comparable
-        for repeat in range(job.repeats):
-            for spec, more in zip(specs, rest, strict=True):
-                trial = Trial(data, spec, job.seed, repeat, *more)
-                trials.setdefault(trial.id, trial)
+        for repeat, one in product(range(job.repeats), first):
+            trial = replace(one, repeat=repeat)
+            trials.setdefault(trial.id, trial)
     return list(trials.values())
 
 

@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from ahpatron_cli.errors import ExitCode, UserError
-from ahpatron_cli.sweep.config import Config, read_config
+from ahpatron_cli.sweep.config import Job, read_config
 from ahpatron_cli.sweep.grid import Choice
 
 
-def config(folder: Path, text: str) -> Config:
+def config(folder: Path, text: str) -> Job:
     path = folder / "sweep.toml"
     path.write_text(text)
     return read_config(str(path))

@@ -129,10 +129,11 @@ class Model:
         known = StreamState(of.labels, self.scaler, of.dense, of.width, of.schema)
         return replace(preparation, scale=of.scale, positive=of.positive), known
 
-    def run(self, data: str, *, same_file: bool = False) -> Run:
+    def run(self, data: str, options: RunOptions | None = None, *, same_file: bool = False) -> Run:
         """A `Run` that continues the model on this data; `same_file`: it was trained on it."""
         of = self.header
-        begun = partial(Run, self.spec, data, of.seed, 0, None, state=self.state)
+        options = replace(options or RunOptions(), seed=of.seed)
+        begun = partial(Run, self.spec, data, options, state=self.state)
         try:
             return begun(classes=of.classes, costs=of.costs, same_file=same_file)
         except (StateError, ParameterError, NumericalError) as error:
@@ -394,13 +395,12 @@ class SavedRun:
     ) -> list[RunResult]:
         """Run on the data set, with checkpoints; save the model at the end."""
         if self.model:
-            run = self.model.run(dataset.name)
+            run = self.model.run(dataset.name, repetition)
             self._greet(run)
         else:
             run = begin(dataset, setup, repetition, 0, horizon)
         if self._restart:
             run = self._restarted(self._restart, run, dataset.name)
-        run.measure(repetition)
         saved = [path for path in (self._save_to, self._checkpoint) if path]
         if saved:
             try:
@@ -426,11 +426,11 @@ class SavedRun:
     def _restarted(self, checkpoint: Model, fresh: Run, path: str) -> Run:
         """The run of the checkpoint; an error if its settings differ from those of a new run."""
         params = fresh.player.learner.params(), fresh.player.kernel.params()
-        asked = fresh.setup.learner, fresh.setup.kernel, fresh.seed, fresh.costs, *params
+        asked = fresh.setup.learner, fresh.setup.kernel, fresh.options.seed, fresh.costs, *params
         names = ("learner", "kernel", "seed", "costs", "params", "kernel_params")
         if asked != tuple(getattr(checkpoint.header, name) for name in names):
             raise self._other_run()
-        return checkpoint.run(path, same_file=True)
+        return checkpoint.run(path, fresh.options, same_file=True)
 
     def _left(self, batches: Iterable[Batch], run: Run) -> Iterator[Batch]:
         """Yield the rows after the checkpoint; an error if earlier rows have changed."""
@@ -454,7 +454,7 @@ class SavedRun:
         model = model_of(
             run.player,
             dataset.scaler,
-            seed=run.seed,
+            seed=run.options.seed,
             labels=dataset.labels(),
             positive=dataset.preparation.positive,
             costs=run.costs,

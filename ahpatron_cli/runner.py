@@ -121,9 +121,9 @@ def generator_seed(seed: int, repeat: int, learner: str) -> tuple[int, ...]:
 class RunOptions:
     """Options of a run: repeats, permutations, and what is measured."""
 
-    repeats: int
-    seed: int
-    shuffle: bool
+    repeats: int = 1
+    seed: int = 0
+    shuffle: bool = False
     metrics: bool = False
     """Whether to compute metrics for each pass."""
     window: int = 0
@@ -200,9 +200,9 @@ class Run:
         self,
         setup: LearnerSpec,
         path: str,
-        seed: int,
-        repeat: int,
-        horizon: int | None,
+        options: RunOptions,
+        repeat: int = 0,
+        horizon: int | None = None,
         *,
         classes: tuple[float, ...] | None = None,
         costs: tuple[float, ...] | None = None,
@@ -213,15 +213,16 @@ class Run:
 
         `classes` are the labels of all classes, if there are more than two; `costs` are the weights
         of examples in the order of the labels. With `state`, an earlier pass is continued;
-        `same_file` means on the same file, from a checkpoint.
+        `same_file` means on the same file, from a checkpoint. AUC is then not available: the scores
+        of earlier rounds are not saved.
         """
         assert not setup.auto_sigma, "σ is chosen before the first round"
-        self.setup, self.seed, self.repeat, self.costs = setup, seed, repeat, costs
+        self.setup, self.options, self.repeat, self.costs = setup, options, repeat, costs
         self._path, self._classes = path, classes
         self.player = Player(
             *setup.build(),
             classes=len(classes or (-1, 1)),
-            seed=generator_seed(seed, repeat, setup.learner),
+            seed=generator_seed(options.seed, repeat, setup.learner),
             horizon=horizon,
         )
         if costs is not None and not self.player.learner.takes_costs:
@@ -230,7 +231,9 @@ class Run:
             self.player.load_state_dict(state)
         self._resumed = state is not None and not same_file
         self._before = replace(self.player.tally)
-        self.measure(RunOptions(1, seed, False))
+        self._recent = RecentMistakes(self.rounds, options.window) if options.window else None
+        self._curve = _Curve(self.rounds, self.mistakes) if options.curve else None
+        self._ranking = Ranking() if options.metrics and not self.rounds else None
 
     @property
     def mistakes(self) -> int:
@@ -241,16 +244,6 @@ class Run:
     def rounds(self) -> int:
         """Number of rounds so far."""
         return self.player.tally.rounds
-
-    def measure(self, options: RunOptions) -> None:
-        """Enable metrics, window and curve, from this round on.
-
-        AUC is not available after --resume: the scores of earlier rounds are not saved.
-        """
-        self._recent = RecentMistakes(self.rounds, options.window) if options.window else None
-        self._curve = _Curve(self.rounds, self.mistakes) if options.curve else None
-        self._measured = options.metrics
-        self._ranking = Ranking() if options.metrics and not self._before.rounds else None
 
     def feed(self, batch: Batch) -> BatchResult:
         """Predict and learn from a batch; rows without a label are predicted only."""
@@ -318,7 +311,7 @@ class Run:
             rounds, mistakes = tally.rounds - before.rounds, tally.mistakes - before.mistakes
             this_file = ThisFile(rounds, mistakes, mistakes / max(rounds, 1))
         confusion, metrics = tally.confusion.tolist(), None
-        if self._measured:
+        if self.options.metrics:
             log_loss = player.calibration.log_loss(tally.rounds)
             metrics = metrics_of(confusion, self._ranking, log_loss)
         if self._classes:
@@ -328,7 +321,7 @@ class Run:
         record = RunRecord(
             learner=self.setup.learner,
             params=params_of(player.learner, player.kernel),
-            seed=self.seed,
+            seed=self.options.seed,
             repeat=self.repeat,
             rounds=tally.rounds,
             mistakes=tally.mistakes,
@@ -414,9 +407,7 @@ def begin(
 ) -> Run:
     """Create a `Run` over a file, from its first round."""
     costs, classes = dataset.costs(options.costs), dataset.classes
-    run = Run(setup, dataset.name, options.seed, repeat, horizon, classes=classes, costs=costs)
-    run.measure(options)
-    return run
+    return Run(setup, dataset.name, options, repeat, horizon, classes=classes, costs=costs)
 
 
 def run_repeat(

@@ -57,7 +57,7 @@ def inspect(
     model = is_archive(path)
     what = "a model" if model else "data"
     for name in _OF_DATA if model else ("learner",):
-        if options.given_by_user(context, name):
+        if name in options.given_by_user(context):
             raise usage(f"--{name.replace('_', '-')} has no effect on {what}")
     _check_format(format, what)
     if model:

@@ -5,41 +5,29 @@ Nothing heavy is imported here: `ahpatron --help` must answer at once.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from functools import partial
 from typing import Annotated
 
 import typer
 
-# Shell completion (TAB), with descriptions; imports happen only when it is used.
+# Shell completion (TAB); imports happen only when it is used.
 
 
 def _words(*words: str) -> Callable[[str], list[str]]:
     return lambda incomplete: [word for word in words if word.startswith(incomplete)]
 
 
-def _learners(incomplete: str) -> Iterator[tuple[str, str]]:
-    """Complete names of learners after -l."""
+def _learners(incomplete: str) -> list[str]:
     from ahpatron_cli.core import REGISTRY
 
-    titles = {name: kind.title for name, kind in REGISTRY.items()} | {"all": "every learner"}
-    return (offer for offer in titles.items() if offer[0].startswith(incomplete))
+    return _words(*REGISTRY, "all")(incomplete)
 
 
-def _parameters(context: typer.Context, incomplete: str) -> Iterator[tuple[str, str]]:
-    """Complete `NAME=` after -p and -g: parameters of the chosen (or all) learners and kernels."""
-    from ahpatron_cli.core import KERNELS, REGISTRY
-
-    chosen = [name for name in context.params.get("learner") or () if name in REGISTRY]
-    kinds = [*(REGISTRY[name] for name in chosen or REGISTRY), *KERNELS.values()]
-    meanings = {f"{name}=": spec.meaning for kind in kinds for name, spec in kind.specs().items()}
-    return (offer for offer in meanings.items() if offer[0].startswith(incomplete))
-
-
-def given_by_user(context: typer.Context, name: str) -> bool:
-    """Whether an option was given on the command line."""
-    source = context.get_parameter_source(name)
-    return source is not None and source.name == "COMMANDLINE"
+def given_by_user(context: typer.Context) -> set[str]:
+    """Names of the options that were given on the command line."""
+    sources = {name: context.get_parameter_source(name) for name in context.params}
+    return {name for name, source in sources.items() if source and source.name == "COMMANDLINE"}
 
 
 def flag(name: str) -> str:
@@ -176,11 +164,11 @@ Epsilon = Annotated[str | None, _learning(
     "--epsilon", metavar="E",
     help="ε: update if y·f(x) < 1 - ε; between 0 and 1. [default: 0.5; ahpatron+: 0.75]")]
 Param = Annotated[list[str] | None, _learning(
-    "-p", "--param", metavar="NAME=VALUE", autocompletion=_parameters,
+    "-p", "--param", metavar="NAME=VALUE",
     help="Any other parameter, of every chosen learner that has it; LEARNER.NAME=VALUE for one. "
     "`ahpatron learners` lists them.")]
 Grid = Annotated[list[str] | None, _learning(
-    "-g", "--grid", metavar="NAME=VALUES", autocompletion=_parameters,
+    "-g", "--grid", metavar="NAME=VALUES",
     help="Values to try: 0.5,0.6 or 100:400:100 or log:50:3200:7 or 10^[-3:3]/sqrt(T); of every "
     "chosen learner that has NAME, LEARNER.NAME=VALUES for one.")]
 Config = Annotated[str | None, _learning(

@@ -80,50 +80,31 @@ def run(
     """
     from ahpatron_cli.cli.session import RunOutput, Session
     from ahpatron_cli.cli.stderr import Stderr
-    from ahpatron_cli.data.dataset import LAYOUTS, Preparation
-    from ahpatron_cli.data.scaling import SCALES
-    from ahpatron_cli.data.tables import TableOptions
-    from ahpatron_cli.errors import one_of
     from ahpatron_cli.output.predictions import open_predictions
     from ahpatron_cli.runner import RunOptions
     from ahpatron_cli.sweep import grid
 
     raise_on_signals()  # after the imports, during which exceptions may be swallowed
     stderr = Stderr(quiet, verbose)
-    given = {name for name in context.params if options.given_by_user(context, name)}
+    given = options.given_by_user(context)
     _check_combinations(given, learner or [], resume, shuffle)
 
-    chosen = grid.choose_learners(learner or ["ahpatron"])
-    named = {"budget": budget, "sigma": sigma, "epsilon": epsilon}
-    named["kernel"] = kernel if "kernel" in given else None
-    specs, warnings = grid.single_setups(chosen, kernel, param or [], named)
+    warnings: list[str] = []
+    specs = grid.single_setups(context.params, given, warnings.append)
     if theorem:
         from ahpatron_cli.certify import meet
 
         specs = meet(theorem, specs)
-    is_table = label is not None
     permuted = repeats > 1 if shuffle is None else shuffle
     run_options = RunOptions(
         *(repeats, seed, permuted, metrics),
         window=window or 0,
-        costs=grid.parse_costs(cost or [], named=is_table),
+        costs=grid.parse_costs(context.params),
         curve=curve is not None,
         certify=certify,
         jobs=jobs,
     )
-    preparation = Preparation(
-        *(limit, one_of("scale", scale, SCALES)),
-        positive=None if is_table else grid.parse_label(positive),
-        max_features=max_features,
-        warm_up=warm_up,
-        labels=None if is_table else grid.parse_labels(labels),
-        layout=one_of("layout", layout, LAYOUTS),
-        allow_new_features=allow_new_features,
-        table=TableOptions(
-            *(label, id, tuple(drop or ()), tuple(category or ()), missing, positive),
-            labels=tuple(labels.split(",")) if labels else (),
-        ),
-    )
+    preparation = grid.preparation(context.params)
     paths = _data(data, demo=demo, certify=certify)
     output = RunOutput(format, out, curve, predictions)
 

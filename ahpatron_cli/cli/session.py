@@ -218,7 +218,7 @@ class Session:
         usable = []
         for spec in () if self._resumes else specs:
             try:
-                Run(spec, dataset.name, 0, 0, horizon, classes=dataset.classes)
+                Run(spec, dataset.name, self.options, 0, horizon, classes=dataset.classes)
                 usable.append(spec)
             except ParameterError as error:
                 if len(specs) == 1:

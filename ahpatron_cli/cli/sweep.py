@@ -64,10 +64,9 @@ def sweep(
     """
     from ahpatron_cli.cli import sweep_session as session
     from ahpatron_cli.cli.stderr import Stderr
-    from ahpatron_cli.data.tables import TableOptions
     from ahpatron_cli.errors import one_of
-    from ahpatron_cli.sweep.grid import parse_costs
-    from ahpatron_cli.sweep.plan import make_job, plan
+    from ahpatron_cli.sweep.config import make_job
+    from ahpatron_cli.sweep.plan import plan
     from ahpatron_cli.sweep.results_file import ResultsFile, check_results_path, read_results
     from ahpatron_cli.sweep.search import SEARCHES, Search
     from ahpatron_cli.sweep.summary import MISTAKE_RATE, summarise_trials
@@ -75,18 +74,8 @@ def sweep(
 
     raise_on_signals()
     stderr = Stderr(quiet=quiet, verbose=verbose)
-    given = {  # a --config file may set most of these as well
-        "kernel": kernel,
-        "repeats": repeats,
-        "seed": seed,
-        "shuffle": shuffle,
-        "limit": limit,
-        "scale": scale,
-        "positive": positive,
-        "max_features": max_features,
-        "layout": layout,
-    }
-    if options.given_by_user(context, "wait") and not scheduler:
+    given = options.given_by_user(context)
+    if "wait" in given and not scheduler:
         raise usage("--wait requires --scheduler ADDRESS")
     if out is None and not dry_run:
         hint = "add --out results.jsonl; the same command continues a sweep that was stopped"
@@ -106,24 +95,10 @@ def sweep(
     if shard and (halving or tune_orders):  # parts of a job array cannot wait for each other
         problem = "--shard cannot be combined with --search halving or --tune-orders"
         raise usage(problem, "`report --tune-orders` takes the merged results of all parts")
-    job = make_job(
-        data or [],
-        learner or [],
-        {"-p": param or [], "-g": grid or []},
-        {
-            **{"budget": budget, "sigma": sigma, "epsilon": epsilon},
-            "kernel": kernel if options.given_by_user(context, "kernel") else None,
-        },
-        config,
-        given,
-        {name for name in given if options.given_by_user(context, name)},
-        TableOptions(label, id, tuple(drop or ()), tuple(category or ()), missing),
-        parse_costs(cost or [], named=label is not None),
-        stderr.warn,
-    )
+    job = make_job(context.params, given, stderr.warn)
     output = session.SummaryOutput(format, plot, report, x, matrix)
-    output.check([file.path for file in job.files], {"--out": out})
-    if tune_orders >= job.repeats and tune_orders:
+    output.check(list(job.files), {"--out": out})
+    if tune_orders >= job.options["repeats"] and tune_orders:
         problem = f"--tune-orders {tune_orders} leaves no order to report on"
         raise usage(problem, f"run more than {tune_orders}: --repeats {2 * tune_orders}")
     with TemporaryDirectory(prefix="ahpatron-", ignore_cleanup_errors=True) as folder:

@@ -16,18 +16,21 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, DecimalException
 from itertools import product
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 from ahpatron_cli.core import KERNELS, REGISTRY
 from ahpatron_cli.core.errors import LearnerLoadError
 from ahpatron_cli.core.learners import GUIDE, find_learner, is_path
 from ahpatron_cli.core.parameters import Spec, Value
+from ahpatron_cli.data.dataset import LAYOUTS, WARM_UP, Preparation
+from ahpatron_cli.data.scaling import SCALES
 from ahpatron_cli.data.schema import label_name
+from ahpatron_cli.data.tables import TableOptions
 from ahpatron_cli.errors import learner_fault, one_of, suggestion, usage
 from ahpatron_cli.numbers import int_if_integral
 from ahpatron_cli.runner import AUTO, LISTING, LearnerSpec, check
@@ -230,13 +233,11 @@ def parse(shown: str, spec: Spec, text: str, words: tuple[str, ...] = ()) -> Val
 
 
 def single_setups(
-    learners: Sequence[str], kernel: str, params: Sequence[str], named: Mapping[str, str | None]
-) -> tuple[list[LearnerSpec], list[str]]:
-    """The single setting of each learner of `run`, and remarks on options without effect.
-
-    `params` are the values of -p; `named` are options such as --budget, None if not given.
-    """
-    layer, remarks = typed_layer(named, {"-p": params}, learners, one_of("kernel", kernel, KERNELS))
+    options: Mapping[str, Any], given: Collection[str], warn: Callable[[str], None]
+) -> list[LearnerSpec]:
+    """The single setting of each learner of `run`; see `typed_layer`."""
+    learners, kernel = choose_learners(options["learner"] or ["ahpatron"]), options["kernel"]
+    layer = typed_layer(options, given, learners, one_of("kernel", kernel, KERNELS), warn)
     setups = []
     for learner in learners:
         found = [setup for setup, _ in expand(learner, kernel, [layer], rounds=None)]
@@ -245,38 +246,40 @@ def single_setups(
             hint = "`ahpatron sweep DATA -g NAME=V1,V2 --out FILE.jsonl` tries several"
             raise usage(problem, hint)
         setups += found
-    return setups, remarks
+    return setups
 
 
 def typed_layer(
-    named: Mapping[str, str | None],
-    words: Mapping[str, Sequence[str]],
+    options: Mapping[str, Any],
+    given: Collection[str],
     learners: Sequence[str],
     kernel: str,
-) -> tuple[list[Choice], list[str]]:
-    """Parameter values given on the command line, and remarks on options without effect.
+    warn: Callable[[str], None],
+) -> list[Choice]:
+    """Parameter values given on the command line; warns about options without effect.
 
-    `words` maps flags, such as -p, to their values.
+    `options` are the values of all options of `run` or `sweep`; `given` names those that were given
+    on the command line.
     """
     legal = parameters(learners, kernel)
-    choices, remarks = [], []
-    for name, text in named.items():
-        if text is not None and name in legal:
-            choices.append(Choice(None, name, (text,), f"--{name}"))
-        elif text is not None and (
+    choices = []
+    for name in ("budget", "sigma", "epsilon", "kernel"):
+        if name in given and name in legal:
+            choices.append(Choice(None, name, (options[name],), f"--{name}"))
+        elif name in given and (
             name != "kernel" or all(find_learner(one).own_kernel for one in learners)
         ):
             who = " and ".join(map(learner_name, learners))
-            remarks.append(f"--{name} has no effect: {who} with this kernel has no such parameter")
-    for flag, given in words.items():
-        typed = [_choice(flag, word, learners) for word in given]
+            warn(f"--{name} has no effect: {who} with this kernel has no such parameter")
+    for flag, name in (("-p", "param"), ("-g", "grid")):
+        typed = [_choice(flag, word, learners) for word in options.get(name) or ()]
         check_names(typed, learners, kernel)
         choices += typed
     for number, choice in enumerate(choices):
         if (choice.learner, choice.name) in [(one.learner, one.name) for one in choices[:number]]:
-            hint = f"give all its values at once: {choice.shown}=V1,V2" if "-g" in words else None
-            raise usage(f"{choice.name} is given twice", hint)
-    return choices, remarks
+            hint = f"give all its values at once: {choice.shown}=V1,V2" if "grid" in options else ""
+            raise usage(f"{choice.name} is given twice", hint or None)
+    return choices
 
 
 def _choice(flag: str, word: str, learners: Sequence[str]) -> Choice:
@@ -305,10 +308,33 @@ def check_names(layer: Layer, learners: Sequence[str], kernel: str) -> None:
             raise usage(problem, suggestion(choice.name, legal) or LISTING)
 
 
-def parse_labels(text: str | None) -> tuple[float, ...] | None:
+def preparation(options: Mapping[str, Any]) -> Preparation:
+    """The preparation of data by the options of `run` or `sweep`."""
+    positive, labels = options["positive"], options.get("labels")
+    is_table = options["label"] is not None  # labels of tables are text
+    table = TableOptions(
+        *(options["label"], options["id"]),
+        drop=tuple(options["drop"] or ()),
+        category=tuple(options["category"] or ()),
+        missing=options["missing"],
+        positive=str(positive) if is_table and positive is not None else None,
+        labels=tuple(labels.split(",")) if labels else (),
+    )
+    return Preparation(
+        limit=options["limit"],
+        scale=one_of("scale", options["scale"], SCALES),
+        positive=None if is_table else parse_label(positive),
+        max_features=options["max_features"],
+        warm_up=options.get("warm_up", WARM_UP),
+        labels=None if is_table or labels is None else _parse_labels(labels),
+        layout=one_of("layout", options["layout"], LAYOUTS),
+        allow_new_features=options.get("allow_new_features", False),
+        table=table,
+    )
+
+
+def _parse_labels(text: str) -> tuple[float, ...]:
     """Parse the value of --labels: at least two labels, returned in increasing order."""
-    if text is None:
-        return None
     labels = [_finite(word) for word in text.split(",")]
     known = sorted({label for label in labels if label is not None})
     if len(known) < max(len(labels), 2):
@@ -316,19 +342,20 @@ def parse_labels(text: str | None) -> tuple[float, ...] | None:
     return tuple(known)
 
 
-def parse_label(text: str | None) -> float | None:
+def parse_label(text: str | float | None) -> float | None:
     """Parse the value of --positive: a number."""
-    label = None if text is None else _finite(text)
+    label = None if text is None else _finite(str(text))
     if text is not None and label is None:
         raise usage(f"--positive takes a label, which is a number, got {text!r}")
     return label
 
 
-def parse_costs(words: Sequence[str], *, named: bool = False) -> dict[float | str, float]:
-    """Parse values LABEL=W of --cost; with `named`, labels are names (of tables), not numbers."""
+def parse_costs(options: Mapping[str, Any]) -> dict[float | str, float]:
+    """Parse values LABEL=W of --cost; labels of tables are names, others are numbers."""
     costs: dict[float | str, float] = {}
-    for word in words:
+    for word in options["cost"] or ():
         left, _, right = word.rpartition("=")
+        named = options["label"] is not None
         label, cost = label_name(left) if named else _finite(left), _finite(right)
         if not left or label is None or cost is None or not MIN_COST <= cost <= 1 / MIN_COST:
             form = f"LABEL=W, W from {MIN_COST:g} to {1 / MIN_COST:g}"

@@ -2,14 +2,10 @@
 
 from __future__ import annotations
 
-import bz2
 import gzip
 import json
-import lzma
-import os
 import re
 import shlex
-import threading
 from pathlib import Path
 from typing import Any
 
@@ -33,9 +29,8 @@ def test_data_as_text_and_as_json(ahpatron: Ahpatron, breast_cancer: Path) -> No
     document = inspected(ahpatron, breast_cancer, "--sigma", "0.5")
     assert document["schema"] == 1
     assert (document["rows"], document["features"]) == (569, 30)
-    negative, positive = document["labels"]
-    assert negative == {"label": -1, "rows": 212, "name": None}
-    assert positive == {"label": 1, "rows": 357, "name": None}
+    labels = [(one["label"], one["rows"], one["name"]) for one in document["labels"]]
+    assert labels == [(-1, 212, None), (1, 357, None)]
     assert (document["faults"], document["faulty_lines"]) == (0, [])
     median, asked = document["alignments"]
     assert median["sigma"] == document["sigma"]
@@ -50,7 +45,7 @@ def test_data_as_text_and_as_json(ahpatron: Ahpatron, breast_cancer: Path) -> No
 def test_the_baseline_is_that_of_a_run(ahpatron: Ahpatron, rings: Path) -> None:
     iris = REPOSITORY / "sample_data/iris.csv"
     for words in ([rings, "--positive", "-1"], [iris, "--label", "species"]):
-        (run,) = ahpatron.json("run", *words, "-l", "perceptron")["runs"]
+        run = ahpatron.run(*words, "-l", "perceptron")
         baseline = inspected(ahpatron, *words)["baseline"]
         assert baseline == run["baseline_mistakes"] / run["rounds"]
 
@@ -116,24 +111,13 @@ def test_odd_files_are_described_without_warnings(ahpatron: Ahpatron, text: str)
     assert missing == bool(document["unknown"])
 
 
-def test_compressed_files_pipes_and_fifos(ahpatron: Ahpatron, rings: Path) -> None:
-    text = rings.read_bytes()
+def test_a_pipe_is_described_like_its_file(ahpatron: Ahpatron, rings: Path) -> None:
     plain = inspected(ahpatron, rings)
-    for pack in (gzip.compress, bz2.compress, lzma.compress):
-        packed = inspected(ahpatron, ahpatron.write("packed", pack(text)))
-        assert packed["alignments"] == plain["alignments"]
-    piped = inspected(ahpatron, "-", stdin=text)
+    piped = inspected(ahpatron, "-", stdin=gzip.compress(rings.read_bytes()))
     assert (piped["path"], piped["from_pipe"]) == ("<stdin>", True)
     assert piped["next"] == [plain["next"][0].replace(str(rings), "FILE")]
-    fifo = ahpatron.folder / "fifo"
-    os.mkfifo(fifo)
-    writer = threading.Thread(target=fifo.write_bytes, args=(text,))
-    writer.start()
-    through = inspected(ahpatron, fifo)
-    writer.join()
-    same = ("sha256", "labels", "sigma", "alignments", "widest", "duplicates")
-    for name in same:
-        assert through[name] == piped[name] == plain[name]
+    for name in ("labels", "sigma", "alignments", "widest", "duplicates"):
+        assert piped[name] == plain[name]
 
 
 @pytest.mark.parametrize(("columns", "locale"), [(40, {}), (80, ASCII)], ids=["40", "ascii"])

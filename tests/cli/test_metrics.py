@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
 import json
 import random
 import re
-from io import StringIO
 from pathlib import Path
 
 import pytest
@@ -14,14 +12,7 @@ from sklearn.metrics import cohen_kappa_score, f1_score, roc_auc_score
 
 from support.command import Ahpatron
 
-NAMES = [
-    *("precision", "recall", "f1", "balanced_error", "kappa"),
-    *("auc", "log_loss"),
-]
-
-
-def table(ahpatron: Ahpatron, name: str) -> list[dict[str, str]]:
-    return list(csv.DictReader(StringIO((ahpatron.folder / name).read_text())))
+NAMES = ["precision", "recall", "f1", "balanced_error", "kappa", "auc", "log_loss"]
 
 
 @pytest.mark.parametrize("way", [(), ("--shuffle",)])
@@ -29,25 +20,25 @@ def test_metrics_are_those_of_the_predictions(
     ahpatron: Ahpatron, rings: Path, way: tuple[str, ...]
 ) -> None:
     options = ("-B", 50, "--sigma", 0.3, "--limit", 900, "--predictions", "p.csv", *way)
-    metrics = ahpatron.json("run", rings, *options, "--metrics")["runs"][0]["metrics"]
-    rows = table(ahpatron, "p.csv")
+    metrics = ahpatron.run(rings, *options, "--metrics")["metrics"]
+    rows = ahpatron.table("p.csv")
     y, predicted = ([int(row[name]) for row in rows] for name in ("label", "prediction"))
     assert list(metrics) == NAMES
     assert metrics["f1"] == pytest.approx(f1_score(y, predicted))
     assert metrics["kappa"] == pytest.approx(cohen_kappa_score(y, predicted))
     scores = [float(row["score"]) for row in rows]
     assert metrics["auc"] == pytest.approx(roc_auc_score(y, scores), abs=1e-12)
-    assert "metrics" not in ahpatron.json("run", rings, *options)["runs"][0]
+    assert "metrics" not in ahpatron.run(rings, *options)
 
 
 def test_a_resumed_run_has_no_auc_and_predict_has(ahpatron: Ahpatron, rings: Path) -> None:
     ahpatron.succeed("run", rings, "-B", 50, "--limit", 1000, "--save", "m.npz")
-    resumed = ahpatron.json("run", rings, "--resume", "m.npz", "--metrics")["runs"][0]["metrics"]
+    resumed = ahpatron.run(rings, "--resume", "m.npz", "--metrics")["metrics"]
     assert resumed["auc"] is None
     assert resumed["f1"] is not None
     done = ahpatron.succeed("predict", "m.npz", rings, "--metrics", "--out", "s.csv")
     y = [int(line.split()[0]) for line in rings.read_text().splitlines()]
-    scores = [float(row["score"]) for row in table(ahpatron, "s.csv")]
+    scores = [float(row["score"]) for row in ahpatron.table("s.csv")]
     for name, wanted in (
         ("f1", f1_score(y, [1 if score >= 0 else -1 for score in scores])),
         ("auc", roc_auc_score(y, scores)),
@@ -61,21 +52,15 @@ def test_the_window_and_the_curve(ahpatron: Ahpatron, way: tuple[str, ...]) -> N
     """Labels turn into their opposite after 3,000 rounds."""
     turn, rng = 3000, random.Random(1)
     points = [(rng.uniform(-1, 1), rng.uniform(-1, 1)) for _ in range(turn + 1000)]
-    ahpatron.write(
-        "d.svm",
-        "".join(
-            f"{1 if (a * b > 0) == (t < turn) else -1} 1:{a:.3f} 2:{b:.3f}\n"
-            for t, (a, b) in enumerate(points)
-        ),
-    )
-    files = ("--predictions", "p.csv", "--curve", "c.csv")
-    done = ahpatron.succeed(
-        *("run", "d.svm", "--sigma", 0.4, "--json", "--window", 300, *files, *way)
-    )
+    labels = (1 if (a * b > 0) == (t < turn) else -1 for t, (a, b) in enumerate(points))
+    rows = zip(labels, points, strict=True)
+    ahpatron.write("d.svm", "".join(f"{y} 1:{a:.3f} 2:{b:.3f}\n" for y, (a, b) in rows))
+    options = ("--sigma", 0.4, "--window", 300, "--predictions", "p.csv", "--curve", "c.csv")
+    done = ahpatron.succeed("run", "d.svm", *options, *way, "--json")
     (record,) = json.loads(done.out)["runs"]
-    made = [int(row["mistake"]) for row in table(ahpatron, "p.csv")]
+    made = [int(row["mistake"]) for row in ahpatron.table("p.csv")]
     assert record["window"] == {"rounds": 300, "mistake_rate": sum(made[-300:]) / 300}
-    for row in table(ahpatron, "c.csv"):
+    for row in ahpatron.table("c.csv"):
         last = made[max(int(row["round"]) - 300, 0) : int(row["round"])]
         assert float(row["recent_rate"]) == pytest.approx(sum(last) / len(last), abs=1e-12)
     if way:
@@ -92,7 +77,7 @@ def test_mistakes_so_far_are_printed_with_v(
 ) -> None:
     ahpatron.write("d.svm", rings.read_text() * 2 + "1 1:0\n")  # 4,001 rounds
     done = ahpatron("run", "d.svm", "-v", "-B", 20, "--predictions", "p.csv", *way)
-    mistaken = [int(row["mistake"]) for row in table(ahpatron, "p.csv")]
+    mistaken = [int(row["mistake"]) for row in ahpatron.table("p.csv")]
     text = done.err.replace(",", "")
     found = [(int(t), int(m)) for t, m in re.findall(r"(\d+) rounds (\d+) mistakes", text)]
     assert found == [(t, sum(mistaken[:t])) for t, _ in found]

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import csv
 import gzip
 import json
 import os
 import re
-import subprocess
 import time
 from datetime import datetime
 from pathlib import Path
@@ -16,7 +14,7 @@ from typing import Any
 import pytest
 
 from ahpatron_cli.core import REGISTRY
-from support.command import COMMAND, Ahpatron
+from support.command import Ahpatron
 
 ROUNDING = {"rel": 1e-7, "abs": 1e-9}
 
@@ -32,25 +30,19 @@ def record(document: Any) -> dict[str, Any]:
     return {name: run[name] for name in run if name not in ("seconds", "this_file")}
 
 
-def scores(*paths: Path) -> tuple[list[tuple[str, str]], list[float]]:
-    """Round and prediction of each row, and the scores; of several files in order."""
-    rows = [row for path in paths for row in csv.DictReader(path.read_text().splitlines())]
-    chosen = [(row["round"], row["prediction"]) for row in rows]
-    return chosen, [float(row["score"]) for row in rows]
-
-
 def assert_equal(ahpatron: Ahpatron, parts: Any, whole: Any, at: int) -> None:
     """Two parts, whose scores are in 1.csv and 2.csv, and the whole, whose are in whole.csv.
 
     They have the same bits if the cut is at a multiple of 64 rounds, else the same numbers.
     """
-    found = scores(ahpatron.folder / "1.csv", ahpatron.folder / "2.csv")
-    wanted = scores(ahpatron.folder / "whole.csv")
+    rows = ahpatron.table("1.csv") + ahpatron.table("2.csv"), ahpatron.table("whole.csv")
+    chosen = [[(row["round"], row["prediction"]) for row in one] for one in rows]
+    found, wanted = ([float(row["score"]) for row in one] for one in rows)
+    assert chosen[0] == chosen[1]
     if at % 64 == 0:
         assert (found, record(parts)) == (wanted, record(whole))
     else:
-        assert found[0] == wanted[0]
-        assert found[1] == pytest.approx(wanted[1], **ROUNDING)
+        assert found == pytest.approx(wanted, **ROUNDING)
         assert_close(record(parts), record(whole))
 
 
@@ -78,11 +70,7 @@ def test_two_parts_are_one_run(ahpatron: Ahpatron, rings: Path, learner: str, at
     parts = [one["runs"][0] for one in (whole, first, second)]
     assert parts[0]["this_file"] is parts[1]["this_file"] is None
     mistakes = parts[0]["mistakes"] - parts[1]["mistakes"]
-    assert parts[2]["this_file"] == {
-        "rounds": 1000 - at,
-        "mistakes": mistakes,
-        "mistake_rate": mistakes / (1000 - at),
-    }
+    assert [*parts[2]["this_file"].values()] == [1000 - at, mistakes, mistakes / (1000 - at)]
     shown = [ahpatron.json("inspect", name) for name in ("w.npz", "m.npz")]
     for document in shown:
         for name in ("path", "written", "seconds", "data"):  # data: of the last file
@@ -130,14 +118,9 @@ def test_rows_to_come_leave_no_trace(ahpatron: Ahpatron, learner: str, wide: int
 
 def test_a_wide_row_does_not_widen_those_before_it(ahpatron: Ahpatron) -> None:
     ahpatron.write("wide.svm", features(5, 0, 128) + "+1 1:0.5 9000000:1\n")
-    limited = ["bash", "-c", 'ulimit -v 3000000; exec "$@"', "bash", *COMMAND]
-    done = subprocess.run(
-        [*limited, "run", "wide.svm", "-B", "40", "--layout", "sparse"],
-        cwd=ahpatron.folder,
-        capture_output=True,
-        check=False,
-    )
-    assert done.returncode == 0, done.stderr
+    words = "run wide.svm -B 40 --layout sparse"
+    done = ahpatron.shell(f"ulimit -v 3000000; ahpatron {words}")
+    assert done.code == 0, done.err
     refused = ahpatron.refusal(65, "run", "wide.svm")
     assert "wide.svm:129" in refused
     assert "--layout sparse" in refused
@@ -184,14 +167,9 @@ def test_features_counted_from_0_after_features_counted_from_1(ahpatron: Ahpatro
 def test_a_full_disk_leaves_the_old_model(ahpatron: Ahpatron, rings: Path) -> None:
     ahpatron("run", rings, "-B", "20", "--sigma", "0.1", "--save", "m.npz")
     before = (ahpatron.folder / "m.npz").read_bytes()
-    limited = ["bash", "-c", 'ulimit -f 8; trap "" XFSZ; exec "$@"', "bash", *COMMAND]
-    done = subprocess.run(
-        [*limited, "run", str(rings), "-B", "400", "--save", "m.npz"],
-        cwd=ahpatron.folder,
-        capture_output=True,
-        check=False,
-    )
-    assert (done.returncode, done.stdout) == (74, b"")
+    words = f"run {rings} -B 400 --save m.npz"
+    done = ahpatron.shell(f"ulimit -f 8; trap '' XFSZ; ahpatron {words}")
+    assert (done.code, done.out) == (74, "")
     assert ahpatron.files() == {"m.npz"}
     assert (ahpatron.folder / "m.npz").read_bytes() == before
 
@@ -204,13 +182,8 @@ def test_a_killed_run_goes_on_from_its_checkpoint(ahpatron: Ahpatron, rings: Pat
     checkpoint = ahpatron.folder / "c.npz"
     kills = 0
     for _ in range(20):
-        process = subprocess.Popen(
-            [*COMMAND, *options, "--checkpoint", "c.npz", "--every", "9000"],
-            cwd=ahpatron.folder,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
         before = checkpoint.read_bytes() if checkpoint.exists() else b""
+        process = ahpatron.start(*options, "--checkpoint", "c.npz", "--every", "9000")
         while process.poll() is None and (
             not checkpoint.exists() or checkpoint.read_bytes() == before
         ):
@@ -223,7 +196,7 @@ def test_a_killed_run_goes_on_from_its_checkpoint(ahpatron: Ahpatron, rings: Pat
     out, err = process.communicate()
     assert process.returncode == 0
     assert kills > 2
-    assert b"continues after" in err
+    assert "continues after" in err
     assert record(json.loads(out)) == record(whole)
     ahpatron.write("long.svm.gz", gzip.compress(b"+1 1:9\n" + rings.read_bytes() * 60, 1))
     ahpatron.refusal(2, *options, "--checkpoint", "c.npz")
@@ -269,15 +242,14 @@ def test_a_file_that_grew_goes_on(ahpatron: Ahpatron, at: int) -> None:
 
 
 def test_a_model_as_json(ahpatron: Ahpatron, rings: Path) -> None:
-    run = ahpatron.json("run", rings, "--save", "m.npz")["runs"][0]
+    run = ahpatron.run(rings, "--save", "m.npz")
     document = ahpatron.json("inspect", "m.npz")
     for name in ("learner", "rounds", "mistakes", "support_size", "seed"):
         assert document[name] == run[name]
     assert document["params"].items() <= run["params"].items()
-    assert document["data"]["rounds"] == run["rounds"]
-    assert document["data"]["path"] == str(rings)
-    assert document["data"]["labels"] == [-1, 1]
-    assert re.fullmatch(r"[0-9a-f]{8}", document["data"]["checksum"])
+    data = document["data"]
+    assert (data["rounds"], data["path"], data["labels"]) == (run["rounds"], str(rings), [-1, 1])
+    assert re.fullmatch(r"[0-9a-f]{8}", data["checksum"])
     written = datetime.fromisoformat(document["written"])
-    assert abs(written.timestamp() - (ahpatron.folder / "m.npz").stat().st_mtime) <= 1
+    assert abs(written.timestamp() - (ahpatron.folder / "m.npz").stat().st_mtime) <= 60
     assert document["written"] in ahpatron("inspect", "m.npz").out

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from typing import Any
 
 import numpy as np
 import pytest
 
-from support.command import Ahpatron
+from support.command import Ahpatron, rows_of
 
 LABELS = (2.5, -3, 7, 10)
 ROUNDS = 500
@@ -33,16 +31,12 @@ def four(ahpatron: Ahpatron) -> str:
     return "four.svm"
 
 
-def runs(ahpatron: Ahpatron, *args: object) -> list[dict[str, Any]]:
-    """The records without times."""
-    return [
-        {name: value for name, value in run.items() if name not in ("seconds", "this_file")}
-        for run in ahpatron.json("run", *args)["runs"]
-    ]
+def run(ahpatron: Ahpatron, *arguments: object) -> dict[str, Any]:
+    return {**ahpatron.run(*arguments), "this_file": None}
 
 
 def test_the_record(ahpatron: Ahpatron, four: str) -> None:
-    (record,) = runs(ahpatron, four, *OPTIONS, "--metrics", "--predictions", "p.csv")
+    record = run(ahpatron, four, *OPTIONS, "--metrics", "--predictions", "p.csv")
     assert record["classes"] == sorted(LABELS)
     confusion = np.array(record["confusion"])
     assert confusion.sum() == record["rounds"] == ROUNDS
@@ -52,7 +46,7 @@ def test_the_record(ahpatron: Ahpatron, four: str) -> None:
     assert all(0.5 < record["metrics"][name] < 1 for name in ("precision", "recall", "f1", "auc"))
     assert 0 < record["metrics"]["balanced_error"] < 0.5 < record["metrics"]["kappa"] < 1
     found = np.zeros_like(confusion)
-    for row in csv.DictReader((ahpatron.folder / "p.csv").read_text().splitlines()):
+    for row in ahpatron.table("p.csv"):
         true, guess = (sorted(LABELS).index(float(row[key])) for key in ("label", "prediction"))
         found[true, guess] += 1
         assert int(row["mistake"]) == (true != guess)
@@ -69,15 +63,14 @@ def test_confusion_is_shown_for_few_classes(ahpatron: Ahpatron, classes: int, sh
 @pytest.mark.parametrize("name", ["ahpatron", "ahpatron+ -p multiclass=shared", "arow"])
 def test_saved_and_resumed_is_uninterrupted(ahpatron: Ahpatron, four: str, name: str) -> None:
     options = (*OPTIONS, "-l", *name.split())
-    (whole,) = runs(ahpatron, four, *options, "--save", "whole.npz")
+    whole = run(ahpatron, four, *options, "--save", "whole.npz")
     ahpatron.write("a.svm", text(192))
     ahpatron.write("b.svm", text(first=192))
-    runs(ahpatron, "a.svm", *options, "--save", "a.npz")
-    assert runs(ahpatron, "b.svm", "--resume", "a.npz", "--save", "b.npz") == [whole]
+    run(ahpatron, "a.svm", *options, "--save", "a.npz")
+    assert run(ahpatron, "b.svm", "--resume", "a.npz", "--save", "b.npz") == whole
     for _ in range(2):
-        assert runs(ahpatron, four, *options, "--checkpoint", "c.npz", "--every", 128) == [whole]
-    predicted = ahpatron.succeed("predict", "whole.npz", four).out
-    rows = list(csv.DictReader(io.StringIO(predicted)))
+        assert run(ahpatron, four, *options, "--checkpoint", "c.npz", "--every", 128) == whole
+    rows = rows_of(ahpatron.succeed("predict", "whole.npz", four).out)
     scores = [[float(row[f"score_{label:g}"]) for label in sorted(LABELS)] for row in rows]
     guesses = [sorted(LABELS)[int(np.argmax(one))] for one in scores]
     assert [float(row["prediction"]) for row in rows] == guesses
@@ -87,12 +80,13 @@ def test_saved_and_resumed_is_uninterrupted(ahpatron: Ahpatron, four: str, name:
 
 def test_every_way_gives_the_same(ahpatron: Ahpatron, four: str) -> None:
     learners = ("-l", "ahpatron", "-l", "rbp")
-    held = runs(ahpatron, four, *OPTIONS, *learners, "--no-shuffle", "--repeats", 2)
-    assert runs(ahpatron, four, *OPTIONS, *learners) == held[::2]
-    sweep = ("sweep", four, *OPTIONS, *learners, "--no-shuffle", "--out", "r.jsonl")
-    settings = ahpatron.json(*sweep)["datasets"][0]["settings"]
-    rates = {one["learner"]: one["mistake_rate_mean"] for one in settings}
-    assert rates == {run["learner"]: run["mistake_rate"] for run in held[::2]}
+    words = ("run", four, *OPTIONS, *learners)
+    counts = ("learner", "mistakes", "updates")
+    wanted = [[one[name] for name in counts] for one in ahpatron.json(*words)["runs"]]
+    held = ahpatron.json(*words, "--no-shuffle", "--repeats", 2)["runs"][::2]
+    assert [[one[name] for name in counts] for one in held] == wanted
+    ahpatron.sweep(*words[1:], "--no-shuffle")
+    assert [[one["run"][name] for name in counts] for one in ahpatron.trials()] == wanted
     (command, *_) = ahpatron.json("inspect", four)["next"]
     ahpatron.succeed(*command.split()[1:])
 
@@ -112,7 +106,7 @@ def test_a_class_that_the_model_was_not_trained_on(ahpatron: Ahpatron, four: str
 def test_a_thousand_classes(ahpatron: Ahpatron) -> None:
     ahpatron.write("k.svm", "".join(f"{i} 1:{i / 1000}\n" for i in range(1000)))
     options = ("-l", "fogd", "-p", "features=2", "--save", "m.npz")
-    (record,) = runs(ahpatron, "k.svm", *options)
+    record = run(ahpatron, "k.svm", *options)
     assert len(record["confusion"]) == len(record["classes"]) == 1000
     ahpatron.write("new.svm", "0 1:0.5\n")
     assert ahpatron("predict", "m.npz", "new.svm").out.count(",") == 2 * 1001

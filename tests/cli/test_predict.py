@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import re
 
 import numpy as np
 import pytest
 
-from support.command import Ahpatron
+from support.command import Ahpatron, rows_of
 
 ROWS = "".join(
     f"{2 if (i * 7) % 11 > 4 else 1} 1:{(i * 7) % 11} 2:{i % 5 - 2}\n" for i in range(400)
@@ -33,9 +31,7 @@ def trained(ahpatron: Ahpatron) -> Ahpatron:
 
 def read(text: str) -> list[dict[str, str]]:
     """The rows of CSV, or of JSON lines."""
-    if text.startswith("{"):
-        return [json.loads(line) for line in text.splitlines()]
-    return list(csv.DictReader(io.StringIO(text)))
+    return [*map(json.loads, text.splitlines())] if text.startswith("{") else rows_of(text)
 
 
 def scores(text: str) -> list[tuple[int, str, float]]:
@@ -48,10 +44,8 @@ def test_scores_do_not_depend_on_labels(trained: Ahpatron, content: str) -> None
     labels = [line.split()[0] for line in ROWS.splitlines()]
     trained.write("new.svm", CONTENTS[content])
     data = CONTENTS[content].encode()
-    for done in (
-        trained.succeed("predict", "m.npz", "new.svm"),
-        trained.succeed("predict", "m.npz", "-", stdin=data),
-    ):
+    for path in ("new.svm", "-"):
+        done = trained.succeed("predict", "m.npz", path, stdin=data)
         assert scores(done.out) == wanted
         known = {"labels": 400, "half": 200}.get(content, 0)
         mistakes = sum(row[1] != label for row, label in zip(wanted[:known], labels, strict=False))
@@ -67,7 +61,7 @@ def test_json_lines_and_files(trained: Ahpatron) -> None:
     assert scores(printed) == plain
     done = trained("predict", "m.npz", "train.svm", "--out", "s.jsonl")
     assert (done.code, done.out) == (0, "")
-    assert (trained.folder / "s.jsonl").read_text() == printed
+    assert trained.read("s.jsonl") == printed
 
 
 @pytest.mark.parametrize("format", ["csv", "jsonl"])
@@ -100,7 +94,7 @@ def test_run_writes_predictions_to_stdout_and_the_table_to_stderr(ahpatron: Ahpa
     ahpatron.write("d.svm", ROWS)
     filed = ahpatron("run", "d.svm", "--predictions", "p.csv", "-B", 20)
     done = ahpatron.succeed("run", "d.svm", "--predictions", "-", "-B", 20)
-    assert done.out == (ahpatron.folder / "p.csv").read_text()
+    assert done.out == ahpatron.read("p.csv")
     assert "AMR %" in done.err
     assert "AMR %" in filed.out
     assert "AMR %" not in ahpatron("run", "d.svm", "--predictions", "-", "-q").err

@@ -129,8 +129,6 @@ def test_the_examples_of_the_help_work(ahpatron: Ahpatron, rings: Path) -> None:
         ("sweep x --kernel ", list(KERNELS)),
         ("run x --format ", list(FORMATS)),
         ("inspect x --scale m", ["minmax"]),
-        ("run x -p sel", ["selection="]),
-        ("sweep -l avp -g sc", ["schedule="]),
         ("run x --theorem c", ["corollary-1", "corollary-2"]),
         ("sweep x --search ", ["grid", "halving"]),
         ("sweep x --metric b", ["balanced_error"]),

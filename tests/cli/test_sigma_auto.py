@@ -11,8 +11,7 @@ from support.command import Ahpatron
 
 
 def only_run(ahpatron: Ahpatron, *words: object, **options: Any) -> dict[str, Any]:
-    (run,) = ahpatron.json("run", *words, **options)["runs"]
-    return {**run, "seconds": None, "this_file": None}
+    return {**ahpatron.run(*words, **options), "this_file": None}
 
 
 BUDGET = ("-B", "60")
@@ -73,7 +72,7 @@ def test_streams_are_scaled_by_their_first_rows(
     rows, found = [], []
     for part in (lines, lines[:1472]):
         run = only_run(ahpatron, "-", *options, "--predictions", "p.csv", stdin=b"".join(part))
-        rows.append((ahpatron.folder / "p.csv").read_text().splitlines())
+        rows.append(ahpatron.read("p.csv").splitlines())
         found.append(run)
     assert rows[0][:1473] == rows[1]
     from_file = only_run(ahpatron, rings, *options)

@@ -6,8 +6,7 @@ import csv
 import gzip
 import json
 import random
-import subprocess
-from io import BytesIO, StringIO
+from io import BytesIO
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
@@ -23,7 +22,7 @@ from ahpatron_cli.data.libsvm.grammar import parse_line
 from ahpatron_cli.data.source import Source, open_source
 from ahpatron_cli.data.tables import TableOptions, TableReader
 from ahpatron_cli.models import load_model
-from support.command import COMMAND, Ahpatron
+from support.command import Ahpatron, rows_of
 
 OPTIONS = ("--scale", "standard", "--sigma", 2, "-B", 50)
 
@@ -53,10 +52,6 @@ def trained(ahpatron: Ahpatron) -> Ahpatron:
     return ahpatron
 
 
-def rows_of(text: str) -> list[dict[str, str]]:
-    return list(csv.DictReader(StringIO(text)))
-
-
 def test_a_table_is_learned_as_its_libsvm_text(ahpatron: Ahpatron) -> None:
     """From a file, packed, from a pipe, from Parquet, in a sweep."""
     data = customers(600).encode()
@@ -68,19 +63,19 @@ def test_a_table_is_learned_as_its_libsvm_text(ahpatron: Ahpatron) -> None:
     ahpatron.succeed("convert", "-", *TABLE, "--out", "old.svm", stdin=data)
     ahpatron.write("copied.svm", written.out)
     expected = ahpatron.json("run", "old.svm", *OPTIONS)
-    copied = ahpatron.json("run", "copied.svm", *OPTIONS)
-    assert copied["runs"][0]["mistakes"] == expected["runs"][0]["mistakes"]
+    (run,) = expected["runs"]
+    assert ahpatron.run("copied.svm", *OPTIONS)["mistakes"] == run["mistakes"]
     for name in ("old.csv", "old.parquet", "old.csv.gz", "-"):
         found = ahpatron.json("run", name, *TABLE, *OPTIONS, stdin=data)
         assert found["data"]["features"] == expected["data"]["features"] == 8
-        assert found["runs"][0]["mistakes"] == expected["runs"][0]["mistakes"]
+        assert found["runs"][0]["mistakes"] == run["mistakes"]
         assert found["data"]["labels"] == [-1, 1]
     grid = ("-g", "epsilon=0.5,0.9", "--no-shuffle", "--out", "r.jsonl")
     swept = ahpatron.succeed("sweep", "old.csv", *TABLE, *OPTIONS, *grid)
     assert "--label churned --id customer" in swept.out[swept.out.index("Best on") :]
     settings = ahpatron.json("report", "r.jsonl")["datasets"][0]["settings"]
     rates = {one["params"]["epsilon"]: one["mistake_rate_mean"] for one in settings}
-    assert rates[0.5] == expected["runs"][0]["mistake_rate"]
+    assert rates[0.5] == run["mistake_rate"]
     profile = ahpatron.json("inspect", "old.csv", *TABLE)
     assert (profile["rows"], profile["features"]) == (600, 8)
     assert profile["next"][0].startswith("ahpatron run old.csv --label churned --id customer")
@@ -142,11 +137,10 @@ def test_a_resumed_run_has_the_same_schema(ahpatron: Ahpatron) -> None:
     ahpatron.write("whole.csv", first + second.partition("\n")[2])
     learn = ("-l", "arow", *OPTIONS, *TABLE, "--warm-up", 600)
     ahpatron.succeed("run", "first.csv", *learn, "--save", "a.npz")
-    resumed = ahpatron.json("run", "second.csv", "--resume", "a.npz", "--save", "b.npz")
-    alone = ahpatron.json("run", "whole.csv", *learn, "--checkpoint", "c.npz", "--every", 64)
-    again = ahpatron.json("run", "whole.csv", *learn, "--checkpoint", "c.npz", "--every", 64)
-    for found in (resumed, again):
-        assert found["runs"][0]["mistakes"] == alone["runs"][0]["mistakes"]
+    resumed = ahpatron.run("second.csv", "--resume", "a.npz", "--save", "b.npz")
+    checkpoint = ("whole.csv", *learn, "--checkpoint", "c.npz", "--every", 64)
+    alone, again = (ahpatron.run(*checkpoint) for _ in range(2))
+    assert resumed["mistakes"] == alone["mistakes"] == again["mistakes"]
     models = [load_model(str(ahpatron.folder / name)) for name in ("a.npz", "b.npz")]
     assert models[0].header.schema == models[1].header.schema
     ahpatron.refusal(2, "run", "second.csv", "--resume", "a.npz", "--label", "plan")
@@ -156,13 +150,13 @@ def test_a_resumed_run_has_the_same_schema(ahpatron: Ahpatron) -> None:
 
 def test_labels_by_name(ahpatron: Ahpatron) -> None:
     ahpatron.write("old.csv", customers(600))
-    words = ("run", "old.csv", *TABLE, *OPTIONS, "-l", "arow", "--metrics")
-    plain, heavy = (ahpatron.json(*words, *more) for more in ((), ("--cost", "yes=20")))
-    assert heavy["runs"][0]["costs"] == [1, 20]
-    assert heavy["runs"][0]["metrics"]["recall"] > plain["runs"][0]["metrics"]["recall"]
-    (counts,) = ahpatron.json(*words, "--positive", "no")["runs"]
+    words = ("old.csv", *TABLE, *OPTIONS, "-l", "arow", "--metrics")
+    plain, heavy = (ahpatron.run(*words, *more) for more in ((), ("--cost", "yes=20")))
+    assert heavy["costs"] == [1, 20]
+    assert heavy["metrics"]["recall"] > plain["metrics"]["recall"]
+    counts = ahpatron.run(*words, "--positive", "no")
     positives = counts["true_positives"] + counts["false_negatives"]
-    assert positives == (ahpatron.folder / "old.csv").read_text().count(",no\n")
+    assert positives == ahpatron.read("old.csv").count(",no\n")
     ahpatron.write("three.csv", "x,color\n" + "1,red\n2,green\n3,blue\n" * 5)
     shown = ahpatron.succeed("run", "three.csv", "--label", "color").out
     assert {"blue", "green", "red"} <= set(shown.split())
@@ -172,7 +166,7 @@ def test_rows_without_labels_are_predicted_only(ahpatron: Ahpatron) -> None:
     text = customers(200).splitlines(keepends=True)
     text[5] = text[5].rpartition(",")[0] + ",?\n"
     ahpatron.write("d.csv", "".join(text))
-    run = ahpatron.json("run", "d.csv", *TABLE)["runs"][0]
+    run = ahpatron.run("d.csv", *TABLE)
     assert (run["rounds"], run["unlabelled"]) == (199, 1)
     assert "d.csv:6" in ahpatron.refusal(65, "run", "d.csv", *TABLE, "--shuffle")
 
@@ -184,35 +178,10 @@ def test_rounds_have_the_labels_and_ids_of_the_data(ahpatron: Ahpatron) -> None:
     words = ("run", "t.csv", "--label", "y", "--id", "who", "--checkpoint", "c.npz")
     for _ in range(2):  # the second time nothing is left to do
         ahpatron.succeed(*words, "--predictions", "p.csv")
-        found = rows_of((ahpatron.folder / "p.csv").read_text())
+        found = ahpatron.table("p.csv")
         assert [(row["who"], row["label"]) for row in found] == [row[:2] for row in rows]
         assert {row["prediction"] for row in found} == {"yes", "no"}
         assert all(row["mistake"] == str(int(row["label"] != row["prediction"])) for row in found)
-
-
-@pytest.mark.parametrize(
-    "words", ["run - --resume m.npz --predictions -", "predict m.npz -"], ids=["run", "predict"]
-)
-def test_rows_of_a_slow_pipe_are_answered_at_once(trained: Ahpatron, words: str) -> None:
-    header, *lines = customers(5, seed=4).splitlines(keepends=True)
-    with subprocess.Popen(
-        [*COMMAND, *words.split()],
-        cwd=trained.folder,
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        text=True,
-    ) as process:
-        assert process.stdin
-        assert process.stdout
-        process.stdin.write(header)
-        for i, line in enumerate(lines):
-            process.stdin.write(line)
-            process.stdin.flush()
-            if not i:
-                assert "prediction" in process.stdout.readline()
-            assert "," in process.stdout.readline()  # before the next row is written
-        process.stdin.close()
-        assert process.wait(60) == 0
 
 
 def test_options_of_convert(ahpatron: Ahpatron) -> None:
@@ -241,7 +210,7 @@ def test_numbers_are_read_back_exactly(content: list[tuple[float, list[float]]])
         for source in (open_source(file.name), Source(BytesIO(text), "d.csv", closes=True)):
             with source:
                 reader = TableReader(source, TableOptions(label="y"))
-                parts = reader.cells(as_text=bool(reader.numeric))
+                parts = reader.cells(reader.numeric)
                 written = "".join(libsvm_text(reader, cells, "d.csv") for cells in parts)
             for line, (label, row) in zip(written.splitlines(), content, strict=True):
                 found = parse_line(line.encode(), 100, may_lack_label=True)
@@ -262,8 +231,6 @@ def test_a_fault_late_in_a_pipe_leaves_no_file(ahpatron: Ahpatron) -> None:
 def test_a_closed_pipe_ends_quietly_and_a_full_disk_does_not(ahpatron: Ahpatron) -> None:
     ahpatron.write("d.csv", "a,y\n" + "".join(f"{i}.5,{i % 2}\n" for i in range(50_000)))
     for end, code in (("| head -n 1", 0), ("> /dev/full", 74)):
-        line = f"{' '.join(COMMAND)} convert d.csv --label y {end}"
-        words = ["bash", "-o", "pipefail", "-c", line]
-        done = subprocess.run(words, cwd=ahpatron.folder, capture_output=True, check=False)
-        assert done.returncode == code
-        assert b"Traceback" not in done.stderr
+        done = ahpatron.shell(f"set -o pipefail; ahpatron convert d.csv --label y {end}")
+        assert done.code == code
+        assert "Traceback" not in done.err

@@ -99,6 +99,16 @@ def test_values_of_features_that_overflow_end_the_run(name: str, params: dict[st
         _scores(name, params, 1e308)
 
 
+@pytest.mark.parametrize("at", [0, 1, 5])
+@pytest.mark.parametrize("name", ["ahpatron", "metron"])
+def test_the_row_that_overflows_is_named_wherever_it_is(name: str, at: int) -> None:
+    stream = make_stream(seed=3, rounds=20, features=2)
+    stream.X[at, 1] = 1e200
+    with pytest.raises(NumericalError, match="overflows") as refusal:
+        Player(REGISTRY[name]()).feed(stream.X, stream.y)
+    assert refusal.value.row == at
+
+
 def _scores(name: str, params: dict[str, int], step: float) -> np.ndarray:
     stream = make_stream(seed=3, rounds=600, features=2)
     player = Player(REGISTRY[name](budget=10, step=step, **params), horizon=600)

@@ -99,12 +99,3 @@ def test_rounding_does_not_choose_where_every_example_has_a_duplicate() -> None:
         noise = np.triu(rng.integers(-2, 3, size=(40, 40)), 1) * 2.0**-53
         noisy = np.minimum(exact * (1 + noise + noise.T), 1.0)
         np.testing.assert_array_equal(choose_nearest(noisy, a), np.arange(30))
-
-
-@pytest.mark.parametrize("size", [1, 2, 3, 7, 8, 150])
-def test_a_quarter_goes_and_at_least_one(size: int) -> None:
-    rng = np.random.default_rng(size)
-    kept = choose_nearest(gram(rng.normal(size=(size, 3))), rng.normal(size=size))
-    assert len(kept) == size - max(size // 4, 1)
-    assert (np.diff(kept) > 0).all()
-    assert len(choose_nearest(np.zeros((size, size)), np.zeros(size))) == len(kept)

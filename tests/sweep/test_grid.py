@@ -12,7 +12,7 @@ from ahpatron_cli.sweep.grid import MOST_VALUES, Choice, expand, typed_layer
 
 
 def choices(words: list[str], learners: list[str]) -> list[Choice]:
-    return typed_layer({}, {"-g": words}, learners, "gaussian")[0]
+    return typed_layer({"grid": words}, (), learners, "gaussian", print)
 
 
 def values(name: str, text: str, learner: str = "ahpatron", rounds: int = 10_000) -> list[object]:

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file, load_svmlight_file
@@ -140,7 +139,8 @@ def test_weights_of_samples_and_of_classes_are_costs(ahpatron: Ahpatron, learner
     """The same scores as `--cost`, by any of the three ways; on sparse rows, too."""
     words = ("-l", learner, "-B", 60, "--sigma", FILES["rings"], "--cost", "1=5", "--seed", 7)
     ahpatron.succeed("run", path_of("rings"), *words, "--predictions", "p.csv")
-    scores = pd.read_csv(ahpatron.folder / "p.csv", float_precision="round_trip")["score"]
+    lines = (ahpatron.folder / "p.csv").read_text().splitlines()[1:]
+    scores = [float(line.split(",")[6]) for line in lines]
     rows, labels = load_svmlight_file(path_of("rings"))
     common = {"sigma": FILES["rings"], "budget": 60, "random_state": 7}
     weights = np.where(labels == 1, 5.0, 1.0)
